@@ -1,0 +1,56 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace quantrain {
+
+/// A positive real multiplier as m0 * 2^-shift, m0 in [2^30, 2^31) or 0, shift in 1..62.   docs/quantization.md (8)
+struct Multiplier {
+  int32_t m0 = 0;
+  int32_t shift = 1;
+
+  friend bool operator==(const Multiplier&, const Multiplier&) = default;
+};
+
+/// m, e = frexp(multiplier); m0 = llround(m * 2^31); if m0 = 2^31 then 2^30 and e + 1; shift = 31 - e. A shift above 62
+/// gives m0 = 0, shift 62.   docs/quantization.md (8)
+/// Throws: QuantError if the multiplier is negative, not finite, or 2^30 or more (shift < 1).
+Multiplier make_multiplier(double multiplier);
+
+/// (value * m0 + 2^(shift-1)) >> shift: nearest integer, ties toward +infinity.   docs/quantization.md (8)
+inline int64_t rounding_shift(int64_t product, int32_t shift) {
+  return (product + (int64_t{1} << (shift - 1))) >> shift;
+}
+
+/// clamp(((acc * m0 + 2^(shift-1)) >> shift) + zero_point, lo, hi), in 64 bits until clamped.   docs/quantization.md (8)
+inline int32_t requantize(int32_t acc, Multiplier multiplier, int32_t zero_point, int32_t lo, int32_t hi) {
+  const int64_t scaled = rounding_shift(int64_t{acc} * multiplier.m0, multiplier.shift) + zero_point;
+  return static_cast<int32_t>(std::clamp<int64_t>(scaled, lo, hi));
+}
+
+/// The two multipliers of an addition at one common shift, that of the larger one.   docs/quantization.md (11)
+struct AddMultipliers {
+  int32_t a = 0;
+  int32_t b = 0;
+  int32_t shift = 1;
+
+  friend bool operator==(const AddMultipliers&, const AddMultipliers&) = default;
+};
+
+/// From scale_a / scale_y and scale_b / scale_y: the larger by make_multiplier, the smaller as
+/// llround(multiplier * 2^shift).   docs/quantization.md (11)
+AddMultipliers make_add_multipliers(double a, double b);
+
+/// clamp((((a - zero_a) * m.a + (b - zero_b) * m.b + 2^(shift-1)) >> shift) + zero_y, lo, hi).   docs/quantization.md (11)
+inline int32_t requantize_add(int32_t a_minus_zero,
+                              int32_t b_minus_zero,
+                              const AddMultipliers& m,
+                              int32_t zero_y,
+                              int32_t lo,
+                              int32_t hi) {
+  const int64_t sum = int64_t{a_minus_zero} * m.a + int64_t{b_minus_zero} * m.b;
+  return static_cast<int32_t>(std::clamp<int64_t>(rounding_shift(sum, m.shift) + zero_y, lo, hi));
+}
+
+}  // namespace quantrain

@@ -1,0 +1,53 @@
+#include "framework/arithmetic/qparams.hpp"
+
+#include <cmath>
+#include <ostream>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+
+void validate(const QParams& params, const char* where) {
+  const QType& type = params.type;
+  if (type.bits < 2 || type.bits > 16) {
+    throw QuantError(where, "bits must be 2 to 16, got ", type.bits);
+  }
+  if (type.narrow && !type.is_signed) throw QuantError(where, "a narrow range needs signed codes");
+  if (params.scale.empty() || params.scale.size() != params.zero_point.size()) {
+    throw QuantError(
+        where, params.scale.size(), " scales but ", params.zero_point.size(), " zero points");
+  }
+  if (!params.per_channel() && params.scale.size() != 1) {
+    throw QuantError(where, "per-tensor parameters with ", params.scale.size(), " scales");
+  }
+  for (size_t c = 0; c < params.scale.size(); ++c) {
+    if (!(params.scale[c] > 0.0f) || !std::isnormal(params.scale[c])) {
+      throw QuantError(where, "scale of channel ", c, " is not positive and finite: ", params.scale[c]);
+    }
+    if (params.zero_point[c] < type.qmin() || params.zero_point[c] > type.qmax()) {
+      throw QuantError(where,
+                       "zero point of channel ",
+                       c,
+                       " is not a code: ",
+                       params.zero_point[c],
+                       ", codes are [",
+                       type.qmin(),
+                       ", ",
+                       type.qmax(),
+                       "]");
+    }
+  }
+}
+
+std::ostream& operator<<(std::ostream& stream, const QType& type) {
+  return stream << (type.is_signed ? 's' : 'u') << type.bits << (type.narrow ? " narrow" : "");
+}
+
+std::ostream& operator<<(std::ostream& stream, const QParams& params) {
+  stream << params.type;
+  if (params.per_channel()) return stream << " per channel (" << params.scale.size() << ", axis " << params.axis << ')';
+  if (params.scale.empty()) return stream << " without parameters";
+  return stream << " scale " << params.scale[0] << " zero point " << params.zero_point[0];
+}
+
+}  // namespace quantrain

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <vector>
+
+namespace quantrain {
+
+/// Which codes a quantized value may take: unsigned [0, 2^bits - 1], signed full range [-2^(bits-1), 2^(bits-1) - 1], or
+/// signed narrow range +-(2^(bits-1) - 1).   docs/quantization.md (1)
+struct QType {
+  int bits = 8;
+  bool is_signed = false;
+  bool narrow = false;
+
+  int32_t qmin() const { return !is_signed ? 0 : narrow ? -qmax() : -(int32_t{1} << (bits - 1)); }
+  int32_t qmax() const { return (int32_t{1} << (is_signed ? bits - 1 : bits)) - 1; }
+  /// Number of codes.
+  int32_t levels() const { return qmax() - qmin() + 1; }
+
+  friend bool operator==(const QType&, const QType&) = default;
+};
+
+enum class QScheme {
+  kAffine,     ///< any zero point
+  kSymmetric,  ///< zero point 0, or the middle code where codes are unsigned
+};
+
+/// Closed interval of real values.
+struct Range {
+  float min = 0.0f;
+  float max = 0.0f;
+
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+/// real = scale * (q - zero_point), per tensor (axis < 0, one entry) or per index along `axis`.   docs/quantization.md (1)
+struct QParams {
+  QType type;
+  int axis = -1;
+  std::vector<float> scale;
+  std::vector<int32_t> zero_point;
+
+  bool per_channel() const { return axis >= 0; }
+  /// Real values of the lowest and highest code of channel c.
+  Range float_range(size_t c = 0) const {
+    return {scale[c] * static_cast<float>(type.qmin() - zero_point[c]),
+            scale[c] * static_cast<float>(type.qmax() - zero_point[c])};
+  }
+
+  friend bool operator==(const QParams&, const QParams&) = default;
+};
+
+/// Throws: QuantError unless bits are 2 to 16, a scale is there for each zero point, each scale is positive, finite and
+/// normal, and each zero point is a code. `where` names the layer or operation in the error.
+void validate(const QParams& params, const char* where);
+
+/// Prints "u8", "s4", "s8 narrow".
+std::ostream& operator<<(std::ostream& stream, const QType& type);
+/// Prints "u8 scale 0.0039 zero point 0", or the number of channels.
+std::ostream& operator<<(std::ostream& stream, const QParams& params);
+
+}  // namespace quantrain

@@ -1,0 +1,57 @@
+#include "framework/arithmetic/quantize.hpp"
+
+#include <limits>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+namespace {
+
+// A subnormal scale would lose the precision that rule 3's division relies on; such a range is 0 for all purposes.
+float usable_scale(double scale) {
+  if (scale < static_cast<double>(std::numeric_limits<float>::min())) return 1.0f;
+  return static_cast<float>(scale);
+}
+
+}  // namespace
+
+ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::string_view where) {
+  if (!std::isfinite(range.min) || !std::isfinite(range.max) || range.min > range.max) {
+    throw DataError(where, "range [", range.min, ", ", range.max, "] is not finite or not in order");
+  }
+  const double low = std::min(range.min, 0.0f);
+  const double high = std::max(range.max, 0.0f);
+  const int32_t qmin = type.qmin();
+  const int32_t qmax = type.qmax();
+  if (scheme == QScheme::kSymmetric) {
+    const double limit = std::max(-low, high);
+    const double scale = type.narrow ? limit / qmax : 2.0 * limit / (qmax - qmin);
+    return {usable_scale(scale), type.is_signed ? 0 : (qmax + 1) / 2};
+  }
+  const float scale = usable_scale((high - low) / (qmax - qmin));
+  const double zero = __builtin_rint(qmin - low / static_cast<double>(scale));
+  return {scale, static_cast<int32_t>(std::clamp<double>(zero, qmin, qmax))};
+}
+
+float weight_scale(float max_abs, float bias, float scale_x, const QType& type, std::string_view where) {
+  if (!std::isfinite(max_abs) || !std::isfinite(bias) || !std::isfinite(scale_x)) {
+    throw DataError(where, "weight, bias or input scale is not finite: max|w| ", max_abs, ", bias ", bias,
+                    ", scale ", scale_x);
+  }
+  const double by_weight = type.narrow ? static_cast<double>(max_abs) / type.qmax()
+                                       : 2.0 * static_cast<double>(max_abs) / (type.qmax() - type.qmin());
+  const double by_bias = std::abs(static_cast<double>(bias)) / (static_cast<double>(scale_x) * 0x1p30);
+  return usable_scale(std::max(by_weight, by_bias));
+}
+
+int32_t quantize_bias(float bias, float scale_x, float scale_w) {
+  const double code =
+      __builtin_rint(static_cast<double>(bias) / (static_cast<double>(scale_x) * static_cast<double>(scale_w)));
+  // Rounding the scale to float32 may leave the code above 2^30 by a relative 2^-24 at most.
+  if (!(std::abs(code) <= 0x1p30 + 0x1p7)) {
+    throw QuantError("bias", "code ", code, " of bias ", bias, " exceeds 2^30; scales ", scale_x, ", ", scale_w);
+  }
+  return static_cast<int32_t>(std::clamp(code, -0x1p30, 0x1p30));
+}
+
+}  // namespace quantrain

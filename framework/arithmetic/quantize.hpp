@@ -1,0 +1,62 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+#include "framework/arithmetic/qparams.hpp"
+
+namespace quantrain {
+
+/// Scale and zero point of one tensor or channel.
+struct ScaleZero {
+  float scale = 1.0f;
+  int32_t zero_point = 0;
+
+  friend bool operator==(const ScaleZero&, const ScaleZero&) = default;
+};
+
+/// Range to parameters; the range is first widened to contain 0.   docs/quantization.md (2)
+/// Affine: scale = (max - min) / (qmax - qmin), zero_point = clamp(half_even(qmin - min / scale)).
+/// Symmetric: scale = max|x| / qmax (narrow), 2 max|x| / (qmax - qmin) (full, unsigned); zero_point 0, or the middle code
+/// (qmax + 1) / 2 of unsigned codes. A range of 0 gives scale 1.
+/// Throws: DataError naming `where` if an end is NaN or infinite or min > max.
+ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::string_view where);
+
+/// Nearest integer, ties to even, in float32; the default rounding mode is assumed.
+inline float half_even(float x) { return __builtin_rintf(x); }
+
+/// Code before the clamp: half_even(x / scale) + zero_point, as a float so that nothing overflows.   docs/quantization.md (3)
+inline float unclamped_code(float x, float scale, int32_t zero_point) {
+  return half_even(x / scale) + static_cast<float>(zero_point);
+}
+
+/// q = clamp(half_even(x / scale) + zero_point, qmin, qmax); a division, in float32. x must not be NaN.
+/// docs/quantization.md (3)
+inline int32_t quantize(float x, float scale, int32_t zero_point, int32_t qmin, int32_t qmax) {
+  const float code = unclamped_code(x, scale, zero_point);
+  return static_cast<int32_t>(std::clamp(code, static_cast<float>(qmin), static_cast<float>(qmax)));
+}
+
+/// real = scale * (q - zero_point).   docs/quantization.md (1)
+inline float dequantize(int32_t q, float scale, int32_t zero_point) {
+  return scale * static_cast<float>(q - zero_point);
+}
+
+/// Clamped straight-through estimator: whether the gradient passes.   docs/quantization.md (4)
+inline bool gradient_passes(float x, float scale, int32_t zero_point, int32_t qmin, int32_t qmax) {
+  const float code = unclamped_code(x, scale, zero_point);
+  return code >= static_cast<float>(qmin) && code <= static_cast<float>(qmax);
+}
+
+/// Scale of one output channel of weights: max(max|w| / qmax, |bias| / (scale_x * 2^30)), and 1 if both are 0; narrow
+/// range. For full range the first term is 2 max|w| / (qmax - qmin).   docs/quantization.md (5)
+/// Throws: DataError naming `where` if an argument is NaN or infinite.
+float weight_scale(float max_abs, float bias, float scale_x, const QType& type, std::string_view where);
+
+/// bias_q = half_even(bias / (scale_x * scale_w)), in double; |bias_q| <= 2^30 by weight_scale.   docs/quantization.md (6)
+/// Throws: QuantError if it is larger.
+int32_t quantize_bias(float bias, float scale_x, float scale_w);
+
+}  // namespace quantrain

@@ -1,0 +1,110 @@
+#include "framework/autograd/node.hpp"
+
+#include <atomic>
+#include <ostream>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+namespace {
+
+thread_local bool gradients_on = true;
+thread_local bool recording_on = false;
+thread_local std::string scope_path;
+
+uint64_t next_sequence() {
+  static std::atomic<uint64_t> sequence{0};
+  return ++sequence;
+}
+
+template <class T>
+const T& as(const Attribute& attribute, std::string_view name) {
+  if (const T* value = std::get_if<T>(&attribute)) return *value;
+  throw GraphError("node", "attribute ", name, " has another type");
+}
+
+}  // namespace
+
+const Attribute& Attributes::find(std::string_view name) const {
+  for (const auto& [key, value] : entries_) {
+    if (key == name) return value;
+  }
+  throw GraphError("node", "no attribute ", name);
+}
+
+int64_t Attributes::integer(std::string_view name) const { return as<int64_t>(find(name), name); }
+double Attributes::real(std::string_view name) const { return as<double>(find(name), name); }
+const std::string& Attributes::string(std::string_view name) const {
+  return as<std::string>(find(name), name);
+}
+const std::vector<int64_t>& Attributes::integers(std::string_view name) const {
+  return as<std::vector<int64_t>>(find(name), name);
+}
+
+std::ostream& operator<<(std::ostream& stream, const Attributes& attributes) {
+  const char* separator = "";
+  for (const auto& [name, value] : attributes) {
+    stream << separator << name << '=';
+    separator = " ";
+    if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+      stream << Shape(*list);
+    } else {
+      std::visit([&](const auto& v) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, std::vector<int64_t>>) stream << v;
+      }, value);
+    }
+  }
+  return stream;
+}
+
+Node::Node() : sequence_(next_sequence()) {}
+
+// Frees a chain of nodes in a loop: a recursion as deep as the graph would overflow the stack.
+Node::~Node() {
+  thread_local std::vector<Tensor>* pending = nullptr;
+  if (pending != nullptr) {
+    std::move(inputs_.begin(), inputs_.end(), std::back_inserter(*pending));
+    return;
+  }
+  std::vector<Tensor> tensors = std::move(inputs_);
+  pending = &tensors;
+  while (!tensors.empty()) {
+    const Tensor last = std::move(tensors.back());
+    tensors.pop_back();
+  }
+  pending = nullptr;
+}
+
+NoGrad::NoGrad() : previous_(std::exchange(gradients_on, false)) {}
+NoGrad::~NoGrad() { gradients_on = previous_; }
+
+Recording::Recording() : previous_(std::exchange(recording_on, true)) {}
+Recording::~Recording() { recording_on = previous_; }
+
+Scope::Scope(std::string_view name) : previous_length_(scope_path.size()) {
+  if (!scope_path.empty() && !name.empty()) scope_path += '.';
+  scope_path += name;
+}
+Scope::~Scope() { scope_path.resize(previous_length_); }
+const std::string& Scope::path() { return scope_path; }
+
+bool needs_gradient(const std::vector<Tensor>& inputs) {
+  if (!gradients_on) return false;
+  for (const Tensor& input : inputs) {
+    if (input.defined() && input.requires_grad()) return true;
+  }
+  return false;
+}
+
+bool should_record(const std::vector<Tensor>& inputs) { return recording_on || needs_gradient(inputs); }
+
+void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs) {
+  const bool requires_grad = needs_gradient(inputs);
+  node->versions_.reserve(inputs.size());
+  for (const Tensor& input : inputs) node->versions_.push_back(input.defined() ? input.version() : 0);
+  node->inputs_ = std::move(inputs);
+  node->scope_ = scope_path;
+  y.set_node(std::move(node), requires_grad);
+}
+
+}  // namespace quantrain

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "framework/autograd/tensor.hpp"
+
+namespace quantrain {
+
+using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
+
+/// Plain data that says, with type() and inputs(), what a node computes. Printing, equality, lowering and export all
+/// read the same list.
+class Attributes {
+ public:
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<std::string, Attribute>> entries) : entries_(entries) {}
+
+  /// Throws: GraphError if there is no such attribute or it has another type.
+  int64_t integer(std::string_view name) const;
+  double real(std::string_view name) const;
+  const std::string& string(std::string_view name) const;
+  const std::vector<int64_t>& integers(std::string_view name) const;
+
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
+  bool empty() const { return entries_.empty(); }
+  friend bool operator==(const Attributes&, const Attributes&) = default;
+
+ private:
+  const Attribute& find(std::string_view name) const;
+  std::vector<std::pair<std::string, Attribute>> entries_;
+};
+
+/// Prints "stride=[1, 1] groups=1".
+std::ostream& operator<<(std::ostream& stream, const Attributes& attributes);
+
+/// One recorded operation. A derived class owns what its gradient needs; docs/adding_an_operation.md.
+class Node {
+ public:
+  Node();
+  virtual ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  /// ONNX's operator name in snake_case: the key of every table of rules.
+  virtual std::string_view type() const = 0;
+  virtual Attributes attributes() const { return {}; }
+  /// Gradient of each input, in order, given that of the output; undefined where needs_grad(i) is false. Called once
+  /// unless the graph is kept.
+  virtual std::vector<Tensor> backward(const Tensor& grad_y) = 0;
+
+  const std::vector<Tensor>& inputs() const { return inputs_; }
+  const Tensor& input(size_t i) const { return inputs_[i]; }
+  bool needs_grad(size_t i) const { return inputs_[i].defined() && inputs_[i].requires_grad(); }
+  /// Path of the layer that was running: "block1.conv"; empty outside of layers.
+  const std::string& scope() const { return scope_; }
+  /// Position in the order of recording.
+  uint64_t sequence() const { return sequence_; }
+
+ private:
+  friend void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs);
+  friend class BackwardPass;
+
+  std::vector<Tensor> inputs_;
+  std::vector<uint64_t> versions_;  // of the inputs when they were used
+  std::string scope_;
+  uint64_t sequence_;
+  bool released_ = false;
+  Tensor grad_y_;  // summed so far in the pass that is running
+};
+
+/// While it lives, nothing that runs in this thread needs gradients.
+class NoGrad {
+ public:
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool previous_;
+};
+
+/// While it lives, every operation of this thread is recorded, also those that need no gradient.
+class Recording {
+ public:
+  Recording();
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+ private:
+  bool previous_;
+};
+
+/// While it lives, nodes that this thread records carry this layer's name, below that of the enclosing scope.
+class Scope {
+ public:
+  explicit Scope(std::string_view name);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+  /// "outer.inner", or empty.
+  static const std::string& path();
+
+ private:
+  size_t previous_length_;
+};
+
+/// Whether gradients are on and an input requires one: only then does an operation save anything for backward.
+bool needs_gradient(const std::vector<Tensor>& inputs);
+/// needs_gradient, or Recording is on.
+bool should_record(const std::vector<Tensor>& inputs);
+/// Makes y the recorded result of the node.
+void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs);
+
+/// Records y as NodeType(args...) of the inputs where that is wanted; the last line of every operation.
+template <class NodeType, class... Args>
+Tensor record(Tensor y, std::vector<Tensor> inputs, Args&&... args) {
+  if (should_record(inputs)) {
+    attach(y, std::make_shared<NodeType>(std::forward<Args>(args)...), std::move(inputs));
+  }
+  return y;
+}
+
+}  // namespace quantrain

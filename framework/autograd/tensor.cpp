@@ -1,0 +1,201 @@
+#include "framework/autograd/tensor.hpp"
+
+#include <algorithm>
+
+#include "framework/autograd/node.hpp"
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+
+struct Tensor::State {
+  Shape shape;
+  ValueKind kind = ValueKind::kFloat;
+  std::shared_ptr<Buffer<float>> floats;  // for other kinds: made on demand
+  std::shared_ptr<const Codes> codes;
+  std::shared_ptr<const Accumulators> accumulators;
+  Activation activation = Activation::kNone;
+  uint64_t version = 0;
+  bool requires_grad = false;
+  Tensor grad;
+  std::shared_ptr<Node> node;
+  std::string name;
+};
+
+namespace {
+
+std::shared_ptr<Buffer<float>> make_floats(int64_t elements) {
+  return std::make_shared<Buffer<float>>(elements);
+}
+
+void apply(Activation activation, int64_t n, float* x) {
+  if (activation == Activation::kNone) return;
+  const float hi = activation == Activation::kRelu6 ? 6.0f : std::numeric_limits<float>::infinity();
+  for (int64_t i = 0; i < n; ++i) x[i] = std::min(std::max(x[i], 0.0f), hi);
+}
+
+}  // namespace
+
+Tensor::State& Tensor::state() const {
+  if (state_ == nullptr) throw GraphError("tensor", "the tensor is undefined");
+  return *state_;
+}
+
+Tensor Tensor::empty(const Shape& shape) {
+  Tensor tensor(std::make_shared<State>());
+  tensor.state_->shape = shape;
+  tensor.state_->floats = make_floats(shape.elements());
+  return tensor;
+}
+
+Tensor Tensor::zeros(const Shape& shape) { return full(shape, 0.0f); }
+
+Tensor Tensor::full(const Shape& shape, float value) {
+  Tensor tensor = empty(shape);
+  std::fill_n(tensor.state_->floats->data(), shape.elements(), value);
+  return tensor;
+}
+
+Tensor Tensor::from(const Shape& shape, std::span<const float> values) {
+  if (static_cast<int64_t>(values.size()) != shape.elements()) {
+    throw ShapeError("tensor", values.size(), " values do not fill shape ", shape);
+  }
+  Tensor tensor = empty(shape);
+  std::copy(values.begin(), values.end(), tensor.state_->floats->data());
+  return tensor;
+}
+
+Tensor Tensor::from_codes(const Shape& shape, std::shared_ptr<const Codes> codes) {
+  Tensor tensor(std::make_shared<State>());
+  tensor.state_->shape = shape;
+  tensor.state_->kind = ValueKind::kCodes;
+  tensor.state_->codes = std::move(codes);
+  return tensor;
+}
+
+Tensor Tensor::from_accumulators(const Shape& shape,
+                                 std::shared_ptr<const Accumulators> accumulators,
+                                 Activation activation) {
+  Tensor tensor(std::make_shared<State>());
+  tensor.state_->shape = shape;
+  tensor.state_->kind = ValueKind::kAccumulators;
+  tensor.state_->accumulators = std::move(accumulators);
+  tensor.state_->activation = activation;
+  return tensor;
+}
+
+const Shape& Tensor::shape() const { return state().shape; }
+
+ValueKind Tensor::kind() const { return state().kind; }
+
+Floats Tensor::floats() const {
+  const State& s = state();
+  if (s.floats != nullptr) return Floats(s.floats);
+  auto buffer = make_floats(s.shape.elements());
+  if (s.kind == ValueKind::kCodes) {
+    s.codes->to_float(s.shape, buffer->data());
+  } else {
+    s.accumulators->to_float(buffer->data());
+    apply(s.activation, buffer->size(), buffer->data());
+  }
+  return Floats(std::move(buffer));
+}
+
+const float* Tensor::data() const {
+  State& s = state();
+  if (s.floats == nullptr) {
+    const Floats made = floats();
+    s.floats = make_floats(s.shape.elements());
+    std::copy_n(made.data(), s.floats->size(), s.floats->data());
+  }
+  return s.floats->data();
+}
+
+float* Tensor::mutable_data() {
+  State& s = state();
+  if (s.kind != ValueKind::kFloat) throw GraphError("tensor", "codes and accumulators cannot be written");
+  ++s.version;
+  return s.floats->data();
+}
+
+std::shared_ptr<Buffer<float>> Tensor::buffer() const {
+  if (kind() != ValueKind::kFloat) throw GraphError("tensor", "the tensor does not hold floats");
+  return state().floats;
+}
+
+float Tensor::item() const {
+  if (elements() != 1) throw ShapeError("tensor", "item() of a tensor with shape ", shape());
+  return *floats().data();
+}
+
+const std::shared_ptr<const Codes>& Tensor::codes() const {
+  if (kind() != ValueKind::kCodes) throw GraphError("tensor", "the tensor does not hold codes");
+  return state().codes;
+}
+
+const std::shared_ptr<const Accumulators>& Tensor::accumulators() const {
+  if (kind() != ValueKind::kAccumulators) throw GraphError("tensor", "the tensor does not hold accumulators");
+  return state().accumulators;
+}
+
+Activation Tensor::activation() const { return state().activation; }
+
+uint64_t Tensor::version() const { return state().version; }
+
+bool Tensor::requires_grad() const { return state().requires_grad; }
+
+Tensor& Tensor::set_requires_grad(bool requires_grad) {
+  if (node() != nullptr) throw GraphError("tensor", "requires_grad of a recorded result is its operation's to set");
+  state().requires_grad = requires_grad;
+  return *this;
+}
+
+Tensor Tensor::grad() const { return state().grad; }
+
+void Tensor::set_grad(Tensor grad) { state().grad = std::move(grad); }
+
+Tensor Tensor::detach() const {
+  const State& s = state();
+  auto copy = std::make_shared<State>();
+  copy->shape = s.shape;
+  copy->kind = s.kind;
+  copy->floats = s.floats;
+  copy->codes = s.codes;
+  copy->accumulators = s.accumulators;
+  copy->activation = s.activation;
+  return Tensor(std::move(copy));
+}
+
+Tensor Tensor::with_shape(const Shape& shape) const {
+  if (shape.elements() != elements()) {
+    throw ShapeError("reshape", "shape ", this->shape(), " has not as many elements as ", shape);
+  }
+  Tensor result = detach();
+  if (result.kind() == ValueKind::kCodes && result.codes()->params.per_channel()) {
+    result.data();  // the axis of the parameters is gone
+    result.state_->kind = ValueKind::kFloat;
+    result.state_->codes = nullptr;
+  }
+  result.state_->shape = shape;
+  return result;
+}
+
+Tensor Tensor::with_activation(Activation activation) const {
+  Tensor result = from_accumulators(shape(), accumulators(), activation);
+  return result;
+}
+
+const std::string& Tensor::name() const { return state().name; }
+
+Tensor& Tensor::set_name(std::string name) {
+  state().name = std::move(name);
+  return *this;
+}
+
+const std::shared_ptr<Node>& Tensor::node() const { return state().node; }
+
+void Tensor::set_node(std::shared_ptr<Node> node, bool requires_grad) {
+  state().node = std::move(node);
+  state().requires_grad = requires_grad;
+}
+
+}  // namespace quantrain

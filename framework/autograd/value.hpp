@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/arithmetic/activation.hpp"
+#include "framework/arithmetic/qparams.hpp"
+#include "framework/core/buffer.hpp"
+#include "framework/core/shape.hpp"
+
+namespace quantrain {
+
+/// What a tensor holds.
+enum class ValueKind { kFloat, kCodes, kAccumulators };
+
+/// How codes of up to 8 bits lie in memory, one byte each.
+enum class CodeStorage {
+  kU8,  ///< activations: unsigned; signed codes are stored + 128, and so is their zero point
+  kS8,  ///< weights: signed codes as they are
+};
+
+/// Integers that a FakeQuantize computed, with what they mean: real = scale * (q - zero_point).
+/// docs/quantization.md (1), (13)
+struct Codes {
+  Buffer<uint8_t> bytes;
+  CodeStorage storage = CodeStorage::kU8;
+  QParams params;  ///< of the codes themselves, not of their stored form
+
+  /// Stored byte = code + offset.
+  static int32_t offset(CodeStorage storage, const QType& type) {
+    return storage == CodeStorage::kU8 && type.is_signed ? 128 : 0;
+  }
+  int32_t offset() const { return offset(storage, params.type); }
+  /// Zero point of the stored bytes; per-tensor parameters.
+  int32_t stored_zero_point() const { return params.zero_point[0] + offset(); }
+  const uint8_t* u8() const { return bytes.data(); }
+  const int8_t* s8() const { return reinterpret_cast<const int8_t*>(bytes.data()); }
+  /// Dequantized into y; shape is that of the tensor they belong to.
+  void to_float(const Shape& shape, float* y) const;
+};
+
+/// An exact integer result that waits for the parameters of its output: the sums of a linear or convolution, of an
+/// average pool, of an addition. A FakeQuantize behind it requantizes the integers themselves, the way the deployed
+/// network does; floats are made only where something asks for them.
+class Accumulators {
+ public:
+  virtual ~Accumulators() = default;
+  /// Real values, before any activation.
+  virtual void to_float(float* y) const = 0;
+  /// Stored codes (CodeStorage::kU8) at the output's parameters, clamped by the activation. Where mask is not null, bit
+  /// i % 8 of byte i / 8 says whether the code before the clamp lay in [qmin, qmax].
+  /// docs/quantization.md (4), (8) to (11)
+  virtual void requantize(const QParams& y, Activation activation, uint8_t* codes, uint8_t* mask) const = 0;
+};
+
+}  // namespace quantrain

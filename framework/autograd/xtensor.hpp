@@ -1,0 +1,28 @@
+#pragma once
+
+#include "framework/autograd/tensor.hpp"
+#include "framework/core/array.hpp"
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+
+/// The tensor's floats as an xtensor container that shares them. Writing through it is not counted as a new version:
+/// use it for reading, or before the tensor takes part in a graph. Throws: GraphError unless the tensor holds floats.
+inline Array as_array(const Tensor& tensor) {
+  std::shared_ptr<Buffer<float>> buffer = tensor.buffer();
+  float* const data = buffer->data();
+  return make_array(std::shared_ptr<float>(std::move(buffer), data), tensor.shape());
+}
+
+/// A tensor with the values of an xtensor expression.
+template <class E>
+Tensor as_tensor(const xt::xexpression<E>& expression) {
+  const auto& extents = expression.derived_cast().shape();
+  std::vector<int64_t> shape(extents.begin(), extents.end());
+  Tensor tensor = Tensor::empty(Shape(shape));
+  Array array = as_array(tensor);
+  xt::noalias(array) = expression.derived_cast();
+  return tensor;
+}
+
+}  // namespace quantrain

@@ -1,0 +1,86 @@
+#include "framework/core/buffer.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace quantrain::pool {
+namespace {
+
+// Four size classes per power of two: at most a quarter of a block is waste.
+size_t size_class(size_t bytes) {
+  const size_t wanted = std::max<size_t>(bytes + kSlack, 256);
+  const size_t step = std::bit_floor(wanted) / 4;
+  return (wanted + step - 1) / step * step;
+}
+
+class Pool {
+ public:
+  void* allocate(size_t bytes) {
+    const size_t size = size_class(bytes);
+    const std::lock_guard lock(mutex_);
+    ++counters_.allocations;
+    std::vector<void*>& blocks = free_[size];
+    void* block = nullptr;
+    if (blocks.empty()) {
+      block = ::operator new(size, std::align_val_t{kAlignment});
+      ++counters_.system_allocations;
+    } else {
+      block = blocks.back();
+      blocks.pop_back();
+    }
+    counters_.bytes_in_use += static_cast<int64_t>(size);
+    counters_.peak_bytes_in_use = std::max(counters_.peak_bytes_in_use, counters_.bytes_in_use);
+    return block;
+  }
+
+  void release(void* block, size_t bytes) {
+    const size_t size = size_class(bytes);
+    const std::lock_guard lock(mutex_);
+    counters_.bytes_in_use -= static_cast<int64_t>(size);
+#if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
+    ::operator delete(block, std::align_val_t{kAlignment});  // a reused block would hide a use after free
+#else
+    free_[size].push_back(block);
+#endif
+  }
+
+  Counters counters() {
+    const std::lock_guard lock(mutex_);
+    return counters_;
+  }
+
+  void trim() {
+    const std::lock_guard lock(mutex_);
+    for (auto& [size, blocks] : free_) {
+      for (void* block : blocks) ::operator delete(block, std::align_val_t{kAlignment});
+      blocks.clear();
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<size_t, std::vector<void*>> free_;
+  Counters counters_{};
+};
+
+// Never destroyed: buffers of static storage duration may outlive any order of destruction.
+Pool& instance() {
+  static Pool& pool = *new Pool;
+  return pool;
+}
+
+}  // namespace
+
+void* allocate(size_t bytes) { return instance().allocate(bytes); }
+
+void release(void* block, size_t bytes) noexcept { instance().release(block, bytes); }
+
+Counters counters() { return instance().counters(); }
+
+void trim() { instance().trim(); }
+
+}  // namespace quantrain::pool

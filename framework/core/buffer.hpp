@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace quantrain {
+
+/// Memory for values: blocks aligned to kAlignment bytes with kSlack readable bytes behind them, so that kernels may
+/// load whole vectors at the end. Freed blocks are kept by size class and reused. Safe to call from several threads.
+namespace pool {
+
+inline constexpr size_t kAlignment = 64;
+inline constexpr size_t kSlack = 64;
+
+/// Uninitialised block of at least `bytes`. Throws: std::bad_alloc.
+void* allocate(size_t bytes);
+/// `bytes` as it was asked for.
+void release(void* block, size_t bytes) noexcept;
+
+/// Counted since the program started.
+struct Counters {
+  int64_t allocations;         ///< blocks asked for
+  int64_t system_allocations;  ///< of these, blocks that no freed block could serve
+  int64_t bytes_in_use;
+  int64_t peak_bytes_in_use;
+};
+Counters counters();
+/// Gives the kept blocks back to the system.
+void trim();
+
+}  // namespace pool
+
+/// A fixed number of uninitialised elements from the pool, moved but not copied.
+template <class T>
+class Buffer {
+  static_assert(std::is_trivial_v<T>);
+
+ public:
+  Buffer() = default;
+  explicit Buffer(int64_t size)
+      : data_(static_cast<T*>(pool::allocate(static_cast<size_t>(size) * sizeof(T)))), size_(size) {}
+  Buffer(Buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~Buffer() {
+    if (data_ != nullptr) pool::release(data_, static_cast<size_t>(size_) * sizeof(T));
+  }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  int64_t size() const { return size_; }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+  T& operator[](int64_t i) { return data_[i]; }
+  const T& operator[](int64_t i) const { return data_[i]; }
+
+ private:
+  T* data_ = nullptr;
+  int64_t size_ = 0;
+};
+
+}  // namespace quantrain

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quantrain {
+
+/// Instruction sets that kernels are built for, from the plainest to the widest. kReference are the obvious loops that
+/// every test compares with.
+enum class Isa { kReference, kSse2, kAvx2, kAvx512Bw, kAvx512Vnni };
+
+inline constexpr Isa kAllIsas[] = {
+    Isa::kReference, Isa::kSse2, Isa::kAvx2, Isa::kAvx512Bw, Isa::kAvx512Vnni};
+
+/// "reference", "sse2", "avx2" (with FMA), "avx512bw", "avx512vnni".
+std::string_view isa_name(Isa isa);
+/// Throws: DataError if no instruction set has this name.
+Isa isa_from_name(std::string_view name);
+
+/// Whether this library contains kernels for it.
+bool is_built(Isa isa);
+/// Whether this CPU, and the operating system, can run it.
+bool is_supported(Isa isa);
+/// The one whose kernels run: the widest that is built and supported, or what the environment variable QUANTRAIN_ISA or
+/// set_isa() says. Throws: DataError if QUANTRAIN_ISA names one that is not built or not supported.
+Isa chosen_isa();
+/// Not to be called while kernels run. Throws: DataError if it is not built or not supported.
+void set_isa(Isa isa);
+/// All that are both built and supported.
+std::vector<Isa> usable_isas();
+
+}  // namespace quantrain

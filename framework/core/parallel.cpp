@@ -1,0 +1,64 @@
+#include "framework/core/parallel.hpp"
+
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <memory>
+
+#include "framework/core/error.hpp"
+
+// Debian's TBB is not instrumented, so the thread sanitizer does not see that it orders the start and the end of a
+// task. These two lines say so, for every loop of the library.
+#if defined(__SANITIZE_THREAD__) || defined(QUANTRAIN_SANITIZE_THREAD)
+#include <sanitizer/tsan_interface.h>
+#define QUANTRAIN_ACQUIRE(address) __tsan_acquire(address)
+#define QUANTRAIN_RELEASE(address) __tsan_release(address)
+#else
+#define QUANTRAIN_ACQUIRE(address) static_cast<void>(address)
+#define QUANTRAIN_RELEASE(address) static_cast<void>(address)
+#endif
+
+namespace quantrain {
+namespace {
+
+int requested_threads = 0;
+std::unique_ptr<tbb::task_arena> arena;
+
+}  // namespace
+
+void set_threads(int n) {
+  if (n < 0) throw DataError("set_threads", "number of threads is negative: ", n);
+  requested_threads = n;
+  arena = n > 1 ? std::make_unique<tbb::task_arena>(n) : nullptr;
+}
+
+int threads() {
+  return requested_threads > 0 ? requested_threads : tbb::this_task_arena::max_concurrency();
+}
+
+namespace detail {
+
+void run_blocks(int64_t blocks, void* context, BlockFunction function) {
+  if (requested_threads == 1) {
+    for (int64_t i = 0; i < blocks; ++i) function(context, i);
+    return;
+  }
+  char start = 0;
+  char end = 0;
+  const auto loop = [&] {
+    tbb::parallel_for(
+        tbb::blocked_range<int64_t>(0, blocks, 1),
+        [&](const tbb::blocked_range<int64_t>& range) {
+          QUANTRAIN_ACQUIRE(&start);
+          for (int64_t i = range.begin(); i < range.end(); ++i) function(context, i);
+          QUANTRAIN_RELEASE(&end);
+        },
+        tbb::simple_partitioner{});
+  };
+  QUANTRAIN_RELEASE(&start);
+  arena ? arena->execute(loop) : loop();
+  QUANTRAIN_ACQUIRE(&end);
+}
+
+}  // namespace detail
+}  // namespace quantrain

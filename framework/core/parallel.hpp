@@ -1,0 +1,39 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace quantrain {
+
+/// Threads that quantrain uses from now on, the caller included; 1 starts no worker. Before the first call, and after
+/// set_threads(0), loops run in the caller's own TBB arena with all of its threads.
+/// Throws: DataError if n is negative.
+void set_threads(int n);
+int threads();
+
+namespace detail {
+using BlockFunction = void (*)(void* context, int64_t block);
+void run_blocks(int64_t blocks, void* context, BlockFunction function);
+}  // namespace detail
+
+/// Calls body(begin, end) for the consecutive blocks of `grain` elements that make up [0, n), in any order and in
+/// parallel. How the work is cut depends on n and grain alone, never on the number of threads: a body that writes only
+/// what its block owns gives the same bits always. An exception from a body reaches the caller.
+template <class Body>
+void parallel_for(int64_t n, int64_t grain, Body&& body) {
+  if (n <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  if (n <= grain) {
+    body(int64_t{0}, n);
+    return;
+  }
+  auto block = [&](int64_t i) { body(i * grain, std::min(n, (i + 1) * grain)); };
+  using Block = decltype(block);
+  detail::run_blocks((n + grain - 1) / grain, std::addressof(block), [](void* context, int64_t i) {
+    (*static_cast<Block*>(context))(i);
+  });
+}
+
+}  // namespace quantrain

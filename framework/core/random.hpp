@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+namespace quantrain {
+
+/// Pseudo-random numbers that are the same on every machine: no state but a key and a counter, no libm, no standard
+/// distributions. Streams made from different (seed, stream, index) are independent, so what is drawn for an image can
+/// depend on seed, epoch and index alone.
+/// Source: SplitMix64's finalizer (Steele et al. 2014) over key + counter * golden ratio.
+class Random {
+ public:
+  explicit Random(uint64_t seed, uint64_t stream = 0, uint64_t index = 0);
+
+  uint64_t bits();
+  /// In [0, 1), a multiple of 2^-24.
+  float uniform();
+  /// In [low, high).
+  float uniform(float low, float high);
+  /// In [0, n), n >= 1, without bias.
+  int64_t below(int64_t n);
+  /// Standard normal; Marsaglia's polar method with a logarithm of our own.
+  float normal();
+
+ private:
+  uint64_t key_;
+  uint64_t counter_ = 0;
+};
+
+}  // namespace quantrain

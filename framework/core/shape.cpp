@@ -1,0 +1,44 @@
+#include "framework/core/shape.hpp"
+
+#include <limits>
+#include <ostream>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+
+Shape::Shape(std::span<const int64_t> extents) : rank_(static_cast<int>(extents.size())) {
+  if (extents.size() > kMaxRank) {
+    throw ShapeError("shape", "rank ", extents.size(), " exceeds ", kMaxRank);
+  }
+  std::copy(extents.begin(), extents.end(), extents_.begin());
+  int64_t elements = 1;
+  for (const int64_t extent : extents) {
+    if (extent < 0) throw ShapeError("shape", "negative extent in ", *this);
+    if (extent != 0 && elements > std::numeric_limits<int64_t>::max() / extent) {
+      throw ShapeError("shape", "too many elements in ", *this);
+    }
+    elements *= extent;
+  }
+}
+
+int Shape::axis(int i) const {
+  if (i < -rank_ || i >= rank_) throw ShapeError("shape", "no axis ", i, " in ", *this);
+  return i < 0 ? i + rank_ : i;
+}
+
+int64_t Shape::operator[](int i) const { return extents_[static_cast<size_t>(axis(i))]; }
+
+int64_t Shape::elements() const {
+  int64_t elements = 1;
+  for (const int64_t extent : *this) elements *= extent;
+  return elements;
+}
+
+std::ostream& operator<<(std::ostream& stream, const Shape& shape) {
+  stream << '[';
+  for (int i = 0; i < shape.rank(); ++i) stream << (i ? ", " : "") << shape[i];
+  return stream << ']';
+}
+
+}  // namespace quantrain

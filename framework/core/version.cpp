@@ -1,0 +1,7 @@
+#include "framework/core/version.hpp"
+
+namespace quantrain {
+
+const char* version() { return QUANTRAIN_VERSION; }
+
+}  // namespace quantrain

@@ -1,0 +1,8 @@
+#pragma once
+
+namespace quantrain {
+
+/// "major.minor.patch" of the library that is linked.
+const char* version();
+
+}  // namespace quantrain

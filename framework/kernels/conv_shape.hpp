@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+namespace quantrain::kernels {
+
+/// A two-dimensional convolution or pooling over x [N, H, W, C], weights [O, KH, KW, C / groups], y [N, OH, OW, O].
+/// Output channel o belongs to group o / (O / groups). Padding is the same on opposite sides.
+struct Conv2dShape {
+  int64_t n = 1, h = 1, w = 1, c = 1;
+  int64_t o = 1, kh = 1, kw = 1;
+  int64_t stride_h = 1, stride_w = 1;
+  int64_t pad_h = 0, pad_w = 0;
+  int64_t groups = 1;
+
+  int64_t oh() const { return (h + 2 * pad_h - kh) / stride_h + 1; }
+  int64_t ow() const { return (w + 2 * pad_w - kw) / stride_w + 1; }
+  int64_t group_c() const { return c / groups; }
+  int64_t group_o() const { return o / groups; }
+  /// Length of the sum behind one output.
+  int64_t reduction() const { return kh * kw * group_c(); }
+  int64_t x_elements() const { return n * h * w * c; }
+  int64_t y_elements() const { return n * oh() * ow() * o; }
+  int64_t weight_elements() const { return o * reduction(); }
+
+  friend bool operator==(const Conv2dShape&, const Conv2dShape&) = default;
+};
+
+}  // namespace quantrain::kernels

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+#include "framework/kernels/params.hpp"
+
+// Obvious loops: what each kernel of kernels.inc computes, and the oracle of its tests.
+namespace quantrain::kernels::reference {
+
+#define QUANTRAIN_KERNEL(name, parameters) void name parameters;
+#include "framework/kernels/kernels.inc"
+#undef QUANTRAIN_KERNEL
+
+}  // namespace quantrain::kernels::reference

@@ -1,0 +1,13 @@
+#include "framework/kernels/reference/reference.hpp"
+#include "framework/kernels/table.hpp"
+
+namespace quantrain::kernels {
+
+extern const KernelTable kReferenceKernels;
+const KernelTable kReferenceKernels = {
+#define QUANTRAIN_KERNEL(name, parameters) &reference::name,
+#include "framework/kernels/kernels.inc"
+#undef QUANTRAIN_KERNEL
+    "reference"};
+
+}  // namespace quantrain::kernels

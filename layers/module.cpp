@@ -1,0 +1,139 @@
+#include "layers/module.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+namespace {
+
+std::string join(const std::string& prefix, std::string_view name) {
+  if (prefix.empty()) return std::string(name);
+  return name.empty() ? prefix : prefix + '.' + std::string(name);
+}
+
+void append_new(std::vector<NamedTensor>& all, const std::string& prefix, const std::vector<NamedTensor>& own) {
+  for (const NamedTensor& entry : own) {
+    const bool known = std::any_of(all.begin(), all.end(), [&](const NamedTensor& other) {
+      return other.tensor == entry.tensor;
+    });
+    if (!known) all.push_back({join(prefix, entry.name), entry.tensor});
+  }
+}
+
+}  // namespace
+
+template <class Visit>
+void Module::visit_owned(const std::string& prefix, const Visit& visit) const {
+  visit(prefix, *this);
+  const std::pair<const char*, const Module*> slots[] = {{"input_slot", slots_.input.get()},
+                                                         {"weight_slot", slots_.weight.get()},
+                                                         {"body_slot", slots_.body.get()},
+                                                         {"output_slot", slots_.output.get()}};
+  for (const auto& [name, module] : slots) {
+    if (module != nullptr) module->visit_owned(join(prefix, name), visit);
+  }
+  for (const auto& child : children_) child->visit_owned(join(prefix, child->name_), visit);
+}
+
+template <class Call>
+Tensor Module::run(Call&& call) {
+  const Scope scope(name_);
+  Tensor y = call();
+  return slots_.output ? (*slots_.output)(y) : y;
+}
+
+Tensor Module::operator()(const Tensor& x) {
+  return run([&] {
+    const Tensor in = slots_.input ? (*slots_.input)(x) : x;
+    return slots_.body ? (*slots_.body)(in) : forward(in);
+  });
+}
+
+Tensor Module::operator()(const Tensor& a, const Tensor& b) {
+  return run([&] { return forward(a, b); });
+}
+
+Tensor Module::forward(const Tensor& /*x*/) { throw ShapeError(type(), "does not take one input"); }
+
+Tensor Module::forward(const Tensor& /*a*/, const Tensor& /*b*/) {
+  throw ShapeError(type(), "does not take two inputs");
+}
+
+std::vector<NamedTensor> Module::named_parameters() const {
+  std::vector<NamedTensor> all;
+  visit_owned("", [&](const std::string& prefix, const Module& m) { append_new(all, prefix, m.parameters_); });
+  return all;
+}
+
+std::vector<NamedTensor> Module::named_buffers() const {
+  std::vector<NamedTensor> all;
+  visit_owned("", [&](const std::string& prefix, const Module& m) { append_new(all, prefix, m.buffers_); });
+  return all;
+}
+
+std::vector<Tensor> Module::parameters() const {
+  std::vector<Tensor> tensors;
+  for (NamedTensor& entry : named_parameters()) tensors.push_back(std::move(entry.tensor));
+  return tensors;
+}
+
+void Module::zero_grad() {
+  for (Tensor& parameter : parameters()) parameter.zero_grad();
+}
+
+std::vector<NamedModule> Module::named_modules() {
+  std::vector<NamedModule> all{{"", this}};
+  for (size_t next = 0; next < all.size(); ++next) {
+    const NamedModule parent = all[next];
+    auto position = static_cast<std::ptrdiff_t>(next + 1);
+    for (const auto& child : parent.module->children_) {
+      all.insert(all.begin() + position++, {join(parent.name, child->name_), child.get()});
+    }
+  }
+  return all;
+}
+
+Module& Module::find(std::string_view path) {
+  std::ostringstream known;
+  for (const NamedModule& entry : named_modules()) {
+    if (entry.name == path) return *entry.module;
+    known << ' ' << (entry.name.empty() ? "(root)" : entry.name);
+  }
+  throw GraphError(type(), "no layer \"", path, "\"; known:", known.str());
+}
+
+void Module::train(bool training) {
+  training_ = training;
+  for (Module* slot : {slots_.input.get(), static_cast<Module*>(slots_.weight.get()), slots_.body.get(), slots_.output.get()}) {
+    if (slot != nullptr) slot->train(training);
+  }
+  for (const auto& child : children_) child->train(training);
+  on_train(training);
+}
+
+void Module::add_child(std::string name, std::shared_ptr<Module> child) {
+  if (name.empty() || name.find('.') != std::string::npos) {
+    throw GraphError(type(), "a child's name is empty or has a dot: \"", name, "\"");
+  }
+  for (const auto& other : children_) {
+    if (other->name_ == name) throw GraphError(type(), "two children are named \"", name, "\"");
+  }
+  child->name_ = std::move(name);
+  children_.push_back(std::move(child));
+}
+
+Tensor Module::add_parameter(std::string name, Tensor tensor) {
+  tensor.set_requires_grad(true).set_name(name);
+  parameters_.push_back({std::move(name), tensor});
+  return tensor;
+}
+
+Tensor Module::add_buffer(std::string name, Tensor tensor) {
+  tensor.set_name(name);
+  buffers_.push_back({std::move(name), tensor});
+  return tensor;
+}
+
+}  // namespace quantrain

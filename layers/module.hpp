@@ -1,0 +1,121 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "framework/autograd/node.hpp"
+#include "framework/autograd/tensor.hpp"
+
+namespace quantrain {
+
+class Module;
+class WeightSlot;
+
+/// Places of a layer that something else may be plugged into. Layers leave them empty and know nothing of what fills
+/// them; quant/ plugs in FakeQuantize and batch-norm folding.
+struct Slots {
+  std::shared_ptr<Module> input;       ///< applied to what comes in
+  std::shared_ptr<WeightSlot> weight;  ///< makes the weight and bias that a Conv2d or Linear computes with
+  std::shared_ptr<Module> body;        ///< runs in place of forward()
+  std::shared_ptr<Module> output;      ///< applied to what goes out
+};
+
+struct NamedTensor {
+  std::string name;  ///< path from the module asked: "block1.conv.weight"
+  Tensor tensor;
+};
+
+struct NamedModule {
+  std::string name;  ///< path from the module asked; empty for itself
+  Module* module;
+};
+
+/// Base of everything that has parameters or runs in a network. Parameters are trained; buffers are state that is saved
+/// but not trained. Moved, not copied. A layer of one's own: derive, make children with add(), override forward().
+class Module {
+ public:
+  Module() = default;
+  Module(Module&&) = default;
+  Module& operator=(Module&&) = default;
+  virtual ~Module() = default;
+
+  /// "Conv2d": the class, in messages, summaries and QConfig.
+  virtual std::string_view type() const = 0;
+
+  /// Runs input slot, forward (or body slot) and output slot inside this module's Scope.
+  Tensor operator()(const Tensor& x);
+  Tensor operator()(const Tensor& a, const Tensor& b);
+
+  /// All parameters, or buffers, below this module: its own first, then its slots', then its children's, in the order of
+  /// registration; a shared one once.
+  std::vector<NamedTensor> named_parameters() const;
+  std::vector<NamedTensor> named_buffers() const;
+  std::vector<Tensor> parameters() const;
+  void zero_grad();
+
+  /// This module and all below it, parents first; what slots hold is not among them.
+  std::vector<NamedModule> named_modules();
+  /// Throws: GraphError naming the known paths if there is none at this one.
+  Module& find(std::string_view path);
+
+  bool training() const { return training_; }
+  /// Also for all children and slots.
+  void train(bool training = true);
+  void eval() { train(false); }
+
+  Slots& slots() { return slots_; }
+  const Slots& slots() const { return slots_; }
+  /// Last part of its path; empty at the root.
+  const std::string& name() const { return name_; }
+
+ protected:
+  /// Throws here: ShapeError, takes another number of inputs.
+  virtual Tensor forward(const Tensor& x);
+  virtual Tensor forward(const Tensor& a, const Tensor& b);
+
+  /// Keeps a child under a name without dots and returns it. Throws: GraphError if the name is taken.
+  template <class M>
+  std::shared_ptr<std::decay_t<M>> add(std::string name, M&& module) {
+    auto child = std::make_shared<std::decay_t<M>>(std::forward<M>(module));
+    add_child(std::move(name), child);
+    return child;
+  }
+  void add_child(std::string name, std::shared_ptr<Module> child);
+  /// Returns the tensor, which now requires a gradient.
+  Tensor add_parameter(std::string name, Tensor tensor);
+  Tensor add_buffer(std::string name, Tensor tensor);
+  const std::vector<std::shared_ptr<Module>>& children() const { return children_; }
+  /// Called after the mode has changed.
+  virtual void on_train(bool /*training*/) {}
+
+ private:
+  template <class Visit>
+  void visit_owned(const std::string& prefix, const Visit& visit) const;
+  template <class Call>
+  Tensor run(Call&& call);
+
+  std::string name_;
+  bool training_ = true;
+  Slots slots_;
+  std::vector<std::shared_ptr<Module>> children_;
+  std::vector<NamedTensor> parameters_;
+  std::vector<NamedTensor> buffers_;
+};
+
+/// What a Conv2d or Linear multiplies with; bias may be undefined.
+struct Weights {
+  Tensor weight;
+  Tensor bias;
+};
+
+/// Makes the weights that a layer computes with from its own, given the input they will meet.
+class WeightSlot : public Module {
+ public:
+  virtual Weights apply(const Weights& own, const Tensor& x) = 0;
+};
+
+}  // namespace quantrain

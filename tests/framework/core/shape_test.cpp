@@ -1,0 +1,27 @@
+#include "framework/core/shape.hpp"
+
+#include <sstream>
+
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain {
+
+TEST_CASE("a shape counts its elements and prints its extents", "[core][shape]") {
+  std::ostringstream text;
+  text << Shape{2, 3, 4};
+  CHECK(text.str() == "[2, 3, 4]");
+  CHECK(Shape{2, 3, 4}.elements() == 24);
+  CHECK(Shape{}.elements() == 1);
+  CHECK(Shape{5, 0}.elements() == 0);
+  CHECK(Shape{2, 3, 4}[-1] == 4);
+}
+
+TEST_CASE("a shape rejects extents and axes that make no sense", "[core][shape]") {
+  QUANTRAIN_CHECK_ERROR((Shape{2, -1}), ShapeError, "negative extent");
+  QUANTRAIN_CHECK_ERROR((Shape{2, 3}[2]), ShapeError, "no axis 2 in [2, 3]");
+  QUANTRAIN_CHECK_ERROR((Shape{int64_t{1} << 40, int64_t{1} << 40}), ShapeError, "too many elements");
+  QUANTRAIN_CHECK_ERROR((Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}), ShapeError, "rank 9 exceeds 8");
+}
+
+}  // namespace quantrain
