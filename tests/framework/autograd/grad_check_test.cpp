@@ -1,0 +1,77 @@
+#include "framework/autograd/grad_check.hpp"
+
+#include "framework/autograd/node.hpp"
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain {
+namespace {
+
+// y = x^2 with a gradient of factor * x: right for 2.
+class SquareNode : public Node {
+ public:
+  SquareNode(Tensor x, float factor) : x_(std::move(x)), factor_(factor) {}
+  std::string_view type() const override { return "square"; }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    Tensor grad_x = Tensor::empty(x_.shape());
+    float* const out = grad_x.mutable_data();
+    for (int64_t i = 0; i < x_.elements(); ++i) out[i] = factor_ * x_.data()[i] * grad_y.data()[i];
+    return {grad_x};
+  }
+
+ private:
+  Tensor x_;
+  float factor_;
+};
+
+Tensor square(const Tensor& x, float factor = 2.0f) {
+  Tensor y = Tensor::empty(x.shape());
+  float* const out = y.mutable_data();
+  for (int64_t i = 0; i < x.elements(); ++i) out[i] = x.data()[i] * x.data()[i];
+  return record<SquareNode>(y, {x}, x.detach(), factor);
+}
+
+Tensor leaf() {
+  const float values[] = {-1.5f, 0.0f, 0.25f, 3.0f};
+  Tensor x = Tensor::from({2, 2}, values);
+  return x.set_requires_grad(true).set_name("x");
+}
+
+}  // namespace
+
+TEST_CASE("grad_check accepts a right gradient and finds a wrong one", "[autograd][grad_check]") {
+  const Tensor x = leaf();
+  const GradCheckResult right = grad_check([&] { return square(x); }, {x});
+  CHECK(right.ok);
+  CHECK(right.max_error < 1e-4);
+  const GradCheckResult wrong = grad_check([&] { return square(x, 1.9f); }, {x});
+  CHECK_FALSE(wrong.ok);
+  CHECK(wrong.worst.find("input 0 (x) [2, 2] element") == 0);
+}
+
+TEST_CASE("grad_check leaves inputs and their gradients as they were", "[autograd][grad_check]") {
+  Tensor x = leaf();
+  const Tensor grad = Tensor::full({2, 2}, 7.0f);
+  x.set_grad(grad);
+  grad_check([&] { return square(x); }, {x});
+  CHECK(x.grad() == grad);
+  CHECK(x.data()[0] == -1.5f);
+  CHECK(x.data()[3] == 3.0f);
+}
+
+TEST_CASE("grad_check refuses what it cannot check", "[autograd][grad_check]") {
+  const Tensor x = leaf();
+  const Tensor constant = Tensor::zeros({2});
+  QUANTRAIN_CHECK_ERROR(
+      grad_check([&] { return square(constant); }, {constant}), GraphError, "no input requires");
+  QUANTRAIN_CHECK_ERROR(
+      grad_check([&] { return constant; }, {x}), GraphError, "requires no gradient");
+  const Tensor y = square(x);
+  QUANTRAIN_CHECK_ERROR(
+      grad_check([&] { return square(y); }, {y}), GraphError, "input 0 is not a leaf");
+  int calls = 0;
+  const auto changing = [&] { return ++calls == 1 ? square(x) : square(square(x)); };
+  QUANTRAIN_CHECK_ERROR(grad_check(changing, {x}), GraphError, "for the same inputs");
+}
+
+}  // namespace quantrain
