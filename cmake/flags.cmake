@@ -1,5 +1,4 @@
-# quantrain_library(name sources...): a library target with the project's warnings and language settings, under the
-# alias quantrain::name.
+# The language, warnings and sanitizers of everything that is built here.
 function(quantrain_compile_settings target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wundef -ffp-contract=off)
@@ -18,11 +17,14 @@ function(quantrain_compile_settings target)
   endif()
 endfunction()
 
+# quantrain_library(name sources...): the library target quantrain_name, used as quantrain::name here and by users of the
+# installed package.
 function(quantrain_library name)
-  add_library(${name} ${ARGN})
-  add_library(quantrain::${name} ALIAS ${name})
-  set_target_properties(${name} PROPERTIES OUTPUT_NAME quantrain_${name} POSITION_INDEPENDENT_CODE ON)
-  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
-                                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/quantrain>)
-  quantrain_compile_settings(${name})
+  set(target quantrain_${name})
+  add_library(${target} ${ARGN})
+  add_library(quantrain::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/quantrain>)
+  quantrain_compile_settings(${target})
 endfunction()
