@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "framework/kernels/conv_shape.hpp"
+#include "framework/kernels/params.hpp"
 
 // Everything else that an epoch touches, in float32, cut into blocks over threads. Reductions run in 16 virtual lanes
 // over blocks cut by problem size and join in a fixed tree: the same bits at any number of threads, on AVX2 and AVX-512.
@@ -55,18 +56,8 @@ void column_grad_sums_f32(int64_t rows, int64_t columns, const float* x, const f
 /// grad_x[r, c] = a[c] * grad_y[r, c] + b[c] * (x[r, c] - mean[c]) + d[c].
 void batch_norm_backward_f32(int64_t rows, int64_t columns, const float* x, const float* mean, const float* grad_y, const float* a, const float* b, const float* d, float* grad_x);
 
-/// One step of SGD over n elements: g = grad_scale * grad + weight_decay * w; v = momentum * v + g (v = g where
-/// first_step); w -= learning_rate * (nesterov ? g + momentum * v : v). velocity may be null where momentum is 0.
-struct SgdStep {
-  float learning_rate, momentum, weight_decay, grad_scale;
-  bool nesterov, first_step;
-};
+/// Steps of the optimizers: params.hpp has the formulas.
 void sgd_f32(int64_t n, const SgdStep& step, const float* grad, float* velocity, float* w);
-/// One step of Adam (decoupled: AdamW): correction1 = 1 - beta1^t, correction2 = 1 - beta2^t.
-struct AdamStep {
-  float learning_rate, beta1, beta2, epsilon, weight_decay, grad_scale, correction1, correction2;
-  bool decoupled;
-};
 void adam_f32(int64_t n, const AdamStep& step, const float* grad, float* m, float* v, float* w);
 
 /// y[i] = x[i] / 255: the real value of a pixel.

@@ -1,13 +1,13 @@
 // Instantiates every kernel of kernels.inc for QUANTRAIN_ARCH and fills QUANTRAIN_TABLE. No #pragma once: each file of this
 // folder includes it once.
-#include "framework/kernels/simd/elementwise.ipp"
+#include "framework/kernels/simd/pending.ipp"
 #include "framework/kernels/table.hpp"
 
 namespace quantrain::kernels {
 
 extern const KernelTable QUANTRAIN_TABLE;
 const KernelTable QUANTRAIN_TABLE = {
-#define QUANTRAIN_KERNEL(name, parameters) &simd::name<QUANTRAIN_ARCH>,
+#define QUANTRAIN_KERNEL(name, parameters) simd::name<QUANTRAIN_ARCH>,
 #include "framework/kernels/kernels.inc"
 #undef QUANTRAIN_KERNEL
     QUANTRAIN_ARCH_NAME};

@@ -1,5 +1,5 @@
-#include "framework/kernels/reference/reference.hpp"
 #include "framework/kernels/table.hpp"
+#include "framework/kernels/reference/reference.hpp"
 
 namespace quantrain::kernels {
 

@@ -1,0 +1,54 @@
+#include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch.hpp"
+#include "framework/kernels/elementwise.hpp"
+
+namespace quantrain::kernels {
+namespace {
+
+PoolShape pool_shape(const Conv2dShape& s) {
+  return {s.h, s.w, s.c, s.oh(), s.ow(), s.kh, s.kw, s.stride_h, s.stride_w, s.pad_h, s.pad_w};
+}
+
+/// Images of a block, cut by problem size.
+int64_t image_grain(const Conv2dShape& s) {
+  constexpr int64_t kGrain = 65536;
+  return kGrain / (s.h * s.w * s.c + s.oh() * s.ow() * s.c + 1) + 1;
+}
+
+}  // namespace
+
+void max_pool2d_f32(const Conv2dShape& shape, const float* x, float* y, int32_t* index) {
+  const auto kernel = table().max_pool2d_f32;
+  const PoolShape pool = pool_shape(shape);
+  parallel_for(shape.n, image_grain(shape), [&](int64_t i, int64_t end) {
+    kernel(pool, i, end, x, y, index);
+  });
+}
+
+void max_pool2d_backward_f32(const Conv2dShape& shape,
+                             const float* grad_y,
+                             const int32_t* index,
+                             float* grad_x) {
+  const auto kernel = table().max_pool2d_backward_f32;
+  const PoolShape pool = pool_shape(shape);
+  parallel_for(shape.n, image_grain(shape), [&](int64_t i, int64_t end) {
+    kernel(pool, i, end, grad_y, index, grad_x);
+  });
+}
+
+void avg_pool2d_f32(const Conv2dShape& shape, const float* x, float* y) {
+  const auto kernel = table().avg_pool2d_f32;
+  const PoolShape pool = pool_shape(shape);
+  parallel_for(
+      shape.n, image_grain(shape), [&](int64_t i, int64_t end) { kernel(pool, i, end, x, y); });
+}
+
+void avg_pool2d_backward_f32(const Conv2dShape& shape, const float* grad_y, float* grad_x) {
+  const auto kernel = table().avg_pool2d_backward_f32;
+  const PoolShape pool = pool_shape(shape);
+  parallel_for(shape.n, image_grain(shape), [&](int64_t i, int64_t end) {
+    kernel(pool, i, end, grad_y, grad_x);
+  });
+}
+
+}  // namespace quantrain::kernels
