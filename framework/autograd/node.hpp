@@ -63,6 +63,8 @@ class Node {
   const std::string& scope() const { return scope_; }
   /// Position in the order of recording.
   uint64_t sequence() const { return sequence_; }
+  /// Whether a backward pass has freed what the node held, its inputs included.
+  bool released() const { return released_; }
 
  private:
   friend void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs);

@@ -1,0 +1,172 @@
+#include "framework/autograd/graph.hpp"
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+#include <sstream>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+namespace {
+
+// What was recorded, by position in the order of recording: node and output of each.
+std::map<uint64_t, Tensor> collect(const std::vector<Tensor>& outputs) {
+  std::map<uint64_t, Tensor> found;
+  std::vector<Tensor> pending = outputs;
+  while (!pending.empty()) {
+    const Tensor tensor = std::move(pending.back());
+    pending.pop_back();
+    if (!tensor.defined() || tensor.node() == nullptr) continue;
+    const Node& node = *tensor.node();
+    if (node.released())
+      throw GraphError(
+          "graph", node.type(), " was freed by a backward pass; keep it with keep_graph");
+    if (!found.emplace(node.sequence(), tensor).second) continue;
+    pending.insert(pending.end(), node.inputs().begin(), node.inputs().end());
+  }
+  return found;
+}
+
+std::string value_text(const Tensor& tensor) {
+  std::ostringstream text;
+  switch (tensor.kind()) {
+    case ValueKind::kFloat:
+      return "float";
+    case ValueKind::kAccumulators:
+      return "accumulators";
+    case ValueKind::kCodes:
+      text << "codes " << tensor.codes()->params;
+  }
+  return text.str();
+}
+
+// Text between double quotes in Graphviz' language.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
+}  // namespace
+
+Graph::Graph(std::vector<Tensor> outputs) : outputs_(std::move(outputs)) {
+  for (const Tensor& output : outputs_) {
+    if (!output.defined()) throw GraphError("graph", "the output is undefined");
+  }
+  std::map<uint64_t, int> index_of;
+  const auto add_leaf = [&](const Tensor& leaf) {
+    if (std::find(leaves_.begin(), leaves_.end(), leaf) == leaves_.end()) leaves_.push_back(leaf);
+  };
+  for (auto& [sequence, output] : collect(outputs_)) {
+    GraphNode entry;
+    entry.index = static_cast<int>(nodes_.size());
+    entry.node = output.node();
+    entry.output = output;
+    entry.inputs = entry.node->inputs();
+    for (const Tensor& input : entry.inputs) {
+      if (!input.defined() || input.node() == nullptr) {
+        if (input.defined()) add_leaf(input);
+        entry.producers.push_back(GraphNode::kLeaf);
+        continue;
+      }
+      const int producer = index_of.at(input.node()->sequence());
+      entry.producers.push_back(producer);
+      nodes_[static_cast<size_t>(producer)].consumers.push_back(entry.index);
+    }
+    index_of.emplace(sequence, entry.index);
+    nodes_.push_back(std::move(entry));
+  }
+  for (const Tensor& output : outputs_) {
+    if (output.node() == nullptr) add_leaf(output);
+  }
+}
+
+int Graph::producer(const Tensor& tensor) const {
+  if (!tensor.defined()) throw GraphError("graph", "the tensor is undefined");
+  if (tensor.node() != nullptr) {
+    const auto at = std::lower_bound(nodes_.begin(),
+                                     nodes_.end(),
+                                     tensor.node()->sequence(),
+                                     [](const GraphNode& entry, uint64_t sequence) {
+                                       return entry.node->sequence() < sequence;
+                                     });
+    if (at != nodes_.end() && at->node == tensor.node()) return at->index;
+  } else if (std::find(leaves_.begin(), leaves_.end(), tensor) != leaves_.end()) {
+    return GraphNode::kLeaf;
+  }
+  throw GraphError("graph", "the tensor of shape ", tensor.shape(), " is not part of the graph");
+}
+
+std::vector<int> Graph::consumers(const Tensor& tensor) const {
+  const int made_by = producer(tensor);
+  if (made_by != GraphNode::kLeaf) return consumers(made_by);
+  std::vector<int> result;
+  for (const GraphNode& entry : nodes_) {
+    result.insert(result.end(),
+                  static_cast<size_t>(std::count(entry.inputs.begin(), entry.inputs.end(), tensor)),
+                  entry.index);
+  }
+  return result;
+}
+
+void Graph::visit(const std::function<void(const GraphNode&)>& function) const {
+  for (const GraphNode& entry : nodes_) function(entry);
+}
+
+std::string Graph::label(const Tensor& tensor) const {
+  if (!tensor.defined()) return "-";
+  const int made_by = producer(tensor);
+  if (made_by != GraphNode::kLeaf) return '%' + std::to_string(made_by);
+  if (!tensor.name().empty()) return tensor.name();
+  return "leaf" +
+         std::to_string(std::find(leaves_.begin(), leaves_.end(), tensor) - leaves_.begin());
+}
+
+void Graph::print(std::ostream& stream) const {
+  for (const GraphNode& entry : nodes_) {
+    stream << '%' << entry.index << ' ' << entry.type();
+    if (!entry.scope().empty()) stream << ' ' << entry.scope();
+    const char* separator = " (";
+    for (const Tensor& input : entry.inputs) {
+      stream << separator << label(input);
+      separator = ", ";
+    }
+    stream << ") -> " << entry.output.shape() << ' ' << value_text(entry.output);
+    const Attributes attributes = entry.node->attributes();
+    if (!attributes.empty()) stream << ' ' << attributes;
+    stream << '\n';
+  }
+}
+
+void Graph::write_dot(std::ostream& stream) const {
+  stream << "digraph recorded {\n  node [shape=box];\n";
+  for (const Tensor& leaf : leaves_) {
+    std::ostringstream text;
+    text << label(leaf) << ' ' << leaf.shape();
+    stream << "  " << quoted(label(leaf)) << " [shape=ellipse label=" << quoted(text.str())
+           << "];\n";
+  }
+  for (const GraphNode& entry : nodes_) {
+    std::ostringstream text;
+    text << entry.type();
+    if (!entry.scope().empty()) text << ' ' << entry.scope();
+    text << ' ' << entry.output.shape();
+    const std::string name = quoted(label(entry.output));
+    stream << "  " << name << " [label=" << quoted(text.str()) << "];\n";
+    for (const Tensor& input : entry.inputs) {
+      if (input.defined()) stream << "  " << quoted(label(input)) << " -> " << name << ";\n";
+    }
+  }
+  stream << "}\n";
+}
+
+std::ostream& operator<<(std::ostream& stream, const Graph& graph) {
+  graph.print(stream);
+  return stream;
+}
+
+}  // namespace quantrain

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/autograd/node.hpp"
+
+namespace quantrain {
+
+/// One recorded operation as the graph sees it.
+struct GraphNode {
+  static constexpr int kLeaf = -1;
+
+  int index = 0;  ///< position in Graph::nodes()
+  std::shared_ptr<const Node> node;
+  Tensor output;
+  std::vector<Tensor> inputs;  ///< undefined where an operand is absent
+  std::vector<int> producers;  ///< of each input: index of the node that made it; kLeaf for a leaf
+                               ///< or an absent one
+  std::vector<int>
+      consumers;  ///< nodes that read the output, ascending; one that reads it twice is there twice
+
+  std::string_view type() const { return node->type(); }
+  const std::string& scope() const { return node->scope(); }
+};
+
+/// Read-only view of all that was recorded on the way to one or several outputs. Holds on to the
+/// nodes and tensors: a backward pass that frees the recorded graph afterwards takes nothing from
+/// the view.
+class Graph {
+ public:
+  /// Throws: GraphError if the output is undefined, or a part of its graph was freed by a backward
+  /// pass.
+  explicit Graph(const Tensor& output) : Graph(std::vector<Tensor>{output}) {}
+  explicit Graph(std::vector<Tensor> outputs);
+
+  /// In the order of recording: producers come before consumers.
+  const std::vector<GraphNode>& nodes() const { return nodes_; }
+  const GraphNode& node(int index) const { return nodes_.at(static_cast<size_t>(index)); }
+  const std::vector<Tensor>& outputs() const { return outputs_; }
+  /// Inputs and parameters, in the order of their first use.
+  const std::vector<Tensor>& leaves() const { return leaves_; }
+
+  /// Index of the node that made this tensor; GraphNode::kLeaf for a leaf of the graph.
+  /// Throws: GraphError if the tensor is not in the graph.
+  int producer(const Tensor& tensor) const;
+  /// Nodes that read what node `index` made.
+  const std::vector<int>& consumers(int index) const { return node(index).consumers; }
+  /// Nodes that read this tensor, be it a leaf or not, ascending; one that reads it twice is there
+  /// twice.
+  std::vector<int> consumers(const Tensor& tensor) const;
+  /// Calls function for each node in order.
+  void visit(const std::function<void(const GraphNode&)>& function) const;
+
+  /// Name of a tensor in the dumps: "%4" for what node 4 made, the name of a leaf, else "leaf0";
+  /// "-" where undefined.
+  std::string label(const Tensor& tensor) const;
+  /// One line for each node: "%4 conv2d block1.conv (%3, block1.conv.weight, -) -> [8, 14, 14, 16]
+  /// float stride=[1, 1]".
+  void print(std::ostream& stream) const;
+  /// The same as a graph in Graphviz' language.
+  void write_dot(std::ostream& stream) const;
+
+ private:
+  std::vector<Tensor> outputs_;
+  std::vector<GraphNode> nodes_;
+  std::vector<Tensor> leaves_;
+};
+
+/// Graph::print.
+std::ostream& operator<<(std::ostream& stream, const Graph& graph);
+
+}  // namespace quantrain
