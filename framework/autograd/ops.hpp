@@ -1,0 +1,4 @@
+#pragma once
+
+// Every operation.
+#include "framework/autograd/ops/add.hpp"

@@ -1,0 +1,25 @@
+#include "framework/autograd/ops/add.hpp"
+
+#include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/broadcast.hpp"
+#include "framework/kernels/elementwise.hpp"
+
+namespace quantrain {
+namespace {
+
+class Add : public Node {
+ public:
+  std::string_view type() const override { return "add"; }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    return {needs_grad(0) ? reduce_to(grad_y, input(0).shape()) : Tensor(),
+            needs_grad(1) ? reduce_to(grad_y, input(1).shape()) : Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor add(const Tensor& a, const Tensor& b) {
+  return record<Add>(broadcast_binary("add", kernels::add_f32, a, b), {a, b});
+}
+
+}  // namespace quantrain

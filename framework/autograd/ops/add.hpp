@@ -1,0 +1,16 @@
+#pragma once
+
+#include "framework/autograd/tensor.hpp"
+
+namespace quantrain {
+
+/// y = a + b, elementwise, broadcasting.
+/// Shapes: any two that broadcast  ->  y of the broadcast shape.
+/// Gradient: grad_y to both, summed over the axes along which an operand was repeated.
+/// Throws: ShapeError if the shapes do not broadcast.
+/// Source: ONNX Add.
+Tensor add(const Tensor& a, const Tensor& b);
+
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
+
+}  // namespace quantrain
