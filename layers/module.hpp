@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/autograd/named_tensor.hpp"
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/tensor.hpp"
 
@@ -22,11 +23,6 @@ struct Slots {
   std::shared_ptr<WeightSlot> weight;  ///< makes the weight and bias that a Conv2d or Linear computes with
   std::shared_ptr<Module> body;        ///< runs in place of forward()
   std::shared_ptr<Module> output;      ///< applied to what goes out
-};
-
-struct NamedTensor {
-  std::string name;  ///< path from the module asked: "block1.conv.weight"
-  Tensor tensor;
 };
 
 struct NamedModule {

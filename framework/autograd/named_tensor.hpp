@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "framework/autograd/tensor.hpp"
+
+namespace quantrain {
+
+/// A parameter or buffer with its path from the module that was asked: "block1.conv.weight".
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+}  // namespace quantrain

@@ -1,0 +1,91 @@
+#include "framework/io/parameters.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+namespace {
+
+constexpr const char* kFormat = "quantrain";
+constexpr const char* kVersion = "1";
+
+void check_entry(const std::string& path,
+                 const TensorFile& file,
+                 const char* key,
+                 const std::string& expected) {
+  const auto found = file.metadata.find(key);
+  if (found == file.metadata.end()) {
+    throw DataError(
+        "load", path, ": the file does not say its ", key, "; expected \"", expected, "\"");
+  }
+  if (found->second != expected) {
+    throw DataError(
+        "load", path, ": ", key, " is \"", found->second, "\", expected \"", expected, "\"");
+  }
+}
+
+}  // namespace
+
+void set_format(TensorFile& file, const std::string& format, const std::string& version) {
+  file.metadata["format"] = format;
+  file.metadata["version"] = version;
+  file.metadata["layout"] = kWeightLayout;
+}
+
+void check_format(const std::string& path,
+                  const TensorFile& file,
+                  const std::string& format,
+                  const std::string& version) {
+  check_entry(path, file, "layout", kWeightLayout);
+  check_entry(path, file, "format", format);
+  check_entry(path, file, "version", version);
+}
+
+void save_parameters(const std::string& path,
+                     std::span<const NamedTensor> tensors,
+                     const std::map<std::string, std::string>& metadata) {
+  TensorFile file;
+  file.metadata = metadata;
+  set_format(file, kFormat, kVersion);
+  for (const auto& [name, tensor] : tensors) {
+    const Floats values = tensor.floats();
+    file.add<float>(name, tensor.shape(), {values.data(), static_cast<size_t>(tensor.elements())});
+  }
+  save_safetensors(path, file);
+}
+
+void load_parameters(const std::string& path, std::span<const NamedTensor> tensors) {
+  const TensorFile file = load_safetensors(path);
+  check_format(path, file, kFormat, kVersion);
+  std::vector<const TensorFile::Entry*> sources;
+  for (const auto& [name, tensor] : tensors) {
+    if (!file.contains(name)) throw DataError("load", path, ": lacks \"", name, "\"");
+    const TensorFile::Entry& entry = file.at(name);
+    if (entry.dtype != DType::kF32) {
+      throw DataError(
+          "load", path, ": \"", name, "\" is ", dtype_name(entry.dtype), ", expected F32");
+    }
+    if (!(entry.shape == tensor.shape())) {
+      throw DataError(
+          "load", path, ": \"", name, "\" has shape ", entry.shape, ", expected ", tensor.shape());
+    }
+    if (tensor.kind() != ValueKind::kFloat)
+      throw DataError("load", "\"", name, "\" does not hold floats");
+    sources.push_back(&entry);
+  }
+  for (const TensorFile::Entry& entry : file.entries()) {
+    const bool wanted = std::find(sources.begin(), sources.end(), &entry) != sources.end();
+    if (!wanted)
+      throw DataError("load", path, ": has \"", entry.name, "\", which nothing here is named");
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Tensor tensor = tensors[i].tensor;
+    std::copy(sources[i]->bytes.begin(),
+              sources[i]->bytes.end(),
+              reinterpret_cast<uint8_t*>(tensor.mutable_data()));
+  }
+}
+
+}  // namespace quantrain

@@ -1,0 +1,315 @@
+#include "framework/io/safetensors.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "framework/core/error.hpp"
+#include "framework/io/file.hpp"
+
+static_assert(std::endian::native == std::endian::little, "safetensors files are little endian");
+
+namespace quantrain {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kWhere = "safetensors";
+constexpr const char* kMetadataKey = "__metadata__";
+constexpr int64_t kLengthBytes = 8;
+constexpr int64_t kMaxHeader = int64_t{16} << 20;  // a hundred thousand tensors
+constexpr int kMaxDepth = 4;
+constexpr DType kAllDTypes[] = {
+    DType::kF64, DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8};
+
+// Entries in the order in which their data lies: wide elements first, so that each starts aligned.
+std::vector<const TensorFile::Entry*> file_order(const TensorFile& file) {
+  std::vector<const TensorFile::Entry*> order;
+  for (const TensorFile::Entry& entry : file.entries()) order.push_back(&entry);
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return dtype_size(a->dtype) > dtype_size(b->dtype);
+  });
+  return order;
+}
+
+// What is wrong with the file, before load_safetensors() says which file.
+struct Malformed {
+  std::string text;
+};
+
+template <class... Parts>
+[[noreturn]] void malformed(const Parts&... parts) {
+  std::ostringstream stream;
+  (stream << ... << parts);
+  throw Malformed{stream.str()};
+}
+
+// Enough of a value to recognise it in a message.
+std::string shown(const Json& json) { return json.dump().substr(0, 60); }
+
+// JSON keeps the last of two equal keys; the format forbids them, because another reader may keep
+// the first.
+class UniqueKeys {
+ public:
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kMaxDepth) malformed("the header nests deeper than ", kMaxDepth, " levels");
+    if (event == Json::parse_event_t::object_start) open_.emplace_back();
+    if (event == Json::parse_event_t::object_end) open_.pop_back();
+    if (event == Json::parse_event_t::key &&
+        !open_.back().insert(parsed.get<std::string>()).second) {
+      malformed("the header has two keys ", shown(parsed));
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::set<std::string>> open_;
+};
+
+int64_t to_integer(const Json& json, const std::string& name, const char* key) {
+  if (!json.is_number_unsigned() ||
+      json.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()}) {
+    malformed("\"", name, "\": ", key, " has ", shown(json), " where a count is expected");
+  }
+  return json.get<int64_t>();
+}
+
+std::vector<int64_t> to_integers(const Json& json, const std::string& name, const char* key) {
+  if (!json.is_array()) malformed("\"", name, "\": ", key, " is not a list");
+  std::vector<int64_t> integers;
+  for (const Json& element : json) integers.push_back(to_integer(element, name, key));
+  return integers;
+}
+
+struct Range {
+  int64_t begin, end;
+  TensorFile::Entry entry;
+};
+
+// One entry of the header, checked against the size of the data; its bytes are still empty.
+Range parse_entry(const std::string& name, const Json& json, int64_t data_size) {
+  if (!json.is_object() || json.size() != 3 || !json.contains("dtype") || !json.contains("shape") ||
+      !json.contains("data_offsets")) {
+    malformed("\"", name, "\": needs dtype, shape and data_offsets, and nothing else");
+  }
+  const Json& dtype_json = json["dtype"];
+  const auto* const dtype =
+      std::find_if(std::begin(kAllDTypes), std::end(kAllDTypes), [&](DType d) {
+        return dtype_json.is_string() && dtype_json.get_ref<const std::string&>() == dtype_name(d);
+      });
+  if (dtype == std::end(kAllDTypes))
+    malformed("\"", name, "\": unsupported dtype ", shown(dtype_json));
+
+  const std::vector<int64_t> offsets = to_integers(json["data_offsets"], name, "data_offsets");
+  if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_size) {
+    malformed("\"",
+              name,
+              "\": data_offsets ",
+              shown(json["data_offsets"]),
+              " are no range of the ",
+              data_size,
+              " bytes of data");
+  }
+  Shape shape;
+  try {
+    shape = Shape(to_integers(json["shape"], name, "shape"));
+  } catch (const ShapeError& error) {
+    malformed("\"", name, "\": ", error.what());
+  }
+  const int64_t bytes = offsets[1] - offsets[0];
+  if (bytes % dtype_size(*dtype) != 0 || bytes / dtype_size(*dtype) != shape.elements()) {
+    malformed("\"",
+              name,
+              "\": ",
+              dtype_name(*dtype),
+              " of shape ",
+              shape,
+              " does not fill its ",
+              bytes,
+              " bytes");
+  }
+  return {offsets[0], offsets[1], {name, *dtype, shape, {}}};
+}
+
+TensorFile parse(std::span<const uint8_t> file) {
+  const auto file_size = static_cast<int64_t>(file.size());
+  if (file_size < kLengthBytes) malformed("only ", file_size, " bytes, too short for any header");
+  uint64_t header_size = 0;
+  std::memcpy(&header_size, file.data(), sizeof header_size);
+  if (header_size > uint64_t{kMaxHeader}) {
+    malformed("the header's length, ", header_size, ", exceeds ", kMaxHeader);
+  }
+  const int64_t data_size = file_size - kLengthBytes - static_cast<int64_t>(header_size);
+  if (data_size < 0) {
+    malformed("truncated: a header of ", header_size, " bytes in a file of ", file_size);
+  }
+  const std::span<const uint8_t> header = file.subspan(kLengthBytes, header_size);
+  const std::span<const uint8_t> data = file.subspan(kLengthBytes + header_size);
+
+  Json json;
+  try {
+    json = Json::parse(header.begin(), header.end(), UniqueKeys());
+  } catch (const Json::exception& error) {
+    malformed("the header is not JSON: ", error.what());
+  }
+  if (!json.is_object()) malformed("the header is not a JSON object");
+
+  TensorFile result;
+  std::vector<Range> ranges;
+  for (const auto& [name, value] : json.items()) {
+    if (name != kMetadataKey) {
+      ranges.push_back(parse_entry(name, value, data_size));
+      continue;
+    }
+    if (!value.is_object()) malformed(kMetadataKey, " is not an object");
+    for (const auto& [key, text] : value.items()) {
+      if (!text.is_string()) malformed(kMetadataKey, ": \"", key, "\" is not a string");
+      result.metadata[key] = text.get<std::string>();
+    }
+  }
+
+  std::stable_sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  });
+  int64_t covered = 0;
+  for (Range& range : ranges) {
+    if (range.begin != covered) {
+      malformed("\"",
+                range.entry.name,
+                "\": starts at byte ",
+                range.begin,
+                range.begin < covered ? " and overlaps data up to " : " and leaves a hole from ",
+                covered);
+    }
+    covered = range.end;
+    range.entry.bytes.assign(data.begin() + range.begin, data.begin() + range.end);
+    result.add(std::move(range.entry));
+  }
+  if (covered != data_size) {
+    malformed("entries cover ", covered, " of ", data_size, " bytes of data");
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string_view dtype_name(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return "F64";
+    case DType::kF32:
+      return "F32";
+    case DType::kI64:
+      return "I64";
+    case DType::kI32:
+      return "I32";
+    case DType::kI8:
+      return "I8";
+    case DType::kU8:
+      return "U8";
+  }
+  return "unknown";
+}
+
+int64_t dtype_size(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+    case DType::kI64:
+      return 8;
+    case DType::kF32:
+    case DType::kI32:
+      return 4;
+    case DType::kI8:
+    case DType::kU8:
+      return 1;
+  }
+  return 1;
+}
+
+const TensorFile::Entry* TensorFile::find(std::string_view name) const {
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &entries_[found->second];
+}
+
+const TensorFile::Entry& TensorFile::at(std::string_view name) const {
+  if (const Entry* entry = find(name)) return *entry;
+  throw DataError(kWhere, "no entry \"", name, "\"");
+}
+
+const TensorFile::Entry& TensorFile::at(std::string_view name, DType dtype) const {
+  const Entry& entry = at(name);
+  if (entry.dtype == dtype) return entry;
+  throw DataError(
+      kWhere, "\"", name, "\" is ", dtype_name(entry.dtype), ", expected ", dtype_name(dtype));
+}
+
+const std::string& TensorFile::metadata_at(const std::string& name) const {
+  const auto found = metadata.find(name);
+  if (found == metadata.end()) throw DataError(kWhere, "the metadata have no \"", name, "\"");
+  return found->second;
+}
+
+void TensorFile::add(Entry entry) {
+  if (entry.name == kMetadataKey) throw DataError(kWhere, "\"", entry.name, "\" is reserved");
+  if (contains(entry.name)) throw DataError(kWhere, "two entries are named \"", entry.name, "\"");
+  const auto bytes = static_cast<int64_t>(entry.bytes.size());
+  if (bytes % dtype_size(entry.dtype) != 0 ||
+      bytes / dtype_size(entry.dtype) != entry.shape.elements()) {
+    throw DataError(kWhere,
+                    "\"",
+                    entry.name,
+                    "\": ",
+                    dtype_name(entry.dtype),
+                    " of shape ",
+                    entry.shape,
+                    " does not fill its ",
+                    bytes,
+                    " bytes");
+  }
+  index_.emplace(entry.name, entries_.size());
+  entries_.push_back(std::move(entry));
+}
+
+void save_safetensors(const std::string& path, const TensorFile& file) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (!file.metadata.empty()) json[kMetadataKey] = file.metadata;
+  std::vector<std::span<const uint8_t>> parts(2);
+  int64_t offset = 0;
+  for (const TensorFile::Entry* entry : file_order(file)) {
+    const int64_t end = offset + static_cast<int64_t>(entry->bytes.size());
+    json[entry->name] = {{"dtype", dtype_name(entry->dtype)},
+                         {"shape", std::vector<int64_t>(entry->shape.begin(), entry->shape.end())},
+                         {"data_offsets", {offset, end}}};
+    parts.emplace_back(entry->bytes);
+    offset = end;
+  }
+  std::string header;
+  try {
+    header = json.dump();
+  } catch (const Json::exception& error) {
+    throw DataError(kWhere, path, ": a name or text cannot be written as JSON: ", error.what());
+  }
+  header.resize((header.size() + 7) / 8 * 8, ' ');  // data start aligned
+  if (static_cast<int64_t>(header.size()) > kMaxHeader) {
+    throw DataError(kWhere, path, ": a header of ", header.size(), " bytes exceeds ", kMaxHeader);
+  }
+  const uint64_t header_size = header.size();
+  parts[0] = {reinterpret_cast<const uint8_t*>(&header_size), sizeof header_size};
+  parts[1] = {reinterpret_cast<const uint8_t*>(header.data()), header.size()};
+  write_file(path, parts);
+}
+
+TensorFile load_safetensors(const std::string& path) {
+  const std::vector<uint8_t> bytes = read_file(path, std::numeric_limits<int64_t>::max());
+  try {
+    return parse(bytes);
+  } catch (const Malformed& what) {
+    throw DataError(kWhere, path, ": ", what.text);
+  }
+}
+
+}  // namespace quantrain

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/core/shape.hpp"
+
+namespace quantrain {
+
+/// Element types that quantrain stores.
+enum class DType { kF64, kF32, kI64, kI32, kI8, kU8 };
+
+/// "F32": the format's own names.
+std::string_view dtype_name(DType dtype);
+int64_t dtype_size(DType dtype);
+
+namespace detail {
+template <class T>
+struct DTypeOf;
+template <>
+struct DTypeOf<double> {
+  static constexpr DType kValue = DType::kF64;
+};
+template <>
+struct DTypeOf<float> {
+  static constexpr DType kValue = DType::kF32;
+};
+template <>
+struct DTypeOf<int64_t> {
+  static constexpr DType kValue = DType::kI64;
+};
+template <>
+struct DTypeOf<int32_t> {
+  static constexpr DType kValue = DType::kI32;
+};
+template <>
+struct DTypeOf<int8_t> {
+  static constexpr DType kValue = DType::kI8;
+};
+template <>
+struct DTypeOf<uint8_t> {
+  static constexpr DType kValue = DType::kU8;
+};
+}  // namespace detail
+
+/// What a safetensors file holds: strings by name, and named dense arrays.
+/// Source: github.com/huggingface/safetensors, section "Format"
+class TensorFile {
+ public:
+  struct Entry {
+    std::string name;
+    DType dtype;
+    Shape shape;
+    std::vector<uint8_t> bytes;  ///< row-major, little endian
+  };
+
+  std::map<std::string, std::string> metadata;
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  bool contains(std::string_view name) const { return find(name) != nullptr; }
+  /// Throws: DataError if there is none of this name.
+  const Entry& at(std::string_view name) const;
+  /// Throws: DataError if the name is missing.
+  const std::string& metadata_at(const std::string& name) const;
+
+  /// Throws: DataError if the name is taken or reserved, or the bytes are not as many as shape and
+  /// type say.
+  void add(Entry entry);
+
+  /// T: double, float, int64_t, int32_t, int8_t or uint8_t.
+  template <class T>
+  void add(std::string name, const Shape& shape, std::span<const T> values) {
+    const auto* first = reinterpret_cast<const uint8_t*>(values.data());
+    add({std::move(name), detail::DTypeOf<T>::kValue, shape, {first, first + values.size_bytes()}});
+  }
+
+  /// The elements of an entry. Throws: DataError if it is missing or has another type.
+  template <class T>
+  std::vector<T> values(std::string_view name) const {
+    const Entry& entry = at(name, detail::DTypeOf<T>::kValue);
+    std::vector<T> values(entry.bytes.size() / sizeof(T));
+    std::copy(entry.bytes.begin(), entry.bytes.end(), reinterpret_cast<uint8_t*>(values.data()));
+    return values;
+  }
+
+ private:
+  const Entry* find(std::string_view name) const;
+  const Entry& at(std::string_view name, DType dtype) const;
+
+  std::vector<Entry> entries_;
+  std::map<std::string, size_t, std::less<>> index_;
+};
+
+/// Writes a safetensors file whole or not at all (write_file). The same content gives the same
+/// bytes. Throws: DataError if a name is not UTF-8 or the file cannot be written.
+void save_safetensors(const std::string& path, const TensorFile& file);
+/// Trusts nothing: every length is checked before it is used. Throws: DataError naming the path,
+/// what is wrong and the numbers, if the file is missing, truncated or too long, its header is not
+/// what the format asks for, or the ranges of two entries overlap, leave a hole or do not fit their
+/// shapes.
+TensorFile load_safetensors(const std::string& path);
+
+}  // namespace quantrain

@@ -1,0 +1,72 @@
+#include "framework/io/file.hpp"
+
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::TemporaryFolder;
+
+std::string text_of(const std::string& path) {
+  const std::vector<uint8_t> bytes = test::read_bytes(path);
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+TEST_CASE("a file is written whole and replaces the old one", "[io][file]") {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "a longer first version");
+  CHECK(text_of(folder / "a") == "a longer first version");
+  write_file(folder / "a", "second");
+  CHECK(text_of(folder / "a") == "second");
+  write_file(folder / "a", "");
+  CHECK(text_of(folder / "a").empty());
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("a path is found unwritable before anything is written", "[io][file]") {
+  const TemporaryFolder folder;
+  check_writable(folder / "new");
+  CHECK(folder.files() == 0);
+  QUANTRAIN_CHECK_ERROR(check_writable(folder / "none/a"),
+                        DataError,
+                        "none/a: no file can be made in its folder: No such");
+  QUANTRAIN_CHECK_ERROR(check_writable(folder.path()), DataError, "is not a regular file");
+  QUANTRAIN_CHECK_ERROR(check_writable("/dev/null"), DataError, "/dev/null: is not a regular file");
+  QUANTRAIN_CHECK_ERROR(check_writable(""), DataError, "path to write to is empty");
+  write_file(folder / "file", "text");
+  QUANTRAIN_CHECK_ERROR(
+      check_writable(folder / "file/a"), DataError, "file/a: cannot be written: Not a directory");
+  QUANTRAIN_CHECK_ERROR(
+      write_file(folder / "none/a", "text"), DataError, "No such file or directory");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("a write that fails half way leaves the old file and nothing else", "[io][file]") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "target");
+  QUANTRAIN_CHECK_ERROR(write_file(folder / "target", "text"), DataError, "is not a regular file");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("writing to a symbolic link writes the file that it points to", "[io][file]") {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "old");
+  std::filesystem::create_symlink(folder / "file", folder / "link");
+  write_file(folder / "link", "new");
+  CHECK(text_of(folder / "file") == "new");
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+}
+
+TEST_CASE("a file is read whole up to a limit", "[io][file]") {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "text");
+  CHECK(read_file(folder / "a", 4) == std::vector<uint8_t>{'t', 'e', 'x', 't'});
+  QUANTRAIN_CHECK_ERROR(read_file(folder / "a", 3), DataError, "4 bytes, more than the 3 allowed");
+  QUANTRAIN_CHECK_ERROR(read_file(folder / "b", 3), DataError, "cannot be opened");
+}
+
+}  // namespace quantrain

@@ -1,0 +1,95 @@
+#include "framework/io/parameters.hpp"
+
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::TemporaryFolder;
+
+std::vector<NamedTensor> example(float first) {
+  return {{"conv.weight", Tensor::from({1, 2, 1, 1}, std::vector{first, first + 1})},
+          {"conv.bias", Tensor::from({1}, std::vector{first + 2})}};
+}
+
+std::vector<float> values(const std::vector<NamedTensor>& tensors) {
+  std::vector<float> all;
+  for (const auto& [name, tensor] : tensors) {
+    all.insert(all.end(), tensor.data(), tensor.data() + tensor.elements());
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("parameters come back as they were saved, in any order", "[io][parameters]") {
+  const TemporaryFolder folder;
+  save_parameters(folder / "a", example(1.0f), {{"epoch", "3"}});
+  std::vector<NamedTensor> loaded = example(0.0f);
+  std::swap(loaded[0], loaded[1]);
+  const uint64_t version = loaded[0].tensor.version();
+  load_parameters(folder / "a", loaded);
+  CHECK(values(loaded) == std::vector<float>{3.0f, 1.0f, 2.0f});
+  CHECK(loaded[0].tensor.version() > version);
+  CHECK(load_safetensors(folder / "a").metadata_at("epoch") == "3");
+  CHECK(load_safetensors(folder / "a").metadata_at("layout") == "NHWC/OHWI");
+}
+
+TEST_CASE("parameters that do not all fit change nothing", "[io][parameters]") {
+  const TemporaryFolder folder;
+  save_parameters(folder / "a", example(1.0f));
+  std::vector<NamedTensor> own = example(7.0f);
+  const std::vector<float> before = values(own);
+
+  std::vector<NamedTensor> more = own;
+  more.push_back({"fc.weight", Tensor::zeros({1})});
+  QUANTRAIN_CHECK_ERROR(load_parameters(folder / "a", more), DataError, "lacks \"fc.weight\"");
+  const std::vector<NamedTensor> fewer{own[0]};
+  QUANTRAIN_CHECK_ERROR(load_parameters(folder / "a", fewer),
+                        DataError,
+                        "has \"conv.bias\", which nothing here is named");
+  const std::vector<NamedTensor> reshaped{own[0], {"conv.bias", Tensor::zeros({1, 1})}};
+  QUANTRAIN_CHECK_ERROR(load_parameters(folder / "a", reshaped),
+                        DataError,
+                        "\"conv.bias\" has shape [1], expected [1, 1]");
+
+  TensorFile file = load_safetensors(folder / "a");
+  TensorFile integers;
+  integers.metadata = file.metadata;
+  integers.add(file.at("conv.weight"));
+  integers.add<int32_t>("conv.bias", {1}, std::vector<int32_t>{1});
+  save_safetensors(folder / "b", integers);
+  QUANTRAIN_CHECK_ERROR(
+      load_parameters(folder / "b", own), DataError, "\"conv.bias\" is I32, expected F32");
+
+  CHECK(values(own) == before);
+}
+
+TEST_CASE("a file in another layout, format or version is refused", "[io][parameters]") {
+  const TemporaryFolder folder;
+  save_parameters(folder / "a", example(1.0f));
+  const auto check_refused = [&](const char* key, const char* value, const char* text) {
+    TensorFile file = load_safetensors(folder / "a");
+    file.metadata[key] = value;
+    if (*value == '\0') file.metadata.erase(key);
+    save_safetensors(folder / "b", file);
+    QUANTRAIN_CHECK_ERROR(load_parameters(folder / "b", example(0.0f)), DataError, text);
+  };
+  check_refused("layout", "NCHW/OIHW", "layout is \"NCHW/OIHW\", expected \"NHWC/OHWI\"");
+  check_refused("layout", "", "does not say its layout; expected \"NHWC/OHWI\"");
+  check_refused("format", "pt", "format is \"pt\", expected \"quantrain\"");
+  check_refused("version", "2", "version is \"2\", expected \"1\"");
+}
+
+TEST_CASE("two parameters of one name are not saved", "[io][parameters]") {
+  const TemporaryFolder folder;
+  std::vector<NamedTensor> tensors = example(1.0f);
+  tensors[1].name = "conv.weight";
+  QUANTRAIN_CHECK_ERROR(
+      save_parameters(folder / "a", tensors), DataError, "two entries are named \"conv.weight\"");
+  CHECK(folder.files() == 0);
+}
+
+}  // namespace quantrain

@@ -1,0 +1,256 @@
+#include "framework/io/safetensors.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/core/error.hpp"
+#include "framework/io/file.hpp"
+#include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::TemporaryFolder;
+
+template <class T>
+std::span<const T> view(const std::vector<T>& values) {
+  return values;
+}
+
+TensorFile example() {
+  TensorFile file;
+  file.metadata = {{"format", "test"}, {"text", "quotes \" and\nlines \xc3\xa4"}};
+  file.add("bytes", {3}, view<uint8_t>({0, 127, 255}));
+  file.add("doubles", {1, 2}, view<double>({1.0 / 3.0, -2.5}));
+  file.add("floats", {2, 2}, view<float>({1.0f, -0.0f, 3.5f, 1e-30f}));
+  file.add("longs", {2}, view<int64_t>({int64_t{-1} << 40, 7}));
+  file.add("integers", {2}, view<int32_t>({-2147483647, 5}));
+  file.add("signed", {2, 1, 1}, view<int8_t>({-128, 127}));
+  file.add("scalar", {}, view<float>({42.0f}));
+  file.add("empty", {0, 4}, view<float>({}));
+  return file;
+}
+
+std::vector<uint8_t> file_bytes(const std::string& header, const std::string& data = "") {
+  const uint64_t size = header.size();
+  std::vector<uint8_t> bytes(8 + header.size() + data.size());
+  std::memcpy(bytes.data(), &size, 8);
+  std::copy(header.begin(), header.end(), bytes.begin() + 8);
+  std::copy(data.begin(), data.end(), bytes.end() - static_cast<std::ptrdiff_t>(data.size()));
+  return bytes;
+}
+
+void check_rejected(const std::string& header, const std::string& data, const std::string& text) {
+  const TemporaryFolder folder;
+  test::write_bytes(folder / "hostile.safetensors", file_bytes(header, data));
+  INFO(header);
+  QUANTRAIN_CHECK_ERROR(load_safetensors(folder / "hostile.safetensors"), DataError, text);
+  QUANTRAIN_CHECK_ERROR(
+      load_safetensors(folder / "hostile.safetensors"), DataError, "hostile.safetensors");
+}
+
+}  // namespace
+
+TEST_CASE("a safetensors file gives back what was saved in it", "[io][safetensors]") {
+  const TemporaryFolder folder;
+  save_safetensors(folder / "a.safetensors", example());
+  const TensorFile file = load_safetensors(folder / "a.safetensors");
+  const TensorFile saved = example();
+  CHECK(file.metadata == saved.metadata);
+  CHECK(file.entries().size() == saved.entries().size());
+  for (const TensorFile::Entry& entry : saved.entries()) {
+    CHECK(file.at(entry.name).dtype == entry.dtype);
+    CHECK(file.at(entry.name).shape == entry.shape);
+    CHECK(file.at(entry.name).bytes == entry.bytes);
+  }
+  CHECK(file.values<double>("doubles") == std::vector<double>{1.0 / 3.0, -2.5});
+  CHECK(file.values<int64_t>("longs") == std::vector<int64_t>{int64_t{-1} << 40, 7});
+  CHECK(file.values<int32_t>("integers") == std::vector<int32_t>{-2147483647, 5});
+  CHECK(file.values<int8_t>("signed") == std::vector<int8_t>{-128, 127});
+  CHECK(file.values<uint8_t>("bytes") == std::vector<uint8_t>{0, 127, 255});
+  CHECK(file.values<float>("scalar") == std::vector<float>{42.0f});
+  CHECK(file.values<float>("empty").empty());
+}
+
+TEST_CASE("a file without entries or metadata is a file", "[io][safetensors]") {
+  const TemporaryFolder folder;
+  save_safetensors(folder / "a.safetensors", TensorFile());
+  CHECK(load_safetensors(folder / "a.safetensors").entries().empty());
+  CHECK(test::read_bytes(folder / "a.safetensors") == file_bytes("{}      "));
+}
+
+TEST_CASE("the same content gives the same bytes, with aligned data", "[io][safetensors]") {
+  const TemporaryFolder folder;
+  save_safetensors(folder / "a.safetensors", example());
+  save_safetensors(folder / "b.safetensors", load_safetensors(folder / "a.safetensors"));
+  const std::vector<uint8_t> bytes = test::read_bytes(folder / "a.safetensors");
+  CHECK(bytes == test::read_bytes(folder / "b.safetensors"));
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), 8);
+  CHECK(header % 8 == 0);
+  CHECK(folder.files() == 2);
+}
+
+TEST_CASE("a safetensors file cut anywhere is rejected", "[io][safetensors]") {
+  const TemporaryFolder folder;
+  save_safetensors(folder / "a.safetensors", example());
+  const std::vector<uint8_t> bytes = test::read_bytes(folder / "a.safetensors");
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    test::write_bytes(folder / "cut.safetensors", std::span(bytes).first(size));
+    CHECK_THROWS_AS(load_safetensors(folder / "cut.safetensors"), DataError);
+  }
+  std::vector<uint8_t> longer = bytes;
+  longer.push_back(0);
+  test::write_bytes(folder / "longer.safetensors", longer);
+  QUANTRAIN_CHECK_ERROR(
+      load_safetensors(folder / "longer.safetensors"), DataError, "bytes of data");
+}
+
+TEST_CASE("a safetensors file with any byte of its header changed loads or is rejected",
+          "[io][safetensors]") {
+  const TemporaryFolder folder;
+  save_safetensors(folder / "a.safetensors", example());
+  const std::vector<uint8_t> bytes = test::read_bytes(folder / "a.safetensors");
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), 8);
+  for (size_t i = 0; i < 8 + header; ++i) {
+    for (const uint8_t value : std::vector<uint8_t>{0x00, 0x22, 0x39, 0x7b, 0xff}) {
+      std::vector<uint8_t> changed = bytes;
+      changed[i] = value;
+      test::write_bytes(folder / "b.safetensors", changed);
+      try {
+        load_safetensors(folder / "b.safetensors");
+      } catch (const DataError&) {  // any other exception fails the test
+      }
+    }
+  }
+}
+
+TEST_CASE("lengths that a safetensors header claims are checked before they are used",
+          "[io][safetensors]") {
+  const TemporaryFolder folder;
+  const auto rejected = [&](std::vector<uint8_t> bytes, const std::string& text) {
+    test::write_bytes(folder / "a.safetensors", bytes);
+    QUANTRAIN_CHECK_ERROR(load_safetensors(folder / "a.safetensors"), DataError, text);
+  };
+  rejected({}, "only 0 bytes, too short");
+  rejected({1, 2, 3, 4, 5, 6, 7}, "only 7 bytes, too short");
+  rejected({0, 0, 0, 0, 0, 0, 0, 0}, "the header is not JSON");
+  rejected({255, 255, 255, 255, 255, 255, 255, 255, '{', '}'}, "18446744073709551615, exceeds");
+  rejected({1, 0, 0, 1, 0, 0, 0, 0, '{', '}'}, "16777217, exceeds 16777216");
+  rejected({3, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, "truncated: a header of 3 bytes in a file of 10");
+}
+
+TEST_CASE("a safetensors header that is not what the format asks for is rejected",
+          "[io][safetensors]") {
+  check_rejected("{", "", "the header is not JSON");
+  check_rejected("\xff\xfe", "", "the header is not JSON");
+  check_rejected("{\"a\":\"\xff\"}", "", "the header is not JSON");
+  check_rejected("{} x", "", "the header is not JSON");
+  check_rejected("[]", "", "not a JSON object");
+  check_rejected("1", "", "not a JSON object");
+  check_rejected(std::string(100000, '['), "", "nests deeper than 4 levels");
+  check_rejected(
+      std::string(50000, '[') + std::string(50000, ']'), "", "nests deeper than 4 levels");
+  check_rejected(R"({"a":{"dtype":[[[[]]]],"shape":[],"data_offsets":[0,1]}})", "x", "nests deeper");
+  check_rejected(R"({"__metadata__":1})", "", "__metadata__ is not an object");
+  check_rejected(R"({"__metadata__":{"a":1}})", "", "\"a\" is not a string");
+  check_rejected(R"({"__metadata__":{"a":"1","a":"2"}})", "", "two keys \"a\"");
+  check_rejected(R"({"a":[]})", "", "needs dtype, shape and data_offsets");
+  check_rejected(R"({"a":{"dtype":"U8","shape":[1]}})", "x", "needs dtype, shape and data_offsets");
+  check_rejected(
+      R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":0}})", "x", "and nothing else");
+  check_rejected(R"({"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})",
+                 "xx",
+                 "unsupported dtype \"F16\"");
+  check_rejected(
+      R"({"a":{"dtype":8,"shape":[1],"data_offsets":[0,1]}})", "x", "unsupported dtype 8");
+  check_rejected(R"({"a":{"dtype":"U8","shape":[1],"dtype":"I8","data_offsets":[0,1]}})",
+                 "x",
+                 "two keys \"dtype\"");
+}
+
+TEST_CASE("shapes and offsets that do not fit are rejected", "[io][safetensors]") {
+  const auto u8 = [](const std::string& shape, const std::string& offsets) {
+    return R"({"a":{"dtype":"U8","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
+  };
+  check_rejected(u8("1", "[0,1]"), "x", "shape is not a list");
+  check_rejected(u8("[-1]", "[0,1]"), "x", "shape has -1 where a count is expected");
+  check_rejected(u8("[1.0]", "[0,1]"), "x", "shape has 1.0 where");
+  check_rejected(u8("[\"1\"]", "[0,1]"), "x", "shape has \"1\" where");
+  check_rejected(u8("[18446744073709551615]", "[0,1]"), "x", "where a count is expected");
+  check_rejected(u8("[1,1,1,1,1,1,1,1,1]", "[0,1]"), "x", "rank 9 exceeds 8");
+  check_rejected(u8("[4294967296,4294967296]", "[0,0]"), "", "too many elements");
+  check_rejected(u8("[2]", "[0,1]"), "x", "U8 of shape [2] does not fill its 1 bytes");
+  check_rejected(u8("[]", "[0,0]"), "", "U8 of shape [] does not fill its 0 bytes");
+  check_rejected(u8("[1]", "0"), "x", "data_offsets is not a list");
+  check_rejected(u8("[1]", "[0]"), "x", "are no range of the 1 bytes");
+  check_rejected(u8("[1]", "[0,1,2]"), "x", "are no range of the 1 bytes");
+  check_rejected(u8("[1]", "[1,0]"), "x", "are no range of the 1 bytes");
+  check_rejected(u8("[2]", "[0,2]"), "x", "are no range of the 1 bytes");
+  check_rejected(u8("[1]", "[-1,0]"), "x", "data_offsets has -1 where");
+  check_rejected(
+      u8("[1]", "[9223372036854775807,9223372036854775808]"), "x", "where a count is expected");
+  check_rejected(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,5]}})",
+                 "12345",
+                 "does not fill its 5 bytes");
+  check_rejected(R"({"a":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}})",
+                 "",
+                 "does not fill its 0 bytes");
+}
+
+TEST_CASE("entries that overlap, leave holes or repeat a name are rejected", "[io][safetensors]") {
+  const auto two = [](const char* first, const char* second, const char* name) {
+    return std::string(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":)") + first + R"(},")" +
+           name + R"(":{"dtype":"U8","shape":[2],"data_offsets":)" + second + "}}";
+  };
+  check_rejected(
+      two("[0,2]", "[1,3]", "b"), "xyz", "\"b\": starts at byte 1 and overlaps data up to 2");
+  check_rejected(two("[0,2]", "[0,2]", "b"), "xy", "overlaps data up to 2");
+  check_rejected(
+      two("[0,2]", "[3,5]", "b"), "vwxyz", "\"b\": starts at byte 3 and leaves a hole from 2");
+  check_rejected(
+      two("[1,3]", "[3,5]", "b"), "vwxyz", "\"a\": starts at byte 1 and leaves a hole from 0");
+  check_rejected(two("[0,2]", "[2,4]", "b"), "vwxyz", "entries cover 4 of 5 bytes");
+  check_rejected(two("[0,2]", "[2,4]", "a"), "wxyz", "two keys \"a\"");
+  check_rejected("{}", "x", "entries cover 0 of 1 bytes");
+}
+
+TEST_CASE("entries are asked for by name and type", "[io][safetensors]") {
+  const TensorFile file = example();
+  CHECK(file.contains("floats"));
+  CHECK_FALSE(file.contains("float"));
+  QUANTRAIN_CHECK_ERROR(file.at("weight"), DataError, "no entry \"weight\"");
+  QUANTRAIN_CHECK_ERROR(file.values<float>("bytes"), DataError, "\"bytes\" is U8, expected F32");
+  QUANTRAIN_CHECK_ERROR(file.metadata_at("layout"), DataError, "no \"layout\"");
+  CHECK(file.metadata_at("format") == "test");
+}
+
+TEST_CASE("entries that a file could not give back are not added", "[io][safetensors]") {
+  TensorFile file;
+  file.add("a", {1}, view<float>({1.0f}));
+  QUANTRAIN_CHECK_ERROR(
+      file.add("a", {1}, view<float>({1.0f})), DataError, "two entries are named \"a\"");
+  QUANTRAIN_CHECK_ERROR(file.add("__metadata__", {1}, view<float>({1.0f})), DataError, "reserved");
+  QUANTRAIN_CHECK_ERROR(file.add("b", {3}, view<float>({1.0f})),
+                        DataError,
+                        "F32 of shape [3] does not fill its 4 bytes");
+  CHECK(file.entries().size() == 1);
+
+  const TemporaryFolder folder;
+  TensorFile latin;
+  latin.add("\xe4", {1}, view<float>({1.0f}));
+  QUANTRAIN_CHECK_ERROR(
+      save_safetensors(folder / "a.safetensors", latin), DataError, "cannot be written as JSON");
+  CHECK(folder.files() == 0);
+}
+
+TEST_CASE("a missing file and a folder are errors that name the path", "[io][safetensors]") {
+  const TemporaryFolder folder;
+  QUANTRAIN_CHECK_ERROR(
+      load_safetensors(folder / "none"), DataError, "none: cannot be opened: No such file");
+  QUANTRAIN_CHECK_ERROR(load_safetensors(folder.path()), DataError, "is not a regular file");
+}
+
+}  // namespace quantrain
