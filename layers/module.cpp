@@ -113,6 +113,11 @@ void Module::train(bool training) {
   on_train(training);
 }
 
+std::string Module::where() const {
+  const std::string& path = Scope::path();
+  return path.empty() ? std::string(type()) : std::string(type()) + ' ' + path;
+}
+
 void Module::add_child(std::string name, std::shared_ptr<Module> child) {
   if (name.empty() || name.find('.') != std::string::npos) {
     throw GraphError(type(), "a child's name is empty or has a dot: \"", name, "\"");

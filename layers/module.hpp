@@ -85,6 +85,8 @@ class Module {
   Tensor add_parameter(std::string name, Tensor tensor);
   Tensor add_buffer(std::string name, Tensor tensor);
   const std::vector<std::shared_ptr<Module>>& children() const { return children_; }
+  /// "Conv2d block1.conv": class and path, for the messages of errors while it runs.
+  std::string where() const;
   /// Called after the mode has changed.
   virtual void on_train(bool /*training*/) {}
 

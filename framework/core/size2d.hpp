@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 
 namespace quantrain {
 
@@ -16,5 +17,8 @@ struct Size2d {
 
   friend bool operator==(const Size2d&, const Size2d&) = default;
 };
+
+/// Prints "[3, 1]".
+std::ostream& operator<<(std::ostream& stream, const Size2d& size);
 
 }  // namespace quantrain

@@ -1,0 +1,12 @@
+#include "layers/activation.hpp"
+
+#include "framework/autograd/ops/relu.hpp"
+#include "framework/autograd/ops/relu6.hpp"
+
+namespace quantrain {
+
+Tensor ReLU::forward(const Tensor& x) { return relu(x); }
+
+Tensor ReLU6::forward(const Tensor& x) { return relu6(x); }
+
+}  // namespace quantrain

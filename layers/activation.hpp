@@ -1,0 +1,25 @@
+#pragma once
+
+#include "layers/module.hpp"
+
+namespace quantrain {
+
+/// y = max(x, 0).
+class ReLU : public Module {
+ public:
+  std::string_view type() const override { return "ReLU"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override;
+};
+
+/// y = min(max(x, 0), 6).
+class ReLU6 : public Module {
+ public:
+  std::string_view type() const override { return "ReLU6"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override;
+};
+
+}  // namespace quantrain

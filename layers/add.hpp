@@ -1,0 +1,18 @@
+#pragma once
+
+#include "layers/module.hpp"
+
+namespace quantrain {
+
+/// y = a + b, of equal shapes: the end of a residual branch. A module of its own, so that
+/// quantization has a place for the parameters of the sum.
+class Add : public Module {
+ public:
+  std::string_view type() const override { return "Add"; }
+
+ protected:
+  /// Throws: ShapeError if the shapes differ.
+  Tensor forward(const Tensor& a, const Tensor& b) override;
+};
+
+}  // namespace quantrain

@@ -1,0 +1,50 @@
+#include "layers/conv2d.hpp"
+
+#include "framework/autograd/ops/conv2d.hpp"
+#include "framework/core/error.hpp"
+#include "layers/init.hpp"
+
+namespace quantrain {
+
+Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Options options) : options_(options) {
+  const auto& [kernel, stride, padding, groups, bias] = options_;
+  if (in_channels <= 0 || out_channels <= 0) {
+    throw ShapeError(
+        "Conv2d", "channels must be positive: in ", in_channels, ", out ", out_channels);
+  }
+  if (kernel.h <= 0 || kernel.w <= 0 || stride.h <= 0 || stride.w <= 0) {
+    throw ShapeError(
+        "Conv2d", "kernel and stride must be positive: kernel ", kernel, ", stride ", stride);
+  }
+  if (padding.h < 0 || padding.w < 0) throw ShapeError("Conv2d", "padding is negative: ", padding);
+  if (groups <= 0 || in_channels % groups != 0 || out_channels % groups != 0) {
+    throw ShapeError("Conv2d",
+                     "groups ",
+                     groups,
+                     " do not divide the channels: in ",
+                     in_channels,
+                     ", out ",
+                     out_channels);
+  }
+  weight_ = add_parameter("weight",
+                          Tensor::empty({out_channels, kernel.h, kernel.w, in_channels / groups}));
+  if (bias) bias_ = add_parameter("bias", Tensor::empty({out_channels}));
+  init::layer_default(weight_, bias_);
+}
+
+Tensor Conv2d::forward(const Tensor& x) {
+  if (x.rank() != 4 || x.dim(3) != weight_.dim(3) * options_.groups) {
+    throw ShapeError(where(),
+                     "takes images [N, H, W, ",
+                     weight_.dim(3) * options_.groups,
+                     "]: x ",
+                     x.shape(),
+                     ", weight ",
+                     weight_.shape());
+  }
+  Weights w{weight_, bias_};
+  if (slots().weight) w = slots().weight->apply(w, x);
+  return conv2d(x, w.weight, w.bias, {options_.stride, options_.padding, options_.groups});
+}
+
+}  // namespace quantrain

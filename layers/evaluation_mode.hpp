@@ -1,0 +1,30 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "layers/module.hpp"
+
+namespace quantrain {
+
+/// While it lives, a module and all below it are in evaluation; then each has its own mode again.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(Module& module) {
+    for (const NamedModule& entry : module.named_modules()) {
+      modes_.emplace_back(entry.module, entry.module->training());
+    }
+    module.eval();
+  }
+  // Parents come first, so a child's own mode is set after its parent's has reached it.
+  ~EvaluationMode() {
+    for (const auto& [module, training] : modes_) module->train(training);
+  }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  std::vector<std::pair<Module*, bool>> modes_;
+};
+
+}  // namespace quantrain

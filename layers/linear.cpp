@@ -1,0 +1,34 @@
+#include "layers/linear.hpp"
+
+#include "framework/autograd/ops/linear.hpp"
+#include "framework/core/error.hpp"
+#include "layers/init.hpp"
+
+namespace quantrain {
+
+Linear::Linear(int64_t in_features, int64_t out_features, Options options) {
+  if (in_features <= 0 || out_features <= 0) {
+    throw ShapeError(
+        "Linear", "features must be positive: in ", in_features, ", out ", out_features);
+  }
+  weight_ = add_parameter("weight", Tensor::empty({out_features, in_features}));
+  if (options.bias) bias_ = add_parameter("bias", Tensor::empty({out_features}));
+  init::layer_default(weight_, bias_);
+}
+
+Tensor Linear::forward(const Tensor& x) {
+  if (x.rank() < 1 || x.shape().back() != weight_.dim(1)) {
+    throw ShapeError(where(),
+                     "takes ",
+                     weight_.dim(1),
+                     " features: x ",
+                     x.shape(),
+                     ", weight ",
+                     weight_.shape());
+  }
+  Weights w{weight_, bias_};
+  if (slots().weight) w = slots().weight->apply(w, x);
+  return linear(x, w.weight, w.bias);
+}
+
+}  // namespace quantrain

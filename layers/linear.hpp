@@ -1,0 +1,35 @@
+#pragma once
+
+#include "layers/module.hpp"
+
+namespace quantrain {
+
+/// y = x * weight^T + bias.
+/// Shapes: x [..., in], weight [out, in], bias [out]  ->  y [..., out].
+/// Parameters: "weight" and "bias", from init::layer_default.
+class Linear : public Module {
+ public:
+  struct Options {
+    bool bias = true;
+  };
+
+  /// Throws: ShapeError if a number of features is not positive.
+  Linear(int64_t in_features, int64_t out_features)
+      : Linear(in_features, out_features, Options{}) {}
+  Linear(int64_t in_features, int64_t out_features, Options options);
+
+  std::string_view type() const override { return "Linear"; }
+  const Tensor& weight() const { return weight_; }
+  /// Undefined without bias.
+  const Tensor& bias() const { return bias_; }
+
+ protected:
+  /// Throws: ShapeError if the last axis of x is not in_features.
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  Tensor weight_;
+  Tensor bias_;
+};
+
+}  // namespace quantrain

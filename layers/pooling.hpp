@@ -1,0 +1,60 @@
+#pragma once
+
+#include "framework/core/size2d.hpp"
+#include "layers/module.hpp"
+
+namespace quantrain {
+
+/// Sizes in elements, {h, w} or one number for both.
+struct PoolingOptions {
+  Size2d stride = 0;   ///< 0: the kernel, so that windows touch but do not overlap
+  Size2d padding = 0;  ///< on each of two opposite sides, at most half the kernel
+};
+
+/// Largest element of each window, the first among equals; elements outside of the image never win.
+/// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C], OH = (H + 2 * padding - KH) / stride + 1.
+class MaxPool2d : public Module {
+ public:
+  /// Throws: ShapeError if the kernel is not positive, stride or padding negative, or the padding
+  /// exceeds half the kernel.
+  explicit MaxPool2d(Size2d kernel, PoolingOptions options = {});
+  std::string_view type() const override { return "MaxPool2d"; }
+
+ protected:
+  /// Throws: ShapeError if x is not [N, H, W, C], or smaller than the kernel.
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  Size2d kernel_;
+  PoolingOptions options_;
+};
+
+/// Mean of each window, over the elements inside the image.
+/// Shapes: as MaxPool2d.
+class AvgPool2d : public Module {
+ public:
+  /// Throws: as MaxPool2d.
+  explicit AvgPool2d(Size2d kernel, PoolingOptions options = {});
+  std::string_view type() const override { return "AvgPool2d"; }
+
+ protected:
+  /// Throws: ShapeError if x is not [N, H, W, C], or smaller than the kernel.
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  Size2d kernel_;
+  PoolingOptions options_;
+};
+
+/// Mean of each channel over the whole image.
+/// Shapes: x [N, H, W, C]  ->  y [N, 1, 1, C].
+class GlobalAvgPool2d : public Module {
+ public:
+  std::string_view type() const override { return "GlobalAvgPool2d"; }
+
+ protected:
+  /// Throws: ShapeError if x is not [N, H, W, C].
+  Tensor forward(const Tensor& x) override;
+};
+
+}  // namespace quantrain

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "layers/module.hpp"
+
+namespace quantrain {
+
+/// Runs its children one after the other. Those given to the constructor are named "0", "1", ...
+class Sequential : public Module {
+ public:
+  Sequential() = default;
+  /// Takes modules by value: Sequential net{Conv2d{1, 16}, ReLU{}};
+  template <class... Modules>
+  requires(sizeof...(Modules) > 0 &&
+           (std::is_base_of_v<Module, Modules> && ...)) explicit Sequential(Modules... modules) {
+    (append(std::move(modules)), ...);
+  }
+
+  std::string_view type() const override { return "Sequential"; }
+
+  /// add(name, module): puts a module with a name of its own at the end and returns it.
+  using Module::add;
+  /// Puts a module at the end, named by its position, and returns it.
+  template <class M>
+  std::shared_ptr<std::decay_t<M>> append(M&& module) {
+    return add(std::to_string(children().size()), std::forward<M>(module));
+  }
+  int64_t size() const { return static_cast<int64_t>(children().size()); }
+
+ protected:
+  Tensor forward(const Tensor& x) override;
+};
+
+}  // namespace quantrain

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "layers/module.hpp"
+
+namespace quantrain {
+
+/// Parameters and buffers, by name: all that training changes in a module.
+std::vector<NamedTensor> state(const Module& module);
+/// Writes the values of one module's state into another of the same names and shapes.
+/// Throws: GraphError naming the first tensor that has no counterpart; ShapeError if shapes differ.
+/// Then nothing is written.
+void copy_state(const Module& from, Module& to);
+
+/// Writes a module's parameters and buffers to a safetensors file, whole or not at all.
+/// Throws: DataError naming the path if it cannot be written.
+void save(const Module& module,
+          const std::string& path,
+          const std::map<std::string, std::string>& metadata = {});
+/// Reads what save() wrote into a module of the same structure.
+/// Throws: DataError as load_parameters: a damaged file, another layout, a missing, unknown or
+/// misshapen tensor. Then nothing has changed.
+void load(Module& module, const std::string& path);
+
+}  // namespace quantrain

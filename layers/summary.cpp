@@ -1,0 +1,117 @@
+#include "layers/summary.hpp"
+
+#include <algorithm>
+#include <array>
+#include <ostream>
+#include <sstream>
+
+#include "framework/autograd/graph.hpp"
+#include "framework/core/error.hpp"
+#include "layers/evaluation_mode.hpp"
+
+namespace quantrain {
+namespace {
+
+bool is_below(std::string_view path, std::string_view layer) {
+  if (layer.empty()) return true;
+  return path.substr(0, layer.size()) == layer &&
+         (path.size() == layer.size() || path[layer.size()] == '.');
+}
+
+/// The deepest layer that a recorded node or a parameter belongs to.
+LayerSummary& owner(std::vector<LayerSummary>& layers, std::string_view path) {
+  LayerSummary* deepest = &layers.front();
+  for (LayerSummary& layer : layers) {
+    if (layer.name.size() >= deepest->name.size() && is_below(path, layer.name)) deepest = &layer;
+  }
+  return *deepest;
+}
+
+/// Products behind one output: elements of the weight for each of its output channels.
+int64_t multiply_adds(const GraphNode& node) {
+  if (node.type() != "linear" && node.type() != "conv2d") return 0;
+  const Shape& weight = node.inputs[1].shape();
+  return weight[0] == 0 ? 0 : node.output.elements() * (weight.elements() / weight[0]);
+}
+
+std::string grouped(int64_t number) {
+  const std::string digits = std::to_string(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+using Row = std::array<std::string, 5>;
+
+Row row(const LayerSummary& layer) {
+  std::ostringstream shape;
+  if (!layer.output.empty()) shape << Shape(layer.output);
+  return {layer.name.empty() ? "(itself)" : layer.name,
+          layer.type,
+          shape.str(),
+          grouped(layer.parameters),
+          grouped(layer.multiply_adds)};
+}
+
+}  // namespace
+
+Summary summary(Module& net, const Tensor& example) {
+  if (example.rank() < 1 || example.dim(0) == 0) {
+    throw ShapeError("summary", "the example needs a batch of at least one, got ", example.shape());
+  }
+  const EvaluationMode evaluation(net);
+  const NoGrad no_grad;
+  const Recording recording;
+  const Graph graph(net(example));
+
+  std::vector<LayerSummary> layers;
+  for (const NamedModule& entry : net.named_modules()) {
+    layers.push_back({entry.name, std::string(entry.module->type()), {}, 0, 0});
+  }
+  graph.visit([&](const GraphNode& node) {
+    LayerSummary& layer = owner(layers, node.scope());
+    layer.output.assign(node.output.shape().begin(), node.output.shape().end());
+    layer.multiply_adds += multiply_adds(node) / example.dim(0);
+  });
+  for (const NamedTensor& parameter : net.named_parameters()) {
+    owner(layers, parameter.name).parameters += parameter.tensor.elements();
+  }
+
+  Summary result;
+  for (LayerSummary& layer : layers) {
+    const bool is_container =
+        std::any_of(layers.begin(), layers.end(), [&](const LayerSummary& other) {
+          return other.name != layer.name && is_below(other.name, layer.name);
+        });
+    if (is_container && layer.output.empty() && layer.parameters == 0) continue;
+    result.parameters += layer.parameters;
+    result.multiply_adds += layer.multiply_adds;
+    result.layers.push_back(layer);
+  }
+  return result;
+}
+
+std::ostream& operator<<(std::ostream& stream, const Summary& summary) {
+  std::vector<Row> rows{{"layer", "type", "output", "parameters", "multiply-adds"}};
+  for (const LayerSummary& layer : summary.layers) rows.push_back(row(layer));
+  rows.push_back({"total", "", "", grouped(summary.parameters), grouped(summary.multiply_adds)});
+
+  std::array<size_t, std::tuple_size_v<Row>> widths{};
+  for (const Row& cells : rows) {
+    for (size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
+  }
+  for (const Row& cells : rows) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const std::string padding(widths[i] - cells[i].size(), ' ');
+      const bool is_number = i >= 3;
+      stream << (i == 0 ? "" : "  ") << (is_number ? padding + cells[i] : cells[i] + padding);
+    }
+    stream << '\n';
+  }
+  return stream;
+}
+
+}  // namespace quantrain

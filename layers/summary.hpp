@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "layers/module.hpp"
+
+namespace quantrain {
+
+struct LayerSummary {
+  std::string name;  ///< path; empty for the module itself
+  std::string type;
+  std::vector<int64_t> output;  ///< shape of what it gave last; empty if it recorded nothing
+  int64_t parameters = 0;       ///< elements that are trained, those of its slots included
+  int64_t multiply_adds = 0;  ///< of convolutions and linear products, for one element of the batch
+};
+
+/// A network's layers in the order of their names, and totals.
+struct Summary {
+  std::vector<LayerSummary> layers;
+  int64_t parameters = 0;  ///< a shared one counts once
+  int64_t multiply_adds = 0;
+};
+
+/// Runs the example once, in evaluation and without gradients, and lists every layer that computes
+/// or has parameters. Modes are restored. Throws: what the network throws for this example;
+/// ShapeError if it has no batch axis.
+Summary summary(Module& net, const Tensor& example);
+
+/// A table with one line for each layer and one for the totals.
+std::ostream& operator<<(std::ostream& stream, const Summary& summary);
+
+}  // namespace quantrain

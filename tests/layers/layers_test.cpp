@@ -1,0 +1,222 @@
+#include "layers/layers.hpp"
+
+#include <cmath>
+
+#include "framework/autograd/grad_check.hpp"
+#include "framework/core/error.hpp"
+#include "framework/core/random.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain {
+namespace {
+
+Tensor random_tensor(const Shape& shape, uint64_t seed) {
+  Random random(seed);
+  Tensor x = Tensor::empty(shape);
+  for (int64_t i = 0; i < x.elements(); ++i) x.mutable_data()[i] = random.uniform(-1.0f, 1.0f);
+  return x;
+}
+
+/// Distinct values 0.1 apart and at least 0.05 from 0, shuffled: no finite-difference step meets
+/// the kink of a ReLU or a tie of a max pool.
+Tensor spread_tensor(const Shape& shape, uint64_t seed) {
+  Random random(seed);
+  Tensor x = Tensor::empty(shape);
+  const int64_t n = x.elements();
+  float* const data = x.mutable_data();
+  for (int64_t i = 0; i < n; ++i) data[i] = 0.1f * static_cast<float>(i - n / 2) + 0.05f;
+  for (int64_t i = n - 1; i > 0; --i) std::swap(data[i], data[random.below(i + 1)]);
+  return x;
+}
+
+std::vector<float> values(const Tensor& x) { return {x.data(), x.data() + x.elements()}; }
+
+void set(Tensor tensor, const std::vector<float>& numbers) {
+  REQUIRE(static_cast<int64_t>(numbers.size()) == tensor.elements());
+  std::copy(numbers.begin(), numbers.end(), tensor.mutable_data());
+}
+
+/// Gradients of the input and of every parameter.
+void check_gradients(Module& layer, Tensor x) {
+  x.set_requires_grad(true);
+  std::vector<Tensor> inputs = layer.parameters();
+  inputs.push_back(x);
+  const GradCheckResult result = grad_check([&] { return layer(x); }, inputs);
+  INFO(layer.type() << ": " << result.worst);
+  CHECK(result.ok);
+}
+
+}  // namespace
+
+TEST_CASE("linear multiplies by the transposed weight and adds the bias", "[layers][linear]") {
+  Linear fc{3, 2};
+  set(fc.weight(), {1, 2, 3, 4, 5, 6});
+  set(fc.bias(), {10, 20});
+  CHECK(values(fc(Tensor::from({1, 3}, values(Tensor::full({3}, 1.0f))))) ==
+        std::vector<float>{16, 35});
+  CHECK(fc(Tensor::zeros({2, 4, 3})).shape() == Shape{2, 4, 2});
+  CHECK(fc(Tensor::zeros({0, 3})).shape() == Shape{0, 2});
+  CHECK_FALSE(Linear(3, 2, {.bias = false}).bias().defined());
+}
+
+TEST_CASE("conv2d slides its kernel over the padded image", "[layers][conv2d]") {
+  Conv2d conv{1, 1, {.kernel = 3, .padding = 1}};
+  set(conv.weight(), std::vector<float>(9, 1.0f));
+  set(conv.bias(), {0.5f});
+  CHECK(values(conv(Tensor::full({1, 2, 2, 1}, 1.0f))) == std::vector<float>(4, 4.5f));
+  CHECK(Conv2d{4, 6, {.kernel = {3, 1}, .stride = {2, 1}, .padding = {1, 0}, .groups = 2}}(
+            Tensor::zeros({2, 5, 7, 4}))
+            .shape() == Shape{2, 3, 7, 6});
+}
+
+TEST_CASE("batch norm uses the batch while training and running statistics in evaluation",
+          "[layers][batch_norm]") {
+  BatchNorm2d norm{1, {.epsilon = 1e-5f, .momentum = 0.5f}};
+  const Tensor x = Tensor::from({2, 1, 1, 1}, std::vector<float>{1, 3});  // mean 2, variance 1
+  const std::vector<float> y = values(norm(x));
+  CHECK(y[0] == test::Approx(-1.0).epsilon(1e-4));
+  CHECK(y[1] == test::Approx(1.0).epsilon(1e-4));
+  CHECK(norm.running_mean().item() == 1.0f);
+  CHECK(norm.running_var().item() == 0.5f * 1.0f + 0.5f * 2.0f);  // the unbiased variance is 2
+  norm.eval();
+  CHECK(norm(x).data()[1] == test::Approx((3.0 - 1.0) / std::sqrt(1.5 + 1e-5)));
+  CHECK(norm.running_mean().item() == 1.0f);
+  CHECK(norm.named_buffers().size() == 2);
+}
+
+TEST_CASE("relu and relu6 clamp", "[layers][activation]") {
+  const Tensor x = Tensor::from({4}, std::vector<float>{-1, 0, 5, 7});
+  CHECK(values(ReLU{}(x)) == std::vector<float>{0, 0, 5, 7});
+  CHECK(values(ReLU6{}(x)) == std::vector<float>{0, 0, 5, 6});
+}
+
+TEST_CASE("pooling takes the largest or the mean of each window", "[layers][pooling]") {
+  const Tensor x = Tensor::from({1, 2, 2, 1}, std::vector<float>{1, 2, 3, 6});
+  CHECK(MaxPool2d{2}(x).item() == 6.0f);
+  CHECK(AvgPool2d{2}(x).item() == 3.0f);
+  CHECK(GlobalAvgPool2d{}(x).shape() == Shape{1, 1, 1, 1});
+  CHECK(GlobalAvgPool2d{}(x).item() == 3.0f);
+  CHECK(values(AvgPool2d{2, {.stride = 2, .padding = 1}}(x)) == std::vector<float>{1, 2, 3, 6});
+  CHECK(MaxPool2d{{3, 1}, {.stride = 1, .padding = {1, 0}}}(Tensor::zeros({1, 5, 4, 2})).shape() ==
+        Shape{1, 5, 4, 2});
+}
+
+TEST_CASE("add, flatten and sequential do what they say", "[layers]") {
+  const Tensor x = Tensor::from({2, 1, 2}, std::vector<float>{1, 2, 3, 4});
+  CHECK(values(Add{}(x, x)) == std::vector<float>{2, 4, 6, 8});
+  CHECK(Flatten{}(x).shape() == Shape{2, 2});
+  Sequential net{Flatten{}, ReLU{}};
+  CHECK(net(x).shape() == Shape{2, 2});
+  CHECK(net.size() == 2);
+}
+
+TEST_CASE("dropout drops while training only, the same for the same seed", "[layers][dropout]") {
+  const Tensor x = Tensor::full({1000}, 1.0f);
+  manual_seed(3);
+  Dropout dropout{0.25f};
+  const std::vector<float> first = values(dropout(x));
+  const std::vector<float> second = values(dropout(x));
+  int64_t dropped = 0;
+  for (const float v : first) {
+    CHECK((v == 0.0f || v == test::Approx(1.0 / 0.75)));
+    dropped += v == 0.0f ? 1 : 0;
+  }
+  CHECK(dropped > 190);  // 250 expected, deviation 14
+  CHECK(dropped < 310);
+  CHECK(first != second);
+  manual_seed(3);
+  CHECK(values(Dropout{0.25f}(x)) == first);
+  dropout.eval();
+  CHECK(values(dropout(x)) == values(x));
+}
+
+TEST_CASE("the gradient of every layer matches finite differences", "[layers]") {
+  manual_seed(4);
+  Linear fc{5, 3};
+  check_gradients(fc, random_tensor({2, 5}, 1));
+  Conv2d conv{2, 4, {.kernel = 3, .stride = {2, 1}, .padding = 1, .groups = 2}};
+  check_gradients(conv, random_tensor({2, 4, 5, 2}, 2));
+  BatchNorm2d norm{3};
+  set(norm.gamma(), {0.5f, 1.0f, -2.0f});
+  set(norm.beta(), {1.0f, 0.0f, 0.5f});
+  norm(random_tensor({4, 3, 3, 3}, 3));
+  norm.eval();
+  check_gradients(norm, random_tensor({2, 2, 2, 3}, 4));
+  ReLU relu_layer;
+  check_gradients(relu_layer, spread_tensor({3, 7}, 5));
+  ReLU6 relu6_layer;
+  check_gradients(relu6_layer, spread_tensor({200}, 6));
+  MaxPool2d max_pool{3, {.stride = 2, .padding = 1}};
+  check_gradients(max_pool, spread_tensor({1, 5, 5, 2}, 7));
+  AvgPool2d avg_pool{2, {.stride = 1, .padding = 1}};
+  check_gradients(avg_pool, random_tensor({1, 3, 4, 2}, 8));
+  GlobalAvgPool2d global;
+  check_gradients(global, random_tensor({2, 3, 4, 2}, 9));
+  Flatten flat;
+  check_gradients(flat, random_tensor({2, 3, 2}, 10));
+}
+
+TEST_CASE("the gradient of batch norm in training matches finite differences",
+          "[layers][batch_norm]") {
+  BatchNorm2d norm{2};
+  Tensor x = random_tensor({3, 2, 2, 2}, 11);
+  x.set_requires_grad(true);
+  const GradCheckResult result =
+      grad_check([&] { return norm(x); }, {x, norm.gamma(), norm.beta()});
+  INFO(result.worst);
+  CHECK(result.ok);
+}
+
+TEST_CASE("the gradients of a residual sum reach both branches", "[layers][add]") {
+  Add sum;
+  Tensor a = random_tensor({2, 3}, 12);
+  Tensor b = random_tensor({2, 3}, 13);
+  a.set_requires_grad(true);
+  b.set_requires_grad(true);
+  CHECK(grad_check([&] { return sum(a, b); }, {a, b}).ok);
+}
+
+TEST_CASE("layers refuse sizes that make no sense", "[layers]") {
+  QUANTRAIN_CHECK_ERROR(
+      (Linear{0, 3}), ShapeError, "[Linear] features must be positive: in 0, out 3");
+  QUANTRAIN_CHECK_ERROR(
+      (Conv2d{1, -2}), ShapeError, "[Conv2d] channels must be positive: in 1, out -2");
+  QUANTRAIN_CHECK_ERROR(
+      (Conv2d{1, 2, {.kernel = 0}}), ShapeError, "kernel and stride must be positive");
+  QUANTRAIN_CHECK_ERROR((Conv2d{1, 2, {.stride = {1, 0}}}), ShapeError, "stride [1, 0]");
+  QUANTRAIN_CHECK_ERROR((Conv2d{1, 2, {.padding = -1}}), ShapeError, "padding is negative");
+  QUANTRAIN_CHECK_ERROR((Conv2d{4, 6, {.groups = 4}}),
+                        ShapeError,
+                        "groups 4 do not divide the channels: in 4, out 6");
+  QUANTRAIN_CHECK_ERROR(BatchNorm2d{0}, ShapeError, "channels must be positive: 0");
+  QUANTRAIN_CHECK_ERROR((BatchNorm2d{1, {.epsilon = 0.0f}}), DataError, "epsilon");
+  QUANTRAIN_CHECK_ERROR((BatchNorm2d{1, {.momentum = 1.5f}}), DataError, "momentum");
+  QUANTRAIN_CHECK_ERROR(MaxPool2d{0}, ShapeError, "[MaxPool2d] kernel must be positive");
+  QUANTRAIN_CHECK_ERROR(
+      (AvgPool2d{2, {.stride = -1}}), ShapeError, "[AvgPool2d] stride is negative");
+  QUANTRAIN_CHECK_ERROR(
+      (MaxPool2d{2, {.padding = 2}}), ShapeError, "padding must be 0 to half the kernel");
+  QUANTRAIN_CHECK_ERROR(Dropout{1.0f}, DataError, "[Dropout] p must be in [0, 1): 1");
+  QUANTRAIN_CHECK_ERROR(Dropout{std::nanf("")}, DataError, "[Dropout] p must be");
+}
+
+TEST_CASE("a wrong input is an error that names the layer by its path and both shapes",
+          "[layers]") {
+  Sequential net;
+  net.add("block", Sequential{Conv2d{3, 8}, Linear{8, 2}});
+  QUANTRAIN_CHECK_ERROR(
+      net(Tensor::zeros({1, 5, 5, 1})),
+      ShapeError,
+      "[Conv2d block.0] takes images [N, H, W, 3]: x [1, 5, 5, 1], weight [8, 3, 3, 3]");
+  QUANTRAIN_CHECK_ERROR(net(Tensor::zeros({5, 5, 3})), ShapeError, "[Conv2d block.0]");
+  QUANTRAIN_CHECK_ERROR(net.find("block.1")(Tensor::zeros({4, 7})),
+                        ShapeError,
+                        "takes 8 features: x [4, 7], weight [2, 8]");
+  QUANTRAIN_CHECK_ERROR(BatchNorm2d{4}(Tensor::zeros({1, 2, 2, 3})), ShapeError, "x [1, 2, 2, 3]");
+  QUANTRAIN_CHECK_ERROR(Add{}(Tensor::zeros({2}), Tensor::zeros({3})),
+                        ShapeError,
+                        "[Add] shapes differ: a [2], b [3]");
+  QUANTRAIN_CHECK_ERROR(MaxPool2d{3}(Tensor::zeros({1, 2, 2, 1})), ShapeError, "[1, 2, 2, 1]");
+}
+
+}  // namespace quantrain

@@ -1,0 +1,186 @@
+#include "layers/module.hpp"
+
+#include "framework/core/error.hpp"
+#include "layers/layers.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain {
+namespace {
+
+using Log = std::vector<std::string>;
+
+std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
+  std::vector<std::string> all;
+  for (const NamedTensor& entry : tensors) all.push_back(entry.name);
+  return all;
+}
+
+/// Writes down that it ran, in which scope, and hands on what it got plus `added`.
+class Probe : public Module {
+ public:
+  Probe(Log& log, std::string text, float added = 0.0f)
+      : log_(&log), text_(std::move(text)), added_(added) {}
+  std::string_view type() const override { return "Probe"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override {
+    log_->push_back(text_ + " in " + Scope::path());
+    Tensor y = Tensor::empty(x.shape());
+    for (int64_t i = 0; i < x.elements(); ++i) y.mutable_data()[i] = x.data()[i] + added_;
+    return y;
+  }
+
+ private:
+  Log* log_;
+  std::string text_;
+  float added_;
+};
+
+class WeightProbe : public WeightSlot {
+ public:
+  WeightProbe(Log& log, Weights replacement) : log_(&log), replacement_(std::move(replacement)) {}
+  std::string_view type() const override { return "WeightProbe"; }
+  Weights apply(const Weights& own, const Tensor& x) override {
+    log_->push_back("weight");
+    seen = own;
+    seen_x = x;
+    return replacement_;
+  }
+  Weights seen;
+  Tensor seen_x;
+
+ private:
+  Log* log_;
+  Weights replacement_;
+};
+
+class Block : public Module {
+ public:
+  Block() : conv_(add("conv", Conv2d{2, 2, {.kernel = 1}})), sum_(add("sum", Add{})) {}
+  std::string_view type() const override { return "Block"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return (*sum_)((*conv_)(x), x); }
+
+ private:
+  std::shared_ptr<Conv2d> conv_;
+  std::shared_ptr<Add> sum_;
+};
+
+}  // namespace
+
+TEST_CASE("parameters and buffers are named by the path of their layer, in order",
+          "[layers][module]") {
+  const Sequential net{
+      Conv2d{1, 2}, BatchNorm2d{2}, Sequential{Linear{4, 3, {.bias = false}}, ReLU{}}};
+  CHECK(names(net.named_parameters()) ==
+        Log{"0.weight", "0.bias", "1.weight", "1.bias", "2.0.weight"});
+  CHECK(names(net.named_buffers()) == Log{"1.running_mean", "1.running_var"});
+  for (const Tensor& parameter : net.parameters()) CHECK(parameter.requires_grad());
+}
+
+TEST_CASE("a parameter that two layers share is listed once", "[layers][module]") {
+  Sequential net;
+  const auto shared = std::make_shared<Linear>(2, 2);
+  class Twice : public Module {
+   public:
+    explicit Twice(const std::shared_ptr<Linear>& layer) {
+      add_parameter("a", layer->weight());
+      add_parameter("b", layer->weight());
+    }
+    std::string_view type() const override { return "Twice"; }
+  };
+  net.add("twice", Twice{shared});
+  CHECK(names(net.named_parameters()) == Log{"twice.a"});
+}
+
+TEST_CASE("named_modules lists parents before children and find goes by path", "[layers][module]") {
+  Sequential net{Block{}, ReLU{}};
+  Log paths;
+  for (const NamedModule& entry : net.named_modules()) paths.push_back(entry.name);
+  CHECK(paths == Log{"", "0", "0.conv", "0.sum", "1"});
+  CHECK(net.find("0.conv").type() == "Conv2d");
+  QUANTRAIN_CHECK_ERROR(
+      net.find("0.bn"), GraphError, "no layer \"0.bn\"; known: (root) 0 0.conv 0.sum 1");
+}
+
+TEST_CASE("names of children are unique and have no dots", "[layers][module]") {
+  Sequential net;
+  net.add("conv", ReLU{});
+  QUANTRAIN_CHECK_ERROR(net.add("conv", ReLU{}), GraphError, "two children are named \"conv\"");
+  QUANTRAIN_CHECK_ERROR(net.add("a.b", ReLU{}), GraphError, "empty or has a dot: \"a.b\"");
+  QUANTRAIN_CHECK_ERROR(net.add("", ReLU{}), GraphError, "empty or has a dot");
+}
+
+TEST_CASE("train and eval reach children and what slots hold", "[layers][module]") {
+  Sequential net{Sequential{Linear{2, 2}}, ReLU{}};
+  Module& linear = net.find("0.0");
+  Log log;
+  linear.slots().weight = std::make_shared<WeightProbe>(log, Weights{});
+  linear.slots().output = std::make_shared<Probe>(log, "output");
+  net.eval();
+  CHECK_FALSE(net.training());
+  CHECK_FALSE(linear.training());
+  CHECK_FALSE(linear.slots().weight->training());
+  CHECK_FALSE(linear.slots().output->training());
+  net.train();
+  CHECK(linear.slots().output->training());
+  CHECK(net.find("1").training());
+}
+
+TEST_CASE("an evaluation guard restores every layer's own mode", "[layers][module]") {
+  Sequential net{Dropout{0.5f}, ReLU{}};
+  net.find("0").eval();
+  {
+    const EvaluationMode guard(net);
+    CHECK_FALSE(net.training());
+    CHECK_FALSE(net.find("1").training());
+  }
+  CHECK(net.training());
+  CHECK_FALSE(net.find("0").training());
+  CHECK(net.find("1").training());
+}
+
+TEST_CASE("slots run in order: input, weight, output, inside the layer's scope",
+          "[layers][module]") {
+  Sequential net;
+  net.add("fc", Linear{2, 1});
+  auto& fc = dynamic_cast<Linear&>(net.find("fc"));
+  Log log;
+  const Weights replacement{Tensor::from({1, 2}, std::vector<float>{1, 10}),
+                            Tensor::from({1}, std::vector<float>{100})};
+  auto weight = std::make_shared<WeightProbe>(log, replacement);
+  fc.slots().input = std::make_shared<Probe>(log, "input", 1.0f);
+  fc.slots().weight = weight;
+  fc.slots().output = std::make_shared<Probe>(log, "output", 1000.0f);
+  const Tensor y = net(Tensor::from({1, 2}, std::vector<float>{1, 2}));
+  CHECK(log == Log{"input in fc", "weight", "output in fc"});
+  CHECK(y.item() == 2 * 1 + 3 * 10 + 100 + 1000);
+  CHECK(weight->seen.weight == fc.weight());
+  CHECK(weight->seen.bias == fc.bias());
+  CHECK(weight->seen_x.data()[1] == 3.0f);
+}
+
+TEST_CASE("a body slot runs in place of the layer", "[layers][module]") {
+  Log log;
+  Linear fc{2, 1};
+  fc.slots().body = std::make_shared<Probe>(log, "body");
+  CHECK(fc(Tensor::zeros({3, 2})).shape() == Shape{3, 2});
+  CHECK(log == Log{"body in "});
+}
+
+TEST_CASE("parameters of slots are listed between a layer's own and its children's",
+          "[layers][module]") {
+  Sequential net{Linear{1, 1}};
+  net.slots().output = std::make_shared<Linear>(1, 1);
+  CHECK(names(net.named_parameters()) ==
+        Log{"output_slot.weight", "output_slot.bias", "0.weight", "0.bias"});
+}
+
+TEST_CASE("a layer refuses another number of inputs than it takes", "[layers][module]") {
+  const Tensor x = Tensor::zeros({1, 2});
+  QUANTRAIN_CHECK_ERROR(ReLU{}(x, x), ShapeError, "[ReLU] does not take two inputs");
+  QUANTRAIN_CHECK_ERROR(Add{}(x), ShapeError, "[Add] does not take one input");
+}
+
+}  // namespace quantrain

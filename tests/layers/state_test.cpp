@@ -1,0 +1,97 @@
+#include "layers/state.hpp"
+
+#include <cstdio>
+#include <filesystem>
+
+#include "framework/core/error.hpp"
+#include "framework/io/file.hpp"
+#include "layers/layers.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain {
+namespace {
+
+/// A path in a folder of its own that goes away with it.
+class TemporaryFile {
+ public:
+  TemporaryFile() {
+    static int count = 0;
+    folder_ = std::filesystem::temp_directory_path() /
+              ("quantrain_state_" + std::to_string(reinterpret_cast<uintptr_t>(this)) + '_' +
+               std::to_string(count++));
+    std::filesystem::create_directories(folder_);
+  }
+  ~TemporaryFile() { std::filesystem::remove_all(folder_); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  std::string path() const { return (folder_ / "net.safetensors").string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+Sequential make_net(uint64_t seed) {
+  manual_seed(seed);
+  return Sequential{Conv2d{1, 2}, BatchNorm2d{2}, Flatten{}, Linear{8, 3}};
+}
+
+std::vector<float> values(const Module& net) {
+  std::vector<float> all;
+  for (const NamedTensor& entry : state(net)) {
+    all.insert(all.end(), entry.tensor.data(), entry.tensor.data() + entry.tensor.elements());
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("what was saved loads into a module of the same structure, bit for bit",
+          "[layers][state]") {
+  Sequential net = make_net(1);
+  net(Tensor::full({4, 4, 4, 1}, 0.5f));  // moves the running statistics
+  const TemporaryFile file;
+  save(net, file.path());
+  Sequential other = make_net(2);
+  CHECK(values(other) != values(net));
+  load(other, file.path());
+  CHECK(values(other) == values(net));
+}
+
+TEST_CASE("a file of another structure is refused and changes nothing", "[layers][state]") {
+  const TemporaryFile file;
+  save(make_net(1), file.path());
+  Sequential wider{Conv2d{1, 3}, BatchNorm2d{3}, Flatten{}, Linear{12, 3}};
+  const std::vector<float> before = values(wider);
+  QUANTRAIN_CHECK_ERROR(load(wider, file.path()), DataError, "0.weight");
+  CHECK(values(wider) == before);
+  Sequential longer{Conv2d{1, 2}, BatchNorm2d{2}, Flatten{}, Linear{8, 3}, Linear{3, 3}};
+  QUANTRAIN_CHECK_ERROR(load(longer, file.path()), DataError, "4.weight");
+  Sequential shorter{Conv2d{1, 2}, BatchNorm2d{2}};
+  QUANTRAIN_CHECK_ERROR(load(shorter, file.path()), DataError, "3.");
+}
+
+TEST_CASE("files that cannot be read or written are errors that name them", "[layers][state]") {
+  const TemporaryFile file;
+  Sequential net = make_net(1);
+  QUANTRAIN_CHECK_ERROR(load(net, file.path()), DataError, "net.safetensors");
+  QUANTRAIN_CHECK_ERROR(save(net, file.path() + "/below"), DataError, "net.safetensors");
+  save(net, file.path());
+  std::filesystem::resize_file(file.path(), std::filesystem::file_size(file.path()) - 1);
+  QUANTRAIN_CHECK_ERROR(load(net, file.path()), DataError, "net.safetensors");
+}
+
+TEST_CASE("copy_state copies parameters and buffers between equal structures only",
+          "[layers][state]") {
+  Sequential net = make_net(1);
+  net(Tensor::full({4, 4, 4, 1}, 0.5f));
+  Sequential other = make_net(2);
+  copy_state(net, other);
+  CHECK(values(other) == values(net));
+  CHECK_FALSE(state(net)[0].tensor == state(other)[0].tensor);
+  Sequential wider{Conv2d{1, 3}, BatchNorm2d{3}, Flatten{}, Linear{8, 3}};
+  QUANTRAIN_CHECK_ERROR(copy_state(net, wider), ShapeError, "\"0.weight\" has shape [2, 3, 3, 1]");
+  Sequential shorter{Conv2d{1, 2}};
+  QUANTRAIN_CHECK_ERROR(copy_state(net, shorter), GraphError, "the modules differ at \"1.weight\"");
+}
+
+}  // namespace quantrain
