@@ -6,3 +6,13 @@ if(QUANTRAIN_INSTALL)
                    -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER} -D CONFIG=$<CONFIG>
                    -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/run.cmake)
 endif()
+
+add_test(NAME includes COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
+                               -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/includes.cmake)
+add_test(NAME format COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
+                             -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/format.cmake)
+set_tests_properties(format PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  add_test(NAME kernel_symbols COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM} -D LIBRARY=$<TARGET_FILE:quantrain_framework>
+                                       -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.cmake)
+endif()

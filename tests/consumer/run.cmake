@@ -1,6 +1,8 @@
 # cmake -D BUILD=<build folder> -D SOURCE=<this folder> -D WORK=<scratch> -D VERSION=... -D GENERATOR=... -D COMPILER=...
 #       -D CONFIG=... -P run.cmake
 # Installs the build, checks that the installed headers stand on their own, then builds and runs a project on it.
+cmake_minimum_required(VERSION 3.25)
+
 function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()

@@ -1,0 +1,17 @@
+# cmake -D SOURCE=<repository> -P format.cmake
+# The sources are as clang-format 14 leaves them; other versions differ in details.
+cmake_minimum_required(VERSION 3.25)
+find_program(CLANG_FORMAT NAMES clang-format-14 clang-format)
+if(CLANG_FORMAT)
+  execute_process(COMMAND ${CLANG_FORMAT} --version OUTPUT_VARIABLE version)
+endif()
+if(NOT version MATCHES "version 14\\.")
+  message(NOTICE "SKIPPED: clang-format 14 is not installed")
+  return()
+endif()
+foreach(folder framework layers quant examples tests benchmarks)
+  file(GLOB_RECURSE files ${SOURCE}/${folder}/*.cpp ${SOURCE}/${folder}/*.hpp ${SOURCE}/${folder}/*.ipp
+       ${SOURCE}/${folder}/*.inc)
+  list(APPEND all ${files})
+endforeach()
+execute_process(COMMAND ${CLANG_FORMAT} --dry-run --Werror ${all} COMMAND_ERROR_IS_FATAL ANY)
