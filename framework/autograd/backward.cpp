@@ -23,8 +23,8 @@ Tensor sum(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-/// Nodes are visited from the last recorded to the first: every consumer of a value comes before its maker, and the
-/// order in which gradients are summed is that of recording.
+/// Nodes are visited from the last recorded to the first: every consumer of a value comes before
+/// its maker, and the order in which gradients are summed is that of recording.
 class BackwardPass {
  public:
   explicit BackwardPass(bool keep_graph) : keep_graph_(keep_graph) {}
@@ -40,7 +40,8 @@ class BackwardPass {
 
   static void check(const Node& node) {
     if (node.released_) {
-      throw GraphError(node.type(), "the graph was freed by an earlier backward pass; keep it with keep_graph");
+      throw GraphError(node.type(),
+                       "the graph was freed by an earlier backward pass; keep it with keep_graph");
     }
     for (size_t i = 0; i < node.inputs_.size(); ++i) {
       if (node.inputs_[i].defined() && node.inputs_[i].version() != node.versions_[i]) {
@@ -55,13 +56,25 @@ class BackwardPass {
     const Tensor grad_y = std::exchange(node.grad_y_, Tensor());
     const std::vector<Tensor> grads = node.backward(grad_y);
     if (grads.size() != node.inputs_.size()) {
-      throw GraphError(node.type(), "backward gave ", grads.size(), " gradients for ", node.inputs_.size(), " inputs");
+      throw GraphError(node.type(),
+                       "backward gave ",
+                       grads.size(),
+                       " gradients for ",
+                       node.inputs_.size(),
+                       " inputs");
     }
     for (size_t i = 0; i < grads.size(); ++i) {
       if (!node.needs_grad(i)) continue;
-      if (!grads[i].defined()) throw GraphError(node.type(), "backward gave no gradient for input ", i);
+      if (!grads[i].defined())
+        throw GraphError(node.type(), "backward gave no gradient for input ", i);
       if (!(grads[i].shape() == node.inputs_[i].shape())) {
-        throw ShapeError(node.type(), "gradient of input ", i, " has shape ", grads[i].shape(), ", the input ", node.inputs_[i].shape());
+        throw ShapeError(node.type(),
+                         "gradient of input ",
+                         i,
+                         " has shape ",
+                         grads[i].shape(),
+                         ", the input ",
+                         node.inputs_[i].shape());
       }
       deliver(node.inputs_[i], grads[i]);
     }
@@ -87,12 +100,14 @@ class BackwardPass {
   }
 
   bool keep_graph_;
-  std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, EarlierFirst> queue_;
+  std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, EarlierFirst>
+      queue_;
 };
 
 void Tensor::backward(bool keep_graph) {
   if (elements() != 1) throw ShapeError("backward", "needs a single element, got shape ", shape());
-  if (!requires_grad() || node() == nullptr) throw GraphError("backward", "nothing was recorded that requires a gradient");
+  if (!requires_grad() || node() == nullptr)
+    throw GraphError("backward", "nothing was recorded that requires a gradient");
   BackwardPass(keep_graph).run(*this);
 }
 

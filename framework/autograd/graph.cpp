@@ -31,12 +31,9 @@ std::map<uint64_t, Tensor> collect(const std::vector<Tensor>& outputs) {
 std::string value_text(const Tensor& tensor) {
   std::ostringstream text;
   switch (tensor.kind()) {
-    case ValueKind::kFloat:
-      return "float";
-    case ValueKind::kAccumulators:
-      return "accumulators";
-    case ValueKind::kCodes:
-      text << "codes " << tensor.codes()->params;
+    case ValueKind::kFloat: return "float";
+    case ValueKind::kAccumulators: return "accumulators";
+    case ValueKind::kCodes: text << "codes " << tensor.codes()->params;
   }
   return text.str();
 }

@@ -49,9 +49,12 @@ std::ostream& operator<<(std::ostream& stream, const Attributes& attributes) {
     if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
       stream << Shape(*list);
     } else {
-      std::visit([&](const auto& v) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, std::vector<int64_t>>) stream << v;
-      }, value);
+      std::visit(
+          [&](const auto& v) {
+            if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, std::vector<int64_t>>)
+              stream << v;
+          },
+          value);
     }
   }
   return stream;
@@ -96,12 +99,15 @@ bool needs_gradient(const std::vector<Tensor>& inputs) {
   return false;
 }
 
-bool should_record(const std::vector<Tensor>& inputs) { return recording_on || needs_gradient(inputs); }
+bool should_record(const std::vector<Tensor>& inputs) {
+  return recording_on || needs_gradient(inputs);
+}
 
 void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs) {
   const bool requires_grad = needs_gradient(inputs);
   node->versions_.reserve(inputs.size());
-  for (const Tensor& input : inputs) node->versions_.push_back(input.defined() ? input.version() : 0);
+  for (const Tensor& input : inputs)
+    node->versions_.push_back(input.defined() ? input.version() : 0);
   node->inputs_ = std::move(inputs);
   node->scope_ = scope_path;
   y.set_node(std::move(node), requires_grad);

@@ -112,7 +112,8 @@ const float* Tensor::data() const {
 
 float* Tensor::mutable_data() {
   State& s = state();
-  if (s.kind != ValueKind::kFloat) throw GraphError("tensor", "codes and accumulators cannot be written");
+  if (s.kind != ValueKind::kFloat)
+    throw GraphError("tensor", "codes and accumulators cannot be written");
   ++s.version;
   return s.floats->data();
 }
@@ -133,7 +134,8 @@ const std::shared_ptr<const Codes>& Tensor::codes() const {
 }
 
 const std::shared_ptr<const Accumulators>& Tensor::accumulators() const {
-  if (kind() != ValueKind::kAccumulators) throw GraphError("tensor", "the tensor does not hold accumulators");
+  if (kind() != ValueKind::kAccumulators)
+    throw GraphError("tensor", "the tensor does not hold accumulators");
   return state().accumulators;
 }
 
@@ -144,7 +146,8 @@ uint64_t Tensor::version() const { return state().version; }
 bool Tensor::requires_grad() const { return state().requires_grad; }
 
 Tensor& Tensor::set_requires_grad(bool requires_grad) {
-  if (node() != nullptr) throw GraphError("tensor", "requires_grad of a recorded result is its operation's to set");
+  if (node() != nullptr)
+    throw GraphError("tensor", "requires_grad of a recorded result is its operation's to set");
   state().requires_grad = requires_grad;
   return *this;
 }

@@ -11,8 +11,8 @@ namespace quantrain {
 
 class Node;
 
-/// Floats of a tensor for reading: the tensor's own where it holds floats, else a temporary made from its codes or
-/// accumulators. Keeps what it points to alive.
+/// Floats of a tensor for reading: the tensor's own where it holds floats, else a temporary made
+/// from its codes or accumulators. Keeps what it points to alive.
 class Floats {
  public:
   explicit Floats(std::shared_ptr<const Buffer<float>> buffer) : buffer_(std::move(buffer)) {}
@@ -23,8 +23,9 @@ class Floats {
   std::shared_ptr<const Buffer<float>> buffer_;
 };
 
-/// A cheap handle on a value, its gradient and the node that made it; copies share all three. A value is float32, codes
-/// or accumulators (ValueKind), dense and row-major; images are [N, H, W, C].
+/// A cheap handle on a value, its gradient and the node that made it; copies share all three. A
+/// value is float32, codes or accumulators (ValueKind), dense and row-major; images are [N, H, W,
+/// C].
 class Tensor {
  public:
   /// Undefined: no value; stands for an absent operand, such as a bias.
@@ -48,13 +49,15 @@ class Tensor {
   int64_t elements() const { return shape().elements(); }
 
   ValueKind kind() const;
-  /// Floats for reading, made on demand and not kept. Throws: GraphError if the tensor is undefined.
+  /// Floats for reading, made on demand and not kept. Throws: GraphError if the tensor is
+  /// undefined.
   Floats floats() const;
   /// Floats for reading that stay valid as long as the tensor; made on demand and kept.
   const float* data() const;
   /// Floats for writing; counts a new version. Throws: GraphError unless the tensor holds floats.
   float* mutable_data();
-  /// The floats' owner, for views that share them. Throws: GraphError unless the tensor holds floats.
+  /// The floats' owner, for views that share them. Throws: GraphError unless the tensor holds
+  /// floats.
   std::shared_ptr<Buffer<float>> buffer() const;
   /// The only element. Throws: ShapeError if there is not exactly one.
   float item() const;
@@ -64,7 +67,8 @@ class Tensor {
   /// What is still to be applied to the accumulators.
   Activation activation() const;
 
-  /// Changes with every write through mutable_data(): what was packed or quantized from an older version is stale.
+  /// Changes with every write through mutable_data(): what was packed or quantized from an older
+  /// version is stale.
   uint64_t version() const;
 
   bool requires_grad() const;
@@ -75,14 +79,16 @@ class Tensor {
   void set_grad(Tensor grad);
   void zero_grad() { set_grad(Tensor()); }
 
-  /// Accumulates d(this)/d(leaf) into the gradient of every leaf that requires one, in a fixed order, iteratively. What
-  /// the graph saved is freed on the way, unless keep_graph. Throws: ShapeError unless this is a single element;
-  /// GraphError if nothing was recorded, the graph was freed, or an input was written since it was used.
+  /// Accumulates d(this)/d(leaf) into the gradient of every leaf that requires one, in a fixed
+  /// order, iteratively. What the graph saved is freed on the way, unless keep_graph. Throws:
+  /// ShapeError unless this is a single element; GraphError if nothing was recorded, the graph was
+  /// freed, or an input was written since it was used.
   void backward(bool keep_graph = false);
 
   /// Same value, no history, no gradient.
   Tensor detach() const;
-  /// Same value and history-free handle with another shape; for operations. Throws: ShapeError if elements differ.
+  /// Same value and history-free handle with another shape; for operations. Throws: ShapeError if
+  /// elements differ.
   Tensor with_shape(const Shape& shape) const;
   /// Same accumulators behind an activation; for operations.
   Tensor with_activation(Activation activation) const;

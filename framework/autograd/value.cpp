@@ -7,7 +7,8 @@ namespace quantrain {
 void Codes::to_float(const Shape& shape, float* y) const {
   const int64_t channels = params.per_channel() ? shape[params.axis] : 1;
   int64_t inner = 1;  // elements of one channel that lie next to each other
-  for (int axis = params.per_channel() ? params.axis + 1 : 0; axis < shape.rank(); ++axis) inner *= shape[axis];
+  for (int axis = params.per_channel() ? params.axis + 1 : 0; axis < shape.rank(); ++axis)
+    inner *= shape[axis];
   const int64_t rows = inner == 0 ? 0 : shape.elements() / inner;
   for (int64_t row = 0; row < rows; ++row) {
     const auto c = static_cast<size_t>(row % channels);

@@ -39,18 +39,22 @@ struct Codes {
   void to_float(const Shape& shape, float* y) const;
 };
 
-/// An exact integer result that waits for the parameters of its output: the sums of a linear or convolution, of an
-/// average pool, of an addition. A FakeQuantize behind it requantizes the integers themselves, the way the deployed
-/// network does; floats are made only where something asks for them.
+/// An exact integer result that waits for the parameters of its output: the sums of a linear or
+/// convolution, of an average pool, of an addition. A FakeQuantize behind it requantizes the
+/// integers themselves, the way the deployed network does; floats are made only where something
+/// asks for them.
 class Accumulators {
  public:
   virtual ~Accumulators() = default;
   /// Real values, before any activation.
   virtual void to_float(float* y) const = 0;
-  /// Stored codes (CodeStorage::kU8) at the output's parameters, clamped by the activation. Where mask is not null, bit
-  /// i % 8 of byte i / 8 says whether the code before the clamp lay in [qmin, qmax].
-  /// docs/quantization.md (4), (8) to (11)
-  virtual void requantize(const QParams& y, Activation activation, uint8_t* codes, uint8_t* mask) const = 0;
+  /// Stored codes (CodeStorage::kU8) at the output's parameters, clamped by the activation. Where
+  /// mask is not null, bit i % 8 of byte i / 8 says whether the code before the clamp lay in [qmin,
+  /// qmax]. docs/quantization.md (4), (8) to (11)
+  virtual void requantize(const QParams& y,
+                          Activation activation,
+                          uint8_t* codes,
+                          uint8_t* mask) const = 0;
 };
 
 }  // namespace quantrain

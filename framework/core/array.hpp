@@ -9,11 +9,13 @@
 
 namespace quantrain {
 
-/// Row-major xtensor container of float32 that shares its memory: it can stand in any xtensor expression, and assigning
-/// an expression of the same shape to it writes the elements of whoever else holds them.
-using Array = xt::xarray_adaptor<xt::xbuffer_adaptor<float*, xt::smart_ownership, std::shared_ptr<float>>,
-                                 xt::layout_type::row_major,
-                                 xt::xarray<float>::shape_type>;
+/// Row-major xtensor container of float32 that shares its memory: it can stand in any xtensor
+/// expression, and assigning an expression of the same shape to it writes the elements of whoever
+/// else holds them.
+using Array =
+    xt::xarray_adaptor<xt::xbuffer_adaptor<float*, xt::smart_ownership, std::shared_ptr<float>>,
+                       xt::layout_type::row_major,
+                       xt::xarray<float>::shape_type>;
 
 inline Array make_array(std::shared_ptr<float> data, const Shape& shape) {
   xt::xarray<float>::shape_type extents(static_cast<size_t>(shape.rank()));

@@ -26,7 +26,7 @@ class Pool {
     std::vector<void*>& blocks = free_[size];
     void* block = nullptr;
     if (blocks.empty()) {
-      block = ::operator new(size, std::align_val_t{kAlignment});
+      block = ::operator new (size, std::align_val_t{kAlignment});
       ++counters_.system_allocations;
     } else {
       block = blocks.back();
@@ -42,7 +42,8 @@ class Pool {
     const std::lock_guard lock(mutex_);
     counters_.bytes_in_use -= static_cast<int64_t>(size);
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
-    ::operator delete(block, std::align_val_t{kAlignment});  // a reused block would hide a use after free
+    ::operator delete (block,
+                       std::align_val_t{kAlignment});  // a reused block would hide a use after free
 #else
     free_[size].push_back(block);
 #endif
@@ -56,7 +57,7 @@ class Pool {
   void trim() {
     const std::lock_guard lock(mutex_);
     for (auto& [size, blocks] : free_) {
-      for (void* block : blocks) ::operator delete(block, std::align_val_t{kAlignment});
+      for (void* block : blocks) ::operator delete (block, std::align_val_t{kAlignment});
       blocks.clear();
     }
   }

@@ -8,8 +8,9 @@
 
 namespace quantrain {
 
-/// Memory for values: blocks aligned to kAlignment bytes with kSlack readable bytes behind them, so that kernels may
-/// load whole vectors at the end. Freed blocks are kept by size class and reused. Safe to call from several threads.
+/// Memory for values: blocks aligned to kAlignment bytes with kSlack readable bytes behind them, so
+/// that kernels may load whole vectors at the end. Freed blocks are kept by size class and reused.
+/// Safe to call from several threads.
 namespace pool {
 
 inline constexpr size_t kAlignment = 64;
@@ -41,7 +42,8 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(int64_t size)
-      : data_(static_cast<T*>(pool::allocate(static_cast<size_t>(size) * sizeof(T)))), size_(size) {}
+      : data_(static_cast<T*>(pool::allocate(static_cast<size_t>(size) * sizeof(T)))),
+        size_(size) {}
   Buffer(Buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {

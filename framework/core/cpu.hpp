@@ -6,8 +6,8 @@
 
 namespace quantrain {
 
-/// Instruction sets that kernels are built for, from the plainest to the widest. kReference are the obvious loops that
-/// every test compares with.
+/// Instruction sets that kernels are built for, from the plainest to the widest. kReference are the
+/// obvious loops that every test compares with.
 enum class Isa { kReference, kSse2, kAvx2, kAvx512Bw, kAvx512Vnni };
 
 inline constexpr Isa kAllIsas[] = {
@@ -22,8 +22,9 @@ Isa isa_from_name(std::string_view name);
 bool is_built(Isa isa);
 /// Whether this CPU, and the operating system, can run it.
 bool is_supported(Isa isa);
-/// The one whose kernels run: the widest that is built and supported, or what the environment variable QUANTRAIN_ISA or
-/// set_isa() says. Throws: DataError if QUANTRAIN_ISA names one that is not built or not supported.
+/// The one whose kernels run: the widest that is built and supported, or what the environment
+/// variable QUANTRAIN_ISA or set_isa() says. Throws: DataError if QUANTRAIN_ISA names one that is
+/// not built or not supported.
 Isa chosen_isa();
 /// Not to be called while kernels run. Throws: DataError if it is not built or not supported.
 void set_isa(Isa isa);

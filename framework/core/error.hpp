@@ -7,11 +7,13 @@
 
 namespace quantrain {
 
-/// Base of every error that quantrain throws. what() reads "[where] text"; `where` names the operation, layer or file.
-/// An error is thrown before work starts: nothing is recorded, written or changed.
+/// Base of every error that quantrain throws. what() reads "[where] text"; `where` names the
+/// operation, layer or file. An error is thrown before work starts: nothing is recorded, written or
+/// changed.
 class Error : public std::runtime_error {
  public:
-  /// The parts are streamed one after the other: Error("matmul", "inner dimensions differ: lhs ", a.shape()).
+  /// The parts are streamed one after the other: Error("matmul", "inner dimensions differ: lhs ",
+  /// a.shape()).
   template <class... Parts>
   explicit Error(std::string_view where, const Parts&... parts)
       : std::runtime_error(text("[", where, "] ", parts...)) {}

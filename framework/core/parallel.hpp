@@ -7,9 +7,9 @@
 
 namespace quantrain {
 
-/// Threads that quantrain uses from now on, the caller included; 1 starts no worker. Before the first call, and after
-/// set_threads(0), loops run in the caller's own TBB arena with all of its threads.
-/// Throws: DataError if n is negative.
+/// Threads that quantrain uses from now on, the caller included; 1 starts no worker. Before the
+/// first call, and after set_threads(0), loops run in the caller's own TBB arena with all of its
+/// threads. Throws: DataError if n is negative.
 void set_threads(int n);
 int threads();
 
@@ -18,9 +18,10 @@ using BlockFunction = void (*)(void* context, int64_t block);
 void run_blocks(int64_t blocks, void* context, BlockFunction function);
 }  // namespace detail
 
-/// Calls body(begin, end) for the consecutive blocks of `grain` elements that make up [0, n), in any order and in
-/// parallel. How the work is cut depends on n and grain alone, never on the number of threads: a body that writes only
-/// what its block owns gives the same bits always. An exception from a body reaches the caller.
+/// Calls body(begin, end) for the consecutive blocks of `grain` elements that make up [0, n), in
+/// any order and in parallel. How the work is cut depends on n and grain alone, never on the number
+/// of threads: a body that writes only what its block owns gives the same bits always. An exception
+/// from a body reaches the caller.
 template <class Body>
 void parallel_for(int64_t n, int64_t grain, Body&& body) {
   if (n <= 0) return;

@@ -4,10 +4,10 @@
 
 namespace quantrain {
 
-/// Pseudo-random numbers that are the same on every machine: no state but a key and a counter, no libm, no standard
-/// distributions. Streams made from different (seed, stream, index) are independent, so what is drawn for an image can
-/// depend on seed, epoch and index alone.
-/// Source: SplitMix64's finalizer (Steele et al. 2014) over key + counter * golden ratio.
+/// Pseudo-random numbers that are the same on every machine: no state but a key and a counter, no
+/// libm, no standard distributions. Streams made from different (seed, stream, index) are
+/// independent, so what is drawn for an image can depend on seed, epoch and index alone. Source:
+/// SplitMix64's finalizer (Steele et al. 2014) over key + counter * golden ratio.
 class Random {
  public:
   explicit Random(uint64_t seed, uint64_t stream = 0, uint64_t index = 0);

@@ -9,14 +9,17 @@
 
 namespace quantrain {
 
-/// Extents of a dense row-major array, outermost first; at most kMaxRank of them, held in place. A scalar has rank 0.
+/// Extents of a dense row-major array, outermost first; at most kMaxRank of them, held in place. A
+/// scalar has rank 0.
 class Shape {
  public:
   static constexpr int kMaxRank = 8;
 
   Shape() = default;
-  Shape(std::initializer_list<int64_t> extents) : Shape(std::span(extents.begin(), extents.size())) {}
-  /// Throws: ShapeError if an extent is negative, the rank exceeds kMaxRank or the element count overflows.
+  Shape(std::initializer_list<int64_t> extents)
+      : Shape(std::span(extents.begin(), extents.size())) {}
+  /// Throws: ShapeError if an extent is negative, the rank exceeds kMaxRank or the element count
+  /// overflows.
   explicit Shape(std::span<const int64_t> extents);
 
   int rank() const { return rank_; }

@@ -199,18 +199,12 @@ TensorFile parse(std::span<const uint8_t> file) {
 
 std::string_view dtype_name(DType dtype) {
   switch (dtype) {
-    case DType::kF64:
-      return "F64";
-    case DType::kF32:
-      return "F32";
-    case DType::kI64:
-      return "I64";
-    case DType::kI32:
-      return "I32";
-    case DType::kI8:
-      return "I8";
-    case DType::kU8:
-      return "U8";
+    case DType::kF64: return "F64";
+    case DType::kF32: return "F32";
+    case DType::kI64: return "I64";
+    case DType::kI32: return "I32";
+    case DType::kI8: return "I8";
+    case DType::kU8: return "U8";
   }
   return "unknown";
 }
@@ -218,14 +212,11 @@ std::string_view dtype_name(DType dtype) {
 int64_t dtype_size(DType dtype) {
   switch (dtype) {
     case DType::kF64:
-    case DType::kI64:
-      return 8;
+    case DType::kI64: return 8;
     case DType::kF32:
-    case DType::kI32:
-      return 4;
+    case DType::kI32: return 4;
     case DType::kI8:
-    case DType::kU8:
-      return 1;
+    case DType::kU8: return 1;
   }
   return 1;
 }

@@ -3,15 +3,26 @@
 #include "framework/kernels/conv_shape.hpp"
 #include "framework/kernels/gemm.hpp"
 
-// Convolutions in float32 as implicit matrix products (no im2col of the whole input), cut into blocks over threads.
-// Groups from 1 to C; depthwise (groups = C) has a kernel of its own.
+// Convolutions in float32 as implicit matrix products (no im2col of the whole input), cut into
+// blocks over threads. Groups from 1 to C; depthwise (groups = C) has a kernel of its own.
 namespace quantrain::kernels {
 
-/// y = x * w (cross-correlation), then the epilogue (bias [O]); y is overwritten unless epilogue.accumulate.
-void conv2d_f32(const Conv2dShape& shape, const float* x, const float* w, float* y, const EpilogueF32& epilogue = {});
+/// y = x * w (cross-correlation), then the epilogue (bias [O]); y is overwritten unless
+/// epilogue.accumulate.
+void conv2d_f32(const Conv2dShape& shape,
+                const float* x,
+                const float* w,
+                float* y,
+                const EpilogueF32& epilogue = {});
 /// grad_x is overwritten.
-void conv2d_backward_data_f32(const Conv2dShape& shape, const float* grad_y, const float* w, float* grad_x);
+void conv2d_backward_data_f32(const Conv2dShape& shape,
+                              const float* grad_y,
+                              const float* w,
+                              float* grad_x);
 /// grad_w is overwritten. Partial sums are joined in a fixed tree cut by problem size.
-void conv2d_backward_weights_f32(const Conv2dShape& shape, const float* x, const float* grad_y, float* grad_w);
+void conv2d_backward_weights_f32(const Conv2dShape& shape,
+                                 const float* x,
+                                 const float* grad_y,
+                                 float* grad_w);
 
 }  // namespace quantrain::kernels

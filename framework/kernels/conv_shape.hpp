@@ -4,8 +4,9 @@
 
 namespace quantrain::kernels {
 
-/// A two-dimensional convolution or pooling over x [N, H, W, C], weights [O, KH, KW, C / groups], y [N, OH, OW, O].
-/// Output channel o belongs to group o / (O / groups). Padding is the same on opposite sides.
+/// A two-dimensional convolution or pooling over x [N, H, W, C], weights [O, KH, KW, C / groups], y
+/// [N, OH, OW, O]. Output channel o belongs to group o / (O / groups). Padding is the same on
+/// opposite sides.
 struct Conv2dShape {
   int64_t n = 1, h = 1, w = 1, c = 1;
   int64_t o = 1, kh = 1, kw = 1;

@@ -14,20 +14,14 @@ extern const KernelTable kAvx512VnniKernels;
 
 const KernelTable& table(Isa isa) {
   switch (isa) {
-    case Isa::kReference:
-      return kReferenceKernels;
+    case Isa::kReference: return kReferenceKernels;
 #if defined(__x86_64__)
-    case Isa::kSse2:
-      return kSse2Kernels;
-    case Isa::kAvx2:
-      return kAvx2Kernels;
-    case Isa::kAvx512Bw:
-      return kAvx512BwKernels;
-    case Isa::kAvx512Vnni:
-      return kAvx512VnniKernels;
+    case Isa::kSse2: return kSse2Kernels;
+    case Isa::kAvx2: return kAvx2Kernels;
+    case Isa::kAvx512Bw: return kAvx512BwKernels;
+    case Isa::kAvx512Vnni: return kAvx512VnniKernels;
 #else
-    default:
-      break;
+    default: break;
 #endif
   }
   throw DataError("isa", isa_name(isa), " is not built into this library");

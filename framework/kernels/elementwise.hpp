@@ -5,8 +5,9 @@
 #include "framework/kernels/conv_shape.hpp"
 #include "framework/kernels/params.hpp"
 
-// Everything else that an epoch touches, in float32, cut into blocks over threads. Reductions run in 16 virtual lanes
-// over blocks cut by problem size and join in a fixed tree: the same bits at any number of threads, on AVX2 and AVX-512.
+// Everything else that an epoch touches, in float32, cut into blocks over threads. Reductions run
+// in 16 virtual lanes over blocks cut by problem size and join in a fixed tree: the same bits at
+// any number of threads, on AVX2 and AVX-512.
 namespace quantrain::kernels {
 
 /// y may be an operand in all of these.
@@ -34,27 +35,55 @@ void sum_rows_f32(int64_t rows, int64_t columns, const float* x, float* y);
 
 /// Each of `rows` rows of `columns`: y = softmax(x), or log_softmax(x) where log is set.
 void softmax_f32(int64_t rows, int64_t columns, bool log, const float* x, float* y);
-/// softmax: grad_x = y * (grad_y - sum(grad_y * y)); log_softmax: grad_x = grad_y - exp(y) * sum(grad_y).
-void softmax_backward_f32(int64_t rows, int64_t columns, bool log, const float* y, const float* grad_y, float* grad_x);
-/// Mean over rows of -log softmax(x)[label]; grad_x (null if not wanted) = (softmax(x) - one hot) / rows.
-float cross_entropy_f32(int64_t rows, int64_t columns, const float* x, const int32_t* labels, float* grad_x);
+/// softmax: grad_x = y * (grad_y - sum(grad_y * y)); log_softmax: grad_x = grad_y - exp(y) *
+/// sum(grad_y).
+void softmax_backward_f32(
+    int64_t rows, int64_t columns, bool log, const float* y, const float* grad_y, float* grad_x);
+/// Mean over rows of -log softmax(x)[label]; grad_x (null if not wanted) = (softmax(x) - one hot) /
+/// rows.
+float cross_entropy_f32(
+    int64_t rows, int64_t columns, const float* x, const int32_t* labels, float* grad_x);
 
-/// Largest element of each window and its flat index in x, the first among equals; NaN wins over everything.
+/// Largest element of each window and its flat index in x, the first among equals; NaN wins over
+/// everything.
 void max_pool2d_f32(const Conv2dShape& shape, const float* x, float* y, int32_t* index);
 /// grad_x is overwritten.
-void max_pool2d_backward_f32(const Conv2dShape& shape, const float* grad_y, const int32_t* index, float* grad_x);
+void max_pool2d_backward_f32(const Conv2dShape& shape,
+                             const float* grad_y,
+                             const int32_t* index,
+                             float* grad_x);
 /// Mean over the elements inside the image.
 void avg_pool2d_f32(const Conv2dShape& shape, const float* x, float* y);
 void avg_pool2d_backward_f32(const Conv2dShape& shape, const float* grad_y, float* grad_x);
 
 /// Mean and population variance of each column, in two passes.
-void column_moments_f32(int64_t rows, int64_t columns, const float* x, float* mean, float* variance);
+void column_moments_f32(
+    int64_t rows, int64_t columns, const float* x, float* mean, float* variance);
 /// y[r, c] = x[r, c] * scale[c] + shift[c].
-void column_affine_f32(int64_t rows, int64_t columns, const float* x, const float* scale, const float* shift, float* y);
+void column_affine_f32(int64_t rows,
+                       int64_t columns,
+                       const float* x,
+                       const float* scale,
+                       const float* shift,
+                       float* y);
 /// sum_grad[c] = sum of grad_y[:, c]; sum_grad_x[c] = sum of grad_y[:, c] * (x[:, c] - mean[c]).
-void column_grad_sums_f32(int64_t rows, int64_t columns, const float* x, const float* mean, const float* grad_y, float* sum_grad, float* sum_grad_x);
+void column_grad_sums_f32(int64_t rows,
+                          int64_t columns,
+                          const float* x,
+                          const float* mean,
+                          const float* grad_y,
+                          float* sum_grad,
+                          float* sum_grad_x);
 /// grad_x[r, c] = a[c] * grad_y[r, c] + b[c] * (x[r, c] - mean[c]) + d[c].
-void batch_norm_backward_f32(int64_t rows, int64_t columns, const float* x, const float* mean, const float* grad_y, const float* a, const float* b, const float* d, float* grad_x);
+void batch_norm_backward_f32(int64_t rows,
+                             int64_t columns,
+                             const float* x,
+                             const float* mean,
+                             const float* grad_y,
+                             const float* a,
+                             const float* b,
+                             const float* d,
+                             float* grad_x);
 
 /// Steps of the optimizers: params.hpp has the formulas.
 void sgd_f32(int64_t n, const SgdStep& step, const float* grad, float* velocity, float* w);

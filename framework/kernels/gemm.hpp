@@ -5,11 +5,13 @@
 #include "framework/arithmetic/activation.hpp"
 #include "framework/core/buffer.hpp"
 
-// Matrix products in float32, cut into blocks over threads. The caller has checked every size; nothing here throws but
-// for memory. Results are the same bits at any number of threads, and on AVX2 and AVX-512.
+// Matrix products in float32, cut into blocks over threads. The caller has checked every size;
+// nothing here throws but for memory. Results are the same bits at any number of threads, and on
+// AVX2 and AVX-512.
 namespace quantrain::kernels {
 
-/// A matrix in place: element (i, j) at data[i * row_stride + j * col_stride]; one of the strides is 1.
+/// A matrix in place: element (i, j) at data[i * row_stride + j * col_stride]; one of the strides
+/// is 1.
 struct MatrixF32 {
   const float* data = nullptr;
   int64_t row_stride = 0;
@@ -18,14 +20,16 @@ struct MatrixF32 {
   MatrixF32 transposed() const { return {data, col_stride, row_stride}; }
 };
 
-/// What happens to a sum on its way to memory: + c if accumulate, + bias[n] if not null, then the activation.
+/// What happens to a sum on its way to memory: + c if accumulate, + bias[n] if not null, then the
+/// activation.
 struct EpilogueF32 {
   const float* bias = nullptr;
   Activation activation = Activation::kNone;
   bool accumulate = false;
 };
 
-/// Right-hand operand [K, N] of many products, laid out once for the kernels of one instruction set.
+/// Right-hand operand [K, N] of many products, laid out once for the kernels of one instruction
+/// set.
 class PackedMatrixF32 {
  public:
   PackedMatrixF32() = default;
@@ -41,7 +45,8 @@ class PackedMatrixF32 {
   Buffer<float> data_;
 };
 
-/// c[M, N] (rows c_stride apart) = a[M, K] * b[K, N], then the epilogue. K = 0 gives the epilogue of 0.
+/// c[M, N] (rows c_stride apart) = a[M, K] * b[K, N], then the epilogue. K = 0 gives the epilogue
+/// of 0.
 void gemm_f32(int64_t m,
               int64_t n,
               int64_t k,

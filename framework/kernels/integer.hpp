@@ -6,18 +6,20 @@
 #include "framework/core/buffer.hpp"
 #include "framework/kernels/conv_shape.hpp"
 
-// Exact integer products u8 x s8 -> s32, requantization, and the other operations of a deployed network, cut into blocks
-// over threads. Integers are equal on every instruction set. The caller has checked every size and bound.
+// Exact integer products u8 x s8 -> s32, requantization, and the other operations of a deployed
+// network, cut into blocks over threads. Integers are equal on every instruction set. The caller
+// has checked every size and bound.
 namespace quantrain::kernels {
 
-/// Weights [O, KH, KW, C / groups] of a convolution, or [O, K] of a linear layer (kh = kw = 1), laid out once for the
-/// kernels of one instruction set.
+/// Weights [O, KH, KW, C / groups] of a convolution, or [O, K] of a linear layer (kh = kw = 1),
+/// laid out once for the kernels of one instruction set.
 class PackedWeightsS8 {
  public:
   PackedWeightsS8() = default;
   /// Linear: w [o, k].
   PackedWeightsS8(int64_t o, int64_t k, const int8_t* w);
-  /// Convolution; only the shape of the weights, the groups and what decides the layout are taken from `shape`.
+  /// Convolution; only the shape of the weights, the groups and what decides the layout are taken
+  /// from `shape`.
   PackedWeightsS8(const Conv2dShape& shape, const int8_t* w);
 
   const int8_t* data() const { return data_.data(); }
@@ -30,7 +32,8 @@ class PackedWeightsS8 {
   Buffer<int32_t> sums_;
 };
 
-/// Rule 8 for each output channel; m0 and shift hold `outputs` entries each.   docs/quantization.md (8), (9)
+/// Rule 8 for each output channel; m0 and shift hold `outputs` entries each.   docs/quantization.md
+/// (8), (9)
 struct RequantizeU8 {
   const int32_t* m0 = nullptr;
   const int32_t* shift = nullptr;
@@ -39,32 +42,90 @@ struct RequantizeU8 {
   int32_t hi = 255;
 };
 
-/// acc[m, o] = sum over k of w[o, k] * (x[m, k] - zero_x) + bias[o]; bias may be null.   docs/quantization.md (7)
-void gemm_u8s8_s32(int64_t m, int64_t k, const uint8_t* x, int32_t zero_x, const PackedWeightsS8& w, const int32_t* bias, int32_t* acc);
+/// acc[m, o] = sum over k of w[o, k] * (x[m, k] - zero_x) + bias[o]; bias may be null.
+/// docs/quantization.md (7)
+void gemm_u8s8_s32(int64_t m,
+                   int64_t k,
+                   const uint8_t* x,
+                   int32_t zero_x,
+                   const PackedWeightsS8& w,
+                   const int32_t* bias,
+                   int32_t* acc);
 /// The same, requantized on the way to memory.
-void gemm_u8s8_u8(int64_t m, int64_t k, const uint8_t* x, int32_t zero_x, const PackedWeightsS8& w, const int32_t* bias, const RequantizeU8& requantize, uint8_t* y);
+void gemm_u8s8_u8(int64_t m,
+                  int64_t k,
+                  const uint8_t* x,
+                  int32_t zero_x,
+                  const PackedWeightsS8& w,
+                  const int32_t* bias,
+                  const RequantizeU8& requantize,
+                  uint8_t* y);
 
 /// Convolution; elements outside of the image count as zero_x.
-void conv2d_u8s8_s32(const Conv2dShape& shape, const uint8_t* x, int32_t zero_x, const PackedWeightsS8& w, const int32_t* bias, int32_t* acc);
-void conv2d_u8s8_u8(const Conv2dShape& shape, const uint8_t* x, int32_t zero_x, const PackedWeightsS8& w, const int32_t* bias, const RequantizeU8& requantize, uint8_t* y);
+void conv2d_u8s8_s32(const Conv2dShape& shape,
+                     const uint8_t* x,
+                     int32_t zero_x,
+                     const PackedWeightsS8& w,
+                     const int32_t* bias,
+                     int32_t* acc);
+void conv2d_u8s8_u8(const Conv2dShape& shape,
+                    const uint8_t* x,
+                    int32_t zero_x,
+                    const PackedWeightsS8& w,
+                    const int32_t* bias,
+                    const RequantizeU8& requantize,
+                    uint8_t* y);
 
-/// y[i, c] = rule 8 of acc[i, c] for rows x channels. Where mask is not null, bit j of the flat index j = i * channels + c
-/// says whether the value before the clamp lay in [mask_lo, mask_hi] (stored codes).
-void requantize_s32_u8(int64_t rows, int64_t channels, const int32_t* acc, const RequantizeU8& requantize, uint8_t* y, uint8_t* mask = nullptr, int32_t mask_lo = 0, int32_t mask_hi = 255);
+/// y[i, c] = rule 8 of acc[i, c] for rows x channels. Where mask is not null, bit j of the flat
+/// index j = i * channels + c says whether the value before the clamp lay in [mask_lo, mask_hi]
+/// (stored codes).
+void requantize_s32_u8(int64_t rows,
+                       int64_t channels,
+                       const int32_t* acc,
+                       const RequantizeU8& requantize,
+                       uint8_t* y,
+                       uint8_t* mask = nullptr,
+                       int32_t mask_lo = 0,
+                       int32_t mask_hi = 255);
 /// y[i, c] = float(scale[c] * acc[i, c]), the product in double.
-void dequantize_s32_f32(int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y);
+void dequantize_s32_f32(
+    int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y);
 
 /// Rule 11 on stored codes.   docs/quantization.md (11)
-void add_u8(int64_t n, const uint8_t* a, int32_t zero_a, const uint8_t* b, int32_t zero_b, const AddMultipliers& m, int32_t zero_y, int32_t lo, int32_t hi, uint8_t* y);
-/// Max pool on codes; elements outside of the image count as 0, the lowest code.   docs/quantization.md (10)
+void add_u8(int64_t n,
+            const uint8_t* a,
+            int32_t zero_a,
+            const uint8_t* b,
+            int32_t zero_b,
+            const AddMultipliers& m,
+            int32_t zero_y,
+            int32_t lo,
+            int32_t hi,
+            uint8_t* y);
+/// Max pool on codes; elements outside of the image count as 0, the lowest code.
+/// docs/quantization.md (10)
 void max_pool2d_u8(const Conv2dShape& shape, const uint8_t* x, uint8_t* y);
-/// Average pool: rule 8 on the sum of (x - zero_x) over the elements inside the image, with the multiplier for their
-/// number: multipliers[count - 1].   docs/quantization.md (10)
-void avg_pool2d_u8(const Conv2dShape& shape, const uint8_t* x, int32_t zero_x, const Multiplier* multipliers, int32_t zero_y, int32_t lo, int32_t hi, uint8_t* y);
+/// Average pool: rule 8 on the sum of (x - zero_x) over the elements inside the image, with the
+/// multiplier for their number: multipliers[count - 1].   docs/quantization.md (10)
+void avg_pool2d_u8(const Conv2dShape& shape,
+                   const uint8_t* x,
+                   int32_t zero_x,
+                   const Multiplier* multipliers,
+                   int32_t zero_y,
+                   int32_t lo,
+                   int32_t hi,
+                   uint8_t* y);
 /// The same sums as they are.
 void sum_pool2d_u8_s32(const Conv2dShape& shape, const uint8_t* x, int32_t zero_x, int32_t* sums);
 /// y = clamp(rule 8 of (x - zero_x)): codes at other parameters; y may be x.
-void rescale_u8(int64_t n, const uint8_t* x, int32_t zero_x, Multiplier multiplier, int32_t zero_y, int32_t lo, int32_t hi, uint8_t* y);
+void rescale_u8(int64_t n,
+                const uint8_t* x,
+                int32_t zero_x,
+                Multiplier multiplier,
+                int32_t zero_y,
+                int32_t lo,
+                int32_t hi,
+                uint8_t* y);
 
 /// Parameters of quantization; codes are stored as code + offset.
 struct QuantizeF32 {
@@ -75,19 +136,28 @@ struct QuantizeF32 {
   int32_t offset = 0;
 };
 
-/// codes[i] = byte(quantize(x[i]) + offset); where mask is not null, bit i % 8 of mask[i / 8] says whether the gradient
-/// passes (rule 4). Returns whether every x is finite; otherwise codes and mask are unspecified.
-/// docs/quantization.md (3), (4)
-bool quantize_f32_u8(int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask);
-/// One entry of q for each of `channels` runs of `inner` elements, repeated over the tensor of n elements.
-bool quantize_channels_f32_u8(int64_t n, int64_t channels, int64_t inner, const float* x, const QuantizeF32* q, uint8_t* codes, uint8_t* mask);
+/// codes[i] = byte(quantize(x[i]) + offset); where mask is not null, bit i % 8 of mask[i / 8] says
+/// whether the gradient passes (rule 4). Returns whether every x is finite; otherwise codes and
+/// mask are unspecified. docs/quantization.md (3), (4)
+bool quantize_f32_u8(
+    int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask);
+/// One entry of q for each of `channels` runs of `inner` elements, repeated over the tensor of n
+/// elements.
+bool quantize_channels_f32_u8(int64_t n,
+                              int64_t channels,
+                              int64_t inner,
+                              const float* x,
+                              const QuantizeF32* q,
+                              uint8_t* codes,
+                              uint8_t* mask);
 /// y[i] = scale * (codes[i] - zero_point), zero_point of the stored bytes.
 void dequantize_u8_f32(int64_t n, const uint8_t* codes, float scale, int32_t zero_point, float* y);
 
 /// Smallest and largest element; +-inf as they are, NaN if any. n >= 1.
 void min_max_f32(int64_t n, const float* x, float* min, float* max);
 /// For each of `channels` runs of `inner` elements, repeated over the tensor.
-void min_max_channels_f32(int64_t n, int64_t channels, int64_t inner, const float* x, float* min, float* max);
+void min_max_channels_f32(
+    int64_t n, int64_t channels, int64_t inner, const float* x, float* min, float* max);
 /// y[i] = bit i of mask ? x[i] : 0; y may be x.
 void mask_f32(int64_t n, const float* x, const uint8_t* mask, float* y);
 

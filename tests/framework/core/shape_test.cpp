@@ -20,7 +20,8 @@ TEST_CASE("a shape counts its elements and prints its extents", "[core][shape]")
 TEST_CASE("a shape rejects extents and axes that make no sense", "[core][shape]") {
   QUANTRAIN_CHECK_ERROR((Shape{2, -1}), ShapeError, "negative extent");
   QUANTRAIN_CHECK_ERROR((Shape{2, 3}[2]), ShapeError, "no axis 2 in [2, 3]");
-  QUANTRAIN_CHECK_ERROR((Shape{int64_t{1} << 40, int64_t{1} << 40}), ShapeError, "too many elements");
+  QUANTRAIN_CHECK_ERROR(
+      (Shape{int64_t{1} << 40, int64_t{1} << 40}), ShapeError, "too many elements");
   QUANTRAIN_CHECK_ERROR((Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}), ShapeError, "rank 9 exceeds 8");
 }
 

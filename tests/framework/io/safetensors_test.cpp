@@ -153,7 +153,8 @@ TEST_CASE("a safetensors header that is not what the format asks for is rejected
   check_rejected(std::string(100000, '['), "", "nests deeper than 4 levels");
   check_rejected(
       std::string(50000, '[') + std::string(50000, ']'), "", "nests deeper than 4 levels");
-  check_rejected(R"({"a":{"dtype":[[[[]]]],"shape":[],"data_offsets":[0,1]}})", "x", "nests deeper");
+  check_rejected(
+      R"({"a":{"dtype":[[[[]]]],"shape":[],"data_offsets":[0,1]}})", "x", "nests deeper");
   check_rejected(R"({"__metadata__":1})", "", "__metadata__ is not an object");
   check_rejected(R"({"__metadata__":{"a":1}})", "", "\"a\" is not a string");
   check_rejected(R"({"__metadata__":{"a":"1","a":"2"}})", "", "two keys \"a\"");
