@@ -1,0 +1,40 @@
+#include "framework/autograd/ops/avg_pool2d.hpp"
+
+#include "framework/core/error.hpp"
+#include "framework/kernels/elementwise.hpp"
+
+namespace quantrain {
+namespace {
+
+class AvgPool2d : public Node {
+ public:
+  explicit AvgPool2d(const kernels::Conv2dShape& shape) : shape_(shape) {}
+  std::string_view type() const override { return "avg_pool2d"; }
+  Attributes attributes() const override { return pool2d_attributes(shape_); }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    Tensor grad_x = Tensor::empty(input(0).shape());
+    kernels::avg_pool2d_backward_f32(shape_, grad_y.floats(), grad_x.mutable_data());
+    return {grad_x};
+  }
+
+ private:
+  kernels::Conv2dShape shape_;
+};
+
+}  // namespace
+
+Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
+  const kernels::Conv2dShape s = pool2d_shape("avg_pool2d", x.shape(), options);
+  Tensor y = Tensor::empty({s.n, s.oh(), s.ow(), s.c});
+  kernels::avg_pool2d_f32(s, x.floats(), y.mutable_data());
+  return record<AvgPool2d>(std::move(y), {x}, s);
+}
+
+Tensor global_avg_pool2d(const Tensor& x) {
+  if (x.rank() != 4 || x.dim(1) < 1 || x.dim(2) < 1) {
+    throw ShapeError("global_avg_pool2d", "x is not [N, H, W, C] with an image: ", x.shape());
+  }
+  return avg_pool2d(x, {.kernel = {x.dim(1), x.dim(2)}});
+}
+
+}  // namespace quantrain

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "framework/autograd/tensor.hpp"
+
+namespace quantrain {
+
+/// y = the operands one after the other along an axis; a negative axis counts from the end.
+/// Shapes: x[i] alike in all extents but that of the axis  ->  y with the sum of these. Of codes:
+/// ConcatenatedCodes, each operand to be rescaled.   docs/quantization.md (11)
+/// Gradient: to each operand its part of grad_y.
+/// Throws: ShapeError if there is no operand, the axis does not exist or other extents differ.
+/// Source: ONNX Concat.
+Tensor concat(const std::vector<Tensor>& x, int axis);
+
+}  // namespace quantrain

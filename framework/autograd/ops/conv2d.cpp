@@ -1,0 +1,125 @@
+#include "framework/autograd/ops/conv2d.hpp"
+
+#include <algorithm>
+
+#include "framework/autograd/node.hpp"
+#include "framework/core/error.hpp"
+#include "framework/kernels/conv.hpp"
+#include "framework/kernels/elementwise.hpp"
+
+namespace quantrain {
+namespace {
+
+class Conv2d : public Node {
+ public:
+  Conv2d(const kernels::Conv2dShape& shape, const Conv2dOptions& options)
+      : shape_(shape), options_(options) {}
+  std::string_view type() const override { return "conv2d"; }
+  Attributes attributes() const override {
+    return {{"stride", std::vector<int64_t>{options_.stride.h, options_.stride.w}},
+            {"padding", std::vector<int64_t>{options_.padding.h, options_.padding.w}},
+            {"groups", options_.groups}};
+  }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    const Floats grad = grad_y.floats();
+    std::vector<Tensor> grads(3);
+    if (needs_grad(0)) {
+      grads[0] = Tensor::empty(input(0).shape());
+      kernels::conv2d_backward_data_f32(shape_, grad, input(1).floats(), grads[0].mutable_data());
+    }
+    if (needs_grad(1)) {
+      grads[1] = Tensor::empty(input(1).shape());
+      kernels::conv2d_backward_weights_f32(
+          shape_, input(0).floats(), grad, grads[1].mutable_data());
+    }
+    if (needs_grad(2)) {
+      grads[2] = Tensor::empty({shape_.o});
+      const int64_t pixels = shape_.n * shape_.oh() * shape_.ow();
+      kernels::sum_rows_f32(pixels, shape_.o, grad, grads[2].mutable_data());
+    }
+    return grads;
+  }
+
+ private:
+  kernels::Conv2dShape shape_;
+  Conv2dOptions options_;
+};
+
+}  // namespace
+
+kernels::Conv2dShape conv2d_shape(const Shape& x,
+                                  const Shape& weight,
+                                  const Conv2dOptions& options) {
+  const auto& [stride, padding, groups] = options;
+  if (x.rank() != 4 || weight.rank() != 4) {
+    throw ShapeError("conv2d",
+                     "x is not [N, H, W, C] or weight not [O, KH, KW, C / groups]: x ",
+                     x,
+                     ", weight ",
+                     weight);
+  }
+  if (stride.h < 1 || stride.w < 1 || padding.h < 0 || padding.w < 0) {
+    throw ShapeError("conv2d",
+                     "stride [",
+                     stride.h,
+                     ", ",
+                     stride.w,
+                     "] is below 1 or padding [",
+                     padding.h,
+                     ", ",
+                     padding.w,
+                     "] below 0");
+  }
+  if (*std::min_element(weight.begin(), weight.end()) < 1) {
+    throw ShapeError("conv2d", "weight has no elements: ", weight);
+  }
+  if (groups < 1 || x[3] != weight[3] * groups || weight[0] % groups != 0) {
+    throw ShapeError("conv2d",
+                     "channels do not fit ",
+                     groups,
+                     " groups: x [N, H, W, C] ",
+                     x,
+                     ", weight [O, KH, KW, C / groups] ",
+                     weight);
+  }
+  kernels::Conv2dShape s;
+  s.n = x[0], s.h = x[1], s.w = x[2], s.c = x[3];
+  s.o = weight[0], s.kh = weight[1], s.kw = weight[2];
+  s.stride_h = stride.h, s.stride_w = stride.w;
+  s.pad_h = padding.h, s.pad_w = padding.w;
+  s.groups = groups;
+  if (s.h + 2 * s.pad_h < s.kh || s.w + 2 * s.pad_w < s.kw || s.h < 1 || s.w < 1) {
+    throw ShapeError("conv2d",
+                     "the kernel is larger than the padded image: x ",
+                     x,
+                     ", weight ",
+                     weight,
+                     ", padding [",
+                     padding.h,
+                     ", ",
+                     padding.w,
+                     "]");
+  }
+  return s;
+}
+
+Tensor conv2d(const Tensor& x,
+              const Tensor& weight,
+              const Tensor& bias,
+              const Conv2dOptions& options) {
+  const kernels::Conv2dShape s = conv2d_shape(x.shape(), weight.shape(), options);
+  if (bias.defined() && !(bias.shape() == Shape{s.o})) {
+    throw ShapeError("conv2d",
+                     "bias ",
+                     bias.shape(),
+                     " is not [O] of weight [O, KH, KW, C / groups] ",
+                     weight.shape());
+  }
+  Tensor y = Tensor::empty({s.n, s.oh(), s.ow(), s.o});
+  kernels::EpilogueF32 epilogue;
+  if (bias.defined()) epilogue.bias = bias.data();
+  kernels::conv2d_f32(s, x.floats(), weight.floats(), y.mutable_data(), epilogue);
+  return record<Conv2d>(std::move(y), {x, weight, bias}, s, options);
+}
+
+}  // namespace quantrain

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "framework/autograd/tensor.hpp"
+#include "framework/core/size2d.hpp"
+#include "framework/kernels/conv_shape.hpp"
+
+namespace quantrain {
+
+struct Conv2dOptions {
+  Size2d stride = 1;
+  Size2d padding = 0;  ///< zeros on each of two opposite sides
+  int64_t groups = 1;  ///< output channel o sees the input channels of group o / (O / groups)
+};
+
+/// Cross-correlation: y[n, i, j, o] = bias[o] + sum over u, v, c of
+/// weight[o, u, v, c] * x[n, i * stride.h + u - padding.h, j * stride.w + v - padding.w, g + c].
+/// Shapes: x [N, H, W, C], weight [O, KH, KW, C / groups], bias [O] or undefined  ->
+/// y [N, OH, OW, O], OH = (H + 2 padding.h - KH) / stride.h + 1, OW alike.
+/// Where x holds activation codes and weight symmetric weight codes, the integers are multiplied:
+/// y holds exact ChannelAccumulators, the bias quantized.   docs/quantization.md (6), (7)
+/// Gradient: of the sum, by each operand; codes stand for the real values they mean.
+/// Throws: ShapeError if the shapes do not fit, OH or OW is below 1 or groups divide C or O with a
+/// rest; QuantError if an integer sum or bias could overflow.
+/// Source: ONNX Conv, channels last.
+Tensor conv2d(const Tensor& x,
+              const Tensor& weight,
+              const Tensor& bias = Tensor(),
+              const Conv2dOptions& options = {});
+
+/// The extents of a convolution, checked. Throws: ShapeError, like conv2d.
+kernels::Conv2dShape conv2d_shape(const Shape& x,
+                                  const Shape& weight,
+                                  const Conv2dOptions& options);
+
+}  // namespace quantrain

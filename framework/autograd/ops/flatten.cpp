@@ -1,0 +1,26 @@
+#include "framework/autograd/ops/flatten.hpp"
+
+#include "framework/autograd/node.hpp"
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+namespace {
+
+class Flatten : public Node {
+ public:
+  std::string_view type() const override { return "flatten"; }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    return {grad_y.with_shape(input(0).shape())};
+  }
+};
+
+}  // namespace
+
+Tensor flatten(const Tensor& x) {
+  if (x.rank() < 1) throw ShapeError("flatten", "a scalar has no first axis: ", x.shape());
+  int64_t rest = 1;
+  for (int i = 1; i < x.rank(); ++i) rest *= x.dim(i);
+  return record<Flatten>(x.with_shape({x.dim(0), rest}), {x});
+}
+
+}  // namespace quantrain

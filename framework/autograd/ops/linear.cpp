@@ -1,0 +1,87 @@
+#include "framework/autograd/ops/linear.hpp"
+
+#include "framework/autograd/node.hpp"
+#include "framework/core/error.hpp"
+#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/gemm.hpp"
+
+namespace quantrain {
+namespace {
+
+using kernels::MatrixF32;
+
+/// x [m, in], weight [out, in], y [m, out].
+struct LinearShape {
+  int64_t m, in, out;
+
+  LinearShape(const Shape& x, const Shape& weight) : m(1), in(weight[1]), out(weight[0]) {
+    for (int i = 0; i < x.rank() - 1; ++i) m *= x[i];
+  }
+};
+
+class Linear : public Node {
+ public:
+  std::string_view type() const override { return "linear"; }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    const LinearShape s(input(0).shape(), input(1).shape());
+    const Floats grad = grad_y.floats();
+    const MatrixF32 grad_matrix{grad, s.out, 1};
+    std::vector<Tensor> grads(3);
+    if (needs_grad(0)) {
+      grads[0] = Tensor::empty(input(0).shape());
+      const Floats weight = input(1).floats();
+      float* const out = grads[0].mutable_data();
+      kernels::gemm_f32(s.m, s.in, s.out, grad_matrix, {weight, s.in, 1}, out, s.in);
+    }
+    if (needs_grad(1)) {
+      grads[1] = Tensor::empty(input(1).shape());
+      const Floats x = input(0).floats();
+      float* const out = grads[1].mutable_data();
+      kernels::gemm_f32(s.out, s.in, s.m, grad_matrix.transposed(), {x, s.in, 1}, out, s.in);
+    }
+    if (needs_grad(2)) {
+      grads[2] = Tensor::empty({s.out});
+      kernels::sum_rows_f32(s.m, s.out, grad, grads[2].mutable_data());
+    }
+    return grads;
+  }
+};
+
+Shape result_shape(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (x.rank() < 1 || weight.rank() != 2 || x.shape().back() != weight.dim(1)) {
+    throw ShapeError("linear",
+                     "x is not [..., in] of weight [out, in]: x ",
+                     x.shape(),
+                     ", weight ",
+                     weight.shape());
+  }
+  if (bias.defined() && !(bias.shape() == Shape{weight.dim(0)})) {
+    throw ShapeError(
+        "linear", "bias ", bias.shape(), " is not [out] of weight [out, in] ", weight.shape());
+  }
+  std::vector<int64_t> extents(x.shape().begin(), x.shape().end());
+  extents.back() = weight.dim(0);
+  return Shape(extents);
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  Tensor y = Tensor::empty(result_shape(x, weight, bias));
+  const LinearShape s(x.shape(), weight.shape());
+  const Floats lhs = x.floats();
+  const Floats rhs = weight.floats();
+  kernels::EpilogueF32 epilogue;
+  if (bias.defined()) epilogue.bias = bias.data();
+  kernels::gemm_f32(s.m,
+                    s.out,
+                    s.in,
+                    {lhs, s.in, 1},
+                    MatrixF32{rhs, s.in, 1}.transposed(),
+                    y.mutable_data(),
+                    s.out,
+                    epilogue);
+  return record<Linear>(std::move(y), {x, weight, bias});
+}
+
+}  // namespace quantrain

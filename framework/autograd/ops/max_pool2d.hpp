@@ -1,0 +1,17 @@
+#pragma once
+
+#include "framework/autograd/ops/pool2d.hpp"
+#include "framework/autograd/tensor.hpp"
+
+namespace quantrain {
+
+/// y[n, i, j, c] = the largest x[n, h, w, c] of a window; padding never wins.
+/// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C], OH = (H + 2 padding.h - kernel.h) / stride.h + 1,
+/// OW alike. Codes stay codes with the same parameters.   docs/quantization.md (10)
+/// Gradient: grad_y to the element that won, the first among equals.
+/// Throws: ShapeError if x has not four axes, the kernel exceeds the padded image, padding is not
+/// below the kernel, or a number is senseless.
+/// Source: ONNX MaxPool, channels last.
+Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options);
+
+}  // namespace quantrain

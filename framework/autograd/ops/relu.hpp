@@ -1,0 +1,18 @@
+#pragma once
+
+#include "framework/autograd/tensor.hpp"
+
+namespace quantrain {
+
+/// y = max(x, 0).   docs/quantization.md (9)
+/// Shapes: any; y like x. Codes stay codes, clamped at the zero point; accumulators stay
+/// accumulators, the activation waits for their requantization.
+/// Gradient: grad_y where x > 0, else 0; one bit per element is saved.
+/// Source: ONNX Relu.
+Tensor relu(const Tensor& x);
+
+/// y = min(max(x, 0), 6); else like relu, with the gradient where 0 < x < 6.
+/// Source: Krizhevsky 2010, section 2.
+Tensor relu6(const Tensor& x);
+
+}  // namespace quantrain

@@ -1,0 +1,43 @@
+#include "framework/autograd/ops/reshape.hpp"
+
+#include <algorithm>
+
+#include "framework/autograd/node.hpp"
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+namespace {
+
+class Reshape : public Node {
+ public:
+  explicit Reshape(std::vector<int64_t> extents) : extents_(std::move(extents)) {}
+  std::string_view type() const override { return "reshape"; }
+  // As they were asked for: -1 fits any batch.
+  Attributes attributes() const override { return {{"shape", extents_}}; }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    return {grad_y.with_shape(input(0).shape())};
+  }
+
+ private:
+  std::vector<int64_t> extents_;
+};
+
+}  // namespace
+
+Tensor reshape(const Tensor& x, std::span<const int64_t> extents) {
+  std::vector<int64_t> resolved(extents.begin(), extents.end());
+  const auto open = std::find(resolved.begin(), resolved.end(), -1);
+  if (open != resolved.end()) {
+    *open = 1;
+    const int64_t known = Shape(resolved).elements();
+    if (known == 0 || x.elements() % known != 0) {
+      throw ShapeError(
+          "reshape", "no extent for -1 fits ", x.shape(), " into 1 for -1 in ", Shape(resolved));
+    }
+    *open = x.elements() / known;
+  }
+  return record<Reshape>(
+      x.with_shape(Shape(resolved)), {x}, std::vector<int64_t>(extents.begin(), extents.end()));
+}
+
+}  // namespace quantrain
