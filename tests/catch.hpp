@@ -19,7 +19,7 @@ using Catch::Matchers::ContainsSubstring;
 #else
 #include <catch2/catch.hpp>
 namespace quantrain::test {
-using Catch::Approx;
+using Catch::Detail::Approx;
 inline auto ContainsSubstring(const std::string& text) { return Catch::Matchers::Contains(text); }
 }  // namespace quantrain::test
 #endif

@@ -16,11 +16,17 @@ struct CodeClamp {
   int32_t hi = 255;
 };
 
-/// ReLU: lo = max(qmin, zero_point); ReLU6: also hi = min(qmax, quantize(6)).   docs/quantization.md (9)
-inline CodeClamp code_clamp(Activation activation, const QType& type, float scale, int32_t zero_point) {
+/// ReLU: lo = max(qmin, zero_point); ReLU6: also hi = min(qmax, quantize(6)).
+/// docs/quantization.md (9)
+inline CodeClamp code_clamp(Activation activation,
+                            const QType& type,
+                            float scale,
+                            int32_t zero_point) {
   CodeClamp clamp{type.qmin(), type.qmax()};
   if (activation != Activation::kNone) clamp.lo = std::max(clamp.lo, zero_point);
-  if (activation == Activation::kRelu6) clamp.hi = quantize(6.0f, scale, zero_point, type.qmin(), type.qmax());
+  if (activation == Activation::kRelu6) {
+    clamp.hi = quantize(6.0f, scale, zero_point, type.qmin(), type.qmax());
+  }
   return clamp;
 }
 

@@ -20,19 +20,21 @@ Multiplier make_multiplier(double multiplier) {
   const int shift = 31 - exponent;
   if (shift > 62) return {0, 62};
   if (shift < 1) {
-    throw QuantError("requantize", "multiplier ", multiplier, " is 2^30 or more: the scales make no sense");
+    throw QuantError(
+        "requantize", "multiplier ", multiplier, " is 2^30 or more: the scales make no sense");
   }
   return {static_cast<int32_t>(m0), shift};
 }
 
 AddMultipliers make_add_multipliers(double a, double b) {
-  const Multiplier larger = make_multiplier(std::max(a, b));
-  make_multiplier(std::min(a, b));  // throws if it is no multiplier
-  const auto at_common_shift = [&](double m) {
-    return m == std::max(a, b) ? larger.m0
-                               : static_cast<int32_t>(std::llround(std::ldexp(m, larger.shift)));
+  const Multiplier of_a = make_multiplier(a);
+  const Multiplier of_b = make_multiplier(b);
+  const Multiplier& larger = a >= b ? of_a : of_b;
+  if (larger.m0 == 0) return {0, 0, larger.shift};
+  const auto at_shift = [&](double multiplier) {
+    return static_cast<int32_t>(std::llround(std::ldexp(multiplier, larger.shift)));
   };
-  return {at_common_shift(a), at_common_shift(b), larger.shift};
+  return {a >= b ? of_a.m0 : at_shift(a), a >= b ? at_shift(b) : of_b.m0, larger.shift};
 }
 
 }  // namespace quantrain

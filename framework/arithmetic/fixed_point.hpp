@@ -5,7 +5,8 @@
 
 namespace quantrain {
 
-/// A positive real multiplier as m0 * 2^-shift, m0 in [2^30, 2^31) or 0, shift in 1..62.   docs/quantization.md (8)
+/// A positive real multiplier as m0 * 2^-shift, m0 in [2^30, 2^31) or 0, shift in 1..62.
+/// docs/quantization.md (8)
 struct Multiplier {
   int32_t m0 = 0;
   int32_t shift = 1;
@@ -13,23 +14,37 @@ struct Multiplier {
   friend bool operator==(const Multiplier&, const Multiplier&) = default;
 };
 
-/// m, e = frexp(multiplier); m0 = llround(m * 2^31); if m0 = 2^31 then 2^30 and e + 1; shift = 31 - e. A shift above 62
-/// gives m0 = 0, shift 62.   docs/quantization.md (8)
+/// m, e = frexp(multiplier); m0 = llround(m * 2^31); if m0 = 2^31 then 2^30 and e + 1;
+/// shift = 31 - e. A shift above 62 gives m0 = 0, shift 62.   docs/quantization.md (8)
 /// Throws: QuantError if the multiplier is negative, not finite, or 2^30 or more (shift < 1).
 Multiplier make_multiplier(double multiplier);
 
-/// (value * m0 + 2^(shift-1)) >> shift: nearest integer, ties toward +infinity.   docs/quantization.md (8)
+/// (product + 2^(shift-1)) >> shift: nearest integer, ties toward +infinity.
+/// docs/quantization.md (8)
 inline int64_t rounding_shift(int64_t product, int32_t shift) {
   return (product + (int64_t{1} << (shift - 1))) >> shift;
 }
 
-/// clamp(((acc * m0 + 2^(shift-1)) >> shift) + zero_point, lo, hi), in 64 bits until clamped.   docs/quantization.md (8)
-inline int32_t requantize(int32_t acc, Multiplier multiplier, int32_t zero_point, int32_t lo, int32_t hi) {
-  const int64_t scaled = rounding_shift(int64_t{acc} * multiplier.m0, multiplier.shift) + zero_point;
+/// The same in unsigned arithmetic, for |product| <= 2^62 and shift in 1..62: for C99, where >> of
+/// a negative number is not portable, and for vectors without a 64-bit arithmetic shift.
+/// docs/quantization.md (8)
+inline int64_t rounding_shift_unsigned(int64_t product, int32_t shift) {
+  constexpr uint64_t kBias = uint64_t{1} << 62;
+  const uint64_t sum = static_cast<uint64_t>(product) + (uint64_t{1} << (shift - 1)) + kBias;
+  return static_cast<int64_t>(sum >> shift) - static_cast<int64_t>(kBias >> shift);
+}
+
+/// clamp(((acc * m0 + 2^(shift-1)) >> shift) + zero_point, lo, hi), in 64 bits until clamped.
+/// docs/quantization.md (8)
+inline int32_t requantize(
+    int32_t acc, Multiplier multiplier, int32_t zero_point, int32_t lo, int32_t hi) {
+  const int64_t scaled =
+      rounding_shift(int64_t{acc} * multiplier.m0, multiplier.shift) + zero_point;
   return static_cast<int32_t>(std::clamp<int64_t>(scaled, lo, hi));
 }
 
-/// The two multipliers of an addition at one common shift, that of the larger one.   docs/quantization.md (11)
+/// The two multipliers of an addition at one common shift, that of the larger one.
+/// docs/quantization.md (11)
 struct AddMultipliers {
   int32_t a = 0;
   int32_t b = 0;
@@ -39,10 +54,13 @@ struct AddMultipliers {
 };
 
 /// From scale_a / scale_y and scale_b / scale_y: the larger by make_multiplier, the smaller as
-/// llround(multiplier * 2^shift).   docs/quantization.md (11)
+/// llround(multiplier * 2^shift); both 0 where the larger has no shift up to 62.
+/// docs/quantization.md (11)
+/// Throws: QuantError as make_multiplier does, for either.
 AddMultipliers make_add_multipliers(double a, double b);
 
-/// clamp((((a - zero_a) * m.a + (b - zero_b) * m.b + 2^(shift-1)) >> shift) + zero_y, lo, hi).   docs/quantization.md (11)
+/// clamp((((a - zero_a) * m.a + (b - zero_b) * m.b + 2^(shift-1)) >> shift) + zero_y, lo, hi).
+/// docs/quantization.md (11)
 inline int32_t requantize_add(int32_t a_minus_zero,
                               int32_t b_minus_zero,
                               const AddMultipliers& m,

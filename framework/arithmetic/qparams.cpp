@@ -7,12 +7,16 @@
 
 namespace quantrain {
 
-void validate(const QParams& params, const char* where) {
-  const QType& type = params.type;
+void validate(const QType& type, std::string_view where) {
   if (type.bits < 2 || type.bits > 16) {
     throw QuantError(where, "bits must be 2 to 16, got ", type.bits);
   }
   if (type.narrow && !type.is_signed) throw QuantError(where, "a narrow range needs signed codes");
+}
+
+void validate(const QParams& params, std::string_view where) {
+  const QType& type = params.type;
+  validate(type, where);
   if (params.scale.empty() || params.scale.size() != params.zero_point.size()) {
     throw QuantError(
         where, params.scale.size(), " scales but ", params.zero_point.size(), " zero points");
@@ -22,7 +26,8 @@ void validate(const QParams& params, const char* where) {
   }
   for (size_t c = 0; c < params.scale.size(); ++c) {
     if (!(params.scale[c] > 0.0f) || !std::isnormal(params.scale[c])) {
-      throw QuantError(where, "scale of channel ", c, " is not positive and finite: ", params.scale[c]);
+      throw QuantError(
+          where, "scale of channel ", c, " is not positive and finite: ", params.scale[c]);
     }
     if (params.zero_point[c] < type.qmin() || params.zero_point[c] > type.qmax()) {
       throw QuantError(where,
@@ -45,7 +50,9 @@ std::ostream& operator<<(std::ostream& stream, const QType& type) {
 
 std::ostream& operator<<(std::ostream& stream, const QParams& params) {
   stream << params.type;
-  if (params.per_channel()) return stream << " per channel (" << params.scale.size() << ", axis " << params.axis << ')';
+  if (params.per_channel()) {
+    return stream << " per channel (" << params.scale.size() << ", axis " << params.axis << ')';
+  }
   if (params.scale.empty()) return stream << " without parameters";
   return stream << " scale " << params.scale[0] << " zero point " << params.zero_point[0];
 }

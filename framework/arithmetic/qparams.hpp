@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <string_view>
 #include <vector>
 
 namespace quantrain {
 
-/// Which codes a quantized value may take: unsigned [0, 2^bits - 1], signed full range [-2^(bits-1), 2^(bits-1) - 1], or
-/// signed narrow range +-(2^(bits-1) - 1).   docs/quantization.md (1)
+/// Which codes a quantized value may take: unsigned [0, 2^bits - 1], signed full range
+/// [-2^(bits-1), 2^(bits-1) - 1], or signed narrow range +-(2^(bits-1) - 1).
+/// docs/quantization.md (1)
 struct QType {
   int bits = 8;
   bool is_signed = false;
@@ -34,7 +36,8 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-/// real = scale * (q - zero_point), per tensor (axis < 0, one entry) or per index along `axis`.   docs/quantization.md (1)
+/// real = scale * (q - zero_point), per tensor (axis < 0, one entry) or per index along `axis`.
+/// docs/quantization.md (1)
 struct QParams {
   QType type;
   int axis = -1;
@@ -51,9 +54,12 @@ struct QParams {
   friend bool operator==(const QParams&, const QParams&) = default;
 };
 
-/// Throws: QuantError unless bits are 2 to 16, a scale is there for each zero point, each scale is positive, finite and
-/// normal, and each zero point is a code. `where` names the layer or operation in the error.
-void validate(const QParams& params, const char* where);
+/// Throws: QuantError unless bits are 2 to 16 and only signed codes are narrow. `where` names the
+/// layer or operation.
+void validate(const QType& type, std::string_view where);
+/// Throws: QuantError unless the type is valid, a scale is there for each zero point, each scale is
+/// positive, finite and normal, and each zero point is a code.
+void validate(const QParams& params, std::string_view where);
 
 /// Prints "u8", "s4", "s8 narrow".
 std::ostream& operator<<(std::ostream& stream, const QType& type);

@@ -7,7 +7,8 @@
 namespace quantrain {
 namespace {
 
-// A subnormal scale would lose the precision that rule 3's division relies on; such a range is 0 for all purposes.
+// A subnormal scale would lose the precision that rule 3's division relies on; such a range is 0
+// for all purposes.
 float usable_scale(double scale) {
   if (scale < static_cast<double>(std::numeric_limits<float>::min())) return 1.0f;
   return static_cast<float>(scale);
@@ -17,7 +18,8 @@ float usable_scale(double scale) {
 
 ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::string_view where) {
   if (!std::isfinite(range.min) || !std::isfinite(range.max) || range.min > range.max) {
-    throw DataError(where, "range [", range.min, ", ", range.max, "] is not finite or not in order");
+    throw DataError(
+        where, "range [", range.min, ", ", range.max, "] is not finite or not in order");
   }
   const double low = std::min(range.min, 0.0f);
   const double high = std::max(range.max, 0.0f);
@@ -29,27 +31,59 @@ ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::str
     return {usable_scale(scale), type.is_signed ? 0 : (qmax + 1) / 2};
   }
   const float scale = usable_scale((high - low) / (qmax - qmin));
-  const double zero = __builtin_rint(qmin - low / static_cast<double>(scale));
+  // Rule 3's quotient, so that the lowest real value gets the lowest code and not the one below it.
+  const float lowest = static_cast<float>(low) / scale;
+  const double zero = __builtin_rint(qmin - static_cast<double>(lowest));
   return {scale, static_cast<int32_t>(std::clamp<double>(zero, qmin, qmax))};
 }
 
-float weight_scale(float max_abs, float bias, float scale_x, const QType& type, std::string_view where) {
-  if (!std::isfinite(max_abs) || !std::isfinite(bias) || !std::isfinite(scale_x)) {
-    throw DataError(where, "weight, bias or input scale is not finite: max|w| ", max_abs, ", bias ", bias,
-                    ", scale ", scale_x);
+QParams choose_params(std::span<const Range> ranges,
+                      int axis,
+                      const QType& type,
+                      QScheme scheme,
+                      std::string_view where) {
+  validate(type, where);
+  QParams params{type, axis, {}, {}};
+  for (const Range& range : ranges) {
+    const ScaleZero chosen = choose_params(range, type, scheme, where);
+    params.scale.push_back(chosen.scale);
+    params.zero_point.push_back(chosen.zero_point);
   }
-  const double by_weight = type.narrow ? static_cast<double>(max_abs) / type.qmax()
-                                       : 2.0 * static_cast<double>(max_abs) / (type.qmax() - type.qmin());
-  const double by_bias = std::abs(static_cast<double>(bias)) / (static_cast<double>(scale_x) * 0x1p30);
-  return usable_scale(std::max(by_weight, by_bias));
+  validate(params, where);
+  return params;
+}
+
+float weight_scale(
+    float max_abs, float bias, float scale_x, const QType& type, std::string_view where) {
+  if (!std::isfinite(max_abs) || !std::isfinite(bias) || !std::isfinite(scale_x)) {
+    throw DataError(where,
+                    "weight, bias or input scale is not finite: max|w| ",
+                    max_abs,
+                    ", bias ",
+                    bias,
+                    ", scale ",
+                    scale_x);
+  }
+  if (!(scale_x > 0.0f)) throw QuantError(where, "scale of the input is not positive: ", scale_x);
+  const double by_weight = type.narrow
+                               ? static_cast<double>(max_abs) / type.qmax()
+                               : 2.0 * static_cast<double>(max_abs) / (type.qmax() - type.qmin());
+  const double by_bias =
+      std::abs(static_cast<double>(bias)) / (static_cast<double>(scale_x) * 0x1p30);
+  const double scale = std::max(by_weight, by_bias);
+  if (scale > static_cast<double>(std::numeric_limits<float>::max())) {
+    throw QuantError(where, "bias ", bias, " has no code at input scale ", scale_x);
+  }
+  return usable_scale(scale);
 }
 
 int32_t quantize_bias(float bias, float scale_x, float scale_w) {
-  const double code =
-      __builtin_rint(static_cast<double>(bias) / (static_cast<double>(scale_x) * static_cast<double>(scale_w)));
+  const double code = __builtin_rint(static_cast<double>(bias) /
+                                     (static_cast<double>(scale_x) * static_cast<double>(scale_w)));
   // Rounding the scale to float32 may leave the code above 2^30 by a relative 2^-24 at most.
   if (!(std::abs(code) <= 0x1p30 + 0x1p7)) {
-    throw QuantError("bias", "code ", code, " of bias ", bias, " exceeds 2^30; scales ", scale_x, ", ", scale_w);
+    throw QuantError(
+        "bias", "code ", code, " of bias ", bias, " exceeds 2^30; scales ", scale_x, ", ", scale_w);
   }
   return static_cast<int32_t>(std::clamp(code, -0x1p30, 0x1p30));
 }

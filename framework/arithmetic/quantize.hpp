@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "framework/arithmetic/qparams.hpp"
@@ -19,21 +20,31 @@ struct ScaleZero {
 
 /// Range to parameters; the range is first widened to contain 0.   docs/quantization.md (2)
 /// Affine: scale = (max - min) / (qmax - qmin), zero_point = clamp(half_even(qmin - min / scale)).
-/// Symmetric: scale = max|x| / qmax (narrow), 2 max|x| / (qmax - qmin) (full, unsigned); zero_point 0, or the middle code
-/// (qmax + 1) / 2 of unsigned codes. A range of 0 gives scale 1.
+/// Symmetric: scale = max|x| / qmax (narrow), 2 max|x| / (qmax - qmin) (full, unsigned); zero_point
+/// 0, or the middle code (qmax + 1) / 2 of unsigned codes.
+/// The scale is found in double and rounded to float32 once; min / scale is (3)'s float32 quotient.
+/// A range of 0, or one so small that its scale would be subnormal, gives scale 1.
 /// Throws: DataError naming `where` if an end is NaN or infinite or min > max.
 ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::string_view where);
+/// The same for each channel along `axis`, or for the only range (axis < 0).
+/// Throws: as above; QuantError as validate() of the result does.
+QParams choose_params(std::span<const Range> ranges,
+                      int axis,
+                      const QType& type,
+                      QScheme scheme,
+                      std::string_view where);
 
 /// Nearest integer, ties to even, in float32; the default rounding mode is assumed.
 inline float half_even(float x) { return __builtin_rintf(x); }
 
-/// Code before the clamp: half_even(x / scale) + zero_point, as a float so that nothing overflows.   docs/quantization.md (3)
+/// Code before the clamp: half_even(x / scale) + zero_point, as a float so that nothing overflows.
+/// docs/quantization.md (3)
 inline float unclamped_code(float x, float scale, int32_t zero_point) {
   return half_even(x / scale) + static_cast<float>(zero_point);
 }
 
-/// q = clamp(half_even(x / scale) + zero_point, qmin, qmax); a division, in float32. x must not be NaN.
-/// docs/quantization.md (3)
+/// q = clamp(half_even(x / scale) + zero_point, qmin, qmax); a division, in float32.
+/// x must not be NaN.   docs/quantization.md (3)
 inline int32_t quantize(float x, float scale, int32_t zero_point, int32_t qmin, int32_t qmax) {
   const float code = unclamped_code(x, scale, zero_point);
   return static_cast<int32_t>(std::clamp(code, static_cast<float>(qmin), static_cast<float>(qmax)));
@@ -50,12 +61,16 @@ inline bool gradient_passes(float x, float scale, int32_t zero_point, int32_t qm
   return code >= static_cast<float>(qmin) && code <= static_cast<float>(qmax);
 }
 
-/// Scale of one output channel of weights: max(max|w| / qmax, |bias| / (scale_x * 2^30)), and 1 if both are 0; narrow
-/// range. For full range the first term is 2 max|w| / (qmax - qmin).   docs/quantization.md (5)
-/// Throws: DataError naming `where` if an argument is NaN or infinite.
-float weight_scale(float max_abs, float bias, float scale_x, const QType& type, std::string_view where);
+/// Scale of one output channel of weights: max(max|w| / qmax, |bias| / (scale_x * 2^30)), and 1 if
+/// both are 0; narrow range. For full range the first term is 2 max|w| / (qmax - qmin).
+/// docs/quantization.md (5)
+/// Throws: DataError naming `where` if an argument is NaN or infinite;
+/// QuantError if scale_x is not positive, or so small that no float32 scale holds the bias.
+float weight_scale(
+    float max_abs, float bias, float scale_x, const QType& type, std::string_view where);
 
-/// bias_q = half_even(bias / (scale_x * scale_w)), in double; |bias_q| <= 2^30 by weight_scale.   docs/quantization.md (6)
+/// bias_q = half_even(bias / (scale_x * scale_w)), in double; |bias_q| <= 2^30 by weight_scale.
+/// docs/quantization.md (6)
 /// Throws: QuantError if it is larger.
 int32_t quantize_bias(float bias, float scale_x, float scale_w);
 
