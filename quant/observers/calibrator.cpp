@@ -1,0 +1,53 @@
+#include "quant/observers/calibrator.hpp"
+
+#include "framework/core/error.hpp"
+
+namespace quantrain::quant {
+
+Calibrator::Calibrator(const ObserverSpec& spec, int axis) : spec_(spec), axis_(axis) {
+  make_observer(spec, axis);  // throws if it cannot be made
+}
+
+void Calibrator::collect(const std::string& name, const Tensor& x) {
+  const auto known = observers_.find(name);
+  if (known != observers_.end()) {
+    known->second->observe(x);
+    return;
+  }
+  auto observer = make_observer(spec_, axis_, name);
+  observer->observe(x);
+  observers_.emplace(name, std::move(observer));
+}
+
+const Observer& Calibrator::observer(std::string_view name) const {
+  const auto known = observers_.find(name);
+  if (known != observers_.end()) return *known->second;
+  std::string list;
+  for (const auto& entry : observers_) list.append(list.empty() ? "" : ", ").append(entry.first);
+  throw QuantError("calibrator",
+                   "nothing was collected for \"",
+                   name,
+                   "\"; known: ",
+                   list.empty() ? "none" : list);
+}
+
+Range Calibrator::range(std::string_view name, size_t channel) const {
+  return observer(name).range(channel);
+}
+
+int64_t Calibrator::samples(std::string_view name) const { return observer(name).samples(); }
+
+std::vector<std::string> Calibrator::names() const {
+  std::vector<std::string> names;
+  for (const auto& entry : observers_) names.push_back(entry.first);
+  return names;
+}
+
+std::map<std::string, QParams> Calibrator::finalize(const QType& type, QScheme scheme) const {
+  if (observers_.empty()) throw QuantError("calibrator", "nothing was collected");
+  std::map<std::string, QParams> params;
+  for (const auto& [name, observer] : observers_) params[name] = observer->params(type, scheme);
+  return params;
+}
+
+}  // namespace quantrain::quant

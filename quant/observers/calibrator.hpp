@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quant/observers/spec.hpp"
+
+namespace quantrain::quant {
+
+/// One observer for each layer name: collect what a network computes on some batches, then turn the
+/// ranges into parameters.
+class Calibrator {
+ public:
+  /// Observers that collect() makes are of this kind, along this axis.
+  /// Throws: QuantError if the spec makes no sense.
+  explicit Calibrator(const ObserverSpec& spec = {}, int axis = -1);
+
+  /// The name's observer sees x; it is made when the name is new. Throws: as Observer::observe.
+  void collect(const std::string& name, const Tensor& x);
+
+  /// Throws: QuantError listing the known names if there is none of this one, as the next two do.
+  Range range(std::string_view name, size_t channel = 0) const;
+  int64_t samples(std::string_view name) const;
+  const Observer& observer(std::string_view name) const;
+  /// In alphabetical order.
+  std::vector<std::string> names() const;
+
+  /// Parameters by name.   docs/quantization.md (2)
+  /// Throws: QuantError if nothing was collected, or the type makes no sense.
+  std::map<std::string, QParams> finalize(const QType& type, QScheme scheme) const;
+  /// Forgets all names.
+  void reset() { observers_.clear(); }
+
+ private:
+  ObserverSpec spec_;
+  int axis_;
+  std::map<std::string, std::unique_ptr<Observer>, std::less<>> observers_;
+};
+
+}  // namespace quantrain::quant

@@ -1,0 +1,66 @@
+#include "quant/observers/mean_std.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+// Sum of term(channel, x) over each channel. Blocks are cut by size alone and joined in order: the
+// same bits for any number of threads.
+template <class Term>
+std::vector<double> channel_sums(
+    const float* x, int64_t n, int64_t channels, int64_t inner, const Term& term) {
+  constexpr int64_t kBlock = 1 << 14;
+  const int64_t row = channels == 1 ? 1 : channels * inner;  // after which the channels repeat
+  const int64_t grain = std::max<int64_t>(1, kBlock / row) * row;
+  const auto width = static_cast<size_t>(channels);
+  std::vector<double> partial(static_cast<size_t>((n + grain - 1) / grain) * width);
+  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+    double* sums = partial.data() + static_cast<size_t>(begin / grain) * width;
+    for (int64_t i = begin; i < end;) {
+      const int64_t c = channels == 1 ? 0 : i / inner % channels;
+      const int64_t stop = channels == 1 ? end : i + inner;
+      double sum = 0.0;
+      for (; i < stop; ++i) sum += term(c, static_cast<double>(x[i]));
+      sums[c] += sum;
+    }
+  });
+  std::vector<double> total(width);
+  for (size_t i = 0; i < partial.size(); ++i) total[i % width] += partial[i];
+  return total;
+}
+
+}  // namespace
+
+MeanStdObserver::MeanStdObserver(float k, int axis, std::string name)
+    : Observer(axis, std::move(name)), k_(k) {
+  if (!(k > 0.0f) || !std::isfinite(k)) {
+    throw QuantError("mean_std observer", "k must be positive and finite, got ", k);
+  }
+}
+
+std::unique_ptr<Observer> MeanStdObserver::clone() const {
+  return std::unique_ptr<Observer>(new MeanStdObserver(*this));
+}
+
+void MeanStdObserver::batch_ranges(const Batch& batch, std::span<Range> ranges) const {
+  const double count = static_cast<double>(batch.n / batch.channels);
+  std::vector<double> mean = channel_sums(
+      batch.x, batch.n, batch.channels, batch.inner, [](int64_t, double x) { return x; });
+  for (double& m : mean) m /= count;
+  const std::vector<double> squares =
+      channel_sums(batch.x, batch.n, batch.channels, batch.inner, [&](int64_t c, double x) {
+        const double distance = x - mean[static_cast<size_t>(c)];
+        return distance * distance;
+      });
+  for (size_t c = 0; c < ranges.size(); ++c) {
+    const double reach = static_cast<double>(k_) * std::sqrt(squares[c] / count);
+    ranges[c] = {static_cast<float>(mean[c] - reach), static_cast<float>(mean[c] + reach)};
+  }
+}
+
+}  // namespace quantrain::quant

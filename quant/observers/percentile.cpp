@@ -1,0 +1,57 @@
+#include "quant/observers/percentile.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/core/buffer.hpp"
+#include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+// Index from 0. 99.9 is no binary fraction: what exceeds a whole number by rounding alone counts as
+// that number.
+int64_t nearest_rank(double percent, int64_t n) {
+  const double exact = percent * static_cast<double>(n) / 100.0;
+  const auto rank = static_cast<int64_t>(std::ceil(exact * (1.0 - 1e-12)));
+  return std::clamp<int64_t>(rank, 1, n) - 1;
+}
+
+}  // namespace
+
+PercentileObserver::PercentileObserver(double low, double high, int axis, std::string name)
+    : Observer(axis, std::move(name)), low_(low), high_(high) {
+  if (!(low >= 0.0 && low < high && high <= 100.0)) {
+    throw QuantError("percentile observer",
+                     "percentiles must be in order and in [0, 100], got ",
+                     low,
+                     " and ",
+                     high);
+  }
+}
+
+std::unique_ptr<Observer> PercentileObserver::clone() const {
+  return std::unique_ptr<Observer>(new PercentileObserver(*this));
+}
+
+void PercentileObserver::batch_ranges(const Batch& batch, std::span<Range> ranges) const {
+  const int64_t count = batch.n / batch.channels;
+  const int64_t low = nearest_rank(low_, count);
+  const int64_t high = nearest_rank(high_, count);
+  parallel_for(batch.channels, 1, [&](int64_t begin, int64_t end) {
+    Buffer<float> values(count);
+    for (int64_t c = begin; c < end; ++c) {
+      float* next = values.data();
+      for (int64_t i = c * batch.inner; i < batch.n; i += batch.channels * batch.inner) {
+        next = std::copy_n(batch.x + i, batch.inner, next);
+      }
+      std::nth_element(values.begin(), values.begin() + low, values.end());
+      if (high > low)
+        std::nth_element(values.begin() + low + 1, values.begin() + high, values.end());
+      ranges[static_cast<size_t>(c)] = {values[low], values[high]};
+    }
+  });
+}
+
+}  // namespace quantrain::quant
