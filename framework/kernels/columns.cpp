@@ -39,7 +39,7 @@ void reduce_rows(int64_t rows, int64_t columns, int64_t width, float* sums, cons
       add(width, to, to + step * width, to);
     }
   }
-  std::copy_n(partial.data(), width, sums);
+  for (int64_t i = 0; i < width; ++i) sums[i] = partial[i];
 }
 
 }  // namespace
