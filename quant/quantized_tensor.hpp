@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+
+#include "framework/autograd/tensor.hpp"
+
+namespace quantrain::quant {
+
+/// A tensor as integer codes of 2 to 8 bits with their parameters, per tensor or per index along
+/// any axis: real = scale * (q - zero_point).   docs/quantization.md (1) to (3)
+class QuantizedTensor {
+ public:
+  /// Codes of x [...] at these parameters; params.axis counts from 0.
+  /// Throws: QuantError if the parameters make no sense or have more than 8 bits; ShapeError if x
+  /// has no such axis or another number of channels; DataError if x holds a NaN or an infinity.
+  QuantizedTensor(const Tensor& x, const QParams& params);
+  /// The same with parameters from x's own smallest and largest value, of each index along `axis`
+  /// or (axis < 0) of all.
+  QuantizedTensor(const Tensor& x, const QType& type, QScheme scheme, int axis = -1);
+
+  const Shape& shape() const { return shape_; }
+  const QParams& params() const { return codes_->params; }
+  /// Signed codes as CodeStorage::kS8, unsigned ones as kU8.
+  const std::shared_ptr<const Codes>& codes() const { return codes_; }
+  /// Code number i, row-major. Throws: ShapeError if there is no such element.
+  int32_t code(int64_t i) const;
+
+  /// Floats, shaped like the original.
+  Tensor dequantize() const;
+  /// The codes as the value of a tensor.
+  Tensor tensor() const { return Tensor::from_codes(shape_, codes_); }
+
+  /// Mean of (x - dequantize())^2, in double; 0 for an empty tensor. Throws: ShapeError unless x is
+  /// shaped like this.
+  double quantization_error(const Tensor& x) const;
+  /// Bytes of the codes, packed bit by bit without gaps.
+  int64_t packed_bytes() const;
+  /// Bytes of the parameters: for each channel a float32 scale and a zero point of one byte.
+  int64_t parameter_bytes() const;
+  /// Bytes as float32 over packed_bytes() + parameter_bytes().
+  double compression_ratio() const;
+
+ private:
+  Shape shape_;
+  std::shared_ptr<const Codes> codes_;
+};
+
+}  // namespace quantrain::quant
