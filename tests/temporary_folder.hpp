@@ -42,6 +42,7 @@ class TemporaryFolder {
 };
 
 inline void write_bytes(const std::string& path, std::span<const uint8_t> bytes) {
+  std::filesystem::remove(path);  // some file systems flush a file that is cut and rewritten
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(bytes.data()),
              static_cast<std::streamsize>(bytes.size()));

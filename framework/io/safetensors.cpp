@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "framework/core/error.hpp"
-#include "framework/io/file.hpp"
+#include "framework/core/file.hpp"
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little endian");
 
@@ -85,13 +85,13 @@ std::vector<int64_t> to_integers(const Json& json, const std::string& name, cons
   return integers;
 }
 
-struct Range {
+struct Placed {
   int64_t begin, end;
   TensorFile::Entry entry;
 };
 
 // One entry of the header, checked against the size of the data; its bytes are still empty.
-Range parse_entry(const std::string& name, const Json& json, int64_t data_size) {
+Placed parse_entry(const std::string& name, const Json& json, int64_t data_size) {
   if (!json.is_object() || json.size() != 3 || !json.contains("dtype") || !json.contains("shape") ||
       !json.contains("data_offsets")) {
     malformed("\"", name, "\": needs dtype, shape and data_offsets, and nothing else");
@@ -159,7 +159,7 @@ TensorFile parse(std::span<const uint8_t> file) {
   if (!json.is_object()) malformed("the header is not a JSON object");
 
   TensorFile result;
-  std::vector<Range> ranges;
+  std::vector<Placed> ranges;
   for (const auto& [name, value] : json.items()) {
     if (name != kMetadataKey) {
       ranges.push_back(parse_entry(name, value, data_size));
@@ -172,11 +172,11 @@ TensorFile parse(std::span<const uint8_t> file) {
     }
   }
 
-  std::stable_sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
+  std::stable_sort(ranges.begin(), ranges.end(), [](const Placed& a, const Placed& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
   });
   int64_t covered = 0;
-  for (Range& range : ranges) {
+  for (Placed& range : ranges) {
     if (range.begin != covered) {
       malformed("\"",
                 range.entry.name,

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "framework/core/error.hpp"
-#include "framework/io/file.hpp"
+#include "framework/core/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
 

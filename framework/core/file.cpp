@@ -1,4 +1,4 @@
-#include "framework/io/file.hpp"
+#include "framework/core/file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

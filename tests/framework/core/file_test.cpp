@@ -1,4 +1,4 @@
-#include "framework/io/file.hpp"
+#include "framework/core/file.hpp"
 
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
@@ -16,7 +16,7 @@ std::string text_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a file is written whole and replaces the old one", "[io][file]") {
+TEST_CASE("a file is written whole and replaces the old one", "[core][file]") {
   const TemporaryFolder folder;
   write_file(folder / "a", "a longer first version");
   CHECK(text_of(folder / "a") == "a longer first version");
@@ -27,7 +27,7 @@ TEST_CASE("a file is written whole and replaces the old one", "[io][file]") {
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("a path is found unwritable before anything is written", "[io][file]") {
+TEST_CASE("a path is found unwritable before anything is written", "[core][file]") {
   const TemporaryFolder folder;
   check_writable(folder / "new");
   CHECK(folder.files() == 0);
@@ -45,14 +45,14 @@ TEST_CASE("a path is found unwritable before anything is written", "[io][file]")
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("a write that fails half way leaves the old file and nothing else", "[io][file]") {
+TEST_CASE("a write that fails half way leaves the old file and nothing else", "[core][file]") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "target");
   QUANTRAIN_CHECK_ERROR(write_file(folder / "target", "text"), DataError, "is not a regular file");
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("writing to a symbolic link writes the file that it points to", "[io][file]") {
+TEST_CASE("writing to a symbolic link writes the file that it points to", "[core][file]") {
   const TemporaryFolder folder;
   write_file(folder / "file", "old");
   std::filesystem::create_symlink(folder / "file", folder / "link");
@@ -61,7 +61,7 @@ TEST_CASE("writing to a symbolic link writes the file that it points to", "[io][
   CHECK(std::filesystem::is_symlink(folder / "link"));
 }
 
-TEST_CASE("a file is read whole up to a limit", "[io][file]") {
+TEST_CASE("a file is read whole up to a limit", "[core][file]") {
   const TemporaryFolder folder;
   write_file(folder / "a", "text");
   CHECK(read_file(folder / "a", 4) == std::vector<uint8_t>{'t', 'e', 'x', 't'});

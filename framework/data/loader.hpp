@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <vector>
+
+#include "framework/data/dataset.hpp"
+#include "framework/data/transforms.hpp"
+
+namespace quantrain {
+
+struct LoaderOptions {
+  int64_t batch = 64;
+  bool shuffle = false;
+  uint64_t seed = 0;
+  Transform augment = nullptr;  ///< applied to every image; random_shift(2)
+  bool drop_last = false;       ///< leave out a last batch that is not full
+};
+
+/// The batches of one epoch after the other:
+///   for (const Batch& batch : loader.epoch(e)) ...
+/// The next batch is prepared in a thread of its own while one is used. Order and augmentation
+/// depend on seed, epoch and index alone, so an epoch is the same every time that it is run.
+class DataLoader {
+ public:
+  /// Throws: DataError if the batch is less than 1, or drop_last would leave no batch.
+  explicit DataLoader(Dataset dataset, LoaderOptions options = {});
+
+  /// Which epoch begin() runs, from now on; 0 at first. Returns *this. Throws: DataError if it is
+  /// negative.
+  DataLoader& epoch(int64_t epoch);
+  int64_t epoch() const { return epoch_; }
+
+  /// Batches of an epoch.
+  int64_t batches() const;
+  const Dataset& dataset() const { return dataset_; }
+  const LoaderOptions& options() const { return options_; }
+  /// Images in the order of the current epoch.
+  std::vector<int64_t> order() const;
+
+  /// One pass over an epoch. What a transform throws arrives where the batch would have.
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Batch;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Batch*;
+    using reference = const Batch&;
+
+    Iterator(Iterator&&) noexcept;
+    Iterator& operator=(Iterator&&) noexcept;
+    ~Iterator();  ///< stops and joins the thread
+
+    /// Valid until the next increment.
+    const Batch& operator*() const { return batch_; }
+    const Batch* operator->() const { return &batch_; }
+    Iterator& operator++();
+    bool operator==(std::default_sentinel_t) const { return prefetch_ == nullptr; }
+
+   private:
+    friend class DataLoader;
+    class Prefetch;
+    explicit Iterator(const DataLoader& loader);
+
+    std::unique_ptr<Prefetch> prefetch_;  // null at the end
+    Batch batch_;
+  };
+
+  /// The loader may be changed or destroyed while the iterator lives.
+  Iterator begin() const { return Iterator(*this); }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  Dataset dataset_;
+  LoaderOptions options_;
+  int64_t epoch_ = 0;
+};
+
+}  // namespace quantrain

@@ -1,0 +1,31 @@
+#include "framework/data/transforms.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+
+Transform random_shift(int64_t pixels) {
+  if (pixels < 0) throw DataError("random_shift", "a shift of up to ", pixels, " pixels");
+  return [pixels](std::span<uint8_t> image, const Shape& shape, Random& random) {
+    const int64_t dy = random.below(2 * pixels + 1) - pixels;
+    const int64_t dx = random.below(2 * pixels + 1) - pixels;
+    shift_image(image, shape, dy, dx);
+  };
+}
+
+void shift_image(std::span<uint8_t> pixels, const Shape& shape, int64_t dy, int64_t dx) {
+  const int64_t height = shape[0];
+  const int64_t row = shape[1] * shape[2];  // bytes
+  const int64_t right = std::clamp(dx * shape[2], -row, row);
+  const std::vector<uint8_t> old(pixels.begin(), pixels.end());
+  std::fill(pixels.begin(), pixels.end(), uint8_t{0});
+  for (int64_t y = std::max<int64_t>(dy, 0); y < std::min(height, height + dy); ++y) {
+    const uint8_t* const from = old.data() + (y - dy) * row + std::max<int64_t>(-right, 0);
+    std::copy_n(from, row - std::abs(right), pixels.data() + y * row + std::max<int64_t>(right, 0));
+  }
+}
+
+}  // namespace quantrain

@@ -1,0 +1,150 @@
+#include "framework/data/dataset.hpp"
+
+#include <limits>
+
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/framework/data/idx_files.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::counting;
+using test::gzip;
+using test::idx;
+using test::TemporaryFolder;
+
+}  // namespace
+
+TEST_CASE("a dataset of bytes gives images, labels and byte / 255", "[data][dataset]") {
+  const Dataset dataset({3, 2, 1, 2}, counting(12), {0, 2, 1}, 3);
+  CHECK(dataset.size() == 3);
+  CHECK(dataset.classes() == 3);
+  CHECK(dataset.image_shape() == Shape{2, 1, 2});
+  CHECK(dataset.image(1)[0] == 4);
+  CHECK(dataset.label(1) == 2);
+  const Batch batch = dataset.batch(1, 3);
+  CHECK(batch.size() == 2);
+  CHECK(batch.images.shape() == Shape{2, 2, 1, 2});
+  CHECK(batch.labels == std::vector<int32_t>{2, 1});
+  for (size_t i = 0; i < 8; ++i) {
+    CHECK(batch.bytes[i] == 4 + i);
+    CHECK(batch.images.data()[i] == static_cast<float>(4 + i) / 255.0f);
+  }
+}
+
+TEST_CASE("every byte becomes byte / 255 exactly", "[data][dataset]") {
+  std::vector<uint8_t> bytes(256);
+  for (size_t i = 0; i < 256; ++i) bytes[i] = static_cast<uint8_t>(i);
+  const Batch batch = Dataset({1, 16, 16, 1}, bytes, {0}, 1).batch(0, 1);
+  for (int i = 0; i < 256; ++i) CHECK(batch.images.data()[i] == static_cast<float>(i) / 255.0f);
+}
+
+TEST_CASE("floats become codes of their declared range", "[data][dataset]") {
+  const std::vector<float> pixels{0.0f, 1.0f / 255.0f, 0.4f, 1.0f};
+  const Batch unit = Dataset::from_floats({1, 2, 2, 1}, pixels, {0}, 1).batch(0, 1);
+  CHECK(unit.bytes == std::vector<uint8_t>{0, 1, 102, 255});
+
+  // Scale 2 / 255, zero point half_even(127.5) = 128: 0 is exact, -1 is the lowest code but one
+  // half.
+  const std::vector<float> centred{-1.0f, 0.0f, 0.5f, 1.0f};
+  const Dataset dataset = Dataset::from_floats({1, 2, 2, 1}, centred, {0}, 1, {-1.0f, 1.0f});
+  const Batch batch = dataset.batch(0, 1);
+  CHECK(dataset.range() == Range{-1.0f, 1.0f});
+  CHECK(batch.images.data()[1] == 0.0f);
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(std::abs(batch.images.data()[i] - centred[i]) <= 1.0f / 255.0f + 1e-6f);  // half a step
+  }
+}
+
+TEST_CASE("floats outside their declared range are rejected", "[data][dataset]") {
+  const auto make = [](std::vector<float> values, Range range) {
+    return Dataset::from_floats({1, 1, 2, 1}, values, {0}, 1, range);
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  QUANTRAIN_CHECK_ERROR(make({0.0f, 1.5f}, {0.0f, 1.0f}),
+                        DataError,
+                        "value 1.5 at 1 is outside the declared range [0, 1]");
+  QUANTRAIN_CHECK_ERROR(make({-0.5f, 0.0f}, {0.0f, 1.0f}), DataError, "value -0.5 at 0");
+  QUANTRAIN_CHECK_ERROR(make({0.0f, nan}, {0.0f, 1.0f}), DataError, "value nan at 1");
+  QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {1.0f, 1.0f}), DataError, "the range [1, 1] is empty");
+  QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {nan, 1.0f}), DataError, "is empty");
+  QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {0.0f, infinity}), DataError, "dataset");
+  QUANTRAIN_CHECK_ERROR(
+      make({0.0f}, {0.0f, 1.0f}), DataError, "1 values do not fill shape [1, 1, 2, 1]");
+}
+
+TEST_CASE("a dataset that does not fit together is rejected", "[data][dataset]") {
+  QUANTRAIN_CHECK_ERROR(Dataset({2, 4}, counting(8), {0, 0}, 1),
+                        DataError,
+                        "images have shape [2, 4], expected [N, H, W, C]");
+  QUANTRAIN_CHECK_ERROR(
+      Dataset({0, 2, 2, 1}, {}, {}, 1), DataError, "is empty: images have shape [0, 2, 2, 1]");
+  QUANTRAIN_CHECK_ERROR(Dataset({2, 2, 0, 1}, {}, {0, 0}, 1), DataError, "is empty");
+  QUANTRAIN_CHECK_ERROR(Dataset({2, 2, 2, 1}, counting(7), {0, 0}, 1),
+                        DataError,
+                        "7 bytes do not fill shape [2, 2, 2, 1]");
+  QUANTRAIN_CHECK_ERROR(
+      Dataset({2, 2, 2, 1}, counting(8), {0}, 1), DataError, "2 images, but 1 labels");
+  QUANTRAIN_CHECK_ERROR(Dataset({2, 2, 2, 1}, counting(8), {0, 3}, 3),
+                        DataError,
+                        "label 3 of image 1 is outside [0, 3)");
+  QUANTRAIN_CHECK_ERROR(
+      Dataset({2, 2, 2, 1}, counting(8), {-1, 0}, 3), DataError, "label -1 of image 0");
+  QUANTRAIN_CHECK_ERROR(
+      Dataset({2, 2, 2, 1}, counting(8), {0, 0}, 0), DataError, "number of classes is 0");
+}
+
+TEST_CASE("a part of a dataset is its first images", "[data][dataset]") {
+  const Dataset dataset({3, 2, 1, 2}, counting(12), {0, 2, 1}, 3);
+  CHECK(dataset.first(2).size() == 2);
+  CHECK(dataset.first(2).label(1) == 2);
+  CHECK(dataset.first(3).size() == 3);
+  QUANTRAIN_CHECK_ERROR(dataset.first(4), DataError, "cannot take the first 4 of 3 images");
+  QUANTRAIN_CHECK_ERROR(dataset.first(0), DataError, "cannot take the first 0");
+  QUANTRAIN_CHECK_ERROR(dataset.first(2).batch(0, 3), DataError, "no images [0, 3) among 2");
+  QUANTRAIN_CHECK_ERROR(dataset.batch(1, 1), DataError, "no images [1, 1)");
+  QUANTRAIN_CHECK_ERROR(dataset.batch(-1, 1), DataError, "no images [-1, 1)");
+}
+
+TEST_CASE("a folder with MNIST's files is a dataset, plain or gzipped", "[data][dataset]") {
+  const TemporaryFolder folder;
+  test::write_bytes(folder / "train-images-idx3-ubyte", idx({2, 2, 3}, counting(12)));
+  test::write_bytes(folder / "train-labels-idx1-ubyte.gz", gzip(idx({2}, {9, 0})));
+  const Dataset train = Dataset::mnist(folder.path(), Split::kTrain);
+  CHECK(train.size() == 2);
+  CHECK(train.classes() == 10);
+  CHECK(train.image_shape() == Shape{2, 3, 1});
+  CHECK(train.label(0) == 9);
+  CHECK(train.image(1)[0] == 6);
+  QUANTRAIN_CHECK_ERROR(Dataset::mnist(folder.path(), Split::kTest),
+                        DataError,
+                        "has neither t10k-images-idx3-ubyte nor t10k-images-idx3-ubyte.gz");
+  QUANTRAIN_CHECK_ERROR(
+      Dataset::mnist(folder / "none", Split::kTest), DataError, "/none: is not a folder");
+}
+
+TEST_CASE("IDX files that do not fit each other are rejected by name", "[data][dataset]") {
+  const TemporaryFolder folder;
+  test::write_bytes(folder / "images", idx({2, 2, 3}, counting(12)));
+  test::write_bytes(folder / "flat", idx({12}, counting(12)));
+  test::write_bytes(folder / "colour", idx({2, 1, 2, 3}, counting(12)));
+  test::write_bytes(folder / "labels", idx({2}, {9, 0}));
+  test::write_bytes(folder / "three", idx({3}, {9, 0, 1}));
+  const auto load = [&](const char* images, const char* labels, int64_t classes) {
+    return Dataset::from_idx(folder / images, folder / labels, classes);
+  };
+  CHECK(load("colour", "labels", 10).image_shape() == Shape{1, 2, 3});
+  QUANTRAIN_CHECK_ERROR(load("images", "three", 10), DataError, "2 images, but 3 labels");
+  QUANTRAIN_CHECK_ERROR(load("images", "three", 10), DataError, "/three");
+  QUANTRAIN_CHECK_ERROR(
+      load("images", "labels", 9), DataError, "label 9 of image 0 is outside [0, 9)");
+  QUANTRAIN_CHECK_ERROR(
+      load("flat", "labels", 10), DataError, "flat: images have shape [12], expected [N, H, W]");
+  QUANTRAIN_CHECK_ERROR(
+      load("images", "images", 10), DataError, "images: labels have shape [2, 2, 3], expected [N]");
+}
+
+}  // namespace quantrain

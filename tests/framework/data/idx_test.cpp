@@ -1,0 +1,115 @@
+#include "framework/data/idx.hpp"
+
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/framework/data/idx_files.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::counting;
+using test::gzip;
+using test::idx;
+using test::TemporaryFolder;
+
+void check_rejected(const std::vector<uint8_t>& file, const std::string& text) {
+  const TemporaryFolder folder;
+  test::write_bytes(folder / "hostile", file);
+  QUANTRAIN_CHECK_ERROR(read_idx_u8(folder / "hostile"), DataError, text);
+  QUANTRAIN_CHECK_ERROR(read_idx_u8(folder / "hostile"), DataError, "/hostile: ");
+}
+
+}  // namespace
+
+TEST_CASE("an IDX file gives its shape and bytes, plain or gzipped", "[data][idx]") {
+  const TemporaryFolder folder;
+  const std::vector<uint8_t> file = idx({3, 50, 2}, counting(300));
+  test::write_bytes(folder / "plain", file);
+  test::write_bytes(folder / "gzipped", gzip(file));
+  for (const char* name : {"plain", "gzipped"}) {
+    const IdxArray array = read_idx_u8(folder / name);
+    CHECK(array.shape == Shape{3, 50, 2});
+    CHECK(array.bytes == counting(300));
+  }
+}
+
+TEST_CASE("an IDX file may be empty or larger than zlib's buffers", "[data][idx]") {
+  const TemporaryFolder folder;
+  test::write_bytes(folder / "empty", gzip(idx({0, 28, 28}, {})));
+  CHECK(read_idx_u8(folder / "empty").shape == Shape{0, 28, 28});
+  const std::vector<uint8_t> bytes = counting(3'000'001);
+  test::write_bytes(folder / "large", gzip(idx({3'000'001}, bytes)));
+  CHECK(read_idx_u8(folder / "large").bytes == bytes);
+}
+
+TEST_CASE("an IDX file cut anywhere is rejected", "[data][idx]") {
+  const TemporaryFolder folder;
+  const std::vector<uint8_t> plain = idx({2, 3}, counting(6));
+  for (const std::vector<uint8_t>& file : {plain, gzip(plain)}) {
+    for (size_t size = 0; size < file.size(); ++size) {
+      test::write_bytes(folder / "cut", std::span(file).first(size));
+      QUANTRAIN_CHECK_ERROR(read_idx_u8(folder / "cut"), DataError, "truncated");
+    }
+  }
+}
+
+TEST_CASE("IDX files of the wrong length are rejected with both numbers", "[data][idx]") {
+  check_rejected({}, "truncated: 0 bytes, too short for any header");
+  check_rejected(idx({2, 3}, counting(5)), "shape [2, 3] needs 6 bytes, at most 5 follow");
+  check_rejected(idx({2, 3}, counting(7)), "longer than the 6 bytes of shape [2, 3]");
+  check_rejected(gzip(idx({2, 3}, counting(5))), "shape [2, 3] needs 6 bytes, 5 follow");
+  check_rejected(gzip(idx({2, 3}, counting(7))), "longer than the 6 bytes of shape [2, 3]");
+  std::vector<uint8_t> file = idx({2, 3}, {});
+  file.resize(10);
+  check_rejected(file, "truncated in extent 1 of 2");
+}
+
+TEST_CASE("IDX files of another type are rejected", "[data][idx]") {
+  check_rejected({0, 0, 13, 1, 0, 0, 0, 0},
+                 "magic bytes 0 0 13 1, expected 0 0 8 (unsigned bytes)");
+  check_rejected({0, 0, 8, 0}, "magic bytes 0 0 8 0");
+  check_rejected({0, 0, 8, 9}, "and a rank of 1 to 8");
+  check_rejected({1, 0, 8, 1, 0, 0, 0, 0}, "magic bytes 1 0 8 1");
+  check_rejected({'P', '5', '\n', '2', '8'}, "magic bytes 80 53 10 50");
+}
+
+TEST_CASE("absurd extents are rejected before memory is asked for", "[data][idx]") {
+  const uint32_t most = 0xffffffffu;
+  check_rejected(idx({most}, counting(8)), "needs 4294967295 bytes, at most 8 follow");
+  check_rejected(idx({most, most, most}, counting(8)), "too many elements");
+  check_rejected(gzip(idx({most, 1000}, counting(8))), "needs 4294967295000 bytes, at most");
+}
+
+TEST_CASE("damaged gzip data are rejected", "[data][idx]") {
+  const std::vector<uint8_t> good = gzip(idx({200}, counting(200)));
+  std::vector<uint8_t> checksum = good;
+  checksum[good.size() - 6] ^= 1;
+  check_rejected(checksum, "the compressed data are damaged: incorrect data check");
+  std::vector<uint8_t> header = good;
+  header[2] = 77;
+  check_rejected(header, "the compressed data are damaged");
+  std::vector<uint8_t> trailing = good;
+  trailing.push_back(0);
+  check_rejected(trailing, "1 bytes follow the compressed data");
+  const TemporaryFolder folder;
+  for (size_t i = 10; i < good.size(); ++i) {
+    std::vector<uint8_t> changed = good;
+    changed[i] ^= 0x10;
+    test::write_bytes(folder / "changed", changed);
+    try {  // a bit that only pads changes nothing
+      const IdxArray array = read_idx_u8(folder / "changed");
+      CHECK(array.bytes == counting(200));
+    } catch (const DataError&) {
+    }
+  }
+}
+
+TEST_CASE("a missing IDX file and a folder are errors that name the path", "[data][idx]") {
+  const TemporaryFolder folder;
+  QUANTRAIN_CHECK_ERROR(
+      read_idx_u8(folder / "none"), DataError, "/none: cannot be opened: No such file");
+  QUANTRAIN_CHECK_ERROR(read_idx_u8(folder.path()), DataError, "is not a regular file");
+}
+
+}  // namespace quantrain

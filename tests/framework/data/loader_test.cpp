@@ -1,0 +1,211 @@
+#include "framework/data/loader.hpp"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+#include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain {
+namespace {
+
+// Image i has every byte i + 1 and label i % 7.
+Dataset numbered(int64_t n) {
+  std::vector<uint8_t> pixels;
+  std::vector<int32_t> labels;
+  for (int64_t i = 0; i < n; ++i) {
+    pixels.insert(pixels.end(), 16, static_cast<uint8_t>(i + 1));
+    labels.push_back(static_cast<int32_t>(i % 7));
+  }
+  return {{n, 4, 4, 1}, std::move(pixels), std::move(labels), 7};
+}
+
+struct Epoch {
+  std::vector<uint8_t> bytes;
+  std::vector<int32_t> labels;
+  std::vector<int64_t> sizes;
+  friend bool operator==(const Epoch&, const Epoch&) = default;
+};
+
+Epoch run(const DataLoader& loader) {
+  Epoch epoch;
+  for (const Batch& batch : loader) {
+    epoch.bytes.insert(epoch.bytes.end(), batch.bytes.begin(), batch.bytes.end());
+    epoch.labels.insert(epoch.labels.end(), batch.labels.begin(), batch.labels.end());
+    epoch.sizes.push_back(batch.size());
+    REQUIRE(batch.images.shape() == Shape{batch.size(), 4, 4, 1});
+    for (size_t i = 0; i < batch.bytes.size(); ++i) {
+      REQUIRE(batch.images.data()[i] == static_cast<float>(batch.bytes[i]) / 255.0f);
+    }
+  }
+  return epoch;
+}
+
+}  // namespace
+
+TEST_CASE("an epoch visits every image once, in order", "[data][loader]") {
+  const DataLoader loader(numbered(10), {.batch = 4});
+  CHECK(loader.batches() == 3);
+  const Epoch epoch = run(loader);
+  CHECK(epoch.sizes == std::vector<int64_t>{4, 4, 2});
+  CHECK(epoch.labels == std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 0, 1, 2});
+  CHECK(epoch.bytes[9 * 16] == 10);
+}
+
+TEST_CASE("a last batch that is not full can be left out", "[data][loader]") {
+  const DataLoader loader(numbered(10), {.batch = 4, .drop_last = true});
+  CHECK(loader.batches() == 2);
+  CHECK(run(loader).sizes == std::vector<int64_t>{4, 4});
+  CHECK(run(DataLoader(numbered(8), {.batch = 4})).sizes == std::vector<int64_t>{4, 4});
+  CHECK(run(DataLoader(numbered(3), {.batch = 400})).sizes == std::vector<int64_t>{3});
+}
+
+TEST_CASE("a shuffled epoch visits every image once, with its own label", "[data][loader]") {
+  const Epoch epoch = run(DataLoader(numbered(100), {.batch = 8, .shuffle = true}));
+  std::set<int> seen;
+  for (size_t i = 0; i < epoch.labels.size(); ++i) {
+    const int number = epoch.bytes[16 * i] - 1;
+    seen.insert(number);
+    CHECK(epoch.labels[i] == number % 7);
+  }
+  CHECK(seen.size() == 100);
+  CHECK_FALSE(std::is_sorted(epoch.labels.begin(), epoch.labels.end()));
+}
+
+TEST_CASE("order depends on seed and epoch alone", "[data][loader]") {
+  DataLoader loader(numbered(100), {.batch = 8, .shuffle = true, .seed = 3});
+  const std::vector<int64_t> zero = loader.order();
+  CHECK(loader.epoch(1).order() != zero);
+  CHECK(loader.epoch(0).order() == zero);
+  CHECK(DataLoader(numbered(100), {.batch = 9, .shuffle = true, .seed = 3}).order() == zero);
+  CHECK(DataLoader(numbered(100), {.batch = 8, .shuffle = true, .seed = 4}).order() != zero);
+  // Pinned: a change here changes every training run.
+  const DataLoader small(numbered(8), {.shuffle = true, .seed = 1});
+  CHECK(small.order() == std::vector<int64_t>{4, 7, 1, 3, 5, 2, 0, 6});
+}
+
+TEST_CASE("an epoch is the same after a partial one, another epoch, at any number of threads",
+          "[data][loader]") {
+  DataLoader loader(numbered(50),
+                    {.batch = 7, .shuffle = true, .seed = 5, .augment = random_shift(2)});
+  const Epoch expected = run(loader.epoch(3));
+  CHECK(run(loader.epoch(2)).bytes != expected.bytes);
+  for (const Batch& batch : loader.epoch(3)) {
+    if (batch.size() == 7) break;
+  }
+  CHECK(run(loader.epoch(3)) == expected);
+  for (const int n : {1, 2, 4}) {
+    set_threads(n);
+    CHECK(run(loader.epoch(3)) == expected);
+  }
+  set_threads(0);
+}
+
+TEST_CASE("augmentation of an image does not depend on where it stands", "[data][loader]") {
+  const LoaderOptions in_order{.batch = 50, .seed = 5, .augment = random_shift(2)};
+  LoaderOptions shuffled = in_order;
+  shuffled.batch = 3;
+  shuffled.shuffle = true;
+  const DataLoader loader(numbered(50), shuffled);
+  const std::vector<int64_t> order = loader.order();
+  const Epoch a = run(DataLoader(numbered(50), in_order));
+  const Epoch b = run(loader);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const auto index = static_cast<size_t>(order[i]);
+    CHECK(std::equal(&b.bytes[16 * i], &b.bytes[16 * i] + 16, &a.bytes[16 * index]));
+  }
+}
+
+TEST_CASE("a loader left early stops its thread", "[data][loader]") {
+  const DataLoader loader(numbered(100), {.batch = 1});
+  for (int i = 0; i < 50; ++i) {
+    for (const Batch& batch : loader) {
+      if (batch.labels[0] == i % 7) break;
+    }
+    const DataLoader::Iterator unused = loader.begin();
+  }
+  const auto leave = [&] {
+    for (const Batch& batch : loader) throw std::runtime_error(std::to_string(batch.size()));
+  };
+  CHECK_THROWS_AS(leave(), std::runtime_error);
+}
+
+TEST_CASE("what a transform throws arrives after the batches before it", "[data][loader]") {
+  const Transform fail_at_six = [](std::span<uint8_t> pixels, const Shape&, Random&) {
+    if (pixels[0] == 6) throw DataError("transform", "does not like image 5");
+  };
+  const DataLoader loader(numbered(10), {.batch = 2, .augment = fail_at_six});
+  int batches = 0;
+  const auto count = [&] {
+    for (const Batch& batch : loader) batches += batch.size() == 2;
+  };
+  QUANTRAIN_CHECK_ERROR(count(), DataError, "does not like image 5");
+  CHECK(batches == 2);
+  QUANTRAIN_CHECK_ERROR(run(DataLoader(numbered(10), {.batch = 10, .augment = fail_at_six})),
+                        DataError,
+                        "does not like");
+}
+
+TEST_CASE("an iterator outlives its loader and moves", "[data][loader]") {
+  auto loader = std::make_unique<DataLoader>(numbered(6), LoaderOptions{.batch = 2});
+  DataLoader::Iterator first = loader->begin();
+  loader.reset();
+  DataLoader::Iterator it = std::move(first);
+  int64_t images = 0;
+  for (; it != std::default_sentinel; ++it) images += it->size();
+  CHECK(images == 6);
+}
+
+TEST_CASE("a batch stays as it was when the next one is taken", "[data][loader]") {
+  const DataLoader loader(numbered(6), {.batch = 2});
+  std::vector<Batch> kept;
+  for (const Batch& batch : loader) kept.push_back(batch);
+  for (size_t b = 0; b < 3; ++b)
+    CHECK(kept[b].images.data()[0] == static_cast<float>(2 * b + 1) / 255.0f);
+}
+
+TEST_CASE("loaders that make no sense are rejected", "[data][loader]") {
+  QUANTRAIN_CHECK_ERROR(
+      DataLoader(numbered(3), {.batch = 0}), DataError, "batch is 0, expected at least 1");
+  QUANTRAIN_CHECK_ERROR(DataLoader(numbered(3), {.batch = -5}), DataError, "batch is -5");
+  QUANTRAIN_CHECK_ERROR(DataLoader(numbered(3), {.batch = 4, .drop_last = true}),
+                        DataError,
+                        "drop_last leaves nothing: 3 images, batch 4");
+  QUANTRAIN_CHECK_ERROR(DataLoader(numbered(3)).epoch(-1), DataError, "epoch is -1");
+}
+
+TEST_CASE("a shift moves an image and fills with 0", "[data][transforms]") {
+  const Shape shape{2, 3, 2};
+  const std::vector<uint8_t> image{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  const auto shifted = [&](int64_t dy, int64_t dx) {
+    std::vector<uint8_t> pixels = image;
+    shift_image(pixels, shape, dy, dx);
+    return pixels;
+  };
+  CHECK(shifted(0, 0) == image);
+  CHECK(shifted(1, 0) == std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6});
+  CHECK(shifted(-1, 0) == std::vector<uint8_t>{7, 8, 9, 10, 11, 12, 0, 0, 0, 0, 0, 0});
+  CHECK(shifted(0, 1) == std::vector<uint8_t>{0, 0, 1, 2, 3, 4, 0, 0, 7, 8, 9, 10});
+  CHECK(shifted(0, -2) == std::vector<uint8_t>{5, 6, 0, 0, 0, 0, 11, 12, 0, 0, 0, 0});
+  CHECK(shifted(1, -1) == std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 3, 4, 5, 6, 0, 0});
+  for (const auto& [dy, dx] : {std::pair{2, 0}, {-2, 0}, {0, 3}, {0, -3}, {5, 5}, {-9, 9}}) {
+    CHECK(shifted(dy, dx) == std::vector<uint8_t>(12, 0));
+  }
+}
+
+TEST_CASE("a random shift reaches every place as often as any other", "[data][transforms]") {
+  const Transform shift = random_shift(1);
+  std::vector<int> counts(9);
+  for (uint64_t index = 0; index < 9000; ++index) {
+    std::vector<uint8_t> pixels{0, 0, 0, 0, 1, 0, 0, 0, 0};
+    Random random(1, 2, index);
+    shift(pixels, {3, 3, 1}, random);
+    ++counts[static_cast<size_t>(std::max_element(pixels.begin(), pixels.end()) - pixels.begin())];
+  }
+  for (const int count : counts) CHECK(std::abs(count - 1000) < 150);  // 5 standard deviations
+  QUANTRAIN_CHECK_ERROR(random_shift(-1), DataError, "a shift of up to -1 pixels");
+}
+
+}  // namespace quantrain
