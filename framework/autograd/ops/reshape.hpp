@@ -17,5 +17,8 @@ Tensor reshape(const Tensor& x, std::span<const int64_t> extents);
 inline Tensor reshape(const Tensor& x, std::initializer_list<int64_t> extents) {
   return reshape(x, std::span(extents.begin(), extents.size()));
 }
+inline Tensor reshape(const Tensor& x, const Shape& shape) {
+  return reshape(x, std::span(shape.begin(), shape.end()));
+}
 
 }  // namespace quantrain

@@ -1,0 +1,153 @@
+#include "framework/autograd/ops/conv2d.hpp"
+
+#include "framework/autograd/node.hpp"
+#include "framework/core/error.hpp"
+#include "tests/framework/autograd/tensors.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::check_gradients;
+using test::from;
+using test::leaf;
+using test::random_tensor;
+using test::values;
+
+/// The sum of the docstring, in double.
+Tensor obvious_conv2d(const Tensor& x,
+                      const Tensor& weight,
+                      const Tensor& bias,
+                      const Conv2dOptions& options) {
+  const kernels::Conv2dShape s = conv2d_shape(x.shape(), weight.shape(), options);
+  Tensor y = Tensor::empty({s.n, s.oh(), s.ow(), s.o});
+  float* out = y.mutable_data();
+  for (int64_t n = 0; n < s.n; ++n) {
+    for (int64_t i = 0; i < s.oh(); ++i) {
+      for (int64_t j = 0; j < s.ow(); ++j) {
+        for (int64_t o = 0; o < s.o; ++o) {
+          double sum = bias.defined() ? static_cast<double>(bias.data()[o]) : 0.0;
+          for (int64_t u = 0; u < s.kh; ++u) {
+            for (int64_t v = 0; v < s.kw; ++v) {
+              const int64_t h = i * s.stride_h + u - s.pad_h;
+              const int64_t w = j * s.stride_w + v - s.pad_w;
+              if (h < 0 || h >= s.h || w < 0 || w >= s.w) continue;
+              for (int64_t c = 0; c < s.group_c(); ++c) {
+                const int64_t channel = o / s.group_o() * s.group_c() + c;
+                const float a = x.data()[((n * s.h + h) * s.w + w) * s.c + channel];
+                const float b = weight.data()[((o * s.kh + u) * s.kw + v) * s.group_c() + c];
+                sum += static_cast<double>(a) * static_cast<double>(b);
+              }
+            }
+          }
+          *out++ = static_cast<float>(sum);
+        }
+      }
+    }
+  }
+  return y;
+}
+
+struct Case {
+  Shape x;
+  Shape weight;
+  Conv2dOptions options;
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {{2, 5, 4, 3}, {4, 3, 3, 3}, {.padding = 1}},
+      {{1, 7, 6, 1}, {5, 3, 2, 1}, {.stride = {2, 1}, .padding = {0, 1}}},
+      {{2, 4, 4, 4}, {6, 3, 3, 2}, {.stride = 2, .padding = 1, .groups = 2}},
+      {{1, 5, 5, 3}, {3, 3, 3, 1}, {.padding = 1, .groups = 3}},
+      {{1, 4, 5, 2}, {4, 3, 3, 1}, {.stride = {1, 2}, .groups = 2}},
+      {{3, 1, 1, 5}, {2, 1, 1, 5}, {}},
+      {{1, 3, 3, 2}, {2, 2, 2, 2}, {.stride = 3, .padding = 3}},  // windows outside of the image
+  };
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("conv2d is a cross-correlation over the channels of a pixel", "[autograd][conv2d]") {
+  const Tensor x = from({1, 2, 2, 1}, {1, 2, 3, 4});
+  const Tensor weight = from({1, 2, 2, 1}, {10, 20, 30, 40});
+  CHECK(values(conv2d(x, weight)) == std::vector<float>{300});
+  CHECK(values(conv2d(x, weight, from({1}, {0.5f}), {.stride = 2, .padding = 1})) ==
+        std::vector<float>{40.5f, 60.5f, 60.5f, 40.5f});
+}
+
+TEST_CASE("conv2d equals the sum of its definition", "[autograd][conv2d]") {
+  for (const Case& c : cases()) {
+    CAPTURE(c.x.back(), c.weight.back(), c.options.groups);
+    const Tensor x = random_tensor(c.x, 1);
+    const Tensor weight = random_tensor(c.weight, 2);
+    const Tensor bias = random_tensor({c.weight[0]}, 3);
+    // At most 36 products below 1, each sum rounded to float32: below 36 * 36 * 2^-24.
+    CHECK(test::max_difference(conv2d(x, weight, bias, c.options),
+                               obvious_conv2d(x, weight, bias, c.options)) < 1e-4);
+  }
+}
+
+TEST_CASE("conv2d gradient matches finite differences", "[autograd][conv2d]") {
+  for (const Case& c : cases()) {
+    CAPTURE(c.x.back(), c.weight.back(), c.options.groups);
+    const Tensor x = leaf(c.x, 1);
+    const Tensor weight = leaf(c.weight, 2);
+    const Tensor bias = leaf({c.weight[0]}, 3);
+    check_gradients([&] { return conv2d(x, weight, bias, c.options); }, {x, weight, bias});
+  }
+}
+
+TEST_CASE("conv2d over an empty batch is empty and has gradients of 0", "[autograd][conv2d]") {
+  const Tensor weight = leaf({2, 3, 3, 1}, 1);
+  const Tensor bias = leaf({2}, 2);
+  const Tensor y = conv2d(leaf({0, 5, 5, 1}, 3), weight, bias);
+  CHECK(y.shape() == Shape{0, 3, 3, 2});
+  const std::vector<Tensor> grads = y.node()->backward(Tensor::zeros(y.shape()));
+  CHECK(grads[0].shape() == Shape{0, 5, 5, 1});
+  CHECK(values(grads[1]) == std::vector<float>(18, 0.0f));
+  CHECK(values(grads[2]) == std::vector<float>(2, 0.0f));
+}
+
+TEST_CASE("conv2d records what lowering reads", "[autograd][conv2d]") {
+  const Tensor weight = leaf({4, 3, 3, 1}, 1);
+  const Tensor y = conv2d(
+      Tensor::zeros({1, 8, 8, 2}), weight, {}, {.stride = {2, 1}, .padding = {0, 1}, .groups = 2});
+  CHECK(y.node()->type() == "conv2d");
+  const Attributes attributes = y.node()->attributes();
+  CHECK(attributes.integers("stride") == std::vector<int64_t>{2, 1});
+  CHECK(attributes.integers("padding") == std::vector<int64_t>{0, 1});
+  CHECK(attributes.integer("groups") == 2);
+  CHECK_FALSE(y.node()->input(2).defined());
+}
+
+TEST_CASE("conv2d rejects operands that do not fit", "[autograd][conv2d]") {
+  const Tensor x = Tensor::zeros({1, 5, 5, 4});
+  const auto weight = [](const Shape& shape) { return Tensor::zeros(shape); };
+  QUANTRAIN_CHECK_ERROR(conv2d(Tensor::zeros({5, 5, 4}), weight({2, 3, 3, 4})),
+                        ShapeError,
+                        "[conv2d] x is not [N, H, W, C] or weight not [O, KH, KW, C / groups]: "
+                        "x [5, 5, 4], weight [2, 3, 3, 4]");
+  QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 3})),
+                        ShapeError,
+                        "[conv2d] channels do not fit 1 groups: x [N, H, W, C] [1, 5, 5, 4], "
+                        "weight [O, KH, KW, C / groups] [2, 3, 3, 3]");
+  QUANTRAIN_CHECK_ERROR(conv2d(x, weight({3, 3, 3, 2}), {}, {.groups = 2}), ShapeError, "2 groups");
+  QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 4}), {}, {.groups = 0}), ShapeError, "0 groups");
+  QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 6, 3, 4})),
+                        ShapeError,
+                        "[conv2d] the kernel is larger than the padded image: x [1, 5, 5, 4], "
+                        "weight [2, 6, 3, 4], padding [0, 0]");
+  QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 4}), Tensor::zeros({3})),
+                        ShapeError,
+                        "[conv2d] bias [3] is not [O] of weight");
+  QUANTRAIN_CHECK_ERROR(
+      conv2d(x, weight({2, 3, 3, 4}), {}, {.stride = 0}), ShapeError, "stride [0, 0] is below 1");
+  QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 4}), {}, {.padding = {0, -1}}),
+                        ShapeError,
+                        "padding [0, -1] below 0");
+  QUANTRAIN_CHECK_ERROR(
+      conv2d(x, weight({0, 3, 3, 4})), ShapeError, "weight has no elements: [0, 3, 3, 4]");
+}
+
+}  // namespace quantrain

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "framework/autograd/grad_check.hpp"
+#include "framework/autograd/tensor.hpp"
+#include "framework/core/random.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain::test {
+
+/// Values in [low, high), the same on every machine.
+inline Tensor random_tensor(const Shape& shape,
+                            uint64_t seed,
+                            float low = -1.0f,
+                            float high = 1.0f) {
+  Random random(seed);
+  Tensor x = Tensor::empty(shape);
+  float* const out = x.mutable_data();
+  for (int64_t i = 0; i < x.elements(); ++i) out[i] = random.uniform(low, high);
+  return x;
+}
+
+inline Tensor leaf(const Shape& shape, uint64_t seed) {
+  return random_tensor(shape, seed).set_requires_grad(true);
+}
+
+/// Distinct values at least 1 / 16 apart and from 0, shuffled: no kink or tie within a step of
+/// finite differences.
+inline Tensor spread_leaf(const Shape& shape, uint64_t seed) {
+  Random random(seed);
+  Tensor x = Tensor::empty(shape);
+  float* const out = x.mutable_data();
+  const int64_t n = x.elements();
+  for (int64_t i = 0; i < n; ++i) out[i] = (static_cast<float>(i - n / 2) + 0.5f) / 8.0f;
+  for (int64_t i = n - 1; i > 0; --i) std::swap(out[i], out[random.below(i + 1)]);
+  return x.set_requires_grad(true);
+}
+
+inline std::vector<float> values(const Tensor& x) {
+  const Floats floats = x.floats();
+  return {floats.data(), floats.data() + x.elements()};
+}
+
+inline Tensor from(const Shape& shape, const std::vector<float>& numbers) {
+  return Tensor::from(shape, numbers);
+}
+
+inline void check_gradients(const std::function<Tensor()>& function,
+                            const std::vector<Tensor>& inputs) {
+  const GradCheckResult result = grad_check(function, inputs);
+  INFO(result.worst);
+  CHECK(result.ok);
+}
+
+/// Largest difference of two tensors of one shape.
+inline double max_difference(const Tensor& a, const Tensor& b) {
+  REQUIRE(a.shape() == b.shape());
+  const std::vector<float> x = values(a);
+  const std::vector<float> y = values(b);
+  double largest = 0.0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    largest = std::fmax(largest, std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i])));
+  }
+  return largest;
+}
+
+}  // namespace quantrain::test
