@@ -4,42 +4,58 @@
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/core/buffer.hpp"
+#include "framework/core/cpu.hpp"
 #include "framework/kernels/conv_shape.hpp"
+#include "framework/kernels/params.hpp"
 
 // Exact integer products u8 x s8 -> s32, requantization, and the other operations of a deployed
 // network, cut into blocks over threads. Integers are equal on every instruction set. The caller
 // has checked every size and bound.
 namespace quantrain::kernels {
 
-/// Weights [O, KH, KW, C / groups] of a convolution, or [O, K] of a linear layer (kh = kw = 1),
-/// laid out once for the kernels of one instruction set.
+/// Weights [O, KH, KW, C / groups] of a convolution, or [O, K] of a linear layer, laid out for the
+/// kernels of the instruction set that is chosen at that time. Where another one is chosen later,
+/// each use lays out a copy first: right, but slow.
 class PackedWeightsS8 {
  public:
   PackedWeightsS8() = default;
   /// Linear: w [o, k].
   PackedWeightsS8(int64_t o, int64_t k, const int8_t* w);
-  /// Convolution; only the shape of the weights, the groups and what decides the layout are taken
-  /// from `shape`.
+  /// Convolution; only the shape of the weights and the groups are taken from `shape`.
   PackedWeightsS8(const Conv2dShape& shape, const int8_t* w);
 
-  const int8_t* data() const { return data_.data(); }
+  int64_t outputs() const { return sums_.size(); }
+  /// The weights as they were given.
+  const int8_t* plain() const { return plain_.data(); }
   /// Sum of the weights of each output channel: what a zero point of the input is multiplied by.
   const int32_t* sums() const { return sums_.data(); }
-  int64_t outputs() const { return sums_.size(); }
+
+  // For the kernels' callers.
+  Isa isa() const { return isa_; }
+  bool depthwise() const { return depthwise_; }
+  const int8_t* data() const { return data_.data(); }
+  PanelLayout layout() const { return layout_; }
+  int64_t panel_bytes() const { return panel_bytes_; }
+  int64_t panels_per_group() const { return panels_per_group_; }
+  /// Groups of 4 in a kernel row of KW * C / groups weights.
+  int64_t quads() const { return quads_; }
+  /// The same weights for chosen_isa(): *this, or `copy`, which is made.
+  const PackedWeightsS8& for_chosen_isa(PackedWeightsS8& copy) const;
 
  private:
+  void pack_panels();
+  void pack_depthwise();
+
+  Conv2dShape shape_;
+  Isa isa_ = Isa::kReference;
+  bool depthwise_ = false;
+  PanelLayout layout_{1, false};
+  int64_t quads_ = 0;
+  int64_t panel_bytes_ = 0;
+  int64_t panels_per_group_ = 0;
+  Buffer<int8_t> plain_;
   Buffer<int8_t> data_;
   Buffer<int32_t> sums_;
-};
-
-/// Rule 8 for each output channel; m0 and shift hold `outputs` entries each.   docs/quantization.md
-/// (8), (9)
-struct RequantizeU8 {
-  const int32_t* m0 = nullptr;
-  const int32_t* shift = nullptr;
-  int32_t zero_point = 0;  ///< of the stored bytes
-  int32_t lo = 0;          ///< of the stored bytes
-  int32_t hi = 255;
 };
 
 /// acc[m, o] = sum over k of w[o, k] * (x[m, k] - zero_x) + bias[o]; bias may be null.
@@ -126,15 +142,6 @@ void rescale_u8(int64_t n,
                 int32_t lo,
                 int32_t hi,
                 uint8_t* y);
-
-/// Parameters of quantization; codes are stored as code + offset.
-struct QuantizeF32 {
-  float scale = 1.0f;
-  int32_t zero_point = 0;
-  int32_t qmin = 0;
-  int32_t qmax = 255;
-  int32_t offset = 0;
-};
 
 /// codes[i] = byte(quantize(x[i]) + offset); where mask is not null, bit i % 8 of mask[i / 8] says
 /// whether the gradient passes (rule 4). Returns whether every x is finite; otherwise codes and

@@ -1,40 +1,205 @@
+#include <algorithm>
+#include <cstring>
+
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch.hpp"
 #include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer_channels.hpp"
 
 namespace quantrain::kernels {
 namespace {
 
-template <class Store>
+// Products for which another thread is worth waking, about 10 microseconds of them.
+constexpr int64_t kBlockProducts = int64_t{1} << 21;
+constexpr int64_t kBlockDepthwiseProducts = int64_t{1} << 18;
+// Output pixels of one call of the kernel.
+constexpr int64_t kPixels = 480;
+
+/// Input rows behind some output rows of one image: where the first window starts, and the steps in
+/// bytes.
+struct Band {
+  const uint8_t* x;
+  int64_t row_step;
+  int64_t pixel_step;
+};
+
+/// Cuts images into bands of output rows, and finds or makes the input rows of each.
+class Bands {
+ public:
+  /// `reach`: bytes that kernels read from the start of a window's row on.
+  Bands(const Conv2dShape& shape,
+        const uint8_t* x,
+        int32_t zero_x,
+        int64_t products,
+        int64_t channels,
+        int64_t reach)
+      : s_(shape), x_(x), zero_x_(zero_x), channels_(channels), reach_(reach) {
+    const int64_t row = std::max<int64_t>(s_.ow() * s_.o * s_.reduction(), 1);
+    const int64_t wanted = std::clamp<int64_t>(products / row, 1, s_.oh());
+    per_image_ = (s_.oh() + wanted - 1) / wanted;
+    rows_ = (s_.oh() + per_image_ - 1) / per_image_;
+    grain_ = std::max<int64_t>(products / (rows_ * row), 1);
+  }
+
+  /// body(image, first output row, end of the output rows) for every band, over threads.
+  template <class Body>
+  void for_each(const Body& body) const {
+    parallel_for(s_.n * per_image_, grain_, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = i % per_image_ * rows_;
+        if (row < s_.oh()) body(i / per_image_, row, std::min(row + rows_, s_.oh()));
+      }
+    });
+  }
+
+  /// The input of a band, channels [channel, channel + channels): in place, or copied to scratch
+  /// with its padding.
+  Band input(
+      int64_t image, int64_t begin, int64_t end, int64_t channel, Buffer<uint8_t>& scratch) const {
+    const int64_t top = begin * s_.stride_h - s_.pad_h;
+    const int64_t bottom = (end - 1) * s_.stride_h - s_.pad_h + s_.kh;
+    const int64_t last_read =
+        ((image * s_.h + bottom - 1) * s_.w + (s_.ow() - 1) * s_.stride_w) * s_.c + reach_;
+    if (s_.pad_w == 0 && channels_ == s_.c && top >= 0 && bottom <= s_.h &&
+        last_read <= s_.x_elements()) {
+      return {x_ + (image * s_.h + top) * s_.w * s_.c, s_.w * s_.c, s_.c};
+    }
+    const int64_t row_step = (s_.w + 2 * s_.pad_w) * channels_;
+    const int64_t bytes = (bottom - top) * row_step;
+    if (scratch.size() < bytes) scratch = Buffer<uint8_t>(bytes);
+    for (int64_t h = top; h < bottom; ++h) {
+      copy_row(image, h, channel, row_step, scratch.data() + (h - top) * row_step);
+    }
+    return {scratch.data(), row_step, channels_};
+  }
+
+ private:
+  void copy_row(int64_t image, int64_t h, int64_t channel, int64_t row_step, uint8_t* to) const {
+    if (h < 0 || h >= s_.h) {
+      std::memset(to, zero_x_, static_cast<size_t>(row_step));
+      return;
+    }
+    const int64_t margin = s_.pad_w * channels_;
+    std::memset(to, zero_x_, static_cast<size_t>(margin));
+    std::memset(to + row_step - margin, zero_x_, static_cast<size_t>(margin));
+    const uint8_t* const from = x_ + (image * s_.h + h) * s_.w * s_.c + channel;
+    if (channels_ == s_.c) {
+      std::memcpy(to + margin, from, static_cast<size_t>(s_.w * s_.c));
+      return;
+    }
+    for (int64_t w = 0; w < s_.w; ++w) {
+      std::memcpy(to + margin + w * channels_, from + w * s_.c, static_cast<size_t>(channels_));
+    }
+  }
+
+  const Conv2dShape& s_;
+  const uint8_t* x_;
+  int32_t zero_x_;
+  int64_t channels_;
+  int64_t reach_;
+  int64_t per_image_;
+  int64_t rows_;
+  int64_t grain_;
+};
+
+void depthwise(const Conv2dShape& s,
+               const uint8_t* x,
+               int32_t zero_x,
+               const PackedWeightsS8& w,
+               const int32_t* bias,
+               const RequantizeU8* requantize,
+               int32_t* acc,
+               uint8_t* y) {
+  const ChannelParams params(w, 1, 16, zero_x, bias, nullptr);
+  const KernelTable& kernels = table();
+  const RequantizeU8 none;
+  const int64_t line = s.ow() * s.c;
+  const PeriodicRequantize periodic(
+      requantize != nullptr ? line : 0, s.c, requantize != nullptr ? *requantize : none);
+  const int64_t reach = (s.kw - 1) * s.c + round_up(s.c, 16);
+  const Bands bands(s, x, zero_x, kBlockDepthwiseProducts, s.c, reach);
+  bands.for_each([&](int64_t image, int64_t begin, int64_t end) {
+    Buffer<uint8_t> scratch;
+    Buffer<int32_t> sums(y != nullptr ? line : 0);
+    const Band band = bands.input(image, begin, end, 0, scratch);
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t to = (image * s.oh() + row) * line;
+      DepthwiseU8S8 p{};
+      p.pixels = s.ow();
+      p.channels = s.c;
+      p.kh = s.kh;
+      p.kw = s.kw;
+      p.row_step = band.row_step;
+      p.stride_w = s.stride_w;
+      p.x = band.x + (row - begin) * s.stride_h * band.row_step;
+      p.w = w.data();
+      p.start = params.start(0);
+      p.acc = y != nullptr ? sums.data() : acc + to;
+      kernels.depthwise_u8s8(p);
+      if (y != nullptr) {
+        kernels.requantize_s32_u8(
+            line, periodic.period(), sums.data(), periodic.requantize(), y + to, nullptr, 0, 255);
+      }
+    }
+  });
+}
+
 void conv2d(const Conv2dShape& s,
             const uint8_t* x,
             int32_t zero_x,
-            const PackedWeightsS8& w,
+            const PackedWeightsS8& given,
             const int32_t* bias,
-            const Store& store) {
-  const int64_t oh = s.oh();
-  const int64_t ow = s.ow();
-  const int64_t gc = s.group_c();
-  parallel_for(s.n * oh, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t n = row / oh;
-      for (int64_t column = 0; column < ow; ++column) {
-        for (int64_t o = 0; o < s.o; ++o) {
-          int32_t sum = bias != nullptr ? bias[o] : 0;
-          for (int64_t i = 0; i < s.kh; ++i) {
-            const int64_t h = row % oh * s.stride_h + i - s.pad_h;
-            if (h < 0 || h >= s.h) continue;
-            for (int64_t j = 0; j < s.kw; ++j) {
-              const int64_t v = column * s.stride_w + j - s.pad_w;
-              if (v < 0 || v >= s.w) continue;
-              const uint8_t* const pixel =
-                  x + ((n * s.h + h) * s.w + v) * s.c + o / s.group_o() * gc;
-              const int8_t* const tap = w.data() + ((o * s.kh + i) * s.kw + j) * gc;
-              for (int64_t c = 0; c < gc; ++c) sum += tap[c] * (pixel[c] - zero_x);
-            }
-          }
-          store((row * ow + column) * s.o + o, o, sum);
+            const RequantizeU8* requantize,
+            int32_t* acc,
+            uint8_t* y) {
+  if (s.y_elements() <= 0) return;
+  if (given.depthwise()) return depthwise(s, x, zero_x, given, bias, requantize, acc, y);
+  const bool pointwise = s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 &&
+                         s.pad_h == 0 && s.pad_w == 0 && s.groups == 1;
+  if (pointwise) {
+    const int64_t pixels = s.n * s.h * s.w;
+    if (y != nullptr) return gemm_u8s8_u8(pixels, s.c, x, zero_x, given, bias, *requantize, y);
+    return gemm_u8s8_s32(pixels, s.c, x, zero_x, given, bias, acc);
+  }
+
+  PackedWeightsS8 copy;
+  const PackedWeightsS8& w = given.for_chosen_isa(copy);
+  const ChannelParams params(w, s.groups, w.layout().width, zero_x, bias, requantize);
+  const KernelTable& kernels = table();
+  const Bands bands(s, x, zero_x, kBlockProducts, s.group_c(), 4 * w.quads());
+  bands.for_each([&](int64_t image, int64_t begin, int64_t end) {
+    Buffer<uint8_t> scratch;
+    for (int64_t group = 0; group < s.groups; ++group) {
+      const Band band = bands.input(image, begin, end, group * s.group_c(), scratch);
+      const uint8_t* pointers[kPixels];
+      DotU8S8 p{};
+      p.outputs = s.group_o();
+      p.segments = s.kh;
+      p.segment_step = band.row_step;
+      p.quads = w.quads();
+      p.x = pointers;
+      p.w = w.data() + group * w.panels_per_group() * w.panel_bytes();
+      p.layout = w.layout();
+      p.start = params.start(group);
+      p.requantize = params.requantize(group);
+      p.stride = s.o;
+      int64_t to = (image * s.oh() + begin) * s.ow() * s.o + group * s.group_o();
+      const auto flush = [&] {
+        p.acc = acc != nullptr ? acc + to : nullptr;
+        p.y = y != nullptr ? y + to : nullptr;
+        kernels.dot_u8s8(p);
+        to += p.rows * s.o;
+        p.rows = 0;
+      };
+      for (int64_t row = 0; row < end - begin; ++row) {
+        const uint8_t* pixel = band.x + row * s.stride_h * band.row_step;
+        for (int64_t column = 0; column < s.ow(); ++column) {
+          pointers[p.rows++] = pixel;
+          pixel += s.stride_w * band.pixel_step;
+          if (p.rows == kPixels) flush();
         }
       }
+      flush();
     }
   });
 }
@@ -47,7 +212,7 @@ void conv2d_u8s8_s32(const Conv2dShape& shape,
                      const PackedWeightsS8& w,
                      const int32_t* bias,
                      int32_t* acc) {
-  conv2d(shape, x, zero_x, w, bias, [&](int64_t at, int64_t, int32_t sum) { acc[at] = sum; });
+  conv2d(shape, x, zero_x, w, bias, nullptr, acc, nullptr);
 }
 
 void conv2d_u8s8_u8(const Conv2dShape& shape,
@@ -55,11 +220,9 @@ void conv2d_u8s8_u8(const Conv2dShape& shape,
                     int32_t zero_x,
                     const PackedWeightsS8& w,
                     const int32_t* bias,
-                    const RequantizeU8& r,
+                    const RequantizeU8& requantize,
                     uint8_t* y) {
-  conv2d(shape, x, zero_x, w, bias, [&](int64_t at, int64_t o, int32_t sum) {
-    y[at] = static_cast<uint8_t>(requantize(sum, {r.m0[o], r.shift[o]}, r.zero_point, r.lo, r.hi));
-  });
+  conv2d(shape, x, zero_x, w, bias, &requantize, nullptr, y);
 }
 
 }  // namespace quantrain::kernels

@@ -1,45 +1,71 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
-#include "framework/arithmetic/quantize.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch.hpp"
 #include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer_channels.hpp"
 
 namespace quantrain::kernels {
 namespace {
 
 // A multiple of 8, so that no two blocks share a byte of a mask.
-constexpr int64_t kGrain = 1 << 15;
+constexpr int64_t kGrain = 1 << 16;
+
+void set(std::atomic<bool>& flag, bool value) {
+  if (!value) flag.store(false, std::memory_order_relaxed);
+}
+
+/// Writes the first n bits of `bits` from bit `at` of mask on; the bits of mask from there on are
+/// 0.
+void append_bits(int64_t n, const uint8_t* bits, int64_t at, uint8_t* mask) {
+  const int offset = static_cast<int>(at % 8);
+  uint8_t* to = mask + at / 8;
+  for (int64_t i = 0; i < n; i += 8, ++bits, ++to) {
+    to[0] |= static_cast<uint8_t>(*bits << offset);
+    if (offset + std::min<int64_t>(n - i, 8) > 8)
+      to[1] |= static_cast<uint8_t>(*bits >> (8 - offset));
+  }
+}
 
 }  // namespace
 
 void requantize_s32_u8(int64_t rows,
                        int64_t channels,
                        const int32_t* acc,
-                       const RequantizeU8& r,
+                       const RequantizeU8& requantize,
                        uint8_t* y,
                        uint8_t* mask,
                        int32_t mask_lo,
                        int32_t mask_hi) {
-  parallel_for(rows * channels, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t c = i % channels;
-      const int64_t code = rounding_shift(int64_t{acc[i]} * r.m0[c], r.shift[c]) + r.zero_point;
-      y[i] = static_cast<uint8_t>(std::clamp<int64_t>(code, r.lo, r.hi));
-      if (mask == nullptr) continue;
-      if (i % 8 == 0) mask[i / 8] = 0;
-      if (code >= mask_lo && code <= mask_hi) mask[i / 8] |= static_cast<uint8_t>(1 << i % 8);
-    }
+  const int64_t n = rows * channels;
+  if (n <= 0) return;
+  const PeriodicRequantize periodic(n, channels, requantize);
+  const KernelTable& kernels = table();
+  parallel_for(n, round_up(kGrain, periodic.period()), [&](int64_t begin, int64_t end) {
+    kernels.requantize_s32_u8(end - begin,
+                              periodic.period(),
+                              acc + begin,
+                              periodic.requantize(),
+                              y + begin,
+                              mask != nullptr ? mask + begin / 8 : nullptr,
+                              mask_lo,
+                              mask_hi);
   });
 }
 
 void dequantize_s32_f32(
     int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y) {
-  parallel_for(rows * channels, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) y[i] = static_cast<float>(scale[i % channels] * acc[i]);
-  });
+  const KernelTable& kernels = table();
+  parallel_for(rows,
+               std::max<int64_t>(1, kGrain / std::max<int64_t>(channels, 1)),
+               [&](int64_t begin, int64_t end) {
+                 kernels.dequantize_s32_f32(
+                     end - begin, channels, acc + begin * channels, scale, y + begin * channels);
+               });
 }
 
 void add_u8(int64_t n,
@@ -52,10 +78,12 @@ void add_u8(int64_t n,
             int32_t lo,
             int32_t hi,
             uint8_t* y) {
+  const int64_t offset =
+      (int64_t{1} << (m.shift - 1)) - int64_t{zero_a} * m.a - int64_t{zero_b} * m.b;
+  const AddU8 p{m.a, m.b, m.shift, offset, zero_y, lo, hi};
+  const KernelTable& kernels = table();
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      y[i] = static_cast<uint8_t>(requantize_add(a[i] - zero_a, b[i] - zero_b, m, zero_y, lo, hi));
-    }
+    kernels.add_u8(end - begin, a + begin, b + begin, p, y + begin);
   });
 }
 
@@ -67,73 +95,127 @@ void rescale_u8(int64_t n,
                 int32_t lo,
                 int32_t hi,
                 uint8_t* y) {
+  uint8_t codes[256];
+  for (int32_t q = 0; q < 256; ++q) {
+    codes[q] = static_cast<uint8_t>(requantize(q - zero_x, multiplier, zero_y, lo, hi));
+  }
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      y[i] = static_cast<uint8_t>(requantize(x[i] - zero_x, multiplier, zero_y, lo, hi));
-    }
+    for (int64_t i = begin; i < end; ++i) y[i] = codes[x[i]];
   });
 }
 
 bool quantize_f32_u8(
     int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask) {
-  return quantize_channels_f32_u8(n, 1, n, x, &q, codes, mask);
+  std::atomic<bool> finite = true;
+  const KernelTable& kernels = table();
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    bool block_finite = true;
+    kernels.quantize_f32_u8(end - begin,
+                            x + begin,
+                            q,
+                            codes + begin,
+                            mask != nullptr ? mask + begin / 8 : nullptr,
+                            &block_finite);
+    set(finite, block_finite);
+  });
+  return finite;
 }
 
 bool quantize_channels_f32_u8(int64_t n,
                               int64_t channels,
                               int64_t inner,
                               const float* x,
-                              const QuantizeF32* parameters,
+                              const QuantizeF32* q,
                               uint8_t* codes,
                               uint8_t* mask) {
+  if (n <= 0) return true;
   std::atomic<bool> finite = true;
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    bool block_finite = true;
-    for (int64_t i = begin; i < end; ++i) {
-      const QuantizeF32& q = parameters[i / inner % channels];
-      if (mask != nullptr && i % 8 == 0) mask[i / 8] = 0;
-      if (!std::isfinite(x[i])) {
-        block_finite = false;
-        continue;
-      }
-      codes[i] =
-          static_cast<uint8_t>(quantize(x[i], q.scale, q.zero_point, q.qmin, q.qmax) + q.offset);
-      if (mask != nullptr && gradient_passes(x[i], q.scale, q.zero_point, q.qmin, q.qmax)) {
-        mask[i / 8] |= static_cast<uint8_t>(1 << i % 8);
-      }
-    }
-    if (!block_finite) finite = false;
-  });
+  const KernelTable& kernels = table();
+  if (mask != nullptr && inner % 8 != 0) std::memset(mask, 0, static_cast<size_t>((n + 7) / 8));
+  // Blocks of 8 runs begin at a whole byte of the mask.
+  parallel_for(n / inner,
+               round_up(std::max<int64_t>(kGrain / inner, 1), 8),
+               [&](int64_t begin, int64_t end) {
+                 Buffer<uint8_t> bits;
+                 if (mask != nullptr && inner % 8 != 0) bits = Buffer<uint8_t>((inner + 7) / 8);
+                 for (int64_t run = begin; run < end; ++run) {
+                   const int64_t first = run * inner;
+                   uint8_t* const run_mask = mask == nullptr  ? nullptr
+                                             : inner % 8 == 0 ? mask + first / 8
+                                                              : bits.data();
+                   bool run_finite = true;
+                   kernels.quantize_f32_u8(
+                       inner, x + first, q[run % channels], codes + first, run_mask, &run_finite);
+                   set(finite, run_finite);
+                   if (mask != nullptr && inner % 8 != 0)
+                     append_bits(inner, bits.data(), first, mask);
+                 }
+               });
   return finite;
 }
 
 void dequantize_u8_f32(int64_t n, const uint8_t* codes, float scale, int32_t zero_point, float* y) {
+  const KernelTable& kernels = table();
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) y[i] = dequantize(codes[i], scale, zero_point);
+    kernels.dequantize_u8_f32(end - begin, codes + begin, scale, zero_point, y + begin);
   });
 }
 
+namespace {
+
+/// [min, max] of both, NaN if any.
+void join(float min, float max, float* joined_min, float* joined_max) {
+  if (std::isnan(*joined_min)) return;
+  if (std::isnan(min)) {
+    *joined_min = *joined_max = min;
+    return;
+  }
+  *joined_min = std::min(*joined_min, min);
+  *joined_max = std::max(*joined_max, max);
+}
+
+}  // namespace
+
 void min_max_f32(int64_t n, const float* x, float* min, float* max) {
-  min_max_channels_f32(n, 1, n, x, min, max);
+  const KernelTable& kernels = table();
+  const int64_t blocks = (n + kGrain - 1) / kGrain;
+  if (blocks <= 1) return kernels.min_max_f32(n, x, min, max);
+  Buffer<float> mins(blocks);
+  Buffer<float> maxs(blocks);
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    const int64_t block = begin / kGrain;
+    kernels.min_max_f32(end - begin, x + begin, &mins[block], &maxs[block]);
+  });
+  *min = mins[0];
+  *max = maxs[0];
+  for (int64_t i = 1; i < blocks; ++i) join(mins[i], maxs[i], min, max);
 }
 
 void min_max_channels_f32(
     int64_t n, int64_t channels, int64_t inner, const float* x, float* min, float* max) {
-  for (int64_t c = 0; c < channels; ++c) {
-    min[c] = std::numeric_limits<float>::infinity();
-    max[c] = -std::numeric_limits<float>::infinity();
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t c = i / inner % channels;
-    // A NaN stays: every comparison with it is false.
-    if (!(x[i] >= min[c]) && !std::isnan(min[c])) min[c] = x[i];
-    if (!(x[i] <= max[c]) && !std::isnan(max[c])) max[c] = x[i];
-  }
+  const KernelTable& kernels = table();
+  const int64_t repeats = n / (channels * inner);
+  parallel_for(channels,
+               std::max<int64_t>(1, kGrain / std::max<int64_t>(repeats * inner, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t c = begin; c < end; ++c) {
+                   min[c] = std::numeric_limits<float>::infinity();
+                   max[c] = -std::numeric_limits<float>::infinity();
+                   for (int64_t repeat = 0; repeat < repeats; ++repeat) {
+                     float run_min = 0.0f;
+                     float run_max = 0.0f;
+                     kernels.min_max_f32(
+                         inner, x + (repeat * channels + c) * inner, &run_min, &run_max);
+                     join(run_min, run_max, &min[c], &max[c]);
+                   }
+                 }
+               });
 }
 
 void mask_f32(int64_t n, const float* x, const uint8_t* mask, float* y) {
+  const KernelTable& kernels = table();
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) y[i] = (mask[i / 8] >> i % 8 & 1) != 0 ? x[i] : 0.0f;
+    kernels.mask_f32(end - begin, x + begin, mask + begin / 8, y + begin);
   });
 }
 

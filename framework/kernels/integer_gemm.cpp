@@ -1,41 +1,86 @@
 #include <algorithm>
+#include <cstring>
 
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch.hpp"
 #include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer_channels.hpp"
 
 namespace quantrain::kernels {
-
-PackedWeightsS8::PackedWeightsS8(int64_t o, int64_t k, const int8_t* w)
-    : PackedWeightsS8(Conv2dShape{.c = k, .o = o}, w) {}
-
-PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w)
-    : data_(shape.weight_elements()), sums_(shape.o) {
-  std::copy_n(w, data_.size(), data_.data());
-  const int64_t k = shape.reduction();
-  for (int64_t o = 0; o < shape.o; ++o) {
-    int32_t sum = 0;
-    for (int64_t i = 0; i < k; ++i) sum += w[o * k + i];
-    sums_[o] = sum;
-  }
-}
-
 namespace {
 
-template <class Store>
+// A multiple of the rows of every tile (8, 6, 4).
+constexpr int64_t kRowStep = 24;
+constexpr int64_t kMaxRows = 20 * kRowStep;
+// Products for which another thread is worth waking, about 10 microseconds of them; and the weights
+// of a block: a part of the second-level cache.
+constexpr int64_t kBlockProducts = int64_t{1} << 21;
+constexpr int64_t kBlockWeights = int64_t{1} << 17;
+
 void gemm(int64_t m,
           int64_t k,
           const uint8_t* x,
           int32_t zero_x,
-          const PackedWeightsS8& w,
+          const PackedWeightsS8& given,
           const int32_t* bias,
-          const Store& store) {
-  parallel_for(m, 8, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      for (int64_t o = 0; o < w.outputs(); ++o) {
-        int32_t sum = bias != nullptr ? bias[o] : 0;
-        for (int64_t j = 0; j < k; ++j) sum += w.data()[o * k + j] * (x[i * k + j] - zero_x);
-        store(i * w.outputs() + o, o, sum);
+          const RequantizeU8* requantize,
+          int32_t* acc,
+          uint8_t* y) {
+  const int64_t n = given.outputs();
+  if (m <= 0 || n <= 0) return;
+  PackedWeightsS8 copy;
+  const PackedWeightsS8& w = given.for_chosen_isa(copy);
+  const int64_t width = w.layout().width;
+  const ChannelParams params(w, 1, width, zero_x, bias, requantize);
+  const KernelTable& kernels = table();
+
+  // Rows at the end that a read of whole groups of 4 would leave the caller's buffer from.
+  const int64_t reach = 4 * w.quads();
+  int64_t whole_rows = m;
+  while (whole_rows > 0 && (whole_rows - 1) * k + reach > m * k) --whole_rows;
+  Buffer<uint8_t> last_rows;
+  if (whole_rows < m) last_rows = Buffer<uint8_t>((m - whole_rows) * reach);
+  for (int64_t i = whole_rows; i < m; ++i) {
+    std::memcpy(last_rows.data() + (i - whole_rows) * reach, x + i * k, static_cast<size_t>(k));
+    std::memset(last_rows.data() + (i - whole_rows) * reach + k, 0, static_cast<size_t>(reach - k));
+  }
+
+  const int64_t products = std::max<int64_t>(k * n, 1);
+  const int64_t rows =
+      std::min(kMaxRows, round_up(std::max<int64_t>(kBlockProducts / products, 1), kRowStep));
+  const int64_t row_blocks = (m + rows - 1) / rows;
+  const int64_t by_weights = kBlockWeights / std::max<int64_t>(w.panel_bytes(), 1);
+  const int64_t by_products =
+      kBlockProducts / 2 / std::max<int64_t>(std::min(m, rows) * k * width, 1);
+  const int64_t panels = std::max({by_weights, by_products, int64_t{1}});
+  const int64_t panel_blocks = (w.panels_per_group() + panels - 1) / panels;
+
+  parallel_for(row_blocks * panel_blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t row = block / panel_blocks * rows;
+      const int64_t panel = block % panel_blocks * panels;
+      const int64_t output = panel * width;
+      const uint8_t* pointers[kMaxRows];
+      DotU8S8 p{};
+      p.rows = std::min(rows, m - row);
+      p.outputs = std::min(panels * width, n - output);
+      for (int64_t i = row; i < row + p.rows; ++i) {
+        pointers[i - row] =
+            i < whole_rows ? x + i * k : last_rows.data() + (i - whole_rows) * reach;
       }
+      p.segments = 1;
+      p.quads = w.quads();
+      p.x = pointers;
+      p.w = w.data() + panel * w.panel_bytes();
+      p.layout = w.layout();
+      p.start = params.start(0) + output;
+      p.requantize = params.requantize(0);
+      p.requantize.m0 += output;
+      p.requantize.shift += output;
+      p.acc = acc != nullptr ? acc + row * n + output : nullptr;
+      p.y = y != nullptr ? y + row * n + output : nullptr;
+      p.stride = n;
+      kernels.dot_u8s8(p);
     }
   });
 }
@@ -49,7 +94,7 @@ void gemm_u8s8_s32(int64_t m,
                    const PackedWeightsS8& w,
                    const int32_t* bias,
                    int32_t* acc) {
-  gemm(m, k, x, zero_x, w, bias, [&](int64_t at, int64_t, int32_t sum) { acc[at] = sum; });
+  gemm(m, k, x, zero_x, w, bias, nullptr, acc, nullptr);
 }
 
 void gemm_u8s8_u8(int64_t m,
@@ -58,11 +103,9 @@ void gemm_u8s8_u8(int64_t m,
                   int32_t zero_x,
                   const PackedWeightsS8& w,
                   const int32_t* bias,
-                  const RequantizeU8& r,
+                  const RequantizeU8& requantize,
                   uint8_t* y) {
-  gemm(m, k, x, zero_x, w, bias, [&](int64_t at, int64_t o, int32_t sum) {
-    y[at] = static_cast<uint8_t>(requantize(sum, {r.m0[o], r.shift[o]}, r.zero_point, r.lo, r.hi));
-  });
+  gemm(m, k, x, zero_x, w, bias, &requantize, nullptr, y);
 }
 
 }  // namespace quantrain::kernels

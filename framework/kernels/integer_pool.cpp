@@ -1,57 +1,40 @@
 #include <algorithm>
 
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch.hpp"
 #include "framework/kernels/integer.hpp"
 
 namespace quantrain::kernels {
 namespace {
 
-// Calls each(output index, first input of the channel, inside(h0, h1, w0, w1)) for every output
-// element.
-template <class Each>
-void pool(const Conv2dShape& s, const Each& each) {
-  const int64_t oh = s.oh();
-  const int64_t ow = s.ow();
-  parallel_for(s.n * oh, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t top = row % oh * s.stride_h - s.pad_h;
-      const int64_t h0 = std::max<int64_t>(top, 0);
-      const int64_t h1 = std::min(top + s.kh, s.h);
-      for (int64_t column = 0; column < ow; ++column) {
-        const int64_t left = column * s.stride_w - s.pad_w;
-        const int64_t w0 = std::max<int64_t>(left, 0);
-        const int64_t w1 = std::min(left + s.kw, s.w);
-        for (int64_t c = 0; c < s.c; ++c) {
-          each((row * ow + column) * s.c + c, row / oh * s.h * s.w * s.c + c, h0, h1, w0, w1);
-        }
-      }
-    }
-  });
+PoolShape pool_shape(const Conv2dShape& s) {
+  return {s.h, s.w, s.c, s.oh(), s.ow(), s.kh, s.kw, s.stride_h, s.stride_w, s.pad_h, s.pad_w};
+}
+
+// Images of one block: about 10 microseconds of work.
+int64_t grain(const PoolShape& s) {
+  return std::max<int64_t>(1, (1 << 18) / std::max<int64_t>(s.oh * s.ow * s.kh * s.kw * s.c, 1));
 }
 
 }  // namespace
 
-void max_pool2d_u8(const Conv2dShape& s, const uint8_t* x, uint8_t* y) {
-  pool(s, [&](int64_t at, int64_t from, int64_t h0, int64_t h1, int64_t w0, int64_t w1) {
-    uint8_t largest = 0;
-    for (int64_t h = h0; h < h1; ++h) {
-      for (int64_t w = w0; w < w1; ++w) largest = std::max(largest, x[from + (h * s.w + w) * s.c]);
-    }
-    y[at] = largest;
+void max_pool2d_u8(const Conv2dShape& shape, const uint8_t* x, uint8_t* y) {
+  const PoolShape s = pool_shape(shape);
+  const KernelTable& kernels = table();
+  parallel_for(shape.n, grain(s), [&](int64_t begin, int64_t end) {
+    kernels.max_pool2d_u8(s, begin, end, x, y);
   });
 }
 
-void sum_pool2d_u8_s32(const Conv2dShape& s, const uint8_t* x, int32_t zero_x, int32_t* sums) {
-  pool(s, [&](int64_t at, int64_t from, int64_t h0, int64_t h1, int64_t w0, int64_t w1) {
-    int32_t sum = 0;
-    for (int64_t h = h0; h < h1; ++h) {
-      for (int64_t w = w0; w < w1; ++w) sum += x[from + (h * s.w + w) * s.c] - zero_x;
-    }
-    sums[at] = sum;
+void sum_pool2d_u8_s32(const Conv2dShape& shape, const uint8_t* x, int32_t zero_x, int32_t* sums) {
+  const PoolShape s = pool_shape(shape);
+  const KernelTable& kernels = table();
+  parallel_for(shape.n, grain(s), [&](int64_t begin, int64_t end) {
+    kernels.sum_pool2d_u8_s32(s, begin, end, x, zero_x, sums);
   });
 }
 
-void avg_pool2d_u8(const Conv2dShape& s,
+void avg_pool2d_u8(const Conv2dShape& shape,
                    const uint8_t* x,
                    int32_t zero_x,
                    const Multiplier* multipliers,
@@ -59,14 +42,25 @@ void avg_pool2d_u8(const Conv2dShape& s,
                    int32_t lo,
                    int32_t hi,
                    uint8_t* y) {
-  pool(s, [&](int64_t at, int64_t from, int64_t h0, int64_t h1, int64_t w0, int64_t w1) {
-    int32_t sum = 0;
-    for (int64_t h = h0; h < h1; ++h) {
-      for (int64_t w = w0; w < w1; ++w) sum += x[from + (h * s.w + w) * s.c] - zero_x;
+  const PoolShape s = pool_shape(shape);
+  const KernelTable& kernels = table();
+  const auto inside = [](int64_t first, int64_t size, int64_t extent) {
+    return std::max<int64_t>(std::min(first + size, extent) - std::max<int64_t>(first, 0), 0);
+  };
+  parallel_for(shape.n, grain(s), [&](int64_t begin, int64_t end) {
+    const int64_t image = s.oh * s.ow * s.c;
+    Buffer<int32_t> sums(image);
+    for (int64_t n = begin; n < end; ++n) {
+      kernels.sum_pool2d_u8_s32(s, 0, 1, x + n * s.h * s.w * s.c, zero_x, sums.data());
+      for (int64_t pixel = 0; pixel < s.oh * s.ow; ++pixel) {
+        const int64_t count = inside(pixel / s.ow * s.stride_h - s.pad_h, s.kh, s.h) *
+                              inside(pixel % s.ow * s.stride_w - s.pad_w, s.kw, s.w);
+        const Multiplier multiplier = count > 0 ? multipliers[count - 1] : Multiplier{};
+        for (int64_t i = pixel * s.c; i < (pixel + 1) * s.c; ++i) {
+          y[n * image + i] = static_cast<uint8_t>(requantize(sums[i], multiplier, zero_y, lo, hi));
+        }
+      }
     }
-    const int64_t count = std::max<int64_t>(h1 - h0, 0) * std::max<int64_t>(w1 - w0, 0);
-    const Multiplier multiplier = count > 0 ? multipliers[count - 1] : Multiplier{};
-    y[at] = static_cast<uint8_t>(requantize(sum, multiplier, zero_y, lo, hi));
   });
 }
 

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 
-// Parameter structs of kernels: plain data, seen by files with -m flags too, so nothing of the standard library's code.
+// Parameter structs of kernels: plain data, seen by files with -m flags too, so nothing of the
+// standard library's code.
 namespace quantrain::kernels {
 
-/// One step of SGD over n elements: g = grad_scale * grad + weight_decay * w; v = momentum * v + g (v = g where
-/// first_step); w -= learning_rate * (nesterov ? g + momentum * v : v). velocity may be null where momentum is 0.
+/// One step of SGD over n elements: g = grad_scale * grad + weight_decay * w; v = momentum * v + g
+/// (v = g where first_step); w -= learning_rate * (nesterov ? g + momentum * v : v). velocity may
+/// be null where momentum is 0.
 struct SgdStep {
   float learning_rate, momentum, weight_decay, grad_scale;
   bool nesterov, first_step;
@@ -20,6 +22,72 @@ struct AdamStep {
 /// Pooling of images [h, w, c] to [oh, ow, c] by windows of kh x kw.
 struct PoolShape {
   int64_t h, w, c, oh, ow, kh, kw, stride_h, stride_w, pad_h, pad_w;
+};
+
+/// Rule 8 for each output channel; m0 and shift hold `outputs` entries each.   docs/quantization.md
+/// (8), (9)
+struct RequantizeU8 {
+  const int32_t* m0 = nullptr;
+  const int32_t* shift = nullptr;
+  int32_t zero_point = 0;  ///< of the stored bytes
+  int32_t lo = 0;          ///< of the stored bytes
+  int32_t hi = 255;
+  /// Every shift is 32 or more (real multipliers below 1/2), as kernels make use of. Set by the
+  /// middle end.
+  bool high_shifts = false;
+};
+
+/// Parameters of quantization; codes are stored as code + offset.
+struct QuantizeF32 {
+  float scale = 1.0f;
+  int32_t zero_point = 0;
+  int32_t qmin = 0;
+  int32_t qmax = 255;
+  int32_t offset = 0;
+};
+
+/// How the weights of dot_u8s8 lie: in panels of `width` outputs, the last one filled with zeros. A
+/// panel holds, for each group of 4 consecutive k, `width` x 4 bytes; where `pairs` is set, `width`
+/// x {k, k + 2} and then `width` x {k + 1, k + 3} as int16.
+struct PanelLayout {
+  int64_t width;
+  bool pairs;
+};
+
+/// acc[r, o] = start[o] + sum over segments s and j < 4 * quads of w[o, s, j] * x[r][s *
+/// segment_step + j]. Rows may be read up to the next multiple of 4 bytes of each segment, where
+/// the weights are 0.
+struct DotU8S8 {
+  int64_t rows, outputs;
+  int64_t segments, segment_step, quads;
+  const uint8_t* const* x;
+  const int8_t* w;
+  PanelLayout layout;
+  const int32_t* start;     ///< filled up to a whole panel, like m0 and shift of requantize
+  RequantizeU8 requantize;  ///< used where y is not null
+  int32_t* acc;             ///< either acc or y is not null; rows are `stride` elements apart
+  uint8_t* y;
+  int64_t stride;
+};
+
+/// acc[p, c] = start[c] + sum over i < kh, j < kw of w[i, j, c] * x[i * row_step + (p * stride_w +
+/// j) * channels + c] for the pixels p of one row. w and start are filled up to multiples of 16
+/// channels; x is readable up to there.
+struct DepthwiseU8S8 {
+  int64_t pixels, channels;
+  int64_t kh, kw, row_step, stride_w;
+  const uint8_t* x;
+  const int8_t* w;
+  const int32_t* start;
+  int32_t* acc;
+};
+
+/// Rule 11 as clamp(((a * m_a + b * m_b + offset) >> shift) + zero_point, lo, hi), where offset =
+/// 2^(shift-1) - zero_a * m_a - zero_b * m_b.   docs/quantization.md (11)
+struct AddU8 {
+  int32_t m_a, m_b, shift;
+  int64_t offset;
+  int32_t zero_point, lo, hi;
 };
 
 }  // namespace quantrain::kernels

@@ -1,5 +1,6 @@
 // Instantiates every kernel of kernels.inc for QUANTRAIN_ARCH and fills QUANTRAIN_TABLE. No #pragma once: each file of this
 // folder includes it once.
+#include "framework/kernels/simd/integer.ipp"
 #include "framework/kernels/simd/pending.ipp"
 #include "framework/kernels/table.hpp"
 

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#include "framework/core/buffer.hpp"
+#include "framework/kernels/integer.hpp"
+
+// Parameters of output channels as kernels read them: whole vectors, filled up.
+namespace quantrain::kernels {
+
+inline constexpr int64_t round_up(int64_t n, int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+inline bool high_shifts(const int32_t* shift, int64_t n) {
+  return std::all_of(shift, shift + n, [](int32_t s) { return s >= 32; });
+}
+
+/// First values of the accumulators (bias - zero_x * sum of the weights) and, where they are
+/// wanted, the multipliers of rule 8. Each of `groups` groups of outputs is filled up to a multiple
+/// of `width`.
+class ChannelParams {
+ public:
+  ChannelParams(const PackedWeightsS8& w,
+                int64_t groups,
+                int64_t width,
+                int32_t zero_x,
+                const int32_t* bias,
+                const RequantizeU8* requantize)
+      : group_(round_up(w.outputs() / groups, width)), values_(3 * groups * group_) {
+    const int64_t outputs = w.outputs() / groups;
+    const int64_t size = groups * group_;
+    std::fill_n(values_.data(), 2 * size, 0);
+    std::fill_n(values_.data() + 2 * size, size, 62);
+    for (int64_t o = 0; o < w.outputs(); ++o) {
+      const int64_t to = o / outputs * group_ + o % outputs;
+      // Fits by the bound of docs/quantization.md (7).
+      values_[to] = static_cast<int32_t>((bias != nullptr ? int64_t{bias[o]} : 0) -
+                                         int64_t{zero_x} * w.sums()[o]);
+      if (requantize == nullptr) continue;
+      values_[size + to] = requantize->m0[o];
+      values_[2 * size + to] = requantize->shift[o];
+    }
+    if (requantize != nullptr) requantize_ = *requantize;
+    requantize_.m0 = values_.data() + size;
+    requantize_.shift = values_.data() + 2 * size;
+    requantize_.high_shifts = high_shifts(requantize_.shift, size);
+  }
+
+  const int32_t* start(int64_t group) const { return values_.data() + group * group_; }
+  RequantizeU8 requantize(int64_t group) const {
+    RequantizeU8 r = requantize_;
+    r.m0 += group * group_;
+    r.shift += group * group_;
+    return r;
+  }
+
+ private:
+  int64_t group_;
+  Buffer<int32_t> values_;
+  RequantizeU8 requantize_;
+};
+
+/// Multipliers repeated to a period of whole groups of 16, for runs of n elements over `channels`.
+class PeriodicRequantize {
+ public:
+  PeriodicRequantize(int64_t n, int64_t channels, const RequantizeU8& r)
+      : period_(channels * 16 / std::gcd(channels, int64_t{16})),
+        size_(std::min(period_, round_up(n, 16))),
+        values_(2 * size_),
+        requantize_(r) {
+    for (int64_t i = 0; i < size_; ++i) {
+      values_[i] = r.m0[i % channels];
+      values_[size_ + i] = r.shift[i % channels];
+    }
+    requantize_.m0 = values_.data();
+    requantize_.shift = values_.data() + size_;
+    requantize_.high_shifts = high_shifts(r.shift, std::min(n, channels));
+  }
+
+  int64_t period() const { return period_; }
+  const RequantizeU8& requantize() const { return requantize_; }
+
+ private:
+  int64_t period_;
+  int64_t size_;
+  Buffer<int32_t> values_;
+  RequantizeU8 requantize_;
+};
+
+}  // namespace quantrain::kernels

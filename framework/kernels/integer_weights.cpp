@@ -1,0 +1,94 @@
+#include <algorithm>
+#include <cstring>
+
+#include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch.hpp"
+#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer_channels.hpp"
+
+namespace quantrain::kernels {
+
+PackedWeightsS8::PackedWeightsS8(int64_t o, int64_t k, const int8_t* w)
+    : PackedWeightsS8(Conv2dShape{.c = k, .o = o}, w) {}
+
+PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w)
+    : shape_(shape),
+      isa_(chosen_isa()),
+      depthwise_(shape.groups > 1 && shape.group_c() == 1 && shape.group_o() == 1),
+      plain_(shape.weight_elements()),
+      sums_(shape.o) {
+  std::copy_n(w, plain_.size(), plain_.data());
+  const int64_t k = shape.reduction();
+  parallel_for(shape.o,
+               std::max<int64_t>(1, 65536 / std::max<int64_t>(k, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t o = begin; o < end; ++o) {
+                   int32_t sum = 0;
+                   for (int64_t i = 0; i < k; ++i) sum += w[o * k + i];
+                   sums_[o] = sum;
+                 }
+               });
+  depthwise_ ? pack_depthwise() : pack_panels();
+}
+
+void PackedWeightsS8::pack_panels() {
+  const int64_t outputs = shape_.group_o();
+  const int64_t length = shape_.kw * shape_.group_c();
+  table(isa_).panel_layout_u8s8(outputs, &layout_);
+  quads_ = (length + 3) / 4;
+  panels_per_group_ = (outputs + layout_.width - 1) / layout_.width;
+  const int64_t quad_bytes = layout_.width * (layout_.pairs ? 8 : 4);
+  panel_bytes_ = shape_.kh * quads_ * quad_bytes;
+  data_ = Buffer<int8_t>(shape_.groups * panels_per_group_ * panel_bytes_);
+
+  const auto pack_panel = [&](int64_t panel) {
+    int8_t* const to = data_.data() + panel * panel_bytes_;
+    const int64_t first = panel % panels_per_group_ * layout_.width;
+    const int64_t count = std::min(layout_.width, outputs - first);
+    if (count < layout_.width) std::memset(to, 0, static_cast<size_t>(panel_bytes_));
+    for (int64_t o = 0; o < count; ++o) {
+      const int8_t* from =
+          plain_.data() + (panel / panels_per_group_ * outputs + first + o) * shape_.kh * length;
+      for (int64_t segment = 0; segment < shape_.kh; ++segment, from += length) {
+        for (int64_t q = 0; q < quads_; ++q) {
+          int8_t quad[4] = {};
+          std::memcpy(
+              quad, from + 4 * q, static_cast<size_t>(std::min<int64_t>(4, length - 4 * q)));
+          int8_t* const at = to + (segment * quads_ + q) * quad_bytes;
+          if (!layout_.pairs) {
+            std::memcpy(at + 4 * o, quad, 4);
+            continue;
+          }
+          const int16_t even[2] = {quad[0], quad[2]};
+          const int16_t odd[2] = {quad[1], quad[3]};
+          std::memcpy(at + 4 * o, even, 4);
+          std::memcpy(at + 4 * (layout_.width + o), odd, 4);
+        }
+      }
+    }
+  };
+  const int64_t panels = shape_.groups * panels_per_group_;
+  parallel_for(panels,
+               std::max<int64_t>(1, 65536 / std::max<int64_t>(panel_bytes_, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t panel = begin; panel < end; ++panel) pack_panel(panel);
+               });
+}
+
+void PackedWeightsS8::pack_depthwise() {
+  const int64_t taps = shape_.kh * shape_.kw;
+  const int64_t step = round_up(shape_.o, 16);
+  data_ = Buffer<int8_t>(taps * step);
+  std::memset(data_.data(), 0, static_cast<size_t>(data_.size()));
+  for (int64_t o = 0; o < shape_.o; ++o) {
+    for (int64_t tap = 0; tap < taps; ++tap) data_[tap * step + o] = plain_[o * taps + tap];
+  }
+}
+
+const PackedWeightsS8& PackedWeightsS8::for_chosen_isa(PackedWeightsS8& copy) const {
+  if (isa_ == chosen_isa() || depthwise_) return *this;
+  copy = PackedWeightsS8(shape_, plain_.data());
+  return copy;
+}
+
+}  // namespace quantrain::kernels

@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <cmath>
+
+#include "framework/arithmetic/fixed_point.hpp"
+#include "framework/arithmetic/quantize.hpp"
+#include "framework/kernels/reference/reference.hpp"
+
+namespace quantrain::kernels::reference {
+
+void panel_layout_u8s8(int64_t, PanelLayout* layout) { *layout = {.width = 1, .pairs = false}; }
+
+void dot_u8s8(const DotU8S8& p) {
+  const int64_t length = 4 * p.quads;
+  for (int64_t row = 0; row < p.rows; ++row) {
+    for (int64_t o = 0; o < p.outputs; ++o) {
+      int32_t sum = p.start[o];
+      for (int64_t s = 0; s < p.segments; ++s) {
+        const uint8_t* const x = p.x[row] + s * p.segment_step;
+        const int8_t* const w = p.w + (o * p.segments + s) * length;
+        for (int64_t j = 0; j < length; ++j) sum += w[j] * x[j];
+      }
+      const RequantizeU8& r = p.requantize;
+      if (p.acc != nullptr) p.acc[row * p.stride + o] = sum;
+      if (p.y != nullptr) {
+        p.y[row * p.stride + o] =
+            static_cast<uint8_t>(requantize(sum, {r.m0[o], r.shift[o]}, r.zero_point, r.lo, r.hi));
+      }
+    }
+  }
+}
+
+void depthwise_u8s8(const DepthwiseU8S8& p) {
+  const int64_t w_step = (p.channels + 15) / 16 * 16;
+  for (int64_t pixel = 0; pixel < p.pixels; ++pixel) {
+    for (int64_t c = 0; c < p.channels; ++c) {
+      int32_t sum = p.start[c];
+      for (int64_t i = 0; i < p.kh; ++i) {
+        for (int64_t j = 0; j < p.kw; ++j) {
+          sum += p.w[(i * p.kw + j) * w_step + c] *
+                 p.x[i * p.row_step + (pixel * p.stride_w + j) * p.channels + c];
+        }
+      }
+      p.acc[pixel * p.channels + c] = sum;
+    }
+  }
+}
+
+void requantize_s32_u8(int64_t n,
+                       int64_t period,
+                       const int32_t* acc,
+                       const RequantizeU8& r,
+                       uint8_t* y,
+                       uint8_t* mask,
+                       int32_t mask_lo,
+                       int32_t mask_hi) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t c = i % period;
+    const int64_t code = rounding_shift(int64_t{acc[i]} * r.m0[c], r.shift[c]) + r.zero_point;
+    y[i] = static_cast<uint8_t>(std::clamp<int64_t>(code, r.lo, r.hi));
+    if (mask == nullptr) continue;
+    if (i % 8 == 0) mask[i / 8] = 0;
+    if (code >= mask_lo && code <= mask_hi) mask[i / 8] |= static_cast<uint8_t>(1 << i % 8);
+  }
+}
+
+void dequantize_s32_f32(
+    int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y) {
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const int64_t i = row * channels + c;
+      y[i] = static_cast<float>(scale[c] * acc[i]);
+    }
+  }
+}
+
+void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8_t* y) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t sum = int64_t{a[i]} * p.m_a + int64_t{b[i]} * p.m_b + p.offset;
+    y[i] = static_cast<uint8_t>(std::clamp<int64_t>((sum >> p.shift) + p.zero_point, p.lo, p.hi));
+  }
+}
+
+namespace {
+
+// Calls each(output element, first input of its channel, h0, h1, w0, w1) with the part of the
+// window inside the image.
+template <class Each>
+void for_windows(const PoolShape& s, int64_t begin, int64_t end, const Each& each) {
+  for (int64_t row = begin * s.oh; row < end * s.oh; ++row) {
+    const int64_t top = row % s.oh * s.stride_h - s.pad_h;
+    const int64_t h0 = std::max<int64_t>(top, 0);
+    const int64_t h1 = std::min(top + s.kh, s.h);
+    for (int64_t column = 0; column < s.ow; ++column) {
+      const int64_t left = column * s.stride_w - s.pad_w;
+      const int64_t w0 = std::max<int64_t>(left, 0);
+      const int64_t w1 = std::min(left + s.kw, s.w);
+      for (int64_t c = 0; c < s.c; ++c) {
+        each((row * s.ow + column) * s.c + c, row / s.oh * s.h * s.w * s.c + c, h0, h1, w0, w1);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void max_pool2d_u8(const PoolShape& s, int64_t begin, int64_t end, const uint8_t* x, uint8_t* y) {
+  for_windows(
+      s, begin, end, [&](int64_t to, int64_t from, int64_t h0, int64_t h1, int64_t w0, int64_t w1) {
+        uint8_t largest = 0;
+        for (int64_t h = h0; h < h1; ++h) {
+          for (int64_t w = w0; w < w1; ++w)
+            largest = std::max(largest, x[from + (h * s.w + w) * s.c]);
+        }
+        y[to] = largest;
+      });
+}
+
+void sum_pool2d_u8_s32(const PoolShape& s,
+                       int64_t begin,
+                       int64_t end,
+                       const uint8_t* x,
+                       int32_t zero_x,
+                       int32_t* sums) {
+  for_windows(
+      s, begin, end, [&](int64_t to, int64_t from, int64_t h0, int64_t h1, int64_t w0, int64_t w1) {
+        int32_t sum = 0;
+        for (int64_t h = h0; h < h1; ++h) {
+          for (int64_t w = w0; w < w1; ++w) sum += x[from + (h * s.w + w) * s.c] - zero_x;
+        }
+        sums[to] = sum;
+      });
+}
+
+void quantize_f32_u8(
+    int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask, bool* finite) {
+  *finite = true;
+  for (int64_t i = 0; i < n; ++i) {
+    if (mask != nullptr && i % 8 == 0) mask[i / 8] = 0;
+    if (!std::isfinite(x[i])) {
+      *finite = false;
+      continue;
+    }
+    codes[i] =
+        static_cast<uint8_t>(quantize(x[i], q.scale, q.zero_point, q.qmin, q.qmax) + q.offset);
+    if (mask != nullptr && gradient_passes(x[i], q.scale, q.zero_point, q.qmin, q.qmax)) {
+      mask[i / 8] |= static_cast<uint8_t>(1 << i % 8);
+    }
+  }
+}
+
+void dequantize_u8_f32(int64_t n, const uint8_t* codes, float scale, int32_t zero_point, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = dequantize(codes[i], scale, zero_point);
+}
+
+void min_max_f32(int64_t n, const float* x, float* min, float* max) {
+  float low = x[0];
+  float high = x[0];
+  for (int64_t i = 0; i < n; ++i) {
+    if (std::isnan(x[i])) {
+      *min = *max = x[i];
+      return;
+    }
+    low = std::min(low, x[i]);
+    high = std::max(high, x[i]);
+  }
+  // Which of 0 and -0 comes out depends on the order: say 0.
+  *min = low + 0.0f;
+  *max = high + 0.0f;
+}
+
+void mask_f32(int64_t n, const float* x, const uint8_t* mask, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = (mask[i / 8] >> i % 8 & 1) != 0 ? x[i] : 0.0f;
+}
+
+}  // namespace quantrain::kernels::reference

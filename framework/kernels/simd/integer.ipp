@@ -1,0 +1,312 @@
+#pragma once
+
+#include "framework/kernels/reference/reference.hpp"
+#include "framework/kernels/simd/integer_dot.ipp"
+
+// Quantization, requantization, pooling and addition of codes. Masks of one bit are made 16
+// elements at a time.
+namespace quantrain::kernels::simd {
+
+/// Calls group(i, count) for groups of 16, the last one of `count` <= 16.
+template <class Group>
+QUANTRAIN_INLINE void for_groups(int64_t n, const Group& group) {
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) group(i, int64_t{16});
+  if (i < n) group(i, n - i);
+}
+
+template <class T>
+QUANTRAIN_INLINE void copy_few(int64_t n, const T* from, T* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+}
+
+QUANTRAIN_INLINE void store_bits(int64_t count, uint32_t bits, uint8_t* mask) {
+  mask[0] = static_cast<uint8_t>(bits);
+  if (count > 8) mask[1] = static_cast<uint8_t>(bits >> 8);
+}
+
+template <class Arch, bool kHighShifts>
+void requantize_groups(int64_t n,
+                       int64_t period,
+                       const int32_t* acc,
+                       const RequantizeU8& r,
+                       uint8_t* y,
+                       uint8_t* mask,
+                       int32_t mask_lo,
+                       int32_t mask_hi) {
+  using I = Ints<Arch>;
+  const Codes codes{r.zero_point, r.lo, r.hi};
+  int64_t channel = 0;
+  for_groups(
+      n, [&](int64_t i, int64_t count) __attribute__((always_inline)) {
+        int32_t last_acc[16] = {};
+        uint8_t last_y[16];
+        const bool whole = count == 16;
+        if (!whole) copy_few(count, acc + i, last_acc);
+        const int32_t* const from = whole ? acc + i : last_acc;
+        uint8_t* const to = whole ? y + i : last_y;
+        uint32_t bits = 0;
+#pragma GCC unroll 4
+        for (int j = 0; j < 16; j += I::kLanes) {
+          const Requantizer<Arch, kHighShifts> requantizer(r.m0 + channel + j,
+                                                           r.shift + channel + j);
+          const typename I::Int v = requantizer(I::load(from + j));
+          I::store_codes(to + j, v, codes);
+          if (mask != nullptr) {
+            bits |= I::bits_between(v, mask_lo - r.zero_point, mask_hi - r.zero_point) << j;
+          }
+        }
+        if (!whole) copy_few(count, last_y, y + i);
+        if (mask != nullptr) store_bits(count, bits & (0xffffu >> (16 - count)), mask + i / 8);
+        channel += 16;
+        if (channel >= period) channel = 0;
+      });
+}
+
+template <class Arch>
+void requantize_s32_u8(int64_t n,
+                       int64_t period,
+                       const int32_t* acc,
+                       const RequantizeU8& r,
+                       uint8_t* y,
+                       uint8_t* mask,
+                       int32_t mask_lo,
+                       int32_t mask_hi) {
+  (r.high_shifts ? requantize_groups<Arch, true>
+                 : requantize_groups<Arch, false>)(n, period, acc, r, y, mask, mask_lo, mask_hi);
+}
+
+template <class Arch>
+void dequantize_s32_f32(
+    int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y) {
+  for (int64_t row = 0; row < rows; ++row, acc += channels, y += channels) {
+    for (int64_t c = 0; c < channels; ++c) y[c] = static_cast<float>(scale[c] * acc[c]);
+  }
+}
+
+template <class Arch>
+void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8_t* y) {
+  // Sums are below 2^40: from a shift of 10 on they fit into 30 bits. A smaller one means a
+  // multiplier of 2^20 or more.
+  if (p.shift < 10) return reference::add_u8(n, a, b, p, y);
+  using I = Ints<Arch>;
+  using Int = typename I::Int;
+  const Codes codes{p.zero_point, p.lo, p.hi};
+  const Int m_a = I::set1(p.m_a);
+  const Int m_b = I::set1(p.m_b);
+  const Int offset = I::set1_64(p.offset);
+  const auto four_or_more = [&](const uint8_t* from_a, const uint8_t* from_b, uint8_t* to)
+      __attribute__((always_inline)) {
+    const Int x_a = I::load_u8(from_a);
+    const Int x_b = I::load_u8(from_b);
+    const Int even =
+        I::add64(offset, I::add64(I::mul_unsigned(x_a, m_a), I::mul_unsigned(x_b, m_b)));
+    const Int odd = I::add64(
+        offset, I::add64(I::mul_unsigned(I::odd(x_a), m_a), I::mul_unsigned(I::odd(x_b), m_b)));
+    // The bits that a logical shift by up to 32 gets wrong are not among the low 32.
+    const Int v = p.shift <= 32 ? I::low_halves(I::srl64(even, p.shift), I::srl64(odd, p.shift))
+                                : I::sra(I::high_halves(even, odd), p.shift - 32);
+    I::store_codes(to, v, codes);
+  };
+  int64_t i = 0;
+  for (; i + I::kLanes <= n; i += I::kLanes) four_or_more(a + i, b + i, y + i);
+  if (i < n) {
+    uint8_t last[3][I::kLanes] = {};
+    copy_few(n - i, a + i, last[0]);
+    copy_few(n - i, b + i, last[1]);
+    four_or_more(last[0], last[1], last[2]);
+    copy_few(n - i, last[2], y + i);
+  }
+}
+
+/// Calls each(first element of the window, rows, columns, output pixel) for every pixel of the
+/// images [begin, end), with the part of the window that is inside the image.
+template <class Arch, class T, class Each>
+QUANTRAIN_INLINE void for_pool_windows(
+    const PoolShape& s, int64_t begin, int64_t end, const uint8_t* x, T* y, const Each& each) {
+  for (int64_t row = begin * s.oh; row < end * s.oh; ++row) {
+    const int64_t top = row % s.oh * s.stride_h - s.pad_h;
+    const int64_t h0 = top < 0 ? 0 : top;
+    const int64_t h1 = top + s.kh < s.h ? top + s.kh : s.h;
+    for (int64_t column = 0; column < s.ow; ++column) {
+      const int64_t left = column * s.stride_w - s.pad_w;
+      const int64_t w0 = left < 0 ? 0 : left;
+      const int64_t w1 = left + s.kw < s.w ? left + s.kw : s.w;
+      each(x + ((row / s.oh * s.h + h0) * s.w + w0) * s.c,
+           h1 - h0,
+           w1 - w0,
+           y + (row * s.ow + column) * s.c);
+    }
+  }
+}
+
+template <class Arch>
+void max_pool2d_u8(const PoolShape& s, int64_t begin, int64_t end, const uint8_t* x, uint8_t* y) {
+  using I = Ints<Arch>;
+  const auto window = [&](const uint8_t* from, int64_t rows, int64_t columns, uint8_t* to)
+      __attribute__((always_inline)) {
+    int64_t c = 0;
+    for (; c + I::kBytes <= s.c; c += I::kBytes) {
+      typename I::Bytes largest = I::zero();
+      for (int64_t h = 0; h < rows; ++h) {
+        for (int64_t w = 0; w < columns; ++w) {
+          largest = I::max_u8(largest, I::load(from + (h * s.w + w) * s.c + c));
+        }
+      }
+      I::store(to + c, largest);
+    }
+    for (; c + 16 <= s.c; c += 16) {
+      __m128i largest = _mm_setzero_si128();
+      for (int64_t h = 0; h < rows; ++h) {
+        for (int64_t w = 0; w < columns; ++w) {
+          const uint8_t* const p = from + (h * s.w + w) * s.c + c;
+          largest = _mm_max_epu8(largest, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+        }
+      }
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + c), largest);
+    }
+    for (; c < s.c; ++c) {
+      uint8_t largest = 0;
+      for (int64_t h = 0; h < rows; ++h) {
+        for (int64_t w = 0; w < columns; ++w) {
+          const uint8_t value = from[(h * s.w + w) * s.c + c];
+          if (value > largest) largest = value;
+        }
+      }
+      to[c] = largest;
+    }
+  };
+  for_pool_windows<Arch>(s, begin, end, x, y, window);
+}
+
+template <class Arch>
+void sum_pool2d_u8_s32(const PoolShape& s,
+                       int64_t begin,
+                       int64_t end,
+                       const uint8_t* x,
+                       int32_t zero_x,
+                       int32_t* sums) {
+  using I = Ints<Arch>;
+  const auto window = [&](const uint8_t* from, int64_t rows, int64_t columns, int32_t* to)
+      __attribute__((always_inline)) {
+    const int64_t count = rows > 0 && columns > 0 ? rows * columns : 0;
+    const int32_t start = -zero_x * static_cast<int32_t>(count);
+    int64_t c = 0;
+    for (; c + I::kLanes <= s.c; c += I::kLanes) {
+      typename I::Int sum = I::set1(start);
+      for (int64_t h = 0; h < rows; ++h) {
+        for (int64_t w = 0; w < columns; ++w) {
+          sum = I::add(sum, I::load_u8(from + (h * s.w + w) * s.c + c));
+        }
+      }
+      I::store(to + c, sum);
+    }
+    for (; c < s.c; ++c) {
+      int32_t sum = start;
+      for (int64_t h = 0; h < rows; ++h) {
+        for (int64_t w = 0; w < columns; ++w) sum += from[(h * s.w + w) * s.c + c];
+      }
+      to[c] = sum;
+    }
+  };
+  for_pool_windows<Arch>(s, begin, end, x, sums, window);
+}
+
+template <class Arch>
+void quantize_f32_u8(
+    int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask, bool* finite) {
+  using I = Ints<Arch>;
+  using Float = typename I::Float;
+  const Float scale = I::set1(q.scale);
+  // What is clamped here is out of range anyway, and now fits into an integer.
+  const Float hi = I::set1(0x1p20f);
+  const Float lo = I::set1(-0x1p20f);
+  const Codes stored{q.zero_point + q.offset, q.qmin + q.offset, q.qmax + q.offset};
+  typename I::Int bad = I::zero();
+  for_groups(
+      n, [&](int64_t i, int64_t count) __attribute__((always_inline)) {
+        float last_x[16] = {};
+        uint8_t last_codes[16];
+        const bool whole = count == 16;
+        if (!whole) copy_few(count, x + i, last_x);
+        const float* const from = whole ? x + i : last_x;
+        uint8_t* const to = whole ? codes + i : last_codes;
+        uint32_t bits = 0;
+#pragma GCC unroll 4
+        for (int j = 0; j < 16; j += I::kLanes) {
+          const Float v = I::load(from + j);
+          bad = I::bit_or(bad, I::not_finite(v));
+          const typename I::Int rounded = I::round(I::min(I::max(I::div(v, scale), lo), hi));
+          I::store_codes(to + j, rounded, stored);
+          if (mask != nullptr) {
+            bits |= I::bits_between(rounded, q.qmin - q.zero_point, q.qmax - q.zero_point) << j;
+          }
+        }
+        if (!whole) copy_few(count, last_codes, codes + i);
+        if (mask != nullptr) store_bits(count, bits & (0xffffu >> (16 - count)), mask + i / 8);
+      });
+  int32_t lanes[I::kLanes];
+  I::store(lanes, bad);
+  *finite = true;
+  for (int i = 0; i < I::kLanes; ++i) *finite = *finite && lanes[i] == 0;
+}
+
+template <class Arch>
+void dequantize_u8_f32(int64_t n, const uint8_t* codes, float scale, int32_t zero_point, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = scale * static_cast<float>(codes[i] - zero_point);
+}
+
+template <class Arch>
+void min_max_f32(int64_t n, const float* x, float* min, float* max) {
+  using I = Ints<Arch>;
+  float low = x[0];
+  float high = x[0];
+  const float* nan = nullptr;
+  int64_t i = 0;
+  if (n >= 2 * I::kLanes) {
+    typename I::Float lows[2] = {I::load(x), I::load(x + I::kLanes)};
+    typename I::Float highs[2] = {lows[0], lows[1]};
+    for (; i + 2 * I::kLanes <= n && nan == nullptr; i += 2 * I::kLanes) {
+      uint32_t bits = 0;
+#pragma GCC unroll 2
+      for (int u = 0; u < 2; ++u) {
+        const typename I::Float v = I::load(x + i + u * I::kLanes);
+        lows[u] = I::min(lows[u], v);
+        highs[u] = I::max(highs[u], v);
+        bits |= I::nan_bits(v) << u * I::kLanes;
+      }
+      if (bits != 0) nan = x + i + __builtin_ctz(bits);
+    }
+    float lanes[2][I::kLanes];
+    I::store(lanes[0], I::min(lows[0], lows[1]));
+    I::store(lanes[1], I::max(highs[0], highs[1]));
+    for (int lane = 0; lane < I::kLanes; ++lane) {
+      if (lanes[0][lane] < low) low = lanes[0][lane];
+      if (lanes[1][lane] > high) high = lanes[1][lane];
+    }
+  }
+  for (; i < n && nan == nullptr; ++i) {
+    if (x[i] != x[i]) nan = x + i;
+    if (x[i] < low) low = x[i];
+    if (x[i] > high) high = x[i];
+  }
+  // Which of 0 and -0 comes out depends on the order: say 0.
+  *min = nan != nullptr ? *nan : low + 0.0f;
+  *max = nan != nullptr ? *nan : high + 0.0f;
+}
+
+template <class Arch>
+void mask_f32(int64_t n, const float* x, const uint8_t* mask, float* y) {
+  using I = Ints<Arch>;
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const uint32_t bits = mask[i / 8] | static_cast<uint32_t>(mask[i / 8 + 1]) << 8;
+#pragma GCC unroll 4
+    for (int j = 0; j < 16; j += I::kLanes) {
+      I::store(y + i + j, I::keep(bits >> j, I::load(x + i + j)));
+    }
+  }
+  for (; i < n; ++i) y[i] = (mask[i / 8] >> i % 8 & 1) != 0 ? x[i] : 0.0f;
+}
+
+}  // namespace quantrain::kernels::simd

@@ -1,0 +1,97 @@
+#include <algorithm>
+
+#include "tests/framework/kernels/integer_testing.hpp"
+
+using namespace quantrain;
+using namespace quantrain::kernels;
+using namespace quantrain::test;
+
+namespace {
+
+/// Codes of each window, without what is outside of the image: [output element][code].
+std::vector<std::vector<uint8_t>> windows(const Conv2dShape& s, const std::vector<uint8_t>& x) {
+  std::vector<std::vector<uint8_t>> all;
+  for (int64_t n = 0; n < s.n; ++n) {
+    for (int64_t row = 0; row < s.oh(); ++row) {
+      for (int64_t column = 0; column < s.ow(); ++column) {
+        for (int64_t c = 0; c < s.c; ++c) {
+          std::vector<uint8_t>& window = all.emplace_back();
+          for (int64_t i = 0; i < s.kh * s.kw; ++i) {
+            const int64_t h = row * s.stride_h - s.pad_h + i / s.kw;
+            const int64_t w = column * s.stride_w - s.pad_w + i % s.kw;
+            if (h < 0 || h >= s.h || w < 0 || w >= s.w) continue;
+            window.push_back(x[static_cast<size_t>(((n * s.h + h) * s.w + w) * s.c + c)]);
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+Conv2dShape pool_shape(
+    int64_t n, int64_t h, int64_t w, int64_t c, int64_t kernel, int64_t stride, int64_t pad) {
+  return {.n = n,
+          .h = h,
+          .w = w,
+          .c = c,
+          .o = c,
+          .kh = kernel,
+          .kw = kernel,
+          .stride_h = stride,
+          .stride_w = stride,
+          .pad_h = pad,
+          .pad_w = pad,
+          .groups = c};
+}
+
+}  // namespace
+
+TEST_CASE("pooling of codes is exact on every instruction set", "[kernels][integer]") {
+  Random random(18);
+  for (const int64_t c : {1, 3, 4, 8, 15, 16, 17, 32, 64, 81}) {
+    for (const Conv2dShape& s : {pool_shape(2, 6, 7, c, 2, 2, 0),
+                                 pool_shape(1, 5, 5, c, 3, 2, 1),
+                                 pool_shape(3, 4, 4, c, 4, 4, 0),
+                                 pool_shape(0, 4, 4, c, 2, 2, 0)}) {
+      const std::vector<uint8_t> x = random_codes(s.x_elements(), random);
+      const auto all = windows(s, x);
+      const int32_t zero_x = static_cast<int32_t>(random.below(256));
+      std::vector<Multiplier> multipliers;
+      for (int64_t count = 1; count <= s.kh * s.kw; ++count) {
+        multipliers.push_back(make_multiplier(0.9 / static_cast<double>(count)));
+      }
+      for_each_isa([&] {
+        CAPTURE(s.n, s.h, s.w, s.c, s.kh, s.pad_h);
+        std::vector<uint8_t> largest(all.size());
+        std::vector<uint8_t> average(all.size());
+        std::vector<int32_t> sums(all.size());
+        max_pool2d_u8(s, x.data(), largest.data());
+        sum_pool2d_u8_s32(s, x.data(), zero_x, sums.data());
+        avg_pool2d_u8(s, x.data(), zero_x, multipliers.data(), 30, 5, 240, average.data());
+        bool equal = true;
+        for (size_t i = 0; i < all.size(); ++i) {
+          int32_t sum = 0;
+          for (const uint8_t code : all[i]) sum += code - zero_x;
+          equal = equal && largest[i] == *std::max_element(all[i].begin(), all[i].end()) &&
+                  sums[i] == sum &&
+                  average[i] == requantize(sum, multipliers[all[i].size() - 1], 30, 5, 240);
+        }
+        CHECK(equal);
+      });
+    }
+  }
+}
+
+TEST_CASE("pooling of codes is the same for any number of threads", "[kernels][integer]") {
+  Random random(19);
+  const Conv2dShape s = pool_shape(40, 28, 28, 16, 2, 2, 0);
+  const std::vector<uint8_t> x = random_codes(s.x_elements(), random);
+  std::vector<uint8_t> first(static_cast<size_t>(s.y_elements()));
+  max_pool2d_u8(s, x.data(), first.data());
+  for_each_thread_count([&] {
+    std::vector<uint8_t> y(first.size());
+    max_pool2d_u8(s, x.data(), y.data());
+    CHECK(y == first);
+  });
+}
