@@ -1,0 +1,78 @@
+#include "framework/optim/adam.hpp"
+
+#include <limits>
+
+#include "framework/kernels/elementwise.hpp"
+
+namespace quantrain {
+namespace {
+
+// 1 - beta^t from multiplications alone: pow() is not the same on every machine.
+float correction(float beta, int64_t t) {
+  double power = 1.0;
+  double square = beta;
+  for (; t > 0; t /= 2) {
+    if (t % 2 == 1) power *= square;
+    square *= square;
+  }
+  return static_cast<float>(1.0 - power);
+}
+
+}  // namespace
+
+Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& options)
+    : Adam("adam", std::move(parameters), options, false) {}
+
+Adam::Adam(const char* name,
+           std::vector<Tensor> parameters,
+           const AdamOptions& options,
+           bool decoupled)
+    : Optimizer(name, std::move(parameters), options.learning_rate),
+      options_(options),
+      decoupled_(decoupled) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  check_option("beta1", options.beta1, 0.0f, 1.0f);
+  check_option("beta2", options.beta2, 0.0f, 1.0f);
+  check_option("epsilon", options.epsilon, std::numeric_limits<float>::min(), kInfinity);
+  check_option("weight decay", options.weight_decay, 0.0f, kInfinity);
+  for (size_t i = 0; i < this->parameters().size(); ++i) {
+    const Shape& shape = this->parameters()[i].shape();
+    moments_.push_back(
+        {add_state(i, "m", shape), add_state(i, "v", shape), add_state(i, "steps", {1})});
+  }
+}
+
+void Adam::update(size_t i, Tensor& parameter, const Tensor& grad) {
+  Moments& moments = moments_[i];
+  // A float, as all state that is saved is: exact for the first 16 million steps, and by then both
+  // corrections are 1.
+  const float steps = *moments.steps.mutable_data() += 1.0f;
+  const kernels::AdamStep step{
+      .learning_rate = learning_rate(),
+      .beta1 = options_.beta1,
+      .beta2 = options_.beta2,
+      .epsilon = options_.epsilon,
+      .weight_decay = options_.weight_decay,
+      .grad_scale = 1.0f,
+      .correction1 = correction(options_.beta1, static_cast<int64_t>(steps)),
+      .correction2 = correction(options_.beta2, static_cast<int64_t>(steps)),
+      .decoupled = decoupled_};
+  kernels::adam_f32(parameter.elements(),
+                    step,
+                    grad.floats(),
+                    moments.m.mutable_data(),
+                    moments.v.mutable_data(),
+                    parameter.mutable_data());
+}
+
+AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)
+    : Adam("adamw",
+           std::move(parameters),
+           {.learning_rate = options.learning_rate,
+            .beta1 = options.beta1,
+            .beta2 = options.beta2,
+            .epsilon = options.epsilon,
+            .weight_decay = options.weight_decay},
+           true) {}
+
+}  // namespace quantrain

@@ -1,0 +1,95 @@
+#include "framework/optim/clip.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
+#include "framework/kernels/elementwise.hpp"
+
+namespace quantrain {
+namespace {
+
+constexpr int64_t kGrain = 1 << 15;
+
+// In double, so that no square overflows; lanes that the compiler can put into vectors, joined in
+// order.
+double sum_of_squares(int64_t n, const float* x) {
+  constexpr int kLanes = 8;
+  double lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const double value = x[i + lane];
+      lanes[lane] += value * value;
+    }
+  }
+  for (; i < n; ++i) lanes[i % kLanes] += static_cast<double>(x[i]) * x[i];
+  double sum = 0.0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+double sum_of_squares(const Tensor& tensor) {
+  const int64_t n = tensor.elements();
+  const Floats x = tensor.floats();
+  std::vector<double> blocks(static_cast<size_t>((n + kGrain - 1) / kGrain));
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    blocks[static_cast<size_t>(begin / kGrain)] = sum_of_squares(end - begin, x.data() + begin);
+  });
+  double sum = 0.0;
+  for (const double block : blocks) sum += block;
+  return sum;
+}
+
+void check_limit(const char* where, const char* what, float limit) {
+  if (!(limit > 0.0f)) throw DataError(where, what, " is ", limit, ", expected more than 0");
+}
+
+}  // namespace
+
+float clip_grad_norm(std::span<const Tensor> parameters, float max_norm) {
+  check_limit("clip_grad_norm", "max_norm", max_norm);
+  double sum = 0.0;
+  for (const Tensor& parameter : parameters) {
+    if (const Tensor grad = parameter.grad(); grad.defined()) sum += sum_of_squares(grad);
+  }
+  const auto norm = static_cast<float>(std::sqrt(sum));
+  if (!std::isfinite(norm))
+    throw DataError("clip_grad_norm", "the norm of the gradients is ", norm);
+  if (norm <= max_norm) return norm;
+  const float scale = max_norm / norm;
+  for (Tensor parameter : parameters) {
+    const Tensor grad = parameter.grad();
+    if (!grad.defined()) continue;
+    Tensor scaled = Tensor::empty(grad.shape());  // others may share the gradient's memory
+    kernels::affine_f32(grad.elements(), grad.floats(), scale, 0.0f, scaled.mutable_data());
+    parameter.set_grad(scaled);
+  }
+  return norm;
+}
+
+void clip_grad_value(std::span<const Tensor> parameters, float limit) {
+  check_limit("clip_grad_value", "limit", limit);
+  std::vector<Tensor> clipped(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor grad = parameters[i].grad();
+    if (!grad.defined()) continue;
+    clipped[i] = Tensor::empty(grad.shape());
+    const Floats x = grad.floats();
+    float* const y = clipped[i].mutable_data();
+    for (int64_t k = 0; k < grad.elements(); ++k) {
+      if (std::isnan(x[k])) {
+        throw DataError("clip_grad_value", "the gradient of parameter ", i, " is NaN at ", k);
+      }
+      y[k] = std::clamp(x[k], -limit, limit);
+    }
+  }
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    Tensor parameter = parameters[i];
+    if (clipped[i].defined()) parameter.set_grad(clipped[i]);
+  }
+}
+
+}  // namespace quantrain

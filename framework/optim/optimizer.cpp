@@ -1,0 +1,76 @@
+#include "framework/optim/optimizer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+
+Optimizer::Optimizer(std::string name, std::vector<Tensor> parameters, float learning_rate)
+    : name_(std::move(name)), parameters_(std::move(parameters)), learning_rate_(learning_rate) {
+  if (parameters_.empty()) throw DataError(name_, "there are no parameters");
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& parameter = parameters_[i];
+    const auto here = parameters_.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto fail = [&](const char* what) {
+      const std::string label = parameter.defined() ? parameter.name() : "";
+      throw DataError(name_, "parameter ", i, label.empty() ? "" : " \"" + label + "\"", what);
+    };
+    if (!parameter.defined()) fail(" is undefined");
+    if (parameter.kind() != ValueKind::kFloat) fail(" does not hold floats");
+    if (parameter.node() != nullptr) fail(" is the result of an operation");
+    if (!parameter.requires_grad()) fail(" does not require a gradient");
+    if (std::find(parameters_.begin(), here, parameter) != here) fail(" is there twice");
+  }
+  if (!(learning_rate > 0.0f && std::isfinite(learning_rate))) {
+    throw DataError(name_, "learning rate is ", learning_rate, ", expected more than 0");
+  }
+}
+
+void Optimizer::check_option(const char* option, float value, float low, float high) const {
+  if (!(value >= low && value < high)) {
+    throw DataError(
+        name_, option, " is ", value, ", expected at least ", low, " and less than ", high);
+  }
+}
+
+Tensor Optimizer::add_state(size_t i, const char* what, const Shape& shape) {
+  Tensor tensor = Tensor::zeros(shape);
+  state_.push_back({std::to_string(i) + '.' + what, tensor});
+  return tensor;
+}
+
+void Optimizer::step() {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor grad = parameters_[i].grad();
+    if (grad.defined() && !(grad.shape() == parameters_[i].shape())) {
+      throw ShapeError(name_,
+                       "gradient of parameter ",
+                       i,
+                       " has shape ",
+                       grad.shape(),
+                       ", the parameter ",
+                       parameters_[i].shape());
+    }
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor grad = parameters_[i].grad();
+    if (grad.defined()) update(i, parameters_[i], grad);
+  }
+}
+
+void Optimizer::zero_grad() {
+  for (Tensor& parameter : parameters_) parameter.zero_grad();
+}
+
+void Optimizer::set_learning_rate(float learning_rate) {
+  if (!(learning_rate >= 0.0f && std::isfinite(learning_rate))) {
+    throw DataError(name_, "learning rate is ", learning_rate, ", expected 0 or more");
+  }
+  learning_rate_ = learning_rate;
+}
+
+std::vector<NamedTensor> Optimizer::state() const { return state_; }
+
+}  // namespace quantrain

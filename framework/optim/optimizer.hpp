@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/autograd/named_tensor.hpp"
+
+namespace quantrain {
+
+/// Base of what changes parameters by their gradients. A parameter without a gradient is left
+/// alone, its state too.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// One update of every parameter that has a gradient. Throws: ShapeError naming the parameter if
+  /// a gradient has another shape; nothing is changed then.
+  void step();
+  /// Drops all gradients.
+  void zero_grad();
+
+  float learning_rate() const { return learning_rate_; }
+  /// Throws: DataError if it is negative or not finite; 0, where a schedule may end, is allowed.
+  void set_learning_rate(float learning_rate);
+
+  const std::vector<Tensor>& parameters() const { return parameters_; }
+  /// What the optimizer remembers, as "<index of the parameter>.<what>": handles on the state
+  /// itself, so that save_parameters and load_parameters store and restore it.
+  std::vector<NamedTensor> state() const;
+
+ protected:
+  /// Throws: DataError if there are no parameters, one is there twice, is undefined, holds no
+  /// floats, is the result of an operation or requires no gradient, or the learning rate is not
+  /// positive and finite.
+  Optimizer(std::string name, std::vector<Tensor> parameters, float learning_rate);
+
+  /// Throws: DataError unless low <= value and value < high (value < infinity included).
+  void check_option(const char* option, float value, float low, float high) const;
+  /// Adds zeros of this shape to the state of parameter i.
+  Tensor add_state(size_t i, const char* what, const Shape& shape);
+
+  virtual void update(size_t i, Tensor& parameter, const Tensor& grad) = 0;
+
+ private:
+  std::string name_;
+  std::vector<Tensor> parameters_;
+  float learning_rate_;
+  std::vector<NamedTensor> state_;
+};
+
+}  // namespace quantrain

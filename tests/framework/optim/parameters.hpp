@@ -1,0 +1,43 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "framework/autograd/tensor.hpp"
+#include "framework/core/random.hpp"
+
+namespace quantrain::test {
+
+inline Tensor random_tensor(const Shape& shape, uint64_t seed) {
+  Random random(seed);
+  Tensor tensor = Tensor::empty(shape);
+  float* const x = tensor.mutable_data();
+  for (int64_t i = 0; i < shape.elements(); ++i) x[i] = random.normal();
+  return tensor;
+}
+
+inline Tensor parameter(const Shape& shape, uint64_t seed, const std::string& name = "w") {
+  Tensor tensor = random_tensor(shape, seed);
+  return tensor.set_requires_grad(true).set_name(name);
+}
+
+inline std::vector<float> values(const Tensor& tensor) {
+  return {tensor.data(), tensor.data() + tensor.elements()};
+}
+
+/// Largest difference from what double precision gives, relative to 1.
+inline double distance(const Tensor& tensor, const std::vector<double>& expected) {
+  double largest = 0.0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double difference = std::abs(tensor.data()[i] - expected[i]);
+    largest = std::max(largest, difference / std::max(1.0, std::abs(expected[i])));
+  }
+  return largest;
+}
+
+/// Each step rounds each weight a few times by at most 2^-24 of its size.
+inline constexpr double kRoundingOfTenSteps = 10 * 8 * 0x1p-24;
+
+}  // namespace quantrain::test
