@@ -1,0 +1,39 @@
+#include "framework/autograd/ops/div.hpp"
+
+#include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/broadcast.hpp"
+#include "framework/kernels/elementwise.hpp"
+
+namespace quantrain {
+namespace {
+
+class DivNode : public Node {
+ public:
+  explicit DivNode(Tensor y) : y_(std::move(y)) {}
+  std::string_view type() const override { return "div"; }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    const Tensor quotient = broadcast_binary("div", kernels::div_f32, grad_y, input(1));
+    return {needs_grad(0) ? reduce_to(quotient, input(0).shape()) : Tensor(),
+            needs_grad(1) ? reduce_to(negated_product(quotient, y_), input(1).shape()) : Tensor()};
+  }
+
+ private:
+  static Tensor negated_product(const Tensor& a, const Tensor& b) {
+    Tensor y = Tensor::empty(a.shape());
+    float* const out = y.mutable_data();
+    kernels::mul_f32(y.elements(), a.floats(), b.floats(), out);
+    kernels::affine_f32(y.elements(), out, -1.0f, 0.0f, out);
+    return y;
+  }
+
+  Tensor y_;
+};
+
+}  // namespace
+
+Tensor div(const Tensor& a, const Tensor& b) {
+  const Tensor y = broadcast_binary("div", kernels::div_f32, a, b);
+  return record<DivNode>(y, {a, b}, y.detach());
+}
+
+}  // namespace quantrain

@@ -1,0 +1,52 @@
+#include "framework/autograd/ops/mean.hpp"
+
+#include "framework/autograd/ops/reduce.hpp"
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+namespace {
+
+class MeanNode : public Node {
+ public:
+  MeanNode(const reduce::Extents& extents, Attributes attributes)
+      : extents_(extents), attributes_(std::move(attributes)) {}
+  std::string_view type() const override { return "mean"; }
+  Attributes attributes() const override { return attributes_; }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    Tensor grad_x = Tensor::empty(input(0).shape());
+    reduce::expand(extents_,
+                   1.0f / static_cast<float>(extents_.count),
+                   grad_y.floats(),
+                   grad_x.mutable_data());
+    return {grad_x};
+  }
+
+ private:
+  reduce::Extents extents_;
+  Attributes attributes_;
+};
+
+Tensor run(const Tensor& x,
+           const reduce::Extents& extents,
+           const Shape& shape,
+           Attributes attributes) {
+  if (extents.count == 0) throw ShapeError("mean", "no elements to average in shape ", x.shape());
+  Tensor y = Tensor::empty(shape);
+  reduce::sum(extents, 1.0f / static_cast<float>(extents.count), x.floats(), y.mutable_data());
+  return record<MeanNode>(y, {x}, extents, std::move(attributes));
+}
+
+}  // namespace
+
+Tensor mean(const Tensor& x) {
+  return run(x, reduce::extents(x.shape()), Shape{}, reduce::attributes(x.shape()));
+}
+
+Tensor mean(const Tensor& x, int axis, bool keepdim) {
+  return run(x,
+             reduce::extents(x.shape(), axis),
+             reduce::reduced_shape(x.shape(), axis, keepdim),
+             reduce::attributes(x.shape(), axis, keepdim));
+}
+
+}  // namespace quantrain

@@ -1,0 +1,45 @@
+#include "framework/autograd/ops/mse_loss.hpp"
+
+#include "framework/autograd/node.hpp"
+#include "framework/core/error.hpp"
+#include "framework/kernels/elementwise.hpp"
+
+namespace quantrain {
+namespace {
+
+class MseLossNode : public Node {
+ public:
+  explicit MseLossNode(Tensor difference) : difference_(std::move(difference)) {}
+  std::string_view type() const override { return "mse_loss"; }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    const float factor = 2.0f * grad_y.item() / static_cast<float>(difference_.elements());
+    return {needs_grad(0) ? scaled(factor) : Tensor(), needs_grad(1) ? scaled(-factor) : Tensor()};
+  }
+
+ private:
+  Tensor scaled(float factor) const {
+    Tensor grad = Tensor::empty(difference_.shape());
+    kernels::affine_f32(grad.elements(), difference_.floats(), factor, 0.0f, grad.mutable_data());
+    return grad;
+  }
+
+  Tensor difference_;
+};
+
+}  // namespace
+
+Tensor mse_loss(const Tensor& x, const Tensor& target) {
+  if (!(x.shape() == target.shape())) {
+    throw ShapeError("mse_loss", "shapes differ: x ", x.shape(), ", target ", target.shape());
+  }
+  const int64_t n = x.elements();
+  if (n == 0) throw ShapeError("mse_loss", "no elements to average in shape ", x.shape());
+  Tensor difference = Tensor::empty(x.shape());
+  kernels::sub_f32(n, x.floats(), target.floats(), difference.mutable_data());
+  Buffer<float> squares(n);
+  kernels::mul_f32(n, difference.data(), difference.data(), squares.data());
+  const float loss = kernels::sum_f32(n, squares.data()) / static_cast<float>(n);
+  return record<MseLossNode>(Tensor::full({}, loss), {x, target}, difference);
+}
+
+}  // namespace quantrain

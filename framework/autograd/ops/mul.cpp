@@ -1,0 +1,30 @@
+#include "framework/autograd/ops/mul.hpp"
+
+#include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/broadcast.hpp"
+#include "framework/kernels/elementwise.hpp"
+
+namespace quantrain {
+namespace {
+
+class MulNode : public Node {
+ public:
+  std::string_view type() const override { return "mul"; }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    return {needs_grad(0) ? product(grad_y, input(1), input(0).shape()) : Tensor(),
+            needs_grad(1) ? product(grad_y, input(0), input(1).shape()) : Tensor()};
+  }
+
+ private:
+  static Tensor product(const Tensor& grad_y, const Tensor& other, const Shape& shape) {
+    return reduce_to(broadcast_binary("mul", kernels::mul_f32, grad_y, other), shape);
+  }
+};
+
+}  // namespace
+
+Tensor mul(const Tensor& a, const Tensor& b) {
+  return record<MulNode>(broadcast_binary("mul", kernels::mul_f32, a, b), {a, b});
+}
+
+}  // namespace quantrain

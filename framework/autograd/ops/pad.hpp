@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/autograd/tensor.hpp"
+#include "framework/core/size2d.hpp"
+
+namespace quantrain {
+
+/// y is x with before[k] and after[k] constants put before and after it along each axis k.
+/// Shapes: x [d_0, d_1, ...] -> y [before[0] + d_0 + after[0], ...].
+/// Gradient: grad_x is the part of grad_y where x was.
+/// Throws: ShapeError if there are not as many numbers as axes, or one is negative.
+/// Source: ONNX Pad, mode constant.
+Tensor pad(const Tensor& x,
+           const std::vector<int64_t>& before,
+           const std::vector<int64_t>& after,
+           float value = 0.0f);
+
+/// The same for images: padding.h rows above and below, padding.w columns left and right.
+/// Shapes: x [N, H, W, C] -> y [N, H + 2 padding.h, W + 2 padding.w, C].
+/// Throws: ShapeError if x is not [N, H, W, C] or the padding is negative.
+Tensor pad2d(const Tensor& x, Size2d padding, float value = 0.0f);
+
+}  // namespace quantrain

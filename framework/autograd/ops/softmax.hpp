@@ -1,0 +1,14 @@
+#pragma once
+
+#include "framework/autograd/tensor.hpp"
+
+namespace quantrain {
+
+/// y[..., c] = exp(x[..., c]) / sum over k of exp(x[..., k]), along the last axis.
+/// Shapes: x [..., C] -> y like x. The largest element is subtracted first: no overflow.
+/// Gradient: grad_x = y * (grad_y - sum over the last axis of grad_y * y).
+/// Throws: ShapeError if x is a scalar.
+/// Source: ONNX Softmax, axis -1.
+Tensor softmax(const Tensor& x);
+
+}  // namespace quantrain

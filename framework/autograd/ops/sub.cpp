@@ -1,0 +1,32 @@
+#include "framework/autograd/ops/sub.hpp"
+
+#include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/broadcast.hpp"
+#include "framework/kernels/elementwise.hpp"
+
+namespace quantrain {
+namespace {
+
+class SubNode : public Node {
+ public:
+  std::string_view type() const override { return "sub"; }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    return {needs_grad(0) ? reduce_to(grad_y, input(0).shape()) : Tensor(),
+            needs_grad(1) ? negated(reduce_to(grad_y, input(1).shape())) : Tensor()};
+  }
+
+ private:
+  static Tensor negated(const Tensor& x) {
+    Tensor y = Tensor::empty(x.shape());
+    kernels::affine_f32(x.elements(), x.floats(), -1.0f, 0.0f, y.mutable_data());
+    return y;
+  }
+};
+
+}  // namespace
+
+Tensor sub(const Tensor& a, const Tensor& b) {
+  return record<SubNode>(broadcast_binary("sub", kernels::sub_f32, a, b), {a, b});
+}
+
+}  // namespace quantrain

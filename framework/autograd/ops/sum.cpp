@@ -1,0 +1,47 @@
+#include "framework/autograd/ops/sum.hpp"
+
+#include "framework/autograd/ops/reduce.hpp"
+
+namespace quantrain {
+namespace {
+
+class SumNode : public Node {
+ public:
+  SumNode(const reduce::Extents& extents, Attributes attributes)
+      : extents_(extents), attributes_(std::move(attributes)) {}
+  std::string_view type() const override { return "sum"; }
+  Attributes attributes() const override { return attributes_; }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    Tensor grad_x = Tensor::empty(input(0).shape());
+    reduce::expand(extents_, 1.0f, grad_y.floats(), grad_x.mutable_data());
+    return {grad_x};
+  }
+
+ private:
+  reduce::Extents extents_;
+  Attributes attributes_;
+};
+
+Tensor run(const Tensor& x,
+           const reduce::Extents& extents,
+           const Shape& shape,
+           Attributes attributes) {
+  Tensor y = Tensor::empty(shape);
+  reduce::sum(extents, 1.0f, x.floats(), y.mutable_data());
+  return record<SumNode>(y, {x}, extents, std::move(attributes));
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& x) {
+  return run(x, reduce::extents(x.shape()), Shape{}, reduce::attributes(x.shape()));
+}
+
+Tensor sum(const Tensor& x, int axis, bool keepdim) {
+  return run(x,
+             reduce::extents(x.shape(), axis),
+             reduce::reduced_shape(x.shape(), axis, keepdim),
+             reduce::attributes(x.shape(), axis, keepdim));
+}
+
+}  // namespace quantrain

@@ -1,0 +1,149 @@
+#include "framework/autograd/ops/batch_norm2d.hpp"
+
+#include <cmath>
+
+#include "framework/autograd/node.hpp"
+#include "framework/core/error.hpp"
+#include "tests/tensors.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::check_gradient;
+using test::make_leaf;
+using test::make_tensor;
+using test::random_leaf;
+using test::random_tensor;
+using test::values;
+
+// Sums of some hundred float32 values of about 1, divided by a deviation near 1.
+constexpr double kMargin = 1e-5;
+
+struct Layer {
+  explicit Layer(int64_t channels)
+      : gamma(random_leaf({channels}, 11, 0.5f, 1.5f)),
+        beta(random_leaf({channels}, 12)),
+        mean(random_tensor({channels}, 13)),
+        variance(random_tensor({channels}, 14, 0.5f, 2.0f)) {}
+  Tensor operator()(const Tensor& x, const BatchNorm2dOptions& options = {}) const {
+    return batch_norm2d(x, gamma, beta, mean, variance, options);
+  }
+  Tensor gamma, beta, mean, variance;
+};
+
+struct Moments {
+  double mean = 0.0;
+  double variance = 0.0;  // of the population
+};
+
+Moments moments(const Tensor& x, int64_t channel) {
+  const int64_t c = x.dim(3);
+  const auto n = static_cast<double>(x.elements() / c);
+  Moments m;
+  for (int64_t i = channel; i < x.elements(); i += c) m.mean += double{x.data()[i]} / n;
+  for (int64_t i = channel; i < x.elements(); i += c)
+    m.variance += std::pow(double{x.data()[i]} - m.mean, 2) / n;
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("batch_norm2d normalises with the batch and updates the running statistics",
+          "[autograd][batch_norm2d]") {
+  for (const int64_t channels : {1, 3, 8, 15, 16, 17, 33}) {
+    const Tensor x = random_tensor({2, 3, 5, channels}, 5, -1.0f, 3.0f);
+    const Layer layer(channels);
+    const std::vector<float> mean_before = values(layer.mean);
+    const std::vector<float> variance_before = values(layer.variance);
+    const Tensor y = layer(x, {.momentum = 0.25f, .epsilon = 1e-3f});
+    CAPTURE(channels);
+    for (int64_t c = 0; c < channels; ++c) {
+      const auto i = static_cast<size_t>(c);
+      const Moments m = moments(x, c);
+      const double scale = double{layer.gamma.data()[c]} / std::sqrt(m.variance + 1e-3);
+      for (int64_t k = c; k < x.elements(); k += channels) {
+        const double expected =
+            (double{x.data()[k]} - m.mean) * scale + double{layer.beta.data()[c]};
+        CHECK(y.data()[k] == test::Approx(expected).margin(kMargin));
+      }
+      CHECK(layer.mean.data()[c] ==
+            test::Approx(0.75 * double{mean_before[i]} + 0.25 * m.mean).margin(kMargin));
+      CHECK(layer.variance.data()[c] ==
+            test::Approx(0.75 * double{variance_before[i]} + 0.25 * m.variance * 30.0 / 29.0)
+                .margin(kMargin));
+    }
+  }
+}
+
+TEST_CASE("batch_norm2d in evaluation uses the running statistics and leaves them",
+          "[autograd][batch_norm2d]") {
+  const Tensor x = make_tensor({1, 1, 1, 2}, {3, -1});
+  Tensor mean = make_tensor({2}, {1, 1});
+  Tensor variance = make_tensor({2}, {4, 0.25f});
+  const Tensor y = batch_norm2d(x,
+                                make_tensor({2}, {2, 1}),
+                                make_tensor({2}, {10, 0}),
+                                mean,
+                                variance,
+                                {.epsilon = 1e-12f, .training = false});
+  CHECK(values(y) == std::vector<float>{12, -4});
+  CHECK(values(mean) == std::vector<float>{1, 1});
+  CHECK(values(variance) == std::vector<float>{4, 0.25f});
+  CHECK(Layer(3)(Tensor::zeros({0, 2, 2, 3}), {.training = false}).shape() == Shape{0, 2, 2, 3});
+}
+
+TEST_CASE("batch_norm2d gradients match finite differences in training and evaluation",
+          "[autograd][batch_norm2d]") {
+  for (const bool training : {true, false}) {
+    for (const int64_t channels : {1, 5}) {
+      const Tensor x = random_leaf({2, 3, 2, channels}, 5, -2.0f, 2.0f);
+      const Layer layer(channels);
+      CAPTURE(training, channels);
+      check_gradient([&] { return layer(x, {.training = training}); },
+                     {x, layer.gamma, layer.beta});
+      const Tensor constant = x.detach();
+      check_gradient([&] { return layer(constant, {.training = training}); },
+                     {layer.gamma, layer.beta});
+    }
+  }
+}
+
+TEST_CASE("batch_norm2d can run twice before backward, in training", "[autograd][batch_norm2d]") {
+  const Layer layer(2);
+  const Tensor x = random_leaf({1, 2, 2, 2});
+  const Tensor first = layer(x);
+  const Tensor second = layer(first);
+  CHECK_NOTHROW(second.node()->backward(second));
+  CHECK(first.node()->inputs().size() == 3);
+  CHECK(layer(x, {.training = false}).node()->inputs().size() == 5);
+}
+
+TEST_CASE("batch_norm2d refuses shapes, statistics and options that make no sense",
+          "[autograd][batch_norm2d]") {
+  const Tensor two = Tensor::zeros({2});
+  const Tensor x = Tensor::zeros({2, 1, 1, 2});
+  const auto run = [&](const Tensor& input,
+                       const Tensor& gamma,
+                       const Tensor& mean,
+                       const BatchNorm2dOptions& options = {}) {
+    return batch_norm2d(input, gamma, two, mean, two, options);
+  };
+  QUANTRAIN_CHECK_ERROR(
+      run(Tensor::zeros({4, 2}), two, two), ShapeError, "x must be [N, H, W, C], got [4, 2]");
+  QUANTRAIN_CHECK_ERROR(
+      run(x, Tensor::zeros({3}), two), ShapeError, "gamma has shape [3], x [2, 1, 1, 2]");
+  QUANTRAIN_CHECK_ERROR(
+      run(x, two, Tensor::zeros({2, 1})), ShapeError, "running mean has shape [2, 1]");
+  QUANTRAIN_CHECK_ERROR(run(Tensor::zeros({1, 1, 1, 2}), two, two),
+                        ShapeError,
+                        "more than one value per channel, got shape [1, 1, 1, 2]");
+  QUANTRAIN_CHECK_ERROR(
+      run(Tensor::zeros({0, 1, 1, 2}), two, two), ShapeError, "more than one value per channel");
+  QUANTRAIN_CHECK_ERROR(
+      run(x, two, Tensor::zeros({2}).set_requires_grad(true)), GraphError, "get no gradient");
+  QUANTRAIN_CHECK_ERROR(run(x, two, two, {.epsilon = 0.0f}), DataError, "epsilon must be positive");
+  QUANTRAIN_CHECK_ERROR(
+      run(x, two, two, {.momentum = 1.5f}), DataError, "momentum must lie in [0, 1], got 1.5");
+}
+
+}  // namespace quantrain

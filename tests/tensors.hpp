@@ -1,0 +1,56 @@
+#pragma once
+
+#include <vector>
+
+#include "framework/autograd/grad_check.hpp"
+#include "framework/core/random.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain::test {
+
+inline Tensor random_tensor(const Shape& shape,
+                            uint64_t seed = 1,
+                            float low = -1.0f,
+                            float high = 1.0f) {
+  Tensor tensor = Tensor::empty(shape);
+  Random random(seed);
+  float* const out = tensor.mutable_data();
+  for (int64_t i = 0; i < tensor.elements(); ++i) out[i] = random.uniform(low, high);
+  return tensor;
+}
+
+/// Requires a gradient.
+inline Tensor random_leaf(const Shape& shape,
+                          uint64_t seed = 1,
+                          float low = -1.0f,
+                          float high = 1.0f) {
+  return random_tensor(shape, seed, low, high).set_requires_grad(true);
+}
+
+inline Tensor make_tensor(const Shape& shape, const std::vector<float>& values) {
+  return Tensor::from(shape, values);
+}
+
+inline Tensor make_leaf(const Shape& shape, const std::vector<float>& values) {
+  return Tensor::from(shape, values).set_requires_grad(true);
+}
+
+inline std::vector<float> values(const Tensor& tensor) {
+  const Floats floats = tensor.floats();
+  return {floats.data(), floats.data() + tensor.elements()};
+}
+
+/// Backward agrees with finite differences for all inputs that require a gradient; GradCheckOptions
+/// says how closely.
+inline void check_gradient(const std::function<Tensor()>& function,
+                           const std::vector<Tensor>& inputs,
+                           const GradCheckOptions& options = {}) {
+  const GradCheckResult result = grad_check(function, inputs, options);
+  INFO(result.worst);
+  CHECK(result.ok);
+}
+
+/// 0, 1, and around the widths of vectors and of the blocks that kernels work in.
+inline const std::vector<int64_t> kAwkwardSizes{0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65};
+
+}  // namespace quantrain::test
