@@ -4,6 +4,7 @@
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch.hpp"
 #include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/partial_sums.hpp"
 
 namespace quantrain::kernels {
 namespace {
@@ -32,17 +33,23 @@ void reduce_rows(int64_t rows, int64_t columns, int64_t width, float* sums, cons
   parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
     chunk(begin, end, partial.data() + begin / grain * width);
   });
-  const auto add = table().add_f32;
-  for (int64_t step = 1; step < chunks; step *= 2) {
-    for (int64_t i = 0; i + step < chunks; i += 2 * step) {
-      float* const to = partial.data() + i * width;
-      add(width, to, to + step * width, to);
-    }
-  }
+  add_up(chunks, width, partial.data());
   for (int64_t i = 0; i < width; ++i) sums[i] = partial[i];
 }
 
 }  // namespace
+
+void add_up(int64_t parts, int64_t n, float* partial) {
+  const auto add = table().add_f32;
+  parallel_for(n, kGrain, [&](int64_t i, int64_t end) {
+    for (int64_t step = 1; step < parts; step *= 2) {
+      for (int64_t part = 0; part + step < parts; part += 2 * step) {
+        float* const to = partial + part * n + i;
+        add(end - i, to, to + step * n, to);
+      }
+    }
+  });
+}
 
 float sum_f32(int64_t n, const float* x) {
   float sum = 0.0f;

@@ -3,13 +3,107 @@
 #include <algorithm>
 
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch.hpp"
+#include "framework/kernels/tiles.hpp"
 
 namespace quantrain::kernels {
+namespace {
 
-PackedMatrixF32::PackedMatrixF32(int64_t k, int64_t n, MatrixF32 b) : k_(k), n_(n), data_(k * n) {
-  for (int64_t i = 0; i < k; ++i) {
-    for (int64_t j = 0; j < n; ++j) data_[i * n + j] = b.data[i * b.row_stride + j * b.col_stride];
+// Long sums are cut so that a panel of B stays in the second-level cache. C carries the sum from
+// block to block, so the cut does not show in the bits.
+constexpr int64_t kLongestBlock = 512;
+// With fewer rows than this each task packs the panels that it needs; with more, B is packed once
+// for all.
+constexpr int64_t kManyRows = 256;
+// With fewer rows than this nothing pays for packing a B whose rows are contiguous.
+constexpr int64_t kFewRows = 8;
+// Multiply-adds worth a task.
+constexpr int64_t kTaskWork = 500000;
+
+/// Calls f(begin, end, first, last) for blocks of about equal size that make up the sum [0, k), at
+/// least one.
+template <class F>
+void for_k_blocks(int64_t k, F&& f) {
+  const int64_t blocks = std::max<int64_t>(1, (k + kLongestBlock - 1) / kLongestBlock);
+  const int64_t size = (k + blocks - 1) / blocks;
+  for (int64_t i = 0; i < blocks; ++i)
+    f(i * size, std::min(k, (i + 1) * size), i == 0, i == blocks - 1);
+}
+
+/// The left operand and the result of a product.
+struct Sides {
+  Sides(int64_t m, MatrixF32 left, float* result, int64_t result_stride, const EpilogueF32& e)
+      : rows(m), a(left), c(result), c_stride(result_stride), epilogue(e) {
+    for (int64_t i = 0; i < m; ++i) rows[i] = a.data + i * a.row_stride;
   }
+
+  /// Rows [row, row_end) x the panel of `columns` columns from `column` on, over [k, k_end) of the
+  /// sum.
+  TilesF32 tiles(int64_t row,
+                 int64_t row_end,
+                 int64_t column,
+                 int64_t columns,
+                 int64_t k,
+                 int64_t k_end,
+                 bool first,
+                 bool last) const {
+    TilesF32 p{};
+    p.m = row_end - row;
+    p.n = columns;
+    p.segments = 1;
+    p.length = k_end - k;
+    p.a = rows.data() + row;
+    p.a_begin = k * a.col_stride;
+    p.a_step = a.col_stride;
+    p.c = c + row * c_stride + column;
+    p.c_stride = c_stride;
+    set_epilogue(p, epilogue, column, first, last);
+    return p;
+  }
+
+  Buffer<const float*> rows;
+  MatrixF32 a;
+  float* c;
+  int64_t c_stride;
+  EpilogueF32 epilogue;
+};
+
+}  // namespace
+
+void set_epilogue(TilesF32& p, const EpilogueF32& epilogue, int64_t column, bool first, bool last) {
+  constexpr float kInfinity = __builtin_inff();
+  const bool clamps = last && epilogue.activation != Activation::kNone;
+  p.accumulate = epilogue.accumulate || !first;
+  p.bias = last && epilogue.bias != nullptr ? epilogue.bias + column : nullptr;
+  p.lo = clamps ? 0.0f : -kInfinity;
+  p.hi = clamps && epilogue.activation == Activation::kRelu6 ? 6.0f : kInfinity;
+}
+
+PackedMatrixF32::PackedMatrixF32(int64_t k, int64_t n, MatrixF32 b)
+    : k_(k), n_(n), data_(k * packed_columns(n)) {
+  const auto pack = table().pack_f32;
+  const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
+  parallel_for(panels,
+               std::max<int64_t>(1, kTaskWork / (kPanelColumns * k + 1)),
+               [&](int64_t i, int64_t end) {
+                 for (; i < end; ++i) {
+                   const int64_t column = i * kPanelColumns;
+                   const int64_t columns = std::min(n - column, kPanelColumns);
+                   float* const to = data_.data() + column * k;
+                   for_k_blocks(k, [&](int64_t begin, int64_t stop, bool, bool) {
+                     const float* const from =
+                         b.data + begin * b.row_stride + column * b.col_stride;
+                     pack({stop - begin,
+                           0,
+                           stop - begin,
+                           columns,
+                           from,
+                           b.row_stride,
+                           b.col_stride,
+                           to + begin * packed_columns(columns)});
+                   });
+                 }
+               });
 }
 
 void gemm_f32(int64_t m,
@@ -20,7 +114,47 @@ void gemm_f32(int64_t m,
               float* c,
               int64_t c_stride,
               const EpilogueF32& epilogue) {
-  gemm_f32(m, a, PackedMatrixF32(k, n, b), c, c_stride, epilogue);
+  if (m == 0 || n == 0) return;
+  if (m > kManyRows) return gemm_f32(m, a, PackedMatrixF32(k, n, b), c, c_stride, epilogue);
+  const KernelTable& kernels = table();
+  const Sides sides(m, a, c, c_stride, epilogue);
+  const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
+  const int64_t work = m * k * kPanelColumns;
+  // Rows are cut only where there are fewer panels than threads, because each part packs its panels
+  // anew.
+  const int64_t parts =
+      work < 2 * kTaskWork ? 1 : std::clamp<int64_t>(threads() / panels, 1, (m + 31) / 32);
+  const int64_t part = (m + parts - 1) / parts;
+  parallel_for(
+      panels * parts, parts > 1 ? 1 : kTaskWork / (work + 1) + 1, [&](int64_t task, int64_t end) {
+        Buffer<float> packed(std::min(k, kLongestBlock) * kPanelColumns);
+        for (; task < end; ++task) {
+          const int64_t row = task % parts * part;
+          const int64_t row_end = std::min(m, row + part);
+          const int64_t column = task / parts * kPanelColumns;
+          const int64_t columns = std::min(n - column, kPanelColumns);
+          const bool in_place = m <= kFewRows && b.col_stride == 1 && columns % 16 == 0;
+          for_k_blocks(k, [&](int64_t begin, int64_t stop, bool first, bool last) {
+            const float* const from = b.data + begin * b.row_stride + column * b.col_stride;
+            TilesF32 p = sides.tiles(row, row_end, column, columns, begin, stop, first, last);
+            if (in_place) {
+              p.b = from;
+              p.b_step = b.row_stride;
+            } else {
+              kernels.pack_f32({stop - begin,
+                                0,
+                                stop - begin,
+                                columns,
+                                from,
+                                b.row_stride,
+                                b.col_stride,
+                                packed.data()});
+              p.b = packed.data();
+            }
+            kernels.tiles_f32(p);
+          });
+        }
+      });
 }
 
 void gemm_f32(int64_t m,
@@ -31,23 +165,33 @@ void gemm_f32(int64_t m,
               const EpilogueF32& epilogue) {
   const int64_t n = b.n();
   const int64_t k = b.k();
-  const float hi = epilogue.activation == Activation::kRelu6 ? 6.0f : __builtin_inff();
-  parallel_for(m, std::max<int64_t>(1, 100000 / (n * k + 1)), [&](int64_t begin, int64_t end) {
-    Buffer<float> sums(n);
-    for (int64_t i = begin; i < end; ++i) {
-      std::fill(sums.begin(), sums.end(), 0.0f);
-      for (int64_t p = 0; p < k; ++p) {
-        const float factor = a.data[i * a.row_stride + p * a.col_stride];
-        const float* const row = b.data() + p * n;
-        for (int64_t j = 0; j < n; ++j) sums[j] += factor * row[j];
-      }
-      for (int64_t j = 0; j < n; ++j) {
-        float& to = c[i * c_stride + j];
-        float y = sums[j] + (epilogue.accumulate ? to : 0.0f) +
-                  (epilogue.bias == nullptr ? 0.0f : epilogue.bias[j]);
-        if (epilogue.activation != Activation::kNone) y = std::clamp(y, 0.0f, hi);
-        to = y;
-      }
+  if (m == 0 || n == 0) return;
+  const auto kernel = table().tiles_f32;
+  const Sides sides(m, a, c, c_stride, epilogue);
+  // Blocks of rows in whole tiles of 6, 8 or 12; where there are too few of them, the panels are
+  // cut too.
+  const int64_t part = m <= 192 ? m : 96;
+  const int64_t parts = (m + part - 1) / part;
+  const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
+  const int64_t group = parts >= 4 * threads()
+                            ? panels
+                            : std::max<int64_t>(1, kTaskWork / (part * k * kPanelColumns + 1));
+  const int64_t groups = (panels + group - 1) / group;
+  const int64_t work = part * k * group * kPanelColumns;
+  parallel_for(parts * groups, kTaskWork / (work + 1) + 1, [&](int64_t task, int64_t end) {
+    for (; task < end; ++task) {
+      const int64_t row = task / groups * part;
+      const int64_t row_end = std::min(m, row + part);
+      const int64_t first_panel = task % groups * group;
+      for_k_blocks(k, [&](int64_t begin, int64_t stop, bool first, bool last) {
+        for (int64_t i = first_panel; i < std::min(panels, first_panel + group); ++i) {
+          const int64_t column = i * kPanelColumns;
+          const int64_t columns = std::min(n - column, kPanelColumns);
+          TilesF32 p = sides.tiles(row, row_end, column, columns, begin, stop, first, last);
+          p.b = b.data() + column * k + begin * packed_columns(columns);
+          kernel(p);
+        }
+      });
     }
   });
 }

@@ -6,6 +6,40 @@
 // standard library's code.
 namespace quantrain::kernels {
 
+/// Columns of a panel of a packed matrix. What is inside a panel is between the kernels of one
+/// instruction set; it takes k * packed_columns(n) floats.
+inline constexpr int64_t kPanelColumns = 64;
+constexpr int64_t packed_columns(int64_t n) { return (n + 15) / 16 * 16; }
+
+/// Rows [k_begin, k_end) of a panel of k rows and n columns, n <= kPanelColumns, laid out at `to`.
+/// Element (i, j) is at b[(i - k_begin) * row_stride + j * col_stride]; one of the strides is 1.
+struct PackF32 {
+  int64_t k, k_begin, k_end, n;
+  const float* b;
+  int64_t row_stride, col_stride;
+  float* to;
+};
+
+/// c[i * c_stride + j] = min(max(sum over s < segments, t < length of
+///     a[i][a_begin + s * a_segment + t * a_step] * b(s * length + t, j) + bias[j], lo), hi)
+/// for i < m, j < n, n <= kPanelColumns. The sum is one chain of fused multiply-adds in this order,
+/// which starts from c where accumulate is set: a long sum may be cut into several calls without a
+/// change of its bits. lo and hi may be infinite, bias null. b is a packed panel, or, where b_step
+/// is not 0, element (s * length + t, j) of it is at b[s * b_segment + t * b_step + j] and n is a
+/// multiple of 16.
+struct TilesF32 {
+  int64_t m, n, segments, length;
+  const float* const* a;
+  int64_t a_begin, a_step, a_segment;
+  const float* b;
+  int64_t b_step, b_segment;
+  float* c;
+  int64_t c_stride;
+  bool accumulate;
+  const float* bias;
+  float lo, hi;
+};
+
 /// One step of SGD over n elements: g = grad_scale * grad + weight_decay * w; v = momentum * v + g
 /// (v = g where first_step); w -= learning_rate * (nesterov ? g + momentum * v : v). velocity may
 /// be null where momentum is 0.
@@ -22,6 +56,14 @@ struct AdamStep {
 /// Pooling of images [h, w, c] to [oh, ow, c] by windows of kh x kw.
 struct PoolShape {
   int64_t h, w, c, oh, ow, kh, kw, stride_h, stride_w, pad_h, pad_w;
+};
+
+/// A depthwise convolution: the windows, and the epilogue (as in TilesF32).
+struct DepthwiseF32 {
+  PoolShape pool;
+  const float* bias;
+  float lo, hi;
+  bool accumulate;
 };
 
 /// Rule 8 for each output channel; m0 and shift hold `outputs` entries each.   docs/quantization.md

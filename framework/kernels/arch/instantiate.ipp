@@ -1,14 +1,21 @@
-// Instantiates every kernel of kernels.inc for QUANTRAIN_ARCH and fills QUANTRAIN_TABLE. No #pragma once: each file of this
-// folder includes it once.
+// Instantiates every kernel of kernels.inc for QUANTRAIN_ARCH and fills QUANTRAIN_TABLE. Where QUANTRAIN_ARCH_F32 is
+// defined, the kernels in float32 are those that another file of this folder instantiates. No #pragma once: each file of
+// this folder includes it once.
+#include "framework/kernels/simd/gemm.ipp"
 #include "framework/kernels/simd/integer.ipp"
 #include "framework/kernels/simd/pending.ipp"
 #include "framework/kernels/table.hpp"
 
 namespace quantrain::kernels {
 
+#ifndef QUANTRAIN_ARCH_F32
+#define QUANTRAIN_ARCH_F32 QUANTRAIN_ARCH
+#endif
+
 extern const KernelTable QUANTRAIN_TABLE;
 const KernelTable QUANTRAIN_TABLE = {
 #define QUANTRAIN_KERNEL(name, parameters) simd::name<QUANTRAIN_ARCH>,
+#define QUANTRAIN_KERNEL_F32(name, parameters) simd::name<QUANTRAIN_ARCH_F32>,
 #include "framework/kernels/kernels.inc"
 #undef QUANTRAIN_KERNEL
     QUANTRAIN_ARCH_NAME};

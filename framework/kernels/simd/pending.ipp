@@ -37,6 +37,9 @@ QUANTRAIN_PENDING(max_pool2d_f32)
 QUANTRAIN_PENDING(max_pool2d_backward_f32)
 QUANTRAIN_PENDING(avg_pool2d_f32)
 QUANTRAIN_PENDING(avg_pool2d_backward_f32)
+QUANTRAIN_PENDING(depthwise_f32)
+QUANTRAIN_PENDING(depthwise_backward_data_f32)
+QUANTRAIN_PENDING(depthwise_backward_weights_f32)
 #undef QUANTRAIN_PENDING
 
 }  // namespace quantrain::kernels::simd

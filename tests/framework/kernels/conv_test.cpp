@@ -1,0 +1,173 @@
+#include "framework/kernels/conv.hpp"
+
+#include <algorithm>
+
+#include "tests/framework/kernels/kernel_testing.hpp"
+
+namespace quantrain::kernels {
+namespace {
+
+using test::check_everywhere;
+using test::random_floats;
+using test::RoundingTolerance;
+
+/// Calls f(element of x, of w, of y) for every product of the convolution.
+template <class F>
+void for_products(const Conv2dShape& s, F&& f) {
+  const int64_t gc = s.group_c();
+  for (int64_t pixel = 0; pixel < s.n * s.oh() * s.ow(); ++pixel) {
+    for (int64_t tap = 0; tap < s.kh * s.kw; ++tap) {
+      const int64_t u = pixel / s.ow() % s.oh() * s.stride_h - s.pad_h + tap / s.kw;
+      const int64_t v = pixel % s.ow() * s.stride_w - s.pad_w + tap % s.kw;
+      if (u < 0 || u >= s.h || v < 0 || v >= s.w) continue;
+      const int64_t first = ((pixel / (s.oh() * s.ow()) * s.h + u) * s.w + v) * s.c;
+      for (int64_t o = 0; o < s.o; ++o) {
+        for (int64_t c = 0; c < gc; ++c) {
+          f(first + o / s.group_o() * gc + c, (o * s.kh * s.kw + tap) * gc + c, pixel * s.o + o);
+        }
+      }
+    }
+  }
+}
+
+std::vector<float> rounded(const std::vector<double>& values) {
+  std::vector<float> result(values.size());
+  std::transform(
+      values.begin(), values.end(), result.begin(), [](double v) { return static_cast<float>(v); });
+  return result;
+}
+
+void check(const Conv2dShape& s) {
+  INFO("n " << s.n << " h " << s.h << " w " << s.w << " c " << s.c << " o " << s.o << " kernel "
+            << s.kh << "x" << s.kw << " stride " << s.stride_h << "," << s.stride_w << " pad "
+            << s.pad_h << "," << s.pad_w << " groups " << s.groups);
+  const std::vector<float> x = random_floats(s.x_elements(), 1);
+  const std::vector<float> w = random_floats(s.weight_elements(), 2);
+  const std::vector<float> grad_y = random_floats(s.y_elements(), 3);
+  const std::vector<float> bias = random_floats(s.o, 4);
+  std::vector<double> y(grad_y.size());
+  std::vector<double> grad_x(x.size());
+  std::vector<double> grad_w(w.size());
+  for_products(s, [&](int64_t i, int64_t j, int64_t k) {
+    const auto from = static_cast<size_t>(i);
+    const auto weight = static_cast<size_t>(j);
+    const auto to = static_cast<size_t>(k);
+    y[to] += static_cast<double>(x[from]) * static_cast<double>(w[weight]);
+    grad_x[from] += static_cast<double>(grad_y[to]) * static_cast<double>(w[weight]);
+    grad_w[weight] += static_cast<double>(grad_y[to]) * static_cast<double>(x[from]);
+  });
+  check_everywhere(rounded(y), RoundingTolerance{}, [&] {
+    std::vector<float> result(y.size());
+    conv2d_f32(s, x.data(), w.data(), result.data());
+    return result;
+  });
+  for (size_t i = 0; i < y.size(); ++i) {
+    y[i] +=
+        static_cast<double>(grad_y[i]) + static_cast<double>(bias[i % static_cast<size_t>(s.o)]);
+    y[i] = std::max(y[i], 0.0);
+  }
+  check_everywhere(rounded(y), RoundingTolerance{}, [&] {
+    std::vector<float> result = grad_y;
+    conv2d_f32(s, x.data(), w.data(), result.data(), {bias.data(), Activation::kRelu, true});
+    return result;
+  });
+  check_everywhere(rounded(grad_x), RoundingTolerance{}, [&] {
+    std::vector<float> result(x.size(), -1.0f);
+    conv2d_backward_data_f32(s, grad_y.data(), w.data(), result.data());
+    return result;
+  });
+  check_everywhere(rounded(grad_w), RoundingTolerance{}, [&] {
+    std::vector<float> result(w.size(), -1.0f);
+    conv2d_backward_weights_f32(s, x.data(), grad_y.data(), result.data());
+    return result;
+  });
+}
+
+Conv2dShape shape(int64_t n, int64_t h, int64_t w, int64_t c, int64_t o, int64_t kh, int64_t kw) {
+  Conv2dShape s;
+  s.n = n;
+  s.h = h;
+  s.w = w;
+  s.c = c;
+  s.o = o;
+  s.kh = kh;
+  s.kw = kw;
+  return s;
+}
+
+TEST_CASE("convolutions and their gradients equal the obvious loop", "[kernels][conv]") {
+  check(shape(1, 1, 1, 1, 1, 1, 1));
+  check(shape(2, 5, 6, 3, 7, 3, 2));
+  check(shape(3, 9, 8, 1, 16, 3, 3));
+  check(shape(2, 7, 7, 16, 32, 3, 3));
+  check(shape(2, 6, 5, 17, 33, 1, 1));
+  check(shape(1, 8, 9, 5, 70, 5, 3));
+}
+
+TEST_CASE("convolutions pad with zeros, also by more than the kernel reaches", "[kernels][conv]") {
+  for (const int64_t pad_h : {0, 1, 3}) {
+    for (const int64_t pad_w : {0, 1, 2}) {
+      Conv2dShape s = shape(2, 5, 7, 4, 9, 3, 3);
+      s.pad_h = pad_h;
+      s.pad_w = pad_w;
+      check(s);
+    }
+  }
+}
+
+TEST_CASE("convolutions take strides that divide the image or do not", "[kernels][conv]") {
+  for (const int64_t stride_h : {1, 2, 3}) {
+    for (const int64_t stride_w : {1, 2, 4}) {
+      for (const int64_t pad : {0, 1}) {
+        Conv2dShape s = shape(2, 8, 9, 3, 16, 3, 3);
+        s.stride_h = stride_h;
+        s.stride_w = stride_w;
+        s.pad_h = s.pad_w = pad;
+        check(s);
+        s.kh = s.kw = 1;
+        check(s);
+      }
+    }
+  }
+}
+
+TEST_CASE("convolutions in groups see the channels of their group alone", "[kernels][conv]") {
+  for (const int64_t groups : {2, 3, 6}) {
+    Conv2dShape s = shape(2, 6, 6, 6, 12, 3, 3);
+    s.groups = groups;
+    s.pad_h = s.pad_w = 1;
+    check(s);
+    s.stride_h = s.stride_w = 2;
+    check(s);
+  }
+}
+
+TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
+  for (const int64_t channels : {2, 15, 16, 17, 40}) {
+    for (const int64_t stride : {1, 2}) {
+      for (const int64_t pad : {0, 1, 3}) {
+        Conv2dShape s = shape(2, 7, 5, channels, channels, 3, 3);
+        s.groups = channels;
+        s.stride_h = s.stride_w = stride;
+        s.pad_h = s.pad_w = pad;
+        check(s);
+      }
+    }
+  }
+}
+
+TEST_CASE("convolutions large enough for several tasks and chunks keep their bits",
+          "[kernels][conv]") {
+  Conv2dShape s = shape(9, 14, 14, 16, 40, 3, 3);
+  s.pad_h = s.pad_w = 1;
+  check(s);
+  s = shape(10, 12, 12, 1, 32, 3, 3);
+  check(s);
+}
+
+TEST_CASE("convolutions of no images leave a gradient of 0 by the weights", "[kernels][conv]") {
+  check(shape(0, 5, 5, 3, 4, 3, 3));
+}
+
+}  // namespace
+}  // namespace quantrain::kernels

@@ -1,0 +1,125 @@
+#include "framework/kernels/gemm.hpp"
+
+#include <limits>
+
+#include "tests/framework/kernels/kernel_testing.hpp"
+
+namespace quantrain::kernels {
+namespace {
+
+using test::check_everywhere;
+using test::random_floats;
+using test::RoundingTolerance;
+
+struct Case {
+  int64_t m, n, k;
+  bool transposed_a = false;
+  bool transposed_b = false;
+  EpilogueF32 epilogue{};
+  int64_t c_gap = 0;  // elements of a row of c that are not of the product
+};
+
+std::vector<float> obvious(const Case& p, const float* a, const float* b, std::vector<float> c) {
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      double sum = 0.0;
+      for (int64_t t = 0; t < p.k; ++t) {
+        sum += static_cast<double>(a[p.transposed_a ? t * p.m + i : i * p.k + t]) *
+               static_cast<double>(b[p.transposed_b ? j * p.k + t : t * p.n + j]);
+      }
+      float& to = c[static_cast<size_t>(i * (p.n + p.c_gap) + j)];
+      if (p.epilogue.accumulate) sum += static_cast<double>(to);
+      if (p.epilogue.bias != nullptr) sum += static_cast<double>(p.epilogue.bias[j]);
+      if (p.epilogue.activation != Activation::kNone) sum = std::max(sum, 0.0);
+      if (p.epilogue.activation == Activation::kRelu6) sum = std::min(sum, 6.0);
+      to = static_cast<float>(sum);
+    }
+  }
+  return c;
+}
+
+void check(const Case& p) {
+  INFO("m " << p.m << " n " << p.n << " k " << p.k << " transposed " << p.transposed_a
+            << p.transposed_b);
+  const std::vector<float> a = random_floats(p.m * p.k, 1);
+  const std::vector<float> b = random_floats(p.k * p.n, 2);
+  const std::vector<float> c = random_floats(p.m * (p.n + p.c_gap), 3);
+  MatrixF32 left{a.data(), p.k, 1};
+  MatrixF32 right{b.data(), p.n, 1};
+  if (p.transposed_a) left = {a.data(), 1, p.m};
+  if (p.transposed_b) right = {b.data(), 1, p.k};
+  const std::vector<float> expected = obvious(p, a.data(), b.data(), c);
+  check_everywhere(expected, RoundingTolerance{}, [&] {
+    std::vector<float> result = c;
+    gemm_f32(p.m, p.n, p.k, left, right, result.data(), p.n + p.c_gap, p.epilogue);
+    return result;
+  });
+  check_everywhere(expected, RoundingTolerance{}, [&] {
+    std::vector<float> result = c;
+    gemm_f32(p.m, left, PackedMatrixF32(p.k, p.n, right), result.data(), p.n + p.c_gap, p.epilogue);
+    return result;
+  });
+}
+
+TEST_CASE("gemm equals the obvious loop at every size around tiles and vectors",
+          "[kernels][gemm]") {
+  for (const int64_t m : {1, 2, 5, 13}) {
+    for (const int64_t n : {1, 7, 8, 9, 15, 16, 17, 33, 64, 81}) {
+      for (const int64_t k : {1, 3, 17}) check({m, n, k});
+    }
+  }
+}
+
+TEST_CASE("gemm reads either operand transposed", "[kernels][gemm]") {
+  for (const bool a : {false, true}) {
+    for (const bool b : {false, true}) {
+      check({6, 16, 4, a, b});
+      check({7, 21, 13, a, b});
+      check({67, 70, 35, a, b});
+    }
+  }
+}
+
+TEST_CASE("gemm takes sums longer than a block and more rows than a block", "[kernels][gemm]") {
+  check({9, 40, 1100});
+  check({9, 40, 1100, true, true});
+  check({300, 37, 45, false, true});
+  check({389, 130, 513, true, false});
+}
+
+TEST_CASE("gemm applies bias, activation and accumulation once, whatever the length of the sum",
+          "[kernels][gemm]") {
+  const std::vector<float> bias = random_floats(70, 4, -2.0f, 8.0f);
+  for (const int64_t k : {5, 700}) {
+    for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
+      for (const bool accumulate : {false, true}) {
+        check({10, 70, k, false, true, {bias.data(), activation, accumulate}, 3});
+        check({260, 33, k, false, true, {bias.data(), activation, accumulate}, 3});
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm over an empty sum gives the epilogue of 0", "[kernels][gemm]") {
+  const std::vector<float> bias{-1.0f, 2.0f, 7.0f};
+  check({2, 3, 0});
+  check({2, 3, 0, false, false, {bias.data(), Activation::kRelu6, false}});
+  check({0, 3, 4});
+  check({3, 0, 4});
+}
+
+TEST_CASE("gemm lets NaN through the activation", "[kernels][gemm]") {
+  const test::RestoreSettings restore;
+  for (const Isa isa : usable_isas()) {
+    set_isa(isa);
+    const float a[] = {std::numeric_limits<float>::quiet_NaN(), 1.0f};
+    const float b[] = {1.0f};
+    float c[2];
+    gemm_f32(2, 1, 1, {a, 1, 1}, {b, 1, 1}, c, 1, {nullptr, Activation::kRelu6, false});
+    CHECK(std::isnan(c[0]));
+    CHECK(c[1] == 1.0f);
+  }
+}
+
+}  // namespace
+}  // namespace quantrain::kernels

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "framework/core/cpu.hpp"
+#include "framework/core/parallel.hpp"
+#include "framework/core/random.hpp"
+#include "tests/catch.hpp"
+
+// What the tests of float kernels share.
+namespace quantrain::test {
+
+inline std::vector<float> random_floats(int64_t n,
+                                        uint64_t seed,
+                                        float low = -1.0f,
+                                        float high = 1.0f) {
+  Random random(seed);
+  std::vector<float> values(static_cast<size_t>(n));
+  for (float& value : values) value = random.uniform(low, high);
+  return values;
+}
+
+/// Sums of up to some thousand products of numbers below 1 in magnitude, added in another order or
+/// in double: the difference is rounding, at most about half a unit in the last place of the
+/// largest partial sum for each addition.
+struct RoundingTolerance {
+  double absolute = 5e-5;
+  double relative = 5e-5;
+
+  bool operator()(float actual, float expected) const {
+    if (std::isnan(expected)) return std::isnan(actual);
+    if (actual == expected) return true;
+    return std::abs(static_cast<double>(actual) - static_cast<double>(expected)) <=
+           absolute + relative * std::abs(static_cast<double>(expected));
+  }
+};
+
+/// Index of the first element outside of the tolerance, or -1.
+template <class Tolerance>
+int64_t first_difference(const std::vector<float>& actual,
+                         const std::vector<float>& expected,
+                         const Tolerance& tolerance) {
+  if (actual.size() != expected.size()) return 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (!tolerance(actual[i], expected[i])) return static_cast<int64_t>(i);
+  }
+  return -1;
+}
+
+/// Bits as integers, so that NaN equals NaN and -0 differs from 0.
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](float x, float y) {
+           uint32_t p = 0;
+           uint32_t q = 0;
+           std::memcpy(&p, &x, sizeof(p));
+           std::memcpy(&q, &y, sizeof(q));
+           return p == q;
+         });
+}
+
+/// Chooses instruction sets and numbers of threads, and puts back what was chosen before.
+class RestoreSettings {
+ public:
+  RestoreSettings() : isa_(chosen_isa()) {}
+  RestoreSettings(const RestoreSettings&) = delete;
+  RestoreSettings& operator=(const RestoreSettings&) = delete;
+  ~RestoreSettings() {
+    set_isa(isa_);
+    set_threads(0);
+  }
+
+ private:
+  Isa isa_;
+};
+
+/// Runs f() -> vector<float> on every usable instruction set with 1, 2 and 3 threads. All results
+/// must be within the tolerance of `expected`, the same bits for any number of threads, and the
+/// same bits on all sets that fuse multiply-adds.
+template <class F, class Tolerance>
+void check_everywhere(const std::vector<float>& expected, const Tolerance& tolerance, const F& f) {
+  const RestoreSettings restore;
+  std::vector<float> fused;
+  for (const Isa isa : usable_isas()) {
+    set_isa(isa);
+    INFO("isa " << isa_name(isa));
+    set_threads(1);
+    const std::vector<float> one = f();
+    const int64_t i = first_difference(one, expected, tolerance);
+    INFO("element " << i << ": " << (i < 0 ? 0.0f : one[static_cast<size_t>(i)]) << ", expected "
+                    << (i < 0 ? 0.0f : expected[static_cast<size_t>(i)]));
+    REQUIRE(i == -1);
+    for (const int threads : {2, 3}) {
+      set_threads(threads);
+      REQUIRE(same_bits(f(), one));
+    }
+    if (isa < Isa::kAvx2) continue;
+    if (fused.empty()) fused = one;
+    REQUIRE(same_bits(one, fused));
+  }
+}
+
+}  // namespace quantrain::test
