@@ -8,7 +8,9 @@ install(TARGETS quantrain_framework quantrain_layers quantrain_quant EXPORT quan
 install(DIRECTORY framework layers quant
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quantrain
         FILES_MATCHING PATTERN "*.hpp"
-        PATTERN "framework/kernels" EXCLUDE)
+        PATTERN "framework/kernels/*/*" EXCLUDE
+        PATTERN "framework/kernels/dispatch.hpp" EXCLUDE
+        PATTERN "framework/kernels/table.hpp" EXCLUDE)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/quantrain)
 
 install(EXPORT quantrainTargets NAMESPACE quantrain:: DESTINATION ${package_dir})

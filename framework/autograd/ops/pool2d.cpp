@@ -9,7 +9,7 @@ namespace quantrain {
 kernels::Conv2dShape pool2d_shape(std::string_view operation,
                                   const Shape& x,
                                   const Pool2dOptions& options) {
-  const auto& [kernel, stride, padding] = options;
+  const Size2d kernel = options.kernel, stride = options.stride, padding = options.padding;
   const auto fail = [&](const char* text) {
     throw ShapeError(operation,
                      text,
