@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "framework/autograd/tensor.hpp"
 #include "framework/core/array.hpp"
 #include "framework/core/error.hpp"

@@ -1,9 +1,11 @@
 #pragma once
 
 // The one header that includes xtensor.
+#include <algorithm>
 #include <memory>
 #include <xtensor/xadapt.hpp>
 #include <xtensor/xarray.hpp>
+#include <xtensor/xnoalias.hpp>
 
 #include "framework/core/shape.hpp"
 
