@@ -1,7 +1,6 @@
 #include "layers/activation.hpp"
 
 #include "framework/autograd/ops/relu.hpp"
-#include "framework/autograd/ops/relu6.hpp"
 
 namespace quantrain {
 

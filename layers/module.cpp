@@ -13,7 +13,9 @@ std::string join(const std::string& prefix, std::string_view name) {
   return name.empty() ? prefix : prefix + '.' + std::string(name);
 }
 
-void append_new(std::vector<NamedTensor>& all, const std::string& prefix, const std::vector<NamedTensor>& own) {
+void append_new(std::vector<NamedTensor>& all,
+                const std::string& prefix,
+                const std::vector<NamedTensor>& own) {
   for (const NamedTensor& entry : own) {
     const bool known = std::any_of(all.begin(), all.end(), [&](const NamedTensor& other) {
       return other.tensor == entry.tensor;
@@ -63,13 +65,16 @@ Tensor Module::forward(const Tensor& /*a*/, const Tensor& /*b*/) {
 
 std::vector<NamedTensor> Module::named_parameters() const {
   std::vector<NamedTensor> all;
-  visit_owned("", [&](const std::string& prefix, const Module& m) { append_new(all, prefix, m.parameters_); });
+  visit_owned("", [&](const std::string& prefix, const Module& m) {
+    append_new(all, prefix, m.parameters_);
+  });
   return all;
 }
 
 std::vector<NamedTensor> Module::named_buffers() const {
   std::vector<NamedTensor> all;
-  visit_owned("", [&](const std::string& prefix, const Module& m) { append_new(all, prefix, m.buffers_); });
+  visit_owned(
+      "", [&](const std::string& prefix, const Module& m) { append_new(all, prefix, m.buffers_); });
   return all;
 }
 
@@ -106,7 +111,10 @@ Module& Module::find(std::string_view path) {
 
 void Module::train(bool training) {
   training_ = training;
-  for (Module* slot : {slots_.input.get(), static_cast<Module*>(slots_.weight.get()), slots_.body.get(), slots_.output.get()}) {
+  for (Module* slot : {slots_.input.get(),
+                       static_cast<Module*>(slots_.weight.get()),
+                       slots_.body.get(),
+                       slots_.output.get()}) {
     if (slot != nullptr) slot->train(training);
   }
   for (const auto& child : children_) child->train(training);

@@ -16,13 +16,14 @@ namespace quantrain {
 class Module;
 class WeightSlot;
 
-/// Places of a layer that something else may be plugged into. Layers leave them empty and know nothing of what fills
-/// them; quant/ plugs in FakeQuantize and batch-norm folding.
+/// Places of a layer that something else may be plugged into. Layers leave them empty and know
+/// nothing of what fills them; quant/ plugs in FakeQuantize and batch-norm folding.
 struct Slots {
-  std::shared_ptr<Module> input;       ///< applied to what comes in
-  std::shared_ptr<WeightSlot> weight;  ///< makes the weight and bias that a Conv2d or Linear computes with
-  std::shared_ptr<Module> body;        ///< runs in place of forward()
-  std::shared_ptr<Module> output;      ///< applied to what goes out
+  std::shared_ptr<Module> input;  ///< applied to what comes in
+  std::shared_ptr<WeightSlot>
+      weight;  ///< makes the weight and bias that a Conv2d or Linear computes with
+  std::shared_ptr<Module> body;    ///< runs in place of forward()
+  std::shared_ptr<Module> output;  ///< applied to what goes out
 };
 
 struct NamedModule {
@@ -30,8 +31,9 @@ struct NamedModule {
   Module* module;
 };
 
-/// Base of everything that has parameters or runs in a network. Parameters are trained; buffers are state that is saved
-/// but not trained. Moved, not copied. A layer of one's own: derive, make children with add(), override forward().
+/// Base of everything that has parameters or runs in a network. Parameters are trained; buffers are
+/// state that is saved but not trained. Moved, not copied. A layer of one's own: derive, make
+/// children with add(), override forward().
 class Module {
  public:
   Module() = default;
@@ -46,8 +48,8 @@ class Module {
   Tensor operator()(const Tensor& x);
   Tensor operator()(const Tensor& a, const Tensor& b);
 
-  /// All parameters, or buffers, below this module: its own first, then its slots', then its children's, in the order of
-  /// registration; a shared one once.
+  /// All parameters, or buffers, below this module: its own first, then its slots', then its
+  /// children's, in the order of registration; a shared one once.
   std::vector<NamedTensor> named_parameters() const;
   std::vector<NamedTensor> named_buffers() const;
   std::vector<Tensor> parameters() const;
@@ -73,7 +75,8 @@ class Module {
   virtual Tensor forward(const Tensor& x);
   virtual Tensor forward(const Tensor& a, const Tensor& b);
 
-  /// Keeps a child under a name without dots and returns it. Throws: GraphError if the name is taken.
+  /// Keeps a child under a name without dots and returns it. Throws: GraphError if the name is
+  /// taken.
   template <class M>
   std::shared_ptr<std::decay_t<M>> add(std::string name, M&& module) {
     auto child = std::make_shared<std::decay_t<M>>(std::forward<M>(module));

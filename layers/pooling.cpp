@@ -11,9 +11,9 @@ void check(std::string_view type, Size2d kernel, const PoolingOptions& options) 
   const auto& [stride, padding] = options;
   if (kernel.h <= 0 || kernel.w <= 0) throw ShapeError(type, "kernel must be positive: ", kernel);
   if (stride.h < 0 || stride.w < 0) throw ShapeError(type, "stride is negative: ", stride);
-  if (padding.h < 0 || padding.w < 0 || 2 * padding.h > kernel.h || 2 * padding.w > kernel.w) {
+  if (padding.h < 0 || padding.w < 0 || padding.h >= kernel.h || padding.w >= kernel.w) {
     throw ShapeError(
-        type, "padding must be 0 to half the kernel: padding ", padding, ", kernel ", kernel);
+        type, "padding must be less than the kernel: padding ", padding, ", kernel ", kernel);
   }
 }
 

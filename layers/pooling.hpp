@@ -8,7 +8,7 @@ namespace quantrain {
 /// Sizes in elements, {h, w} or one number for both.
 struct PoolingOptions {
   Size2d stride = 0;   ///< 0: the kernel, so that windows touch but do not overlap
-  Size2d padding = 0;  ///< on each of two opposite sides, at most half the kernel
+  Size2d padding = 0;  ///< on each of two opposite sides, less than the kernel
 };
 
 /// Largest element of each window, the first among equals; elements outside of the image never win.
@@ -16,7 +16,7 @@ struct PoolingOptions {
 class MaxPool2d : public Module {
  public:
   /// Throws: ShapeError if the kernel is not positive, stride or padding negative, or the padding
-  /// exceeds half the kernel.
+  /// is not less than the kernel.
   explicit MaxPool2d(Size2d kernel, PoolingOptions options = {});
   std::string_view type() const override { return "MaxPool2d"; }
 

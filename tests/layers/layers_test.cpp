@@ -195,7 +195,7 @@ TEST_CASE("layers refuse sizes that make no sense", "[layers]") {
   QUANTRAIN_CHECK_ERROR(
       (AvgPool2d{2, {.stride = -1}}), ShapeError, "[AvgPool2d] stride is negative");
   QUANTRAIN_CHECK_ERROR(
-      (MaxPool2d{2, {.padding = 2}}), ShapeError, "padding must be 0 to half the kernel");
+      (MaxPool2d{2, {.padding = 2}}), ShapeError, "padding must be less than the kernel");
   QUANTRAIN_CHECK_ERROR(Dropout{1.0f}, DataError, "[Dropout] p must be in [0, 1): 1");
   QUANTRAIN_CHECK_ERROR(Dropout{std::nanf("")}, DataError, "[Dropout] p must be");
 }

@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "framework/core/error.hpp"
-#include "framework/io/file.hpp"
 #include "layers/layers.hpp"
 #include "tests/catch.hpp"
 
