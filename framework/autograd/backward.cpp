@@ -2,6 +2,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
+#include "framework/kernels/elementwise.hpp"
 
 namespace quantrain {
 namespace {
@@ -14,10 +15,7 @@ struct EarlierFirst {
 
 Tensor sum(const Tensor& a, const Tensor& b) {
   Tensor y = Tensor::empty(a.shape());
-  float* const out = y.mutable_data();
-  const float* const x = a.data();
-  const float* const z = b.data();
-  for (int64_t i = 0; i < y.elements(); ++i) out[i] = x[i] + z[i];
+  kernels::add_f32(y.elements(), a.floats(), b.floats(), y.mutable_data());
   return y;
 }
 
@@ -27,17 +25,43 @@ Tensor sum(const Tensor& a, const Tensor& b) {
 /// its maker, and the order in which gradients are summed is that of recording.
 class BackwardPass {
  public:
-  explicit BackwardPass(bool keep_graph) : keep_graph_(keep_graph) {}
-
-  void run(const Tensor& root) {
-    deliver(root, Tensor::full(root.shape(), 1.0f));
-    while (!queue_.empty()) {
-      const std::shared_ptr<Node> node = queue_.top();
-      queue_.pop();
-      visit(*node);
+  /// Checks the whole graph, so that an error leaves all gradients as they were.
+  BackwardPass(const Tensor& root, bool keep_graph) : keep_graph_(keep_graph) {
+    std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, EarlierFirst>
+        queue;
+    const auto push = [&](const Tensor& tensor) {
+      if (tensor.node() == nullptr) return;
+      check_result(tensor);
+      queue.push(tensor.node());
+    };
+    push(root);
+    while (!queue.empty()) {
+      const std::shared_ptr<Node> node = queue.top();
+      queue.pop();
+      if (!order_.empty() && order_.back() == node) continue;  // another consumer pushed it, too
+      check(*node);
+      order_.push_back(node);
+      for (size_t i = 0; i < node->inputs_.size(); ++i) {
+        if (node->needs_grad(i)) push(node->inputs_[i]);
+      }
     }
   }
 
+  void run(const Tensor& root) {
+    deliver(root, Tensor::full(root.shape(), 1.0f));
+    size_t next = 0;
+    try {
+      while (next < order_.size()) {
+        const std::shared_ptr<Node> node = std::move(order_[next++]);  // what it held is freed now
+        visit(*node);
+      }
+    } catch (...) {
+      for (; next < order_.size(); ++next) order_[next]->grad_y_ = Tensor();
+      throw;
+    }
+  }
+
+ private:
   static void check(const Node& node) {
     if (node.released_) {
       throw GraphError(node.type(),
@@ -50,9 +74,14 @@ class BackwardPass {
     }
   }
 
- private:
+  // A node may have saved its result, which shares memory with this tensor.
+  static void check_result(const Tensor& tensor) {
+    if (tensor.version() != tensor.node()->result_version_) {
+      throw GraphError(tensor.node()->type(), "its result was written after it was recorded");
+    }
+  }
+
   void visit(Node& node) {
-    check(node);
     const Tensor grad_y = std::exchange(node.grad_y_, Tensor());
     const std::vector<Tensor> grads = node.backward(grad_y);
     if (grads.size() != node.inputs_.size()) {
@@ -87,12 +116,7 @@ class BackwardPass {
 
   void deliver(const Tensor& tensor, const Tensor& grad) {
     if (Node* const node = tensor.node().get()) {
-      if (node->grad_y_.defined()) {
-        node->grad_y_ = sum(node->grad_y_, grad);
-      } else {
-        node->grad_y_ = grad;
-        queue_.push(tensor.node());
-      }
+      node->grad_y_ = node->grad_y_.defined() ? sum(node->grad_y_, grad) : grad;
       return;
     }
     Tensor leaf = tensor;
@@ -100,15 +124,14 @@ class BackwardPass {
   }
 
   bool keep_graph_;
-  std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, EarlierFirst>
-      queue_;
+  std::vector<std::shared_ptr<Node>> order_;  // from the last recorded to the first
 };
 
 void Tensor::backward(bool keep_graph) {
   if (elements() != 1) throw ShapeError("backward", "needs a single element, got shape ", shape());
   if (!requires_grad() || node() == nullptr)
     throw GraphError("backward", "nothing was recorded that requires a gradient");
-  BackwardPass(keep_graph).run(*this);
+  BackwardPass(*this, keep_graph).run(*this);
 }
 
 }  // namespace quantrain

@@ -110,6 +110,7 @@ void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs) {
     node->versions_.push_back(input.defined() ? input.version() : 0);
   node->inputs_ = std::move(inputs);
   node->scope_ = scope_path;
+  node->result_version_ = y.version();
   y.set_node(std::move(node), requires_grad);
 }
 

@@ -15,12 +15,13 @@ namespace quantrain {
 
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
 
-/// Plain data that says, with type() and inputs(), what a node computes. Printing, equality, lowering and export all
-/// read the same list.
+/// Plain data that says, with type() and inputs(), what a node computes. Printing, equality,
+/// lowering and export all read the same list.
 class Attributes {
  public:
   Attributes() = default;
-  Attributes(std::initializer_list<std::pair<std::string, Attribute>> entries) : entries_(entries) {}
+  Attributes(std::initializer_list<std::pair<std::string, Attribute>> entries)
+      : entries_(entries) {}
 
   /// Throws: GraphError if there is no such attribute or it has another type.
   int64_t integer(std::string_view name) const;
@@ -41,7 +42,8 @@ class Attributes {
 /// Prints "stride=[1, 1] groups=1".
 std::ostream& operator<<(std::ostream& stream, const Attributes& attributes);
 
-/// One recorded operation. A derived class owns what its gradient needs; docs/adding_an_operation.md.
+/// One recorded operation. A derived class owns what its gradient needs;
+/// docs/adding_an_operation.md.
 class Node {
  public:
   Node();
@@ -52,8 +54,8 @@ class Node {
   /// ONNX's operator name in snake_case: the key of every table of rules.
   virtual std::string_view type() const = 0;
   virtual Attributes attributes() const { return {}; }
-  /// Gradient of each input, in order, given that of the output; undefined where needs_grad(i) is false. Called once
-  /// unless the graph is kept.
+  /// Gradient of each input, in order, given that of the output; undefined where needs_grad(i) is
+  /// false. Called once unless the graph is kept.
   virtual std::vector<Tensor> backward(const Tensor& grad_y) = 0;
 
   const std::vector<Tensor>& inputs() const { return inputs_; }
@@ -72,6 +74,7 @@ class Node {
 
   std::vector<Tensor> inputs_;
   std::vector<uint64_t> versions_;  // of the inputs when they were used
+  uint64_t result_version_ = 0;     // of the result when it was recorded
   std::string scope_;
   uint64_t sequence_;
   bool released_ = false;
@@ -102,7 +105,8 @@ class Recording {
   bool previous_;
 };
 
-/// While it lives, nodes that this thread records carry this layer's name, below that of the enclosing scope.
+/// While it lives, nodes that this thread records carry this layer's name, below that of the
+/// enclosing scope.
 class Scope {
  public:
   explicit Scope(std::string_view name);
@@ -117,14 +121,16 @@ class Scope {
   size_t previous_length_;
 };
 
-/// Whether gradients are on and an input requires one: only then does an operation save anything for backward.
+/// Whether gradients are on and an input requires one: only then does an operation save anything
+/// for backward.
 bool needs_gradient(const std::vector<Tensor>& inputs);
 /// needs_gradient, or Recording is on.
 bool should_record(const std::vector<Tensor>& inputs);
 /// Makes y the recorded result of the node.
 void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs);
 
-/// Records y as NodeType(args...) of the inputs where that is wanted; the last line of every operation.
+/// Records y as NodeType(args...) of the inputs where that is wanted; the last line of every
+/// operation.
 template <class NodeType, class... Args>
 Tensor record(Tensor y, std::vector<Tensor> inputs, Args&&... args) {
   if (should_record(inputs)) {

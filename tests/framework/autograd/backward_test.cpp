@@ -1,0 +1,299 @@
+#include <sstream>
+
+#include "framework/autograd/graph.hpp"
+#include "framework/autograd/ops.hpp"
+#include "framework/core/error.hpp"
+#include "tests/tensors.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::make_leaf;
+using test::make_tensor;
+using test::values;
+
+constexpr int kDeep = 200000;  // nodes: a recursion this deep would overflow the stack
+
+// y = x, and says in a list when its gradient comes by.
+class WitnessNode : public Node {
+ public:
+  WitnessNode(int name, std::vector<int>& order) : name_(name), order_(order) {}
+  std::string_view type() const override { return "witness"; }
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    order_.push_back(name_);
+    return {grad_y};
+  }
+
+ private:
+  int name_;
+  std::vector<int>& order_;
+};
+
+Tensor witness(const Tensor& x, int name, std::vector<int>& order) {
+  return record<WitnessNode>(x.detach(), {x}, name, order);
+}
+
+// An operation whose gradients are what the test says.
+class BrokenNode : public Node {
+ public:
+  explicit BrokenNode(std::vector<Tensor> grads) : grads_(std::move(grads)) {}
+  std::string_view type() const override { return "broken"; }
+  std::vector<Tensor> backward(const Tensor&) override { return grads_; }
+
+ private:
+  std::vector<Tensor> grads_;
+};
+
+Tensor chain(const Tensor& x, int nodes) {
+  const Tensor one = Tensor::full({1}, 1.0f);
+  Tensor y = x;
+  for (int i = 0; i < nodes; ++i) y = add(y, one);
+  return y;
+}
+
+}  // namespace
+
+TEST_CASE("backward visits consumers before producers, the last recorded first",
+          "[autograd][backward]") {
+  std::vector<int> order;
+  const Tensor x = make_leaf({1}, {1});
+  const Tensor a = witness(x, 0, order);
+  const Tensor b = witness(a, 1, order);
+  const Tensor c = witness(a, 2, order);
+  const Tensor d = witness(c, 3, order);
+  add(d, b).backward();
+  CHECK(order == std::vector<int>{3, 2, 1, 0});
+  CHECK(x.grad().item() == 2.0f);
+}
+
+TEST_CASE("gradients of a diamond add up, each node is visited once", "[autograd][backward]") {
+  const Tensor x = make_leaf({1}, {1.5f});
+  Tensor y = x;
+  for (int i = 0; i < 40; ++i) y = add(y, y);  // 2^40 paths
+  y.backward();
+  CHECK(x.grad().item() == 0x1p40f);
+}
+
+TEST_CASE("a leaf that is used twice gets the sum of both gradients", "[autograd][backward]") {
+  const Tensor x = make_leaf({3}, {1, -2, 3});
+  sum(mul(x, x) + x).backward();
+  CHECK(values(x.grad()) == std::vector<float>{3, -3, 7});
+}
+
+TEST_CASE("gradients of a leaf accumulate until they are cleared", "[autograd][backward]") {
+  Tensor x = make_leaf({1}, {2});
+  mul(x, x).backward();
+  mul(x, x).backward();
+  CHECK(x.grad().item() == 8.0f);
+  x.zero_grad();
+  CHECK_FALSE(x.grad().defined());
+}
+
+TEST_CASE("only leaves that require a gradient get one", "[autograd][backward]") {
+  const Tensor x = make_leaf({1}, {2});
+  const Tensor constant = make_tensor({1}, {3});
+  const Tensor y = mul(x, constant);
+  Tensor z = mul(y, constant);
+  z.backward();
+  CHECK(x.grad().item() == 9.0f);
+  CHECK_FALSE(constant.grad().defined());
+  CHECK_FALSE(y.grad().defined());
+}
+
+TEST_CASE("a chain of 200,000 nodes runs backward and is freed without recursion",
+          "[autograd][backward]") {
+  const Tensor x = make_leaf({1}, {1});
+  chain(x, kDeep).backward();
+  CHECK(x.grad().item() == 1.0f);
+  {
+    const Tensor never_differentiated = chain(x, kDeep);
+    CHECK(never_differentiated.item() == 200001.0f);
+  }
+  {
+    Tensor y = chain(x, kDeep);
+    const Graph graph(y);
+    CHECK(graph.nodes().size() == static_cast<size_t>(kDeep));
+    y.backward(/*keep_graph=*/true);
+    CHECK(x.grad().item() == 2.0f);
+  }
+}
+
+TEST_CASE("a graph is freed by backward unless it is kept", "[autograd][backward]") {
+  const Tensor x = make_leaf({1}, {3});
+  Tensor y = mul(mul(x, x), x);
+  y.backward(/*keep_graph=*/true);
+  CHECK(x.grad().item() == 27.0f);
+  y.backward();
+  CHECK(x.grad().item() == 54.0f);
+  QUANTRAIN_CHECK_ERROR(
+      y.backward(), GraphError, "[mul] the graph was freed by an earlier backward pass");
+}
+
+TEST_CASE("a part that was freed by another output's backward is an error",
+          "[autograd][backward]") {
+  const Tensor x = make_leaf({1}, {3});
+  const Tensor shared = mul(x, x);
+  Tensor first = add(shared, x);
+  Tensor second = mul(shared, x);
+  first.backward();
+  const float before = x.grad().item();
+  QUANTRAIN_CHECK_ERROR(second.backward(), GraphError, "[mul] the graph was freed");
+  CHECK(x.grad().item() == before);
+}
+
+TEST_CASE("backward needs a single element with a history", "[autograd][backward]") {
+  Tensor x = make_leaf({2}, {1, 2});
+  QUANTRAIN_CHECK_ERROR(x.backward(), ShapeError, "needs a single element, got shape [2]");
+  QUANTRAIN_CHECK_ERROR(make_leaf({1}, {1}).backward(), GraphError, "nothing was recorded");
+  QUANTRAIN_CHECK_ERROR(
+      sum(make_tensor({2}, {1, 2})).backward(), GraphError, "nothing was recorded");
+  QUANTRAIN_CHECK_ERROR(Tensor().backward(), GraphError, "the tensor is undefined");
+}
+
+TEST_CASE("a leaf that is written between its use and backward is an error",
+          "[autograd][backward]") {
+  Tensor x = make_leaf({1}, {3});
+  const Tensor w = make_leaf({1}, {2});
+  Tensor y = add(mul(x, w), w);
+  x.mutable_data()[0] = 5.0f;
+  QUANTRAIN_CHECK_ERROR(y.backward(), GraphError, "[mul] input 0 was written after it was used");
+  CHECK_FALSE(w.grad().defined());  // the check comes before any gradient
+}
+
+TEST_CASE("a result that is written before backward is an error", "[autograd][backward]") {
+  const Tensor x = make_leaf({1}, {3});
+  Tensor y = sigmoid(x);
+  y.mutable_data()[0] = 5.0f;
+  Tensor z = mul(y, y);
+  QUANTRAIN_CHECK_ERROR(
+      z.backward(), GraphError, "[sigmoid] its result was written after it was recorded");
+}
+
+TEST_CASE("gradients that an operation gets wrong are errors that name it",
+          "[autograd][backward]") {
+  const Tensor x = make_leaf({2}, {1, 2});
+  const auto run = [&](std::vector<Tensor> grads) {
+    record<BrokenNode>(Tensor::full({1}, 0.0f), {x}, std::move(grads)).backward();
+  };
+  QUANTRAIN_CHECK_ERROR(run({}), GraphError, "[broken] backward gave 0 gradients for 1 inputs");
+  QUANTRAIN_CHECK_ERROR(run({Tensor()}), GraphError, "backward gave no gradient for input 0");
+  QUANTRAIN_CHECK_ERROR(
+      run({Tensor::zeros({3})}), ShapeError, "gradient of input 0 has shape [3], the input [2]");
+}
+
+TEST_CASE("an error in the middle of backward leaves nothing behind in a kept graph",
+          "[autograd][backward]") {
+  const Tensor x = make_leaf({1}, {2});
+  const Tensor a = mul(x, x);
+  const Tensor broken = record<BrokenNode>(Tensor::full({1}, 0.0f), {a}, std::vector<Tensor>{});
+  Tensor y = add(broken, a);
+  Tensor z = add(a, a);
+  CHECK_THROWS_AS(y.backward(/*keep_graph=*/true), GraphError);
+  z.backward();
+  CHECK(x.grad().item() == 8.0f);
+}
+
+TEST_CASE("inside NoGrad results require no gradient and have no history", "[autograd][node]") {
+  const Tensor x = make_leaf({1}, {2});
+  {
+    const NoGrad no_grad;
+    CHECK_FALSE(mul(x, x).requires_grad());
+    CHECK(mul(x, x).node() == nullptr);
+    const NoGrad nested;
+  }
+  CHECK(mul(x, x).requires_grad());
+}
+
+TEST_CASE("inside Recording everything has a history, with or without gradients",
+          "[autograd][node]") {
+  const Tensor x = make_leaf({1}, {2});
+  const Tensor constant = make_tensor({1}, {2});
+  CHECK(mul(constant, constant).node() == nullptr);
+  {
+    const Recording recording;
+    CHECK(mul(constant, constant).node() != nullptr);
+    CHECK_FALSE(mul(constant, constant).requires_grad());
+    CHECK(mul(x, constant).requires_grad());
+    const NoGrad no_grad;
+    CHECK(mul(x, x).node() != nullptr);
+    CHECK_FALSE(mul(x, x).requires_grad());
+  }
+  CHECK(mul(constant, constant).node() == nullptr);
+}
+
+TEST_CASE("detach cuts the history and shares the value", "[autograd][tensor]") {
+  const Tensor x = make_leaf({1}, {2});
+  const Tensor y = mul(x, x);
+  const Tensor cut = y.detach();
+  CHECK(cut.node() == nullptr);
+  CHECK_FALSE(cut.requires_grad());
+  CHECK(cut.data() == y.data());
+  mul(y, cut).backward();
+  CHECK(x.grad().item() == 16.0f);  // d(y * 4) / dx
+}
+
+TEST_CASE("requires_grad of a recorded result cannot be set", "[autograd][tensor]") {
+  const Tensor x = make_leaf({1}, {2});
+  QUANTRAIN_CHECK_ERROR(
+      mul(x, x).set_requires_grad(false), GraphError, "is its operation's to set");
+}
+
+TEST_CASE("item is the only element", "[autograd][tensor]") {
+  CHECK(Tensor::full({1, 1}, 3.0f).item() == 3.0f);
+  CHECK(Tensor::full({}, 4.0f).item() == 4.0f);
+  QUANTRAIN_CHECK_ERROR(Tensor::zeros({2}).item(), ShapeError, "item() of a tensor with shape [2]");
+  QUANTRAIN_CHECK_ERROR(Tensor::zeros({0}).item(), ShapeError, "item() of a tensor with shape [0]");
+}
+
+TEST_CASE("a tensor checks how many values it gets", "[autograd][tensor]") {
+  QUANTRAIN_CHECK_ERROR(
+      make_tensor({2, 2}, {1, 2, 3}), ShapeError, "3 values do not fill shape [2, 2]");
+  QUANTRAIN_CHECK_ERROR(Tensor::zeros({2, 3}).with_shape({4}), ShapeError, "[2, 3]");
+  QUANTRAIN_CHECK_ERROR(Tensor().shape(), GraphError, "the tensor is undefined");
+}
+
+TEST_CASE("every write counts as a new version", "[autograd][tensor]") {
+  Tensor x = Tensor::zeros({2});
+  const uint64_t before = x.version();
+  const Tensor same = x;
+  x.mutable_data()[0] = 1.0f;
+  CHECK(x.version() != before);
+  CHECK(same.version() == x.version());
+  x.data();
+  CHECK(same.version() == x.version());
+}
+
+TEST_CASE("nodes carry the path of the scopes they were recorded in", "[autograd][node]") {
+  const Tensor x = make_leaf({1}, {2});
+  Tensor a, b, c;
+  {
+    const Scope block("block1");
+    {
+      const Scope layer("conv");
+      a = mul(x, x);
+    }
+    b = mul(x, x);
+  }
+  c = mul(x, x);
+  CHECK(a.node()->scope() == "block1.conv");
+  CHECK(b.node()->scope() == "block1");
+  CHECK(c.node()->scope().empty());
+}
+
+TEST_CASE("attributes are found by name and type, and print", "[autograd][node]") {
+  const Attributes attributes{{"stride", std::vector<int64_t>{1, 2}},
+                              {"groups", int64_t{3}},
+                              {"p", 0.5},
+                              {"mode", std::string("same")}};
+  CHECK(attributes.integers("stride") == std::vector<int64_t>{1, 2});
+  CHECK(attributes.integer("groups") == 3);
+  CHECK(attributes.real("p") == 0.5);
+  CHECK(attributes.string("mode") == "same");
+  QUANTRAIN_CHECK_ERROR(attributes.integer("p"), GraphError, "attribute p has another type");
+  QUANTRAIN_CHECK_ERROR(attributes.real("q"), GraphError, "no attribute q");
+  std::ostringstream text;
+  text << attributes;
+  CHECK(text.str() == "stride=[1, 2] groups=3 p=0.5 mode=same");
+}
+
+}  // namespace quantrain
