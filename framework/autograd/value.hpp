@@ -55,6 +55,9 @@ class Accumulators {
                           Activation activation,
                           uint8_t* codes,
                           uint8_t* mask) const = 0;
+  /// Bit i % 8 of byte i / 8, for i in [0, n): whether the activation's gradient passes, 0 < real
+  /// value of element i, and < 6 for ReLU6.   docs/quantization.md (9)
+  virtual void activation_mask(int64_t n, Activation activation, uint8_t* mask) const;
 };
 
 }  // namespace quantrain

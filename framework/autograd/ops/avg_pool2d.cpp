@@ -1,5 +1,9 @@
 #include "framework/autograd/ops/avg_pool2d.hpp"
 
+#include <limits>
+
+#include "framework/autograd/ops/mean_of_codes.hpp"
+#include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/elementwise.hpp"
 
@@ -25,7 +29,16 @@ class AvgPool2d : public Node {
 
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
   const kernels::Conv2dShape s = pool2d_shape("avg_pool2d", x.shape(), options);
-  Tensor y = Tensor::empty({s.n, s.oh(), s.ow(), s.c});
+  const Shape shape{s.n, s.oh(), s.ow(), s.c};
+  if (std::shared_ptr<const Codes> codes = activation_codes(x)) {
+    if (255 * s.kh * s.kw > std::numeric_limits<int32_t>::max()) {
+      throw QuantError(
+          "avg_pool2d", "sums of ", s.kh * s.kw, " codes could overflow 32 bits: x ", x.shape());
+    }
+    auto mean = std::make_shared<MeanOfCodes>(s, std::move(codes));
+    return record<AvgPool2d>(Tensor::from_accumulators(shape, std::move(mean)), {x}, s);
+  }
+  Tensor y = Tensor::empty(shape);
   kernels::avg_pool2d_f32(s, x.floats(), y.mutable_data());
   return record<AvgPool2d>(std::move(y), {x}, s);
 }

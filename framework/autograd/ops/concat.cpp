@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/concatenated_codes.hpp"
+#include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 
 namespace quantrain {
@@ -62,13 +64,23 @@ Shape result_shape(const std::vector<Tensor>& x, int axis) {
   return Shape(extents);
 }
 
-}  // namespace
+/// Undefined unless every operand holds activation codes.
+Tensor concatenate_codes(const std::vector<Tensor>& x, int axis, const Shape& shape) {
+  std::vector<ConcatenatedCodes::Part> parts;
+  for (const Tensor& operand : x) {
+    std::shared_ptr<const Codes> codes = activation_codes(operand);
+    if (codes == nullptr) return Tensor();
+    parts.push_back({std::move(codes), run_length(operand.shape(), axis)});
+  }
+  const int64_t run = run_length(shape, axis);
+  const int64_t rows = run == 0 ? 0 : shape.elements() / run;
+  return Tensor::from_accumulators(shape,
+                                   std::make_shared<ConcatenatedCodes>(rows, std::move(parts)));
+}
 
-Tensor concat(const std::vector<Tensor>& x, int axis) {
-  if (x.empty()) throw ShapeError("concat", "there is no operand");
-  axis = x[0].shape().axis(axis);
-  Tensor y = Tensor::empty(result_shape(x, axis));
-  const int64_t y_run = run_length(y.shape(), axis);
+Tensor concatenate_floats(const std::vector<Tensor>& x, int axis, const Shape& shape) {
+  Tensor y = Tensor::empty(shape);
+  const int64_t y_run = run_length(shape, axis);
   float* out = y.mutable_data();
   for (const Tensor& operand : x) {
     const int64_t run = run_length(operand.shape(), axis);
@@ -78,6 +90,17 @@ Tensor concat(const std::vector<Tensor>& x, int axis) {
     }
     out += run;
   }
+  return y;
+}
+
+}  // namespace
+
+Tensor concat(const std::vector<Tensor>& x, int axis) {
+  if (x.empty()) throw ShapeError("concat", "there is no operand");
+  axis = x[0].shape().axis(axis);
+  const Shape shape = result_shape(x, axis);
+  Tensor y = concatenate_codes(x, axis, shape);
+  if (!y.defined()) y = concatenate_floats(x, axis, shape);
   return record<Concat>(std::move(y), x, axis);
 }
 

@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/channel_accumulators.hpp"
+#include "framework/autograd/ops/integer_product.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/conv.hpp"
 #include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -44,6 +47,30 @@ class Conv2d : public Node {
   kernels::Conv2dShape shape_;
   Conv2dOptions options_;
 };
+
+Tensor multiply_integers(const kernels::Conv2dShape& s, IntegerProduct product) {
+  Buffer<int32_t> acc(s.y_elements());
+  kernels::conv2d_u8s8_s32(s,
+                           product.x->u8(),
+                           product.x->stored_zero_point(),
+                           kernels::PackedWeightsS8(s, product.weight->s8()),
+                           product.bias(),
+                           acc.data());
+  return Tensor::from_accumulators(
+      {s.n, s.oh(), s.ow(), s.o},
+      std::make_shared<ChannelAccumulators>(std::move(acc), std::move(product.scale)));
+}
+
+Tensor multiply_floats(const kernels::Conv2dShape& s,
+                       const Tensor& x,
+                       const Tensor& weight,
+                       const Tensor& bias) {
+  Tensor y = Tensor::empty({s.n, s.oh(), s.ow(), s.o});
+  kernels::EpilogueF32 epilogue;
+  if (bias.defined()) epilogue.bias = bias.data();
+  kernels::conv2d_f32(s, x.floats(), weight.floats(), y.mutable_data(), epilogue);
+  return y;
+}
 
 }  // namespace
 
@@ -115,10 +142,10 @@ Tensor conv2d(const Tensor& x,
                      " is not [O] of weight [O, KH, KW, C / groups] ",
                      weight.shape());
   }
-  Tensor y = Tensor::empty({s.n, s.oh(), s.ow(), s.o});
-  kernels::EpilogueF32 epilogue;
-  if (bias.defined()) epilogue.bias = bias.data();
-  kernels::conv2d_f32(s, x.floats(), weight.floats(), y.mutable_data(), epilogue);
+  std::optional<IntegerProduct> integers =
+      integer_product("conv2d", x, weight, bias, s.reduction());
+  Tensor y =
+      integers ? multiply_integers(s, *std::move(integers)) : multiply_floats(s, x, weight, bias);
   return record<Conv2d>(std::move(y), {x, weight, bias}, s, options);
 }
 

@@ -1,9 +1,12 @@
 #include "framework/autograd/ops/linear.hpp"
 
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/channel_accumulators.hpp"
+#include "framework/autograd/ops/integer_product.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/elementwise.hpp"
 #include "framework/kernels/gemm.hpp"
+#include "framework/kernels/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -64,11 +67,25 @@ Shape result_shape(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return Shape(extents);
 }
 
-}  // namespace
+Tensor multiply_integers(const Shape& y, const LinearShape& s, IntegerProduct product) {
+  Buffer<int32_t> acc(s.m * s.out);
+  kernels::gemm_u8s8_s32(s.m,
+                         s.in,
+                         product.x->u8(),
+                         product.x->stored_zero_point(),
+                         kernels::PackedWeightsS8(s.out, s.in, product.weight->s8()),
+                         product.bias(),
+                         acc.data());
+  return Tensor::from_accumulators(
+      y, std::make_shared<ChannelAccumulators>(std::move(acc), std::move(product.scale)));
+}
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  Tensor y = Tensor::empty(result_shape(x, weight, bias));
-  const LinearShape s(x.shape(), weight.shape());
+Tensor multiply_floats(const Shape& shape,
+                       const LinearShape& s,
+                       const Tensor& x,
+                       const Tensor& weight,
+                       const Tensor& bias) {
+  Tensor y = Tensor::empty(shape);
   const Floats lhs = x.floats();
   const Floats rhs = weight.floats();
   kernels::EpilogueF32 epilogue;
@@ -81,6 +98,17 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                     y.mutable_data(),
                     s.out,
                     epilogue);
+  return y;
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Shape shape = result_shape(x, weight, bias);
+  const LinearShape s(x.shape(), weight.shape());
+  std::optional<IntegerProduct> integers = integer_product("linear", x, weight, bias, s.in);
+  Tensor y = integers ? multiply_integers(shape, s, *std::move(integers))
+                      : multiply_floats(shape, s, x, weight, bias);
   return record<Linear>(std::move(y), {x, weight, bias});
 }
 

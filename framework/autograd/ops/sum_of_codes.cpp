@@ -1,0 +1,41 @@
+#include "framework/autograd/ops/sum_of_codes.hpp"
+
+#include "framework/autograd/ops/stored_codes.hpp"
+#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/integer.hpp"
+
+namespace quantrain {
+
+SumOfCodes::SumOfCodes(std::shared_ptr<const Codes> a, std::shared_ptr<const Codes> b)
+    : a_(std::move(a)), b_(std::move(b)) {}
+
+void SumOfCodes::to_float(float* y) const {
+  const int64_t n = a_->bytes.size();
+  Buffer<float> b(n);
+  kernels::dequantize_u8_f32(n, a_->u8(), a_->params.scale[0], a_->stored_zero_point(), y);
+  kernels::dequantize_u8_f32(n, b_->u8(), b_->params.scale[0], b_->stored_zero_point(), b.data());
+  kernels::add_f32(n, y, b.data(), y);
+}
+
+void SumOfCodes::requantize(const QParams& y,
+                            Activation activation,
+                            uint8_t* codes,
+                            uint8_t* mask) const {
+  const StoredOutput stored(y, activation);
+  const AddMultipliers m =
+      make_add_multipliers(static_cast<double>(a_->params.scale[0]) / stored.scale,
+                           static_cast<double>(b_->params.scale[0]) / stored.scale);
+  const int64_t n = a_->bytes.size();
+  const uint8_t* const a = a_->u8();
+  const uint8_t* const b = b_->u8();
+  const int32_t zero_a = a_->stored_zero_point();
+  const int32_t zero_b = b_->stored_zero_point();
+  kernels::add_u8(n, a, zero_a, b, zero_b, m, stored.zero_point, stored.lo, stored.hi, codes);
+  if (mask == nullptr) return;
+  write_range_mask(n, stored, mask, [&](int64_t i) {
+    const int64_t sum = int64_t{a[i] - zero_a} * m.a + int64_t{b[i] - zero_b} * m.b;
+    return rounding_shift(sum, m.shift) + stored.zero_point;
+  });
+}
+
+}  // namespace quantrain

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <vector>
+
+#include "framework/arithmetic/activation.hpp"
+#include "tests/framework/autograd/tensors.hpp"
+
+namespace quantrain::test {
+
+inline QParams activation_params(const QType& type, float scale, int32_t zero_point) {
+  return {type, -1, {scale}, {zero_point}};
+}
+
+/// Codes of every value that the type has, at random.
+inline Tensor random_codes(const Shape& shape,
+                           const QParams& params,
+                           CodeStorage storage,
+                           uint64_t seed) {
+  Random random(seed);
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = Buffer<uint8_t>(shape.elements());
+  codes->storage = storage;
+  codes->params = params;
+  for (uint8_t& byte : codes->bytes) {
+    const auto code = params.type.qmin() + static_cast<int32_t>(random.below(params.type.levels()));
+    byte = static_cast<uint8_t>(code + codes->offset());
+  }
+  return Tensor::from_codes(shape, std::move(codes));
+}
+
+/// The codes themselves, whatever their storage.
+inline std::vector<int32_t> code_values(const Tensor& x) {
+  const Codes& codes = *x.codes();
+  std::vector<int32_t> values;
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    const int32_t stored =
+        codes.storage == CodeStorage::kU8 ? int32_t{codes.u8()[i]} : int32_t{codes.s8()[i]};
+    values.push_back(stored - codes.offset());
+  }
+  return values;
+}
+
+/// The same real values held as floats.
+inline Tensor as_floats(const Tensor& x) { return from(x.shape(), values(x)); }
+
+/// Requantizing x's accumulators gives clamp(unclamped[i]), and a mask of those within the range;
+/// `unclamped` are codes at y, the zero point included.
+inline void check_requantize(const Tensor& x,
+                             const QParams& y,
+                             const std::vector<int64_t>& unclamped) {
+  REQUIRE(x.kind() == ValueKind::kAccumulators);
+  REQUIRE(static_cast<int64_t>(unclamped.size()) == x.elements());
+  Codes codes;
+  codes.bytes = Buffer<uint8_t>(x.elements());
+  codes.params = y;
+  Buffer<uint8_t> without_mask(x.elements());
+  Buffer<uint8_t> mask((x.elements() + 7) / 8);
+  x.accumulators()->requantize(y, x.activation(), codes.bytes.data(), mask.data());
+  x.accumulators()->requantize(y, x.activation(), without_mask.data(), nullptr);
+  const CodeClamp clamp = code_clamp(x.activation(), y.type, y.scale[0], y.zero_point[0]);
+  int64_t wrong_codes = 0;
+  int64_t wrong_bits = 0;
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    const int64_t code = unclamped[static_cast<size_t>(i)];
+    const int64_t expected = std::clamp<int64_t>(code, clamp.lo, clamp.hi) + codes.offset();
+    wrong_codes += codes.bytes[i] != expected || without_mask[i] != expected;
+    const bool inside = code >= y.type.qmin() && code <= y.type.qmax();
+    wrong_bits += ((mask[i / 8] >> i % 8 & 1) != 0) != inside;
+  }
+  CHECK(wrong_codes == 0);
+  CHECK(wrong_bits == 0);
+}
+
+/// Types of activations that networks use, 2 to 8 bits.
+inline const std::vector<QType>& activation_types() {
+  static const std::vector<QType> types = {
+      {8, false, false}, {8, true, false}, {4, false, false}, {4, true, true}, {2, false, false}};
+  return types;
+}
+
+}  // namespace quantrain::test

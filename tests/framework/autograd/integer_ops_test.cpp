@@ -1,0 +1,255 @@
+#include <cmath>
+
+#include "framework/arithmetic/fixed_point.hpp"
+#include "framework/autograd/node.hpp"
+#include "framework/autograd/ops.hpp"
+#include "framework/core/error.hpp"
+#include "tests/framework/autograd/codes.hpp"
+
+// Operations other than products, on codes and accumulators.
+namespace quantrain {
+namespace {
+
+using test::activation_params;
+using test::as_floats;
+using test::code_values;
+using test::random_codes;
+using test::values;
+
+Tensor activations(
+    const Shape& shape, const QType& type, float scale, int32_t zero_point, uint64_t seed) {
+  return random_codes(shape, activation_params(type, scale, zero_point), CodeStorage::kU8, seed)
+      .set_requires_grad(true);
+}
+
+/// A zero point that is neither end where the type has one.
+int32_t zero_of(const QType& type) { return type.is_signed ? 0 : (type.qmax() + 1) / 2; }
+
+double scale_of(const Tensor& x) { return static_cast<double>(x.codes()->params.scale[0]); }
+
+/// Both graphs give the same gradient of their first input, bit for bit.
+void check_same_gradient(const Tensor& a, const Tensor& b) {
+  const Tensor grad_y = test::random_tensor(a.shape(), 9);
+  CHECK(values(a.node()->backward(grad_y)[0]) == values(b.node()->backward(grad_y)[0]));
+}
+
+/// Sums of two products with known signs: accumulators at scale 1 / 4.
+Tensor quarter_accumulators(const std::vector<float>& reals) {
+  auto x = std::make_shared<Codes>();
+  x->bytes = Buffer<uint8_t>(static_cast<int64_t>(reals.size()));
+  x->params = activation_params({8, false, false}, 0.5f, 128);
+  for (size_t i = 0; i < reals.size(); ++i) {
+    x->bytes[static_cast<int64_t>(i)] = static_cast<uint8_t>(std::lround(reals[i] * 4.0f) + 128);
+  }
+  auto one = std::make_shared<Codes>();
+  one->bytes = Buffer<uint8_t>(1);
+  one->bytes[0] = 1;
+  one->storage = CodeStorage::kS8;
+  one->params = {{8, true, true}, -1, {0.5f}, {0}};
+  const Tensor codes = Tensor::from_codes({static_cast<int64_t>(reals.size()), 1}, std::move(x));
+  Tensor leaf = codes;
+  leaf.set_requires_grad(true);
+  return linear(leaf, Tensor::from_codes({1, 1}, std::move(one)));
+}
+
+}  // namespace
+
+TEST_CASE("relu of accumulators waits behind the same integers", "[autograd][relu][integer]") {
+  const Tensor x = quarter_accumulators({-1, 0, 0.25f, 5.75f, 6, 7});
+  const Tensor y = relu(x);
+  CHECK(y.kind() == ValueKind::kAccumulators);
+  CHECK(y.accumulators() == x.accumulators());
+  CHECK(y.activation() == Activation::kRelu);
+  CHECK(values(y) == std::vector<float>{0, 0, 0.25f, 5.75f, 6, 7});
+  const Tensor z = relu6(x);
+  CHECK(z.activation() == Activation::kRelu6);
+  CHECK(values(z) == std::vector<float>{0, 0, 0.25f, 5.75f, 6, 6});
+
+  const Tensor ones = Tensor::full(x.shape(), 1.0f);
+  CHECK(values(y.node()->backward(ones)[0]) == std::vector<float>{0, 0, 1, 1, 1, 1});
+  CHECK(values(z.node()->backward(ones)[0]) == std::vector<float>{0, 0, 1, 1, 0, 0});
+}
+
+TEST_CASE("of two activations in a row the tighter one holds", "[autograd][relu][integer]") {
+  const Tensor x = quarter_accumulators({-1, 3, 7});
+  CHECK(relu(relu(x)).activation() == Activation::kRelu);
+  CHECK(relu6(relu(x)).activation() == Activation::kRelu6);
+  CHECK(relu(relu6(x)).activation() == Activation::kRelu6);
+  CHECK(values(relu(relu6(x))) == std::vector<float>{0, 3, 6});
+}
+
+TEST_CASE("relu of codes is their clamp", "[autograd][relu][integer]") {
+  for (const QType& type : test::activation_types()) {
+    const Tensor x = activations({5, 13}, type, 0.25f, zero_of(type), 1);
+    const Tensor y = relu(x);
+    CHECK(y.codes()->params == x.codes()->params);
+    CHECK(values(y) == values(relu(as_floats(x))));  // 0 is a code: nothing is rounded
+    check_same_gradient(y, relu(as_floats(x).set_requires_grad(true)));
+    const Tensor z = relu6(x);
+    CHECK(values(z) == values(relu6(as_floats(x))));  // so is 6 = 24 * 0.25, or it is not reached
+    check_same_gradient(z, relu6(as_floats(x).set_requires_grad(true)));
+  }
+}
+
+TEST_CASE("max_pool2d of codes is that of the values they mean",
+          "[autograd][max_pool2d][integer]") {
+  for (const QType& type : test::activation_types()) {
+    for (const Pool2dOptions& options :
+         {Pool2dOptions{.kernel = 2}, Pool2dOptions{.kernel = 3, .stride = 2, .padding = 1}}) {
+      const Tensor x = activations({2, 5, 6, 3}, type, 0.1f, zero_of(type), 1);
+      const Tensor y = max_pool2d(x, options);
+      CHECK(y.codes()->params == x.codes()->params);
+      const Tensor z = max_pool2d(as_floats(x).set_requires_grad(true), options);
+      CHECK(values(y) == values(z));
+      check_same_gradient(y, z);  // ties included: with 2 bits there are many
+    }
+  }
+}
+
+TEST_CASE("avg_pool2d of codes rounds once, by rule 8 on the sum",
+          "[autograd][avg_pool2d][integer]") {
+  for (const QType& type : test::activation_types()) {
+    for (const Pool2dOptions& options : {Pool2dOptions{.kernel = 2},
+                                         Pool2dOptions{.kernel = 3, .stride = 2, .padding = 1},
+                                         Pool2dOptions{.kernel = {5, 6}}}) {
+      const int32_t zero = zero_of(type);
+      const Tensor x = activations({2, 5, 6, 3}, type, 0.0625f, zero, 1);
+      const Tensor y = avg_pool2d(x, options);
+      const Tensor z = avg_pool2d(as_floats(x).set_requires_grad(true), options);
+      // Multiples of 1 / 16 below 16: the float sums are exact, the means are rounded once.
+      CHECK(values(y) == values(z));
+      check_same_gradient(y, z);
+
+      const kernels::Conv2dShape s = pool2d_shape("test", x.shape(), options);
+      const std::vector<int32_t> codes = code_values(x);
+      for (const float scale_y : {0.05f, 0.0625f, 0.011f}) {
+        const QParams to = activation_params(type, scale_y, zero);
+        std::vector<int64_t> unclamped;
+        for (int64_t n = 0; n < s.n; ++n) {
+          for (int64_t i = 0; i < s.oh(); ++i) {
+            for (int64_t j = 0; j < s.ow(); ++j) {
+              for (int64_t c = 0; c < s.c; ++c) {
+                int32_t sum = 0;
+                int64_t count = 0;
+                for (int64_t u = 0; u < s.kh; ++u) {
+                  for (int64_t v = 0; v < s.kw; ++v) {
+                    const int64_t h = i * s.stride_h - s.pad_h + u;
+                    const int64_t w = j * s.stride_w - s.pad_w + v;
+                    if (h < 0 || h >= s.h || w < 0 || w >= s.w) continue;
+                    sum += codes[static_cast<size_t>(((n * s.h + h) * s.w + w) * s.c + c)] - zero;
+                    ++count;
+                  }
+                }
+                const Multiplier m = make_multiplier(
+                    scale_of(x) / (static_cast<double>(count) * static_cast<double>(scale_y)));
+                unclamped.push_back(rounding_shift(int64_t{sum} * m.m0, m.shift) + zero);
+              }
+            }
+          }
+        }
+        test::check_requantize(y, to, unclamped);
+        test::check_requantize(relu(y), to, unclamped);
+      }
+    }
+  }
+}
+
+TEST_CASE("add of codes rounds once, by rule 11", "[autograd][add][integer]") {
+  for (const QType& type : test::activation_types()) {
+    const int32_t zero = zero_of(type);
+    const Tensor a = activations({7, 19}, type, 0.125f, zero, 1);
+    const Tensor b = activations({7, 19}, {8, false, false}, 0.03125f, 131, 2);
+    const Tensor y = add(a, b);
+    CHECK(values(y) == values(add(as_floats(a), as_floats(b))));  // powers of two: exact
+    check_same_gradient(y, add(as_floats(a).set_requires_grad(true), as_floats(b)));
+
+    const std::vector<int32_t> codes_a = code_values(a);
+    const std::vector<int32_t> codes_b = code_values(b);
+    for (const float scale_y : {0.2f, 0.03f}) {
+      const QParams to = activation_params(type, scale_y, zero);
+      const AddMultipliers m = make_add_multipliers(scale_of(a) / static_cast<double>(scale_y),
+                                                    scale_of(b) / static_cast<double>(scale_y));
+      std::vector<int64_t> unclamped;
+      for (size_t i = 0; i < codes_a.size(); ++i) {
+        const int64_t sum = int64_t{codes_a[i] - zero} * m.a + int64_t{codes_b[i] - 131} * m.b;
+        unclamped.push_back(rounding_shift(sum, m.shift) + zero);
+      }
+      test::check_requantize(y, to, unclamped);
+      test::check_requantize(relu(y), to, unclamped);
+    }
+  }
+}
+
+TEST_CASE("add that broadcasts, or adds other than codes, computes with floats",
+          "[autograd][add][integer]") {
+  const Tensor a = activations({3, 4}, {8, false, false}, 0.125f, 3, 1);
+  const Tensor row = activations({4}, {8, false, false}, 0.25f, 5, 2);
+  CHECK(add(a, row).kind() == ValueKind::kFloat);
+  CHECK(values(add(a, row)) == values(add(as_floats(a), as_floats(row))));
+  CHECK(add(a, as_floats(a)).kind() == ValueKind::kFloat);
+}
+
+TEST_CASE("concat of codes rescales each operand by rule 8", "[autograd][concat][integer]") {
+  for (const QType& type : test::activation_types()) {
+    const int32_t zero = zero_of(type);
+    const Tensor a = activations({3, 2, 5}, type, 0.125f, zero, 1);
+    const Tensor b = activations({3, 1, 5}, {8, false, false}, 0.0371f, 131, 2);
+    const Tensor none = activations({3, 0, 5}, type, 1.0f, zero, 3);
+    const Tensor y = concat({a, none, b}, 1);
+    const Tensor z =
+        concat({as_floats(a).set_requires_grad(true), as_floats(none), as_floats(b)}, 1);
+    CHECK(values(y) == values(z));
+    check_same_gradient(y, z);
+
+    const std::vector<int32_t> codes_a = code_values(a);
+    const std::vector<int32_t> codes_b = code_values(b);
+    const float scale_y = 0.05f;
+    const QParams to = activation_params(type, scale_y, zero);
+    std::vector<int64_t> unclamped;
+    const auto push = [&](double scale, int32_t value) {
+      const Multiplier m = make_multiplier(scale / static_cast<double>(scale_y));
+      unclamped.push_back(rounding_shift(int64_t{value} * m.m0, m.shift) + zero);
+    };
+    for (size_t row = 0; row < 3; ++row) {
+      for (size_t i = 0; i < 10; ++i) push(scale_of(a), codes_a[row * 10 + i] - zero);
+      for (size_t i = 0; i < 5; ++i) push(scale_of(b), codes_b[row * 5 + i] - 131);
+    }
+    test::check_requantize(y, to, unclamped);
+  }
+  const Tensor codes = activations({2, 2}, {8, false, false}, 1.0f, 0, 1);
+  CHECK(concat({codes, as_floats(codes)}, 0).kind() == ValueKind::kFloat);
+}
+
+TEST_CASE("reshape and flatten keep codes", "[autograd][reshape][integer]") {
+  const Tensor x = activations({2, 3, 4}, {8, true, false}, 0.1f, 3, 1);
+  CHECK(reshape(x, {6, -1}).codes() == x.codes());
+  CHECK(flatten(x).codes() == x.codes());
+  CHECK(values(flatten(x)) == values(x));
+  // A scale for each index of an axis has no meaning in another shape.
+  const QParams per_channel{{8, true, true}, 1, {0.1f, 0.2f, 0.3f}, {0, 0, 0}};
+  const Tensor w = random_codes({2, 3, 4}, per_channel, CodeStorage::kS8, 1);
+  CHECK(flatten(w).kind() == ValueKind::kFloat);
+  CHECK(values(flatten(w)) == values(w));
+}
+
+TEST_CASE("operations on an empty batch of codes are empty", "[autograd][integer]") {
+  const Tensor x = activations({0, 4, 4, 2}, {8, false, false}, 0.1f, 3, 1);
+  CHECK(values(relu(x)).empty());
+  CHECK(values(max_pool2d(x, {.kernel = 2})).empty());
+  for (const Tensor& y : {global_avg_pool2d(x), add(x, x), concat({x, x}, 3)}) {
+    CHECK(y.elements() == 0);
+    test::check_requantize(y, activation_params({8, false, false}, 0.1f, 3), {});
+  }
+}
+
+TEST_CASE("accumulators cannot be requantized to a scale per channel", "[autograd][integer]") {
+  const Tensor x = activations({2, 2}, {8, false, false}, 0.1f, 3, 1);
+  const QParams per_channel{{8, false, false}, 1, {0.1f, 0.2f}, {0, 0}};
+  uint8_t codes[4];
+  QUANTRAIN_CHECK_ERROR(
+      add(x, x).accumulators()->requantize(per_channel, Activation::kNone, codes, nullptr),
+      QuantError,
+      "activations have one scale and at most 8 bits");
+}
+
+}  // namespace quantrain

@@ -1,0 +1,241 @@
+#include <algorithm>
+
+#include "framework/arithmetic/fixed_point.hpp"
+#include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/channel_accumulators.hpp"
+#include "framework/autograd/ops/conv2d.hpp"
+#include "framework/autograd/ops/linear.hpp"
+#include "framework/autograd/ops/reshape.hpp"
+#include "framework/core/error.hpp"
+#include "tests/framework/autograd/codes.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::activation_params;
+using test::as_floats;
+using test::code_values;
+using test::random_codes;
+using test::values;
+
+// Powers of two: every product and sum below 2^24 is exact in float32, so that the float path is an
+// oracle of the integer one without a tolerance.
+constexpr float kScaleX = 0x1p-6f;
+constexpr float kScaleW = 0x1p-5f;
+
+QParams weight_params(int bits, int64_t outputs) {
+  QParams params{{bits, true, true}, 0, {}, {}};
+  for (int64_t o = 0; o < outputs; ++o) {
+    params.scale.push_back(o % 2 == 0 ? kScaleW : kScaleW / 4);
+    params.zero_point.push_back(0);
+  }
+  return params;
+}
+
+Tensor random_weight(const Shape& shape, int bits, uint64_t seed) {
+  return random_codes(shape, weight_params(bits, shape[0]), CodeStorage::kS8, seed);
+}
+
+/// Multiples of every channel's scale_x * scale_w.
+Tensor exact_bias(int64_t outputs) {
+  Tensor bias = Tensor::empty({outputs});
+  float* const out = bias.mutable_data();
+  for (int64_t o = 0; o < outputs; ++o) out[o] = static_cast<float>(3 * o - 4) * kScaleX * kScaleW;
+  return bias;
+}
+
+const ChannelAccumulators& sums_of(const Tensor& y) {
+  REQUIRE(y.kind() == ValueKind::kAccumulators);
+  return dynamic_cast<const ChannelAccumulators&>(*y.accumulators());
+}
+
+/// Rule 8 on each accumulator, unclamped, with the zero point.
+std::vector<int64_t> rescaled(const ChannelAccumulators& sums, const QParams& y) {
+  std::vector<int64_t> codes;
+  for (int64_t i = 0; i < sums.rows() * sums.channels(); ++i) {
+    const double scale = sums.scale()[static_cast<size_t>(i % sums.channels())];
+    const Multiplier m = make_multiplier(scale / static_cast<double>(y.scale[0]));
+    codes.push_back(rounding_shift(int64_t{sums.values()[i]} * m.m0, m.shift) + y.zero_point[0]);
+  }
+  return codes;
+}
+
+}  // namespace
+
+TEST_CASE("linear of codes sums the integers that the deployed layer sums",
+          "[autograd][linear][integer]") {
+  for (const QType& type : test::activation_types()) {
+    for (const int64_t in : {1, 7, 64, 65}) {
+      const int32_t zero = type.is_signed ? -3 % (type.qmax() + 1) : type.qmax() / 2;
+      const Tensor x =
+          random_codes({3, in}, activation_params(type, kScaleX, zero), CodeStorage::kU8, 1);
+      const Tensor weight = random_weight({5, in}, 8, 2);
+      const Tensor bias = exact_bias(5);
+      const Tensor y = linear(x, weight, bias);
+      const ChannelAccumulators& sums = sums_of(y);
+      CHECK(sums.channels() == 5);
+      const std::vector<int32_t> xs = code_values(x);
+      const std::vector<int32_t> ws = code_values(weight);
+      for (int64_t i = 0; i < 15; ++i) {
+        const float scale = weight.codes()->params.scale[static_cast<size_t>(i % 5)];
+        int32_t sum = quantize_bias(bias.data()[i % 5], kScaleX, scale);
+        for (int64_t k = 0; k < in; ++k) {
+          sum += (xs[static_cast<size_t>(i / 5 * in + k)] - zero) *
+                 ws[static_cast<size_t>(i % 5 * in + k)];
+        }
+        REQUIRE(sums.values()[i] == sum);
+      }
+      CHECK(values(y) == values(linear(as_floats(x), as_floats(weight), bias)));
+    }
+  }
+}
+
+TEST_CASE("conv2d of codes equals the float convolution where that is exact",
+          "[autograd][conv2d][integer]") {
+  struct Case {
+    Shape x;
+    Shape weight;
+    Conv2dOptions options;
+  };
+  const std::vector<Case> cases = {
+      {{2, 5, 4, 3}, {4, 3, 3, 3}, {.padding = 1}},
+      {{1, 7, 6, 1}, {5, 3, 2, 1}, {.stride = {2, 1}, .padding = {0, 1}}},
+      {{2, 4, 4, 4}, {6, 3, 3, 2}, {.stride = 2, .padding = 1, .groups = 2}},
+      {{1, 5, 5, 3}, {3, 3, 3, 1}, {.padding = 1, .groups = 3}},
+      {{3, 1, 1, 17}, {2, 1, 1, 17}, {}},
+  };
+  for (const Case& c : cases) {
+    for (const QType& type : test::activation_types()) {
+      const QParams params = activation_params(type, kScaleX, type.is_signed ? -1 : 1);
+      const Tensor x = random_codes(c.x, params, CodeStorage::kU8, 1);
+      const Tensor weight = random_weight(c.weight, 4, 2);
+      const Tensor bias = exact_bias(c.weight[0]);
+      const Tensor y = conv2d(x, weight, bias, c.options);
+      CHECK(sums_of(y).channels() == c.weight[0]);
+      CHECK(values(y) == values(conv2d(as_floats(x), as_floats(weight), bias, c.options)));
+      CHECK(values(conv2d(x, weight, {}, c.options)) ==
+            values(conv2d(as_floats(x), as_floats(weight), {}, c.options)));
+    }
+  }
+}
+
+TEST_CASE("accumulators requantize by rule 8, channel by channel", "[autograd][linear][integer]") {
+  const Tensor x =
+      random_codes({9, 20}, activation_params({8, false, false}, 0.013f, 100), CodeStorage::kU8, 1);
+  QParams params = weight_params(8, 3);
+  params.scale = {0.011f, 0.0007f, 0.3f};
+  const Tensor weight = random_codes({3, 20}, params, CodeStorage::kS8, 2);
+  const Tensor y = linear(x, weight, Tensor::full({3}, 0.37f));
+  for (const QType& type : test::activation_types()) {
+    const QParams to = activation_params(type, 0.9f, type.is_signed ? 0 : 1);
+    test::check_requantize(y, to, rescaled(sums_of(y), to));
+    const Tensor relu = y.with_activation(Activation::kRelu);
+    test::check_requantize(relu, to, rescaled(sums_of(y), to));
+    const Tensor relu6 = y.with_activation(Activation::kRelu6);
+    test::check_requantize(relu6, to, rescaled(sums_of(y), to));
+  }
+}
+
+TEST_CASE("weights per tensor give one scale to all channels", "[autograd][linear][integer]") {
+  const QParams params = activation_params({8, false, false}, kScaleX, 0);
+  const Tensor x = random_codes({2, 4}, params, CodeStorage::kU8, 1);
+  const QParams one{{8, true, true}, -1, {kScaleW}, {0}};
+  const Tensor y = linear(x, random_codes({3, 4}, one, CodeStorage::kS8, 2));
+  CHECK(sums_of(y).scale() == std::vector<double>(3, 0x1p-11));
+}
+
+TEST_CASE("what is no product of activation and symmetric weight codes is computed with floats",
+          "[autograd][linear][integer]") {
+  const QParams params = activation_params({8, false, false}, kScaleX, 3);
+  const Tensor x = random_codes({2, 4}, params, CodeStorage::kU8, 1);
+  const Tensor weight = random_weight({3, 4}, 8, 2);
+  const std::vector<float> expected = values(linear(as_floats(x), as_floats(weight)));
+  const auto check = [&](const Tensor& y) {
+    CHECK(y.kind() == ValueKind::kFloat);
+    CHECK(values(y) == expected);
+  };
+  check(linear(as_floats(x), weight));
+  check(linear(x, as_floats(weight)));
+
+  QParams affine = weight_params(8, 3);
+  affine.zero_point[1] = 1;
+  CHECK(linear(x, random_codes({3, 4}, affine, CodeStorage::kS8, 2)).kind() == ValueKind::kFloat);
+  CHECK(linear(x, random_codes({3, 4}, params, CodeStorage::kU8, 2)).kind() == ValueKind::kFloat);
+  QParams along_input = weight_params(8, 4);
+  along_input.axis = 1;
+  CHECK(linear(x, random_codes({3, 4}, along_input, CodeStorage::kS8, 2)).kind() ==
+        ValueKind::kFloat);
+}
+
+TEST_CASE("gradients of an integer product are those of the floats its codes mean",
+          "[autograd][integer]") {
+  const QParams params = activation_params({8, false, false}, 0.02f, 7);
+  const auto same = [](const Tensor& y, const Tensor& z) {
+    const Tensor grad_y = test::random_tensor(y.shape(), 9);
+    const std::vector<Tensor> a = y.node()->backward(grad_y);
+    const std::vector<Tensor> b = z.node()->backward(grad_y);
+    for (size_t i = 0; i < 3; ++i) CHECK(values(a[i]) == values(b[i]));
+  };
+  const auto needed = [](Tensor x) { return x.set_requires_grad(true); };
+  const Tensor bias = needed(exact_bias(4));
+  {
+    const Tensor x = needed(random_codes({3, 9}, params, CodeStorage::kU8, 1));
+    const Tensor weight = needed(random_weight({4, 9}, 8, 2));
+    const Tensor y = linear(x, weight, bias);
+    CHECK(y.kind() == ValueKind::kAccumulators);
+    same(y, linear(needed(as_floats(x)), needed(as_floats(weight)), bias));
+  }
+  {
+    const Tensor x = needed(random_codes({2, 5, 4, 2}, params, CodeStorage::kU8, 1));
+    const Tensor weight = needed(random_weight({4, 3, 3, 2}, 8, 2));
+    const Conv2dOptions options{.stride = 2, .padding = 1};
+    const Tensor y = conv2d(x, weight, bias, options);
+    CHECK(y.kind() == ValueKind::kAccumulators);
+    same(y, conv2d(needed(as_floats(x)), needed(as_floats(weight)), bias, options));
+  }
+}
+
+TEST_CASE("an empty batch of codes gives empty accumulators", "[autograd][integer]") {
+  const QParams params = activation_params({8, false, false}, kScaleX, 0);
+  const Tensor x = random_codes({0, 4}, params, CodeStorage::kU8, 1);
+  CHECK(linear(x, random_weight({3, 4}, 8, 2)).shape() == Shape{0, 3});
+  const Tensor image = random_codes({0, 4, 4, 1}, params, CodeStorage::kU8, 1);
+  const Tensor y = conv2d(image, random_weight({3, 3, 3, 1}, 8, 2));
+  CHECK(y.shape() == Shape{0, 2, 2, 3});
+  CHECK(values(y).empty());
+}
+
+TEST_CASE("reshaped accumulators are the same integers", "[autograd][reshape][integer]") {
+  const QParams params = activation_params({8, false, false}, kScaleX, 0);
+  const Tensor x = random_codes({2, 4}, params, CodeStorage::kU8, 1);
+  const Tensor y = linear(x, random_weight({6, 4}, 8, 2));
+  const Tensor z = reshape(y, {2, 3, -1});
+  CHECK(z.kind() == ValueKind::kAccumulators);
+  CHECK(z.accumulators() == y.accumulators());
+  CHECK(values(z) == values(y));
+}
+
+TEST_CASE("sums and biases that could leave 32 bits are errors", "[autograd][integer]") {
+  const QParams params = activation_params({8, false, false}, kScaleX, 0);
+  const Tensor long_x = random_codes({1, 33001}, params, CodeStorage::kU8, 1);
+  QUANTRAIN_CHECK_ERROR(linear(long_x, random_weight({1, 33001}, 8, 2)),
+                        QuantError,
+                        "[linear] sums of 33001 products could overflow 32 bits: at most 33000 "
+                        "with weights of type s8 narrow");
+  const QParams full{{8, true, false}, -1, {kScaleW}, {0}};
+  QUANTRAIN_CHECK_ERROR(linear(long_x, random_codes({1, 33001}, full, CodeStorage::kS8, 2)),
+                        QuantError,
+                        "at most 32896 with weights of type s8");
+  QUANTRAIN_CHECK_ERROR(
+      conv2d(reshape(long_x, {1, 1, 1, -1}), random_weight({1, 1, 1, 33001}, 8, 2)),
+      QuantError,
+      "[conv2d] sums of 33001 products");
+
+  const Tensor x = random_codes({1, 2}, params, CodeStorage::kU8, 1);
+  const float huge[] = {0.0f, 1e6f, 0.0f};
+  QUANTRAIN_CHECK_ERROR(linear(x, random_weight({3, 2}, 8, 2), Tensor::from({3}, huge)),
+                        QuantError,
+                        "[linear] channel 1: [bias]");
+}
+
+}  // namespace quantrain
