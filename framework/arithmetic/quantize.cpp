@@ -31,7 +31,7 @@ ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::str
     return {usable_scale(scale), type.is_signed ? 0 : (qmax + 1) / 2};
   }
   const float scale = usable_scale((high - low) / (qmax - qmin));
-  // Rule 3's quotient, so that the lowest real value gets the lowest code and not the one below it.
+  // The quotient of (3): in double a tie can look like none, and the lowest value miss its code.
   const float lowest = static_cast<float>(low) / scale;
   const double zero = __builtin_rint(qmin - static_cast<double>(lowest));
   return {scale, static_cast<int32_t>(std::clamp<double>(zero, qmin, qmax))};

@@ -1,0 +1,280 @@
+#include "framework/arithmetic/quantize.hpp"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "framework/core/error.hpp"
+#include "framework/core/random.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kLargest = std::numeric_limits<float>::max();
+constexpr float kSmallest = std::numeric_limits<float>::min();
+constexpr QType kU8{8, false, false};
+constexpr QType kS8{8, true, false};
+constexpr QType kNarrow8{8, true, true};
+
+ScaleZero affine(float min, float max, const QType& type = kU8) {
+  return choose_params(Range{min, max}, type, QScheme::kAffine, "fc");
+}
+ScaleZero symmetric(float min, float max, const QType& type) {
+  return choose_params(Range{min, max}, type, QScheme::kSymmetric, "fc");
+}
+int32_t u8(float x, float scale, int32_t zero_point) {
+  return quantize(x, scale, zero_point, 0, 255);
+}
+// Any finite float, all magnitudes alike.
+float any_magnitude(Random& random) {
+  return std::ldexp(random.uniform(-1.0f, 1.0f), static_cast<int>(random.below(240)) - 120);
+}
+
+}  // namespace
+
+TEST_CASE("affine parameters follow rule 2", "[arithmetic][choose_params]") {
+  CHECK(affine(0, 255) == ScaleZero{1.0f, 0});
+  CHECK(affine(0, 1) == ScaleZero{1.0f / 255.0f, 0});  // a pixel's byte is its code
+  CHECK(affine(-255, 0) == ScaleZero{1.0f, 255});
+  CHECK(affine(-128, 127) == ScaleZero{1.0f, 128});
+  CHECK(affine(-128, 127, kS8) == ScaleZero{1.0f, 0});
+  CHECK(affine(-100, 155, kS8) == ScaleZero{1.0f, -28});
+  CHECK(affine(-7, 8, {4, false, false}) == ScaleZero{1.0f, 7});
+  CHECK(affine(-1, 2, {2, false, false}) == ScaleZero{1.0f, 1});
+}
+
+TEST_CASE("symmetric parameters follow rule 2", "[arithmetic][choose_params]") {
+  CHECK(symmetric(-254, 10, kNarrow8) == ScaleZero{2.0f, 0});
+  CHECK(symmetric(-10, 254, kNarrow8) == ScaleZero{2.0f, 0});
+  CHECK(symmetric(-255, 10, kS8) == ScaleZero{2.0f, 0});
+  CHECK(symmetric(-255, 10, kU8) == ScaleZero{2.0f, 128});
+  CHECK(symmetric(-3, 1, {2, true, true}) == ScaleZero{3.0f, 0});
+  CHECK(symmetric(-3, 1, {2, false, false}) == ScaleZero{2.0f, 2});
+}
+
+TEST_CASE("a range is widened to contain 0", "[arithmetic][choose_params]") {
+  CHECK(affine(100, 255) == affine(0, 255));
+  CHECK(affine(-255, -100) == affine(-255, 0));
+  CHECK(affine(255, 255) == affine(0, 255));
+}
+
+TEST_CASE("a range of 0, or too small for a normal scale, gives scale 1",
+          "[arithmetic][choose_params]") {
+  for (const Range range :
+       {Range{0, 0}, Range{-0.0f, 0}, Range{0, 1e-40f}, Range{-1e-44f, 1e-45f}}) {
+    CHECK(affine(range.min, range.max).scale == 1.0f);
+    CHECK(affine(range.min, range.max).zero_point == 0);
+    CHECK(affine(range.min, range.max, kS8).zero_point == -128);
+    CHECK(symmetric(range.min, range.max, kNarrow8) == ScaleZero{1.0f, 0});
+    CHECK(symmetric(range.min, range.max, kU8) == ScaleZero{1.0f, 128});
+  }
+  CHECK(affine(0, 255 * kSmallest) == ScaleZero{kSmallest, 0});
+  CHECK(affine(0, 254 * kSmallest) == ScaleZero{1.0f, 0});
+}
+
+TEST_CASE("a range whose length overflows float32 has a scale", "[arithmetic][choose_params]") {
+  CHECK(affine(-kLargest, kLargest).scale == static_cast<float>(2.0 * double{kLargest} / 255));
+  CHECK(affine(-kLargest, kLargest, {2, false, false}).scale ==
+        static_cast<float>(2.0 * double{kLargest} / 3));
+  CHECK(symmetric(-kLargest, kLargest, {2, true, true}).scale == kLargest);
+  CHECK(std::isfinite(symmetric(-kLargest, kLargest, {2, true, false}).scale));
+}
+
+TEST_CASE("a zero point between two codes goes to the even one", "[arithmetic][choose_params]") {
+  CHECK(affine(-2.5f, 252.5f) == ScaleZero{1.0f, 2});
+  CHECK(affine(-3.5f, 251.5f) == ScaleZero{1.0f, 4});
+  CHECK(affine(-127.5f, 127.5f) == ScaleZero{1.0f, 128});
+  CHECK(affine(-127.5f, 127.5f, kS8) == ScaleZero{1.0f, 0});
+  // qmin is odd here: half_even(-127 + 126.5) = 0. PyTorch rounds min / scale alone and would say
+  // -127 - half_even(-126.5) = -1.
+  CHECK(affine(-126.5f, 127.5f, kNarrow8) == ScaleZero{1.0f, 0});
+}
+
+TEST_CASE("the zero point comes from the quotient that quantizes", "[arithmetic][choose_params]") {
+  // min / scale is -8.5 in float32 and -8.50000015 in double: with the latter the zero point would
+  // be 9, and the lowest value of the range would get code 1.
+  const ScaleZero params = affine(-0.01f, 0.29f);
+  CHECK(params.zero_point == 8);
+  CHECK(u8(-0.01f, params.scale, params.zero_point) == 0);
+}
+
+TEST_CASE("every chosen range holds 0 exactly and is covered by the codes",
+          "[arithmetic][choose_params]") {
+  Random random(1);
+  for (int i = 0; i < 5000; ++i) {
+    const float a = any_magnitude(random);
+    const float b = a * random.uniform(-2.0f, 2.0f);
+    const Range range{std::min(a, b), std::max(a, b)};
+    const int bits = 2 + i % 15;
+    for (const QType& type :
+         {QType{bits, false, false}, QType{bits, true, false}, QType{bits, true, true}}) {
+      for (const QScheme scheme : {QScheme::kAffine, QScheme::kSymmetric}) {
+        const auto [scale, zero] = choose_params(range, type, scheme, "fc");
+        REQUIRE((std::isnormal(scale) && scale > 0));
+        REQUIRE((zero >= type.qmin() && zero <= type.qmax()));
+        REQUIRE(quantize(0.0f, scale, zero, type.qmin(), type.qmax()) == zero);
+        REQUIRE(dequantize(zero, scale, zero) == 0.0f);
+        for (const float end : {range.min, range.max}) {
+          const int32_t code = quantize(end, scale, zero, type.qmin(), type.qmax());
+          const auto real = static_cast<double>(dequantize(code, scale, zero));
+          // A zero point that was rounded takes up to half a step from one end; rounding to the
+          // nearest code adds up to half a step; scale and product are rounded to float32.
+          const double limit = static_cast<double>(scale) * (1.0 + type.levels() * 0x1p-23);
+          REQUIRE(std::abs(static_cast<double>(end) - real) <= limit);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a range that is not finite or not in order is refused", "[arithmetic][choose_params]") {
+  for (const Range range :
+       {Range{0, kNan}, Range{kNan, 0}, Range{-kInfinity, 0}, Range{0, kInfinity}, Range{1, 0}}) {
+    for (const QScheme scheme : {QScheme::kAffine, QScheme::kSymmetric}) {
+      QUANTRAIN_CHECK_ERROR(
+          choose_params(range, kU8, scheme, "block1.conv"), DataError, "[block1.conv] range [");
+    }
+  }
+}
+
+TEST_CASE("parameters per channel are those of each range", "[arithmetic][choose_params]") {
+  const std::array ranges{Range{0, 255}, Range{-256, 254}};
+  CHECK(choose_params(ranges, 3, kU8, QScheme::kAffine, "fc") == QParams{kU8, 3, {1, 2}, {0, 128}});
+  QUANTRAIN_CHECK_ERROR(
+      choose_params(ranges, -1, kU8, QScheme::kAffine, "fc"), QuantError, "[fc] per-tensor");
+  QUANTRAIN_CHECK_ERROR(
+      choose_params(ranges, 3, {1, false, false}, QScheme::kAffine, "fc"), QuantError, "bits");
+}
+
+TEST_CASE("a value between two codes goes to the even quotient, before the zero point is added",
+          "[arithmetic][quantize]") {
+  CHECK(half_even(0.5f) == 0.0f);
+  CHECK(half_even(1.5f) == 2.0f);
+  CHECK(half_even(2.5f) == 2.0f);
+  CHECK(half_even(-0.5f) == 0.0f);
+  CHECK(half_even(-1.5f) == -2.0f);
+  CHECK(half_even(4194303.5f) == 4194304.0f);  // the largest tie of an odd number in float32
+  // Rounded behind the zero point, 0.5 + 1 would be 2.
+  CHECK(u8(0.5f, 1.0f, 1) == 1);
+  CHECK(u8(1.5f, 1.0f, 1) == 3);
+  CHECK(u8(-0.5f, 1.0f, 1) == 1);
+  CHECK(u8(-1.5f, 1.0f, 3) == 1);
+}
+
+TEST_CASE("quantizing divides: multiplying by the reciprocal would differ",
+          "[arithmetic][quantize]") {
+  // In float32 the quotient is the tie 13.5, the product 13.499999.
+  const float scale = 1.0f / 7.0f;
+  const float x = 13.5f * scale;
+  CHECK(x / scale == 13.5f);
+  CHECK(x * (1.0f / scale) < 13.5f);
+  CHECK(u8(x, scale, 0) == 14);
+  // Here it is the other way round.
+  const float other = 1.0f / 11.0f;
+  CHECK(3.5f * other / other < 3.5f);
+  CHECK(3.5f * other * (1.0f / other) == 3.5f);
+  CHECK(u8(3.5f * other, other, 0) == 3);
+}
+
+TEST_CASE("codes are clamped, however far the value is off", "[arithmetic][quantize]") {
+  CHECK(u8(-1.0f, 1.0f, 0) == 0);
+  CHECK(u8(255.5f, 1.0f, 0) == 255);  // tie: 256, clamped
+  CHECK(u8(3e38f, 1e-30f, 128) == 255);
+  CHECK(u8(-3e38f, 1e-30f, 128) == 0);
+  CHECK(u8(kInfinity, 1.0f, 128) == 255);
+  CHECK(u8(-kInfinity, 1.0f, 128) == 0);
+  CHECK(quantize(-128.0f, 1.0f, 0, -127, 127) == -127);
+}
+
+TEST_CASE("the gradient passes where the code before the clamp is one", "[arithmetic][gradient]") {
+  const auto passes = [](float x) { return gradient_passes(x, 1.0f, 3, 0, 255); };
+  CHECK(passes(0.0f));
+  CHECK(passes(-3.0f));
+  CHECK(passes(252.0f));
+  CHECK_FALSE(passes(-4.0f));
+  CHECK_FALSE(passes(253.0f));
+  // Ties decide by the code that they round to, not by the real value.
+  CHECK_FALSE(passes(-3.5f));
+  CHECK(passes(252.5f));
+  CHECK(passes(-3.4f));
+  CHECK_FALSE(passes(252.6f));
+  CHECK_FALSE(passes(3e38f));
+  CHECK_FALSE(passes(-3e38f));
+}
+
+TEST_CASE("the gradient passes wherever the clamp changes nothing", "[arithmetic][gradient]") {
+  Random random(2);
+  for (int i = 0; i < 5000; ++i) {
+    const float scale = std::abs(any_magnitude(random)) + kSmallest;
+    const float x = scale * random.uniform(-400.0f, 400.0f);
+    const auto zero = static_cast<int32_t>(random.below(256));
+    const bool unchanged = unclamped_code(x, scale, zero) == static_cast<float>(u8(x, scale, zero));
+    REQUIRE(gradient_passes(x, scale, zero, 0, 255) == unchanged);
+  }
+}
+
+TEST_CASE("a weight's scale is that of its largest value unless the bias needs a larger one",
+          "[arithmetic][weight_scale]") {
+  CHECK(weight_scale(254.0f, 0.0f, 1.0f, kNarrow8, "fc") == 2.0f);
+  CHECK(weight_scale(255.0f, 0.0f, 1.0f, kS8, "fc") == 2.0f);
+  CHECK(weight_scale(2.0f, 0.0f, 1.0f, {2, true, true}, "fc") == 2.0f);
+  CHECK(weight_scale(254.0f, 0x1p31f, 1.0f, kNarrow8, "fc") == 2.0f);
+  CHECK(weight_scale(254.0f, -0x1p32f, 1.0f, kNarrow8, "fc") == 4.0f);
+  CHECK(weight_scale(0.0f, 0x1p30f, 0.5f, kNarrow8, "fc") == 2.0f);
+  CHECK(weight_scale(0.0f, 0.0f, 1.0f, kNarrow8, "fc") == 1.0f);
+  CHECK(weight_scale(1e-41f, 0.0f, 1.0f, kNarrow8, "fc") == 1.0f);
+}
+
+TEST_CASE("weights and scales that make no sense are refused", "[arithmetic][weight_scale]") {
+  for (const float bad : {kNan, kInfinity}) {
+    QUANTRAIN_CHECK_ERROR(weight_scale(bad, 0, 1, kNarrow8, "fc"), DataError, "[fc] weight");
+    QUANTRAIN_CHECK_ERROR(weight_scale(1, -bad, 1, kNarrow8, "fc"), DataError, "not finite");
+    QUANTRAIN_CHECK_ERROR(weight_scale(1, 0, bad, kNarrow8, "fc"), DataError, "not finite");
+  }
+  for (const float scale : {0.0f, -1.0f}) {
+    QUANTRAIN_CHECK_ERROR(weight_scale(1, 0, scale, kNarrow8, "fc"), QuantError, "not positive");
+  }
+  QUANTRAIN_CHECK_ERROR(weight_scale(1, 3e38f, 1e-30f, kNarrow8, "fc"), QuantError, "no code");
+}
+
+TEST_CASE("a bias between two codes goes to the even one", "[arithmetic][bias]") {
+  CHECK(quantize_bias(0.5f, 1.0f, 1.0f) == 0);
+  CHECK(quantize_bias(1.5f, 1.0f, 1.0f) == 2);
+  CHECK(quantize_bias(-2.5f, 1.0f, 1.0f) == -2);
+  CHECK(quantize_bias(-0.75f, 0.5f, 0.5f) == -3);
+}
+
+TEST_CASE("a bias is quantized in double", "[arithmetic][bias]") {
+  // In float32 both the product of the scales and the quotient are rounded: 3620999.
+  const float scale_x = 1.0f / 255.0f;
+  CHECK(quantize_bias(142 * 0.1f, scale_x, 0.001f) == 3621000);
+  CHECK(half_even(142 * 0.1f / (scale_x * 0.001f)) == 3620999.0f);
+}
+
+TEST_CASE("a bias fits wherever the weight's scale was chosen for it", "[arithmetic][bias]") {
+  Random random(3);
+  for (int i = 0; i < 5000; ++i) {
+    const float scale_x = std::abs(any_magnitude(random)) + kSmallest;
+    const float max_abs = std::abs(any_magnitude(random));
+    const float bias = any_magnitude(random);
+    if (std::abs(double{bias}) / (double{scale_x} * 0x1p30) > double{kLargest}) continue;
+    const float scale_w = weight_scale(max_abs, bias, scale_x, kNarrow8, "fc");
+    REQUIRE(std::abs(quantize_bias(bias, scale_x, scale_w)) <= 1 << 30);
+  }
+  // The scale that a bias asks for is rounded to float32, maybe down; the code stays within 2^30.
+  const int32_t code = quantize_bias(1.1f, 0.3f, weight_scale(0.0f, 1.1f, 0.3f, kNarrow8, "fc"));
+  CHECK((code >= (1 << 30) - 64 && code <= 1 << 30));
+}
+
+TEST_CASE("a bias that does not fit is refused", "[arithmetic][bias]") {
+  CHECK(quantize_bias(0x1p30f, 1.0f, 1.0f) == 1 << 30);
+  CHECK(quantize_bias(-0x1p30f, 1.0f, 1.0f) == -(1 << 30));
+  QUANTRAIN_CHECK_ERROR(quantize_bias(1.001f * 0x1p30f, 1.0f, 1.0f), QuantError, "exceeds 2^30");
+  QUANTRAIN_CHECK_ERROR(quantize_bias(kNan, 1.0f, 1.0f), QuantError, "exceeds 2^30");
+  QUANTRAIN_CHECK_ERROR(quantize_bias(1.0f, 0.0f, 1.0f), QuantError, "exceeds 2^30");
+}
+
+}  // namespace quantrain
