@@ -1,0 +1,138 @@
+#include <map>
+
+#include "framework/autograd/ops.hpp"
+#include "tests/vectors.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::Json;
+using test::to_tensor;
+
+// PyTorch computed in double: what differs are float32's roundings in sums of up to a hundred
+// terms, and those of exp, log and division.
+constexpr test::Tolerance kFloat32{2e-6, 2e-6};
+
+using Inputs = std::map<std::string, Tensor>;
+using Operation = Tensor (*)(Inputs& x, const Json& attributes);
+
+Size2d size(const Json& pair) { return {pair.at(0).get<int64_t>(), pair.at(1).get<int64_t>()}; }
+
+Pool2dOptions pool_options(const Json& a) {
+  return {.kernel = size(a.at("kernel")),
+          .stride = size(a.at("stride")),
+          .padding = size(a.at("padding"))};
+}
+
+template <Tensor (*kOperation)(const Tensor&)>
+Tensor unary(Inputs& x, const Json&) {
+  return kOperation(x["x"]);
+}
+
+template <Tensor (*kOperation)(const Tensor&, const Tensor&)>
+Tensor binary(Inputs& x, const Json&) {
+  return kOperation(x["a"], x["b"]);
+}
+
+const std::map<std::string, Operation> kOperations{
+    {"add", binary<add>},
+    {"sub", binary<sub>},
+    {"mul", binary<mul>},
+    {"div", binary<div>},
+    {"matmul", binary<matmul>},
+    {"relu", unary<relu>},
+    {"relu6", unary<relu6>},
+    {"sigmoid", unary<sigmoid>},
+    {"tanh", unary<tanh>},
+    {"softmax", unary<softmax>},
+    {"log_softmax", unary<log_softmax>},
+    {"flatten", unary<flatten>},
+    {"global_avg_pool2d", unary<global_avg_pool2d>},
+    {"sum",
+     [](Inputs& x, const Json& a) {
+       return a.empty() ? sum(x["x"])
+                        : sum(x["x"], a.at("axis").get<int>(), a.at("keepdim").get<bool>());
+     }},
+    {"mean",
+     [](Inputs& x, const Json& a) {
+       return a.empty() ? mean(x["x"])
+                        : mean(x["x"], a.at("axis").get<int>(), a.at("keepdim").get<bool>());
+     }},
+    {"reshape",
+     [](Inputs& x, const Json& a) {
+       return reshape(x["x"], std::span<const int64_t>(a.at("shape").get<std::vector<int64_t>>()));
+     }},
+    {"transpose",
+     [](Inputs& x, const Json& a) {
+       return transpose(x["x"], a.at("perm").get<std::vector<int>>());
+     }},
+    {"pad",
+     [](Inputs& x, const Json& a) {
+       return pad(x["x"],
+                  a.at("before").get<std::vector<int64_t>>(),
+                  a.at("after").get<std::vector<int64_t>>(),
+                  a.at("value").get<float>());
+     }},
+    {"concat",
+     [](Inputs& x, const Json& a) {
+       return concat({x["a"], x["b"]}, a.at("axis").get<int>());
+     }},
+    {"linear", [](Inputs& x, const Json&) { return linear(x["x"], x["weight"], x["bias"]); }},
+    {"conv2d",
+     [](Inputs& x, const Json& a) {
+       return conv2d(x["x"],
+                     x["weight"],
+                     x["bias"],
+                     {.stride = size(a.at("stride")),
+                      .padding = size(a.at("padding")),
+                      .groups = a.at("groups").get<int64_t>()});
+     }},
+    {"max_pool2d", [](Inputs& x, const Json& a) { return max_pool2d(x["x"], pool_options(a)); }},
+    {"avg_pool2d", [](Inputs& x, const Json& a) { return avg_pool2d(x["x"], pool_options(a)); }},
+    {"batch_norm2d",
+     [](Inputs& x, const Json& a) {
+       return batch_norm2d(x["x"],
+                           x["gamma"],
+                           x["beta"],
+                           x["running_mean"],
+                           x["running_variance"],
+                           {.momentum = a.at("momentum").get<float>(),
+                            .epsilon = a.at("epsilon").get<float>(),
+                            .training = a.at("training").get<bool>()});
+     }},
+    {"cross_entropy",
+     [](Inputs& x, const Json& a) {
+       return cross_entropy(x["x"], a.at("labels").get<std::vector<int32_t>>());
+     }},
+    {"mse_loss", [](Inputs& x, const Json&) { return mse_loss(x["x"], x["target"]); }},
+};
+
+}  // namespace
+
+TEST_CASE("operations and their gradients equal PyTorch's", "[autograd][pytorch]") {
+  const Json cases = test::load_vectors("operations");
+  std::map<std::string, int> seen;
+  for (const Json& c : cases) {
+    const auto op = c.at("op").get<std::string>();
+    CAPTURE(op, ++seen[op], c.at("attributes").dump());
+    Inputs inputs;
+    for (const auto& [name, value] : c.at("inputs").items()) {
+      inputs[name] = to_tensor(value).set_requires_grad(c.at("grads").contains(name));
+    }
+    const Tensor y = kOperations.at(op)(inputs, c.at("attributes"));
+    test::check_close(y, c.at("y"), kFloat32);
+    sum(mul(y, to_tensor(c.at("grad_y")))).backward();
+    for (const auto& [name, value] : c.at("grads").items()) {
+      CAPTURE(name);
+      test::check_close(inputs.at(name).grad(), value, kFloat32);
+    }
+    if (!c.contains("after")) continue;
+    for (const auto& [name, value] : c.at("after").items()) {
+      CAPTURE(name);
+      test::check_close(inputs.at(name), value, kFloat32);
+    }
+  }
+  CHECK(seen.size() == kOperations.size());
+}
+
+}  // namespace quantrain

@@ -1,0 +1,354 @@
+"""Writes operations.json: values and gradients that PyTorch computes, for the tests to compare with.
+
+    python3 make_vectors.py [FOLDER]
+
+Made with PyTorch 2.6 (Debian 13: python3-torch). Operations, losses and optimizers run in float64
+and are rounded to float32 once: what a test finds is the error of float32, not of two roundings.
+Inputs are multiples of 1/32 (their sums and products are exact), drawn by Python's own generator.
+Images are [N, H, W, C] and convolution weights [O, KH, KW, I], converted here. The file holds
+
+  operations    one object for each case: op, attributes, inputs, y, grad_y, the gradients of
+                sum(y * grad_y) by inputs, and what else changed ("after")
+  optimizers    parameter, gradients of the steps, the parameter after each step
+  clip          gradients before and after clip_grad_norm_, and the norm
+  fake_quantize x, scale, zero_point, qmin, qmax, axis (-1: per tensor), y, and where the gradient
+                passes. All scales are powers of two, so that x / scale and PyTorch's
+                x * (1 / scale) are the same number; ties are among them. PyTorch adds the zero
+                point before it rounds in some of its kernels and after in others: a case is
+                written only if both give the same.
+  lsq           a learned scale: grad_factor as given there, zero point 0 (elsewhere PyTorch's
+                zero point is learned, too), the gradients of sum(y * grad_y) by x and scale
+  observers     batches, the range after each, and the parameters at the end. PyTorch's symmetric
+                scheme spends the full range: scale = 2 max|x| / (qmax - qmin).
+"""
+
+import json
+import random
+import sys
+from pathlib import Path
+
+import torch
+from torch.ao.quantization.observer import (
+    MinMaxObserver, MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver,
+    PerChannelMinMaxObserver)
+
+F = torch.nn.functional
+generator = random.Random(2026)
+
+
+def draw(*shape, low=-64, high=64):
+    """Multiples of 1/32 in [low / 32, high / 32)."""
+    count = 1
+    for extent in shape:
+        count *= extent
+    return torch.tensor([generator.randrange(low, high) / 32 for _ in range(count)],
+                        dtype=torch.float64).reshape(shape)
+
+
+def number(value):
+    """The shortest text that is this float32."""
+    value = float(torch.tensor(value, dtype=torch.float32))
+    for digits in range(1, 10):
+        text = f"{value:.{digits}g}"
+        if float(torch.tensor(float(text), dtype=torch.float32)) == value:
+            break
+    return float(text) if float(text) != int(float(text)) else int(float(text))
+
+
+def dump(tensor):
+    tensor = tensor.detach()
+    return {"shape": list(tensor.shape), "values": [number(v) for v in tensor.reshape(-1).tolist()]}
+
+
+def nchw(x):
+    return x.permute(0, 3, 1, 2)
+
+
+def nhwc(x):
+    return x.permute(0, 2, 3, 1).contiguous()
+
+
+operations = []
+
+
+def operation(op, inputs, compute, attributes=None, constants=None, after=None):
+    """compute gets the inputs, in our layout and requiring gradients, and gives y in our layout."""
+    leaves = {name: x.clone().requires_grad_(True) for name, x in inputs.items()}
+    y = compute(*leaves.values())
+    grad_y = draw(*y.shape)
+    gradients = torch.autograd.grad((y * grad_y).sum(), list(leaves.values()))
+    case = {"op": op, "attributes": attributes or {},
+            "inputs": {name: dump(x) for name, x in {**inputs, **(constants or {})}.items()},
+            "y": dump(y), "grad_y": dump(grad_y),
+            "grads": {name: dump(g) for name, g in zip(leaves, gradients)}}
+    if after:
+        case["after"] = {name: dump(x) for name, x in after.items()}
+    operations.append(case)
+
+
+def elementwise():
+    positive = {"low": 16, "high": 64}
+    for op, compute in {"add": torch.add, "sub": torch.sub, "mul": torch.mul,
+                        "div": torch.div}.items():
+        run = lambda a, b, compute=compute: compute(a, b)
+        operation(op, {"a": draw(3, 7), "b": draw(3, 7, **positive)}, run)
+        operation(op, {"a": draw(2, 1, 5), "b": draw(3, 1, **positive)}, run)
+    operation("relu", {"x": draw(5, 7)}, torch.relu)
+    operation("relu6", {"x": draw(5, 7, low=-64, high=300)}, F.relu6)
+    operation("sigmoid", {"x": draw(5, 7, low=-200, high=200)}, torch.sigmoid)
+    operation("tanh", {"x": draw(5, 7, low=-100, high=100)}, torch.tanh)
+    operation("softmax", {"x": draw(4, 11)}, lambda x: F.softmax(x, -1))
+    operation("log_softmax", {"x": draw(4, 11)}, lambda x: F.log_softmax(x, -1))
+
+
+def reductions_and_shapes():
+    operation("sum", {"x": draw(3, 4, 5)}, torch.sum)
+    operation("sum", {"x": draw(3, 4, 5)}, lambda x: x.sum(1), {"axis": 1, "keepdim": False})
+    operation("mean", {"x": draw(3, 4, 5)}, torch.mean)
+    operation("mean", {"x": draw(3, 4, 5)}, lambda x: x.mean(-1, keepdim=True),
+              {"axis": -1, "keepdim": True})
+    operation("reshape", {"x": draw(3, 4, 2)}, lambda x: x.reshape(2, -1), {"shape": [2, -1]})
+    operation("flatten", {"x": draw(3, 4, 2)}, lambda x: x.flatten(1))
+    operation("transpose", {"x": draw(2, 3, 4)}, lambda x: x.permute(2, 0, 1), {"perm": [2, 0, 1]})
+    operation("pad", {"x": draw(2, 2, 3, 2)}, lambda x: F.pad(x, (1, 0, 0, 2, 3, 1), value=0.5),
+              {"before": [0, 3, 0, 1], "after": [0, 1, 2, 0], "value": 0.5})
+    operation("concat", {"a": draw(2, 3, 2), "b": draw(2, 1, 2)},
+              lambda a, b: torch.cat([a, b], 1), {"axis": 1})
+
+
+def products():
+    operation("matmul", {"a": draw(4, 7), "b": draw(7, 3)}, torch.matmul)
+    operation("matmul", {"a": draw(2, 3, 5), "b": draw(2, 5, 4)}, torch.matmul)
+    operation("linear", {"x": draw(4, 17), "weight": draw(9, 17), "bias": draw(9)}, F.linear)
+    operation("linear", {"x": draw(2, 3, 5), "weight": draw(4, 5)}, F.linear)
+
+    def conv2d(x, weight, bias, stride=(1, 1), padding=(0, 0), groups=1):
+        attributes = {"stride": list(stride), "padding": list(padding), "groups": groups}
+        inputs = {"x": x, "weight": weight}
+        if bias is not None:
+            inputs["bias"] = bias
+        operation("conv2d", inputs,
+                  lambda x, weight, bias=None: nhwc(
+                      F.conv2d(nchw(x), nchw(weight), bias, stride, padding, 1, groups)),
+                  attributes)
+
+    conv2d(draw(2, 5, 6, 3), draw(4, 3, 3, 3), draw(4), padding=(1, 1))
+    conv2d(draw(2, 6, 5, 1), draw(5, 3, 3, 1), draw(5))
+    conv2d(draw(1, 7, 6, 2), draw(3, 3, 2, 2), draw(3), stride=(2, 1), padding=(1, 0))
+    conv2d(draw(2, 5, 4, 4), draw(6, 3, 3, 2), draw(6), padding=(1, 2), groups=2)
+    conv2d(draw(2, 5, 5, 6), draw(6, 3, 3, 1), draw(6), stride=(2, 2), padding=(1, 1), groups=6)
+    conv2d(draw(1, 4, 4, 3), draw(6, 2, 2, 1), None, groups=3)  # depthwise, two outputs per input
+    conv2d(draw(2, 3, 3, 5), draw(4, 1, 1, 5), None)
+
+
+def pooling():
+    def pool(op, x, kernel, stride, padding):
+        compute = {"max_pool2d": F.max_pool2d,
+                   "avg_pool2d": lambda *a: F.avg_pool2d(*a, count_include_pad=False)}[op]
+        operation(op, {"x": x}, lambda x: nhwc(compute(nchw(x), kernel, stride, padding)),
+                  {"kernel": list(kernel), "stride": list(stride), "padding": list(padding)})
+
+    for op in "max_pool2d", "avg_pool2d":
+        pool(op, draw(2, 4, 6, 3), (2, 2), (2, 2), (0, 0))
+        pool(op, draw(1, 7, 5, 2), (3, 2), (2, 1), (1, 1))
+        pool(op, draw(1, 5, 5, 3, low=-3, high=3), (3, 3), (1, 1), (1, 1))  # many equal elements
+    operation("global_avg_pool2d", {"x": draw(2, 3, 4, 5)},
+              lambda x: nhwc(F.adaptive_avg_pool2d(nchw(x), 1)))
+
+
+def norms():
+    for training in True, False:
+        x, gamma, beta = draw(3, 4, 2, 5), draw(5, low=16), draw(5)
+        mean, variance = draw(5), draw(5, low=16)
+        before = {"running_mean": mean.clone(), "running_variance": variance.clone()}
+        operation("batch_norm2d", {"x": x, "gamma": gamma, "beta": beta},
+                  lambda x, gamma, beta: nhwc(F.batch_norm(
+                      nchw(x), mean, variance, gamma, beta, training, 0.25, 1e-3)),
+                  {"training": training, "momentum": 0.25, "epsilon": 1e-3}, constants=before,
+                  after={"running_mean": mean, "running_variance": variance})
+
+
+def losses():
+    labels = [3, 0, 6, 3]
+    operation("cross_entropy", {"x": draw(4, 7)},
+              lambda x: F.cross_entropy(x, torch.tensor(labels)), {"labels": labels})
+    operation("mse_loss", {"x": draw(3, 5), "target": draw(3, 5)}, F.mse_loss)
+
+
+def optimizers():
+    cases = []
+
+    def optimizer(kind, make, **options):
+        parameter = draw(13).requires_grad_(True)
+        case = {"optimizer": kind, "options": options, "parameter": dump(parameter),
+                "gradients": [], "after": []}
+        steps = make([parameter], **{{"learning_rate": "lr", "epsilon": "eps"}.get(k, k): v
+                                     for k, v in options.items() if k not in ("beta1", "beta2")},
+                     **({"betas": (options["beta1"], options["beta2"])}
+                        if "beta1" in options else {}))
+        for _ in range(4):
+            parameter.grad = draw(13)
+            case["gradients"].append(dump(parameter.grad))
+            steps.step()
+            case["after"].append(dump(parameter))
+        cases.append(case)
+
+    sgd, adam, adamw = torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW
+    optimizer("sgd", sgd, learning_rate=0.125)
+    optimizer("sgd", sgd, learning_rate=0.125, momentum=0.75)
+    optimizer("sgd", sgd, learning_rate=0.125, momentum=0.75, weight_decay=0.0625)
+    optimizer("sgd", sgd, learning_rate=0.125, momentum=0.75, weight_decay=0.0625, nesterov=True)
+    betas = {"beta1": 0.875, "beta2": 0.9921875, "epsilon": 2.0 ** -20}
+    optimizer("adam", adam, learning_rate=0.125, **betas)
+    optimizer("adam", adam, learning_rate=0.125, weight_decay=0.0625, **betas)
+    optimizer("adamw", adamw, learning_rate=0.125, weight_decay=0.0625, **betas)
+    return cases
+
+
+def clip():
+    parameters = [torch.zeros(5, dtype=torch.float64), torch.zeros(2, 3, dtype=torch.float64)]
+    cases = []
+    for max_norm in 1.0, 100.0:
+        for parameter in parameters:
+            parameter.grad = draw(*parameter.shape)
+        before = [dump(p.grad) for p in parameters]
+        norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+        cases.append({"max_norm": max_norm, "norm": number(norm.item()), "before": before,
+                      "after": [dump(p.grad) for p in parameters]})
+    return cases
+
+
+def codes_agree(x, scale, zero_point):
+    """Whether rounding before and after the zero point is added is the same."""
+    ratio = x / scale
+    return torch.equal(torch.round(ratio) + zero_point, torch.round(ratio + zero_point))
+
+
+def fake_quantize():
+    cases = []
+
+    def write(x, scale, zero_point, axis, qmin, qmax):
+        assert codes_agree(x, scale, zero_point)
+        leaf = x.clone().requires_grad_(True)
+        if axis < 0:
+            y = torch.fake_quantize_per_tensor_affine(
+                leaf, scale.item(), int(zero_point.item()), qmin, qmax)
+        else:
+            y = torch.fake_quantize_per_channel_affine(
+                leaf, scale.reshape(-1), zero_point.reshape(-1).to(torch.int32), axis, qmin, qmax)
+        mask = torch.autograd.grad(y.sum(), leaf)[0]
+        cases.append({"x": dump(x), "scale": [number(v) for v in scale.reshape(-1).tolist()],
+                      "zero_point": [int(v) for v in zero_point.reshape(-1).tolist()],
+                      "axis": axis, "qmin": qmin, "qmax": qmax, "y": dump(y),
+                      "mask": [int(v) for v in mask.reshape(-1).tolist()]})
+
+    def per_tensor(x, scale, zero_point, qmin, qmax):
+        write(x.float(), torch.tensor(scale), torch.tensor(float(zero_point)), -1, qmin, qmax)
+
+    # An even zero point keeps ties the same, whichever is done first.
+    per_tensor(draw(61, low=-64, high=300), 2.0 ** -5, 0, 0, 255)
+    per_tensor(draw(61, low=-300, high=300), 2.0 ** -4, 128, 0, 255)  # every other one is a tie
+    per_tensor(draw(61, low=-300, high=300), 2.0 ** -4, 6, 0, 15)
+    per_tensor(draw(61), 2.0 ** -5, 0, -127, 127)
+    per_tensor(draw(61, low=-300, high=300), 2.0 ** -3, 0, -128, 127)
+    per_tensor(draw(61), 2.0 ** -2, 0, -7, 7)
+    per_tensor(draw(61), 1.0, 0, -1, 1)
+    # An odd zero point, without ties: odd multiples of 1/32 at scale 1/8.
+    per_tensor(draw(61, low=-32, high=32) * 2 + 1 / 32, 2.0 ** -3, 7, 0, 15)
+
+    def per_channel(shape, axis, exponents, zero_points, qmin, qmax):
+        view = [1] * len(shape)
+        view[axis] = -1
+        scale = torch.tensor([2.0 ** e for e in exponents]).reshape(view)
+        zero = torch.tensor([float(z) for z in zero_points]).reshape(view)
+        write(draw(*shape).float(), scale, zero, axis, qmin, qmax)
+
+    per_channel((4, 3, 3, 2), 0, [-6, -5, -4, -3], [0, 0, 0, 0], -127, 127)
+    per_channel((3, 9), 0, [-3, -2, -1], [0, 0, 0], -7, 7)
+    per_channel((2, 4, 5), 2, [-6, -5, -4, -3, -2], [128, 0, 4, 250, 12], 0, 255)
+    return cases
+
+
+def lsq():
+    cases = []
+    for shape, axis, exponents, qmin, qmax in (
+            ((37,), -1, [-3], -7, 7), ((37,), -1, [-4], 0, 15), ((37,), -1, [-5], -127, 127),
+            ((37,), -1, [0], -1, 1), ((3, 11), 0, [-3, -2, -4], -7, 7)):
+        x = (draw(*shape) + 1 / 64).float().requires_grad_(True)  # no ties, no ends of the range
+        scale = torch.tensor([2.0 ** e for e in exponents]).requires_grad_(True)
+        zero = torch.zeros(len(exponents))
+        grad_y = draw(*shape).float()
+        factor = (x.numel() / len(exponents) * qmax) ** -0.5
+        if axis < 0:
+            y = torch._fake_quantize_learnable_per_tensor_affine(
+                x, scale, zero, qmin, qmax, factor)
+        else:
+            y = torch._fake_quantize_learnable_per_channel_affine(
+                x, scale, zero, axis, qmin, qmax, factor)
+        grad_x, grad_scale = torch.autograd.grad((y * grad_y).sum(), [x, scale])
+        cases.append({"x": dump(x), "scale": [number(v) for v in scale.tolist()], "axis": axis,
+                      "qmin": qmin, "qmax": qmax, "grad_factor": number(factor), "y": dump(y),
+                      "grad_y": dump(grad_y), "grad_x": dump(grad_x),
+                      "grad_scale": [number(v) for v in grad_scale.tolist()]})
+    return cases
+
+
+def observers():
+    cases = []
+
+    def observe(kind, observer, axis, shape, low=-64, high=64):
+        case = {"observer": kind, "axis": axis, "qmin": observer.quant_min,
+                "qmax": observer.quant_max, "scheme": "symmetric" if observer.qscheme in (
+                    torch.per_tensor_symmetric, torch.per_channel_symmetric) else "affine",
+                "batches": [], "min": [], "max": []}
+        if "moving" in kind:
+            case["constant"] = observer.averaging_constant
+        for _ in range(3):
+            batch = draw(*shape, low=low, high=high).float()
+            observer(batch)
+            case["batches"].append(dump(batch))
+            case["min"].append([number(v) for v in observer.min_val.reshape(-1).tolist()])
+            case["max"].append([number(v) for v in observer.max_val.reshape(-1).tolist()])
+        scale, zero_point = observer.calculate_qparams()
+        case["scale"] = [number(v) for v in scale.reshape(-1).tolist()]
+        case["zero_point"] = [int(v) for v in zero_point.reshape(-1).tolist()]
+        cases.append(case)
+
+    unsigned = {"dtype": torch.quint8, "quant_min": 0, "quant_max": 255}
+    signed = {"dtype": torch.qint8, "quant_min": -128, "quant_max": 127}
+    observe("min_max", MinMaxObserver(**unsigned), -1, (5, 7))
+    observe("min_max", MinMaxObserver(**unsigned), -1, (5, 7), low=3, high=90)
+    observe("min_max", MinMaxObserver(qscheme=torch.per_tensor_symmetric, **signed), -1, (5, 7))
+    observe("moving_average", MovingAverageMinMaxObserver(**unsigned), -1, (5, 7))
+    observe("moving_average", MovingAverageMinMaxObserver(averaging_constant=0.25, **unsigned),
+            -1, (5, 7))
+    observe("min_max", PerChannelMinMaxObserver(
+        ch_axis=0, qscheme=torch.per_channel_symmetric, **signed), 0, (4, 9))
+    observe("min_max", PerChannelMinMaxObserver(
+        ch_axis=2, qscheme=torch.per_channel_affine, **unsigned), 2, (2, 3, 4))
+    observe("moving_average", MovingAveragePerChannelMinMaxObserver(
+        averaging_constant=0.25, ch_axis=0, qscheme=torch.per_channel_affine, **unsigned),
+        0, (4, 9))
+    return cases
+
+
+def write(folder):
+    elementwise()
+    reductions_and_shapes()
+    products()
+    pooling()
+    norms()
+    losses()
+    sections = {"operations": operations, "optimizers": optimizers(), "clip": clip(),
+                "fake_quantize": fake_quantize(), "lsq": lsq(), "observers": observers()}
+    # A case on each line: a change of one is a change of one line.
+    lines = []
+    for name, cases in sections.items():
+        rows = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
+        lines.append(f'"{name}":[\n{rows}\n]')
+    (Path(folder) / "operations.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    write(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent)

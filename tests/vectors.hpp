@@ -1,0 +1,45 @@
+#pragma once
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "framework/autograd/tensor.hpp"
+#include "tests/catch.hpp"
+
+// Values that PyTorch computed: tests/reference/make_vectors.py says what the file holds.
+namespace quantrain::test {
+
+using Json = nlohmann::json;
+
+/// A section of operations.json.
+inline Json load_vectors(const char* section) {
+  std::ifstream file(std::string(QUANTRAIN_TEST_DATA) + "/operations.json");
+  REQUIRE(file.good());
+  return Json::parse(file).at(section);
+}
+
+inline Tensor to_tensor(const Json& json) {
+  return Tensor::from(Shape(json.at("shape").get<std::vector<int64_t>>()),
+                      json.at("values").get<std::vector<float>>());
+}
+
+/// How far a float32 result may be from PyTorch's, absolutely and relatively; each use says why.
+struct Tolerance {
+  double margin = 0.0;
+  double epsilon = 0.0;
+};
+
+inline void check_close(const Tensor& actual, const Json& expected, const Tolerance& tolerance) {
+  const Tensor reference = to_tensor(expected);
+  REQUIRE(actual.shape() == reference.shape());
+  const Floats a = actual.floats();
+  for (int64_t i = 0; i < actual.elements(); ++i) {
+    CAPTURE(i);
+    CHECK(a.data()[i] ==
+          Approx(reference.data()[i]).margin(tolerance.margin).epsilon(tolerance.epsilon));
+  }
+}
+
+}  // namespace quantrain::test
