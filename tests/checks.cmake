@@ -16,3 +16,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_test(NAME kernel_symbols COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM} -D LIBRARY=$<TARGET_FILE:quantrain_framework>
                                        -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.cmake)
 endif()
+
+# The example of docs/quantization.md prints the numbers that the page shows.
+add_executable(quantization_example ${PROJECT_SOURCE_DIR}/docs/quantization_example.cpp)
+quantrain_compile_settings(quantization_example)
+target_link_libraries(quantization_example PRIVATE quantrain::quant)
+add_test(NAME quantization_example COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:quantization_example>
+                                           -D DOCUMENT=${PROJECT_SOURCE_DIR}/docs/quantization.md
+                                           -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/example_output.cmake)

@@ -30,8 +30,7 @@ ObserverKind observer_kind(std::string_view name) {
 
 std::unique_ptr<Observer> make_observer(const ObserverSpec& spec, int axis, std::string name) {
   switch (spec.kind) {
-    case ObserverKind::kMinMax:
-      return std::make_unique<MinMaxObserver>(axis, std::move(name));
+    case ObserverKind::kMinMax: return std::make_unique<MinMaxObserver>(axis, std::move(name));
     case ObserverKind::kMovingAverage:
       return std::make_unique<MovingAverageObserver>(
           spec.averaging_constant, axis, std::move(name));

@@ -1,0 +1,10 @@
+# What PROGRAM prints stands in DOCUMENT, word for word.
+execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE output RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${PROGRAM} exited with ${status}")
+endif()
+file(READ ${DOCUMENT} document)
+string(FIND "${document}" "```\n${output}```" position)
+if(position EQUAL -1)
+  message(FATAL_ERROR "${DOCUMENT} does not show what ${PROGRAM} prints:\n${output}")
+endif()
