@@ -26,4 +26,52 @@ inline Batch<float, Arch> fused(Batch<float, Arch> a, Batch<float, Arch> b, Batc
   if constexpr (Batch<float, Arch>::size < 16) return xsimd::fma(a, b, c);
 }
 
+/// Bit i of the result is lane i.
+template <class Arch>
+inline uint32_t lane_bits(xsimd::batch_bool<float, Arch> lanes) {
+#if defined(__x86_64__)
+  if constexpr (Batch<float, Arch>::size == 16) return lanes.data;
+  if constexpr (Batch<float, Arch>::size == 8) {
+    return static_cast<uint32_t>(_mm256_movemask_ps(lanes.data));
+  }
+  if constexpr (Batch<float, Arch>::size == 4) {
+    return static_cast<uint32_t>(_mm_movemask_ps(lanes.data));
+  }
+#else
+  bool values[Batch<float, Arch>::size];
+  lanes.store_unaligned(values);
+  uint32_t bits = 0;
+  for (size_t i = 0; i < Batch<float, Arch>::size; ++i) bits |= uint32_t{values[i]} << i;
+  return bits;
+#endif
+}
+
+// The same bits as numbers of the other type.
+template <class Arch>
+inline Batch<int32_t, Arch> as_ints(Batch<float, Arch> v) {
+#if XSIMD_VERSION_MAJOR < 9
+  return xsimd::bitwise_cast<Batch<int32_t, Arch>>(v);
+#else
+  return xsimd::bitwise_cast<int32_t>(v);
+#endif
+}
+template <class Arch>
+inline Batch<float, Arch> as_floats(Batch<int32_t, Arch> v) {
+#if XSIMD_VERSION_MAJOR < 9
+  return xsimd::bitwise_cast<Batch<float, Arch>>(v);
+#else
+  return xsimd::bitwise_cast<float>(v);
+#endif
+}
+
+/// Comparison of int32 lanes, for selecting floats.
+template <class Arch>
+inline xsimd::batch_bool<float, Arch> same_lanes(Batch<int32_t, Arch> a, Batch<int32_t, Arch> b) {
+#if XSIMD_VERSION_MAJOR < 9
+  return xsimd::bool_cast(a == b);
+#else
+  return xsimd::batch_bool_cast<float>(a == b);
+#endif
+}
+
 }  // namespace quantrain::kernels::simd

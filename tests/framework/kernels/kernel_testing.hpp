@@ -103,4 +103,24 @@ void check_everywhere(const std::vector<float>& expected, const Tolerance& toler
   }
 }
 
+/// The same with what the reference kernels give as the expectation.
+template <class Tolerance, class F>
+void check_against_reference(const Tolerance& tolerance, const F& f) {
+  std::vector<float> expected;
+  {
+    const RestoreSettings restore;
+    set_isa(Isa::kReference);
+    set_threads(1);
+    expected = f();
+  }
+  check_everywhere(expected, tolerance, f);
+}
+
+/// Bits of the result itself, where nothing is rounded differently.
+struct Exactly {
+  bool operator()(float actual, float expected) const {
+    return actual == expected || (std::isnan(actual) && std::isnan(expected));
+  }
+};
+
 }  // namespace quantrain::test

@@ -1,0 +1,102 @@
+#pragma once
+
+#include "framework/kernels/params.hpp"
+#include "framework/kernels/simd/lanes.hpp"
+
+// Depthwise convolutions with lanes along the channels; weights [kh, kw, c].
+namespace quantrain::kernels::simd {
+
+template <class Arch>
+void depthwise_f32(
+    const DepthwiseF32& p, int64_t begin, int64_t end, const float* x, const float* w, float* y) {
+  using L = Lanes<Arch>;
+  const PoolShape& s = p.pool;
+  const L lo(p.lo);
+  const L hi(p.hi);
+  for (int64_t line = begin; line < end; ++line) {
+    const int64_t top = line % s.oh * s.stride_h - s.pad_h;
+    for (int64_t j = 0; j < s.ow; ++j) {
+      const int64_t left = j * s.stride_w - s.pad_w;
+      float* const to = y + (line * s.ow + j) * s.c;
+      for_lanes<Arch>(
+          s.c, [&](int64_t c, auto at) __attribute__((always_inline)) {
+            L total = p.accumulate ? at.load(to + c) : L(0.0f);
+            for (int64_t u = 0; u < s.kh; ++u) {
+              if (top + u < 0 || top + u >= s.h) continue;
+              const float* const row = x + (line / s.oh * s.h + top + u) * s.w * s.c + c;
+              for (int64_t v = 0; v < s.kw; ++v) {
+                if (left + v < 0 || left + v >= s.w) continue;
+                total = fma(
+                    at.load(row + (left + v) * s.c), at.load(w + (u * s.kw + v) * s.c + c), total);
+              }
+            }
+            if (p.bias != nullptr) total = total + at.load(p.bias + c);
+            at.store(to + c, min(hi, max(lo, total)));
+          });
+    }
+  }
+}
+
+template <class Arch>
+void depthwise_backward_data_f32(const DepthwiseF32& p,
+                                 int64_t begin,
+                                 int64_t end,
+                                 const float* grad_y,
+                                 const float* w,
+                                 float* grad_x) {
+  using L = Lanes<Arch>;
+  const PoolShape& s = p.pool;
+  for (int64_t line = begin; line < end; ++line) {
+    for (int64_t j = 0; j < s.w; ++j) {
+      for_lanes<Arch>(
+          s.c, [&](int64_t c, auto at) __attribute__((always_inline)) {
+            L total(0.0f);
+            for (int64_t u = 0; u < s.kh; ++u) {
+              const int64_t h = line % s.h + s.pad_h - u;
+              if (h < 0 || h % s.stride_h != 0 || h / s.stride_h >= s.oh) continue;
+              const float* const row =
+                  grad_y + (line / s.h * s.oh + h / s.stride_h) * s.ow * s.c + c;
+              for (int64_t v = 0; v < s.kw; ++v) {
+                const int64_t k = j + s.pad_w - v;
+                if (k < 0 || k % s.stride_w != 0 || k / s.stride_w >= s.ow) continue;
+                total = fma(at.load(row + k / s.stride_w * s.c),
+                            at.load(w + (u * s.kw + v) * s.c + c),
+                            total);
+              }
+            }
+            at.store(grad_x + (line * s.w + j) * s.c + c, total);
+          });
+    }
+  }
+}
+
+template <class Arch>
+void depthwise_backward_weights_f32(const DepthwiseF32& p,
+                                    int64_t begin,
+                                    int64_t end,
+                                    const float* x,
+                                    const float* grad_y,
+                                    float* grad_w) {
+  using L = Lanes<Arch>;
+  const PoolShape& s = p.pool;
+  for (int64_t tap = 0; tap < s.kh * s.kw; ++tap) {
+    for_lanes<Arch>(
+        s.c, [&](int64_t c, auto at) __attribute__((always_inline)) {
+          L total(0.0f);
+          for (int64_t line = begin; line < end; ++line) {
+            const int64_t h = line % s.oh * s.stride_h - s.pad_h + tap / s.kw;
+            if (h < 0 || h >= s.h) continue;
+            const float* const row = x + (line / s.oh * s.h + h) * s.w * s.c + c;
+            for (int64_t j = 0; j < s.ow; ++j) {
+              const int64_t k = j * s.stride_w - s.pad_w + tap % s.kw;
+              if (k < 0 || k >= s.w) continue;
+              total =
+                  fma(at.load(row + k * s.c), at.load(grad_y + (line * s.ow + j) * s.c + c), total);
+            }
+          }
+          at.store(grad_w + tap * s.c + c, total);
+        });
+  }
+}
+
+}  // namespace quantrain::kernels::simd

@@ -1,0 +1,202 @@
+#pragma once
+
+#include "framework/kernels/simd/batch.hpp"
+
+// 16 lanes of float32 whatever the width of the machine's vectors: what is summed in lanes is
+// summed in the same order on every instruction set.
+namespace quantrain::kernels::simd {
+
+#define QUANTRAIN_LANES inline __attribute__((always_inline))
+
+template <class Arch>
+struct Lanes {
+  using V = Batch<float, Arch>;
+  using Bool = xsimd::batch_bool<float, Arch>;
+  static constexpr int kWidth = 16;
+  static constexpr int kEach = static_cast<int>(V::size);
+  static constexpr int kParts = kWidth / kEach;
+
+  /// One truth value for each lane.
+  struct Mask {
+    Bool part[kParts];
+
+    QUANTRAIN_LANES friend Mask operator&(Mask a, const Mask& b) {
+      for (int i = 0; i < kParts; ++i) a.part[i] = a.part[i] & b.part[i];
+      return a;
+    }
+    QUANTRAIN_LANES friend Mask operator|(Mask a, const Mask& b) {
+      for (int i = 0; i < kParts; ++i) a.part[i] = a.part[i] | b.part[i];
+      return a;
+    }
+    QUANTRAIN_LANES uint32_t bits() const {
+      uint32_t bits = 0;
+      for (int i = 0; i < kParts; ++i) bits |= lane_bits<Arch>(part[i]) << (i * kEach);
+      return bits;
+    }
+  };
+
+  V part[kParts];
+
+  Lanes() = default;
+  QUANTRAIN_LANES explicit Lanes(float value) {
+    for (int i = 0; i < kParts; ++i) part[i] = V(value);
+  }
+  QUANTRAIN_LANES static Lanes load(const float* from) {
+    Lanes lanes;
+    for (int i = 0; i < kParts; ++i) lanes.part[i] = V::load_unaligned(from + i * kEach);
+    return lanes;
+  }
+  QUANTRAIN_LANES void store(float* to) const {
+    for (int i = 0; i < kParts; ++i) part[i].store_unaligned(to + i * kEach);
+  }
+
+#define QUANTRAIN_OPERATOR(name)                                           \
+  QUANTRAIN_LANES friend Lanes operator name(Lanes a, const Lanes& b) {    \
+    for (int i = 0; i < kParts; ++i) a.part[i] = a.part[i] name b.part[i]; \
+    return a;                                                              \
+  }
+  QUANTRAIN_OPERATOR(+)
+  QUANTRAIN_OPERATOR(-)
+  QUANTRAIN_OPERATOR(*)
+  QUANTRAIN_OPERATOR(/)
+#undef QUANTRAIN_OPERATOR
+
+#define QUANTRAIN_COMPARISON(name)                                            \
+  QUANTRAIN_LANES friend Mask operator name(const Lanes& a, const Lanes& b) { \
+    Mask mask;                                                                \
+    for (int i = 0; i < kParts; ++i) mask.part[i] = a.part[i] name b.part[i]; \
+    return mask;                                                              \
+  }
+  QUANTRAIN_COMPARISON(<)
+  QUANTRAIN_COMPARISON(>)
+  QUANTRAIN_COMPARISON(==)
+#undef QUANTRAIN_COMPARISON
+
+  /// a * b + c.
+  QUANTRAIN_LANES friend Lanes fma(const Lanes& a, const Lanes& b, Lanes c) {
+    for (int i = 0; i < kParts; ++i) c.part[i] = fused<Arch>(a.part[i], b.part[i], c.part[i]);
+    return c;
+  }
+  // Where either operand is NaN these are the second one.
+  QUANTRAIN_LANES friend Lanes min(Lanes a, const Lanes& b) {
+    for (int i = 0; i < kParts; ++i) a.part[i] = xsimd::min(a.part[i], b.part[i]);
+    return a;
+  }
+  QUANTRAIN_LANES friend Lanes max(Lanes a, const Lanes& b) {
+    for (int i = 0; i < kParts; ++i) a.part[i] = xsimd::max(a.part[i], b.part[i]);
+    return a;
+  }
+  QUANTRAIN_LANES friend Mask isnan(const Lanes& a) {
+    Mask mask;
+    for (int i = 0; i < kParts; ++i) mask.part[i] = xsimd::isnan(a.part[i]);
+    return mask;
+  }
+  QUANTRAIN_LANES friend Lanes sqrt(Lanes a) {
+    for (int i = 0; i < kParts; ++i) a.part[i] = xsimd::sqrt(a.part[i]);
+    return a;
+  }
+  QUANTRAIN_LANES friend Lanes select(const Mask& mask, Lanes a, const Lanes& b) {
+    for (int i = 0; i < kParts; ++i) a.part[i] = xsimd::select(mask.part[i], a.part[i], b.part[i]);
+    return a;
+  }
+};
+
+/// All lanes joined by f in a binary tree.
+template <class Arch, class F>
+QUANTRAIN_LANES float join(const Lanes<Arch>& lanes, F&& f) {
+  float values[16];
+  lanes.store(values);
+  for (int step = 8; step > 0; step /= 2) {
+    for (int i = 0; i < step; ++i) values[i] = f(values[i], values[i + step]);
+  }
+  return values[0];
+}
+
+template <class Arch>
+QUANTRAIN_LANES float sum(const Lanes<Arch>& lanes) {
+  return join(
+      lanes, [](float a, float b) __attribute__((always_inline)) { return a + b; });
+}
+
+/// How 16 elements, or the few that are left at an end, are read and written. int32 travel as the
+/// bits of floats.
+template <class Arch>
+struct Whole {
+  static constexpr int kCount = 16;
+  int count() const { return 16; }
+  QUANTRAIN_LANES Lanes<Arch> load(const float* from, float = 0.0f) const {
+    return Lanes<Arch>::load(from);
+  }
+  QUANTRAIN_LANES Lanes<Arch> load(const int32_t* from) const {
+    return Lanes<Arch>::load(reinterpret_cast<const float*>(from));
+  }
+  QUANTRAIN_LANES void store(float* to, const Lanes<Arch>& lanes) const { lanes.store(to); }
+  QUANTRAIN_LANES void store(int32_t* to, const Lanes<Arch>& lanes) const {
+    lanes.store(reinterpret_cast<float*>(to));
+  }
+};
+
+template <class Arch>
+struct Part {
+  int elements;
+  int count() const { return elements; }
+  /// Lanes that are not there become `fill`.
+  QUANTRAIN_LANES Lanes<Arch> load(const float* from, float fill = 0.0f) const {
+    float values[16];
+    for (int i = 0; i < 16; ++i) values[i] = i < elements ? from[i] : fill;
+    return Lanes<Arch>::load(values);
+  }
+  QUANTRAIN_LANES Lanes<Arch> load(const int32_t* from) const {
+    int32_t values[16] = {};
+    for (int i = 0; i < elements; ++i) values[i] = from[i];
+    return Whole<Arch>().load(values);
+  }
+  QUANTRAIN_LANES void store(float* to, const Lanes<Arch>& lanes) const {
+    float values[16];
+    lanes.store(values);
+    for (int i = 0; i < elements; ++i) to[i] = values[i];
+  }
+  QUANTRAIN_LANES void store(int32_t* to, const Lanes<Arch>& lanes) const {
+    int32_t values[16];
+    Whole<Arch>().store(values, lanes);
+    for (int i = 0; i < elements; ++i) to[i] = values[i];
+  }
+};
+
+/// Calls f(i, Whole or Part) for every 16 of n elements and for what is left.
+template <class Arch, class F>
+QUANTRAIN_LANES void for_lanes(int64_t n, const F& f) {
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) f(i, Whole<Arch>{});
+  if (i < n) f(i, Part<Arch>{static_cast<int>(n - i)});
+}
+
+/// e^x to about one unit in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial of
+/// degree 7 in r (the coefficients are those of Cephes' expf), and 2^n in two factors, so that
+/// results may be subnormal or infinite.
+template <class Arch>
+QUANTRAIN_LANES Lanes<Arch> exp(const Lanes<Arch>& at) {
+  using L = Lanes<Arch>;
+  using Ints = Batch<int32_t, Arch>;
+  const L x = max(L(-104.0f), min(L(89.0f), at));
+  const L shifted = fma(x, L(1.44269504f), L(12582912.0f));  // 1.5 * 2^23: the low bits are n
+  const L n = shifted - L(12582912.0f);
+  L r = fma(n, L(-0.693359375f), x);
+  r = fma(n, L(2.12194440e-4f), r);
+  L p = fma(L(1.9875691500e-4f), r, L(1.3981999507e-3f));
+  p = fma(p, r, L(8.3334519073e-3f));
+  p = fma(p, r, L(4.1665795894e-2f));
+  p = fma(p, r, L(1.6666665459e-1f));
+  p = fma(p, r, L(5.0000001201e-1f));
+  p = fma(p * r, r, r) + L(1.0f);
+  for (int i = 0; i < L::kParts; ++i) {
+    const Ints whole = as_ints<Arch>(shifted.part[i]) - Ints(0x4b400000);
+    const Ints half = whole >> 1;
+    const auto low = as_floats<Arch>((half + Ints(127)) << 23);
+    const auto high = as_floats<Arch>((whole - half + Ints(127)) << 23);
+    p.part[i] = p.part[i] * low * high;
+  }
+  return p;
+}
+
+}  // namespace quantrain::kernels::simd

@@ -1,0 +1,149 @@
+#pragma once
+
+#include "framework/kernels/simd/lanes.hpp"
+
+namespace quantrain::kernels::simd {
+
+/// Natural logarithm of a sum of exponentials, x >= 1, in double: x = m 2^e with m from 0.75
+/// to 1.5, and log m = 2 artanh((m - 1) / (m + 1)) as a series.
+template <class Arch>
+float log_of_sum(float x) {
+  if (!(x < __builtin_inff())) return x;
+  int32_t bits;
+  __builtin_memcpy(&bits, &x, sizeof(bits));
+  const int32_t e = (bits - 0x3f400000) >> 23;
+  bits -= e * (1 << 23);
+  float m;
+  __builtin_memcpy(&m, &bits, sizeof(m));
+  const double s = (static_cast<double>(m) - 1.0) / (static_cast<double>(m) + 1.0);
+  const double t = s * s;
+  double series = 1.0 / 13.0;
+  for (int k = 11; k > 0; k -= 2) series = series * t + 1.0 / k;
+  return static_cast<float>(e * 0.693147180559945309 + 2.0 * s * series);
+}
+
+template <class Arch>
+QUANTRAIN_LANES float largest(int64_t n, const float* x) {
+  constexpr float kNone = -__builtin_inff();
+  Lanes<Arch> top(kNone);
+  for_lanes<Arch>(
+      n, [&](int64_t i, auto at) __attribute__((always_inline)) {
+        top = max(top, at.load(x + i, kNone));
+      });
+  return join(
+      top, [](float a, float b) __attribute__((always_inline)) { return a > b ? a : b; });
+}
+
+/// Sum of e^(x - top); what `use` is called with: (i, at, those of element i on).
+template <class Arch, class Use>
+QUANTRAIN_LANES float exp_sum(int64_t n, const float* x, float top, const Use& use) {
+  using L = Lanes<Arch>;
+  const L highest(top);
+  L total(0.0f);
+  for_lanes<Arch>(
+      n, [&](int64_t i, auto at) __attribute__((always_inline)) {
+        const L e = exp(at.load(x + i, -__builtin_inff()) - highest);
+        total = total + e;
+        use(i, at, e);
+      });
+  return sum(total);
+}
+
+template <class Arch>
+void softmax_f32(int64_t rows, int64_t columns, const float* x, float* y) {
+  using L = Lanes<Arch>;
+  for (int64_t r = 0; r < rows; ++r, x += columns, y += columns) {
+    const L total(exp_sum<Arch>(
+        columns,
+        x,
+        largest<Arch>(columns, x),
+        [&](int64_t i, auto at, const L& e)
+            __attribute__((always_inline)) { at.store(y + i, e); }));
+    for_lanes<Arch>(
+        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
+          at.store(y + i, at.load(y + i) / total);
+        });
+  }
+}
+
+template <class Arch>
+void log_softmax_f32(int64_t rows, int64_t columns, const float* x, float* y) {
+  using L = Lanes<Arch>;
+  const auto nothing = [](int64_t, auto, const L&) __attribute__((always_inline)){};
+  for (int64_t r = 0; r < rows; ++r, x += columns, y += columns) {
+    const float top = largest<Arch>(columns, x);
+    const L highest(top);
+    const L log_sum(log_of_sum<Arch>(exp_sum<Arch>(columns, x, top, nothing)));
+    for_lanes<Arch>(
+        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
+          at.store(y + i, (at.load(x + i) - highest) - log_sum);
+        });
+  }
+}
+
+template <class Arch>
+void softmax_backward_f32(
+    int64_t rows, int64_t columns, const float* y, const float* grad_y, float* grad_x) {
+  using L = Lanes<Arch>;
+  for (int64_t r = 0; r < rows; ++r, y += columns, grad_y += columns, grad_x += columns) {
+    L dot(0.0f);
+    for_lanes<Arch>(
+        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
+          dot = fma(at.load(grad_y + i), at.load(y + i), dot);
+        });
+    const L total(sum(dot));
+    for_lanes<Arch>(
+        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
+          at.store(grad_x + i, at.load(y + i) * (at.load(grad_y + i) - total));
+        });
+  }
+}
+
+template <class Arch>
+void log_softmax_backward_f32(
+    int64_t rows, int64_t columns, const float* y, const float* grad_y, float* grad_x) {
+  using L = Lanes<Arch>;
+  for (int64_t r = 0; r < rows; ++r, y += columns, grad_y += columns, grad_x += columns) {
+    L grads(0.0f);
+    for_lanes<Arch>(
+        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
+          grads = grads + at.load(grad_y + i);
+        });
+    const L minus_total(-sum(grads));
+    for_lanes<Arch>(
+        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
+          at.store(grad_x + i, fma(exp(at.load(y + i)), minus_total, at.load(grad_y + i)));
+        });
+  }
+}
+
+template <class Arch>
+void cross_entropy_f32(int64_t rows,
+                       int64_t columns,
+                       const float* x,
+                       const int32_t* labels,
+                       float scale,
+                       float* loss,
+                       float* grad_x) {
+  using L = Lanes<Arch>;
+  for (int64_t r = 0; r < rows; ++r, x += columns) {
+    const float top = largest<Arch>(columns, x);
+    float* const grad = grad_x == nullptr ? nullptr : grad_x + r * columns;
+    const float total = exp_sum<Arch>(
+        columns, x, top, [&](int64_t i, auto at, const L& e) __attribute__((always_inline)) {
+          if (grad != nullptr) at.store(grad + i, e);
+        });
+    loss[r] = log_of_sum<Arch>(total) - (x[labels[r]] - top);
+    if (grad == nullptr) continue;
+    const L divisor(total);
+    const L factor(scale);
+    const float label = grad[labels[r]] / total - 1.0f;
+    for_lanes<Arch>(
+        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
+          at.store(grad + i, at.load(grad + i) / divisor * factor);
+        });
+    grad[labels[r]] = label * scale;
+  }
+}
+
+}  // namespace quantrain::kernels::simd

@@ -1,0 +1,141 @@
+#include <limits>
+
+#include "framework/kernels/elementwise.hpp"
+#include "tests/framework/kernels/kernel_testing.hpp"
+
+namespace quantrain::kernels {
+namespace {
+
+using test::check_against_reference;
+using test::random_floats;
+using test::RoundingTolerance;
+
+// Sums of up to 10^5 values of about 1 in chains against sums in double: rounding grows with the
+// root of the length.
+constexpr RoundingTolerance kSums{2e-3, 1e-5};
+constexpr RoundingTolerance kMoments{1e-6, 1e-5};
+constexpr RoundingTolerance kFused{1e-6, 1e-6};
+// Softmax in single precision against double: a few roundings of values up to 10.
+constexpr RoundingTolerance kSoftmax{2e-6, 2e-6};
+
+struct Size {
+  int64_t rows, columns;
+};
+constexpr Size kSizes[] = {{0, 5},
+                           {1, 1},
+                           {5, 1},
+                           {3, 7},
+                           {7, 15},
+                           {9, 16},
+                           {6, 17},
+                           {5, 33},
+                           {4, 100},
+                           {9001, 16},
+                           {3001, 37}};
+
+TEST_CASE("sums are close to sums in double and the same bits for any number of threads",
+          "[kernels][columns]") {
+  for (const int64_t n : {0, 1, 15, 16, 17, 1000, 100001}) {
+    const std::vector<float> x = random_floats(n, 1);
+    check_against_reference(kSums, [&] { return std::vector<float>{sum_f32(n, x.data())}; });
+  }
+}
+
+TEST_CASE("sums and moments of columns equal the reference", "[kernels][columns]") {
+  for (const auto [rows, columns] : kSizes) {
+    INFO("rows " << rows << " columns " << columns);
+    const std::vector<float> x = random_floats(rows * columns, 1, 1.0f, 2.0f);
+    const std::vector<float> grad = random_floats(rows * columns, 2);
+    const std::vector<float> mean = random_floats(columns, 3);
+    const auto width = static_cast<size_t>(columns);
+    check_against_reference(kSums, [&, rows = rows, columns = columns] {
+      std::vector<float> y(width);
+      sum_rows_f32(rows, columns, x.data(), y.data());
+      return y;
+    });
+    check_against_reference(kSums, [&, rows = rows, columns = columns] {
+      std::vector<float> y(2 * width);
+      column_grad_sums_f32(
+          rows, columns, x.data(), mean.data(), grad.data(), y.data(), y.data() + columns);
+      return y;
+    });
+    if (rows == 0) continue;
+    check_against_reference(kMoments, [&, rows = rows, columns = columns] {
+      std::vector<float> y(2 * width);
+      column_moments_f32(rows, columns, x.data(), y.data(), y.data() + columns);
+      return y;
+    });
+  }
+}
+
+TEST_CASE("what is done by column equals the reference", "[kernels][columns]") {
+  for (const auto [rows, columns] : kSizes) {
+    const std::vector<float> x = random_floats(rows * columns, 1);
+    const std::vector<float> grad = random_floats(rows * columns, 2);
+    const std::vector<float> a = random_floats(columns, 3);
+    const std::vector<float> b = random_floats(columns, 4);
+    const std::vector<float> d = random_floats(columns, 5);
+    std::vector<float> y(x.size());
+    check_against_reference(kFused, [&, rows = rows, columns = columns] {
+      column_affine_f32(rows, columns, x.data(), a.data(), b.data(), y.data());
+      return y;
+    });
+    check_against_reference(kFused, [&, rows = rows, columns = columns] {
+      batch_norm_backward_f32(
+          rows, columns, x.data(), d.data(), grad.data(), a.data(), b.data(), d.data(), y.data());
+      return y;
+    });
+  }
+}
+
+TEST_CASE("softmax, log_softmax and their gradients equal the reference", "[kernels][softmax]") {
+  for (const auto [rows, columns] : kSizes) {
+    INFO("rows " << rows << " columns " << columns);
+    const std::vector<float> x = random_floats(rows * columns, 1, -10.0f, 10.0f);
+    const std::vector<float> grad = random_floats(rows * columns, 2);
+    std::vector<float> y(x.size());
+    for (const bool log : {false, true}) {
+      check_against_reference(kSoftmax, [&, rows = rows, columns = columns] {
+        softmax_f32(rows, columns, log, x.data(), y.data());
+        return y;
+      });
+      const std::vector<float> value = y;
+      check_against_reference(kSoftmax, [&, rows = rows, columns = columns] {
+        softmax_backward_f32(rows, columns, log, value.data(), grad.data(), y.data());
+        return y;
+      });
+    }
+  }
+}
+
+TEST_CASE("softmax takes infinite and huge logits", "[kernels][softmax]") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> x{1e30f, 1e30f, -1e30f, -kInfinity, 1e30f - 1e29f, 3.0f};
+  for (const bool log : {false, true}) {
+    check_against_reference(kSoftmax, [&] {
+      std::vector<float> y(x.size());
+      softmax_f32(2, 3, log, x.data(), y.data());
+      return y;
+    });
+  }
+}
+
+TEST_CASE("cross entropy and its gradient equal the reference", "[kernels][softmax]") {
+  for (const auto [rows, columns] : kSizes) {
+    if (rows == 0) continue;
+    const std::vector<float> x = random_floats(rows * columns, 1, -10.0f, 10.0f);
+    std::vector<int32_t> labels(static_cast<size_t>(rows));
+    for (size_t r = 0; r < labels.size(); ++r)
+      labels[r] = static_cast<int32_t>(r % static_cast<size_t>(columns));
+    check_against_reference(kSoftmax, [&, rows = rows, columns = columns] {
+      std::vector<float> result(x.size());
+      const float loss = cross_entropy_f32(rows, columns, x.data(), labels.data(), result.data());
+      result.push_back(loss);
+      result.push_back(cross_entropy_f32(rows, columns, x.data(), labels.data(), nullptr));
+      return result;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace quantrain::kernels

@@ -1,0 +1,93 @@
+#include <limits>
+
+#include "framework/kernels/elementwise.hpp"
+#include "tests/framework/kernels/kernel_testing.hpp"
+
+namespace quantrain::kernels {
+namespace {
+
+using test::check_against_reference;
+using test::Exactly;
+using test::random_floats;
+using test::RoundingTolerance;
+
+std::vector<Conv2dShape> shapes() {
+  std::vector<Conv2dShape> shapes;
+  for (const int64_t channels : {1, 7, 16, 17, 35}) {
+    for (const int64_t kernel : {1, 2, 3}) {
+      for (const int64_t stride : {1, 2, 3}) {
+        for (const int64_t pad : {0, 1}) {
+          Conv2dShape s;
+          s.n = 2;
+          s.h = 7;
+          s.w = 6;
+          s.c = s.o = s.groups = channels;
+          s.kh = s.kw = kernel;
+          s.stride_h = s.stride_w = stride;
+          s.pad_h = s.pad_w = pad < kernel ? pad : 0;
+          shapes.push_back(s);
+        }
+      }
+    }
+  }
+  Conv2dShape large = shapes.back();
+  large.n = 40;
+  large.h = large.w = 12;
+  shapes.push_back(large);
+  return shapes;
+}
+
+std::vector<float> as_floats(const std::vector<int32_t>& values) {
+  return {values.begin(), values.end()};
+}
+
+TEST_CASE("max pool takes the first among equals, NaN before all, and its gradient goes there",
+          "[kernels][pooling]") {
+  for (const Conv2dShape& s : shapes()) {
+    std::vector<float> x = random_floats(s.x_elements(), 1);
+    for (size_t i = 0; i < x.size(); i += 3) x[i] = 0.5f;
+    for (size_t i = 5; i < x.size(); i += 41) x[i] = std::numeric_limits<float>::quiet_NaN();
+    for (size_t i = 4; i < x.size(); i += 17) x[i] = -std::numeric_limits<float>::infinity();
+    const std::vector<float> grad = random_floats(s.y_elements(), 2);
+    std::vector<float> y(grad.size());
+    std::vector<int32_t> index(grad.size());
+    check_against_reference(Exactly{}, [&] {
+      max_pool2d_f32(s, x.data(), y.data(), index.data());
+      return y;
+    });
+    check_against_reference(Exactly{}, [&] {
+      max_pool2d_f32(s, x.data(), y.data(), index.data());
+      return as_floats(index);
+    });
+    check_against_reference(Exactly{}, [&] {
+      max_pool2d_f32(s, x.data(), y.data(), nullptr);
+      return y;
+    });
+    check_against_reference(RoundingTolerance{1e-6, 1e-6}, [&] {
+      std::vector<float> grad_x(x.size(), -1.0f);
+      max_pool2d_backward_f32(s, grad.data(), index.data(), grad_x.data());
+      return grad_x;
+    });
+  }
+}
+
+TEST_CASE("average pool divides by the elements inside the image, forward and backward",
+          "[kernels][pooling]") {
+  for (const Conv2dShape& s : shapes()) {
+    const std::vector<float> x = random_floats(s.x_elements(), 1);
+    const std::vector<float> grad = random_floats(s.y_elements(), 2);
+    check_against_reference(RoundingTolerance{1e-6, 1e-6}, [&] {
+      std::vector<float> y(grad.size());
+      avg_pool2d_f32(s, x.data(), y.data());
+      return y;
+    });
+    check_against_reference(RoundingTolerance{1e-6, 1e-6}, [&] {
+      std::vector<float> grad_x(x.size(), -1.0f);
+      avg_pool2d_backward_f32(s, grad.data(), grad_x.data());
+      return grad_x;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace quantrain::kernels
