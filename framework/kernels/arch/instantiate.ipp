@@ -1,6 +1,6 @@
-// Instantiates every kernel of kernels.inc for QUANTRAIN_ARCH and fills QUANTRAIN_TABLE. Where QUANTRAIN_ARCH_F32 is
-// defined, the kernels in float32 are those that another file of this folder instantiates. No #pragma once: each file of
-// this folder includes it once.
+// Instantiates every kernel of kernels.inc for QUANTRAIN_ARCH and fills QUANTRAIN_TABLE. Where
+// QUANTRAIN_ARCH_F32 is defined, the kernels in float32 are those that another file of this folder
+// instantiates. No #pragma once: each file of this folder includes it once.
 #include "framework/kernels/simd/columns.ipp"
 #include "framework/kernels/simd/depthwise.ipp"
 #include "framework/kernels/simd/elementwise.ipp"
@@ -15,7 +15,8 @@ namespace quantrain::kernels {
 #ifdef QUANTRAIN_ARCH_F32
 namespace simd {
 #define QUANTRAIN_KERNEL(name, parameters)
-#define QUANTRAIN_KERNEL_F32(name, parameters) extern template void name<QUANTRAIN_ARCH_F32> parameters;
+#define QUANTRAIN_KERNEL_F32(name, parameters) \
+  extern template void name<QUANTRAIN_ARCH_F32> parameters;
 #include "framework/kernels/kernels.inc"
 #undef QUANTRAIN_KERNEL
 }  // namespace simd

@@ -213,10 +213,8 @@ template <class Arch>
 void dot_u8s8(const DotU8S8& p) {
   using I = Ints<Arch>;
   switch (p.layout.width / I::kLanes) {
-    case 1:
-      return dot_panels<Arch, 1>(p);
-    case 2:
-      return dot_panels<Arch, 2>(p);
+    case 1: return dot_panels<Arch, 1>(p);
+    case 2: return dot_panels<Arch, 2>(p);
     case 3:
       if constexpr (I::kMaxPanel >= 3) dot_panels<Arch, 3>(p);
       return;
