@@ -32,18 +32,25 @@ class ChannelParams {
       : group_(round_up(w.outputs() / groups, width)), values_(3 * groups * group_) {
     const int64_t outputs = w.outputs() / groups;
     const int64_t size = groups * group_;
-    std::fill_n(values_.data(), 2 * size, 0);
-    std::fill_n(values_.data() + 2 * size, size, 62);
-    for (int64_t o = 0; o < w.outputs(); ++o) {
-      const int64_t to = o / outputs * group_ + o % outputs;
-      // Fits by the bound of docs/quantization.md (7).
-      values_[to] = static_cast<int32_t>((bias != nullptr ? int64_t{bias[o]} : 0) -
-                                         int64_t{zero_x} * w.sums()[o]);
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t from = group * outputs;
+      int32_t* const start = values_.data() + group * group_;
+      for (int64_t o = 0; o < outputs; ++o) {
+        // Fits by the bound of docs/quantization.md (7).
+        const int64_t first = bias != nullptr ? bias[from + o] : 0;
+        start[o] = static_cast<int32_t>(first - int64_t{zero_x} * w.sums()[from + o]);
+      }
+      std::fill(start + outputs, start + group_, 0);
       if (requantize == nullptr) continue;
-      values_[size + to] = requantize->m0[o];
-      values_[2 * size + to] = requantize->shift[o];
+      int32_t* const m0 = start + size;
+      int32_t* const shift = m0 + size;
+      std::copy_n(requantize->m0 + from, outputs, m0);
+      std::copy_n(requantize->shift + from, outputs, shift);
+      std::fill(m0 + outputs, m0 + group_, 0);
+      std::fill(shift + outputs, shift + group_, 62);
     }
-    if (requantize != nullptr) requantize_ = *requantize;
+    if (requantize == nullptr) return;
+    requantize_ = *requantize;
     requantize_.m0 = values_.data() + size;
     requantize_.shift = values_.data() + 2 * size;
     requantize_.high_shifts = high_shifts(requantize_.shift, size);
@@ -52,6 +59,7 @@ class ChannelParams {
   const int32_t* start(int64_t group) const { return values_.data() + group * group_; }
   RequantizeU8 requantize(int64_t group) const {
     RequantizeU8 r = requantize_;
+    if (r.m0 == nullptr) return r;
     r.m0 += group * group_;
     r.shift += group * group_;
     return r;

@@ -75,8 +75,10 @@ void gemm(int64_t m,
       p.layout = w.layout();
       p.start = params.start(0) + output;
       p.requantize = params.requantize(0);
-      p.requantize.m0 += output;
-      p.requantize.shift += output;
+      if (y != nullptr) {
+        p.requantize.m0 += output;
+        p.requantize.shift += output;
+      }
       p.acc = acc != nullptr ? acc + row * n + output : nullptr;
       p.y = y != nullptr ? y + row * n + output : nullptr;
       p.stride = n;

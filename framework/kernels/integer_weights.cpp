@@ -41,28 +41,39 @@ void PackedWeightsS8::pack_panels() {
   panel_bytes_ = shape_.kh * quads_ * quad_bytes;
   data_ = Buffer<int8_t>(shape_.groups * panels_per_group_ * panel_bytes_);
 
+  const int64_t odd_at = 4 * layout_.width;
+  const auto put = [&](const int8_t* quad, int8_t* at) {
+    if (!layout_.pairs) {
+      std::memcpy(at, quad, 4);
+      return;
+    }
+    const int16_t even[2] = {quad[0], quad[2]};
+    const int16_t odd[2] = {quad[1], quad[3]};
+    std::memcpy(at, even, 4);
+    std::memcpy(at + odd_at, odd, 4);
+  };
   const auto pack_panel = [&](int64_t panel) {
     int8_t* const to = data_.data() + panel * panel_bytes_;
     const int64_t first = panel % panels_per_group_ * layout_.width;
     const int64_t count = std::min(layout_.width, outputs - first);
     if (count < layout_.width) std::memset(to, 0, static_cast<size_t>(panel_bytes_));
-    for (int64_t o = 0; o < count; ++o) {
-      const int8_t* from =
-          plain_.data() + (panel / panels_per_group_ * outputs + first + o) * shape_.kh * length;
-      for (int64_t segment = 0; segment < shape_.kh; ++segment, from += length) {
-        for (int64_t q = 0; q < quads_; ++q) {
-          int8_t quad[4] = {};
-          std::memcpy(
-              quad, from + 4 * q, static_cast<size_t>(std::min<int64_t>(4, length - 4 * q)));
-          int8_t* const at = to + (segment * quads_ + q) * quad_bytes;
-          if (!layout_.pairs) {
-            std::memcpy(at + 4 * o, quad, 4);
-            continue;
-          }
-          const int16_t even[2] = {quad[0], quad[2]};
-          const int16_t odd[2] = {quad[1], quad[3]};
-          std::memcpy(at + 4 * o, even, 4);
-          std::memcpy(at + 4 * (layout_.width + o), odd, 4);
+    const int8_t* const rows =
+        plain_.data() + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
+    // A few groups of 4 of every output at a time: what they are written to stays in the
+    // first-level cache.
+    constexpr int64_t kQuads = 16;
+    for (int64_t segment = 0; segment < shape_.kh; ++segment) {
+      for (int64_t q = 0; q < quads_; q += kQuads) {
+        for (int64_t o = 0; o < count; ++o) {
+          const int8_t* const from = rows + (o * shape_.kh + segment) * length;
+          int8_t* at = to + (segment * quads_ + q) * quad_bytes + 4 * o;
+          const int64_t end = std::min(length, 4 * (q + kQuads));
+          int64_t j = 4 * q;
+          for (; j + 4 <= end; j += 4, at += quad_bytes) put(from + j, at);
+          if (j == end) continue;
+          int8_t last[4] = {};
+          std::copy(from + j, from + end, last);
+          put(last, at);
         }
       }
     }
