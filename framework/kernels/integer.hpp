@@ -45,6 +45,7 @@ class PackedWeightsS8 {
  private:
   void pack_panels();
   void pack_depthwise();
+  void sum_panels();
 
   Conv2dShape shape_;
   Isa isa_ = Isa::kReference;

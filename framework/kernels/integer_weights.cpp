@@ -18,17 +18,12 @@ PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w)
       plain_(shape.weight_elements()),
       sums_(shape.o) {
   std::copy_n(w, plain_.size(), plain_.data());
-  const int64_t k = shape.reduction();
-  parallel_for(shape.o,
-               std::max<int64_t>(1, 65536 / std::max<int64_t>(k, 1)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t o = begin; o < end; ++o) {
-                   int32_t sum = 0;
-                   for (int64_t i = 0; i < k; ++i) sum += w[o * k + i];
-                   sums_[o] = sum;
-                 }
-               });
-  depthwise_ ? pack_depthwise() : pack_panels();
+  if (depthwise_) {
+    pack_depthwise();
+  } else {
+    pack_panels();
+    sum_panels();
+  }
 }
 
 void PackedWeightsS8::pack_panels() {
@@ -92,7 +87,37 @@ void PackedWeightsS8::pack_depthwise() {
   data_ = Buffer<int8_t>(taps * step);
   std::memset(data_.data(), 0, static_cast<size_t>(data_.size()));
   for (int64_t o = 0; o < shape_.o; ++o) {
-    for (int64_t tap = 0; tap < taps; ++tap) data_[tap * step + o] = plain_[o * taps + tap];
+    sums_[o] = 0;
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      data_[tap * step + o] = plain_[o * taps + tap];
+      sums_[o] += plain_[o * taps + tap];
+    }
+  }
+}
+
+// A sum of weights is their product with ones, for which there is a kernel.
+void PackedWeightsS8::sum_panels() {
+  const int64_t outputs = shape_.group_o();
+  const int64_t width = panels_per_group_ * layout_.width;
+  Buffer<uint8_t> ones(shape_.kh * quads_ * 4);
+  Buffer<int32_t> start(width);
+  std::fill(ones.begin(), ones.end(), uint8_t{1});
+  std::fill(start.begin(), start.end(), 0);
+  const uint8_t* const row = ones.data();
+  DotU8S8 p{};
+  p.rows = 1;
+  p.outputs = outputs;
+  p.segments = shape_.kh;
+  p.segment_step = quads_ * 4;
+  p.quads = quads_;
+  p.x = &row;
+  p.layout = layout_;
+  p.start = start.data();
+  p.stride = outputs;
+  for (int64_t group = 0; group < shape_.groups; ++group) {
+    p.w = data_.data() + group * panels_per_group_ * panel_bytes_;
+    p.acc = sums_.data() + group * outputs;
+    table(isa_).dot_u8s8(p);
   }
 }
 
