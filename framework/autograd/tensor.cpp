@@ -4,6 +4,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
+#include "framework/kernels/elementwise.hpp"
 
 namespace quantrain {
 
@@ -19,6 +20,9 @@ struct Tensor::State {
   Tensor grad;
   std::shared_ptr<Node> node;
   std::string name;
+
+  /// Floats of the codes, or of the accumulators behind the activation.
+  std::shared_ptr<Buffer<float>> materialise() const;
 };
 
 namespace {
@@ -29,11 +33,22 @@ std::shared_ptr<Buffer<float>> make_floats(int64_t elements) {
 
 void apply(Activation activation, int64_t n, float* x) {
   if (activation == Activation::kNone) return;
-  const float hi = activation == Activation::kRelu6 ? 6.0f : std::numeric_limits<float>::infinity();
-  for (int64_t i = 0; i < n; ++i) x[i] = std::min(std::max(x[i], 0.0f), hi);
+  const float hi = activation == Activation::kRelu6 ? 6.0f : __builtin_inff();
+  kernels::relu_f32(n, x, hi, x, nullptr);
 }
 
 }  // namespace
+
+std::shared_ptr<Buffer<float>> Tensor::State::materialise() const {
+  auto buffer = make_floats(shape.elements());
+  if (kind == ValueKind::kCodes) {
+    codes->to_float(shape, buffer->data());
+  } else {
+    accumulators->to_float(buffer->data());
+    apply(activation, buffer->size(), buffer->data());
+  }
+  return buffer;
+}
 
 Tensor::State& Tensor::state() const {
   if (state_ == nullptr) throw GraphError("tensor", "the tensor is undefined");
@@ -89,24 +104,12 @@ ValueKind Tensor::kind() const { return state().kind; }
 
 Floats Tensor::floats() const {
   const State& s = state();
-  if (s.floats != nullptr) return Floats(s.floats);
-  auto buffer = make_floats(s.shape.elements());
-  if (s.kind == ValueKind::kCodes) {
-    s.codes->to_float(s.shape, buffer->data());
-  } else {
-    s.accumulators->to_float(buffer->data());
-    apply(s.activation, buffer->size(), buffer->data());
-  }
-  return Floats(std::move(buffer));
+  return Floats(s.floats != nullptr ? s.floats : s.materialise());
 }
 
 const float* Tensor::data() const {
   State& s = state();
-  if (s.floats == nullptr) {
-    const Floats made = floats();
-    s.floats = make_floats(s.shape.elements());
-    std::copy_n(made.data(), s.floats->size(), s.floats->data());
-  }
+  if (s.floats == nullptr) s.floats = s.materialise();
   return s.floats->data();
 }
 

@@ -1,6 +1,7 @@
 #include "framework/autograd/value.hpp"
 
 #include "framework/arithmetic/quantize.hpp"
+#include "framework/core/parallel.hpp"
 #include "framework/kernels/elementwise.hpp"
 #include "framework/kernels/integer.hpp"
 
@@ -16,14 +17,20 @@ void Codes::to_float(const Shape& shape, float* y) const {
   for (int axis = params.per_channel() ? params.axis + 1 : 0; axis < shape.rank(); ++axis)
     inner *= shape[axis];
   const int64_t rows = inner == 0 ? 0 : shape.elements() / inner;
-  for (int64_t row = 0; row < rows; ++row) {
-    const auto c = static_cast<size_t>(row % channels);
-    const int32_t zero = params.zero_point[c] + offset();
-    for (int64_t i = row * inner; i < (row + 1) * inner; ++i) {
-      const int32_t stored = storage == CodeStorage::kU8 ? int32_t{u8()[i]} : int32_t{s8()[i]};
-      y[i] = dequantize(stored, params.scale[c], zero);
-    }
-  }
+  constexpr int64_t kGrain = 1 << 15;  // elements
+  const auto fill = [&](const auto* stored) {
+    parallel_for(rows, kGrain / std::max<int64_t>(inner, 1), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const auto c = static_cast<size_t>(row % channels);
+        const float scale = params.scale[c];
+        const int32_t zero = params.zero_point[c] + offset();
+        for (int64_t i = row * inner; i < (row + 1) * inner; ++i) {
+          y[i] = dequantize(stored[i], scale, zero);
+        }
+      }
+    });
+  };
+  storage == CodeStorage::kU8 ? fill(u8()) : fill(s8());
 }
 
 void Accumulators::activation_mask(int64_t n, Activation activation, uint8_t* mask) const {
