@@ -60,6 +60,7 @@ struct Ints<xsimd::sse2> {
                        _mm_set1_epi16(static_cast<int16_t>(codes.zero_point)));
     v = _mm_max_epi16(v, _mm_set1_epi16(static_cast<int16_t>(codes.lo)));
     v = _mm_min_epi16(v, _mm_set1_epi16(static_cast<int16_t>(codes.hi)));
+    v = _mm_and_si128(v, _mm_set1_epi16(0xff));  // the low byte of signed codes too
     const int32_t bytes = _mm_cvtsi128_si32(_mm_packus_epi16(v, v));
     __builtin_memcpy(p, &bytes, 4);
   }
@@ -155,6 +156,7 @@ struct Ints<xsimd::fma3<xsimd::avx2>> {
     v = _mm256_max_epi32(v, set1(codes.lo - codes.zero_point));
     v = _mm256_min_epi32(v, set1(codes.hi - codes.zero_point));
     v = _mm256_add_epi32(v, set1(codes.zero_point));
+    v = _mm256_and_si256(v, set1(0xff));  // the low byte of signed codes too
     const __m128i words =
         _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(words, words));

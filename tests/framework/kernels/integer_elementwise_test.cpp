@@ -170,7 +170,9 @@ TEST_CASE("codes and gradient masks of floats are those of the rule", "[kernels]
                                     {0.5f, 0, -128, 127, 128},
                                     {0.3f, 7, 0, 15, 0},
                                     {1e-3f, 0, -127, 127, 128},
-                                    {1.0f, 0, -1, 1, 128}};
+                                    {1.0f, 0, -1, 1, 128},
+                                    {0.02f, 0, -127, 127, 0},  // weights: signed bytes
+                                    {0.7f, 0, -8, 7, 0}};
   for (const QuantizeF32& q : parameters) {
     for (const int64_t n : kSizes) {
       std::vector<float> x = random_floats(n, 4.0f, random);
@@ -186,9 +188,11 @@ TEST_CASE("codes and gradient masks of floats are those of the rule", "[kernels]
         REQUIRE(quantize_f32_u8(n, x.data(), q, codes.data(), mask.data()));
         bool equal = true;
         for (size_t i = 0; i < x.size(); ++i) {
-          equal = equal &&
-                  codes[i] == quantize(x[i], q.scale, q.zero_point, q.qmin, q.qmax) + q.offset &&
-                  bit(mask, i) == gradient_passes(x[i], q.scale, q.zero_point, q.qmin, q.qmax);
+          equal =
+              equal &&
+              codes[i] == static_cast<uint8_t>(
+                              quantize(x[i], q.scale, q.zero_point, q.qmin, q.qmax) + q.offset) &&
+              bit(mask, i) == gradient_passes(x[i], q.scale, q.zero_point, q.qmin, q.qmax);
         }
         CHECK(equal);
         std::vector<uint8_t> without_mask(x.size());
