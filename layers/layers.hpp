@@ -4,6 +4,7 @@
 #include "layers/activation.hpp"
 #include "layers/add.hpp"
 #include "layers/batch_norm.hpp"
+#include "layers/concat.hpp"
 #include "layers/conv2d.hpp"
 #include "layers/dropout.hpp"
 #include "layers/evaluation_mode.hpp"

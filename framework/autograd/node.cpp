@@ -32,6 +32,10 @@ const Attribute& Attributes::find(std::string_view name) const {
   throw GraphError("node", "no attribute ", name);
 }
 
+void Attributes::add(std::string name, Attribute value) {
+  entries_.emplace_back(std::move(name), std::move(value));
+}
+
 int64_t Attributes::integer(std::string_view name) const { return as<int64_t>(find(name), name); }
 double Attributes::real(std::string_view name) const { return as<double>(find(name), name); }
 const std::string& Attributes::string(std::string_view name) const {

@@ -23,6 +23,8 @@ class Attributes {
   Attributes(std::initializer_list<std::pair<std::string, Attribute>> entries)
       : entries_(entries) {}
 
+  void add(std::string name, Attribute value);
+
   /// Throws: GraphError if there is no such attribute or it has another type.
   int64_t integer(std::string_view name) const;
   double real(std::string_view name) const;

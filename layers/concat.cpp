@@ -1,0 +1,9 @@
+#include "layers/concat.hpp"
+
+#include "framework/autograd/ops/concat.hpp"
+
+namespace quantrain {
+
+Tensor Concat::forward(const Tensor& a, const Tensor& b) { return concat({a, b}, -1); }
+
+}  // namespace quantrain
