@@ -1,1 +1,206 @@
-#include "framework/core/version.hpp"
+#include "quant/training/fake_quantize.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+thread_local bool dry_run = false;
+
+FakeQuantizeConfig activations(int bits) { return {.type = {.bits = bits}}; }
+
+FakeQuantizeConfig weights(int bits) {
+  return {.type = {.bits = bits, .is_signed = true, .narrow = true},
+          .scheme = QScheme::kSymmetric,
+          .storage = CodeStorage::kS8,
+          .observer = {.kind = ObserverKind::kMinMax}};
+}
+
+std::string path_of(const Module& module) {
+  const std::string& path = Scope::path();
+  return path.empty() ? std::string(module.type()) : path;
+}
+
+FakeQuantizeConfig config_of(const QParams& params, Estimator estimator) {
+  validate(params, "FakeQuantize");
+  return {.type = params.type,
+          .axis = params.axis,
+          .channels = static_cast<int64_t>(params.scale.size()),
+          .estimator = estimator};
+}
+
+}  // namespace
+
+DryRun::DryRun() : previous_(std::exchange(dry_run, true)) {}
+DryRun::~DryRun() { dry_run = previous_; }
+
+FakeQuantizeConfig FakeQuantizeConfig::q8() { return activations(8); }
+FakeQuantizeConfig FakeQuantizeConfig::q4() { return activations(4); }
+FakeQuantizeConfig FakeQuantizeConfig::int8() { return weights(8); }
+FakeQuantizeConfig FakeQuantizeConfig::int4() { return weights(4); }
+FakeQuantizeConfig FakeQuantizeConfig::int2() { return weights(2); }
+
+FakeQuantize::FakeQuantize(FakeQuantizeConfig config)
+    : config_(std::move(config)),
+      observer_(make_observer(config_.observer, config_.axis, "FakeQuantize")) {
+  if (config_.type.bits < 2 || config_.type.bits > 16) {
+    throw QuantError("FakeQuantize", "bits must be 2 to 16, got ", config_.type.bits);
+  }
+  if (config_.type.narrow && !config_.type.is_signed) {
+    throw QuantError("FakeQuantize", "a narrow range needs signed codes");
+  }
+  if (config_.channels < 1 || (config_.axis < 0 && config_.channels != 1)) {
+    throw QuantError("FakeQuantize", config_.channels, " channels along axis ", config_.axis);
+  }
+  const Shape per_channel{config_.channels};
+  scale_ = Tensor::full(per_channel, 1.0f);
+  scale_ = config_.estimator == Estimator::kLearned ? add_parameter("scale", scale_)
+                                                    : add_buffer("scale", scale_);
+  zero_point_ = add_buffer("zero_point", Tensor::zeros(per_channel));
+  initialized_ = add_buffer("initialized", Tensor::zeros({1}));
+  seen_ = add_buffer("observed_range", Tensor::zeros({config_.channels, 2}));
+  counts_ = add_buffer("observed_counts", Tensor::zeros({2}));
+}
+
+FakeQuantize::FakeQuantize(const QParams& params, Estimator estimator)
+    : FakeQuantize(config_of(params, estimator)) {
+  update_params(params);
+}
+
+QParams FakeQuantize::params() const {
+  if (!is_initialized()) {
+    throw QuantError(path_of(*this), "FakeQuantize has no parameters: it was not calibrated");
+  }
+  QParams params{config_.type, config_.axis, {}, {}};
+  for (int64_t c = 0; c < config_.channels; ++c) {
+    params.scale.push_back(config_.estimator == Estimator::kLearned
+                               ? std::max(scale_.data()[c], kSmallestLearnedScale)
+                               : scale_.data()[c]);
+    params.zero_point.push_back(static_cast<int32_t>(zero_point_.data()[c]));
+  }
+  return params;
+}
+
+void FakeQuantize::store(const QParams& params) {
+  std::copy(params.scale.begin(), params.scale.end(), scale_.mutable_data());
+  std::transform(params.zero_point.begin(),
+                 params.zero_point.end(),
+                 zero_point_.mutable_data(),
+                 [](int32_t zero) { return static_cast<float>(zero); });
+  initialized_.mutable_data()[0] = 1.0f;
+}
+
+void FakeQuantize::update_params(const QParams& params) {
+  validate(params, path_of(*this).c_str());
+  if (!(params.type == config_.type) || params.axis != config_.axis ||
+      static_cast<int64_t>(params.scale.size()) != config_.channels) {
+    throw QuantError(path_of(*this),
+                     "parameters ",
+                     params,
+                     " are not of type ",
+                     config_.type,
+                     " with ",
+                     config_.channels,
+                     " channels along axis ",
+                     config_.axis);
+  }
+  store(params);
+  observer_on_ = false;
+}
+
+// Buffers that were written from outside, by a checkpoint, are what the observer goes on from.
+void FakeQuantize::restore_observer() {
+  if (counts_.version() == seen_version_) return;
+  if (counts_.data()[0] > 0.0f) observer_->set_state({seen_, counts_});
+  seen_version_ = counts_.version();
+}
+
+// s = 2 mean|x| / sqrt(qmax); the zero point is that of the observed range, so that affine
+// activations keep theirs.
+QParams FakeQuantize::learned_start(const Tensor& x) const {
+  const std::unique_ptr<Observer> observer =
+      make_observer({.kind = ObserverKind::kMinMax}, config_.axis, path_of(*this));
+  observer->observe(x);
+  QParams params = observer->params(config_.type, config_.scheme);
+  const Floats values = x.floats();
+  int64_t inner = 1;
+  for (int axis = config_.axis + 1; config_.axis >= 0 && axis < x.rank(); ++axis)
+    inner *= x.dim(axis);
+  if (config_.axis < 0) inner = x.elements();
+  std::vector<double> sums(params.scale.size(), 0.0);
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    sums[static_cast<size_t>(i / inner % config_.channels)] +=
+        std::abs(static_cast<double>(values.data()[i]));
+  }
+  const double share = static_cast<double>(x.elements()) / static_cast<double>(config_.channels);
+  for (size_t c = 0; c < sums.size(); ++c) {
+    const double start =
+        2.0 * sums[c] / share / std::sqrt(static_cast<double>(config_.type.qmax()));
+    if (start > static_cast<double>(kSmallestLearnedScale))
+      params.scale[c] = static_cast<float>(start);
+  }
+  return params;
+}
+
+void FakeQuantize::calibrate(const Tensor& x) {
+  if (x.elements() == 0) throw DataError(path_of(*this), "cannot calibrate with an empty tensor");
+  if (config_.estimator == Estimator::kLearned) {
+    if (!is_initialized()) store(learned_start(x));
+    return;
+  }
+  restore_observer();
+  observer_->set_name(path_of(*this));
+  observer_->observe(x);
+  const Observer::State state = observer_->state();
+  std::copy_n(state.ranges.data(), seen_.elements(), seen_.mutable_data());
+  std::copy_n(state.counts.data(), counts_.elements(), counts_.mutable_data());
+  seen_version_ = counts_.version();
+  store(observer_->params(config_.type, config_.scheme));
+}
+
+FakeQuantizeOptions FakeQuantize::options() const {
+  return {.storage = config_.storage,
+          .clamped = config_.estimator != Estimator::kPlain,
+          .codes = config_.simulation == Simulation::kInteger};
+}
+
+Tensor FakeQuantize::forward(const Tensor& x) {
+  if (dry_run && !is_initialized()) {
+    QParams params;
+    if (config_.estimator == Estimator::kLearned) {
+      params = learned_start(x);
+    } else {
+      const std::unique_ptr<Observer> observer =
+          make_observer(config_.observer, config_.axis, path_of(*this));
+      observer->observe(x);
+      params = observer->params(config_.type, config_.scheme);
+    }
+    return fake_quantize(x, params, options());
+  }
+  if (!dry_run && observer_on_ && (training() || observing_in_eval_ || !is_initialized()))
+    calibrate(x);
+  if (!fake_quantize_on_) return x;
+  const QParams current = params();
+  return config_.estimator == Estimator::kLearned
+             ? fake_quantize_learned(x, scale_, current, options())
+             : fake_quantize(x, current, options());
+}
+
+double FakeQuantize::quantization_noise(const Tensor& x) const {
+  const NoGrad no_grad;
+  const Tensor y = fake_quantize(x.detach(), params(), options());
+  const Floats a = x.floats();
+  const Floats b = y.floats();
+  double sum = 0.0;
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    const double difference = static_cast<double>(b.data()[i]) - static_cast<double>(a.data()[i]);
+    sum += difference * difference;
+  }
+  return x.elements() == 0 ? 0.0 : sum / static_cast<double>(x.elements());
+}
+
+}  // namespace quantrain::quant

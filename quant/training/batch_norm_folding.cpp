@@ -1,0 +1,65 @@
+#include "quant/training/batch_norm_folding.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "framework/autograd/ops.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+constexpr float kSmallestGamma = 1e-5f;
+
+}  // namespace
+
+Folding::Folding(std::string layer_path, const BatchNorm2d& layer)
+    : path(std::move(layer_path)),
+      gamma(layer.gamma()),
+      beta(layer.beta()),
+      running_mean(layer.running_mean()),
+      running_var(layer.running_var()),
+      epsilon(layer.epsilon()),
+      momentum(layer.momentum()) {}
+
+Weights fold_batch_norm(const Weights& conv, Folding& folding) {
+  const int64_t channels = folding.gamma.elements();
+  Tensor inverse = Tensor::empty({channels});  // 1 / sqrt(running_var + epsilon)
+  Tensor lift = Tensor::zeros({channels});     // what lifts a vanishing gamma, times inverse
+  float* const inverse_data = inverse.mutable_data();
+  float* const lift_data = lift.mutable_data();
+  bool lifted = false;
+  for (int64_t c = 0; c < channels; ++c) {
+    const float gamma = folding.gamma.data()[c];
+    inverse_data[c] = 1.0f / std::sqrt(folding.running_var.data()[c] + folding.epsilon);
+    if (std::abs(gamma) < kSmallestGamma) {
+      lift_data[c] = (std::copysign(kSmallestGamma, gamma) - gamma) * inverse_data[c];
+      lifted = true;
+    }
+  }
+  Tensor factor = mul(folding.gamma, inverse);
+  if (lifted) factor = quantrain::add(factor, lift);
+
+  std::vector<int64_t> per_output(static_cast<size_t>(conv.weight.rank()), 1);
+  per_output[0] = channels;
+  const Tensor mean = folding.running_mean.detach();
+  const Tensor centred =
+      conv.bias.defined() ? sub(conv.bias, mean) : mul(mean, Tensor::full({1}, -1.0f));
+  folding.factor = factor;
+  folding.conv_bias = conv.bias;
+  return {mul(conv.weight, reshape(factor, Shape(per_output))),
+          quantrain::add(folding.beta, mul(centred, factor))};
+}
+
+Tensor FoldedBatchNorm::forward(const Tensor& u) {
+  const Folding& f = *folding_;
+  const BatchNorm2dOptions options{
+      .momentum = f.momentum, .epsilon = f.epsilon, .training = training() && !f.frozen};
+  const bool folded = f.factor.defined();
+  if (folded && !options.training) return u;
+  Tensor z = folded ? div(u, f.factor) : u;
+  if (folded && f.conv_bias.defined()) z = quantrain::add(z, f.conv_bias);
+  return batch_norm2d(z, f.gamma, f.beta, f.running_mean, f.running_var, options);
+}
+
+}  // namespace quantrain::quant

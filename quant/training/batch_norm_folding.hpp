@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "layers/batch_norm.hpp"
+#include "layers/module.hpp"
+
+namespace quantrain::quant {
+
+/// A batch norm as seen from the convolution in front of it: shared by the convolution's weight
+/// slot, which folds, and the batch norm's body slot, which corrects.   docs/quantization.md (15)
+struct Folding {
+  std::string path;                               ///< of the batch norm, for messages
+  Tensor gamma, beta, running_mean, running_var;  ///< [C], the layer's own
+  float epsilon = 1e-5f;
+  float momentum = 0.1f;
+  bool frozen = false;  ///< batch statistics are no longer used in training
+
+  Tensor factor;     ///< [C] of the pass that is running: gamma / sqrt(running_var + epsilon);
+                     ///< undefined: not folded
+  Tensor conv_bias;  ///< [C] or undefined, likewise
+
+  Folding(std::string layer_path, const BatchNorm2d& layer);
+};
+
+/// w' = w * factor, b' = beta + (b - running_mean) * factor, factor = gamma / sqrt(running_var +
+/// epsilon). docs/quantization.md (15) Shapes: weight [C, ...], bias [C] or undefined  ->  the
+/// same, bias defined. Sets folding.factor and .conv_bias. Gradient: to weight, bias, gamma and
+/// beta; the running statistics are constants. A |gamma| below 1e-5 counts as 1e-5, so that the
+/// correction can divide by the factor. Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al.
+/// 2018, equation 14.
+Weights fold_batch_norm(const Weights& conv, Folding& folding);
+
+/// Body slot of a folded batch norm. In evaluation, and in training once frozen, the convolution's
+/// output is complete and passes as it is. While batch statistics are in use, y = batch_norm(u /
+/// factor + b): what the batch would have given. Where the convolution did not fold (its fake
+/// quantization is off), the plain batch norm.
+class FoldedBatchNorm : public Module {
+ public:
+  explicit FoldedBatchNorm(std::shared_ptr<Folding> folding) : folding_(std::move(folding)) {}
+  std::string_view type() const override { return "FoldedBatchNorm"; }
+  Folding& folding() { return *folding_; }
+
+ protected:
+  Tensor forward(const Tensor& u) override;
+
+ private:
+  std::shared_ptr<Folding> folding_;
+};
+
+}  // namespace quantrain::quant

@@ -1,0 +1,250 @@
+#include "quant/training/fake_quantize_op.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include "framework/arithmetic/quantize.hpp"
+#include "framework/autograd/node.hpp"
+#include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
+#include "framework/kernels/integer.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+constexpr int64_t kGrain = 1 << 14;  // a multiple of 8: no two blocks share a byte of the mask
+
+std::string where() { return Scope::path().empty() ? "fake_quantize" : Scope::path(); }
+
+/// How the elements of x are shared out over the channels of the parameters: `channels` runs of
+/// `inner`, repeated.
+struct Channels {
+  int64_t count = 1;
+  int64_t inner = 1;
+
+  Channels(const Shape& shape, const QParams& params) {
+    if (!params.per_channel()) {
+      inner = std::max<int64_t>(shape.elements(), 1);
+      return;
+    }
+    count = shape[params.axis];
+    for (int axis = params.axis + 1; axis < shape.rank(); ++axis) inner *= shape[axis];
+  }
+  size_t of(int64_t i) const { return static_cast<size_t>(i / inner % count); }
+};
+
+struct Quantized {
+  Tensor y;
+  Buffer<uint8_t> mask;
+};
+
+Quantized quantize_floats(const Tensor& x,
+                          const QParams& params,
+                          CodeStorage storage,
+                          bool want_mask) {
+  const int64_t n = x.elements();
+  const Channels channels(x.shape(), params);
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = Buffer<uint8_t>(n);
+  codes->storage = storage;
+  codes->params = params;
+  Quantized result;
+  if (want_mask) result.mask = Buffer<uint8_t>((n + 7) / 8);
+  std::vector<kernels::QuantizeF32> q;
+  for (size_t c = 0; c < params.scale.size(); ++c) {
+    q.push_back({params.scale[c],
+                 params.zero_point[c],
+                 params.type.qmin(),
+                 params.type.qmax(),
+                 codes->offset()});
+  }
+  const Floats floats = x.floats();
+  const bool finite =
+      params.per_channel()
+          ? kernels::quantize_channels_f32_u8(n,
+                                              channels.count,
+                                              channels.inner,
+                                              floats,
+                                              q.data(),
+                                              codes->bytes.data(),
+                                              result.mask.data())
+          : kernels::quantize_f32_u8(n, floats, q[0], codes->bytes.data(), result.mask.data());
+  if (!finite) throw DataError(where(), "input of the fake quantization has a NaN or an infinity");
+  result.y = Tensor::from_codes(x.shape(), std::move(codes));
+  return result;
+}
+
+Quantized requantize_accumulators(const Tensor& x, const QParams& params, bool want_mask) {
+  const int64_t n = x.elements();
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = Buffer<uint8_t>(n);
+  codes->params = params;
+  Quantized result;
+  if (want_mask) result.mask = Buffer<uint8_t>((n + 7) / 8);
+  x.accumulators()->requantize(params, x.activation(), codes->bytes.data(), result.mask.data());
+  result.y = Tensor::from_codes(x.shape(), std::move(codes));
+  return result;
+}
+
+// Codes of more than 8 bits, never stored.
+Quantized quantize_wide(const Tensor& x, const QParams& params, bool want_mask) {
+  const int64_t n = x.elements();
+  const Channels channels(x.shape(), params);
+  const int32_t qmin = params.type.qmin();
+  const int32_t qmax = params.type.qmax();
+  Quantized result;
+  result.y = Tensor::empty(x.shape());
+  if (want_mask) result.mask = Buffer<uint8_t>((n + 7) / 8);
+  float* const y = result.y.mutable_data();
+  const Floats in = x.floats();
+  const float* const values = in.data();
+  for (int64_t i = 0; i < n; ++i) {
+    if (!std::isfinite(values[i])) {
+      throw DataError(
+          where(), "input of the fake quantization has a NaN or an infinity at element ", i);
+    }
+  }
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const size_t c = channels.of(i);
+      const float scale = params.scale[c];
+      const int32_t zero = params.zero_point[c];
+      y[i] = dequantize(quantize(values[i], scale, zero, qmin, qmax), scale, zero);
+      if (!want_mask) continue;
+      uint8_t& bits = result.mask[i / 8];
+      if (i % 8 == 0) bits = 0;
+      bits |= static_cast<uint8_t>(gradient_passes(values[i], scale, zero, qmin, qmax) << i % 8);
+    }
+  });
+  return result;
+}
+
+Tensor masked(const Tensor& grad_y, const Buffer<uint8_t>& mask) {
+  Tensor grad_x = Tensor::empty(grad_y.shape());
+  kernels::mask_f32(grad_y.elements(), grad_y.data(), mask.data(), grad_x.mutable_data());
+  return grad_x;
+}
+
+class FakeQuantizeNode : public Node {
+ public:
+  FakeQuantizeNode(QParams params, const FakeQuantizeOptions& options, Buffer<uint8_t> mask)
+      : params_(std::move(params)), options_(options), mask_(std::move(mask)) {}
+
+  std::string_view type() const override { return "fake_quantize"; }
+
+  Attributes attributes() const override {
+    return {{"bits", int64_t{params_.type.bits}},
+            {"signed", int64_t{params_.type.is_signed}},
+            {"narrow", int64_t{params_.type.narrow}},
+            {"axis", int64_t{params_.axis}}};
+  }
+
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    std::vector<Tensor> grads(inputs().size());
+    if (needs_grad(0)) grads[0] = options_.clamped ? masked(grad_y, mask_) : grad_y;
+    if (inputs().size() == 2 && needs_grad(1)) grads[1] = grad_scale(grad_y);
+    return grads;
+  }
+
+ private:
+  // Blocks cut by size, summed in order: the same bits at any number of threads.
+  Tensor grad_scale(const Tensor& grad_y) const {
+    const Tensor& x = input(0);
+    const Channels channels(x.shape(), params_);
+    const int64_t n = x.elements();
+    const size_t count = params_.scale.size();
+    const int64_t blocks = (n + kGrain - 1) / kGrain;
+    std::vector<double> partial(static_cast<size_t>(blocks) * count, 0.0);
+    const Floats values = x.floats();
+    const float* const g = grad_y.data();
+    const int32_t qmin = params_.type.qmin();
+    const int32_t qmax = params_.type.qmax();
+    parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+      double* const sums = &partial[static_cast<size_t>(begin / kGrain) * count];
+      for (int64_t i = begin; i < end; ++i) {
+        const size_t c = channels.of(i);
+        const float ratio = values.data()[i] / params_.scale[c];
+        const float rounded = half_even(ratio);
+        const float code = rounded + static_cast<float>(params_.zero_point[c]);
+        const float slope =
+            code < static_cast<float>(qmin)   ? static_cast<float>(qmin - params_.zero_point[c])
+            : code > static_cast<float>(qmax) ? static_cast<float>(qmax - params_.zero_point[c])
+                                              : rounded - ratio;
+        sums[c] += static_cast<double>(g[i]) * static_cast<double>(slope);
+      }
+    });
+    const int64_t sharing = params_.per_channel() ? n / std::max<int64_t>(channels.count, 1)
+                                                  : n / std::max<int64_t>(x.dim(0), 1);
+    const double factor =
+        1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(sharing, 1)) * qmax);
+    Tensor grad = Tensor::empty(input(1).shape());
+    float* const out = grad.mutable_data();
+    for (size_t c = 0; c < count; ++c) {
+      double sum = 0.0;
+      for (size_t b = 0; b < static_cast<size_t>(blocks); ++b) sum += partial[b * count + c];
+      out[c] = static_cast<float>(sum * factor);
+    }
+    return grad;
+  }
+
+  QParams params_;
+  FakeQuantizeOptions options_;
+  Buffer<uint8_t> mask_;
+};
+
+Tensor run(const Tensor& x,
+           const Tensor& scale,
+           const QParams& params,
+           const FakeQuantizeOptions& options) {
+  validate(params, where().c_str());
+  if (params.per_channel()) {
+    if (params.axis >= x.rank() ||
+        x.dim(params.axis) != static_cast<int64_t>(params.scale.size())) {
+      throw ShapeError(where(),
+                       "parameters of ",
+                       params.scale.size(),
+                       " channels along axis ",
+                       params.axis,
+                       " do not fit x ",
+                       x.shape());
+    }
+  }
+  if (options.storage == CodeStorage::kS8 && !params.type.is_signed) {
+    throw QuantError(where(), "unsigned codes cannot be stored as signed bytes");
+  }
+  std::vector<Tensor> inputs{x};
+  if (scale.defined()) inputs.push_back(scale);
+  const bool want_mask = options.clamped && needs_gradient(inputs);
+  const bool narrow_enough = params.type.bits <= 8;
+  const bool integers = options.codes && narrow_enough && x.kind() == ValueKind::kAccumulators &&
+                        options.storage == CodeStorage::kU8 && !params.per_channel();
+  Quantized result = integers        ? requantize_accumulators(x, params, want_mask)
+                     : narrow_enough ? quantize_floats(x, params, options.storage, want_mask)
+                                     : quantize_wide(x, params, want_mask);
+  if (!options.codes && narrow_enough) {
+    const Tensor codes = std::move(result.y);
+    result.y = Tensor::empty(x.shape());
+    codes.codes()->to_float(x.shape(), result.y.mutable_data());
+  }
+  return record<FakeQuantizeNode>(
+      std::move(result.y), std::move(inputs), params, options, std::move(result.mask));
+}
+
+}  // namespace
+
+Tensor fake_quantize(const Tensor& x, const QParams& params, const FakeQuantizeOptions& options) {
+  return run(x, Tensor(), params, options);
+}
+
+Tensor fake_quantize_learned(const Tensor& x,
+                             const Tensor& scale,
+                             const QParams& params,
+                             const FakeQuantizeOptions& options) {
+  if (scale.elements() != static_cast<int64_t>(params.scale.size())) {
+    throw ShapeError(
+        where(), "learned scale ", scale.shape(), " for ", params.scale.size(), " channels");
+  }
+  return run(x, scale, params, options);
+}
+
+}  // namespace quantrain::quant

@@ -1,0 +1,76 @@
+#include "quant/training/switches.hpp"
+
+namespace quantrain::quant {
+
+Plugged::Plugged(Module& net) {
+  for (const NamedModule& entry : net.named_modules()) {
+    const Slots& slots = entry.module->slots();
+    for (Module* slot : {slots.input.get(), slots.output.get()}) {
+      if (auto* activation = dynamic_cast<FakeQuantize*>(slot)) activations.push_back(activation);
+    }
+    if (auto* weight = dynamic_cast<WeightQuantizer*>(slots.weight.get()))
+      weights.push_back(weight);
+    if (auto* norm = dynamic_cast<FoldedBatchNorm*>(slots.body.get())) batch_norms.push_back(norm);
+  }
+}
+
+void enable_observers(Module& net, bool on) {
+  for (FakeQuantize* activation : Plugged(net).activations) activation->enable_observer(on);
+}
+
+void enable_fake_quantize(Module& net, bool on) {
+  const Plugged plugged(net);
+  for (FakeQuantize* activation : plugged.activations) activation->enable_fake_quantize(on);
+  for (WeightQuantizer* weight : plugged.weights) weight->enable_fake_quantize(on);
+}
+
+void freeze_batch_norms(Module& net, bool frozen) {
+  for (FoldedBatchNorm* norm : Plugged(net).batch_norms) norm->folding().frozen = frozen;
+}
+
+void set_simulation(Module& net, Simulation simulation) {
+  const Plugged plugged(net);
+  for (FakeQuantize* activation : plugged.activations) activation->set_simulation(simulation);
+  for (WeightQuantizer* weight : plugged.weights) weight->set_simulation(simulation);
+}
+
+void freeze(Module& net) {
+  enable_observers(net, false);
+  enable_fake_quantize(net, true);
+  freeze_batch_norms(net, true);
+}
+
+DeployedMode::DeployedMode(Module& net) {
+  for (const NamedModule& entry : net.named_modules())
+    modes_.emplace_back(entry.module, entry.module->training());
+  const Plugged plugged(net);
+  for (FakeQuantize* a : plugged.activations) {
+    activations_.push_back(
+        {a, a->observer_enabled(), a->fake_quantize_enabled(), a->config().simulation});
+    a->enable_observer(false);
+    a->enable_fake_quantize(true);
+    a->set_simulation(Simulation::kInteger);
+  }
+  for (WeightQuantizer* w : plugged.weights) {
+    weights_.push_back({w, w->fake_quantize_enabled(), w->simulation()});
+    w->enable_fake_quantize(true);
+    w->set_simulation(Simulation::kInteger);
+  }
+  net.eval();
+}
+
+// Parents come first, so a child's own mode is set after its parent's has reached it.
+DeployedMode::~DeployedMode() {
+  for (const auto& [module, training] : modes_) module->train(training);
+  for (const Activation& a : activations_) {
+    a.module->enable_observer(a.observer);
+    a.module->enable_fake_quantize(a.fake_quantize);
+    a.module->set_simulation(a.simulation);
+  }
+  for (const Weight& w : weights_) {
+    w.module->enable_fake_quantize(w.fake_quantize);
+    w.module->set_simulation(w.simulation);
+  }
+}
+
+}  // namespace quantrain::quant
