@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "framework/autograd/tensor.hpp"
+#include "layers/module.hpp"
+#include "quant/integer/integer_model.hpp"
+
+namespace quantrain::quant {
+
+/// How a layer's integers differ between the simulated and the deployed network.
+struct LayerParity {
+  std::string name;
+  int64_t codes = 0;  ///< compared
+  int64_t different = 0;
+  int64_t max_difference = 0;  ///< in codes, or in units of the accumulators
+};
+
+/// Simulation against deployment, integer by integer.
+struct Parity {
+  int64_t images = 0;
+  std::vector<LayerParity> layers;  ///< the input first, the output last
+  int64_t logits = 0;
+  int64_t logits_different = 0;
+  int64_t max_logit_difference = 0;
+  int64_t top1_disagreements = 0;
+
+  /// Share of all intermediate codes, of all images, that are equal; 1 if there are none.
+  double codes_equal() const;
+  double logits_equal() const;
+  /// Largest difference of an intermediate code.
+  int64_t max_code_difference() const;
+  /// The first layer that differs; empty if none does.
+  std::string first_difference() const;
+
+  void add(const Parity& other);
+  void print(std::ostream& stream) const;
+};
+
+/// Runs a batch [N, ...] through the prepared network in deployed mode and through the model it was
+/// converted to, and compares every intermediate code and the logits. The network is left as it
+/// was. Throws: GraphError if the model was not converted from this network.
+Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch);
+
+/// The same over the images of a range of batches, each with a member `images`.
+template <class Batches>
+Parity verify_parity(Module& net, const IntegerModel& model, Batches&& batches) requires requires {
+  batches.begin();
+}
+{
+  Parity total;
+  for (const auto& batch : batches) total.add(verify_parity(net, model, batch.images));
+  return total;
+}
+
+}  // namespace quantrain::quant

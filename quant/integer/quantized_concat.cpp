@@ -1,0 +1,103 @@
+#include "quant/integer/quantized_concat.hpp"
+
+#include "framework/core/error.hpp"
+#include "framework/kernels/integer.hpp"
+#include "quant/integer/params_attributes.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+// Prefix of an operand's attributes.
+std::string operand(size_t i) { return std::string("x").append(std::to_string(i)); }
+
+}  // namespace
+
+QuantizedConcat::QuantizedConcat(const std::string& name, Spec spec)
+    : inputs_(std::move(spec.inputs)), axis_(spec.axis), x_(std::move(spec.x)) {
+  if (inputs_.empty() || inputs_.size() != x_.size()) {
+    throw ShapeError(name, inputs_.size(), " inputs with parameters for ", x_.size());
+  }
+  for (const QParams& x : x_) check_activation(x, name);
+  for (const Shape& shape : inputs_) {
+    bool fits = shape.rank() == inputs_[0].rank() && axis_ >= 0 && axis_ < shape.rank();
+    for (int axis = 0; fits && axis < shape.rank(); ++axis)
+      fits = axis == axis_ || shape[axis] == inputs_[0][axis];
+    if (!fits)
+      throw ShapeError(
+          name, "cannot concatenate ", inputs_[0], " and ", shape, " along axis ", axis_);
+  }
+  requantize_to(x_[0], Activation::kNone);
+}
+
+Shape QuantizedConcat::output_shape() const {
+  std::vector<int64_t> extents(inputs_[0].begin(), inputs_[0].end());
+  int64_t& extent = extents[static_cast<size_t>(axis_)];
+  extent = 0;
+  for (const Shape& shape : inputs_) extent += shape[axis_];
+  return Shape(extents);
+}
+
+void QuantizedConcat::requantize_to(const QParams& y, Activation activation) {
+  check_activation(y, type());
+  std::vector<Multiplier> multipliers;
+  for (const QParams& x : x_) {
+    multipliers.push_back(
+        make_multiplier(static_cast<double>(x.scale[0]) / static_cast<double>(y.scale[0])));
+  }
+  multipliers_ = std::move(multipliers);
+  y_ = y;
+  activation_ = activation;
+}
+
+void QuantizedConcat::run(int64_t n, std::span<const uint8_t* const> inputs, void* output) const {
+  const CodeClamp clamp = stored_clamp(y_, activation_);
+  const int64_t row = output_shape().elements();
+  int64_t outer = 1;  // runs of one sample
+  for (int axis = 0; axis < axis_; ++axis) outer *= inputs_[0][axis];
+  int64_t column = 0;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const int64_t run = inputs_[i].elements() / outer;
+    for (int64_t r = 0; r < n * outer; ++r) {
+      kernels::rescale_u8(run,
+                          inputs[i] + r * run,
+                          stored_zero_point(x_[i]),
+                          multipliers_[i],
+                          stored_zero_point(y_),
+                          clamp.lo,
+                          clamp.hi,
+                          static_cast<uint8_t*>(output) + r * (row / outer) + column);
+    }
+    column += run;
+  }
+}
+
+Attributes QuantizedConcat::attributes() const {
+  Attributes attributes{{"activation", std::string(to_string(activation_))},
+                        {"count", static_cast<int64_t>(inputs_.size())},
+                        {"axis", int64_t{axis_}}};
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const std::string x = operand(i);
+    attributes.add(x + "_shape", std::vector<int64_t>(inputs_[i].begin(), inputs_[i].end()));
+    append(attributes, x, x_[i]);
+  }
+  append(attributes, "y", y_);
+  return attributes;
+}
+
+std::unique_ptr<IntegerLayer> QuantizedConcat::load(const std::string& name,
+                                                    const Attributes& attributes,
+                                                    std::vector<LayerTensor> /*tensors*/) {
+  Spec spec;
+  spec.axis = static_cast<int>(attributes.integer("axis"));
+  for (size_t i = 0; i < static_cast<size_t>(attributes.integer("count")); ++i) {
+    const std::string x = operand(i);
+    spec.inputs.push_back(Shape(attributes.integers(x + "_shape")));
+    spec.x.push_back(params_from(attributes, x, name));
+  }
+  auto layer = std::make_unique<QuantizedConcat>(name, std::move(spec));
+  layer->requantize_to(params_from(attributes, "y", name),
+                       activation_from(attributes.string("activation"), name));
+  return layer;
+}
+
+}  // namespace quantrain::quant

@@ -1,0 +1,99 @@
+#include "quant/integer/quantized_product.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/core/error.hpp"
+#include "quant/analysis/overflow.hpp"
+#include "quant/integer/params_attributes.hpp"
+
+namespace quantrain::quant {
+
+QuantizedProduct::QuantizedProduct(
+    std::string where, int64_t outputs, int64_t length, QParams x, QuantizedWeights weights)
+    : outputs_(outputs), x_(std::move(x)), weights_(std::move(weights)) {
+  check_activation(x_, where);
+  const auto count = static_cast<int64_t>(weights_.codes.size());
+  const auto scales = static_cast<int64_t>(weights_.scale.size());
+  const auto biases = static_cast<int64_t>(weights_.bias.size());
+  if (outputs < 1 || length < 1 || count != outputs * length) {
+    throw ShapeError(where, count, " weights for ", outputs, " outputs of ", length, " each");
+  }
+  if ((scales != 1 && scales != outputs) || (biases != 0 && biases != outputs)) {
+    throw ShapeError(
+        where, scales, " weight scales and ", biases, " biases for ", outputs, " outputs");
+  }
+  for (const float scale : weights_.scale) {
+    if (!(scale > 0.0f) || !std::isnormal(scale))
+      throw QuantError(where, "weight scale is ", scale);
+  }
+  const int32_t zero_x = stored_zero_point(x_);
+  for (int64_t o = 0; o < outputs; ++o) {
+    const int32_t b = weights_.bias.empty() ? 0 : weights_.bias[static_cast<size_t>(o)];
+    const int64_t bound =
+        quant::accumulator_bound(length, weights_.codes.data() + o * length, b, zero_x);
+    if (bound >= kAccumulatorLimit) {
+      throw QuantError(where,
+                       "accumulator of channel ",
+                       o,
+                       " could reach ",
+                       bound,
+                       ", the limit is ",
+                       kAccumulatorLimit);
+    }
+    bound_ = std::max(bound_, bound);
+  }
+}
+
+QParams QuantizedProduct::output_params() const {
+  if (y_) return *y_;
+  QParams params{{16, true, false}, weights_.scale.size() > 1 ? 0 : -1, {}, {}};
+  for (const float scale : weights_.scale) {
+    params.scale.push_back(x_.scale[0] * scale);
+    params.zero_point.push_back(0);
+  }
+  return params;
+}
+
+void QuantizedProduct::requantize_to(const QParams& y, Activation activation) {
+  check_activation(y, type());
+  std::vector<int32_t> m0;
+  std::vector<int32_t> shift;
+  for (int64_t o = 0; o < outputs_; ++o) {
+    const float scale_w = weights_.scale[weights_.scale.size() == 1 ? 0 : static_cast<size_t>(o)];
+    const Multiplier m =
+        make_multiplier(static_cast<double>(x_.scale[0]) * static_cast<double>(scale_w) /
+                        static_cast<double>(y.scale[0]));
+    m0.push_back(m.m0);
+    shift.push_back(m.shift);
+  }
+  m0_ = std::move(m0);
+  shift_ = std::move(shift);
+  y_ = y;
+  activation_ = activation;
+}
+
+kernels::RequantizeU8 QuantizedProduct::requantize() const {
+  const CodeClamp clamp = stored_clamp(*y_, activation_);
+  return {m0_.data(), shift_.data(), stored_zero_point(*y_), clamp.lo, clamp.hi};
+}
+
+Attributes QuantizedProduct::product_attributes() const {
+  Attributes attributes{{"weight_bits", int64_t{weights_.bits}},
+                        {"activation", std::string(to_string(activation_))}};
+  append(attributes, "x", x_);
+  attributes.add("requantize", int64_t{y_.has_value()});
+  if (y_) append(attributes, "y", *y_);
+  return attributes;
+}
+
+std::vector<LayerTensor> QuantizedProduct::tensors() const {
+  const auto count = static_cast<int64_t>(weights_.codes.size());
+  std::vector<LayerTensor> tensors{
+      {"weight", Shape{outputs_, count / outputs_}, weights_.codes},
+      {"weight_scale", Shape{static_cast<int64_t>(weights_.scale.size())}, weights_.scale}};
+  if (!weights_.bias.empty()) tensors.push_back({"bias", Shape{outputs_}, weights_.bias});
+  return tensors;
+}
+
+}  // namespace quantrain::quant

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "framework/kernels/integer.hpp"
+#include "quant/integer/integer_layer.hpp"
+
+namespace quantrain::quant {
+
+/// Integer weights of a linear or convolution with what they mean.
+struct QuantizedWeights {
+  std::vector<int8_t> codes;  ///< [O, ...]
+  std::vector<float> scale;   ///< [O], or one for all
+  std::vector<int32_t>
+      bias;  ///< [O], at scale_x * scale_w; empty: none.   docs/quantization.md (6)
+  int bits = 8;
+};
+
+/// What QuantizedLinear and QuantizedConv2d share: sums of products, then either the int32
+/// accumulators or codes. acc = sum(w * (x - zero_x)) + bias;  y = rule 8 of acc.
+/// docs/quantization.md (6) to (9)
+class QuantizedProduct : public IntegerLayer {
+ public:
+  OutputKind output_kind() const override {
+    return y_ ? OutputKind::kCodes : OutputKind::kAccumulators;
+  }
+  QParams output_params() const override;
+  void requantize_to(const QParams& y, Activation activation) override;
+
+  const QParams& input_params() const { return x_; }
+  const QuantizedWeights& weights() const { return weights_; }
+  Activation activation() const { return activation_; }
+  /// Largest accumulator_bound of a channel.
+  int64_t accumulator_bound() const { return bound_; }
+  std::vector<LayerTensor> tensors() const override;
+
+ protected:
+  /// Throws: ShapeError if the numbers of codes, scales or biases do not fit [outputs, length];
+  /// QuantError naming `where` and the channel if an accumulator could overflow, or a scale is not
+  /// positive and finite.
+  QuantizedProduct(
+      std::string where, int64_t outputs, int64_t length, QParams x, QuantizedWeights weights);
+
+  Attributes product_attributes() const;
+  const int32_t* bias() const { return weights_.bias.empty() ? nullptr : weights_.bias.data(); }
+  kernels::RequantizeU8 requantize() const;
+  const kernels::PackedWeightsS8& packed() const { return packed_; }
+  void set_packed(kernels::PackedWeightsS8 packed) { packed_ = std::move(packed); }
+
+ private:
+  int64_t outputs_;
+  QParams x_;
+  QuantizedWeights weights_;
+  std::optional<QParams> y_;
+  Activation activation_ = Activation::kNone;
+  std::vector<int32_t> m0_;
+  std::vector<int32_t> shift_;
+  int64_t bound_ = 0;
+  kernels::PackedWeightsS8 packed_;
+};
+
+}  // namespace quantrain::quant

@@ -1,0 +1,28 @@
+#include "framework/core/error.hpp"
+#include "quant/integer/quantized_rescale.hpp"
+#include "quant/lowering/lowering.hpp"
+
+namespace quantrain::quant {
+
+LoweredValue rules::flatten(LoweringContext& context, const GraphNode& node) {
+  return rules::reshape(context, node);
+}
+
+LoweredValue rules::reshape(LoweringContext& context, const GraphNode& node) {
+  const std::string name = LoweringContext::name_of(node);
+  const LoweredValue& x = context.codes(node, 0);
+  const Shape& y = node.output.shape();
+  if (y.rank() < 1 || y[0] != node.inputs[0].dim(0)) {
+    throw GraphError(name,
+                     "a reshape of the batch axis has no integer form: ",
+                     node.inputs[0].shape(),
+                     " to ",
+                     y);
+  }
+  const Shape output(std::span<const int64_t>(y.begin() + 1, y.end()));
+  auto layer = std::make_shared<QuantizedFlatten>(
+      name, QuantizedFlatten::Spec{.input = x.shape, .output = output, .x = x.params});
+  return context.emit(node, name, std::move(layer), {x.id});
+}
+
+}  // namespace quantrain::quant

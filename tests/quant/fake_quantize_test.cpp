@@ -1,0 +1,224 @@
+#include "quant/training/fake_quantize.hpp"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "framework/autograd/ops.hpp"
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+const QParams kU4{{.bits = 4}, -1, {0.5f}, {3}};  // real -1.5 to 6
+
+std::vector<float> values(const Tensor& x) {
+  const Floats floats = x.floats();
+  return std::vector<float>(floats.data(), floats.data() + x.elements());
+}
+
+Tensor leaf(const Shape& shape, const std::vector<float>& data) {
+  Tensor x = Tensor::from(shape, data);
+  x.set_requires_grad(true);
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("fake quantization gives the nearest representable value, ties to even",
+          "[quant][fake_quantize]") {
+  // x / scale: 0.5 and 1.5 are ties, to 0 and 2; -1.5 is code 0, 6 is code 15.
+  const Tensor x =
+      Tensor::from({7}, std::vector<float>{0.25f, 0.75f, -0.25f, -1.6f, -9.0f, 6.2f, 100.0f});
+  const Tensor y = fake_quantize(x, kU4);
+  CHECK(values(y) == std::vector<float>{0.0f, 1.0f, 0.0f, -1.5f, -1.5f, 6.0f, 6.0f});
+  REQUIRE(y.kind() == ValueKind::kCodes);
+  CHECK(y.codes()->u8()[0] == 3);
+  CHECK(y.codes()->u8()[4] == 0);
+  CHECK(y.codes()->u8()[6] == 15);
+}
+
+TEST_CASE("signed activations are stored as unsigned bytes", "[quant][fake_quantize]") {
+  const QParams params{{.bits = 8, .is_signed = true}, -1, {1.0f}, {0}};
+  const Tensor y =
+      fake_quantize(Tensor::from({3}, std::vector<float>{-128.0f, 0.0f, 127.0f}), params);
+  CHECK(y.codes()->u8()[0] == 0);
+  CHECK(y.codes()->u8()[1] == 128);
+  CHECK(y.codes()->u8()[2] == 255);
+  CHECK(values(y) == std::vector<float>{-128.0f, 0.0f, 127.0f});
+}
+
+TEST_CASE("the clamped estimator passes gradients inside the range only, the plain one everywhere",
+          "[quant][fake_quantize]") {
+  // Codes before the clamp: 0, -1, 15, 16; -1.75 / 0.5 = -3.5 rounds to -4, 6.25 / 0.5 = 12.5
+  // to 12.
+  const std::vector<float> data{-1.5f, -1.75f, 6.25f, 6.3f, 0.0f};
+  Tensor x = leaf({5}, data);
+  sum(fake_quantize(x, kU4)).backward();
+  CHECK(values(x.grad()) == std::vector<float>{1.0f, 0.0f, 1.0f, 0.0f, 1.0f});
+  Tensor plain = leaf({5}, data);
+  sum(fake_quantize(plain, kU4, {.clamped = false})).backward();
+  CHECK(values(plain.grad()) == std::vector<float>(5, 1.0f));
+}
+
+TEST_CASE("the float simulation holds the same values as floats", "[quant][fake_quantize]") {
+  const Tensor x = Tensor::from({4}, std::vector<float>{0.3f, -0.9f, 2.2f, 7.0f});
+  const Tensor floats = fake_quantize(x, kU4, {.codes = false});
+  CHECK(floats.kind() == ValueKind::kFloat);
+  CHECK(values(floats) == values(fake_quantize(x, kU4)));
+}
+
+TEST_CASE("parameters per channel apply along their axis", "[quant][fake_quantize]") {
+  const QParams params{{.bits = 8, .is_signed = true, .narrow = true}, 1, {1.0f, 0.25f}, {0, 0}};
+  const Tensor x = Tensor::from({2, 2}, std::vector<float>{0.3f, 0.3f, -200.0f, -200.0f});
+  CHECK(values(fake_quantize(x, params)) == std::vector<float>{0.0f, 0.25f, -127.0f, -31.75f});
+  QUANTRAIN_CHECK_ERROR(fake_quantize(Tensor::zeros({2, 3}), params), ShapeError, "do not fit");
+}
+
+TEST_CASE("codes of more than 8 bits are simulated in float", "[quant][fake_quantize]") {
+  const QParams params{{.bits = 16}, -1, {0.001f}, {100}};
+  Tensor x = leaf({3}, {0.0124f, -0.2f, 70.0f});
+  Tensor y = fake_quantize(x, params);
+  CHECK(y.kind() == ValueKind::kFloat);
+  CHECK(values(y)[0] == 0.001f * 12.0f);
+  CHECK(values(y)[1] == 0.001f * -100.0f);
+  sum(y).backward();
+  CHECK(values(x.grad()) == std::vector<float>{1.0f, 0.0f, 0.0f});
+}
+
+TEST_CASE("a learned scale gets LSQ's gradient", "[quant][fake_quantize]") {
+  const QParams params{{.bits = 4, .is_signed = true}, -1, {0.5f}, {0}};  // codes -8 to 7
+  Tensor x = leaf({1, 4}, {0.6f, -10.0f, 10.0f, -0.2f});
+  Tensor scale = leaf({1}, {0.5f});
+  sum(fake_quantize_learned(x, scale, params)).backward();
+  // Inside: round(1.2) - 1.2 = -0.2 and round(-0.4) + 0.4 = 0.4; outside: -8 and 7; times 1 /
+  // sqrt(4 * 7).
+  const float expected = (-0.2f + 0.4f - 8.0f + 7.0f) / std::sqrt(28.0f);
+  CHECK(values(scale.grad())[0] ==
+        quantrain::test::Approx(expected).epsilon(1e-5));  // float32 divisions
+  CHECK(values(x.grad()) == std::vector<float>{1.0f, 0.0f, 0.0f, 1.0f});
+}
+
+TEST_CASE("NaN and infinity are errors, also with frozen ranges", "[quant][fake_quantize]") {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
+                          std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
+    const Tensor x = Tensor::from({3}, std::vector<float>{1.0f, bad, 2.0f});
+    QUANTRAIN_CHECK_ERROR(fake_quantize(x, kU4), DataError, "NaN or an infinity");
+    QUANTRAIN_CHECK_ERROR(
+        fake_quantize(x, {{.bits = 16}, -1, {1.0f}, {0}}), DataError, "element 1");
+    FakeQuantize frozen(kU4);
+    QUANTRAIN_CHECK_ERROR(frozen(x), DataError, "NaN or an infinity");
+    FakeQuantize observing;
+    QUANTRAIN_CHECK_ERROR(observing(x), DataError, "");
+    CHECK_FALSE(observing.is_initialized());
+  }
+}
+
+TEST_CASE("a FakeQuantize calibrates on its first forward and follows in training mode only",
+          "[quant][fake_quantize]") {
+  FakeQuantize q(FakeQuantizeConfig::q8());
+  CHECK_FALSE(q.is_initialized());
+  QUANTRAIN_CHECK_ERROR(q.params(), QuantError, "was not calibrated");
+  q.eval();
+  q(Tensor::from({2}, std::vector<float>{0.0f, 2.55f}));
+  REQUIRE(q.is_initialized());
+  CHECK(q.params().scale[0] == quantrain::test::Approx(0.01f));
+  q(Tensor::from({2}, std::vector<float>{0.0f, 5.1f}));
+  CHECK(q.params().scale[0] ==
+        quantrain::test::Approx(0.01f));  // evaluation does not move the range
+  q.train();
+  q(Tensor::from({2}, std::vector<float>{0.0f, 5.1f}));
+  CHECK(q.params().scale[0] == quantrain::test::Approx(0.02f));
+  q.enable_observer(false);
+  q(Tensor::from({2}, std::vector<float>{0.0f, 51.0f}));
+  CHECK(q.params().scale[0] == quantrain::test::Approx(0.02f));
+}
+
+TEST_CASE("without fake quantization values pass, without observer nothing is calibrated",
+          "[quant][fake_quantize]") {
+  FakeQuantize q;
+  q.enable_fake_quantize(false);
+  const Tensor x = Tensor::from({2}, std::vector<float>{0.123f, 1.0f});
+  CHECK(values(q(x)) == values(x));
+  CHECK(q.is_initialized());
+  FakeQuantize blind;
+  blind.enable_observer(false);
+  QUANTRAIN_CHECK_ERROR(blind(x), QuantError, "was not calibrated");
+  QUANTRAIN_CHECK_ERROR(blind.calibrate(Tensor::zeros({0})), DataError, "empty");
+}
+
+TEST_CASE("parameters given from outside are validated", "[quant][fake_quantize]") {
+  FakeQuantize q(FakeQuantizeConfig::q4());
+  q.update_params(kU4);
+  CHECK(q.params() == kU4);
+  CHECK_FALSE(q.observer_enabled());
+  CHECK(q.levels() == 16);
+  CHECK(q.quant_range() == std::pair<int32_t, int32_t>{0, 15});
+  CHECK(q.float_range() == Range{-1.5f, 6.0f});
+  QUANTRAIN_CHECK_ERROR(
+      q.update_params({{.bits = 4}, -1, {0.0f}, {0}}), QuantError, "not positive");
+  QUANTRAIN_CHECK_ERROR(q.update_params({{.bits = 4}, -1, {1.0f}, {16}}), QuantError, "not a code");
+  QUANTRAIN_CHECK_ERROR(
+      q.update_params({{.bits = 8}, -1, {1.0f}, {0}}), QuantError, "are not of type");
+  CHECK(q.params() == kU4);
+}
+
+TEST_CASE("presets have the codes that their names say", "[quant][fake_quantize]") {
+  CHECK(FakeQuantize(FakeQuantizeConfig::q8()).levels() == 256);
+  CHECK(FakeQuantize(FakeQuantizeConfig::q4()).levels() == 16);
+  CHECK(FakeQuantize(FakeQuantizeConfig::int8()).quant_range() ==
+        std::pair<int32_t, int32_t>{-127, 127});
+  CHECK(FakeQuantize(FakeQuantizeConfig::int4()).quant_range() ==
+        std::pair<int32_t, int32_t>{-7, 7});
+  CHECK(FakeQuantize(FakeQuantizeConfig::int2()).quant_range() ==
+        std::pair<int32_t, int32_t>{-1, 1});
+  FakeQuantizeConfig bad;
+  bad.type.bits = 17;
+  QUANTRAIN_CHECK_ERROR(FakeQuantize(bad), QuantError, "2 to 16");
+  bad.type = {.bits = 8, .is_signed = false, .narrow = true};
+  QUANTRAIN_CHECK_ERROR(FakeQuantize(bad), QuantError, "narrow");
+}
+
+TEST_CASE("quantization noise is the mean squared error", "[quant][fake_quantize]") {
+  const FakeQuantize q(kU4);
+  // Errors: 0.1, -0.2, 1 (clamped at 6).
+  const Tensor x = Tensor::from({3}, std::vector<float>{0.1f, 0.7f, 7.0f});
+  CHECK(q.quantization_noise(x) ==
+        quantrain::test::Approx((0.01 + 0.04 + 1.0) / 3.0).epsilon(1e-5));
+}
+
+TEST_CASE("a learned scale starts at 2 mean|x| / sqrt(qmax) and is a parameter",
+          "[quant][fake_quantize]") {
+  FakeQuantizeConfig config = FakeQuantizeConfig::int4();
+  config.estimator = Estimator::kLearned;
+  FakeQuantize q(config);
+  REQUIRE(q.parameters().size() == 1);
+  q(Tensor::from({1, 4}, std::vector<float>{1.0f, -1.0f, 2.0f, -2.0f}));
+  CHECK(q.params().scale[0] == quantrain::test::Approx(3.0 / std::sqrt(7.0)));
+  FakeQuantizeConfig plain = FakeQuantizeConfig::int4();
+  CHECK(FakeQuantize(plain).parameters().empty());
+}
+
+TEST_CASE("a checkpoint's buffers resume a FakeQuantize where it was", "[quant][fake_quantize]") {
+  FakeQuantizeConfig config = FakeQuantizeConfig::q8();
+  config.observer = {.kind = ObserverKind::kMovingAverage, .averaging_constant = 0.5f};
+  FakeQuantize first(config);
+  first(Tensor::from({2}, std::vector<float>{0.0f, 1.0f}));
+  first(Tensor::from({2}, std::vector<float>{0.0f, 3.0f}));
+  FakeQuantize second(config);
+  const std::vector<NamedTensor> from = first.named_buffers();
+  std::vector<NamedTensor> to = second.named_buffers();
+  REQUIRE(from.size() == to.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    std::copy_n(from[i].tensor.data(), from[i].tensor.elements(), to[i].tensor.mutable_data());
+  }
+  const Tensor next = Tensor::from({2}, std::vector<float>{0.0f, 6.0f});
+  first(next);
+  second(next);
+  CHECK(first.params() == second.params());
+  CHECK(second.float_range().max == quantrain::test::Approx(4.0f));  // ((1 + 3) / 2 + 6) / 2
+}
+
+}  // namespace quantrain::quant

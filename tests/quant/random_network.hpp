@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "layers/layers.hpp"
+#include "quant/training/qconfig.hpp"
+
+// Networks composed at random from every kind of layer that converts, for proofs that hold for more
+// than the networks we thought of. The same seed gives the same network.
+namespace quantrain::quant::test {
+
+struct RandomNetwork {
+  std::unique_ptr<Sequential> net;
+  Shape input;  ///< of one sample, [H, W, C]
+  int64_t classes;
+  QConfig config;
+  std::string description;  ///< layers and bits, for messages
+};
+
+RandomNetwork random_network(uint64_t seed);
+
+}  // namespace quantrain::quant::test
