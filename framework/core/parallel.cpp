@@ -1,5 +1,6 @@
 #include "framework/core/parallel.hpp"
 
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -23,12 +24,19 @@ namespace {
 
 int requested_threads = 0;
 std::unique_ptr<tbb::task_arena> arena;
+// More threads than cores are there only once TBB is allowed to make them.
+std::unique_ptr<tbb::global_control> allowed;
 
 }  // namespace
 
 void set_threads(int n) {
   if (n < 0) throw DataError("set_threads", "number of threads is negative: ", n);
   requested_threads = n;
+  arena.reset();
+  allowed.reset();
+  if (n > tbb::this_task_arena::max_concurrency()) {
+    allowed = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, n);
+  }
   arena = n > 1 ? std::make_unique<tbb::task_arena>(n) : nullptr;
 }
 
