@@ -20,6 +20,7 @@ size_t size_class(size_t bytes) {
 class Pool {
  public:
   void* allocate(size_t bytes) {
+    if (bytes > kMaxBytes) throw std::bad_alloc();
     const size_t size = size_class(bytes);
     const std::lock_guard lock(mutex_);
     ++counters_.allocations;

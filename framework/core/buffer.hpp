@@ -15,8 +15,10 @@ namespace pool {
 
 inline constexpr size_t kAlignment = 64;
 inline constexpr size_t kSlack = 64;
+/// More than any machine has.
+inline constexpr size_t kMaxBytes = size_t{1} << 60;
 
-/// Uninitialised block of at least `bytes`. Throws: std::bad_alloc.
+/// Uninitialised block of at least `bytes`. Throws: std::bad_alloc, also if bytes exceed kMaxBytes.
 void* allocate(size_t bytes);
 /// `bytes` as it was asked for.
 void release(void* block, size_t bytes) noexcept;
@@ -41,9 +43,9 @@ class Buffer {
 
  public:
   Buffer() = default;
+  /// Throws: std::bad_alloc, also if size is negative or no memory could hold it.
   explicit Buffer(int64_t size)
-      : data_(static_cast<T*>(pool::allocate(static_cast<size_t>(size) * sizeof(T)))),
-        size_(size) {}
+      : data_(static_cast<T*>(pool::allocate(bytes(size)))), size_(size) {}
   Buffer(Buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
@@ -66,6 +68,12 @@ class Buffer {
   const T& operator[](int64_t i) const { return data_[i]; }
 
  private:
+  // Saturates where the product would wrap around to something small.
+  static size_t bytes(int64_t size) {
+    const auto count = static_cast<size_t>(size);
+    return count <= pool::kMaxBytes / sizeof(T) ? count * sizeof(T) : pool::kMaxBytes + 1;
+  }
+
   T* data_ = nullptr;
   int64_t size_ = 0;
 };

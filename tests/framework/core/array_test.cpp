@@ -1,0 +1,65 @@
+#include "framework/core/array.hpp"
+
+#include "framework/autograd/xtensor.hpp"
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain {
+
+TEST_CASE("an array shares the tensor's floats", "[core][array]") {
+  const Tensor tensor = Tensor::from({2, 3}, std::vector{0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f});
+  Array array = as_array(tensor);
+  CHECK(array.dimension() == 2);
+  CHECK(array.data() == tensor.data());
+  CHECK(array(1, 0) == 3.0f);
+  array(1, 2) = 7.0f;
+  CHECK(tensor.data()[5] == 7.0f);
+}
+
+TEST_CASE("an array keeps its memory alive", "[core][array]") {
+  Array array = as_array(Tensor::full({1000}, 2.0f));
+  const Tensor other = Tensor::full({1000}, 3.0f);
+  CHECK(array(999) == 2.0f);
+}
+
+TEST_CASE("an array stands in xtensor expressions, and a tensor takes their values",
+          "[core][array]") {
+  const Tensor a = Tensor::from({2, 2}, std::vector{1.0f, 2.0f, 3.0f, 4.0f});
+  const Tensor b = Tensor::from({2}, std::vector{10.0f, 20.0f});
+  const Tensor y = as_tensor(as_array(a) * 2.0f + as_array(b));
+  CHECK(y.shape() == Shape{2, 2});
+  CHECK(std::vector<float>(y.data(), y.data() + 4) ==
+        std::vector<float>{12.0f, 24.0f, 16.0f, 28.0f});
+  CHECK(as_tensor(xt::transpose(as_array(a))).data()[1] == 3.0f);
+  xt::xarray<float> own = as_array(a);
+  own(0, 0) = 9.0f;
+  CHECK(a.data()[0] == 1.0f);
+}
+
+TEST_CASE("assigning an expression to an array writes the tensor", "[core][array]") {
+  const Tensor tensor = Tensor::full({3}, 1.0f);
+  Array array = as_array(tensor);
+  xt::noalias(array) = array * 5.0f;
+  CHECK(tensor.data()[2] == 5.0f);
+}
+
+TEST_CASE("scalars and empty tensors are arrays too", "[core][array]") {
+  const Tensor scalar = Tensor::full({}, 4.0f);
+  CHECK(as_array(scalar).dimension() == 0);
+  CHECK(as_array(scalar)() == 4.0f);
+  CHECK(as_tensor(as_array(scalar) + 1.0f).item() == 5.0f);
+  CHECK(as_array(Tensor::zeros({0, 3})).size() == 0);
+  CHECK(as_tensor(as_array(Tensor::zeros({0, 3}))).shape() == Shape{0, 3});
+}
+
+TEST_CASE("only floats can be seen as an array", "[core][array]") {
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = Buffer<uint8_t>(1);
+  codes->bytes[0] = 3;
+  codes->params = {QType{8}, -1, {1.0f}, {0}};
+  const Tensor tensor = Tensor::from_codes({1}, codes);
+  QUANTRAIN_CHECK_ERROR(as_array(tensor), GraphError, "does not hold floats");
+  QUANTRAIN_CHECK_ERROR(as_array(Tensor()), GraphError, "undefined");
+}
+
+}  // namespace quantrain

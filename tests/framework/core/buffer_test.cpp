@@ -1,0 +1,104 @@
+#include "framework/core/buffer.hpp"
+
+#include <limits>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/catch.hpp"
+
+namespace quantrain {
+namespace {
+
+bool aligned(const void* block) {
+  return reinterpret_cast<uintptr_t>(block) % pool::kAlignment == 0;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
+constexpr bool kKeepsBlocks = false;  // so that a use after free is seen
+#else
+constexpr bool kKeepsBlocks = true;
+#endif
+
+}  // namespace
+
+TEST_CASE("blocks are aligned and may be read behind their end", "[core][buffer]") {
+  for (const int64_t size : {0, 1, 15, 16, 17, 191, 192, 193, 255, 256, 257, 4095, 4096, 100000}) {
+    Buffer<uint8_t> buffer(size);
+    CHECK(aligned(buffer.data()));
+    CHECK(buffer.size() == size);
+    std::memset(buffer.data(),
+                1,
+                static_cast<size_t>(size) + pool::kSlack);  // the address sanitizer watches
+  }
+}
+
+TEST_CASE("a freed block serves the next request of its size", "[core][buffer]") {
+  if (!kKeepsBlocks) return;
+  const void* const first = Buffer<float>(1000).data();
+  const pool::Counters before = pool::counters();
+  for (int i = 0; i < 10; ++i) CHECK(Buffer<float>(1000).data() == first);
+  const pool::Counters after = pool::counters();
+  CHECK(after.allocations == before.allocations + 10);
+  CHECK(after.system_allocations == before.system_allocations);
+}
+
+TEST_CASE("the pool counts the bytes in use and gives kept blocks back", "[core][buffer]") {
+  const pool::Counters before = pool::counters();
+  {
+    const Buffer<float> a(1 << 20);
+    const Buffer<float> b(1 << 20);
+    const int64_t used = pool::counters().bytes_in_use - before.bytes_in_use;
+    CHECK(used >= 8 << 20);
+    CHECK(used <= (8 << 20) * 5 / 4 + 1024);  // four size classes per power of two
+    CHECK(pool::counters().peak_bytes_in_use >= pool::counters().bytes_in_use);
+  }
+  CHECK(pool::counters().bytes_in_use == before.bytes_in_use);
+  CHECK(pool::counters().peak_bytes_in_use >= before.bytes_in_use + (8 << 20));
+  pool::trim();
+  const pool::Counters trimmed = pool::counters();
+  const Buffer<float> c(1 << 20);
+  CHECK(pool::counters().system_allocations == trimmed.system_allocations + 1);
+}
+
+TEST_CASE("a buffer moves and leaves nothing behind", "[core][buffer]") {
+  Buffer<int32_t> a(3);
+  for (int32_t i = 0; i < 3; ++i) a[i] = i;
+  const int32_t* const data = a.data();
+  Buffer<int32_t> b = std::move(a);
+  CHECK(b.data() == data);
+  CHECK(b.size() == 3);
+  CHECK(a.size() == 0);  // NOLINT: what is left behind is the test
+  Buffer<int32_t> c;
+  c = std::move(b);
+  CHECK(std::vector<int32_t>(c.begin(), c.end()) == std::vector<int32_t>{0, 1, 2});
+}
+
+TEST_CASE("sizes beyond any memory are refused instead of wrapping around", "[core][buffer]") {
+  CHECK_THROWS_AS(Buffer<float>(int64_t{1} << 62), std::bad_alloc);
+  CHECK_THROWS_AS(Buffer<float>((int64_t{1} << 62) + 1), std::bad_alloc);
+  CHECK_THROWS_AS(Buffer<uint8_t>(std::numeric_limits<int64_t>::max()), std::bad_alloc);
+  CHECK_THROWS_AS(Buffer<float>(-1), std::bad_alloc);
+}
+
+TEST_CASE("several threads may use the pool at once", "[core][buffer]") {
+  const int64_t before = pool::counters().bytes_in_use;
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(4);
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([t, &wrong] {
+      for (int i = 0; i < 300; ++i) {
+        Buffer<int> buffer(100 + i % 5);
+        for (int& x : buffer) x = t;
+        std::this_thread::yield();
+        for (const int x : buffer) wrong[static_cast<size_t>(t)] += x != t;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == std::vector<int>(4, 0));
+  CHECK(pool::counters().bytes_in_use == before);
+}
+
+}  // namespace quantrain

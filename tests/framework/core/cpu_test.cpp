@@ -1,0 +1,83 @@
+#include "framework/core/cpu.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain {
+namespace {
+
+bool usable(Isa isa) {
+  const std::vector<Isa> isas = usable_isas();
+  return std::find(isas.begin(), isas.end(), isa) != isas.end();
+}
+
+// Runs "child: ..." below in a process of its own: the environment is read once.
+bool child_sees(const std::string& forced, const std::string& expected) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command = "QUANTRAIN_ISA='" + forced + "' QUANTRAIN_TEST_EXPECTED='" +
+                              expected + "' '" + program + "' '[isa-child]' > /dev/null";
+  return std::system(command.c_str()) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("names of instruction sets lead back to them", "[core][cpu]") {
+  for (const Isa isa : kAllIsas) CHECK(isa_from_name(isa_name(isa)) == isa);
+  CHECK(isa_name(Isa::kReference) == "reference");
+  QUANTRAIN_CHECK_ERROR(isa_from_name("avx9"), DataError, "[isa] unknown instruction set \"avx9\"");
+  QUANTRAIN_CHECK_ERROR(isa_from_name(""), DataError, "unknown instruction set \"\"");
+  QUANTRAIN_CHECK_ERROR(isa_from_name("AVX2"), DataError, "unknown instruction set \"AVX2\"");
+}
+
+TEST_CASE("what is usable is both built and supported", "[core][cpu]") {
+  CHECK(usable(Isa::kReference));
+  for (const Isa isa : kAllIsas) CHECK(usable(isa) == (is_built(isa) && is_supported(isa)));
+  const std::vector<Isa> isas = usable_isas();
+  CHECK(std::is_sorted(isas.begin(), isas.end()));
+  CHECK(usable(chosen_isa()));
+}
+
+TEST_CASE("an instruction set can be chosen if it is usable", "[core][cpu]") {
+  const Isa before = chosen_isa();
+  for (const Isa isa : kAllIsas) {
+    if (usable(isa)) {
+      set_isa(isa);
+      CHECK(chosen_isa() == isa);
+    } else {
+      const Isa chosen = chosen_isa();
+      QUANTRAIN_CHECK_ERROR(set_isa(isa), DataError, std::string(isa_name(isa)) + " is not ");
+      CHECK(chosen_isa() == chosen);
+    }
+  }
+  set_isa(before);
+}
+
+TEST_CASE("the environment forces an instruction set", "[core][cpu]") {
+  for (const Isa isa : kAllIsas) {
+    const std::string name(isa_name(isa));
+    CHECK(child_sees(name, usable(isa) ? name : name + " is not "));
+  }
+  CHECK(child_sees("", std::string(isa_name(usable_isas().back()))));
+  CHECK(child_sees("avx9", "unknown instruction set \"avx9\""));
+  CHECK_FALSE(child_sees("reference", "sse2"));  // the child does report
+}
+
+TEST_CASE("child: the chosen instruction set, or its error, is the expected one",
+          "[.][isa-child]") {
+  const char* const expected = std::getenv("QUANTRAIN_TEST_EXPECTED");
+  REQUIRE(expected != nullptr);
+  std::string seen;
+  try {
+    seen = isa_name(chosen_isa());
+  } catch (const DataError& error) {
+    seen = error.what();
+  }
+  CHECK_THAT(seen, test::ContainsSubstring(expected));
+}
+
+}  // namespace quantrain
