@@ -19,11 +19,10 @@ class WeightSlot;
 /// Places of a layer that something else may be plugged into. Layers leave them empty and know
 /// nothing of what fills them; quant/ plugs in FakeQuantize and batch-norm folding.
 struct Slots {
-  std::shared_ptr<Module> input;  ///< applied to what comes in
-  std::shared_ptr<WeightSlot>
-      weight;  ///< makes the weight and bias that a Conv2d or Linear computes with
-  std::shared_ptr<Module> body;    ///< runs in place of forward()
-  std::shared_ptr<Module> output;  ///< applied to what goes out
+  std::shared_ptr<Module> input;       ///< applied to what comes in
+  std::shared_ptr<WeightSlot> weight;  ///< makes what a Conv2d or Linear computes with
+  std::shared_ptr<Module> body;        ///< runs in place of forward()
+  std::shared_ptr<Module> output;      ///< applied to what goes out
 };
 
 struct NamedModule {

@@ -1,0 +1,84 @@
+#include "examples/common/flags.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <iostream>
+
+#include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+
+namespace quantrain::examples {
+namespace {
+
+constexpr int64_t kMany =
+    1'000'000'000;  // a bound on every count, so that no product of two overflows
+
+// A validator of CLI11 returns what is wrong, or nothing.
+std::string check_rate(const std::string& text) {
+  float value = 0.0f;
+  const bool fits = CLI::detail::lexical_cast(text, value) && value > 0.0f && std::isfinite(value);
+  return fits ? "" : "must be positive and finite, got " + text;
+}
+
+std::string check_seed(const std::string& text) {
+  const bool is_number = text.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? "" : "must be a number from 0, got " + text;
+}
+
+void add_flags(CLI::App& app, Flags& flags) {
+  app.add_option("--data", flags.data, "folder with the four IDX files, gzipped or not");
+  app.add_option("--epochs", flags.epochs, "passes of float training")
+      ->check(CLI::Range(int64_t{1}, kMany));
+  app.add_option("--qat-epochs",
+                 flags.qat_epochs,
+                 "passes of training with quantization, from the float weights")
+      ->check(CLI::Range(int64_t{1}, kMany));
+  app.add_option("--batch", flags.batch, "images in one step")
+      ->check(CLI::Range(int64_t{1}, kMany));
+  app.add_option("--lr", flags.learning_rate, "learning rate of float training")
+      ->check(check_rate, "RATE");
+  app.add_option("--qat-lr", flags.qat_learning_rate, "learning rate of training with quantization")
+      ->check(check_rate, "RATE");
+  app.add_option("--seed", flags.seed, "of weights, order and augmentation")
+      ->check(check_seed, "NUMBER");
+  app.add_option("--threads", flags.threads, "0: one for each core")->check(CLI::Range(0, 1024));
+  app.add_option("--limit", flags.limit, "train on the first N images")
+      ->check(CLI::Range(int64_t{1}, kMany));
+  app.add_option("--weight-bits", flags.weight_bits, "of hidden layers")->check(CLI::Range(2, 8));
+  app.add_option("--activation-bits", flags.activation_bits, "of hidden layers")
+      ->check(CLI::Range(2, 8));
+  app.add_option("--timing-calls", flags.timing_calls, "calls that each time is the median of")
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--save", flags.save, "write the integer model to this file");
+  app.add_option("--report", flags.report, "write all numbers to this file, as JSON");
+  for (CLI::Option* option : app.get_options()) {
+    if (option != app.get_help_ptr()) option->capture_default_str();
+  }
+}
+
+}  // namespace
+
+std::optional<Flags> parse_flags(int argc,
+                                 const char* const* argv,
+                                 const std::string& description,
+                                 const Flags& defaults) {
+  Flags flags = defaults;
+  CLI::App app(description);
+  add_flags(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::cout << app.help();
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    throw DataError("flags", error.what());
+  }
+  if (!flags.save.empty() && flags.save == flags.report) {
+    throw DataError("flags", "--save and --report name the same file: ", flags.save);
+  }
+  if (!flags.save.empty()) check_writable(flags.save);
+  if (!flags.report.empty()) check_writable(flags.report);
+  return flags;
+}
+
+}  // namespace quantrain::examples

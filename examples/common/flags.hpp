@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace quantrain::examples {
+
+/// What can be said on the command line of an example; its program sets the defaults.
+struct Flags {
+  std::string data = "/usr/share/datasets/fashion-mnist";  ///< from Debian's dataset-fashion-mnist
+  int64_t epochs = 3;                                      ///< of float training
+  int64_t qat_epochs = 1;                                  ///< of training with quantization
+  int64_t batch = 64;
+  float learning_rate = 1e-3f;
+  float qat_learning_rate = 2e-4f;
+  uint64_t seed = 0;
+  int threads = 0;          ///< 0: one for each core
+  int64_t limit = 0;        ///< first training images only; 0: all
+  int weight_bits = 8;      ///< of the hidden layers
+  int activation_bits = 8;  ///< of the hidden layers; the input has 8
+  int timing_calls = 200;   ///< calls that a time is the median of
+  std::string save = {};    ///< where the integer model goes; empty: nowhere
+  std::string report = {};  ///< where the JSON report goes; empty: nowhere
+};
+
+/// The flags over the defaults; empty if --help was asked for, which has then been printed.
+/// Throws: DataError, on one line, for an unknown flag, a value that makes no sense, or an output
+/// that cannot be written.
+std::optional<Flags> parse_flags(int argc,
+                                 const char* const* argv,
+                                 const std::string& description,
+                                 const Flags& defaults);
+
+}  // namespace quantrain::examples

@@ -1,0 +1,68 @@
+#include "examples/common/progress.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace quantrain::examples {
+
+Progress::Progress(std::string label, int64_t images)
+    : label_(std::move(label)),
+      total_(images),
+      on_terminal_(isatty(STDOUT_FILENO) != 0),
+      start_(Clock::now()),
+      drawn_(start_) {}
+
+void Progress::step(int64_t images, float loss) {
+  done_ += images;
+  loss_sum_ += static_cast<double>(loss) * static_cast<double>(images);
+  const Clock::time_point now = Clock::now();
+  if (on_terminal_ && now - drawn_ > std::chrono::milliseconds(100)) {
+    drawn_ = now;
+    draw(false);
+  }
+}
+
+double Progress::finish() {
+  const double elapsed = seconds();
+  draw(true);
+  return elapsed;
+}
+
+double Progress::mean_loss() const {
+  return loss_sum_ / static_cast<double>(std::max<int64_t>(done_, 1));
+}
+
+double Progress::seconds() const {
+  return std::chrono::duration<double>(Clock::now() - start_).count();
+}
+
+void Progress::draw(bool last) {
+  const double elapsed = seconds();
+  const double rate = static_cast<double>(done_) / std::max(elapsed, 1e-9);
+  if (last) {
+    std::printf("%s%s: loss %.4f, %.0f images/s, %.1f s%s\n",
+                on_terminal_ ? "\r" : "",
+                label_.c_str(),
+                mean_loss(),
+                rate,
+                elapsed,
+                on_terminal_ ? "\033[K" : "");
+  } else {
+    constexpr int kWidth = 30;
+    const auto filled = static_cast<int>(kWidth * done_ / std::max<int64_t>(total_, 1));
+    const double left = static_cast<double>(total_ - done_) / rate;
+    const std::string bar = std::string(static_cast<size_t>(filled), '=') +
+                            std::string(static_cast<size_t>(kWidth - filled), ' ');
+    std::printf("\r%s [%s] loss %.4f, %.0f images/s, %.0f s left\033[K",
+                label_.c_str(),
+                bar.c_str(),
+                mean_loss(),
+                rate,
+                left);
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace quantrain::examples

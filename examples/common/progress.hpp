@@ -1,0 +1,37 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace quantrain::examples {
+
+/// One pass over the training images on standard output: on a terminal a bar with rate, loss and
+/// time left, redrawn in place; otherwise one line at its end.
+class Progress {
+ public:
+  /// `label` as in "float epoch 1/3"; `images` in the whole pass.
+  Progress(std::string label, int64_t images);
+
+  /// After a step over so many images, with the mean loss over them.
+  void step(int64_t images, float loss);
+  /// Ends the line and returns the seconds since the start.
+  double finish();
+  /// Over the images so far.
+  double mean_loss() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double seconds() const;
+  void draw(bool last);
+
+  std::string label_;
+  int64_t total_;
+  int64_t done_ = 0;
+  double loss_sum_ = 0.0;
+  bool on_terminal_;
+  Clock::time_point start_;
+  Clock::time_point drawn_;
+};
+
+}  // namespace quantrain::examples

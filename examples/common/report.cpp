@@ -1,0 +1,117 @@
+#include "examples/common/report.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iomanip>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+namespace quantrain::examples {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+Json to_json(const CallTimes& times) {
+  Json json;
+  for (size_t i = 0; i < std::size(times.microseconds); ++i) {
+    json[std::to_string(CallTimes::kBatches[i])] = times.microseconds[i];
+  }
+  return json;
+}
+
+double peak_rss_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024.0;  // Linux counts in KiB
+}
+
+}  // namespace
+
+CallTimes time_calls(int calls, const std::function<void(int64_t)>& call) {
+  constexpr int kWarmUp = 3;
+  CallTimes times;
+  for (size_t i = 0; i < std::size(times.microseconds); ++i) {
+    const int64_t batch = CallTimes::kBatches[i];
+    std::vector<double> microseconds;
+    for (int run = -kWarmUp; run < calls; ++run) {
+      const auto start = std::chrono::steady_clock::now();
+      call(batch);
+      const std::chrono::duration<double, std::micro> elapsed =
+          std::chrono::steady_clock::now() - start;
+      if (run >= 0) microseconds.push_back(elapsed.count());
+    }
+    times.microseconds[i] = median(std::move(microseconds));
+  }
+  return times;
+}
+
+std::string to_json(const Report& report) {
+  const auto& [images, top1_disagreements, codes_equal, max_code_difference, logits_equal] =
+      report.parity;
+  Json json;
+  json["model"] = report.model;
+  json["dataset"] = report.dataset;
+  json["threads"] = report.threads;
+  json["seed"] = report.seed;
+  json["batch"] = report.batch;
+  json["isa"] = report.isa;
+  json["float"] = {{"accuracy", report.trained.accuracy},
+                   {"seconds_per_epoch", report.trained.seconds_per_epoch}};
+  json["ptq"] = {{"accuracy", report.ptq.accuracy}};
+  json["qat"] = {{"accuracy", report.qat.accuracy},
+                 {"seconds_per_epoch", report.qat.seconds_per_epoch}};
+  json["integer"] = {{"accuracy", report.integer.accuracy},
+                     {"weight_bits", report.integer.weight_bits},
+                     {"activation_bits", report.integer.activation_bits},
+                     {"size_bytes", report.integer.size_bytes},
+                     {"microseconds_per_call", to_json(report.integer.times)}};
+  json["float_inference"] = {{"microseconds_per_call", to_json(report.float_times)}};
+  json["parity"] = {{"images", images},
+                    {"top1_disagreements", top1_disagreements},
+                    {"codes_equal", codes_equal},
+                    {"max_code_difference", max_code_difference},
+                    {"logits_equal", logits_equal}};
+  json["peak_rss_mib"] = peak_rss_mib();
+  return json.dump(2) + '\n';
+}
+
+std::ostream& operator<<(std::ostream& stream, const Report& report) {
+  const auto row = [&](const char* name, double accuracy, int64_t bytes, double microseconds) {
+    stream << std::left << std::setw(18) << name << std::right << std::setw(9)
+           << std::setprecision(2) << 100.0 * accuracy << " %";
+    if (bytes > 0) {
+      stream << std::setw(10) << std::setprecision(1) << static_cast<double>(bytes) / 1024.0
+             << " KiB" << std::setw(12) << microseconds << " us";
+    }
+    stream << '\n';
+  };
+  const std::ios_base::fmtflags flags = stream.flags();
+  const std::streamsize precision = stream.precision();
+  stream << std::fixed << "                     accuracy          size  time per image\n";
+  row("float", report.trained.accuracy, report.trained.size_bytes, report.float_times.per_image());
+  row("PTQ", report.ptq.accuracy, 0, 0.0);
+  row("QAT (simulated)", report.qat.accuracy, 0, 0.0);
+  row("integer",
+      report.integer.accuracy,
+      report.integer.size_bytes,
+      report.integer.times.per_image());
+  stream << "integers against simulation, " << report.parity.images
+         << " images: " << std::setprecision(4) << 100.0 * report.parity.codes_equal
+         << " % of codes equal, off by at most " << report.parity.max_code_difference << "; "
+         << 100.0 * report.parity.logits_equal << " % of logits equal; "
+         << report.parity.top1_disagreements << " predictions differ\n";
+  stream.flags(flags);
+  stream.precision(precision);
+  return stream;
+}
+
+}  // namespace quantrain::examples

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace quantrain::examples {
+
+/// Median microseconds of one call, for batches of these sizes.
+struct CallTimes {
+  static constexpr int64_t kBatches[] = {1, 64, 256};
+  double microseconds[3] = {};
+
+  /// Of the largest batch.
+  double per_image() const { return microseconds[2] / static_cast<double>(kBatches[2]); }
+};
+
+/// Times `calls` warm calls of call(batch) for each batch size.
+CallTimes time_calls(int calls, const std::function<void(int64_t batch)>& call);
+
+/// Everything that a run found out. Accuracies and the `_equal` are fractions.
+struct Report {
+  std::string model;
+  std::string dataset;
+  int threads = 0;
+  uint64_t seed = 0;
+  int64_t batch = 0;
+  std::string isa;
+
+  struct Float {
+    double accuracy = 0.0;
+    std::vector<double> seconds_per_epoch;
+    int64_t size_bytes = 0;
+  } trained;
+  struct Ptq {
+    double accuracy = 0.0;
+  } ptq;
+  struct Qat {
+    double accuracy = 0.0;
+    std::vector<double> seconds_per_epoch;
+  } qat;
+  struct Integer {
+    double accuracy = 0.0;
+    int weight_bits = 8;
+    int activation_bits = 8;
+    int64_t size_bytes = 0;  ///< weights, biases and parameters
+    CallTimes times;
+  } integer;
+  CallTimes float_times;
+  struct Parity {
+    int64_t images = 0;
+    int64_t top1_disagreements = 0;
+    double codes_equal = 0.0;
+    int64_t max_code_difference = 0;
+    double logits_equal = 0.0;
+  } parity;
+};
+
+/// As JSON, with the peak of the process's memory so far.
+std::string to_json(const Report& report);
+/// The table at the end of a run.
+std::ostream& operator<<(std::ostream& stream, const Report& report);
+
+}  // namespace quantrain::examples

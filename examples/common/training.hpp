@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/data/loader.hpp"
+#include "layers/module.hpp"
+
+namespace quantrain::examples {
+
+struct TrainingOptions {
+  std::string label;  ///< of the progress lines: "float"
+  int64_t epochs = 1;
+  int64_t first_epoch = 0;      ///< number of the loader's first epoch: its order and augmentation
+  float learning_rate = 1e-3f;  ///< at the start; it falls to 0 along a half cosine
+};
+
+/// Trains with Adam and cross-entropy; returns the seconds that each epoch took.
+/// Throws: DataError naming epoch and batch if the loss is not finite.
+std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions& options);
+
+/// Fraction of images whose largest logit is their label's, in evaluation; among equal logits the
+/// lowest class counts.
+double accuracy(Module& net, const Dataset& images);
+
+}  // namespace quantrain::examples

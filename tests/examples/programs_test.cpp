@@ -1,0 +1,295 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "framework/core/file.hpp"
+#include "framework/core/random.hpp"
+#include "quant/integer/integer_model.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+const char* const kPrograms[] = {"mnist_mlp", "mnist_cnn", "mnist_bncnn", "mnist_resnet"};
+
+void append_big_endian(std::string& text, uint32_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> shift & 0xff);
+}
+
+/// Ten classes that are easy to tell apart: class c is a bright square in one of ten places, over
+/// noise.
+void write_images(const fs::path& folder,
+                  const std::string& prefix,
+                  uint32_t count,
+                  uint64_t seed) {
+  std::string images;
+  std::string labels;
+  append_big_endian(images, 0x803);
+  for (const uint32_t extent : {count, 28u, 28u}) append_big_endian(images, extent);
+  append_big_endian(labels, 0x801);
+  append_big_endian(labels, count);
+  for (uint32_t i = 0; i < count; ++i) {
+    Random random(seed, i);
+    const int64_t label = random.below(10);
+    const int64_t top = 2 + label / 4 * 9;
+    const int64_t left = 1 + label % 4 * 7;
+    for (int64_t pixel = 0; pixel < 28 * 28; ++pixel) {
+      const int64_t y = pixel / 28 - top;
+      const int64_t x = pixel % 28 - left;
+      const bool inside = y >= 0 && y < 6 && x >= 0 && x < 6;
+      images += static_cast<char>(random.below(inside ? 256 : 32));
+    }
+    labels += static_cast<char>(label);
+  }
+  write_file((folder / (prefix + "-images-idx3-ubyte")).string(), images);
+  write_file((folder / (prefix + "-labels-idx1-ubyte")).string(), labels);
+}
+
+/// A folder of its own with a small data set in "data"; gone with it.
+class Workplace {
+ public:
+  Workplace() {
+    std::string pattern = (fs::temp_directory_path() / "quantrain_examples_XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    folder_ = pattern;
+    fs::create_directory(folder_ / "data");
+    write_images(folder_ / "data", "train", 96, 1);
+    write_images(folder_ / "data", "t10k", 50, 2);
+  }
+  ~Workplace() { fs::remove_all(folder_); }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string read(const std::string& name) const {
+    std::ifstream file(folder_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  /// Names of all files but the data set's and those that run() makes.
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      const std::string name = entry.path().filename().string();
+      if (name != "data" && name != "out" && name != "err") names.push_back(name);
+    }
+    return names;
+  }
+
+  /// Exit status; what it prints is in "out" and "err".
+  int run(const std::string& program, const std::string& flags) const {
+    const bool has_data = flags.find("--data") != std::string::npos;
+    const std::string data = has_data ? "" : " --data '" + path("data") + '\'';
+    const std::string command = std::string(QUANTRAIN_EXAMPLES) + '/' + program + data + ' ' +
+                                flags + " > '" + path("out") + "' 2> '" + path("err") + '\'';
+    const int status = std::system(command.c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  /// A run that fails: a status other than 0, one line on standard error that names the program and
+  /// has this text.
+  void check_fails(const std::string& program,
+                   const std::string& flags,
+                   const std::string& text) const {
+    INFO(program << ' ' << flags);
+    CHECK(run(program, flags) == 1);
+    const std::string error = read("err");
+    CHECK_THAT(error, test::ContainsSubstring(text));
+    CHECK(error.rfind(program + ": ", 0) == 0);
+    CHECK(std::count(error.begin(), error.end(), '\n') == 1);
+    CHECK(error.back() == '\n');
+  }
+
+ private:
+  fs::path folder_;
+};
+
+constexpr const char* kQuick = "--epochs 2 --qat-epochs 1 --batch 16 --timing-calls 1 --lr 5e-3 ";
+
+void check_times(const Json& times) {
+  CHECK(times.size() == 3);
+  for (const char* batch : {"1", "64", "256"}) CHECK(times.at(batch).get<double>() > 0.0);
+}
+
+void check_fraction(const Json& value) {
+  CHECK(value.get<double>() >= 0.0);
+  CHECK(value.get<double>() <= 1.0);
+}
+
+}  // namespace
+
+TEST_CASE("every program trains, converts, and reports what it found", "[examples]") {
+  const Workplace place;
+  for (const std::string program : kPrograms) {
+    INFO(program);
+    REQUIRE(place.run(program,
+                      std::string(kQuick) + "--seed 3 --threads 2 --limit 80 --report '" +
+                          place.path("report.json") + "' --save '" + place.path("model") + '\'') ==
+            0);
+    const Json report = Json::parse(place.read("report.json"));
+    CHECK(report.size() == 13);
+    CHECK(report.at("model") == program);
+    CHECK(report.at("dataset") == "data");
+    CHECK(report.at("threads") == 2);
+    CHECK(report.at("seed") == 3);
+    CHECK(report.at("batch") == 16);
+    CHECK_FALSE(report.at("isa").get<std::string>().empty());
+    CHECK(report.at("float").at("seconds_per_epoch").size() == 2);
+    CHECK(report.at("qat").at("seconds_per_epoch").size() == 1);
+    for (const char* part : {"float", "ptq", "qat", "integer"})
+      check_fraction(report.at(part).at("accuracy"));
+    // 0.1 is chance. Ten steps are too few for the running statistics of batch norms, and for much
+    // else.
+    if (program == "mnist_mlp") CHECK(report.at("float").at("accuracy").get<double>() > 0.3);
+    const Json& integer = report.at("integer");
+    CHECK(integer.at("weight_bits") == 8);
+    CHECK(integer.at("activation_bits") == 8);
+    check_times(integer.at("microseconds_per_call"));
+    check_times(report.at("float_inference").at("microseconds_per_call"));
+    const Json& parity = report.at("parity");
+    CHECK(parity.at("images") == 50);
+    CHECK(parity.at("top1_disagreements") == 0);
+    CHECK(parity.at("codes_equal").get<double>() > 0.999);
+    CHECK(parity.at("max_code_difference").get<int>() <= 1);
+    check_fraction(parity.at("logits_equal"));
+    CHECK(report.at("peak_rss_mib").get<double>() > 1.0);
+
+    const quant::IntegerModel model = quant::IntegerModel::load(place.path("model"));
+    CHECK(model.outputs() == 10);
+    CHECK(integer.at("size_bytes") == model.size_bytes());
+    CHECK(fs::file_size(place.path("model")) > static_cast<uintmax_t>(model.size_bytes()));
+    CHECK(place.files().size() == 2);
+
+    const std::string out = place.read("out");
+    CHECK(place.read("err").empty());
+    for (const char* text : {"float epoch 2/2: loss",
+                             "QAT epoch 1/1: loss",
+                             "\nfloat ",
+                             "\nPTQ ",
+                             "\nQAT (simulated) ",
+                             "\ninteger ",
+                             "predictions differ"}) {
+      CHECK_THAT(out, test::ContainsSubstring(text));
+    }
+    CHECK(out.find('\r') == std::string::npos);
+  }
+}
+
+TEST_CASE("the saved model is the same byte for byte at any number of threads", "[examples]") {
+  const Workplace place;
+  for (const std::string program : {"mnist_bncnn", "mnist_resnet"}) {
+    for (const std::string threads : {"1", "2"}) {
+      REQUIRE(place.run(program,
+                        std::string(kQuick) + "--threads " + threads + " --save '" +
+                            place.path("model" + threads) + '\'') == 0);
+    }
+    CHECK(place.read("model1") == place.read("model2"));
+  }
+}
+
+TEST_CASE("fewer bits make another model, with the bits asked for", "[examples]") {
+  const Workplace place;
+  REQUIRE(place.run("mnist_mlp",
+                    std::string(kQuick) + "--weight-bits 4 --activation-bits 3 --report '" +
+                        place.path("report.json") + '\'') == 0);
+  const Json integer = Json::parse(place.read("report.json")).at("integer");
+  CHECK(integer.at("weight_bits") == 4);
+  CHECK(integer.at("activation_bits") == 3);
+}
+
+TEST_CASE("--help says what the flags are and trains nothing", "[examples]") {
+  const Workplace place;
+  for (const std::string program : kPrograms) {
+    CHECK(place.run(program, "--help") == 0);
+    const std::string help = place.read("out");
+    for (const char* flag : {"--data",
+                             "--epochs",
+                             "--qat-epochs",
+                             "--batch",
+                             "--lr",
+                             "--qat-lr",
+                             "--seed",
+                             "--threads",
+                             "--limit",
+                             "--weight-bits",
+                             "--activation-bits",
+                             "--save",
+                             "--report",
+                             "--help"}) {
+      CHECK_THAT(help, test::ContainsSubstring(flag));
+    }
+  }
+}
+
+TEST_CASE("flags that make no sense are errors on one line", "[examples]") {
+  const Workplace place;
+  for (const char* flags : {"--epochs 0",
+                            "--epochs -1",
+                            "--epochs two",
+                            "--epochs 1.5",
+                            "--qat-epochs 0",
+                            "--batch 0",
+                            "--lr 0",
+                            "--lr -1",
+                            "--lr nan",
+                            "--lr inf",
+                            "--qat-lr 0",
+                            "--seed -1",
+                            "--threads -2",
+                            "--limit 0",
+                            "--weight-bits 1",
+                            "--weight-bits 9",
+                            "--activation-bits 16",
+                            "--timing-calls 0",
+                            "--epochs",
+                            "--colour",
+                            "stray"}) {
+    place.check_fails("mnist_mlp", flags, "[flags]");
+  }
+  place.check_fails("mnist_mlp", "--limit 97", "97");
+  const std::string same = " '" + place.path("both") + '\'';
+  place.check_fails(
+      "mnist_mlp", "--save" + same + " --report" + same, "--save and --report name the same file");
+  CHECK(place.files().empty());
+}
+
+TEST_CASE("outputs that cannot be written are found before training", "[examples]") {
+  const Workplace place;
+  for (const std::string flag : {"--save", "--report"}) {
+    place.check_fails(
+        "mnist_mlp", flag + " '" + place.path("no/such/folder") + '\'', "no/such/folder");
+    place.check_fails("mnist_mlp", flag + " '" + place.path("data") + '\'', "data");
+    CHECK(place.read("out").empty());
+  }
+}
+
+TEST_CASE("data that are missing or damaged are errors that name the file", "[examples]") {
+  const Workplace place;
+  place.check_fails("mnist_bncnn",
+                    "--data '" + place.path("nowhere") + "' --save '" + place.path("model") + '\'',
+                    "nowhere");
+  fs::resize_file(place.path("data/t10k-images-idx3-ubyte"), 1000);
+  place.check_fails(
+      "mnist_bncnn", "--save '" + place.path("model") + '\'', "t10k-images-idx3-ubyte");
+  fs::remove(place.path("data/train-labels-idx1-ubyte"));
+  place.check_fails(
+      "mnist_bncnn", "--save '" + place.path("model") + '\'', "train-labels-idx1-ubyte");
+  CHECK(place.files().empty());
+}
+
+TEST_CASE("a training that diverges is an error and leaves nothing behind", "[examples]") {
+  const Workplace place;
+  const std::string flags = "--epochs 2 --batch 16 --lr 1e30 --save '" + place.path("model") + '\'';
+  place.check_fails("mnist_mlp", flags, "the loss is");
+  CHECK(place.files().empty());
+}
+
+}  // namespace quantrain
