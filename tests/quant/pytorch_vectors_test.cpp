@@ -1,7 +1,10 @@
 #include <limits>
 
+#include "framework/autograd/ops.hpp"
 #include "quant/arithmetic.hpp"
 #include "quant/observers/spec.hpp"
+#include "quant/training/fake_quantize_op.hpp"
+#include "tests/tensors.hpp"
 #include "tests/vectors.hpp"
 
 namespace quantrain::quant {
@@ -12,6 +15,9 @@ using test::to_tensor;
 
 // PyTorch takes max - min in float32, which rounds the ends of a moving average once more.
 constexpr test::Tolerance kScale{0.0, std::numeric_limits<float>::epsilon()};
+constexpr test::Tolerance kEqual{};
+// PyTorch sums up to a hundred products in float32, ours in double.
+constexpr test::Tolerance kSums{0.0, 1e-5};
 
 QType type_of(const Json& json) {
   const auto qmin = json.at("qmin").get<int32_t>();
@@ -21,11 +27,11 @@ QType type_of(const Json& json) {
   return {bits, qmin < 0, qmin == -qmax};
 }
 
-size_t channel_of(const Shape& shape, int axis, int64_t i) {
-  if (axis < 0) return 0;
-  int64_t inner = 1;
-  for (int a = axis + 1; a < shape.rank(); ++a) inner *= shape[a];
-  return static_cast<size_t>(i / inner % shape[axis]);
+QParams params_of(const Json& json) {
+  const auto scale = json.at("scale").get<std::vector<float>>();
+  std::vector<int32_t> zero(scale.size(), 0);
+  if (json.contains("zero_point")) zero = json.at("zero_point").get<std::vector<int32_t>>();
+  return {type_of(json), json.at("axis").get<int>(), scale, zero};
 }
 
 }  // namespace
@@ -60,24 +66,42 @@ TEST_CASE("ranges after each batch, and their parameters, are PyTorch's",
   }
 }
 
-TEST_CASE("codes and their gradient's mask are PyTorch's", "[quant][arithmetic][vectors]") {
+TEST_CASE("FakeQuantize's values and gradients are PyTorch's", "[quant][fake_quantize][vectors]") {
   for (const Json& json : test::load_vectors("fake_quantize")) {
-    const QType type = type_of(json);
-    REQUIRE(type.qmin() == json.at("qmin").get<int32_t>());
-    REQUIRE(type.qmax() == json.at("qmax").get<int32_t>());
-    const Tensor x = to_tensor(json.at("x"));
-    const auto scale = json.at("scale").get<std::vector<float>>();
-    const auto zero = json.at("zero_point").get<std::vector<int32_t>>();
-    const auto y = json.at("y").at("values").get<std::vector<float>>();
-    const auto mask = json.at("mask").get<std::vector<int>>();
-    for (int64_t i = 0; i < x.elements(); ++i) {
-      const float value = x.data()[i];
-      const size_t c = channel_of(x.shape(), json.at("axis").get<int>(), i);
-      CAPTURE(value, scale[c], zero[c]);
-      const int32_t code = quantize(value, scale[c], zero[c], type.qmin(), type.qmax());
-      const bool passes = gradient_passes(value, scale[c], zero[c], type.qmin(), type.qmax());
-      CHECK(dequantize(code, scale[c], zero[c]) == y[static_cast<size_t>(i)]);
-      CHECK(passes == (mask[static_cast<size_t>(i)] != 0));
+    const QParams params = params_of(json);
+    REQUIRE(params.type.qmin() == json.at("qmin").get<int32_t>());
+    REQUIRE(params.type.qmax() == json.at("qmax").get<int32_t>());
+    for (const bool codes : {true, false}) {
+      const Tensor x = to_tensor(json.at("x")).set_requires_grad(true);
+      const CodeStorage storage = params.type.is_signed ? CodeStorage::kS8 : CodeStorage::kU8;
+      const Tensor y = fake_quantize(x, params, {.storage = storage, .codes = codes});
+      sum(y).backward();
+      test::check_close(y, json.at("y"), kEqual);
+      const auto mask = json.at("mask").get<std::vector<float>>();
+      CHECK(test::values(x.grad()) == mask);
+    }
+  }
+}
+
+TEST_CASE("a learned scale's gradients are PyTorch's", "[quant][fake_quantize][vectors]") {
+  for (const Json& json : test::load_vectors("lsq")) {
+    const QParams params = params_of(json);
+    // Per tensor, n is the size of one sample: here all of x.
+    const auto one_sample = [&](Tensor tensor) {
+      return params.per_channel() ? tensor : tensor.with_shape({1, tensor.elements()});
+    };
+    const Tensor x = one_sample(to_tensor(json.at("x"))).set_requires_grad(true);
+    const Tensor grad_y = one_sample(to_tensor(json.at("grad_y")));
+    Tensor scale = Tensor::from({static_cast<int64_t>(params.scale.size())}, params.scale);
+    scale.set_requires_grad(true);
+    const CodeStorage storage = params.type.is_signed ? CodeStorage::kS8 : CodeStorage::kU8;
+    const Tensor y = fake_quantize_learned(x, scale, params, {.storage = storage});
+    sum(mul(y, grad_y)).backward();
+    CHECK(test::values(y) == test::values(to_tensor(json.at("y"))));
+    CHECK(test::values(x.grad()) == test::values(to_tensor(json.at("grad_x"))));
+    const auto grad_scale = json.at("grad_scale").get<std::vector<float>>();
+    for (size_t c = 0; c < grad_scale.size(); ++c) {
+      CHECK(scale.grad().data()[c] == test::Approx(grad_scale[c]).epsilon(kSums.epsilon));
     }
   }
 }
