@@ -12,7 +12,7 @@ int64_t accumulator_bound(int64_t length, const int8_t* weights, int32_t bias, i
 /// Bounds have to stay below this.
 inline constexpr int64_t kAccumulatorLimit = int64_t{1} << 31;
 
-/// Longest sum that any weights and biases allow: 33,000 * 255 * 128 * 2 < 2^31.
+/// Longest sum that any narrow 8-bit weights allow, biases aside: 33,000 * 2 * 255 * 127 < 2^31.
 /// docs/quantization.md (7)
 inline constexpr int64_t kLongestReduction = 33000;
 
