@@ -35,7 +35,8 @@ void set_threads(int n) {
   arena.reset();
   allowed.reset();
   if (n > tbb::this_task_arena::max_concurrency()) {
-    allowed = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, n);
+    allowed =
+        std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, n);
   }
   arena = n > 1 ? std::make_unique<tbb::task_arena>(n) : nullptr;
 }
