@@ -1,5 +1,6 @@
 # cmake -D SOURCE=<repository> -P format.cmake
-# The sources are as clang-format 14 leaves them; other versions differ in details.
+# The sources are as clang-format 14 leaves them; other versions differ in details. Lists (.inc) keep an entry on
+# a line.
 cmake_minimum_required(VERSION 3.25)
 find_program(CLANG_FORMAT NAMES clang-format-14 clang-format)
 if(CLANG_FORMAT)
@@ -10,8 +11,7 @@ if(NOT version MATCHES "version 14\\.")
   return()
 endif()
 foreach(folder framework layers quant examples tests benchmarks)
-  file(GLOB_RECURSE files ${SOURCE}/${folder}/*.cpp ${SOURCE}/${folder}/*.hpp ${SOURCE}/${folder}/*.ipp
-       ${SOURCE}/${folder}/*.inc)
+  file(GLOB_RECURSE files ${SOURCE}/${folder}/*.cpp ${SOURCE}/${folder}/*.hpp ${SOURCE}/${folder}/*.ipp)
   list(APPEND all ${files})
 endforeach()
 execute_process(COMMAND ${CLANG_FORMAT} --dry-run --Werror ${all} COMMAND_ERROR_IS_FATAL ANY)
