@@ -24,3 +24,7 @@ target_link_libraries(quantization_example PRIVATE quantrain::quant)
 add_test(NAME quantization_example COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:quantization_example>
                                            -D DOCUMENT=${PROJECT_SOURCE_DIR}/docs/quantization.md
                                            -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/example_output.cmake)
+if(QUANTRAIN_EXAMPLES)
+  add_test(NAME readme COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
+                               -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/readme.cmake)
+endif()

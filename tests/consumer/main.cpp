@@ -1,28 +1,30 @@
 #include <cstdio>
+#include <vector>
 
-#include "framework/autograd/tensor.hpp"
+#include "framework/autograd/node.hpp"
 #include "framework/core/version.hpp"
-#include "layers/module.hpp"
+#include "layers/layers.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/training/prepare.hpp"
 
-namespace {
+using namespace quantrain;
 
-class Twice : public quantrain::Module {
- public:
-  std::string_view type() const override { return "Twice"; }
-
- protected:
-  quantrain::Tensor forward(const quantrain::Tensor& x) override {
-    quantrain::Tensor y = quantrain::Tensor::empty(x.shape());
-    for (int64_t i = 0; i < x.elements(); ++i) y.mutable_data()[i] = 2 * x.data()[i];
-    return y;
-  }
-};
-
-}  // namespace
-
+// Quantizes a network after training and runs it on integers.
 int main() {
-  Twice twice;
-  const quantrain::Tensor y = twice(quantrain::Tensor::full({2, 3}, 1.5f));
-  std::printf("quantrain %s\n", quantrain::version());
-  return y.data()[5] == 3.0f ? 0 : 1;
+  Sequential net{Conv2d{1, 4}, ReLU{}, MaxPool2d{2}, Flatten{}, Linear{4 * 3 * 3, 3}};
+  const Tensor images = Tensor::full({2, 8, 8, 1}, 0.5f);
+
+  quant::prepare_ptq(net, images, quant::QConfig::int8());
+  net.eval();
+  {
+    const NoGrad no_grad;
+    net(images);
+  }
+  const quant::IntegerModel model = quant::convert(net, images);
+
+  const std::vector<uint8_t> bytes(2 * 8 * 8, 128);
+  std::vector<int32_t> classes(2, -1);
+  model.classify(2, bytes.data(), classes.data());
+  std::printf("quantrain %s\n", version());
+  return classes[0] >= 0 && classes[0] == classes[1] ? 0 : 1;
 }
