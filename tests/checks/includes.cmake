@@ -20,7 +20,7 @@ endforeach()
 
 set(library_xtensor framework/core/array.hpp framework/autograd/xtensor.hpp)
 set(library_xsimd framework/kernels/simd/batch.hpp)
-set(library_tbb framework/core/parallel.cpp)
+set(library_tbb framework/core/parallel.cpp tests/framework/core/parallel_test.cpp)
 set(library_catch2 tests/catch.hpp tests/main.cpp)
 
 set(bad 0)
