@@ -7,7 +7,7 @@ install(TARGETS quantrain_framework quantrain_layers quantrain_quant EXPORT quan
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY framework layers quant
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quantrain
-        FILES_MATCHING PATTERN "*.hpp"
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "quant/lowering/rules.inc"
         PATTERN "framework/kernels/*/*" EXCLUDE
         PATTERN "framework/kernels/dispatch.hpp" EXCLUDE
         PATTERN "framework/kernels/table.hpp" EXCLUDE)
