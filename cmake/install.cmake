@@ -1,5 +1,6 @@
 # The installed package: libraries, headers under include/quantrain with the repository's tree, and what find_package
-# needs. Headers of the kernels' insides stay here.
+# needs. Headers of the insides of kernels and lowering
+# stay here.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quantrain)
 
 install(TARGETS quantrain_framework quantrain_layers quantrain_quant EXPORT quantrainTargets
@@ -10,7 +11,9 @@ install(DIRECTORY framework layers quant
         FILES_MATCHING PATTERN "*.hpp" PATTERN "quant/lowering/rules.inc"
         PATTERN "framework/kernels/*/*" EXCLUDE
         PATTERN "framework/kernels/dispatch.hpp" EXCLUDE
-        PATTERN "framework/kernels/table.hpp" EXCLUDE)
+        PATTERN "framework/kernels/table.hpp" EXCLUDE
+        PATTERN "quant/lowering/context.hpp" EXCLUDE
+        PATTERN "quant/lowering/weights.hpp" EXCLUDE)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/quantrain)
 
 install(EXPORT quantrainTargets NAMESPACE quantrain:: DESTINATION ${package_dir})

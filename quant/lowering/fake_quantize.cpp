@@ -2,7 +2,7 @@
 
 #include "framework/core/error.hpp"
 #include "quant/integer/quantized_rescale.hpp"
-#include "quant/lowering/lowering.hpp"
+#include "quant/lowering/context.hpp"
 
 namespace quantrain::quant {
 

@@ -1,4 +1,4 @@
-#include "quant/lowering/lowering.hpp"
+#include "quant/lowering/context.hpp"
 
 #include <algorithm>
 #include <map>

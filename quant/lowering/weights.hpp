@@ -1,7 +1,7 @@
 #pragma once
 
 #include "quant/integer/quantized_product.hpp"
-#include "quant/lowering/lowering.hpp"
+#include "quant/lowering/context.hpp"
 
 namespace quantrain::quant {
 
