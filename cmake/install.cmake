@@ -1,6 +1,5 @@
 # The installed package: libraries, headers under include/quantrain with the repository's tree, and what find_package
-# needs. Headers of the insides of kernels and lowering
-# stay here.
+# needs. Headers of the insides of kernels and of lowering stay here.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quantrain)
 
 install(TARGETS quantrain_framework quantrain_layers quantrain_quant EXPORT quantrainTargets
@@ -8,7 +7,7 @@ install(TARGETS quantrain_framework quantrain_layers quantrain_quant EXPORT quan
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY framework layers quant
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quantrain
-        FILES_MATCHING PATTERN "*.hpp" PATTERN "quant/lowering/rules.inc"
+        FILES_MATCHING PATTERN "*.hpp"
         PATTERN "framework/kernels/*/*" EXCLUDE
         PATTERN "framework/kernels/dispatch.hpp" EXCLUDE
         PATTERN "framework/kernels/table.hpp" EXCLUDE
