@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "framework/core/error.hpp"
@@ -35,7 +37,11 @@ std::string resolve(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno != ENOENT) fail(path, "cannot be written");
-    return path;
+    // A link may point to a file that is yet to be made; one that leads in a circle is no ENOENT.
+    std::error_code no_link;
+    const std::filesystem::path target = std::filesystem::read_symlink(path, no_link);
+    if (no_link) return path;
+    return resolve((std::filesystem::path(path).parent_path() / target).string());
   }
   // Renaming a file over /dev/null would be the end of /dev/null.
   if (!S_ISREG(info.st_mode)) throw DataError(kWhere, path, ": is not a regular file");
@@ -55,8 +61,11 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(std::string target) : target_(std::move(target)) {
     static std::atomic<int> number{0};
-    name_ = target_ + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(++number);
-    descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    // A process that was killed may have left one behind, and in a container had the same number.
+    do {
+      name_ = target_ + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(++number);
+      descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    } while (descriptor_ < 0 && errno == EEXIST);
     if (descriptor_ < 0) fail(target_, "no file can be made in its folder");
   }
   ~TemporaryFile() {

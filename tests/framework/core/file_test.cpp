@@ -61,6 +61,31 @@ TEST_CASE("writing to a symbolic link writes the file that it points to", "[core
   CHECK(std::filesystem::is_symlink(folder / "link"));
 }
 
+TEST_CASE("writing to a symbolic link makes the file that it points to", "[core][file]") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "other");
+  std::filesystem::create_symlink("other/file", folder / "link");
+  std::filesystem::create_symlink("link", folder / "link to link");
+  check_writable(folder / "link to link");
+  write_file(folder / "link to link", "new");
+  CHECK(text_of(folder / "other/file") == "new");
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(std::filesystem::is_symlink(folder / "link to link"));
+  std::filesystem::create_symlink("circle", folder / "circle");
+  QUANTRAIN_CHECK_ERROR(write_file(folder / "circle", "text"), DataError, "cannot be written");
+}
+
+TEST_CASE("a temporary file that an earlier process left behind is in nobody's way",
+          "[core][file]") {
+  const TemporaryFolder folder;
+  // More names than this process has used up: the next one is taken.
+  const std::string left = folder / "a.tmp" + std::to_string(::getpid()) + '-';
+  for (int number = 1; number <= 300; ++number)
+    test::write_bytes(left + std::to_string(number), {});
+  write_file(folder / "a", "text");
+  CHECK(text_of(folder / "a") == "text");
+}
+
 TEST_CASE("a file is read whole up to a limit", "[core][file]") {
   const TemporaryFolder folder;
   write_file(folder / "a", "text");
