@@ -23,16 +23,16 @@ class Pool {
     if (bytes > kMaxBytes) throw std::bad_alloc();
     const size_t size = size_class(bytes);
     const std::lock_guard lock(mutex_);
-    ++counters_.allocations;
     std::vector<void*>& blocks = free_[size];
     void* block = nullptr;
     if (blocks.empty()) {
-      block = ::operator new (size, std::align_val_t{kAlignment});
+      block = from_system(size);
       ++counters_.system_allocations;
     } else {
       block = blocks.back();
       blocks.pop_back();
     }
+    ++counters_.allocations;
     counters_.bytes_in_use += static_cast<int64_t>(size);
     counters_.peak_bytes_in_use = std::max(counters_.peak_bytes_in_use, counters_.bytes_in_use);
     return block;
@@ -46,7 +46,11 @@ class Pool {
     ::operator delete (block,
                        std::align_val_t{kAlignment});  // a reused block would hide a use after free
 #else
-    free_[size].push_back(block);
+    try {
+      free_[size].push_back(block);
+    } catch (const std::bad_alloc&) {  // no memory to keep it by
+      ::operator delete (block, std::align_val_t{kAlignment});
+    }
 #endif
   }
 
@@ -57,13 +61,27 @@ class Pool {
 
   void trim() {
     const std::lock_guard lock(mutex_);
+    free_kept();
+  }
+
+ private:
+  // Blocks of other sizes must not stand in the way of this one.
+  void* from_system(size_t size) {
+    try {
+      return ::operator new (size, std::align_val_t{kAlignment});
+    } catch (const std::bad_alloc&) {
+      free_kept();
+      return ::operator new (size, std::align_val_t{kAlignment});
+    }
+  }
+
+  void free_kept() {
     for (auto& [size, blocks] : free_) {
       for (void* block : blocks) ::operator delete (block, std::align_val_t{kAlignment});
       blocks.clear();
     }
   }
 
- private:
   std::mutex mutex_;
   std::map<size_t, std::vector<void*>> free_;
   Counters counters_{};
