@@ -15,7 +15,7 @@ class Random {
   uint64_t bits();
   /// In [0, 1), a multiple of 2^-24.
   float uniform();
-  /// In [low, high).
+  /// In [low, high]; high only by rounding.
   float uniform(float low, float high);
   /// In [0, n), n >= 1, without bias.
   int64_t below(int64_t n);
