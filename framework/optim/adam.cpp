@@ -1,11 +1,17 @@
 #include "framework/optim/adam.hpp"
 
+#include <cmath>
 #include <limits>
 
+#include "framework/core/error.hpp"
 #include "framework/kernels/elementwise.hpp"
 
 namespace quantrain {
 namespace {
+
+// Steps are a float, as all state that is saved is: here one more is rounded away. By then the
+// corrections are 1 for all betas but those within 10^-6 of 1.
+constexpr float kMostSteps = 0x1p24f;
 
 // 1 - beta^t from multiplications alone: pow() is not the same on every machine.
 float correction(float beta, int64_t t) {
@@ -42,10 +48,15 @@ Adam::Adam(const char* name,
   }
 }
 
+void Adam::check_state(size_t i) const {
+  const float steps = moments_[i].steps.item();
+  if (!(steps >= 0.0f && steps <= kMostSteps && steps == std::floor(steps))) {
+    throw DataError(name(), "parameter ", i, " claims ", steps, " steps");
+  }
+}
+
 void Adam::update(size_t i, Tensor& parameter, const Tensor& grad) {
   Moments& moments = moments_[i];
-  // A float, as all state that is saved is: exact for the first 16 million steps, and by then both
-  // corrections are 1.
   const float steps = *moments.steps.mutable_data() += 1.0f;
   const kernels::AdamStep step{
       .learning_rate = learning_rate(),

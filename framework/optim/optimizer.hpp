@@ -17,7 +17,8 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// One update of every parameter that has a gradient. Throws: ShapeError naming the parameter if
-  /// a gradient has another shape; nothing is changed then.
+  /// a gradient has another shape; DataError if the state, loaded from a file perhaps, makes no
+  /// sense. Nothing is changed then.
   void step();
   /// Drops all gradients.
   void zero_grad();
@@ -42,7 +43,11 @@ class Optimizer {
   /// Adds zeros of this shape to the state of parameter i.
   Tensor add_state(size_t i, const char* what, const Shape& shape);
 
+  /// Throws: DataError if the state of parameter i makes no sense; before anything is changed.
+  virtual void check_state(size_t) const {}
   virtual void update(size_t i, Tensor& parameter, const Tensor& grad) = 0;
+
+  const std::string& name() const { return name_; }
 
  private:
   std::string name_;

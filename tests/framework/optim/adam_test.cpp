@@ -117,6 +117,25 @@ TEST_CASE("Adam continues from saved state as if it had not stopped", "[optim][a
   CHECK(values(rest) == values(whole));
 }
 
+TEST_CASE("Adam refuses numbers of steps that no training leaves, and changes nothing",
+          "[optim][adam]") {
+  Tensor w = parameter({3}, 1);
+  Tensor other = parameter({2}, 2);
+  const std::vector<float> before = values(w);
+  w.set_grad(Tensor::full({3}, 1.0f));
+  other.set_grad(Tensor::full({2}, 1.0f));
+  Adam optimizer({w, other});
+  Tensor state = optimizer.state()[5].tensor;
+  for (const float steps : {-1.0f, 0.5f, 0x1p25f, std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
+    *state.mutable_data() = steps;
+    QUANTRAIN_CHECK_ERROR(optimizer.step(), DataError, "[adam] parameter 1 claims ");
+    CHECK(values(w) == before);
+  }
+  *state.mutable_data() = 0x1p24f;
+  optimizer.step();
+  CHECK(state.item() == 0x1p24f);
+}
+
 TEST_CASE("options of Adam that make no sense are rejected", "[optim][adam]") {
   const Tensor w = parameter({3}, 1);
   const auto make = [&](const AdamOptions& options) { Adam optimizer({w}, options); };
