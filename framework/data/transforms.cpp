@@ -1,14 +1,22 @@
 #include "framework/data/transforms.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "framework/core/error.hpp"
 
 namespace quantrain {
+namespace {
+
+// Wider than any image, and its double still fits.
+constexpr int64_t kMostPixels = int64_t{1} << 32;
+
+}  // namespace
 
 Transform random_shift(int64_t pixels) {
-  if (pixels < 0) throw DataError("random_shift", "a shift of up to ", pixels, " pixels");
+  if (pixels < 0 || pixels > kMostPixels)
+    throw DataError("random_shift", "a shift of up to ", pixels, " pixels");
   return [pixels](std::span<uint8_t> image, const Shape& shape, Random& random) {
     const int64_t dy = random.below(2 * pixels + 1) - pixels;
     const int64_t dx = random.below(2 * pixels + 1) - pixels;
@@ -19,7 +27,9 @@ Transform random_shift(int64_t pixels) {
 void shift_image(std::span<uint8_t> pixels, const Shape& shape, int64_t dy, int64_t dx) {
   const int64_t height = shape[0];
   const int64_t row = shape[1] * shape[2];  // bytes
-  const int64_t right = std::clamp(dx * shape[2], -row, row);
+  // Beyond its own size an image is gone.
+  dy = std::clamp(dy, -height, height);
+  const int64_t right = std::clamp(dx, -shape[1], shape[1]) * shape[2];
   const std::vector<uint8_t> old(pixels.begin(), pixels.end());
   std::fill(pixels.begin(), pixels.end(), uint8_t{0});
   for (int64_t y = std::max<int64_t>(dy, 0); y < std::min(height, height + dy); ++y) {

@@ -1,6 +1,7 @@
 #include "framework/data/loader.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <stdexcept>
 
@@ -190,7 +191,10 @@ TEST_CASE("a shift moves an image and fills with 0", "[data][transforms]") {
   CHECK(shifted(0, 1) == std::vector<uint8_t>{0, 0, 1, 2, 3, 4, 0, 0, 7, 8, 9, 10});
   CHECK(shifted(0, -2) == std::vector<uint8_t>{5, 6, 0, 0, 0, 0, 11, 12, 0, 0, 0, 0});
   CHECK(shifted(1, -1) == std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 3, 4, 5, 6, 0, 0});
-  for (const auto& [dy, dx] : {std::pair{2, 0}, {-2, 0}, {0, 3}, {0, -3}, {5, 5}, {-9, 9}}) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const std::pair<int64_t, int64_t> out_of_sight[] = {
+      {2, 0}, {-2, 0}, {0, 3}, {0, -3}, {5, 5}, {-9, 9}, {kMost, -kMost}, {-kMost, kMost}};
+  for (const auto& [dy, dx] : out_of_sight) {
     CHECK(shifted(dy, dx) == std::vector<uint8_t>(12, 0));
   }
 }
@@ -206,6 +210,8 @@ TEST_CASE("a random shift reaches every place as often as any other", "[data][tr
   }
   for (const int count : counts) CHECK(std::abs(count - 1000) < 150);  // 5 standard deviations
   QUANTRAIN_CHECK_ERROR(random_shift(-1), DataError, "a shift of up to -1 pixels");
+  QUANTRAIN_CHECK_ERROR(
+      random_shift(std::numeric_limits<int64_t>::max()), DataError, "a shift of up to 9223");
 }
 
 }  // namespace quantrain
