@@ -31,7 +31,7 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
   const kernels::Conv2dShape s = pool2d_shape("avg_pool2d", x.shape(), options);
   const Shape shape{s.n, s.oh(), s.ow(), s.c};
   if (std::shared_ptr<const Codes> codes = activation_codes(x)) {
-    if (255 * s.kh * s.kw > std::numeric_limits<int32_t>::max()) {
+    if (s.kh > std::numeric_limits<int32_t>::max() / 255 / s.kw) {
       throw QuantError(
           "avg_pool2d", "sums of ", s.kh * s.kw, " codes could overflow 32 bits: x ", x.shape());
     }

@@ -1,6 +1,7 @@
 #include "framework/autograd/ops/conv2d.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/channel_accumulators.hpp"
@@ -12,6 +13,9 @@
 
 namespace quantrain {
 namespace {
+
+// A stride or padding beyond this is a mistake, and extents computed from it could overflow.
+constexpr int64_t kMostPixels = std::numeric_limits<int32_t>::max();
 
 class Conv2d : public Node {
  public:
@@ -96,6 +100,10 @@ kernels::Conv2dShape conv2d_shape(const Shape& x,
                      ", ",
                      padding.w,
                      "] below 0");
+  }
+  if (std::max({stride.h, stride.w, padding.h, padding.w}) > kMostPixels) {
+    throw ShapeError(
+        "conv2d", "stride ", stride, " or padding ", padding, " is above ", kMostPixels);
   }
   if (*std::min_element(weight.begin(), weight.end()) < 1) {
     throw ShapeError("conv2d", "weight has no elements: ", weight);

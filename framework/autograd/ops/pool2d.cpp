@@ -1,5 +1,6 @@
 #include "framework/autograd/ops/pool2d.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "framework/core/error.hpp"
@@ -31,6 +32,9 @@ kernels::Conv2dShape pool2d_shape(std::string_view operation,
   };
   if (x.rank() != 4) fail("x is not [N, H, W, C]");
   if (kernel.h < 1 || kernel.w < 1) fail("the kernel is below 1");
+  if (std::max({kernel.h, kernel.w, stride.h, stride.w}) > std::numeric_limits<int32_t>::max()) {
+    fail("kernel or stride is 2^31 or more");  // extents computed from it could overflow
+  }
   if (stride.h < 0 || stride.w < 0) fail("the stride is negative");
   if (padding.h < 0 || padding.w < 0) fail("the padding is negative");
   if (padding.h >= kernel.h || padding.w >= kernel.w) fail("the padding is not below the kernel");

@@ -1,5 +1,7 @@
 #include "framework/autograd/ops/conv2d.hpp"
 
+#include <limits>
+
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
 #include "tests/framework/autograd/tensors.hpp"
@@ -146,6 +148,12 @@ TEST_CASE("conv2d rejects operands that do not fit", "[autograd][conv2d]") {
   QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 4}), {}, {.padding = {0, -1}}),
                         ShapeError,
                         "padding [0, -1] below 0");
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 4}), {}, {.padding = {0, kMost}}),
+                        ShapeError,
+                        "padding [0, 9223372036854775807] is above 2147483647");
+  QUANTRAIN_CHECK_ERROR(
+      conv2d(x, weight({2, 3, 3, 4}), {}, {.stride = kMost}), ShapeError, "is above 2147483647");
   QUANTRAIN_CHECK_ERROR(
       conv2d(x, weight({0, 3, 3, 4})), ShapeError, "weight has no elements: [0, 3, 3, 4]");
 }

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <limits>
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/avg_pool2d.hpp"
 #include "framework/autograd/ops/channel_accumulators.hpp"
 #include "framework/autograd/ops/conv2d.hpp"
 #include "framework/autograd/ops/linear.hpp"
@@ -218,6 +220,11 @@ TEST_CASE("reshaped accumulators are the same integers", "[autograd][reshape][in
 TEST_CASE("sums and biases that could leave 32 bits are errors", "[autograd][integer]") {
   const QParams params = activation_params({8, false, false}, kScaleX, 0);
   const Tensor long_x = random_codes({1, 33001}, params, CodeStorage::kU8, 1);
+  const Tensor pixel = random_codes({1, 1, 1, 1}, params, CodeStorage::kU8, 1);
+  constexpr int64_t kWide = std::numeric_limits<int32_t>::max();
+  QUANTRAIN_CHECK_ERROR(avg_pool2d(pixel, {.kernel = kWide, .padding = kWide - 1}),
+                        QuantError,
+                        "codes could overflow 32 bits: x [1, 1, 1, 1]");
   QUANTRAIN_CHECK_ERROR(linear(long_x, random_weight({1, 33001}, 8, 2)),
                         QuantError,
                         "[linear] sums of 33001 products could overflow 32 bits: at most 33000 "

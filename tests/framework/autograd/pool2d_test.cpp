@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/avg_pool2d.hpp"
 #include "framework/autograd/ops/max_pool2d.hpp"
@@ -80,6 +82,13 @@ TEST_CASE("pooling rejects what makes no sense", "[autograd][pool2d]") {
   QUANTRAIN_CHECK_ERROR(
       avg_pool2d(x, {.kernel = 0}), ShapeError, "[avg_pool2d] the kernel is below 1");
   QUANTRAIN_CHECK_ERROR(max_pool2d(x, {}), ShapeError, "the kernel is below 1");
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  QUANTRAIN_CHECK_ERROR(max_pool2d(x, {.kernel = kMost, .padding = kMost - 1}),
+                        ShapeError,
+                        "kernel or stride is 2^31 or more");
+  QUANTRAIN_CHECK_ERROR(max_pool2d(x, {.kernel = 2, .stride = {int64_t{1} << 31, 1}}),
+                        ShapeError,
+                        "kernel or stride is 2^31 or more");
   QUANTRAIN_CHECK_ERROR(
       max_pool2d(x, {.kernel = 2, .stride = {1, -1}}), ShapeError, "the stride is negative");
   QUANTRAIN_CHECK_ERROR(
