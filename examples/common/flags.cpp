@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
@@ -23,6 +25,16 @@ std::string check_rate(const std::string& text) {
 std::string check_seed(const std::string& text) {
   const bool is_number = text.find_first_not_of("0123456789") == std::string::npos;
   return is_number ? "" : "must be a number from 0, got " + text;
+}
+
+// Whether two paths differ in their spelling at most; the file need not be there yet.
+bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
+  if (a.empty() || b.empty()) return false;
+  std::error_code error;
+  const auto canonical = [&](const std::filesystem::path& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);
+  };
+  return canonical(a) == canonical(b) && !error;
 }
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -73,7 +85,7 @@ std::optional<Flags> parse_flags(int argc,
   } catch (const CLI::ParseError& error) {
     throw DataError("flags", error.what());
   }
-  if (!flags.save.empty() && flags.save == flags.report) {
+  if (same_file(flags.save, flags.report)) {
     throw DataError("flags", "--save and --report name the same file: ", flags.save);
   }
   if (!flags.save.empty()) check_writable(flags.save);

@@ -258,6 +258,9 @@ TEST_CASE("flags that make no sense are errors on one line", "[examples]") {
   const std::string same = " '" + place.path("both") + '\'';
   place.check_fails(
       "mnist_mlp", "--save" + same + " --report" + same, "--save and --report name the same file");
+  place.check_fails("mnist_mlp",
+                    "--save" + same + " --report '" + place.path("data/../both") + '\'',
+                    "--save and --report name the same file");
   CHECK(place.files().empty());
 }
 
