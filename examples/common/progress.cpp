@@ -14,6 +14,12 @@ Progress::Progress(std::string label, int64_t images)
       start_(Clock::now()),
       drawn_(start_) {}
 
+Progress::~Progress() {
+  if (!line_open_) return;
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
 void Progress::step(int64_t images, float loss) {
   done_ += images;
   loss_sum_ += static_cast<double>(loss) * static_cast<double>(images);
@@ -62,6 +68,7 @@ void Progress::draw(bool last) {
                 rate,
                 left);
   }
+  line_open_ = !last;
   std::fflush(stdout);
 }
 

@@ -12,6 +12,9 @@ class Progress {
  public:
   /// `label` as in "float epoch 1/3"; `images` in the whole pass.
   Progress(std::string label, int64_t images);
+  ~Progress();  ///< ends the line of a bar that an error interrupts
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
   /// After a step over so many images, with the mean loss over them.
   void step(int64_t images, float loss);
@@ -30,6 +33,7 @@ class Progress {
   int64_t done_ = 0;
   double loss_sum_ = 0.0;
   bool on_terminal_;
+  bool line_open_ = false;
   Clock::time_point start_;
   Clock::time_point drawn_;
 };

@@ -17,7 +17,7 @@ struct TrainingOptions {
 };
 
 /// Trains with Adam and cross-entropy; returns the seconds that each epoch took.
-/// Throws: DataError naming epoch and batch if the loss is not finite.
+/// Throws: DataError naming the step and the learning rate if the loss is not finite.
 std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions& options);
 
 /// Fraction of images whose largest logit is their label's, in evaluation; among equal logits the
