@@ -54,7 +54,7 @@ Weights fold_batch_norm(const Weights& conv, Folding& folding) {
 Tensor FoldedBatchNorm::forward(const Tensor& u) {
   const Folding& f = *folding_;
   const BatchNorm2dOptions options{
-      .momentum = f.momentum, .epsilon = f.epsilon, .training = training() && !f.frozen};
+      .momentum = f.momentum, .epsilon = f.epsilon, .training = f.uses_batch_statistics()};
   const bool folded = f.factor.defined();
   if (folded && !options.training) return u;
   Tensor z = folded ? div(u, f.factor) : u;

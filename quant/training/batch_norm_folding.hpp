@@ -15,13 +15,15 @@ struct Folding {
   Tensor gamma, beta, running_mean, running_var;  ///< [C], the layer's own
   float epsilon = 1e-5f;
   float momentum = 0.1f;
-  bool frozen = false;  ///< batch statistics are no longer used in training
+  bool training = true;  ///< mode of the batch norm; the convolution may be in another one
+  bool frozen = false;   ///< batch statistics are no longer used in training
 
   Tensor factor;     ///< [C] of the pass that is running: gamma / sqrt(running_var + epsilon);
                      ///< undefined: not folded
   Tensor conv_bias;  ///< [C] or undefined, likewise
 
   Folding(std::string layer_path, const BatchNorm2d& layer);
+  bool uses_batch_statistics() const { return training && !frozen; }
 };
 
 /// w' = w * factor, b' = beta + (b - running_mean) * factor, factor = gamma / sqrt(running_var +
@@ -44,6 +46,7 @@ class FoldedBatchNorm : public Module {
 
  protected:
   Tensor forward(const Tensor& u) override;
+  void on_train(bool training) override { folding_->training = training; }
 
  private:
   std::shared_ptr<Folding> folding_;

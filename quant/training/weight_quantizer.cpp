@@ -102,7 +102,7 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
       .codes = simulation_ == Simulation::kInteger};
   weights.weight = scale_.defined() ? fake_quantize_learned(weights.weight, scale_, params, options)
                                     : fake_quantize(weights.weight, params, options);
-  if (folding_ && training() && !folding_->frozen) weights.bias = Tensor();
+  if (folding_ && folding_->uses_batch_statistics()) weights.bias = Tensor();
   return weights;
 }
 

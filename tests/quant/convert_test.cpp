@@ -13,6 +13,7 @@
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -138,6 +139,34 @@ TEST_CASE("frozen training computes the deployed network", "[quant][convert]") {
   std::vector<float> deployed(static_cast<size_t>(logits.elements()));
   model.run(5, images.data(), deployed.data());
   for (size_t i = 0; i < deployed.size(); ++i) CHECK(deployed[i] == logits.floats().data()[i]);
+}
+
+TEST_CASE("a batch norm's own mode says whether batch statistics count", "[quant][convert]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Sequential net = conv_net();
+  prepare_qat(net, example, QConfig::int8());
+  train_a_little(net, {6, 8, 8, 1}, 3);
+  enable_observers(net, false);
+  const Tensor images = random_images({5, 8, 8, 1}, 9);
+  net.eval();
+  const Tensor deployed = net(images);
+  SECTION("in evaluation below a network that trains") {
+    net.train();
+    for (const char* norm : {"1", "5"}) net.find(norm).eval();
+    CHECK(quantrain::test::values(net(images)) == quantrain::test::values(deployed));
+  }
+  SECTION("in training behind a convolution in evaluation") {
+    std::vector<std::vector<float>> before;  // a pass in training moves the running statistics
+    for (const NamedTensor& entry : net.named_buffers())
+      before.push_back(quantrain::test::values(entry.tensor));
+    net.train();
+    const Tensor training = net(images);
+    std::vector<NamedTensor> buffers = net.named_buffers();
+    for (size_t i = 0; i < buffers.size(); ++i)
+      std::copy(before[i].begin(), before[i].end(), buffers[i].tensor.mutable_data());
+    for (const char* conv : {"0", "4"}) net.find(conv).eval();
+    CHECK(quantrain::test::values(net(images)) == quantrain::test::values(training));
+  }
 }
 
 TEST_CASE("a model runs on bytes and on floats, to integers, real logits and classes",
