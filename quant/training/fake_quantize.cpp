@@ -112,10 +112,27 @@ void FakeQuantize::update_params(const QParams& params) {
   observer_on_ = false;
 }
 
+void FakeQuantize::check_input(const Tensor& x) const {
+  if (x.elements() == 0) throw DataError(path_of(*this), "cannot calibrate with an empty tensor");
+  if (config_.axis >= 0 && (config_.axis >= x.rank() || x.dim(config_.axis) != config_.channels)) {
+    throw ShapeError(path_of(*this),
+                     "x ",
+                     x.shape(),
+                     " has not ",
+                     config_.channels,
+                     " channels along axis ",
+                     config_.axis);
+  }
+}
+
 // Buffers that were written from outside, by a checkpoint, are what the observer goes on from.
 void FakeQuantize::restore_observer() {
   if (counts_.version() == seen_version_) return;
-  if (counts_.data()[0] > 0.0f) observer_->set_state({seen_, counts_});
+  if (counts_.data()[0] > 0.0f) {
+    observer_->set_state({seen_, counts_});
+  } else {
+    observer_->reset();
+  }
   seen_version_ = counts_.version();
 }
 
@@ -147,7 +164,7 @@ QParams FakeQuantize::learned_start(const Tensor& x) const {
 }
 
 void FakeQuantize::calibrate(const Tensor& x) {
-  if (x.elements() == 0) throw DataError(path_of(*this), "cannot calibrate with an empty tensor");
+  check_input(x);
   if (config_.estimator == Estimator::kLearned) {
     if (!is_initialized()) store(learned_start(x));
     return;
@@ -170,6 +187,7 @@ FakeQuantizeOptions FakeQuantize::options() const {
 
 Tensor FakeQuantize::forward(const Tensor& x) {
   if (dry_run && !is_initialized()) {
+    check_input(x);
     QParams params;
     if (config_.estimator == Estimator::kLearned) {
       params = learned_start(x);

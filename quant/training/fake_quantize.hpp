@@ -67,7 +67,8 @@ class FakeQuantize : public Module {
   bool observing_in_eval() const { return observing_in_eval_; }
 
   /// Observes x, as a forward pass with the observer on does, and takes the parameters from what
-  /// was seen so far.
+  /// was seen so far. Throws: DataError if x is empty or has a NaN or an infinity; ShapeError if it
+  /// has another number of channels than the configuration says. Nothing has changed then.
   void calibrate(const Tensor& x);
   bool is_initialized() const { return initialized_.data()[0] != 0.0f; }
   /// Throws: QuantError if not initialized.
@@ -91,6 +92,7 @@ class FakeQuantize : public Module {
   Tensor forward(const Tensor& x) override;
 
  private:
+  void check_input(const Tensor& x) const;
   void restore_observer();
   QParams learned_start(const Tensor& x) const;
   void store(const QParams& params);

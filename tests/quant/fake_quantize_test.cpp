@@ -149,6 +149,31 @@ TEST_CASE("without fake quantization values pass, without observer nothing is ca
   QUANTRAIN_CHECK_ERROR(blind.calibrate(Tensor::zeros({0})), DataError, "empty");
 }
 
+TEST_CASE("a FakeQuantize refuses another number of channels, and keeps what it had",
+          "[quant][fake_quantize]") {
+  FakeQuantizeConfig config = FakeQuantizeConfig::int8();
+  config.axis = 0;
+  config.channels = 2;
+  config.estimator = GENERATE(Estimator::kClamped, Estimator::kLearned);
+  FakeQuantize q(config);
+  for (const Shape& shape : {Shape{200, 3}, Shape{1, 3}, Shape{}}) {
+    QUANTRAIN_CHECK_ERROR(q(Tensor::full(shape, 1.0f)), ShapeError, "has not 2 channels");
+    CHECK_FALSE(q.is_initialized());
+    const DryRun dry_run;
+    QUANTRAIN_CHECK_ERROR(q(Tensor::full(shape, 1.0f)), ShapeError, "has not 2 channels");
+  }
+  q(Tensor::full({2, 3}, 1.0f));
+  CHECK(q.params().scale.size() == 2);
+}
+
+TEST_CASE("a learned scale of a single number trains", "[quant][fake_quantize]") {
+  Tensor x = leaf({}, {0.3f});
+  Tensor scale = leaf({1}, {0.5f});
+  fake_quantize_learned(x, scale, {{.bits = 4, .is_signed = true}, -1, {0.5f}, {0}}).backward();
+  // round(0.6) - 0.6, times 1 / sqrt(7)
+  CHECK(values(scale.grad())[0] == quantrain::test::Approx(0.4 / std::sqrt(7.0)).epsilon(1e-5));
+}
+
 TEST_CASE("parameters given from outside are validated", "[quant][fake_quantize]") {
   FakeQuantize q(FakeQuantizeConfig::q4());
   q.update_params(kU4);
@@ -219,6 +244,15 @@ TEST_CASE("a checkpoint's buffers resume a FakeQuantize where it was", "[quant][
   second(next);
   CHECK(first.params() == second.params());
   CHECK(second.float_range().max == quantrain::test::Approx(4.0f));  // ((1 + 3) / 2 + 6) / 2
+
+  // Those of one that has seen nothing make it begin anew.
+  const FakeQuantize fresh(config);
+  const std::vector<NamedTensor> empty = fresh.named_buffers();
+  for (size_t i = 0; i < empty.size(); ++i) {
+    std::copy_n(empty[i].tensor.data(), empty[i].tensor.elements(), to[i].tensor.mutable_data());
+  }
+  second(Tensor::from({2}, std::vector<float>{0.0f, 1.0f}));
+  CHECK(second.float_range().max == quantrain::test::Approx(1.0f));
 }
 
 }  // namespace quantrain::quant
