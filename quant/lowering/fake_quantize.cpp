@@ -24,6 +24,9 @@ LoweredValue rules::fake_quantize(LoweringContext& context, const GraphNode& nod
   if (node.producers[0] == GraphNode::kLeaf) return context.input(node, params);
   const LoweredValue& x = context.value(node, 0);
   if (x.pending != nullptr) {
+    if (context.graph().consumers(node.producers[0]).size() != 1) {
+      throw GraphError(x.pending_name, "its output would need two ranges: it has another consumer");
+    }
     x.pending->requantize_to(params, x.activation);
     return context.emit(node, x.pending_name, x.pending, x.pending_inputs);
   }

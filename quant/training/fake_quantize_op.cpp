@@ -3,8 +3,10 @@
 #include <cmath>
 #include <vector>
 
+#include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/integer.hpp"
@@ -82,6 +84,30 @@ Quantized requantize_accumulators(const Tensor& x, const QParams& params, bool w
   Quantized result;
   if (want_mask) result.mask = Buffer<uint8_t>((n + 7) / 8);
   x.accumulators()->requantize(params, x.activation(), codes->bytes.data(), result.mask.data());
+  result.y = Tensor::from_codes(x.shape(), std::move(codes));
+  return result;
+}
+
+// Codes at other parameters, by the integers that a QuantizedRescale computes with.
+Quantized rescale_codes(const Tensor& x, const QParams& params, bool want_mask) {
+  const int64_t n = x.elements();
+  const StoredOutput stored(params, Activation::kNone);
+  const Multiplier m =
+      make_multiplier(static_cast<double>(x.codes()->params.scale[0]) / stored.scale);
+  const uint8_t* const in = x.codes()->u8();
+  const int32_t zero_x = x.codes()->stored_zero_point();
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = Buffer<uint8_t>(n);
+  codes->params = params;
+  kernels::rescale_u8(
+      n, in, zero_x, m, stored.zero_point, stored.lo, stored.hi, codes->bytes.data());
+  Quantized result;
+  if (want_mask) {
+    result.mask = Buffer<uint8_t>((n + 7) / 8);
+    write_range_mask(n, stored, result.mask.data(), [&](int64_t i) {
+      return rounding_shift(int64_t{in[i] - zero_x} * m.m0, m.shift) + stored.zero_point;
+    });
+  }
   result.y = Tensor::from_codes(x.shape(), std::move(codes));
   return result;
 }
@@ -216,9 +242,12 @@ Tensor run(const Tensor& x,
   if (scale.defined()) inputs.push_back(scale);
   const bool want_mask = options.clamped && needs_gradient(inputs);
   const bool narrow_enough = params.type.bits <= 8;
-  const bool integers = options.codes && narrow_enough && x.kind() == ValueKind::kAccumulators &&
-                        options.storage == CodeStorage::kU8 && !params.per_channel();
-  Quantized result = integers        ? requantize_accumulators(x, params, want_mask)
+  const bool activation = options.codes && narrow_enough && options.storage == CodeStorage::kU8 &&
+                          !params.per_channel();
+  Quantized result = activation && x.kind() == ValueKind::kAccumulators
+                         ? requantize_accumulators(x, params, want_mask)
+                     : activation && activation_codes(x) != nullptr
+                         ? rescale_codes(x, params, want_mask)
                      : narrow_enough ? quantize_floats(x, params, options.storage, want_mask)
                                      : quantize_wide(x, params, want_mask);
   if (!options.codes && narrow_enough) {

@@ -16,8 +16,9 @@ struct FakeQuantizeOptions {
 };
 
 /// y = scale * (clamp(half_even(x / scale) + zero_point, qmin, qmax) - zero_point); where x holds
-/// accumulators, the same code is computed from the integers by fixed-point requantization.
-/// docs/quantization.md (1), (3), (8) Shapes: x [...], parameters per tensor or along params.axis
+/// accumulators, or codes of an activation, the same code is computed from the integers by
+/// fixed-point requantization. docs/quantization.md (1), (3), (8) Shapes: x [...], parameters per
+/// tensor or along params.axis
 /// ->  y like x, holding codes. Gradient: grad_y where the code before the clamp lies in [qmin,
 /// qmax], else 0 (clamped straight-through estimator); docs/quantization.md (4). Throws: DataError
 /// if x has a NaN or an infinity; QuantError if the parameters are not valid; ShapeError if their

@@ -287,12 +287,14 @@ namespace {
 /// A layer whose forward uses an operation without a layer, or with no integer form.
 class Custom : public Module {
  public:
-  enum class Kind { kFunctionalRelu, kSigmoid, kTwice, kSharedInput };
+  enum class Kind { kFunctionalRelu, kSigmoid, kTwice, kSharedInput, kTwoRanges };
   explicit Custom(Kind kind)
       : kind_(kind),
         conv_(add("conv", Conv2d{1, 2, {.kernel = 3}})),
         norm_(add("norm", BatchNorm2d{2})),
-        sum_(add("sum", Add{})) {}
+        sum_(add("sum", Add{})),
+        first_(add("first", FakeQuantize{FakeQuantizeConfig::q8()})),
+        second_(add("second", FakeQuantize{FakeQuantizeConfig::q4()})) {}
   std::string_view type() const override { return "Custom"; }
 
  protected:
@@ -305,6 +307,10 @@ class Custom : public Module {
         const Tensor y = (*conv_)(x);
         return (*sum_)((*norm_)(y), y);
       }
+      case Kind::kTwoRanges: {
+        const Tensor y = (*conv_)(x);
+        return (*sum_)((*first_)(y), (*second_)(y));
+      }
     }
     return x;
   }
@@ -314,6 +320,8 @@ class Custom : public Module {
   std::shared_ptr<Conv2d> conv_;
   std::shared_ptr<BatchNorm2d> norm_;
   std::shared_ptr<Add> sum_;
+  std::shared_ptr<FakeQuantize> first_;
+  std::shared_ptr<FakeQuantize> second_;
 };
 
 }  // namespace
@@ -385,6 +393,14 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   prepare_qat(part, example, floats);
   part(example);
   QUANTRAIN_CHECK_ERROR(convert(part, example), QuantError, "[4] the weights are not quantized");
+
+  // One layer cannot give the codes of two ranges; behind a FakeQuantize of its own it can.
+  Custom two(Custom::Kind::kTwoRanges);
+  prepare_qat(two, example, QConfig::int8());
+  two(example);
+  check_parity(two, convert(two, example), random_images({40, 8, 8, 1}, 9));
+  two.find("conv").slots().output = nullptr;
+  QUANTRAIN_CHECK_ERROR(convert(two, example), GraphError, "[conv] its output would need two");
 }
 
 TEST_CASE("the float simulation stays near the integer one", "[quant][convert]") {

@@ -87,6 +87,18 @@ TEST_CASE("codes of more than 8 bits are simulated in float", "[quant][fake_quan
   CHECK(values(x.grad()) == std::vector<float>{1.0f, 0.0f, 0.0f});
 }
 
+TEST_CASE("codes are rescaled as integers, the way the deployed network does",
+          "[quant][fake_quantize]") {
+  // 0.5 / 1: every odd code is a tie, which rule 8 rounds toward +infinity and rule 3 to even.
+  const QParams coarse{{.bits = 2}, -1, {1.0f}, {1}};  // real -1 to 2
+  Tensor x = leaf({5}, {-1.5f, -0.5f, 0.5f, 2.0f, 2.5f});
+  Tensor y = fake_quantize(fake_quantize(x, kU4), coarse);
+  REQUIRE(y.kind() == ValueKind::kCodes);
+  CHECK(values(y) == std::vector<float>{-1.0f, 0.0f, 1.0f, 2.0f, 2.0f});
+  sum(y).backward();
+  CHECK(values(x.grad()) == std::vector<float>{1.0f, 1.0f, 1.0f, 1.0f, 0.0f});  // 2.5 is code 4
+}
+
 TEST_CASE("a learned scale gets LSQ's gradient", "[quant][fake_quantize]") {
   const QParams params{{.bits = 4, .is_signed = true}, -1, {0.5f}, {0}};  // codes -8 to 7
   Tensor x = leaf({1, 4}, {0.6f, -10.0f, 10.0f, -0.2f});
