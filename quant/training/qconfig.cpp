@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <type_traits>
 
 #include "framework/core/error.hpp"
 
@@ -80,11 +81,20 @@ class Reader {
 
   template <class T>
   void read(const char* key, T& value) {
-    try {
-      member(key).get_to(value);
-    } catch (const Json::exception&) {
-      throw QuantError("QConfig", where_, ".", key, " has the wrong type: ", member(key).dump());
+    const Json& json = member(key);
+    // get_to() turns any number or truth value into any type of number, whatever is lost.
+    bool fits = true;
+    if constexpr (std::is_same_v<T, int>) {
+      fits = json.is_number_integer() && json.get<int64_t>() == json.get<int>();
+    } else if constexpr (std::is_floating_point_v<T>) {
+      fits = json.is_number();
     }
+    try {
+      if (fits) json.get_to(value);
+    } catch (const Json::exception&) {
+      fits = false;
+    }
+    if (!fits) throw QuantError("QConfig", where_, ".", key, " has the wrong type: ", json.dump());
   }
 
   template <class E>

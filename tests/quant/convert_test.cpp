@@ -443,6 +443,19 @@ TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant
   std::string text = config.to_json();
   text.insert(1, "\"extra\": 1,");
   QUANTRAIN_CHECK_ERROR(QConfig::from_json(text), QuantError, "config.extra is unknown");
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = config.to_json();
+    changed.replace(changed.find(from), from.size(), to);
+    return QConfig::from_json(changed);
+  };
+  for (const char* bits : {"4.5", "true", "4294967300", "\"4\""}) {
+    QUANTRAIN_CHECK_ERROR(with("\"bits\": 4", std::string("\"bits\": ") + bits),
+                          QuantError,
+                          "config.model.weight.bits has the wrong type");
+  }
+  QUANTRAIN_CHECK_ERROR(
+      with("\"k\": 3.0", "\"k\": true"), QuantError, "config.model.activation.observer.k has");
+  CHECK(with("\"k\": 3.0", "\"k\": 3") == config);
 }
 
 }  // namespace quantrain::quant
