@@ -48,6 +48,7 @@ class Survey {
     for (const GraphNode& node : graph.nodes()) {
       if (kRules.count(node.type()) != 0) add_site(node);
     }
+    for (const auto& [path, layer] : config.layers) check_has_site(path);
     for (const GraphNode& node : graph.nodes()) {
       if (node.type() == "batch_norm2d" && folded_.count(node.index) == 0) refuse_batch_norm(node);
     }
@@ -69,6 +70,16 @@ class Survey {
         throw QuantError(
             "QConfig", "no layers of type \"", type, "\" are quantized; known:", known.str());
     }
+  }
+
+  void check_has_site(const std::string& path) const {
+    std::ostringstream known;
+    for (const Site& site : sites_) {
+      if (site.path == path) return;
+      known << ' ' << site.path;
+    }
+    throw QuantError(
+        "QConfig", "layer \"", path, "\" has nothing to quantize; layers that have:", known.str());
   }
 
   // The layer that ran a node; its scope names it, and its type says that the node is its own.

@@ -356,6 +356,10 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
   type.types["Softmax"] = config.model;
   QUANTRAIN_CHECK_ERROR(
       prepare_qat(wrong, example, type), QuantError, "no layers of type \"Softmax\"");
+  QConfig relu = config;
+  relu.layers["2"] = config.model;
+  QUANTRAIN_CHECK_ERROR(
+      prepare_qat(wrong, example, relu), QuantError, "layer \"2\" has nothing to quantize");
   CHECK(Plugged(wrong).empty());
   Sequential long_sum{Linear{33001, 2}};
   QUANTRAIN_CHECK_ERROR(
