@@ -38,6 +38,7 @@ struct Site {
   std::string folded_path;
   Module* last = nullptr;  ///< the end of what is fused
   bool is_output = false;
+  bool gives_logits = false;  ///< the output, or reshaped to it
 };
 
 class Survey {
@@ -116,6 +117,15 @@ class Survey {
         outputs.begin(), outputs.end(), [&](const Tensor& t) { return t == node.output; });
   }
 
+  bool gives_logits(const GraphNode& node) const {
+    const GraphNode* end = &node;
+    for (const GraphNode* next = sole_consumer(*end); next != nullptr; next = sole_consumer(*end)) {
+      if (next->type() != "flatten" && next->type() != "reshape") break;
+      end = next;
+    }
+    return is_output(*end);
+  }
+
   void add_site(const GraphNode& node) {
     std::vector<const char*> types;
     const auto [first, last] = kRules.equal_range(node.type());
@@ -152,6 +162,7 @@ class Survey {
       end = next;
     }
     site.is_output = is_output(*end);
+    site.gives_logits = gives_logits(*end);
     sites_.push_back(site);
   }
 
@@ -187,7 +198,7 @@ std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
                                               const QConfig& config,
                                               Purpose purpose) {
   ActivationConfig activation = site.config->activation;
-  if (site.is_output) activation.bits = 8;
+  if (site.gives_logits) activation.bits = 8;
   auto slot = std::make_shared<FakeQuantize>(activation.fake_quantize(config.simulation));
   slot->set_observing_in_eval(purpose == Purpose::kCalibration);
   slot->enable_fake_quantize(purpose == Purpose::kTraining);

@@ -257,6 +257,21 @@ TEST_CASE("a saved model is the same model", "[quant][integer_model]") {
   QUANTRAIN_CHECK_ERROR(IntegerModel::load(folder.path() + "/none"), DataError, "");
 }
 
+TEST_CASE("logits that are reshaped keep 8 bits, whatever hidden layers have", "[quant][prepare]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Sequential net{Conv2d{1, 3, {.kernel = 3}},
+                 ReLU{},
+                 Conv2d{3, 4, {.kernel = 1}},
+                 GlobalAvgPool2d{},
+                 Flatten{}};
+  prepare_qat(net, example, QConfig::bits(4, 3));
+  train_a_little(net, {6, 8, 8, 1}, 2);
+  const IntegerModel model = convert(net, example);
+  CHECK(model.layers()[0].layer->output_params().type.bits == 3);
+  CHECK(model.layers().back().layer->output_params().type.bits == 8);
+  check_parity(net, model, random_images({9, 8, 8, 1}, 9));
+}
+
 TEST_CASE("a plan says what becomes of each layer and changes nothing", "[quant][plan]") {
   Sequential net = conv_net();
   const Tensor example = random_images({2, 8, 8, 1}, 1);
