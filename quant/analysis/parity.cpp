@@ -183,6 +183,10 @@ void Parity::print(std::ostream& stream) const {
 
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch) {
   if (batch.rank() < 1) throw ShapeError("parity", "needs a batch [N, ...], got ", batch.shape());
+  if (!(Shape(std::span(batch.shape().begin() + 1, batch.shape().end())) == model.input_shape())) {
+    throw ShapeError(
+        "parity", "the model takes samples ", model.input_shape(), ", got ", batch.shape());
+  }
   const DeployedMode deployed(net);
   Parity total;
   std::vector<int64_t> extents(batch.shape().begin(), batch.shape().end());

@@ -272,6 +272,26 @@ TEST_CASE("logits that are reshaped keep 8 bits, whatever hidden layers have", "
   check_parity(net, model, random_images({9, 8, 8, 1}, 9));
 }
 
+TEST_CASE("parity refuses a model of another network", "[quant][parity]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Sequential convolutions = conv_net();
+  prepare_qat(convolutions, example, QConfig::int8());
+  convolutions(example);
+  const IntegerModel model = convert(convolutions, example);
+  Sequential linear = mlp();
+  prepare_qat(linear, random_images({2, 12}, 1), QConfig::int8());
+  linear(random_images({2, 12}, 1));
+  QUANTRAIN_CHECK_ERROR(verify_parity(linear, model, random_images({3, 12}, 1)),
+                        ShapeError,
+                        "the model takes samples [8, 8, 1], got [3, 12]");
+  Sequential other{Flatten{}, Linear{64, 4}};
+  prepare_qat(other, example, QConfig::int8());
+  other(example);
+  QUANTRAIN_CHECK_ERROR(
+      verify_parity(other, model, example), GraphError, "not converted from this network");
+  CHECK(other.training());
+}
+
 TEST_CASE("a plan says what becomes of each layer and changes nothing", "[quant][plan]") {
   Sequential net = conv_net();
   const Tensor example = random_images({2, 8, 8, 1}, 1);
