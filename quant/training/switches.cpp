@@ -40,9 +40,7 @@ void freeze(Module& net) {
   freeze_batch_norms(net, true);
 }
 
-DeployedMode::DeployedMode(Module& net) {
-  for (const NamedModule& entry : net.named_modules())
-    modes_.emplace_back(entry.module, entry.module->training());
+DeployedMode::DeployedMode(Module& net) : evaluation_(net) {
   const Plugged plugged(net);
   for (FakeQuantize* a : plugged.activations) {
     activations_.push_back(
@@ -56,12 +54,9 @@ DeployedMode::DeployedMode(Module& net) {
     w->enable_fake_quantize(true);
     w->set_simulation(Simulation::kInteger);
   }
-  net.eval();
 }
 
-// Parents come first, so a child's own mode is set after its parent's has reached it.
 DeployedMode::~DeployedMode() {
-  for (const auto& [module, training] : modes_) module->train(training);
   for (const Activation& a : activations_) {
     a.module->enable_observer(a.observer);
     a.module->enable_fake_quantize(a.fake_quantize);

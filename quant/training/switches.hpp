@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "layers/evaluation_mode.hpp"
 #include "layers/module.hpp"
 #include "quant/training/fake_quantize.hpp"
 #include "quant/training/weight_quantizer.hpp"
@@ -51,7 +52,7 @@ class DeployedMode {
     bool fake_quantize;
     Simulation simulation;
   };
-  std::vector<std::pair<Module*, bool>> modes_;
+  EvaluationMode evaluation_;
   std::vector<Activation> activations_;
   std::vector<Weight> weights_;
 };
