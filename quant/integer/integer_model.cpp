@@ -11,10 +11,18 @@ namespace quantrain::quant {
 namespace {
 
 constexpr size_t kMostInputs = 64;
+// Of one sample of a value: no size of a chunk's memory wraps around.
+constexpr int64_t kMostElements = int64_t{1} << 30;
 
 // Bytes of one sample of a layer's output; accumulators have four each.
 int64_t output_bytes(const IntegerLayer& layer) {
   return layer.output_shape().elements() * (layer.output_kind() == OutputKind::kCodes ? 1 : 4);
+}
+
+void check_size(const std::string& where, const Shape& shape) {
+  if (shape.elements() > kMostElements)
+    throw ShapeError(
+        where, "a value of shape ", shape, " has more than ", kMostElements, " elements");
 }
 
 // A multiple of 64 keeps every value aligned, whatever the number of samples.
@@ -29,6 +37,7 @@ IntegerModel::IntegerModel(Lowered lowered)
       input_node_(lowered.input_node),
       output_(lowered.output) {
   check_activation(input_params_, "IntegerModel");
+  check_size("IntegerModel", input_shape_);
   std::vector<const IntegerLayer*> makers{nullptr};  // of each value; the input has none
   for (const LoweredLayer& step : layers_) {
     const std::vector<Shape> expected = step.layer->input_shapes();
@@ -43,18 +52,21 @@ IntegerModel::IntegerModel(Lowered lowered)
       const Shape found = maker == nullptr ? input_shape_ : maker->output_shape();
       if (!(found == expected[i]))
         throw GraphError(step.name, "input ", i, " has shape ", found, ", expected ", expected[i]);
-      if (maker != nullptr && maker->output_kind() == OutputKind::kAccumulators) {
-        throw GraphError(step.name, "reads accumulators");
-      }
     }
     if (step.output != static_cast<int>(makers.size()))
       throw GraphError(step.name, "writes value ", step.output, ", expected ", makers.size());
+    check_size(step.name, step.layer->output_shape());
     makers.push_back(step.layer.get());
   }
-  if (output_ < 1 || output_ >= static_cast<int>(makers.size())) {
-    throw GraphError("IntegerModel", "the output is value ", output_, ", which no layer wrote");
+  if (layers_.empty() || output_ != layers_.back().output) {
+    throw GraphError(
+        "IntegerModel", "the output is value ", output_, ", expected that of the last layer");
   }
-  const IntegerLayer& last = *makers[static_cast<size_t>(output_)];
+  for (const LoweredLayer& step : layers_) {
+    if (step.output != output_ && step.layer->output_kind() == OutputKind::kAccumulators)
+      throw GraphError(step.name, "gives accumulators, and is not the output");
+  }
+  const IntegerLayer& last = *layers_.back().layer;
   outputs_ = last.output_shape().elements();
   const QParams params = last.output_params();
   if (params.scale.size() != 1) {

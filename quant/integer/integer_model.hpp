@@ -14,9 +14,10 @@ namespace quantrain::quant {
 /// W, C].
 class IntegerModel {
  public:
-  /// From layers in the order of their running. Throws: GraphError if a layer reads what no earlier
-  /// one wrote, shapes do not follow each other, or accumulators are read by a layer; QuantError if
-  /// the output has more than one scale.
+  /// From layers in the order of their running; the last one's result is the output. Throws:
+  /// GraphError if a layer reads what no earlier one wrote, shapes do not follow each other, or
+  /// another layer than the last gives accumulators; QuantError if the output has more than one
+  /// scale; ShapeError if a value has more than 2^30 elements.
   explicit IntegerModel(Lowered lowered);
 
   const Shape& input_shape() const { return input_shape_; }

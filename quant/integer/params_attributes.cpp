@@ -104,8 +104,7 @@ kernels::Conv2dShape shape_from(const Attributes& attributes, std::string_view w
 }
 
 void check_shape(const kernels::Conv2dShape& s, std::string_view where) {
-  constexpr int64_t kLargest = int64_t{1}
-                               << 20;  // keeps every product of extents inside of 64 bits
+  constexpr int64_t kLargest = int64_t{1} << 20;  // three extents' product stays inside of 64 bits
   for (const int64_t extent : {s.h, s.w, s.c, s.o, s.kh, s.kw, s.stride_h, s.stride_w, s.groups}) {
     if (extent < 1 || extent > kLargest)
       throw ShapeError(where, "extent ", extent, " is not in [1, ", kLargest, "]");

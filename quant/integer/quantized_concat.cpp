@@ -26,15 +26,12 @@ QuantizedConcat::QuantizedConcat(const std::string& name, Spec spec)
       throw ShapeError(
           name, "cannot concatenate ", inputs_[0], " and ", shape, " along axis ", axis_);
   }
-  requantize_to(x_[0], Activation::kNone);
-}
-
-Shape QuantizedConcat::output_shape() const {
   std::vector<int64_t> extents(inputs_[0].begin(), inputs_[0].end());
   int64_t& extent = extents[static_cast<size_t>(axis_)];
   extent = 0;
   for (const Shape& shape : inputs_) extent += shape[axis_];
-  return Shape(extents);
+  output_ = Shape(extents);
+  requantize_to(x_[0], Activation::kNone);
 }
 
 void QuantizedConcat::requantize_to(const QParams& y, Activation activation) {
@@ -50,8 +47,9 @@ void QuantizedConcat::requantize_to(const QParams& y, Activation activation) {
 }
 
 void QuantizedConcat::run(int64_t n, std::span<const uint8_t* const> inputs, void* output) const {
+  const int64_t row = output_.elements();
+  if (row == 0) return;
   const CodeClamp clamp = stored_clamp(y_, activation_);
-  const int64_t row = output_shape().elements();
   int64_t outer = 1;  // runs of one sample
   for (int axis = 0; axis < axis_; ++axis) outer *= inputs_[0][axis];
   int64_t column = 0;

@@ -26,7 +26,7 @@ class QuantizedConcat : public IntegerLayer {
   std::string_view type() const override { return "quantized_concat"; }
   std::string_view kernel() const override { return "rescale_u8"; }
   std::vector<Shape> input_shapes() const override { return inputs_; }
-  Shape output_shape() const override;
+  Shape output_shape() const override { return output_; }
   QParams output_params() const override { return y_; }
   void requantize_to(const QParams& y, Activation activation) override;
   void run(int64_t n, std::span<const uint8_t* const> inputs, void* output) const override;
@@ -34,6 +34,7 @@ class QuantizedConcat : public IntegerLayer {
 
  private:
   std::vector<Shape> inputs_;
+  Shape output_;
   int axis_;
   std::vector<QParams> x_;
   QParams y_;

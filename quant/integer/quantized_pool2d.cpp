@@ -1,10 +1,15 @@
 #include "quant/integer/quantized_pool2d.hpp"
 
+#include <limits>
+
 #include "framework/core/error.hpp"
 #include "quant/integer/params_attributes.hpp"
 
 namespace quantrain::quant {
 namespace {
+
+/// 255 times as much stays in 32 bits.
+constexpr int64_t kLargestWindow = std::numeric_limits<int32_t>::max() / 255;
 
 kernels::Conv2dShape checked(kernels::Conv2dShape shape,
                              const QParams& x,
@@ -59,6 +64,13 @@ std::unique_ptr<IntegerLayer> QuantizedMaxPool2d::load(const std::string& name,
 
 QuantizedAvgPool2d::QuantizedAvgPool2d(const std::string& name, Spec spec)
     : shape_(checked(spec.shape, spec.x, name)), x_(std::move(spec.x)) {
+  if (shape_.kh * shape_.kw > kLargestWindow) {
+    throw QuantError(name,
+                     "the sum over a window of ",
+                     shape_.kh * shape_.kw,
+                     " elements could overflow: at most ",
+                     kLargestWindow);
+  }
   requantize_to(x_, Activation::kNone);
 }
 

@@ -41,7 +41,7 @@ class QuantizedMaxPool2d : public IntegerLayer {
 class QuantizedAvgPool2d : public IntegerLayer {
  public:
   using Spec = QuantizedMaxPool2d::Spec;
-  /// Throws: as QuantizedMaxPool2d.
+  /// Throws: as QuantizedMaxPool2d; QuantError if the sum over a window could overflow 32 bits.
   QuantizedAvgPool2d(const std::string& name, Spec spec);
   static std::unique_ptr<IntegerLayer> load(const std::string& name,
                                             const Attributes& attributes,

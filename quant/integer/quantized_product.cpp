@@ -16,7 +16,8 @@ QuantizedProduct::QuantizedProduct(
   const auto count = static_cast<int64_t>(weights_.codes.size());
   const auto scales = static_cast<int64_t>(weights_.scale.size());
   const auto biases = static_cast<int64_t>(weights_.bias.size());
-  if (outputs < 1 || length < 1 || count != outputs * length) {
+  // By division: a product of extents from a file may wrap around.
+  if (outputs < 1 || length < 1 || count % outputs != 0 || count / outputs != length) {
     throw ShapeError(where, count, " weights for ", outputs, " outputs of ", length, " each");
   }
   if ((scales != 1 && scales != outputs) || (biases != 0 && biases != outputs)) {

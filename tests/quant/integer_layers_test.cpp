@@ -186,6 +186,16 @@ TEST_CASE("the accumulator's bound is that of the worst input", "[quant][overflo
   CHECK(accumulator_bound(0, w.data(), std::numeric_limits<int32_t>::min(), 0) == int64_t{1} << 31);
 }
 
+TEST_CASE("a concatenation without elements does nothing", "[quant][integer]") {
+  const QuantizedConcat concat("cat", {.inputs = {{0, 3}, {0, 1}}, .axis = 1, .x = {kX, kX}});
+  CHECK(concat.output_shape() == Shape{0, 4});
+  const uint8_t nothing = 0;
+  const uint8_t* const inputs[] = {&nothing, &nothing};
+  uint8_t y = 9;
+  concat.run(2, inputs, &y);
+  CHECK(y == 9);
+}
+
 TEST_CASE("integer layers refuse what makes no sense", "[quant][integer]") {
   const QuantizedWeights w = random_weights(2, 3, 9);
   const auto linear = [&](QuantizedWeights weights, QParams x) {
@@ -195,6 +205,14 @@ TEST_CASE("integer layers refuse what makes no sense", "[quant][integer]") {
   QuantizedWeights few = w;
   few.codes.pop_back();
   QUANTRAIN_CHECK_ERROR(linear(few, kX), ShapeError, "[fc] 5 weights for 2 outputs of 3 each");
+  // 2^62 * 4 wraps around to the number of weights.
+  QUANTRAIN_CHECK_ERROR(QuantizedLinear("fc",
+                                        {.input = {4},
+                                         .outputs = int64_t{1} << 62,
+                                         .weights = {.codes = {}, .scale = {1.0f}, .bias = {}},
+                                         .x = kX}),
+                        ShapeError,
+                        "[fc] 0 weights");
   QuantizedWeights scales = w;
   scales.scale.push_back(1.0f);
   QUANTRAIN_CHECK_ERROR(linear(scales, kX), ShapeError, "3 weight scales");
@@ -219,6 +237,9 @@ TEST_CASE("integer layers refuse what makes no sense", "[quant][integer]") {
       "exceeds");
   QUANTRAIN_CHECK_ERROR(
       QuantizedMaxPool2d("max", {.shape = shape, .x = kX}), ShapeError, "exceeds");
+  const kernels::Conv2dShape window{.h = 3000, .w = 3000, .c = 1, .o = 1, .kh = 3000, .kw = 3000};
+  QUANTRAIN_CHECK_ERROR(
+      QuantizedAvgPool2d("avg", {.shape = window, .x = kX}), QuantError, "at most 8421504");
   QUANTRAIN_CHECK_ERROR(
       QuantizedConcat("cat", {.inputs = {{2, 3}, {3, 3}}, .axis = 1, .x = {kX, kX}}),
       ShapeError,

@@ -106,6 +106,14 @@ TEST_CASE("a model's file that was tampered with is refused", "[quant][integer_m
     QUANTRAIN_CHECK_ERROR(model.load_replaced("\"activation\":\"relu\"", "\"activation\":\"gelu\""),
                           DataError,
                           "gelu");
+    QUANTRAIN_CHECK_ERROR(
+        model.load_replaced("\"output\":6", "\"output\":3"), GraphError, "that of the last layer");
+    QUANTRAIN_CHECK_ERROR(model.load_replaced("\"requantize\":1", "\"requantize\":0"),
+                          GraphError,
+                          "gives accumulators, and is not the output");
+    QUANTRAIN_CHECK_ERROR(model.load_replaced("\"padding\":[1,1]", "\"padding\":[1048576,1048576]"),
+                          ShapeError,
+                          "has more than 1073741824 elements");
     QUANTRAIN_CHECK_ERROR(model.load_replaced("\"y_bits\":4", "\"y_bits\":17"), QuantError, "bits");
   }
   SECTION("tensors that are missing, of another type, or too much") {
