@@ -126,9 +126,19 @@ Dataset Dataset::mnist(const std::string& folder, Split split) {
   return from_idx(images, find_file(folder, prefix + "-labels-idx1-ubyte"), 10);
 }
 
+void Dataset::check_index(int64_t i) const {
+  if (i < 0 || i >= size_) throw DataError(kWhere, "no image ", i, " among ", size_);
+}
+
 std::span<const uint8_t> Dataset::image(int64_t i) const {
+  check_index(i);
   const auto pixels = static_cast<size_t>(image_shape().elements());
   return std::span(data_->pixels).subspan(static_cast<size_t>(i) * pixels, pixels);
+}
+
+int32_t Dataset::label(int64_t i) const {
+  check_index(i);
+  return data_->labels[static_cast<size_t>(i)];
 }
 
 Dataset Dataset::first(int64_t n) const {

@@ -58,9 +58,10 @@ class Dataset {
   const Shape& image_shape() const { return data_->image_shape; }
   /// Real values of the bytes 0 and 255, before widening.
   Range range() const { return data_->range; }
-  /// Bytes of image i, [H, W, C].
+  /// Bytes of image i, [H, W, C]. Throws: DataError unless 0 <= i < size().
   std::span<const uint8_t> image(int64_t i) const;
-  int32_t label(int64_t i) const { return data_->labels[static_cast<size_t>(i)]; }
+  /// Throws: DataError unless 0 <= i < size().
+  int32_t label(int64_t i) const;
 
   /// The first n. Throws: DataError unless 1 <= n <= size().
   Dataset first(int64_t n) const;
@@ -82,6 +83,8 @@ class Dataset {
           std::vector<int32_t> labels,
           int64_t classes,
           Range range);
+
+  void check_index(int64_t i) const;
 
   std::shared_ptr<const Data> data_;
   int64_t size_;
