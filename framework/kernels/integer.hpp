@@ -143,6 +143,17 @@ void rescale_u8(int64_t n,
                 int32_t lo,
                 int32_t hi,
                 uint8_t* y);
+/// The same for rows of `length` codes, in y y_stride apart: an operand of a concatenation.
+void rescale_rows_u8(int64_t rows,
+                     int64_t length,
+                     const uint8_t* x,
+                     int32_t zero_x,
+                     Multiplier multiplier,
+                     int32_t zero_y,
+                     int32_t lo,
+                     int32_t hi,
+                     uint8_t* y,
+                     int64_t y_stride);
 
 /// codes[i] = byte(quantize(x[i]) + offset); where mask is not null, bit i % 8 of mask[i / 8] says
 /// whether the gradient passes (rule 4). Returns whether every x is finite; otherwise codes and

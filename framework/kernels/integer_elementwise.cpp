@@ -31,6 +31,17 @@ void append_bits(int64_t n, const uint8_t* bits, int64_t at, uint8_t* mask) {
   }
 }
 
+/// What each code becomes at other parameters.
+struct Rescaled {
+  uint8_t of[256];
+
+  Rescaled(int32_t zero_x, Multiplier multiplier, int32_t zero_y, int32_t lo, int32_t hi) {
+    for (int32_t q = 0; q < 256; ++q) {
+      of[q] = static_cast<uint8_t>(requantize(q - zero_x, multiplier, zero_y, lo, hi));
+    }
+  }
+};
+
 }  // namespace
 
 void requantize_s32_u8(int64_t rows,
@@ -95,12 +106,28 @@ void rescale_u8(int64_t n,
                 int32_t lo,
                 int32_t hi,
                 uint8_t* y) {
-  uint8_t codes[256];
-  for (int32_t q = 0; q < 256; ++q) {
-    codes[q] = static_cast<uint8_t>(requantize(q - zero_x, multiplier, zero_y, lo, hi));
-  }
+  const Rescaled codes(zero_x, multiplier, zero_y, lo, hi);
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) y[i] = codes[x[i]];
+    for (int64_t i = begin; i < end; ++i) y[i] = codes.of[x[i]];
+  });
+}
+
+void rescale_rows_u8(int64_t rows,
+                     int64_t length,
+                     const uint8_t* x,
+                     int32_t zero_x,
+                     Multiplier multiplier,
+                     int32_t zero_y,
+                     int32_t lo,
+                     int32_t hi,
+                     uint8_t* y,
+                     int64_t y_stride) {
+  const Rescaled codes(zero_x, multiplier, zero_y, lo, hi);
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(length, 1));
+  parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      for (int64_t i = 0; i < length; ++i) y[row * y_stride + i] = codes.of[x[row * length + i]];
+    }
   });
 }
 

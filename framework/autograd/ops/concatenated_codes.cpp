@@ -36,16 +36,16 @@ void ConcatenatedCodes::requantize(const QParams& y,
   uint8_t* column = codes;
   for (size_t p = 0; p < parts_.size(); ++p) {
     const auto& [x, run] = parts_[p];
-    for (int64_t row = 0; row < rows_; ++row) {
-      kernels::rescale_u8(run,
-                          x->u8() + row * run,
-                          x->stored_zero_point(),
-                          multipliers[p],
-                          stored.zero_point,
-                          stored.lo,
-                          stored.hi,
-                          column + row * row_length_);
-    }
+    kernels::rescale_rows_u8(rows_,
+                             run,
+                             x->u8(),
+                             x->stored_zero_point(),
+                             multipliers[p],
+                             stored.zero_point,
+                             stored.lo,
+                             stored.hi,
+                             column,
+                             row_length_);
     column += run;
   }
   if (mask == nullptr) return;

@@ -160,6 +160,22 @@ TEST_CASE("rescaled codes are those of the rule, in place too", "[kernels][integ
   rescale_u8(256, x.data(), 17, m, 40, 40, 200, y.data());
   for (int32_t i = 0; i < 256; ++i)
     CHECK(y[static_cast<size_t>(i)] == requantize(i - 17, m, 40, 40, 200));
+  for (const int64_t length : {1, 16, 64, 256}) {
+    std::vector<uint8_t> apart(static_cast<size_t>(256 / length * (length + 3)), 1);
+    for_each_thread_count([&] {
+      rescale_rows_u8(
+          256 / length, length, x.data(), 17, m, 40, 40, 200, apart.data() + 2, length + 3);
+    });
+    bool equal = true;
+    for (int64_t i = 0; i < static_cast<int64_t>(apart.size()); ++i) {
+      const int64_t column = i % (length + 3) - 2;
+      const bool is_code = column >= 0 && column < length;
+      const int64_t from = i / (length + 3) * length + column;
+      const uint8_t expected = is_code ? y[static_cast<size_t>(from)] : uint8_t{1};
+      equal = equal && apart[static_cast<size_t>(i)] == expected;
+    }
+    CHECK(equal);
+  }
   rescale_u8(256, x.data(), 17, m, 40, 40, 200, x.data());
   CHECK(x == y);
 }
