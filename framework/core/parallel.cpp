@@ -9,7 +9,8 @@
 #include "framework/core/error.hpp"
 
 // Debian's TBB is not instrumented, so the thread sanitizer does not see that it orders the start
-// and the end of a task. These two lines say so, for every loop of the library.
+// and the end of a task. These two lines say so, for every loop of the library. What
+// TBB does with its own memory is ignored by the preset's option ignore_noninstrumented_modules.
 #if defined(__SANITIZE_THREAD__) || defined(QUANTRAIN_SANITIZE_THREAD)
 #include <sanitizer/tsan_interface.h>
 #define QUANTRAIN_ACQUIRE(address) __tsan_acquire(address)
