@@ -1,0 +1,209 @@
+// Our kernels against those of OpenBLAS and oneDNN, our own reference and the peak of the machine:
+// names are family/implementation/shape/threads:N, items are operations, two for each multiply-add.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+#include <tuple>
+
+#include "benchmarks/implementations.hpp"
+#include "benchmarks/networks.hpp"
+#include "benchmarks/results.hpp"
+
+namespace quantrain::benchmarks {
+
+std::string Problem::name() const {
+  const auto text = [](int64_t number) { return std::to_string(number); };
+  if (is_gemm()) {
+    std::string name = text(m) + "x" + text(k) + "x" + text(n);
+    if (transpose_a || transpose_b) {
+      name += std::string("_") + (transpose_a ? "t" : "n") + (transpose_b ? "t" : "n");
+    }
+    return name;
+  }
+  return text(conv.n) + "x" + text(conv.h) + "x" + text(conv.w) + "x" + text(conv.c) + "_" +
+         text(conv.o) + "x" + text(conv.kh) + "x" + text(conv.kw) + "_s" + text(conv.stride_h) +
+         "_p" + text(conv.pad_h);
+}
+
+namespace {
+
+constexpr int64_t kBatches[] = {1, 64, 256};
+constexpr int64_t kTrainingBatch = 64;
+/// The obvious loops take a second for more operations than this.
+constexpr int64_t kReferenceOperations = 50'000'000;
+
+struct FamilyProblem {
+  std::string family;
+  Problem problem;
+};
+
+/// Problems of each family, each once.
+class Problems {
+ public:
+  void add(const std::string& family, const Problem& problem) {
+    if (seen_.insert(family + problem.name()).second) problems_.push_back({family, problem});
+  }
+  const std::vector<FamilyProblem>& all() const { return problems_; }
+
+ private:
+  std::set<std::string> seen_;
+  std::vector<FamilyProblem> problems_;
+};
+
+void add_gemm(Problems& problems, int64_t m, int64_t k, int64_t n) {
+  for (const char* family : {"gemm_f32", "gemm_f32_packed", "gemm_u8s8", "gemm_u8s8_requantize"}) {
+    problems.add(family, Problem::gemm(m, k, n));
+  }
+}
+
+void add_linear(Problems& problems, const Layer& layer, int64_t batch) {
+  const int64_t in = layer.shape.c;
+  const int64_t out = layer.shape.o;
+  add_gemm(problems, batch, in, out);
+  problems.add("gemm_f32", Problem::gemm(batch, in, out, false, true));
+  if (batch != kTrainingBatch) return;
+  problems.add("gemm_f32", Problem::gemm(out, batch, in, true, false));
+  if (!layer.first) problems.add("gemm_f32", Problem::gemm(batch, out, in));
+}
+
+void add_convolution(Problems& problems, const Layer& layer) {
+  const Problem problem = Problem::convolution(layer.shape);
+  problems.add("conv_f32_forward", problem);
+  if (!layer.first) problems.add("conv_f32_backward_data", problem);
+  problems.add("conv_f32_backward_weights", problem);
+  problems.add("conv_u8s8_requantize", problem);
+}
+
+Problems all_problems() {
+  Problems problems;
+  for (const auto& [m, k, n] :
+       std::initializer_list<std::tuple<int64_t, int64_t, int64_t>>{{1024, 1024, 1024},
+                                                                    {256, 256, 256},
+                                                                    {64, 784, 256},
+                                                                    {128, 3136, 128},
+                                                                    {86528, 288, 32},
+                                                                    {86528, 288, 64},
+                                                                    {1, 784, 256}}) {
+    add_gemm(problems, m, k, n);
+  }
+  for (const Network& network : networks()) {
+    for (const int64_t batch : kBatches) {
+      for (const Layer& layer : layers(network, batch)) {
+        layer.linear ? add_linear(problems, layer, batch) : add_convolution(problems, layer);
+      }
+    }
+  }
+  return problems;
+}
+
+void add_benchmarks(const Problems& problems) {
+  std::vector<Implementation> implementations{quantrain_kernels(), reference_kernels()};
+#ifdef QUANTRAIN_HAS_OPENBLAS
+  implementations.push_back(openblas_kernels());
+#endif
+#ifdef QUANTRAIN_HAS_ONEDNN
+  implementations.push_back(onednn_kernels());
+#endif
+  for (const FamilyProblem& entry : problems.all()) {
+    const std::string& family = entry.family;
+    const Problem& problem = entry.problem;
+    for (const Implementation& implementation : implementations) {
+      const auto make = implementation.families.find(family);
+      if (make == implementation.families.end()) continue;
+      const bool reference = implementation.name == "reference";
+      if (reference && problem.operations() > kReferenceOperations) continue;
+      for (const int threads : thread_counts()) {
+        if (reference && threads > 1) continue;
+        add_benchmark(join(family, implementation.name, problem.name(), threads_part(threads)),
+                      problem.operations(),
+                      [problem, threads, use = implementation.use_threads, make = make->second] {
+                        use(threads);
+                        return make(problem);
+                      });
+      }
+    }
+  }
+  for (const auto& [family, make] : quantrain_kernels().families) add_peaks(family);
+}
+
+/// "1.07", or "-" where one of both was not measured.
+std::string ratio(double ours, double theirs) {
+  if (ours <= 0.0 || theirs <= 0.0) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", ours / theirs);
+  return text;
+}
+
+/// Our rate divided by that of each other; at the end of a family their geometric means and the
+/// worst.
+void print_family(const std::string& family, const Problems& problems, const Results& results) {
+  const std::vector<std::string> peers{"openblas", "onednn", "reference"};
+  std::map<std::pair<size_t, int>, std::vector<double>> ratios;
+  bool header = false;
+  for (const FamilyProblem& entry : problems.all()) {
+    if (entry.family != family) continue;
+    const Problem& problem = entry.problem;
+    for (const int threads : thread_counts()) {
+      const auto name = [&](const std::string& implementation) {
+        return join(family, implementation, problem.name(), threads_part(threads));
+      };
+      const double ours = results.rate(name("quantrain"));
+      if (ours <= 0.0) continue;
+      if (!header) {
+        std::printf("\n%-44s %7s %9s %9s %9s %9s %7s %8s\n",
+                    family.c_str(),
+                    "threads",
+                    "Gop/s",
+                    "/openblas",
+                    "/onednn",
+                    "/referen.",
+                    "/peak",
+                    "/1 thread");
+        header = true;
+      }
+      std::string columns[3];
+      for (size_t i = 0; i < peers.size(); ++i) {
+        const double theirs = results.rate(name(peers[i]));
+        columns[i] = ratio(ours, theirs);
+        if (theirs > 0.0) ratios[{i, threads}].push_back(ours / theirs);
+      }
+      const double alone = results.rate(join(family, "quantrain", problem.name(), threads_part(1)));
+      std::printf("%-44s %7d %9.1f %9s %9s %9s %7s %8s\n",
+                  problem.name().c_str(),
+                  threads,
+                  ours * 1e-9,
+                  columns[0].c_str(),
+                  columns[1].c_str(),
+                  columns[2].c_str(),
+                  ratio(ours, results.rate(peak_name(family, threads))).c_str(),
+                  threads > 1 ? ratio(ours, alone).c_str() : "");
+    }
+  }
+  for (const auto& [key, values] : ratios) {
+    double logarithms = 0.0;
+    for (const double value : values) logarithms += std::log(value);
+    std::printf("  %s, %d thread%s: geometric mean %.2f, worst %.2f, of %zu shapes\n",
+                peers[key.first].c_str(),
+                key.second,
+                key.second > 1 ? "s" : "",
+                std::exp(logarithms / static_cast<double>(values.size())),
+                *std::min_element(values.begin(), values.end()),
+                values.size());
+  }
+}
+
+}  // namespace
+}  // namespace quantrain::benchmarks
+
+int main(int argc, char** argv) {
+  using namespace quantrain::benchmarks;
+  const Problems problems = all_problems();
+  add_benchmarks(problems);
+  return run(argc, argv, [&](const Results& results) {
+    std::printf("\nOur rate divided by theirs\n");
+    for (const auto& [family, make] : quantrain_kernels().families) {
+      print_family(family, problems, results);
+    }
+  });
+}

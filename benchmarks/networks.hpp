@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/kernels/conv_shape.hpp"
+#include "layers/sequential.hpp"
+
+namespace quantrain::benchmarks {
+
+/// A network of examples/.
+struct Network {
+  std::string name;
+  Sequential (*make)();
+};
+const std::vector<Network>& networks();
+
+/// Images [n, 28, 28, 1] of noise in [0, 1).
+Tensor noise(int64_t n, uint64_t seed = 0);
+
+/// A convolution or linear layer of a network. Linear layers are 1 x 1 convolutions of 1 x 1
+/// images.
+struct Layer {
+  kernels::Conv2dShape shape;
+  bool linear = false;
+  bool first = false;  ///< nothing asks for the gradient of its input
+};
+/// In the order of their running, at a batch size.
+std::vector<Layer> layers(const Network& network, int64_t batch);
+
+/// Multiplications and additions of those layers.
+int64_t inference_operations(const Network& network, int64_t batch);
+/// With those of the gradients of weights and inputs.
+int64_t training_operations(const Network& network, int64_t batch);
+
+}  // namespace quantrain::benchmarks

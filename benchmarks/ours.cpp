@@ -1,0 +1,178 @@
+#include <memory>
+#include <utility>
+
+#include "benchmarks/implementations.hpp"
+#include "framework/arithmetic/fixed_point.hpp"
+#include "framework/core/cpu.hpp"
+#include "framework/core/parallel.hpp"
+#include "framework/kernels/conv.hpp"
+#include "framework/kernels/gemm.hpp"
+#include "framework/kernels/integer.hpp"
+
+namespace quantrain::benchmarks {
+namespace {
+
+using namespace kernels;
+
+/// A call that owns its operands; std::function wants to be copied, buffers do not.
+template <class Operands, class Body>
+Call make_call(Operands operands, Body body) {
+  auto owned = std::make_shared<Operands>(std::move(operands));
+  return [owned, body] { body(*owned); };
+}
+
+struct GemmF32 {
+  Buffer<float> a, b, c;
+  PackedMatrixF32 packed;
+};
+
+MatrixF32 left(const Problem& p, const Buffer<float>& a) {
+  return p.transpose_a ? MatrixF32{a.data(), 1, p.m} : MatrixF32{a.data(), p.k, 1};
+}
+
+MatrixF32 right(const Problem& p, const Buffer<float>& b) {
+  return p.transpose_b ? MatrixF32{b.data(), 1, p.k} : MatrixF32{b.data(), p.n, 1};
+}
+
+GemmF32 gemm_operands(const Problem& p) {
+  return {filled<float>(p.m * p.k), filled<float>(p.k * p.n), Buffer<float>(p.m * p.n), {}};
+}
+
+Call gemm(const Problem& p) {
+  return make_call(gemm_operands(p), [p](GemmF32& x) {
+    gemm_f32(p.m, p.n, p.k, left(p, x.a), right(p, x.b), x.c.data(), p.n);
+  });
+}
+
+Call gemm_packed(const Problem& p) {
+  GemmF32 operands = gemm_operands(p);
+  operands.packed = PackedMatrixF32(p.k, p.n, right(p, operands.b));
+  return make_call(std::move(operands),
+                   [p](GemmF32& x) { gemm_f32(p.m, left(p, x.a), x.packed, x.c.data(), p.n); });
+}
+
+struct Integers {
+  Buffer<uint8_t> x;
+  PackedWeightsS8 w;
+  Buffer<int32_t> bias, m0, shift, acc;
+  Buffer<uint8_t> y;
+
+  Integers(int64_t inputs, int64_t outputs, PackedWeightsS8 weights, int64_t reduction)
+      : x(filled<uint8_t>(inputs)), w(std::move(weights)), acc(outputs), y(outputs) {
+    const int64_t channels = w.outputs();
+    bias = filled<int32_t>(channels);
+    m0 = Buffer<int32_t>(channels);
+    shift = Buffer<int32_t>(channels);
+    for (int64_t i = 0; i < channels; ++i) {
+      const Multiplier m =
+          make_multiplier(1.0 / (16.0 * static_cast<double>(reduction) + static_cast<double>(i)));
+      m0[i] = m.m0;
+      shift[i] = m.shift;
+    }
+  }
+  RequantizeU8 requantize() const {
+    RequantizeU8 r;
+    r.m0 = m0.data();
+    r.shift = shift.data();
+    return r;
+  }
+};
+
+Integers gemm_integers(const Problem& p) {
+  const Buffer<int8_t> w = filled<int8_t>(p.n * p.k);
+  return {p.m * p.k, p.m * p.n, PackedWeightsS8(p.n, p.k, w.data()), p.k};
+}
+
+Call gemm_integer(const Problem& p) {
+  return make_call(gemm_integers(p), [p](Integers& o) {
+    gemm_u8s8_s32(p.m, p.k, o.x.data(), 0, o.w, o.bias.data(), o.acc.data());
+  });
+}
+
+Call gemm_requantize(const Problem& p) {
+  return make_call(gemm_integers(p), [p](Integers& o) {
+    gemm_u8s8_u8(p.m, p.k, o.x.data(), 0, o.w, o.bias.data(), o.requantize(), o.y.data());
+  });
+}
+
+struct ConvF32 {
+  Buffer<float> x, w, bias, y;
+  explicit ConvF32(const Conv2dShape& s)
+      : x(filled<float>(s.x_elements())),
+        w(filled<float>(s.weight_elements())),
+        bias(filled<float>(s.o)),
+        y(filled<float>(s.y_elements())) {}
+};
+
+Call conv_forward(const Problem& p) {
+  return make_call(ConvF32(p.conv), [shape = p.conv](ConvF32& o) {
+    EpilogueF32 epilogue;
+    epilogue.bias = o.bias.data();
+    conv2d_f32(shape, o.x.data(), o.w.data(), o.y.data(), epilogue);
+  });
+}
+
+Call conv_backward_data(const Problem& p) {
+  return make_call(ConvF32(p.conv), [shape = p.conv](ConvF32& o) {
+    conv2d_backward_data_f32(shape, o.y.data(), o.w.data(), o.x.data());
+  });
+}
+
+Call conv_backward_weights(const Problem& p) {
+  return make_call(ConvF32(p.conv), [shape = p.conv](ConvF32& o) {
+    conv2d_backward_weights_f32(shape, o.x.data(), o.y.data(), o.w.data());
+  });
+}
+
+Call conv_requantize(const Problem& p) {
+  const Conv2dShape& s = p.conv;
+  const Buffer<int8_t> w = filled<int8_t>(s.weight_elements());
+  Integers operands(s.x_elements(), s.y_elements(), PackedWeightsS8(s, w.data()), s.reduction());
+  return make_call(std::move(operands), [s](Integers& o) {
+    conv2d_u8s8_u8(s, o.x.data(), 0, o.w, o.bias.data(), o.requantize(), o.y.data());
+  });
+}
+
+/// The same call with the obvious loops in the place of the kernels.
+template <MakeCall make>
+Call with_reference(const Problem& p) {
+  const Isa chosen = chosen_isa();
+  set_isa(Isa::kReference);
+  Call call = make(p);
+  set_isa(chosen);
+  return [call, chosen] {
+    set_isa(Isa::kReference);
+    call();
+    set_isa(chosen);
+  };
+}
+
+}  // namespace
+
+Implementation quantrain_kernels() {
+  return {"quantrain",
+          set_threads,
+          {{"gemm_f32", gemm},
+           {"gemm_f32_packed", gemm_packed},
+           {"gemm_u8s8", gemm_integer},
+           {"gemm_u8s8_requantize", gemm_requantize},
+           {"conv_f32_forward", conv_forward},
+           {"conv_f32_backward_data", conv_backward_data},
+           {"conv_f32_backward_weights", conv_backward_weights},
+           {"conv_u8s8_requantize", conv_requantize}}};
+}
+
+Implementation reference_kernels() {
+  return {"reference",
+          set_threads,
+          {{"gemm_f32", with_reference<gemm>},
+           {"gemm_f32_packed", with_reference<gemm_packed>},
+           {"gemm_u8s8", with_reference<gemm_integer>},
+           {"gemm_u8s8_requantize", with_reference<gemm_requantize>},
+           {"conv_f32_forward", with_reference<conv_forward>},
+           {"conv_f32_backward_data", with_reference<conv_backward_data>},
+           {"conv_f32_backward_weights", with_reference<conv_backward_weights>},
+           {"conv_u8s8_requantize", with_reference<conv_requantize>}}};
+}
+
+}  // namespace quantrain::benchmarks

@@ -1,0 +1,195 @@
+// One step of training the networks of the examples, batch 64, Adam, in float and with
+// quantization: names are train/float|qat/network/threads:N, items are multiplications and
+// additions of the layers. The table at the end also counts, in a process of its own for each line,
+// what a step takes from the system.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "benchmarks/networks.hpp"
+#include "benchmarks/results.hpp"
+#include "framework/autograd/ops.hpp"
+#include "framework/core/buffer.hpp"
+#include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
+#include "framework/optim/adam.hpp"
+#include "quant/training/prepare.hpp"
+
+namespace quantrain::benchmarks {
+namespace {
+
+constexpr int64_t kBatch = 64;
+constexpr int kWarmSteps = 5;
+constexpr int kCountedSteps = 10;
+constexpr const char* kModes[] = {"float", "qat"};
+
+/// A network in training on one batch of noise. The learning rate is so small that it never learns
+/// the batch by heart: gradients stay what they are at the start of a training.
+class Training {
+ public:
+  Training(const Network& network, bool qat) : net_(network.make()), images_(noise(kBatch)) {
+    for (int64_t i = 0; i < kBatch; ++i) labels_.push_back(static_cast<int32_t>(i * 7 % 10));
+    if (qat) quant::prepare_qat(net_, images_, quant::QConfig::int8());
+    optimizer_.emplace(net_.parameters(), AdamOptions{.learning_rate = 1e-7f});
+    for (int i = 0; i < kWarmSteps; ++i) step();
+  }
+
+  void step() {
+    Tensor loss = cross_entropy(net_(images_), labels_);
+    optimizer_->zero_grad();
+    loss.backward();
+    optimizer_->step();
+  }
+
+ private:
+  Sequential net_;
+  Tensor images_;
+  std::vector<int32_t> labels_;
+  std::optional<Adam> optimizer_;
+};
+
+/// What steps take, once their memory is warm.
+struct Usage {
+  double pool_allocations;    ///< blocks of each step from the pool
+  double system_allocations;  ///< of these, those that the pool had to ask the system for
+  double page_faults;         ///< of each step
+  double peak_pool_mib;
+  double peak_rss_mib;
+};
+
+Usage count_usage(const Network& network, bool qat) {
+  Training training(network, qat);
+  const auto faults = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage;
+  };
+  const pool::Counters before = pool::counters();
+  const rusage system_before = faults();
+  for (int i = 0; i < kCountedSteps; ++i) training.step();
+  const rusage system_after = faults();
+  const pool::Counters after = pool::counters();
+  const auto per_step = [](auto first, auto last) {
+    return static_cast<double>(last - first) / kCountedSteps;
+  };
+  return {per_step(before.allocations, after.allocations),
+          per_step(before.system_allocations, after.system_allocations),
+          per_step(system_before.ru_minflt, system_after.ru_minflt),
+          static_cast<double>(after.peak_bytes_in_use) / 1048576.0,
+          static_cast<double>(system_after.ru_maxrss) / 1024.0};
+}
+
+/// The same in a child, whose pool and peaks are its own. To be called before any thread is there.
+Usage count_usage_apart(const Network& network, bool qat) {
+  int ends[2];
+  if (pipe(ends) != 0) throw Error("train_bench", "no pipe");
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child < 0) throw Error("train_bench", "no child process");
+  if (child == 0) {
+    const Usage usage = count_usage(network, qat);
+    const bool written = write(ends[1], &usage, sizeof usage) == sizeof usage;
+    _exit(written ? 0 : 1);
+  }
+  Usage usage{};
+  close(ends[1]);
+  const bool complete = read(ends[0], &usage, sizeof usage) == sizeof usage;
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  if (!complete) throw Error("train_bench", "the steps of ", network.name, " failed");
+  return usage;
+}
+
+std::string name(const char* mode, const Network& network, int threads) {
+  return join("train", mode, network.name, threads_part(threads));
+}
+
+void add_benchmarks() {
+  for (const Network& network : networks()) {
+    for (const char* mode : kModes) {
+      auto training = std::make_shared<std::unique_ptr<Training>>();
+      for (const int threads : thread_counts()) {
+        add_benchmark(name(mode, network, threads),
+                      training_operations(network, kBatch),
+                      [=, &network, qat = mode == kModes[1]] {
+                        set_threads(threads);
+                        if (!*training) *training = std::make_unique<Training>(network, qat);
+                        return [training] { (*training)->step(); };
+                      });
+      }
+    }
+  }
+  add_peaks("gemm_f32");
+}
+
+void print_tables(const Results& results, const std::vector<Usage>& usages) {
+  std::printf("\nSteps of batch %d; limit: the float step's operations at the peak rate\n%-14s",
+              static_cast<int>(kBatch),
+              "");
+  std::printf("%8s %9s %10s %10s %10s %10s %10s\n",
+              "threads",
+              "MFLOP",
+              "limit ms",
+              "float ms",
+              "qat ms",
+              "fl./limit",
+              "qat/float");
+  for (const Network& network : networks()) {
+    const auto operations = static_cast<double>(training_operations(network, kBatch));
+    for (const int threads : thread_counts()) {
+      const double in_float = results.seconds(name("float", network, threads));
+      const double in_qat = results.seconds(name("qat", network, threads));
+      if (in_float <= 0.0 && in_qat <= 0.0) continue;
+      const double rate = results.rate(peak_name("gemm_f32", threads));
+      const double limit = rate > 0.0 ? operations / rate : 0.0;
+      std::printf("%-14s%8d %9.0f %10.3f %10.3f %10.3f %10.2f %10.2f\n",
+                  network.name.c_str(),
+                  threads,
+                  operations * 1e-6,
+                  limit * 1e3,
+                  in_float * 1e3,
+                  in_qat * 1e3,
+                  limit > 0.0 ? in_float / limit : 0.0,
+                  in_float > 0.0 ? in_qat / in_float : 0.0);
+    }
+  }
+  std::printf("\nEach step, once warm%32s %10s %12s %14s %10s\n",
+              "blocks",
+              "of system",
+              "page faults",
+              "peak pool MiB",
+              "RSS MiB");
+  size_t line = 0;
+  for (const Network& network : networks()) {
+    for (const char* mode : kModes) {
+      const Usage& usage = usages[line++];
+      std::printf("%-14s %-22s %14.1f %10.1f %12.1f %14.1f %10.1f\n",
+                  network.name.c_str(),
+                  mode,
+                  usage.pool_allocations,
+                  usage.system_allocations,
+                  usage.page_faults,
+                  usage.peak_pool_mib,
+                  usage.peak_rss_mib);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quantrain::benchmarks
+
+int main(int argc, char** argv) {
+  using namespace quantrain::benchmarks;
+  std::vector<Usage> usages;
+  for (const Network& network : networks()) {
+    for (const char* mode : kModes) {
+      usages.push_back(count_usage_apart(network, mode == kModes[1]));
+    }
+  }
+  add_benchmarks();
+  return run(argc, argv, [&](const Results& results) { print_tables(results, usages); });
+}
