@@ -25,6 +25,7 @@ QuantizedConcat::QuantizedConcat(const std::string& name, Spec spec)
     if (!fits)
       throw ShapeError(
           name, "cannot concatenate ", inputs_[0], " and ", shape, " along axis ", axis_);
+    if (shape.elements() == 0) throw ShapeError(name, "an input has no elements: ", shape);
   }
   std::vector<int64_t> extents(inputs_[0].begin(), inputs_[0].end());
   int64_t& extent = extents[static_cast<size_t>(axis_)];
@@ -55,16 +56,16 @@ void QuantizedConcat::run(int64_t n, std::span<const uint8_t* const> inputs, voi
   int64_t column = 0;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const int64_t run = inputs_[i].elements() / outer;
-    for (int64_t r = 0; r < n * outer; ++r) {
-      kernels::rescale_u8(run,
-                          inputs[i] + r * run,
-                          stored_zero_point(x_[i]),
-                          multipliers_[i],
-                          stored_zero_point(y_),
-                          clamp.lo,
-                          clamp.hi,
-                          static_cast<uint8_t*>(output) + r * (row / outer) + column);
-    }
+    kernels::rescale_rows_u8(n * outer,
+                             run,
+                             inputs[i],
+                             stored_zero_point(x_[i]),
+                             multipliers_[i],
+                             stored_zero_point(y_),
+                             clamp.lo,
+                             clamp.hi,
+                             static_cast<uint8_t*>(output) + column,
+                             row / outer);
     column += run;
   }
 }

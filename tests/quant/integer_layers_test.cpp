@@ -244,6 +244,10 @@ TEST_CASE("integer layers refuse what makes no sense", "[quant][integer]") {
       QuantizedConcat("cat", {.inputs = {{2, 3}, {3, 3}}, .axis = 1, .x = {kX, kX}}),
       ShapeError,
       "cannot concatenate");
+  QUANTRAIN_CHECK_ERROR(
+      QuantizedConcat("cat", {.inputs = {{0, 3}, {0, 3}}, .axis = 1, .x = {kX, kX}}),
+      ShapeError,
+      "an input has no elements: [0, 3]");
   QUANTRAIN_CHECK_ERROR(QuantizedFlatten("flat", {.input = {4}, .output = {5}, .x = kX}),
                         ShapeError,
                         "not as many elements");
