@@ -80,6 +80,10 @@ Tensor Tensor::from(const Shape& shape, std::span<const float> values) {
 }
 
 Tensor Tensor::from_codes(const Shape& shape, std::shared_ptr<const Codes> codes) {
+  if (codes == nullptr || codes->bytes.size() != shape.elements()) {
+    throw ShapeError(
+        "tensor", codes == nullptr ? 0 : codes->bytes.size(), " codes do not fill shape ", shape);
+  }
   Tensor tensor(std::make_shared<State>());
   tensor.state_->shape = shape;
   tensor.state_->kind = ValueKind::kCodes;
@@ -157,7 +161,11 @@ Tensor& Tensor::set_requires_grad(bool requires_grad) {
 
 Tensor Tensor::grad() const { return state().grad; }
 
-void Tensor::set_grad(Tensor grad) { state().grad = std::move(grad); }
+void Tensor::set_grad(Tensor grad) {
+  if (grad.defined() && !(grad.shape() == shape()))
+    throw ShapeError("tensor", "a gradient of shape ", grad.shape(), " for shape ", shape());
+  state().grad = std::move(grad);
+}
 
 Tensor Tensor::detach() const {
   const State& s = state();

@@ -35,7 +35,7 @@ class Tensor {
   static Tensor empty(const Shape& shape);
   static Tensor zeros(const Shape& shape);
   static Tensor full(const Shape& shape, float value);
-  /// Throws: ShapeError if the number of values is not that of the shape.
+  /// Throws: ShapeError if the number of values, or codes, is not that of the shape.
   static Tensor from(const Shape& shape, std::span<const float> values);
   static Tensor from_codes(const Shape& shape, std::shared_ptr<const Codes> codes);
   static Tensor from_accumulators(const Shape& shape,
@@ -76,7 +76,7 @@ class Tensor {
   Tensor& set_requires_grad(bool requires_grad);
   /// Undefined until a backward pass has reached this leaf.
   Tensor grad() const;
-  void set_grad(Tensor grad);
+  void set_grad(Tensor grad);  ///< undefined: none; throws ShapeError unless shaped like this
   void zero_grad() { set_grad(Tensor()); }
 
   /// Accumulates d(this)/d(leaf) into the gradient of every leaf that requires one, in a fixed

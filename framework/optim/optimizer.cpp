@@ -43,18 +43,7 @@ Tensor Optimizer::add_state(size_t i, const char* what, const Shape& shape) {
 
 void Optimizer::step() {
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor grad = parameters_[i].grad();
-    if (!grad.defined()) continue;
-    if (!(grad.shape() == parameters_[i].shape())) {
-      throw ShapeError(name_,
-                       "gradient of parameter ",
-                       i,
-                       " has shape ",
-                       grad.shape(),
-                       ", the parameter ",
-                       parameters_[i].shape());
-    }
-    check_state(i);
+    if (parameters_[i].grad().defined()) check_state(i);
   }
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor grad = parameters_[i].grad();

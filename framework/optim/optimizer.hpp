@@ -16,9 +16,9 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// One update of every parameter that has a gradient. Throws: ShapeError naming the parameter if
-  /// a gradient has another shape; DataError if the state, loaded from a file perhaps, makes no
-  /// sense. Nothing is changed then.
+  /// One update of every parameter that has a gradient; gradients are as their tensors are shaped.
+  /// Throws: DataError if the state, loaded from a file perhaps, makes no sense. Nothing is changed
+  /// then.
   void step();
   /// Drops all gradients.
   void zero_grad();

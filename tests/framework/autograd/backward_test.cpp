@@ -280,6 +280,21 @@ TEST_CASE("nodes carry the path of the scopes they were recorded in", "[autograd
   CHECK(c.node()->scope().empty());
 }
 
+TEST_CASE("gradients and codes have to fill their tensor's shape", "[autograd][tensor]") {
+  Tensor x = make_leaf({3}, {1.0f, 2.0f, 3.0f});
+  const Tensor grad = make_tensor({3}, {4.0f, 5.0f, 6.0f});
+  x.set_grad(grad);
+  QUANTRAIN_CHECK_ERROR(
+      x.set_grad(Tensor::zeros({2})), ShapeError, "a gradient of shape [2] for shape [3]");
+  CHECK(x.grad() == grad);
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = Buffer<uint8_t>(2);
+  codes->params = {{.bits = 8}, -1, {1.0f}, {0}};
+  QUANTRAIN_CHECK_ERROR(
+      Tensor::from_codes({3}, codes), ShapeError, "2 codes do not fill shape [3]");
+  QUANTRAIN_CHECK_ERROR(Tensor::from_codes({3}, nullptr), ShapeError, "0 codes do not fill");
+}
+
 TEST_CASE("attributes are found by name and type, and print", "[autograd][node]") {
   const Attributes attributes{{"stride", std::vector<int64_t>{1, 2}},
                               {"groups", int64_t{3}},

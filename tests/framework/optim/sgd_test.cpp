@@ -164,16 +164,4 @@ TEST_CASE("a learning rate can be set to 0 but not below", "[optim][sgd]") {
       optimizer.set_learning_rate(std::numeric_limits<float>::infinity()), DataError, "is inf");
 }
 
-TEST_CASE("a gradient of another shape changes nothing", "[optim][sgd]") {
-  Tensor a = parameter({3}, 1);
-  Tensor b = parameter({3}, 2);
-  const std::vector<float> before = values(a);
-  Sgd optimizer({a, b});
-  a.set_grad(Tensor::full({3}, 1.0f));
-  b.set_grad(Tensor::full({4}, 1.0f));
-  QUANTRAIN_CHECK_ERROR(
-      optimizer.step(), ShapeError, "gradient of parameter 1 has shape [4], the parameter [3]");
-  CHECK(values(a) == before);
-}
-
 }  // namespace quantrain
