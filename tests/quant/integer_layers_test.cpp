@@ -186,16 +186,6 @@ TEST_CASE("the accumulator's bound is that of the worst input", "[quant][overflo
   CHECK(accumulator_bound(0, w.data(), std::numeric_limits<int32_t>::min(), 0) == int64_t{1} << 31);
 }
 
-TEST_CASE("a concatenation without elements does nothing", "[quant][integer]") {
-  const QuantizedConcat concat("cat", {.inputs = {{0, 3}, {0, 1}}, .axis = 1, .x = {kX, kX}});
-  CHECK(concat.output_shape() == Shape{0, 4});
-  const uint8_t nothing = 0;
-  const uint8_t* const inputs[] = {&nothing, &nothing};
-  uint8_t y = 9;
-  concat.run(2, inputs, &y);
-  CHECK(y == 9);
-}
-
 TEST_CASE("integer layers refuse what makes no sense", "[quant][integer]") {
   const QuantizedWeights w = random_weights(2, 3, 9);
   const auto linear = [&](QuantizedWeights weights, QParams x) {
