@@ -8,8 +8,9 @@ namespace quantrain {
 /// (population) variance are those of the batch, and the running statistics move toward them by
 /// `momentum` (the variance as the unbiased one); in evaluation they are the running statistics.
 /// Shapes: x [N, H, W, C]; everything else [C]  ->  y like x.
-/// Parameters: "weight" (gamma, starts at 1), "bias" (beta, 0). Buffers: "running_mean" (0),
-/// "running_var" (1). Source: Ioffe and Szegedy 2015.
+/// Parameters: "weight" (gamma, starts at 1), "bias" (beta, 0).
+/// Buffers: "running_mean" (0), "running_var" (1).
+/// Source: Ioffe and Szegedy 2015.
 class BatchNorm2d : public Module {
  public:
   struct Options {

@@ -7,7 +7,8 @@ namespace quantrain {
 /// While training, each element becomes 0 with probability p and the others are divided by 1 - p;
 /// in evaluation y = x. Which ones depends on the seed of manual_seed(), the position of the layer
 /// among those made since, and the number of passes that it has run: the same program gives the
-/// same bits. Source: Srivastava et al. 2014.
+/// same bits.
+/// Source: Srivastava et al. 2014.
 class Dropout : public Module {
  public:
   /// Throws: DataError unless 0 <= p < 1.

@@ -33,7 +33,8 @@ void uniform(Tensor tensor, float low, float high);
 void normal(Tensor tensor, float mean, float deviation);
 
 /// Uniform in +-sqrt(6 / ((1 + a^2) * fan_in)); a is the slope of the activation below 0. A layer
-/// starts with a^2 = 5: +-1 / sqrt(fan_in), as in PyTorch.   Source: He et al. 2015.
+/// starts with a^2 = 5: +-1 / sqrt(fan_in), as in PyTorch.
+/// Source: He et al. 2015.
 void kaiming_uniform(Tensor weight, double a_squared = 0.0);
 /// Normal with deviation sqrt(2 / ((1 + a^2) * fan_in)).   Source: He et al. 2015.
 void kaiming_normal(Tensor weight, double a_squared = 0.0);

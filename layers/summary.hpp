@@ -25,8 +25,8 @@ struct Summary {
 };
 
 /// Runs the example once, in evaluation and without gradients, and lists every layer that computes
-/// or has parameters. Modes are restored. Throws: what the network throws for this example;
-/// ShapeError if it has no batch axis.
+/// or has parameters. Modes are restored.
+/// Throws: what the network throws for this example; ShapeError if it has no batch axis.
 Summary summary(Module& net, const Tensor& example);
 
 /// A table with one line for each layer and one for the totals.

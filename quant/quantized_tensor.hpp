@@ -30,8 +30,8 @@ class QuantizedTensor {
   /// The codes as the value of a tensor.
   Tensor tensor() const { return Tensor::from_codes(shape_, codes_); }
 
-  /// Mean of (x - dequantize())^2, in double; 0 for an empty tensor. Throws: ShapeError unless x is
-  /// shaped like this.
+  /// Mean of (x - dequantize())^2, in double; 0 for an empty tensor.
+  /// Throws: ShapeError unless x is shaped like this.
   double quantization_error(const Tensor& x) const;
   /// Bytes of the codes, packed bit by bit without gaps.
   int64_t packed_bytes() const;

@@ -32,8 +32,9 @@ struct GradCheckResult {
 /// requires a gradient. The function reads the inputs as they are at its call; a result that is not
 /// a scalar is multiplied with fixed random numbers in [-1, 1) and summed. Keep elements further
 /// than a step away from kinks (ReLU's 0, ties of a max pool). Inputs and their gradients are left
-/// as they were found. Throws: GraphError if no input requires a gradient, one is not a leaf, the
-/// result is not differentiable, or a second call gives another result.
+/// as they were found.
+/// Throws: GraphError if no input requires a gradient, one is not a leaf, the result is not
+/// differentiable, or a second call gives another result.
 GradCheckResult grad_check(const std::function<Tensor()>& function,
                            const std::vector<Tensor>& inputs,
                            const GradCheckOptions& options = {});

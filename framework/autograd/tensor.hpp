@@ -49,15 +49,15 @@ class Tensor {
   int64_t elements() const { return shape().elements(); }
 
   ValueKind kind() const;
-  /// Floats for reading, made on demand and not kept. Throws: GraphError if the tensor is
-  /// undefined.
+  /// Floats for reading, made on demand and not kept.
+  /// Throws: GraphError if the tensor is undefined.
   Floats floats() const;
   /// Floats for reading that stay valid as long as the tensor; made on demand and kept.
   const float* data() const;
   /// Floats for writing; counts a new version. Throws: GraphError unless the tensor holds floats.
   float* mutable_data();
-  /// The floats' owner, for views that share them. Throws: GraphError unless the tensor holds
-  /// floats.
+  /// The floats' owner, for views that share them.
+  /// Throws: GraphError unless the tensor holds floats.
   std::shared_ptr<Buffer<float>> buffer() const;
   /// The only element. Throws: ShapeError if there is not exactly one.
   float item() const;
@@ -88,8 +88,8 @@ class Tensor {
 
   /// Same value, no history, no gradient.
   Tensor detach() const;
-  /// Same value and history-free handle with another shape; for operations. Throws: ShapeError if
-  /// elements differ.
+  /// Same value and history-free handle with another shape; for operations.
+  /// Throws: ShapeError if elements differ.
   Tensor with_shape(const Shape& shape) const;
   /// Same accumulators behind an activation; for operations.
   Tensor with_activation(Activation activation) const;

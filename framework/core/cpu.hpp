@@ -23,8 +23,8 @@ bool is_built(Isa isa);
 /// Whether this CPU, and the operating system, can run it.
 bool is_supported(Isa isa);
 /// The one whose kernels run: the widest that is built and supported, or what the environment
-/// variable QUANTRAIN_ISA or set_isa() says. Throws: DataError if QUANTRAIN_ISA names one that is
-/// not built or not supported.
+/// variable QUANTRAIN_ISA or set_isa() says.
+/// Throws: DataError if QUANTRAIN_ISA names one that is not built or not supported.
 Isa chosen_isa();
 /// Not to be called while kernels run. Throws: DataError if it is not built or not supported.
 void set_isa(Isa isa);

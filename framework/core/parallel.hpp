@@ -9,7 +9,8 @@ namespace quantrain {
 
 /// Threads that quantrain uses from now on, the caller included; 1 starts no worker. Before the
 /// first call, and after set_threads(0), loops run in the caller's own TBB arena with all of its
-/// threads. Not to be called while loops run, nor from one. Throws: DataError if n is negative.
+/// threads. Not to be called while loops run, nor from one.
+/// Throws: DataError if n is negative.
 void set_threads(int n);
 int threads();
 

@@ -35,21 +35,23 @@ class Dataset {
 
   /// Real values become the 8-bit codes of their declared range: byte = round((x - min) / (max -
   /// min) * 255) where the range begins or ends at 0; the range is widened to contain 0.
-  /// docs/quantization.md (2), (3) Throws: DataError also if a value is NaN or outside the range,
-  /// or the range is empty or infinite.
+  /// docs/quantization.md (2), (3)
+  /// Throws: DataError also if a value is NaN or outside the range, or the range is empty or
+  /// infinite.
   static Dataset from_floats(const Shape& shape,
                              std::span<const float> values,
                              std::vector<int32_t> labels,
                              int64_t classes,
                              Range range = {0.0f, 1.0f});
 
-  /// Images [N, H, W] or [N, H, W, C] and labels [N] of two IDX files. Throws: DataError also as
-  /// read_idx_u8.
+  /// Images [N, H, W] or [N, H, W, C] and labels [N] of two IDX files.
+  /// Throws: DataError also as read_idx_u8.
   static Dataset from_idx(const std::string& images_path,
                           const std::string& labels_path,
                           int64_t classes);
   /// A folder with the files of MNIST (train-images-idx3-ubyte and so on), plain or with .gz
-  /// behind: 10 classes. Throws: DataError also if folder or file is missing.
+  /// behind: 10 classes.
+  /// Throws: DataError also if folder or file is missing.
   static Dataset mnist(const std::string& folder, Split split);
 
   int64_t size() const { return size_; }

@@ -28,8 +28,8 @@ class DataLoader {
   /// Throws: DataError if the batch is less than 1, or drop_last would leave no batch.
   explicit DataLoader(Dataset dataset, LoaderOptions options = {});
 
-  /// Which epoch begin() runs, from now on; 0 at first. Returns *this. Throws: DataError if it is
-  /// negative.
+  /// Which epoch begin() runs, from now on; 0 at first. Returns *this.
+  /// Throws: DataError if it is negative.
   DataLoader& epoch(int64_t epoch);
   int64_t epoch() const { return epoch_; }
 

@@ -15,7 +15,8 @@ using Transform =
     std::function<void(std::span<uint8_t> pixels, const Shape& shape, Random& random)>;
 
 /// Moves the image by up to `pixels` in each direction, each of the (2 pixels + 1)^2 shifts as
-/// likely as any other; what comes in is 0. Throws: DataError if pixels is negative or above 2^32.
+/// likely as any other; what comes in is 0.
+/// Throws: DataError if pixels is negative or above 2^32.
 Transform random_shift(int64_t pixels);
 
 /// Moves the image down by dy and right by dx pixels (up and left where negative); what comes in is

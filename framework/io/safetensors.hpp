@@ -99,12 +99,13 @@ class TensorFile {
 };
 
 /// Writes a safetensors file whole or not at all (write_file). The same content gives the same
-/// bytes. Throws: DataError if a name is not UTF-8 or the file cannot be written.
+/// bytes.
+/// Throws: DataError if a name is not UTF-8 or the file cannot be written.
 void save_safetensors(const std::string& path, const TensorFile& file);
-/// Trusts nothing: every length is checked before it is used. Throws: DataError naming the path,
-/// what is wrong and the numbers, if the file is missing, truncated or too long, its header is not
-/// what the format asks for, or the ranges of two entries overlap, leave a hole or do not fit their
-/// shapes.
+/// Trusts nothing: every length is checked before it is used.
+/// Throws: DataError naming the path, what is wrong and the numbers, if the file is missing,
+/// truncated or too long, its header is not what the format asks for, or the ranges of two entries
+/// overlap, leave a hole or do not fit their shapes.
 TensorFile load_safetensors(const std::string& path);
 
 }  // namespace quantrain

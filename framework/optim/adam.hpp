@@ -16,8 +16,8 @@ struct AdamOptions {
 
 /// g = grad + weight_decay * w; m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2;
 /// w -= learning_rate * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon).
-/// m and v start at 0; t counts the parameter's own updates, up to 2^24. State: "m", "v" and
-/// "steps".
+/// m and v start at 0; t counts the parameter's own updates, up to 2^24.
+/// State: "m", "v" and "steps".
 /// Source: Kingma and Ba 2015, algorithm 1
 class Adam : public Optimizer {
  public:

@@ -17,8 +17,9 @@ struct StepOptions {
 };
 
 /// rate = learning_rate * factor^floor(step / every); while step < warm_up, times (step + 1) /
-/// warm_up. Throws: DataError unless learning_rate and factor are positive and finite, every >= 1
-/// and warm_up >= 0.
+/// warm_up.
+/// Throws: DataError unless learning_rate and factor are positive and finite, every >= 1 and
+/// warm_up >= 0.
 Schedule step_schedule(float learning_rate, const StepOptions& options);
 
 struct CosineOptions {
@@ -30,7 +31,8 @@ struct CosineOptions {
 /// rate = minimum + (learning_rate - minimum) * (1 + cos(pi * t)) / 2, t = (step - warm_up) /
 /// (steps - warm_up) clamped to [0, 1]; while step < warm_up, learning_rate * (step + 1) / warm_up.
 /// Throws: DataError unless learning_rate is positive and finite, 0 <= minimum <= learning_rate, 0
-/// <= warm_up < steps. Source: Loshchilov and Hutter 2017, equation (5)
+/// <= warm_up < steps.
+/// Source: Loshchilov and Hutter 2017, equation (5)
 Schedule cosine_schedule(float learning_rate, const CosineOptions& options);
 
 }  // namespace quantrain

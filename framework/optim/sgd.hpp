@@ -14,8 +14,9 @@ struct SgdOptions {
 };
 
 /// g = grad + weight_decay * w; v = momentum * v + g; w -= learning_rate * (nesterov ? g + momentum
-/// * v : v). v starts at 0. State: "velocity", if there is momentum. Source: Sutskever et al. 2013,
-/// in the form of torch.optim.SGD
+/// * v : v). v starts at 0.
+/// State: "velocity", if there is momentum.
+/// Source: Sutskever et al. 2013, in the form of torch.optim.SGD
 class Sgd : public Optimizer {
  public:
   /// Throws: DataError also if momentum is outside [0, 1), weight decay is negative, or nesterov

@@ -42,8 +42,9 @@ struct Parity {
 
 /// Runs a batch [N, ...] through the prepared network in deployed mode and through the model it was
 /// converted to, and compares every intermediate code and the logits. The network is left as it
-/// was. Throws: ShapeError if the model does not take such samples; GraphError if it was not
-/// converted from this network.
+/// was.
+/// Throws: ShapeError if the model does not take such samples; GraphError if it was not converted
+/// from this network.
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch);
 
 /// The same over the images of a range of batches, each with a member `images`.

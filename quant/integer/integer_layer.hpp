@@ -50,8 +50,9 @@ class IntegerLayer {
   /// Parameters of the codes that come out; scale of accumulators: output_params().scale per
   /// channel or one, zero point 0.
   virtual QParams output_params() const = 0;
-  /// Gives the output its parameters, with an activation fused in front. Throws: QuantError if they
-  /// are not those of u8 or s8 activations per tensor, or a multiplier makes no sense.
+  /// Gives the output its parameters, with an activation fused in front.
+  /// Throws: QuantError if they are not those of u8 or s8 activations per tensor, or a multiplier
+  /// makes no sense.
   virtual void requantize_to(const QParams& y, Activation activation) = 0;
 
   /// n samples; the output holds n * output_shape().elements() elements of output_kind(). Takes no

@@ -59,7 +59,8 @@ class IntegerModel {
   static constexpr int64_t kChunk = 256;
 
   /// A safetensors file: integers, scales, and in its metadata the network as JSON. Written whole
-  /// or not at all. Throws: DataError if it cannot be written.
+  /// or not at all.
+  /// Throws: DataError if it cannot be written.
   void save(const std::string& path) const;
   /// Throws: DataError if the file cannot be read, is no integer model, is of another version or
   /// layout, or lacks something; QuantError, ShapeError or GraphError if what it says makes no

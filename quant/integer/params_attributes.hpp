@@ -27,8 +27,8 @@ kernels::Conv2dShape shape_from(const Attributes& attributes, std::string_view w
 /// channels, or the window does not fit the padded image.
 void check_shape(const kernels::Conv2dShape& shape, std::string_view where);
 
-/// Weights of a saved layer; the reverse of QuantizedProduct::tensors(). Throws: DataError naming
-/// what is missing, of the wrong type, or a code outside of its bits.
+/// Weights of a saved layer; the reverse of QuantizedProduct::tensors().
+/// Throws: DataError naming what is missing, of the wrong type, or a code outside of its bits.
 QuantizedWeights load_weights(const std::string& where,
                               const Attributes& attributes,
                               std::vector<LayerTensor> tensors);

@@ -6,7 +6,8 @@
 namespace quantrain::quant {
 
 /// y = a + b at parameters of its own: one common shift, one rounding.   docs/quantization.md (11)
-/// Shapes: a, b, y all alike.   Source: ONNX Add on quantized operands.
+/// Shapes: a, b, y all alike.
+/// Source: ONNX Add on quantized operands.
 class QuantizedAdd : public IntegerLayer {
  public:
   struct Spec {

@@ -7,8 +7,8 @@ namespace quantrain::quant {
 
 /// Operands one after the other along an axis, each rescaled to the output's parameters by rule 8.
 /// docs/quantization.md (11)
-/// Shapes: x_i alike but for `axis`  ->  y with the sum of their extents there.   Source: ONNX
-/// Concat.
+/// Shapes: x_i alike but for `axis`  ->  y with the sum of their extents there.
+/// Source: ONNX Concat.
 class QuantizedConcat : public IntegerLayer {
  public:
   struct Spec {

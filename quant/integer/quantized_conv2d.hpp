@@ -5,8 +5,9 @@
 namespace quantrain::quant {
 
 /// acc = sum over the window of w * (x - zero_x) + bias; y = rule 8 of acc. Outside of the image x
-/// is zero_x. docs/quantization.md (7), (8) Shapes: x [N, H, W, C], w [O, KH, KW, C / groups]  ->
-/// y [N, OH, OW, O]. Source: ONNX ConvInteger, with TFLite's fused requantization.
+/// is zero_x. docs/quantization.md (7), (8)
+/// Shapes: x [N, H, W, C], w [O, KH, KW, C / groups]  -> y [N, OH, OW, O].
+/// Source: ONNX ConvInteger, with TFLite's fused requantization.
 class QuantizedConv2d : public QuantizedProduct {
  public:
   struct Spec {

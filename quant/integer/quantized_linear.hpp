@@ -5,9 +5,10 @@
 namespace quantrain::quant {
 
 /// acc[..., o] = sum over i of w[o, i] * (x[..., i] - zero_x) + bias[o]; y = rule 8 of acc.
-/// docs/quantization.md (7), (8) Shapes: x [N, rows, in], w [out, in]  ->  y [N, rows, out]; rows =
-/// 1 unless a sample has leading axes. Source: ONNX MatMulInteger, with TFLite's fused
-/// requantization.
+/// docs/quantization.md (7), (8)
+/// Shapes: x [N, rows, in], w [out, in]  ->  y [N, rows, out]; rows = 1 unless a sample has leading
+/// axes.
+/// Source: ONNX MatMulInteger, with TFLite's fused requantization.
 class QuantizedLinear : public QuantizedProduct {
  public:
   struct Spec {

@@ -6,7 +6,8 @@
 namespace quantrain::quant {
 
 /// Largest code of each window; passes the parameters through.   docs/quantization.md (10)
-/// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C].   Source: ONNX MaxPool.
+/// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C].
+/// Source: ONNX MaxPool.
 class QuantizedMaxPool2d : public IntegerLayer {
  public:
   struct Spec {
@@ -36,7 +37,8 @@ class QuantizedMaxPool2d : public IntegerLayer {
 };
 
 /// Mean of each window over the elements inside the image: rule 8 on sum(x - zero_x) with M =
-/// scale_x / (n * scale_y). docs/quantization.md (10) Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C].
+/// scale_x / (n * scale_y). docs/quantization.md (10)
+/// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C].
 /// Source: ONNX AveragePool, count_include_pad = 0.
 class QuantizedAvgPool2d : public IntegerLayer {
  public:

@@ -7,8 +7,9 @@ namespace quantrain::quant {
 
 /// The same real values at other parameters, by rule 8 with M = scale_x / scale_y, behind an
 /// optional activation: a ReLU that stands alone, or an operand that another layer needs elsewhere
-/// on the scale.   docs/quantization.md (8), (9) Shapes: y like x.   Source: ONNX DequantizeLinear
-/// followed by QuantizeLinear.
+/// on the scale.   docs/quantization.md (8), (9)
+/// Shapes: y like x.
+/// Source: ONNX DequantizeLinear followed by QuantizeLinear.
 class QuantizedRescale : public IntegerLayer {
  public:
   struct Spec {
@@ -37,8 +38,9 @@ class QuantizedRescale : public IntegerLayer {
   Multiplier multiplier_;
 };
 
-/// The same bytes under another shape.   Shapes: x [N, ...]  ->  y [N, elements].   Source: ONNX
-/// Flatten, Reshape.
+/// The same bytes under another shape.
+/// Shapes: x [N, ...]  ->  y [N, elements].
+/// Source: ONNX Flatten, Reshape.
 class QuantizedFlatten : public IntegerLayer {
  public:
   struct Spec {

@@ -9,9 +9,9 @@ namespace quantrain::quant {
 
 /// The integer form of a prepared and calibrated network: its graph, recorded over an example [N,
 /// ...] in deployed mode (evaluation, observers off, fake quantization on), lowered node by node.
-/// The network is left as it was. Throws: QuantError if a FakeQuantize was not calibrated, or an
-/// accumulator could overflow (rule 7); GraphError or QuantError naming the layer for what has no
-/// integer form.
+/// The network is left as it was.
+/// Throws: QuantError if a FakeQuantize was not calibrated, or an accumulator could overflow (rule
+/// 7); GraphError or QuantError naming the layer for what has no integer form.
 IntegerModel convert(Module& net, const Tensor& example);
 
 /// What becomes of each layer, before an epoch is spent.
@@ -27,7 +27,8 @@ struct Plan {
 };
 
 /// A dry run of convert() that changes nothing: a FakeQuantize without parameters takes the range
-/// of the example. Throws: what running the network throws; GraphError if it was not prepared.
+/// of the example.
+/// Throws: what running the network throws; GraphError if it was not prepared.
 Plan plan(Module& net, const Tensor& example);
 
 }  // namespace quantrain::quant

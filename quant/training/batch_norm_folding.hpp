@@ -27,11 +27,12 @@ struct Folding {
 };
 
 /// w' = w * factor, b' = beta + (b - running_mean) * factor, factor = gamma / sqrt(running_var +
-/// epsilon). docs/quantization.md (15) Shapes: weight [C, ...], bias [C] or undefined  ->  the
-/// same, bias defined. Sets folding.factor and .conv_bias. Gradient: to weight, bias, gamma and
-/// beta; the running statistics are constants. A |gamma| below 1e-5 counts as 1e-5, so that the
-/// correction can divide by the factor. Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al.
-/// 2018, equation 14.
+/// epsilon). docs/quantization.md (15)
+/// Shapes: weight [C, ...], bias [C] or undefined  ->  the same, bias defined. Sets folding.factor
+/// and .conv_bias.
+/// Gradient: to weight, bias, gamma and beta; the running statistics are constants. A |gamma| below
+/// 1e-5 counts as 1e-5, so that the correction can divide by the factor.
+/// Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al. 2018, equation 14.
 Weights fold_batch_norm(const Weights& conv, Folding& folding);
 
 /// Body slot of a folded batch norm. In evaluation, and in training once frozen, the convolution's

@@ -48,8 +48,9 @@ struct FakeQuantizeConfig {
 /// training mode (and in evaluation mode while set_observing_in_eval, which is how PTQ calibrates),
 /// and the fake quantization; without it x passes as it is. The first forward with the observer on
 /// calibrates in any mode. With the observer off the last parameters stay. Shapes, gradient: as
-/// fake_quantize(). Throws: QuantError if there are no parameters yet and the observer is off;
-/// DataError for NaN or infinite input.
+/// fake_quantize().
+/// Throws: QuantError if there are no parameters yet and the observer is off; DataError for NaN or
+/// infinite input.
 class FakeQuantize : public Module {
  public:
   explicit FakeQuantize(FakeQuantizeConfig config = {});
@@ -67,14 +68,15 @@ class FakeQuantize : public Module {
   bool observing_in_eval() const { return observing_in_eval_; }
 
   /// Observes x, as a forward pass with the observer on does, and takes the parameters from what
-  /// was seen so far. Throws: DataError if x is empty or has a NaN or an infinity; ShapeError if it
-  /// has another number of channels than the configuration says. Nothing has changed then.
+  /// was seen so far.
+  /// Throws: DataError if x is empty or has a NaN or an infinity; ShapeError if it has another
+  /// number of channels than the configuration says. Nothing has changed then.
   void calibrate(const Tensor& x);
   bool is_initialized() const { return initialized_.data()[0] != 0.0f; }
   /// Throws: QuantError if not initialized.
   QParams params() const;
-  /// Sets the parameters and turns the observer off. Throws: QuantError if they are not valid, or
-  /// are not of this type and number of channels.
+  /// Sets the parameters and turns the observer off.
+  /// Throws: QuantError if they are not valid, or are not of this type and number of channels.
   void update_params(const QParams& params);
 
   const FakeQuantizeConfig& config() const { return config_; }

@@ -17,12 +17,12 @@ struct FakeQuantizeOptions {
 
 /// y = scale * (clamp(half_even(x / scale) + zero_point, qmin, qmax) - zero_point); where x holds
 /// accumulators, or codes of an activation, the same code is computed from the integers by
-/// fixed-point requantization. docs/quantization.md (1), (3), (8) Shapes: x [...], parameters per
-/// tensor or along params.axis
-/// ->  y like x, holding codes. Gradient: grad_y where the code before the clamp lies in [qmin,
-/// qmax], else 0 (clamped straight-through estimator); docs/quantization.md (4). Throws: DataError
-/// if x has a NaN or an infinity; QuantError if the parameters are not valid; ShapeError if their
-/// number is not that of the channels.
+/// fixed-point requantization. docs/quantization.md (1), (3), (8)
+/// Shapes: x [...], parameters per tensor or along params.axis ->  y like x, holding codes.
+/// Gradient: grad_y where the code before the clamp lies in [qmin, qmax], else 0 (clamped
+/// straight-through estimator); docs/quantization.md (4).
+/// Throws: DataError if x has a NaN or an infinity; QuantError if the parameters are not valid;
+/// ShapeError if their number is not that of the channels.
 /// Source: Bengio et al. 2013; Jacob et al. 2018, section 3.
 Tensor fake_quantize(const Tensor& x,
                      const QParams& params,
@@ -33,8 +33,9 @@ Tensor fake_quantize(const Tensor& x,
 /// bias needs it). Gradient of scale: sum of grad_y * (half_even(x / s) - x / s) inside, grad_y *
 /// (qmin - zero_point) below and grad_y * (qmax - zero_point) above, times 1 / sqrt(n * qmax); n is
 /// the number of elements that share a scale, of one sample (axis < 0: x.elements() / x.dim(0)) or
-/// of one channel.   docs/quantization.md (4) Throws: as fake_quantize; ShapeError if scale has not
-/// as many elements as params.scale. Source: Esser et al. 2020, equations 1 to 3.
+/// of one channel.   docs/quantization.md (4)
+/// Throws: as fake_quantize; ShapeError if scale has not as many elements as params.scale.
+/// Source: Esser et al. 2020, equations 1 to 3.
 Tensor fake_quantize_learned(const Tensor& x,
                              const Tensor& scale,
                              const QParams& params,

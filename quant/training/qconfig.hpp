@@ -52,8 +52,8 @@ struct QConfig {
   static QConfig int4() { return bits(4, 4); }
   static QConfig int2() { return bits(2, 2); }
 
-  /// A configuration by name. Throws: QuantError listing the registered ones if there is none of
-  /// this name.
+  /// A configuration by name.
+  /// Throws: QuantError listing the registered ones if there is none of this name.
   static QConfig named(std::string_view name);
   static std::vector<std::string> names();
 

@@ -13,13 +13,14 @@ struct BatchNorm2dOptions {
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, per channel.
 /// Training: mean and population variance of the N*H*W values of each channel in this batch; then
 /// running = (1 - momentum) * running + momentum * batch, where the variance is the unbiased one
-/// (times n / (n - 1)). Evaluation: the running statistics, and nothing is updated. Shapes: x [N,
-/// H, W, C], all others [C] -> y like x. Gradient: to x, gamma and beta; through mean and variance
-/// in training. In evaluation the running statistics are inputs of the recorded node too, and get
-/// none. Throws: ShapeError if a shape is another, or in training if there is not more than one
-/// value per channel; GraphError if a running statistic requires a gradient; DataError unless
-/// epsilon is positive and finite and 0 <= momentum <= 1. Source: Ioffe and Szegedy 2015; ONNX
-/// BatchNormalization.
+/// (times n / (n - 1)). Evaluation: the running statistics, and nothing is updated.
+/// Shapes: x [N, H, W, C], all others [C] -> y like x.
+/// Gradient: to x, gamma and beta; through mean and variance in training. In evaluation the running
+/// statistics are inputs of the recorded node too, and get none.
+/// Throws: ShapeError if a shape is another, or in training if there is not more than one value per
+/// channel; GraphError if a running statistic requires a gradient; DataError unless epsilon is
+/// positive and finite and 0 <= momentum <= 1.
+/// Source: Ioffe and Szegedy 2015; ONNX BatchNormalization.
 Tensor batch_norm2d(const Tensor& x,
                     const Tensor& gamma,
                     const Tensor& beta,

@@ -9,8 +9,8 @@
 // broadcasting"
 namespace quantrain {
 
-/// Shape of an elementwise result. Throws: ShapeError naming the operation and both shapes if they
-/// do not fit.
+/// Shape of an elementwise result.
+/// Throws: ShapeError naming the operation and both shapes if they do not fit.
 Shape broadcast_shape(std::string_view operation, const Shape& a, const Shape& b);
 
 /// Values of x, repeated up to `shape`, which x's shape broadcasts to; x itself where the shapes

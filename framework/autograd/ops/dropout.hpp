@@ -15,9 +15,11 @@ struct DropoutOptions {
 
 /// y = x * keep / (1 - p), keep = 0 with probability p, else 1. Which elements are kept depends on
 /// seed, counter and their index alone, so it is the same on every machine, at any number of
-/// threads. In evaluation, and for p = 0, the result is x itself and nothing is recorded. Shapes: x
-/// [...] -> y like x. Gradient: grad_x = grad_y * keep / (1 - p). Throws: DataError unless 0 <= p
-/// <= 1. Source: Srivastava et al. 2014; ONNX Dropout.
+/// threads. In evaluation, and for p = 0, the result is x itself and nothing is recorded.
+/// Shapes: x [...] -> y like x.
+/// Gradient: grad_x = grad_y * keep / (1 - p).
+/// Throws: DataError unless 0 <= p <= 1.
+/// Source: Srivastava et al. 2014; ONNX Dropout.
 Tensor dropout(const Tensor& x, const DropoutOptions& options);
 
 }  // namespace quantrain

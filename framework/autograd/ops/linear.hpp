@@ -11,7 +11,8 @@ namespace quantrain {
 /// Gradient: grad_x = grad_y * weight, grad_weight = grad_y^T * x, grad_bias = sum of grad_y; codes
 /// stand for the real values they mean.
 /// Throws: ShapeError if the shapes do not fit; QuantError if an integer sum or bias could
-/// overflow. Source: ONNX Gemm with transB.
+/// overflow.
+/// Source: ONNX Gemm with transB.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = Tensor());
 
 }  // namespace quantrain

@@ -12,8 +12,10 @@ namespace quantrain {
 Tensor mean(const Tensor& x);
 
 /// y[..., ...] = (sum over k of x[..., k, ...]) / K, k along `axis`; negative axes count from the
-/// end. Shapes: x [..., K, ...] -> y [..., ...], or [..., 1, ...] with keepdim. Gradient:
-/// grad_x[..., k, ...] = grad_y[..., ...] / K. Throws: ShapeError if x has no such axis, or K is 0.
+/// end.
+/// Shapes: x [..., K, ...] -> y [..., ...], or [..., 1, ...] with keepdim.
+/// Gradient: grad_x[..., k, ...] = grad_y[..., ...] / K.
+/// Throws: ShapeError if x has no such axis, or K is 0.
 /// Source: ONNX ReduceMean.
 Tensor mean(const Tensor& x, int axis, bool keepdim = false);
 

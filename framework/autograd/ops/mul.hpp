@@ -7,7 +7,9 @@ namespace quantrain {
 /// y = a * b, elementwise, broadcasting.
 /// Shapes: any two that broadcast -> y of the broadcast shape.
 /// Gradient: grad_a = grad_y * b, grad_b = grad_y * a, summed over the axes along which an operand
-/// was repeated. Throws: ShapeError if the shapes do not broadcast. Source: ONNX Mul.
+/// was repeated.
+/// Throws: ShapeError if the shapes do not broadcast.
+/// Source: ONNX Mul.
 Tensor mul(const Tensor& a, const Tensor& b);
 
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }

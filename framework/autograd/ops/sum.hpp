@@ -12,7 +12,9 @@ Tensor sum(const Tensor& x);
 
 /// y[..., ...] = sum over k of x[..., k, ...], k along `axis`; negative axes count from the end.
 /// Shapes: x [..., K, ...] -> y [..., ...], or [..., 1, ...] with keepdim. A sum of no elements is
-/// 0. Gradient: grad_x[..., k, ...] = grad_y[..., ...]. Throws: ShapeError if x has no such axis.
+/// 0.
+/// Gradient: grad_x[..., k, ...] = grad_y[..., ...].
+/// Throws: ShapeError if x has no such axis.
 /// Source: ONNX ReduceSum.
 Tensor sum(const Tensor& x, int axis, bool keepdim = false);
 
