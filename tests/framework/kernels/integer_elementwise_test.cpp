@@ -129,8 +129,8 @@ TEST_CASE("addition of codes is that of the rule", "[kernels][integer]") {
                                                {0.0, 0.0},
                                                {1e-12, 1e-13},
                                                {3e6, 1.0}};
-  for (const auto& [a_factor, b_factor] : factors) {
-    const AddMultipliers m = make_add_multipliers(a_factor, b_factor);
+  for (const auto& factor : factors) {
+    const AddMultipliers m = make_add_multipliers(factor.first, factor.second);
     for (const int64_t n : kSizes) {
       const std::vector<uint8_t> a = random_codes(n, random);
       const std::vector<uint8_t> b = random_codes(n, random);
@@ -139,7 +139,7 @@ TEST_CASE("addition of codes is that of the rule", "[kernels][integer]") {
       const int32_t zero_y = static_cast<int32_t>(random.below(256));
       const int32_t lo = static_cast<int32_t>(random.below(30));
       for_each_isa([&] {
-        CAPTURE(a_factor, b_factor, n);
+        CAPTURE(factor.first, factor.second, n);
         std::vector<uint8_t> y(a.size());
         add_u8(n, a.data(), zero_a, b.data(), zero_b, m, zero_y, lo, 250, y.data());
         bool equal = true;
