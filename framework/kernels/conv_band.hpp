@@ -50,18 +50,4 @@ class Band {
   Buffer<float> copy_;
 };
 
-inline bool is_depthwise(const Conv2dShape& s) {
-  return s.groups > 1 && s.group_c() == 1 && s.group_o() == 1;
-}
-void depthwise_f32(
-    const Conv2dShape& s, const float* x, const float* w, float* y, const EpilogueF32& epilogue);
-void depthwise_backward_data_f32(const Conv2dShape& s,
-                                 const float* grad_y,
-                                 const float* w,
-                                 float* grad_x);
-void depthwise_backward_weights_f32(const Conv2dShape& s,
-                                    const float* x,
-                                    const float* grad_y,
-                                    float* grad_w);
-
 }  // namespace quantrain::kernels

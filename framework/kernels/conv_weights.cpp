@@ -3,6 +3,7 @@
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/conv.hpp"
 #include "framework/kernels/conv_band.hpp"
+#include "framework/kernels/depthwise.hpp"
 #include "framework/kernels/dispatch.hpp"
 #include "framework/kernels/partial_sums.hpp"
 #include "framework/kernels/tiles.hpp"
@@ -41,12 +42,17 @@ void sum_chunk(const Conv2dShape& s,
   const int64_t o = s.group_o();
   const int64_t width = packed_columns(o);
   const int64_t window_row = s.kw * source.channels;
+  const int64_t block = kBlockPixels / ow + 1;
   Buffer<const float*> rows(row_end - row);
+  Buffer<float*> results(row_end - row);
+  Buffer<SegmentF32> segments(block);
+  for (int64_t i = row; i < row_end; ++i) results[i - row] = sums + i * width;
   TilesF32 tiles{};
   tiles.m = row_end - row;
   tiles.length = ow;
   tiles.a = rows.data();
-  tiles.c_stride = width;
+  tiles.segment = segments.data();
+  tiles.c = results.data();
   tiles.lo = -__builtin_inff();
   tiles.hi = __builtin_inff();
   for (int64_t line = begin; line < end;) {
@@ -56,7 +62,6 @@ void sum_chunk(const Conv2dShape& s,
       rows[i - row] = band.line(line) + i / window_row * band.row_step() + i % window_row;
     }
     tiles.a_step = band.pixel_step();
-    tiles.a_segment = band.line_step();
     // Whole vectors are read of each pixel's gradient: where a group has part of one, that is
     // copied.
     const float* b = grad_y + line * ow * s.o;
@@ -72,16 +77,16 @@ void sum_chunk(const Conv2dShape& s,
       b = copy.data();
       b_step = width;
     }
-    const int64_t block = kBlockPixels / ow + 1;
     for (int64_t column = 0; column < width; column += kPanelColumns) {
       tiles.n = std::min(width - column, kPanelColumns);
-      tiles.c = sums + row * width + column;
+      tiles.column = column;
       tiles.b_step = b_step;
-      tiles.b_segment = ow * b_step;
       for (int64_t i = line; i < stop; i += block) {
         tiles.segments = std::min(block, stop - i);
-        tiles.a_begin = (i - line) * band.line_step();
-        tiles.b = b + (i - line) * tiles.b_segment + column;
+        for (int64_t j = 0; j < tiles.segments; ++j) {
+          segments[j] = {(i - line + j) * band.line_step(), (i - line + j) * ow};
+        }
+        tiles.b = b + column;
         tiles.accumulate = i > begin;
         kernel(tiles);
       }

@@ -1,7 +1,8 @@
+#include "framework/kernels/depthwise.hpp"
+
 #include <algorithm>
 
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/conv_band.hpp"
 #include "framework/kernels/dispatch.hpp"
 #include "framework/kernels/partial_sums.hpp"
 #include "framework/kernels/tiles.hpp"

@@ -30,41 +30,42 @@ void for_k_blocks(int64_t k, F&& f) {
     f(i * size, std::min(k, (i + 1) * size), i == 0, i == blocks - 1);
 }
 
-/// The left operand and the result of a product.
+/// The left operand and the result of a product, a pointer to each row.
 struct Sides {
   Sides(int64_t m, MatrixF32 left, float* result, int64_t result_stride, const EpilogueF32& e)
-      : rows(m), a(left), c(result), c_stride(result_stride), epilogue(e) {
-    for (int64_t i = 0; i < m; ++i) rows[i] = a.data + i * a.row_stride;
+      : a(m), c(m), step(left.col_stride), epilogue(e) {
+    for (int64_t i = 0; i < m; ++i) a[i] = left.data + i * left.row_stride;
+    for (int64_t i = 0; i < m; ++i) c[i] = result + i * result_stride;
   }
 
-  /// Rows [row, row_end) x the panel of `columns` columns from `column` on, over [k, k_end) of the
-  /// sum.
+  /// Rows [row, row_end) x the panel of `columns` columns from `column` on. Of the sum, what
+  /// `segment` and `length` say; `first` and `last` if that begins and ends it.
   TilesF32 tiles(int64_t row,
                  int64_t row_end,
                  int64_t column,
                  int64_t columns,
-                 int64_t k,
-                 int64_t k_end,
+                 const SegmentF32& segment,
+                 int64_t length,
                  bool first,
                  bool last) const {
     TilesF32 p{};
     p.m = row_end - row;
     p.n = columns;
     p.segments = 1;
-    p.length = k_end - k;
-    p.a = rows.data() + row;
-    p.a_begin = k * a.col_stride;
-    p.a_step = a.col_stride;
-    p.c = c + row * c_stride + column;
-    p.c_stride = c_stride;
+    p.segment = &segment;
+    p.length = length;
+    p.a = a.data() + row;
+    p.a_step = step;
+    p.b_rows = length;
+    p.c = c.data() + row;
+    p.column = column;
     set_epilogue(p, epilogue, column, first, last);
     return p;
   }
 
-  Buffer<const float*> rows;
-  MatrixF32 a;
-  float* c;
-  int64_t c_stride;
+  Buffer<const float*> a;
+  Buffer<float*> c;
+  int64_t step;
   EpilogueF32 epilogue;
 };
 
@@ -136,7 +137,9 @@ void gemm_f32(int64_t m,
           const bool in_place = m <= kFewRows && b.col_stride == 1 && columns % 16 == 0;
           for_k_blocks(k, [&](int64_t begin, int64_t stop, bool first, bool last) {
             const float* const from = b.data + begin * b.row_stride + column * b.col_stride;
-            TilesF32 p = sides.tiles(row, row_end, column, columns, begin, stop, first, last);
+            const SegmentF32 segment{begin * a.col_stride, 0};
+            TilesF32 p =
+                sides.tiles(row, row_end, column, columns, segment, stop - begin, first, last);
             if (in_place) {
               p.b = from;
               p.b_step = b.row_stride;
@@ -184,10 +187,12 @@ void gemm_f32(int64_t m,
       const int64_t row_end = std::min(m, row + part);
       const int64_t first_panel = task % groups * group;
       for_k_blocks(k, [&](int64_t begin, int64_t stop, bool first, bool last) {
+        const SegmentF32 segment{begin * a.col_stride, 0};
         for (int64_t i = first_panel; i < std::min(panels, first_panel + group); ++i) {
           const int64_t column = i * kPanelColumns;
           const int64_t columns = std::min(n - column, kPanelColumns);
-          TilesF32 p = sides.tiles(row, row_end, column, columns, begin, stop, first, last);
+          TilesF32 p =
+              sides.tiles(row, row_end, column, columns, segment, stop - begin, first, last);
           p.b = b.data() + column * k + begin * packed_columns(columns);
           kernel(p);
         }

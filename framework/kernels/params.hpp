@@ -20,21 +20,27 @@ struct PackF32 {
   float* to;
 };
 
-/// c[i * c_stride + j] = min(max(sum over s < segments, t < length of
-///     a[i][a_begin + s * a_segment + t * a_step] * b(s * length + t, j) + bias[j], lo), hi)
+/// Where a segment of a sum begins: in each row of a, and among the rows of b.
+struct SegmentF32 {
+  int64_t a, b;
+};
+
+/// c[i][column + j] = min(max(sum over s < segments, t < length of
+///     a[i][segment[s].a + t * a_step] * b(segment[s].b + t, j) + bias[j], lo), hi)
 /// for i < m, j < n, n <= kPanelColumns. The sum is one chain of fused multiply-adds in this order,
 /// which starts from c where accumulate is set: a long sum may be cut into several calls without a
-/// change of its bits. lo and hi may be infinite, bias null. b is a packed panel, or, where b_step
-/// is not 0, element (s * length + t, j) of it is at b[s * b_segment + t * b_step + j] and n is a
-/// multiple of 16.
+/// change of its bits. lo and hi may be infinite, bias null. b is a packed panel of b_rows rows,
+/// or, where b_step is not 0, element (k, j) of it is at b[k * b_step + j] and n is a multiple of
+/// 16.
 struct TilesF32 {
   int64_t m, n, segments, length;
+  const SegmentF32* segment;
   const float* const* a;
-  int64_t a_begin, a_step, a_segment;
+  int64_t a_step;
   const float* b;
-  int64_t b_step, b_segment;
-  float* c;
-  int64_t c_stride;
+  int64_t b_rows, b_step;
+  float* const* c;
+  int64_t column;
   bool accumulate;
   const float* bias;
   float lo, hi;

@@ -13,15 +13,13 @@ void pack_f32(const PackF32& p) {
 
 void tiles_f32(const TilesF32& p) {
   const int64_t b_step = p.b_step == 0 ? p.n : p.b_step;
-  const int64_t b_segment = p.b_step == 0 ? p.n * p.length : p.b_segment;
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t j = 0; j < p.n; ++j) {
-      float& to = p.c[i * p.c_stride + j];
+      float& to = p.c[i][p.column + j];
       float sum = p.accumulate ? to : 0.0f;
       for (int64_t s = 0; s < p.segments; ++s) {
         for (int64_t t = 0; t < p.length; ++t) {
-          sum += p.a[i][p.a_begin + s * p.a_segment + t * p.a_step] *
-                 p.b[s * b_segment + t * b_step + j];
+          sum += p.a[i][p.segment[s].a + t * p.a_step] * p.b[(p.segment[s].b + t) * b_step + j];
         }
       }
       if (p.bias != nullptr) sum += p.bias[j];

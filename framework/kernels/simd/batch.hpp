@@ -26,6 +26,45 @@ inline Batch<float, Arch> fused(Batch<float, Arch> a, Batch<float, Arch> b, Batc
   if constexpr (Batch<float, Arch>::size < 16) return xsimd::fma(a, b, c);
 }
 
+/// The first n elements, 0 < n <= the number of lanes; the other lanes are 0.
+template <class Arch>
+inline Batch<float, Arch> load_first(const float* from, int64_t n) {
+#if defined(__AVX512F__)
+  if constexpr (Batch<float, Arch>::size == 16) {
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), from);
+  }
+#endif
+#if defined(__AVX2__)
+  if constexpr (Batch<float, Arch>::size == 8) {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps(
+        from, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int32_t>(n)), lanes));
+  }
+#endif
+  float values[Batch<float, Arch>::size] = {};
+  for (int64_t i = 0; i < n; ++i) values[i] = from[i];
+  return Batch<float, Arch>::load_unaligned(values);
+}
+
+template <class Arch>
+inline void store_first(float* to, Batch<float, Arch> v, int64_t n) {
+#if defined(__AVX512F__)
+  if constexpr (Batch<float, Arch>::size == 16) {
+    return _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << n) - 1), v);
+  }
+#endif
+#if defined(__AVX2__)
+  if constexpr (Batch<float, Arch>::size == 8) {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskstore_ps(
+        to, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int32_t>(n)), lanes), v);
+  }
+#endif
+  float values[Batch<float, Arch>::size];
+  v.store_unaligned(values);
+  for (int64_t i = 0; i < n; ++i) to[i] = values[i];
+}
+
 /// Bit i of the result is lane i.
 template <class Arch>
 inline uint32_t lane_bits(xsimd::batch_bool<float, Arch> lanes) {

@@ -9,7 +9,7 @@
 namespace quantrain::kernels::simd {
 
 // Tiles are arrays of vectors: only loops that are unrolled whole keep them in registers.
-#define QUANTRAIN_UNROLL _Pragma("GCC unroll 16")
+#define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
 
 /// Width of a tile in vectors: with its rows it fills the registers and hides the latency of the
 /// multiply-add.
@@ -18,25 +18,54 @@ inline constexpr int kTileVectors = Batch<float, Arch>::size == 16 ? 4 : 2;
 
 template <class Arch>
 constexpr int tile_rows(int vectors) {
-  if (Batch<float, Arch>::size == 16) return vectors == 4 ? 6 : vectors == 3 ? 8 : 12;
-  return Batch<float, Arch>::size == 8 ? 6 : 4;
+  if (Batch<float, Arch>::size == 16) return 24 / vectors;
+  return (Batch<float, Arch>::size == 8 ? 12 : 8) / vectors;
 }
 
+/// Rows of as many lanes as a vector has, `stride` apart, turned: element j of each goes to vector
+/// `to + j * to_stride`, for j < 4.
 template <class Arch>
-void transpose4(const float* from, int64_t stride, float* to, int64_t to_stride) {
+void transpose_4(const float* from, int64_t stride, float* to, int64_t to_stride) {
 #if defined(__SSE__)
-  __m128 r0 = _mm_loadu_ps(from);
-  __m128 r1 = _mm_loadu_ps(from + stride);
-  __m128 r2 = _mm_loadu_ps(from + 2 * stride);
-  __m128 r3 = _mm_loadu_ps(from + 3 * stride);
-  _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
-  _mm_storeu_ps(to, r0);
-  _mm_storeu_ps(to + to_stride, r1);
-  _mm_storeu_ps(to + 2 * to_stride, r2);
-  _mm_storeu_ps(to + 3 * to_stride, r3);
+  const auto load = [&](int row) __attribute__((always_inline)) {
+    return _mm_loadu_ps(from + row * stride);
+  };
+#endif
+#if defined(__AVX512F__)
+  if constexpr (Batch<float, Arch>::size == 16) {
+    __m512 r[4];
+    for (int i = 0; i < 4; ++i) {
+      r[i] = _mm512_castps128_ps512(load(i));
+      r[i] = _mm512_insertf32x4(r[i], load(i + 4), 1);
+      r[i] = _mm512_insertf32x4(r[i], load(i + 8), 2);
+      r[i] = _mm512_insertf32x4(r[i], load(i + 12), 3);
+    }
+    const __m512d low01 = _mm512_castps_pd(_mm512_unpacklo_ps(r[0], r[1]));
+    const __m512d high01 = _mm512_castps_pd(_mm512_unpackhi_ps(r[0], r[1]));
+    const __m512d low23 = _mm512_castps_pd(_mm512_unpacklo_ps(r[2], r[3]));
+    const __m512d high23 = _mm512_castps_pd(_mm512_unpackhi_ps(r[2], r[3]));
+    _mm512_storeu_ps(to, _mm512_castpd_ps(_mm512_unpacklo_pd(low01, low23)));
+    _mm512_storeu_ps(to + to_stride, _mm512_castpd_ps(_mm512_unpackhi_pd(low01, low23)));
+    _mm512_storeu_ps(to + 2 * to_stride, _mm512_castpd_ps(_mm512_unpacklo_pd(high01, high23)));
+    _mm512_storeu_ps(to + 3 * to_stride, _mm512_castpd_ps(_mm512_unpackhi_pd(high01, high23)));
+    return;
+  }
+#endif
+#if defined(__SSE__)
+  for (int i = 0; i < static_cast<int>(Batch<float, Arch>::size); i += 4) {
+    __m128 r0 = load(i);
+    __m128 r1 = load(i + 1);
+    __m128 r2 = load(i + 2);
+    __m128 r3 = load(i + 3);
+    _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
+    _mm_storeu_ps(to + i, r0);
+    _mm_storeu_ps(to + to_stride + i, r1);
+    _mm_storeu_ps(to + 2 * to_stride + i, r2);
+    _mm_storeu_ps(to + 3 * to_stride + i, r3);
+  }
 #else
-  for (int i = 0; i < 4; ++i) {
-    for (int j = 0; j < 4; ++j) to[i * to_stride + j] = from[j * stride + i];
+  for (int i = 0; i < static_cast<int>(Batch<float, Arch>::size); ++i) {
+    for (int j = 0; j < 4; ++j) to[j * to_stride + i] = from[i * stride + j];
   }
 #endif
 }
@@ -54,27 +83,31 @@ void pack_f32(const PackF32& p) {
     const int64_t width = (columns + kLanes - 1) / kLanes * kLanes;
     float* const to = p.to + first * p.k + p.k_begin * width;
     const float* const b = p.b + first * p.col_stride;
-    int64_t j = 0;
+    const int64_t whole = columns / kLanes * kLanes;
     if (p.col_stride == 1) {
-      for (; j + kLanes <= columns; j += kLanes) {
-        for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < whole; j += kLanes) {
           V::load_unaligned(b + i * p.row_stride + j).store_unaligned(to + i * width + j);
         }
+        if (whole < columns) {
+          load_first<Arch>(b + i * p.row_stride + whole, columns - whole)
+              .store_unaligned(to + i * width + whole);
+        }
       }
-    } else if (p.row_stride == 1) {
-      for (; j + 4 <= columns; j += 4) {
-        int64_t i = 0;
-        for (; i + 4 <= rows; i += 4) {
-          transpose4<Arch>(b + j * p.col_stride + i, p.col_stride, to + i * width + j, width);
-        }
-        for (; i < rows; ++i) {
-          for (int64_t q = j; q < j + 4; ++q) to[i * width + q] = b[q * p.col_stride + i];
-        }
+      continue;
+    }
+    for (int64_t j = 0; j < whole; j += kLanes) {
+      int64_t i = 0;
+      for (; i + 4 <= rows; i += 4) {
+        transpose_4<Arch>(b + j * p.col_stride + i, p.col_stride, to + i * width + j, width);
+      }
+      for (; i < rows; ++i) {
+        for (int64_t q = j; q < j + kLanes; ++q) to[i * width + q] = b[q * p.col_stride + i];
       }
     }
-    for (; j < width; ++j) {
+    for (int64_t j = whole; j < width; ++j) {
       for (int64_t i = 0; i < rows; ++i) {
-        to[i * width + j] = j < columns ? b[i * p.row_stride + j * p.col_stride] : 0.0f;
+        to[i * width + j] = j < columns ? b[i + j * p.col_stride] : 0.0f;
       }
     }
   }
@@ -82,36 +115,22 @@ void pack_f32(const PackF32& p) {
 
 /// Rows [i, i + kRows) of kVectors vectors of columns, of which the last may be part of one.
 template <class Arch, int kRows, int kVectors>
-void tile_f32(const TilesF32& p,
-              int64_t i,
-              const float* b,
-              int64_t b_step,
-              int64_t b_segment,
-              int64_t first,
-              int64_t columns) {
+void tile_f32(
+    const TilesF32& p, int64_t i, const float* b, int64_t b_step, int64_t first, int64_t columns) {
   using V = Batch<float, Arch>;
   constexpr int kLanes = static_cast<int>(V::size);
-  constexpr int kWidth = kVectors * kLanes;
-  float* c = p.c + i * p.c_stride + first;
-  int64_t c_stride = p.c_stride;
-  // A tile that sticks out of the result is worked on in a copy.
-  float edge[kRows * kWidth];
-  if (columns < kWidth) {
-    for (int r = 0; r < kRows; ++r) {
-      for (int64_t j = 0; j < kWidth; ++j) {
-        edge[r * kWidth + j] = p.accumulate && j < columns ? c[r * c_stride + j] : 0.0f;
-      }
-    }
-    c = edge;
-    c_stride = kWidth;
-  }
+  constexpr int kLast = (kVectors - 1) * kLanes;
+  const int64_t in_last = columns - kLast;
+  const auto load = [in_last](const float* from, int v) __attribute__((always_inline)) {
+    if (v + 1 == kVectors && in_last < kLanes) return load_first<Arch>(from + kLast, in_last);
+    return V::load_unaligned(from + v * kLanes);
+  };
 
   V sum[kRows][kVectors];
   if (p.accumulate) {
     QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-      QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-        sum[r][v] = V::load_unaligned(c + r * c_stride + v * kLanes);
-      }
+      const float* const c = p.c[i + r] + p.column + first;
+      QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = load(c, v);
     }
   } else {
     QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
@@ -119,11 +138,12 @@ void tile_f32(const TilesF32& p,
     }
   }
   const float* a[kRows];
-  QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = p.a[i + r] + p.a_begin;
+  QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = p.a[i + r];
   for (int64_t s = 0; s < p.segments; ++s) {
-    const int64_t end = s * p.a_segment + p.length * p.a_step;
-    const float* row = b + s * b_segment;
-    for (int64_t k = s * p.a_segment; k < end; k += p.a_step, row += b_step) {
+    const float* row = b + p.segment[s].b * b_step;
+    const int64_t begin = p.segment[s].a;
+    const int64_t end = begin + p.length * p.a_step;
+    for (int64_t k = begin; k != end; k += p.a_step, row += b_step) {
       V vectors[kVectors];
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) vectors[v] =
           V::load_unaligned(row + v * kLanes);
@@ -136,44 +156,69 @@ void tile_f32(const TilesF32& p,
     }
   }
 
-  float bias[kWidth] = {};
   if (p.bias != nullptr) {
-    for (int64_t j = 0; j < columns; ++j) bias[j] = p.bias[first + j];
-  }
-  const V lo(p.lo);
-  const V hi(p.hi);
-  QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-    const V shift = V::load_unaligned(bias + v * kLanes);
-    QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-      // In this order of the operands a NaN stays NaN.
-      const V y = xsimd::min(hi, xsimd::max(lo, sum[r][v] + shift));
-      y.store_unaligned(c + r * c_stride + v * kLanes);
+    QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+      const V bias = load(p.bias + first, v);
+      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) sum[r][v] = sum[r][v] + bias;
     }
   }
-  if (columns < kWidth) {
-    for (int r = 0; r < kRows; ++r) {
-      for (int64_t j = 0; j < columns; ++j)
-        p.c[(i + r) * p.c_stride + first + j] = edge[r * kWidth + j];
+  constexpr float kInfinity = __builtin_inff();
+  if (p.lo != -kInfinity || p.hi != kInfinity) {
+    const V lo(p.lo);
+    const V hi(p.hi);
+    QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+      QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+        // In this order of the operands a NaN stays NaN.
+        sum[r][v] = xsimd::min(hi, xsimd::max(lo, sum[r][v]));
+      }
+    }
+  }
+  QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+    float* const c = p.c[i + r] + p.column + first;
+    QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
+      sum[r][v].store_unaligned(c + v * kLanes);
+    }
+    if (in_last < kLanes) {
+      store_first<Arch>(c + kLast, sum[r][kVectors - 1], in_last);
+    } else {
+      sum[r][kVectors - 1].store_unaligned(c + kLast);
     }
   }
 }
 
-/// Rows from i on in tiles of kRows, what is left in smaller ones.
+/// `tiles` tiles of `rows` <= kRows rows each, from row i on.
 template <class Arch, int kRows, int kVectors>
-void row_tiles_f32(const TilesF32& p,
-                   int64_t i,
-                   const float* b,
-                   int64_t b_step,
-                   int64_t b_segment,
-                   int64_t first,
-                   int64_t columns) {
-  for (; i + kRows <= p.m; i += kRows) {
-    tile_f32<Arch, kRows, kVectors>(p, i, b, b_step, b_segment, first, columns);
+void tiles_of_rows_f32(int64_t rows,
+                       int64_t tiles,
+                       const TilesF32& p,
+                       int64_t i,
+                       const float* b,
+                       int64_t b_step,
+                       int64_t first,
+                       int64_t columns) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) {
+      return tiles_of_rows_f32<Arch, kRows - 1, kVectors>(
+          rows, tiles, p, i, b, b_step, first, columns);
+    }
   }
-  constexpr int kFewer = kRows > 8 ? 8 : kRows > 4 ? 4 : kRows / 2;
-  if constexpr (kFewer > 0) {
-    if (i < p.m) row_tiles_f32<Arch, kFewer, kVectors>(p, i, b, b_step, b_segment, first, columns);
+  for (; tiles > 0; --tiles, i += kRows) {
+    tile_f32<Arch, kRows, kVectors>(p, i, b, b_step, first, columns);
   }
+}
+
+/// All rows, dealt to as few tiles as they fit in, each with as many as the others or one more.
+template <class Arch, int kVectors>
+void row_tiles_f32(
+    const TilesF32& p, const float* b, int64_t b_step, int64_t first, int64_t columns) {
+  constexpr int kRows = tile_rows<Arch>(kVectors);
+  const int64_t tiles = (p.m + kRows - 1) / kRows;
+  if (tiles == 0) return;
+  const int64_t rows = p.m / tiles;
+  const int64_t larger = p.m % tiles;
+  tiles_of_rows_f32<Arch, kRows, kVectors>(rows + 1, larger, p, 0, b, b_step, first, columns);
+  tiles_of_rows_f32<Arch, kRows, kVectors>(
+      rows, tiles - larger, p, larger * (rows + 1), b, b_step, first, columns);
 }
 
 template <class Arch>
@@ -184,19 +229,17 @@ void tiles_f32(const TilesF32& p) {
     const int64_t columns = p.n - first < kVectors * kLanes ? p.n - first : kVectors * kLanes;
     const int64_t vectors = (columns + kLanes - 1) / kLanes;
     const bool packed = p.b_step == 0;
-    const float* const b = packed ? p.b + first * p.segments * p.length : p.b + first;
+    const float* const b = p.b + first * (packed ? p.b_rows : 1);
     const int64_t b_step = packed ? vectors * kLanes : p.b_step;
-    const int64_t b_segment = packed ? b_step * p.length : p.b_segment;
     if (vectors == kVectors) {
-      row_tiles_f32<Arch, tile_rows<Arch>(kVectors), kVectors>(
-          p, 0, b, b_step, b_segment, first, columns);
+      row_tiles_f32<Arch, kVectors>(p, b, b_step, first, columns);
     } else if (vectors == 1) {
-      row_tiles_f32<Arch, tile_rows<Arch>(1), 1>(p, 0, b, b_step, b_segment, first, columns);
+      row_tiles_f32<Arch, 1>(p, b, b_step, first, columns);
     } else if constexpr (kVectors == 4) {
       if (vectors == 2) {
-        row_tiles_f32<Arch, tile_rows<Arch>(2), 2>(p, 0, b, b_step, b_segment, first, columns);
+        row_tiles_f32<Arch, 2>(p, b, b_step, first, columns);
       } else {
-        row_tiles_f32<Arch, tile_rows<Arch>(3), 3>(p, 0, b, b_step, b_segment, first, columns);
+        row_tiles_f32<Arch, 3>(p, b, b_step, first, columns);
       }
     }
   }

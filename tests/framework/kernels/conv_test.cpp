@@ -131,6 +131,23 @@ TEST_CASE("convolutions take strides that divide the image or do not", "[kernels
   }
 }
 
+TEST_CASE("convolutions multiply the taps inside the image at any kernel, stride and padding",
+          "[kernels][conv]") {
+  for (const int64_t kernel : {1, 2, 3, 5}) {
+    for (const int64_t stride : {1, 2, 3}) {
+      for (const int64_t pad : {0, 1, 2, 4}) {
+        for (const int64_t size : {1, 4, 7}) {
+          if (size + 2 * pad < kernel) continue;
+          Conv2dShape s = shape(2, size, size + 1, 2, 3, kernel, kernel);
+          s.stride_h = s.stride_w = stride;
+          s.pad_h = s.pad_w = pad;
+          check(s);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("convolutions in groups see the channels of their group alone", "[kernels][conv]") {
   for (const int64_t groups : {2, 3, 6}) {
     Conv2dShape s = shape(2, 6, 6, 6, 12, 3, 3);

@@ -77,9 +77,9 @@ class RestoreSettings {
   Isa isa_;
 };
 
-/// Runs f() -> vector<float> on every usable instruction set with 1, 2 and 3 threads. All results
-/// must be within the tolerance of `expected`, the same bits for any number of threads, and the
-/// same bits on all sets that fuse multiply-adds.
+/// Runs f() -> vector<float> on every usable instruction set with 1, 2, 3 and 7 threads. All
+/// results must be within the tolerance of `expected`, the same bits for any number of threads, and
+/// the same bits on all sets that fuse multiply-adds.
 template <class F, class Tolerance>
 void check_everywhere(const std::vector<float>& expected, const Tolerance& tolerance, const F& f) {
   const RestoreSettings restore;
@@ -93,7 +93,7 @@ void check_everywhere(const std::vector<float>& expected, const Tolerance& toler
     INFO("element " << i << ": " << (i < 0 ? 0.0f : one[static_cast<size_t>(i)]) << ", expected "
                     << (i < 0 ? 0.0f : expected[static_cast<size_t>(i)]));
     REQUIRE(i == -1);
-    for (const int threads : {2, 3}) {
+    for (const int threads : {2, 3, 7}) {
       set_threads(threads);
       REQUIRE(same_bits(f(), one));
     }
