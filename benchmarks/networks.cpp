@@ -1,90 +1,9 @@
 #include "benchmarks/networks.hpp"
 
 #include "framework/core/random.hpp"
-#include "layers/layers.hpp"
 #include "quant/training/prepare.hpp"
 
 namespace quantrain::benchmarks {
-namespace {
-
-Sequential mnist_mlp() {
-  return Sequential{Flatten{}, Linear{784, 256}, ReLU{}, Linear{256, 128}, ReLU{}, Linear{128, 10}};
-}
-
-Sequential mnist_cnn() {
-  return Sequential{Conv2d{1, 32, {.kernel = 3}},
-                    ReLU{},
-                    Conv2d{32, 64, {.kernel = 3}},
-                    ReLU{},
-                    MaxPool2d{2},
-                    Flatten{},
-                    Linear{9216, 128},
-                    ReLU{},
-                    Linear{128, 10}};
-}
-
-Sequential block(int64_t in, int64_t out) {
-  return Sequential{Conv2d{in, out, {.kernel = 3, .padding = 1, .bias = false}},
-                    BatchNorm2d{out},
-                    ReLU{},
-                    MaxPool2d{2}};
-}
-
-Sequential mnist_bncnn() {
-  return Sequential{block(1, 16), block(16, 32), block(32, 64), Flatten{}, Linear{576, 10}};
-}
-
-class Residual : public Module {
- public:
-  explicit Residual(int64_t channels)
-      : branch_(add("branch",
-                    Sequential{
-                        Conv2d{channels, channels, {.kernel = 3, .padding = 1, .bias = false}},
-                        BatchNorm2d{channels},
-                        ReLU{},
-                        Conv2d{channels, channels, {.kernel = 3, .padding = 1, .bias = false}},
-                        BatchNorm2d{channels},
-                    })),
-        sum_(add("sum", Add{})),
-        relu_(add("relu", ReLU{})) {}
-
-  std::string_view type() const override { return "Residual"; }
-
- protected:
-  Tensor forward(const Tensor& x) override { return (*relu_)((*sum_)((*branch_)(x), x)); }
-
- private:
-  std::shared_ptr<Sequential> branch_;
-  std::shared_ptr<Add> sum_;
-  std::shared_ptr<ReLU> relu_;
-};
-
-Sequential mnist_resnet() {
-  return Sequential{
-      Conv2d{1, 16, {.kernel = 3, .stride = 2, .padding = 1, .bias = false}},
-      BatchNorm2d{16},
-      ReLU{},
-      Residual{16},
-      Conv2d{16, 32, {.kernel = 3, .stride = 2, .padding = 1, .bias = false}},
-      BatchNorm2d{32},
-      ReLU{},
-      Residual{32},
-      GlobalAvgPool2d{},
-      Flatten{},
-      Linear{32, 10},
-  };
-}
-
-}  // namespace
-
-const std::vector<Network>& networks() {
-  static const std::vector<Network> all{{"mnist_mlp", mnist_mlp},
-                                        {"mnist_cnn", mnist_cnn},
-                                        {"mnist_bncnn", mnist_bncnn},
-                                        {"mnist_resnet", mnist_resnet}};
-  return all;
-}
-
 Tensor noise(int64_t n, uint64_t seed) {
   Tensor images = Tensor::empty({n, 28, 28, 1});
   Random random(seed);

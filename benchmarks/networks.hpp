@@ -1,19 +1,14 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
+#include "examples/networks.hpp"
 #include "framework/kernels/conv_shape.hpp"
-#include "layers/sequential.hpp"
 
 namespace quantrain::benchmarks {
 
-/// A network of examples/.
-struct Network {
-  std::string name;
-  Sequential (*make)();
-};
-const std::vector<Network>& networks();
+using examples::Network;
+using examples::networks;
 
 /// Images [n, 28, 28, 1] of noise in [0, 1).
 Tensor noise(int64_t n, uint64_t seed = 0);

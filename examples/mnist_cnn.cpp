@@ -1,6 +1,6 @@
-// Two convolutions, one max pool and two linear layers.
+// Trains the network cnn() of examples/networks.hpp and converts it to integers.
 #include "examples/common/program.hpp"
-#include "layers/layers.hpp"
+#include "examples/networks.hpp"
 
 using namespace quantrain;
 
@@ -12,17 +12,5 @@ int main(int argc, char** argv) {
           "integers.",
       .defaults = {},
   };
-  return examples::run(argc, argv, program, [] {
-    return Sequential{
-        Conv2d{1, 32, {.kernel = 3}},  // [N, 28, 28, 1] -> [N, 26, 26, 32]
-        ReLU{},
-        Conv2d{32, 64, {.kernel = 3}},  // -> [N, 24, 24, 64]
-        ReLU{},
-        MaxPool2d{2},  // -> [N, 12, 12, 64]
-        Flatten{},
-        Linear{9216, 128},
-        ReLU{},
-        Linear{128, 10},
-    };
-  });
+  return examples::run(argc, argv, program, examples::cnn);
 }

@@ -1,6 +1,6 @@
-// A multilayer perceptron, 784-256-128-10.
+// Trains the network mlp() of examples/networks.hpp and converts it to integers.
 #include "examples/common/program.hpp"
-#include "layers/layers.hpp"
+#include "examples/networks.hpp"
 
 using namespace quantrain;
 
@@ -12,14 +12,5 @@ int main(int argc, char** argv) {
           "integers.",
       .defaults = {.learning_rate = 2e-3f, .qat_learning_rate = 5e-4f},
   };
-  return examples::run(argc, argv, program, [] {
-    return Sequential{
-        Flatten{},
-        Linear{784, 256},
-        ReLU{},
-        Linear{256, 128},
-        ReLU{},
-        Linear{128, 10},
-    };
-  });
+  return examples::run(argc, argv, program, examples::mlp);
 }
