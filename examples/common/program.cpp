@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <filesystem>
 #include <iostream>
 
 #include "examples/common/report.hpp"
@@ -24,12 +23,6 @@ namespace quantrain::examples {
 namespace {
 
 constexpr int64_t kEvaluationBatch = 250;
-
-/// Last part of the folder's path: "fashion-mnist".
-std::string dataset_name(const std::string& folder) {
-  const std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
-  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
-}
 
 int64_t float_bytes(const Module& net) {
   int64_t bytes = 0;
@@ -65,17 +58,6 @@ CallTimes time_integer(const quant::IntegerModel& model, const Dataset& images, 
   std::vector<int32_t> classes(kLargest);
   return time_calls(calls,
                     [&](int64_t batch) { model.classify(batch, input.data(), classes.data()); });
-}
-
-double integer_accuracy(const quant::IntegerModel& model, const Dataset& images) {
-  int64_t correct = 0;
-  std::vector<int32_t> classes(kEvaluationBatch);
-  for (const Batch& batch : DataLoader(images, {.batch = kEvaluationBatch})) {
-    model.classify(batch.size(), batch.bytes.data(), classes.data());
-    for (size_t i = 0; i < batch.labels.size(); ++i)
-      correct += classes[i] == batch.labels[i] ? 1 : 0;
-  }
-  return static_cast<double>(correct) / static_cast<double>(images.size());
 }
 
 /// Accuracy of what a prepared network becomes when it is deployed.
@@ -150,7 +132,7 @@ void train_and_convert(const Program& program,
   report.qat.accuracy = deployed_accuracy(qat_net, test_images);
 
   const quant::IntegerModel model = quant::convert(qat_net, example);
-  report.integer.accuracy = integer_accuracy(model, test_images);
+  report.integer.accuracy = accuracy(model, test_images);
   report.integer.size_bytes = model.size_bytes();
   report.integer.times = time_integer(model, test_images, flags.timing_calls);
 

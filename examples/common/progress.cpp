@@ -45,6 +45,7 @@ double Progress::seconds() const {
 }
 
 void Progress::draw(bool last) {
+  if (label_.empty()) return;
   const double elapsed = seconds();
   const double rate = static_cast<double>(done_) / std::max(elapsed, 1e-9);
   if (last) {

@@ -10,7 +10,7 @@ namespace quantrain::examples {
 /// time left, redrawn in place; otherwise one line at its end.
 class Progress {
  public:
-  /// `label` as in "float epoch 1/3"; `images` in the whole pass.
+  /// `label` as in "float epoch 1/3", empty for nothing to be seen; `images` in the whole pass.
   Progress(std::string label, int64_t images);
   ~Progress();  ///< ends the line of a bar that an error interrupts
   Progress(const Progress&) = delete;

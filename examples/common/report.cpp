@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <iomanip>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -35,6 +36,11 @@ double peak_rss_mib() {
 }
 
 }  // namespace
+
+std::string dataset_name(const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
+  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+}
 
 CallTimes time_calls(int calls, const std::function<void(int64_t)>& call) {
   constexpr int kWarmUp = 3;

@@ -20,6 +20,9 @@ struct CallTimes {
 /// Times `calls` warm calls of call(batch) for each batch size.
 CallTimes time_calls(int calls, const std::function<void(int64_t batch)>& call);
 
+/// Last part of a data set's folder: "fashion-mnist".
+std::string dataset_name(const std::string& folder);
+
 /// Everything that a run found out. Accuracies and the `_equal` are fractions.
 struct Report {
   std::string model;

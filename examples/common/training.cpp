@@ -26,6 +26,8 @@ std::vector<int32_t> argmax_rows(const Tensor& logits) {
   return best;
 }
 
+constexpr int64_t kEvaluationBatch = 250;
+
 }  // namespace
 
 std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions& options) {
@@ -36,8 +38,8 @@ std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions
   std::vector<double> seconds;
   int64_t step = 0;
   for (int64_t epoch = 0; epoch < options.epochs; ++epoch) {
-    Progress progress(options.label + " epoch " + std::to_string(epoch + 1) + '/' +
-                          std::to_string(options.epochs),
+    const std::string number = std::to_string(epoch + 1) + '/' + std::to_string(options.epochs);
+    Progress progress(options.label.empty() ? "" : options.label + " epoch " + number,
                       loader.dataset().size());
     for (const Batch& batch : loader.epoch(options.first_epoch + epoch)) {
       optimizer.set_learning_rate(schedule(step++));
@@ -63,15 +65,24 @@ std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions
 }
 
 double accuracy(Module& net, const Dataset& images) {
-  constexpr int64_t kBatch = 250;
   const EvaluationMode evaluation(net);
   const NoGrad no_grad;
   int64_t correct = 0;
-  for (int64_t begin = 0; begin < images.size(); begin += kBatch) {
-    const Batch batch = images.batch(begin, std::min(begin + kBatch, images.size()));
+  for (const Batch& batch : DataLoader(images, {.batch = kEvaluationBatch})) {
     const std::vector<int32_t> predicted = argmax_rows(net(batch.images));
     for (size_t i = 0; i < predicted.size(); ++i)
       correct += predicted[i] == batch.labels[i] ? 1 : 0;
+  }
+  return static_cast<double>(correct) / static_cast<double>(images.size());
+}
+
+double accuracy(const quant::IntegerModel& model, const Dataset& images) {
+  int64_t correct = 0;
+  std::vector<int32_t> classes(kEvaluationBatch);
+  for (const Batch& batch : DataLoader(images, {.batch = kEvaluationBatch})) {
+    model.classify(batch.size(), batch.bytes.data(), classes.data());
+    for (size_t i = 0; i < batch.labels.size(); ++i)
+      correct += classes[i] == batch.labels[i] ? 1 : 0;
   }
   return static_cast<double>(correct) / static_cast<double>(images.size());
 }

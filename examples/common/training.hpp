@@ -6,11 +6,12 @@
 
 #include "framework/data/loader.hpp"
 #include "layers/module.hpp"
+#include "quant/integer/integer_model.hpp"
 
 namespace quantrain::examples {
 
 struct TrainingOptions {
-  std::string label;  ///< of the progress lines: "float"
+  std::string label = {};  ///< of the progress lines: "float"; empty: no lines
   int64_t epochs = 1;
   int64_t first_epoch = 0;      ///< number of the loader's first epoch: its order and augmentation
   float learning_rate = 1e-3f;  ///< at the start; it falls to 0 along a half cosine
@@ -23,5 +24,6 @@ std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions
 /// Fraction of images whose largest logit is their label's, in evaluation; among equal logits the
 /// lowest class counts.
 double accuracy(Module& net, const Dataset& images);
+double accuracy(const quant::IntegerModel& model, const Dataset& images);
 
 }  // namespace quantrain::examples

@@ -4,6 +4,8 @@
 #include <sstream>
 
 #include "framework/core/random.hpp"
+#include "quant/lowering/convert.hpp"
+#include "tests/quant/networks.hpp"
 
 namespace quantrain::quant::test {
 namespace {
@@ -37,6 +39,8 @@ class Branch : public Module {
   std::shared_ptr<Add> sum_;
   std::shared_ptr<ReLU> relu_;
 };
+
+Shape batch_of(int64_t n, const Shape& sample) { return {n, sample[0], sample[1], sample[2]}; }
 
 class Composer {
  public:
@@ -172,6 +176,18 @@ class Composer {
 
 }  // namespace
 
-RandomNetwork random_network(uint64_t seed) { return Composer(seed).compose(); }
+RandomNetwork random_network(uint64_t seed) {
+  manual_seed(seed);
+  return Composer(seed).compose();
+}
+
+Parity train_and_verify(RandomNetwork& network, uint64_t seed) {
+  const Tensor example = random_images(batch_of(2, network.input), seed);
+  prepare_qat(*network.net, example, network.config);
+  train_a_little(*network.net, batch_of(6, network.input), 2, network.classes);
+  const IntegerModel model = convert(*network.net, example);
+  return verify_parity(
+      *network.net, model, random_images(batch_of(11, network.input), seed + 1000));
+}
 
 }  // namespace quantrain::quant::test

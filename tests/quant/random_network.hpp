@@ -5,6 +5,7 @@
 #include <string>
 
 #include "layers/layers.hpp"
+#include "quant/analysis/parity.hpp"
 #include "quant/training/qconfig.hpp"
 
 // Networks composed at random from every kind of layer that converts, for proofs that hold for more
@@ -20,5 +21,9 @@ struct RandomNetwork {
 };
 
 RandomNetwork random_network(uint64_t seed);
+
+/// Trains the network of this seed a little with quantization, converts it, and compares the two on
+/// random images.
+Parity train_and_verify(RandomNetwork& network, uint64_t seed);
 
 }  // namespace quantrain::quant::test

@@ -1,0 +1,79 @@
+#include <algorithm>
+#include <string>
+
+#include "tests/catch.hpp"
+#include "tests/examples/workplace.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::Workplace;
+
+const std::string kProve = "prove";
+
+int64_t count(const std::string& text, const std::string& part) {
+  int64_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("prove shows parity of each network, data set and number of bits", "[examples]") {
+  const Workplace place;
+  const std::string again = " --data '" + place.path("data") + "/'";
+  REQUIRE(place.run(kProve,
+                    "parity --bits 8,2 --limit 48 --network mnist_mlp,mnist_resnet" + again +
+                        " --data '" + place.path("data") + '\'') == 0);
+  const std::string out = place.read("out");
+  CHECK(count(out, "\ndata ") == 2 * 2 * 2 + 1);  // and the table's head
+  CHECK(count(out, "mnist_resnet    W2A2       50") == 2);
+  CHECK(count(out, "integers differ") == 0);
+  CHECK_THAT(out, test::ContainsSubstring("All of it holds."));
+  CHECK(place.read("err").empty());
+
+  REQUIRE(place.run(kProve, "parity --bits 4 --limit 48 --network mnist_mlp --layers") == 0);
+  CHECK(count(place.read("out"), ": 0 of ") == 6);  // input, flatten, three linear, logits
+}
+
+TEST_CASE("prove shows parity of random networks", "[examples]") {
+  const Workplace place;
+  REQUIRE(place.run(kProve, "random --count 3") == 0);
+  CHECK_THAT(place.read("out"), test::ContainsSubstring("Random networks: 3, with "));
+}
+
+TEST_CASE("prove shows that threads and instruction sets train the same model", "[examples]") {
+  const Workplace place;
+  REQUIRE(place.run(kProve, "determinism --limit 48 --network mnist_bncnn") == 0);
+  CHECK(count(place.read("out"), "  yes\n") >= 2);
+  CHECK(count(place.read("out"), "  NO\n") == 0);
+}
+
+TEST_CASE("prove measures each accuracy once", "[examples]") {
+  const Workplace place;
+  const std::string flags = "accuracy --epochs 1 --limit 48 --network mnist_mlp --results '" +
+                            place.path("results") + "' --seeds ";
+  REQUIRE(place.run(kProve, flags + "0") == 0);
+  CHECK(count(place.read("results"), "\n") == 4);  // 8 and 4 bits, integers and floats
+  REQUIRE(place.run(kProve, flags + "0,1") == 0);
+  const std::string results = place.read("results");
+  CHECK(count(results, "\n") == 8);
+  CHECK(count(results, "\"seed\":1") == 4);
+  REQUIRE(place.run(kProve, flags + "0,1") == 0);
+  CHECK(place.read("results") == results);
+  CHECK_THAT(place.read("out"), test::ContainsSubstring("deviation over 2 seeds"));
+
+  write_file(place.path("results"), "{\"settings\": ");
+  place.check_fails(kProve, flags + "0", "results: line 1 is no result");
+}
+
+TEST_CASE("prove refuses flags that make no sense and data that are not there", "[examples]") {
+  const Workplace place;
+  for (const char* flags : {"parity --bits 1", "--network mnist", "disprove", "random --count 0"})
+    place.check_fails(kProve, flags, "");
+  place.check_fails(kProve, "parity --data '" + place.path("nowhere") + '\'', "nowhere");
+  CHECK(place.run(kProve, "accuracy --help") == 0);
+  CHECK_THAT(place.read("out"), test::ContainsSubstring("--results"));
+}
+
+}  // namespace quantrain

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "framework/core/file.hpp"
+#include "framework/core/random.hpp"
+#include "tests/catch.hpp"
+
+// Where the tests of programs run them.
+namespace quantrain::test {
+
+namespace fs = std::filesystem;
+
+inline void append_big_endian(std::string& text, uint32_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> shift & 0xff);
+}
+
+/// Ten classes that are easy to tell apart: class c is a bright square in one of ten places, over
+/// noise.
+inline void write_images(const fs::path& folder,
+                         const std::string& prefix,
+                         uint32_t count,
+                         uint64_t seed) {
+  std::string images;
+  std::string labels;
+  append_big_endian(images, 0x803);
+  for (const uint32_t extent : {count, 28u, 28u}) append_big_endian(images, extent);
+  append_big_endian(labels, 0x801);
+  append_big_endian(labels, count);
+  for (uint32_t i = 0; i < count; ++i) {
+    Random random(seed, i);
+    const int64_t label = random.below(10);
+    const int64_t top = 2 + label / 4 * 9;
+    const int64_t left = 1 + label % 4 * 7;
+    for (int64_t pixel = 0; pixel < 28 * 28; ++pixel) {
+      const int64_t y = pixel / 28 - top;
+      const int64_t x = pixel % 28 - left;
+      const bool inside = y >= 0 && y < 6 && x >= 0 && x < 6;
+      images += static_cast<char>(random.below(inside ? 256 : 32));
+    }
+    labels += static_cast<char>(label);
+  }
+  write_file((folder / (prefix + "-images-idx3-ubyte")).string(), images);
+  write_file((folder / (prefix + "-labels-idx1-ubyte")).string(), labels);
+}
+
+/// A folder of its own with a small data set in "data"; gone with it.
+class Workplace {
+ public:
+  Workplace() {
+    std::string pattern = (fs::temp_directory_path() / "quantrain_examples_XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    folder_ = pattern;
+    fs::create_directory(folder_ / "data");
+    write_images(folder_ / "data", "train", 96, 1);
+    write_images(folder_ / "data", "t10k", 50, 2);
+  }
+  ~Workplace() { fs::remove_all(folder_); }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string read(const std::string& name) const {
+    std::ifstream file(folder_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  /// Names of all files but the data set's and those that run() makes.
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      const std::string name = entry.path().filename().string();
+      if (name != "data" && name != "out" && name != "err") names.push_back(name);
+    }
+    return names;
+  }
+
+  /// Exit status; what it prints is in "out" and "err".
+  int run(const std::string& program, const std::string& flags) const {
+    const bool has_data = flags.find("--data") != std::string::npos;
+    const std::string data = has_data ? "" : " --data '" + path("data") + '\'';
+    const std::string command = std::string(QUANTRAIN_EXAMPLES) + '/' + program + data + ' ' +
+                                flags + " > '" + path("out") + "' 2> '" + path("err") + '\'';
+    const int status = std::system(command.c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  /// A run that fails: a status other than 0, one line on standard error that names the program and
+  /// has this text.
+  void check_fails(const std::string& program,
+                   const std::string& flags,
+                   const std::string& text) const {
+    INFO(program << ' ' << flags);
+    CHECK(run(program, flags) == 1);
+    const std::string error = read("err");
+    CHECK_THAT(error, ContainsSubstring(text));
+    CHECK(error.rfind(program + ": ", 0) == 0);
+    CHECK(std::count(error.begin(), error.end(), '\n') == 1);
+    CHECK(error.back() == '\n');
+  }
+
+ private:
+  fs::path folder_;
+};
+
+}  // namespace quantrain::test

@@ -1,0 +1,179 @@
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "examples/common/training.hpp"
+#include "framework/core/error.hpp"
+#include "quant/training/prepare.hpp"
+#include "quant/training/switches.hpp"
+#include "tests/proofs/proofs.hpp"
+
+namespace quantrain::proofs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr quant::Simulation kSimulations[] = {quant::Simulation::kInteger,
+                                              quant::Simulation::kFloat};
+
+/// The results so far: each is its settings, a JSON object, and what was measured under them.
+class Results {
+ public:
+  explicit Results(const std::string& path) : path_(path) {
+    std::ifstream file(path);
+    std::string line;
+    for (int number = 1; std::getline(file, line); ++number) {
+      Json result = Json::parse(line, nullptr, false);
+      if (!result.is_object() || !result.contains("settings") || !result.contains("accuracy")) {
+        throw DataError("accuracy", path, ": line ", number, " is no result");
+      }
+      results_.push_back(std::move(result));
+    }
+  }
+
+  /// Null if there is none yet.
+  const Json* find(const Json& settings) const {
+    for (const Json& result : results_) {
+      if (result["settings"] == settings) return &result["accuracy"];
+    }
+    return nullptr;
+  }
+
+  void add(const Json& settings, const Json& accuracy) {
+    const Json result{{"settings", settings}, {"accuracy", accuracy}};
+    const std::string line = result.dump() + '\n';
+    std::fputs(line.c_str(), stdout);
+    std::fflush(stdout);
+    results_.push_back(result);
+    if (path_.empty()) return;
+    std::ofstream file(path_, std::ios::app);
+    if (!(file << line << std::flush)) throw DataError("accuracy", path_, ": cannot be written");
+  }
+
+ private:
+  std::string path_;
+  std::vector<Json> results_;
+};
+
+Json settings_of(const Images& images,
+                 const examples::Network& network,
+                 const Training& training,
+                 uint64_t seed,
+                 int bits,
+                 quant::Simulation simulation) {
+  return {{"data", images.name},
+          {"network", network.name},
+          {"epochs", training.epochs},
+          {"qat_epochs", training.qat_epochs},
+          {"limit", training.limit},
+          {"seed", seed},
+          {"bits", bits},
+          {"simulation", simulation == quant::Simulation::kInteger ? "integer" : "float"}};
+}
+
+/// Accuracies of the float network, of its simulation as it was trained, and of what that becomes
+/// when it is deployed: integers in any case.
+Json measure(const examples::Network& network,
+             Sequential& trained,
+             const Images& images,
+             const AccuracyOptions& options,
+             uint64_t seed,
+             int bits,
+             quant::Simulation simulation) {
+  Sequential net = network.make();
+  copy_state(trained, net);
+  quant::QConfig config = quant::QConfig::bits(bits, bits);
+  config.simulation = simulation;
+  quant::prepare_qat(net, example_of(images), config);
+  train_quantized(net, images, options.training, seed);
+  const double simulated = examples::accuracy(net, images.test);
+  const quant::DeployedMode deployed(net);
+  return {{"float", examples::accuracy(trained, images.test)},
+          {"simulated", simulated},
+          {"deployed", examples::accuracy(net, images.test)}};
+}
+
+struct Statistics {
+  double mean;
+  double deviation;  ///< of a sample: over n - 1
+};
+
+Statistics statistics(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  double sum = 0.0;
+  for (const double value : values) sum += value;
+  double squares = 0.0;
+  for (const double value : values) squares += (value - sum / n) * (value - sum / n);
+  return {sum / n, n > 1 ? std::sqrt(squares / (n - 1)) : 0.0};
+}
+
+void print_statistics(const std::vector<double>& values) {
+  const auto [mean, deviation] = statistics(values);
+  std::printf("  %8.3f +- %.3f", 100.0 * mean, 100.0 * deviation);
+}
+
+void print_table(const Subjects& subjects, const AccuracyOptions& options, const Results& results) {
+  std::printf(
+      "Test accuracy in %%, mean and deviation over %zu seeds; the last column is of the "
+      "differences seed by seed:\n%-16s %-14s %5s%19s%19s%19s%19s%19s\n",
+      options.seeds.size(),
+      "data",
+      "network",
+      "bits",
+      "float",
+      "QAT in integers",
+      "QAT in float",
+      "this, deployed",
+      "integers - float");
+  for (const Images& images : subjects.data) {
+    for (const examples::Network& network : subjects.networks) {
+      for (const int bits : options.bits) {
+        std::vector<double> trained, integers, floats, deployed, differences;
+        for (const uint64_t seed : options.seeds) {
+          const auto value = [&](quant::Simulation simulation, const char* what) {
+            const Json settings =
+                settings_of(images, network, options.training, seed, bits, simulation);
+            return results.find(settings)->at(what).get<double>();
+          };
+          trained.push_back(value(quant::Simulation::kInteger, "float"));
+          integers.push_back(value(quant::Simulation::kInteger, "deployed"));
+          floats.push_back(value(quant::Simulation::kFloat, "simulated"));
+          deployed.push_back(value(quant::Simulation::kFloat, "deployed"));
+          differences.push_back(integers.back() - floats.back());
+        }
+        std::printf("%-16s %-14s  W%dA%d", images.name.c_str(), network.name.c_str(), bits, bits);
+        for (const auto& column : {trained, integers, floats, deployed, differences})
+          print_statistics(column);
+        std::printf("\n");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void measure_accuracy(const Subjects& subjects, const AccuracyOptions& options) {
+  Results results(options.results);
+  for (const Images& images : subjects.data) {
+    for (const examples::Network& network : subjects.networks) {
+      for (const uint64_t seed : options.seeds) {
+        std::optional<Sequential> trained;  // once for all that start from it
+        for (const int bits : options.bits) {
+          for (const quant::Simulation simulation : kSimulations) {
+            const Json settings =
+                settings_of(images, network, options.training, seed, bits, simulation);
+            if (results.find(settings) != nullptr) continue;
+            if (!trained) trained = train_float(network, images, options.training, seed);
+            results.add(settings,
+                        measure(network, *trained, images, options, seed, bits, simulation));
+          }
+        }
+      }
+    }
+  }
+  print_table(subjects, options, results);
+}
+
+}  // namespace quantrain::proofs

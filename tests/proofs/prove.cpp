@@ -1,0 +1,138 @@
+// The long proofs; scripts/prove builds and runs it. The exit status is 1 if anything differs.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+
+#include "examples/common/flags.hpp"
+#include "examples/common/report.hpp"
+#include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
+#include "tests/proofs/proofs.hpp"
+
+namespace quantrain::proofs {
+namespace {
+
+struct Flags {
+  std::vector<std::string> data{examples::Flags{}.data};
+  std::vector<std::string> networks;
+  int threads = 0;
+  Training training;
+  std::vector<int> bits{8, 4, 2};
+  bool every_layer = false;
+  int64_t random_networks = 200;
+  AccuracyOptions accuracy;
+};
+
+constexpr int64_t kMany = 1'000'000'000;
+
+void add_training_flags(CLI::App& command, Training& training) {
+  command.add_option("--epochs", training.epochs, "passes of float training")
+      ->check(CLI::Range(int64_t{1}, kMany))
+      ->capture_default_str();
+  command.add_option("--qat-epochs", training.qat_epochs, "passes of training with quantization")
+      ->check(CLI::Range(int64_t{1}, kMany))
+      ->capture_default_str();
+  command.add_option("--limit", training.limit, "train on the first N images; 0: all")
+      ->check(CLI::Range(int64_t{0}, kMany))
+      ->capture_default_str();
+}
+
+void add_bits_flag(CLI::App& command, std::vector<int>& bits) {
+  command.add_option("--bits", bits, "of weights and activations of hidden layers")
+      ->check(CLI::Range(2, 8))
+      ->delimiter(',')
+      ->capture_default_str();
+}
+
+void add_flags(CLI::App& app, Flags& flags) {
+  std::vector<std::string> names;
+  for (const examples::Network& network : examples::networks()) names.push_back(network.name);
+  flags.networks = names;
+  app.fallthrough();  // these flags may follow the name of the proof, too
+  app.require_subcommand(0, 1);
+  app.add_option("--data", flags.data, "folder with four IDX files; may be repeated")
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  app.add_option("--network", flags.networks, "only these of the examples' networks")
+      ->check(CLI::IsMember(names))
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--threads", flags.threads, "0: one for each core")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+
+  CLI::App& parity = *app.add_subcommand("parity", "simulation and integers agree in every layer");
+  add_training_flags(parity, flags.training);
+  add_bits_flag(parity, flags.bits);
+  parity.add_flag("--layers", flags.every_layer, "print each layer's line");
+
+  app.add_subcommand("random", "the same of random networks")
+      ->add_option("--count", flags.random_networks, "how many")
+      ->check(CLI::Range(int64_t{1}, kMany))
+      ->capture_default_str();
+
+  CLI::App& determinism =
+      *app.add_subcommand("determinism", "threads and instruction sets train the same model");
+  add_training_flags(determinism, flags.training);
+
+  CLI::App& accuracy = *app.add_subcommand(
+      "accuracy", "QAT in integers against QAT in float; takes long, proves nothing by itself");
+  add_training_flags(accuracy, flags.accuracy.training);
+  add_bits_flag(accuracy, flags.accuracy.bits);
+  accuracy.add_option("--seeds", flags.accuracy.seeds, "one training from each")
+      ->delimiter(',')
+      ->capture_default_str();
+  accuracy.add_option("--results",
+                      flags.accuracy.results,
+                      "file that results are appended to, and not measured again from");
+}
+
+bool run(const CLI::App& app, const Flags& flags) {
+  set_threads(flags.threads);
+  const auto wanted = [&](const char* proof) {
+    return app.get_subcommands().empty() ? std::string_view(proof) != "accuracy"
+                                         : app.got_subcommand(proof);
+  };
+  bool held = true;
+  if (wanted("random")) held = prove_random_parity(flags.random_networks) && held;
+  if (app.got_subcommand("random")) return held;
+
+  Subjects subjects;
+  for (const std::string& folder : flags.data) {
+    subjects.data.push_back({examples::dataset_name(folder),
+                             Dataset::mnist(folder, Split::kTrain),
+                             Dataset::mnist(folder, Split::kTest)});
+  }
+  for (const examples::Network& network : examples::networks()) {
+    if (std::count(flags.networks.begin(), flags.networks.end(), network.name) > 0)
+      subjects.networks.push_back(network);
+  }
+  if (wanted("parity"))
+    held = prove_parity(subjects, flags.training, flags.bits, flags.every_layer) && held;
+  if (wanted("determinism")) held = prove_determinism(subjects, flags.training) && held;
+  if (wanted("accuracy")) measure_accuracy(subjects, flags.accuracy);
+  return held;
+}
+
+}  // namespace
+}  // namespace quantrain::proofs
+
+int main(int argc, char** argv) {
+  using namespace quantrain::proofs;
+  Flags flags;
+  CLI::App app("Runs the long proofs: parity, random and determinism unless one is named.");
+  add_flags(app, flags);
+  try {
+    app.parse(argc, argv);
+    const bool held = run(app, flags);
+    std::cout << (held ? "All of it holds.\n" : "NOT ALL OF IT HOLDS.\n");
+    return held ? 0 : 1;
+  } catch (const CLI::CallForHelp&) {
+    std::cout << app.help();
+    return 0;
+  } catch (const std::exception& error) {
+    std::cout << std::flush;
+    std::cerr << "prove: " << error.what() << '\n';
+    return 1;
+  }
+}
