@@ -53,6 +53,8 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->check(check_rate, "RATE");
   app.add_option("--seed", flags.seed, "of weights, order and augmentation")
       ->check(check_seed, "NUMBER");
+  app.add_option("--shift", flags.shift, "augmentation: move training images by up to N pixels")
+      ->check(CLI::Range(int64_t{0}, kMany));
   app.add_option("--threads", flags.threads, "0: one for each core")->check(CLI::Range(0, 1024));
   app.add_option("--limit", flags.limit, "train on the first N images")
       ->check(CLI::Range(int64_t{1}, kMany));

@@ -15,6 +15,7 @@ struct Flags {
   float learning_rate = 1e-3f;
   float qat_learning_rate = 2e-4f;
   uint64_t seed = 0;
+  int64_t shift = 0;        ///< augmentation: pixels that a training image moves at most
   int threads = 0;          ///< 0: one for each core
   int64_t limit = 0;        ///< first training images only; 0: all
   int weight_bits = 8;      ///< of the hidden layers

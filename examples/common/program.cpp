@@ -89,7 +89,7 @@ void train_and_convert(const Program& program,
                     {.batch = flags.batch,
                      .shuffle = true,
                      .seed = flags.seed,
-                     .augment = program.shift > 0 ? random_shift(program.shift) : nullptr});
+                     .augment = flags.shift > 0 ? random_shift(flags.shift) : nullptr});
 
   Report report;
   report.model = program.name;

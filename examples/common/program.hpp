@@ -12,7 +12,6 @@ struct Program {
   std::string name;         ///< "mnist_mlp"
   std::string description;  ///< first line of --help
   Flags defaults;
-  int64_t shift = 0;  ///< augmentation: pixels that an image moves at most
 };
 
 /// What every example does with its network: trains it in float, quantizes a copy after training

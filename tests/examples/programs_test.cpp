@@ -108,6 +108,16 @@ TEST_CASE("fewer bits make another model, with the bits asked for", "[examples]"
   CHECK(integer.at("activation_bits") == 3);
 }
 
+TEST_CASE("--shift trains on other images, and so makes another model", "[examples]") {
+  const Workplace place;
+  for (const std::string shift : {"0", "2"}) {
+    REQUIRE(place.run("mnist_mlp",
+                      std::string(kQuick) + "--shift " + shift + " --save '" +
+                          place.path("model" + shift) + '\'') == 0);
+  }
+  CHECK(place.read("model0") != place.read("model2"));
+}
+
 TEST_CASE("--help says what the flags are and trains nothing", "[examples]") {
   const Workplace place;
   for (const std::string program : kPrograms) {
@@ -120,6 +130,7 @@ TEST_CASE("--help says what the flags are and trains nothing", "[examples]") {
                              "--lr",
                              "--qat-lr",
                              "--seed",
+                             "--shift",
                              "--threads",
                              "--limit",
                              "--weight-bits",
