@@ -46,6 +46,29 @@ std::vector<AxisPart> forward_axis(
   return parts;
 }
 
+std::vector<AxisPart> forward_taps(
+    int64_t size, int64_t result_size, int64_t kernel, int64_t stride, int64_t pad) {
+  std::vector<AxisPart> parts;
+  for (int64_t t = 0; t < kernel; ++t) {
+    // i * stride >= pad - t, and i * stride < size + pad - t.
+    const auto positions = [&](int64_t end) {
+      return std::clamp<int64_t>((end + stride - 1) / stride, 0, result_size);
+    };
+    const int64_t first = positions(std::max<int64_t>(pad - t, 0));
+    const int64_t end = positions(std::max<int64_t>(size + pad - t, 0));
+    if (first >= end) continue;
+    if (!parts.empty()) {
+      AxisPart& last = parts.back();
+      if (last.result == first && last.count == end - first && t == last.first_tap + last.taps) {
+        ++last.taps;
+        continue;
+      }
+    }
+    parts.push_back({first, 1, first * stride - pad + t, stride, end - first, 1, t, kernel, 0});
+  }
+  return parts;
+}
+
 PhaseTap backward_tap(int64_t t, int64_t kernel, int64_t stride) {
   const int64_t residue = t % stride;
   const auto taps = [&](int64_t r) { return r < kernel ? (kernel - r + stride - 1) / stride : 0; };

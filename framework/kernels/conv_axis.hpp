@@ -22,6 +22,10 @@ struct AxisPart {
 std::vector<AxisPart> forward_axis(
     int64_t size, int64_t result_size, int64_t kernel, int64_t stride, int64_t pad);
 
+/// The same pairs of results and taps, but a part for the taps that are seen by the same results.
+std::vector<AxisPart> forward_taps(
+    int64_t size, int64_t result_size, int64_t kernel, int64_t stride, int64_t pad);
+
 /// The gradient by data: position i of the image was seen by tap t of window (i + pad - t) / stride
 /// where that has no remainder, so a residue of i + pad has taps of its own. They come in the order
 /// of the windows, that is from the last to the first: see backward_tap.

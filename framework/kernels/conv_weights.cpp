@@ -2,23 +2,140 @@
 
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/conv.hpp"
-#include "framework/kernels/conv_band.hpp"
+#include "framework/kernels/conv_axis.hpp"
 #include "framework/kernels/depthwise.hpp"
 #include "framework/kernels/dispatch.hpp"
 #include "framework/kernels/partial_sums.hpp"
 #include "framework/kernels/tiles.hpp"
 
 // The gradient by the weights is a product too: its rows are the elements (u, v, c) of the kernel,
-// its columns the output channels, and the sum runs over all output pixels. Chunks of output lines,
-// cut by problem size, are summed for themselves and then joined in a fixed tree.
+// its columns the output channels, and the sum runs over all output pixels that see the element
+// inside the image. So there is a product for each part of both axes, read in place. Chunks of
+// output lines, cut by problem size, are summed for themselves and then joined in a fixed tree.
 namespace quantrain::kernels {
 namespace {
 
 constexpr int64_t kMostChunks = 16;
 constexpr int64_t kChunkWork = 1000000;        // multiply-adds that a chunk should have at least
+constexpr int64_t kTaskWork = 250000;          // the same for what a task has of it
 constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks together
 constexpr int64_t kBlockPixels = 128;  // so that a panel of grad_y stays in the first-level cache
+constexpr int64_t kManyChannels = 8;   // enough rows for a tile, for one tap
 
+struct WeightsGradient {
+  Conv2dShape s;
+  std::vector<AxisPart> lines, pixels;
+  const float* x;       // of the group
+  const float* grad_y;  // whole vectors of each pixel can be read
+  int64_t grad_pixel;
+  int64_t width;  // of the sums
+};
+
+/// Rows [row, row_end) of the gradient of a group, summed over output lines [begin, end).
+class Chunk {
+ public:
+  Chunk(const WeightsGradient& p,
+        int64_t begin,
+        int64_t end,
+        int64_t row,
+        int64_t row_end,
+        float* sums)
+      : p_(p), s_(p.s), begin_(begin), end_(end), row_(row), row_end_(row_end), sums_(sums) {
+    tiles_.segment = segments_;
+    tiles_.a = from_.data();
+    tiles_.c = to_.data();
+    tiles_.accumulate = true;
+    tiles_.lo = -__builtin_inff();
+    tiles_.hi = __builtin_inff();
+  }
+
+  void sum() {
+    std::fill(sums_ + row_ * p_.width, sums_ + row_end_ * p_.width, 0.0f);
+    for (const AxisPart& lines : p_.lines) {
+      for (const AxisPart& pixels : p_.pixels) {
+        find_rows(lines, pixels);
+        if (tiles_.m > 0) sum_part(lines, pixels);
+      }
+    }
+  }
+
+ private:
+  /// The elements of the taps of a part, at the first pixel that sees them.
+  void find_rows(const AxisPart& lines, const AxisPart& pixels) {
+    const int64_t c = s_.group_c();
+    const float* const x = p_.x + (lines.source * s_.w + pixels.source) * s_.c;
+    tiles_.m = 0;
+    for (int64_t u = 0; u < lines.taps; ++u) {
+      for (int64_t v = 0; v < pixels.taps; ++v) {
+        const int64_t row = ((lines.first_tap + u) * s_.kw + pixels.first_tap + v) * c;
+        for (int64_t i = std::max<int64_t>(0, row_ - row); i < std::min(c, row_end_ - row); ++i) {
+          from_[tiles_.m] = x + (u * s_.w + v) * s_.c + i;
+          to_[tiles_.m++] = sums_ + (row + i) * p_.width;
+        }
+      }
+    }
+  }
+
+  /// Segments run along the longer side of a part, and over all images.
+  void sum_part(const AxisPart& lines, const AxisPart& pixels) {
+    const int64_t x_step = pixels.source_step * s_.c;
+    const int64_t x_line = lines.source_step * s_.w * s_.c;
+    const int64_t y_line = s_.ow() * p_.grad_pixel;
+    for (int64_t image = begin_ / s_.oh(); image * s_.oh() < end_; ++image) {
+      const int64_t line = image * s_.oh() + lines.result;
+      const int64_t first = std::max<int64_t>(0, begin_ - line);
+      const int64_t count = std::min(lines.count, end_ - line) - first;
+      if (count <= 0) continue;
+      const int64_t x = image * s_.h * s_.w * s_.c + first * x_line;
+      const int64_t y = ((line + first) * s_.ow() + pixels.result) * p_.grad_pixel;
+      if (pixels.count >= count) {
+        set_steps(pixels.count, x_step, p_.grad_pixel);
+        for (int64_t i = 0; i < count; ++i) add_segment({x + i * x_line, y + i * y_line});
+      } else {
+        set_steps(count, x_line, y_line);
+        for (int64_t i = 0; i < pixels.count; ++i) {
+          add_segment({x + i * x_step, y + i * p_.grad_pixel});
+        }
+      }
+    }
+    flush();
+  }
+
+  void set_steps(int64_t length, int64_t a_step, int64_t b_step) {
+    if (length != tiles_.length || a_step != tiles_.a_step || b_step != tiles_.b_step) flush();
+    tiles_.length = length;
+    tiles_.a_step = a_step;
+    tiles_.b_step = b_step;
+  }
+
+  void add_segment(const SegmentF32& segment) {
+    segments_[tiles_.segments++] = segment;
+    if (tiles_.segments * tiles_.length >= kBlockPixels) flush();
+  }
+
+  void flush() {
+    if (tiles_.segments == 0) return;
+    for (int64_t column = 0; column < p_.width; column += kPanelColumns) {
+      tiles_.n = std::min(p_.width - column, kPanelColumns);
+      tiles_.b = p_.grad_y + column;
+      tiles_.column = column;
+      kernel_(tiles_);
+    }
+    tiles_.segments = 0;
+  }
+
+  const WeightsGradient& p_;
+  const Conv2dShape& s_;
+  int64_t begin_, end_, row_, row_end_;
+  float* sums_;
+  void (*kernel_)(const TilesF32&) = table().tiles_f32;
+  Buffer<const float*> from_{row_end_ - row_};
+  Buffer<float*> to_{row_end_ - row_};
+  SegmentF32 segments_[kBlockPixels];
+  TilesF32 tiles_{};
+};
+
+/// Chunks of lines that are summed for themselves.
 int64_t chunk_lines(const Conv2dShape& s, int64_t sums) {
   const int64_t lines = s.n * s.oh();
   const int64_t work = lines * s.ow() * sums;
@@ -27,72 +144,26 @@ int64_t chunk_lines(const Conv2dShape& s, int64_t sums) {
   return (lines + chunks - 1) / chunks;
 }
 
-/// Rows [row, row_end) of the gradient of a group, summed over output lines [begin, end).
-void sum_chunk(const Conv2dShape& s,
-               const BandSource& source,
-               const float* grad_y,
-               int64_t begin,
-               int64_t end,
-               int64_t row,
-               int64_t row_end,
-               float* sums) {
-  const auto kernel = table().tiles_f32;
-  const int64_t oh = s.oh();
-  const int64_t ow = s.ow();
-  const int64_t o = s.group_o();
-  const int64_t width = packed_columns(o);
-  const int64_t window_row = s.kw * source.channels;
-  const int64_t block = kBlockPixels / ow + 1;
-  Buffer<const float*> rows(row_end - row);
-  Buffer<float*> results(row_end - row);
-  Buffer<SegmentF32> segments(block);
-  for (int64_t i = row; i < row_end; ++i) results[i - row] = sums + i * width;
-  TilesF32 tiles{};
-  tiles.m = row_end - row;
-  tiles.length = ow;
-  tiles.a = rows.data();
-  tiles.segment = segments.data();
-  tiles.c = results.data();
-  tiles.lo = -__builtin_inff();
-  tiles.hi = __builtin_inff();
-  for (int64_t line = begin; line < end;) {
-    const int64_t stop = std::min(end, (line / oh + 1) * oh);
-    const Band band(source, oh, ow, line, stop);
-    for (int64_t i = row; i < row_end; ++i) {
-      rows[i - row] = band.line(line) + i / window_row * band.row_step() + i % window_row;
+/// With few chunks their rows are cut too, which changes no sum: into whole taps or whole tiles.
+int64_t part_rows(const Conv2dShape& s, int64_t sums, int64_t chunks) {
+  const int64_t tasks = std::clamp<int64_t>(s.n * s.oh() * s.ow() * sums / kTaskWork, 1, 16);
+  const int64_t parts = (tasks + chunks - 1) / chunks;
+  const int64_t unit = s.group_c() >= kManyChannels ? s.group_c() : 24;
+  return ((s.reduction() + parts - 1) / parts + unit - 1) / unit * unit;
+}
+
+/// Pixels of one group's part of grad_y, filled up with zeros to whole vectors.
+Buffer<float> fill_up(const Conv2dShape& s, const float* grad_y, int64_t width) {
+  const int64_t pixels = s.n * s.oh() * s.ow();
+  Buffer<float> filled(pixels * width);
+  parallel_for(pixels, 65536 / width + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float* const to = filled.data() + i * width;
+      std::copy_n(grad_y + i * s.o, s.group_o(), to);
+      std::fill(to + s.group_o(), to + width, 0.0f);
     }
-    tiles.a_step = band.pixel_step();
-    // Whole vectors are read of each pixel's gradient: where a group has part of one, that is
-    // copied.
-    const float* b = grad_y + line * ow * s.o;
-    int64_t b_step = s.o;
-    Buffer<float> copy;
-    if (o != width) {
-      copy = Buffer<float>((stop - line) * ow * width);
-      for (int64_t pixel = 0; pixel < (stop - line) * ow; ++pixel) {
-        float* const to = copy.data() + pixel * width;
-        std::copy_n(b + pixel * s.o, o, to);
-        std::fill(to + o, to + width, 0.0f);
-      }
-      b = copy.data();
-      b_step = width;
-    }
-    for (int64_t column = 0; column < width; column += kPanelColumns) {
-      tiles.n = std::min(width - column, kPanelColumns);
-      tiles.column = column;
-      tiles.b_step = b_step;
-      for (int64_t i = line; i < stop; i += block) {
-        tiles.segments = std::min(block, stop - i);
-        for (int64_t j = 0; j < tiles.segments; ++j) {
-          segments[j] = {(i - line + j) * band.line_step(), (i - line + j) * ow};
-        }
-        tiles.b = b + column;
-        tiles.accumulate = i > begin;
-        kernel(tiles);
-      }
-    }
-    line = stop;
-  }
+  });
+  return filled;
 }
 
 }  // namespace
@@ -114,31 +185,40 @@ void conv2d_backward_weights_f32(const Conv2dShape& s,
   const int64_t lines = s.n * s.oh();
   const int64_t chunk = chunk_lines(s, sums);
   const int64_t chunks = (lines + chunk - 1) / chunk;
-  // With few chunks the rows are cut too, into whole tiles of 6, 8 or 12; that changes no sum.
-  const int64_t part = (k * chunks / kMostChunks + 24) / 24 * 24;
+  const int64_t part = part_rows(s, sums, chunks);
   const int64_t parts = (k + part - 1) / part;
+  // One tap with many channels fills tiles, and its pixels make long sums. With few channels tiles
+  // need many taps, those that are there for a part of the pixels.
+  const auto axis = s.group_c() >= kManyChannels ? forward_taps : forward_axis;
+  WeightsGradient p{};
+  p.s = s;
+  p.lines = axis(s.h, s.oh(), s.kh, s.stride_h, s.pad_h);
+  p.pixels = axis(s.w, s.ow(), s.kw, s.stride_w, s.pad_w);
+  p.width = width;
   Buffer<float> partial(chunks * sums);
   for (int64_t g = 0; g < s.groups; ++g) {
-    const BandSource source = forward_source(s, x, g);
+    Buffer<float> filled;
+    p.x = x + g * s.group_c();
+    p.grad_y = grad_y + g * o;
+    p.grad_pixel = s.o;
+    if (o != width) {
+      filled = fill_up(s, p.grad_y, width);
+      p.grad_y = filled.data();
+      p.grad_pixel = width;
+    }
     parallel_for(chunks * parts, 1, [&](int64_t task, int64_t) {
       const int64_t i = task / parts;
       const int64_t row = task % parts * part;
-      sum_chunk(s,
-                source,
-                grad_y + g * o,
-                i * chunk,
-                std::min(lines, (i + 1) * chunk),
-                row,
-                std::min(k, row + part),
-                partial.data() + i * sums);
+      Chunk(p,
+            i * chunk,
+            std::min(lines, (i + 1) * chunk),
+            row,
+            std::min(k, row + part),
+            partial.data() + i * sums)
+          .sum();
     });
     add_up(chunks, sums, partial.data());
-    float* const to = grad_w + g * o * k;
-    parallel_for(o, 65536 / k + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        for (int64_t j = 0; j < k; ++j) to[i * k + j] = partial[j * width + i];
-      }
-    });
+    table().transpose_f32(k, o, partial.data(), width, grad_w + g * o * k, k);
   }
 }
 

@@ -20,18 +20,19 @@ struct PackF32 {
   float* to;
 };
 
-/// Where a segment of a sum begins: in each row of a, and among the rows of b.
+/// Where a segment of a sum begins: at which element of each row of a, and at which row of a
+/// packed b, or element of one in place.
 struct SegmentF32 {
   int64_t a, b;
 };
 
 /// c[i][column + j] = min(max(sum over s < segments, t < length of
-///     a[i][segment[s].a + t * a_step] * b(segment[s].b + t, j) + bias[j], lo), hi)
+///     a[i][segment[s].a + t * a_step] * b(segment[s].b, t, j) + bias[j], lo), hi)
 /// for i < m, j < n, n <= kPanelColumns. The sum is one chain of fused multiply-adds in this order,
 /// which starts from c where accumulate is set: a long sum may be cut into several calls without a
 /// change of its bits. lo and hi may be infinite, bias null. b is a packed panel of b_rows rows,
-/// or, where b_step is not 0, element (k, j) of it is at b[k * b_step + j] and n is a multiple of
-/// 16.
+/// and b(i, t, j) is column j of its row i + t; or, where b_step is not 0, it is b[i + t * b_step +
+/// j], and n is a multiple of 16.
 struct TilesF32 {
   int64_t m, n, segments, length;
   const SegmentF32* segment;

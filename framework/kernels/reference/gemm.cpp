@@ -11,15 +11,28 @@ void pack_f32(const PackF32& p) {
   }
 }
 
+void transpose_f32(int64_t rows,
+                   int64_t columns,
+                   const float* from,
+                   int64_t from_stride,
+                   float* to,
+                   int64_t to_stride) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+  }
+}
+
 void tiles_f32(const TilesF32& p) {
   const int64_t b_step = p.b_step == 0 ? p.n : p.b_step;
+  const int64_t b_unit = p.b_step == 0 ? p.n : 1;
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t j = 0; j < p.n; ++j) {
       float& to = p.c[i][p.column + j];
       float sum = p.accumulate ? to : 0.0f;
       for (int64_t s = 0; s < p.segments; ++s) {
         for (int64_t t = 0; t < p.length; ++t) {
-          sum += p.a[i][p.segment[s].a + t * p.a_step] * p.b[(p.segment[s].b + t) * b_step + j];
+          sum +=
+              p.a[i][p.segment[s].a + t * p.a_step] * p.b[p.segment[s].b * b_unit + t * b_step + j];
         }
       }
       if (p.bias != nullptr) sum += p.bias[j];

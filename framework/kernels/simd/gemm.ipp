@@ -70,6 +70,29 @@ void transpose_4(const float* from, int64_t stride, float* to, int64_t to_stride
 #endif
 }
 
+template <class Arch>
+void transpose_f32(int64_t rows,
+                   int64_t columns,
+                   const float* from,
+                   int64_t from_stride,
+                   float* to,
+                   int64_t to_stride) {
+  constexpr int64_t kLanes = Batch<float, Arch>::size;
+  int64_t i = 0;
+  for (; i + kLanes <= rows; i += kLanes) {
+    int64_t j = 0;
+    for (; j + 4 <= columns; j += 4) {
+      transpose_4<Arch>(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
+    }
+    for (; j < columns; ++j) {
+      for (int64_t q = i; q < i + kLanes; ++q) to[j * to_stride + q] = from[q * from_stride + j];
+    }
+  }
+  for (; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+  }
+}
+
 /// Panels of kTileVectors vectors (the last may have fewer), one behind the other; each holds its k
 /// rows densely. Lanes beyond the last column are 0.
 template <class Arch>
@@ -96,19 +119,9 @@ void pack_f32(const PackF32& p) {
       }
       continue;
     }
-    for (int64_t j = 0; j < whole; j += kLanes) {
-      int64_t i = 0;
-      for (; i + 4 <= rows; i += 4) {
-        transpose_4<Arch>(b + j * p.col_stride + i, p.col_stride, to + i * width + j, width);
-      }
-      for (; i < rows; ++i) {
-        for (int64_t q = j; q < j + kLanes; ++q) to[i * width + q] = b[q * p.col_stride + i];
-      }
-    }
-    for (int64_t j = whole; j < width; ++j) {
-      for (int64_t i = 0; i < rows; ++i) {
-        to[i * width + j] = j < columns ? b[i + j * p.col_stride] : 0.0f;
-      }
+    transpose_f32<Arch>(columns, rows, b, p.col_stride, to, width);
+    for (int64_t i = 0; columns < width && i < rows; ++i) {
+      for (int64_t j = columns; j < width; ++j) to[i * width + j] = 0.0f;
     }
   }
 }
@@ -140,7 +153,7 @@ void tile_f32(
   const float* a[kRows];
   QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = p.a[i + r];
   for (int64_t s = 0; s < p.segments; ++s) {
-    const float* row = b + p.segment[s].b * b_step;
+    const float* row = b + p.segment[s].b * (p.b_step == 0 ? b_step : 1);
     const int64_t begin = p.segment[s].a;
     const int64_t end = begin + p.length * p.a_step;
     for (int64_t k = begin; k != end; k += p.a_step, row += b_step) {
