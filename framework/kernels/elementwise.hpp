@@ -44,13 +44,14 @@ void softmax_backward_f32(
 float cross_entropy_f32(
     int64_t rows, int64_t columns, const float* x, const int32_t* labels, float* grad_x);
 
-/// Largest element of each window and its flat index in x, the first among equals; NaN wins over
-/// everything.
-void max_pool2d_f32(const Conv2dShape& shape, const float* x, float* y, int32_t* index);
+/// Largest element of each window and its position in the window, row by row, the first among
+/// equals; NaN wins over everything. position may be null; else windows have at most
+/// kLargestPoolWindow elements.
+void max_pool2d_f32(const Conv2dShape& shape, const float* x, float* y, uint16_t* position);
 /// grad_x is overwritten.
 void max_pool2d_backward_f32(const Conv2dShape& shape,
                              const float* grad_y,
-                             const int32_t* index,
+                             const uint16_t* position,
                              float* grad_x);
 /// Mean over the elements inside the image.
 void avg_pool2d_f32(const Conv2dShape& shape, const float* x, float* y);

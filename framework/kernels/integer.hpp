@@ -119,9 +119,13 @@ void add_u8(int64_t n,
             int32_t lo,
             int32_t hi,
             uint8_t* y);
-/// Max pool on codes; elements outside of the image count as 0, the lowest code.
-/// docs/quantization.md (10)
-void max_pool2d_u8(const Conv2dShape& shape, const uint8_t* x, uint8_t* y);
+/// Max pool on codes; elements outside of the image count as 0, the lowest code. position, where it
+/// is not null, is that of the winner in its window, row by row, the first among equals; windows
+/// have at most kLargestPoolWindow elements then.   docs/quantization.md (10)
+void max_pool2d_u8(const Conv2dShape& shape,
+                   const uint8_t* x,
+                   uint8_t* y,
+                   uint16_t* position = nullptr);
 /// Average pool: rule 8 on the sum of (x - zero_x) over the elements inside the image, with the
 /// multiplier for their number: multipliers[count - 1].   docs/quantization.md (10)
 void avg_pool2d_u8(const Conv2dShape& shape,

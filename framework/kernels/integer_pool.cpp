@@ -18,11 +18,11 @@ int64_t grain(const PoolShape& s) {
 
 }  // namespace
 
-void max_pool2d_u8(const Conv2dShape& shape, const uint8_t* x, uint8_t* y) {
+void max_pool2d_u8(const Conv2dShape& shape, const uint8_t* x, uint8_t* y, uint16_t* position) {
   const PoolShape s = pool_shape(shape);
   const KernelTable& kernels = table();
   parallel_for(shape.n, grain(s), [&](int64_t begin, int64_t end) {
-    kernels.max_pool2d_u8(s, begin, end, x, y);
+    kernels.max_pool2d_u8(s, begin, end, x, y, position);
   });
 }
 

@@ -60,6 +60,9 @@ struct AdamStep {
   bool decoupled;
 };
 
+/// Positions in a window of max pooling have 16 bits.
+inline constexpr int64_t kLargestPoolWindow = 1 << 16;
+
 /// Pooling of images [h, w, c] to [oh, ow, c] by windows of kh x kw.
 struct PoolShape {
   int64_t h, w, c, oh, ow, kh, kw, stride_h, stride_w, pad_h, pad_w;

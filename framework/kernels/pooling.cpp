@@ -17,22 +17,22 @@ int64_t image_grain(const Conv2dShape& s) {
 
 }  // namespace
 
-void max_pool2d_f32(const Conv2dShape& shape, const float* x, float* y, int32_t* index) {
+void max_pool2d_f32(const Conv2dShape& shape, const float* x, float* y, uint16_t* position) {
   const auto kernel = table().max_pool2d_f32;
   const PoolShape pool = pool_shape(shape);
   parallel_for(shape.n, image_grain(shape), [&](int64_t i, int64_t end) {
-    kernel(pool, i, end, x, y, index);
+    kernel(pool, i, end, x, y, position);
   });
 }
 
 void max_pool2d_backward_f32(const Conv2dShape& shape,
                              const float* grad_y,
-                             const int32_t* index,
+                             const uint16_t* position,
                              float* grad_x) {
   const auto kernel = table().max_pool2d_backward_f32;
   const PoolShape pool = pool_shape(shape);
   parallel_for(shape.n, image_grain(shape), [&](int64_t i, int64_t end) {
-    kernel(pool, i, end, grad_y, index, grad_x);
+    kernel(pool, i, end, grad_y, position, grad_x);
   });
 }
 

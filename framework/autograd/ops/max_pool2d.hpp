@@ -10,7 +10,8 @@ namespace quantrain {
 /// OW alike. Codes stay codes with the same parameters.   docs/quantization.md (10)
 /// Gradient: grad_y to the element that won, the first among equals.
 /// Throws: ShapeError if x has not four axes, the kernel exceeds the padded image, padding is not
-/// below the kernel, or a number is senseless.
+/// below the kernel, a number is senseless, or a window of more than 65,536 elements is to have a
+/// gradient.
 /// Source: ONNX MaxPool, channels last.
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options);
 

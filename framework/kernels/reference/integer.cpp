@@ -103,15 +103,29 @@ void for_windows(const PoolShape& s, int64_t begin, int64_t end, const Each& eac
 
 }  // namespace
 
-void max_pool2d_u8(const PoolShape& s, int64_t begin, int64_t end, const uint8_t* x, uint8_t* y) {
+void max_pool2d_u8(const PoolShape& s,
+                   int64_t begin,
+                   int64_t end,
+                   const uint8_t* x,
+                   uint8_t* y,
+                   uint16_t* position) {
   for_windows(
       s, begin, end, [&](int64_t to, int64_t from, int64_t h0, int64_t h1, int64_t w0, int64_t w1) {
-        uint8_t largest = 0;
+        const int64_t pixel = to / s.c;
+        const int64_t top = pixel / s.ow % s.oh * s.stride_h - s.pad_h;
+        const int64_t left = pixel % s.ow * s.stride_w - s.pad_w;
+        int32_t largest = -1;
+        int64_t where = 0;
         for (int64_t h = h0; h < h1; ++h) {
-          for (int64_t w = w0; w < w1; ++w)
-            largest = std::max(largest, x[from + (h * s.w + w) * s.c]);
+          for (int64_t w = w0; w < w1; ++w) {
+            const uint8_t code = x[from + (h * s.w + w) * s.c];
+            if (code <= largest) continue;
+            largest = code;
+            where = (h - top) * s.kw + w - left;
+          }
         }
-        y[to] = largest;
+        y[to] = static_cast<uint8_t>(largest);
+        if (position != nullptr) position[to] = static_cast<uint16_t>(where);
       });
 }
 

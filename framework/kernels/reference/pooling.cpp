@@ -6,6 +6,11 @@ namespace {
 /// The part of a window that lies inside the image: rows [top, bottom), columns [left, right).
 struct Window {
   int64_t top, bottom, left, right;
+  int64_t first_row, first_column;  // of the whole window, maybe outside
+
+  int64_t position(int64_t row, int64_t column, int64_t kw) const {
+    return (row - first_row) * kw + column - first_column;
+  }
 };
 
 /// Calls f(window, first element of y's pixel, first element of x's image) for each pixel of y of
@@ -20,7 +25,9 @@ void for_windows(const PoolShape& s, int64_t begin, int64_t end, F&& f) {
         const Window inside{top < 0 ? 0 : top,
                             top + s.kh > s.h ? s.h : top + s.kh,
                             left < 0 ? 0 : left,
-                            left + s.kw > s.w ? s.w : left + s.kw};
+                            left + s.kw > s.w ? s.w : left + s.kw,
+                            top,
+                            left};
         f(inside, ((n * s.oh + i) * s.ow + j) * s.c, n * s.h * s.w * s.c);
       }
     }
@@ -33,21 +40,25 @@ void clear(const PoolShape& s, int64_t begin, int64_t end, float* grad_x) {
 
 }  // namespace
 
-// The first among equals wins; NaN wins over everything. index may be null.
+// The first among equals wins; NaN wins over everything. position, that of the winner in its whole
+// window, row by row, may be null.
 void max_pool2d_f32(
-    const PoolShape& s, int64_t begin, int64_t end, const float* x, float* y, int32_t* index) {
+    const PoolShape& s, int64_t begin, int64_t end, const float* x, float* y, uint16_t* position) {
   for_windows(s, begin, end, [&](const Window& window, int64_t pixel, int64_t image) {
     for (int64_t c = 0; c < s.c; ++c) {
       int64_t best = -1;
+      int64_t best_position = 0;
       for (int64_t u = window.top; u < window.bottom; ++u) {
         for (int64_t v = window.left; v < window.right; ++v) {
           const int64_t i = image + (u * s.w + v) * s.c + c;
           const bool wins = best < 0 || x[i] > x[best] || (x[i] != x[i] && x[best] == x[best]);
-          if (wins) best = i;
+          if (!wins) continue;
+          best = i;
+          best_position = window.position(u, v, s.kw);
         }
       }
       y[pixel + c] = x[best];
-      if (index != nullptr) index[pixel + c] = static_cast<int32_t>(best);
+      if (position != nullptr) position[pixel + c] = static_cast<uint16_t>(best_position);
     }
   });
 }
@@ -56,11 +67,16 @@ void max_pool2d_backward_f32(const PoolShape& s,
                              int64_t begin,
                              int64_t end,
                              const float* grad_y,
-                             const int32_t* index,
+                             const uint16_t* position,
                              float* grad_x) {
   clear(s, begin, end, grad_x);
-  const int64_t image = s.oh * s.ow * s.c;
-  for (int64_t i = begin * image; i < end * image; ++i) grad_x[index[i]] += grad_y[i];
+  for_windows(s, begin, end, [&](const Window& window, int64_t pixel, int64_t image) {
+    for (int64_t c = 0; c < s.c; ++c) {
+      const int64_t u = window.first_row + position[pixel + c] / s.kw;
+      const int64_t v = window.first_column + position[pixel + c] % s.kw;
+      grad_x[image + (u * s.w + v) * s.c + c] += grad_y[pixel + c];
+    }
+  });
 }
 
 void avg_pool2d_f32(const PoolShape& s, int64_t begin, int64_t end, const float* x, float* y) {

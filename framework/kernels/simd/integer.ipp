@@ -140,8 +140,55 @@ QUANTRAIN_INLINE void for_pool_windows(
   }
 }
 
+/// Code and position in one number: the larger one has the larger code or, among equals, comes
+/// first. Loops over channels that the compiler makes vectors of.
 template <class Arch>
-void max_pool2d_u8(const PoolShape& s, int64_t begin, int64_t end, const uint8_t* x, uint8_t* y) {
+QUANTRAIN_INLINE void max_with_position(const PoolShape& s,
+                                        int64_t begin,
+                                        int64_t end,
+                                        const uint8_t* x,
+                                        uint8_t* y,
+                                        uint16_t* position) {
+  constexpr int64_t kBlock = 64;
+  int32_t best[kBlock];
+  for (int64_t row = begin * s.oh; row < end * s.oh; ++row) {
+    const int64_t top = row % s.oh * s.stride_h - s.pad_h;
+    const uint8_t* const image = x + row / s.oh * s.h * s.w * s.c;
+    for (int64_t column = 0; column < s.ow; ++column) {
+      const int64_t left = column * s.stride_w - s.pad_w;
+      const int64_t pixel = (row * s.ow + column) * s.c;
+      for (int64_t first = 0; first < s.c; first += kBlock) {
+        const int64_t count = s.c - first < kBlock ? s.c - first : kBlock;
+        for (int64_t c = 0; c < count; ++c) best[c] = 0;
+        for (int64_t i = 0; i < s.kh; ++i) {
+          if (top + i < 0 || top + i >= s.h) continue;
+          for (int64_t j = 0; j < s.kw; ++j) {
+            if (left + j < 0 || left + j >= s.w) continue;
+            const uint8_t* const from = image + ((top + i) * s.w + left + j) * s.c + first;
+            const auto rank = static_cast<int32_t>(0xffff - (i * s.kw + j));
+            for (int64_t c = 0; c < count; ++c) {
+              const int32_t candidate = static_cast<int32_t>(from[c]) << 16 | rank;
+              best[c] = candidate > best[c] ? candidate : best[c];
+            }
+          }
+        }
+        for (int64_t c = 0; c < count; ++c) {
+          y[pixel + first + c] = static_cast<uint8_t>(best[c] >> 16);
+          position[pixel + first + c] = static_cast<uint16_t>(0xffff - (best[c] & 0xffff));
+        }
+      }
+    }
+  }
+}
+
+template <class Arch>
+void max_pool2d_u8(const PoolShape& s,
+                   int64_t begin,
+                   int64_t end,
+                   const uint8_t* x,
+                   uint8_t* y,
+                   uint16_t* position) {
+  if (position != nullptr) return max_with_position<Arch>(s, begin, end, x, y, position);
   using I = Ints<Arch>;
   const auto window = [&](const uint8_t* from, int64_t rows, int64_t columns, uint8_t* to)
       __attribute__((always_inline)) {

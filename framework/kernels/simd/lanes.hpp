@@ -118,8 +118,8 @@ QUANTRAIN_LANES float sum(const Lanes<Arch>& lanes) {
       lanes, [](float a, float b) __attribute__((always_inline)) { return a + b; });
 }
 
-/// How 16 elements, or the few that are left at an end, are read and written. int32 travel as the
-/// bits of floats.
+/// How 16 elements, or the few that are left at an end, are read and written. uint16 become floats,
+/// exactly.
 template <class Arch>
 struct Whole {
   static constexpr int kCount = 16;
@@ -127,12 +127,16 @@ struct Whole {
   QUANTRAIN_LANES Lanes<Arch> load(const float* from, float = 0.0f) const {
     return Lanes<Arch>::load(from);
   }
-  QUANTRAIN_LANES Lanes<Arch> load(const int32_t* from) const {
-    return Lanes<Arch>::load(reinterpret_cast<const float*>(from));
+  QUANTRAIN_LANES Lanes<Arch> load(const uint16_t* from) const {
+    float values[16];
+    for (int i = 0; i < 16; ++i) values[i] = static_cast<float>(from[i]);
+    return Lanes<Arch>::load(values);
   }
   QUANTRAIN_LANES void store(float* to, const Lanes<Arch>& lanes) const { lanes.store(to); }
-  QUANTRAIN_LANES void store(int32_t* to, const Lanes<Arch>& lanes) const {
-    lanes.store(reinterpret_cast<float*>(to));
+  QUANTRAIN_LANES void store(uint16_t* to, const Lanes<Arch>& lanes) const {
+    float values[16];
+    lanes.store(values);
+    for (int i = 0; i < 16; ++i) to[i] = static_cast<uint16_t>(static_cast<int32_t>(values[i]));
   }
 };
 
@@ -146,8 +150,8 @@ struct Part {
     for (int i = 0; i < 16; ++i) values[i] = i < elements ? from[i] : fill;
     return Lanes<Arch>::load(values);
   }
-  QUANTRAIN_LANES Lanes<Arch> load(const int32_t* from) const {
-    int32_t values[16] = {};
+  QUANTRAIN_LANES Lanes<Arch> load(const uint16_t* from) const {
+    uint16_t values[16] = {};
     for (int i = 0; i < elements; ++i) values[i] = from[i];
     return Whole<Arch>().load(values);
   }
@@ -156,8 +160,8 @@ struct Part {
     lanes.store(values);
     for (int i = 0; i < elements; ++i) to[i] = values[i];
   }
-  QUANTRAIN_LANES void store(int32_t* to, const Lanes<Arch>& lanes) const {
-    int32_t values[16];
+  QUANTRAIN_LANES void store(uint16_t* to, const Lanes<Arch>& lanes) const {
+    uint16_t values[16];
     Whole<Arch>().store(values, lanes);
     for (int i = 0; i < elements; ++i) to[i] = values[i];
   }

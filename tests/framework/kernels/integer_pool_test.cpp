@@ -8,19 +8,25 @@ using namespace quantrain::test;
 
 namespace {
 
-/// Codes of each window, without what is outside of the image: [output element][code].
-std::vector<std::vector<uint8_t>> windows(const Conv2dShape& s, const std::vector<uint8_t>& x) {
-  std::vector<std::vector<uint8_t>> all;
+struct Element {
+  uint8_t code;
+  uint16_t position;  ///< in the window
+};
+
+/// Elements of each window, without what is outside of the image: [output element][element].
+std::vector<std::vector<Element>> windows(const Conv2dShape& s, const std::vector<uint8_t>& x) {
+  std::vector<std::vector<Element>> all;
   for (int64_t n = 0; n < s.n; ++n) {
     for (int64_t row = 0; row < s.oh(); ++row) {
       for (int64_t column = 0; column < s.ow(); ++column) {
         for (int64_t c = 0; c < s.c; ++c) {
-          std::vector<uint8_t>& window = all.emplace_back();
+          std::vector<Element>& window = all.emplace_back();
           for (int64_t i = 0; i < s.kh * s.kw; ++i) {
             const int64_t h = row * s.stride_h - s.pad_h + i / s.kw;
             const int64_t w = column * s.stride_w - s.pad_w + i % s.kw;
             if (h < 0 || h >= s.h || w < 0 || w >= s.w) continue;
-            window.push_back(x[static_cast<size_t>(((n * s.h + h) * s.w + w) * s.c + c)]);
+            window.push_back({x[static_cast<size_t>(((n * s.h + h) * s.w + w) * s.c + c)],
+                              static_cast<uint16_t>(i)});
           }
         }
       }
@@ -64,17 +70,24 @@ TEST_CASE("pooling of codes is exact on every instruction set", "[kernels][integ
       for_each_isa([&] {
         CAPTURE(s.n, s.h, s.w, s.c, s.kh, s.pad_h);
         std::vector<uint8_t> largest(all.size());
+        std::vector<uint8_t> largest_too(all.size());
+        std::vector<uint16_t> position(all.size());
         std::vector<uint8_t> average(all.size());
         std::vector<int32_t> sums(all.size());
         max_pool2d_u8(s, x.data(), largest.data());
+        max_pool2d_u8(s, x.data(), largest_too.data(), position.data());
         sum_pool2d_u8_s32(s, x.data(), zero_x, sums.data());
         avg_pool2d_u8(s, x.data(), zero_x, multipliers.data(), 30, 5, 240, average.data());
         bool equal = true;
         for (size_t i = 0; i < all.size(); ++i) {
           int32_t sum = 0;
-          for (const uint8_t code : all[i]) sum += code - zero_x;
-          equal = equal && largest[i] == *std::max_element(all[i].begin(), all[i].end()) &&
-                  sums[i] == sum &&
+          Element best = all[i].front();
+          for (const Element& element : all[i]) {
+            sum += element.code - zero_x;
+            if (element.code > best.code) best = element;
+          }
+          equal = equal && largest[i] == best.code && largest_too[i] == best.code &&
+                  position[i] == best.position && sums[i] == sum &&
                   average[i] == requantize(sum, multipliers[all[i].size() - 1], 30, 5, 240);
         }
         CHECK(equal);

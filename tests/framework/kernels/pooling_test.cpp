@@ -37,7 +37,7 @@ std::vector<Conv2dShape> shapes() {
   return shapes;
 }
 
-std::vector<float> as_floats(const std::vector<int32_t>& values) {
+std::vector<float> as_floats(const std::vector<uint16_t>& values) {
   return {values.begin(), values.end()};
 }
 
@@ -50,14 +50,14 @@ TEST_CASE("max pool takes the first among equals, NaN before all, and its gradie
     for (size_t i = 4; i < x.size(); i += 17) x[i] = -std::numeric_limits<float>::infinity();
     const std::vector<float> grad = random_floats(s.y_elements(), 2);
     std::vector<float> y(grad.size());
-    std::vector<int32_t> index(grad.size());
+    std::vector<uint16_t> position(grad.size());
     check_against_reference(Exactly{}, [&] {
-      max_pool2d_f32(s, x.data(), y.data(), index.data());
+      max_pool2d_f32(s, x.data(), y.data(), position.data());
       return y;
     });
     check_against_reference(Exactly{}, [&] {
-      max_pool2d_f32(s, x.data(), y.data(), index.data());
-      return as_floats(index);
+      max_pool2d_f32(s, x.data(), y.data(), position.data());
+      return as_floats(position);
     });
     check_against_reference(Exactly{}, [&] {
       max_pool2d_f32(s, x.data(), y.data(), nullptr);
@@ -65,7 +65,7 @@ TEST_CASE("max pool takes the first among equals, NaN before all, and its gradie
     });
     check_against_reference(RoundingTolerance{1e-6, 1e-6}, [&] {
       std::vector<float> grad_x(x.size(), -1.0f);
-      max_pool2d_backward_f32(s, grad.data(), index.data(), grad_x.data());
+      max_pool2d_backward_f32(s, grad.data(), position.data(), grad_x.data());
       return grad_x;
     });
   }
