@@ -68,7 +68,8 @@ class BackwardPass {
                        "the graph was freed by an earlier backward pass; keep it with keep_graph");
     }
     for (size_t i = 0; i < node.inputs_.size(); ++i) {
-      if (node.inputs_[i].defined() && node.inputs_[i].version() != node.versions_[i]) {
+      const bool reads = node.inputs_[i].defined() && node.reads_input(i);
+      if (reads && node.inputs_[i].version() != node.versions_[i]) {
         throw GraphError(node.type(), "input ", i, " was written after it was used");
       }
     }

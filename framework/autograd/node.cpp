@@ -113,6 +113,13 @@ void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs) {
   for (const Tensor& input : inputs)
     node->versions_.push_back(input.defined() ? input.version() : 0);
   node->inputs_ = std::move(inputs);
+  if (!recording_on) {
+    for (size_t i = 0; i < node->inputs_.size(); ++i) {
+      Tensor& input = node->inputs_[i];
+      if (input.defined() && input.node() != nullptr && !node->reads_input(i))
+        input = input.without_value();
+    }
+  }
   node->scope_ = scope_path;
   node->result_version_ = y.version();
   y.set_node(std::move(node), requires_grad);

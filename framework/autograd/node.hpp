@@ -59,6 +59,11 @@ class Node {
   /// Gradient of each input, in order, given that of the output; undefined where needs_grad(i) is
   /// false. Called once unless the graph is kept.
   virtual std::vector<Tensor> backward(const Tensor& grad_y) = 0;
+  /// Whether backward reads the value of input i; another one is not kept alive for it.
+  virtual bool reads_input(size_t i) const {
+    (void)i;
+    return true;
+  }
 
   const std::vector<Tensor>& inputs() const { return inputs_; }
   const Tensor& input(size_t i) const { return inputs_[i]; }

@@ -15,7 +15,7 @@ struct Tensor::State {
   std::shared_ptr<const Codes> codes;
   std::shared_ptr<const Accumulators> accumulators;
   Activation activation = Activation::kNone;
-  uint64_t version = 0;
+  std::shared_ptr<uint64_t> version;  // of the floats: shared by all who share them
   bool requires_grad = false;
   Tensor grad;
   std::shared_ptr<Node> node;
@@ -31,6 +31,11 @@ std::shared_ptr<Buffer<float>> make_floats(int64_t elements) {
   return std::make_shared<Buffer<float>>(elements);
 }
 
+GraphError value_was_freed() {
+  return GraphError("tensor",
+                    "the value was freed, since no gradient needs it; it is kept while Recording");
+}
+
 void apply(Activation activation, int64_t n, float* x) {
   if (activation == Activation::kNone) return;
   const float hi = activation == Activation::kRelu6 ? 6.0f : __builtin_inff();
@@ -40,6 +45,9 @@ void apply(Activation activation, int64_t n, float* x) {
 }  // namespace
 
 std::shared_ptr<Buffer<float>> Tensor::State::materialise() const {
+  const bool there =
+      kind == ValueKind::kCodes ? codes->bytes.size() == shape.elements() : accumulators != nullptr;
+  if (!there) throw value_was_freed();
   auto buffer = make_floats(shape.elements());
   if (kind == ValueKind::kCodes) {
     codes->to_float(shape, buffer->data());
@@ -59,6 +67,7 @@ Tensor Tensor::empty(const Shape& shape) {
   Tensor tensor(std::make_shared<State>());
   tensor.state_->shape = shape;
   tensor.state_->floats = make_floats(shape.elements());
+  tensor.state_->version = std::make_shared<uint64_t>(0);
   return tensor;
 }
 
@@ -121,12 +130,14 @@ float* Tensor::mutable_data() {
   State& s = state();
   if (s.kind != ValueKind::kFloat)
     throw GraphError("tensor", "codes and accumulators cannot be written");
-  ++s.version;
+  if (s.floats == nullptr) throw value_was_freed();
+  ++*s.version;
   return s.floats->data();
 }
 
 std::shared_ptr<Buffer<float>> Tensor::buffer() const {
   if (kind() != ValueKind::kFloat) throw GraphError("tensor", "the tensor does not hold floats");
+  if (state().floats == nullptr) throw value_was_freed();
   return state().floats;
 }
 
@@ -143,12 +154,16 @@ const std::shared_ptr<const Codes>& Tensor::codes() const {
 const std::shared_ptr<const Accumulators>& Tensor::accumulators() const {
   if (kind() != ValueKind::kAccumulators)
     throw GraphError("tensor", "the tensor does not hold accumulators");
+  if (state().accumulators == nullptr) throw value_was_freed();
   return state().accumulators;
 }
 
 Activation Tensor::activation() const { return state().activation; }
 
-uint64_t Tensor::version() const { return state().version; }
+uint64_t Tensor::version() const {
+  const State& s = state();
+  return s.version == nullptr ? 0 : *s.version;
+}
 
 bool Tensor::requires_grad() const { return state().requires_grad; }
 
@@ -176,6 +191,23 @@ Tensor Tensor::detach() const {
   copy->codes = s.codes;
   copy->accumulators = s.accumulators;
   copy->activation = s.activation;
+  copy->version = s.version;
+  return Tensor(std::move(copy));
+}
+
+Tensor Tensor::without_value() const {
+  const State& s = state();
+  auto copy = std::make_shared<State>();
+  copy->shape = s.shape;
+  copy->kind = s.kind;
+  if (s.codes != nullptr) {
+    copy->codes = std::make_shared<Codes>(Codes{{}, s.codes->storage, s.codes->params});
+  }
+  copy->activation = s.activation;
+  copy->version = s.version;
+  copy->requires_grad = s.requires_grad;
+  copy->node = s.node;
+  copy->name = s.name;
   return Tensor(std::move(copy));
 }
 
@@ -187,6 +219,7 @@ Tensor Tensor::with_shape(const Shape& shape) const {
   if (result.kind() == ValueKind::kCodes && result.codes()->params.per_channel()) {
     result.data();  // the axis of the parameters is gone
     result.state_->kind = ValueKind::kFloat;
+    result.state_->version = std::make_shared<uint64_t>(0);
     result.state_->codes = nullptr;
   }
   result.state_->shape = shape;

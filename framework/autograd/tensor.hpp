@@ -67,8 +67,8 @@ class Tensor {
   /// What is still to be applied to the accumulators.
   Activation activation() const;
 
-  /// Changes with every write through mutable_data(): what was packed or quantized from an older
-  /// version is stale.
+  /// Changes with every write through mutable_data() of a tensor that shares these floats: what was
+  /// packed or quantized from an older version is stale.
   uint64_t version() const;
 
   bool requires_grad() const;
@@ -91,6 +91,9 @@ class Tensor {
   /// Same value and history-free handle with another shape; for operations.
   /// Throws: ShapeError if elements differ.
   Tensor with_shape(const Shape& shape) const;
+  /// Same place in the graph, but the value is not kept alive: what a node holds of an input that
+  /// its gradient does not read. Reading the value throws GraphError.
+  Tensor without_value() const;
   /// Same accumulators behind an activation; for operations.
   Tensor with_activation(Activation activation) const;
 

@@ -165,6 +165,7 @@ class FakeQuantizeNode : public Node {
             {"axis", int64_t{params_.axis}}};
   }
 
+  bool reads_input(size_t i) const override { return i == 0 && inputs().size() == 2; }
   std::vector<Tensor> backward(const Tensor& grad_y) override {
     std::vector<Tensor> grads(inputs().size());
     if (needs_grad(0)) grads[0] = options_.clamped ? masked(grad_y, mask_) : grad_y;

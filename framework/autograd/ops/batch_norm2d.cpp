@@ -28,6 +28,8 @@ class BatchNorm2dNode : public Node {
     return {{"epsilon", double{options_.epsilon}}, {"training", int64_t{options_.training}}};
   }
 
+  bool reads_input(size_t i) const override { return i < 2; }
+
   // With n values per channel and x^ = (x - mean) * inverse_deviation, in training:
   // grad_x = gamma * inverse_deviation * (grad_y - sum(grad_y) / n - x^ * sum(grad_y * x^) / n).
   std::vector<Tensor> backward(const Tensor& grad_y) override {

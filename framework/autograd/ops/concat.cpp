@@ -22,6 +22,7 @@ class Concat : public Node {
   explicit Concat(int axis) : axis_(axis) {}
   std::string_view type() const override { return "concat"; }
   Attributes attributes() const override { return {{"axis", int64_t{axis_}}}; }
+  bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(const Tensor& grad_y) override {
     const int64_t y_run = run_length(grad_y.shape(), axis_);
     const Floats grad = grad_y.floats();

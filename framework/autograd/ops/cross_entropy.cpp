@@ -14,6 +14,7 @@ class CrossEntropyNode : public Node {
   // The gradient for grad_y = 1, which the forward pass gives along the way.
   explicit CrossEntropyNode(Tensor grad_logits) : grad_logits_(std::move(grad_logits)) {}
   std::string_view type() const override { return kWhere; }
+  bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(const Tensor& grad_y) override {
     const float factor = grad_y.item();
     if (factor == 1.0f) return {grad_logits_};

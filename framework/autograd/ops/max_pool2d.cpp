@@ -14,6 +14,7 @@ class MaxPool2d : public Node {
       : shape_(shape), position_(std::move(position)) {}
   std::string_view type() const override { return "max_pool2d"; }
   Attributes attributes() const override { return pool2d_attributes(shape_); }
+  bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(const Tensor& grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());
     kernels::max_pool2d_backward_f32(

@@ -12,6 +12,7 @@ class MeanNode : public Node {
       : extents_(extents), attributes_(std::move(attributes)) {}
   std::string_view type() const override { return "mean"; }
   Attributes attributes() const override { return attributes_; }
+  bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(const Tensor& grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());
     reduce::expand(extents_,

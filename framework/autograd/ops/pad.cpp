@@ -46,6 +46,7 @@ class PadNode : public Node {
     pads.insert(pads.end(), after_.begin(), after_.end());
     return {{"pads", pads}, {"value", double{value_}}};
   }
+  bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(const Tensor& grad_y) override {
     const Shape& shape = input(0).shape();
     if (shape.rank() == 0) return {grad_y};

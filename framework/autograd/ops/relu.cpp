@@ -18,6 +18,7 @@ class Relu : public Node {
   std::string_view type() const override {
     return activation_ == Activation::kRelu ? "relu" : "relu6";
   }
+  bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(const Tensor& grad_y) override {
     Tensor grad_x = Tensor::empty(grad_y.shape());
     kernels::mask_f32(grad_y.elements(), grad_y.floats(), mask_.data(), grad_x.mutable_data());

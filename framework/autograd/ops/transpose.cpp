@@ -70,6 +70,7 @@ class TransposeNode : public Node {
   explicit TransposeNode(Perm perm) : perm_(std::move(perm)) {}
   std::string_view type() const override { return "transpose"; }
   Attributes attributes() const override { return {{"perm", perm_}}; }
+  bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(const Tensor& grad_y) override {
     Perm inverse(perm_.size());
     for (size_t i = 0; i < perm_.size(); ++i)

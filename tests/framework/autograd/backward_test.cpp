@@ -169,6 +169,34 @@ TEST_CASE("a result that is written before backward is an error", "[autograd][ba
       z.backward(), GraphError, "[sigmoid] its result was written after it was recorded");
 }
 
+TEST_CASE("a write through a handle that shares the memory is noticed too",
+          "[autograd][backward]") {
+  Tensor x = make_leaf({2}, {1, 2});
+  Tensor y = sum(sigmoid(x));
+  Tensor shared = y.node()->input(0).detach();
+  CHECK_THROWS_AS(shared.data(), GraphError);  // sum needs no values
+
+  Tensor w = make_leaf({2}, {1, 2});
+  Tensor z = sum(mul(w, w));
+  Tensor same = w.detach();
+  same.mutable_data()[0] = 3.0f;
+  QUANTRAIN_CHECK_ERROR(z.backward(), GraphError, "[mul] input 0 was written after it was used");
+}
+
+TEST_CASE("values that no gradient reads are freed on the way, unless Recording is on",
+          "[autograd][backward]") {
+  const Tensor a = make_leaf({2}, {-1, 2});
+  const auto chain = [&] { return sum(relu(mul(a, a))); };
+  const auto input_of = [](const Tensor& y) { return y.node()->input(0); };
+  const Tensor y = chain();
+  CHECK(input_of(y).shape() == Shape{2});
+  CHECK(input_of(input_of(y)).node()->type() == "mul");
+  QUANTRAIN_CHECK_ERROR(input_of(y).floats(), GraphError, "[tensor] the value was freed");
+  CHECK(values(input_of(input_of(input_of(y)))) == std::vector<float>{-1, 2});  // mul reads it
+  const Recording recording;
+  CHECK(values(input_of(chain())) == std::vector<float>{1, 4});
+}
+
 TEST_CASE("gradients that an operation gets wrong are errors that name it",
           "[autograd][backward]") {
   const Tensor x = make_leaf({2}, {1, 2});
