@@ -71,7 +71,8 @@ QUANTRAIN_LANES void clear_images(const PoolShape& s, int64_t begin, int64_t end
 
 /// Whether each element of the image lies in exactly one window.
 QUANTRAIN_LANES bool tiles_image(const PoolShape& s) {
-  return s.stride_h == s.kh && s.stride_w == s.kw && s.oh * s.kh == s.h && s.ow * s.kw == s.w;
+  return s.pad_h == 0 && s.pad_w == 0 && s.stride_h == s.kh && s.stride_w == s.kw &&
+         s.oh * s.kh == s.h && s.ow * s.kw == s.w;
 }
 
 // Each element of a window takes the gradient where the position is its own: no scatter.
