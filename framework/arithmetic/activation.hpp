@@ -16,6 +16,13 @@ struct CodeClamp {
   int32_t hi = 255;
 };
 
+/// The range of values in `range` behind the activation; NaN stays.
+inline Range activated(Range range, Activation activation) {
+  if (activation == Activation::kNone) return range;
+  const float hi = activation == Activation::kRelu6 ? 6.0f : __builtin_inff();
+  return {std::min(std::max(range.min, 0.0f), hi), std::min(std::max(range.max, 0.0f), hi)};
+}
+
 /// ReLU: lo = max(qmin, zero_point); ReLU6: also hi = min(qmax, quantize(6)).
 /// docs/quantization.md (9)
 inline CodeClamp code_clamp(Activation activation,

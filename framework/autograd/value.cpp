@@ -33,6 +33,14 @@ void Codes::to_float(const Shape& shape, float* y) const {
   storage == CodeStorage::kU8 ? fill(u8()) : fill(s8());
 }
 
+Range Accumulators::range(int64_t n, Activation activation) const {
+  Buffer<float> x(n);
+  to_float(x.data());
+  Range range;
+  kernels::min_max_f32(n, x.data(), &range.min, &range.max);
+  return activated(range, activation);
+}
+
 void Accumulators::activation_mask(int64_t n, Activation activation, uint8_t* mask) const {
   Buffer<float> x(n);
   to_float(x.data());

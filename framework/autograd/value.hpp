@@ -58,6 +58,8 @@ class Accumulators {
   /// Bit i % 8 of byte i / 8, for i in [0, n): whether the activation's gradient passes, 0 < real
   /// value of element i, and < 6 for ReLU6.   docs/quantization.md (9)
   virtual void activation_mask(int64_t n, Activation activation, uint8_t* mask) const;
+  /// Smallest and largest real value of the n >= 1 elements, behind the activation; NaN if any is.
+  virtual Range range(int64_t n, Activation activation) const;
 };
 
 }  // namespace quantrain

@@ -104,6 +104,13 @@ void requantize_s32_u8(int64_t rows,
                        uint8_t* mask = nullptr,
                        int32_t mask_lo = 0,
                        int32_t mask_hi = 255);
+/// Smallest and largest of each column; rows >= 1.
+void column_extremes_s32(
+    int64_t rows, int64_t channels, const int32_t* acc, int32_t* min, int32_t* max);
+/// Bit j of the flat index j = i * channels + c: 0 < acc[i, c], and acc[i, c] <= hi[c] where hi >=
+/// 0 is not null.
+void positive_mask_s32(
+    int64_t rows, int64_t channels, const int32_t* acc, const int32_t* hi, uint8_t* mask);
 /// y[i, c] = float(scale[c] * acc[i, c]), the product in double.
 void dequantize_s32_f32(
     int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y);

@@ -71,11 +71,16 @@ class ChannelParams {
   RequantizeU8 requantize_;
 };
 
+/// After how many elements the entries of `channels` channels repeat, in whole groups of 16.
+inline int64_t period_of(int64_t channels) {
+  return channels * 16 / std::gcd(channels, int64_t{16});
+}
+
 /// Multipliers repeated to a period of whole groups of 16, for runs of n elements over `channels`.
 class PeriodicRequantize {
  public:
   PeriodicRequantize(int64_t n, int64_t channels, const RequantizeU8& r)
-      : period_(channels * 16 / std::gcd(channels, int64_t{16})),
+      : period_(period_of(channels)),
         size_(std::min(period_, round_up(n, 16))),
         values_(2 * size_),
         requantize_(r) {

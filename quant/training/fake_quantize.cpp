@@ -171,7 +171,12 @@ void FakeQuantize::calibrate(const Tensor& x) {
   }
   restore_observer();
   observer_->set_name(path_of(*this));
-  observer_->observe(x);
+  if (x.kind() == ValueKind::kAccumulators && config_.axis < 0 && !observer_->needs_values()) {
+    const Range range = x.accumulators()->range(x.elements(), x.activation());
+    observer_->observe_range({&range, 1}, x.rank() == 0 ? 1 : x.dim(0));
+  } else {
+    observer_->observe(x);
+  }
   const Observer::State state = observer_->state();
   std::copy_n(state.ranges.data(), seen_.elements(), seen_.mutable_data());
   std::copy_n(state.counts.data(), counts_.elements(), counts_.mutable_data());

@@ -25,6 +25,7 @@ class ChannelAccumulators : public Accumulators {
                   uint8_t* codes,
                   uint8_t* mask) const override;
   void activation_mask(int64_t n, Activation activation, uint8_t* mask) const override;
+  Range range(int64_t n, Activation activation) const override;
 
  private:
   Buffer<int32_t> values_;

@@ -76,6 +76,56 @@ void requantize_s32_u8(int64_t n,
                  : requantize_groups<Arch, false>)(n, period, acc, r, y, mask, mask_lo, mask_hi);
 }
 
+// Loops over channels that the compiler makes vectors of.
+template <class Arch>
+void column_extremes_s32(
+    int64_t rows, int64_t channels, const int32_t* acc, int32_t* min, int32_t* max) {
+  constexpr int64_t kBlock = 64;
+  int32_t low[kBlock];
+  int32_t high[kBlock];
+  for (int64_t first = 0; first < channels; first += kBlock) {
+    const int64_t count = channels - first < kBlock ? channels - first : kBlock;
+    for (int64_t c = 0; c < count; ++c) low[c] = high[c] = acc[first + c];
+    for (int64_t row = 1; row < rows; ++row) {
+      const int32_t* const from = acc + row * channels + first;
+      for (int64_t c = 0; c < count; ++c) {
+        low[c] = from[c] < low[c] ? from[c] : low[c];
+        high[c] = from[c] > high[c] ? from[c] : high[c];
+      }
+    }
+    copy_few(count, low, min + first);
+    copy_few(count, high, max + first);
+  }
+}
+
+template <class Arch>
+void positive_mask_s32(
+    int64_t n, int64_t period, const int32_t* acc, const int32_t* minus_hi, uint8_t* mask) {
+  using I = Ints<Arch>;
+  constexpr int32_t kMost = 0x7fffffff;
+  int64_t channel = 0;
+  for_groups(
+      n, [&](int64_t i, int64_t count) __attribute__((always_inline)) {
+        int32_t last[16] = {};
+        if (count < 16) copy_few(count, acc + i, last);
+        const int32_t* const from = count < 16 ? last : acc + i;
+        uint32_t bits = 0;
+#pragma GCC unroll 4
+        for (int j = 0; j < 16; j += I::kLanes) {
+          const typename I::Int v = I::load(from + j);
+          uint32_t group = I::bits_between(v, 1, kMost);
+          if (minus_hi != nullptr) {  // the sum wraps around only where v is negative
+            const typename I::Int above = I::add(v, I::load(minus_hi + channel + j));
+            group &= I::bits_between(above, -kMost - 1, 0);
+          }
+          bits |= group << j;
+        }
+        store_bits(count, bits & (0xffffu >> (16 - count)), mask + i / 8);
+        channel += 16;
+        if (channel >= period) channel = 0;
+      });
+}
+
 template <class Arch>
 void dequantize_s32_f32(
     int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y) {

@@ -138,6 +138,27 @@ TEST_CASE("accumulators requantize by rule 8, channel by channel", "[autograd][l
   }
 }
 
+TEST_CASE("range and activation masks of accumulators are those of the floats they mean",
+          "[autograd][linear][integer]") {
+  const QParams params = activation_params({8, false, false}, 0.11f, 128);
+  const Tensor x = random_codes({9, 30}, params, CodeStorage::kU8, 3);
+  const Tensor y = linear(x, random_weight({7, 30}, 8, 4), exact_bias(7));
+  for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
+    const Tensor behind = y.with_activation(activation);
+    const std::vector<float> floats = values(behind);
+    const auto [min, max] = std::minmax_element(floats.begin(), floats.end());
+    const Range range = y.accumulators()->range(y.elements(), activation);
+    CHECK(range == Range{*min, *max});
+    CHECK(y.accumulators()->Accumulators::range(y.elements(), activation) == range);
+    if (activation == Activation::kNone) continue;
+    std::vector<uint8_t> mask(static_cast<size_t>((y.elements() + 7) / 8));
+    std::vector<uint8_t> of_floats(mask.size());
+    y.accumulators()->activation_mask(y.elements(), activation, mask.data());
+    y.accumulators()->Accumulators::activation_mask(y.elements(), activation, of_floats.data());
+    CHECK(mask == of_floats);
+  }
+}
+
 TEST_CASE("weights per tensor give one scale to all channels", "[autograd][linear][integer]") {
   const QParams params = activation_params({8, false, false}, kScaleX, 0);
   const Tensor x = random_codes({2, 4}, params, CodeStorage::kU8, 1);
