@@ -195,6 +195,15 @@ Tensor Tensor::detach() const {
   return Tensor(std::move(copy));
 }
 
+Tensor Tensor::as_floats() const {
+  if (kind() == ValueKind::kFloat) return detach();
+  auto copy = std::make_shared<State>();
+  copy->shape = shape();
+  copy->floats = state().floats != nullptr ? state().floats : state().materialise();
+  copy->version = std::make_shared<uint64_t>(0);
+  return Tensor(std::move(copy));
+}
+
 Tensor Tensor::without_value() const {
   const State& s = state();
   auto copy = std::make_shared<State>();

@@ -91,6 +91,8 @@ class Tensor {
   /// Same value and history-free handle with another shape; for operations.
   /// Throws: ShapeError if elements differ.
   Tensor with_shape(const Shape& shape) const;
+  /// Same value as floats, without history; shares them where the tensor holds floats.
+  Tensor as_floats() const;
   /// Same place in the graph, but the value is not kept alive: what a node holds of an input that
   /// its gradient does not read. Reading the value throws GraphError.
   Tensor without_value() const;

@@ -57,9 +57,11 @@ Tensor FoldedBatchNorm::forward(const Tensor& u) {
       .momentum = f.momentum, .epsilon = f.epsilon, .training = f.uses_batch_statistics()};
   const bool folded = f.factor.defined();
   if (folded && !options.training) return u;
-  Tensor z = folded ? div(u, f.factor) : u;
-  if (folded && f.conv_bias.defined()) z = quantrain::add(z, f.conv_bias);
-  return batch_norm2d(z, f.gamma, f.beta, f.running_mean, f.running_var, options);
+  if (folded) {
+    return rescaled_batch_norm2d(
+        u, f.factor, f.conv_bias, f.gamma, f.beta, f.running_mean, f.running_var, options);
+  }
+  return batch_norm2d(u, f.gamma, f.beta, f.running_mean, f.running_var, options);
 }
 
 }  // namespace quantrain::quant

@@ -13,11 +13,59 @@ constexpr const char* kWhere = "batch_norm2d";
 
 using Channels = std::vector<float>;
 
-// What a batch is normalised with.
+// What a batch is normalised with: y = (x - mean) * inverse_deviation * gamma + beta.
 struct Statistics {
   Channels mean;
-  Channels inverse_deviation;  // 1 / sqrt(variance + epsilon)
+  Channels inverse_deviation;
 };
+
+struct Gradients {
+  Tensor x, gamma, beta;
+  Channels sum_grad_x;  // sum(grad_y * (x - mean))
+};
+
+// With n values per channel and x^ = (x - mean) * inverse_deviation, where mean and deviation are
+// the batch's own:
+// grad_x = gamma * inverse_deviation * (grad_y - sum(grad_y) / n - x^ * sum(grad_y * x^) / n).
+Gradients gradients(const Tensor& x,
+                    const Tensor& gamma,
+                    const Tensor& grad_y,
+                    const Statistics& s,
+                    bool batch_statistics,
+                    bool wants_x) {
+  const int64_t c = x.dim(-1);
+  const int64_t n = c == 0 ? 0 : x.elements() / c;
+  const Floats x_data = x.floats();
+  const Floats grad = grad_y.floats();
+  const Channels& inverse = s.inverse_deviation;
+
+  Gradients result;
+  result.beta = Tensor::empty({c});
+  result.gamma = Tensor::empty({c});
+  result.sum_grad_x.resize(inverse.size());
+  const float* const sum_grad = result.beta.data();
+  kernels::column_grad_sums_f32(
+      n, c, x_data, s.mean.data(), grad, result.beta.mutable_data(), result.sum_grad_x.data());
+  float* const grad_gamma = result.gamma.mutable_data();
+  for (size_t i = 0; i < inverse.size(); ++i) grad_gamma[i] = result.sum_grad_x[i] * inverse[i];
+  if (!wants_x) return result;
+
+  const Floats gamma_data = gamma.floats();
+  Channels a(inverse.size());
+  Channels b(inverse.size(), 0.0f);
+  Channels d(inverse.size(), 0.0f);
+  for (size_t i = 0; i < inverse.size(); ++i) {
+    a[i] = gamma_data[i] * inverse[i];
+    if (!batch_statistics) continue;
+    b[i] = -a[i] * inverse[i] * inverse[i] * (result.sum_grad_x[i] / static_cast<float>(n));
+    d[i] = -a[i] * (sum_grad[i] / static_cast<float>(n));
+  }
+  result.x = Tensor::empty(x.shape());
+  float* const out = result.x.mutable_data();
+  kernels::batch_norm_backward_f32(
+      n, c, x_data, s.mean.data(), grad, a.data(), b.data(), d.data(), out);
+  return result;
+}
 
 class BatchNorm2dNode : public Node {
  public:
@@ -27,60 +75,57 @@ class BatchNorm2dNode : public Node {
   Attributes attributes() const override {
     return {{"epsilon", double{options_.epsilon}}, {"training", int64_t{options_.training}}};
   }
-
   bool reads_input(size_t i) const override { return i < 2; }
-
-  // With n values per channel and x^ = (x - mean) * inverse_deviation, in training:
-  // grad_x = gamma * inverse_deviation * (grad_y - sum(grad_y) / n - x^ * sum(grad_y * x^) / n).
   std::vector<Tensor> backward(const Tensor& grad_y) override {
-    const Tensor& x = input(0);
-    const int64_t c = x.dim(-1);
-    const int64_t n = c == 0 ? 0 : x.elements() / c;
-    const Floats x_data = x.floats();
-    const Floats grad = grad_y.floats();
-    const Channels& inverse = statistics_.inverse_deviation;
-
-    Tensor grad_beta = Tensor::empty({c});
-    Tensor grad_gamma = Tensor::empty({c});
-    float* const sum_grad = grad_beta.mutable_data();
-    float* const sum_grad_x = grad_gamma.mutable_data();
-    kernels::column_grad_sums_f32(
-        n, c, x_data, statistics_.mean.data(), grad, sum_grad, sum_grad_x);
-
-    Tensor grad_x;
-    if (needs_grad(0)) {
-      grad_x = Tensor::empty(x.shape());
-      const Floats gamma = input(1).floats();
-      Channels a(inverse.size());
-      Channels b(inverse.size(), 0.0f);
-      Channels d(inverse.size(), 0.0f);
-      for (size_t i = 0; i < inverse.size(); ++i) {
-        a[i] = gamma.data()[i] * inverse[i];
-        if (!options_.training) continue;
-        b[i] = -a[i] * inverse[i] * inverse[i] * (sum_grad_x[i] / static_cast<float>(n));
-        d[i] = -a[i] * (sum_grad[i] / static_cast<float>(n));
-      }
-      kernels::batch_norm_backward_f32(n,
-                                       c,
-                                       x_data,
-                                       statistics_.mean.data(),
-                                       grad,
-                                       a.data(),
-                                       b.data(),
-                                       d.data(),
-                                       grad_x.mutable_data());
-    }
-    for (size_t i = 0; i < inverse.size(); ++i) sum_grad_x[i] *= inverse[i];
+    Gradients g =
+        gradients(input(0), input(1), grad_y, statistics_, options_.training, needs_grad(0));
     std::vector<Tensor> grads(inputs().size());
-    grads[0] = grad_x;
-    if (needs_grad(1)) grads[1] = grad_gamma;
-    if (needs_grad(2)) grads[2] = grad_beta;
+    grads[0] = g.x;
+    if (needs_grad(1)) grads[1] = g.gamma;
+    if (needs_grad(2)) grads[2] = g.beta;
     return grads;
   }
 
  private:
   Statistics statistics_;
   BatchNorm2dOptions options_;
+};
+
+// Inputs x, gamma, beta, factor, shift.
+class RescaledBatchNorm2dNode : public Node {
+ public:
+  RescaledBatchNorm2dNode(Tensor x, Statistics statistics, float epsilon)
+      : x_(std::move(x)), statistics_(std::move(statistics)), epsilon_(epsilon) {}
+  std::string_view type() const override { return "rescaled_batch_norm2d"; }
+  Attributes attributes() const override { return {{"epsilon", double{epsilon_}}}; }
+  bool reads_input(size_t i) const override { return i == 1 || i == 3; }
+
+  // inverse_deviation = 1 / (f * sqrt(variance / f^2 + epsilon)) of the factor f, so that
+  // d inverse_deviation / df = -epsilon * f * inverse_deviation^3.
+  std::vector<Tensor> backward(const Tensor& grad_y) override {
+    Gradients g = gradients(x_, input(1), grad_y, statistics_, true, needs_grad(0));
+    std::vector<Tensor> grads(5);
+    grads[0] = g.x;
+    if (needs_grad(1)) grads[1] = g.gamma;
+    if (needs_grad(2)) grads[2] = g.beta;
+    if (needs_grad(3)) {
+      grads[3] = Tensor::empty(input(3).shape());
+      float* const out = grads[3].mutable_data();
+      const Floats gamma = input(1).floats();
+      const Floats factor = input(3).floats();
+      for (size_t i = 0; i < g.sum_grad_x.size(); ++i) {
+        const float inverse = statistics_.inverse_deviation[i];
+        out[i] = -gamma[i] * epsilon_ * factor[i] * inverse * inverse * inverse * g.sum_grad_x[i];
+      }
+    }
+    if (needs_grad(4)) grads[4] = Tensor::zeros(input(4).shape());
+    return grads;
+  }
+
+ private:
+  Tensor x_;  // as floats: accumulators would be made floats again
+  Statistics statistics_;
+  float epsilon_;
 };
 
 void check(const Tensor& x,
@@ -109,22 +154,32 @@ void update(Tensor& running, const Channels& batch, float momentum) {
   for (size_t i = 0; i < batch.size(); ++i) r[i] = (1.0f - momentum) * r[i] + momentum * batch[i];
 }
 
-// Also updates the running statistics.
+struct Running {
+  Tensor& mean;
+  Tensor& variance;
+};
+
+// Of x / factor + shift, where those are there. Also updates the running statistics.
 Statistics batch_statistics(const Tensor& x,
-                            Tensor& running_mean,
-                            Tensor& running_variance,
+                            const Tensor& factor,
+                            const Tensor& shift,
+                            Running running,
                             const BatchNorm2dOptions& options) {
   const int64_t c = x.dim(3);
   const int64_t n = c == 0 ? 0 : x.elements() / c;
   Statistics s{Channels(static_cast<size_t>(c)), Channels(static_cast<size_t>(c))};
-  Channels variance(static_cast<size_t>(c));
+  Channels mean(s.mean.size());
+  Channels variance(s.mean.size());
   kernels::column_moments_f32(n, c, x.floats(), s.mean.data(), variance.data());
   for (size_t i = 0; i < variance.size(); ++i) {
-    s.inverse_deviation[i] = 1.0f / std::sqrt(variance[i] + options.epsilon);
+    const float f = factor.defined() ? factor.data()[i] : 1.0f;
+    mean[i] = s.mean[i] / f + (shift.defined() ? shift.data()[i] : 0.0f);
+    variance[i] /= f * f;
+    s.inverse_deviation[i] = 1.0f / (f * std::sqrt(variance[i] + options.epsilon));
     variance[i] *= static_cast<float>(n) / static_cast<float>(n - 1);
   }
-  update(running_mean, s.mean, options.momentum);
-  update(running_variance, variance, options.momentum);
+  update(running.mean, mean, options.momentum);
+  update(running.variance, variance, options.momentum);
   return s;
 }
 
@@ -137,6 +192,26 @@ Statistics running_statistics(const Tensor& mean,
     s.inverse_deviation.push_back(1.0f / std::sqrt(variance.data()[i] + options.epsilon));
   }
   return s;
+}
+
+void check_running(const Tensor& mean, const Tensor& variance) {
+  if (mean.requires_grad() || variance.requires_grad()) {
+    throw GraphError(kWhere, "running statistics get no gradient, but require one");
+  }
+}
+
+Tensor normalise(const Tensor& x, const Statistics& s, const Tensor& gamma, const Tensor& beta) {
+  const int64_t c = x.dim(3);
+  Channels scale(s.mean.size());
+  Channels shift(s.mean.size());
+  for (size_t i = 0; i < scale.size(); ++i) {
+    scale[i] = gamma.data()[i] * s.inverse_deviation[i];
+    shift[i] = beta.data()[i] - s.mean[i] * scale[i];
+  }
+  Tensor y = Tensor::empty(x.shape());
+  kernels::column_affine_f32(
+      c == 0 ? 0 : x.elements() / c, c, x.floats(), scale.data(), shift.data(), y.mutable_data());
+  return y;
 }
 
 }  // namespace
@@ -153,24 +228,41 @@ Tensor batch_norm2d(const Tensor& x,
          {"running mean", &running_mean},
          {"running variance", &running_variance}},
         options);
-  if (running_mean.requires_grad() || running_variance.requires_grad()) {
-    throw GraphError(kWhere, "running statistics get no gradient, but require one");
-  }
-  Statistics s = options.training ? batch_statistics(x, running_mean, running_variance, options)
-                                  : running_statistics(running_mean, running_variance, options);
-  const int64_t c = x.dim(3);
-  Channels scale(s.mean.size());
-  Channels shift(s.mean.size());
-  for (size_t i = 0; i < scale.size(); ++i) {
-    scale[i] = gamma.data()[i] * s.inverse_deviation[i];
-    shift[i] = beta.data()[i] - s.mean[i] * scale[i];
-  }
-  Tensor y = Tensor::empty(x.shape());
-  kernels::column_affine_f32(
-      c == 0 ? 0 : x.elements() / c, c, x.floats(), scale.data(), shift.data(), y.mutable_data());
+  check_running(running_mean, running_variance);
+  Statistics s =
+      options.training
+          ? batch_statistics(x, Tensor(), Tensor(), {running_mean, running_variance}, options)
+          : running_statistics(running_mean, running_variance, options);
+  Tensor y = normalise(x, s, gamma, beta);
   std::vector<Tensor> inputs{x, gamma, beta};
   if (!options.training) inputs.insert(inputs.end(), {running_mean, running_variance});
-  return record<BatchNorm2dNode>(y, std::move(inputs), std::move(s), options);
+  return record<BatchNorm2dNode>(std::move(y), std::move(inputs), std::move(s), options);
+}
+
+Tensor rescaled_batch_norm2d(const Tensor& x,
+                             const Tensor& factor,
+                             const Tensor& shift,
+                             const Tensor& gamma,
+                             const Tensor& beta,
+                             Tensor running_mean,
+                             Tensor running_variance,
+                             const BatchNorm2dOptions& options) {
+  check(x,
+        {{"factor", &factor},
+         {"shift", shift.defined() ? &shift : &factor},
+         {"gamma", &gamma},
+         {"beta", &beta},
+         {"running mean", &running_mean},
+         {"running variance", &running_variance}},
+        options);
+  check_running(running_mean, running_variance);
+  if (!options.training)
+    throw GraphError("rescaled_batch_norm2d", "only batch statistics undo a factor");
+  const Tensor values = x.as_floats();
+  Statistics s = batch_statistics(values, factor, shift, {running_mean, running_variance}, options);
+  Tensor y = normalise(values, s, gamma, beta);
+  return record<RescaledBatchNorm2dNode>(
+      std::move(y), {x, gamma, beta, factor, shift}, values, std::move(s), options.epsilon);
 }
 
 }  // namespace quantrain

@@ -28,4 +28,20 @@ Tensor batch_norm2d(const Tensor& x,
                     Tensor running_variance,
                     const BatchNorm2dOptions& options = {});
 
+/// batch_norm2d(x / factor + shift, ..) in training, in the same passes as batch_norm2d(x, ..): a
+/// batch is normalised alike whatever each channel was multiplied by and shifted. For batch norms
+/// that were folded into the convolution in front.   docs/quantization.md (15)
+/// Shapes: factor [C], no element 0; shift [C] or undefined; the others as above.
+/// Gradient: to x, gamma, beta and factor (epsilon is what makes it differ from 0); shift gets 0.
+/// Throws: as above; ShapeError if factor or shift has another shape; GraphError unless
+/// options.training.
+Tensor rescaled_batch_norm2d(const Tensor& x,
+                             const Tensor& factor,
+                             const Tensor& shift,
+                             const Tensor& gamma,
+                             const Tensor& beta,
+                             Tensor running_mean,
+                             Tensor running_variance,
+                             const BatchNorm2dOptions& options = {});
+
 }  // namespace quantrain

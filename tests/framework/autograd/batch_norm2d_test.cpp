@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/add.hpp"
+#include "framework/autograd/ops/div.hpp"
 #include "framework/core/error.hpp"
 #include "tests/tensors.hpp"
 
@@ -105,6 +107,57 @@ TEST_CASE("batch_norm2d gradients match finite differences in training and evalu
       check_gradient([&] { return layer(constant, {.training = training}); },
                      {layer.gamma, layer.beta});
     }
+  }
+}
+
+TEST_CASE("rescaled_batch_norm2d is batch_norm2d of x / factor + shift, gradients included",
+          "[autograd][batch_norm2d]") {
+  // Large, so that the gradient of the factor, which vanishes with it, is one to see.
+  const BatchNorm2dOptions options{.momentum = 0.25f, .epsilon = 0.5f};
+  for (const int64_t channels : {1, 5, 17}) {
+    const Tensor x = random_leaf({2, 3, 2, channels}, 5, -2.0f, 2.0f);
+    Tensor factor = random_leaf({channels}, 6, 0.5f, 2.0f);
+    factor.mutable_data()[0] = -0.75f;
+    const Tensor shift = random_leaf({channels}, 7);
+    const Layer fused(channels);
+    const Layer apart(channels);
+    const auto run = [&](const Layer& l, bool with_shift) {
+      return rescaled_batch_norm2d(
+          x, factor, with_shift ? shift : Tensor(), l.gamma, l.beta, l.mean, l.variance, options);
+    };
+    const Tensor y = run(fused, true);
+    const Tensor expected = apart(add(div(x, factor), shift), options);
+    for (int64_t i = 0; i < y.elements(); ++i)
+      CHECK(y.data()[i] == test::Approx(double{expected.data()[i]}).margin(kMargin));
+    for (int64_t c = 0; c < channels; ++c) {
+      CHECK(fused.mean.data()[c] == test::Approx(double{apart.mean.data()[c]}).margin(kMargin));
+      CHECK(fused.variance.data()[c] ==
+            test::Approx(double{apart.variance.data()[c]}).margin(kMargin));
+    }
+    for (const bool with_shift : {false, true}) {
+      std::vector<Tensor> leaves{x, factor, fused.gamma, fused.beta};
+      if (with_shift) leaves.push_back(shift);
+      check_gradient([&] { return run(fused, with_shift); }, leaves);
+    }
+    QUANTRAIN_CHECK_ERROR(rescaled_batch_norm2d(x,
+                                                factor,
+                                                Tensor::zeros({channels + 1}),
+                                                fused.gamma,
+                                                fused.beta,
+                                                fused.mean,
+                                                fused.variance),
+                          ShapeError,
+                          "shift has shape");
+    QUANTRAIN_CHECK_ERROR(rescaled_batch_norm2d(x,
+                                                factor,
+                                                Tensor(),
+                                                fused.gamma,
+                                                fused.beta,
+                                                fused.mean,
+                                                fused.variance,
+                                                {.training = false}),
+                          GraphError,
+                          "only batch statistics undo a factor");
   }
 }
 
