@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -51,10 +52,6 @@ std::string resolve(const std::string& path) {
   if (real == nullptr) fail(path, "cannot be resolved");
   return real.get();
 }
-
-struct Close {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 
 // A new file beside the one it is to become; gone with this object unless it was renamed.
 class TemporaryFile {
@@ -119,22 +116,22 @@ void write_file(const std::string& path, std::string_view text) {
   write_file(path, parts);
 }
 
-std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes) {
+InputFile::InputFile(const std::string& path) : path_(path) {
   struct stat info {};
+  // Opening a pipe would wait for its other end.
   if (::stat(path.c_str(), &info) != 0) fail(path, "cannot be opened");
   if (!S_ISREG(info.st_mode)) throw DataError(kWhere, path, ": is not a regular file");
-  if (info.st_size > max_bytes) {
-    throw DataError(
-        kWhere, path, ": ", info.st_size, " bytes, more than the ", max_bytes, " allowed");
-  }
-  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
-  if (file == nullptr) fail(path, "cannot be opened");
-  std::vector<uint8_t> bytes(static_cast<size_t>(info.st_size));
-  const size_t read = std::fread(bytes.data(), 1, bytes.size(), file.get());
-  if (read != bytes.size()) {
-    throw DataError(kWhere, path, ": only ", read, " of its ", bytes.size(), " bytes can be read");
-  }
-  return bytes;
+  file_.reset(std::fopen(path.c_str(), "rb"));
+  if (file_ == nullptr) fail(path, "cannot be opened");
+  left_ = info.st_size;
+}
+
+size_t InputFile::read(std::span<uint8_t> out) {
+  const size_t wanted = std::min(out.size(), static_cast<size_t>(left_));
+  const size_t count = std::fread(out.data(), 1, wanted, file_.get());
+  if (count < wanted && std::ferror(file_.get()) != 0) fail(path_, "cannot be read");
+  left_ = count < wanted ? 0 : left_ - static_cast<int64_t>(count);  // cut while it was read
+  return count;
 }
 
 }  // namespace quantrain

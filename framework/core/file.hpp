@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace quantrain {
 
@@ -20,9 +21,26 @@ void check_writable(const std::string& path);
 void write_file(const std::string& path, std::span<const std::span<const uint8_t>> parts);
 void write_file(const std::string& path, std::string_view text);
 
-/// The whole file.
-/// Throws: DataError naming the path if it is missing, no regular file, larger than max_bytes or
-/// cannot be read.
-std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes);
+/// A file read from its start to its end: what its header says can be held against its size before
+/// the rest is read.
+class InputFile {
+ public:
+  /// Throws: DataError naming the path if it is missing, no regular file or cannot be opened.
+  explicit InputFile(const std::string& path);
+
+  /// Bytes to come, by the size that the file had when it was opened.
+  int64_t left() const { return left_; }
+  /// Fills `out`, at the end as much of it as there is; returns the number of bytes.
+  /// Throws: DataError naming the path if the file cannot be read.
+  size_t read(std::span<uint8_t> out);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  int64_t left_ = 0;
+};
 
 }  // namespace quantrain

@@ -3,7 +3,7 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <limits>
+#include <memory>
 #include <span>
 
 #include "framework/core/error.hpp"
@@ -28,23 +28,18 @@ class Source {
 
 class PlainSource : public Source {
  public:
-  explicit PlainSource(std::span<const uint8_t> file) : file_(file) {}
+  explicit PlainSource(const std::string& path) : file_(path) {}
 
-  size_t read(std::span<uint8_t> out) override {
-    const size_t count = std::min(out.size(), file_.size());
-    std::copy_n(file_.begin(), count, out.begin());
-    file_ = file_.subspan(count);
-    return count;
-  }
-  int64_t left() const override { return static_cast<int64_t>(file_.size()); }
+  size_t read(std::span<uint8_t> out) override { return file_.read(out); }
+  int64_t left() const override { return file_.left(); }
 
  private:
-  std::span<const uint8_t> file_;
+  InputFile file_;
 };
 
 class GzipSource : public Source {
  public:
-  GzipSource(const std::string& path, std::span<const uint8_t> file) : path_(path), file_(file) {
+  explicit GzipSource(const std::string& path) : path_(path), file_(path), in_(kChunk) {
     constexpr int kGzipWithLargestWindow = 16 + MAX_WBITS;
     if (inflateInit2(&stream_, kGzipWithLargestWindow) != Z_OK)
       throw DataError(kWhere, path_, ": zlib does not start");
@@ -56,20 +51,21 @@ class GzipSource : public Source {
   size_t read(std::span<uint8_t> out) override {
     size_t count = 0;
     while (count < out.size() && !ended_) {
-      const size_t in = std::min(file_.size(), kChunk);
+      if (stream_.avail_in == 0) {
+        stream_.avail_in = static_cast<uInt>(file_.read(in_));
+        stream_.next_in = in_.data();
+      }
       const size_t room = std::min(out.size() - count, kChunk);
-      stream_.next_in = const_cast<Bytef*>(file_.data());  // zlib reads only, but does not say so
-      stream_.avail_in = static_cast<uInt>(in);
       stream_.next_out = out.data() + count;
       stream_.avail_out = static_cast<uInt>(room);
       const int status = inflate(&stream_, Z_NO_FLUSH);
-      file_ = file_.subspan(in - stream_.avail_in);
       count += room - stream_.avail_out;
       if (status == Z_STREAM_END) {
         ended_ = true;
-        if (!file_.empty())
-          throw DataError(kWhere, path_, ": ", file_.size(), " bytes follow the compressed data");
-      } else if (status == Z_BUF_ERROR && file_.empty()) {
+        if (compressed_left() > 0)
+          throw DataError(
+              kWhere, path_, ": ", compressed_left(), " bytes follow the compressed data");
+      } else if (status == Z_BUF_ERROR && compressed_left() == 0) {
         throw DataError(kWhere, path_, ": truncated: the compressed data end early");
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
         throw DataError(kWhere,
@@ -80,18 +76,24 @@ class GzipSource : public Source {
     }
     return count;
   }
-  int64_t left() const override {
-    return (static_cast<int64_t>(file_.size()) + 1) * kMaxCompression;
-  }
+  int64_t left() const override { return (compressed_left() + 1) * kMaxCompression; }
 
  private:
   static constexpr size_t kChunk = size_t{1} << 20;
 
+  int64_t compressed_left() const { return int64_t{stream_.avail_in} + file_.left(); }
+
   std::string path_;
-  std::span<const uint8_t> file_;
+  InputFile file_;
+  std::vector<uint8_t> in_;
   z_stream stream_{};
   bool ended_ = false;
 };
+
+bool is_gzipped(const std::string& path) {
+  uint8_t magic[2];
+  return InputFile(path).read(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+}
 
 IdxArray read(const std::string& path, Source& source) {
   uint8_t magic[4];
@@ -162,13 +164,10 @@ IdxArray read(const std::string& path, Source& source) {
 }  // namespace
 
 IdxArray read_idx_u8(const std::string& path) {
-  const std::vector<uint8_t> file = read_file(path, std::numeric_limits<int64_t>::max());
-  if (file.size() >= 2 && file[0] == 0x1f && file[1] == 0x8b) {
-    GzipSource source(path, file);
-    return read(path, source);
-  }
-  PlainSource source(file);
-  return read(path, source);
+  const std::unique_ptr<Source> source =
+      is_gzipped(path) ? std::unique_ptr<Source>(std::make_unique<GzipSource>(path))
+                       : std::make_unique<PlainSource>(path);
+  return read(path, *source);
 }
 
 }  // namespace quantrain

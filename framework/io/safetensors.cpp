@@ -135,11 +135,17 @@ Placed parse_entry(const std::string& name, const Json& json, int64_t data_size)
   return {offsets[0], offsets[1], {name, *dtype, shape, {}}};
 }
 
-TensorFile parse(std::span<const uint8_t> file) {
-  const auto file_size = static_cast<int64_t>(file.size());
+// Reads the data only once the header accounts for every byte of it.
+TensorFile parse(InputFile& file) {
+  const int64_t file_size = file.left();
   if (file_size < kLengthBytes) malformed("only ", file_size, " bytes, too short for any header");
+  const auto read = [&](int64_t size) {
+    std::vector<uint8_t> bytes(static_cast<size_t>(size));
+    if (file.read(bytes) < bytes.size()) malformed("truncated while it was read");
+    return bytes;
+  };
   uint64_t header_size = 0;
-  std::memcpy(&header_size, file.data(), sizeof header_size);
+  std::memcpy(&header_size, read(kLengthBytes).data(), sizeof header_size);
   if (header_size > uint64_t{kMaxHeader}) {
     malformed("the header's length, ", header_size, ", exceeds ", kMaxHeader);
   }
@@ -147,8 +153,7 @@ TensorFile parse(std::span<const uint8_t> file) {
   if (data_size < 0) {
     malformed("truncated: a header of ", header_size, " bytes in a file of ", file_size);
   }
-  const std::span<const uint8_t> header = file.subspan(kLengthBytes, header_size);
-  const std::span<const uint8_t> data = file.subspan(kLengthBytes + header_size);
+  const std::vector<uint8_t> header = read(static_cast<int64_t>(header_size));
 
   Json json;
   try {
@@ -176,7 +181,7 @@ TensorFile parse(std::span<const uint8_t> file) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
   });
   int64_t covered = 0;
-  for (Placed& range : ranges) {
+  for (const Placed& range : ranges) {
     if (range.begin != covered) {
       malformed("\"",
                 range.entry.name,
@@ -186,11 +191,13 @@ TensorFile parse(std::span<const uint8_t> file) {
                 covered);
     }
     covered = range.end;
-    range.entry.bytes.assign(data.begin() + range.begin, data.begin() + range.end);
-    result.add(std::move(range.entry));
   }
   if (covered != data_size) {
     malformed("entries cover ", covered, " of ", data_size, " bytes of data");
+  }
+  for (Placed& range : ranges) {
+    range.entry.bytes = read(range.end - range.begin);
+    result.add(std::move(range.entry));
   }
   return result;
 }
@@ -295,9 +302,9 @@ void save_safetensors(const std::string& path, const TensorFile& file) {
 }
 
 TensorFile load_safetensors(const std::string& path) {
-  const std::vector<uint8_t> bytes = read_file(path, std::numeric_limits<int64_t>::max());
+  InputFile file(path);
   try {
-    return parse(bytes);
+    return parse(file);
   } catch (const Malformed& what) {
     throw DataError(kWhere, path, ": ", what.text);
   }

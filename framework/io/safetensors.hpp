@@ -102,7 +102,8 @@ class TensorFile {
 /// bytes.
 /// Throws: DataError if a name is not UTF-8 or the file cannot be written.
 void save_safetensors(const std::string& path, const TensorFile& file);
-/// Trusts nothing: every length is checked before it is used.
+/// Trusts nothing: every length is checked before it is used, and the data are read once the header
+/// accounts for all of them.
 /// Throws: DataError naming the path, what is wrong and the numbers, if the file is missing,
 /// truncated or too long, its header is not what the format asks for, or the ranges of two entries
 /// overlap, leave a hole or do not fit their shapes.

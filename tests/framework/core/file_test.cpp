@@ -86,12 +86,31 @@ TEST_CASE("a temporary file that an earlier process left behind is in nobody's w
   CHECK(text_of(folder / "a") == "text");
 }
 
-TEST_CASE("a file is read whole up to a limit", "[core][file]") {
+TEST_CASE("a file is read in parts, and says how much is left", "[core][file]") {
   const TemporaryFolder folder;
-  write_file(folder / "a", "text");
-  CHECK(read_file(folder / "a", 4) == std::vector<uint8_t>{'t', 'e', 'x', 't'});
-  QUANTRAIN_CHECK_ERROR(read_file(folder / "a", 3), DataError, "4 bytes, more than the 3 allowed");
-  QUANTRAIN_CHECK_ERROR(read_file(folder / "b", 3), DataError, "cannot be opened");
+  write_file(folder / "a", "some text");
+  InputFile file(folder / "a");
+  CHECK(file.left() == 9);
+  std::vector<uint8_t> part(5);
+  CHECK(file.read(part) == 5);
+  CHECK(std::string(part.begin(), part.end()) == "some ");
+  CHECK(file.left() == 4);
+  CHECK(file.read(part) == 4);
+  CHECK(std::string(part.begin(), part.begin() + 4) == "text");
+  CHECK(file.left() == 0);
+  CHECK(file.read(part) == 0);
+  QUANTRAIN_CHECK_ERROR(InputFile(folder / "b"), DataError, "b: cannot be opened: No such file");
+  QUANTRAIN_CHECK_ERROR(InputFile(folder.path()), DataError, "is not a regular file");
+}
+
+TEST_CASE("a file that is cut while it is read ends early", "[core][file]") {
+  const TemporaryFolder folder;
+  write_file(folder / "a", std::string(100'000, 'x'));
+  InputFile file(folder / "a");
+  std::filesystem::resize_file(folder / "a", 10);
+  std::vector<uint8_t> bytes(100'000);
+  CHECK(file.read(bytes) == 10);
+  CHECK(file.left() == 0);
 }
 
 }  // namespace quantrain

@@ -112,4 +112,14 @@ TEST_CASE("a missing IDX file and a folder are errors that name the path", "[dat
   QUANTRAIN_CHECK_ERROR(read_idx_u8(folder.path()), DataError, "is not a regular file");
 }
 
+TEST_CASE("an IDX file larger than its header accounts for is refused before it is read",
+          "[data][idx]") {
+  const TemporaryFolder folder;
+  for (const std::vector<uint8_t>& file : {idx({2, 3}, counting(6)), gzip(idx({1}, {1}))}) {
+    test::write_bytes(folder / "large", file);
+    std::filesystem::resize_file(folder / "large", uintmax_t{1} << 36);  // more than is in memory
+    QUANTRAIN_CHECK_ERROR(read_idx_u8(folder / "large"), DataError, "large: ");
+  }
+}
+
 }  // namespace quantrain

@@ -254,4 +254,12 @@ TEST_CASE("a missing file and a folder are errors that name the path", "[io][saf
   QUANTRAIN_CHECK_ERROR(load_safetensors(folder.path()), DataError, "is not a regular file");
 }
 
+TEST_CASE("a file larger than its header accounts for is refused before it is read",
+          "[io][safetensors]") {
+  const TemporaryFolder folder;
+  save_safetensors(folder / "a", example());
+  std::filesystem::resize_file(folder / "a", uintmax_t{1} << 36);  // more than there is memory
+  QUANTRAIN_CHECK_ERROR(load_safetensors(folder / "a"), DataError, "bytes of data");
+}
+
 }  // namespace quantrain
