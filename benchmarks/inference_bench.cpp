@@ -43,8 +43,8 @@ class Deployed {
   std::vector<std::pair<std::string, double>> trace() {
     using Clock = std::chrono::steady_clock;
     std::vector<std::pair<std::string, double>> times;
-    for (const quant::LoweredLayer& layer : model_.layers()) {
-      times.emplace_back(layer.name + " " + std::string(layer.layer->kernel()), 1e9);
+    for (const quant::IntegerModel::Layer& layer : model_.layers()) {
+      times.emplace_back(layer.layer->name() + " " + std::string(layer.layer->kernel()), 1e9);
     }
     for (int i = 0; i < kTraces; ++i) {
       Clock::time_point last = Clock::now();

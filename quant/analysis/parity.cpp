@@ -95,18 +95,18 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const Tensor& batch)
   std::vector<int32_t> simulated(static_cast<size_t>(n * model.outputs()));
   std::vector<int32_t> deployed(simulated.size());
   model.trace(n, input.data(), [&](size_t position, const void* output) {
-    const LoweredLayer& layer = model.layers()[position];
+    const IntegerModel::Layer& layer = model.layers()[position];
     const int64_t elements = n * layer.layer->output_shape().elements();
-    LayerParity result{.name = layer.name};
+    LayerParity result{.name = layer.layer->name()};
     const bool last = position + 1 == model.layers().size();
     if (layer.layer->output_kind() == OutputKind::kAccumulators) {
-      const int32_t* const own = accumulators_of(graph, layer.node, elements, layer.name);
+      const int32_t* const own = accumulators_of(graph, layer.node, elements, layer.layer->name());
       const auto* const other = static_cast<const int32_t*>(output);
       compare(elements, own, other, result);
       std::copy_n(own, elements, simulated.begin());
       std::copy_n(other, elements, deployed.begin());
     } else {
-      const uint8_t* const own = codes_of(graph, layer.node, elements, layer.name).u8();
+      const uint8_t* const own = codes_of(graph, layer.node, elements, layer.layer->name()).u8();
       const auto* const other = static_cast<const uint8_t*>(output);
       compare(elements, own, other, result);
       if (last) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -37,8 +38,11 @@ struct LayerTensor {
 /// requantize_to() was not called.
 class IntegerLayer {
  public:
+  explicit IntegerLayer(std::string name) : name_(std::move(name)) {}
   virtual ~IntegerLayer() = default;
 
+  /// Path of the layer that it was made from; in messages.
+  const std::string& name() const { return name_; }
   /// "quantized_conv2d": key in a saved model.
   virtual std::string_view type() const = 0;
   /// Name of the kernel that runs: "conv2d_u8s8_u8".
@@ -66,6 +70,9 @@ class IntegerLayer {
 
   /// Weights, biases, multipliers and parameters, as they are stored.
   int64_t size_bytes() const;
+
+ private:
+  std::string name_;
 };
 
 }  // namespace quantrain::quant

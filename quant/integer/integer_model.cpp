@@ -30,48 +30,51 @@ int64_t padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace
 
-IntegerModel::IntegerModel(Lowered lowered)
-    : input_shape_(lowered.input_shape),
-      input_params_(std::move(lowered.input_params)),
-      layers_(std::move(lowered.layers)),
-      input_node_(lowered.input_node),
-      output_(lowered.output) {
+IntegerModel::IntegerModel(Parts parts)
+    : input_shape_(parts.input_shape),
+      input_params_(std::move(parts.input_params)),
+      layers_(std::move(parts.layers)),
+      input_node_(parts.input_node),
+      output_(parts.output) {
   check_activation(input_params_, "IntegerModel");
   check_size("IntegerModel", input_shape_);
   std::vector<const IntegerLayer*> makers{nullptr};  // of each value; the input has none
-  for (const LoweredLayer& step : layers_) {
+  for (const Layer& step : layers_) {
     const std::vector<Shape> expected = step.layer->input_shapes();
     if (expected.size() != step.inputs.size() || expected.size() > kMostInputs) {
-      throw GraphError(step.name, step.inputs.size(), " inputs for a layer of ", expected.size());
+      throw GraphError(
+          step.layer->name(), step.inputs.size(), " inputs for a layer of ", expected.size());
     }
     for (size_t i = 0; i < expected.size(); ++i) {
       const int id = step.inputs[i];
       if (id < 0 || id >= static_cast<int>(makers.size()))
-        throw GraphError(step.name, "reads value ", id, ", which no layer wrote");
+        throw GraphError(step.layer->name(), "reads value ", id, ", which no layer wrote");
       const IntegerLayer* maker = makers[static_cast<size_t>(id)];
       const Shape found = maker == nullptr ? input_shape_ : maker->output_shape();
       if (!(found == expected[i]))
-        throw GraphError(step.name, "input ", i, " has shape ", found, ", expected ", expected[i]);
+        throw GraphError(
+            step.layer->name(), "input ", i, " has shape ", found, ", expected ", expected[i]);
     }
     if (step.output != static_cast<int>(makers.size()))
-      throw GraphError(step.name, "writes value ", step.output, ", expected ", makers.size());
-    check_size(step.name, step.layer->output_shape());
+      throw GraphError(
+          step.layer->name(), "writes value ", step.output, ", expected ", makers.size());
+    check_size(step.layer->name(), step.layer->output_shape());
     makers.push_back(step.layer.get());
   }
   if (layers_.empty() || output_ != layers_.back().output) {
     throw GraphError(
         "IntegerModel", "the output is value ", output_, ", expected that of the last layer");
   }
-  for (const LoweredLayer& step : layers_) {
+  for (const Layer& step : layers_) {
     if (step.output != output_ && step.layer->output_kind() == OutputKind::kAccumulators)
-      throw GraphError(step.name, "gives accumulators, and is not the output");
+      throw GraphError(step.layer->name(), "gives accumulators, and is not the output");
   }
   const IntegerLayer& last = *layers_.back().layer;
   outputs_ = last.output_shape().elements();
   const QParams params = last.output_params();
   if (params.scale.size() != 1) {
     throw QuantError(
-        layers_.back().name, "the output has ", params.scale.size(), " scales: logits need one");
+        last.name(), "the output has ", params.scale.size(), " scales: logits need one");
   }
   logit_scale_ = static_cast<double>(params.scale[0]);
   if (last.output_kind() == OutputKind::kAccumulators) {
@@ -92,7 +95,7 @@ void IntegerModel::plan_memory() {
   std::vector<size_t> last_use(values, 0);
   bytes[0] = padded(input_shape_.elements());
   for (size_t step = 0; step < layers_.size(); ++step) {
-    const LoweredLayer& layer = layers_[step];
+    const Layer& layer = layers_[step];
     const bool view = layer.layer->is_view();
     roots_[step + 1] = view ? roots_[static_cast<size_t>(layer.inputs[0])] : step + 1;
     bytes[step + 1] = padded(output_bytes(*layer.layer));
@@ -134,7 +137,7 @@ void IntegerModel::run_chunk(
   };
   const void* result = nullptr;
   for (size_t step = 0; step < layers_.size(); ++step) {
-    const LoweredLayer& layer = layers_[step];
+    const Layer& layer = layers_[step];
     const uint8_t* inputs[kMostInputs];
     for (size_t i = 0; i < layer.inputs.size(); ++i) inputs[i] = source(layer.inputs[i]);
     const bool is_result = layer.output == output_;
@@ -237,7 +240,7 @@ void IntegerModel::trace(int64_t n, const uint8_t* x, const Visitor& visit) cons
 
 int64_t IntegerModel::size_bytes() const {
   int64_t bytes = 8;  // scale and zero point of the input
-  for (const LoweredLayer& layer : layers_) bytes += layer.layer->size_bytes();
+  for (const Layer& layer : layers_) bytes += layer.layer->size_bytes();
   return bytes;
 }
 

@@ -2,10 +2,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "quant/lowering/lowering.hpp"
+#include "quant/integer/integer_layer.hpp"
 
 namespace quantrain::quant {
 
@@ -14,11 +15,26 @@ namespace quantrain::quant {
 /// W, C].
 class IntegerModel {
  public:
+  /// One step, and the values that it reads and writes by their ids.
+  struct Layer {
+    std::shared_ptr<const IntegerLayer> layer;
+    std::vector<int> inputs;  ///< 0 is the network's input
+    int output = 0;
+    int node = 0;  ///< index in the recorded graph of what holds the same codes, or accumulators
+  };
+  struct Parts {
+    Shape input_shape;  ///< of one sample
+    QParams input_params;
+    int input_node = 0;  ///< index in the recorded graph of its FakeQuantize
+    std::vector<Layer> layers;
+    int output = 0;  ///< id of the result
+  };
+
   /// From layers in the order of their running; the last one's result is the output. Throws:
   /// GraphError if a layer reads what no earlier one wrote, shapes do not follow each other, or
   /// another layer than the last gives accumulators; QuantError if the output has more than one
   /// scale; ShapeError if a value has more than 2^30 elements.
-  explicit IntegerModel(Lowered lowered);
+  explicit IntegerModel(Parts parts);
 
   const Shape& input_shape() const { return input_shape_; }
   const QParams& input_params() const { return input_params_; }
@@ -28,7 +44,7 @@ class IntegerModel {
   int64_t outputs() const { return outputs_; }
   /// A logit's real value = logit_scale() * integer.
   double logit_scale() const { return logit_scale_; }
-  const std::vector<LoweredLayer>& layers() const { return layers_; }
+  const std::vector<Layer>& layers() const { return layers_; }
   int64_t size_bytes() const;
 
   /// Integer logits [n, outputs()]: the output layer's accumulators, or its codes less their zero
@@ -76,7 +92,7 @@ class IntegerModel {
 
   Shape input_shape_;
   QParams input_params_;
-  std::vector<LoweredLayer> layers_;
+  std::vector<Layer> layers_;
   int input_node_ = 0;
   int output_ = 0;
   int64_t outputs_ = 0;

@@ -73,7 +73,7 @@ LayerTensor tensor_from(const TensorFile& file, const TensorFile::Entry& entry, 
   }
 }
 
-Lowered network_from(const Json& json, const TensorFile& file) {
+IntegerModel::Parts parts_from(const Json& json, const TensorFile& file) {
   std::map<size_t, std::vector<LayerTensor>> tensors;  // by layer
   for (const TensorFile::Entry& entry : file.entries()) {
     const size_t dot = entry.name.find('.');
@@ -84,35 +84,34 @@ Lowered network_from(const Json& json, const TensorFile& file) {
     tensors[std::stoul(entry.name.substr(0, dot))].push_back(
         tensor_from(file, entry, entry.name.substr(dot + 1)));
   }
-  Lowered lowered;
+  IntegerModel::Parts parts;
   const Attributes input = attributes_from(json.at("input"));
-  lowered.input_shape = Shape(input.integers("shape"));
-  lowered.input_params = params_from(input, "x", "input");
-  lowered.input_node = static_cast<int>(input.integer("node"));
+  parts.input_shape = Shape(input.integers("shape"));
+  parts.input_params = params_from(input, "x", "input");
+  parts.input_node = static_cast<int>(input.integer("node"));
   for (const Json& entry : json.at("layers")) {
-    const size_t position = lowered.layers.size();
+    const size_t position = parts.layers.size();
     const auto name = entry.at("name").get<std::string>();
     const auto type = entry.at("type").get<std::string>();
     const auto loader = loaders().find(type);
     if (loader == loaders().end()) throw DataError(name, "unknown type of layer \"", type, "\"");
-    LoweredLayer layer;
-    layer.name = name;
+    IntegerModel::Layer layer;
     layer.layer =
         loader->second(name, attributes_from(entry.at("attributes")), std::move(tensors[position]));
     layer.inputs = entry.at("inputs").get<std::vector<int>>();
     layer.output = static_cast<int>(position) + 1;
     layer.node = entry.at("node").get<int>();
-    lowered.layers.push_back(std::move(layer));
+    parts.layers.push_back(std::move(layer));
   }
-  if (!tensors.empty() && tensors.rbegin()->first >= lowered.layers.size()) {
+  if (!tensors.empty() && tensors.rbegin()->first >= parts.layers.size()) {
     throw DataError("network",
                     "tensors of layer ",
                     tensors.rbegin()->first,
                     ", but there are ",
-                    lowered.layers.size());
+                    parts.layers.size());
   }
-  lowered.output = json.at("output").get<int>();
-  return lowered;
+  parts.output = json.at("output").get<int>();
+  return parts;
 }
 
 }  // namespace
@@ -125,8 +124,8 @@ void IntegerModel::save(const std::string& path) const {
   append(input, "x", input_params_);
   Json network = {{"input", to_json(input)}, {"layers", Json::array()}, {"output", output_}};
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const LoweredLayer& layer = layers_[i];
-    network["layers"].push_back({{"name", layer.name},
+    const Layer& layer = layers_[i];
+    network["layers"].push_back({{"name", layer.layer->name()},
                                  {"type", std::string(layer.layer->type())},
                                  {"inputs", layer.inputs},
                                  {"node", layer.node},
@@ -151,7 +150,7 @@ IntegerModel IntegerModel::load(const std::string& path) {
   const Json json = Json::parse(file.metadata_at("network"), nullptr, false);
   if (json.is_discarded()) throw DataError(path, "the network is not JSON");
   try {
-    return IntegerModel(network_from(json, file));
+    return IntegerModel(parts_from(json, file));
   } catch (const Json::exception& error) {
     throw DataError(path, "the network is not as it should be: ", error.what());
   }

@@ -146,10 +146,4 @@ QuantizedWeights load_weights(const std::string& where,
   return weights;
 }
 
-void load_output(QuantizedProduct& layer, const std::string& where, const Attributes& attributes) {
-  if (attributes.integer("requantize") == 0) return;
-  layer.requantize_to(params_from(attributes, "y", where),
-                      activation_from(attributes.string("activation"), where));
-}
-
 }  // namespace quantrain::quant

@@ -32,8 +32,6 @@ void check_shape(const kernels::Conv2dShape& shape, std::string_view where);
 QuantizedWeights load_weights(const std::string& where,
                               const Attributes& attributes,
                               std::vector<LayerTensor> tensors);
-/// requantize_to() as saved.
-void load_output(QuantizedProduct& layer, const std::string& where, const Attributes& attributes);
 
 /// "none", "relu", "relu6".
 std::string_view to_string(Activation activation);

@@ -1,14 +1,14 @@
 #pragma once
 
 #include "framework/arithmetic/fixed_point.hpp"
-#include "quant/integer/integer_layer.hpp"
+#include "quant/integer/requantized_layer.hpp"
 
 namespace quantrain::quant {
 
 /// y = a + b at parameters of its own: one common shift, one rounding.   docs/quantization.md (11)
 /// Shapes: a, b, y all alike.
 /// Source: ONNX Add on quantized operands.
-class QuantizedAdd : public IntegerLayer {
+class QuantizedAdd : public RequantizedLayer {
  public:
   struct Spec {
     Shape shape;  ///< of one sample
@@ -25,15 +25,15 @@ class QuantizedAdd : public IntegerLayer {
   std::string_view kernel() const override { return "add_u8"; }
   std::vector<Shape> input_shapes() const override { return {shape_, shape_}; }
   Shape output_shape() const override { return shape_; }
-  QParams output_params() const override { return y_; }
-  void requantize_to(const QParams& y, Activation activation) override;
   void run(int64_t n, std::span<const uint8_t* const> inputs, void* output) const override;
   Attributes attributes() const override;
 
+ protected:
+  void set_output_scale(double scale_y) override;
+
  private:
   Shape shape_;
-  QParams a_, b_, y_;
-  Activation activation_ = Activation::kNone;
+  QParams a_, b_;
   AddMultipliers multipliers_;
 };
 

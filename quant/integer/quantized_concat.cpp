@@ -13,7 +13,10 @@ std::string operand(size_t i) { return std::string("x").append(std::to_string(i)
 }  // namespace
 
 QuantizedConcat::QuantizedConcat(const std::string& name, Spec spec)
-    : inputs_(std::move(spec.inputs)), axis_(spec.axis), x_(std::move(spec.x)) {
+    : RequantizedLayer(name),
+      inputs_(std::move(spec.inputs)),
+      axis_(spec.axis),
+      x_(std::move(spec.x)) {
   if (inputs_.empty() || inputs_.size() != x_.size()) {
     throw ShapeError(name, inputs_.size(), " inputs with parameters for ", x_.size());
   }
@@ -35,22 +38,18 @@ QuantizedConcat::QuantizedConcat(const std::string& name, Spec spec)
   requantize_to(x_[0], Activation::kNone);
 }
 
-void QuantizedConcat::requantize_to(const QParams& y, Activation activation) {
-  check_activation(y, type());
+void QuantizedConcat::set_output_scale(double scale_y) {
   std::vector<Multiplier> multipliers;
   for (const QParams& x : x_) {
-    multipliers.push_back(
-        make_multiplier(static_cast<double>(x.scale[0]) / static_cast<double>(y.scale[0])));
+    multipliers.push_back(make_multiplier(static_cast<double>(x.scale[0]) / scale_y));
   }
   multipliers_ = std::move(multipliers);
-  y_ = y;
-  activation_ = activation;
 }
 
 void QuantizedConcat::run(int64_t n, std::span<const uint8_t* const> inputs, void* output) const {
   const int64_t row = output_.elements();
   if (row == 0) return;
-  const CodeClamp clamp = stored_clamp(y_, activation_);
+  const CodeClamp clamp = output_clamp();
   int64_t outer = 1;  // runs of one sample
   for (int axis = 0; axis < axis_; ++axis) outer *= inputs_[0][axis];
   int64_t column = 0;
@@ -61,7 +60,7 @@ void QuantizedConcat::run(int64_t n, std::span<const uint8_t* const> inputs, voi
                              inputs[i],
                              stored_zero_point(x_[i]),
                              multipliers_[i],
-                             stored_zero_point(y_),
+                             output_zero_point(),
                              clamp.lo,
                              clamp.hi,
                              static_cast<uint8_t*>(output) + column,
@@ -71,15 +70,13 @@ void QuantizedConcat::run(int64_t n, std::span<const uint8_t* const> inputs, voi
 }
 
 Attributes QuantizedConcat::attributes() const {
-  Attributes attributes{{"activation", std::string(to_string(activation_))},
-                        {"count", static_cast<int64_t>(inputs_.size())},
-                        {"axis", int64_t{axis_}}};
+  Attributes attributes{{"count", static_cast<int64_t>(inputs_.size())}, {"axis", int64_t{axis_}}};
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const std::string x = operand(i);
     attributes.add(x + "_shape", std::vector<int64_t>(inputs_[i].begin(), inputs_[i].end()));
     append(attributes, x, x_[i]);
   }
-  append(attributes, "y", y_);
+  append_output(attributes);
   return attributes;
 }
 
@@ -94,8 +91,7 @@ std::unique_ptr<IntegerLayer> QuantizedConcat::load(const std::string& name,
     spec.x.push_back(params_from(attributes, x, name));
   }
   auto layer = std::make_unique<QuantizedConcat>(name, std::move(spec));
-  layer->requantize_to(params_from(attributes, "y", name),
-                       activation_from(attributes.string("activation"), name));
+  layer->load_output(attributes);
   return layer;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "framework/arithmetic/fixed_point.hpp"
-#include "quant/integer/integer_layer.hpp"
+#include "quant/integer/requantized_layer.hpp"
 
 namespace quantrain::quant {
 
@@ -9,7 +9,7 @@ namespace quantrain::quant {
 /// docs/quantization.md (11)
 /// Shapes: x_i alike but for `axis`  ->  y with the sum of their extents there.
 /// Source: ONNX Concat.
-class QuantizedConcat : public IntegerLayer {
+class QuantizedConcat : public RequantizedLayer {
  public:
   struct Spec {
     std::vector<Shape> inputs;  ///< of one sample
@@ -27,18 +27,17 @@ class QuantizedConcat : public IntegerLayer {
   std::string_view kernel() const override { return "rescale_u8"; }
   std::vector<Shape> input_shapes() const override { return inputs_; }
   Shape output_shape() const override { return output_; }
-  QParams output_params() const override { return y_; }
-  void requantize_to(const QParams& y, Activation activation) override;
   void run(int64_t n, std::span<const uint8_t* const> inputs, void* output) const override;
   Attributes attributes() const override;
+
+ protected:
+  void set_output_scale(double scale_y) override;
 
  private:
   std::vector<Shape> inputs_;
   Shape output_;
   int axis_;
   std::vector<QParams> x_;
-  QParams y_;
-  Activation activation_ = Activation::kNone;
   std::vector<Multiplier> multipliers_;
 };
 

@@ -46,7 +46,7 @@ std::unique_ptr<IntegerLayer> QuantizedConv2d::load(const std::string& name,
       Spec{.shape = shape_from(attributes, name),
            .weights = load_weights(name, attributes, std::move(tensors)),
            .x = params_from(attributes, "x", name)});
-  load_output(*layer, name, attributes);
+  layer->load_product_output(attributes);
   return layer;
 }
 

@@ -54,7 +54,7 @@ std::unique_ptr<IntegerLayer> QuantizedLinear::load(const std::string& name,
            .outputs = attributes.integer("outputs"),
            .weights = load_weights(name, attributes, std::move(tensors)),
            .x = params_from(attributes, "x", name)});
-  load_output(*layer, name, attributes);
+  layer->load_product_output(attributes);
   return layer;
 }
 

@@ -34,11 +34,11 @@ kernels::Conv2dShape of_batch(kernels::Conv2dShape shape, int64_t n) {
 }  // namespace
 
 QuantizedMaxPool2d::QuantizedMaxPool2d(const std::string& name, Spec spec)
-    : shape_(checked(spec.shape, spec.x, name)), x_(std::move(spec.x)) {}
+    : IntegerLayer(name), shape_(checked(spec.shape, spec.x, name)), x_(std::move(spec.x)) {}
 
 void QuantizedMaxPool2d::requantize_to(const QParams& y, Activation activation) {
   if (!(y == x_) || activation != Activation::kNone) {
-    throw QuantError(type(), "a max pool passes its parameters through, it cannot take ", y);
+    throw QuantError(name(), "a max pool passes its parameters through, it cannot take ", y);
   }
 }
 
@@ -63,7 +63,7 @@ std::unique_ptr<IntegerLayer> QuantizedMaxPool2d::load(const std::string& name,
 }
 
 QuantizedAvgPool2d::QuantizedAvgPool2d(const std::string& name, Spec spec)
-    : shape_(checked(spec.shape, spec.x, name)), x_(std::move(spec.x)) {
+    : RequantizedLayer(name), shape_(checked(spec.shape, spec.x, name)), x_(std::move(spec.x)) {
   if (shape_.kh * shape_.kw > kLargestWindow) {
     throw QuantError(name,
                      "the sum over a window of ",
@@ -74,38 +74,34 @@ QuantizedAvgPool2d::QuantizedAvgPool2d(const std::string& name, Spec spec)
   requantize_to(x_, Activation::kNone);
 }
 
-void QuantizedAvgPool2d::requantize_to(const QParams& y, Activation activation) {
-  check_activation(y, type());
+void QuantizedAvgPool2d::set_output_scale(double scale_y) {
   std::vector<Multiplier> multipliers;
   for (int64_t count = 1; count <= shape_.kh * shape_.kw; ++count) {
     multipliers.push_back(
-        make_multiplier(static_cast<double>(x_.scale[0]) /
-                        (static_cast<double>(count) * static_cast<double>(y.scale[0]))));
+        make_multiplier(static_cast<double>(x_.scale[0]) / (static_cast<double>(count) * scale_y)));
   }
   multipliers_ = std::move(multipliers);
-  y_ = y;
-  activation_ = activation;
 }
 
 void QuantizedAvgPool2d::run(int64_t n,
                              std::span<const uint8_t* const> inputs,
                              void* output) const {
-  const CodeClamp clamp = stored_clamp(y_, activation_);
+  const CodeClamp clamp = output_clamp();
   kernels::avg_pool2d_u8(of_batch(shape_, n),
                          inputs[0],
                          stored_zero_point(x_),
                          multipliers_.data(),
-                         stored_zero_point(y_),
+                         output_zero_point(),
                          clamp.lo,
                          clamp.hi,
                          static_cast<uint8_t*>(output));
 }
 
 Attributes QuantizedAvgPool2d::attributes() const {
-  Attributes attributes{{"activation", std::string(to_string(activation_))}};
+  Attributes attributes;
   append(attributes, shape_);
   append(attributes, "x", x_);
-  append(attributes, "y", y_);
+  append_output(attributes);
   return attributes;
 }
 
@@ -114,8 +110,7 @@ std::unique_ptr<IntegerLayer> QuantizedAvgPool2d::load(const std::string& name,
                                                        std::vector<LayerTensor> /*tensors*/) {
   auto layer = std::make_unique<QuantizedAvgPool2d>(
       name, Spec{.shape = shape_from(attributes, name), .x = params_from(attributes, "x", name)});
-  layer->requantize_to(params_from(attributes, "y", name),
-                       activation_from(attributes.string("activation"), name));
+  layer->load_output(attributes);
   return layer;
 }
 

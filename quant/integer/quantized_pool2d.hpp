@@ -1,7 +1,7 @@
 #pragma once
 
 #include "framework/kernels/integer.hpp"
-#include "quant/integer/integer_layer.hpp"
+#include "quant/integer/requantized_layer.hpp"
 
 namespace quantrain::quant {
 
@@ -40,7 +40,7 @@ class QuantizedMaxPool2d : public IntegerLayer {
 /// scale_x / (n * scale_y). docs/quantization.md (10)
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C].
 /// Source: ONNX AveragePool, count_include_pad = 0.
-class QuantizedAvgPool2d : public IntegerLayer {
+class QuantizedAvgPool2d : public RequantizedLayer {
  public:
   using Spec = QuantizedMaxPool2d::Spec;
   /// Throws: as QuantizedMaxPool2d; QuantError if the sum over a window could overflow 32 bits.
@@ -53,16 +53,15 @@ class QuantizedAvgPool2d : public IntegerLayer {
   std::string_view kernel() const override { return "avg_pool2d_u8"; }
   std::vector<Shape> input_shapes() const override { return {Shape{shape_.h, shape_.w, shape_.c}}; }
   Shape output_shape() const override { return {shape_.oh(), shape_.ow(), shape_.c}; }
-  QParams output_params() const override { return y_; }
-  void requantize_to(const QParams& y, Activation activation) override;
   void run(int64_t n, std::span<const uint8_t* const> inputs, void* output) const override;
   Attributes attributes() const override;
+
+ protected:
+  void set_output_scale(double scale_y) override;
 
  private:
   kernels::Conv2dShape shape_;
   QParams x_;
-  QParams y_;
-  Activation activation_ = Activation::kNone;
   std::vector<Multiplier> multipliers_;  // for each number of elements inside the image
 };
 

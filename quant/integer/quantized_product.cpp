@@ -10,8 +10,12 @@
 namespace quantrain::quant {
 
 QuantizedProduct::QuantizedProduct(
-    std::string where, int64_t outputs, int64_t length, QParams x, QuantizedWeights weights)
-    : outputs_(outputs), x_(std::move(x)), weights_(std::move(weights)) {
+    std::string name, int64_t outputs, int64_t length, QParams x, QuantizedWeights weights)
+    : RequantizedLayer(std::move(name)),
+      outputs_(outputs),
+      x_(std::move(x)),
+      weights_(std::move(weights)) {
+  const std::string& where = this->name();
   check_activation(x_, where);
   const auto count = static_cast<int64_t>(weights_.codes.size());
   const auto scales = static_cast<int64_t>(weights_.scale.size());
@@ -47,7 +51,7 @@ QuantizedProduct::QuantizedProduct(
 }
 
 QParams QuantizedProduct::output_params() const {
-  if (y_) return *y_;
+  if (has_output_params()) return RequantizedLayer::output_params();
   QParams params{{16, true, false}, weights_.scale.size() > 1 ? 0 : -1, {}, {}};
   for (const float scale : weights_.scale) {
     params.scale.push_back(x_.scale[0] * scale);
@@ -56,36 +60,35 @@ QParams QuantizedProduct::output_params() const {
   return params;
 }
 
-void QuantizedProduct::requantize_to(const QParams& y, Activation activation) {
-  check_activation(y, type());
+void QuantizedProduct::set_output_scale(double scale_y) {
   std::vector<int32_t> m0;
   std::vector<int32_t> shift;
   for (int64_t o = 0; o < outputs_; ++o) {
     const float scale_w = weights_.scale[weights_.scale.size() == 1 ? 0 : static_cast<size_t>(o)];
     const Multiplier m =
-        make_multiplier(static_cast<double>(x_.scale[0]) * static_cast<double>(scale_w) /
-                        static_cast<double>(y.scale[0]));
+        make_multiplier(static_cast<double>(x_.scale[0]) * static_cast<double>(scale_w) / scale_y);
     m0.push_back(m.m0);
     shift.push_back(m.shift);
   }
   m0_ = std::move(m0);
   shift_ = std::move(shift);
-  y_ = y;
-  activation_ = activation;
 }
 
 kernels::RequantizeU8 QuantizedProduct::requantize() const {
-  const CodeClamp clamp = stored_clamp(*y_, activation_);
-  return {m0_.data(), shift_.data(), stored_zero_point(*y_), clamp.lo, clamp.hi};
+  const CodeClamp clamp = output_clamp();
+  return {m0_.data(), shift_.data(), output_zero_point(), clamp.lo, clamp.hi};
 }
 
 Attributes QuantizedProduct::product_attributes() const {
-  Attributes attributes{{"weight_bits", int64_t{weights_.bits}},
-                        {"activation", std::string(to_string(activation_))}};
+  Attributes attributes{{"weight_bits", int64_t{weights_.bits}}};
   append(attributes, "x", x_);
-  attributes.add("requantize", int64_t{y_.has_value()});
-  if (y_) append(attributes, "y", *y_);
+  attributes.add("requantize", int64_t{has_output_params()});
+  append_output(attributes);
   return attributes;
+}
+
+void QuantizedProduct::load_product_output(const Attributes& attributes) {
+  if (attributes.integer("requantize") != 0) load_output(attributes);
 }
 
 std::vector<LayerTensor> QuantizedProduct::tensors() const {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "framework/kernels/integer.hpp"
-#include "quant/integer/integer_layer.hpp"
+#include "quant/integer/requantized_layer.hpp"
 
 namespace quantrain::quant {
 
@@ -17,29 +17,29 @@ struct QuantizedWeights {
 /// What QuantizedLinear and QuantizedConv2d share: sums of products, then either the int32
 /// accumulators or codes. acc = sum(w * (x - zero_x)) + bias;  y = rule 8 of acc.
 /// docs/quantization.md (6) to (9)
-class QuantizedProduct : public IntegerLayer {
+class QuantizedProduct : public RequantizedLayer {
  public:
   OutputKind output_kind() const override {
-    return y_ ? OutputKind::kCodes : OutputKind::kAccumulators;
+    return has_output_params() ? OutputKind::kCodes : OutputKind::kAccumulators;
   }
   QParams output_params() const override;
-  void requantize_to(const QParams& y, Activation activation) override;
 
   const QParams& input_params() const { return x_; }
   const QuantizedWeights& weights() const { return weights_; }
-  Activation activation() const { return activation_; }
   /// Largest accumulator_bound of a channel.
   int64_t accumulator_bound() const { return bound_; }
   std::vector<LayerTensor> tensors() const override;
 
  protected:
+  void set_output_scale(double scale_y) override;
   /// Throws: ShapeError if the numbers of codes, scales or biases do not fit [outputs, length];
-  /// QuantError naming `where` and the channel if an accumulator could overflow, or a scale is not
-  /// positive and finite.
+  /// QuantError naming the channel if an accumulator could overflow, or a scale is not positive
+  /// and finite.
   QuantizedProduct(
-      std::string where, int64_t outputs, int64_t length, QParams x, QuantizedWeights weights);
+      std::string name, int64_t outputs, int64_t length, QParams x, QuantizedWeights weights);
 
   Attributes product_attributes() const;
+  void load_product_output(const Attributes& attributes);
   const int32_t* bias() const { return weights_.bias.empty() ? nullptr : weights_.bias.data(); }
   kernels::RequantizeU8 requantize() const;
   const kernels::PackedWeightsS8& packed() const { return packed_; }
@@ -49,8 +49,6 @@ class QuantizedProduct : public IntegerLayer {
   int64_t outputs_;
   QParams x_;
   QuantizedWeights weights_;
-  std::optional<QParams> y_;
-  Activation activation_ = Activation::kNone;
   std::vector<int32_t> m0_;
   std::vector<int32_t> shift_;
   int64_t bound_ = 0;

@@ -9,35 +9,31 @@
 namespace quantrain::quant {
 
 QuantizedRescale::QuantizedRescale(const std::string& name, Spec spec)
-    : shape_(spec.shape), x_(std::move(spec.x)) {
+    : RequantizedLayer(name), shape_(spec.shape), x_(std::move(spec.x)) {
   check_activation(x_, name);
   requantize_to(x_, Activation::kNone);
 }
 
-void QuantizedRescale::requantize_to(const QParams& y, Activation activation) {
-  check_activation(y, type());
-  multiplier_ = make_multiplier(static_cast<double>(x_.scale[0]) / static_cast<double>(y.scale[0]));
-  y_ = y;
-  activation_ = activation;
+void QuantizedRescale::set_output_scale(double scale_y) {
+  multiplier_ = make_multiplier(static_cast<double>(x_.scale[0]) / scale_y);
 }
 
 void QuantizedRescale::run(int64_t n, std::span<const uint8_t* const> inputs, void* output) const {
-  const CodeClamp clamp = stored_clamp(y_, activation_);
+  const CodeClamp clamp = output_clamp();
   kernels::rescale_u8(n * shape_.elements(),
                       inputs[0],
                       stored_zero_point(x_),
                       multiplier_,
-                      stored_zero_point(y_),
+                      output_zero_point(),
                       clamp.lo,
                       clamp.hi,
                       static_cast<uint8_t*>(output));
 }
 
 Attributes QuantizedRescale::attributes() const {
-  Attributes attributes{{"activation", std::string(to_string(activation_))},
-                        {"shape", std::vector<int64_t>(shape_.begin(), shape_.end())}};
+  Attributes attributes{{"shape", std::vector<int64_t>(shape_.begin(), shape_.end())}};
   append(attributes, "x", x_);
-  append(attributes, "y", y_);
+  append_output(attributes);
   return attributes;
 }
 
@@ -47,13 +43,12 @@ std::unique_ptr<IntegerLayer> QuantizedRescale::load(const std::string& name,
   auto layer = std::make_unique<QuantizedRescale>(
       name,
       Spec{.shape = Shape(attributes.integers("shape")), .x = params_from(attributes, "x", name)});
-  layer->requantize_to(params_from(attributes, "y", name),
-                       activation_from(attributes.string("activation"), name));
+  layer->load_output(attributes);
   return layer;
 }
 
 QuantizedFlatten::QuantizedFlatten(const std::string& name, Spec spec)
-    : input_(spec.input), output_(spec.output), x_(std::move(spec.x)) {
+    : IntegerLayer(name), input_(spec.input), output_(spec.output), x_(std::move(spec.x)) {
   check_activation(x_, name);
   if (input_.elements() != output_.elements()) {
     throw ShapeError(name, "input ", input_, " has not as many elements as output ", output_);
@@ -62,7 +57,7 @@ QuantizedFlatten::QuantizedFlatten(const std::string& name, Spec spec)
 
 void QuantizedFlatten::requantize_to(const QParams& y, Activation activation) {
   if (!(y == x_) || activation != Activation::kNone) {
-    throw QuantError(type(), "a flatten passes its parameters through, it cannot take ", y);
+    throw QuantError(name(), "a flatten passes its parameters through, it cannot take ", y);
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "framework/arithmetic/fixed_point.hpp"
-#include "quant/integer/integer_layer.hpp"
+#include "quant/integer/requantized_layer.hpp"
 
 namespace quantrain::quant {
 
@@ -10,7 +10,7 @@ namespace quantrain::quant {
 /// on the scale.   docs/quantization.md (8), (9)
 /// Shapes: y like x.
 /// Source: ONNX DequantizeLinear followed by QuantizeLinear.
-class QuantizedRescale : public IntegerLayer {
+class QuantizedRescale : public RequantizedLayer {
  public:
   struct Spec {
     Shape shape;  ///< of one sample
@@ -26,15 +26,15 @@ class QuantizedRescale : public IntegerLayer {
   std::string_view kernel() const override { return "rescale_u8"; }
   std::vector<Shape> input_shapes() const override { return {shape_}; }
   Shape output_shape() const override { return shape_; }
-  QParams output_params() const override { return y_; }
-  void requantize_to(const QParams& y, Activation activation) override;
   void run(int64_t n, std::span<const uint8_t* const> inputs, void* output) const override;
   Attributes attributes() const override;
 
+ protected:
+  void set_output_scale(double scale_y) override;
+
  private:
   Shape shape_;
-  QParams x_, y_;
-  Activation activation_ = Activation::kNone;
+  QParams x_;
   Multiplier multiplier_;
 };
 

@@ -16,7 +16,7 @@ LoweredValue rules::add(LoweringContext& context, const GraphNode& node) {
         name, "an addition that broadcasts has no integer form: ", a.shape, " and ", b.shape);
   auto layer = std::make_shared<QuantizedAdd>(
       name, QuantizedAdd::Spec{.shape = a.shape, .a = a.params, .b = b.params});
-  return pending(node, std::move(layer), {a.id, b.id});
+  return pending(std::move(layer), {a.id, b.id});
 }
 
 }  // namespace quantrain::quant

@@ -19,7 +19,7 @@ LoweredValue rules::concat(LoweringContext& context, const GraphNode& node) {
     spec.x.push_back(x.params);
     inputs.push_back(x.id);
   }
-  return pending(node, std::make_shared<QuantizedConcat>(name, std::move(spec)), std::move(inputs));
+  return pending(std::make_shared<QuantizedConcat>(name, std::move(spec)), std::move(inputs));
 }
 
 }  // namespace quantrain::quant

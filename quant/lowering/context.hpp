@@ -18,7 +18,6 @@ struct LoweredValue {
   std::shared_ptr<IntegerLayer> pending;
   std::vector<int> pending_inputs;
   Activation activation = Activation::kNone;  ///< to be fused behind pending
-  std::string pending_name;
 
   bool is_codes() const { return id >= 0; }
 };
@@ -44,7 +43,6 @@ class LoweringContext {
   LoweredValue input(const GraphNode& node, const QParams& params);
   /// Makes the layer a step of the network; returns its output.
   LoweredValue emit(const GraphNode& node,
-                    std::string name,
                     std::shared_ptr<IntegerLayer> layer,
                     std::vector<int> inputs);
 

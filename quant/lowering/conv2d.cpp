@@ -25,7 +25,7 @@ LoweredValue rules::conv2d(LoweringContext& context, const GraphNode& node) {
       LoweringContext::name_of(node),
       QuantizedConv2d::Spec{
           .shape = shape, .weights = lower_weights(node, x.params), .x = x.params});
-  return pending(node, std::move(layer), {x.id});
+  return pending(std::move(layer), {x.id});
 }
 
 }  // namespace quantrain::quant

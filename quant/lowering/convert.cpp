@@ -28,7 +28,7 @@ std::string bits_text(int bits) { return bits == 0 ? "-" : std::to_string(bits);
 IntegerModel convert(Module& net, const Tensor& example) {
   Lowered lowered = lower_network(net, example);
   if (lowered.error != nullptr) std::rethrow_exception(lowered.error);
-  return IntegerModel(std::move(lowered));
+  return IntegerModel(std::move(lowered.model));
 }
 
 Plan plan(Module& net, const Tensor& example) {

@@ -3,7 +3,7 @@
 #include <iosfwd>
 
 #include "layers/module.hpp"
-#include "quant/integer/integer_model.hpp"
+#include "quant/lowering/lowering.hpp"
 
 namespace quantrain::quant {
 

@@ -25,16 +25,17 @@ LoweredValue rules::fake_quantize(LoweringContext& context, const GraphNode& nod
   const LoweredValue& x = context.value(node, 0);
   if (x.pending != nullptr) {
     if (context.graph().consumers(node.producers[0]).size() != 1) {
-      throw GraphError(x.pending_name, "its output would need two ranges: it has another consumer");
+      throw GraphError(x.pending->name(),
+                       "its output would need two ranges: it has another consumer");
     }
     x.pending->requantize_to(params, x.activation);
-    return context.emit(node, x.pending_name, x.pending, x.pending_inputs);
+    return context.emit(node, x.pending, x.pending_inputs);
   }
   if (x.params == params) return x;
   auto layer = std::make_shared<QuantizedRescale>(
       name, QuantizedRescale::Spec{.shape = x.shape, .x = x.params});
   layer->requantize_to(params, Activation::kNone);
-  return context.emit(node, name, std::move(layer), {x.id});
+  return context.emit(node, std::move(layer), {x.id});
 }
 
 }  // namespace quantrain::quant

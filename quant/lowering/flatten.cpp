@@ -22,7 +22,7 @@ LoweredValue rules::reshape(LoweringContext& context, const GraphNode& node) {
   const Shape output(std::span<const int64_t>(y.begin() + 1, y.end()));
   auto layer = std::make_shared<QuantizedFlatten>(
       name, QuantizedFlatten::Spec{.input = x.shape, .output = output, .x = x.params});
-  return context.emit(node, name, std::move(layer), {x.id});
+  return context.emit(node, std::move(layer), {x.id});
 }
 
 }  // namespace quantrain::quant

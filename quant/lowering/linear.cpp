@@ -11,7 +11,7 @@ LoweredValue rules::linear(LoweringContext& context, const GraphNode& node) {
                             .outputs = node.inputs[1].dim(0),
                             .weights = lower_weights(node, x.params),
                             .x = x.params});
-  return pending(node, std::move(layer), {x.id});
+  return pending(std::move(layer), {x.id});
 }
 
 }  // namespace quantrain::quant

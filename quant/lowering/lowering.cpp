@@ -82,32 +82,30 @@ const LoweredValue& LoweringContext::codes(const GraphNode& node, size_t i) cons
 }
 
 LoweredValue LoweringContext::input(const GraphNode& node, const QParams& params) {
-  result_.input_params = params;
-  result_.input_node = node.index;
+  result_.model.input_params = params;
+  result_.model.input_node = node.index;
   LoweredValue value;
   value.id = 0;
-  value.shape = result_.input_shape;
+  value.shape = result_.model.input_shape;
   value.params = params;
   return value;
 }
 
 LoweredValue LoweringContext::emit(const GraphNode& node,
-                                   std::string name,
                                    std::shared_ptr<IntegerLayer> layer,
                                    std::vector<int> inputs) {
   LoweredValue value;
   value.id = next_id_++;
   value.shape = layer->output_shape();
   value.params = layer->output_params();
-  result_.layers.push_back(
-      {std::move(name), std::move(layer), std::move(inputs), value.id, node.index});
+  result_.model.layers.push_back({std::move(layer), std::move(inputs), value.id, node.index});
   return value;
 }
 
 Lowered lower(const Graph& graph, const Tensor& input) {
   LoweringContext context(graph, input);
   Lowered& result = context.result_;
-  result.input_shape = sample_shape(input);
+  result.model.input_shape = sample_shape(input);
   std::map<const IntegerLayer*, size_t>
       row_of;  // pending layers, whose row is completed when they are emitted
   for (const GraphNode& node : graph.nodes()) {
@@ -116,7 +114,7 @@ Lowered lower(const Graph& graph, const Tensor& input) {
     context.data_.push_back(data);
     if (!data) continue;
     PlanRow row{.name = LoweringContext::name_of(node), .operation = std::string(node.type())};
-    const size_t layers_before = result.layers.size();
+    const size_t layers_before = result.model.layers.size();
     try {
       const auto rule = rule_table().find(node.type());
       if (rule == rule_table().end())
@@ -131,8 +129,8 @@ Lowered lower(const Graph& graph, const Tensor& input) {
       } else if (value.pending != nullptr) {
         std::string& folded = result.rows[row_of.at(value.pending.get())].folded;
         folded += (folded.empty() ? "" : ", ") + row.name;
-      } else if (result.layers.size() > layers_before) {
-        const IntegerLayer& emitted = *result.layers.back().layer;
+      } else if (result.model.layers.size() > layers_before) {
+        const IntegerLayer& emitted = *result.model.layers.back().layer;
         const auto waiting = row_of.find(&emitted);
         if (waiting == row_of.end()) result.rows.push_back(row);
         describe(waiting == row_of.end() ? result.rows.back() : result.rows[waiting->second],
@@ -157,19 +155,18 @@ Lowered lower(const Graph& graph, const Tensor& input) {
     return result;
   }
   const LoweredValue value = *context.values_[static_cast<size_t>(last)];
-  result.output = value.id;
+  result.model.output = value.id;
   if (value.pending != nullptr) {
     const bool accumulators = value.pending->output_kind() == OutputKind::kAccumulators;
     if (!accumulators || value.activation != Activation::kNone) {
       if (result.error == nullptr) {
         result.error = std::make_exception_ptr(
-            GraphError(value.pending_name,
+            GraphError(value.pending->name(),
                        "the network's output is not quantized: prepare the network first"));
       }
       return result;
     }
-    result.output =
-        context.emit(graph.node(last), value.pending_name, value.pending, value.pending_inputs).id;
+    result.model.output = context.emit(graph.node(last), value.pending, value.pending_inputs).id;
   }
   return result;
 }

@@ -1,24 +1,13 @@
 #pragma once
 
 #include <exception>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "framework/autograd/graph.hpp"
-#include "quant/integer/integer_layer.hpp"
+#include "quant/integer/integer_model.hpp"
 
 namespace quantrain::quant {
-
-/// One step of the deployed network.
-struct LoweredLayer {
-  std::string name;  ///< path of the layer whose result this is; the output slot's owner
-  std::shared_ptr<const IntegerLayer> layer;
-  std::vector<int> inputs;  ///< ids of values; 0 is the network's input
-  int output = 0;
-  int node =
-      0;  ///< index in the recorded graph of the node that holds the same codes, or accumulators
-};
 
 /// What becomes of one layer: a row of the plan.
 struct PlanRow {
@@ -33,11 +22,7 @@ struct PlanRow {
 };
 
 struct Lowered {
-  Shape input_shape;  ///< of one sample
-  QParams input_params;
-  int input_node = 0;  ///< index in the recorded graph of its FakeQuantize
-  std::vector<LoweredLayer> layers;
-  int output = 0;  ///< id of the result
+  IntegerModel::Parts model;
   std::vector<PlanRow> rows;
   std::exception_ptr error;  ///< of the first row with a reason
 };

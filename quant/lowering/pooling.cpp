@@ -28,15 +28,14 @@ QuantizedMaxPool2d::Spec pool_spec(const LoweredValue& x, const GraphNode& node)
 LoweredValue rules::max_pool2d(LoweringContext& context, const GraphNode& node) {
   const LoweredValue& x = context.codes(node, 0);
   const std::string name = LoweringContext::name_of(node);
-  return context.emit(
-      node, name, std::make_shared<QuantizedMaxPool2d>(name, pool_spec(x, node)), {x.id});
+  return context.emit(node, std::make_shared<QuantizedMaxPool2d>(name, pool_spec(x, node)), {x.id});
 }
 
 LoweredValue rules::avg_pool2d(LoweringContext& context, const GraphNode& node) {
   const LoweredValue& x = context.codes(node, 0);
   auto layer =
       std::make_shared<QuantizedAvgPool2d>(LoweringContext::name_of(node), pool_spec(x, node));
-  return pending(node, std::move(layer), {x.id});
+  return pending(std::move(layer), {x.id});
 }
 
 }  // namespace quantrain::quant

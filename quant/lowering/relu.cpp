@@ -15,7 +15,7 @@ LoweredValue activation(LoweringContext& context, const GraphNode& node, Activat
     auto layer = std::make_shared<QuantizedRescale>(
         name, QuantizedRescale::Spec{.shape = x.shape, .x = x.params});
     layer->requantize_to(x.params, kind);
-    return context.emit(node, name, std::move(layer), {x.id});
+    return context.emit(node, std::move(layer), {x.id});
   }
   if (context.graph().consumers(node.producers[0]).size() != 1) {
     throw GraphError(name, "the activation cannot be fused: its input has another consumer");

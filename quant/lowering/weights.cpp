@@ -31,14 +31,11 @@ QuantizedWeights lower_weights(const GraphNode& node, const QParams& x) {
   return weights;
 }
 
-LoweredValue pending(const GraphNode& node,
-                     std::shared_ptr<IntegerLayer> layer,
-                     std::vector<int> inputs) {
+LoweredValue pending(std::shared_ptr<IntegerLayer> layer, std::vector<int> inputs) {
   LoweredValue value;
   value.shape = layer->output_shape();
   value.pending = std::move(layer);
   value.pending_inputs = std::move(inputs);
-  value.pending_name = LoweringContext::name_of(node);
   return value;
 }
 

@@ -11,8 +11,6 @@ namespace quantrain::quant {
 QuantizedWeights lower_weights(const GraphNode& node, const QParams& x);
 
 /// A layer that waits for its output parameters.
-LoweredValue pending(const GraphNode& node,
-                     std::shared_ptr<IntegerLayer> layer,
-                     std::vector<int> inputs);
+LoweredValue pending(std::shared_ptr<IntegerLayer> layer, std::vector<int> inputs);
 
 }  // namespace quantrain::quant

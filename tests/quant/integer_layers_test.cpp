@@ -218,7 +218,10 @@ TEST_CASE("integer layers refuse what makes no sense", "[quant][integer]") {
   QuantizedLinear fine = linear(w, kX);
   QUANTRAIN_CHECK_ERROR(fine.requantize_to({{.bits = 8}, -1, {1e-20f}, {0}}, Activation::kNone),
                         QuantError,
-                        "make no sense");
+                        "[fc] [requantize] multiplier");
+  QUANTRAIN_CHECK_ERROR(fine.requantize_to({{.bits = 16}, -1, {1.0f}, {0}}, Activation::kNone),
+                        QuantError,
+                        "[fc] integer activations are per tensor and of 2 to 8 bits");
   CHECK(fine.output_kind() == OutputKind::kAccumulators);  // nothing has changed
   const kernels::Conv2dShape shape{.h = 2, .w = 2, .c = 1, .o = 1, .kh = 3, .kw = 3};
   QUANTRAIN_CHECK_ERROR(
@@ -227,6 +230,9 @@ TEST_CASE("integer layers refuse what makes no sense", "[quant][integer]") {
       "exceeds");
   QUANTRAIN_CHECK_ERROR(
       QuantizedMaxPool2d("max", {.shape = shape, .x = kX}), ShapeError, "exceeds");
+  QuantizedFlatten flat("flat", {.input = {4}, .output = {2, 2}, .x = kX});
+  QUANTRAIN_CHECK_ERROR(
+      flat.requantize_to(kY, Activation::kNone), QuantError, "[flat] a flatten passes");
   const kernels::Conv2dShape window{.h = 3000, .w = 3000, .c = 1, .o = 1, .kh = 3000, .kw = 3000};
   QUANTRAIN_CHECK_ERROR(
       QuantizedAvgPool2d("avg", {.shape = window, .x = kX}), QuantError, "at most 8421504");
