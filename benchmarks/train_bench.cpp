@@ -33,7 +33,7 @@ class Training {
  public:
   Training(const Network& network, bool qat) : net_(network.make()), images_(noise(kBatch)) {
     for (int64_t i = 0; i < kBatch; ++i) labels_.push_back(static_cast<int32_t>(i * 7 % 10));
-    if (qat) quant::prepare_qat(net_, images_, quant::QConfig::int8());
+    if (qat) quant::prepare_qat(net_, noise(1), quant::QConfig::int8());
     optimizer_.emplace(net_.parameters(), AdamOptions{.learning_rate = 1e-7f});
     for (int i = 0; i < kWarmSteps; ++i) step();
   }

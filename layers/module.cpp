@@ -43,13 +43,15 @@ template <class Call>
 Tensor Module::run(Call&& call) {
   const Scope scope(name_);
   Tensor y = call();
-  return slots_.output ? (*slots_.output)(y) : y;
+  return slots_.output ? (*slots_.output)(std::move(y)) : y;
 }
 
-Tensor Module::operator()(const Tensor& x) {
+Tensor Module::operator()(Tensor x) {
   return run([&] {
-    const Tensor in = slots_.input ? (*slots_.input)(x) : x;
-    return slots_.body ? (*slots_.body)(in) : forward(in);
+    if (slots_.input) x = (*slots_.input)(std::move(x));
+    Tensor y = slots_.body ? (*slots_.body)(x) : forward(x);
+    x = Tensor();  // nobody may need it any more: freed before the output slot runs
+    return y;
   });
 }
 

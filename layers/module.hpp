@@ -44,7 +44,7 @@ class Module {
   virtual std::string_view type() const = 0;
 
   /// Runs input slot, forward (or body slot) and output slot inside this module's Scope.
-  Tensor operator()(const Tensor& x);
+  Tensor operator()(Tensor x);
   Tensor operator()(const Tensor& a, const Tensor& b);
 
   /// All parameters, or buffers, below this module: its own first, then its slots', then its
