@@ -83,8 +83,7 @@ class BackwardPass {
   }
 
   void visit(Node& node) {
-    const Tensor grad_y = std::exchange(node.grad_y_, Tensor());
-    const std::vector<Tensor> grads = node.backward(grad_y);
+    const std::vector<Tensor> grads = node.backward(std::exchange(node.grad_y_, Tensor()));
     if (grads.size() != node.inputs_.size()) {
       throw GraphError(node.type(),
                        "backward gave ",

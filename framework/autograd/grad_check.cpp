@@ -27,7 +27,7 @@ class ContractNode : public Node {
  public:
   explicit ContractNode(Tensor factors) : factors_(std::move(factors)) {}
   std::string_view type() const override { return "contract"; }
-  std::vector<Tensor> backward(const Tensor&) override { return {factors_}; }
+  std::vector<Tensor> backward(Tensor) override { return {factors_}; }
 
  private:
   Tensor factors_;

@@ -57,8 +57,9 @@ class Node {
   virtual std::string_view type() const = 0;
   virtual Attributes attributes() const { return {}; }
   /// Gradient of each input, in order, given that of the output; undefined where needs_grad(i) is
-  /// false. Called once unless the graph is kept.
-  virtual std::vector<Tensor> backward(const Tensor& grad_y) = 0;
+  /// false. Called once unless the graph is kept. Other handles may share grad_y: what may be
+  /// written over is grad_y.overwritable().
+  virtual std::vector<Tensor> backward(Tensor grad_y) = 0;
   /// Whether backward reads the value of input i; another one is not kept alive for it.
   virtual bool reads_input(size_t i) const {
     (void)i;

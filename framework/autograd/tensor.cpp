@@ -204,6 +204,12 @@ Tensor Tensor::as_floats() const {
   return Tensor(std::move(copy));
 }
 
+Tensor Tensor::overwritable() const {
+  const bool alone = state_.use_count() == 1 && kind() == ValueKind::kFloat &&
+                     state().floats.use_count() == 1 && node() == nullptr;
+  return alone ? *this : empty(shape());
+}
+
 Tensor Tensor::without_value() const {
   const State& s = state();
   auto copy = std::make_shared<State>();

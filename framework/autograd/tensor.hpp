@@ -93,6 +93,9 @@ class Tensor {
   Tensor with_shape(const Shape& shape) const;
   /// Same value as floats, without history; shares them where the tensor holds floats.
   Tensor as_floats() const;
+  /// A tensor of this shape for a result that is computed from these floats, element by element:
+  /// the same tensor where this is the only handle on it and its memory, else a new one.
+  Tensor overwritable() const;
   /// Same place in the graph, but the value is not kept alive: what a node holds of an input that
   /// its gradient does not read. Reading the value throws GraphError.
   Tensor without_value() const;

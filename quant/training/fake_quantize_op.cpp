@@ -146,7 +146,7 @@ Quantized quantize_wide(const Tensor& x, const QParams& params, bool want_mask) 
 }
 
 Tensor masked(const Tensor& grad_y, const Buffer<uint8_t>& mask) {
-  Tensor grad_x = Tensor::empty(grad_y.shape());
+  Tensor grad_x = grad_y.overwritable();
   kernels::mask_f32(grad_y.elements(), grad_y.data(), mask.data(), grad_x.mutable_data());
   return grad_x;
 }
@@ -166,10 +166,10 @@ class FakeQuantizeNode : public Node {
   }
 
   bool reads_input(size_t i) const override { return i == 0 && inputs().size() == 2; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     std::vector<Tensor> grads(inputs().size());
-    if (needs_grad(0)) grads[0] = options_.clamped ? masked(grad_y, mask_) : grad_y;
     if (inputs().size() == 2 && needs_grad(1)) grads[1] = grad_scale(grad_y);
+    if (needs_grad(0)) grads[0] = options_.clamped ? masked(grad_y, mask_) : grad_y;
     return grads;
   }
 

@@ -13,7 +13,7 @@ class Add : public Node {
  public:
   std::string_view type() const override { return "add"; }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     return {needs_grad(0) ? reduce_to(grad_y, input(0).shape()) : Tensor(),
             needs_grad(1) ? reduce_to(grad_y, input(1).shape()) : Tensor()};
   }

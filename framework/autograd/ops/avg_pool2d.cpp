@@ -16,7 +16,7 @@ class AvgPool2d : public Node {
   std::string_view type() const override { return "avg_pool2d"; }
   Attributes attributes() const override { return pool2d_attributes(shape_); }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());
     kernels::avg_pool2d_backward_f32(shape_, grad_y.floats(), grad_x.mutable_data());
     return {grad_x};

@@ -36,7 +36,7 @@ Gradients gradients(const Tensor& x,
   const int64_t c = x.dim(-1);
   const int64_t n = c == 0 ? 0 : x.elements() / c;
   const Floats x_data = x.floats();
-  const Floats grad = grad_y.floats();
+  const float* const grad = grad_y.data();
   const Channels& inverse = s.inverse_deviation;
 
   Gradients result;
@@ -60,7 +60,7 @@ Gradients gradients(const Tensor& x,
     b[i] = -a[i] * inverse[i] * inverse[i] * (result.sum_grad_x[i] / static_cast<float>(n));
     d[i] = -a[i] * (sum_grad[i] / static_cast<float>(n));
   }
-  result.x = Tensor::empty(x.shape());
+  result.x = grad_y.overwritable();
   float* const out = result.x.mutable_data();
   kernels::batch_norm_backward_f32(
       n, c, x_data, s.mean.data(), grad, a.data(), b.data(), d.data(), out);
@@ -76,7 +76,7 @@ class BatchNorm2dNode : public Node {
     return {{"epsilon", double{options_.epsilon}}, {"training", int64_t{options_.training}}};
   }
   bool reads_input(size_t i) const override { return i < 2; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     Gradients g =
         gradients(input(0), input(1), grad_y, statistics_, options_.training, needs_grad(0));
     std::vector<Tensor> grads(inputs().size());
@@ -102,7 +102,7 @@ class RescaledBatchNorm2dNode : public Node {
 
   // inverse_deviation = 1 / (f * sqrt(variance / f^2 + epsilon)) of the factor f, so that
   // d inverse_deviation / df = -epsilon * f * inverse_deviation^3.
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     Gradients g = gradients(x_, input(1), grad_y, statistics_, true, needs_grad(0));
     std::vector<Tensor> grads(5);
     grads[0] = g.x;

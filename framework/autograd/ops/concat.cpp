@@ -23,7 +23,7 @@ class Concat : public Node {
   std::string_view type() const override { return "concat"; }
   Attributes attributes() const override { return {{"axis", int64_t{axis_}}}; }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     const int64_t y_run = run_length(grad_y.shape(), axis_);
     const Floats grad = grad_y.floats();
     std::vector<Tensor> grads(inputs().size());

@@ -28,7 +28,7 @@ class Conv2d : public Node {
             {"groups", options_.groups}};
   }
   bool reads_input(size_t i) const override { return i < 2 && needs_grad(1 - i); }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     const Floats grad = grad_y.floats();
     std::vector<Tensor> grads(3);
     if (needs_grad(0)) {

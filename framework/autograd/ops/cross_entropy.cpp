@@ -15,7 +15,7 @@ class CrossEntropyNode : public Node {
   explicit CrossEntropyNode(Tensor grad_logits) : grad_logits_(std::move(grad_logits)) {}
   std::string_view type() const override { return kWhere; }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     const float factor = grad_y.item();
     if (factor == 1.0f) return {grad_logits_};
     Tensor grad = Tensor::empty(grad_logits_.shape());

@@ -12,7 +12,7 @@ class DivNode : public Node {
   explicit DivNode(Tensor y) : y_(std::move(y)) {}
   std::string_view type() const override { return "div"; }
   bool reads_input(size_t i) const override { return i == 1; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     const Tensor quotient = broadcast_binary("div", kernels::div_f32, grad_y, input(1));
     return {needs_grad(0) ? reduce_to(quotient, input(0).shape()) : Tensor(),
             needs_grad(1) ? reduce_to(negated_product(quotient, y_), input(1).shape()) : Tensor()};

@@ -30,7 +30,7 @@ class DropoutNode : public Node {
   std::string_view type() const override { return "dropout"; }
   Attributes attributes() const override { return {{"p", double{options_.p}}}; }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override { return {drop(grad_y, options_)}; }
+  std::vector<Tensor> backward(Tensor grad_y) override { return {drop(grad_y, options_)}; }
 
  private:
   DropoutOptions options_;

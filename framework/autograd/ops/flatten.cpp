@@ -10,7 +10,7 @@ class Flatten : public Node {
  public:
   std::string_view type() const override { return "flatten"; }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     return {grad_y.with_shape(input(0).shape())};
   }
 };

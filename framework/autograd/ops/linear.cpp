@@ -26,7 +26,7 @@ class Linear : public Node {
  public:
   std::string_view type() const override { return "linear"; }
   bool reads_input(size_t i) const override { return i < 2 && needs_grad(1 - i); }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     const LinearShape s(input(0).shape(), input(1).shape());
     const Floats grad = grad_y.floats();
     const MatrixF32 grad_matrix{grad, s.out, 1};

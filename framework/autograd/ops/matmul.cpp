@@ -24,7 +24,7 @@ class MatMul : public Node {
  public:
   std::string_view type() const override { return "matmul"; }
   bool reads_input(size_t i) const override { return i < 2 && needs_grad(1 - i); }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     const Products p(input(0).shape(), input(1).shape());
     const Floats grad = grad_y.floats();
     std::vector<Tensor> grads(2);

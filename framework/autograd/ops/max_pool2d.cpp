@@ -15,7 +15,7 @@ class MaxPool2d : public Node {
   std::string_view type() const override { return "max_pool2d"; }
   Attributes attributes() const override { return pool2d_attributes(shape_); }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());
     kernels::max_pool2d_backward_f32(
         shape_, grad_y.floats(), position_.data(), grad_x.mutable_data());

@@ -13,7 +13,7 @@ class MeanNode : public Node {
   std::string_view type() const override { return "mean"; }
   Attributes attributes() const override { return attributes_; }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());
     reduce::expand(extents_,
                    1.0f / static_cast<float>(extents_.count),

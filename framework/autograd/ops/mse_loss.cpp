@@ -12,7 +12,7 @@ class MseLossNode : public Node {
   explicit MseLossNode(Tensor difference) : difference_(std::move(difference)) {}
   std::string_view type() const override { return "mse_loss"; }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     const float factor = 2.0f * grad_y.item() / static_cast<float>(difference_.elements());
     return {needs_grad(0) ? scaled(factor) : Tensor(), needs_grad(1) ? scaled(-factor) : Tensor()};
   }

@@ -11,7 +11,7 @@ class MulNode : public Node {
  public:
   std::string_view type() const override { return "mul"; }
   bool reads_input(size_t i) const override { return i < 2 && needs_grad(1 - i); }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     return {needs_grad(0) ? product(grad_y, input(1), input(0).shape()) : Tensor(),
             needs_grad(1) ? product(grad_y, input(0), input(1).shape()) : Tensor()};
   }

@@ -47,7 +47,7 @@ class PadNode : public Node {
     return {{"pads", pads}, {"value", double{value_}}};
   }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     const Shape& shape = input(0).shape();
     if (shape.rank() == 0) return {grad_y};
     Tensor grad_x = Tensor::empty(shape);

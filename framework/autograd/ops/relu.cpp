@@ -19,8 +19,8 @@ class Relu : public Node {
     return activation_ == Activation::kRelu ? "relu" : "relu6";
   }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
-    Tensor grad_x = Tensor::empty(grad_y.shape());
+  std::vector<Tensor> backward(Tensor grad_y) override {
+    Tensor grad_x = grad_y.overwritable();
     kernels::mask_f32(grad_y.elements(), grad_y.floats(), mask_.data(), grad_x.mutable_data());
     return {grad_x};
   }

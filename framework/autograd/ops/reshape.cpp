@@ -15,7 +15,7 @@ class Reshape : public Node {
   // As they were asked for: -1 fits any batch.
   Attributes attributes() const override { return {{"shape", extents_}}; }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     return {grad_y.with_shape(input(0).shape())};
   }
 

@@ -11,7 +11,7 @@ class SigmoidNode : public Node {
   explicit SigmoidNode(Tensor y) : y_(std::move(y)) {}
   std::string_view type() const override { return "sigmoid"; }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(y_.shape());
     kernels::sigmoid_backward_f32(
         y_.elements(), y_.floats(), grad_y.floats(), grad_x.mutable_data());

@@ -15,7 +15,7 @@ class SoftmaxNode : public Node {
   std::string_view type() const override { return "softmax"; }
   Attributes attributes() const override { return {{"axis", int64_t{-1}}}; }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     const Shape& shape = y_.shape();
     Tensor grad_x = Tensor::empty(shape);
     kernels::softmax_backward_f32(

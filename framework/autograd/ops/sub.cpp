@@ -11,7 +11,7 @@ class SubNode : public Node {
  public:
   std::string_view type() const override { return "sub"; }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     return {needs_grad(0) ? reduce_to(grad_y, input(0).shape()) : Tensor(),
             needs_grad(1) ? negated(reduce_to(grad_y, input(1).shape())) : Tensor()};
   }

@@ -11,7 +11,7 @@ class TanhNode : public Node {
   explicit TanhNode(Tensor y) : y_(std::move(y)) {}
   std::string_view type() const override { return "tanh"; }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(y_.shape());
     kernels::tanh_backward_f32(y_.elements(), y_.floats(), grad_y.floats(), grad_x.mutable_data());
     return {grad_x};

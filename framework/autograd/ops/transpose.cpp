@@ -71,7 +71,7 @@ class TransposeNode : public Node {
   std::string_view type() const override { return "transpose"; }
   Attributes attributes() const override { return {{"perm", perm_}}; }
   bool reads_input(size_t) const override { return false; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     Perm inverse(perm_.size());
     for (size_t i = 0; i < perm_.size(); ++i)
       inverse[static_cast<size_t>(perm_[i])] = static_cast<int64_t>(i);

@@ -19,7 +19,7 @@ class WitnessNode : public Node {
  public:
   WitnessNode(int name, std::vector<int>& order) : name_(name), order_(order) {}
   std::string_view type() const override { return "witness"; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     order_.push_back(name_);
     return {grad_y};
   }
@@ -38,7 +38,7 @@ class BrokenNode : public Node {
  public:
   explicit BrokenNode(std::vector<Tensor> grads) : grads_(std::move(grads)) {}
   std::string_view type() const override { return "broken"; }
-  std::vector<Tensor> backward(const Tensor&) override { return grads_; }
+  std::vector<Tensor> backward(Tensor) override { return grads_; }
 
  private:
   std::vector<Tensor> grads_;
@@ -195,6 +195,24 @@ TEST_CASE("values that no gradient reads are freed on the way, unless Recording 
   CHECK(values(input_of(input_of(input_of(y)))) == std::vector<float>{-1, 2});  // mul reads it
   const Recording recording;
   CHECK(values(input_of(chain())) == std::vector<float>{1, 4});
+}
+
+TEST_CASE("a gradient is overwritten only where nobody else has it", "[autograd][backward]") {
+  Tensor alone = make_tensor({2}, {1, 2});
+  CHECK(alone.overwritable() == alone);
+  const Tensor handle = alone;
+  CHECK_FALSE(alone.overwritable() == alone);
+  const Tensor detached = make_tensor({2}, {1, 2}).detach();
+  CHECK(detached.overwritable() == detached);
+  const Tensor view = detached.with_shape({1, 2});
+  CHECK_FALSE(detached.overwritable() == detached);
+
+  // relu masks its gradient in place; the one that mul and the leaf get is the sum's.
+  const Tensor x = make_leaf({3}, {-1, 2, 3});
+  const Tensor b = make_leaf({3}, {0, 0, 0});
+  sum(add(relu(mul(x, x)), relu(add(relu(x), b)))).backward();
+  CHECK(values(x.grad()) == std::vector<float>{-2, 5, 7});
+  CHECK(values(b.grad()) == std::vector<float>{0, 1, 1});
 }
 
 TEST_CASE("gradients that an operation gets wrong are errors that name it",

@@ -12,7 +12,7 @@ class SquareNode : public Node {
  public:
   SquareNode(Tensor x, float factor) : x_(std::move(x)), factor_(factor) {}
   std::string_view type() const override { return "square"; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(x_.shape());
     float* const out = grad_x.mutable_data();
     for (int64_t i = 0; i < x_.elements(); ++i) out[i] = factor_ * x_.data()[i] * grad_y.data()[i];

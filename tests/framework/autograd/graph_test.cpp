@@ -14,7 +14,7 @@ class TotalNode : public Node {
   explicit TotalNode(size_t inputs) : inputs_(inputs) {}
   std::string_view type() const override { return "total"; }
   Attributes attributes() const override { return {{"inputs", static_cast<int64_t>(inputs_)}}; }
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     return std::vector<Tensor>(inputs_, grad_y);
   }
 

@@ -21,7 +21,7 @@ class Prelu : public Node {
  public:
   std::string_view type() const override { return "prelu"; }
 
-  std::vector<Tensor> backward(const Tensor& grad_y) override {
+  std::vector<Tensor> backward(Tensor grad_y) override {
     const Floats x = input(0).floats();
     const Floats slope = input(1).floats();
     const Floats grad = grad_y.floats();
