@@ -1,0 +1,135 @@
+#include "quant/training/prepare.hpp"
+
+#include "framework/autograd/ops.hpp"
+#include "framework/core/error.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/training/switches.hpp"
+#include "tests/catch.hpp"
+#include "tests/quant/networks.hpp"
+#include "tests/quant/parity_checks.hpp"
+#include "tests/tensors.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+using test::check_parity;
+using test::conv_net;
+using test::random_images;
+using test::train_a_little;
+
+/// Networks that cannot be prepared.
+class Custom : public Module {
+ public:
+  enum class Kind { kNoLayer, kTwice, kSharedInput };
+  explicit Custom(Kind kind)
+      : kind_(kind),
+        conv_(add("conv", Conv2d{1, 2, {.kernel = 3}})),
+        norm_(add("norm", BatchNorm2d{2})),
+        sum_(add("sum", Add{})) {}
+  std::string_view type() const override { return "Custom"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override {
+    const Tensor y = (*conv_)(x);
+    switch (kind_) {
+      case Kind::kNoLayer: return quantrain::add(y, y);
+      case Kind::kTwice: return (*sum_)(y, (*conv_)(x));
+      case Kind::kSharedInput: return (*sum_)((*norm_)(y), y);
+    }
+    return y;
+  }
+
+ private:
+  Kind kind_;
+  std::shared_ptr<Conv2d> conv_;
+  std::shared_ptr<BatchNorm2d> norm_;
+  std::shared_ptr<Add> sum_;
+};
+
+}  // namespace
+
+TEST_CASE("a batch norm's own mode says whether batch statistics count", "[quant][convert]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Sequential net = conv_net();
+  prepare_qat(net, example, QConfig::int8());
+  train_a_little(net, {6, 8, 8, 1}, 3);
+  enable_observers(net, false);
+  const Tensor images = random_images({5, 8, 8, 1}, 9);
+  net.eval();
+  const Tensor deployed = net(images);
+  SECTION("in evaluation below a network that trains") {
+    net.train();
+    for (const char* norm : {"1", "5"}) net.find(norm).eval();
+    CHECK(quantrain::test::values(net(images)) == quantrain::test::values(deployed));
+  }
+  SECTION("in training behind a convolution in evaluation") {
+    std::vector<std::vector<float>> before;  // a pass in training moves the running statistics
+    for (const NamedTensor& entry : net.named_buffers())
+      before.push_back(quantrain::test::values(entry.tensor));
+    net.train();
+    const Tensor training = net(images);
+    std::vector<NamedTensor> buffers = net.named_buffers();
+    for (size_t i = 0; i < buffers.size(); ++i)
+      std::copy(before[i].begin(), before[i].end(), buffers[i].tensor.mutable_data());
+    for (const char* conv : {"0", "4"}) net.find(conv).eval();
+    CHECK(quantrain::test::values(net(images)) == quantrain::test::values(training));
+  }
+}
+
+TEST_CASE("logits of other layers keep 8 bits behind a reshape, whatever hidden layers have",
+          "[quant][prepare]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Sequential net{Conv2d{1, 3, {.kernel = 3}},
+                 ReLU{},
+                 Conv2d{3, 4, {.kernel = 1}},
+                 GlobalAvgPool2d{},
+                 Flatten{}};
+  prepare_qat(net, example, QConfig::bits(4, 3));
+  train_a_little(net, {6, 8, 8, 1}, 2);
+  const IntegerModel model = convert(net, example);
+  CHECK(model.layers()[0].layer->output_params().type.bits == 3);
+  CHECK(model.layers().back().layer->output_params().type.bits == 8);
+  check_parity(net, model, random_images({9, 8, 8, 1}, 9));
+}
+
+TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[quant][prepare]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  const QConfig config = QConfig::int8();
+  const auto refuses = [&](Module& net, const char* text) {
+    QUANTRAIN_CHECK_ERROR(prepare_qat(net, example, config), GraphError, text);
+    CHECK(Plugged(net).empty());
+  };
+  Custom no_layer(Custom::Kind::kNoLayer);
+  refuses(no_layer, "operation add has no place for a FakeQuantize: use the layer Add");
+  Custom twice(Custom::Kind::kTwice);
+  refuses(twice, "[conv] the layer runs twice");
+  Custom shared(Custom::Kind::kSharedInput);
+  refuses(shared, "another consumer");
+  Sequential lonely{BatchNorm2d{1}, Flatten{}, Linear{64, 3}};
+  refuses(lonely, "no convolution is in front");
+  Sequential nothing{Flatten{}};
+  refuses(nothing, "no layer to quantize");
+  Sequential net = conv_net();
+  prepare_qat(net, example, config);
+  QUANTRAIN_CHECK_ERROR(prepare_qat(net, example, config), GraphError, "prepared already");
+  Sequential wrong = conv_net();
+  QUANTRAIN_CHECK_ERROR(
+      prepare_qat(wrong, Tensor::zeros({0, 8, 8, 1}), config), ShapeError, "at least one sample");
+  QConfig unknown = config;
+  unknown.layers["no.such"] = config.model;
+  QUANTRAIN_CHECK_ERROR(prepare_qat(wrong, example, unknown), GraphError, "no layer \"no.such\"");
+  QConfig type = config;
+  type.types["Softmax"] = config.model;
+  QUANTRAIN_CHECK_ERROR(
+      prepare_qat(wrong, example, type), QuantError, "no layers of type \"Softmax\"");
+  QConfig relu = config;
+  relu.layers["2"] = config.model;
+  QUANTRAIN_CHECK_ERROR(
+      prepare_qat(wrong, example, relu), QuantError, "layer \"2\" has nothing to quantize");
+  CHECK(Plugged(wrong).empty());
+  Sequential long_sum{Linear{33001, 2}};
+  QUANTRAIN_CHECK_ERROR(
+      prepare_qat(long_sum, random_images({1, 33001}, 1), config), QuantError, "33001");
+}
+
+}  // namespace quantrain::quant

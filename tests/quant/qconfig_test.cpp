@@ -1,0 +1,40 @@
+#include "quant/training/qconfig.hpp"
+
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain::quant {
+
+TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant][qconfig]") {
+  QConfig config = QConfig::bits(4, 6);
+  config.types["Linear"] = QConfig::bits(3, 5).model;
+  config.layers["block.conv"] = QConfig::int8().model;
+  config.model.weight.estimator = Estimator::kLearned;
+  config.simulation = Simulation::kFloat;
+  config.input_range = {-1.0f, 0.3f};
+  CHECK(QConfig::from_json(config.to_json()) == config);
+  for (const std::string& name : QConfig::names()) CHECK_NOTHROW(QConfig::named(name));
+  QUANTRAIN_CHECK_ERROR(QConfig::named("int9"), QuantError, "known: int8");
+  QUANTRAIN_CHECK_ERROR(QConfig::bits(9, 8), QuantError, "weights have 2 to 8 bits, got 9");
+  QUANTRAIN_CHECK_ERROR(QConfig::bits(8, 1), QuantError, "activations have 2 to 16 bits, got 1");
+  QUANTRAIN_CHECK_ERROR(QConfig::from_json("{"), QuantError, "not JSON");
+  QUANTRAIN_CHECK_ERROR(QConfig::from_json("{}"), QuantError, "config.model is missing");
+  std::string text = config.to_json();
+  text.insert(1, "\"extra\": 1,");
+  QUANTRAIN_CHECK_ERROR(QConfig::from_json(text), QuantError, "config.extra is unknown");
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = config.to_json();
+    changed.replace(changed.find(from), from.size(), to);
+    return QConfig::from_json(changed);
+  };
+  for (const char* bits : {"4.5", "true", "4294967300", "\"4\""}) {
+    QUANTRAIN_CHECK_ERROR(with("\"bits\": 4", std::string("\"bits\": ") + bits),
+                          QuantError,
+                          "config.model.weight.bits has the wrong type");
+  }
+  QUANTRAIN_CHECK_ERROR(
+      with("\"k\": 3.0", "\"k\": true"), QuantError, "config.model.activation.observer.k has");
+  CHECK(with("\"k\": 3.0", "\"k\": 3") == config);
+}
+
+}  // namespace quantrain::quant
