@@ -10,7 +10,6 @@ LoweredValue rules::flatten(LoweringContext& context, const GraphNode& node) {
 
 LoweredValue rules::reshape(LoweringContext& context, const GraphNode& node) {
   const std::string name = LoweringContext::name_of(node);
-  const LoweredValue& x = context.codes(node, 0);
   const Shape& y = node.output.shape();
   if (y.rank() < 1 || y[0] != node.inputs[0].dim(0)) {
     throw GraphError(name,
@@ -19,6 +18,9 @@ LoweredValue rules::reshape(LoweringContext& context, const GraphNode& node) {
                      " to ",
                      y);
   }
+  // What waits for its parameters may be the network's output, and logits have no shape but a row.
+  if (const LoweredValue& waiting = context.value(node, 0); !waiting.is_codes()) return waiting;
+  const LoweredValue& x = context.codes(node, 0);
   const Shape output(std::span<const int64_t>(y.begin() + 1, y.end()));
   auto layer = std::make_shared<QuantizedFlatten>(
       name, QuantizedFlatten::Spec{.input = x.shape, .output = output, .x = x.params});

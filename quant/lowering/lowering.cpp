@@ -75,7 +75,7 @@ const LoweredValue& LoweringContext::codes(const GraphNode& node, size_t i) cons
                      "operation ",
                      node.type(),
                      " reads the output of ",
-                     name_of(graph_.node(node.producers[i])),
+                     result.pending->name(),
                      ", which is not quantized");
   }
   return result;
@@ -120,10 +120,8 @@ Lowered lower(const Graph& graph, const Tensor& input) {
       if (rule == rule_table().end())
         throw GraphError(row.name, "operation ", node.type(), " has no integer form");
       LoweredValue value = rule->second(context, node);
-      const bool own_row =
-          node.type() != "fake_quantize" && node.type() != "relu" && node.type() != "relu6";
-      if (value.pending != nullptr && own_row) {
-        row_of[value.pending.get()] = result.rows.size();
+      if (value.pending != nullptr &&
+          row_of.emplace(value.pending.get(), result.rows.size()).second) {
         describe(row, *value.pending);
         result.rows.push_back(row);
       } else if (value.pending != nullptr) {
@@ -166,7 +164,11 @@ Lowered lower(const Graph& graph, const Tensor& input) {
       }
       return result;
     }
-    result.model.output = context.emit(graph.node(last), value.pending, value.pending_inputs).id;
+    // The accumulators are those of the layer itself, in front of what reshapes them.
+    const GraphNode* maker = &graph.node(last);
+    while (maker->type() == "flatten" || maker->type() == "reshape")
+      maker = &graph.node(maker->producers[0]);
+    result.model.output = context.emit(*maker, value.pending, value.pending_inputs).id;
   }
   return result;
 }

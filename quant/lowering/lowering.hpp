@@ -17,7 +17,7 @@ struct PlanRow {
   int weight_bits = 0;      ///< 0: no weights
   int output_bits = 0;      ///< 32 for accumulators
   int64_t accumulator_bound = 0;
-  std::string folded{};  ///< paths of the batch norm and activation that were fused into it
+  std::string folded{};  ///< paths of the batch norm, activation or reshape that were fused into it
   std::string reason{};  ///< why it cannot be lowered; empty if it can
 };
 

@@ -36,9 +36,8 @@ struct Site {
   bool has_weights = false;
   BatchNorm2d* folded = nullptr;
   std::string folded_path;
-  Module* last = nullptr;  ///< the end of what is fused
-  bool is_output = false;
-  bool gives_logits = false;  ///< the output, or reshaped to it
+  Module* last = nullptr;     ///< the end of what is fused
+  bool gives_logits = false;  ///< is the output, or reshaped to it
 };
 
 class Survey {
@@ -161,7 +160,6 @@ class Survey {
       site.last = &layer_of(*next, {kFused.at(next->type())});
       end = next;
     }
-    site.is_output = is_output(*end);
     site.gives_logits = gives_logits(*end);
     sites_.push_back(site);
   }
@@ -206,7 +204,7 @@ std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
 }
 
 void plug(const Site& site, const QConfig& config, Purpose purpose) {
-  const bool accumulators_out = site.is_output && site.has_weights && config.output_bits == 32 &&
+  const bool accumulators_out = site.gives_logits && site.has_weights && config.output_bits == 32 &&
                                 (site.last == site.layer || site.last == site.folded);
   std::shared_ptr<Folding> folding;
   if (site.folded != nullptr) {

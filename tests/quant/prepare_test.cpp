@@ -76,6 +76,26 @@ TEST_CASE("a batch norm's own mode says whether batch statistics count", "[quant
   }
 }
 
+TEST_CASE("logits keep their accumulators behind a reshape", "[quant][prepare]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  const auto check = [&](Sequential net, QConfig config) {
+    prepare_qat(net, example, config);
+    train_a_little(net, {6, 8, 8, 1}, 2);
+    const IntegerModel model = convert(net, example);
+    CHECK(model.layers().back().layer->output_kind() == OutputKind::kAccumulators);
+    CHECK(model.outputs() == 4);
+    check_parity(net, model, random_images({9, 8, 8, 1}, 9));
+    const Plan rows = plan(net, example);
+    CHECK(rows.rows.back().output_bits == 32);
+    CHECK(rows.convertible());
+  };
+  check(
+      Sequential{
+          Conv2d{1, 3, {.kernel = 3, .stride = 2}}, ReLU{}, Conv2d{3, 4, {.kernel = 3}}, Flatten{}},
+      QConfig::bits(4, 3));
+  check(Sequential{Flatten{}, Linear{64, 4}, Flatten{}}, QConfig::int8());
+}
+
 TEST_CASE("logits of other layers keep 8 bits behind a reshape, whatever hidden layers have",
           "[quant][prepare]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
