@@ -54,27 +54,26 @@ Call gemm_packed(const Problem& p) {
 struct Integers {
   Buffer<uint8_t> x;
   PackedWeightsS8 w;
-  Buffer<int32_t> bias, m0, shift, acc;
+  ProductParams params;
+  Buffer<int32_t> acc;
   Buffer<uint8_t> y;
 
   Integers(int64_t inputs, int64_t outputs, PackedWeightsS8 weights, int64_t reduction)
       : x(filled<uint8_t>(inputs)), w(std::move(weights)), acc(outputs), y(outputs) {
     const int64_t channels = w.outputs();
-    bias = filled<int32_t>(channels);
-    m0 = Buffer<int32_t>(channels);
-    shift = Buffer<int32_t>(channels);
+    const Buffer<int32_t> bias = filled<int32_t>(channels);
+    Buffer<int32_t> m0(channels);
+    Buffer<int32_t> shift(channels);
     for (int64_t i = 0; i < channels; ++i) {
       const Multiplier m =
           make_multiplier(1.0 / (16.0 * static_cast<double>(reduction) + static_cast<double>(i)));
       m0[i] = m.m0;
       shift[i] = m.shift;
     }
-  }
-  RequantizeU8 requantize() const {
-    RequantizeU8 r;
-    r.m0 = m0.data();
-    r.shift = shift.data();
-    return r;
+    RequantizeU8 requantize;
+    requantize.m0 = m0.data();
+    requantize.shift = shift.data();
+    params = ProductParams(w, 0, bias.data(), &requantize);
   }
 };
 
@@ -85,13 +84,13 @@ Integers gemm_integers(const Problem& p) {
 
 Call gemm_integer(const Problem& p) {
   return make_call(gemm_integers(p), [p](Integers& o) {
-    gemm_u8s8_s32(p.m, p.k, o.x.data(), 0, o.w, o.bias.data(), o.acc.data());
+    gemm_u8s8_s32(p.m, p.k, o.x.data(), o.w, o.params, o.acc.data());
   });
 }
 
 Call gemm_requantize(const Problem& p) {
   return make_call(gemm_integers(p), [p](Integers& o) {
-    gemm_u8s8_u8(p.m, p.k, o.x.data(), 0, o.w, o.bias.data(), o.requantize(), o.y.data());
+    gemm_u8s8_u8(p.m, p.k, o.x.data(), o.w, o.params, o.y.data());
   });
 }
 
@@ -128,9 +127,8 @@ Call conv_requantize(const Problem& p) {
   const Conv2dShape& s = p.conv;
   const Buffer<int8_t> w = filled<int8_t>(s.weight_elements());
   Integers operands(s.x_elements(), s.y_elements(), PackedWeightsS8(s, w.data()), s.reduction());
-  return make_call(std::move(operands), [s](Integers& o) {
-    conv2d_u8s8_u8(s, o.x.data(), 0, o.w, o.bias.data(), o.requantize(), o.y.data());
-  });
+  return make_call(std::move(operands),
+                   [s](Integers& o) { conv2d_u8s8_u8(s, o.x.data(), o.w, o.params, o.y.data()); });
 }
 
 /// The same call with the obvious loops in the place of the kernels.

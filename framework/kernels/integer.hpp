@@ -59,38 +59,55 @@ class PackedWeightsS8 {
   Buffer<int32_t> sums_;
 };
 
-/// acc[m, o] = sum over k of w[o, k] * (x[m, k] - zero_x) + bias[o]; bias may be null.
-/// docs/quantization.md (7)
+/// What products with weights start their sums from, bias - zero_x * sum of the weights, and how
+/// they are requantized: made once for many calls, whatever the instruction set.
+class ProductParams {
+ public:
+  ProductParams() = default;
+  /// bias may be null, and requantize too where nothing is requantized.
+  ProductParams(const PackedWeightsS8& w,
+                int32_t zero_x,
+                const int32_t* bias,
+                const RequantizeU8* requantize);
+
+  int32_t zero_x() const { return zero_x_; }
+
+  // For the kernels' callers: what is there for a channel and those behind it; a whole panel may be
+  // read from any channel on.
+  const int32_t* start(int64_t channel) const { return values_.data() + channel; }
+  RequantizeU8 requantize(int64_t channel) const { return requantize_.from(channel); }
+
+ private:
+  int32_t zero_x_ = 0;
+  Buffer<int32_t> values_;
+  RequantizeU8 requantize_;
+};
+
+/// acc[m, o] = sum over k of w[o, k] * (x[m, k] - zero_x) + bias[o].   docs/quantization.md (7)
 void gemm_u8s8_s32(int64_t m,
                    int64_t k,
                    const uint8_t* x,
-                   int32_t zero_x,
                    const PackedWeightsS8& w,
-                   const int32_t* bias,
+                   const ProductParams& params,
                    int32_t* acc);
 /// The same, requantized on the way to memory.
 void gemm_u8s8_u8(int64_t m,
                   int64_t k,
                   const uint8_t* x,
-                  int32_t zero_x,
                   const PackedWeightsS8& w,
-                  const int32_t* bias,
-                  const RequantizeU8& requantize,
+                  const ProductParams& params,
                   uint8_t* y);
 
 /// Convolution; elements outside of the image count as zero_x.
 void conv2d_u8s8_s32(const Conv2dShape& shape,
                      const uint8_t* x,
-                     int32_t zero_x,
                      const PackedWeightsS8& w,
-                     const int32_t* bias,
+                     const ProductParams& params,
                      int32_t* acc);
 void conv2d_u8s8_u8(const Conv2dShape& shape,
                     const uint8_t* x,
-                    int32_t zero_x,
                     const PackedWeightsS8& w,
-                    const int32_t* bias,
-                    const RequantizeU8& requantize,
+                    const ProductParams& params,
                     uint8_t* y);
 
 /// y[i, c] = rule 8 of acc[i, c] for rows x channels. Where mask is not null, bit j of the flat

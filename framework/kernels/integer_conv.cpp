@@ -41,13 +41,15 @@ class Bands {
     grain_ = std::max<int64_t>(products / (rows_ * row), 1);
   }
 
-  /// body(image, first output row, end of the output rows) for every band, over threads.
+  /// body(image, first output row, end of the output rows, scratch for input) for every band, over
+  /// threads.
   template <class Body>
   void for_each(const Body& body) const {
     parallel_for(s_.n * per_image_, grain_, [&](int64_t begin, int64_t end) {
+      Buffer<uint8_t> scratch;
       for (int64_t i = begin; i < end; ++i) {
         const int64_t row = i % per_image_ * rows_;
-        if (row < s_.oh()) body(i / per_image_, row, std::min(row + rows_, s_.oh()));
+        if (row < s_.oh()) body(i / per_image_, row, std::min(row + rows_, s_.oh()), scratch);
       }
     });
   }
@@ -67,28 +69,22 @@ class Bands {
     const int64_t row_step = (s_.w + 2 * s_.pad_w) * channels_;
     const int64_t bytes = (bottom - top) * row_step;
     if (scratch.size() < bytes) scratch = Buffer<uint8_t>(bytes);
-    for (int64_t h = top; h < bottom; ++h) {
-      copy_row(image, h, channel, row_step, scratch.data() + (h - top) * row_step);
+    std::memset(scratch.data(), zero_x_, static_cast<size_t>(bytes));
+    for (int64_t h = std::max<int64_t>(top, 0); h < std::min(bottom, s_.h); ++h) {
+      copy_row(image, h, channel, scratch.data() + (h - top) * row_step + s_.pad_w * channels_);
     }
     return {scratch.data(), row_step, channels_};
   }
 
  private:
-  void copy_row(int64_t image, int64_t h, int64_t channel, int64_t row_step, uint8_t* to) const {
-    if (h < 0 || h >= s_.h) {
-      std::memset(to, zero_x_, static_cast<size_t>(row_step));
-      return;
-    }
-    const int64_t margin = s_.pad_w * channels_;
-    std::memset(to, zero_x_, static_cast<size_t>(margin));
-    std::memset(to + row_step - margin, zero_x_, static_cast<size_t>(margin));
+  void copy_row(int64_t image, int64_t h, int64_t channel, uint8_t* to) const {
     const uint8_t* const from = x_ + (image * s_.h + h) * s_.w * s_.c + channel;
     if (channels_ == s_.c) {
-      std::memcpy(to + margin, from, static_cast<size_t>(s_.w * s_.c));
+      std::memcpy(to, from, static_cast<size_t>(s_.w * s_.c));
       return;
     }
     for (int64_t w = 0; w < s_.w; ++w) {
-      std::memcpy(to + margin + w * channels_, from + w * s_.c, static_cast<size_t>(channels_));
+      std::memcpy(to + w * channels_, from + w * s_.c, static_cast<size_t>(channels_));
     }
   }
 
@@ -104,22 +100,16 @@ class Bands {
 
 void depthwise(const Conv2dShape& s,
                const uint8_t* x,
-               int32_t zero_x,
                const PackedWeightsS8& w,
-               const int32_t* bias,
-               const RequantizeU8* requantize,
+               const ProductParams& params,
                int32_t* acc,
                uint8_t* y) {
-  const ChannelParams params(w, 1, 16, zero_x, bias, nullptr);
   const KernelTable& kernels = table();
-  const RequantizeU8 none;
   const int64_t line = s.ow() * s.c;
-  const PeriodicRequantize periodic(
-      requantize != nullptr ? line : 0, s.c, requantize != nullptr ? *requantize : none);
+  const PeriodicRequantize periodic(y != nullptr ? line : 0, s.c, params.requantize(0));
   const int64_t reach = (s.kw - 1) * s.c + round_up(s.c, 16);
-  const Bands bands(s, x, zero_x, kBlockDepthwiseProducts, s.c, reach);
-  bands.for_each([&](int64_t image, int64_t begin, int64_t end) {
-    Buffer<uint8_t> scratch;
+  const Bands bands(s, x, params.zero_x(), kBlockDepthwiseProducts, s.c, reach);
+  bands.for_each([&](int64_t image, int64_t begin, int64_t end, Buffer<uint8_t>& scratch) {
     Buffer<int32_t> sums(y != nullptr ? line : 0);
     const Band band = bands.input(image, begin, end, 0, scratch);
     for (int64_t row = begin; row < end; ++row) {
@@ -146,29 +136,25 @@ void depthwise(const Conv2dShape& s,
 
 void conv2d(const Conv2dShape& s,
             const uint8_t* x,
-            int32_t zero_x,
             const PackedWeightsS8& given,
-            const int32_t* bias,
-            const RequantizeU8* requantize,
+            const ProductParams& params,
             int32_t* acc,
             uint8_t* y) {
   if (s.y_elements() <= 0) return;
-  if (given.depthwise()) return depthwise(s, x, zero_x, given, bias, requantize, acc, y);
+  if (given.depthwise()) return depthwise(s, x, given, params, acc, y);
   const bool pointwise = s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 &&
                          s.pad_h == 0 && s.pad_w == 0 && s.groups == 1;
   if (pointwise) {
     const int64_t pixels = s.n * s.h * s.w;
-    if (y != nullptr) return gemm_u8s8_u8(pixels, s.c, x, zero_x, given, bias, *requantize, y);
-    return gemm_u8s8_s32(pixels, s.c, x, zero_x, given, bias, acc);
+    if (y != nullptr) return gemm_u8s8_u8(pixels, s.c, x, given, params, y);
+    return gemm_u8s8_s32(pixels, s.c, x, given, params, acc);
   }
 
   PackedWeightsS8 copy;
   const PackedWeightsS8& w = given.for_chosen_isa(copy);
-  const ChannelParams params(w, s.groups, w.layout().width, zero_x, bias, requantize);
   const KernelTable& kernels = table();
-  const Bands bands(s, x, zero_x, kBlockProducts, s.group_c(), 4 * w.quads());
-  bands.for_each([&](int64_t image, int64_t begin, int64_t end) {
-    Buffer<uint8_t> scratch;
+  const Bands bands(s, x, params.zero_x(), kBlockProducts, s.group_c(), 4 * w.quads());
+  bands.for_each([&](int64_t image, int64_t begin, int64_t end, Buffer<uint8_t>& scratch) {
     for (int64_t group = 0; group < s.groups; ++group) {
       const Band band = bands.input(image, begin, end, group * s.group_c(), scratch);
       const uint8_t* pointers[kPixels];
@@ -180,8 +166,8 @@ void conv2d(const Conv2dShape& s,
       p.x = pointers;
       p.w = w.data() + group * w.panels_per_group() * w.panel_bytes();
       p.layout = w.layout();
-      p.start = params.start(group);
-      p.requantize = params.requantize(group);
+      p.start = params.start(group * s.group_o());
+      p.requantize = params.requantize(group * s.group_o());
       p.stride = s.o;
       int64_t to = (image * s.oh() + begin) * s.ow() * s.o + group * s.group_o();
       const auto flush = [&] {
@@ -208,21 +194,18 @@ void conv2d(const Conv2dShape& s,
 
 void conv2d_u8s8_s32(const Conv2dShape& shape,
                      const uint8_t* x,
-                     int32_t zero_x,
                      const PackedWeightsS8& w,
-                     const int32_t* bias,
+                     const ProductParams& params,
                      int32_t* acc) {
-  conv2d(shape, x, zero_x, w, bias, nullptr, acc, nullptr);
+  conv2d(shape, x, w, params, acc, nullptr);
 }
 
 void conv2d_u8s8_u8(const Conv2dShape& shape,
                     const uint8_t* x,
-                    int32_t zero_x,
                     const PackedWeightsS8& w,
-                    const int32_t* bias,
-                    const RequantizeU8& requantize,
+                    const ProductParams& params,
                     uint8_t* y) {
-  conv2d(shape, x, zero_x, w, bias, &requantize, nullptr, y);
+  conv2d(shape, x, w, params, nullptr, y);
 }
 
 }  // namespace quantrain::kernels

@@ -20,10 +20,8 @@ constexpr int64_t kBlockWeights = int64_t{1} << 17;
 void gemm(int64_t m,
           int64_t k,
           const uint8_t* x,
-          int32_t zero_x,
           const PackedWeightsS8& given,
-          const int32_t* bias,
-          const RequantizeU8* requantize,
+          const ProductParams& params,
           int32_t* acc,
           uint8_t* y) {
   const int64_t n = given.outputs();
@@ -31,7 +29,6 @@ void gemm(int64_t m,
   PackedWeightsS8 copy;
   const PackedWeightsS8& w = given.for_chosen_isa(copy);
   const int64_t width = w.layout().width;
-  const ChannelParams params(w, 1, width, zero_x, bias, requantize);
   const KernelTable& kernels = table();
 
   // Rows at the end that a read of whole groups of 4 would leave the caller's buffer from.
@@ -73,12 +70,8 @@ void gemm(int64_t m,
       p.x = pointers;
       p.w = w.data() + panel * w.panel_bytes();
       p.layout = w.layout();
-      p.start = params.start(0) + output;
-      p.requantize = params.requantize(0);
-      if (y != nullptr) {
-        p.requantize.m0 += output;
-        p.requantize.shift += output;
-      }
+      p.start = params.start(output);
+      p.requantize = params.requantize(output);
       p.acc = acc != nullptr ? acc + row * n + output : nullptr;
       p.y = y != nullptr ? y + row * n + output : nullptr;
       p.stride = n;
@@ -92,22 +85,19 @@ void gemm(int64_t m,
 void gemm_u8s8_s32(int64_t m,
                    int64_t k,
                    const uint8_t* x,
-                   int32_t zero_x,
                    const PackedWeightsS8& w,
-                   const int32_t* bias,
+                   const ProductParams& params,
                    int32_t* acc) {
-  gemm(m, k, x, zero_x, w, bias, nullptr, acc, nullptr);
+  gemm(m, k, x, w, params, acc, nullptr);
 }
 
 void gemm_u8s8_u8(int64_t m,
                   int64_t k,
                   const uint8_t* x,
-                  int32_t zero_x,
                   const PackedWeightsS8& w,
-                  const int32_t* bias,
-                  const RequantizeU8& requantize,
+                  const ProductParams& params,
                   uint8_t* y) {
-  gemm(m, k, x, zero_x, w, bias, &requantize, nullptr, y);
+  gemm(m, k, x, w, params, nullptr, y);
 }
 
 }  // namespace quantrain::kernels

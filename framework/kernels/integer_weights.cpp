@@ -127,4 +127,33 @@ const PackedWeightsS8& PackedWeightsS8::for_chosen_isa(PackedWeightsS8& copy) co
   return copy;
 }
 
+ProductParams::ProductParams(const PackedWeightsS8& w,
+                             int32_t zero_x,
+                             const int32_t* bias,
+                             const RequantizeU8* requantize)
+    : zero_x_(zero_x) {
+  constexpr int64_t kWidestPanel = 64;
+  const int64_t outputs = w.outputs();
+  const int64_t size = outputs + kWidestPanel;
+  values_ = Buffer<int32_t>((requantize != nullptr ? 4 : 1) * size);
+  int32_t* const start = values_.data();
+  for (int64_t o = 0; o < outputs; ++o) {
+    // Fits by the bound of docs/quantization.md (7).
+    const int64_t first = bias != nullptr ? bias[o] : 0;
+    start[o] = static_cast<int32_t>(first - int64_t{zero_x} * w.sums()[o]);
+  }
+  std::fill(start + outputs, start + size, 0);
+  if (requantize == nullptr) return;
+  int32_t* const m0 = start + size;
+  int32_t* const shift = m0 + size;
+  for (int64_t o = 0; o < size; ++o) {
+    m0[o] = o < outputs ? requantize->m0[o] : 0;
+    shift[o] = m0[o] != 0 ? requantize->shift[o] : kAnyShift;
+  }
+  requantize_ = *requantize;
+  requantize_.m0 = m0;
+  requantize_.shift = shift;
+  fill_rounds(size, requantize_, shift + size);
+}
+
 }  // namespace quantrain::kernels

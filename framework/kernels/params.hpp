@@ -84,9 +84,19 @@ struct RequantizeU8 {
   int32_t zero_point = 0;  ///< of the stored bytes
   int32_t lo = 0;          ///< of the stored bytes
   int32_t hi = 255;
-  /// Every shift is 32 or more (real multipliers below 1/2), as kernels make use of. Set by the
-  /// middle end.
-  bool high_shifts = false;
+  /// Set by the middle end where every shift lies in [33, 54] (real multipliers from 2^-24 to 1/4):
+  /// 2^(shift - 33) + zero_point * 2^(shift - 32), which rounds the upper halves of the products
+  /// and adds the zero point to the codes that they are shifted to.
+  const int32_t* round = nullptr;
+
+  /// The same from one channel on.
+  __attribute__((always_inline)) RequantizeU8 from(int64_t channel) const {
+    RequantizeU8 r = *this;
+    r.m0 = m0 == nullptr ? nullptr : m0 + channel;
+    r.shift = shift == nullptr ? nullptr : shift + channel;
+    r.round = round == nullptr ? nullptr : round + channel;
+    return r;
+  }
 };
 
 /// Parameters of quantization; codes are stored as code + offset.
@@ -115,7 +125,7 @@ struct DotU8S8 {
   const uint8_t* const* x;
   const int8_t* w;
   PanelLayout layout;
-  const int32_t* start;     ///< filled up to a whole panel, like m0 and shift of requantize
+  const int32_t* start;     ///< filled up to a whole panel, like the arrays of requantize
   RequantizeU8 requantize;  ///< used where y is not null
   int32_t* acc;             ///< either acc or y is not null; rows are `stride` elements apart
   uint8_t* y;

@@ -22,13 +22,12 @@ std::string_view QuantizedConv2d::kernel() const {
 void QuantizedConv2d::run(int64_t n, std::span<const uint8_t* const> inputs, void* output) const {
   kernels::Conv2dShape shape = shape_;
   shape.n = n;
-  const int32_t zero_x = stored_zero_point(input_params());
   if (output_kind() == OutputKind::kCodes) {
     kernels::conv2d_u8s8_u8(
-        shape, inputs[0], zero_x, packed(), bias(), requantize(), static_cast<uint8_t*>(output));
+        shape, inputs[0], packed(), product_params(), static_cast<uint8_t*>(output));
   } else {
     kernels::conv2d_u8s8_s32(
-        shape, inputs[0], zero_x, packed(), bias(), static_cast<int32_t*>(output));
+        shape, inputs[0], packed(), product_params(), static_cast<int32_t*>(output));
   }
 }
 

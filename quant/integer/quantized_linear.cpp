@@ -28,13 +28,12 @@ Shape QuantizedLinear::output_shape() const {
 void QuantizedLinear::run(int64_t n, std::span<const uint8_t* const> inputs, void* output) const {
   const int64_t k = input_.back();
   const int64_t rows = n * input_.elements() / k;
-  const int32_t zero_x = stored_zero_point(input_params());
   if (output_kind() == OutputKind::kCodes) {
     kernels::gemm_u8s8_u8(
-        rows, k, inputs[0], zero_x, packed(), bias(), requantize(), static_cast<uint8_t*>(output));
+        rows, k, inputs[0], packed(), product_params(), static_cast<uint8_t*>(output));
   } else {
     kernels::gemm_u8s8_s32(
-        rows, k, inputs[0], zero_x, packed(), bias(), static_cast<int32_t*>(output));
+        rows, k, inputs[0], packed(), product_params(), static_cast<int32_t*>(output));
   }
 }
 

@@ -74,9 +74,16 @@ void QuantizedProduct::set_output_scale(double scale_y) {
   shift_ = std::move(shift);
 }
 
-kernels::RequantizeU8 QuantizedProduct::requantize() const {
+void QuantizedProduct::output_is_set() {
   const CodeClamp clamp = output_clamp();
-  return {m0_.data(), shift_.data(), output_zero_point(), clamp.lo, clamp.hi};
+  const kernels::RequantizeU8 requantize{
+      m0_.data(), shift_.data(), output_zero_point(), clamp.lo, clamp.hi};
+  params_ = kernels::ProductParams(packed_, stored_zero_point(x_), bias(), &requantize);
+}
+
+void QuantizedProduct::set_packed(kernels::PackedWeightsS8 packed) {
+  packed_ = std::move(packed);
+  params_ = kernels::ProductParams(packed_, stored_zero_point(x_), bias(), nullptr);
 }
 
 Attributes QuantizedProduct::product_attributes() const {

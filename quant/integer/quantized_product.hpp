@@ -32,6 +32,7 @@ class QuantizedProduct : public RequantizedLayer {
 
  protected:
   void set_output_scale(double scale_y) override;
+  void output_is_set() override;
   /// Throws: ShapeError if the numbers of codes, scales or biases do not fit [outputs, length];
   /// QuantError naming the channel if an accumulator could overflow, or a scale is not positive
   /// and finite.
@@ -40,12 +41,14 @@ class QuantizedProduct : public RequantizedLayer {
 
   Attributes product_attributes() const;
   void load_product_output(const Attributes& attributes);
-  const int32_t* bias() const { return weights_.bias.empty() ? nullptr : weights_.bias.data(); }
-  kernels::RequantizeU8 requantize() const;
   const kernels::PackedWeightsS8& packed() const { return packed_; }
-  void set_packed(kernels::PackedWeightsS8 packed) { packed_ = std::move(packed); }
+  const kernels::ProductParams& product_params() const { return params_; }
+  /// To be called once, by the constructor of a derived class.
+  void set_packed(kernels::PackedWeightsS8 packed);
 
  private:
+  const int32_t* bias() const { return weights_.bias.empty() ? nullptr : weights_.bias.data(); }
+
   int64_t outputs_;
   QParams x_;
   QuantizedWeights weights_;
@@ -53,6 +56,7 @@ class QuantizedProduct : public RequantizedLayer {
   std::vector<int32_t> shift_;
   int64_t bound_ = 0;
   kernels::PackedWeightsS8 packed_;
+  kernels::ProductParams params_;
 };
 
 }  // namespace quantrain::quant

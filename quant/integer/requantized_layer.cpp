@@ -14,6 +14,7 @@ void RequantizedLayer::requantize_to(const QParams& y, Activation activation) {
   }
   y_ = y;
   activation_ = activation;
+  output_is_set();
 }
 
 void RequantizedLayer::append_output(Attributes& attributes) const {

@@ -20,6 +20,8 @@ class RequantizedLayer : public IntegerLayer {
   /// Makes the multipliers that lead to an output of this scale.
   /// Throws: QuantError if one makes no sense. Then nothing has changed.
   virtual void set_output_scale(double scale_y) = 0;
+  /// Called once the output has its parameters.
+  virtual void output_is_set() {}
 
   bool has_output_params() const { return y_.has_value(); }
   /// Of the output, in stored bytes.

@@ -55,12 +55,10 @@ class Conv2d : public Node {
 
 Tensor multiply_integers(const kernels::Conv2dShape& s, IntegerProduct product) {
   Buffer<int32_t> acc(s.y_elements());
-  kernels::conv2d_u8s8_s32(s,
-                           product.x->u8(),
-                           product.x->stored_zero_point(),
-                           kernels::PackedWeightsS8(s, product.weight->s8()),
-                           product.bias(),
-                           acc.data());
+  const kernels::PackedWeightsS8 weight(s, product.weight->s8());
+  const kernels::ProductParams params(
+      weight, product.x->stored_zero_point(), product.bias(), nullptr);
+  kernels::conv2d_u8s8_s32(s, product.x->u8(), weight, params, acc.data());
   return Tensor::from_accumulators(
       {s.n, s.oh(), s.ow(), s.o},
       std::make_shared<ChannelAccumulators>(std::move(acc), std::move(product.scale)));

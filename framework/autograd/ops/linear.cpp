@@ -70,13 +70,10 @@ Shape result_shape(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 Tensor multiply_integers(const Shape& y, const LinearShape& s, IntegerProduct product) {
   Buffer<int32_t> acc(s.m * s.out);
-  kernels::gemm_u8s8_s32(s.m,
-                         s.in,
-                         product.x->u8(),
-                         product.x->stored_zero_point(),
-                         kernels::PackedWeightsS8(s.out, s.in, product.weight->s8()),
-                         product.bias(),
-                         acc.data());
+  const kernels::PackedWeightsS8 weight(s.out, s.in, product.weight->s8());
+  const kernels::ProductParams params(
+      weight, product.x->stored_zero_point(), product.bias(), nullptr);
+  kernels::gemm_u8s8_s32(s.m, s.in, product.x->u8(), weight, params, acc.data());
   return Tensor::from_accumulators(
       y, std::make_shared<ChannelAccumulators>(std::move(acc), std::move(product.scale)));
 }

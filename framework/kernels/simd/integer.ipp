@@ -25,7 +25,7 @@ QUANTRAIN_INLINE void store_bits(int64_t count, uint32_t bits, uint8_t* mask) {
   if (count > 8) mask[1] = static_cast<uint8_t>(bits >> 8);
 }
 
-template <class Arch, bool kHighShifts>
+template <class Arch, bool kUsual>
 void requantize_groups(int64_t n,
                        int64_t period,
                        const int32_t* acc,
@@ -35,7 +35,7 @@ void requantize_groups(int64_t n,
                        int32_t mask_lo,
                        int32_t mask_hi) {
   using I = Ints<Arch>;
-  const Codes codes{r.zero_point, r.lo, r.hi};
+  const Codes codes{r.lo, r.hi};
   int64_t channel = 0;
   for_groups(
       n, [&](int64_t i, int64_t count) __attribute__((always_inline)) {
@@ -48,13 +48,10 @@ void requantize_groups(int64_t n,
         uint32_t bits = 0;
 #pragma GCC unroll 4
         for (int j = 0; j < 16; j += I::kLanes) {
-          const Requantizer<Arch, kHighShifts> requantizer(r.m0 + channel + j,
-                                                           r.shift + channel + j);
+          const Requantizer<Arch, kUsual> requantizer(r.from(channel + j));
           const typename I::Int v = requantizer(I::load(from + j));
           I::store_codes(to + j, v, codes);
-          if (mask != nullptr) {
-            bits |= I::bits_between(v, mask_lo - r.zero_point, mask_hi - r.zero_point) << j;
-          }
+          if (mask != nullptr) bits |= I::bits_between(v, mask_lo, mask_hi) << j;
         }
         if (!whole) copy_few(count, last_y, y + i);
         if (mask != nullptr) store_bits(count, bits & (0xffffu >> (16 - count)), mask + i / 8);
@@ -72,8 +69,9 @@ void requantize_s32_u8(int64_t n,
                        uint8_t* mask,
                        int32_t mask_lo,
                        int32_t mask_hi) {
-  (r.high_shifts ? requantize_groups<Arch, true>
-                 : requantize_groups<Arch, false>)(n, period, acc, r, y, mask, mask_lo, mask_hi);
+  (r.round != nullptr
+       ? requantize_groups<Arch, true>
+       : requantize_groups<Arch, false>)(n, period, acc, r, y, mask, mask_lo, mask_hi);
 }
 
 // Loops over channels that the compiler makes vectors of.
@@ -141,7 +139,8 @@ void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8
   if (p.shift < 10) return reference::add_u8(n, a, b, p, y);
   using I = Ints<Arch>;
   using Int = typename I::Int;
-  const Codes codes{p.zero_point, p.lo, p.hi};
+  const Codes codes{p.lo, p.hi};
+  const Int zero_point = I::set1(p.zero_point);
   const Int m_a = I::set1(p.m_a);
   const Int m_b = I::set1(p.m_b);
   const Int offset = I::set1_64(p.offset);
@@ -156,7 +155,7 @@ void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8
     // The bits that a logical shift by up to 32 gets wrong are not among the low 32.
     const Int v = p.shift <= 32 ? I::low_halves(I::srl64(even, p.shift), I::srl64(odd, p.shift))
                                 : I::sra(I::high_halves(even, odd), p.shift - 32);
-    I::store_codes(to, v, codes);
+    I::store_codes(to, I::add(v, zero_point), codes);
   };
   int64_t i = 0;
   for (; i + I::kLanes <= n; i += I::kLanes) four_or_more(a + i, b + i, y + i);
@@ -318,7 +317,8 @@ void quantize_f32_u8(
   // What is clamped here is out of range anyway, and now fits into an integer.
   const Float hi = I::set1(0x1p20f);
   const Float lo = I::set1(-0x1p20f);
-  const Codes stored{q.zero_point + q.offset, q.qmin + q.offset, q.qmax + q.offset};
+  const typename I::Int zero_point = I::set1(q.zero_point + q.offset);
+  const Codes stored{q.qmin + q.offset, q.qmax + q.offset};
   typename I::Int bad = I::zero();
   for_groups(
       n, [&](int64_t i, int64_t count) __attribute__((always_inline)) {
@@ -334,7 +334,7 @@ void quantize_f32_u8(
           const Float v = I::load(from + j);
           bad = I::bit_or(bad, I::not_finite(v));
           const typename I::Int rounded = I::round(I::min(I::max(I::div(v, scale), lo), hi));
-          I::store_codes(to + j, rounded, stored);
+          I::store_codes(to + j, I::add(rounded, zero_point), stored);
           if (mask != nullptr) {
             bits |= I::bits_between(rounded, q.qmin - q.zero_point, q.qmax - q.zero_point) << j;
           }

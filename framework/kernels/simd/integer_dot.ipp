@@ -1,76 +1,11 @@
 #pragma once
 
 #include "framework/kernels/params.hpp"
-#include "framework/kernels/simd/integer_vector.hpp"
+#include "framework/kernels/simd/requantizer.hpp"
 
 // Products of bytes: tiles of rows x vectors of outputs, sums in registers, then rule 8 on the way
 // to memory.
 namespace quantrain::kernels::simd {
-
-/// Rule 8 before the zero point is added, for one vector of channels; saturated to +-kSaturated,
-/// far outside of the codes. With high shifts only the upper halves of the 64-bit products matter:
-/// (p >> 32) >> (shift - 32) = p >> shift.
-template <class Arch, bool kHighShifts>
-class Requantizer {
-  using I = Ints<Arch>;
-  using Int = typename I::Int;
-
- public:
-  QUANTRAIN_INLINE Requantizer(const int32_t* m0, const int32_t* shift)
-      : m0_even_(I::load(m0)), m0_odd_(I::odd(m0_even_)) {
-    const Int shifts = I::load(shift);
-    const Int odd = I::odd(shifts);
-    const Int even = I::low_halves(shifts, I::zero());
-    const Int one = I::set1_64(1);
-    const Int minus_one = I::set1_64(-1);
-    half_even_ = I::sllv64(one, I::add64(even, minus_one));
-    half_odd_ = I::sllv64(one, I::add64(odd, minus_one));
-    if constexpr (kHighShifts) {
-      shift_even_ = I::add(shifts, I::set1(-32));
-    } else {
-      shift_even_ = even;
-      shift_odd_ = odd;
-    }
-  }
-
-  QUANTRAIN_INLINE Int operator()(Int acc) const {
-    const Int even = I::add64(I::mul(acc, m0_even_), half_even_);
-    const Int odd = I::add64(I::mul(I::odd(acc), m0_odd_), half_odd_);
-    if constexpr (kHighShifts) {
-      return I::srav(I::high_halves(even, odd), shift_even_);
-    } else {
-      return I::low_halves(I::saturate64(I::srav64(even, shift_even_)),
-                           I::saturate64(I::srav64(odd, shift_odd_)));
-    }
-  }
-
- private:
-  Int m0_even_, m0_odd_, half_even_, half_odd_, shift_even_, shift_odd_;
-};
-
-/// SSE2 has neither the product nor the shift.
-template <bool kHighShifts>
-class Requantizer<xsimd::sse2, kHighShifts> {
- public:
-  QUANTRAIN_INLINE Requantizer(const int32_t* m0, const int32_t* shift) : m0_(m0), shift_(shift) {}
-
-  QUANTRAIN_INLINE __m128i operator()(__m128i acc) const {
-    alignas(16) int32_t lanes[4];
-    _mm_store_si128(reinterpret_cast<__m128i*>(lanes), acc);
-    for (int i = 0; i < 4; ++i) {
-      const int64_t half = int64_t{1} << (shift_[i] - 1);
-      const int64_t code = (int64_t{lanes[i]} * m0_[i] + half) >> shift_[i];
-      lanes[i] = static_cast<int32_t>(code > kSaturated    ? kSaturated
-                                      : code < -kSaturated ? -kSaturated
-                                                           : code);
-    }
-    return _mm_load_si128(reinterpret_cast<const __m128i*>(lanes));
-  }
-
- private:
-  const int32_t* m0_;
-  const int32_t* shift_;
-};
 
 template <class Arch>
 void panel_layout_u8s8(int64_t outputs, PanelLayout* layout) {
@@ -85,141 +20,195 @@ void panel_layout_u8s8(int64_t outputs, PanelLayout* layout) {
   *layout = {.width = (best < 1 ? 1 : best) * I::kLanes, .pairs = I::kPairs};
 }
 
-/// tile[r, o] = start[o] + the products of R rows and one panel of V vectors.
+/// One group of 4 consecutive k: sums[r][v] += x[r] * w, for R rows and a panel of V vectors.
 template <class Arch, int R, int V>
-void dot_tile(const DotU8S8& p,
-              const uint8_t* const* x,
-              const int8_t* w,
-              const int32_t* start,
-              int32_t* tile) {
+QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
+                               int64_t j,
+                               const int8_t* w,
+                               typename Ints<Arch>::Int (&sums)[R][V]) {
   using I = Ints<Arch>;
+  repeat<I::kSteps>([&](auto step) QUANTRAIN_INLINED {
+    typename I::Int right[V];
+    repeat<V>([&](auto v)
+                  QUANTRAIN_INLINED { right[v] = I::load(w + (step * V + v) * I::kLanes * 4); });
+    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+      const typename I::Int x = I::broadcast(left[r] + j, step);
+      repeat<V>([&](auto v) QUANTRAIN_INLINED { sums[r][v] = I::dot(sums[r][v], x, right[v]); });
+    });
+  });
+}
+
+/// sums[r][v] = start + the products of R rows and one panel of V vectors. kShort: there are 3
+/// segments of one quad each, a window of 3x3 on one channel, and nothing to loop over.
+template <class Arch, int R, int V, bool kShort>
+QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
+                               const uint8_t* const* x,
+                               const int8_t* w,
+                               const int32_t* start,
+                               typename Ints<Arch>::Int (&sums)[R][V]) {
+  using I = Ints<Arch>;
+  constexpr int64_t kQuad = V * I::kLanes * 4 * I::kSteps;
+  // A chain of sums takes a few cycles for each step: where a tile has few of them, every other
+  // quad has its own.
+  constexpr bool kTwice = R * V <= 4 && !kShort;
+  // Arrays of its own, or the compiler keeps them in memory.
   typename I::Int acc[R][V];
-#pragma GCC unroll 8
-  for (int v = 0; v < V; ++v) {
+  typename I::Int more[R][V];
+  repeat<V>([&](auto v) QUANTRAIN_INLINED {
     const typename I::Int first = I::load(start + v * I::kLanes);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) acc[r][v] = first;
-  }
-  for (int64_t segment = 0; segment < p.segments; ++segment) {
-    const uint8_t* left[R];
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) left[r] = x[r] + segment * p.segment_step;
-    for (int64_t j = 0; j < 4 * p.quads; j += 4) {
-#pragma GCC unroll 2
-      for (int step = 0; step < I::kSteps; ++step) {
-        typename I::Int right[V];
-#pragma GCC unroll 8
-        for (int v = 0; v < V; ++v) right[v] = I::load(w + v * I::kLanes * 4);
-#pragma GCC unroll 8
-        for (int r = 0; r < R; ++r) {
-          const typename I::Int broadcast = I::broadcast(left[r] + j, step);
-#pragma GCC unroll 8
-          for (int v = 0; v < V; ++v) acc[r][v] = I::dot(acc[r][v], broadcast, right[v]);
+    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+      acc[r][v] = first;
+      if constexpr (kTwice) more[r][v] = I::zero();
+    });
+  });
+  const uint8_t* left[R];
+  repeat<R>([&](auto r) QUANTRAIN_INLINED { left[r] = x[r]; });
+  if constexpr (kShort) {
+    repeat<3>([&](auto segment) QUANTRAIN_INLINED {
+      dot_quad<Arch, R, V>(left, segment * p.segment_step, w + segment * kQuad, acc);
+    });
+  } else {
+    for (int64_t segment = 0; segment < p.segments; ++segment) {
+      int64_t j = segment * p.segment_step;
+      const int64_t end = j + 4 * p.quads;
+      if constexpr (kTwice) {
+        for (; j + 8 <= end; j += 8, w += 2 * kQuad) {
+          dot_quad<Arch, R, V>(left, j, w, acc);
+          dot_quad<Arch, R, V>(left, j + 4, w + kQuad, more);
         }
-        w += V * I::kLanes * 4;
       }
+      for (; j < end; j += 4, w += kQuad) dot_quad<Arch, R, V>(left, j, w, acc);
     }
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) I::store(tile + (r * V + v) * I::kLanes, acc[r][v]);
-  }
+  repeat<R>([&](auto r) QUANTRAIN_INLINED {
+    repeat<V>([&](auto v) QUANTRAIN_INLINED {
+      sums[r][v] = acc[r][v];
+      if constexpr (kTwice) sums[r][v] = I::add(acc[r][v], more[r][v]);
+      __asm__("" : "+v"(sums[r][v]));
+    });
+  });
 }
 
-/// Sums of a tile to memory: `rows` x `columns` of a panel that is `width` wide.
-template <class Arch>
-void store_sums(const int32_t* tile,
-                int64_t rows,
-                int64_t columns,
-                int64_t width,
-                int32_t* acc,
-                int64_t stride) {
-  using I = Ints<Arch>;
-  for (int64_t r = 0; r < rows; ++r) {
-    int64_t c = 0;
-    for (; c + I::kLanes <= columns; c += I::kLanes) {
-      I::store(acc + r * stride + c, I::load(tile + r * width + c));
-    }
-    for (; c < columns; ++c) acc[r * stride + c] = tile[r * width + c];
-  }
-}
-
-/// The same through rule 8.
-template <class Arch, bool kHighShifts>
-void store_requantized(const int32_t* tile,
-                       int64_t rows,
-                       int64_t columns,
-                       int64_t width,
-                       const RequantizeU8& q,
-                       int64_t channel,
-                       uint8_t* y,
-                       int64_t stride) {
-  using I = Ints<Arch>;
-  const Codes codes{q.zero_point, q.lo, q.hi};
-  for (int64_t c = 0; c < columns; c += I::kLanes) {
-    const Requantizer<Arch, kHighShifts> requantizer(q.m0 + channel + c, q.shift + channel + c);
-    const int64_t count = columns - c;
-    if (count >= I::kLanes) {
-      for (int64_t r = 0; r < rows; ++r) {
-        I::store_codes(y + r * stride + c, requantizer(I::load(tile + r * width + c)), codes);
-      }
-      continue;
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      uint8_t last[I::kLanes];
-      I::store_codes(last, requantizer(I::load(tile + r * width + c)), codes);
-      for (int64_t i = 0; i < count; ++i) y[r * stride + c + i] = last[i];
-    }
-  }
-}
-
-template <class Arch, int R, int V>
-void dot_rows(const DotU8S8& p, const int8_t* w, int64_t output, int64_t& row) {
-  using I = Ints<Arch>;
-  constexpr int64_t kWidth = V * I::kLanes;
-  const int64_t columns = p.outputs - output < kWidth ? p.outputs - output : kWidth;
-  alignas(64) int32_t tile[R * kWidth];
-  for (; row + R <= p.rows; row += R) {
-    dot_tile<Arch, R, V>(p, p.x + row, w, p.start + output, tile);
-    if (p.acc != nullptr) {
-      store_sums<Arch>(tile, R, columns, kWidth, p.acc + row * p.stride + output, p.stride);
-    } else if (p.requantize.high_shifts) {
-      store_requantized<Arch, true>(
-          tile, R, columns, kWidth, p.requantize, output, p.y + row * p.stride + output, p.stride);
-    } else {
-      store_requantized<Arch, false>(
-          tile, R, columns, kWidth, p.requantize, output, p.y + row * p.stride + output, p.stride);
-    }
-  }
-}
-
+/// Where the sums of a panel's tiles go: to memory as they are.
 template <class Arch, int V>
+class SumsToMemory {
+  using I = Ints<Arch>;
+
+ public:
+  QUANTRAIN_INLINE SumsToMemory(const DotU8S8& p, int64_t output)
+      : acc_(p.acc + output), stride_(p.stride), columns_(p.outputs - output) {}
+
+  template <int R>
+  QUANTRAIN_INLINE void operator()(int64_t row, typename I::Int (&sums)[R][V]) const {
+    int32_t* const to = acc_ + row * stride_;
+    const bool whole = columns_ >= V * I::kLanes;
+    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+      repeat<V>([&](auto v) QUANTRAIN_INLINED {
+        int32_t* const at = to + r * stride_ + v * I::kLanes;
+        whole ? I::store(at, sums[r][v]) : I::store_few(at, sums[r][v], columns_ - v * I::kLanes);
+      });
+    });
+  }
+
+ private:
+  int32_t* acc_;
+  int64_t stride_;
+  int64_t columns_;
+};
+
+/// Through rule 8.
+template <class Arch, int V, bool kUsual>
+class CodesToMemory {
+  using I = Ints<Arch>;
+
+ public:
+  QUANTRAIN_INLINE CodesToMemory(const DotU8S8& p, int64_t output)
+      : codes_{p.requantize.lo, p.requantize.hi},
+        y_(p.y + output),
+        stride_(p.stride),
+        columns_(p.outputs - output) {
+    for (int v = 0; v < V; ++v) {
+      requantizers_[v] = Requantizer<Arch, kUsual>(p.requantize.from(output + v * I::kLanes));
+    }
+  }
+
+  template <int R>
+  QUANTRAIN_INLINE void operator()(int64_t row, typename I::Int (&sums)[R][V]) const {
+    repeat<V>([&](auto v) QUANTRAIN_INLINED {
+      const Requantizer<Arch, kUsual> requantizer = requantizers_[v];
+      repeat<R>([&](auto r) QUANTRAIN_INLINED { sums[r][v] = requantizer(sums[r][v]); });
+    });
+    uint8_t* const to = y_ + row * stride_;
+    if (columns_ >= V * I::kLanes) {
+      I::template store_tile<R, V>(to, stride_, sums, codes_);
+      return;
+    }
+    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+      repeat<V>([&](auto v) QUANTRAIN_INLINED {
+        I::store_few_codes(
+            to + r * stride_ + v * I::kLanes, sums[r][v], codes_, columns_ - v * I::kLanes);
+      });
+    });
+  }
+
+ private:
+  Requantizer<Arch, kUsual> requantizers_[V];
+  Codes codes_;
+  uint8_t* y_;
+  int64_t stride_;
+  int64_t columns_;
+};
+
+template <class Arch, int R, int V, bool kShort, class ToMemory>
+void dot_rows(
+    const DotU8S8& p, const int8_t* w, int64_t output, const ToMemory& to_memory, int64_t& row) {
+  for (; row + R <= p.rows; row += R) {
+    typename Ints<Arch>::Int sums[R][V];
+    dot_tile<Arch, R, V, kShort>(p, p.x + row, w, p.start + output, sums);
+    to_memory.template operator()<R>(row, sums);
+  }
+}
+
+template <class Arch, int V, bool kShort, class ToMemory>
 void dot_panels(const DotU8S8& p) {
   using I = Ints<Arch>;
   constexpr int64_t kWidth = V * I::kLanes;
-  const int64_t panel = p.segments * p.quads * 4 * kWidth * (I::kPairs ? 2 : 1);
+  const int64_t panel = p.segments * p.quads * 4 * I::kSteps * kWidth;
   const int8_t* w = p.w;
   for (int64_t output = 0; output < p.outputs; output += kWidth, w += panel) {
+    const ToMemory to_memory(p, output);
     int64_t row = 0;
-    dot_rows<Arch, I::rows(V), V>(p, w, output, row);
-    dot_rows<Arch, 4, V>(p, w, output, row);
-    dot_rows<Arch, 2, V>(p, w, output, row);
-    dot_rows<Arch, 1, V>(p, w, output, row);
+    dot_rows<Arch, I::rows(V), V, kShort>(p, w, output, to_memory, row);
+    dot_rows<Arch, 4, V, kShort>(p, w, output, to_memory, row);
+    dot_rows<Arch, 2, V, kShort>(p, w, output, to_memory, row);
+    dot_rows<Arch, 1, V, kShort>(p, w, output, to_memory, row);
   }
+}
+
+template <class Arch, int V, class ToMemory>
+void dot_length(const DotU8S8& p) {
+  const bool is_short = p.segments == 3 && p.quads == 1;
+  is_short ? dot_panels<Arch, V, true, ToMemory>(p) : dot_panels<Arch, V, false, ToMemory>(p);
+}
+
+template <class Arch, int V>
+void dot_width(const DotU8S8& p) {
+  if (p.acc != nullptr) return dot_length<Arch, V, SumsToMemory<Arch, V>>(p);
+  if (p.requantize.round != nullptr) return dot_length<Arch, V, CodesToMemory<Arch, V, true>>(p);
+  dot_length<Arch, V, CodesToMemory<Arch, V, false>>(p);
 }
 
 template <class Arch>
 void dot_u8s8(const DotU8S8& p) {
   using I = Ints<Arch>;
   switch (p.layout.width / I::kLanes) {
-    case 1: return dot_panels<Arch, 1>(p);
-    case 2: return dot_panels<Arch, 2>(p);
+    case 1: return dot_width<Arch, 1>(p);
+    case 2: return dot_width<Arch, 2>(p);
     case 3:
-      if constexpr (I::kMaxPanel >= 3) dot_panels<Arch, 3>(p);
+      if constexpr (I::kMaxPanel >= 3) dot_width<Arch, 3>(p);
       return;
     case 4:
-      if constexpr (I::kMaxPanel >= 4) dot_panels<Arch, 4>(p);
+      if constexpr (I::kMaxPanel >= 4) dot_width<Arch, 4>(p);
       return;
   }
 }

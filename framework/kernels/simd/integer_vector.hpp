@@ -2,6 +2,9 @@
 
 #include <immintrin.h>
 
+#include <type_traits>
+#include <utility>
+
 #include "framework/kernels/simd/batch.hpp"
 
 // What integer kernels need and xsimd has not, one struct for each architecture: lanes of int32,
@@ -10,10 +13,22 @@
 namespace quantrain::kernels::simd {
 
 #define QUANTRAIN_INLINE inline __attribute__((always_inline))
+#define QUANTRAIN_INLINED __attribute__((always_inline))
 
-/// clamp(v + zero_point, lo, hi), the end of every requantization.
+/// f(0), f(1) .. f(N - 1) with constants as arguments, one after the other: what such a loop
+/// indexes stays in registers.
+template <class F, int... i>
+QUANTRAIN_INLINE void repeat(std::integer_sequence<int, i...>, const F& f) {
+  (f(std::integral_constant<int, i>()), ...);
+}
+template <int N, class F>
+QUANTRAIN_INLINE void repeat(const F& f) {
+  repeat(std::make_integer_sequence<int, N>(), f);
+}
+
+/// clamp(v, lo, hi), the end of every requantization.
 struct Codes {
-  int32_t zero_point, lo, hi;
+  int32_t lo, hi;
 };
 
 inline constexpr int32_t kSaturated = 1 << 30;
@@ -21,8 +36,46 @@ inline constexpr int32_t kSaturated = 1 << 30;
 template <class Arch>
 struct Ints;
 
+/// The ends of tiles that any instruction set can write.
+template <class Arch>
+struct AnyInts {
+  /// The first `count` lanes, all of them where there are fewer.
+  template <class Int>
+  static QUANTRAIN_INLINE void store_few(int32_t* p, Int v, int64_t count) {
+    using I = Ints<Arch>;
+    if (count >= I::kLanes) return I::store(p, v);
+    int32_t lanes[I::kLanes];
+    I::store(lanes, v);
+    for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
+  }
+  template <class Int>
+  static QUANTRAIN_INLINE void store_few_codes(uint8_t* p,
+                                               Int v,
+                                               const Codes& codes,
+                                               int64_t count) {
+    using I = Ints<Arch>;
+    if (count >= I::kLanes) return I::store_codes(p, v, codes);
+    uint8_t lanes[I::kLanes];
+    I::store_codes(lanes, v, codes);
+    for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
+  }
+  /// R rows of V vectors of codes from 0 to 255, rows `stride` bytes apart.
+  template <int R, int V, class Int>
+  static QUANTRAIN_INLINE void store_tile(uint8_t* p,
+                                          int64_t stride,
+                                          const Int (&tile)[R][V],
+                                          const Codes& codes) {
+    using I = Ints<Arch>;
+    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+      repeat<V>([&](auto v) QUANTRAIN_INLINED {
+        I::store_codes(p + r * stride + v * I::kLanes, tile[r][v], codes);
+      });
+    });
+  }
+};
+
 template <>
-struct Ints<xsimd::sse2> {
+struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
   using Int = __m128i;
   using Float = __m128;
   static constexpr int kLanes = 4;
@@ -56,8 +109,7 @@ struct Ints<xsimd::sse2> {
   static QUANTRAIN_INLINE Int madd(Int a, Int b) { return _mm_madd_epi16(a, b); }
   /// Lane i stored as byte i of p.
   static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Codes& codes) {
-    v = _mm_adds_epi16(_mm_packs_epi32(v, v),
-                       _mm_set1_epi16(static_cast<int16_t>(codes.zero_point)));
+    v = _mm_packs_epi32(v, v);
     v = _mm_max_epi16(v, _mm_set1_epi16(static_cast<int16_t>(codes.lo)));
     v = _mm_min_epi16(v, _mm_set1_epi16(static_cast<int16_t>(codes.hi)));
     v = _mm_and_si128(v, _mm_set1_epi16(0xff));  // the low byte of signed codes too
@@ -128,7 +180,7 @@ struct Ints<xsimd::sse2> {
 
 #if defined(__AVX2__)
 template <>
-struct Ints<xsimd::fma3<xsimd::avx2>> {
+struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   using Int = __m256i;
   using Float = __m256;
   static constexpr int kLanes = 8;
@@ -153,9 +205,8 @@ struct Ints<xsimd::fma3<xsimd::avx2>> {
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm256_or_si256(a, b); }
   static QUANTRAIN_INLINE Int madd(Int a, Int b) { return _mm256_madd_epi16(a, b); }
   static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Codes& codes) {
-    v = _mm256_max_epi32(v, set1(codes.lo - codes.zero_point));
-    v = _mm256_min_epi32(v, set1(codes.hi - codes.zero_point));
-    v = _mm256_add_epi32(v, set1(codes.zero_point));
+    v = _mm256_max_epi32(v, set1(codes.lo));
+    v = _mm256_min_epi32(v, set1(codes.hi));
     v = _mm256_and_si256(v, set1(0xff));  // the low byte of signed codes too
     const __m128i words =
         _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
@@ -269,10 +320,67 @@ struct Ints<xsimd::avx512bw> {
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm512_or_si512(a, b); }
   static QUANTRAIN_INLINE Int madd(Int a, Int b) { return _mm512_madd_epi16(a, b); }
   static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Codes& codes) {
-    v = _mm512_max_epi32(v, set1(codes.lo - codes.zero_point));
-    v = _mm512_min_epi32(v, set1(codes.hi - codes.zero_point));
-    v = _mm512_add_epi32(v, set1(codes.zero_point));
+    v = _mm512_max_epi32(v, set1(codes.lo));
+    v = _mm512_min_epi32(v, set1(codes.hi));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(v));
+  }
+  static QUANTRAIN_INLINE uint32_t first(int64_t count) {
+    return count >= 16 ? 0xffffu : count <= 0 ? 0 : (1u << count) - 1;
+  }
+  static QUANTRAIN_INLINE void store_few(int32_t* p, Int v, int64_t count) {
+    _mm512_mask_storeu_epi32(p, static_cast<__mmask16>(first(count)), v);
+  }
+  static QUANTRAIN_INLINE void store_few_codes(uint8_t* p,
+                                               Int v,
+                                               const Codes& codes,
+                                               int64_t count) {
+    v = _mm512_min_epi32(_mm512_max_epi32(v, set1(codes.lo)), set1(codes.hi));
+    _mm_mask_storeu_epi8(p, static_cast<__mmask16>(first(count)), _mm512_cvtepi32_epi8(v));
+  }
+  /// 16 bytes of each of four vectors, one after the other.
+  static QUANTRAIN_INLINE Int pack_codes(Int a, Int b, Int c, Int d, const Codes& codes) {
+    const Int bytes = _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+    const Int clamped =
+        _mm512_min_epu8(_mm512_max_epu8(bytes, _mm512_set1_epi8(static_cast<char>(codes.lo))),
+                        _mm512_set1_epi8(static_cast<char>(codes.hi)));
+    const Int order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    return _mm512_permutexvar_epi32(order, clamped);
+  }
+  template <int R, int V>
+  static QUANTRAIN_INLINE void store_tile(uint8_t* p,
+                                          int64_t stride,
+                                          const Int (&tile)[R][V],
+                                          const Codes& codes) {
+    const auto at = [&](int i) __attribute__((always_inline)) {
+      return p + i / V * stride + i % V * kLanes;
+    };
+    repeat<R * V / 4>([&](auto group) QUANTRAIN_INLINED {
+      constexpr int i = 4 * group;
+      const Int bytes = pack_codes(tile[i / V][i % V],
+                                   tile[(i + 1) / V][(i + 1) % V],
+                                   tile[(i + 2) / V][(i + 2) % V],
+                                   tile[(i + 3) / V][(i + 3) % V],
+                                   codes);
+      if constexpr (V == 4) {
+        store(at(i), bytes);
+      } else if constexpr (V == 2) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(at(i)), _mm512_castsi512_si256(bytes));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(at(i + 2)),
+                            _mm512_extracti64x4_epi64(bytes, 1));
+      } else {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(at(i)), _mm512_castsi512_si128(bytes));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(at(i + 1)),
+                         _mm512_extracti32x4_epi32(bytes, 1));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(at(i + 2)),
+                         _mm512_extracti32x4_epi32(bytes, 2));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(at(i + 3)),
+                         _mm512_extracti32x4_epi32(bytes, 3));
+      }
+    });
+    repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINED {
+      constexpr int i = R * V / 4 * 4 + last;
+      store_codes(at(i), tile[i / V][i % V], codes);
+    });
   }
   static QUANTRAIN_INLINE uint32_t bits_between(Int v, int32_t lo, int32_t hi) {
     return bits(_mm512_mask_cmple_epi32_mask(_mm512_cmpge_epi32_mask(v, set1(lo)), v, set1(hi)));

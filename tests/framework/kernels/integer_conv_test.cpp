@@ -61,19 +61,25 @@ void check_convolution(const Convolution& conv,
   CAPTURE(s.n, s.h, s.w, s.c, s.o, s.kh, s.kw, s.stride_h, s.stride_w, s.pad_h, s.pad_w, s.groups);
   const PackedWeightsS8 w(s, conv.w.data());
   std::vector<int32_t> acc(sums.size(), -1);
-  conv2d_u8s8_s32(s, conv.x.data(), conv.zero_x, w, conv.bias.data(), acc.data());
+  const RequantizeU8 requantize = multipliers.view();
+  const ProductParams params(w, conv.zero_x, conv.bias.data(), &requantize);
+  conv2d_u8s8_s32(s, conv.x.data(), w, params, acc.data());
   CHECK(acc == sums);
   std::vector<uint8_t> codes;
   for (size_t i = 0; i < sums.size(); ++i)
     codes.push_back(multipliers(sums[i], static_cast<int64_t>(i) % s.o));
   std::vector<uint8_t> y(sums.size(), 7);
-  conv2d_u8s8_u8(s, conv.x.data(), conv.zero_x, w, conv.bias.data(), multipliers.view(), y.data());
+  conv2d_u8s8_u8(s, conv.x.data(), w, params, y.data());
   CHECK(y == codes);
 }
 
 const Conv2dShape kShapes[] = {
     {.n = 2, .h = 5, .w = 6, .c = 1, .o = 3, .kh = 3, .kw = 3},
     {.n = 2, .h = 5, .w = 6, .c = 1, .o = 17, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1},
+    {.n = 1, .h = 6, .w = 7, .c = 1, .o = 32, .kh = 3, .kw = 3},
+    {.n = 1, .h = 6, .w = 7, .c = 1, .o = 45, .kh = 3, .kw = 3},
+    {.n = 1, .h = 6, .w = 7, .c = 1, .o = 70, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1},
+    {.n = 1, .h = 7, .w = 6, .c = 1, .o = 16, .kh = 5, .kw = 5},
     {.n = 1,
      .h = 7,
      .w = 5,

@@ -105,6 +105,31 @@ TEST_CASE("requantization and its mask are those of the rule at any size, channe
   }
 }
 
+// Kernels take the upper halves of products alone where all shifts are 33 to 54.
+TEST_CASE("requantization is that of the rule at the ends of the usual shifts",
+          "[kernels][integer]") {
+  Random random(14);
+  std::vector<int32_t> acc{std::numeric_limits<int32_t>::min(),
+                           std::numeric_limits<int32_t>::max()};
+  while (acc.size() < 100) acc.push_back(static_cast<int32_t>(random.bits()) >> random.below(31));
+  for (const int32_t shift : {32, 33, 34, 53, 54, 55}) {
+    for (const int32_t m0 : {1 << 30, (1 << 30) + 12345, std::numeric_limits<int32_t>::max()}) {
+      for (const int32_t zero_point : {0, 77, 255}) {
+        const RequantizeU8 r{&m0, &shift, zero_point, 3, 251};
+        for_each_isa([&] {
+          CAPTURE(shift, m0, zero_point);
+          std::vector<uint8_t> y(acc.size());
+          requantize_s32_u8(static_cast<int64_t>(acc.size()), 1, acc.data(), r, y.data());
+          bool equal = true;
+          for (size_t i = 0; i < y.size(); ++i)
+            equal = equal && y[i] == requantize(acc[i], {m0, shift}, zero_point, 3, 251);
+          CHECK(equal);
+        });
+      }
+    }
+  }
+}
+
 TEST_CASE("dequantized accumulators are the product in double, rounded once",
           "[kernels][integer]") {
   Random random(9);

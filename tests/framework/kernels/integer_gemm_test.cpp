@@ -48,10 +48,12 @@ void check_product(const Product& p, const Multipliers& multipliers) {
   }
   const PackedWeightsS8 w(p.n, p.k, p.w.data());
   std::vector<int32_t> acc(sums.size(), -1);
-  gemm_u8s8_s32(p.m, p.k, p.x.data(), p.zero_x, w, bias, acc.data());
+  const RequantizeU8 requantize = multipliers.view();
+  const ProductParams params(w, p.zero_x, bias, &requantize);
+  gemm_u8s8_s32(p.m, p.k, p.x.data(), w, params, acc.data());
   CHECK(acc == sums);
   std::vector<uint8_t> y(sums.size(), 7);
-  gemm_u8s8_u8(p.m, p.k, p.x.data(), p.zero_x, w, bias, multipliers.view(), y.data());
+  gemm_u8s8_u8(p.m, p.k, p.x.data(), w, params, y.data());
   CHECK(y == codes);
 }
 
@@ -105,10 +107,11 @@ TEST_CASE("weights packed for another instruction set give the same product",
   for (const Isa packed : usable_isas()) {
     set_isa(packed);
     const PackedWeightsS8 w(p.n, p.k, p.w.data());
+    const int32_t* const bias = p.bias.empty() ? nullptr : p.bias.data();
+    const ProductParams params(w, p.zero_x, bias, nullptr);
     for_each_isa([&] {
       std::vector<int32_t> acc(static_cast<size_t>(p.m * p.n));
-      gemm_u8s8_s32(
-          p.m, p.k, p.x.data(), p.zero_x, w, p.bias.empty() ? nullptr : p.bias.data(), acc.data());
+      gemm_u8s8_s32(p.m, p.k, p.x.data(), w, params, acc.data());
       CHECK(acc == p.sums());
     });
   }
