@@ -51,52 +51,107 @@ int64_t find_segments(const Correlation& p,
   return count;
 }
 
+/// The pixels of one sort in lines [begin, end), and what of them is the same for all sorts.
+class Sort {
+ public:
+  Sort(const Correlation& p, int64_t begin, int64_t end, const EpilogueF32& epilogue)
+      : p_(p), begin_(begin), end_(end), epilogue_(epilogue) {
+    tiles_.runs = 1;
+    tiles_.segment = segments_.data();
+    tiles_.a_step = 1;
+    tiles_.b_rows = p.kh * p.kw * p.channels;
+  }
+
+  void multiply(const AxisPart& lines, const AxisPart& pixels) {
+    tiles_.segments = find_segments(p_, lines, pixels, segments_.data());
+    tiles_.length = p_.channels == p_.pixel ? pixels.taps * p_.channels : p_.channels;
+    // Pixels that lie this close are read without a pointer to each.
+    if (pixels.source_step * p_.pixel <= 2 && pixels.count >= 4) {
+      for_lines(lines, pixels, [&](int64_t count, const float* x, float* y) {
+        tiles_.m = pixels.count;
+        tiles_.runs = count;
+        tiles_.a = {nullptr, x, pixels.source_step * p_.pixel, lines.source_step * p_.w * p_.pixel};
+        tiles_.c = {
+            nullptr, y, pixels.result_step * p_.y_pixel, lines.result_step * p_.ow * p_.y_pixel};
+        multiply_panels();
+      });
+      return;
+    }
+    if (from_.size() == 0) {
+      from_ = Buffer<const float*>((end_ - begin_) * p_.ow);
+      to_ = Buffer<float*>((end_ - begin_) * p_.ow);
+    }
+    tiles_.m = 0;
+    tiles_.runs = 1;
+    for_lines(lines, pixels, [&](int64_t count, const float* x, float* y) {
+      for (int64_t i = 0; i < count; ++i) {
+        for (int64_t j = 0; j < pixels.count; ++j) {
+          from_[tiles_.m + j] = x + j * pixels.source_step * p_.pixel;
+          to_[tiles_.m + j] = y + j * pixels.result_step * p_.y_pixel;
+        }
+        tiles_.m += pixels.count;
+        x += lines.source_step * p_.w * p_.pixel;
+        y += lines.result_step * p_.ow * p_.y_pixel;
+      }
+    });
+    tiles_.a = {from_.data(), nullptr, 0, 0};
+    tiles_.c = {to_.data(), nullptr, 0, 0};
+    multiply_panels();
+  }
+
+ private:
+  /// Calls f(number of lines, first pixel's source, first pixel's result) for each image.
+  template <class F>
+  void for_lines(const AxisPart& lines, const AxisPart& pixels, F&& f) const {
+    for (int64_t image = begin_ / p_.oh; image * p_.oh < end_; ++image) {
+      const int64_t first = image * p_.oh + lines.result;
+      const auto before = [&](int64_t line) {
+        return std::clamp<int64_t>(
+            (line - first + lines.result_step - 1) / lines.result_step, 0, lines.count);
+      };
+      const int64_t i = before(std::max(begin_, first));
+      const int64_t count = before(std::max(end_, first)) - i;
+      if (count == 0) continue;
+      const int64_t row = image * p_.h + lines.source + i * lines.source_step;
+      const int64_t line = first + i * lines.result_step;
+      f(count,
+        p_.x + (row * p_.w + pixels.source) * p_.pixel,
+        p_.y + (line * p_.ow + pixels.result) * p_.y_pixel);
+    }
+  }
+
+  void multiply_panels() {
+    if (tiles_.m == 0) return;
+    for (int64_t column = 0; column < p_.columns; column += kPanelColumns) {
+      tiles_.n = std::min(p_.columns - column, kPanelColumns);
+      tiles_.b = p_.b + column * tiles_.b_rows;
+      tiles_.column = column;
+      set_epilogue(tiles_, epilogue_, column, true, true);
+      kernel_(tiles_);
+    }
+  }
+
+  const Correlation& p_;
+  int64_t begin_, end_;
+  const EpilogueF32& epilogue_;
+  void (*kernel_)(const TilesF32&) = table().tiles_f32;
+  Buffer<const float*> from_;
+  Buffer<float*> to_;
+  Buffer<SegmentF32> segments_{p_.kh * p_.kw};
+  TilesF32 tiles_{};
+};
+
 void correlate(const Correlation& p, const EpilogueF32& epilogue) {
-  const auto kernel = table().tiles_f32;
-  const int64_t k = p.kh * p.kw * p.channels;
-  const int64_t all = p.n * p.oh;
-  const int64_t line_work = p.ow * k * p.columns + 1;
-  const int64_t task_work = std::clamp(all * line_work / 16, kTaskWork, kMostTaskWork);
+  const int64_t lines = p.n * p.oh;
+  const int64_t line_work = p.ow * p.kh * p.kw * p.channels * p.columns + 1;
+  const int64_t task_work = std::clamp(lines * line_work / 16, kTaskWork, kMostTaskWork);
   int64_t task_lines = task_work / line_work + 1;
   // Whole images where there are enough, so that there are many pixels of each sort.
   if (task_lines > p.oh || p.n >= 16) task_lines = (task_lines + p.oh - 1) / p.oh * p.oh;
-  parallel_for(all, task_lines, [&](int64_t begin, int64_t end) {
-    Buffer<const float*> from((end - begin) * p.ow);
-    Buffer<float*> to((end - begin) * p.ow);
-    Buffer<SegmentF32> segments(p.kh * p.kw);
-    TilesF32 tiles{};
-    tiles.segment = segments.data();
-    tiles.a = from.data();
-    tiles.a_step = 1;
-    tiles.b_rows = k;
-    tiles.c = to.data();
-    for (const AxisPart& lines : p.lines) {
-      for (const AxisPart& pixels : p.pixels) {
-        tiles.m = 0;
-        for (int64_t image = begin / p.oh; image * p.oh < end; ++image) {
-          for (int64_t i = 0; i < lines.count; ++i) {
-            const int64_t line = image * p.oh + lines.result + i * lines.result_step;
-            if (line < begin || line >= end) continue;
-            const int64_t row = image * p.h + lines.source + i * lines.source_step;
-            const float* x = p.x + (row * p.w + pixels.source) * p.pixel;
-            float* y = p.y + (line * p.ow + pixels.result) * p.y_pixel;
-            for (int64_t j = 0; j < pixels.count; ++j) {
-              from[tiles.m] = x + j * pixels.source_step * p.pixel;
-              to[tiles.m++] = y + j * pixels.result_step * p.y_pixel;
-            }
-          }
-        }
-        if (tiles.m == 0) continue;
-        tiles.segments = find_segments(p, lines, pixels, segments.data());
-        tiles.length = p.channels == p.pixel ? pixels.taps * p.channels : p.channels;
-        for (int64_t column = 0; column < p.columns; column += kPanelColumns) {
-          tiles.n = std::min(p.columns - column, kPanelColumns);
-          tiles.b = p.b + column * k;
-          tiles.column = column;
-          set_epilogue(tiles, epilogue, column, true, true);
-          kernel(tiles);
-        }
-      }
+  parallel_for(lines, task_lines, [&](int64_t begin, int64_t end) {
+    Sort sort(p, begin, end, epilogue);
+    for (const AxisPart& i : p.lines) {
+      for (const AxisPart& j : p.pixels) sort.multiply(i, j);
     }
   });
 }

@@ -42,8 +42,9 @@ class Chunk {
         float* sums)
       : p_(p), s_(p.s), begin_(begin), end_(end), row_(row), row_end_(row_end), sums_(sums) {
     tiles_.segment = segments_;
-    tiles_.a = from_.data();
-    tiles_.c = to_.data();
+    tiles_.runs = 1;
+    tiles_.a.rows = from_.data();
+    tiles_.c.rows = to_.data();
     tiles_.accumulate = true;
     tiles_.lo = -__builtin_inff();
     tiles_.hi = __builtin_inff();

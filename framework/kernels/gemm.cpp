@@ -30,14 +30,8 @@ void for_k_blocks(int64_t k, F&& f) {
     f(i * size, std::min(k, (i + 1) * size), i == 0, i == blocks - 1);
 }
 
-/// The left operand and the result of a product, a pointer to each row.
+/// The left operand and the result of a product.
 struct Sides {
-  Sides(int64_t m, MatrixF32 left, float* result, int64_t result_stride, const EpilogueF32& e)
-      : a(m), c(m), step(left.col_stride), epilogue(e) {
-    for (int64_t i = 0; i < m; ++i) a[i] = left.data + i * left.row_stride;
-    for (int64_t i = 0; i < m; ++i) c[i] = result + i * result_stride;
-  }
-
   /// Rows [row, row_end) x the panel of `columns` columns from `column` on. Of the sum, what
   /// `segment` and `length` say; `first` and `last` if that begins and ends it.
   TilesF32 tiles(int64_t row,
@@ -51,21 +45,24 @@ struct Sides {
     TilesF32 p{};
     p.m = row_end - row;
     p.n = columns;
+    p.runs = 1;
     p.segments = 1;
     p.segment = &segment;
     p.length = length;
-    p.a = a.data() + row;
-    p.a_step = step;
+    p.a.first = a.data + row * a.row_stride;
+    p.a.row_step = a.row_stride;
+    p.a_step = a.col_stride;
     p.b_rows = length;
-    p.c = c.data() + row;
+    p.c.first = c + row * c_stride;
+    p.c.row_step = c_stride;
     p.column = column;
     set_epilogue(p, epilogue, column, first, last);
     return p;
   }
 
-  Buffer<const float*> a;
-  Buffer<float*> c;
-  int64_t step;
+  MatrixF32 a;
+  float* c;
+  int64_t c_stride;
   EpilogueF32 epilogue;
 };
 
@@ -118,7 +115,7 @@ void gemm_f32(int64_t m,
   if (m == 0 || n == 0) return;
   if (m > kManyRows) return gemm_f32(m, a, PackedMatrixF32(k, n, b), c, c_stride, epilogue);
   const KernelTable& kernels = table();
-  const Sides sides(m, a, c, c_stride, epilogue);
+  const Sides sides{a, c, c_stride, epilogue};
   const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
   const int64_t work = m * k * kPanelColumns;
   // Rows are cut only where there are fewer panels than threads, because each part packs its panels
@@ -170,7 +167,7 @@ void gemm_f32(int64_t m,
   const int64_t k = b.k();
   if (m == 0 || n == 0) return;
   const auto kernel = table().tiles_f32;
-  const Sides sides(m, a, c, c_stride, epilogue);
+  const Sides sides{a, c, c_stride, epilogue};
   // Blocks of rows in whole tiles of 6, 8 or 12; where there are too few of them, the panels are
   // cut too.
   const int64_t part = m <= 192 ? m : 96;

@@ -26,21 +26,30 @@ struct SegmentF32 {
   int64_t a, b;
 };
 
+/// The rows of a and of c that a call is about: rows[i] for i < m, or, where rows is null, row i of
+/// each of several runs of m rows at first + run * run_step + i * row_step.
+template <class T>
+struct RowsF32 {
+  T* const* rows;
+  T* first;
+  int64_t row_step, run_step;
+};
+
 /// c[i][column + j] = min(max(sum over s < segments, t < length of
 ///     a[i][segment[s].a + t * a_step] * b(segment[s].b, t, j) + bias[j], lo), hi)
-/// for i < m, j < n, n <= kPanelColumns. The sum is one chain of fused multiply-adds in this order,
-/// which starts from c where accumulate is set: a long sum may be cut into several calls without a
-/// change of its bits. lo and hi may be infinite, bias null. b is a packed panel of b_rows rows,
-/// and b(i, t, j) is column j of its row i + t; or, where b_step is not 0, it is b[i + t * b_step +
-/// j], and n is a multiple of 16.
+/// for all rows i of all runs and j < n, n <= kPanelColumns. The sum is one chain of fused
+/// multiply-adds in this order, which starts from c where accumulate is set: a long sum may be cut
+/// into several calls without a change of its bits. lo and hi may be infinite, bias null. b is a
+/// packed panel of b_rows rows, and b(i, t, j) is column j of its row i + t; or, where b_step is
+/// not 0, it is b[i + t * b_step + j], and n is a multiple of 16.
 struct TilesF32 {
-  int64_t m, n, segments, length;
+  int64_t m, n, runs, segments, length;
   const SegmentF32* segment;
-  const float* const* a;
+  RowsF32<const float> a;
   int64_t a_step;
   const float* b;
   int64_t b_rows, b_step;
-  float* const* c;
+  RowsF32<float> c;
   int64_t column;
   bool accumulate;
   const float* bias;

@@ -22,21 +22,30 @@ void transpose_f32(int64_t rows,
   }
 }
 
+namespace {
+
+template <class T>
+T* row_of(const RowsF32<T>& rows, int64_t run, int64_t i) {
+  return rows.rows != nullptr ? rows.rows[i] : rows.first + run * rows.run_step + i * rows.row_step;
+}
+
+}  // namespace
+
 void tiles_f32(const TilesF32& p) {
   const int64_t b_step = p.b_step == 0 ? p.n : p.b_step;
   const int64_t b_unit = p.b_step == 0 ? p.n : 1;
-  for (int64_t i = 0; i < p.m; ++i) {
+  for (int64_t row = 0; row < p.runs * p.m; ++row) {
+    const float* const a = row_of(p.a, row / p.m, row % p.m);
+    float* const c = row_of(p.c, row / p.m, row % p.m) + p.column;
     for (int64_t j = 0; j < p.n; ++j) {
-      float& to = p.c[i][p.column + j];
-      float sum = p.accumulate ? to : 0.0f;
+      float sum = p.accumulate ? c[j] : 0.0f;
       for (int64_t s = 0; s < p.segments; ++s) {
         for (int64_t t = 0; t < p.length; ++t) {
-          sum +=
-              p.a[i][p.segment[s].a + t * p.a_step] * p.b[p.segment[s].b * b_unit + t * b_step + j];
+          sum += a[p.segment[s].a + t * p.a_step] * p.b[p.segment[s].b * b_unit + t * b_step + j];
         }
       }
       if (p.bias != nullptr) sum += p.bias[j];
-      to = sum < p.lo ? p.lo : sum > p.hi ? p.hi : sum;
+      c[j] = sum < p.lo ? p.lo : sum > p.hi ? p.hi : sum;
     }
   }
 }

@@ -10,16 +10,18 @@ namespace quantrain::kernels::simd {
 
 // Tiles are arrays of vectors: only loops that are unrolled whole keep them in registers.
 #define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
+#define QUANTRAIN_ROW inline __attribute__((always_inline))
 
 /// Width of a tile in vectors: with its rows it fills the registers and hides the latency of the
 /// multiply-add.
 template <class Arch>
 inline constexpr int kTileVectors = Batch<float, Arch>::size == 16 ? 4 : 2;
 
-template <class Arch>
-constexpr int tile_rows(int vectors) {
-  if (Batch<float, Arch>::size == 16) return 24 / vectors;
-  return (Batch<float, Arch>::size == 8 ? 12 : 8) / vectors;
+/// Rows of a that lie kStep = 1 or 2 elements apart need no pointer each; else kStep is 0.
+template <class Arch, int kVectors, int kStep>
+constexpr int tile_rows() {
+  if (Batch<float, Arch>::size == 16) return (kStep > 0 && kVectors < 4 ? 28 : 24) / kVectors;
+  return (Batch<float, Arch>::size == 8 ? 12 : 8) / kVectors;
 }
 
 /// Rows of as many lanes as a vector has, `stride` apart, turned: element j of each goes to vector
@@ -126,10 +128,23 @@ void pack_f32(const PackF32& p) {
   }
 }
 
-/// Rows [i, i + kRows) of kVectors vectors of columns, of which the last may be part of one.
-template <class Arch, int kRows, int kVectors>
-void tile_f32(
-    const TilesF32& p, int64_t i, const float* b, int64_t b_step, int64_t first, int64_t columns) {
+/// Where kStep is not 0, there are no pointers to rows, which lie kStep elements apart in a.
+template <int kStep, class T>
+QUANTRAIN_ROW T* row_of(const RowsF32<T>& rows, int64_t run, int64_t i) {
+  if (kStep == 0 && rows.rows != nullptr) return rows.rows[i];
+  return rows.first + run * rows.run_step + i * rows.row_step;
+}
+
+/// Rows [i, i + kRows) of a run and kVectors vectors of columns, of which the last may be part of
+/// one.
+template <class Arch, int kRows, int kVectors, int kStep>
+void tile_f32(const TilesF32& p,
+              int64_t run,
+              int64_t i,
+              const float* b,
+              int64_t b_step,
+              int64_t first,
+              int64_t columns) {
   using V = Batch<float, Arch>;
   constexpr int kLanes = static_cast<int>(V::size);
   constexpr int kLast = (kVectors - 1) * kLanes;
@@ -139,10 +154,14 @@ void tile_f32(
     return V::load_unaligned(from + v * kLanes);
   };
 
+  // Copies, because the compiler must think that a store could change what p holds.
+  const RowsF32<const float> a_rows = p.a;
+  const RowsF32<float> c_rows = p.c;
+  const int64_t column = p.column + first;
   V sum[kRows][kVectors];
   if (p.accumulate) {
     QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-      const float* const c = p.c[i + r] + p.column + first;
+      const float* const c = row_of<kStep>(c_rows, run, i + r) + column;
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = load(c, v);
     }
   } else {
@@ -151,17 +170,19 @@ void tile_f32(
     }
   }
   const float* a[kRows];
-  QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = p.a[i + r];
+  QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = row_of<kStep>(a_rows, run, i + r);
+  const int64_t b_unit = p.b_step == 0 ? b_step : 1;
   for (int64_t s = 0; s < p.segments; ++s) {
-    const float* row = b + p.segment[s].b * (p.b_step == 0 ? b_step : 1);
+    const float* row = b + p.segment[s].b * b_unit;
     const int64_t begin = p.segment[s].a;
     const int64_t end = begin + p.length * p.a_step;
     for (int64_t k = begin; k != end; k += p.a_step, row += b_step) {
       V vectors[kVectors];
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) vectors[v] =
           V::load_unaligned(row + v * kLanes);
+      const float* const near = a[0] + k;
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-        const V factor(a[r][k]);
+        const V factor(kStep > 0 ? near[r * kStep] : a[r][k]);
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
           sum[r][v] = fused<Arch>(factor, vectors[v], sum[r][v]);
         }
@@ -187,7 +208,7 @@ void tile_f32(
     }
   }
   QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-    float* const c = p.c[i + r] + p.column + first;
+    float* const c = row_of<kStep>(c_rows, run, i + r) + column;
     QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
       sum[r][v].store_unaligned(c + v * kLanes);
     }
@@ -199,8 +220,8 @@ void tile_f32(
   }
 }
 
-/// `tiles` tiles of `rows` <= kRows rows each, from row i on.
-template <class Arch, int kRows, int kVectors>
+/// `tiles` tiles of `rows` <= kRows rows each, from row i of each run on.
+template <class Arch, int kRows, int kVectors, int kStep>
 void tiles_of_rows_f32(int64_t rows,
                        int64_t tiles,
                        const TilesF32& p,
@@ -211,27 +232,47 @@ void tiles_of_rows_f32(int64_t rows,
                        int64_t columns) {
   if constexpr (kRows > 1) {
     if (rows < kRows) {
-      return tiles_of_rows_f32<Arch, kRows - 1, kVectors>(
+      return tiles_of_rows_f32<Arch, kRows - 1, kVectors, kStep>(
           rows, tiles, p, i, b, b_step, first, columns);
     }
   }
-  for (; tiles > 0; --tiles, i += kRows) {
-    tile_f32<Arch, kRows, kVectors>(p, i, b, b_step, first, columns);
+  for (int64_t run = 0; run < p.runs; ++run) {
+    for (int64_t t = 0; t < tiles; ++t) {
+      tile_f32<Arch, kRows, kVectors, kStep>(p, run, i + t * kRows, b, b_step, first, columns);
+    }
   }
 }
 
-/// All rows, dealt to as few tiles as they fit in, each with as many as the others or one more.
-template <class Arch, int kVectors>
+/// All rows, those of a run dealt to as few tiles as they fit in, each with as many as the others
+/// or one more.
+template <class Arch, int kVectors, int kStep>
 void row_tiles_f32(
     const TilesF32& p, const float* b, int64_t b_step, int64_t first, int64_t columns) {
-  constexpr int kRows = tile_rows<Arch>(kVectors);
+  constexpr int kRows = tile_rows<Arch, kVectors, kStep>();
   const int64_t tiles = (p.m + kRows - 1) / kRows;
   if (tiles == 0) return;
   const int64_t rows = p.m / tiles;
   const int64_t larger = p.m % tiles;
-  tiles_of_rows_f32<Arch, kRows, kVectors>(rows + 1, larger, p, 0, b, b_step, first, columns);
-  tiles_of_rows_f32<Arch, kRows, kVectors>(
+  if (larger > 0) {
+    tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(
+        rows + 1, larger, p, 0, b, b_step, first, columns);
+  }
+  tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(
       rows, tiles - larger, p, larger * (rows + 1), b, b_step, first, columns);
+}
+
+template <class Arch, int kVectors>
+void columns_f32(
+    const TilesF32& p, const float* b, int64_t b_step, int64_t first, int64_t columns) {
+  if (p.a.rows == nullptr && p.a.row_step == 1) {
+    return row_tiles_f32<Arch, kVectors, 1>(p, b, b_step, first, columns);
+  }
+  if constexpr (kVectors <= 2) {
+    if (p.a.rows == nullptr && p.a.row_step == 2) {
+      return row_tiles_f32<Arch, kVectors, 2>(p, b, b_step, first, columns);
+    }
+  }
+  row_tiles_f32<Arch, kVectors, 0>(p, b, b_step, first, columns);
 }
 
 template <class Arch>
@@ -245,19 +286,20 @@ void tiles_f32(const TilesF32& p) {
     const float* const b = p.b + first * (packed ? p.b_rows : 1);
     const int64_t b_step = packed ? vectors * kLanes : p.b_step;
     if (vectors == kVectors) {
-      row_tiles_f32<Arch, kVectors>(p, b, b_step, first, columns);
+      columns_f32<Arch, kVectors>(p, b, b_step, first, columns);
     } else if (vectors == 1) {
-      row_tiles_f32<Arch, 1>(p, b, b_step, first, columns);
+      columns_f32<Arch, 1>(p, b, b_step, first, columns);
     } else if constexpr (kVectors == 4) {
       if (vectors == 2) {
-        row_tiles_f32<Arch, 2>(p, b, b_step, first, columns);
+        columns_f32<Arch, 2>(p, b, b_step, first, columns);
       } else {
-        row_tiles_f32<Arch, 3>(p, b, b_step, first, columns);
+        columns_f32<Arch, 3>(p, b, b_step, first, columns);
       }
     }
   }
 }
 
+#undef QUANTRAIN_ROW
 #undef QUANTRAIN_UNROLL
 
 }  // namespace quantrain::kernels::simd
