@@ -13,7 +13,8 @@ namespace quantrain::kernels {
 namespace {
 
 // A multiple of 8, so that no two blocks share a byte of a mask.
-constexpr int64_t kGrain = 1 << 16;
+constexpr int64_t kGrain = 1 << 15;
+constexpr int64_t kQuantizeGrain = 1 << 14;  // a division for each element
 
 void set(std::atomic<bool>& flag, bool value) {
   if (!value) flag.store(false, std::memory_order_relaxed);
@@ -169,7 +170,7 @@ bool quantize_f32_u8(
     int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask) {
   std::atomic<bool> finite = true;
   const KernelTable& kernels = table();
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(n, kQuantizeGrain, [&](int64_t begin, int64_t end) {
     bool block_finite = true;
     kernels.quantize_f32_u8(end - begin,
                             x + begin,
@@ -195,7 +196,7 @@ bool quantize_channels_f32_u8(int64_t n,
   if (mask != nullptr && inner % 8 != 0) std::memset(mask, 0, static_cast<size_t>((n + 7) / 8));
   // Blocks of 8 runs begin at a whole byte of the mask.
   parallel_for(n / inner,
-               round_up(std::max<int64_t>(kGrain / inner, 1), 8),
+               round_up(std::max<int64_t>(kQuantizeGrain / inner, 1), 8),
                [&](int64_t begin, int64_t end) {
                  Buffer<uint8_t> bits;
                  if (mask != nullptr && inner % 8 != 0) bits = Buffer<uint8_t>((inner + 7) / 8);

@@ -75,7 +75,7 @@ void PackedWeightsS8::pack_panels() {
   };
   const int64_t panels = shape_.groups * panels_per_group_;
   parallel_for(panels,
-               std::max<int64_t>(1, 65536 / std::max<int64_t>(panel_bytes_, 1)),
+               std::max<int64_t>(1, 16384 / std::max<int64_t>(panel_bytes_, 1)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t panel = begin; panel < end; ++panel) pack_panel(panel);
                });

@@ -189,42 +189,68 @@ QUANTRAIN_INLINE void for_pool_windows(
   }
 }
 
-/// Code and position in one number: the larger one has the larger code or, among equals, comes
-/// first. Loops over channels that the compiler makes vectors of.
-template <class Arch>
+/// Sixteen channels of max pooling with positions. A code and its position are one number, Key: the
+/// larger one has the larger code or, among equals, comes first. Vectors are the compiler's own.
+template <class Key>
+struct PoolKeys {
+  typedef uint8_t Bytes __attribute__((vector_size(16)));
+  typedef uint16_t Shorts __attribute__((vector_size(32)));
+  typedef Key Keys __attribute__((vector_size(16 * sizeof(Key))));
+  static constexpr int kShift = 8 * (sizeof(Key) / 2);
+  static constexpr Key kLast = (Key{1} << kShift) - 1;  // position 0 has the highest rank
+
+  Keys best = {};
+
+  QUANTRAIN_INLINE void take(const uint8_t* from, int64_t position) {
+    Bytes codes;
+    __builtin_memcpy(&codes, from, sizeof codes);
+    const Keys keys = (__builtin_convertvector(codes, Keys) << kShift) |
+                      static_cast<Key>(kLast - static_cast<Key>(position));
+    best = keys > best ? keys : best;
+  }
+  QUANTRAIN_INLINE void give(uint8_t* y, uint16_t* position) const {
+    const Bytes codes = __builtin_convertvector(best >> kShift, Bytes);
+    const Shorts positions = __builtin_convertvector(kLast - (best & kLast), Shorts);
+    __builtin_memcpy(y, &codes, sizeof codes);
+    __builtin_memcpy(position, &positions, sizeof positions);
+  }
+};
+
+template <class Arch, class Key>
 QUANTRAIN_INLINE void max_with_position(const PoolShape& s,
                                         int64_t begin,
                                         int64_t end,
                                         const uint8_t* x,
                                         uint8_t* y,
                                         uint16_t* position) {
-  constexpr int64_t kBlock = 64;
-  int32_t best[kBlock];
   for (int64_t row = begin * s.oh; row < end * s.oh; ++row) {
     const int64_t top = row % s.oh * s.stride_h - s.pad_h;
+    const int64_t h0 = top < 0 ? 0 : top;
+    const int64_t h1 = top + s.kh < s.h ? top + s.kh : s.h;
     const uint8_t* const image = x + row / s.oh * s.h * s.w * s.c;
     for (int64_t column = 0; column < s.ow; ++column) {
       const int64_t left = column * s.stride_w - s.pad_w;
+      const int64_t w0 = left < 0 ? 0 : left;
+      const int64_t w1 = left + s.kw < s.w ? left + s.kw : s.w;
       const int64_t pixel = (row * s.ow + column) * s.c;
-      for (int64_t first = 0; first < s.c; first += kBlock) {
-        const int64_t count = s.c - first < kBlock ? s.c - first : kBlock;
-        for (int64_t c = 0; c < count; ++c) best[c] = 0;
-        for (int64_t i = 0; i < s.kh; ++i) {
-          if (top + i < 0 || top + i >= s.h) continue;
-          for (int64_t j = 0; j < s.kw; ++j) {
-            if (left + j < 0 || left + j >= s.w) continue;
-            const uint8_t* const from = image + ((top + i) * s.w + left + j) * s.c + first;
-            const auto rank = static_cast<int32_t>(0xffff - (i * s.kw + j));
-            for (int64_t c = 0; c < count; ++c) {
-              const int32_t candidate = static_cast<int32_t>(from[c]) << 16 | rank;
-              best[c] = candidate > best[c] ? candidate : best[c];
-            }
+      for (int64_t c = 0; c < s.c; c += 16) {
+        const int64_t count = s.c - c;
+        PoolKeys<Key> keys;
+        for (int64_t h = h0; h < h1; ++h) {
+          for (int64_t w = w0; w < w1; ++w) {
+            const uint8_t* const from = image + (h * s.w + w) * s.c + c;
+            uint8_t last[16] = {};
+            if (count < 16) copy_few(count, from, last);
+            keys.take(count < 16 ? last : from, (h - top) * s.kw + w - left);
           }
         }
-        for (int64_t c = 0; c < count; ++c) {
-          y[pixel + first + c] = static_cast<uint8_t>(best[c] >> 16);
-          position[pixel + first + c] = static_cast<uint16_t>(0xffff - (best[c] & 0xffff));
-        }
+        uint8_t codes[16];
+        uint16_t positions[16];
+        keys.give(count < 16 ? codes : y + pixel + c,
+                  count < 16 ? positions : position + pixel + c);
+        if (count >= 16) continue;
+        copy_few(count, codes, y + pixel + c);
+        copy_few(count, positions, position + pixel + c);
       }
     }
   }
@@ -237,7 +263,10 @@ void max_pool2d_u8(const PoolShape& s,
                    const uint8_t* x,
                    uint8_t* y,
                    uint16_t* position) {
-  if (position != nullptr) return max_with_position<Arch>(s, begin, end, x, y, position);
+  if (position != nullptr) {
+    return s.kh * s.kw <= 256 ? max_with_position<Arch, uint16_t>(s, begin, end, x, y, position)
+                              : max_with_position<Arch, uint32_t>(s, begin, end, x, y, position);
+  }
   using I = Ints<Arch>;
   const auto window = [&](const uint8_t* from, int64_t rows, int64_t columns, uint8_t* to)
       __attribute__((always_inline)) {
