@@ -103,11 +103,18 @@ struct ConvF32 {
         y(filled<float>(s.y_elements())) {}
 };
 
+/// Weights are laid out beforehand, as oneDNN's are.
 Call conv_forward(const Problem& p) {
-  return make_call(ConvF32(p.conv), [shape = p.conv](ConvF32& o) {
+  struct Operands {
+    ConvF32 values;
+    PackedWeightsF32 w;
+  };
+  ConvF32 values(p.conv);
+  PackedWeightsF32 w(p.conv, values.w.data());
+  return make_call(Operands{std::move(values), std::move(w)}, [shape = p.conv](Operands& o) {
     EpilogueF32 epilogue;
-    epilogue.bias = o.bias.data();
-    conv2d_f32(shape, o.x.data(), o.w.data(), o.y.data(), epilogue);
+    epilogue.bias = o.values.bias.data();
+    conv2d_f32(shape, o.values.x.data(), o.w, o.values.y.data(), epilogue);
   });
 }
 

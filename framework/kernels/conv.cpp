@@ -156,24 +156,8 @@ void correlate(const Correlation& p, const EpilogueF32& epilogue) {
   });
 }
 
-/// Panels of one group's weights: w [o, kh, kw, gc] as [kh * kw * gc, o].
-Buffer<float> pack_weights(const Conv2dShape& s, const float* w) {
-  const int64_t k = s.reduction();
-  Buffer<float> packed(k * packed_columns(s.group_o()));
-  for (int64_t column = 0; column < s.group_o(); column += kPanelColumns) {
-    table().pack_f32({k,
-                      0,
-                      k,
-                      std::min(s.group_o() - column, kPanelColumns),
-                      w + column * k,
-                      1,
-                      k,
-                      packed.data() + column * k});
-  }
-  return packed;
-}
-
-/// The same for the gradient by data: as [kh * kw * o, gc] in the order of backward_axis.
+/// Panels of one group's weights for the gradient by data: w [o, kh, kw, gc] as [kh * kw * o, gc],
+/// taps in the order of backward_axis.
 Buffer<float> pack_flipped_weights(const Conv2dShape& s, const float* w) {
   const int64_t o = s.group_o();
   const int64_t k = s.kh * s.kw * o;
@@ -206,10 +190,35 @@ EpilogueF32 of_group(EpilogueF32 epilogue, int64_t first_column) {
 
 }  // namespace
 
+PackedWeightsF32::PackedWeightsF32(const Conv2dShape& s, const float* w) {
+  if (is_depthwise(s)) {
+    data_ = taps_outermost(s, w);
+    return;
+  }
+  const int64_t k = s.reduction();
+  group_size_ = k * packed_columns(s.group_o());
+  data_ = Buffer<float>(s.groups * group_size_);
+  for (int64_t first = 0; first < s.o; first += s.group_o()) {
+    float* const group = data_.data() + first / s.group_o() * group_size_;
+    for (int64_t column = 0; column < s.group_o(); column += kPanelColumns) {
+      const int64_t columns = std::min(s.group_o() - column, kPanelColumns);
+      table().pack_f32({k, 0, k, columns, w + (first + column) * k, 1, k, group + column * k});
+    }
+  }
+}
+
 void conv2d_f32(
     const Conv2dShape& s, const float* x, const float* w, float* y, const EpilogueF32& epilogue) {
+  if (s.y_elements() > 0) conv2d_f32(s, x, PackedWeightsF32(s, w), y, epilogue);
+}
+
+void conv2d_f32(const Conv2dShape& s,
+                const float* x,
+                const PackedWeightsF32& w,
+                float* y,
+                const EpilogueF32& epilogue) {
   if (s.y_elements() == 0) return;
-  if (is_depthwise(s)) return depthwise_f32(s, x, w, y, epilogue);
+  if (is_depthwise(s)) return depthwise_f32(s, x, w.data(0), y, epilogue);
   Correlation p{};
   p.n = s.n, p.h = s.h, p.w = s.w, p.pixel = s.c, p.channels = s.group_c();
   p.lines = forward_axis(s.h, s.oh(), s.kh, s.stride_h, s.pad_h);
@@ -217,9 +226,8 @@ void conv2d_f32(
   p.oh = s.oh(), p.ow = s.ow(), p.columns = s.group_o(), p.kh = s.kh, p.kw = s.kw;
   p.y_pixel = s.o;
   for (int64_t g = 0; g < s.groups; ++g) {
-    const Buffer<float> b = pack_weights(s, w + g * s.group_o() * s.reduction());
     p.x = x + g * s.group_c();
-    p.b = b.data();
+    p.b = w.data(g);
     p.y = y + g * s.group_o();
     correlate(p, of_group(epilogue, g * s.group_o()));
   }

@@ -7,11 +7,32 @@
 // blocks over threads. Groups from 1 to C; depthwise (groups = C) has a kernel of its own.
 namespace quantrain::kernels {
 
+/// Weights [O, KH, KW, C / groups] of many convolutions, laid out once for the kernels of one
+/// instruction set.
+class PackedWeightsF32 {
+ public:
+  PackedWeightsF32() = default;
+  /// Only the shape of the weights and the groups are taken from `shape`.
+  PackedWeightsF32(const Conv2dShape& shape, const float* w);
+
+  /// Panels of group g; for a depthwise convolution the weights as [KH, KW, C], g is 0.
+  const float* data(int64_t g) const { return data_.data() + g * group_size_; }
+
+ private:
+  int64_t group_size_ = 0;
+  Buffer<float> data_;
+};
+
 /// y = x * w (cross-correlation), then the epilogue (bias [O]); y is overwritten unless
 /// epilogue.accumulate.
 void conv2d_f32(const Conv2dShape& shape,
                 const float* x,
                 const float* w,
+                float* y,
+                const EpilogueF32& epilogue = {});
+void conv2d_f32(const Conv2dShape& shape,
+                const float* x,
+                const PackedWeightsF32& w,
                 float* y,
                 const EpilogueF32& epilogue = {});
 /// grad_x is overwritten.

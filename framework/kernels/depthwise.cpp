@@ -21,7 +21,8 @@ DepthwiseF32 depthwise(const Conv2dShape& s) {
   return p;
 }
 
-/// Weights [c, kh, kw] as [kh, kw, c].
+}  // namespace
+
 Buffer<float> taps_outermost(const Conv2dShape& s, const float* w) {
   const int64_t taps = s.kh * s.kw;
   Buffer<float> turned(taps * s.c);
@@ -31,12 +32,9 @@ Buffer<float> taps_outermost(const Conv2dShape& s, const float* w) {
   return turned;
 }
 
-}  // namespace
-
 void depthwise_f32(
     const Conv2dShape& s, const float* x, const float* w, float* y, const EpilogueF32& epilogue) {
   const auto kernel = table().depthwise_f32;
-  const Buffer<float> turned = taps_outermost(s, w);
   DepthwiseF32 p = depthwise(s);
   TilesF32 ends{};
   set_epilogue(ends, epilogue, 0, true, true);
@@ -46,7 +44,7 @@ void depthwise_f32(
   p.accumulate = ends.accumulate;
   parallel_for(s.n * s.oh(),
                kTaskWork / (s.ow() * s.kh * s.kw * s.c) + 1,
-               [&](int64_t begin, int64_t end) { kernel(p, begin, end, x, turned.data(), y); });
+               [&](int64_t begin, int64_t end) { kernel(p, begin, end, x, w, y); });
 }
 
 void depthwise_backward_data_f32(const Conv2dShape& s,

@@ -15,8 +15,11 @@ constexpr int64_t kLongestBlock = 512;
 // With fewer rows than this each task packs the panels that it needs; with more, B is packed once
 // for all.
 constexpr int64_t kManyRows = 256;
-// With fewer rows than this nothing pays for packing a B whose rows are contiguous.
+// With no more rows than this nothing pays for packing a B whose rows are contiguous; with more of
+// them a short B still stays in the first-level cache.
 constexpr int64_t kFewRows = 8;
+constexpr int64_t kSomeRows = 64;
+constexpr int64_t kShortSum = 64;
 // Multiply-adds worth a task.
 constexpr int64_t kTaskWork = 500000;
 
@@ -131,7 +134,8 @@ void gemm_f32(int64_t m,
           const int64_t row_end = std::min(m, row + part);
           const int64_t column = task / parts * kPanelColumns;
           const int64_t columns = std::min(n - column, kPanelColumns);
-          const bool in_place = m <= kFewRows && b.col_stride == 1 && columns % 16 == 0;
+          const int64_t most_rows = k <= kShortSum ? kSomeRows : kFewRows;
+          const bool in_place = m <= most_rows && b.col_stride == 1 && columns % 16 == 0;
           for_k_blocks(k, [&](int64_t begin, int64_t stop, bool first, bool last) {
             const float* const from = b.data + begin * b.row_stride + column * b.col_stride;
             const SegmentF32 segment{begin * a.col_stride, 0};

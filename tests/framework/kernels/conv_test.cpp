@@ -68,7 +68,8 @@ void check(const Conv2dShape& s) {
   }
   check_everywhere(rounded(y), RoundingTolerance{}, [&] {
     std::vector<float> result = grad_y;
-    conv2d_f32(s, x.data(), w.data(), result.data(), {bias.data(), Activation::kRelu, true});
+    const PackedWeightsF32 packed(s, w.data());
+    conv2d_f32(s, x.data(), packed, result.data(), {bias.data(), Activation::kRelu, true});
     return result;
   });
   check_everywhere(rounded(grad_x), RoundingTolerance{}, [&] {
