@@ -1,5 +1,7 @@
 #include "examples/common/training.hpp"
 
+#include <algorithm>
+
 #include "examples/common/flags.hpp"
 #include "layers/init.hpp"
 #include "tests/proofs/proofs.hpp"
