@@ -35,6 +35,7 @@ std::string_view isa_name(Isa isa) {
     case Isa::kAvx2: return "avx2";
     case Isa::kAvx512Bw: return "avx512bw";
     case Isa::kAvx512Vnni: return "avx512vnni";
+    case Isa::kNeon64: return "neon64";
   }
   return "unknown";
 }
@@ -48,8 +49,9 @@ Isa isa_from_name(std::string_view name) {
 
 bool is_built(Isa isa) {
 #if defined(__x86_64__)
-  static_cast<void>(isa);
-  return true;
+  return isa != Isa::kNeon64;
+#elif defined(__aarch64__)
+  return isa == Isa::kReference || isa == Isa::kNeon64;
 #else
   return isa == Isa::kReference;
 #endif
@@ -67,10 +69,11 @@ bool is_supported(Isa isa) {
     case Isa::kAvx2: return avx2;
     case Isa::kAvx512Bw: return avx512;
     case Isa::kAvx512Vnni: return avx512 && __builtin_cpu_supports("avx512vnni");
+    case Isa::kNeon64: break;
   }
   return false;
 #else
-  return isa == Isa::kReference;
+  return is_built(isa);
 #endif
 }
 

@@ -8,12 +8,13 @@ namespace quantrain {
 
 /// Instruction sets that kernels are built for, from the plainest to the widest. kReference are the
 /// obvious loops that every test compares with.
-enum class Isa { kReference, kSse2, kAvx2, kAvx512Bw, kAvx512Vnni };
+enum class Isa { kReference, kSse2, kAvx2, kAvx512Bw, kAvx512Vnni, kNeon64 };
 
 inline constexpr Isa kAllIsas[] = {
-    Isa::kReference, Isa::kSse2, Isa::kAvx2, Isa::kAvx512Bw, Isa::kAvx512Vnni};
+    Isa::kReference, Isa::kSse2, Isa::kAvx2, Isa::kAvx512Bw, Isa::kAvx512Vnni, Isa::kNeon64};
 
-/// "reference", "sse2", "avx2" (with FMA), "avx512bw", "avx512vnni".
+/// "reference", "sse2", "avx2" (with FMA), "avx512bw", "avx512vnni"; on 64-bit Arm
+/// "neon64".
 std::string_view isa_name(Isa isa);
 /// Throws: DataError if no instruction set has this name.
 Isa isa_from_name(std::string_view name);

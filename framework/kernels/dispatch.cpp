@@ -10,6 +10,8 @@ extern const KernelTable kSse2Kernels;
 extern const KernelTable kAvx2Kernels;
 extern const KernelTable kAvx512BwKernels;
 extern const KernelTable kAvx512VnniKernels;
+#elif defined(__aarch64__)
+extern const KernelTable kNeon64Kernels;
 #endif
 
 const KernelTable& table(Isa isa) {
@@ -20,9 +22,10 @@ const KernelTable& table(Isa isa) {
     case Isa::kAvx2: return kAvx2Kernels;
     case Isa::kAvx512Bw: return kAvx512BwKernels;
     case Isa::kAvx512Vnni: return kAvx512VnniKernels;
-#else
-    default: break;
+#elif defined(__aarch64__)
+    case Isa::kNeon64: return kNeon64Kernels;
 #endif
+    default: break;
   }
   throw DataError("isa", isa_name(isa), " is not built into this library");
 }

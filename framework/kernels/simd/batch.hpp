@@ -17,13 +17,35 @@ template <class T, class Arch>
 using Batch = xsimd::batch<T, Arch>;
 
 /// a * b + c, rounded once wherever the instruction set can; xsimd 8 has no such operation for
-/// AVX-512.
+/// AVX-512 and NEON.
 template <class Arch>
 inline Batch<float, Arch> fused(Batch<float, Arch> a, Batch<float, Arch> b, Batch<float, Arch> c) {
 #if defined(__x86_64__)
   if constexpr (Batch<float, Arch>::size == 16) return _mm512_fmadd_ps(a, b, c);
 #endif
+#if defined(__aarch64__)
+  return vfmaq_f32(c, a, b);
+#else
   if constexpr (Batch<float, Arch>::size < 16) return xsimd::fma(a, b, c);
+#endif
+}
+
+// Rounded once; for NEON xsimd 8 refines estimates instead.
+template <class Arch>
+inline Batch<float, Arch> quotient(Batch<float, Arch> a, Batch<float, Arch> b) {
+#if defined(__aarch64__)
+  return vdivq_f32(a, b);
+#else
+  return a / b;
+#endif
+}
+template <class Arch>
+inline Batch<float, Arch> square_root(Batch<float, Arch> a) {
+#if defined(__aarch64__)
+  return vsqrtq_f32(a);
+#else
+  return xsimd::sqrt(a);
+#endif
 }
 
 /// The first n elements, 0 < n <= the number of lanes; the other lanes are 0.

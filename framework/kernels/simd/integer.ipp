@@ -271,25 +271,20 @@ void max_pool2d_u8(const PoolShape& s,
   const auto window = [&](const uint8_t* from, int64_t rows, int64_t columns, uint8_t* to)
       __attribute__((always_inline)) {
     int64_t c = 0;
-    for (; c + I::kBytes <= s.c; c += I::kBytes) {
-      typename I::Bytes largest = I::zero();
-      for (int64_t h = 0; h < rows; ++h) {
-        for (int64_t w = 0; w < columns; ++w) {
-          largest = I::max_u8(largest, I::load(from + (h * s.w + w) * s.c + c));
+    const auto vectors = [&](auto ints) QUANTRAIN_INLINED {
+      using B = decltype(ints);
+      for (; c + B::kBytes <= s.c; c += B::kBytes) {
+        typename B::Int largest = B::zero();
+        for (int64_t h = 0; h < rows; ++h) {
+          for (int64_t w = 0; w < columns; ++w) {
+            largest = B::max_u8(largest, B::load(from + (h * s.w + w) * s.c + c));
+          }
         }
+        B::store(to + c, largest);
       }
-      I::store(to + c, largest);
-    }
-    for (; c + 16 <= s.c; c += 16) {
-      __m128i largest = _mm_setzero_si128();
-      for (int64_t h = 0; h < rows; ++h) {
-        for (int64_t w = 0; w < columns; ++w) {
-          const uint8_t* const p = from + (h * s.w + w) * s.c + c;
-          largest = _mm_max_epu8(largest, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-        }
-      }
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + c), largest);
-    }
+    };
+    vectors(I());
+    if constexpr (I::kBytes > 16) vectors(typename I::Narrow());
     for (; c < s.c; ++c) {
       uint8_t largest = 0;
       for (int64_t h = 0; h < rows; ++h) {

@@ -84,7 +84,7 @@ QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
     repeat<V>([&](auto v) QUANTRAIN_INLINED {
       sums[r][v] = acc[r][v];
       if constexpr (kTwice) sums[r][v] = I::add(acc[r][v], more[r][v]);
-      __asm__("" : "+v"(sums[r][v]));
+      I::settle(sums[r][v]);
     });
   });
 }

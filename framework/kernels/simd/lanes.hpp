@@ -58,8 +58,11 @@ struct Lanes {
   QUANTRAIN_OPERATOR(+)
   QUANTRAIN_OPERATOR(-)
   QUANTRAIN_OPERATOR(*)
-  QUANTRAIN_OPERATOR(/)
 #undef QUANTRAIN_OPERATOR
+  QUANTRAIN_LANES friend Lanes operator/(Lanes a, const Lanes& b) {
+    for (int i = 0; i < kParts; ++i) a.part[i] = quotient<Arch>(a.part[i], b.part[i]);
+    return a;
+  }
 
 #define QUANTRAIN_COMPARISON(name)                                            \
   QUANTRAIN_LANES friend Mask operator name(const Lanes& a, const Lanes& b) { \
@@ -92,7 +95,7 @@ struct Lanes {
     return mask;
   }
   QUANTRAIN_LANES friend Lanes sqrt(Lanes a) {
-    for (int i = 0; i < kParts; ++i) a.part[i] = xsimd::sqrt(a.part[i]);
+    for (int i = 0; i < kParts; ++i) a.part[i] = square_root<Arch>(a.part[i]);
     return a;
   }
   QUANTRAIN_LANES friend Lanes select(const Mask& mask, Lanes a, const Lanes& b) {

@@ -97,4 +97,35 @@ class Requantizer<xsimd::sse2, false> : public RequantizerSse2 {
 };
 #endif
 
+#if defined(__aarch64__)
+/// NEON has the whole rule: a shift that rounds, without overflow, and narrowing that saturates.
+class RequantizerNeon64 {
+ public:
+  QUANTRAIN_INLINE RequantizerNeon64() {}
+  QUANTRAIN_INLINE explicit RequantizerNeon64(const RequantizeU8& r)
+      : m0_(vld1q_s32(r.m0)),
+        minus_shift_(vnegq_s32(vld1q_s32(r.shift))),
+        zero_point_(vdupq_n_s32(r.zero_point)) {}
+
+  QUANTRAIN_INLINE int32x4_t operator()(int32x4_t acc) const {
+    const int64x2_t low = vmull_s32(vget_low_s32(acc), vget_low_s32(m0_));
+    const int64x2_t high = vmull_high_s32(acc, m0_);
+    const int64x2_t code_low = vrshlq_s64(low, vmovl_s32(vget_low_s32(minus_shift_)));
+    const int64x2_t code_high = vrshlq_s64(high, vmovl_high_s32(minus_shift_));
+    return vqaddq_s32(vcombine_s32(vqmovn_s64(code_low), vqmovn_s64(code_high)), zero_point_);
+  }
+
+ private:
+  int32x4_t m0_, minus_shift_, zero_point_;
+};
+template <>
+class Requantizer<xsimd::neon64, true> : public RequantizerNeon64 {
+  using RequantizerNeon64::RequantizerNeon64;
+};
+template <>
+class Requantizer<xsimd::neon64, false> : public RequantizerNeon64 {
+  using RequantizerNeon64::RequantizerNeon64;
+};
+#endif
+
 }  // namespace quantrain::kernels::simd

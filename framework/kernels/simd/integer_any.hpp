@@ -1,0 +1,85 @@
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "framework/kernels/simd/batch.hpp"
+
+// What integer kernels need and xsimd has not, one struct for each architecture: lanes of int32,
+// the halves of 64-bit products, dot products of bytes. Everything is inlined always: the struct of
+// AVX-512 is used in two files with different flags, so it must leave no symbol behind.
+namespace quantrain::kernels::simd {
+
+#define QUANTRAIN_INLINE inline __attribute__((always_inline))
+#define QUANTRAIN_INLINED __attribute__((always_inline))
+
+/// f(0), f(1) .. f(N - 1) with constants as arguments, one after the other: what such a loop
+/// indexes stays in registers.
+template <class F, int... i>
+QUANTRAIN_INLINE void repeat(std::integer_sequence<int, i...>, const F& f) {
+  (f(std::integral_constant<int, i>()), ...);
+}
+template <int N, class F>
+QUANTRAIN_INLINE void repeat(const F& f) {
+  repeat(std::make_integer_sequence<int, N>(), f);
+}
+
+/// clamp(v, lo, hi), the end of every requantization.
+struct Codes {
+  int32_t lo, hi;
+};
+
+inline constexpr int32_t kSaturated = 1 << 30;
+
+template <class Arch>
+struct Ints;
+
+/// The ends of tiles that any instruction set can write.
+template <class Arch>
+struct AnyInts {
+  /// A value of its own, in a register: what happens to it later does not cost the loop that made
+  /// it registers.
+  template <class Int>
+  static QUANTRAIN_INLINE void settle(Int& v) {
+#if defined(__x86_64__)
+    __asm__("" : "+v"(v));
+#else
+    __asm__("" : "+w"(v));
+#endif
+  }
+  /// The first `count` lanes, all of them where there are fewer.
+  template <class Int>
+  static QUANTRAIN_INLINE void store_few(int32_t* p, Int v, int64_t count) {
+    using I = Ints<Arch>;
+    if (count >= I::kLanes) return I::store(p, v);
+    int32_t lanes[I::kLanes];
+    I::store(lanes, v);
+    for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
+  }
+  template <class Int>
+  static QUANTRAIN_INLINE void store_few_codes(uint8_t* p,
+                                               Int v,
+                                               const Codes& codes,
+                                               int64_t count) {
+    using I = Ints<Arch>;
+    if (count >= I::kLanes) return I::store_codes(p, v, codes);
+    uint8_t lanes[I::kLanes];
+    I::store_codes(lanes, v, codes);
+    for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
+  }
+  /// R rows of V vectors of codes from 0 to 255, rows `stride` bytes apart.
+  template <int R, int V, class Int>
+  static QUANTRAIN_INLINE void store_tile(uint8_t* p,
+                                          int64_t stride,
+                                          const Int (&tile)[R][V],
+                                          const Codes& codes) {
+    using I = Ints<Arch>;
+    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+      repeat<V>([&](auto v) QUANTRAIN_INLINED {
+        I::store_codes(p + r * stride + v * I::kLanes, tile[r][v], codes);
+      });
+    });
+  }
+};
+
+}  // namespace quantrain::kernels::simd

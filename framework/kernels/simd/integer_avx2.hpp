@@ -1,0 +1,118 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include "framework/kernels/simd/integer_sse2.hpp"
+
+namespace quantrain::kernels::simd {
+
+template <>
+struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
+  using Int = __m256i;
+  using Float = __m256;
+  static constexpr int kLanes = 8;
+  static constexpr int kMaxPanel = 3;
+  static constexpr int rows(int v) { return v == 1 ? 8 : 4; }
+
+  static QUANTRAIN_INLINE Int load(const void* p) {
+    return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+  }
+  static QUANTRAIN_INLINE void store(void* p, Int v) {
+    _mm256_storeu_si256(static_cast<__m256i*>(p), v);
+  }
+  static QUANTRAIN_INLINE Int set1(int32_t v) { return _mm256_set1_epi32(v); }
+  static QUANTRAIN_INLINE Int zero() { return _mm256_setzero_si256(); }
+  static QUANTRAIN_INLINE Int load_u8(const uint8_t* p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+  static QUANTRAIN_INLINE Int load_s8(const int8_t* p) {
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+  static QUANTRAIN_INLINE Int add(Int a, Int b) { return _mm256_add_epi32(a, b); }
+  static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm256_or_si256(a, b); }
+  static QUANTRAIN_INLINE Int madd(Int a, Int b) { return _mm256_madd_epi16(a, b); }
+  static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Codes& codes) {
+    v = _mm256_max_epi32(v, set1(codes.lo));
+    v = _mm256_min_epi32(v, set1(codes.hi));
+    v = _mm256_and_si256(v, set1(0xff));  // the low byte of signed codes too
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(words, words));
+  }
+  static QUANTRAIN_INLINE uint32_t bits_between(Int v, int32_t lo, int32_t hi) {
+    const Int out =
+        _mm256_or_si256(_mm256_cmpgt_epi32(set1(lo), v), _mm256_cmpgt_epi32(v, set1(hi)));
+    return ~static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(out))) & 0xffu;
+  }
+
+  static QUANTRAIN_INLINE Int set1_64(int64_t v) { return _mm256_set1_epi64x(v); }
+  static QUANTRAIN_INLINE Int odd(Int v) { return _mm256_srli_epi64(v, 32); }
+  static QUANTRAIN_INLINE Int mul(Int a, Int b) { return _mm256_mul_epi32(a, b); }
+  static QUANTRAIN_INLINE Int mul_unsigned(Int a, Int b) { return _mm256_mul_epu32(a, b); }
+  static QUANTRAIN_INLINE Int add64(Int a, Int b) { return _mm256_add_epi64(a, b); }
+  static QUANTRAIN_INLINE Int srl64(Int v, int count) {
+    return _mm256_srl_epi64(v, _mm_cvtsi32_si128(count));
+  }
+  static QUANTRAIN_INLINE Int sra(Int v, int count) {
+    return _mm256_sra_epi32(v, _mm_cvtsi32_si128(count));
+  }
+  static QUANTRAIN_INLINE Int srav(Int v, Int counts) { return _mm256_srav_epi32(v, counts); }
+  static QUANTRAIN_INLINE Int sllv64(Int v, Int counts) { return _mm256_sllv_epi64(v, counts); }
+  /// Rule 8's unsigned form: there is no arithmetic shift of 64 bits; |v| < 2^63 - 2^62.
+  static QUANTRAIN_INLINE Int srav64(Int v, Int counts) {
+    const Int bias = set1_64(int64_t{1} << 62);
+    return _mm256_sub_epi64(_mm256_srlv_epi64(_mm256_add_epi64(v, bias), counts),
+                            _mm256_srlv_epi64(bias, counts));
+  }
+  static QUANTRAIN_INLINE Int saturate64(Int v) {
+    const Int hi = set1_64(kSaturated);
+    const Int lo = set1_64(-kSaturated);
+    v = _mm256_blendv_epi8(v, hi, _mm256_cmpgt_epi64(v, hi));
+    return _mm256_blendv_epi8(v, lo, _mm256_cmpgt_epi64(lo, v));
+  }
+  static QUANTRAIN_INLINE Int low_halves(Int even, Int odd) {
+    return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+  }
+  static QUANTRAIN_INLINE Int high_halves(Int even, Int odd) {
+    return _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+  }
+
+  static QUANTRAIN_INLINE Float load(const float* p) { return _mm256_loadu_ps(p); }
+  static QUANTRAIN_INLINE void store(float* p, Float v) { _mm256_storeu_ps(p, v); }
+  static QUANTRAIN_INLINE Float set1(float v) { return _mm256_set1_ps(v); }
+  static QUANTRAIN_INLINE Float div(Float a, Float b) { return _mm256_div_ps(a, b); }
+  static QUANTRAIN_INLINE Float min(Float a, Float b) { return _mm256_min_ps(a, b); }
+  static QUANTRAIN_INLINE Float max(Float a, Float b) { return _mm256_max_ps(a, b); }
+  static QUANTRAIN_INLINE Int not_finite(Float v) {
+    return _mm256_castps_si256(_mm256_sub_ps(v, v));
+  }
+  static QUANTRAIN_INLINE uint32_t nan_bits(Float v) {
+    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(v, v, _CMP_UNORD_Q)));
+  }
+  static QUANTRAIN_INLINE Int round(Float v) { return _mm256_cvtps_epi32(v); }
+  static QUANTRAIN_INLINE Float keep(uint32_t bits, Float v) {
+    const Int lane = _mm256_set_epi32(128, 64, 32, 16, 8, 4, 2, 1);
+    const Int set =
+        _mm256_cmpeq_epi32(_mm256_and_si256(set1(static_cast<int32_t>(bits)), lane), lane);
+    return _mm256_and_ps(_mm256_castsi256_ps(set), v);
+  }
+
+  /// The same for 16 bytes.
+  using Narrow = Ints<xsimd::sse2>;
+  static constexpr int kBytes = 32;
+  static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm256_max_epu8(a, b); }
+
+  static constexpr bool kPairs = true;
+  static constexpr int kSteps = 2;
+  static QUANTRAIN_INLINE Int broadcast(const uint8_t* p, int step) {
+    int32_t bytes;
+    __builtin_memcpy(&bytes, p, 4);
+    const Int quad = set1(bytes);
+    return step == 0 ? _mm256_and_si256(quad, _mm256_set1_epi16(0xff)) : _mm256_srli_epi16(quad, 8);
+  }
+  static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(x, w));
+  }
+};
+
+}  // namespace quantrain::kernels::simd

@@ -1,0 +1,178 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include "framework/kernels/simd/integer_sse2.hpp"
+
+namespace quantrain::kernels::simd {
+
+template <>
+struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
+  using Int = __m512i;
+  using Float = __m512;
+  static constexpr int kLanes = 16;
+  static constexpr int kMaxPanel = 4;
+  static constexpr int rows(int v) { return v == 4 ? 6 : 8; }
+
+  /// A mask as a number. g++ 12 keeps it in a mask register, and around a call (the thread
+  /// sanitizer makes them) saves two bytes of it and reads four back; a general register is saved
+  /// whole.
+  static QUANTRAIN_INLINE uint32_t bits(__mmask16 mask) {
+    uint32_t number = mask;
+    __asm__("" : "+r"(number));
+    return number;
+  }
+
+  static QUANTRAIN_INLINE Int load(const void* p) { return _mm512_loadu_si512(p); }
+  static QUANTRAIN_INLINE void store(void* p, Int v) { _mm512_storeu_si512(p, v); }
+  static QUANTRAIN_INLINE Int set1(int32_t v) { return _mm512_set1_epi32(v); }
+  static QUANTRAIN_INLINE Int zero() { return _mm512_setzero_si512(); }
+  static QUANTRAIN_INLINE Int load_u8(const uint8_t* p) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static QUANTRAIN_INLINE Int load_s8(const int8_t* p) {
+    return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static QUANTRAIN_INLINE Int add(Int a, Int b) { return _mm512_add_epi32(a, b); }
+  static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm512_or_si512(a, b); }
+  static QUANTRAIN_INLINE Int madd(Int a, Int b) { return _mm512_madd_epi16(a, b); }
+  static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Codes& codes) {
+    v = _mm512_max_epi32(v, set1(codes.lo));
+    v = _mm512_min_epi32(v, set1(codes.hi));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(v));
+  }
+  static QUANTRAIN_INLINE uint32_t first(int64_t count) {
+    return count >= 16 ? 0xffffu : count <= 0 ? 0 : (1u << count) - 1;
+  }
+  static QUANTRAIN_INLINE void store_few(int32_t* p, Int v, int64_t count) {
+    _mm512_mask_storeu_epi32(p, static_cast<__mmask16>(first(count)), v);
+  }
+  static QUANTRAIN_INLINE void store_few_codes(uint8_t* p,
+                                               Int v,
+                                               const Codes& codes,
+                                               int64_t count) {
+    v = _mm512_min_epi32(_mm512_max_epi32(v, set1(codes.lo)), set1(codes.hi));
+    _mm_mask_storeu_epi8(p, static_cast<__mmask16>(first(count)), _mm512_cvtepi32_epi8(v));
+  }
+  /// 16 bytes of each of four vectors, one after the other.
+  static QUANTRAIN_INLINE Int pack_codes(Int a, Int b, Int c, Int d, const Codes& codes) {
+    const Int bytes = _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+    const Int clamped =
+        _mm512_min_epu8(_mm512_max_epu8(bytes, _mm512_set1_epi8(static_cast<char>(codes.lo))),
+                        _mm512_set1_epi8(static_cast<char>(codes.hi)));
+    const Int order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    return _mm512_permutexvar_epi32(order, clamped);
+  }
+  template <int R, int V>
+  static QUANTRAIN_INLINE void store_tile(uint8_t* p,
+                                          int64_t stride,
+                                          const Int (&tile)[R][V],
+                                          const Codes& codes) {
+    const auto at = [&](int i) __attribute__((always_inline)) {
+      return p + i / V * stride + i % V * kLanes;
+    };
+    repeat<R * V / 4>([&](auto group) QUANTRAIN_INLINED {
+      constexpr int i = 4 * group;
+      const Int bytes = pack_codes(tile[i / V][i % V],
+                                   tile[(i + 1) / V][(i + 1) % V],
+                                   tile[(i + 2) / V][(i + 2) % V],
+                                   tile[(i + 3) / V][(i + 3) % V],
+                                   codes);
+      if constexpr (V == 4) {
+        store(at(i), bytes);
+      } else if constexpr (V == 2) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(at(i)), _mm512_castsi512_si256(bytes));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(at(i + 2)),
+                            _mm512_extracti64x4_epi64(bytes, 1));
+      } else {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(at(i)), _mm512_castsi512_si128(bytes));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(at(i + 1)),
+                         _mm512_extracti32x4_epi32(bytes, 1));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(at(i + 2)),
+                         _mm512_extracti32x4_epi32(bytes, 2));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(at(i + 3)),
+                         _mm512_extracti32x4_epi32(bytes, 3));
+      }
+    });
+    repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINED {
+      constexpr int i = R * V / 4 * 4 + last;
+      store_codes(at(i), tile[i / V][i % V], codes);
+    });
+  }
+  static QUANTRAIN_INLINE uint32_t bits_between(Int v, int32_t lo, int32_t hi) {
+    return bits(_mm512_mask_cmple_epi32_mask(_mm512_cmpge_epi32_mask(v, set1(lo)), v, set1(hi)));
+  }
+
+  static QUANTRAIN_INLINE Int set1_64(int64_t v) { return _mm512_set1_epi64(v); }
+  static QUANTRAIN_INLINE Int odd(Int v) { return _mm512_srli_epi64(v, 32); }
+  static QUANTRAIN_INLINE Int mul(Int a, Int b) { return _mm512_mul_epi32(a, b); }
+  static QUANTRAIN_INLINE Int mul_unsigned(Int a, Int b) { return _mm512_mul_epu32(a, b); }
+  static QUANTRAIN_INLINE Int add64(Int a, Int b) { return _mm512_add_epi64(a, b); }
+  static QUANTRAIN_INLINE Int srl64(Int v, int count) {
+    return _mm512_srl_epi64(v, _mm_cvtsi32_si128(count));
+  }
+  static QUANTRAIN_INLINE Int sra(Int v, int count) {
+    return _mm512_sra_epi32(v, _mm_cvtsi32_si128(count));
+  }
+  static QUANTRAIN_INLINE Int srav(Int v, Int counts) { return _mm512_srav_epi32(v, counts); }
+  static QUANTRAIN_INLINE Int sllv64(Int v, Int counts) { return _mm512_sllv_epi64(v, counts); }
+  static QUANTRAIN_INLINE Int srav64(Int v, Int counts) { return _mm512_srav_epi64(v, counts); }
+  static QUANTRAIN_INLINE Int saturate64(Int v) {
+    return _mm512_max_epi64(_mm512_min_epi64(v, set1_64(kSaturated)), set1_64(-kSaturated));
+  }
+  static QUANTRAIN_INLINE Int low_halves(Int even, Int odd) {
+    return _mm512_mask_shuffle_epi32(even, 0xaaaa, odd, _MM_PERM_CCAA);
+  }
+  static QUANTRAIN_INLINE Int high_halves(Int even, Int odd) {
+    return _mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB);
+  }
+
+  static QUANTRAIN_INLINE Float load(const float* p) { return _mm512_loadu_ps(p); }
+  static QUANTRAIN_INLINE void store(float* p, Float v) { _mm512_storeu_ps(p, v); }
+  static QUANTRAIN_INLINE Float set1(float v) { return _mm512_set1_ps(v); }
+  static QUANTRAIN_INLINE Float div(Float a, Float b) { return _mm512_div_ps(a, b); }
+  static QUANTRAIN_INLINE Float min(Float a, Float b) { return _mm512_min_ps(a, b); }
+  static QUANTRAIN_INLINE Float max(Float a, Float b) { return _mm512_max_ps(a, b); }
+  static QUANTRAIN_INLINE Int not_finite(Float v) {
+    return _mm512_castps_si512(_mm512_sub_ps(v, v));
+  }
+  static QUANTRAIN_INLINE uint32_t nan_bits(Float v) {
+    return bits(_mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q));
+  }
+  static QUANTRAIN_INLINE Int round(Float v) { return _mm512_cvtps_epi32(v); }
+  static QUANTRAIN_INLINE Float keep(uint32_t bits, Float v) {
+    return _mm512_maskz_mov_ps(static_cast<__mmask16>(bits), v);
+  }
+
+  /// The same for 16 bytes.
+  using Narrow = Ints<xsimd::sse2>;
+  static constexpr int kBytes = 64;
+  static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm512_max_epu8(a, b); }
+
+  static constexpr bool kPairs = true;
+  static constexpr int kSteps = 2;
+  static QUANTRAIN_INLINE Int broadcast(const uint8_t* p, int step) {
+    int32_t bytes;
+    __builtin_memcpy(&bytes, p, 4);
+    const Int quad = set1(bytes);
+    return step == 0 ? _mm512_and_si512(quad, _mm512_set1_epi16(0xff)) : _mm512_srli_epi16(quad, 8);
+  }
+  static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
+    return _mm512_add_epi32(acc, _mm512_madd_epi16(x, w));
+  }
+};
+#if defined(__AVX512VNNI__)
+template <>
+struct Ints<Avx512Vnni> : Ints<xsimd::avx512bw> {
+  static constexpr bool kPairs = false;
+  static constexpr int kSteps = 1;
+  static QUANTRAIN_INLINE Int broadcast(const uint8_t* p, int) {
+    int32_t bytes;
+    __builtin_memcpy(&bytes, p, 4);
+    return set1(bytes);
+  }
+  static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) { return _mm512_dpbusd_epi32(acc, x, w); }
+};
+#endif
+
+}  // namespace quantrain::kernels::simd

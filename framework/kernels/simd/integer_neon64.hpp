@@ -1,0 +1,110 @@
+#pragma once
+
+#include <arm_neon.h>
+
+#include "framework/kernels/simd/integer_any.hpp"
+
+namespace quantrain::kernels::simd {
+
+template <>
+struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
+  using Int = int32x4_t;
+  using Float = float32x4_t;
+  static constexpr int kLanes = 4;
+  static constexpr int kMaxPanel = 4;
+  static constexpr int rows(int v) { return v <= 2 ? 8 : 4; }
+
+  static QUANTRAIN_INLINE Int load(const void* p) {
+    return vreinterpretq_s32_u8(vld1q_u8(static_cast<const uint8_t*>(p)));
+  }
+  static QUANTRAIN_INLINE void store(void* p, Int v) {
+    vst1q_u8(static_cast<uint8_t*>(p), vreinterpretq_u8_s32(v));
+  }
+  static QUANTRAIN_INLINE Int set1(int32_t v) { return vdupq_n_s32(v); }
+  static QUANTRAIN_INLINE Int zero() { return vdupq_n_s32(0); }
+  static QUANTRAIN_INLINE uint32_t four_bytes(const void* p) {
+    uint32_t bytes;
+    __builtin_memcpy(&bytes, p, 4);
+    return bytes;
+  }
+  static QUANTRAIN_INLINE Int load_u8(const uint8_t* p) {
+    const uint8x8_t bytes = vreinterpret_u8_u32(vdup_n_u32(four_bytes(p)));
+    return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(bytes))));
+  }
+  static QUANTRAIN_INLINE Int load_s8(const int8_t* p) {
+    const int8x8_t bytes = vreinterpret_s8_u32(vdup_n_u32(four_bytes(p)));
+    return vmovl_s16(vget_low_s16(vmovl_s8(bytes)));
+  }
+  static QUANTRAIN_INLINE Int add(Int a, Int b) { return vaddq_s32(a, b); }
+  static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return vorrq_s32(a, b); }
+  /// Products of 16-bit values that lie in 32-bit lanes.
+  static QUANTRAIN_INLINE Int madd(Int a, Int b) { return vmulq_s32(a, b); }
+  static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Codes& codes) {
+    v = vminq_s32(vmaxq_s32(v, set1(codes.lo)), set1(codes.hi));
+    const int16x4_t words = vmovn_s32(v);
+    const int8x8_t bytes = vmovn_s16(vcombine_s16(words, words));
+    const uint32_t four = vget_lane_u32(vreinterpret_u32_s8(bytes), 0);
+    __builtin_memcpy(p, &four, 4);
+  }
+  static QUANTRAIN_INLINE uint32_t bits(uint32x4_t lanes) {
+    const uint32_t bit_of_lane[4] = {1, 2, 4, 8};
+    return vaddvq_u32(vandq_u32(lanes, vld1q_u32(bit_of_lane)));
+  }
+  static QUANTRAIN_INLINE uint32_t bits_between(Int v, int32_t lo, int32_t hi) {
+    return bits(vandq_u32(vcgeq_s32(v, set1(lo)), vcleq_s32(v, set1(hi))));
+  }
+
+  static QUANTRAIN_INLINE Int set1_64(int64_t v) { return vreinterpretq_s32_s64(vdupq_n_s64(v)); }
+  static QUANTRAIN_INLINE Int odd(Int v) {
+    return vreinterpretq_s32_u64(vshrq_n_u64(vreinterpretq_u64_s32(v), 32));
+  }
+  static QUANTRAIN_INLINE Int mul_unsigned(Int a, Int b) {
+    return vreinterpretq_s32_u64(
+        vmull_u32(vmovn_u64(vreinterpretq_u64_s32(a)), vmovn_u64(vreinterpretq_u64_s32(b))));
+  }
+  static QUANTRAIN_INLINE Int add64(Int a, Int b) {
+    return vreinterpretq_s32_s64(vaddq_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+  }
+  static QUANTRAIN_INLINE Int srl64(Int v, int count) {
+    return vreinterpretq_s32_u64(vshlq_u64(vreinterpretq_u64_s32(v), vdupq_n_s64(-count)));
+  }
+  static QUANTRAIN_INLINE Int sra(Int v, int count) { return vshlq_s32(v, vdupq_n_s32(-count)); }
+  static QUANTRAIN_INLINE Int low_halves(Int even, Int odd) { return vtrn1q_s32(even, odd); }
+  static QUANTRAIN_INLINE Int high_halves(Int even, Int odd) { return vtrn2q_s32(even, odd); }
+
+  static QUANTRAIN_INLINE Float load(const float* p) { return vld1q_f32(p); }
+  static QUANTRAIN_INLINE void store(float* p, Float v) { vst1q_f32(p, v); }
+  static QUANTRAIN_INLINE Float set1(float v) { return vdupq_n_f32(v); }
+  static QUANTRAIN_INLINE Float div(Float a, Float b) { return vdivq_f32(a, b); }
+  static QUANTRAIN_INLINE Float min(Float a, Float b) { return vminq_f32(a, b); }
+  static QUANTRAIN_INLINE Float max(Float a, Float b) { return vmaxq_f32(a, b); }
+  static QUANTRAIN_INLINE Int not_finite(Float v) { return vreinterpretq_s32_f32(vsubq_f32(v, v)); }
+  static QUANTRAIN_INLINE uint32_t nan_bits(Float v) { return bits(vmvnq_u32(vceqq_f32(v, v))); }
+  static QUANTRAIN_INLINE Int round(Float v) { return vcvtnq_s32_f32(v); }
+  static QUANTRAIN_INLINE Float keep(uint32_t bits, Float v) {
+    const uint32_t bit_of_lane[4] = {1, 2, 4, 8};
+    const uint32x4_t set = vtstq_u32(vdupq_n_u32(bits), vld1q_u32(bit_of_lane));
+    return vreinterpretq_f32_u32(vandq_u32(set, vreinterpretq_u32_f32(v)));
+  }
+
+  static constexpr int kBytes = 16;
+  static QUANTRAIN_INLINE Int max_u8(Int a, Int b) {
+    return vreinterpretq_s32_u8(vmaxq_u8(vreinterpretq_u8_s32(a), vreinterpretq_u8_s32(b)));
+  }
+
+  static constexpr bool kPairs = true;
+  static constexpr int kSteps = 2;
+  static QUANTRAIN_INLINE Int broadcast(const uint8_t* p, int step) {
+    const uint16x8_t quad = vreinterpretq_u16_u32(vdupq_n_u32(four_bytes(p)));
+    return vreinterpretq_s32_u16(step == 0 ? vandq_u16(quad, vdupq_n_u16(0xff))
+                                           : vshrq_n_u16(quad, 8));
+  }
+  static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
+    const int16x8_t a = vreinterpretq_s16_s32(x);
+    const int16x8_t b = vreinterpretq_s16_s32(w);
+    const int32x4_t low = vmull_s16(vget_low_s16(a), vget_low_s16(b));
+    return vaddq_s32(acc, vpaddq_s32(low, vmull_high_s16(a, b)));
+  }
+};
+
+}  // namespace quantrain::kernels::simd
