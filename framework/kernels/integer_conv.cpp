@@ -158,34 +158,55 @@ void conv2d(const Conv2dShape& s,
     for (int64_t group = 0; group < s.groups; ++group) {
       const Band band = bands.input(image, begin, end, group * s.group_c(), scratch);
       const uint8_t* pointers[kPixels];
+      const int8_t* const weights = w.data() + group * w.panels_per_group() * w.panel_bytes();
       DotU8S8 p{};
       p.outputs = s.group_o();
       p.segments = s.kh;
       p.segment_step = band.row_step;
       p.quads = w.quads();
       p.x = pointers;
-      p.w = w.data() + group * w.panels_per_group() * w.panel_bytes();
+      p.w = weights;
+      p.panel = w.panel_bytes();
       p.layout = w.layout();
       p.start = params.start(group * s.group_o());
       p.requantize = params.requantize(group * s.group_o());
       p.stride = s.o;
       int64_t to = (image * s.oh() + begin) * s.ow() * s.o + group * s.group_o();
-      const auto flush = [&] {
+      const auto flush = [&](int64_t pixels) {
+        p.rows = pixels;
         p.acc = acc != nullptr ? acc + to : nullptr;
         p.y = y != nullptr ? y + to : nullptr;
         kernels.dot_u8s8(p);
-        to += p.rows * s.o;
-        p.rows = 0;
+        to += pixels * s.o;
       };
-      for (int64_t row = 0; row < end - begin; ++row) {
-        const uint8_t* pixel = band.x + row * s.stride_h * band.row_step;
-        for (int64_t column = 0; column < s.ow(); ++column) {
-          pointers[p.rows++] = pixel;
-          pixel += s.stride_w * band.pixel_step;
-          if (p.rows == kPixels) flush();
+      int64_t pixels = 0;
+      for (int64_t row = begin; row < end; ++row) {
+        // Rows of the kernel that are inside the image; those outside add nothing to a sum only
+        // where the zero point is 0.
+        const int64_t top = row * s.stride_h - s.pad_h;
+        const bool skips = params.zero_x() == 0;
+        const int64_t first = skips ? std::clamp<int64_t>(-top, 0, s.kh) : 0;
+        const int64_t last = skips ? std::clamp<int64_t>(s.h - top, first, s.kh) : s.kh;
+        const int8_t* const inside = weights + first * (w.panel_bytes() / s.kh);
+        if (pixels > 0 && (p.w != inside || p.segments != last - first)) {
+          flush(pixels);
+          pixels = 0;
+        }
+        p.w = inside;
+        p.segments = last - first;
+        const uint8_t* const line = band.x + ((row - begin) * s.stride_h + first) * band.row_step;
+        const int64_t step = s.stride_w * band.pixel_step;
+        for (int64_t column = 0; column < s.ow();) {
+          const int64_t count = std::min(s.ow() - column, kPixels - pixels);
+          for (int64_t i = 0; i < count; ++i) pointers[pixels + i] = line + (column + i) * step;
+          column += count;
+          pixels += count;
+          if (pixels < kPixels) continue;
+          flush(pixels);
+          pixels = 0;
         }
       }
-      flush();
+      if (pixels > 0) flush(pixels);
     }
   });
 }

@@ -69,6 +69,7 @@ void gemm(int64_t m,
       p.quads = w.quads();
       p.x = pointers;
       p.w = w.data() + panel * w.panel_bytes();
+      p.panel = w.panel_bytes();
       p.layout = w.layout();
       p.start = params.start(output);
       p.requantize = params.requantize(output);

@@ -111,6 +111,7 @@ void PackedWeightsS8::sum_panels() {
   p.segment_step = quads_ * 4;
   p.quads = quads_;
   p.x = &row;
+  p.panel = panel_bytes_;
   p.layout = layout_;
   p.start = start.data();
   p.stride = outputs;

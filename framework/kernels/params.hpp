@@ -133,6 +133,7 @@ struct DotU8S8 {
   int64_t segments, segment_step, quads;
   const uint8_t* const* x;
   const int8_t* w;
+  int64_t panel;  ///< bytes from a panel of w to the next one
   PanelLayout layout;
   const int32_t* start;     ///< filled up to a whole panel, like the arrays of requantize
   RequantizeU8 requantize;  ///< used where y is not null

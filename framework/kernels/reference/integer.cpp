@@ -16,7 +16,7 @@ void dot_u8s8(const DotU8S8& p) {
       int32_t sum = p.start[o];
       for (int64_t s = 0; s < p.segments; ++s) {
         const uint8_t* const x = p.x[row] + s * p.segment_step;
-        const int8_t* const w = p.w + (o * p.segments + s) * length;
+        const int8_t* const w = p.w + o * p.panel + s * length;
         for (int64_t j = 0; j < length; ++j) sum += w[j] * x[j];
       }
       const RequantizeU8& r = p.requantize;

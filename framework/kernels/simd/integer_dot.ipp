@@ -161,7 +161,10 @@ class CodesToMemory {
 
 template <class Arch, int R, int V, bool kShort, class ToMemory>
 void dot_rows(
-    const DotU8S8& p, const int8_t* w, int64_t output, const ToMemory& to_memory, int64_t& row) {
+    const DotU8S8& p, const int8_t* w, int64_t output, const ToMemory& given, int64_t& row) {
+  // A copy of one's own stays in registers, no store of bytes can change it; where there is a loop
+  // over k the registers are for that.
+  std::conditional_t<kShort, const ToMemory, const ToMemory&> to_memory = given;
   for (; row + R <= p.rows; row += R) {
     typename Ints<Arch>::Int sums[R][V];
     dot_tile<Arch, R, V, kShort>(p, p.x + row, w, p.start + output, sums);
@@ -173,9 +176,8 @@ template <class Arch, int V, bool kShort, class ToMemory>
 void dot_panels(const DotU8S8& p) {
   using I = Ints<Arch>;
   constexpr int64_t kWidth = V * I::kLanes;
-  const int64_t panel = p.segments * p.quads * 4 * I::kSteps * kWidth;
   const int8_t* w = p.w;
-  for (int64_t output = 0; output < p.outputs; output += kWidth, w += panel) {
+  for (int64_t output = 0; output < p.outputs; output += kWidth, w += p.panel) {
     const ToMemory to_memory(p, output);
     int64_t row = 0;
     dot_rows<Arch, I::rows(V), V, kShort>(p, w, output, to_memory, row);
