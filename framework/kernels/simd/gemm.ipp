@@ -172,6 +172,9 @@ void tile_f32(const TilesF32& p,
   const float* a[kRows];
   QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = row_of<kStep>(a_rows, run, i + r);
   const int64_t b_unit = p.b_step == 0 ? b_step : 1;
+  // Rows that lie behind each other are too short for the processor to see where they lead.
+  const bool ahead = kStep == 0 && a_rows.rows == nullptr && p.a_step == 1;
+  const float* next = ahead ? a[kRows - 1] + a_rows.row_step : a[0];
   for (int64_t s = 0; s < p.segments; ++s) {
     const float* row = b + p.segment[s].b * b_unit;
     const int64_t begin = p.segment[s].a;
@@ -181,6 +184,10 @@ void tile_f32(const TilesF32& p,
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) vectors[v] =
           V::load_unaligned(row + v * kLanes);
       const float* const near = a[0] + k;
+      if (kStep == 0) {
+        __builtin_prefetch(next, 0, 2);
+        next += ahead ? kRows : 0;
+      }
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
         const V factor(kStep > 0 ? near[r * kStep] : a[r][k]);
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
