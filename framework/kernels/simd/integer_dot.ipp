@@ -159,6 +159,8 @@ class CodesToMemory {
   int64_t columns_;
 };
 
+inline constexpr int64_t kPrefetchedQuads = 256;
+
 template <class Arch, int R, int V, bool kShort, class ToMemory>
 void dot_rows(
     const DotU8S8& p, const int8_t* w, int64_t output, const ToMemory& given, int64_t& row) {
@@ -166,6 +168,12 @@ void dot_rows(
   // over k the registers are for that.
   std::conditional_t<kShort, const ToMemory, const ToMemory&> to_memory = given;
   for (; row + R <= p.rows; row += R) {
+    // The next rows of a product: processors do not guess where short ones go on.
+    if (!kShort && p.segments == 1 && p.quads <= kPrefetchedQuads && row + 2 * R <= p.rows) {
+      for (int r = 0; r < R; ++r) {
+        for (int64_t j = 0; j < 4 * p.quads; j += 64) __builtin_prefetch(p.x[row + R + r] + j);
+      }
+    }
     typename Ints<Arch>::Int sums[R][V];
     dot_tile<Arch, R, V, kShort>(p, p.x + row, w, p.start + output, sums);
     to_memory.template operator()<R>(row, sums);
