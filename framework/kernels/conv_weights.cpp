@@ -16,8 +16,8 @@ namespace quantrain::kernels {
 namespace {
 
 constexpr int64_t kMostChunks = 16;
-constexpr int64_t kChunkWork = 1000000;        // multiply-adds that a chunk should have at least
-constexpr int64_t kTaskWork = 250000;          // the same for what a task has of it
+constexpr int64_t kTaskWork = 250000;          // multiply-adds that a task should have at least
+constexpr int64_t kChunkPixels = 128;          // so that joining the chunks costs little
 constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks together
 constexpr int64_t kBlockPixels = 128;  // so that a panel of grad_y stays in the first-level cache
 constexpr int64_t kManyChannels = 8;   // enough rows for a tile, for one tap
@@ -139,9 +139,10 @@ class Chunk {
 /// Chunks of lines that are summed for themselves.
 int64_t chunk_lines(const Conv2dShape& s, int64_t sums) {
   const int64_t lines = s.n * s.oh();
-  const int64_t work = lines * s.ow() * sums;
-  const int64_t chunks = std::clamp<int64_t>(
-      std::min(work / kChunkWork, kMostPartialSums / sums), 1, std::min(lines, kMostChunks));
+  const int64_t pixels = lines * s.ow();
+  const int64_t most =
+      std::min({pixels * sums / kTaskWork, pixels / kChunkPixels, kMostPartialSums / sums});
+  const int64_t chunks = std::clamp<int64_t>(most, 1, std::min(lines, kMostChunks));
   return (lines + chunks - 1) / chunks;
 }
 
