@@ -33,7 +33,7 @@ std::string value_text(const Tensor& tensor) {
   switch (tensor.kind()) {
     case ValueKind::kFloat: return "float";
     case ValueKind::kAccumulators: return "accumulators";
-    case ValueKind::kCodes: text << "codes " << tensor.codes()->params;
+    case ValueKind::kCodes: text << "codes " << tensor.code_params();
   }
   return text.str();
 }

@@ -60,7 +60,8 @@ class Node {
   /// false. Called once unless the graph is kept. Other handles may share grad_y: what may be
   /// written over is grad_y.overwritable().
   virtual std::vector<Tensor> backward(Tensor grad_y) = 0;
-  /// Whether backward reads the value of input i; another one is not kept alive for it.
+  /// Whether backward reads the value of input i, itself or in a member that shares its memory;
+  /// another one is not kept alive for it, and may be written.
   virtual bool reads_input(size_t i) const {
     (void)i;
     return true;

@@ -148,7 +148,13 @@ float Tensor::item() const {
 
 const std::shared_ptr<const Codes>& Tensor::codes() const {
   if (kind() != ValueKind::kCodes) throw GraphError("tensor", "the tensor does not hold codes");
+  if (state().codes->bytes.size() != elements()) throw value_was_freed();
   return state().codes;
+}
+
+const QParams& Tensor::code_params() const {
+  if (kind() != ValueKind::kCodes) throw GraphError("tensor", "the tensor does not hold codes");
+  return state().codes->params;
 }
 
 const std::shared_ptr<const Accumulators>& Tensor::accumulators() const {
@@ -199,7 +205,7 @@ Tensor Tensor::as_floats() const {
   if (kind() == ValueKind::kFloat) return detach();
   auto copy = std::make_shared<State>();
   copy->shape = shape();
-  copy->floats = state().floats != nullptr ? state().floats : state().materialise();
+  copy->floats = state().materialise();  // its own: floats kept on demand are not to be written
   copy->version = std::make_shared<uint64_t>(0);
   return Tensor(std::move(copy));
 }
@@ -232,7 +238,7 @@ Tensor Tensor::with_shape(const Shape& shape) const {
   }
   Tensor result = detach();
   if (result.kind() == ValueKind::kCodes && result.codes()->params.per_channel()) {
-    result.data();  // the axis of the parameters is gone
+    result.state_->floats = result.state_->materialise();  // the axis of the parameters is gone
     result.state_->kind = ValueKind::kFloat;
     result.state_->version = std::make_shared<uint64_t>(0);
     result.state_->codes = nullptr;

@@ -64,6 +64,9 @@ class Tensor {
   /// Throws: GraphError unless kind() is kCodes, or kAccumulators.
   const std::shared_ptr<const Codes>& codes() const;
   const std::shared_ptr<const Accumulators>& accumulators() const;
+  /// What the codes mean; also where the value was freed. Throws: GraphError unless kind() is
+  /// kCodes.
+  const QParams& code_params() const;
   /// What is still to be applied to the accumulators.
   Activation activation() const;
 

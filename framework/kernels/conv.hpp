@@ -7,8 +7,8 @@
 // blocks over threads. Groups from 1 to C; depthwise (groups = C) has a kernel of its own.
 namespace quantrain::kernels {
 
-/// Weights [O, KH, KW, C / groups] of many convolutions, laid out once for the kernels of one
-/// instruction set.
+/// Weights [O, KH, KW, C / groups] of many convolutions, laid out once for the kernels of
+/// chosen_isa(); not for those of another one.
 class PackedWeightsF32 {
  public:
   PackedWeightsF32() = default;

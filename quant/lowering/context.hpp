@@ -18,6 +18,7 @@ struct LoweredValue {
   std::shared_ptr<IntegerLayer> pending;
   std::vector<int> pending_inputs;
   Activation activation = Activation::kNone;  ///< to be fused behind pending
+  bool reshaped = false;                      ///< while pending: only the network's output may be
 
   bool is_codes() const { return id >= 0; }
 };

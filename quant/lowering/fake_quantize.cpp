@@ -24,6 +24,7 @@ LoweredValue rules::fake_quantize(LoweringContext& context, const GraphNode& nod
   if (node.producers[0] == GraphNode::kLeaf) return context.input(node, params);
   const LoweredValue& x = context.value(node, 0);
   if (x.pending != nullptr) {
+    if (x.reshaped) throw GraphError(name, "a reshape stands between it and ", x.pending->name());
     if (context.graph().consumers(node.producers[0]).size() != 1) {
       throw GraphError(x.pending->name(),
                        "its output would need two ranges: it has another consumer");

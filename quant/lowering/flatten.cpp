@@ -19,7 +19,13 @@ LoweredValue rules::reshape(LoweringContext& context, const GraphNode& node) {
                      y);
   }
   // What waits for its parameters may be the network's output, and logits have no shape but a row.
-  if (const LoweredValue& waiting = context.value(node, 0); !waiting.is_codes()) return waiting;
+  if (LoweredValue waiting = context.value(node, 0); !waiting.is_codes()) {
+    if (context.graph().consumers(node.producers[0]).size() != 1) {
+      throw GraphError(name, "what is reshaped waits for its range and has another consumer");
+    }
+    waiting.reshaped = true;
+    return waiting;
+  }
   const LoweredValue& x = context.codes(node, 0);
   const Shape output(std::span<const int64_t>(y.begin() + 1, y.end()));
   auto layer = std::make_shared<QuantizedFlatten>(

@@ -17,6 +17,7 @@ LoweredValue activation(LoweringContext& context, const GraphNode& node, Activat
     layer->requantize_to(x.params, kind);
     return context.emit(node, std::move(layer), {x.id});
   }
+  if (x.reshaped) throw GraphError(name, "a reshape stands between it and ", x.pending->name());
   if (context.graph().consumers(node.producers[0]).size() != 1) {
     throw GraphError(name, "the activation cannot be fused: its input has another consumer");
   }

@@ -52,6 +52,27 @@ class TwoRanges : public Module {
   std::shared_ptr<FakeQuantize> second_;
 };
 
+/// A range, or an activation, that stands behind the reshape of what it belongs to.
+class LateRange : public Module {
+ public:
+  explicit LateRange(bool activation)
+      : conv_(add("conv", Conv2d{1, 2, {.kernel = 3}})),
+        range_(add("range", FakeQuantize{FakeQuantizeConfig::q8()})),
+        activation_(activation) {}
+  std::string_view type() const override { return "LateRange"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override {
+    const Tensor flat = flatten((*conv_)(x));
+    return (*range_)(activation_ ? relu(flat) : flat);
+  }
+
+ private:
+  std::shared_ptr<Conv2d> conv_;
+  std::shared_ptr<FakeQuantize> range_;
+  bool activation_;
+};
+
 }  // namespace
 
 TEST_CASE("QAT networks convert to integers that equal the simulation", "[quant][convert]") {
@@ -198,6 +219,15 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   check_parity(two, convert(two, example), random_images({40, 8, 8, 1}, 9));
   two.find("conv").slots().output = nullptr;
   QUANTRAIN_CHECK_ERROR(convert(two, example), GraphError, "[conv] its output would need two");
+
+  for (const bool activation : {false, true}) {
+    LateRange late(activation);
+    prepare_qat(late, example, QConfig::int8());
+    late(example);
+    late.find("conv").slots().output = nullptr;
+    QUANTRAIN_CHECK_ERROR(
+        convert(late, example), GraphError, "a reshape stands between it and conv");
+  }
 }
 
 TEST_CASE("the float simulation stays near the integer one", "[quant][convert]") {

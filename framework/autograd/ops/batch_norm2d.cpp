@@ -10,6 +10,7 @@ namespace quantrain {
 namespace {
 
 constexpr const char* kWhere = "batch_norm2d";
+constexpr const char* kRescaled = "rescaled_batch_norm2d";
 
 using Channels = std::vector<float>;
 
@@ -96,9 +97,12 @@ class RescaledBatchNorm2dNode : public Node {
  public:
   RescaledBatchNorm2dNode(Tensor x, Statistics statistics, float epsilon)
       : x_(std::move(x)), statistics_(std::move(statistics)), epsilon_(epsilon) {}
-  std::string_view type() const override { return "rescaled_batch_norm2d"; }
+  std::string_view type() const override { return kRescaled; }
   Attributes attributes() const override { return {{"epsilon", double{epsilon_}}}; }
-  bool reads_input(size_t i) const override { return i == 1 || i == 3; }
+  // Accumulators were made floats; floats are shared with the input.
+  bool reads_input(size_t i) const override {
+    return i == 1 || i == 3 || (i == 0 && input(0).kind() == ValueKind::kFloat);
+  }
 
   // inverse_deviation = 1 / (f * sqrt(variance / f^2 + epsilon)) of the factor f, so that
   // d inverse_deviation / df = -epsilon * f * inverse_deviation^3.
@@ -128,24 +132,25 @@ class RescaledBatchNorm2dNode : public Node {
   float epsilon_;
 };
 
-void check(const Tensor& x,
+void check(const char* where,
+           const Tensor& x,
            const std::initializer_list<std::pair<const char*, const Tensor*>>& per_channel,
            const BatchNorm2dOptions& options) {
-  if (x.rank() != 4) throw ShapeError(kWhere, "x must be [N, H, W, C], got ", x.shape());
+  if (x.rank() != 4) throw ShapeError(where, "x must be [N, H, W, C], got ", x.shape());
   for (const auto& [name, tensor] : per_channel) {
     if (!(tensor->shape() == Shape{x.dim(3)})) {
-      throw ShapeError(kWhere, name, " has shape ", tensor->shape(), ", x ", x.shape());
+      throw ShapeError(where, name, " has shape ", tensor->shape(), ", x ", x.shape());
     }
   }
   if (!(options.epsilon > 0.0f) || !std::isfinite(options.epsilon)) {
-    throw DataError(kWhere, "epsilon must be positive and finite, got ", options.epsilon);
+    throw DataError(where, "epsilon must be positive and finite, got ", options.epsilon);
   }
   if (!(options.momentum >= 0.0f && options.momentum <= 1.0f)) {
-    throw DataError(kWhere, "momentum must lie in [0, 1], got ", options.momentum);
+    throw DataError(where, "momentum must lie in [0, 1], got ", options.momentum);
   }
   if (options.training && x.dim(3) > 0 && x.elements() / x.dim(3) < 2) {
     throw ShapeError(
-        kWhere, "batch statistics need more than one value per channel, got shape ", x.shape());
+        where, "batch statistics need more than one value per channel, got shape ", x.shape());
   }
 }
 
@@ -194,9 +199,9 @@ Statistics running_statistics(const Tensor& mean,
   return s;
 }
 
-void check_running(const Tensor& mean, const Tensor& variance) {
+void check_running(const char* where, const Tensor& mean, const Tensor& variance) {
   if (mean.requires_grad() || variance.requires_grad()) {
-    throw GraphError(kWhere, "running statistics get no gradient, but require one");
+    throw GraphError(where, "running statistics get no gradient, but require one");
   }
 }
 
@@ -222,13 +227,14 @@ Tensor batch_norm2d(const Tensor& x,
                     Tensor running_mean,
                     Tensor running_variance,
                     const BatchNorm2dOptions& options) {
-  check(x,
+  check(kWhere,
+        x,
         {{"gamma", &gamma},
          {"beta", &beta},
          {"running mean", &running_mean},
          {"running variance", &running_variance}},
         options);
-  check_running(running_mean, running_variance);
+  check_running(kWhere, running_mean, running_variance);
   Statistics s =
       options.training
           ? batch_statistics(x, Tensor(), Tensor(), {running_mean, running_variance}, options)
@@ -247,7 +253,8 @@ Tensor rescaled_batch_norm2d(const Tensor& x,
                              Tensor running_mean,
                              Tensor running_variance,
                              const BatchNorm2dOptions& options) {
-  check(x,
+  check(kRescaled,
+        x,
         {{"factor", &factor},
          {"shift", shift.defined() ? &shift : &factor},
          {"gamma", &gamma},
@@ -255,9 +262,8 @@ Tensor rescaled_batch_norm2d(const Tensor& x,
          {"running mean", &running_mean},
          {"running variance", &running_variance}},
         options);
-  check_running(running_mean, running_variance);
-  if (!options.training)
-    throw GraphError("rescaled_batch_norm2d", "only batch statistics undo a factor");
+  check_running(kRescaled, running_mean, running_variance);
+  if (!options.training) throw GraphError(kRescaled, "only batch statistics undo a factor");
   const Tensor values = x.as_floats();
   Statistics s = batch_statistics(values, factor, shift, {running_mean, running_variance}, options);
   Tensor y = normalise(values, s, gamma, beta);

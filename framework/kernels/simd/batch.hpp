@@ -125,14 +125,4 @@ inline Batch<float, Arch> as_floats(Batch<int32_t, Arch> v) {
 #endif
 }
 
-/// Comparison of int32 lanes, for selecting floats.
-template <class Arch>
-inline xsimd::batch_bool<float, Arch> same_lanes(Batch<int32_t, Arch> a, Batch<int32_t, Arch> b) {
-#if XSIMD_VERSION_MAJOR < 9
-  return xsimd::bool_cast(a == b);
-#else
-  return xsimd::batch_bool_cast<float>(a == b);
-#endif
-}
-
 }  // namespace quantrain::kernels::simd

@@ -199,7 +199,9 @@ struct PoolKeys {
   static constexpr int kShift = 8 * (sizeof(Key) / 2);
   static constexpr Key kLast = (Key{1} << kShift) - 1;  // position 0 has the highest rank
 
-  Keys best = {};
+  Keys best;
+
+  QUANTRAIN_INLINE PoolKeys() : best{} {}
 
   QUANTRAIN_INLINE void take(const uint8_t* from, int64_t position) {
     Bytes codes;

@@ -58,7 +58,7 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   }
   static QUANTRAIN_INLINE Int srav(Int v, Int counts) { return _mm256_srav_epi32(v, counts); }
   static QUANTRAIN_INLINE Int sllv64(Int v, Int counts) { return _mm256_sllv_epi64(v, counts); }
-  /// Rule 8's unsigned form: there is no arithmetic shift of 64 bits; |v| < 2^63 - 2^62.
+  /// Rule 8's unsigned form: there is no arithmetic shift of 64 bits; -2^62 <= v < 2^63.
   static QUANTRAIN_INLINE Int srav64(Int v, Int counts) {
     const Int bias = set1_64(int64_t{1} << 62);
     return _mm256_sub_epi64(_mm256_srlv_epi64(_mm256_add_epi64(v, bias), counts),

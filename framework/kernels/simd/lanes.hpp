@@ -80,7 +80,7 @@ struct Lanes {
     for (int i = 0; i < kParts; ++i) c.part[i] = fused<Arch>(a.part[i], b.part[i], c.part[i]);
     return c;
   }
-  // Where either operand is NaN these are the second one.
+  // Where either operand is NaN these are the second one on x86, NaN on Arm.
   QUANTRAIN_LANES friend Lanes min(Lanes a, const Lanes& b) {
     for (int i = 0; i < kParts; ++i) a.part[i] = xsimd::min(a.part[i], b.part[i]);
     return a;

@@ -5,10 +5,9 @@
 
 namespace quantrain::kernels::simd {
 
-/// Rule 8 before the clamp, for one vector of channels: the first ones of r. kUsual: r.round is
-/// set, and only the upper halves of the 64-bit products matter: (p + 2^(shift - 1)) >> shift = ((p
-/// >> 32)
-/// + 2^(shift - 33)) >> (shift - 32).
+/// Rule 8 before the clamp, for one vector of channels: the first ones of r. kUsual: r.round, which
+/// holds the zero point too, is set, and only the upper halves of the products p matter:
+///   (p + 2^(shift - 1)) >> shift = ((p >> 32) + 2^(shift - 33)) >> (shift - 32).
 template <class Arch, bool kUsual>
 class Requantizer {
   using I = Ints<Arch>;

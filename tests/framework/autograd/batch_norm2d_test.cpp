@@ -5,6 +5,8 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/add.hpp"
 #include "framework/autograd/ops/div.hpp"
+#include "framework/autograd/ops/mul.hpp"
+#include "framework/autograd/ops/sum.hpp"
 #include "framework/core/error.hpp"
 #include "tests/tensors.hpp"
 
@@ -134,6 +136,21 @@ TEST_CASE("rescaled_batch_norm2d is batch_norm2d of x / factor + shift, gradient
       CHECK(fused.variance.data()[c] ==
             test::Approx(double{apart.variance.data()[c]}).margin(kMargin));
     }
+    // The same gradients as those of the operations apart, of an uneven sum.
+    const Tensor weights = random_tensor(x.shape(), 8);
+    const std::vector<Tensor> shared{x, factor};
+    sum(mul(y, weights)).backward();
+    std::vector<std::vector<float>> of_fused;
+    for (Tensor leaf : shared) {
+      of_fused.push_back(values(leaf.grad()));
+      leaf.zero_grad();
+    }
+    sum(mul(expected, weights)).backward();
+    for (size_t k = 0; k < shared.size(); ++k) {
+      const std::vector<float> of_apart = values(shared[k].grad());
+      for (size_t i = 0; i < of_apart.size(); ++i)
+        CHECK(of_fused[k][i] == test::Approx(double{of_apart[i]}).margin(10 * kMargin));
+    }
     for (const bool with_shift : {false, true}) {
       std::vector<Tensor> leaves{x, factor, fused.gamma, fused.beta};
       if (with_shift) leaves.push_back(shift);
@@ -159,6 +176,16 @@ TEST_CASE("rescaled_batch_norm2d is batch_norm2d of x / factor + shift, gradient
                           GraphError,
                           "only batch statistics undo a factor");
   }
+}
+
+TEST_CASE("rescaled_batch_norm2d notices that its input was written", "[autograd][batch_norm2d]") {
+  Tensor x = random_leaf({2, 3, 2, 4}, 5);
+  const Layer layer(4);
+  const Tensor y = sum(rescaled_batch_norm2d(
+      x, Tensor::full({4}, 2.0f), Tensor(), layer.gamma, layer.beta, layer.mean, layer.variance));
+  x.mutable_data()[0] = 1.0f;
+  Tensor loss = y;
+  QUANTRAIN_CHECK_ERROR(loss.backward(), GraphError, "input 0 was written after it was used");
 }
 
 TEST_CASE("batch_norm2d can run twice before backward, in training", "[autograd][batch_norm2d]") {

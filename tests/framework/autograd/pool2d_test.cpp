@@ -74,6 +74,17 @@ TEST_CASE("pooling records what lowering reads", "[autograd][pool2d]") {
   CHECK(z.node()->attributes().integers("kernel") == std::vector<int64_t>{6, 4});
 }
 
+TEST_CASE("a window beyond 16-bit positions has a maximum, but no gradient",
+          "[autograd][max_pool2d]") {
+  Tensor x = Tensor::zeros({1, 257, 256, 1});
+  x.set_requires_grad(true);
+  CHECK(max_pool2d(x.detach(), {.kernel = {257, 256}}).elements() == 1);
+  CHECK(max_pool2d(x, {.kernel = {256, 256}, .stride = 1}).elements() == 2);
+  QUANTRAIN_CHECK_ERROR(max_pool2d(x, {.kernel = {257, 256}}),
+                        ShapeError,
+                        "[max_pool2d] a window of 65792 elements has no gradient, at most 65536");
+}
+
 TEST_CASE("pooling rejects what makes no sense", "[autograd][pool2d]") {
   const Tensor x = Tensor::zeros({1, 4, 4, 2});
   QUANTRAIN_CHECK_ERROR(max_pool2d(Tensor::zeros({4, 4, 2}), {.kernel = 2}),
