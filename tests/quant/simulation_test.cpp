@@ -97,7 +97,7 @@ TEST_CASE("integer and float simulation of a layer differ only next to the middl
           "[quant][simulation]") {
   int64_t apart = 0;
   for (const int bits : {8, 4}) {
-    for (const uint64_t seed : {1, 2, 3}) {
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
       CAPTURE(bits, seed);
       apart += check_bound(
           random_layer({16, 300}, {32, 300}, bits, 40.0f, seed),
