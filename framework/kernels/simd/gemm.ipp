@@ -20,6 +20,9 @@ inline constexpr int kTileVectors = Batch<float, Arch>::size == 16 ? 4 : 2;
 /// Rows of a that lie kStep = 1 or 2 elements apart need no pointer each; else kStep is 0.
 template <class Arch, int kVectors, int kStep>
 constexpr int tile_rows() {
+#if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
+  return kVectors == 1 ? 4 : 2;  // with every access checked, GCC 12 takes minutes for whole tiles
+#endif
   if (Batch<float, Arch>::size == 16) return (kStep > 0 && kVectors < 4 ? 28 : 24) / kVectors;
   return (Batch<float, Arch>::size == 8 ? 12 : 8) / kVectors;
 }
