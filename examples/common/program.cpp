@@ -22,8 +22,6 @@
 namespace quantrain::examples {
 namespace {
 
-constexpr int64_t kEvaluationBatch = 250;
-
 int64_t float_bytes(const Module& net) {
   int64_t bytes = 0;
   for (const NamedTensor& entry : state(net))

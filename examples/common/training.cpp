@@ -26,8 +26,6 @@ std::vector<int32_t> argmax_rows(const Tensor& logits) {
   return best;
 }
 
-constexpr int64_t kEvaluationBatch = 250;
-
 }  // namespace
 
 std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions& options) {

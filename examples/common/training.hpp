@@ -10,6 +10,9 @@
 
 namespace quantrain::examples {
 
+/// Images of a batch where nothing is trained.
+inline constexpr int64_t kEvaluationBatch = 250;
+
 struct TrainingOptions {
   std::string label = {};  ///< of the progress lines: "float"; empty: no lines
   int64_t epochs = 1;

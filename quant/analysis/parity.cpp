@@ -187,6 +187,7 @@ Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch
     throw ShapeError(
         "parity", "the model takes samples ", model.input_shape(), ", got ", batch.shape());
   }
+  if (batch.dim(0) == 0) throw DataError("parity", "nothing to compare: the batch is empty");
   const DeployedMode deployed(net);
   Parity total;
   std::vector<int64_t> extents(batch.shape().begin(), batch.shape().end());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/autograd/tensor.hpp"
+#include "framework/core/error.hpp"
 #include "layers/module.hpp"
 #include "quant/integer/integer_model.hpp"
 
@@ -44,7 +45,7 @@ struct Parity {
 /// converted to, and compares every intermediate code and the logits. The network is left as it
 /// was.
 /// Throws: ShapeError if the model does not take such samples; GraphError if it was not converted
-/// from this network.
+/// from this network; DataError if there is nothing to compare.
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch);
 
 /// The same over the images of a range of batches, each with a member `images`.
@@ -55,6 +56,7 @@ Parity verify_parity(Module& net, const IntegerModel& model, Batches&& batches) 
 {
   Parity total;
   for (const auto& batch : batches) total.add(verify_parity(net, model, batch.images));
+  if (total.images == 0) throw DataError("parity", "nothing to compare: there is no batch");
   return total;
 }
 

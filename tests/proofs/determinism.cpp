@@ -79,6 +79,10 @@ bool prove_determinism(const Subjects& subjects, const Training& training) {
       }
     }
   }
+  if (machines.size() == 2) {
+    std::printf(
+        "Numbers of threads alone are compared: the processor has one such set of kernels.\n");
+  }
   set_isa(chosen);
   set_threads(threads_before);
   return equal;

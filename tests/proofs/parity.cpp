@@ -69,8 +69,8 @@ bool prove_parity(const Subjects& subjects,
         quant::prepare_qat(net, example, quant::QConfig::bits(b, b));
         train_quantized(net, images, training, kSeed);
         const quant::IntegerModel model = quant::convert(net, example);
-        const quant::Parity parity =
-            quant::verify_parity(net, model, DataLoader(images.test, {.batch = 250}));
+        const quant::Parity parity = quant::verify_parity(
+            net, model, DataLoader(images.test, {.batch = examples::kEvaluationBatch}));
         Sum sum;
         sum.add(parity);
         std::printf(
