@@ -14,6 +14,11 @@ inline constexpr int64_t round_up(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
+/// Products for which another thread is worth waking, about 10 microseconds of them, and how many
+/// take as long as the rest that an output needs: rule 8 and its store.
+inline constexpr int64_t kBlockProducts = int64_t{1} << 21;
+inline constexpr int64_t kOutputProducts = 32;
+
 /// What stands in for the shift where the multiplier is 0 and any will do.
 inline constexpr int32_t kAnyShift = 40;
 

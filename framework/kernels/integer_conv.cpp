@@ -9,9 +9,7 @@
 namespace quantrain::kernels {
 namespace {
 
-// Products for which another thread is worth waking, about 10 microseconds of them.
-constexpr int64_t kBlockProducts = int64_t{1} << 21;
-constexpr int64_t kBlockDepthwiseProducts = int64_t{1} << 18;
+constexpr int64_t kBlockDepthwiseProducts = int64_t{1} << 20;
 // Output pixels of one call of the kernel.
 constexpr int64_t kPixels = 480;
 
@@ -33,23 +31,21 @@ class Bands {
         int64_t products,
         int64_t channels,
         int64_t reach)
-      : s_(shape), x_(x), zero_x_(zero_x), channels_(channels), reach_(reach) {
-    const int64_t row = std::max<int64_t>(s_.ow() * s_.o * s_.reduction(), 1);
-    const int64_t wanted = std::clamp<int64_t>(products / row, 1, s_.oh());
-    per_image_ = (s_.oh() + wanted - 1) / wanted;
-    rows_ = (s_.oh() + per_image_ - 1) / per_image_;
-    grain_ = std::max<int64_t>(products / (rows_ * row), 1);
+      : s_(shape), oh_(shape.oh()), x_(x), zero_x_(zero_x), channels_(channels), reach_(reach) {
+    const int64_t row = s_.ow() * s_.o * (s_.reduction() + kOutputProducts);
+    per_image_ = even_blocks(oh_, products / row);
+    most_ = products * per_image_ / (oh_ * row);
   }
 
   /// body(image, first output row, end of the output rows, scratch for input) for every band, over
   /// threads.
   template <class Body>
   void for_each(const Body& body) const {
-    parallel_for(s_.n * per_image_, grain_, [&](int64_t begin, int64_t end) {
+    parallel_for_even(s_.n * per_image_, most_, [&](int64_t begin, int64_t end) {
       Buffer<uint8_t> scratch;
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = i % per_image_ * rows_;
-        if (row < s_.oh()) body(i / per_image_, row, std::min(row + rows_, s_.oh()), scratch);
+        const int64_t band = i % per_image_;
+        body(i / per_image_, oh_ * band / per_image_, oh_ * (band + 1) / per_image_, scratch);
       }
     });
   }
@@ -89,13 +85,13 @@ class Bands {
   }
 
   const Conv2dShape& s_;
+  int64_t oh_;
   const uint8_t* x_;
   int32_t zero_x_;
   int64_t channels_;
   int64_t reach_;
   int64_t per_image_;
-  int64_t rows_;
-  int64_t grain_;
+  int64_t most_;
 };
 
 void depthwise(const Conv2dShape& s,
@@ -153,6 +149,8 @@ void conv2d(const Conv2dShape& s,
   PackedWeightsS8 copy;
   const PackedWeightsS8& w = given.for_chosen_isa(copy);
   const KernelTable& kernels = table();
+  const int64_t oh = s.oh();
+  const int64_t ow = s.ow();
   const Bands bands(s, x, params.zero_x(), kBlockProducts, s.group_c(), 4 * w.quads());
   bands.for_each([&](int64_t image, int64_t begin, int64_t end, Buffer<uint8_t>& scratch) {
     for (int64_t group = 0; group < s.groups; ++group) {
@@ -171,7 +169,7 @@ void conv2d(const Conv2dShape& s,
       p.start = params.start(group * s.group_o());
       p.requantize = params.requantize(group * s.group_o());
       p.stride = s.o;
-      int64_t to = (image * s.oh() + begin) * s.ow() * s.o + group * s.group_o();
+      int64_t to = (image * oh + begin) * ow * s.o + group * s.group_o();
       const auto flush = [&](int64_t pixels) {
         p.rows = pixels;
         p.acc = acc != nullptr ? acc + to : nullptr;
@@ -196,8 +194,8 @@ void conv2d(const Conv2dShape& s,
         p.segments = last - first;
         const uint8_t* const line = band.x + ((row - begin) * s.stride_h + first) * band.row_step;
         const int64_t step = s.stride_w * band.pixel_step;
-        for (int64_t column = 0; column < s.ow();) {
-          const int64_t count = std::min(s.ow() - column, kPixels - pixels);
+        for (int64_t column = 0; column < ow;) {
+          const int64_t count = std::min(ow - column, kPixels - pixels);
           for (int64_t i = 0; i < count; ++i) pointers[pixels + i] = line + (column + i) * step;
           column += count;
           pixels += count;

@@ -12,9 +12,7 @@ namespace {
 // A multiple of the rows of every tile (8, 6, 4).
 constexpr int64_t kRowStep = 24;
 constexpr int64_t kMaxRows = 20 * kRowStep;
-// Products for which another thread is worth waking, about 10 microseconds of them; and the weights
-// of a block: a part of the second-level cache.
-constexpr int64_t kBlockProducts = int64_t{1} << 21;
+// The weights of a block: a part of the second-level cache.
 constexpr int64_t kBlockWeights = int64_t{1} << 17;
 
 void gemm(int64_t m,
@@ -42,24 +40,27 @@ void gemm(int64_t m,
     std::memset(last_rows.data() + (i - whole_rows) * reach + k, 0, static_cast<size_t>(reach - k));
   }
 
-  const int64_t products = std::max<int64_t>(k * n, 1);
-  const int64_t rows =
-      std::min(kMaxRows, round_up(std::max<int64_t>(kBlockProducts / products, 1), kRowStep));
-  const int64_t row_blocks = (m + rows - 1) / rows;
+  const int64_t work = (k + kOutputProducts) * n;  // of a row
+  const int64_t most_rows =
+      std::min(kMaxRows, round_up(std::max<int64_t>(kBlockProducts / work, 1), kRowStep));
   const int64_t by_weights = kBlockWeights / std::max<int64_t>(w.panel_bytes(), 1);
   const int64_t by_products =
-      kBlockProducts / 2 / std::max<int64_t>(std::min(m, rows) * k * width, 1);
+      kBlockProducts / 2 / (std::min(m, most_rows) * (k + kOutputProducts) * width);
   const int64_t panels = std::max({by_weights, by_products, int64_t{1}});
   const int64_t panel_blocks = (w.panels_per_group() + panels - 1) / panels;
+  // Neighbours have the same weights, and each of two threads half of the panels or of the rows.
+  const int64_t pairs = (m + 1) / 2;
+  const int64_t row_blocks = even_blocks(pairs, most_rows / 2);
 
   parallel_for(row_blocks * panel_blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
-      const int64_t row = block / panel_blocks * rows;
-      const int64_t panel = block % panel_blocks * panels;
+      const int64_t row = block % row_blocks * pairs / row_blocks * 2;
+      const int64_t end_row = std::min(m, (block % row_blocks + 1) * pairs / row_blocks * 2);
+      const int64_t panel = block / row_blocks * panels;
       const int64_t output = panel * width;
       const uint8_t* pointers[kMaxRows];
       DotU8S8 p{};
-      p.rows = std::min(rows, m - row);
+      p.rows = end_row - row;
       p.outputs = std::min(panels * width, n - output);
       for (int64_t i = row; i < row + p.rows; ++i) {
         pointers[i - row] =

@@ -60,6 +60,33 @@ TEST_CASE("every element is visited once, at any number of threads", "[core][par
   }
 }
 
+TEST_CASE("even blocks are as good as equal, and one or an even number of them",
+          "[core][parallel]") {
+  for (const int64_t n : {1, 2, 5, 64, 99, 1000}) {
+    for (const int64_t most : {0, 1, 7, 9, 100}) {
+      std::mutex mutex;
+      std::vector<std::pair<int64_t, int64_t>> all;
+      parallel_for_even(n, most, [&](int64_t begin, int64_t end) {
+        const std::lock_guard lock(mutex);
+        all.emplace_back(begin, end);
+      });
+      std::sort(all.begin(), all.end());
+      const auto count = static_cast<int64_t>(all.size());
+      CAPTURE(n, most, count);
+      REQUIRE(count == even_blocks(n, most));
+      CHECK((count % 2 == 0 || count == 1 || count == n));
+      int64_t next = 0;
+      for (const auto& [begin, end] : all) {
+        CHECK(begin == next);
+        CHECK(end - begin <= std::max<int64_t>(most, 1));
+        CHECK((end - begin == n / count || end - begin == n / count + 1));
+        next = end;
+      }
+      CHECK(next == n);
+    }
+  }
+}
+
 TEST_CASE("work is cut by its size, never by the number of threads", "[core][parallel]") {
   const DefaultThreads restore;
   const std::vector<std::pair<int64_t, int64_t>> expected{{0, 4}, {4, 8}, {8, 10}};
