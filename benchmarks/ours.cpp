@@ -53,20 +53,25 @@ Call gemm_packed(const Problem& p) {
 
 struct Integers {
   Buffer<uint8_t> x;
+  Buffer<int8_t> plain;  // that w was made from
   PackedWeightsS8 w;
   ProductParams params;
   Buffer<int32_t> acc;
   Buffer<uint8_t> y;
 
-  Integers(int64_t inputs, int64_t outputs, PackedWeightsS8 weights, int64_t reduction)
-      : x(filled<uint8_t>(inputs)), w(std::move(weights)), acc(outputs), y(outputs) {
+  explicit Integers(const Conv2dShape& s)
+      : x(filled<uint8_t>(s.x_elements())),
+        plain(filled<int8_t>(s.weight_elements())),
+        w(s, plain.data()),
+        acc(s.y_elements()),
+        y(s.y_elements()) {
     const int64_t channels = w.outputs();
     const Buffer<int32_t> bias = filled<int32_t>(channels);
     Buffer<int32_t> m0(channels);
     Buffer<int32_t> shift(channels);
     for (int64_t i = 0; i < channels; ++i) {
-      const Multiplier m =
-          make_multiplier(1.0 / (16.0 * static_cast<double>(reduction) + static_cast<double>(i)));
+      const Multiplier m = make_multiplier(
+          1.0 / (16.0 * static_cast<double>(s.reduction()) + static_cast<double>(i)));
       m0[i] = m.m0;
       shift[i] = m.shift;
     }
@@ -78,8 +83,7 @@ struct Integers {
 };
 
 Integers gemm_integers(const Problem& p) {
-  const Buffer<int8_t> w = filled<int8_t>(p.n * p.k);
-  return {p.m * p.k, p.m * p.n, PackedWeightsS8(p.n, p.k, w.data()), p.k};
+  return Integers(Conv2dShape{.n = p.m, .c = p.k, .o = p.n});
 }
 
 Call gemm_integer(const Problem& p) {
@@ -132,9 +136,7 @@ Call conv_backward_weights(const Problem& p) {
 
 Call conv_requantize(const Problem& p) {
   const Conv2dShape& s = p.conv;
-  const Buffer<int8_t> w = filled<int8_t>(s.weight_elements());
-  Integers operands(s.x_elements(), s.y_elements(), PackedWeightsS8(s, w.data()), s.reduction());
-  return make_call(std::move(operands),
+  return make_call(Integers(s),
                    [s](Integers& o) { conv2d_u8s8_u8(s, o.x.data(), o.w, o.params, o.y.data()); });
 }
 

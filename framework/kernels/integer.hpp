@@ -15,7 +15,8 @@ namespace quantrain::kernels {
 
 /// Weights [O, KH, KW, C / groups] of a convolution, or [O, K] of a linear layer, laid out for the
 /// kernels of the instruction set that is chosen at that time. Where another one is chosen later,
-/// each use lays out a copy first: right, but slow.
+/// each use lays out a copy first: right, but slow. The weights that it was made from must outlive
+/// it.
 class PackedWeightsS8 {
  public:
   PackedWeightsS8() = default;
@@ -25,8 +26,6 @@ class PackedWeightsS8 {
   PackedWeightsS8(const Conv2dShape& shape, const int8_t* w);
 
   int64_t outputs() const { return sums_.size(); }
-  /// The weights as they were given.
-  const int8_t* plain() const { return plain_.data(); }
   /// Sum of the weights of each output channel: what a zero point of the input is multiplied by.
   const int32_t* sums() const { return sums_.data(); }
 
@@ -54,7 +53,7 @@ class PackedWeightsS8 {
   int64_t quads_ = 0;
   int64_t panel_bytes_ = 0;
   int64_t panels_per_group_ = 0;
-  Buffer<int8_t> plain_;
+  const int8_t* plain_ = nullptr;
   Buffer<int8_t> data_;
   Buffer<int32_t> sums_;
 };

@@ -15,9 +15,8 @@ PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w)
     : shape_(shape),
       isa_(chosen_isa()),
       depthwise_(shape.groups > 1 && shape.group_c() == 1 && shape.group_o() == 1),
-      plain_(shape.weight_elements()),
+      plain_(w),
       sums_(shape.o) {
-  std::copy_n(w, plain_.size(), plain_.data());
   if (depthwise_) {
     pack_depthwise();
   } else {
@@ -36,6 +35,12 @@ void PackedWeightsS8::pack_panels() {
   panel_bytes_ = shape_.kh * quads_ * quad_bytes;
   data_ = Buffer<int8_t>(shape_.groups * panels_per_group_ * panel_bytes_);
 
+  // Groups of 4 that are nowhere cut short are words, and a panel is their transpose; the kernel
+  // moves the bits of floats as they are.
+  const bool words = !layout_.pairs && length % 4 == 0 &&
+                     reinterpret_cast<uintptr_t>(plain_) % alignof(float) == 0;
+  const auto transpose = table(isa_).transpose_f32;
+
   const int64_t odd_at = 4 * layout_.width;
   const auto put = [&](const int8_t* quad, int8_t* at) {
     if (!layout_.pairs) {
@@ -53,11 +58,20 @@ void PackedWeightsS8::pack_panels() {
     const int64_t count = std::min(layout_.width, outputs - first);
     if (count < layout_.width) std::memset(to, 0, static_cast<size_t>(panel_bytes_));
     const int8_t* const rows =
-        plain_.data() + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
+        plain_ + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
     // A few groups of 4 of every output at a time: what they are written to stays in the
     // first-level cache.
     constexpr int64_t kQuads = 16;
     for (int64_t segment = 0; segment < shape_.kh; ++segment) {
+      if (words) {
+        transpose(count,
+                  quads_,
+                  reinterpret_cast<const float*>(rows + segment * length),
+                  shape_.kh * quads_,
+                  reinterpret_cast<float*>(to + segment * quads_ * quad_bytes),
+                  layout_.width);
+        continue;
+      }
       for (int64_t q = 0; q < quads_; q += kQuads) {
         for (int64_t o = 0; o < count; ++o) {
           const int8_t* const from = rows + (o * shape_.kh + segment) * length;
@@ -124,7 +138,7 @@ void PackedWeightsS8::sum_panels() {
 
 const PackedWeightsS8& PackedWeightsS8::for_chosen_isa(PackedWeightsS8& copy) const {
   if (isa_ == chosen_isa() || depthwise_) return *this;
-  copy = PackedWeightsS8(shape_, plain_.data());
+  copy = PackedWeightsS8(shape_, plain_);
   return copy;
 }
 

@@ -118,11 +118,10 @@ TEST_CASE("weights packed for another instruction set give the same product",
   set_isa(before);
 }
 
-TEST_CASE("packed weights keep their sums and plain form", "[kernels][integer]") {
+TEST_CASE("packed weights keep their sums", "[kernels][integer]") {
   const std::vector<int8_t> w{1, -2, 3, 127, -128, 5};
   const PackedWeightsS8 packed(2, 3, w.data());
   CHECK(packed.outputs() == 2);
   CHECK(packed.sums()[0] == 2);
   CHECK(packed.sums()[1] == 4);
-  CHECK(std::vector<int8_t>(packed.plain(), packed.plain() + 6) == w);
 }
