@@ -39,9 +39,11 @@ std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions
     const std::string number = std::to_string(epoch + 1) + '/' + std::to_string(options.epochs);
     Progress progress(options.label.empty() ? "" : options.label + " epoch " + number,
                       loader.dataset().size());
-    for (const Batch& batch : loader.epoch(options.first_epoch + epoch)) {
+    for (Batch& batch : loader.epoch(options.first_epoch + epoch)) {
       optimizer.set_learning_rate(schedule(step++));
-      Tensor loss = cross_entropy(net(batch.images), batch.labels);
+      optimizer.zero_grad();
+      // Moved: the first quantization frees them.
+      Tensor loss = cross_entropy(net(std::move(batch.images)), batch.labels);
       if (!std::isfinite(loss.item())) {
         throw DataError("training",
                         "the loss is ",
@@ -52,7 +54,6 @@ std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions
                         options.learning_rate,
                         " may be too large");
       }
-      optimizer.zero_grad();
       loss.backward();
       optimizer.step();
       progress.step(batch.size(), loss.item());

@@ -46,16 +46,16 @@ class DataLoader {
     using iterator_category = std::input_iterator_tag;
     using value_type = Batch;
     using difference_type = std::ptrdiff_t;
-    using pointer = const Batch*;
-    using reference = const Batch&;
+    using pointer = Batch*;
+    using reference = Batch&;
 
     Iterator(Iterator&&) noexcept;
     Iterator& operator=(Iterator&&) noexcept;
     ~Iterator();  ///< stops and joins the thread
 
-    /// Valid until the next increment.
-    const Batch& operator*() const { return batch_; }
-    const Batch* operator->() const { return &batch_; }
+    /// The caller's, to move from too, until the next increment.
+    Batch& operator*() const { return batch_; }
+    Batch* operator->() const { return &batch_; }
     Iterator& operator++();
     bool operator==(std::default_sentinel_t) const { return prefetch_ == nullptr; }
 
@@ -65,7 +65,7 @@ class DataLoader {
     explicit Iterator(const DataLoader& loader);
 
     std::unique_ptr<Prefetch> prefetch_;  // null at the end
-    Batch batch_;
+    mutable Batch batch_;
   };
 
   /// The loader may be changed or destroyed while the iterator lives.
