@@ -27,35 +27,32 @@ constexpr int kWarmSteps = 5;
 constexpr int kCountedSteps = 10;
 constexpr const char* kModes[] = {"float", "qat"};
 
-/// A network in training on one batch of noise. The learning rate is so small that it never learns
-/// the batch by heart: gradients stay what they are at the start of a training.
+/// A network in training on one batch. The learning rate is so small that it never learns the batch
+/// by heart: gradients stay what they are at the start of a training.
 class Training {
  public:
-  Training(const Network& network, bool qat) : net_(network.make()), images_(noise(kBatch)) {
+  Training(const Network& network, bool qat) : net_(network.make()) {
     for (int64_t i = 0; i < kBatch; ++i) labels_.push_back(static_cast<int32_t>(i * 7 % 10));
     if (qat) quant::prepare_qat(net_, noise(1), quant::QConfig::int8());
     optimizer_.emplace(net_.parameters(), AdamOptions{.learning_rate = 1e-7f});
-    for (int i = 0; i < kWarmSteps; ++i) step();
+    for (int i = 0; i < kWarmSteps; ++i) step(noise(kBatch));
   }
 
-  void step() {
-    const int64_t before = pool::counters().bytes_in_use;
-    Tensor loss = cross_entropy(net_(images_), labels_);
-    saved_bytes_ = pool::counters().bytes_in_use - before;
-    optimizer_->zero_grad();
+  void zero_grad() { optimizer_->zero_grad(); }
+  Tensor forward(Tensor images) { return cross_entropy(net_(std::move(images)), labels_); }
+  void update(Tensor loss) {
     loss.backward();
     optimizer_->step();
   }
-
-  /// What the last forward pass kept for the backward pass.
-  int64_t saved_bytes() const { return saved_bytes_; }
+  void step(Tensor images) {
+    zero_grad();
+    update(forward(std::move(images)));
+  }
 
  private:
   Sequential net_;
-  Tensor images_;
   std::vector<int32_t> labels_;
   std::optional<Adam> optimizer_;
-  int64_t saved_bytes_ = 0;
 };
 
 /// What steps take, once their memory is warm.
@@ -63,7 +60,7 @@ struct Usage {
   double pool_allocations;    ///< blocks of each step from the pool
   double system_allocations;  ///< of these, those that the pool had to ask the system for
   double page_faults;         ///< of each step
-  double saved_mib;           ///< by the forward pass for the backward pass
+  double saved_mib;           ///< by the forward pass for the backward pass, the images too
   double peak_pool_mib;
   double peak_rss_mib;
 };
@@ -77,7 +74,14 @@ Usage count_usage(const Network& network, bool qat) {
   };
   const pool::Counters before = pool::counters();
   const rusage system_before = faults();
-  for (int i = 0; i < kCountedSteps; ++i) training.step();
+  int64_t saved_bytes = 0;
+  for (int i = 0; i < kCountedSteps; ++i) {
+    training.zero_grad();
+    const int64_t in_use = pool::counters().bytes_in_use;
+    Tensor loss = training.forward(noise(kBatch));
+    saved_bytes = pool::counters().bytes_in_use - in_use;
+    training.update(std::move(loss));
+  }
   const rusage system_after = faults();
   const pool::Counters after = pool::counters();
   const auto per_step = [](auto first, auto last) {
@@ -86,7 +90,7 @@ Usage count_usage(const Network& network, bool qat) {
   return {per_step(before.allocations, after.allocations),
           per_step(before.system_allocations, after.system_allocations),
           per_step(system_before.ru_minflt, system_after.ru_minflt),
-          static_cast<double>(training.saved_bytes()) / 1048576.0,
+          static_cast<double>(saved_bytes) / 1048576.0,
           static_cast<double>(after.peak_bytes_in_use) / 1048576.0,
           static_cast<double>(system_after.ru_maxrss) / 1024.0};
 }
@@ -126,7 +130,7 @@ void add_benchmarks() {
                       [=, &network, qat = mode == kModes[1]] {
                         set_threads(threads);
                         if (!*training) *training = std::make_unique<Training>(network, qat);
-                        return [training] { (*training)->step(); };
+                        return [training, images = noise(kBatch)] { (*training)->step(images); };
                       });
       }
     }
