@@ -7,6 +7,7 @@
 #include "framework/arithmetic/qparams.hpp"
 #include "framework/core/buffer.hpp"
 #include "framework/core/shape.hpp"
+#include "framework/kernels/codes.hpp"
 
 namespace quantrain {
 
@@ -35,6 +36,15 @@ struct Codes {
   int32_t stored_zero_point() const { return params.zero_point[0] + offset(); }
   const uint8_t* u8() const { return bytes.data(); }
   const int8_t* s8() const { return reinterpret_cast<const int8_t*>(bytes.data()); }
+  /// For products that make the floats as they need them.
+  kernels::CodesF32 channels() const {
+    return {bytes.data(),
+            storage == CodeStorage::kS8,
+            offset(),
+            params.scale.data(),
+            params.zero_point.data(),
+            params.per_channel() ? 1 : 0};
+  }
   /// Dequantized into y; shape is that of the tensor they belong to.
   void to_float(const Shape& shape, float* y) const;
 };

@@ -25,8 +25,9 @@ constexpr int64_t kManyChannels = 8;   // enough rows for a tile, for one tap
 struct WeightsGradient {
   Conv2dShape s;
   std::vector<AxisPart> lines, pixels;
-  const float* x;       // of the group
-  const float* grad_y;  // whole vectors of each pixel can be read
+  const float* x;         // of the group
+  const CodesF32* codes;  // instead of it; then there is one group
+  const float* grad_y;    // whole vectors of each pixel can be read
   int64_t grad_pixel;
   int64_t width;  // of the sums
 };
@@ -51,6 +52,7 @@ class Chunk {
   }
 
   void sum() {
+    if (p_.codes != nullptr) make_floats();
     std::fill(sums_ + row_ * p_.width, sums_ + row_end_ * p_.width, 0.0f);
     for (const AxisPart& lines : p_.lines) {
       for (const AxisPart& pixels : p_.pixels) {
@@ -61,10 +63,22 @@ class Chunk {
   }
 
  private:
+  /// Lines of x that are seen from the chunk's, all channels.
+  void make_floats() {
+    const auto seen = [&](int64_t line, int64_t tap) {
+      const int64_t at = line % s_.oh() * s_.stride_h - s_.pad_h + tap;
+      return (line / s_.oh() * s_.h + std::clamp<int64_t>(at, 0, s_.h)) * s_.w * s_.c;
+    };
+    first_ = seen(begin_, 0);
+    made_ = Buffer<float>(seen(end_ - 1, s_.kh) - first_);
+    p_.codes->to_float(0, first_, made_.size(), made_.data());
+  }
+
   /// The elements of the taps of a part, at the first pixel that sees them.
   void find_rows(const AxisPart& lines, const AxisPart& pixels) {
     const int64_t c = s_.group_c();
-    const float* const x = p_.x + (lines.source * s_.w + pixels.source) * s_.c;
+    const float* const x =
+        (p_.codes != nullptr ? made_.data() : p_.x) + (lines.source * s_.w + pixels.source) * s_.c;
     tiles_.m = 0;
     for (int64_t u = 0; u < lines.taps; ++u) {
       for (int64_t v = 0; v < pixels.taps; ++v) {
@@ -87,7 +101,7 @@ class Chunk {
       const int64_t first = std::max<int64_t>(0, begin_ - line);
       const int64_t count = std::min(lines.count, end_ - line) - first;
       if (count <= 0) continue;
-      const int64_t x = image * s_.h * s_.w * s_.c + first * x_line;
+      const int64_t x = image * s_.h * s_.w * s_.c + first * x_line - first_;
       const int64_t y = ((line + first) * s_.ow() + pixels.result) * p_.grad_pixel;
       if (pixels.count >= count) {
         set_steps(pixels.count, x_step, p_.grad_pixel);
@@ -129,6 +143,8 @@ class Chunk {
   const Conv2dShape& s_;
   int64_t begin_, end_, row_, row_end_;
   float* sums_;
+  int64_t first_ = 0;  // element of x that made_ begins with
+  Buffer<float> made_;
   void (*kernel_)(const TilesF32&) = table().tiles_f32;
   Buffer<const float*> from_{row_end_ - row_};
   Buffer<float*> to_{row_end_ - row_};
@@ -168,18 +184,17 @@ Buffer<float> fill_up(const Conv2dShape& s, const float* grad_y, int64_t width) 
   return filled;
 }
 
-}  // namespace
-
-void conv2d_backward_weights_f32(const Conv2dShape& s,
-                                 const float* x,
-                                 const float* grad_y,
-                                 float* grad_w) {
+/// x: floats, or codes.
+void backward_weights(const Conv2dShape& s,
+                      const float* x,
+                      const CodesF32* codes,
+                      const float* grad_y,
+                      float* grad_w) {
   if (s.weight_elements() == 0) return;
   if (s.y_elements() == 0) {
     std::fill_n(grad_w, s.weight_elements(), 0.0f);
     return;
   }
-  if (is_depthwise(s)) return depthwise_backward_weights_f32(s, x, grad_y, grad_w);
   const int64_t k = s.reduction();
   const int64_t o = s.group_o();
   const int64_t width = packed_columns(o);
@@ -192,15 +207,27 @@ void conv2d_backward_weights_f32(const Conv2dShape& s,
   // One tap with many channels fills tiles, and its pixels make long sums. With few channels tiles
   // need many taps, those that are there for a part of the pixels.
   const auto axis = s.group_c() >= kManyChannels ? forward_taps : forward_axis;
+  // Several tasks would make the same floats.
+  Buffer<float> made;
+  if (codes != nullptr && (is_depthwise(s) || s.groups > 1 || parts > 1)) {
+    made = Buffer<float>(s.x_elements());
+    parallel_for(s.x_elements(), 65536, [&](int64_t begin, int64_t end) {
+      codes->to_float(0, begin, end - begin, made.data() + begin);
+    });
+    x = made.data();
+    codes = nullptr;
+  }
+  if (is_depthwise(s)) return depthwise_backward_weights_f32(s, x, grad_y, grad_w);
   WeightsGradient p{};
   p.s = s;
+  p.codes = codes;
   p.lines = axis(s.h, s.oh(), s.kh, s.stride_h, s.pad_h);
   p.pixels = axis(s.w, s.ow(), s.kw, s.stride_w, s.pad_w);
   p.width = width;
   Buffer<float> partial(chunks * sums);
   for (int64_t g = 0; g < s.groups; ++g) {
     Buffer<float> filled;
-    p.x = x + g * s.group_c();
+    p.x = x != nullptr ? x + g * s.group_c() : nullptr;
     p.grad_y = grad_y + g * o;
     p.grad_pixel = s.o;
     if (o != width) {
@@ -222,6 +249,22 @@ void conv2d_backward_weights_f32(const Conv2dShape& s,
     add_up(chunks, sums, partial.data());
     table().transpose_f32(k, o, partial.data(), width, grad_w + g * o * k, k);
   }
+}
+
+}  // namespace
+
+void conv2d_backward_weights_f32(const Conv2dShape& s,
+                                 const float* x,
+                                 const float* grad_y,
+                                 float* grad_w) {
+  backward_weights(s, x, nullptr, grad_y, grad_w);
+}
+
+void conv2d_backward_weights_f32(const Conv2dShape& s,
+                                 const CodesF32& x,
+                                 const float* grad_y,
+                                 float* grad_w) {
+  backward_weights(s, nullptr, &x, grad_y, grad_w);
 }
 
 }  // namespace quantrain::kernels

@@ -69,6 +69,32 @@ struct Sides {
   EpilogueF32 epilogue;
 };
 
+/// Memory that block() may need for sums of length k.
+Buffer<float> scratch(const MatrixF32& /*b*/, int64_t /*k*/) { return {}; }
+Buffer<float> scratch(const MatrixCodesF32& /*b*/, int64_t k) {
+  return Buffer<float>(std::min(k, kLongestBlock) * kPanelColumns);
+}
+
+/// Rows [begin, stop) of a panel's columns as floats: where they lie, or made.
+MatrixF32 block(const MatrixF32& b,
+                int64_t begin,
+                int64_t /*stop*/,
+                int64_t column,
+                int64_t /*columns*/,
+                float* /*made*/) {
+  return {b.data + begin * b.row_stride + column * b.col_stride, b.row_stride, b.col_stride};
+}
+MatrixF32 block(const MatrixCodesF32& b,
+                int64_t begin,
+                int64_t stop,
+                int64_t column,
+                int64_t columns,
+                float* made) {
+  for (int64_t i = begin; i < stop; ++i)
+    b.codes.to_float(i, i * b.row_stride + column, columns, made + (i - begin) * kPanelColumns);
+  return {made, kPanelColumns, 1};
+}
+
 }  // namespace
 
 void set_epilogue(TilesF32& p, const EpilogueF32& epilogue, int64_t column, bool first, bool last) {
@@ -80,38 +106,50 @@ void set_epilogue(TilesF32& p, const EpilogueF32& epilogue, int64_t column, bool
   p.hi = clamps && epilogue.activation == Activation::kRelu6 ? 6.0f : kInfinity;
 }
 
-PackedMatrixF32::PackedMatrixF32(int64_t k, int64_t n, MatrixF32 b)
+PackedMatrixF32::PackedMatrixF32(int64_t k, int64_t n, const MatrixF32& b)
     : k_(k), n_(n), data_(k * packed_columns(n)) {
-  const auto pack = table().pack_f32;
-  const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
-  parallel_for(panels,
-               std::max<int64_t>(1, kTaskWork / (kPanelColumns * k + 1)),
-               [&](int64_t i, int64_t end) {
-                 for (; i < end; ++i) {
-                   const int64_t column = i * kPanelColumns;
-                   const int64_t columns = std::min(n - column, kPanelColumns);
-                   float* const to = data_.data() + column * k;
-                   for_k_blocks(k, [&](int64_t begin, int64_t stop, bool, bool) {
-                     const float* const from =
-                         b.data + begin * b.row_stride + column * b.col_stride;
-                     pack({stop - begin,
-                           0,
-                           stop - begin,
-                           columns,
-                           from,
-                           b.row_stride,
-                           b.col_stride,
-                           to + begin * packed_columns(columns)});
-                   });
-                 }
-               });
+  pack(b);
 }
 
-void gemm_f32(int64_t m,
+PackedMatrixF32::PackedMatrixF32(int64_t k, int64_t n, const MatrixCodesF32& b)
+    : k_(k), n_(n), data_(k * packed_columns(n)) {
+  pack(b);
+}
+
+template <class B>
+void PackedMatrixF32::pack(const B& b) {
+  const auto kernel = table().pack_f32;
+  const int64_t panels = (n_ + kPanelColumns - 1) / kPanelColumns;
+  const int64_t grain = std::max<int64_t>(1, kTaskWork / (kPanelColumns * k_ + 1));
+  parallel_for(panels, grain, [&](int64_t i, int64_t end) {
+    Buffer<float> made = scratch(b, k_);
+    for (; i < end; ++i) {
+      const int64_t column = i * kPanelColumns;
+      const int64_t columns = std::min(n_ - column, kPanelColumns);
+      float* const to = data_.data() + column * k_;
+      for_k_blocks(k_, [&](int64_t begin, int64_t stop, bool, bool) {
+        const MatrixF32 from = block(b, begin, stop, column, columns, made.data());
+        kernel({stop - begin,
+                0,
+                stop - begin,
+                columns,
+                from.data,
+                from.row_stride,
+                from.col_stride,
+                to + begin * packed_columns(columns)});
+      });
+    }
+  });
+}
+
+namespace {
+
+template <class B>
+void multiply(int64_t m,
               int64_t n,
               int64_t k,
               MatrixF32 a,
-              MatrixF32 b,
+              const B& b,
               float* c,
               int64_t c_stride,
               const EpilogueF32& epilogue) {
@@ -126,39 +164,65 @@ void gemm_f32(int64_t m,
   const int64_t parts =
       work < 2 * kTaskWork ? 1 : std::clamp<int64_t>(threads() / panels, 1, (m + 31) / 32);
   const int64_t part = (m + parts - 1) / parts;
+  const int64_t in_place_rows = k <= kShortSum ? kSomeRows : kFewRows;
   parallel_for(
       panels * parts, parts > 1 ? 1 : kTaskWork / (work + 1) + 1, [&](int64_t task, int64_t end) {
         Buffer<float> packed(std::min(k, kLongestBlock) * kPanelColumns);
+        Buffer<float> made = scratch(b, k);
         for (; task < end; ++task) {
           const int64_t row = task % parts * part;
           const int64_t row_end = std::min(m, row + part);
           const int64_t column = task / parts * kPanelColumns;
           const int64_t columns = std::min(n - column, kPanelColumns);
-          const int64_t most_rows = k <= kShortSum ? kSomeRows : kFewRows;
-          const bool in_place = m <= most_rows && b.col_stride == 1 && columns % 16 == 0;
           for_k_blocks(k, [&](int64_t begin, int64_t stop, bool first, bool last) {
-            const float* const from = b.data + begin * b.row_stride + column * b.col_stride;
+            const MatrixF32 from = block(b, begin, stop, column, columns, made.data());
+            const bool packs = (made.size() == 0 && m > in_place_rows) || from.col_stride != 1 ||
+                               columns % 16 != 0;
             const SegmentF32 segment{begin * a.col_stride, 0};
             TilesF32 p =
                 sides.tiles(row, row_end, column, columns, segment, stop - begin, first, last);
-            if (in_place) {
-              p.b = from;
-              p.b_step = b.row_stride;
-            } else {
+            if (packs) {
               kernels.pack_f32({stop - begin,
                                 0,
                                 stop - begin,
                                 columns,
-                                from,
-                                b.row_stride,
-                                b.col_stride,
+                                from.data,
+                                from.row_stride,
+                                from.col_stride,
                                 packed.data()});
               p.b = packed.data();
+            } else {
+              p.b = from.data;
+              p.b_step = from.row_stride;
             }
             kernels.tiles_f32(p);
           });
         }
       });
+}
+
+}  // namespace
+
+void gemm_f32(int64_t m,
+              int64_t n,
+              int64_t k,
+              MatrixF32 a,
+              const MatrixF32& b,
+              float* c,
+              int64_t c_stride,
+              const EpilogueF32& epilogue) {
+  multiply(m, n, k, a, b, c, c_stride, epilogue);
+}
+
+void gemm_f32(int64_t m,
+              int64_t n,
+              int64_t k,
+              MatrixF32 a,
+              const MatrixCodesF32& b,
+              float* c,
+              int64_t c_stride,
+              const EpilogueF32& epilogue) {
+  multiply(m, n, k, a, b, c, c_stride, epilogue);
 }
 
 void gemm_f32(int64_t m,

@@ -4,6 +4,7 @@
 
 #include "framework/arithmetic/activation.hpp"
 #include "framework/core/buffer.hpp"
+#include "framework/kernels/codes.hpp"
 
 // Matrix products in float32, cut into blocks over threads. The caller has checked every size;
 // nothing here throws but for memory. Results are the same bits at any number of threads, and on
@@ -20,6 +21,13 @@ struct MatrixF32 {
   MatrixF32 transposed() const { return {data, col_stride, row_stride}; }
 };
 
+/// A matrix of codes in place, rows row_stride bytes apart, of which a product makes the floats of
+/// the part that it works on.
+struct MatrixCodesF32 {
+  CodesF32 codes;
+  int64_t row_stride = 0;
+};
+
 /// What happens to a sum on its way to memory: + c if accumulate, + bias[n] if not null, then the
 /// activation.
 struct EpilogueF32 {
@@ -33,13 +41,17 @@ struct EpilogueF32 {
 class PackedMatrixF32 {
  public:
   PackedMatrixF32() = default;
-  PackedMatrixF32(int64_t k, int64_t n, MatrixF32 b);
+  PackedMatrixF32(int64_t k, int64_t n, const MatrixF32& b);
+  PackedMatrixF32(int64_t k, int64_t n, const MatrixCodesF32& b);
 
   int64_t k() const { return k_; }
   int64_t n() const { return n_; }
   const float* data() const { return data_.data(); }
 
  private:
+  template <class B>
+  void pack(const B& b);
+
   int64_t k_ = 0;
   int64_t n_ = 0;
   Buffer<float> data_;
@@ -51,7 +63,15 @@ void gemm_f32(int64_t m,
               int64_t n,
               int64_t k,
               MatrixF32 a,
-              MatrixF32 b,
+              const MatrixF32& b,
+              float* c,
+              int64_t c_stride,
+              const EpilogueF32& epilogue = {});
+void gemm_f32(int64_t m,
+              int64_t n,
+              int64_t k,
+              MatrixF32 a,
+              const MatrixCodesF32& b,
               float* c,
               int64_t c_stride,
               const EpilogueF32& epilogue = {});

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/codes.hpp"
 #include "framework/kernels/dispatch.hpp"
 #include "framework/kernels/integer.hpp"
 #include "framework/kernels/integer_channels.hpp"
@@ -216,10 +217,15 @@ bool quantize_channels_f32_u8(int64_t n,
   return finite;
 }
 
+void CodesF32::to_float(int64_t channel, int64_t at, int64_t n, float* y) const {
+  const int64_t c = channel * step;
+  table().dequantize_f32(n, bytes + at, is_signed, scale[c], zero_point[c] + offset, y);
+}
+
 void dequantize_u8_f32(int64_t n, const uint8_t* codes, float scale, int32_t zero_point, float* y) {
-  const KernelTable& kernels = table();
+  const CodesF32 all{.bytes = codes, .scale = &scale, .zero_point = &zero_point};
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    kernels.dequantize_u8_f32(end - begin, codes + begin, scale, zero_point, y + begin);
+    all.to_float(0, begin, end - begin, y + begin);
   });
 }
 

@@ -37,8 +37,13 @@ class Conv2d : public Node {
     }
     if (needs_grad(1)) {
       grads[1] = Tensor::empty(input(1).shape());
-      kernels::conv2d_backward_weights_f32(
-          shape_, input(0).floats(), grad, grads[1].mutable_data());
+      const Tensor& x = input(0);
+      float* const out = grads[1].mutable_data();
+      if (x.kind() == ValueKind::kCodes && !x.code_params().per_channel()) {
+        kernels::conv2d_backward_weights_f32(shape_, x.codes()->channels(), grad, out);
+      } else {
+        kernels::conv2d_backward_weights_f32(shape_, x.floats(), grad, out);
+      }
     }
     if (needs_grad(2)) {
       grads[2] = Tensor::empty({shape_.o});

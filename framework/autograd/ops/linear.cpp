@@ -22,6 +22,19 @@ struct LinearShape {
   }
 };
 
+/// c = a * values, which are the rows of a matrix of n columns.
+void multiply(int64_t m, int64_t n, int64_t k, const MatrixF32& a, const Tensor& values, float* c) {
+  if (values.kind() == ValueKind::kCodes) {
+    const QParams& params = values.code_params();
+    if (!params.per_channel() || (params.axis == 0 && values.rank() == 2)) {
+      const kernels::MatrixCodesF32 codes{values.codes()->channels(), n};
+      return kernels::gemm_f32(m, n, k, a, codes, c, n);
+    }
+  }
+  const Floats floats = values.floats();
+  kernels::gemm_f32(m, n, k, a, MatrixF32{floats, n, 1}, c, n);
+}
+
 class Linear : public Node {
  public:
   std::string_view type() const override { return "linear"; }
@@ -33,15 +46,11 @@ class Linear : public Node {
     std::vector<Tensor> grads(3);
     if (needs_grad(0)) {
       grads[0] = Tensor::empty(input(0).shape());
-      const Floats weight = input(1).floats();
-      float* const out = grads[0].mutable_data();
-      kernels::gemm_f32(s.m, s.in, s.out, grad_matrix, {weight, s.in, 1}, out, s.in);
+      multiply(s.m, s.in, s.out, grad_matrix, input(1), grads[0].mutable_data());
     }
     if (needs_grad(1)) {
       grads[1] = Tensor::empty(input(1).shape());
-      const Floats x = input(0).floats();
-      float* const out = grads[1].mutable_data();
-      kernels::gemm_f32(s.out, s.in, s.m, grad_matrix.transposed(), {x, s.in, 1}, out, s.in);
+      multiply(s.out, s.in, s.m, grad_matrix.transposed(), input(0), grads[1].mutable_data());
     }
     if (needs_grad(2)) {
       grads[2] = Tensor::empty({s.out});

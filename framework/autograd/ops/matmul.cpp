@@ -37,7 +37,7 @@ class MatMul : public Node {
         kernels::gemm_f32(p.m,
                           p.k,
                           p.n,
-                          {grad + i * p.m * p.n, p.n, 1},
+                          MatrixF32{grad + i * p.m * p.n, p.n, 1},
                           rhs.transposed(),
                           out + i * p.m * p.k,
                           p.k);
@@ -53,7 +53,7 @@ class MatMul : public Node {
                           p.n,
                           p.m,
                           lhs.transposed(),
-                          {grad + i * p.m * p.n, p.n, 1},
+                          MatrixF32{grad + i * p.m * p.n, p.n, 1},
                           out + i * p.k * p.n,
                           p.n);
       }
@@ -88,7 +88,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
                       p.n,
                       p.k,
                       {lhs + i * p.m * p.k, p.k, 1},
-                      {rhs + i * p.k * p.n, p.n, 1},
+                      MatrixF32{rhs + i * p.k * p.n, p.n, 1},
                       out + i * p.m * p.n,
                       p.n);
   }

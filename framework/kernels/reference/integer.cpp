@@ -184,8 +184,12 @@ void quantize_f32_u8(
   }
 }
 
-void dequantize_u8_f32(int64_t n, const uint8_t* codes, float scale, int32_t zero_point, float* y) {
-  for (int64_t i = 0; i < n; ++i) y[i] = dequantize(codes[i], scale, zero_point);
+void dequantize_f32(
+    int64_t n, const uint8_t* stored, bool is_signed, float scale, int32_t zero_point, float* y) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int32_t code = is_signed ? static_cast<int8_t>(stored[i]) : stored[i];
+    y[i] = dequantize(code, scale, zero_point);
+  }
 }
 
 void min_max_f32(int64_t n, const float* x, float* min, float* max) {

@@ -367,8 +367,11 @@ void quantize_f32_u8(
 }
 
 template <class Arch>
-void dequantize_u8_f32(int64_t n, const uint8_t* codes, float scale, int32_t zero_point, float* y) {
-  for (int64_t i = 0; i < n; ++i) y[i] = scale * static_cast<float>(codes[i] - zero_point);
+void dequantize_f32(
+    int64_t n, const uint8_t* stored, bool is_signed, float scale, int32_t zero_point, float* y) {
+  const int32_t flip = is_signed ? 128 : 0;  // makes a signed byte an unsigned one, 128 above it
+  const int32_t zero = zero_point + flip;
+  for (int64_t i = 0; i < n; ++i) y[i] = scale * static_cast<float>((stored[i] ^ flip) - zero);
 }
 
 template <class Arch>

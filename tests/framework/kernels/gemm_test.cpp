@@ -115,7 +115,7 @@ TEST_CASE("gemm lets NaN through the activation", "[kernels][gemm]") {
     const float a[] = {std::numeric_limits<float>::quiet_NaN(), 1.0f};
     const float b[] = {1.0f};
     float c[2];
-    gemm_f32(2, 1, 1, {a, 1, 1}, {b, 1, 1}, c, 1, {nullptr, Activation::kRelu6, false});
+    gemm_f32(2, 1, 1, {a, 1, 1}, MatrixF32{b, 1, 1}, c, 1, {nullptr, Activation::kRelu6, false});
     CHECK(std::isnan(c[0]));
     CHECK(c[1] == 1.0f);
   }
