@@ -62,9 +62,10 @@ void gemm(int64_t m,
       DotU8S8 p{};
       p.rows = end_row - row;
       p.outputs = std::min(panels * width, n - output);
-      for (int64_t i = row; i < row + p.rows; ++i) {
-        pointers[i - row] =
-            i < whole_rows ? x + i * k : last_rows.data() + (i - whole_rows) * reach;
+      const int64_t whole = std::clamp<int64_t>(whole_rows - row, 0, p.rows);
+      for (int64_t i = 0; i < whole; ++i) pointers[i] = x + (row + i) * k;
+      for (int64_t i = whole; i < p.rows; ++i) {
+        pointers[i] = last_rows.data() + (row + i - whole_rows) * reach;
       }
       p.segments = 1;
       p.quads = w.quads();

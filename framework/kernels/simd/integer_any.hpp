@@ -47,26 +47,6 @@ struct AnyInts {
     __asm__("" : "+w"(v));
 #endif
   }
-  /// The first `count` lanes, all of them where there are fewer.
-  template <class Int>
-  static QUANTRAIN_INLINE void store_few(int32_t* p, Int v, int64_t count) {
-    using I = Ints<Arch>;
-    if (count >= I::kLanes) return I::store(p, v);
-    int32_t lanes[I::kLanes];
-    I::store(lanes, v);
-    for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
-  }
-  template <class Int>
-  static QUANTRAIN_INLINE void store_few_codes(uint8_t* p,
-                                               Int v,
-                                               const Codes& codes,
-                                               int64_t count) {
-    using I = Ints<Arch>;
-    if (count >= I::kLanes) return I::store_codes(p, v, codes);
-    uint8_t lanes[I::kLanes];
-    I::store_codes(lanes, v, codes);
-    for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
-  }
   /// R rows of V vectors of codes from 0 to 255, rows `stride` bytes apart.
   template <int R, int V, class Int>
   static QUANTRAIN_INLINE void store_tile(uint8_t* p,
@@ -79,6 +59,29 @@ struct AnyInts {
         I::store_codes(p + r * stride + v * I::kLanes, tile[r][v], codes);
       });
     });
+  }
+  /// The first `columns` of R rows of V vectors, fewer than there are.
+  template <int R, int V, class Int>
+  static QUANTRAIN_INLINE void store_columns(int32_t* p,
+                                             int64_t stride,
+                                             const Int (&tile)[R][V],
+                                             int64_t columns) {
+    using I = Ints<Arch>;
+    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+      int32_t row[V * I::kLanes];
+      repeat<V>([&](auto v) QUANTRAIN_INLINED { I::store(row + v * I::kLanes, tile[r][v]); });
+      for (int64_t i = 0; i < columns; ++i) p[r * stride + i] = row[i];
+    });
+  }
+  template <int R, int V, class Int>
+  static QUANTRAIN_INLINE void store_columns(
+      uint8_t* p, int64_t stride, const Int (&tile)[R][V], const Codes& codes, int64_t columns) {
+    using I = Ints<Arch>;
+    uint8_t rows[R * V * I::kLanes];
+    I::template store_tile<R, V>(rows, V * I::kLanes, tile, codes);
+    for (int r = 0; r < R; ++r) {
+      for (int64_t i = 0; i < columns; ++i) p[r * stride + i] = rows[r * V * I::kLanes + i];
+    }
   }
 };
 

@@ -44,16 +44,6 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static QUANTRAIN_INLINE uint32_t first(int64_t count) {
     return count >= 16 ? 0xffffu : count <= 0 ? 0 : (1u << count) - 1;
   }
-  static QUANTRAIN_INLINE void store_few(int32_t* p, Int v, int64_t count) {
-    _mm512_mask_storeu_epi32(p, static_cast<__mmask16>(first(count)), v);
-  }
-  static QUANTRAIN_INLINE void store_few_codes(uint8_t* p,
-                                               Int v,
-                                               const Codes& codes,
-                                               int64_t count) {
-    v = _mm512_min_epi32(_mm512_max_epi32(v, set1(codes.lo)), set1(codes.hi));
-    _mm_mask_storeu_epi8(p, static_cast<__mmask16>(first(count)), _mm512_cvtepi32_epi8(v));
-  }
   /// 16 bytes of each of four vectors, one after the other.
   static QUANTRAIN_INLINE Int pack_codes(Int a, Int b, Int c, Int d, const Codes& codes) {
     const Int bytes = _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
@@ -97,6 +87,54 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
     repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINED {
       constexpr int i = R * V / 4 * 4 + last;
       store_codes(at(i), tile[i / V][i % V], codes);
+    });
+  }
+  /// Masks are made once for all rows.
+  template <int V>
+  struct Columns {
+    uint32_t first[V];
+    QUANTRAIN_INLINE explicit Columns(int64_t columns) {
+      repeat<V>([&](auto v) QUANTRAIN_INLINED { first[v] = Ints::first(columns - v * kLanes); });
+    }
+    QUANTRAIN_INLINE __mmask16 mask(int v) const { return static_cast<__mmask16>(first[v]); }
+  };
+  template <int R, int V>
+  static QUANTRAIN_INLINE void store_columns(int32_t* p,
+                                             int64_t stride,
+                                             const Int (&tile)[R][V],
+                                             int64_t columns) {
+    const Columns<V> few(columns);
+    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+      repeat<V>([&](auto v) QUANTRAIN_INLINED {
+        _mm512_mask_storeu_epi32(p + r * stride + v * kLanes, few.mask(v), tile[r][v]);
+      });
+    });
+  }
+  template <int R, int V>
+  static QUANTRAIN_INLINE void store_columns(
+      uint8_t* p, int64_t stride, const Int (&tile)[R][V], const Codes& codes, int64_t columns) {
+    const Columns<V> few(columns);
+    const auto put = [&](int i, __m128i bytes) QUANTRAIN_INLINED {
+      _mm_mask_storeu_epi8(p + i / V * stride + i % V * kLanes, few.mask(i % V), bytes);
+    };
+    repeat<R * V / 4>([&](auto group) QUANTRAIN_INLINED {
+      constexpr int i = 4 * group;
+      const Int bytes = pack_codes(tile[i / V][i % V],
+                                   tile[(i + 1) / V][(i + 1) % V],
+                                   tile[(i + 2) / V][(i + 2) % V],
+                                   tile[(i + 3) / V][(i + 3) % V],
+                                   codes);
+      put(i, _mm512_castsi512_si128(bytes));
+      put(i + 1, _mm512_extracti32x4_epi32(bytes, 1));
+      put(i + 2, _mm512_extracti32x4_epi32(bytes, 2));
+      put(i + 3, _mm512_extracti32x4_epi32(bytes, 3));
+    });
+    repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINED {
+      constexpr int i = R * V / 4 * 4 + last;
+      const Int v = tile[i / V][i % V];
+      put(i,
+          _mm512_cvtepi32_epi8(
+              _mm512_min_epi32(_mm512_max_epi32(v, set1(codes.lo)), set1(codes.hi))));
     });
   }
   static QUANTRAIN_INLINE uint32_t bits_between(Int v, int32_t lo, int32_t hi) {

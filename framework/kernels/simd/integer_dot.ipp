@@ -20,6 +20,13 @@ void panel_layout_u8s8(int64_t outputs, PanelLayout* layout) {
   *layout = {.width = (best < 1 ? 1 : best) * I::kLanes, .pairs = I::kPairs};
 }
 
+/// What a tile prefetches while it sums: the rows of the next one, as if they lay one behind the
+/// other. Processors do not guess where short rows go on. Without a step nothing is fetched anew.
+struct Ahead {
+  const uint8_t* at;
+  int64_t step;
+};
+
 /// One group of 4 consecutive k: sums[r][v] += x[r] * w, for R rows and a panel of V vectors.
 template <class Arch, int R, int V>
 QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
@@ -45,6 +52,7 @@ QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
                                const uint8_t* const* x,
                                const int8_t* w,
                                const int32_t* start,
+                               Ahead ahead,
                                typename Ints<Arch>::Int (&sums)[R][V]) {
   using I = Ints<Arch>;
   constexpr int64_t kQuad = V * I::kLanes * 4 * I::kSteps;
@@ -72,12 +80,16 @@ QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
       int64_t j = segment * p.segment_step;
       const int64_t end = j + 4 * p.quads;
       if constexpr (kTwice) {
-        for (; j + 8 <= end; j += 8, w += 2 * kQuad) {
+        for (; j + 8 <= end; j += 8, w += 2 * kQuad, ahead.at += 2 * ahead.step) {
+          __builtin_prefetch(ahead.at);
           dot_quad<Arch, R, V>(left, j, w, acc);
           dot_quad<Arch, R, V>(left, j + 4, w + kQuad, more);
         }
       }
-      for (; j < end; j += 4, w += kQuad) dot_quad<Arch, R, V>(left, j, w, acc);
+      for (; j < end; j += 4, w += kQuad, ahead.at += ahead.step) {
+        __builtin_prefetch(ahead.at);
+        dot_quad<Arch, R, V>(left, j, w, acc);
+      }
     }
   }
   repeat<R>([&](auto r) QUANTRAIN_INLINED {
@@ -101,13 +113,15 @@ class SumsToMemory {
   template <int R>
   QUANTRAIN_INLINE void operator()(int64_t row, typename I::Int (&sums)[R][V]) const {
     int32_t* const to = acc_ + row * stride_;
-    const bool whole = columns_ >= V * I::kLanes;
-    repeat<R>([&](auto r) QUANTRAIN_INLINED {
-      repeat<V>([&](auto v) QUANTRAIN_INLINED {
-        int32_t* const at = to + r * stride_ + v * I::kLanes;
-        whole ? I::store(at, sums[r][v]) : I::store_few(at, sums[r][v], columns_ - v * I::kLanes);
+    if (columns_ >= V * I::kLanes) {
+      repeat<R>([&](auto r) QUANTRAIN_INLINED {
+        repeat<V>([&](auto v) QUANTRAIN_INLINED {
+          I::store(to + r * stride_ + v * I::kLanes, sums[r][v]);
+        });
       });
-    });
+      return;
+    }
+    I::template store_columns<R, V>(to, stride_, sums, columns_);
   }
 
  private:
@@ -143,12 +157,7 @@ class CodesToMemory {
       I::template store_tile<R, V>(to, stride_, sums, codes_);
       return;
     }
-    repeat<R>([&](auto r) QUANTRAIN_INLINED {
-      repeat<V>([&](auto v) QUANTRAIN_INLINED {
-        I::store_few_codes(
-            to + r * stride_ + v * I::kLanes, sums[r][v], codes_, columns_ - v * I::kLanes);
-      });
-    });
+    I::template store_columns<R, V>(to, stride_, sums, codes_, columns_);
   }
 
  private:
@@ -168,14 +177,10 @@ void dot_rows(
   // over k the registers are for that.
   std::conditional_t<kShort, const ToMemory, const ToMemory&> to_memory = given;
   for (; row + R <= p.rows; row += R) {
-    // The next rows of a product: processors do not guess where short ones go on.
-    if (!kShort && p.segments == 1 && p.quads <= kPrefetchedQuads && row + 2 * R <= p.rows) {
-      for (int r = 0; r < R; ++r) {
-        for (int64_t j = 0; j < 4 * p.quads; j += 64) __builtin_prefetch(p.x[row + R + r] + j);
-      }
-    }
     typename Ints<Arch>::Int sums[R][V];
-    dot_tile<Arch, R, V, kShort>(p, p.x + row, w, p.start + output, sums);
+    const bool fetches = p.segments == 1 && p.quads <= kPrefetchedQuads && row + R < p.rows;
+    const Ahead ahead{p.x[fetches ? row + R : row], fetches ? 4 * R : 0};
+    dot_tile<Arch, R, V, kShort>(p, p.x + row, w, p.start + output, ahead, sums);
     to_memory.template operator()<R>(row, sums);
   }
 }
