@@ -1,11 +1,12 @@
 // One step of training the networks of the examples, batch 64, Adam, in float and with
 // quantization: names are train/float|qat/network/threads:N, items are multiplications and
-// additions of the layers. The table at the end also counts, in a process of its own for each line,
-// what a step takes from the system.
+// additions of the layers. The tables at the end also say which operations take the time and, from
+// a process of its own for each line, what a step takes from the system.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "benchmarks/networks.hpp"
 #include "benchmarks/results.hpp"
 #include "framework/autograd/ops.hpp"
+#include "framework/autograd/profile.hpp"
 #include "framework/core/buffer.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
@@ -138,6 +140,35 @@ void add_benchmarks() {
   add_peaks("gemm_f32");
 }
 
+/// What the steps' time goes to, all threads at work.
+void print_shares() {
+  constexpr int kProfiledSteps = 50;
+  constexpr size_t kShown = 8;
+  set_threads(thread_counts().back());
+  std::printf("\nShare of a step's time by operation, %d threads, in percent\n",
+              thread_counts().back());
+  for (const Network& network : networks()) {
+    for (const char* mode : kModes) {
+      Training training(network, mode == kModes[1]);
+      const Tensor images = noise(kBatch);
+      training.step(images);
+      const Profile profile;
+      for (int i = 0; i < kProfiledSteps; ++i) training.step(images);
+      const std::vector<Profile::Entry> entries = profile.entries();
+      double total = 0.0;
+      for (const Profile::Entry& entry : entries) total += entry.seconds;
+      std::printf("%-14s %-6s", network.name.c_str(), mode);
+      double shown = 0.0;
+      for (size_t i = 0; i < std::min(kShown, entries.size()); ++i) {
+        const double share = 100.0 * entries[i].seconds / total;
+        std::printf(" %s %.1f,", entries[i].operation.c_str(), share);
+        shown += share;
+      }
+      std::printf(" others %.1f\n", 100.0 - shown);
+    }
+  }
+}
+
 void print_tables(const Results& results, const std::vector<Usage>& usages) {
   std::printf("\nSteps of batch %d; limit: the float step's operations at the peak rate\n%-14s",
               static_cast<int>(kBatch),
@@ -169,6 +200,7 @@ void print_tables(const Results& results, const std::vector<Usage>& usages) {
                   in_float > 0.0 ? in_qat / in_float : 0.0);
     }
   }
+  print_shares();
   std::printf("\nEach step, once warm%32s %10s %12s %10s %14s %10s\n",
               "blocks",
               "of system",

@@ -1,6 +1,7 @@
 #include <queue>
 
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/profile.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/elementwise.hpp"
 
@@ -112,6 +113,7 @@ class BackwardPass {
       node.versions_.clear();
       node.released_ = true;
     }
+    Profile::mark(node.type(), " backward");
   }
 
   void deliver(const Tensor& tensor, const Tensor& grad) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <ostream>
 
+#include "framework/autograd/profile.hpp"
 #include "framework/core/error.hpp"
 
 namespace quantrain {
@@ -122,6 +123,7 @@ void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs) {
   }
   node->scope_ = scope_path;
   node->result_version_ = y.version();
+  Profile::mark(node->type());
   y.set_node(std::move(node), requires_grad);
 }
 

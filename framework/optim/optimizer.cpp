@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/autograd/profile.hpp"
 #include "framework/core/error.hpp"
 
 namespace quantrain {
@@ -49,6 +50,7 @@ void Optimizer::step() {
     const Tensor grad = parameters_[i].grad();
     if (grad.defined()) update(i, parameters_[i], grad);
   }
+  Profile::mark(name_);
 }
 
 void Optimizer::zero_grad() {

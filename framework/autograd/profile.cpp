@@ -1,0 +1,42 @@
+#include "framework/autograd/profile.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace quantrain {
+namespace {
+
+thread_local Profile* running = nullptr;
+
+}  // namespace
+
+Profile::Profile() : outer_(std::exchange(running, this)) {}
+
+Profile::~Profile() {
+  running = outer_;
+  if (outer_ != nullptr) outer_->last_ = Clock::now();
+}
+
+std::vector<Profile::Entry> Profile::entries() const {
+  std::vector<Entry> sorted = entries_;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Entry& a, const Entry& b) {
+    return a.seconds > b.seconds;
+  });
+  return sorted;
+}
+
+void Profile::mark(std::string_view operation, std::string_view part) {
+  if (running == nullptr) return;
+  const Clock::time_point now = Clock::now();
+  const double seconds = std::chrono::duration<double>(now - running->last_).count();
+  std::vector<Entry>& entries = running->entries_;
+  const std::string name = std::string(operation).append(part);
+  auto entry = std::find_if(
+      entries.begin(), entries.end(), [&](const Entry& e) { return e.operation == name; });
+  if (entry == entries.end()) entry = entries.insert(entry, {name, 0, 0.0});
+  ++entry->calls;
+  entry->seconds += seconds;
+  running->last_ = Clock::now();
+}
+
+}  // namespace quantrain
