@@ -131,7 +131,7 @@ void positive_mask_s32(
 void dequantize_s32_f32(
     int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y);
 
-/// Rule 11 on stored codes.   docs/quantization.md (11)
+/// Rule 11 on stored codes; mask as requantize_s32_u8's.   docs/quantization.md (11)
 void add_u8(int64_t n,
             const uint8_t* a,
             int32_t zero_a,
@@ -141,7 +141,10 @@ void add_u8(int64_t n,
             int32_t zero_y,
             int32_t lo,
             int32_t hi,
-            uint8_t* y);
+            uint8_t* y,
+            uint8_t* mask = nullptr,
+            int32_t mask_lo = 0,
+            int32_t mask_hi = 255);
 /// Max pool on codes; elements outside of the image count as 0, the lowest code. position, where it
 /// is not null, is that of the winner in its window, row by row, the first among equals; windows
 /// have at most kLargestPoolWindow elements then.   docs/quantization.md (10)

@@ -44,6 +44,15 @@ struct Rescaled {
   }
 };
 
+/// Bit i % 8 of bits[i / 8] = flags[i], which is 0 or 1; flags are there up to whole bytes of bits.
+void pack_bits(int64_t n, const uint8_t* flags, uint8_t* bits) {
+  for (int64_t i = 0; i < n; i += 8) {
+    uint64_t eight = 0;
+    for (int64_t j = 0; j < 8; ++j) eight |= uint64_t{flags[i + j]} << (8 * j);
+    bits[i / 8] = static_cast<uint8_t>(eight * 0x0102040810204080 >> 56);  // flag j to bit 56 + j
+  }
+}
+
 }  // namespace
 
 void requantize_s32_u8(int64_t rows,
@@ -124,13 +133,31 @@ void add_u8(int64_t n,
             int32_t zero_y,
             int32_t lo,
             int32_t hi,
-            uint8_t* y) {
+            uint8_t* y,
+            uint8_t* mask,
+            int32_t mask_lo,
+            int32_t mask_hi) {
   const int64_t offset =
       (int64_t{1} << (m.shift - 1)) - int64_t{zero_a} * m.a - int64_t{zero_b} * m.b;
   const AddU8 p{m.a, m.b, m.shift, offset, zero_y, lo, hi};
+  // Clamped to 0 and 1, the sum says which side of a bound it is on.
+  const AddU8 reaches{m.a, m.b, m.shift, offset, zero_y - mask_lo + 1, 0, 1};
+  const AddU8 exceeds{m.a, m.b, m.shift, offset, zero_y - mask_hi, 0, 1};
   const KernelTable& kernels = table();
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
     kernels.add_u8(end - begin, a + begin, b + begin, p, y + begin);
+    if (mask == nullptr) return;
+    constexpr int64_t kBlock = 2048;
+    uint8_t low[kBlock];
+    uint8_t high[kBlock];
+    for (int64_t i = begin; i < end; i += kBlock) {
+      const int64_t count = std::min(kBlock, end - i);
+      kernels.add_u8(count, a + i, b + i, reaches, low);
+      kernels.add_u8(count, a + i, b + i, exceeds, high);
+      for (int64_t j = 0; j < count; ++j) low[j] = static_cast<uint8_t>(low[j] & ~high[j]);
+      std::fill(low + count, low + round_up(count, 8), uint8_t{0});
+      pack_bits(count, low, mask + i / 8);
+    }
   });
 }
 

@@ -25,17 +25,19 @@ void SumOfCodes::requantize(const QParams& y,
   const AddMultipliers m =
       make_add_multipliers(static_cast<double>(a_->params.scale[0]) / stored.scale,
                            static_cast<double>(b_->params.scale[0]) / stored.scale);
-  const int64_t n = a_->bytes.size();
-  const uint8_t* const a = a_->u8();
-  const uint8_t* const b = b_->u8();
-  const int32_t zero_a = a_->stored_zero_point();
-  const int32_t zero_b = b_->stored_zero_point();
-  kernels::add_u8(n, a, zero_a, b, zero_b, m, stored.zero_point, stored.lo, stored.hi, codes);
-  if (mask == nullptr) return;
-  write_range_mask(n, stored, mask, [&](int64_t i) {
-    const int64_t sum = int64_t{a[i] - zero_a} * m.a + int64_t{b[i] - zero_b} * m.b;
-    return rounding_shift(sum, m.shift) + stored.zero_point;
-  });
+  kernels::add_u8(a_->bytes.size(),
+                  a_->u8(),
+                  a_->stored_zero_point(),
+                  b_->u8(),
+                  b_->stored_zero_point(),
+                  m,
+                  stored.zero_point,
+                  stored.lo,
+                  stored.hi,
+                  codes,
+                  mask,
+                  stored.mask_lo,
+                  stored.mask_hi);
 }
 
 }  // namespace quantrain

@@ -207,12 +207,32 @@ TEST_CASE("addition of codes is that of the rule", "[kernels][integer]") {
       for_each_isa([&] {
         CAPTURE(factor.first, factor.second, n);
         std::vector<uint8_t> y(a.size());
-        add_u8(n, a.data(), zero_a, b.data(), zero_b, m, zero_y, lo, 250, y.data());
+        std::vector<uint8_t> mask((a.size() + 7) / 8, 0xff);
+        add_u8(n,
+               a.data(),
+               zero_a,
+               b.data(),
+               zero_b,
+               m,
+               zero_y,
+               lo,
+               250,
+               y.data(),
+               mask.data(),
+               3,
+               240);
         bool equal = true;
         for (size_t i = 0; i < y.size(); ++i) {
-          equal = equal && y[i] == requantize_add(a[i] - zero_a, b[i] - zero_b, m, zero_y, lo, 250);
+          const auto sum = [&](int32_t low, int32_t high) {
+            return requantize_add(a[i] - zero_a, b[i] - zero_b, m, zero_y, low, high);
+          };
+          const bool inside = sum(2, 241) != 2 && sum(2, 241) != 241;
+          equal = equal && y[i] == sum(lo, 250) && (mask[i / 8] >> i % 8 & 1) == (inside ? 1 : 0);
         }
         CHECK(equal);
+        std::vector<uint8_t> plain(a.size());
+        add_u8(n, a.data(), zero_a, b.data(), zero_b, m, zero_y, lo, 250, plain.data());
+        CHECK(plain == y);
       });
     }
   }
