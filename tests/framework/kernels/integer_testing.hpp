@@ -11,6 +11,16 @@
 
 namespace quantrain::test {
 
+/// Around every width of vectors and bytes of bits.
+inline const int64_t kSizes[] = {
+    0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 257};
+
+/// Bits of a mask, and the bytes that n of them take.
+inline bool bit(const std::vector<uint8_t>& mask, size_t i) {
+  return (mask[i / 8] >> i % 8 & 1) != 0;
+}
+inline size_t bytes(int64_t n) { return static_cast<size_t>((n + 7) / 8); }
+
 /// Runs body once for every instruction set that this CPU can run, reference first.
 template <class Body>
 void for_each_isa(const Body& body) {

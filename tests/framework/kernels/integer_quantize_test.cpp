@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "framework/arithmetic/quantize.hpp"
+#include "tests/framework/kernels/integer_testing.hpp"
+
+using namespace quantrain;
+using namespace quantrain::kernels;
+using namespace quantrain::test;
+
+namespace {
+
+std::vector<float> random_floats(int64_t n, float range, Random& random) {
+  std::vector<float> x;
+  for (int64_t i = 0; i < n; ++i) x.push_back(random.uniform(-range, range));
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("codes and gradient masks of floats are those of the rule", "[kernels][integer]") {
+  Random random(11);
+  const QuantizeF32 parameters[] = {{0.017f, 120, 0, 255, 0},
+                                    {0.5f, 0, -128, 127, 128},
+                                    {0.3f, 7, 0, 15, 0},
+                                    {1e-3f, 0, -127, 127, 128},
+                                    {1.0f, 0, -1, 1, 128},
+                                    {0.02f, 0, -127, 127, 0},  // weights: signed bytes
+                                    {0.7f, 0, -8, 7, 0}};
+  for (const QuantizeF32& q : parameters) {
+    for (const int64_t n : kSizes) {
+      std::vector<float> x = random_floats(n, 4.0f, random);
+      for (size_t i = 0; i < x.size(); ++i) {
+        if (i % 5 == 0)
+          x[i] = (static_cast<float>(random.below(300) - 150) + 0.5f) * q.scale;  // ties
+        if (i % 31 == 7) x[i] = i % 2 == 0 ? 3e38f : -3e38f;
+      }
+      for_each_isa([&] {
+        CAPTURE(n, q.scale);
+        std::vector<uint8_t> codes(x.size());
+        std::vector<uint8_t> mask(bytes(n), 0xaa);
+        REQUIRE(quantize_f32_u8(n, x.data(), q, codes.data(), mask.data()));
+        bool equal = true;
+        for (size_t i = 0; i < x.size(); ++i) {
+          equal =
+              equal &&
+              codes[i] == static_cast<uint8_t>(
+                              quantize(x[i], q.scale, q.zero_point, q.qmin, q.qmax) + q.offset) &&
+              bit(mask, i) == gradient_passes(x[i], q.scale, q.zero_point, q.qmin, q.qmax);
+        }
+        CHECK(equal);
+        std::vector<uint8_t> without_mask(x.size());
+        CHECK(quantize_f32_u8(n, x.data(), q, without_mask.data(), nullptr));
+        CHECK(without_mask == codes);
+      });
+    }
+  }
+}
+
+TEST_CASE("quantization divides and rounds ties to even", "[kernels][integer]") {
+  // 0.1f * 35 / 0.2f: multiplying by the reciprocal would not give the tie 17.5 here.
+  const float x[] = {0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 17.5f};
+  for_each_isa([&] {
+    uint8_t codes[6];
+    CHECK(quantize_f32_u8(6, x, {1.0f, 100, 0, 255, 0}, codes, nullptr));
+    CHECK(std::vector<int>(codes, codes + 6) == std::vector<int>{100, 102, 102, 100, 98, 118});
+  });
+}
+
+TEST_CASE("quantization reports a value that is not finite wherever it is", "[kernels][integer]") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for_each_isa([&] {
+    for (const int64_t n : {1, 5, 16, 33}) {
+      for (int64_t i = 0; i < n; ++i) {
+        for (const float bad : {std::nanf(""), infinity, -infinity}) {
+          std::vector<float> x(static_cast<size_t>(n), 0.25f);
+          x[static_cast<size_t>(i)] = bad;
+          std::vector<uint8_t> codes(x.size());
+          std::vector<uint8_t> mask(bytes(n));
+          CHECK_FALSE(quantize_f32_u8(n, x.data(), {}, codes.data(), mask.data()));
+          CHECK_FALSE(quantize_channels_f32_u8(
+              n, 1, n, x.data(), std::vector<QuantizeF32>(1).data(), codes.data(), nullptr));
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("quantization along channels uses each channel's parameters", "[kernels][integer]") {
+  Random random(12);
+  for (const int64_t inner : {1, 3, 8, 9, 17, 64}) {
+    for (const int64_t channels : {1, 3, 11}) {
+      const int64_t n = 2 * channels * inner;
+      std::vector<QuantizeF32> q;
+      for (int64_t c = 0; c < channels; ++c)
+        q.push_back({random.uniform(0.01f, 0.1f), 0, -127, 127, 128});
+      const std::vector<float> x = random_floats(n, 8.0f, random);
+      for_each_isa([&] {
+        CAPTURE(inner, channels);
+        std::vector<uint8_t> codes(x.size());
+        std::vector<uint8_t> mask(bytes(n), 0xff);
+        CHECK(quantize_channels_f32_u8(
+            n, channels, inner, x.data(), q.data(), codes.data(), mask.data()));
+        bool equal = true;
+        for (size_t i = 0; i < x.size(); ++i) {
+          const QuantizeF32& p = q[i / static_cast<size_t>(inner) % static_cast<size_t>(channels)];
+          equal = equal && codes[i] == quantize(x[i], p.scale, 0, -127, 127) + 128 &&
+                  bit(mask, i) == gradient_passes(x[i], p.scale, 0, -127, 127);
+        }
+        CHECK(equal);
+      });
+    }
+  }
+}
+
+TEST_CASE("quantization gives the same codes and masks for any number of threads",
+          "[kernels][integer]") {
+  Random random(13);
+  const int64_t channels = 30001;
+  const std::vector<float> x = random_floats(channels * 9, 6.0f, random);
+  const std::vector<QuantizeF32> q(static_cast<size_t>(channels), {0.04f, 0, -127, 127, 128});
+  std::vector<uint8_t> codes(x.size());
+  std::vector<uint8_t> mask(bytes(channels * 9));
+  quantize_f32_u8(channels * 9, x.data(), q[0], codes.data(), mask.data());
+  for_each_thread_count([&] {
+    std::vector<uint8_t> other_codes(x.size());
+    std::vector<uint8_t> other_mask(mask.size());
+    CHECK(quantize_channels_f32_u8(
+        channels * 9, channels, 9, x.data(), q.data(), other_codes.data(), other_mask.data()));
+    CHECK(other_codes == codes);
+    CHECK(other_mask == mask);
+    CHECK(quantize_f32_u8(channels * 9, x.data(), q[0], other_codes.data(), other_mask.data()));
+    CHECK(other_codes == codes);
+    CHECK(other_mask == mask);
+  });
+}
+
+TEST_CASE("dequantized codes are scale times code minus zero point", "[kernels][integer]") {
+  Random random(14);
+  for (const int64_t n : kSizes) {
+    const std::vector<uint8_t> codes = random_codes(n, random);
+    for_each_isa([&] {
+      std::vector<float> y(codes.size());
+      dequantize_u8_f32(n, codes.data(), 0.037f, 101, y.data());
+      bool equal = true;
+      for (size_t i = 0; i < y.size(); ++i)
+        equal = equal && y[i] == dequantize(codes[i], 0.037f, 101);
+      CHECK(equal);
+    });
+  }
+}
+
+TEST_CASE("smallest and largest elements are found, NaN and infinity show", "[kernels][integer]") {
+  Random random(15);
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const int64_t n : {1, 2, 7, 16, 31, 32, 33, 64, 100, 200000}) {
+    std::vector<float> x = random_floats(n, 5.0f, random);
+    for_each_isa([&] {
+      CAPTURE(n);
+      float min = 0.0f;
+      float max = 0.0f;
+      min_max_f32(n, x.data(), &min, &max);
+      CHECK(min == *std::min_element(x.begin(), x.end()));
+      CHECK(max == *std::max_element(x.begin(), x.end()));
+      for (const int64_t i : {int64_t{0}, n / 2, n - 1}) {
+        const float before = std::exchange(x[static_cast<size_t>(i)], std::nanf(""));
+        min_max_f32(n, x.data(), &min, &max);
+        CHECK(std::isnan(min));
+        CHECK(std::isnan(max));
+        x[static_cast<size_t>(i)] = -infinity;
+        min_max_f32(n, x.data(), &min, &max);
+        CHECK(min == -infinity);
+        x[static_cast<size_t>(i)] = before;
+      }
+    });
+  }
+}
+
+TEST_CASE("smallest and largest elements of each channel are found", "[kernels][integer]") {
+  Random random(16);
+  const int64_t channels = 5;
+  for (const int64_t inner : {1, 9, 33}) {
+    std::vector<float> x = random_floats(3 * channels * inner, 5.0f, random);
+    x[static_cast<size_t>(inner)] = std::nanf("");
+    for_each_isa([&] {
+      float min[5];
+      float max[5];
+      min_max_channels_f32(3 * channels * inner, channels, inner, x.data(), min, max);
+      for (int64_t c = 0; c < channels; ++c) {
+        float low = std::numeric_limits<float>::infinity(),
+              high = -std::numeric_limits<float>::infinity();
+        for (int64_t i = 0; i < 3 * channels * inner; ++i) {
+          if (i / inner % channels != c) continue;
+          low = std::min(low, x[static_cast<size_t>(i)]);
+          high = std::max(high, x[static_cast<size_t>(i)]);
+        }
+        if (c == 1) {
+          CHECK(std::isnan(min[c]));
+          CHECK(std::isnan(max[c]));
+        } else {
+          CHECK(min[c] == low);
+          CHECK(max[c] == high);
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE("a mask keeps the elements whose bits are set", "[kernels][integer]") {
+  Random random(17);
+  for (const int64_t n : kSizes) {
+    const std::vector<float> x = random_floats(n, 5.0f, random);
+    const std::vector<uint8_t> mask = random_codes(static_cast<int64_t>(bytes(n)), random);
+    for_each_isa([&] {
+      std::vector<float> y = x;
+      mask_f32(n, y.data(), mask.data(), y.data());
+      bool equal = true;
+      for (size_t i = 0; i < y.size(); ++i) equal = equal && y[i] == (bit(mask, i) ? x[i] : 0.0f);
+      CHECK(equal);
+    });
+  }
+}
