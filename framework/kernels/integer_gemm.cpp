@@ -41,12 +41,15 @@ void gemm(int64_t m,
   }
 
   const int64_t work = (k + kOutputProducts) * n;  // of a row
-  const int64_t most_rows =
-      std::min(kMaxRows, round_up(std::max<int64_t>(kBlockProducts / work, 1), kRowStep));
-  const int64_t by_weights = kBlockWeights / std::max<int64_t>(w.panel_bytes(), 1);
-  const int64_t by_products =
-      kBlockProducts / 2 / (std::min(m, most_rows) * (k + kOutputProducts) * width);
-  const int64_t panels = std::max({by_weights, by_products, int64_t{1}});
+  int64_t most_rows = kMaxRows;
+  int64_t panels = w.panels_per_group();
+  if (m * work > kBlockProducts) {
+    most_rows = std::min(kMaxRows, round_up(std::max<int64_t>(kBlockProducts / work, 1), kRowStep));
+    const int64_t by_weights = kBlockWeights / std::max<int64_t>(w.panel_bytes(), 1);
+    const int64_t by_products =
+        kBlockProducts / 2 / (std::min(m, most_rows) * (k + kOutputProducts) * width);
+    panels = std::min(panels, std::max({by_weights, by_products, int64_t{1}}));
+  }
   const int64_t panel_blocks = (w.panels_per_group() + panels - 1) / panels;
   // Neighbours have the same weights, and each of two threads half of the panels or of the rows.
   const int64_t pairs = (m + 1) / 2;

@@ -193,10 +193,13 @@ void dot_panels(const DotU8S8& p) {
   for (int64_t output = 0; output < p.outputs; output += kWidth, w += p.panel) {
     const ToMemory to_memory(p, output);
     int64_t row = 0;
-    dot_rows<Arch, I::rows(V), V, kShort>(p, w, output, to_memory, row);
-    dot_rows<Arch, 4, V, kShort>(p, w, output, to_memory, row);
-    dot_rows<Arch, 2, V, kShort>(p, w, output, to_memory, row);
-    dot_rows<Arch, 1, V, kShort>(p, w, output, to_memory, row);
+    const auto rows = [&](auto r) QUANTRAIN_INLINED {
+      if (row + r <= p.rows) dot_rows<Arch, r, V, kShort>(p, w, output, to_memory, row);
+    };
+    rows(std::integral_constant<int, I::rows(V)>());
+    rows(std::integral_constant<int, 4>());
+    rows(std::integral_constant<int, 2>());
+    rows(std::integral_constant<int, 1>());
   }
 }
 
