@@ -8,10 +8,10 @@
 
 namespace quantrain {
 
-/// While it lives, counts what this thread spends its time on, by operation: "conv2d", "conv2d
-/// backward", an optimizer's "adam". Each operation is charged with all the time since the end of
-/// the one before it, so that nothing is left out: what is not recorded goes to what comes next.
-/// Where one lives inside another, the inner one counts.
+/// While it lives, counts what this thread spends its time on, by recorded operation: "conv2d",
+/// "conv2d backward", an optimizer's "adam". Each is charged with all the time since the end of the
+/// one before it, so what is not recorded goes to what comes next; what follows the last one is not
+/// counted. A local variable: where one lives inside another, the inner one counts.
 class Profile {
  public:
   struct Entry {

@@ -12,16 +12,16 @@ void Codes::to_float(const Shape& shape, float* y) const {
     kernels::dequantize_u8_f32(shape.elements(), u8(), params.scale[0], stored_zero_point(), y);
     return;
   }
-  const int64_t count = params.per_channel() ? shape[params.axis] : 1;
+  const int64_t channels = params.per_channel() ? shape[params.axis] : 1;
   int64_t inner = 1;  // elements of one channel that lie next to each other
   for (int axis = params.per_channel() ? params.axis + 1 : 0; axis < shape.rank(); ++axis)
     inner *= shape[axis];
   const int64_t rows = inner == 0 ? 0 : shape.elements() / inner;
   constexpr int64_t kGrain = 1 << 15;  // elements
-  const kernels::CodesF32 codes = channels();
+  const kernels::CodesF32 codes = view();
   parallel_for(rows, kGrain / std::max<int64_t>(inner, 1), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
-      codes.to_float(row % count, row * inner, inner, y + row * inner);
+      codes.to_float(row % channels, row * inner, inner, y + row * inner);
   });
 }
 

@@ -4,11 +4,11 @@
 
 namespace quantrain::kernels {
 
-/// Bytes that stand for floats: byte b of channel c means scale[c * step] * (b - offset -
+/// A view of bytes that stand for floats: byte b of channel c means scale[c * step] * (b - offset -
 /// zero_point[c * step]).   docs/quantization.md (1)
 struct CodesF32 {
   const uint8_t* bytes = nullptr;
-  bool is_signed = false;
+  bool is_signed = false;  ///< bytes are in two's complement
   int32_t offset = 0;
   const float* scale = nullptr;
   const int32_t* zero_point = nullptr;

@@ -45,7 +45,8 @@ void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const float* x,
                                  const float* grad_y,
                                  float* grad_w);
-/// The same for an x of codes of one scale, whose floats are made for a few lines at a time.
+/// The same for an x of codes of one scale, whose floats are made chunk by chunk where one task
+/// alone reads them.
 void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const CodesF32& x,
                                  const float* grad_y,

@@ -184,47 +184,47 @@ Buffer<float> fill_up(const Conv2dShape& s, const float* grad_y, int64_t width) 
   return filled;
 }
 
+/// How the work is cut, by problem size alone: chunks of lines, each in parts of the rows.
+struct Cut {
+  int64_t lines, chunk, chunks, part, parts;
+
+  explicit Cut(const Conv2dShape& s) : lines(s.n * s.oh()) {
+    const int64_t sums = s.reduction() * packed_columns(s.group_o());
+    chunk = chunk_lines(s, sums);
+    chunks = (lines + chunk - 1) / chunk;
+    part = part_rows(s, sums, chunks);
+    parts = (s.reduction() + part - 1) / part;
+  }
+};
+
+/// Whether there is nothing to sum: the gradient is 0 then.
+bool is_empty(const Conv2dShape& s, float* grad_w) {
+  const bool empty = s.weight_elements() == 0 || s.y_elements() == 0;
+  if (empty) std::fill_n(grad_w, s.weight_elements(), 0.0f);
+  return empty;
+}
+
 /// x: floats, or codes.
 void backward_weights(const Conv2dShape& s,
                       const float* x,
                       const CodesF32* codes,
                       const float* grad_y,
                       float* grad_w) {
-  if (s.weight_elements() == 0) return;
-  if (s.y_elements() == 0) {
-    std::fill_n(grad_w, s.weight_elements(), 0.0f);
-    return;
-  }
+  const Cut cut(s);
   const int64_t k = s.reduction();
   const int64_t o = s.group_o();
   const int64_t width = packed_columns(o);
   const int64_t sums = k * width;
-  const int64_t lines = s.n * s.oh();
-  const int64_t chunk = chunk_lines(s, sums);
-  const int64_t chunks = (lines + chunk - 1) / chunk;
-  const int64_t part = part_rows(s, sums, chunks);
-  const int64_t parts = (k + part - 1) / part;
   // One tap with many channels fills tiles, and its pixels make long sums. With few channels tiles
   // need many taps, those that are there for a part of the pixels.
   const auto axis = s.group_c() >= kManyChannels ? forward_taps : forward_axis;
-  // Several tasks would make the same floats.
-  Buffer<float> made;
-  if (codes != nullptr && (is_depthwise(s) || s.groups > 1 || parts > 1)) {
-    made = Buffer<float>(s.x_elements());
-    parallel_for(s.x_elements(), 65536, [&](int64_t begin, int64_t end) {
-      codes->to_float(0, begin, end - begin, made.data() + begin);
-    });
-    x = made.data();
-    codes = nullptr;
-  }
-  if (is_depthwise(s)) return depthwise_backward_weights_f32(s, x, grad_y, grad_w);
   WeightsGradient p{};
   p.s = s;
   p.codes = codes;
   p.lines = axis(s.h, s.oh(), s.kh, s.stride_h, s.pad_h);
   p.pixels = axis(s.w, s.ow(), s.kw, s.stride_w, s.pad_w);
   p.width = width;
-  Buffer<float> partial(chunks * sums);
+  Buffer<float> partial(cut.chunks * sums);
   for (int64_t g = 0; g < s.groups; ++g) {
     Buffer<float> filled;
     p.x = x != nullptr ? x + g * s.group_c() : nullptr;
@@ -235,18 +235,18 @@ void backward_weights(const Conv2dShape& s,
       p.grad_y = filled.data();
       p.grad_pixel = width;
     }
-    parallel_for(chunks * parts, 1, [&](int64_t task, int64_t) {
-      const int64_t i = task / parts;
-      const int64_t row = task % parts * part;
+    parallel_for(cut.chunks * cut.parts, 1, [&](int64_t task, int64_t) {
+      const int64_t i = task / cut.parts;
+      const int64_t row = task % cut.parts * cut.part;
       Chunk(p,
-            i * chunk,
-            std::min(lines, (i + 1) * chunk),
+            i * cut.chunk,
+            std::min(cut.lines, (i + 1) * cut.chunk),
             row,
-            std::min(k, row + part),
+            std::min(k, row + cut.part),
             partial.data() + i * sums)
           .sum();
     });
-    add_up(chunks, sums, partial.data());
+    add_up(cut.chunks, sums, partial.data());
     table().transpose_f32(k, o, partial.data(), width, grad_w + g * o * k, k);
   }
 }
@@ -257,6 +257,8 @@ void conv2d_backward_weights_f32(const Conv2dShape& s,
                                  const float* x,
                                  const float* grad_y,
                                  float* grad_w) {
+  if (is_empty(s, grad_w)) return;
+  if (is_depthwise(s)) return depthwise_backward_weights_f32(s, x, grad_y, grad_w);
   backward_weights(s, x, nullptr, grad_y, grad_w);
 }
 
@@ -264,7 +266,14 @@ void conv2d_backward_weights_f32(const Conv2dShape& s,
                                  const CodesF32& x,
                                  const float* grad_y,
                                  float* grad_w) {
-  backward_weights(s, nullptr, &x, grad_y, grad_w);
+  if (is_empty(s, grad_w)) return;
+  if (s.groups == 1 && Cut(s).parts == 1) return backward_weights(s, nullptr, &x, grad_y, grad_w);
+  // Several tasks would make the same floats.
+  Buffer<float> floats(s.x_elements());
+  parallel_for(s.x_elements(), 65536, [&](int64_t begin, int64_t end) {
+    x.to_float(0, begin, end - begin, floats.data() + begin);
+  });
+  conv2d_backward_weights_f32(s, floats.data(), grad_y, grad_w);
 }
 
 }  // namespace quantrain::kernels

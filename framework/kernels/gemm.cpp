@@ -1,6 +1,7 @@
 #include "framework/kernels/gemm.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch.hpp"
@@ -176,8 +177,8 @@ void multiply(int64_t m,
           const int64_t columns = std::min(n - column, kPanelColumns);
           for_k_blocks(k, [&](int64_t begin, int64_t stop, bool first, bool last) {
             const MatrixF32 from = block(b, begin, stop, column, columns, made.data());
-            const bool packs = (made.size() == 0 && m > in_place_rows) || from.col_stride != 1 ||
-                               columns % 16 != 0;
+            const bool packs = (std::is_same_v<B, MatrixF32> && m > in_place_rows) ||
+                               from.col_stride != 1 || columns % 16 != 0;
             const SegmentF32 segment{begin * a.col_stride, 0};
             TilesF32 p =
                 sides.tiles(row, row_end, column, columns, segment, stop - begin, first, last);

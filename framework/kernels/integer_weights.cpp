@@ -35,8 +35,9 @@ void PackedWeightsS8::pack_panels() {
   panel_bytes_ = shape_.kh * quads_ * quad_bytes;
   data_ = Buffer<int8_t>(shape_.groups * panels_per_group_ * panel_bytes_);
 
-  // Groups of 4 that are nowhere cut short are words, and a panel is their transpose; the kernel
-  // moves the bits of floats as they are.
+  // Groups of 4 that are nowhere cut short are words, and a panel is their transpose. The kernel
+  // moves the bits of floats as they are, and is called through the table, where no compiler sees
+  // that they are none.
   const bool words = !layout_.pairs && length % 4 == 0 &&
                      reinterpret_cast<uintptr_t>(plain_) % alignof(float) == 0;
   const auto transpose = table(isa_).transpose_f32;

@@ -191,7 +191,7 @@ Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch
   const DeployedMode deployed(net);
   Parity total;
   std::vector<int64_t> extents(batch.shape().begin(), batch.shape().end());
-  const int64_t sample = batch.dim(0) == 0 ? 0 : batch.elements() / batch.dim(0);
+  const int64_t sample = batch.elements() / batch.dim(0);
   const Floats floats = batch.floats();
   for (int64_t first = 0; first < batch.dim(0); first += IntegerModel::kChunk) {
     extents[0] = std::min(IntegerModel::kChunk, batch.dim(0) - first);

@@ -55,6 +55,22 @@ TEST_CASE("an epoch visits every image once, in order", "[data][loader]") {
   CHECK(epoch.bytes[9 * 16] == 10);
 }
 
+TEST_CASE("a batch is the caller's to move from", "[data][loader]") {
+  const DataLoader loader(numbered(10), {.batch = 4});
+  const Epoch expected = run(loader);
+  Epoch epoch;
+  for (Batch& batch : loader) {
+    const Tensor images = std::move(batch.images);
+    REQUIRE(images.shape() == Shape{batch.size(), 4, 4, 1});
+    epoch.sizes.push_back(batch.size());
+    const std::vector<uint8_t> bytes = std::move(batch.bytes);
+    epoch.bytes.insert(epoch.bytes.end(), bytes.begin(), bytes.end());
+    const std::vector<int32_t> labels = std::move(batch.labels);
+    epoch.labels.insert(epoch.labels.end(), labels.begin(), labels.end());
+  }
+  CHECK(epoch == expected);
+}
+
 TEST_CASE("a last batch that is not full can be left out", "[data][loader]") {
   const DataLoader loader(numbered(10), {.batch = 4, .drop_last = true});
   CHECK(loader.batches() == 2);

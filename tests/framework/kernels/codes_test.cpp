@@ -56,8 +56,8 @@ TEST_CASE("products of codes are the products of what they mean, to the bit", "[
   for (const bool is_signed : {false, true}) {
     for (const bool per_channel : {false, true}) {
       for (const int64_t m : {1, 65, 300}) {
-        for (const int64_t n : {1, 16, 70}) {
-          for (const int64_t k : {20, 530}) {
+        for (const int64_t n : {0, 1, 16, 70}) {
+          for (const int64_t k : {0, 20, 530}) {
             CAPTURE(is_signed, per_channel, m, n, k);
             const std::vector<float> a = random_floats(m * k, 1);
             const Coded b(k, n, is_signed, per_channel);

@@ -226,6 +226,32 @@ TEST_CASE("addition of codes is that of the rule", "[kernels][integer]") {
   }
 }
 
+TEST_CASE("addition of codes and its mask are the same for any number of threads",
+          "[kernels][integer]") {
+  Random random(20);
+  const AddMultipliers m = make_add_multipliers(1.3, 0.7);
+  for (const int64_t n : {2047, 2049, 40001}) {
+    const std::vector<uint8_t> a = random_codes(n, random);
+    const std::vector<uint8_t> b = random_codes(n, random);
+    std::vector<uint8_t> codes;
+    std::vector<uint8_t> expected(bytes(n), 0);
+    for (size_t i = 0; i < a.size(); ++i) {
+      const int32_t sum = requantize_add(a[i] - 100, b[i] - 120, m, 90, 2, 241);
+      codes.push_back(static_cast<uint8_t>(std::clamp(sum, 20, 200)));
+      if (sum > 2 && sum < 241) expected[i / 8] |= static_cast<uint8_t>(1 << i % 8);
+    }
+    for_each_isa([&] {
+      for_each_thread_count([&] {
+        std::vector<uint8_t> y(a.size());
+        std::vector<uint8_t> mask(bytes(n), 0xff);
+        add_u8(n, a.data(), 100, b.data(), 120, m, 90, 20, 200, y.data(), mask.data(), 3, 240);
+        CHECK(y == codes);
+        CHECK(mask == expected);
+      });
+    });
+  }
+}
+
 TEST_CASE("rescaled codes are those of the rule, in place too", "[kernels][integer]") {
   std::vector<uint8_t> x(256);
   for (size_t i = 0; i < 256; ++i) x[i] = static_cast<uint8_t>(i);
