@@ -17,14 +17,18 @@ namespace quantrain::kernels::simd {
 template <class Arch>
 inline constexpr int kTileVectors = Batch<float, Arch>::size == 16 ? 4 : 2;
 
-/// Rows of a that lie kStep = 1 or 2 elements apart need no pointer each; else kStep is 0.
+/// Rows of a that lie kStep = 1 or 2 elements apart are read through one pointer. Else kStep is 0
+/// and each has its own: more than 9 find no registers and would be loaded at each step.
 template <class Arch, int kVectors, int kStep>
 constexpr int tile_rows() {
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
   return kVectors == 1 ? 4 : 2;  // with every access checked, GCC 12 takes minutes for whole tiles
 #endif
-  if (Batch<float, Arch>::size == 16) return (kStep > 0 && kVectors < 4 ? 28 : 24) / kVectors;
-  return (Batch<float, Arch>::size == 8 ? 12 : 8) / kVectors;
+  constexpr int64_t kLanes = Batch<float, Arch>::size;
+  constexpr int kSums = kLanes == 16 ? (kStep > 0 && kVectors < 4 ? 28 : 24) : kLanes == 8 ? 12 : 8;
+  constexpr int kRows = kSums / kVectors;
+  constexpr int kPointers = kVectors == 1 ? 8 : 9;
+  return kStep == 0 && kRows > kPointers ? kPointers : kRows;
 }
 
 /// Rows of as many lanes as a vector has, `stride` apart, turned: element j of each goes to vector
@@ -131,111 +135,129 @@ void pack_f32(const PackF32& p) {
   }
 }
 
-/// Where kStep is not 0, there are no pointers to rows, which lie kStep elements apart in a.
-template <int kStep, class T>
-QUANTRAIN_ROW T* row_of(const RowsF32<T>& rows, int64_t run, int64_t i) {
-  if (kStep == 0 && rows.rows != nullptr) return rows.rows[i];
-  return rows.first + run * rows.run_step + i * rows.row_step;
-}
-
-/// Rows [i, i + kRows) of a run and kVectors vectors of columns, of which the last may be part of
-/// one.
+/// `tiles` tiles of kRows rows x kVectors vectors of columns from row i of each run on; of the last
+/// vector the columns may be but a part. Where kStep is not 0, there are no pointers to rows, which
+/// lie kStep elements apart in a.
 template <class Arch, int kRows, int kVectors, int kStep>
-void tile_f32(const TilesF32& p,
-              int64_t run,
-              int64_t i,
-              const float* b,
-              int64_t b_step,
-              int64_t first,
-              int64_t columns) {
+void tiles_of_rows_f32(const TilesF32& p,
+                       int64_t i,
+                       int64_t tiles,
+                       const float* b,
+                       int64_t b_step,
+                       int64_t first,
+                       int64_t columns) {
   using V = Batch<float, Arch>;
   constexpr int kLanes = static_cast<int>(V::size);
   constexpr int kLast = (kVectors - 1) * kLanes;
+  constexpr float kInfinity = __builtin_inff();
   const int64_t in_last = columns - kLast;
   const auto load = [in_last](const float* from, int v) __attribute__((always_inline)) {
     if (v + 1 == kVectors && in_last < kLanes) return load_first<Arch>(from + kLast, in_last);
     return V::load_unaligned(from + v * kLanes);
   };
 
-  // Copies, because the compiler must think that a store could change what p holds.
-  const RowsF32<const float> a_rows = p.a;
-  const RowsF32<float> c_rows = p.c;
-  const int64_t column = p.column + first;
-  V sum[kRows][kVectors];
-  if (p.accumulate) {
-    QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-      const float* const c = row_of<kStep>(c_rows, run, i + r) + column;
-      QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = load(c, v);
-    }
-  } else {
-    QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-      QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = V(0.0f);
-    }
-  }
-  const float* a[kRows];
-  QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = row_of<kStep>(a_rows, run, i + r);
-  const int64_t b_unit = p.b_step == 0 ? b_step : 1;
-  // Rows that lie behind each other are too short for the processor to see where they lead.
-  const bool ahead = kStep == 0 && a_rows.rows == nullptr && p.a_step == 1;
-  const float* next = ahead ? a[kRows - 1] + a_rows.row_step : a[0];
-  for (int64_t s = 0; s < p.segments; ++s) {
-    const float* row = b + p.segment[s].b * b_unit;
-    const int64_t begin = p.segment[s].a;
-    const int64_t end = begin + p.length * p.a_step;
-    for (int64_t k = begin; k != end; k += p.a_step, row += b_step) {
-      V vectors[kVectors];
-      QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) vectors[v] =
-          V::load_unaligned(row + v * kLanes);
-      const float* const near = a[0] + k;
-      if (kStep == 0) {
-        __builtin_prefetch(next, 0, 2);
-        next += ahead ? kRows : 0;
+  int64_t run = 0;
+  int64_t tile = 0;
+  while (run < p.runs) {
+    const int64_t row = i + tile * kRows;
+    float* c[kRows];
+    const auto find_c = [&]() __attribute__((always_inline)) {
+      const RowsF32<float> rows = p.c;
+      const int64_t column = p.column + first;
+      if (kStep == 0 && rows.rows != nullptr) {
+        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) c[r] = rows.rows[row + r] + column;
+      } else {
+        float* next = rows.first + run * rows.run_step + row * rows.row_step + column;
+        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r, next += rows.row_step) c[r] = next;
       }
+    };
+
+    V sum[kRows][kVectors];
+    if (p.accumulate) {
+      find_c();
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-        const V factor(kStep > 0 ? near[r * kStep] : a[r][k]);
+        QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = load(c[r], v);
+      }
+    } else {
+      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+        QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = V(0.0f);
+      }
+    }
+    const float* a[kRows];
+    if (kStep == 0 && p.a.rows != nullptr) {
+      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = p.a.rows[row + r];
+    } else {
+      const int64_t row_step = kStep > 0 ? kStep : p.a.row_step;
+      a[0] = p.a.first + run * p.a.run_step + row * row_step;
+      QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + row_step;
+    }
+    // Rows that lie behind each other are too short for the processor to see where they lead.
+    const float* next = p.a.rows == nullptr ? a[kRows - 1] + p.a.row_step : a[0];
+    const int64_t a_step = p.a_step;
+    const SegmentF32* const segments_end = p.segment + p.segments;
+    for (const SegmentF32* segment = p.segment; segment != segments_end; ++segment) {
+      const float* from = b + segment->b * (p.b_step == 0 ? b_step : 1);
+      const int64_t begin = segment->a;
+      const int64_t end = begin + p.length * a_step;
+      for (int64_t k = begin; k != end; k += a_step, from += b_step) {
+        V vectors[kVectors];
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-          sum[r][v] = fused<Arch>(factor, vectors[v], sum[r][v]);
+          vectors[v] = V::load_unaligned(from + v * kLanes);
+        }
+        if (kStep == 0) {
+          __builtin_prefetch(next, 0, 2);
+          next += kRows;
+        }
+        const float* const near = a[0] + k;
+        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+          const V factor(kStep > 0 ? near[r * kStep] : a[r][k]);
+          QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+            sum[r][v] = fused<Arch>(factor, vectors[v], sum[r][v]);
+          }
         }
       }
     }
-  }
 
-  if (p.bias != nullptr) {
-    QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-      const V bias = load(p.bias + first, v);
-      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) sum[r][v] = sum[r][v] + bias;
-    }
-  }
-  constexpr float kInfinity = __builtin_inff();
-  if (p.lo != -kInfinity || p.hi != kInfinity) {
-    const V lo(p.lo);
-    const V hi(p.hi);
-    QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+    if (p.bias != nullptr) {
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-        // In this order of the operands a NaN stays NaN.
-        sum[r][v] = xsimd::min(hi, xsimd::max(lo, sum[r][v]));
+        const V bias = load(p.bias + first, v);
+        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) sum[r][v] = sum[r][v] + bias;
       }
     }
-  }
-  QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-    float* const c = row_of<kStep>(c_rows, run, i + r) + column;
-    QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
-      sum[r][v].store_unaligned(c + v * kLanes);
+    if (p.lo != -kInfinity || p.hi != kInfinity) {
+      const V lo(p.lo);
+      const V hi(p.hi);
+      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+        QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+          // In this order of the operands a NaN stays NaN.
+          sum[r][v] = xsimd::min(hi, xsimd::max(lo, sum[r][v]));
+        }
+      }
     }
-    if (in_last < kLanes) {
-      store_first<Arch>(c + kLast, sum[r][kVectors - 1], in_last);
-    } else {
-      sum[r][kVectors - 1].store_unaligned(c + kLast);
+    find_c();
+    QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+      QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
+        sum[r][v].store_unaligned(c[r] + v * kLanes);
+      }
+      if (in_last < kLanes) {
+        store_first<Arch>(c[r] + kLast, sum[r][kVectors - 1], in_last);
+      } else {
+        sum[r][kVectors - 1].store_unaligned(c[r] + kLast);
+      }
+    }
+    if (++tile == tiles) {
+      tile = 0;
+      ++run;
     }
   }
 }
 
-/// `tiles` tiles of `rows` <= kRows rows each, from row i of each run on.
+/// Calls the one for `rows` <= kRows.
 template <class Arch, int kRows, int kVectors, int kStep>
 void tiles_of_rows_f32(int64_t rows,
-                       int64_t tiles,
                        const TilesF32& p,
                        int64_t i,
+                       int64_t tiles,
                        const float* b,
                        int64_t b_step,
                        int64_t first,
@@ -243,14 +265,10 @@ void tiles_of_rows_f32(int64_t rows,
   if constexpr (kRows > 1) {
     if (rows < kRows) {
       return tiles_of_rows_f32<Arch, kRows - 1, kVectors, kStep>(
-          rows, tiles, p, i, b, b_step, first, columns);
+          rows, p, i, tiles, b, b_step, first, columns);
     }
   }
-  for (int64_t run = 0; run < p.runs; ++run) {
-    for (int64_t t = 0; t < tiles; ++t) {
-      tile_f32<Arch, kRows, kVectors, kStep>(p, run, i + t * kRows, b, b_step, first, columns);
-    }
-  }
+  tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(p, i, tiles, b, b_step, first, columns);
 }
 
 /// All rows, those of a run dealt to as few tiles as they fit in, each with as many as the others
@@ -265,10 +283,10 @@ void row_tiles_f32(
   const int64_t larger = p.m % tiles;
   if (larger > 0) {
     tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(
-        rows + 1, larger, p, 0, b, b_step, first, columns);
+        rows + 1, p, 0, larger, b, b_step, first, columns);
   }
   tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(
-      rows, tiles - larger, p, larger * (rows + 1), b, b_step, first, columns);
+      rows, p, larger * (rows + 1), tiles - larger, b, b_step, first, columns);
 }
 
 template <class Arch, int kVectors>
