@@ -16,19 +16,20 @@ constexpr int64_t kLongestBlock = 512;
 // With fewer rows than this each task packs the panels that it needs; with more, B is packed once
 // for all.
 constexpr int64_t kManyRows = 256;
-// With no more rows than this nothing pays for packing a B whose rows are contiguous; with more of
-// them a short B still stays in the first-level cache.
+// With no more rows than this nothing pays for packing a B whose rows are contiguous, and another
+// is packed in blocks that stay in the first-level cache; with more of them a short B stays there
+// as it is.
 constexpr int64_t kFewRows = 8;
 constexpr int64_t kSomeRows = 64;
 constexpr int64_t kShortSum = 64;
 // Multiply-adds worth a task.
 constexpr int64_t kTaskWork = 500000;
 
-/// Calls f(begin, end, first, last) for blocks of about equal size that make up the sum [0, k), at
-/// least one.
+/// Calls f(begin, end, first, last) for blocks of about equal size, `longest` at most, that make up
+/// the sum [0, k), at least one.
 template <class F>
-void for_k_blocks(int64_t k, F&& f) {
-  const int64_t blocks = std::max<int64_t>(1, (k + kLongestBlock - 1) / kLongestBlock);
+void for_k_blocks(int64_t k, int64_t longest, F&& f) {
+  const int64_t blocks = std::max<int64_t>(1, (k + longest - 1) / longest);
   const int64_t size = (k + blocks - 1) / blocks;
   for (int64_t i = 0; i < blocks; ++i)
     f(i * size, std::min(k, (i + 1) * size), i == 0, i == blocks - 1);
@@ -128,7 +129,7 @@ void PackedMatrixF32::pack(const B& b) {
       const int64_t column = i * kPanelColumns;
       const int64_t columns = std::min(n_ - column, kPanelColumns);
       float* const to = data_.data() + column * k_;
-      for_k_blocks(k_, [&](int64_t begin, int64_t stop, bool, bool) {
+      for_k_blocks(k_, kLongestBlock, [&](int64_t begin, int64_t stop, bool, bool) {
         const MatrixF32 from = block(b, begin, stop, column, columns, made.data());
         kernel({stop - begin,
                 0,
@@ -175,7 +176,12 @@ void multiply(int64_t m,
           const int64_t row_end = std::min(m, row + part);
           const int64_t column = task / parts * kPanelColumns;
           const int64_t columns = std::min(n - column, kPanelColumns);
-          for_k_blocks(k, [&](int64_t begin, int64_t stop, bool first, bool last) {
+          int64_t longest = kLongestBlock;
+          if constexpr (std::is_same_v<B, MatrixF32>) {
+            const bool turns = m <= kFewRows && b.col_stride != 1;
+            if (turns) longest = kShortSum * kPanelColumns / packed_columns(columns);
+          }
+          for_k_blocks(k, longest, [&](int64_t begin, int64_t stop, bool first, bool last) {
             const MatrixF32 from = block(b, begin, stop, column, columns, made.data());
             const bool packs = (std::is_same_v<B, MatrixF32> && m > in_place_rows) ||
                                from.col_stride != 1 || columns % 16 != 0;
@@ -252,7 +258,7 @@ void gemm_f32(int64_t m,
       const int64_t row = task / groups * part;
       const int64_t row_end = std::min(m, row + part);
       const int64_t first_panel = task % groups * group;
-      for_k_blocks(k, [&](int64_t begin, int64_t stop, bool first, bool last) {
+      for_k_blocks(k, kLongestBlock, [&](int64_t begin, int64_t stop, bool first, bool last) {
         const SegmentF32 segment{begin * a.col_stride, 0};
         for (int64_t i = first_panel; i < std::min(panels, first_panel + group); ++i) {
           const int64_t column = i * kPanelColumns;

@@ -31,52 +31,70 @@ constexpr int tile_rows() {
   return kStep == 0 && kRows > kPointers ? kPointers : kRows;
 }
 
-/// Rows of as many lanes as a vector has, `stride` apart, turned: element j of each goes to vector
-/// `to + j * to_stride`, for j < 4.
+/// Rows whose elements are turned together, four of each at a time.
 template <class Arch>
-void transpose_4(const float* from, int64_t stride, float* to, int64_t to_stride) {
-#if defined(__SSE__)
-  const auto load = [&](int row) __attribute__((always_inline)) {
-    return _mm_loadu_ps(from + row * stride);
-  };
-#endif
-#if defined(__AVX512F__)
-  if constexpr (Batch<float, Arch>::size == 16) {
-    __m512 r[4];
-    for (int i = 0; i < 4; ++i) {
-      r[i] = _mm512_castps128_ps512(load(i));
-      r[i] = _mm512_insertf32x4(r[i], load(i + 4), 1);
-      r[i] = _mm512_insertf32x4(r[i], load(i + 8), 2);
-      r[i] = _mm512_insertf32x4(r[i], load(i + 12), 3);
+inline constexpr int kTurned = Batch<float, Arch>::size >= 8 ? 8 : 4;
+
+/// Element j of each row goes to to[j * to_stride], row after row, for j < 4.
+template <class Arch>
+QUANTRAIN_ROW void turn_4(const float* const* rows, int64_t at, float* to, int64_t to_stride) {
+#if defined(__AVX__)
+  if constexpr (kTurned<Arch> == 8) {
+    __m256 r[4];
+    QUANTRAIN_UNROLL for (int i = 0; i < 4; ++i) {
+      r[i] = _mm256_insertf128_ps(
+          _mm256_castps128_ps256(_mm_loadu_ps(rows[i] + at)), _mm_loadu_ps(rows[i + 4] + at), 1);
     }
-    const __m512d low01 = _mm512_castps_pd(_mm512_unpacklo_ps(r[0], r[1]));
-    const __m512d high01 = _mm512_castps_pd(_mm512_unpackhi_ps(r[0], r[1]));
-    const __m512d low23 = _mm512_castps_pd(_mm512_unpacklo_ps(r[2], r[3]));
-    const __m512d high23 = _mm512_castps_pd(_mm512_unpackhi_ps(r[2], r[3]));
-    _mm512_storeu_ps(to, _mm512_castpd_ps(_mm512_unpacklo_pd(low01, low23)));
-    _mm512_storeu_ps(to + to_stride, _mm512_castpd_ps(_mm512_unpackhi_pd(low01, low23)));
-    _mm512_storeu_ps(to + 2 * to_stride, _mm512_castpd_ps(_mm512_unpacklo_pd(high01, high23)));
-    _mm512_storeu_ps(to + 3 * to_stride, _mm512_castpd_ps(_mm512_unpackhi_pd(high01, high23)));
+    const __m256 low01 = _mm256_unpacklo_ps(r[0], r[1]);
+    const __m256 high01 = _mm256_unpackhi_ps(r[0], r[1]);
+    const __m256 low23 = _mm256_unpacklo_ps(r[2], r[3]);
+    const __m256 high23 = _mm256_unpackhi_ps(r[2], r[3]);
+    _mm256_storeu_ps(to, _mm256_shuffle_ps(low01, low23, 0x44));
+    _mm256_storeu_ps(to + to_stride, _mm256_shuffle_ps(low01, low23, 0xee));
+    _mm256_storeu_ps(to + 2 * to_stride, _mm256_shuffle_ps(high01, high23, 0x44));
+    _mm256_storeu_ps(to + 3 * to_stride, _mm256_shuffle_ps(high01, high23, 0xee));
     return;
   }
 #endif
 #if defined(__SSE__)
-  for (int i = 0; i < static_cast<int>(Batch<float, Arch>::size); i += 4) {
-    __m128 r0 = load(i);
-    __m128 r1 = load(i + 1);
-    __m128 r2 = load(i + 2);
-    __m128 r3 = load(i + 3);
+  if constexpr (kTurned<Arch> == 4) {
+    __m128 r0 = _mm_loadu_ps(rows[0] + at);
+    __m128 r1 = _mm_loadu_ps(rows[1] + at);
+    __m128 r2 = _mm_loadu_ps(rows[2] + at);
+    __m128 r3 = _mm_loadu_ps(rows[3] + at);
     _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
-    _mm_storeu_ps(to + i, r0);
-    _mm_storeu_ps(to + to_stride + i, r1);
-    _mm_storeu_ps(to + 2 * to_stride + i, r2);
-    _mm_storeu_ps(to + 3 * to_stride + i, r3);
-  }
-#else
-  for (int i = 0; i < static_cast<int>(Batch<float, Arch>::size); ++i) {
-    for (int j = 0; j < 4; ++j) to[j * to_stride + i] = from[i * stride + j];
+    _mm_storeu_ps(to, r0);
+    _mm_storeu_ps(to + to_stride, r1);
+    _mm_storeu_ps(to + 2 * to_stride, r2);
+    _mm_storeu_ps(to + 3 * to_stride, r3);
+    return;
   }
 #endif
+  for (int i = 0; i < kTurned<Arch>; ++i) {
+    for (int j = 0; j < 4; ++j) to[j * to_stride + i] = rows[i][at + j];
+  }
+}
+
+/// to[j * to_stride + i] = from[i * from_stride + j] for i < rows; also, with the last row once
+/// more, from there on up to a multiple of kTurned.
+template <class Arch>
+void turn_f32(int64_t rows,
+              int64_t columns,
+              const float* from,
+              int64_t from_stride,
+              float* to,
+              int64_t to_stride) {
+  for (int64_t i = 0; i < rows; i += kTurned<Arch>) {
+    const float* row[kTurned<Arch>];
+    for (int64_t q = 0; q < kTurned<Arch>; ++q) {
+      row[q] = from + (i + q < rows ? i + q : rows - 1) * from_stride;
+    }
+    int64_t j = 0;
+    for (; j + 4 <= columns; j += 4) turn_4<Arch>(row, j, to + j * to_stride + i, to_stride);
+    for (; j < columns; ++j) {
+      for (int64_t q = 0; q < kTurned<Arch>; ++q) to[j * to_stride + i + q] = row[q][j];
+    }
+  }
 }
 
 template <class Arch>
@@ -86,24 +104,15 @@ void transpose_f32(int64_t rows,
                    int64_t from_stride,
                    float* to,
                    int64_t to_stride) {
-  constexpr int64_t kLanes = Batch<float, Arch>::size;
-  int64_t i = 0;
-  for (; i + kLanes <= rows; i += kLanes) {
-    int64_t j = 0;
-    for (; j + 4 <= columns; j += 4) {
-      transpose_4<Arch>(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
-    }
-    for (; j < columns; ++j) {
-      for (int64_t q = i; q < i + kLanes; ++q) to[j * to_stride + q] = from[q * from_stride + j];
-    }
-  }
-  for (; i < rows; ++i) {
+  const int64_t whole = rows / kTurned<Arch> * kTurned<Arch>;
+  turn_f32<Arch>(whole, columns, from, from_stride, to, to_stride);
+  for (int64_t i = whole; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
   }
 }
 
 /// Panels of kTileVectors vectors (the last may have fewer), one behind the other; each holds its k
-/// rows densely. Lanes beyond the last column are 0.
+/// rows densely. Lanes beyond the last column hold nothing of use.
 template <class Arch>
 void pack_f32(const PackF32& p) {
   using V = Batch<float, Arch>;
@@ -128,10 +137,7 @@ void pack_f32(const PackF32& p) {
       }
       continue;
     }
-    transpose_f32<Arch>(columns, rows, b, p.col_stride, to, width);
-    for (int64_t i = 0; columns < width && i < rows; ++i) {
-      for (int64_t j = columns; j < width; ++j) to[i * width + j] = 0.0f;
-    }
+    turn_f32<Arch>(columns, rows, b, p.col_stride, to, width);
   }
 }
 
