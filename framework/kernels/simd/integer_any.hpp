@@ -37,6 +37,9 @@ struct Ints;
 /// The ends of tiles that any instruction set can write.
 template <class Arch>
 struct AnyInts {
+  /// 32 of them.
+  static constexpr bool kManyRegisters = true;
+
   /// A value of its own, in a register: what happens to it later does not cost the loop that made
   /// it registers.
   template <class Int>

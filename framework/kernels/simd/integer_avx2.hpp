@@ -11,6 +11,7 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   using Int = __m256i;
   using Float = __m256;
   static constexpr int kLanes = 8;
+  static constexpr bool kManyRegisters = false;
   static constexpr int kMaxPanel = 3;
   static constexpr int rows(int v) { return v == 1 ? 8 : 4; }
 

@@ -40,7 +40,11 @@ QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
                   QUANTRAIN_INLINED { right[v] = I::load(w + (step * V + v) * I::kLanes * 4); });
     repeat<R>([&](auto r) QUANTRAIN_INLINED {
       const typename I::Int x = I::broadcast(left[r] + j, step);
-      repeat<V>([&](auto v) QUANTRAIN_INLINED { sums[r][v] = I::dot(sums[r][v], x, right[v]); });
+      repeat<V>([&](auto v) QUANTRAIN_INLINED {
+        sums[r][v] = I::dot(sums[r][v], x, right[v]);
+        // Or the compiler adds the products of both steps first, and runs out of registers.
+        if constexpr (I::kSteps > 1) I::settle(sums[r][v]);
+      });
     });
   });
 }
@@ -170,18 +174,31 @@ class CodesToMemory {
 
 inline constexpr int64_t kPrefetchedQuads = 256;
 
+/// In a function of its own, so that its constants take no registers from the sums.
+template <class Arch, int R, int V, class ToMemory>
+__attribute__((noinline)) void end_tile(const ToMemory& to_memory,
+                                        int64_t row,
+                                        typename Ints<Arch>::Int (&sums)[R][V]) {
+  to_memory.template operator()<R>(row, sums);
+}
+
 template <class Arch, int R, int V, bool kShort, class ToMemory>
 void dot_rows(
     const DotU8S8& p, const int8_t* w, int64_t output, const ToMemory& given, int64_t& row) {
+  using I = Ints<Arch>;
   // A copy of one's own stays in registers, no store of bytes can change it; where there is a loop
   // over k the registers are for that.
   std::conditional_t<kShort, const ToMemory, const ToMemory&> to_memory = given;
   for (; row + R <= p.rows; row += R) {
-    typename Ints<Arch>::Int sums[R][V];
+    typename I::Int sums[R][V];
     const bool fetches = p.segments == 1 && p.quads <= kPrefetchedQuads && row + R < p.rows;
     const Ahead ahead{p.x[fetches ? row + R : row], fetches ? 4 * R : 0};
     dot_tile<Arch, R, V, kShort>(p, p.x + row, w, p.start + output, ahead, sums);
-    to_memory.template operator()<R>(row, sums);
+    if constexpr (kShort || I::kManyRegisters) {
+      to_memory.template operator()<R>(row, sums);
+    } else {
+      end_tile<Arch>(to_memory, row, sums);
+    }
   }
 }
 
