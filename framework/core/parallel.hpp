@@ -45,10 +45,11 @@ constexpr int64_t even_blocks(int64_t n, int64_t most) {
   return n <= most ? 1 : std::min(n, (n + 2 * most - 1) / (2 * most) * 2);
 }
 
-/// The same for the even_blocks(n, most) blocks that n elements are dealt to evenly: where there
-/// are few of them, each one much work.
+/// As parallel_for, for the even_blocks(n, most) blocks that n elements are dealt to evenly: where
+/// there are few of them, each one much work.
 template <class Body>
 void parallel_for_even(int64_t n, int64_t most, Body&& body) {
+  if (n <= 0) return;
   const int64_t blocks = even_blocks(n, most);
   parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) body(n * i / blocks, n * (i + 1) / blocks);

@@ -9,7 +9,7 @@
 namespace quantrain::kernels {
 namespace {
 
-// A multiple of the rows of every tile (8, 6, 4).
+// Rows of the largest block: in steps that hold whole tiles of every height (8, 6, 4).
 constexpr int64_t kRowStep = 24;
 constexpr int64_t kMaxRows = 20 * kRowStep;
 // The weights of a block: a part of the second-level cache.
@@ -43,7 +43,7 @@ void gemm(int64_t m,
   const int64_t work = (k + kOutputProducts) * n;  // of a row
   int64_t most_rows = kMaxRows;
   int64_t panels = w.panels_per_group();
-  if (m * work > kBlockProducts) {
+  if (m * work > kBlockProducts / 2) {
     most_rows = std::min(kMaxRows, round_up(std::max<int64_t>(kBlockProducts / work, 1), kRowStep));
     const int64_t by_weights = kBlockWeights / std::max<int64_t>(w.panel_bytes(), 1);
     const int64_t by_products =

@@ -85,6 +85,7 @@ TEST_CASE("even blocks are as good as equal, and one or an even number of them",
       CHECK(next == n);
     }
   }
+  parallel_for_even(0, 8, [](int64_t, int64_t) { FAIL("called for nothing"); });
 }
 
 TEST_CASE("work is cut by its size, never by the number of threads", "[core][parallel]") {

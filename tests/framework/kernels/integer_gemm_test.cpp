@@ -94,9 +94,13 @@ TEST_CASE("integer products do not saturate at the extremes of their operands",
 
 TEST_CASE("integer products are the same for any number of threads", "[kernels][integer]") {
   Random random(3);
-  const Product p = random_product(150, 301, 130, random);
-  const Multipliers multipliers(130, false, random);
-  for_each_thread_count([&] { check_product(p, multipliers); });
+  // Blocks of rows, odd ones too; of panels; of both.
+  const int64_t shapes[][3] = {{150, 301, 130}, {151, 301, 130}, {1, 9216, 128}, {31, 2100, 200}};
+  for (const auto& [m, k, n] : shapes) {
+    const Product p = random_product(m, k, n, random);
+    const Multipliers multipliers(n, false, random);
+    for_each_thread_count([&] { check_product(p, multipliers); });
+  }
 }
 
 TEST_CASE("weights packed for another instruction set give the same product",
