@@ -9,6 +9,7 @@
 namespace quantrain::kernels {
 namespace {
 
+// As kBlockProducts, for the depthwise kernel, which does fewer in that time.
 constexpr int64_t kBlockDepthwiseProducts = int64_t{1} << 20;
 // Output pixels of one call of the kernel.
 constexpr int64_t kPixels = 480;
