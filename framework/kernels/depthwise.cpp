@@ -5,6 +5,7 @@
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch.hpp"
 #include "framework/kernels/partial_sums.hpp"
+#include "framework/kernels/pool_shape.hpp"
 #include "framework/kernels/tiles.hpp"
 
 // Depthwise convolutions (one input and one output channel to a group): lanes run along the
@@ -17,7 +18,7 @@ constexpr int64_t kMostChunks = 16;
 
 DepthwiseF32 depthwise(const Conv2dShape& s) {
   DepthwiseF32 p{};
-  p.pool = {s.h, s.w, s.c, s.oh(), s.ow(), s.kh, s.kw, s.stride_h, s.stride_w, s.pad_h, s.pad_w};
+  p.pool = pool_shape(s);
   return p;
 }
 

@@ -3,13 +3,10 @@
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch.hpp"
 #include "framework/kernels/integer.hpp"
+#include "framework/kernels/pool_shape.hpp"
 
 namespace quantrain::kernels {
 namespace {
-
-PoolShape pool_shape(const Conv2dShape& s) {
-  return {s.h, s.w, s.c, s.oh(), s.ow(), s.kh, s.kw, s.stride_h, s.stride_w, s.pad_h, s.pad_w};
-}
 
 // Images of one block: about 10 microseconds of work.
 int64_t grain(const PoolShape& s) {

@@ -1,13 +1,10 @@
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch.hpp"
 #include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/pool_shape.hpp"
 
 namespace quantrain::kernels {
 namespace {
-
-PoolShape pool_shape(const Conv2dShape& s) {
-  return {s.h, s.w, s.c, s.oh(), s.ow(), s.kh, s.kw, s.stride_h, s.stride_w, s.pad_h, s.pad_w};
-}
 
 /// Images of a block, cut by problem size.
 int64_t image_grain(const Conv2dShape& s) {

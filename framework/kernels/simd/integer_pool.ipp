@@ -1,30 +1,10 @@
 #pragma once
 
 #include "framework/kernels/simd/integer.ipp"
+#include "framework/kernels/simd/windows.hpp"
 
 // Pooling of codes, channels along the lanes.
 namespace quantrain::kernels::simd {
-
-/// Calls each(first element of the window, rows, columns, output pixel) for every pixel of the
-/// images [begin, end), with the part of the window that is inside the image.
-template <class Arch, class T, class Each>
-QUANTRAIN_INLINE void for_pool_windows(
-    const PoolShape& s, int64_t begin, int64_t end, const uint8_t* x, T* y, const Each& each) {
-  for (int64_t row = begin * s.oh; row < end * s.oh; ++row) {
-    const int64_t top = row % s.oh * s.stride_h - s.pad_h;
-    const int64_t h0 = top < 0 ? 0 : top;
-    const int64_t h1 = top + s.kh < s.h ? top + s.kh : s.h;
-    for (int64_t column = 0; column < s.ow; ++column) {
-      const int64_t left = column * s.stride_w - s.pad_w;
-      const int64_t w0 = left < 0 ? 0 : left;
-      const int64_t w1 = left + s.kw < s.w ? left + s.kw : s.w;
-      each(x + ((row / s.oh * s.h + h0) * s.w + w0) * s.c,
-           h1 - h0,
-           w1 - w0,
-           y + (row * s.ow + column) * s.c);
-    }
-  }
-}
 
 /// Sixteen channels of max pooling with positions. A code and its position are one number, Key: the
 /// larger one has the larger code or, among equals, comes first. Vectors are the compiler's own.
@@ -62,37 +42,27 @@ QUANTRAIN_INLINE void max_with_position(const PoolShape& s,
                                         const uint8_t* x,
                                         uint8_t* y,
                                         uint16_t* position) {
-  for (int64_t row = begin * s.oh; row < end * s.oh; ++row) {
-    const int64_t top = row % s.oh * s.stride_h - s.pad_h;
-    const int64_t h0 = top < 0 ? 0 : top;
-    const int64_t h1 = top + s.kh < s.h ? top + s.kh : s.h;
-    const uint8_t* const image = x + row / s.oh * s.h * s.w * s.c;
-    for (int64_t column = 0; column < s.ow; ++column) {
-      const int64_t left = column * s.stride_w - s.pad_w;
-      const int64_t w0 = left < 0 ? 0 : left;
-      const int64_t w1 = left + s.kw < s.w ? left + s.kw : s.w;
-      const int64_t pixel = (row * s.ow + column) * s.c;
-      for (int64_t c = 0; c < s.c; c += 16) {
-        const int64_t count = s.c - c;
-        PoolKeys<Key> keys;
-        for (int64_t h = h0; h < h1; ++h) {
-          for (int64_t w = w0; w < w1; ++w) {
-            const uint8_t* const from = image + (h * s.w + w) * s.c + c;
-            uint8_t last[16] = {};
-            if (count < 16) copy_few(count, from, last);
-            keys.take(count < 16 ? last : from, (h - top) * s.kw + w - left);
-          }
+  const auto pool = [&](int64_t pixel, const auto& window, int64_t image) QUANTRAIN_INLINED {
+    for (int64_t c = 0; c < s.c; c += 16) {
+      const int64_t count = s.c - c;
+      PoolKeys<Key> keys;
+      for (int64_t h = window.top; h < window.bottom; ++h) {
+        for (int64_t w = window.left; w < window.right; ++w) {
+          const uint8_t* const from = x + image + (h * s.w + w) * s.c + c;
+          uint8_t last[16] = {};
+          if (count < 16) copy_few(count, from, last);
+          keys.take(count < 16 ? last : from, window.position(h, w));
         }
-        uint8_t codes[16];
-        uint16_t positions[16];
-        keys.give(count < 16 ? codes : y + pixel + c,
-                  count < 16 ? positions : position + pixel + c);
-        if (count >= 16) continue;
-        copy_few(count, codes, y + pixel + c);
-        copy_few(count, positions, position + pixel + c);
       }
+      uint8_t codes[16];
+      uint16_t positions[16];
+      keys.give(count < 16 ? codes : y + pixel + c, count < 16 ? positions : position + pixel + c);
+      if (count >= 16) continue;
+      copy_few(count, codes, y + pixel + c);
+      copy_few(count, positions, position + pixel + c);
     }
-  }
+  };
+  for_windows<Arch>(s, begin, end, pool);
 }
 
 template <class Arch>
@@ -107,8 +77,11 @@ void max_pool2d_u8(const PoolShape& s,
                               : max_with_position<Arch, uint32_t>(s, begin, end, x, y, position);
   }
   using I = Ints<Arch>;
-  const auto window = [&](const uint8_t* from, int64_t rows, int64_t columns, uint8_t* to)
-      __attribute__((always_inline)) {
+  const auto pool = [&](int64_t pixel, const auto& window, int64_t image) QUANTRAIN_INLINED {
+    const uint8_t* const from = x + image + (window.top * s.w + window.left) * s.c;
+    const int64_t rows = window.bottom - window.top;
+    const int64_t columns = window.right - window.left;
+    uint8_t* const to = y + pixel;
     int64_t c = 0;
     const auto vectors = [&](auto ints) QUANTRAIN_INLINED {
       using B = decltype(ints);
@@ -135,7 +108,7 @@ void max_pool2d_u8(const PoolShape& s,
       to[c] = largest;
     }
   };
-  for_pool_windows<Arch>(s, begin, end, x, y, window);
+  for_windows<Arch>(s, begin, end, pool);
 }
 
 template <class Arch>
@@ -146,10 +119,12 @@ void sum_pool2d_u8_s32(const PoolShape& s,
                        int32_t zero_x,
                        int32_t* sums) {
   using I = Ints<Arch>;
-  const auto window = [&](const uint8_t* from, int64_t rows, int64_t columns, int32_t* to)
-      __attribute__((always_inline)) {
-    const int64_t count = rows > 0 && columns > 0 ? rows * columns : 0;
-    const int32_t start = -zero_x * static_cast<int32_t>(count);
+  const auto pool = [&](int64_t pixel, const auto& window, int64_t image) QUANTRAIN_INLINED {
+    const uint8_t* const from = x + image + (window.top * s.w + window.left) * s.c;
+    const int64_t rows = window.bottom - window.top;
+    const int64_t columns = window.right - window.left;
+    int32_t* const to = sums + pixel;
+    const int32_t start = -zero_x * static_cast<int32_t>(window.pixels());
     int64_t c = 0;
     for (; c + I::kLanes <= s.c; c += I::kLanes) {
       typename I::Int sum = I::set1(start);
@@ -168,7 +143,7 @@ void sum_pool2d_u8_s32(const PoolShape& s,
       to[c] = sum;
     }
   };
-  for_pool_windows<Arch>(s, begin, end, x, sums, window);
+  for_windows<Arch>(s, begin, end, pool);
 }
 
 }  // namespace quantrain::kernels::simd

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "framework/kernels/params.hpp"
+
+namespace quantrain::kernels::simd {
+
+/// A window of a pooling as far as it is inside the image: rows [top, bottom), columns [left,
+/// right).
+template <class Arch>
+struct Window {
+  int64_t top, bottom, left, right;
+  int64_t first_row, first_column;  ///< of the whole window, maybe outside
+  int64_t kw;
+
+  __attribute__((always_inline)) int64_t pixels() const { return (bottom - top) * (right - left); }
+  /// In the whole window, row by row.
+  __attribute__((always_inline)) int64_t position(int64_t row, int64_t column) const {
+    return (row - first_row) * kw + column - first_column;
+  }
+};
+
+/// Calls f(first element of y's pixel, window, first element of x's image) for each pixel of the
+/// images [begin, end).
+template <class Arch, class F>
+inline __attribute__((always_inline)) void for_windows(const PoolShape& s,
+                                                       int64_t begin,
+                                                       int64_t end,
+                                                       const F& f) {
+  Window<Arch> w{};
+  w.kw = s.kw;
+  for (int64_t line = begin * s.oh; line < end * s.oh; ++line) {
+    w.first_row = line % s.oh * s.stride_h - s.pad_h;
+    w.top = w.first_row < 0 ? 0 : w.first_row;
+    w.bottom = w.first_row + s.kh > s.h ? s.h : w.first_row + s.kh;
+    const int64_t image = line / s.oh * s.h * s.w * s.c;
+    for (int64_t j = 0; j < s.ow; ++j) {
+      w.first_column = j * s.stride_w - s.pad_w;
+      w.left = w.first_column < 0 ? 0 : w.first_column;
+      w.right = w.first_column + s.kw > s.w ? s.w : w.first_column + s.kw;
+      f((line * s.ow + j) * s.c, w, image);
+    }
+  }
+}
+
+}  // namespace quantrain::kernels::simd
