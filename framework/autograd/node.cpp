@@ -24,6 +24,17 @@ const T& as(const Attribute& attribute, std::string_view name) {
   throw GraphError("node", "attribute ", name, " has another type");
 }
 
+template <class T>
+void print(std::ostream& stream, const T& value) {
+  stream << value;
+}
+
+void print(std::ostream& stream, const std::vector<int64_t>& list) {
+  stream << '[';
+  for (size_t i = 0; i < list.size(); ++i) stream << (i > 0 ? ", " : "") << list[i];
+  stream << ']';
+}
+
 }  // namespace
 
 const Attribute& Attributes::find(std::string_view name) const {
@@ -51,16 +62,7 @@ std::ostream& operator<<(std::ostream& stream, const Attributes& attributes) {
   for (const auto& [name, value] : attributes) {
     stream << separator << name << '=';
     separator = " ";
-    if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
-      stream << Shape(*list);
-    } else {
-      std::visit(
-          [&](const auto& v) {
-            if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, std::vector<int64_t>>)
-              stream << v;
-          },
-          value);
-    }
+    std::visit([&](const auto& v) { print(stream, v); }, value);
   }
   return stream;
 }

@@ -357,4 +357,20 @@ TEST_CASE("attributes are found by name and type, and print", "[autograd][node]"
   CHECK(text.str() == "stride=[1, 2] groups=3 p=0.5 mode=same");
 }
 
+TEST_CASE("attributes print whatever integers they hold", "[autograd][node]") {
+  const auto print = [](const Tensor& y) {
+    std::ostringstream text;
+    text << y.node()->attributes();
+    return text.str();
+  };
+  const Recording recording;
+  CHECK(print(reshape(Tensor::zeros({2, 6}), {-1, 3})) == "shape=[-1, 3]");
+  const std::vector<int64_t> one(5, 1);
+  CHECK(print(pad(Tensor::zeros({1, 1, 1, 1, 1}), one, one)) ==
+        "pads=[1, 1, 1, 1, 1, 1, 1, 1, 1, 1] value=0");
+  std::ostringstream text;
+  text << Attributes{{"empty", std::vector<int64_t>{}}};
+  CHECK(text.str() == "empty=[]");
+}
+
 }  // namespace quantrain
