@@ -60,7 +60,10 @@ Shape result_shape(const std::vector<Tensor>& x, int axis) {
                        " and ",
                        x[i].shape());
     }
-    extents[static_cast<size_t>(axis)] += x[i].dim(axis);
+    int64_t& extent = extents[static_cast<size_t>(axis)];
+    if (__builtin_add_overflow(extent, x[i].dim(axis), &extent)) {
+      throw ShapeError("concat", "operands are too long along axis ", axis);
+    }
   }
   return Shape(extents);
 }

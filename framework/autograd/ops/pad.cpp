@@ -82,7 +82,12 @@ Tensor pad(const Tensor& x,
       throw ShapeError(
           "pad", "padding of axis ", i, " is negative: ", std::min(before[i], after[i]));
     }
-    extents[i] += before[i] + after[i];
+    int64_t padding = 0;
+    if (__builtin_add_overflow(before[i], after[i], &padding) ||
+        __builtin_add_overflow(extents[i], padding, &extents[i])) {
+      throw ShapeError(
+          "pad", "axis ", i, " of ", shape, " is too long with ", before[i], " and ", after[i]);
+    }
   }
   Tensor y = Tensor::full(Shape(extents), value);
   const Floats from = x.floats();

@@ -1,5 +1,7 @@
 #include "framework/autograd/ops/concat.hpp"
 
+#include <limits>
+
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
 #include "tests/framework/autograd/tensors.hpp"
@@ -48,6 +50,9 @@ TEST_CASE("concat rejects operands that do not fit", "[autograd][concat]") {
   QUANTRAIN_CHECK_ERROR(
       concat({Tensor::zeros({2, 3}), Tensor::zeros({2})}, 1), ShapeError, "[2, 3] and [2]");
   QUANTRAIN_CHECK_ERROR(concat({Tensor::zeros({2, 3})}, 2), ShapeError, "no axis 2");
+  const Tensor long_axis = Tensor::zeros({0, std::numeric_limits<int64_t>::max()});
+  QUANTRAIN_CHECK_ERROR(
+      concat({long_axis, long_axis}, 1), ShapeError, "[concat] operands are too long along axis 1");
 }
 
 }  // namespace quantrain

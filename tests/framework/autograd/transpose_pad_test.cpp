@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/pad.hpp"
 #include "framework/autograd/ops/transpose.hpp"
@@ -86,6 +88,12 @@ TEST_CASE("pad refuses numbers that do not fit", "[autograd][pad]") {
   QUANTRAIN_CHECK_ERROR(pad(x, {1}, {1, 1}), ShapeError, "[pad] 1 and 2 numbers for shape [2, 3]");
   QUANTRAIN_CHECK_ERROR(pad(x, {0, -1}, {0, 0}), ShapeError, "padding of axis 1 is negative: -1");
   QUANTRAIN_CHECK_ERROR(pad2d(x, 1), ShapeError, "needs [N, H, W, C], got shape [2, 3]");
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  QUANTRAIN_CHECK_ERROR(pad(x, {0, kMost}, {0, kMost}),
+                        ShapeError,
+                        "[pad] axis 1 of [2, 3] is too long with 9223372036854775807 and 9223");
+  QUANTRAIN_CHECK_ERROR(pad(x, {kMost - 1, 0}, {0, 0}), ShapeError, "axis 0 of [2, 3] is too long");
+  QUANTRAIN_CHECK_ERROR(pad(x, {kMost - 2, 0}, {0, 0}), ShapeError, "too many elements");
 }
 
 TEST_CASE("transpose and pad say what they do in attributes", "[autograd][transpose][pad]") {
