@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <queue>
 
 #include "framework/autograd/node.hpp"
@@ -17,6 +18,13 @@ struct EarlierFirst {
 Tensor sum(const Tensor& a, const Tensor& b) {
   Tensor y = Tensor::empty(a.shape());
   kernels::add_f32(y.elements(), a.floats(), b.floats(), y.mutable_data());
+  return y;
+}
+
+// The same values in memory that nobody else has: who holds a leaf may write its gradient.
+Tensor own(Tensor grad) {
+  Tensor y = grad.overwritable();
+  if (!(y == grad)) std::copy_n(grad.floats().data(), y.elements(), y.mutable_data());
   return y;
 }
 
@@ -84,7 +92,7 @@ class BackwardPass {
   }
 
   void visit(Node& node) {
-    const std::vector<Tensor> grads = node.backward(std::exchange(node.grad_y_, Tensor()));
+    std::vector<Tensor> grads = node.backward(std::exchange(node.grad_y_, Tensor()));
     if (grads.size() != node.inputs_.size()) {
       throw GraphError(node.type(),
                        "backward gave ",
@@ -106,7 +114,7 @@ class BackwardPass {
                          ", the input ",
                          node.inputs_[i].shape());
       }
-      deliver(node.inputs_[i], grads[i]);
+      deliver(node.inputs_[i], std::move(grads[i]));
     }
     if (!keep_graph_) {
       node.inputs_.clear();
@@ -116,13 +124,13 @@ class BackwardPass {
     Profile::mark(node.type(), " backward");
   }
 
-  void deliver(const Tensor& tensor, const Tensor& grad) {
+  void deliver(const Tensor& tensor, Tensor grad) {
     if (Node* const node = tensor.node().get()) {
-      node->grad_y_ = node->grad_y_.defined() ? sum(node->grad_y_, grad) : grad;
+      node->grad_y_ = node->grad_y_.defined() ? sum(node->grad_y_, grad) : std::move(grad);
       return;
     }
     Tensor leaf = tensor;
-    leaf.set_grad(leaf.grad().defined() ? sum(leaf.grad(), grad) : grad);
+    leaf.set_grad(leaf.grad().defined() ? sum(leaf.grad(), grad) : own(std::move(grad)));
   }
 
   bool keep_graph_;

@@ -215,6 +215,43 @@ TEST_CASE("a gradient is overwritten only where nobody else has it", "[autograd]
   CHECK(values(b.grad()) == std::vector<float>{0, 1, 1});
 }
 
+TEST_CASE("the gradient of a leaf is its own to write", "[autograd][backward]") {
+  const Tensor a = make_leaf({2}, {1, 2});
+  const Tensor b = make_leaf({2}, {3, 4});
+  sum(a + b).backward();
+  a.grad().mutable_data()[0] = 100.0f;
+  CHECK(values(b.grad()) == std::vector<float>{1, 1});
+
+  // cross_entropy saves its gradient.
+  Tensor x = make_leaf({1, 2}, {1, 1});
+  Tensor loss = cross_entropy(x, std::vector<int32_t>{0});
+  loss.backward(/*keep_graph=*/true);
+  x.grad().mutable_data()[0] = 100.0f;
+  x.zero_grad();
+  loss.backward();
+  CHECK(values(x.grad()) == std::vector<float>{-0.5f, 0.5f});
+}
+
+TEST_CASE("a gradient that only its leaf has is not copied", "[autograd][backward]") {
+  const Tensor w = make_leaf({2, 3}, {1, 2, 3, 4, 5, 6});
+  std::vector<const float*> made;
+  class Watch : public Node {
+   public:
+    explicit Watch(std::vector<const float*>& made) : made_(made) {}
+    std::string_view type() const override { return "watch"; }
+    std::vector<Tensor> backward(Tensor grad_y) override {
+      Tensor grad = Tensor::zeros(grad_y.shape());
+      made_.push_back(grad.data());
+      return {std::move(grad)};
+    }
+
+   private:
+    std::vector<const float*>& made_;
+  };
+  sum(record<Watch>(w.detach(), {w}, made)).backward();
+  CHECK(w.grad().data() == made.at(0));
+}
+
 TEST_CASE("gradients that an operation gets wrong are errors that name it",
           "[autograd][backward]") {
   const Tensor x = make_leaf({2}, {1, 2});
