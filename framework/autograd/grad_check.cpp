@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <sstream>
+#include <vector>
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
@@ -13,6 +14,7 @@ namespace quantrain {
 namespace {
 
 constexpr const char* kWhere = "grad_check";
+constexpr double kRounding = 0x1p-24;  // of a float32, relative to it
 
 // sum(x * factors), in double: the differences of neighbouring values are small.
 double contract(const Tensor& x, const Tensor& factors) {
@@ -50,7 +52,7 @@ void check_inputs(const std::vector<Tensor>& inputs) {
   if (!any) throw GraphError(kWhere, "no input requires a gradient");
 }
 
-// Puts the gradients back that the leaves had before.
+// Puts the gradients back that the leaves had before; backwards, as one may be there twice.
 class KeepGradients {
  public:
   explicit KeepGradients(std::vector<Tensor> leaves) : leaves_(std::move(leaves)) {
@@ -60,7 +62,7 @@ class KeepGradients {
     }
   }
   ~KeepGradients() {
-    for (size_t i = 0; i < leaves_.size(); ++i) leaves_[i].set_grad(grads_[i]);
+    for (size_t i = leaves_.size(); i-- > 0;) leaves_[i].set_grad(grads_[i]);
   }
   KeepGradients(const KeepGradients&) = delete;
   KeepGradients& operator=(const KeepGradients&) = delete;
@@ -68,6 +70,27 @@ class KeepGradients {
  private:
   std::vector<Tensor> leaves_;
   std::vector<Tensor> grads_;
+};
+
+// An element with another value for as long as this lives.
+class Moved {
+ public:
+  Moved(Tensor& tensor, int64_t i, float value) : tensor_(tensor), i_(i), old_(tensor.data()[i]) {
+    tensor_.mutable_data()[i_] = value;
+  }
+  ~Moved() { tensor_.mutable_data()[i_] = old_; }
+  Moved(const Moved&) = delete;
+  Moved& operator=(const Moved&) = delete;
+
+ private:
+  Tensor& tensor_;
+  int64_t i_;
+  float old_;
+};
+
+struct Quotient {
+  double value;
+  double rounding;  // what rounding may add to it
 };
 
 class Comparison {
@@ -78,34 +101,53 @@ class Comparison {
       : function_(function), factors_(std::move(factors)), options_(options) {}
 
   void check(size_t index, Tensor input) {
+    std::vector<double> numeric;
+    double scale = 0.0;
+    for (int64_t i = 0; i < input.elements(); ++i) {
+      const Quotient quotient = this->quotient(input, i);
+      numeric.push_back(quotient.value);
+      scale = std::max({scale, std::abs(quotient.value), quotient.rounding / options_.tolerance});
+    }
     const Tensor grad = input.grad();
     for (int64_t i = 0; i < input.elements(); ++i) {
       const double analytic = grad.defined() ? double{grad.floats().data()[i]} : 0.0;
-      compare(index, input, i, analytic, quotient(input, i));
+      compare(index, input, i, analytic, numeric[static_cast<size_t>(i)], scale);
     }
   }
 
   GradCheckResult result() && { return std::move(result_); }
 
  private:
-  double quotient(Tensor& input, int64_t i) const {
+  Quotient quotient(Tensor& input, int64_t i) const {
     const float x = input.data()[i];
     const float step = options_.step * std::max(1.0f, std::abs(x));
-    const auto value_at = [&](float moved) {
-      input.mutable_data()[i] = moved;
-      return contract(function_(), factors_);
-    };
     const float above = x + step;
     const float below = x - step;
-    const double difference = value_at(above) - value_at(below);
-    input.mutable_data()[i] = x;
-    return difference / (double{above} - double{below});
+    const auto values_at = [&](float value) {
+      const Moved moved(input, i, value);
+      const Tensor y = function_();
+      const Floats floats = y.floats();  // perhaps those of the input
+      return std::vector<float>(floats.data(), floats.data() + y.elements());
+    };
+    const std::vector<float> y_above = values_at(above);
+    const std::vector<float> y_below = values_at(below);
+    double difference = 0.0;
+    double magnitude = 0.0;  // of the values that make up the difference
+    for (size_t j = 0; j < y_above.size(); ++j) {
+      if (y_above[j] == y_below[j]) continue;
+      const double factor = factors_.data()[j];
+      difference += factor * (double{y_above[j]} - double{y_below[j]});
+      magnitude += std::abs(factor) * std::max(std::abs(y_above[j]), std::abs(y_below[j]));
+    }
+    const double distance = double{above} - double{below};
+    return {difference / distance, 2.0 * kRounding * magnitude / distance};
   }
 
-  void compare(size_t index, const Tensor& input, int64_t i, double analytic, double numeric) {
-    double error =
-        std::abs(analytic - numeric) / std::max({1.0, std::abs(analytic), std::abs(numeric)});
-    if (!std::isfinite(error)) error = std::numeric_limits<double>::infinity();
+  void compare(
+      size_t index, const Tensor& input, int64_t i, double analytic, double numeric, double scale) {
+    const double difference = std::abs(analytic - numeric);
+    double error = difference == 0.0 ? 0.0 : difference / scale;
+    if (!std::isfinite(difference)) error = std::numeric_limits<double>::infinity();
     if (error <= result_.max_error && !result_.worst.empty()) return;
     std::ostringstream text;
     text << "input " << index;

@@ -14,17 +14,19 @@ struct GradCheckOptions {
   /// step^2 / 6 times the third derivative, and by float32's 6e-8 / step times the value: 2^-7
   /// keeps both near 1e-5 where these are about 1, and x + step is exact for most x.
   float step = 0x1p-7f;
-  /// Largest |analytic - numeric| / max(1, |analytic|, |numeric|) that is ok: the errors above,
-  /// with room for derivatives and values up to about 50.
+  /// Largest max_error that is ok: the first error above, with room for third derivatives of 100
+  /// times the largest gradient.
   double tolerance = 1e-3;
   /// Of the numbers that a result with several elements is multiplied with.
   uint64_t seed = 1;
 };
 
 struct GradCheckResult {
-  double max_error = 0.0;  ///< |analytic - numeric| / max(1, |analytic|, |numeric|); infinity where
-                           ///< one is not finite
-  std::string worst;       ///< which input and element it belongs to, and both values
+  /// |analytic - numeric|, divided by the largest |numeric| of the same input; where that is so
+  /// small that rounding of the values, once each, could make up the tolerance, by what makes
+  /// rounding just that. Infinite where a gradient is not finite.
+  double max_error = 0.0;
+  std::string worst;  ///< which input and element it belongs to, and both values
   bool ok = true;
 };
 

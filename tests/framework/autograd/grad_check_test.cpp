@@ -1,6 +1,11 @@
 #include "framework/autograd/grad_check.hpp"
 
+#include <cmath>
+#include <limits>
+
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/mean.hpp"
+#include "framework/autograd/ops/mul.hpp"
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
 
@@ -31,6 +36,19 @@ Tensor square(const Tensor& x, float factor = 2.0f) {
   return record<SquareNode>(y, {x}, x.detach(), factor);
 }
 
+// y = x with a gradient of factor * grad_y: right for 1.
+class ScaledNode : public Node {
+ public:
+  explicit ScaledNode(float factor) : factor_(factor) {}
+  std::string_view type() const override { return "scaled"; }
+  std::vector<Tensor> backward(Tensor grad_y) override {
+    return {mul(grad_y, Tensor::full({}, factor_))};
+  }
+
+ private:
+  float factor_;
+};
+
 Tensor leaf() {
   const float values[] = {-1.5f, 0.0f, 0.25f, 3.0f};
   Tensor x = Tensor::from({2, 2}, values);
@@ -49,6 +67,22 @@ TEST_CASE("grad_check accepts a right gradient and finds a wrong one", "[autogra
   CHECK(wrong.worst.find("input 0 (x) [2, 2] element") == 0);
 }
 
+TEST_CASE("grad_check finds a wrong gradient among small ones", "[autograd][grad_check]") {
+  for (const int64_t n : {1, 60, 1000}) {
+    const Tensor x = Tensor::full({n}, 0.5f).set_requires_grad(true);
+    const auto check = [&](float wrong) {
+      const auto function = [&] {
+        const Tensor right = mean(x);
+        return record<ScaledNode>(right.detach(), {right}, wrong);
+      };
+      return grad_check(function, {x}).ok;
+    };
+    CAPTURE(n);
+    CHECK(check(1.0f));
+    for (const float wrong : {0.0f, -1.0f, 0.9f, 1.1f}) CHECK_FALSE(check(wrong));
+  }
+}
+
 TEST_CASE("grad_check leaves inputs and their gradients as they were", "[autograd][grad_check]") {
   Tensor x = leaf();
   const Tensor grad = Tensor::full({2, 2}, 7.0f);
@@ -57,6 +91,33 @@ TEST_CASE("grad_check leaves inputs and their gradients as they were", "[autogra
   CHECK(x.grad() == grad);
   CHECK(x.data()[0] == -1.5f);
   CHECK(x.data()[3] == 3.0f);
+  CHECK(grad_check([&] { return square(x); }, {x, x}).ok);
+  CHECK(x.grad() == grad);
+  int calls = 0;
+  const auto fail_at_third = [&] {
+    if (++calls == 3) throw DataError("function", "does not like it");
+    return square(x);
+  };
+  QUANTRAIN_CHECK_ERROR(grad_check(fail_at_third, {x}), DataError, "does not like it");
+  CHECK(x.grad() == grad);
+  CHECK(x.data()[0] == -1.5f);
+}
+
+TEST_CASE("grad_check follows results that share memory with the input", "[autograd][grad_check]") {
+  const Tensor x = leaf();
+  const auto same = [&](float factor) { return record<ScaledNode>(x.detach(), {x}, factor); };
+  CHECK(grad_check([&] { return same(1.0f); }, {x}).ok);
+  CHECK_FALSE(grad_check([&] { return same(0.5f); }, {x}).ok);
+}
+
+TEST_CASE("a gradient that is not finite is never ok", "[autograd][grad_check]") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float factor : {infinity, -infinity, std::nanf("")}) {
+    const Tensor x = leaf();
+    const GradCheckResult result = grad_check([&] { return square(x, factor); }, {x});
+    CHECK_FALSE(result.ok);
+    CHECK(std::isinf(result.max_error));
+  }
 }
 
 TEST_CASE("grad_check refuses what it cannot check", "[autograd][grad_check]") {
