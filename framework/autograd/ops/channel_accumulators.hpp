@@ -17,7 +17,7 @@ class ChannelAccumulators : public Accumulators {
   const int32_t* values() const { return values_.data(); }
   const std::vector<double>& scale() const { return scale_; }
   int64_t channels() const { return static_cast<int64_t>(scale_.size()); }
-  int64_t rows() const { return values_.size() / channels(); }
+  int64_t rows() const { return scale_.empty() ? 0 : values_.size() / channels(); }
 
   void to_float(float* y) const override;
   void requantize(const QParams& y,

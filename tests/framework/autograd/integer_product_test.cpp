@@ -228,6 +228,20 @@ TEST_CASE("an empty batch of codes gives empty accumulators", "[autograd][intege
   CHECK(values(y).empty());
 }
 
+TEST_CASE("codes without outputs or without inputs give what their floats give",
+          "[autograd][integer]") {
+  const QParams params = activation_params({8, false, false}, kScaleX, 3);
+  for (const Shape& shape : {Shape{0, 4}, Shape{3, 0}, Shape{0, 0}}) {
+    const Tensor x = random_codes({2, shape[1]}, params, CodeStorage::kU8, 1);
+    const Tensor weight = random_weight(shape, 8, 2);
+    const Tensor bias = exact_bias(shape[0]);
+    CAPTURE(shape);
+    const Tensor y = linear(x, weight, bias);
+    CHECK(y.shape() == Shape{2, shape[0]});
+    CHECK(values(y) == values(linear(as_floats(x), as_floats(weight), bias)));
+  }
+}
+
 TEST_CASE("reshaped accumulators are the same integers", "[autograd][reshape][integer]") {
   const QParams params = activation_params({8, false, false}, kScaleX, 0);
   const Tensor x = random_codes({2, 4}, params, CodeStorage::kU8, 1);
