@@ -43,14 +43,15 @@ Adam::Adam(const char* name,
   check_option("weight decay", options.weight_decay, 0.0f, kInfinity);
   for (size_t i = 0; i < this->parameters().size(); ++i) {
     const Shape& shape = this->parameters()[i].shape();
-    moments_.push_back(
-        {add_state(i, "m", shape), add_state(i, "v", shape), add_state(i, "steps", {1})});
+    moments_.push_back({add_state(i, "m", shape),
+                        add_state(i, "v", shape, 0.0f),
+                        add_state(i, "steps", {1}, 0.0f)});
   }
 }
 
 void Adam::check_state(size_t i) const {
   const float steps = moments_[i].steps.item();
-  if (!(steps >= 0.0f && steps <= kMostSteps && steps == std::floor(steps))) {
+  if (!(steps <= kMostSteps && steps == std::floor(steps))) {
     throw DataError(name(), "parameter ", i, " claims ", steps, " steps");
   }
 }

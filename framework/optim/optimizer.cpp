@@ -36,19 +36,37 @@ void Optimizer::check_option(const char* option, float value, float low, float h
   }
 }
 
-Tensor Optimizer::add_state(size_t i, const char* what, const Shape& shape) {
+Tensor Optimizer::add_state(size_t i, const char* what, const Shape& shape, float least) {
   Tensor tensor = Tensor::zeros(shape);
-  state_.push_back({std::to_string(i) + '.' + what, tensor});
+  state_.push_back({{std::to_string(i) + '.' + what, tensor}, i, least, tensor.version()});
   return tensor;
 }
 
+void Optimizer::check_loaded(State& state) const {
+  const auto& [name, tensor] = state.entry;
+  if (tensor.version() == state.version) return;
+  const Floats values = tensor.floats();
+  for (int64_t k = 0; k < tensor.elements(); ++k) {
+    if (!(values[k] >= state.least && std::isfinite(values[k]))) {
+      throw DataError(name_, "state \"", name, "\" holds ", values[k], " at ", k);
+    }
+  }
+  state.version = tensor.version();
+}
+
 void Optimizer::step() {
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (parameters_[i].grad().defined()) check_state(i);
+  const auto trained = [&](size_t i) { return parameters_[i].grad().defined(); };
+  for (State& state : state_) {
+    if (trained(state.parameter)) check_loaded(state);
   }
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor grad = parameters_[i].grad();
-    if (grad.defined()) update(i, parameters_[i], grad);
+    if (trained(i)) check_state(i);
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (trained(i)) update(i, parameters_[i], parameters_[i].grad());
+  }
+  for (State& state : state_) {
+    if (trained(state.parameter)) state.version = state.entry.tensor.version();
   }
   Profile::mark(name_);
 }
@@ -64,6 +82,10 @@ void Optimizer::set_learning_rate(float learning_rate) {
   learning_rate_ = learning_rate;
 }
 
-std::vector<NamedTensor> Optimizer::state() const { return state_; }
+std::vector<NamedTensor> Optimizer::state() const {
+  std::vector<NamedTensor> entries;
+  for (const State& state : state_) entries.push_back(state.entry);
+  return entries;
+}
 
 }  // namespace quantrain

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -40,10 +41,15 @@ class Optimizer {
 
   /// Throws: DataError unless low <= value and value < high (value < infinity included).
   void check_option(const char* option, float value, float low, float high) const;
-  /// Adds zeros of this shape to the state of parameter i.
-  Tensor add_state(size_t i, const char* what, const Shape& shape);
+  /// Adds zeros of this shape to the state of parameter i. What is loaded into it must be finite
+  /// and at least `least`.
+  Tensor add_state(size_t i,
+                   const char* what,
+                   const Shape& shape,
+                   float least = std::numeric_limits<float>::lowest());
 
-  /// Throws: DataError if the state of parameter i makes no sense; before anything is changed.
+  /// Throws: DataError if the state of parameter i makes no sense in another way; before anything
+  /// is changed.
   virtual void check_state(size_t) const {}
   virtual void update(size_t i, Tensor& parameter, const Tensor& grad) = 0;
 
@@ -53,7 +59,15 @@ class Optimizer {
   std::string name_;
   std::vector<Tensor> parameters_;
   float learning_rate_;
-  std::vector<NamedTensor> state_;
+  struct State {
+    NamedTensor entry;
+    size_t parameter;
+    float least;
+    uint64_t version;  // that step() left, or found in order
+  };
+  void check_loaded(State& state) const;
+
+  std::vector<State> state_;
 };
 
 }  // namespace quantrain

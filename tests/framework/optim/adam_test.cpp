@@ -126,14 +126,43 @@ TEST_CASE("Adam refuses numbers of steps that no training leaves, and changes no
   other.set_grad(Tensor::full({2}, 1.0f));
   Adam optimizer({w, other});
   Tensor state = optimizer.state()[5].tensor;
-  for (const float steps : {-1.0f, 0.5f, 0x1p25f, std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
+  const auto refused = [&](float steps, const char* text) {
     *state.mutable_data() = steps;
-    QUANTRAIN_CHECK_ERROR(optimizer.step(), DataError, "[adam] parameter 1 claims ");
+    QUANTRAIN_CHECK_ERROR(optimizer.step(), DataError, text);
     CHECK(values(w) == before);
-  }
+  };
+  for (const float steps : {0.5f, 0x1p25f}) refused(steps, "[adam] parameter 1 claims ");
+  for (const float steps : {-1.0f, std::nanf(""), HUGE_VALF, -HUGE_VALF})
+    refused(steps, "[adam] state \"1.steps\" holds ");
   *state.mutable_data() = 0x1p24f;
   optimizer.step();
   CHECK(state.item() == 0x1p24f);
+}
+
+TEST_CASE("Adam refuses moments that no training leaves, and changes nothing", "[optim][adam]") {
+  Tensor w = parameter({3}, 1);
+  Tensor other = parameter({3}, 2);
+  Adam optimizer({w, other});
+  run(optimizer, w, 0, 1);
+  other.set_grad(Tensor::full({3}, 1.0f));
+  const std::vector<float> before = values(w);
+  Tensor m = optimizer.state()[3].tensor;
+  Tensor v = optimizer.state()[4].tensor;
+  const auto refused = [&](Tensor& state, float value, const char* text) {
+    const float old = state.data()[1];
+    state.mutable_data()[1] = value;
+    for (int twice = 0; twice < 2; ++twice) {
+      QUANTRAIN_CHECK_ERROR(optimizer.step(), DataError, text);
+      CHECK(values(w) == before);
+    }
+    state.mutable_data()[1] = old;
+  };
+  refused(v, -1.0f, "[adam] state \"1.v\" holds -1 at 1");
+  refused(v, std::nanf(""), "state \"1.v\" holds nan at 1");
+  refused(m, HUGE_VALF, "state \"1.m\" holds inf at 1");
+  m.mutable_data()[1] = -1.0f;
+  optimizer.step();
+  CHECK(values(w) != before);
 }
 
 TEST_CASE("options of Adam that make no sense are rejected", "[optim][adam]") {

@@ -117,6 +117,15 @@ TEST_CASE("training continues from saved state as if it had not stopped", "[opti
   CHECK(values(rest) == values(whole));
 }
 
+TEST_CASE("SGD refuses a velocity that is not finite", "[optim][sgd]") {
+  Tensor w = parameter({3}, 1);
+  Sgd optimizer({w}, {.momentum = 0.9f});
+  w.set_grad(Tensor::full({3}, 1.0f));
+  Tensor velocity = optimizer.state()[0].tensor;
+  velocity.mutable_data()[2] = std::numeric_limits<float>::quiet_NaN();
+  QUANTRAIN_CHECK_ERROR(optimizer.step(), DataError, "[sgd] state \"0.velocity\" holds nan at 2");
+}
+
 TEST_CASE("SGD gives the same bits at any number of threads", "[optim][sgd]") {
   std::vector<float> expected;
   for (const int threads : {1, 2, 4}) {
