@@ -15,8 +15,9 @@ std::vector<NamedTensor> state(const Module& module);
 /// Then nothing is written.
 void copy_state(const Module& from, Module& to);
 
-/// Writes a module's parameters and buffers to a safetensors file, whole or not at all.
-/// Throws: DataError naming the path if it cannot be written.
+/// Writes a module's parameters and buffers to a safetensors file, whole or not at all, with
+/// metadata of the caller's: any keys but "format", "version" and "layout".
+/// Throws: DataError naming the path if it cannot be written, or for these keys.
 void save(const Module& module,
           const std::string& path,
           const std::map<std::string, std::string>& metadata = {});

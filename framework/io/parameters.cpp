@@ -47,8 +47,12 @@ void save_parameters(const std::string& path,
                      std::span<const NamedTensor> tensors,
                      const std::map<std::string, std::string>& metadata) {
   TensorFile file;
-  file.metadata = metadata;
   set_format(file, kFormat, kVersion);
+  for (const auto& [key, value] : metadata) {
+    if (!file.metadata.emplace(key, value).second) {
+      throw DataError("save", path, ": \"", key, "\" is the file's to say, not the caller's");
+    }
+  }
   for (const auto& [name, tensor] : tensors) {
     const Floats values = tensor.floats();
     file.add<float>(name, tensor.shape(), {values.data(), static_cast<size_t>(tensor.elements())});

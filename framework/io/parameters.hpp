@@ -23,8 +23,9 @@ void check_format(const std::string& path,
                   const std::string& format,
                   const std::string& version);
 
-/// Named parameters (and buffers) as float32, with metadata of the caller's.
-/// Throws: DataError as save_safetensors, or if two tensors have the same name.
+/// Named parameters (and buffers) as float32, with metadata of the caller's: any keys but "format",
+/// "version" and "layout".
+/// Throws: DataError as save_safetensors, if two tensors have the same name, or for these keys.
 void save_parameters(const std::string& path,
                      std::span<const NamedTensor> tensors,
                      const std::map<std::string, std::string>& metadata = {});

@@ -83,6 +83,16 @@ TEST_CASE("a file in another layout, format or version is refused", "[io][parame
   check_refused("version", "2", "version is \"2\", expected \"1\"");
 }
 
+TEST_CASE("what a file says about itself is not the caller's to say", "[io][parameters]") {
+  const TemporaryFolder folder;
+  for (const char* key : {"format", "version", "layout"}) {
+    QUANTRAIN_CHECK_ERROR(save_parameters(folder / "a", example(1.0f), {{key, "7"}}),
+                          DataError,
+                          '"' + std::string(key) + "\" is the file's to say");
+  }
+  CHECK(folder.files() == 0);
+}
+
 TEST_CASE("two parameters of one name are not saved", "[io][parameters]") {
   const TemporaryFolder folder;
   std::vector<NamedTensor> tensors = example(1.0f);
