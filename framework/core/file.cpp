@@ -58,12 +58,18 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(std::string target) : target_(std::move(target)) {
     static std::atomic<int> number{0};
+    struct stat old {};
+    const bool replaces = ::stat(target_.c_str(), &old) == 0;
+    const mode_t mode = replaces ? old.st_mode & 0777 : 0666;
     // A process that was killed may have left one behind, and in a container had the same number.
     do {
       name_ = target_ + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(++number);
-      descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     } while (descriptor_ < 0 && errno == EEXIST);
     if (descriptor_ < 0) fail(target_, "no file can be made in its folder");
+    // It was made with no more than these bits: a file system that cannot set the rest gives
+    // nothing away.
+    if (replaces) static_cast<void>(::fchmod(descriptor_, mode));
   }
   ~TemporaryFile() {
     if (descriptor_ >= 0) ::close(descriptor_);

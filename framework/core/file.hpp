@@ -15,8 +15,8 @@ namespace quantrain {
 void check_writable(const std::string& path);
 
 /// Writes the parts one after the other to a temporary file in the same folder, flushes it to the
-/// disk and renames it to path: what is there is the old file or the whole new one. A symbolic link
-/// is followed.
+/// disk and renames it to path: what is there is the old file or the whole new one, with the old
+/// one's permissions. A symbolic link is followed.
 /// Throws: DataError naming the path and the reason; the temporary file is removed.
 void write_file(const std::string& path, std::span<const std::span<const uint8_t>> parts);
 void write_file(const std::string& path, std::string_view text);

@@ -1,5 +1,9 @@
 #include "framework/core/file.hpp"
 
+#include <sys/resource.h>
+
+#include <csignal>
+
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
@@ -13,6 +17,27 @@ std::string text_of(const std::string& path) {
   const std::vector<uint8_t> bytes = test::read_bytes(path);
   return {bytes.begin(), bytes.end()};
 }
+
+// While it lives, no file of this process can grow beyond this size: write() does a part, then
+// fails.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit limit{bytes, old_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit old_{};
+};
 
 }  // namespace
 
@@ -47,9 +72,32 @@ TEST_CASE("a path is found unwritable before anything is written", "[core][file]
 
 TEST_CASE("a write that fails half way leaves the old file and nothing else", "[core][file]") {
   const TemporaryFolder folder;
+  write_file(folder / "a", "old");
+  const auto write_more_than_fits = [&] {
+    const FileSizeLimit limit(1000);
+    write_file(folder / "a", std::string(5000, 'x'));
+  };
+  QUANTRAIN_CHECK_ERROR(write_more_than_fits(), DataError, "/a: cannot be written: File too large");
+  CHECK(text_of(folder / "a") == "old");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("only regular files are replaced", "[core][file]") {
+  const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "target");
   QUANTRAIN_CHECK_ERROR(write_file(folder / "target", "text"), DataError, "is not a regular file");
   CHECK(folder.files() == 1);
+}
+
+TEST_CASE("a file that is replaced keeps its permissions", "[core][file]") {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "old");
+  for (const auto mode : {0600, 0666, 0750}) {
+    const auto permissions = static_cast<std::filesystem::perms>(mode);
+    std::filesystem::permissions(folder / "a", permissions);
+    write_file(folder / "a", "new");
+    CHECK(std::filesystem::status(folder / "a").permissions() == permissions);
+  }
 }
 
 TEST_CASE("writing to a symbolic link writes the file that it points to", "[core][file]") {
