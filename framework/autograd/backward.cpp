@@ -78,7 +78,7 @@ class BackwardPass {
     }
     for (size_t i = 0; i < node.inputs_.size(); ++i) {
       const bool reads = node.inputs_[i].defined() && node.reads_input(i);
-      if (reads && node.inputs_[i].version() != node.versions_[i]) {
+      if (reads && node.inputs_[i].version() != node.uses_[i].version) {
         throw GraphError(node.type(), "input ", i, " was written after it was used");
       }
     }
@@ -118,7 +118,7 @@ class BackwardPass {
     }
     if (!keep_graph_) {
       node.inputs_.clear();
-      node.versions_.clear();
+      node.uses_.clear();
       node.released_ = true;
     }
     Profile::mark(node.type(), " backward");
@@ -129,6 +129,7 @@ class BackwardPass {
       node->grad_y_ = node->grad_y_.defined() ? sum(node->grad_y_, grad) : std::move(grad);
       return;
     }
+    if (!tensor.requires_grad()) return;  // frozen since
     Tensor leaf = tensor;
     leaf.set_grad(leaf.grad().defined() ? sum(leaf.grad(), grad) : own(std::move(grad)));
   }

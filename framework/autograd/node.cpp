@@ -112,9 +112,11 @@ bool should_record(const std::vector<Tensor>& inputs) {
 
 void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs) {
   const bool requires_grad = needs_gradient(inputs);
-  node->versions_.reserve(inputs.size());
-  for (const Tensor& input : inputs)
-    node->versions_.push_back(input.defined() ? input.version() : 0);
+  node->uses_.reserve(inputs.size());
+  for (const Tensor& input : inputs) {
+    node->uses_.push_back(input.defined() ? Node::Use{input.version(), input.requires_grad()}
+                                          : Node::Use{0, false});
+  }
   node->inputs_ = std::move(inputs);
   if (!recording_on) {
     for (size_t i = 0; i < node->inputs_.size(); ++i) {

@@ -69,7 +69,8 @@ class Node {
 
   const std::vector<Tensor>& inputs() const { return inputs_; }
   const Tensor& input(size_t i) const { return inputs_[i]; }
-  bool needs_grad(size_t i) const { return inputs_[i].defined() && inputs_[i].requires_grad(); }
+  /// Whether input i required a gradient when this was recorded.
+  bool needs_grad(size_t i) const { return uses_[i].needs_grad; }
   /// Path of the layer that was running: "block1.conv"; empty outside of layers.
   const std::string& scope() const { return scope_; }
   /// Position in the order of recording.
@@ -82,8 +83,13 @@ class Node {
   friend class BackwardPass;
 
   std::vector<Tensor> inputs_;
-  std::vector<uint64_t> versions_;  // of the inputs when they were used
-  uint64_t result_version_ = 0;     // of the result when it was recorded
+  // Of an input when it was used.
+  struct Use {
+    uint64_t version;
+    bool needs_grad;
+  };
+  std::vector<Use> uses_;
+  uint64_t result_version_ = 0;  // of the result when it was recorded
   std::string scope_;
   uint64_t sequence_;
   bool released_ = false;

@@ -82,11 +82,11 @@ class Tensor {
   void set_grad(Tensor grad);  ///< undefined: none; throws ShapeError unless shaped like this
   void zero_grad() { set_grad(Tensor()); }
 
-  /// Accumulates d(this)/d(leaf) into the gradient of every leaf that requires one, in a fixed
-  /// order, iteratively; a gradient shares its memory with nothing else. What the graph saved is
-  /// freed on the way, unless keep_graph. Throws, before any gradient has changed: ShapeError
-  /// unless this is a single element; GraphError if nothing was recorded, the graph was freed, or
-  /// an input or a result was written since it was recorded.
+  /// Accumulates d(this)/d(leaf) into the gradient of every leaf that requires one, and did when it
+  /// was used, in a fixed order, iteratively; a gradient shares its memory with nothing else. What
+  /// the graph saved is freed on the way, unless keep_graph. Throws, before any gradient has
+  /// changed: ShapeError unless this is a single element; GraphError if nothing was recorded, the
+  /// graph was freed, or an input or a result was written since it was recorded.
   void backward(bool keep_graph = false);
 
   /// Same value, no history, no gradient.

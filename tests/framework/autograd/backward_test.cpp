@@ -160,6 +160,22 @@ TEST_CASE("a leaf that is written between its use and backward is an error",
   CHECK_FALSE(w.grad().defined());  // the check comes before any gradient
 }
 
+TEST_CASE("a leaf gets a gradient if it required one when it was used, and still does",
+          "[autograd][backward]") {
+  const Tensor x = make_leaf({2}, {1, 2});
+  const Tensor u = make_leaf({2}, {3, 4});
+  Tensor thawed = make_tensor({2}, {5, 6});
+  Tensor frozen = make_leaf({2}, {7, 8});
+  Tensor y = sum(mul(sigmoid(x), thawed) + mul(u, frozen));
+  thawed.set_requires_grad(true);
+  frozen.set_requires_grad(false);
+  y.backward();
+  CHECK(x.grad().defined());
+  CHECK(values(u.grad()) == std::vector<float>{7, 8});
+  CHECK_FALSE(thawed.grad().defined());
+  CHECK_FALSE(frozen.grad().defined());
+}
+
 TEST_CASE("a result that is written before backward is an error", "[autograd][backward]") {
   const Tensor x = make_leaf({1}, {3});
   Tensor y = sigmoid(x);
