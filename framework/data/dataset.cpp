@@ -130,6 +130,8 @@ void Dataset::check_index(int64_t i) const {
   if (i < 0 || i >= size_) throw DataError(kWhere, "no image ", i, " among ", size_);
 }
 
+uint8_t Dataset::zero_byte() const { return static_cast<uint8_t>(codes_of(range()).zero_point); }
+
 std::span<const uint8_t> Dataset::image(int64_t i) const {
   check_index(i);
   const auto pixels = static_cast<size_t>(image_shape().elements());

@@ -60,6 +60,8 @@ class Dataset {
   const Shape& image_shape() const { return data_->image_shape; }
   /// Real values of the bytes 0 and 255, before widening.
   Range range() const { return data_->range; }
+  /// The byte that means the real value 0.
+  uint8_t zero_byte() const;
   /// Bytes of image i, [H, W, C]. Throws: DataError unless 0 <= i < size().
   std::span<const uint8_t> image(int64_t i) const;
   /// Throws: DataError unless 0 <= i < size().

@@ -95,7 +95,7 @@ class DataLoader::Iterator::Prefetch {
       if (options.augment) {
         Random random(
             options.seed, static_cast<uint64_t>(loader_.epoch_), static_cast<uint64_t>(index));
-        options.augment(own, shape, random);
+        options.augment({own, shape, dataset.zero_byte()}, random);
       }
       batch.labels.push_back(dataset.label(index));
     }

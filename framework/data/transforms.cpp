@@ -17,21 +17,22 @@ constexpr int64_t kMostPixels = int64_t{1} << 32;
 Transform random_shift(int64_t pixels) {
   if (pixels < 0 || pixels > kMostPixels)
     throw DataError("random_shift", "a shift of up to ", pixels, " pixels");
-  return [pixels](std::span<uint8_t> image, const Shape& shape, Random& random) {
+  return [pixels](const ImageBytes& image, Random& random) {
     const int64_t dy = random.below(2 * pixels + 1) - pixels;
     const int64_t dx = random.below(2 * pixels + 1) - pixels;
-    shift_image(image, shape, dy, dx);
+    shift_image(image, dy, dx);
   };
 }
 
-void shift_image(std::span<uint8_t> pixels, const Shape& shape, int64_t dy, int64_t dx) {
+void shift_image(const ImageBytes& image, int64_t dy, int64_t dx) {
+  const auto& [pixels, shape, zero] = image;
   const int64_t height = shape[0];
   const int64_t row = shape[1] * shape[2];  // bytes
   // Beyond its own size an image is gone.
   dy = std::clamp(dy, -height, height);
   const int64_t right = std::clamp(dx, -shape[1], shape[1]) * shape[2];
   const std::vector<uint8_t> old(pixels.begin(), pixels.end());
-  std::fill(pixels.begin(), pixels.end(), uint8_t{0});
+  std::fill(pixels.begin(), pixels.end(), zero);
   for (int64_t y = std::max<int64_t>(dy, 0); y < std::min(height, height + dy); ++y) {
     const uint8_t* const from = old.data() + (y - dy) * row + std::max<int64_t>(-right, 0);
     std::copy_n(from, row - std::abs(right), pixels.data() + y * row + std::max<int64_t>(right, 0));

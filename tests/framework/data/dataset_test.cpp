@@ -46,12 +46,13 @@ TEST_CASE("floats become codes of their declared range", "[data][dataset]") {
   const Batch unit = Dataset::from_floats({1, 2, 2, 1}, pixels, {0}, 1).batch(0, 1);
   CHECK(unit.bytes == std::vector<uint8_t>{0, 1, 102, 255});
 
-  // Scale 2 / 255, zero point half_even(127.5) = 128: 0 is exact, -1 is the lowest code but one
-  // half.
+  // Scale 2 / 255, in float32 a little more: zero point round(127.49999) = 127. 0 is exact, -1 and
+  // 1 are half a step off.
   const std::vector<float> centred{-1.0f, 0.0f, 0.5f, 1.0f};
   const Dataset dataset = Dataset::from_floats({1, 2, 2, 1}, centred, {0}, 1, {-1.0f, 1.0f});
   const Batch batch = dataset.batch(0, 1);
   CHECK(dataset.range() == Range{-1.0f, 1.0f});
+  CHECK(int{dataset.zero_byte()} == 127);
   CHECK(batch.images.data()[1] == 0.0f);
   for (size_t i = 0; i < 4; ++i) {
     CHECK(std::abs(batch.images.data()[i] - centred[i]) <= 1.0f / 255.0f + 1e-6f);  // half a step

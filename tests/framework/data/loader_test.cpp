@@ -150,8 +150,8 @@ TEST_CASE("a loader left early stops its thread", "[data][loader]") {
 }
 
 TEST_CASE("what a transform throws arrives after the batches before it", "[data][loader]") {
-  const Transform fail_at_six = [](std::span<uint8_t> pixels, const Shape&, Random&) {
-    if (pixels[0] == 6) throw DataError("transform", "does not like image 5");
+  const Transform fail_at_six = [](const ImageBytes& image, Random&) {
+    if (image.pixels[0] == 6) throw DataError("transform", "does not like image 5");
   };
   const DataLoader loader(numbered(10), {.batch = 2, .augment = fail_at_six});
   int batches = 0;
@@ -198,7 +198,7 @@ TEST_CASE("a shift moves an image and fills with 0", "[data][transforms]") {
   const std::vector<uint8_t> image{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   const auto shifted = [&](int64_t dy, int64_t dx) {
     std::vector<uint8_t> pixels = image;
-    shift_image(pixels, shape, dy, dx);
+    shift_image({pixels, shape}, dy, dx);
     return pixels;
   };
   CHECK(shifted(0, 0) == image);
@@ -215,13 +215,24 @@ TEST_CASE("a shift moves an image and fills with 0", "[data][transforms]") {
   }
 }
 
+TEST_CASE("a shift fills with what means 0 in the dataset", "[data][transforms]") {
+  const std::vector<float> ones(16, 1.0f);
+  const Dataset dataset = Dataset::from_floats({1, 4, 4, 1}, ones, {0}, 1, {-1.0f, 1.0f});
+  const Transform down = [](const ImageBytes& image, Random&) { shift_image(image, 1, 0); };
+  const DataLoader loader(dataset, {.batch = 1, .augment = down});
+  for (const Batch& batch : loader) {
+    for (int64_t i = 0; i < 4; ++i) CHECK(batch.images.data()[i] == 0.0f);
+    CHECK(batch.images.data()[4] > 0.9f);
+  }
+}
+
 TEST_CASE("a random shift reaches every place as often as any other", "[data][transforms]") {
   const Transform shift = random_shift(1);
   std::vector<int> counts(9);
   for (uint64_t index = 0; index < 9000; ++index) {
     std::vector<uint8_t> pixels{0, 0, 0, 0, 1, 0, 0, 0, 0};
     Random random(1, 2, index);
-    shift(pixels, {3, 3, 1}, random);
+    shift({pixels, {3, 3, 1}}, random);
     ++counts[static_cast<size_t>(std::max_element(pixels.begin(), pixels.end()) - pixels.begin())];
   }
   for (const int count : counts) CHECK(std::abs(count - 1000) < 150);  // 5 standard deviations
