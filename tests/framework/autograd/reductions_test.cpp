@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/mean.hpp"
 #include "framework/autograd/ops/sum.hpp"
@@ -46,6 +48,7 @@ TEST_CASE("sum and mean along an axis agree with plain loops at every size",
     const Tensor x = random_tensor({2, n, 3}, 7);
     const std::vector<float> v = values(x);
     const std::vector<float> y = values(sum(x, 1));
+    const std::vector<float> z = n > 0 ? values(mean(x, 1)) : std::vector<float>(6);
     CAPTURE(n);
     for (int64_t o = 0; o < 2; ++o) {
       for (int64_t i = 0; i < 3; ++i) {
@@ -54,6 +57,8 @@ TEST_CASE("sum and mean along an axis agree with plain loops at every size",
           expected += double{v[static_cast<size_t>((o * n + k) * 3 + i)]};
         // As above.
         CHECK(y[static_cast<size_t>(o * 3 + i)] == test::Approx(expected).margin(1e-5));
+        const double average = expected / static_cast<double>(std::max<int64_t>(n, 1));
+        CHECK(z[static_cast<size_t>(o * 3 + i)] == test::Approx(average).margin(1e-5));
       }
     }
   }

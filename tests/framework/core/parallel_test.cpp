@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -145,6 +147,23 @@ TEST_CASE("no more threads than were set take part", "[core][parallel]") {
     CHECK(threads() == n);
     CHECK(threads_of(10000).size() <= static_cast<size_t>(n));
   }
+}
+
+TEST_CASE("two threads run two blocks at the same time", "[core][parallel]") {
+  const DefaultThreads restore;
+  set_threads(2);
+  std::mutex mutex;
+  std::condition_variable changed;
+  int running = 0;
+  int met = 0;
+  parallel_for(2, 1, [&](int64_t, int64_t) {
+    std::unique_lock lock(mutex);
+    ++running;
+    changed.notify_all();
+    // Long, so that it fails only if the other block never comes.
+    met += changed.wait_for(lock, std::chrono::minutes(1), [&] { return running == 2; });
+  });
+  CHECK(met == 2);
 }
 
 TEST_CASE("without a number of threads a loop stays in the caller's arena", "[core][parallel]") {

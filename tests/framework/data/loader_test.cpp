@@ -1,9 +1,13 @@
 #include "framework/data/loader.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <limits>
+#include <mutex>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
@@ -163,6 +167,26 @@ TEST_CASE("what a transform throws arrives after the batches before it", "[data]
   QUANTRAIN_CHECK_ERROR(run(DataLoader(numbered(10), {.batch = 10, .augment = fail_at_six})),
                         DataError,
                         "does not like");
+}
+
+TEST_CASE("the next batch is prepared in another thread while one is used", "[data][loader]") {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::thread::id> threads;  // one entry for each image that was prepared
+  const Transform note_thread = [&](const ImageBytes&, Random&) {
+    const std::lock_guard lock(mutex);
+    threads.push_back(std::this_thread::get_id());
+    changed.notify_all();
+  };
+  const DataLoader loader(numbered(6), {.batch = 2, .augment = note_thread});
+  const DataLoader::Iterator first = loader.begin();
+  std::unique_lock lock(mutex);
+  // Long, so that it fails only if it never happens.
+  CHECK(changed.wait_for(lock, std::chrono::minutes(1), [&] { return threads.size() >= 4; }));
+  for (const std::thread::id& thread : threads) {
+    CHECK(thread == threads[0]);
+    CHECK(thread != std::this_thread::get_id());
+  }
 }
 
 TEST_CASE("an iterator outlives its loader and moves", "[data][loader]") {
