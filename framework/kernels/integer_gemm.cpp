@@ -50,38 +50,43 @@ void gemm(int64_t m,
         kBlockProducts / 2 / (std::min(m, most_rows) * (k + kOutputProducts) * width);
     panels = std::min(panels, std::max({by_weights, by_products, int64_t{1}}));
   }
-  const int64_t panel_blocks = (w.panels_per_group() + panels - 1) / panels;
   // Neighbours have the same weights, and each of two threads half of the panels or of the rows.
   const int64_t pairs = (m + 1) / 2;
   const int64_t row_blocks = even_blocks(pairs, most_rows / 2);
 
+  const auto multiply = [&](int64_t row, int64_t end_row, int64_t panel) {
+    const int64_t output = panel * width;
+    const uint8_t* pointers[kMaxRows];
+    DotU8S8 p{};
+    p.rows = end_row - row;
+    p.outputs = std::min(panels * width, n - output);
+    const int64_t whole = std::clamp<int64_t>(whole_rows - row, 0, p.rows);
+    for (int64_t i = 0; i < whole; ++i) pointers[i] = x + (row + i) * k;
+    for (int64_t i = whole; i < p.rows; ++i) {
+      pointers[i] = last_rows.data() + (row + i - whole_rows) * reach;
+    }
+    p.segments = 1;
+    p.quads = w.quads();
+    p.x = pointers;
+    p.w = w.data() + panel * w.panel_bytes();
+    p.panel = w.panel_bytes();
+    p.layout = w.layout();
+    p.start = params.start(output);
+    p.requantize = params.requantize(output);
+    p.acc = acc != nullptr ? acc + row * n + output : nullptr;
+    p.y = y != nullptr ? y + row * n + output : nullptr;
+    p.stride = n;
+    kernels.dot_u8s8(p);
+  };
+  // For one row the divisions below would count.
+  if (row_blocks == 1 && panels == w.panels_per_group()) return multiply(0, m, 0);
+  const int64_t panel_blocks = (w.panels_per_group() + panels - 1) / panels;
   parallel_for(row_blocks * panel_blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
-      const int64_t row = block % row_blocks * pairs / row_blocks * 2;
-      const int64_t end_row = std::min(m, (block % row_blocks + 1) * pairs / row_blocks * 2);
-      const int64_t panel = block / row_blocks * panels;
-      const int64_t output = panel * width;
-      const uint8_t* pointers[kMaxRows];
-      DotU8S8 p{};
-      p.rows = end_row - row;
-      p.outputs = std::min(panels * width, n - output);
-      const int64_t whole = std::clamp<int64_t>(whole_rows - row, 0, p.rows);
-      for (int64_t i = 0; i < whole; ++i) pointers[i] = x + (row + i) * k;
-      for (int64_t i = whole; i < p.rows; ++i) {
-        pointers[i] = last_rows.data() + (row + i - whole_rows) * reach;
-      }
-      p.segments = 1;
-      p.quads = w.quads();
-      p.x = pointers;
-      p.w = w.data() + panel * w.panel_bytes();
-      p.panel = w.panel_bytes();
-      p.layout = w.layout();
-      p.start = params.start(output);
-      p.requantize = params.requantize(output);
-      p.acc = acc != nullptr ? acc + row * n + output : nullptr;
-      p.y = y != nullptr ? y + row * n + output : nullptr;
-      p.stride = n;
-      kernels.dot_u8s8(p);
+      const int64_t rows = block % row_blocks;
+      multiply(rows * pairs / row_blocks * 2,
+               std::min(m, (rows + 1) * pairs / row_blocks * 2),
+               block / row_blocks * panels);
     }
   });
 }

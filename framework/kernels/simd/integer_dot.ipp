@@ -202,12 +202,48 @@ void dot_rows(
   }
 }
 
+/// One row by P panels at once: where each panel had its own loop, the processor would guess the
+/// end of each wrong, and read no weights meanwhile.
+template <class Arch, int P, int V, class ToMemory>
+void dot_row(const DotU8S8& p, const int8_t* w, int64_t output) {
+  using I = Ints<Arch>;
+  typename I::Int sums[P][1][V];
+  repeat<P>([&](auto i) QUANTRAIN_INLINED {
+    repeat<V>([&](auto v) QUANTRAIN_INLINED {
+      sums[i][0][v] = I::load(p.start + output + (i * V + v) * I::kLanes);
+    });
+  });
+  for (int64_t segment = 0; segment < p.segments; ++segment) {
+    const int64_t begin = segment * p.segment_step;
+    for (int64_t j = begin; j < begin + 4 * p.quads; j += 4, w += V * I::kLanes * 4 * I::kSteps) {
+      const uint8_t* const left[1] = {p.x[0]};
+      repeat<P>([&](auto i)
+                    QUANTRAIN_INLINED { dot_quad<Arch, 1, V>(left, j, w + i * p.panel, sums[i]); });
+    }
+  }
+  repeat<P>([&](auto i) QUANTRAIN_INLINED {
+    ToMemory(p, output + i * V * I::kLanes).template operator()<1>(0, sums[i]);
+  });
+}
+
 template <class Arch, int V, bool kShort, class ToMemory>
 void dot_panels(const DotU8S8& p) {
   using I = Ints<Arch>;
   constexpr int64_t kWidth = V * I::kLanes;
   const int8_t* w = p.w;
-  for (int64_t output = 0; output < p.outputs; output += kWidth, w += p.panel) {
+  int64_t output = 0;
+  if constexpr (I::kManyRegisters && V == 4 && !kShort) {
+    const auto row = [&](auto panels) QUANTRAIN_INLINED {
+      for (; output + panels * kWidth <= p.outputs;
+           output += panels * kWidth, w += panels * p.panel)
+        dot_row<Arch, panels, V, ToMemory>(p, w, output);
+    };
+    if (p.rows == 1) {
+      row(std::integral_constant<int, 4>());
+      row(std::integral_constant<int, 2>());
+    }
+  }
+  for (; output < p.outputs; output += kWidth, w += p.panel) {
     const ToMemory to_memory(p, output);
     int64_t row = 0;
     const auto rows = [&](auto r) QUANTRAIN_INLINED {
