@@ -27,8 +27,7 @@ constexpr int tile_rows() {
   constexpr int64_t kLanes = Batch<float, Arch>::size;
   constexpr int kSums = kLanes == 16 ? (kStep > 0 && kVectors < 4 ? 28 : 24) : kLanes == 8 ? 12 : 8;
   constexpr int kRows = kSums / kVectors;
-  constexpr int kPointers = kVectors == 1 ? 8 : 9;
-  return kStep == 0 && kRows > kPointers ? kPointers : kRows;
+  return kStep == 0 && kRows > 9 ? 9 : kRows;
 }
 
 /// Rows whose elements are turned together, four of each at a time.
@@ -141,70 +140,94 @@ void pack_f32(const PackF32& p) {
   }
 }
 
-/// `tiles` tiles of kRows rows x kVectors vectors of columns from row i of each run on; of the last
-/// vector the columns may be but a part. Where kStep is not 0, there are no pointers to rows, which
-/// lie kStep elements apart in a.
+/// Columns [first, first + columns) of a product, in b from `b` on, its rows b_step apart and row i
+/// of a segment i * segment_step behind it; and of the rows of each of the runs [run, run_end)
+/// those of `tiles` tiles from row i on.
+struct StripF32 {
+  const float* b;
+  int64_t b_step, segment_step, first, columns, run, run_end, i, tiles;
+};
+
+/// Makes the compiler read `kept`, and what it points to, from memory again. Kept over the loops of
+/// a tile it would find no register but one for vectors, and what comes back from there waits for
+/// all multiply-adds that are under way.
+template <class T>
+QUANTRAIN_ROW void forget_registers(T& kept) {
+  asm volatile("" : "+m"(kept) : : "memory");
+}
+
+/// Tiles of kRows rows x kVectors vectors of columns; of the last vector the columns may be but a
+/// part. Where kStep is not 0, there are no pointers to rows, which lie kStep elements apart in a.
 template <class Arch, int kRows, int kVectors, int kStep>
-void tiles_of_rows_f32(const TilesF32& p,
-                       int64_t i,
-                       int64_t tiles,
-                       const float* b,
-                       int64_t b_step,
-                       int64_t first,
-                       int64_t columns) {
+void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
   using V = Batch<float, Arch>;
   constexpr int kLanes = static_cast<int>(V::size);
   constexpr int kLast = (kVectors - 1) * kLanes;
   constexpr float kInfinity = __builtin_inff();
-  const int64_t in_last = columns - kLast;
-  const auto load = [in_last](const float* from, int v) __attribute__((always_inline)) {
-    if (v + 1 == kVectors && in_last < kLanes) return load_first<Arch>(from + kLast, in_last);
-    return V::load_unaligned(from + v * kLanes);
+  struct {
+    const TilesF32* p;
+    const StripF32* s;
+    const SegmentF32* segment;
+    int64_t segments, run, tile;
+  } kept = {&product, &strip, nullptr, 0, strip.run, 0};
+
+  /// Calls f(r, where row r of the tile begins in c).
+  const auto for_rows = [&](auto f) __attribute__((always_inline)) {
+    const int64_t row = kept.s->i + kept.tile * kRows;
+    const int64_t column = kept.p->column + kept.s->first;
+    if (kStep == 0 && kept.p->c.rows != nullptr) {
+      float* const* const rows = kept.p->c.rows + row;
+      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) f(r, rows[r] + column);
+    } else {
+      float* next =
+          kept.p->c.first + kept.run * kept.p->c.run_step + row * kept.p->c.row_step + column;
+      const int64_t step = kept.p->c.row_step;
+      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r, next += step) {
+        asm volatile("" : "+r"(next));  // else all pointers are made beforehand
+        f(r, next);
+      }
+    }
+  };
+  const auto load_last = [&](const float* from) __attribute__((always_inline)) {
+    const int64_t in_last = kept.s->columns - kLast;
+    return in_last < kLanes ? load_first<Arch>(from + kLast, in_last)
+                            : V::load_unaligned(from + kLast);
   };
 
-  int64_t run = 0;
-  int64_t tile = 0;
-  while (run < p.runs) {
-    const int64_t row = i + tile * kRows;
-    float* c[kRows];
-    const auto find_c = [&]() __attribute__((always_inline)) {
-      const RowsF32<float> rows = p.c;
-      const int64_t column = p.column + first;
-      if (kStep == 0 && rows.rows != nullptr) {
-        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) c[r] = rows.rows[row + r] + column;
-      } else {
-        float* next = rows.first + run * rows.run_step + row * rows.row_step + column;
-        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r, next += rows.row_step) c[r] = next;
-      }
-    };
-
+  while (kept.run < kept.s->run_end) {
     V sum[kRows][kVectors];
-    if (p.accumulate) {
-      find_c();
-      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-        QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = load(c[r], v);
-      }
+    if (kept.p->accumulate) {
+      for_rows([&](int r, const float* c) __attribute__((always_inline)) {
+        QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
+          sum[r][v] = V::load_unaligned(c + v * kLanes);
+        }
+        sum[r][kVectors - 1] = load_last(c);
+      });
     } else {
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = V(0.0f);
       }
     }
     const float* a[kRows];
-    if (kStep == 0 && p.a.rows != nullptr) {
-      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = p.a.rows[row + r];
+    const int64_t row = kept.s->i + kept.tile * kRows;
+    if (kStep == 0 && kept.p->a.rows != nullptr) {
+      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = kept.p->a.rows[row + r];
     } else {
-      const int64_t row_step = kStep > 0 ? kStep : p.a.row_step;
-      a[0] = p.a.first + run * p.a.run_step + row * row_step;
+      const int64_t row_step = kStep > 0 ? kStep : kept.p->a.row_step;
+      a[0] = kept.p->a.first + kept.run * kept.p->a.run_step + row * row_step;
       QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + row_step;
     }
     // Rows that lie behind each other are too short for the processor to see where they lead.
-    const float* next = p.a.rows == nullptr ? a[kRows - 1] + p.a.row_step : a[0];
-    const int64_t a_step = p.a_step;
-    const SegmentF32* const segments_end = p.segment + p.segments;
-    for (const SegmentF32* segment = p.segment; segment != segments_end; ++segment) {
-      const float* from = b + segment->b * (p.b_step == 0 ? b_step : 1);
-      const int64_t begin = segment->a;
-      const int64_t end = begin + p.length * a_step;
+    const float* next = kept.p->a.rows == nullptr ? a[kRows - 1] + kept.p->a.row_step : a[0];
+    kept.segment = kept.p->segment;
+    for (kept.segments = kept.p->segments; kept.segments > 0; --kept.segments) {
+      forget_registers(kept);
+      const SegmentF32& segment = *kept.segment++;
+      const int64_t b_step = kept.s->b_step;
+      const float* from = kept.s->b + segment.b * kept.s->segment_step;
+      const int64_t a_step = kept.p->a_step;
+      const int64_t begin = segment.a;
+      const int64_t end = begin + kept.p->length * a_step;
       for (int64_t k = begin; k != end; k += a_step, from += b_step) {
         V vectors[kVectors];
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
@@ -224,15 +247,17 @@ void tiles_of_rows_f32(const TilesF32& p,
       }
     }
 
-    if (p.bias != nullptr) {
+    forget_registers(kept);
+    if (kept.p->bias != nullptr) {
+      const float* const bias = kept.p->bias + kept.s->first;
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-        const V bias = load(p.bias + first, v);
-        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) sum[r][v] = sum[r][v] + bias;
+        const V add = v + 1 < kVectors ? V::load_unaligned(bias + v * kLanes) : load_last(bias);
+        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) sum[r][v] = sum[r][v] + add;
       }
     }
-    if (p.lo != -kInfinity || p.hi != kInfinity) {
-      const V lo(p.lo);
-      const V hi(p.hi);
+    if (kept.p->lo != -kInfinity || kept.p->hi != kInfinity) {
+      const V lo(kept.p->lo);
+      const V hi(kept.p->hi);
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
           // In this order of the operands a NaN stays NaN.
@@ -240,73 +265,71 @@ void tiles_of_rows_f32(const TilesF32& p,
         }
       }
     }
-    find_c();
-    QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-      QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
-        sum[r][v].store_unaligned(c[r] + v * kLanes);
-      }
-      if (in_last < kLanes) {
-        store_first<Arch>(c[r] + kLast, sum[r][kVectors - 1], in_last);
-      } else {
-        sum[r][kVectors - 1].store_unaligned(c[r] + kLast);
-      }
+    if (const int64_t in_last = kept.s->columns - kLast; in_last < kLanes) {
+      for_rows([&](int r, float* c) __attribute__((always_inline)) {
+        QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
+          sum[r][v].store_unaligned(c + v * kLanes);
+        }
+        store_first<Arch>(c + kLast, sum[r][kVectors - 1], in_last);
+      });
+    } else {
+      for_rows([&](int r, float* c) __attribute__((always_inline)) {
+        QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+          sum[r][v].store_unaligned(c + v * kLanes);
+        }
+      });
     }
-    if (++tile == tiles) {
-      tile = 0;
-      ++run;
+    if (++kept.tile == kept.s->tiles) {
+      kept.tile = 0;
+      ++kept.run;
     }
   }
 }
 
 /// Calls the one for `rows` <= kRows.
 template <class Arch, int kRows, int kVectors, int kStep>
-void tiles_of_rows_f32(int64_t rows,
-                       const TilesF32& p,
-                       int64_t i,
-                       int64_t tiles,
-                       const float* b,
-                       int64_t b_step,
-                       int64_t first,
-                       int64_t columns) {
+void tiles_of_rows_f32(int64_t rows, const TilesF32& p, const StripF32& s) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) {
-      return tiles_of_rows_f32<Arch, kRows - 1, kVectors, kStep>(
-          rows, p, i, tiles, b, b_step, first, columns);
-    }
+    if (rows < kRows) return tiles_of_rows_f32<Arch, kRows - 1, kVectors, kStep>(rows, p, s);
   }
-  tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(p, i, tiles, b, b_step, first, columns);
+  tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(p, s);
 }
 
 /// All rows, those of a run dealt to as few tiles as they fit in, each with as many as the others
 /// or one more.
 template <class Arch, int kVectors, int kStep>
-void row_tiles_f32(
-    const TilesF32& p, const float* b, int64_t b_step, int64_t first, int64_t columns) {
+void row_tiles_f32(const TilesF32& p, StripF32 s) {
   constexpr int kRows = tile_rows<Arch, kVectors, kStep>();
-  const int64_t tiles = (p.m + kRows - 1) / kRows;
+  int64_t tiles = (p.m + kRows - 1) / kRows;
   if (tiles == 0) return;
+  // While short sums are made there is no time to store all registers. Eight sums hide the latency.
+  constexpr int kHalf = (kRows + 1) / 2 * kVectors >= 8 ? (kRows + 1) / 2 : kRows;
+  if (const int64_t halves = (p.m + kHalf - 1) / kHalf;
+      kStep > 0 && p.segments * p.length < 64 && (p.m % halves == 0 || p.m % tiles != 0)) {
+    tiles = halves;
+  }
   const int64_t rows = p.m / tiles;
   const int64_t larger = p.m % tiles;
-  if (larger > 0) {
-    tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(
-        rows + 1, p, 0, larger, b, b_step, first, columns);
+  // Tiles of one height come before those of the other for so many rows as caches hold.
+  const int64_t runs = larger == 0 ? p.runs : 256 / p.m + 1;
+  for (s.run = 0; s.run < p.runs; s.run = s.run_end) {
+    s.run_end = s.run + runs < p.runs ? s.run + runs : p.runs;
+    s.i = 0;
+    s.tiles = larger;
+    if (larger > 0) tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(rows + 1, p, s);
+    s.i = larger * (rows + 1);
+    s.tiles = tiles - larger;
+    tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(rows, p, s);
   }
-  tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(
-      rows, p, larger * (rows + 1), tiles - larger, b, b_step, first, columns);
 }
 
 template <class Arch, int kVectors>
-void columns_f32(
-    const TilesF32& p, const float* b, int64_t b_step, int64_t first, int64_t columns) {
-  if (p.a.rows == nullptr && p.a.row_step == 1) {
-    return row_tiles_f32<Arch, kVectors, 1>(p, b, b_step, first, columns);
-  }
+void columns_f32(const TilesF32& p, const StripF32& s) {
+  if (p.a.rows == nullptr && p.a.row_step == 1) return row_tiles_f32<Arch, kVectors, 1>(p, s);
   if constexpr (kVectors <= 2) {
-    if (p.a.rows == nullptr && p.a.row_step == 2) {
-      return row_tiles_f32<Arch, kVectors, 2>(p, b, b_step, first, columns);
-    }
+    if (p.a.rows == nullptr && p.a.row_step == 2) return row_tiles_f32<Arch, kVectors, 2>(p, s);
   }
-  row_tiles_f32<Arch, kVectors, 0>(p, b, b_step, first, columns);
+  row_tiles_f32<Arch, kVectors, 0>(p, s);
 }
 
 template <class Arch>
@@ -317,17 +340,21 @@ void tiles_f32(const TilesF32& p) {
     const int64_t columns = p.n - first < kVectors * kLanes ? p.n - first : kVectors * kLanes;
     const int64_t vectors = (columns + kLanes - 1) / kLanes;
     const bool packed = p.b_step == 0;
-    const float* const b = p.b + first * (packed ? p.b_rows : 1);
-    const int64_t b_step = packed ? vectors * kLanes : p.b_step;
+    StripF32 s{};
+    s.b = p.b + first * (packed ? p.b_rows : 1);
+    s.b_step = packed ? vectors * kLanes : p.b_step;
+    s.segment_step = packed ? s.b_step : 1;
+    s.first = first;
+    s.columns = columns;
     if (vectors == kVectors) {
-      columns_f32<Arch, kVectors>(p, b, b_step, first, columns);
+      columns_f32<Arch, kVectors>(p, s);
     } else if (vectors == 1) {
-      columns_f32<Arch, 1>(p, b, b_step, first, columns);
+      columns_f32<Arch, 1>(p, s);
     } else if constexpr (kVectors == 4) {
       if (vectors == 2) {
-        columns_f32<Arch, 2>(p, b, b_step, first, columns);
+        columns_f32<Arch, 2>(p, s);
       } else {
-        columns_f32<Arch, 3>(p, b, b_step, first, columns);
+        columns_f32<Arch, 3>(p, s);
       }
     }
   }
