@@ -69,6 +69,7 @@ FakeQuantize::FakeQuantize(FakeQuantizeConfig config)
 FakeQuantize::FakeQuantize(const QParams& params, Estimator estimator)
     : FakeQuantize(config_of(params, estimator)) {
   update_params(params);
+  observer_.reset();
 }
 
 QParams FakeQuantize::params() const {
@@ -164,6 +165,9 @@ QParams FakeQuantize::learned_start(const Tensor& x) const {
 }
 
 void FakeQuantize::calibrate(const Tensor& x) {
+  if (observer_ == nullptr) {
+    throw QuantError(path_of(*this), "FakeQuantize has no observer: its parameters were given");
+  }
   check_input(x);
   if (config_.estimator == Estimator::kLearned) {
     if (!is_initialized()) store(learned_start(x));

@@ -54,12 +54,13 @@ struct FakeQuantizeConfig {
 class FakeQuantize : public Module {
  public:
   explicit FakeQuantize(FakeQuantizeConfig config = {});
-  /// Given parameters, observer off. Throws: QuantError if they are not valid.
+  /// Given parameters, which stay: it has no observer, and enable_observer() turns none on.
+  /// Throws: QuantError if they are not valid.
   explicit FakeQuantize(const QParams& params, Estimator estimator = Estimator::kClamped);
 
   std::string_view type() const override { return "FakeQuantize"; }
 
-  void enable_observer(bool on) { observer_on_ = on; }
+  void enable_observer(bool on) { observer_on_ = on && observer_ != nullptr; }
   void enable_fake_quantize(bool on) { fake_quantize_on_ = on; }
   void set_observing_in_eval(bool on) { observing_in_eval_ = on; }
   void set_simulation(Simulation simulation) { config_.simulation = simulation; }
@@ -70,7 +71,8 @@ class FakeQuantize : public Module {
   /// Observes x, as a forward pass with the observer on does, and takes the parameters from what
   /// was seen so far.
   /// Throws: DataError if x is empty or has a NaN or an infinity; ShapeError if it has another
-  /// number of channels than the configuration says. Nothing has changed then.
+  /// number of channels than the configuration says; QuantError if the parameters were given to the
+  /// constructor. Nothing has changed then.
   void calibrate(const Tensor& x);
   bool is_initialized() const { return initialized_.data()[0] != 0.0f; }
   /// Throws: QuantError if not initialized.
@@ -101,7 +103,7 @@ class FakeQuantize : public Module {
   FakeQuantizeOptions options() const;
 
   FakeQuantizeConfig config_;
-  std::unique_ptr<Observer> observer_;
+  std::unique_ptr<Observer> observer_;  // null: the parameters were given
   bool observer_on_ = true;
   bool fake_quantize_on_ = true;
   bool observing_in_eval_ = false;

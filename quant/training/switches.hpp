@@ -20,7 +20,8 @@ struct Plugged {
   bool empty() const { return activations.empty() && weights.empty(); }
 };
 
-/// Observers on or off; off keeps the last parameters.
+/// Observers on or off; off keeps the last parameters. The input's, which are declared, stay as
+/// they are in any case.   docs/quantization.md (12)
 void enable_observers(Module& net, bool on);
 /// Fake quantization of activations and weights on or off.
 void enable_fake_quantize(Module& net, bool on);

@@ -202,6 +202,15 @@ TEST_CASE("parameters given from outside are validated", "[quant][fake_quantize]
   CHECK(q.params() == kU4);
 }
 
+TEST_CASE("parameters given to the constructor stay", "[quant][fake_quantize]") {
+  FakeQuantize q(kU4);
+  q.enable_observer(true);
+  CHECK_FALSE(q.observer_enabled());
+  q(Tensor::from({2}, std::vector<float>{0.0f, 1.0f}));
+  CHECK(q.params() == kU4);
+  QUANTRAIN_CHECK_ERROR(q.calibrate(Tensor::zeros({1})), QuantError, "has no observer");
+}
+
 TEST_CASE("presets have the codes that their names say", "[quant][fake_quantize]") {
   CHECK(FakeQuantize(FakeQuantizeConfig::q8()).levels() == 256);
   CHECK(FakeQuantize(FakeQuantizeConfig::q4()).levels() == 16);
