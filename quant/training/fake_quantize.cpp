@@ -188,10 +188,12 @@ void FakeQuantize::calibrate(const Tensor& x) {
   store(observer_->params(config_.type, config_.scheme));
 }
 
-FakeQuantizeOptions FakeQuantize::options() const {
+FakeQuantizeOptions FakeQuantize::options_for(const Tensor& x) const {
+  const bool batch = config_.storage == CodeStorage::kU8 && config_.axis != 0 && x.rank() > 0;
   return {.storage = config_.storage,
           .clamped = config_.estimator != Estimator::kPlain,
-          .codes = config_.simulation == Simulation::kInteger};
+          .codes = config_.simulation == Simulation::kInteger,
+          .samples = batch ? x.dim(0) : 1};
 }
 
 Tensor FakeQuantize::forward(const Tensor& x) {
@@ -206,20 +208,20 @@ Tensor FakeQuantize::forward(const Tensor& x) {
       observer->observe(x);
       params = observer->params(config_.type, config_.scheme);
     }
-    return fake_quantize(x, params, options());
+    return fake_quantize(x, params, options_for(x));
   }
   if (!dry_run && observer_on_ && (training() || observing_in_eval_ || !is_initialized()))
     calibrate(x);
   if (!fake_quantize_on_) return x;
   const QParams current = params();
   return config_.estimator == Estimator::kLearned
-             ? fake_quantize_learned(x, scale_, current, options())
-             : fake_quantize(x, current, options());
+             ? fake_quantize_learned(x, scale_, current, options_for(x))
+             : fake_quantize(x, current, options_for(x));
 }
 
 double FakeQuantize::quantization_noise(const Tensor& x) const {
   const NoGrad no_grad;
-  const Tensor y = fake_quantize(x.detach(), params(), options());
+  const Tensor y = fake_quantize(x.detach(), params(), options_for(x));
   const Floats a = x.floats();
   const Floats b = y.floats();
   double sum = 0.0;

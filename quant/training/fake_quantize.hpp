@@ -100,7 +100,7 @@ class FakeQuantize : public Module {
   void restore_observer();
   QParams learned_start(const Tensor& x) const;
   void store(const QParams& params);
-  FakeQuantizeOptions options() const;
+  FakeQuantizeOptions options_for(const Tensor& x) const;
 
   FakeQuantizeConfig config_;
   std::unique_ptr<Observer> observer_;  // null: the parameters were given

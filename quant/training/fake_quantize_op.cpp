@@ -200,8 +200,7 @@ class FakeQuantizeNode : public Node {
         sums[c] += static_cast<double>(g[i]) * static_cast<double>(slope);
       }
     });
-    const int64_t groups = params_.per_channel() ? channels.count : x.rank() == 0 ? 1 : x.dim(0);
-    const int64_t sharing = n / std::max<int64_t>(groups, 1);
+    const int64_t sharing = n / std::max<int64_t>(options_.samples * channels.count, 1);
     const double factor =
         1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(sharing, 1)) * qmax);
     Tensor grad = Tensor::empty(input(1).shape());

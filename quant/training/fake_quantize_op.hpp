@@ -13,6 +13,9 @@ struct FakeQuantizeOptions {
   /// The result holds codes, and accumulators are requantized as integers; false gives the classic
   /// simulation in float. Codes of more than 8 bits exist in float only.
   bool codes = true;
+  /// Samples in x, of which the gradient of a learned scale counts one: 1 for weights, the batch
+  /// for activations.
+  int64_t samples = 1;
 };
 
 /// y = scale * (clamp(half_even(x / scale) + zero_point, qmin, qmax) - zero_point); where x holds
@@ -32,8 +35,8 @@ Tensor fake_quantize(const Tensor& x,
 /// parameter whose values params.scale holds (floored at kSmallestLearnedScale, and raised where a
 /// bias needs it). Gradient of scale: sum of grad_y * (half_even(x / s) - x / s) inside, grad_y *
 /// (qmin - zero_point) below and grad_y * (qmax - zero_point) above, times 1 / sqrt(n * qmax); n is
-/// the number of elements that share a scale, of one sample (axis < 0: x.elements() / x.dim(0)) or
-/// of one channel.   docs/quantization.md (4)
+/// the number of elements of one sample that share a scale: x.elements() / (options.samples *
+/// scale.elements()).   docs/quantization.md (4)
 /// Throws: as fake_quantize; ShapeError if scale has not as many elements as params.scale.
 /// Source: Esser et al. 2020, equations 1 to 3.
 Tensor fake_quantize_learned(const Tensor& x,

@@ -112,6 +112,25 @@ TEST_CASE("a learned scale gets LSQ's gradient", "[quant][fake_quantize]") {
   CHECK(values(x.grad()) == std::vector<float>{1.0f, 0.0f, 0.0f, 1.0f});
 }
 
+TEST_CASE("LSQ's n is all weights that share a scale, of activations those of one sample",
+          "[quant][fake_quantize]") {
+  const auto grad = [](FakeQuantizeConfig config, const Shape& shape) {
+    config.estimator = Estimator::kLearned;
+    FakeQuantize q(config);
+    Tensor x = Tensor::full(shape, 0.25f);
+    x.mutable_data()[0] = 0.0f;
+    sum(q(x)).backward();
+    // half_even(x / s) - x / s, of all elements but the first, which gives 0.
+    const float ratio = 0.25f / q.params().scale[0];
+    const float slope = std::nearbyint(ratio) - ratio;
+    const double sums = static_cast<double>(slope) * static_cast<double>(x.elements() - 1);
+    const double size = static_cast<double>(q.parameters()[0].grad().data()[0]) / sums;
+    return std::round(1.0 / (size * size * config.type.qmax()));  // n
+  };
+  CHECK(grad(FakeQuantizeConfig::int4(), {16, 8}) == 128.0);
+  CHECK(grad(FakeQuantizeConfig::q4(), {16, 8}) == 8.0);
+}
+
 TEST_CASE("NaN and infinity are errors, also with frozen ranges", "[quant][fake_quantize]") {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
                           std::numeric_limits<float>::infinity(),

@@ -86,12 +86,8 @@ TEST_CASE("FakeQuantize's values and gradients are PyTorch's", "[quant][fake_qua
 TEST_CASE("a learned scale's gradients are PyTorch's", "[quant][fake_quantize][vectors]") {
   for (const Json& json : test::load_vectors("lsq")) {
     const QParams params = params_of(json);
-    // Per tensor, n is the size of one sample: here all of x.
-    const auto one_sample = [&](Tensor tensor) {
-      return params.per_channel() ? tensor : tensor.with_shape({1, tensor.elements()});
-    };
-    const Tensor x = one_sample(to_tensor(json.at("x"))).set_requires_grad(true);
-    const Tensor grad_y = one_sample(to_tensor(json.at("grad_y")));
+    const Tensor x = to_tensor(json.at("x")).set_requires_grad(true);
+    const Tensor grad_y = to_tensor(json.at("grad_y"));
     Tensor scale = Tensor::from({static_cast<int64_t>(params.scale.size())}, params.scale);
     scale.set_requires_grad(true);
     const CodeStorage storage = params.type.is_signed ? CodeStorage::kS8 : CodeStorage::kU8;
