@@ -34,6 +34,7 @@ struct Site {
   std::string path;
   const LayerConfig* config = nullptr;
   bool has_weights = false;
+  Weights weights;  ///< the layer's own
   BatchNorm2d* folded = nullptr;
   std::string folded_path;
   Module* last = nullptr;     ///< the end of what is fused
@@ -136,6 +137,7 @@ class Survey {
     site.config = &config_.of(site.layer->type(), site.path);
     site.last = site.layer;
     if (site.has_weights) {
+      site.weights = {node.inputs[1], node.inputs[2]};
       const int64_t length = node.inputs[1].elements() / node.inputs[1].dim(0);
       if (length > kLongestReduction) {
         throw QuantError(site.path,
@@ -214,8 +216,7 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
   if (site.has_weights && site.config->quantize) {
     WeightConfig weight = site.config->weight;
     if (accumulators_out) weight.per_channel = false;  // one scale: argmax needs no float
-    const Tensor own = site.layer->named_parameters()[0].tensor;
-    auto slot = std::make_shared<WeightQuantizer>(weight, own, folding);
+    auto slot = std::make_shared<WeightQuantizer>(weight, site.weights, folding);
     slot->set_simulation(config.simulation);
     slot->enable_fake_quantize(purpose == Purpose::kTraining);
     site.layer->slots().weight = plugged(std::move(slot), *site.layer);

@@ -24,7 +24,7 @@ std::vector<Range> ranges(const Tensor& w, int64_t channels) {
 }  // namespace
 
 WeightQuantizer::WeightQuantizer(const WeightConfig& config,
-                                 const Tensor& own,
+                                 const Weights& own,
                                  std::shared_ptr<Folding> folding)
     : config_(config), folding_(std::move(folding)) {
   if (config.bits < 2 || config.bits > 8) {
@@ -33,14 +33,16 @@ WeightQuantizer::WeightQuantizer(const WeightConfig& config,
   if (config.estimator != Estimator::kLearned) return;
   if (config.scheme == QScheme::kAffine)
     throw QuantError("WeightQuantizer", "a learned scale needs symmetric weights");
-  const int64_t channels = config.per_channel ? own.dim(0) : 1;
-  const int64_t inner = own.elements() / channels;
+  const NoGrad no_grad;
+  const Tensor weight = folding_ ? fold_batch_norm(own, *folding_).weight : own.weight;
+  const int64_t channels = config.per_channel ? weight.dim(0) : 1;
+  const int64_t inner = weight.elements() / channels;
   const QType type{config.bits, true, config.narrow};
   scale_ = Tensor::empty({channels});
   for (int64_t c = 0; c < channels; ++c) {
     double sum = 0.0;
     for (int64_t i = c * inner; i < (c + 1) * inner; ++i)
-      sum += std::abs(static_cast<double>(own.data()[i]));
+      sum += std::abs(static_cast<double>(weight.data()[i]));
     const double start =
         2.0 * sum / static_cast<double>(inner) / std::sqrt(static_cast<double>(type.qmax()));
     scale_.mutable_data()[c] = std::max(static_cast<float>(start), kSmallestLearnedScale);

@@ -22,9 +22,9 @@ struct WeightConfig {
 /// weights of this very step, never an average.   docs/quantization.md (5), (15)
 class WeightQuantizer : public WeightSlot {
  public:
-  /// own: the layer's weight [O, ...], whose channels are counted and from which a learned scale
-  /// starts.
-  WeightQuantizer(const WeightConfig& config, const Tensor& own, std::shared_ptr<Folding> folding);
+  /// own: the layer's weight [O, ...] and bias. Channels are counted in the weight, and a learned
+  /// scale starts from it, as it is folded now.
+  WeightQuantizer(const WeightConfig& config, const Weights& own, std::shared_ptr<Folding> folding);
   std::string_view type() const override { return "WeightQuantizer"; }
 
   /// The bias of the result is undefined while the batch norm behind uses batch statistics: it adds
