@@ -7,6 +7,7 @@
 
 #include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
+#include "layers/dry_run.hpp"
 #include "layers/evaluation_mode.hpp"
 
 namespace quantrain {
@@ -63,6 +64,7 @@ Summary summary(Module& net, const Tensor& example) {
     throw ShapeError("summary", "the example needs a batch of at least one, got ", example.shape());
   }
   const EvaluationMode evaluation(net);
+  const DryRun dry_run;
   const NoGrad no_grad;
   const Recording recording;
   const Graph graph(net(example));

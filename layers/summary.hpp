@@ -25,7 +25,7 @@ struct Summary {
 };
 
 /// Runs the example once, in evaluation and without gradients, and lists every layer that computes
-/// or has parameters. Modes are restored.
+/// or has parameters. Nothing of the pass is left in the network.
 /// Throws: what the network throws for this example; ShapeError if it has no batch axis.
 Summary summary(Module& net, const Tensor& example);
 

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "framework/core/error.hpp"
+#include "layers/dry_run.hpp"
 #include "quant/training/prepare.hpp"
 #include "quant/training/switches.hpp"
 

@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "framework/core/error.hpp"
+#include "layers/dry_run.hpp"
 
 namespace quantrain::quant {
 namespace {
-
-thread_local bool dry_run = false;
 
 FakeQuantizeConfig activations(int bits) { return {.type = {.bits = bits}}; }
 
@@ -34,9 +33,6 @@ FakeQuantizeConfig config_of(const QParams& params, Estimator estimator) {
 }
 
 }  // namespace
-
-DryRun::DryRun() : previous_(std::exchange(dry_run, true)) {}
-DryRun::~DryRun() { dry_run = previous_; }
 
 FakeQuantizeConfig FakeQuantizeConfig::q8() { return activations(8); }
 FakeQuantizeConfig FakeQuantizeConfig::q4() { return activations(4); }
@@ -137,13 +133,17 @@ void FakeQuantize::restore_observer() {
   seen_version_ = counts_.version();
 }
 
-// s = 2 mean|x| / sqrt(qmax); the zero point is that of the observed range, so that affine
-// activations keep theirs.
-QParams FakeQuantize::learned_start(const Tensor& x) const {
-  const std::unique_ptr<Observer> observer =
-      make_observer({.kind = ObserverKind::kMinMax}, config_.axis, path_of(*this));
+// Parameters from x alone. A learned scale starts at 2 mean|x| / sqrt(qmax), with the zero point of
+// the observed range, so that affine activations keep theirs.
+QParams FakeQuantize::start(const Tensor& x) const {
+  const bool learned = config_.estimator == Estimator::kLearned;
+  const ObserverSpec spec =
+      learned ? ObserverSpec{.kind = ObserverKind::kMinMax} : config_.observer;
+  const std::unique_ptr<Observer> observer = make_observer(spec, config_.axis, path_of(*this));
+  check_input(x);
   observer->observe(x);
   QParams params = observer->params(config_.type, config_.scheme);
+  if (!learned) return params;
   const Floats values = x.floats();
   int64_t inner = 1;
   for (int axis = config_.axis + 1; config_.axis >= 0 && axis < x.rank(); ++axis)
@@ -170,7 +170,7 @@ void FakeQuantize::calibrate(const Tensor& x) {
   }
   check_input(x);
   if (config_.estimator == Estimator::kLearned) {
-    if (!is_initialized()) store(learned_start(x));
+    if (!is_initialized()) store(start(x));
     return;
   }
   restore_observer();
@@ -197,22 +197,10 @@ FakeQuantizeOptions FakeQuantize::options_for(const Tensor& x) const {
 }
 
 Tensor FakeQuantize::forward(const Tensor& x) {
-  if (dry_run && !is_initialized()) {
-    check_input(x);
-    QParams params;
-    if (config_.estimator == Estimator::kLearned) {
-      params = learned_start(x);
-    } else {
-      const std::unique_ptr<Observer> observer =
-          make_observer(config_.observer, config_.axis, path_of(*this));
-      observer->observe(x);
-      params = observer->params(config_.type, config_.scheme);
-    }
-    return fake_quantize(x, params, options_for(x));
-  }
-  if (!dry_run && observer_on_ && (training() || observing_in_eval_ || !is_initialized()))
+  if (!DryRun::on() && observer_on_ && (training() || observing_in_eval_ || !is_initialized()))
     calibrate(x);
   if (!fake_quantize_on_) return x;
+  if (DryRun::on() && !is_initialized()) return fake_quantize(x, start(x), options_for(x));
   const QParams current = params();
   return config_.estimator == Estimator::kLearned
              ? fake_quantize_learned(x, scale_, current, options_for(x))

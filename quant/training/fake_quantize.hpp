@@ -47,7 +47,8 @@ struct FakeQuantizeConfig {
 /// into layers. Two switches, both on at first: the observer, which moves the parameters in
 /// training mode (and in evaluation mode while set_observing_in_eval, which is how PTQ calibrates),
 /// and the fake quantization; without it x passes as it is. The first forward with the observer on
-/// calibrates in any mode. With the observer off the last parameters stay. Shapes, gradient: as
+/// calibrates in any mode. With the observer off the last parameters stay. In a DryRun nothing is
+/// kept; one without parameters uses the range of the tensor at hand. Shapes, gradient: as
 /// fake_quantize().
 /// Throws: QuantError if there are no parameters yet and the observer is off; DataError for NaN or
 /// infinite input.
@@ -98,7 +99,7 @@ class FakeQuantize : public Module {
  private:
   void check_input(const Tensor& x) const;
   void restore_observer();
-  QParams learned_start(const Tensor& x) const;
+  QParams start(const Tensor& x) const;
   void store(const QParams& params);
   FakeQuantizeOptions options_for(const Tensor& x) const;
 
@@ -113,19 +114,6 @@ class FakeQuantize : public Module {
   Tensor seen_;         // [channels, 2]: what the observer saw, so that a checkpoint resumes
   Tensor counts_;       // [2]
   uint64_t seen_version_ = 0;
-};
-
-/// While it lives, FakeQuantize modules of this thread that have no parameters yet use the range of
-/// the tensor at hand and keep nothing: a dry run changes no state.
-class DryRun {
- public:
-  DryRun();
-  ~DryRun();
-  DryRun(const DryRun&) = delete;
-  DryRun& operator=(const DryRun&) = delete;
-
- private:
-  bool previous_;
 };
 
 }  // namespace quantrain::quant

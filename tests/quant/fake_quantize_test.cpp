@@ -6,6 +6,7 @@
 
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
+#include "layers/dry_run.hpp"
 #include "tests/catch.hpp"
 
 namespace quantrain::quant {

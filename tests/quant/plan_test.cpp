@@ -1,6 +1,7 @@
 #include <sstream>
 
 #include "framework/core/error.hpp"
+#include "layers/summary.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/training/switches.hpp"
 #include "tests/catch.hpp"
@@ -37,6 +38,27 @@ TEST_CASE("a plan says what becomes of each layer and changes nothing", "[quant]
   dry.print(text);
   CHECK(text.str().find("conv2d_u8s8_u8") != std::string::npos);
   QUANTRAIN_CHECK_ERROR(convert(net, example), QuantError, "was not calibrated");
+}
+
+TEST_CASE("a summary calibrates nothing", "[quant][plan]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Estimator estimator = GENERATE(Estimator::kClamped, Estimator::kLearned);
+  QConfig config = QConfig::int8();
+  config.model.activation.estimator = estimator;
+  const auto check = [&](const auto& prepare) {
+    Sequential net = conv_net();
+    prepare(net, example, config);
+    const std::vector<FakeQuantize*> activations = Plugged(net).activations;
+    summary(net, Tensor::zeros({1, 8, 8, 1}));
+    for (size_t i = 1; i < activations.size(); ++i) CHECK_FALSE(activations[i]->is_initialized());
+    net.eval();
+    net(example);
+    const QParams seen = activations[1]->params();
+    summary(net, Tensor::full({1, 8, 8, 1}, 9.0f));
+    CHECK(activations[1]->params() == seen);
+  };
+  check(prepare_qat);
+  check(prepare_ptq);
 }
 
 }  // namespace quantrain::quant
