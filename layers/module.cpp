@@ -24,6 +24,20 @@ void append_new(std::vector<NamedTensor>& all,
   }
 }
 
+// Whether a module is called by another one, or is the root of the paths.
+class Running {
+ public:
+  Running() { ++depth_; }
+  ~Running() { --depth_; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  bool is_root() const { return depth_ == 1; }
+
+ private:
+  static thread_local int depth_;
+};
+thread_local int Running::depth_ = 0;
+
 }  // namespace
 
 template <class Visit>
@@ -41,7 +55,8 @@ void Module::visit_owned(const std::string& prefix, const Visit& visit) const {
 
 template <class Call>
 Tensor Module::run(Call&& call) {
-  const Scope scope(name_);
+  const Running running;
+  const Scope scope(running.is_root() ? std::string_view() : name_);
   Tensor y = call();
   return slots_.output ? (*slots_.output)(std::move(y)) : y;
 }

@@ -43,7 +43,8 @@ class Module {
   /// "Conv2d": the class, in messages, summaries and QConfig.
   virtual std::string_view type() const = 0;
 
-  /// Runs input slot, forward (or body slot) and output slot inside this module's Scope.
+  /// Runs input slot, forward (or body slot) and output slot inside this module's Scope: its path
+  /// from the module that was called first, whatever that is a part of.
   Tensor operator()(Tensor x);
   Tensor operator()(const Tensor& a, const Tensor& b);
 

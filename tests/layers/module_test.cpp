@@ -161,6 +161,18 @@ TEST_CASE("slots run in order: input, weight, output, inside the layer's scope",
   CHECK(weight->seen_x.data()[1] == 3.0f);
 }
 
+TEST_CASE("scopes begin at the module that was called, like the paths of named_modules",
+          "[layers][module]") {
+  Log log;
+  Sequential net;
+  const auto body = net.add("body", Sequential{Probe{log, "probe"}});
+  const Tensor x = Tensor::zeros({1});
+  net(x);
+  (*body)(x);
+  body->find("0")(x);
+  CHECK(log == Log{"probe in body.0", "probe in 0", "probe in "});
+}
+
 TEST_CASE("a body slot runs in place of the layer", "[layers][module]") {
   Log log;
   Linear fc{2, 1};

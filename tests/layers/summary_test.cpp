@@ -39,6 +39,18 @@ TEST_CASE("a summary lists shape, parameters and multiply-adds of each layer",
   CHECK(result.multiply_adds == 576 + 48);
 }
 
+TEST_CASE("a summary of a part of a network is that of the part alone", "[layers][summary]") {
+  Sequential net;
+  const auto part = net.add("part", small_net());
+  Sequential alone = small_net();
+  const Tensor example = Tensor::zeros({5, 4, 4, 2});
+  std::ostringstream of_part;
+  of_part << summary(*part, example);
+  std::ostringstream of_alone;
+  of_alone << summary(alone, example);
+  CHECK(of_part.str() == of_alone.str());
+}
+
 TEST_CASE("a summary leaves modes and statistics as they were", "[layers][summary]") {
   Sequential net = small_net();
   net.find("2").eval();
