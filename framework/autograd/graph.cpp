@@ -110,6 +110,20 @@ std::vector<int> Graph::consumers(const Tensor& tensor) const {
   return result;
 }
 
+std::vector<bool> Graph::dependents(const Tensor& tensor) const {
+  std::vector<bool> result;
+  for (const GraphNode& entry : nodes_) {
+    bool depends = false;
+    for (size_t i = 0; i < entry.inputs.size(); ++i) {
+      const int producer = entry.producers[i];
+      depends = depends || entry.inputs[i] == tensor ||
+                (producer != GraphNode::kLeaf && result[static_cast<size_t>(producer)]);
+    }
+    result.push_back(depends);
+  }
+  return result;
+}
+
 void Graph::visit(const std::function<void(const GraphNode&)>& function) const {
   for (const GraphNode& entry : nodes_) function(entry);
 }

@@ -53,6 +53,8 @@ class Graph {
   /// Nodes that read this tensor, be it a leaf or not, ascending; one that reads it twice is there
   /// twice.
   std::vector<int> consumers(const Tensor& tensor) const;
+  /// Of each node, whether what it computes depends on this tensor.
+  std::vector<bool> dependents(const Tensor& tensor) const;
   /// Calls function for each node in order.
   void visit(const std::function<void(const GraphNode&)>& function) const;
 

@@ -27,7 +27,10 @@ struct LoweredValue {
 class LoweringContext {
  public:
   LoweringContext(const Graph& graph, const Tensor& input)
-      : graph_(graph), input_(input), values_(graph.nodes().size()) {}
+      : graph_(graph),
+        input_(input),
+        values_(graph.nodes().size()),
+        data_(graph.dependents(input)) {}
 
   const Graph& graph() const { return graph_; }
   /// Whether input i of the node depends on the network's input; weights and what is computed from

@@ -109,10 +109,7 @@ Lowered lower(const Graph& graph, const Tensor& input) {
   std::map<const IntegerLayer*, size_t>
       row_of;  // pending layers, whose row is completed when they are emitted
   for (const GraphNode& node : graph.nodes()) {
-    bool data = false;
-    for (size_t i = 0; i < node.inputs.size(); ++i) data = data || context.is_data(node, i);
-    context.data_.push_back(data);
-    if (!data) continue;
+    if (!context.data_[static_cast<size_t>(node.index)]) continue;
     PlanRow row{.name = LoweringContext::name_of(node), .operation = std::string(node.type())};
     const size_t layers_before = result.model.layers.size();
     try {

@@ -43,15 +43,23 @@ struct Site {
 
 class Survey {
  public:
-  Survey(Module& net, const Graph& graph, const QConfig& config) : graph_(graph), config_(config) {
+  Survey(Module& net, const Graph& graph, const Tensor& input, const QConfig& config)
+      : graph_(graph), config_(config) {
     for (const NamedModule& entry : net.named_modules()) modules_.emplace(entry.name, entry.module);
     check_names(net);
+    for (const GraphNode& node : graph.nodes()) ++runs_[{node.scope(), node.type()}];
+    std::vector<const GraphNode*> data;  // the others are constants
+    const std::vector<bool> depends = graph.dependents(input);
     for (const GraphNode& node : graph.nodes()) {
-      if (kRules.count(node.type()) != 0) add_site(node);
+      if (depends[static_cast<size_t>(node.index)]) data.push_back(&node);
+    }
+    for (const GraphNode* node : data) {
+      if (kRules.count(node->type()) != 0) add_site(*node);
     }
     for (const auto& [path, layer] : config.layers) check_has_site(path);
-    for (const GraphNode& node : graph.nodes()) {
-      if (node.type() == "batch_norm2d" && folded_.count(node.index) == 0) refuse_batch_norm(node);
+    for (const GraphNode* node : data) {
+      if (node->type() == "batch_norm2d" && folded_.count(node->index) == 0)
+        refuse_batch_norm(*node);
     }
   }
 
@@ -83,8 +91,9 @@ class Survey {
         "QConfig", "layer \"", path, "\" has nothing to quantize; layers that have:", known.str());
   }
 
-  // The layer that ran a node; its scope names it, and its type says that the node is its own.
-  Module& layer_of(const GraphNode& node, const std::vector<const char*>& types) {
+  // The layer that ran a node, whose slots are to be filled; the node's scope names it, and its
+  // type says that the node is its own.
+  Module& layer_of(const GraphNode& node, const std::vector<const char*>& types) const {
     const auto found = modules_.find(node.scope());
     const bool own =
         found != modules_.end() && std::any_of(types.begin(), types.end(), [&](const char* type) {
@@ -97,7 +106,7 @@ class Survey {
                        " has no place for a FakeQuantize: use the layer ",
                        types[0]);
     }
-    if (!seen_.insert(node.scope()).second) {
+    if (runs_.at({node.scope(), node.type()}) > 1) {
       throw GraphError(
           node.scope(),
           "the layer runs twice in one pass and would need two ranges: make two layers; they "
@@ -151,7 +160,10 @@ class Survey {
     const GraphNode* end = &node;
     const GraphNode* next = sole_consumer(*end);
     if (node.type() == "conv2d" && next != nullptr && next->type() == "batch_norm2d") {
-      site.folded = static_cast<BatchNorm2d*>(&layer_of(*next, {"BatchNorm2d"}));
+      site.folded = dynamic_cast<BatchNorm2d*>(&layer_of(*next, {"BatchNorm2d"}));
+      if (site.folded == nullptr) {
+        throw GraphError(next->scope(), "the layer says that it is a BatchNorm2d, and is none");
+      }
       site.folded_path = next->scope();
       site.last = site.folded;
       folded_.insert(next->index);
@@ -181,7 +193,8 @@ class Survey {
   const Graph& graph_;
   const QConfig& config_;
   std::map<std::string, Module*> modules_;
-  std::set<std::string> seen_;
+  /// Nodes of each scope and type: how often a layer runs.
+  std::map<std::pair<std::string_view, std::string_view>, int> runs_;
   std::set<int> folded_;
   std::vector<Site> sites_;
 };
@@ -235,15 +248,16 @@ void prepare(Module& net, const Tensor& example, const QConfig& config, Purpose 
                        "the network is prepared already");
     }
   }
-  const Graph graph = record_graph(net, example);
-  const Survey survey(net, graph, config);
+  const Tensor input = example.detach();
+  const Graph graph = record_graph(net, input);
+  const Survey survey(net, graph, input, config);
   if (survey.sites().empty()) throw GraphError("prepare", "the network has no layer to quantize");
 
   const QType input_type{.bits = 8, .is_signed = false, .narrow = false};
-  const ScaleZero input =
+  const ScaleZero declared =
       choose_params(config.input_range, input_type, QScheme::kAffine, "QConfig.input_range");
-  auto input_slot =
-      std::make_shared<FakeQuantize>(QParams{input_type, -1, {input.scale}, {input.zero_point}});
+  auto input_slot = std::make_shared<FakeQuantize>(
+      QParams{input_type, -1, {declared.scale}, {declared.zero_point}});
   input_slot->set_simulation(config.simulation);
   input_slot->enable_fake_quantize(purpose == Purpose::kTraining);
   net.slots().input = plugged(std::move(input_slot), net);

@@ -20,11 +20,13 @@ using test::train_a_little;
 /// Networks that cannot be prepared.
 class Custom : public Module {
  public:
-  enum class Kind { kNoLayer, kTwice, kSharedInput };
+  enum class Kind { kNoLayer, kTwice, kSharedInput, kReluInFront, kReluBehind };
   explicit Custom(Kind kind)
       : kind_(kind),
         conv_(add("conv", Conv2d{1, 2, {.kernel = 3}})),
         norm_(add("norm", BatchNorm2d{2})),
+        relu_(add("relu", ReLU{})),
+        pool_(add("pool", MaxPool2d{2})),
         sum_(add("sum", Add{})) {}
   std::string_view type() const override { return "Custom"; }
 
@@ -35,6 +37,8 @@ class Custom : public Module {
       case Kind::kNoLayer: return quantrain::add(y, y);
       case Kind::kTwice: return (*sum_)(y, (*conv_)(x));
       case Kind::kSharedInput: return (*sum_)((*norm_)(y), y);
+      case Kind::kReluInFront: return (*relu_)((*conv_)((*relu_)(x)));
+      case Kind::kReluBehind: return (*relu_)((*pool_)((*relu_)(y)));
     }
     return y;
   }
@@ -43,7 +47,44 @@ class Custom : public Module {
   Kind kind_;
   std::shared_ptr<Conv2d> conv_;
   std::shared_ptr<BatchNorm2d> norm_;
+  std::shared_ptr<ReLU> relu_;
+  std::shared_ptr<MaxPool2d> pool_;
   std::shared_ptr<Add> sum_;
+};
+
+/// Runs layers without slots twice, and scales by what is computed from parameters alone.
+class Repeated : public Module {
+ public:
+  explicit Repeated(bool scaled)
+      : scale_(add_parameter("scale", Tensor::full({1}, 0.5f))),
+        scaled_(scaled),
+        conv1_(add("conv1", Conv2d{1, 3, {.kernel = 3, .padding = 1}})),
+        conv2_(add("conv2", Conv2d{3, 3, {.kernel = 3, .padding = 1}})),
+        relu_(add("relu", ReLU{})),
+        pool_(add("pool", MaxPool2d{2})),
+        dropout_(add("dropout", Dropout{0.1f})),
+        flatten_(add("flatten", Flatten{})),
+        fc_(add("fc", Linear{12, 4})) {}
+  std::string_view type() const override { return "Repeated"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override {
+    Tensor y = (*dropout_)((*pool_)((*relu_)((*conv1_)(x))));
+    y = (*dropout_)((*pool_)((*conv2_)(y)));
+    y = (*fc_)((*flatten_)((*flatten_)(y)));
+    return scaled_ ? mul(y, quantrain::add(scale_, Tensor::full({1}, 1.0f))) : y;
+  }
+
+ private:
+  Tensor scale_;
+  bool scaled_;
+  std::shared_ptr<Conv2d> conv1_;
+  std::shared_ptr<Conv2d> conv2_;
+  std::shared_ptr<ReLU> relu_;
+  std::shared_ptr<MaxPool2d> pool_;
+  std::shared_ptr<Dropout> dropout_;
+  std::shared_ptr<Flatten> flatten_;
+  std::shared_ptr<Linear> fc_;
 };
 
 }  // namespace
@@ -112,6 +153,36 @@ TEST_CASE("logits of other layers keep 8 bits behind a reshape, whatever hidden 
   check_parity(net, model, random_images({9, 8, 8, 1}, 9));
 }
 
+TEST_CASE("layers that need no slot may run twice", "[quant][prepare]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Repeated net(false);
+  prepare_qat(net, example, QConfig::int8());
+  train_a_little(net, {6, 8, 8, 1}, 2);
+  check_parity(net, convert(net, example), random_images({9, 8, 8, 1}, 9));
+}
+
+TEST_CASE("what does not depend on the input needs no layer", "[quant][prepare]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Repeated net(true);
+  prepare_qat(net, example, QConfig::int8());
+  train_a_little(net, {6, 8, 8, 1}, 2);
+  QUANTRAIN_CHECK_ERROR(convert(net, example), GraphError, "operation mul has no integer form");
+}
+
+TEST_CASE("a part of a network is prepared and converted by paths of its own", "[quant][prepare]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Sequential whole;
+  Module& part = *whole.add("part", conv_net());
+  QConfig config = QConfig::int8();
+  config.layers["4"] = QConfig::int4().model;
+  prepare_qat(part, example, config);
+  train_a_little(whole, {6, 8, 8, 1}, 2);
+  CHECK(plan(part, example).rows[0].folded == "1, 2");
+  const IntegerModel model = convert(part, example);
+  CHECK(model.layers()[0].layer->name() == "0");
+  check_parity(part, model, random_images({9, 8, 8, 1}, 9));
+}
+
 TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[quant][prepare]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   const QConfig config = QConfig::int8();
@@ -123,6 +194,10 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
   refuses(no_layer, "operation add has no place for a FakeQuantize: use the layer Add");
   Custom twice(Custom::Kind::kTwice);
   refuses(twice, "[conv] the layer runs twice");
+  Custom in_front(Custom::Kind::kReluInFront);
+  refuses(in_front, "[relu] the layer runs twice");
+  Custom behind(Custom::Kind::kReluBehind);
+  refuses(behind, "[relu] the layer runs twice");
   Custom shared(Custom::Kind::kSharedInput);
   refuses(shared, "another consumer");
   Sequential lonely{BatchNorm2d{1}, Flatten{}, Linear{64, 3}};

@@ -68,6 +68,18 @@ TEST_CASE("a graph lists nodes in the order of recording with their producers an
   CHECK(visited == std::vector<int>{0, 1, 2});
 }
 
+TEST_CASE("a graph tells what depends on a tensor from what does not", "[autograd][graph]") {
+  const Tensor x = named("x");
+  const Tensor w = named("w");
+  const Tensor constant = total({w, w});
+  const Tensor a = total({x, Tensor()});
+  const Tensor y = total({constant, a});
+  const Graph graph(y);
+  CHECK(graph.dependents(x) == std::vector<bool>{false, true, true});
+  CHECK(graph.dependents(w) == std::vector<bool>{true, false, true});
+  CHECK(graph.dependents(a) == std::vector<bool>{false, false, true});
+}
+
 TEST_CASE("a graph of several outputs holds what leads to any of them, once", "[autograd][graph]") {
   const Tensor x = named("x");
   const Tensor a = total({x});
