@@ -1,13 +1,16 @@
 #include "layers/conv2d.hpp"
 
+#include <utility>
+
 #include "framework/autograd/ops/conv2d.hpp"
 #include "framework/core/error.hpp"
 #include "layers/init.hpp"
 
 namespace quantrain {
+namespace {
 
-Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Options options) : options_(options) {
-  const auto& [kernel, stride, padding, groups, bias] = options_;
+void check(int64_t in_channels, int64_t out_channels, const Conv2d::Options& options) {
+  const auto& [kernel, stride, padding, groups, bias] = options;
   if (in_channels <= 0 || out_channels <= 0) {
     throw ShapeError(
         "Conv2d", "channels must be positive: in ", in_channels, ", out ", out_channels);
@@ -26,10 +29,31 @@ Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Options options) : opt
                      ", out ",
                      out_channels);
   }
+}
+
+}  // namespace
+
+Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Options options) : options_(options) {
+  check(in_channels, out_channels, options);
+  const auto& [kernel, stride, padding, groups, bias] = options_;
   weight_ = add_parameter("weight",
                           Tensor::empty({out_channels, kernel.h, kernel.w, in_channels / groups}));
   if (bias) bias_ = add_parameter("bias", Tensor::empty({out_channels}));
   init::layer_default(weight_, bias_);
+}
+
+Conv2d::Conv2d(Tensor weight, Tensor bias, Options options) : options_(options) {
+  if (!weight.defined()) throw ShapeError("Conv2d", "the weight is undefined");
+  if (weight.rank() != 4)
+    throw ShapeError("Conv2d", "a weight is [O, KH, KW, C], got ", weight.shape());
+  if (bias.defined() && !(bias.shape() == Shape{weight.dim(0)})) {
+    throw ShapeError("Conv2d", "bias ", bias.shape(), " does not fit weight ", weight.shape());
+  }
+  options_.kernel = {weight.dim(1), weight.dim(2)};
+  options_.bias = bias.defined();
+  check(weight.dim(3) * options.groups, weight.dim(0), options_);
+  weight_ = add_parameter("weight", std::move(weight));
+  if (bias.defined()) bias_ = add_parameter("bias", std::move(bias));
 }
 
 Tensor Conv2d::forward(const Tensor& x) {

@@ -27,6 +27,11 @@ class Conv2d : public Module {
   Conv2d(int64_t in_channels, int64_t out_channels)
       : Conv2d(in_channels, out_channels, Options{}) {}
   Conv2d(int64_t in_channels, int64_t out_channels, Options options);
+  /// Computes with tensors that exist, such as another layer's weight() and bias(): a network that
+  /// would run one layer twice runs two that share their parameters. Of the options, kernel and
+  /// bias are the tensors' own.
+  /// Throws: ShapeError as above, or unless weight is [O, KH, KW, C] and bias [O] or undefined.
+  Conv2d(Tensor weight, Tensor bias, Options options);
 
   std::string_view type() const override { return "Conv2d"; }
   const Tensor& weight() const { return weight_; }

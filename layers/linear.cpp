@@ -1,5 +1,7 @@
 #include "layers/linear.hpp"
 
+#include <utility>
+
 #include "framework/autograd/ops/linear.hpp"
 #include "framework/core/error.hpp"
 #include "layers/init.hpp"
@@ -14,6 +16,16 @@ Linear::Linear(int64_t in_features, int64_t out_features, Options options) {
   weight_ = add_parameter("weight", Tensor::empty({out_features, in_features}));
   if (options.bias) bias_ = add_parameter("bias", Tensor::empty({out_features}));
   init::layer_default(weight_, bias_);
+}
+
+Linear::Linear(Tensor weight, Tensor bias) {
+  if (!weight.defined()) throw ShapeError("Linear", "the weight is undefined");
+  if (weight.rank() != 2) throw ShapeError("Linear", "a weight is [out, in], got ", weight.shape());
+  if (bias.defined() && !(bias.shape() == Shape{weight.dim(0)})) {
+    throw ShapeError("Linear", "bias ", bias.shape(), " does not fit weight ", weight.shape());
+  }
+  weight_ = add_parameter("weight", std::move(weight));
+  if (bias.defined()) bias_ = add_parameter("bias", std::move(bias));
 }
 
 Tensor Linear::forward(const Tensor& x) {

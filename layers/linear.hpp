@@ -17,6 +17,10 @@ class Linear : public Module {
   Linear(int64_t in_features, int64_t out_features)
       : Linear(in_features, out_features, Options{}) {}
   Linear(int64_t in_features, int64_t out_features, Options options);
+  /// Computes with tensors that exist, such as another layer's weight() and bias(): a network that
+  /// would run one layer twice runs two that share their parameters.
+  /// Throws: ShapeError unless weight is [out, in] and bias [out] or undefined.
+  explicit Linear(Tensor weight, Tensor bias = Tensor());
 
   std::string_view type() const override { return "Linear"; }
   const Tensor& weight() const { return weight_; }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/autograd/grad_check.hpp"
+#include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
 #include "tests/catch.hpp"
@@ -47,6 +48,31 @@ void check_gradients(Module& layer, Tensor x) {
 }
 
 }  // namespace
+
+TEST_CASE("a layer over another's tensors shares them", "[layers]") {
+  Linear fc{3, 3};
+  Linear twin{fc.weight(), fc.bias()};
+  const Tensor x = Tensor::from({1, 3}, std::vector<float>{1, 2, 3});
+  CHECK(values(twin(x)) == values(fc(x)));
+  sum(quantrain::add(twin(x), fc(x))).backward();
+  CHECK(values(fc.weight().grad()) == std::vector<float>{2, 4, 6, 2, 4, 6, 2, 4, 6});
+  CHECK(Linear{fc.weight()}.parameters().size() == 1);
+
+  const Conv2d conv{4, 6, {.kernel = {3, 1}, .groups = 2}};
+  Conv2d same{conv.weight(), conv.bias(), {.stride = 2, .groups = 2}};
+  CHECK(same.options().kernel == Size2d{3, 1});
+  CHECK(same(Tensor::zeros({1, 5, 5, 4})).shape() == Shape{1, 2, 3, 6});
+  CHECK_FALSE(Conv2d(conv.weight(), Tensor(), {.groups = 2}).options().bias);
+
+  QUANTRAIN_CHECK_ERROR(Linear{Tensor()}, ShapeError, "undefined");
+  QUANTRAIN_CHECK_ERROR(Linear{conv.weight()}, ShapeError, "[out, in], got [6, 3, 1, 2]");
+  QUANTRAIN_CHECK_ERROR(Linear(fc.weight(), conv.bias()), ShapeError, "bias [6] does not fit");
+  QUANTRAIN_CHECK_ERROR(Conv2d(Tensor(), Tensor(), {}), ShapeError, "undefined");
+  QUANTRAIN_CHECK_ERROR(Conv2d(fc.weight(), Tensor(), {}), ShapeError, "KW, C], got [3, 3]");
+  QUANTRAIN_CHECK_ERROR(Conv2d(conv.weight(), fc.bias(), {}), ShapeError, "bias [3] does not fit");
+  QUANTRAIN_CHECK_ERROR(
+      Conv2d(conv.weight(), Tensor(), {.groups = 4}), ShapeError, "do not divide the channels");
+}
 
 TEST_CASE("linear multiplies by the transposed weight and adds the bias", "[layers][linear]") {
   Linear fc{3, 2};

@@ -161,6 +161,36 @@ TEST_CASE("layers that need no slot may run twice", "[quant][prepare]") {
   check_parity(net, convert(net, example), random_images({9, 8, 8, 1}, 9));
 }
 
+TEST_CASE("layers that share their parameters have ranges of their own", "[quant][prepare]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Conv2d conv{3, 3, {.kernel = 3, .padding = 1}};
+  Conv2d again{conv.weight(), conv.bias(), conv.options()};
+  Linear fc{48, 48};
+  Linear fc_again{fc.weight(), fc.bias()};
+  const Tensor shared[] = {conv.weight(), fc.weight()};
+  Sequential net{Conv2d{1, 3, {.kernel = 3, .padding = 1}},
+                 std::move(conv),
+                 ReLU{},
+                 std::move(again),
+                 MaxPool2d{2},
+                 Flatten{},
+                 std::move(fc),
+                 ReLU{},
+                 std::move(fc_again),
+                 ReLU{},
+                 Linear{48, 4}};
+  CHECK(net.parameters().size() == 8);
+  QConfig config = QConfig::int8();
+  if (GENERATE(false, true)) config.model.weight.estimator = Estimator::kLearned;
+  prepare_qat(net, example, config);
+  train_a_little(net, {6, 8, 8, 1}, 3);
+  CHECK(dynamic_cast<Conv2d&>(net.find("3")).weight() == shared[0]);
+  CHECK(dynamic_cast<Linear&>(net.find("8")).weight() == shared[1]);
+  const IntegerModel model = convert(net, example);
+  CHECK_FALSE(model.layers()[1].layer->output_params() == model.layers()[2].layer->output_params());
+  check_parity(net, model, random_images({9, 8, 8, 1}, 9));
+}
+
 TEST_CASE("what does not depend on the input needs no layer", "[quant][prepare]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Repeated net(true);
