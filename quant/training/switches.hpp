@@ -30,7 +30,8 @@ void enable_fake_quantize(Module& net, bool on);
 void freeze_batch_norms(Module& net, bool frozen = true);
 void set_simulation(Module& net, Simulation simulation);
 /// Observers off, fake quantization on, batch norms frozen: the end of calibration, or of the
-/// moving part of QAT.
+/// moving part of QAT. Like every switch it is no part of a saved state: a program that resumes
+/// after it loads, then freezes again.
 void freeze(Module& net);
 
 /// While it lives, the network computes what its deployed form computes: evaluation mode, observers

@@ -1,14 +1,20 @@
 #include "quant/training/switches.hpp"
 
 #include "framework/autograd/ops.hpp"
+#include "layers/state.hpp"
 #include "quant/training/prepare.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain::quant {
 
+using quantrain::test::values;
+using test::conv_net;
 using test::mlp;
 using test::random_images;
+using test::train_a_little;
 
 TEST_CASE("the declared input range stays when observers are switched off and on",
           "[quant][switches]") {
@@ -29,6 +35,30 @@ TEST_CASE("the declared input range stays when observers are switched off and on
   };
   check(prepare_qat);
   check(prepare_ptq);
+}
+
+TEST_CASE("a network that loads what was frozen, and freezes, trains on like the one saved",
+          "[quant][switches]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Sequential net = conv_net();
+  prepare_qat(net, example, QConfig::int8());
+  train_a_little(net, {6, 8, 8, 1}, 3);
+  freeze(net);
+  const quantrain::test::TemporaryFolder folder;
+  save(net, folder / "net.safetensors");
+  Sequential other = conv_net();
+  prepare_qat(other, example, QConfig::int8());
+  load(other, folder / "net.safetensors");
+  CHECK(Plugged(other).activations[1]->observer_enabled());
+  freeze(other);
+  for (Sequential* each : {&net, &other}) train_a_little(*each, {6, 8, 8, 1}, 2);
+  const std::vector<NamedTensor> a = state(net);
+  const std::vector<NamedTensor> b = state(other);
+  REQUIRE(a.size() == b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    CAPTURE(a[i].name);
+    CHECK(values(a[i].tensor) == values(b[i].tensor));
+  }
 }
 
 }  // namespace quantrain::quant
