@@ -1,18 +1,40 @@
 #include "layers/dropout.hpp"
 
+#include <cmath>
+
 #include "framework/autograd/ops/dropout.hpp"
 #include "framework/core/error.hpp"
 #include "layers/init.hpp"
 
 namespace quantrain {
+namespace {
+
+constexpr float kDigit = 0x1p24f;
+
+bool is_digit(float x) { return x >= 0.0f && x < kDigit && x == std::floor(x); }
+
+}  // namespace
 
 Dropout::Dropout(float p) : p_(p), seed_(init::next_stream().bits()) {
   if (!(p >= 0.0f && p < 1.0f)) throw DataError("Dropout", "p must be in [0, 1): ", p);
+  passes_ = add_buffer("passes", Tensor::zeros({2}));
+}
+
+uint64_t Dropout::next_pass() {
+  float* const digits = passes_.mutable_data();
+  if (!is_digit(digits[0]) || !is_digit(digits[1]))
+    throw DataError(where(), "no number of passes: ", digits[0], " + 2^24 * ", digits[1]);
+  const uint64_t pass = static_cast<uint64_t>(digits[0]) + (static_cast<uint64_t>(digits[1]) << 24);
+  if (++digits[0] == kDigit) {
+    digits[0] = 0.0f;
+    ++digits[1];
+  }
+  return pass;
 }
 
 Tensor Dropout::forward(const Tensor& x) {
   if (!training()) return x;
-  return dropout(x, {.p = p_, .seed = seed_, .counter = passes_++});
+  return dropout(x, {.p = p_, .seed = seed_, .counter = next_pass()});
 }
 
 }  // namespace quantrain

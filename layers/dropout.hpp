@@ -7,11 +7,13 @@ namespace quantrain {
 /// While training, each element becomes 0 with probability p and the others are divided by 1 - p;
 /// in evaluation y = x. Which ones depends on the seed of manual_seed(), the position of the layer
 /// among those made since, and the number of passes that it has run: the same program gives the
-/// same bits.
+/// same bits, also if it was interrupted and resumed.
+/// Buffer: "passes" [2].
 /// Source: Srivastava et al. 2014.
 class Dropout : public Module {
  public:
-  /// Throws: DataError unless 0 <= p < 1.
+  /// Throws: DataError unless 0 <= p < 1. While training: DataError if what was loaded into
+  /// "passes" is no number of passes.
   explicit Dropout(float p = 0.5f);
   std::string_view type() const override { return "Dropout"; }
 
@@ -19,9 +21,12 @@ class Dropout : public Module {
   Tensor forward(const Tensor& x) override;
 
  private:
+  uint64_t next_pass();
+
   float p_;
   uint64_t seed_;
-  uint64_t passes_ = 0;
+  Tensor
+      passes_;  // run so far: [0] + 2^24 * [1], as float32, like all that is saved, counts to 2^24
 };
 
 }  // namespace quantrain

@@ -1,5 +1,6 @@
 #include "layers/state.hpp"
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 
@@ -77,6 +78,51 @@ TEST_CASE("files that cannot be read or written are errors that name them", "[la
   save(net, file.path());
   std::filesystem::resize_file(file.path(), std::filesystem::file_size(file.path()) - 1);
   QUANTRAIN_CHECK_ERROR(load(net, file.path()), DataError, "net.safetensors");
+}
+
+TEST_CASE("dropout continues from a saved state as if it had not stopped", "[layers][state]") {
+  const TemporaryFile file;
+  const Tensor ones = Tensor::full({1000}, 1.0f);
+  const auto make = [] {
+    manual_seed(1);
+    return Sequential{Dropout{0.5f}};
+  };
+  const auto run = [&](Sequential& net) {
+    const Tensor y = net(ones);
+    return std::vector<float>(y.data(), y.data() + 1000);
+  };
+  // The first pass, and those around the last number that float32 can count to.
+  for (const std::vector<float>& passes :
+       {std::vector<float>{0, 0}, {0x1p24f - 2, 0}, {0x1p24f - 1, 6}, {0, 7}}) {
+    Sequential whole = make();
+    Tensor counter = state(whole)[0].tensor;
+    std::copy_n(passes.begin(), 2, counter.mutable_data());
+    const std::vector<float> first = run(whole);
+    save(whole, file.path());
+    const std::vector<float> second = run(whole);
+    const std::vector<float> third = run(whole);
+    CHECK(first != second);
+    CHECK(second != third);
+    Sequential resumed = make();
+    load(resumed, file.path());
+    CHECK(run(resumed) == second);
+    CHECK(run(resumed) == third);
+    CHECK(values(resumed) == values(whole));
+  }
+}
+
+TEST_CASE("dropout refuses a number of passes that no training leaves", "[layers][state]") {
+  Sequential net{Dropout{0.5f}};
+  Tensor passes = state(net)[0].tensor;
+  CHECK(state(net)[0].name == "0.passes");
+  for (const float wrong : {-1.0f, 0.5f, 0x1p24f, std::nanf("")}) {
+    for (const int digit : {0, 1}) {
+      std::fill_n(passes.mutable_data(), 2, 0.0f);
+      passes.mutable_data()[digit] = wrong;
+      QUANTRAIN_CHECK_ERROR(
+          net(Tensor::zeros({2})), DataError, "[Dropout 0] no number of passes: ");
+    }
+  }
 }
 
 TEST_CASE("copy_state copies parameters and buffers between equal structures only",
