@@ -110,6 +110,10 @@ bool should_record(const std::vector<Tensor>& inputs) {
   return recording_on || needs_gradient(inputs);
 }
 
+void refuse_own_result(const Node& node) {
+  throw GraphError(node.type(), "the node holds its own result: pass it y.detach()");
+}
+
 void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs) {
   const bool requires_grad = needs_gradient(inputs);
   node->uses_.reserve(inputs.size());

@@ -141,15 +141,20 @@ class Scope {
 bool needs_gradient(const std::vector<Tensor>& inputs);
 /// needs_gradient, or Recording is on.
 bool should_record(const std::vector<Tensor>& inputs);
+[[noreturn]] void refuse_own_result(const Node& node);
 /// Makes y the recorded result of the node.
 void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs);
 
 /// Records y as NodeType(args...) of the inputs where that is wanted; the last line of every
 /// operation.
+/// Throws: GraphError if the node has kept y, which will own it; y.detach() is what it may keep.
 template <class NodeType, class... Args>
 Tensor record(Tensor y, std::vector<Tensor> inputs, Args&&... args) {
   if (should_record(inputs)) {
-    attach(y, std::make_shared<NodeType>(std::forward<Args>(args)...), std::move(inputs));
+    const long handles = y.handles();
+    auto node = std::make_shared<NodeType>(std::forward<Args>(args)...);
+    if (y.handles() > handles) refuse_own_result(*node);
+    attach(y, std::move(node), std::move(inputs));
   }
   return y;
 }

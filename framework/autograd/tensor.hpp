@@ -99,6 +99,8 @@ class Tensor {
   /// A tensor of this shape for a result that is computed from these floats, element by element:
   /// the same tensor where this is the only handle on it and its memory, else a new one.
   Tensor overwritable() const;
+  /// How many there are on this tensor, this one included.
+  long handles() const { return state_.use_count(); }
   /// Same place in the graph, but the value is not kept alive: what a node holds of an input that
   /// its gradient does not read. Reading the value throws GraphError.
   Tensor without_value() const;

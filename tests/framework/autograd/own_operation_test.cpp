@@ -128,4 +128,28 @@ TEST_CASE("docs/adding_an_operation.md shows the code that is compiled here", "[
   }
 }
 
+TEST_CASE("a node that holds its own result is refused, a detached one is freed",
+          "[autograd][own]") {
+  class Keeps : public Node {
+   public:
+    explicit Keeps(Tensor y) : y_(std::move(y)) {}
+    std::string_view type() const override { return "keeps"; }
+    std::vector<Tensor> backward(Tensor grad_y) override { return {grad_y}; }
+
+   private:
+    Tensor y_;
+  };
+  const Tensor x = Tensor::zeros({2}).set_requires_grad(true);
+  const Tensor y = Tensor::zeros({2});
+  QUANTRAIN_CHECK_ERROR(quantrain::record<Keeps>(y, {x}, y),
+                        GraphError,
+                        "[keeps] the node holds its own result: pass it y.detach()");
+  CHECK(y.node() == nullptr);
+  const auto keep = [&] {
+    const Tensor z = Tensor::zeros({2});
+    return std::weak_ptr(quantrain::record<Keeps>(z, {x}, z.detach()).node());
+  };
+  CHECK(keep().expired());
+}
+
 }  // namespace quantrain
