@@ -1,0 +1,18 @@
+#include "framework/autograd/ops.hpp"
+#include "framework/optim/sgd.hpp"
+
+using namespace quantrain;
+
+// Fits y = w * x with nothing but the framework.
+int main() {
+  const Tensor x = Tensor::full({4}, 2.0f);
+  const Tensor y = Tensor::full({4}, 6.0f);
+  Tensor w = Tensor::zeros({1}).set_requires_grad(true);
+  Sgd optimizer({w}, {.learning_rate = 0.125f});
+  for (int step = 0; step < 20; ++step) {
+    optimizer.zero_grad();
+    mse_loss(mul(x, w), y).backward();
+    optimizer.step();
+  }
+  return w.item() > 2.99f && w.item() < 3.01f ? 0 : 1;
+}
