@@ -13,7 +13,7 @@ struct Flags {
   int64_t qat_epochs = 1;                                  ///< of training with quantization
   int64_t batch = 64;
   float learning_rate = 1e-3f;
-  float qat_learning_rate = 2e-4f;
+  float qat_learning_rate = 5e-4f;
   uint64_t seed = 0;
   int64_t shift = 0;        ///< augmentation: pixels that a training image moves at most
   int threads = 0;          ///< 0: one for each core

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "examples/common/flags.hpp"
 #include "examples/common/training.hpp"
 #include "framework/core/error.hpp"
 #include "quant/training/prepare.hpp"
@@ -62,15 +63,46 @@ Json settings_of(const Images& images,
                  const Training& training,
                  uint64_t seed,
                  int bits,
-                 quant::Simulation simulation) {
+                 const char* simulation) {
   return {{"data", images.name},
           {"network", network.name},
           {"epochs", training.epochs},
           {"qat_epochs", training.qat_epochs},
           {"limit", training.limit},
+          {"qat_lr", examples::Flags{}.qat_learning_rate},
           {"seed", seed},
           {"bits", bits},
-          {"simulation", simulation == quant::Simulation::kInteger ? "integer" : "float"}};
+          {"simulation", simulation}};
+}
+
+Json settings_of(const Images& images,
+                 const examples::Network& network,
+                 const Training& training,
+                 uint64_t seed,
+                 int bits,
+                 quant::Simulation simulation) {
+  const bool integer = simulation == quant::Simulation::kInteger;
+  return settings_of(images, network, training, seed, bits, integer ? "integer" : "float");
+}
+
+/// Of the float network that is trained on as those with quantization are: what these are to be
+/// measured by.
+Json settings_of_float(const Images& images,
+                       const examples::Network& network,
+                       const Training& training,
+                       uint64_t seed) {
+  return settings_of(images, network, training, seed, 32, "none");
+}
+
+Json measure_float(const examples::Network& network,
+                   Sequential& trained,
+                   const Images& images,
+                   const AccuracyOptions& options,
+                   uint64_t seed) {
+  Sequential net = network.make();
+  copy_state(trained, net);
+  train_on(net, images, options.training, seed);
+  return {{"float", examples::accuracy(net, images.test)}};
 }
 
 /// Accuracies of the float network, of its simulation as it was trained, and of what that becomes
@@ -87,7 +119,7 @@ Json measure(const examples::Network& network,
   quant::QConfig config = quant::QConfig::bits(bits, bits);
   config.simulation = simulation;
   quant::prepare_qat(net, example_of(images), config);
-  train_quantized(net, images, options.training, seed);
+  train_on(net, images, options.training, seed);
   const double simulated = examples::accuracy(net, images.test);
   const quant::DeployedMode deployed(net);
   return {{"float", examples::accuracy(trained, images.test)},
@@ -117,12 +149,13 @@ void print_statistics(const std::vector<double>& values) {
 void print_table(const Subjects& subjects, const AccuracyOptions& options, const Results& results) {
   std::printf(
       "Test accuracy in %%, mean and deviation over %zu seeds; the last column is of the "
-      "differences seed by seed:\n%-16s %-14s %5s%19s%19s%19s%19s%19s\n",
+      "differences seed by seed:\n%-16s %-14s %5s%19s%19s%19s%19s%19s%19s\n",
       options.seeds.size(),
       "data",
       "network",
       "bits",
       "float",
+      "float, as long",
       "QAT in integers",
       "QAT in float",
       "this, deployed",
@@ -130,13 +163,15 @@ void print_table(const Subjects& subjects, const AccuracyOptions& options, const
   for (const Images& images : subjects.data) {
     for (const examples::Network& network : subjects.networks) {
       for (const int bits : options.bits) {
-        std::vector<double> trained, integers, floats, deployed, differences;
+        std::vector<double> trained, longer, integers, floats, deployed, differences;
         for (const uint64_t seed : options.seeds) {
           const auto value = [&](quant::Simulation simulation, const char* what) {
             const Json settings =
                 settings_of(images, network, options.training, seed, bits, simulation);
             return results.find(settings)->at(what).get<double>();
           };
+          const Json control = settings_of_float(images, network, options.training, seed);
+          longer.push_back(results.find(control)->at("float").get<double>());
           trained.push_back(value(quant::Simulation::kInteger, "float"));
           integers.push_back(value(quant::Simulation::kInteger, "deployed"));
           floats.push_back(value(quant::Simulation::kFloat, "simulated"));
@@ -144,7 +179,7 @@ void print_table(const Subjects& subjects, const AccuracyOptions& options, const
           differences.push_back(integers.back() - floats.back());
         }
         std::printf("%-16s %-14s  W%dA%d", images.name.c_str(), network.name.c_str(), bits, bits);
-        for (const auto& column : {trained, integers, floats, deployed, differences})
+        for (const auto& column : {trained, longer, integers, floats, deployed, differences})
           print_statistics(column);
         std::printf("\n");
       }
@@ -160,14 +195,20 @@ void measure_accuracy(const Subjects& subjects, const AccuracyOptions& options) 
     for (const examples::Network& network : subjects.networks) {
       for (const uint64_t seed : options.seeds) {
         std::optional<Sequential> trained;  // once for all that start from it
+        const auto start = [&]() -> Sequential& {
+          if (!trained) trained = train_float(network, images, options.training, seed);
+          return *trained;
+        };
+        const Json control = settings_of_float(images, network, options.training, seed);
+        if (results.find(control) == nullptr)
+          results.add(control, measure_float(network, start(), images, options, seed));
         for (const int bits : options.bits) {
           for (const quant::Simulation simulation : kSimulations) {
             const Json settings =
                 settings_of(images, network, options.training, seed, bits, simulation);
             if (results.find(settings) != nullptr) continue;
-            if (!trained) trained = train_float(network, images, options.training, seed);
             results.add(settings,
-                        measure(network, *trained, images, options, seed, bits, simulation));
+                        measure(network, start(), images, options, seed, bits, simulation));
           }
         }
       }

@@ -36,7 +36,7 @@ std::vector<uint8_t> saved_model(const examples::Network& network,
   const Tensor example = example_of(images);
   Sequential net = train_float(network, images, training, kSeed);
   quant::prepare_qat(net, example, quant::QConfig::int8());
-  train_quantized(net, images, training, kSeed);
+  train_on(net, images, training, kSeed);
   const test::TemporaryFolder folder;
   quant::convert(net, example).save(folder / "model");
   return test::read_bytes(folder / "model");

@@ -67,7 +67,7 @@ bool prove_parity(const Subjects& subjects,
         Sequential net = network.make();
         copy_state(trained, net);
         quant::prepare_qat(net, example, quant::QConfig::bits(b, b));
-        train_quantized(net, images, training, kSeed);
+        train_on(net, images, training, kSeed);
         const quant::IntegerModel model = quant::convert(net, example);
         const quant::Parity parity = quant::verify_parity(
             net, model, DataLoader(images.test, {.batch = examples::kEvaluationBatch}));

@@ -35,8 +35,8 @@ Sequential train_float(const examples::Network& network,
                        const Images& images,
                        const Training& training,
                        uint64_t seed);
-/// Trains a prepared network on from there.
-void train_quantized(Module& net, const Images& images, const Training& training, uint64_t seed);
+/// Trains a copy of it on, prepared or in float.
+void train_on(Module& net, const Images& images, const Training& training, uint64_t seed);
 /// One training image.
 Tensor example_of(const Images& images);
 
@@ -61,9 +61,9 @@ struct AccuracyOptions {
   std::string results = {};  ///< a JSON line for each result is appended; what it has is not redone
 };
 
-/// Test accuracy after QAT that simulates with integers and with floats, from the same float
-/// weights: mean and deviation over seeds. Processes that run at the same time may share the file
-/// of results.
+/// Test accuracy after QAT that simulates with integers and with floats, and after as much training
+/// without quantization, all from the same float weights: mean and deviation over seeds. Processes
+/// that run at the same time may share the file of results.
 void measure_accuracy(const Subjects& subjects, const AccuracyOptions& options);
 
 }  // namespace quantrain::proofs

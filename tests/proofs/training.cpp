@@ -30,7 +30,7 @@ Sequential train_float(const examples::Network& network,
   return net;
 }
 
-void train_quantized(Module& net, const Images& images, const Training& training, uint64_t seed) {
+void train_on(Module& net, const Images& images, const Training& training, uint64_t seed) {
   DataLoader loader = loader_of(images, training, seed);
   examples::train(net,
                   loader,
