@@ -134,13 +134,8 @@ void train_and_convert(const Program& program,
   report.integer.size_bytes = model.size_bytes();
   report.integer.times = time_integer(model, test_images, flags.timing_calls);
 
-  const quant::Parity parity =
+  report.parity =
       quant::verify_parity(qat_net, model, DataLoader(test_images, {.batch = kEvaluationBatch}));
-  report.parity = {parity.images,
-                   parity.top1_disagreements,
-                   parity.codes_equal(),
-                   parity.max_code_difference(),
-                   parity.logits_equal()};
 
   std::cout << report << std::flush;
   if (!flags.save.empty()) model.save(flags.save);

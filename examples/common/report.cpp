@@ -61,8 +61,7 @@ CallTimes time_calls(int calls, const std::function<void(int64_t)>& call) {
 }
 
 std::string to_json(const Report& report) {
-  const auto& [images, top1_disagreements, codes_equal, max_code_difference, logits_equal] =
-      report.parity;
+  const quant::Parity& parity = report.parity;
   Json json;
   json["model"] = report.model;
   json["dataset"] = report.dataset;
@@ -81,11 +80,17 @@ std::string to_json(const Report& report) {
                      {"size_bytes", report.integer.size_bytes},
                      {"microseconds_per_call", to_json(report.integer.times)}};
   json["float_inference"] = {{"microseconds_per_call", to_json(report.float_times)}};
-  json["parity"] = {{"images", images},
-                    {"top1_disagreements", top1_disagreements},
-                    {"codes_equal", codes_equal},
-                    {"max_code_difference", max_code_difference},
-                    {"logits_equal", logits_equal}};
+  json["parity"] = {{"images", parity.images},
+                    {"top1_disagreements", parity.top1_disagreements},
+                    {"codes", parity.codes()},
+                    {"codes_different", parity.codes_different()},
+                    {"codes_equal", parity.codes_equal()},
+                    {"max_code_difference", parity.max_code_difference()},
+                    {"logits", parity.logits},
+                    {"logits_different", parity.logits_different},
+                    {"logits_equal", parity.logits_equal()},
+                    {"max_logit_difference", parity.max_logit_difference},
+                    {"first_difference", parity.first_difference()}};
   json["peak_rss_mib"] = peak_rss_mib();
   return json.dump(2) + '\n';
 }
@@ -110,11 +115,16 @@ std::ostream& operator<<(std::ostream& stream, const Report& report) {
       report.integer.accuracy,
       report.integer.size_bytes,
       report.integer.times.per_image());
-  stream << "integers against simulation, " << report.parity.images
-         << " images: " << std::setprecision(4) << 100.0 * report.parity.codes_equal
-         << " % of codes equal, off by at most " << report.parity.max_code_difference << "; "
-         << 100.0 * report.parity.logits_equal << " % of logits equal; "
-         << report.parity.top1_disagreements << " predictions differ\n";
+  const quant::Parity& parity = report.parity;
+  stream << "integers against simulation, " << parity.images
+         << " images: " << parity.codes_different() << " of " << parity.codes() << " codes, "
+         << parity.logits_different << " of " << parity.logits << " logits, "
+         << parity.top1_disagreements << " predictions differ\n";
+  if (const std::string first = parity.first_difference(); !first.empty()) {
+    stream << "first difference: " << first << "; codes are off by at most "
+           << parity.max_code_difference() << ", logits by at most " << parity.max_logit_difference
+           << '\n';
+  }
   stream.flags(flags);
   stream.precision(precision);
   return stream;

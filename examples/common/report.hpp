@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "quant/analysis/parity.hpp"
+
 namespace quantrain::examples {
 
 /// Median microseconds of one call, for batches of these sizes.
@@ -52,13 +54,7 @@ struct Report {
     CallTimes times;
   } integer;
   CallTimes float_times;
-  struct Parity {
-    int64_t images = 0;
-    int64_t top1_disagreements = 0;
-    double codes_equal = 0.0;
-    int64_t max_code_difference = 0;
-    double logits_equal = 0.0;
-  } parity;
+  quant::Parity parity;
 };
 
 /// As JSON, with the peak of the process's memory so far.

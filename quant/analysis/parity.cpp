@@ -120,22 +120,27 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const Tensor& batch)
   return parity;
 }
 
+double share_equal(int64_t different, int64_t all) {
+  return all == 0 ? 1.0 : 1.0 - static_cast<double>(different) / static_cast<double>(all);
+}
+
 }  // namespace
 
-double Parity::codes_equal() const {
+int64_t Parity::codes() const {
   int64_t codes = 0;
-  int64_t different = 0;
-  for (size_t i = 0; i + 1 < layers.size(); ++i) {
-    codes += layers[i].codes;
-    different += layers[i].different;
-  }
-  return codes == 0 ? 1.0 : 1.0 - static_cast<double>(different) / static_cast<double>(codes);
+  for (size_t i = 0; i + 1 < layers.size(); ++i) codes += layers[i].codes;
+  return codes;
 }
 
-double Parity::logits_equal() const {
-  return logits == 0 ? 1.0
-                     : 1.0 - static_cast<double>(logits_different) / static_cast<double>(logits);
+int64_t Parity::codes_different() const {
+  int64_t different = 0;
+  for (size_t i = 0; i + 1 < layers.size(); ++i) different += layers[i].different;
+  return different;
 }
+
+double Parity::codes_equal() const { return share_equal(codes_different(), codes()); }
+
+double Parity::logits_equal() const { return share_equal(logits_different, logits); }
 
 int64_t Parity::max_code_difference() const {
   int64_t difference = 0;
@@ -179,6 +184,8 @@ void Parity::print(std::ostream& stream) const {
   }
   stream << "  logits: " << logits_different << " of " << logits << " differ; "
          << top1_disagreements << " of " << images << " predictions change\n";
+  if (const std::string first = first_difference(); !first.empty())
+    stream << "  first difference: " << first << '\n';
 }
 
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch) {

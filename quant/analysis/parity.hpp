@@ -29,7 +29,10 @@ struct Parity {
   int64_t max_logit_difference = 0;
   int64_t top1_disagreements = 0;
 
-  /// Share of all intermediate codes, of all images, that are equal; 1 if there are none.
+  /// All intermediate codes, of all images.
+  int64_t codes() const;
+  int64_t codes_different() const;
+  /// Share of the intermediate codes that are equal; 1 if there are none.
   double codes_equal() const;
   double logits_equal() const;
   /// Largest difference of an intermediate code.
@@ -38,6 +41,7 @@ struct Parity {
   std::string first_difference() const;
 
   void add(const Parity& other);
+  /// A line for each layer, one for the logits, and the first layer that differs where one does.
   void print(std::ostream& stream) const;
 };
 

@@ -1,5 +1,9 @@
 #include "quant/analysis/parity.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+
 #include "framework/core/error.hpp"
 #include "framework/data/loader.hpp"
 #include "quant/lowering/convert.hpp"
@@ -12,8 +16,115 @@ namespace {
 using test::conv_net;
 using test::mlp;
 using test::random_images;
+using test::train_a_little;
+
+/// What every layer of a model gives, position by position.
+std::vector<std::vector<int32_t>> integers_of(const IntegerModel& model, const Tensor& images) {
+  const int64_t n = images.dim(0);
+  std::vector<uint8_t> bytes(static_cast<size_t>(images.elements()));
+  model.quantize_input(n, images.floats(), bytes.data());
+  std::vector<std::vector<int32_t>> all;
+  model.trace(n, bytes.data(), [&](size_t position, const void* output) {
+    const IntegerLayer& layer = *model.layers()[position].layer;
+    const auto count = static_cast<size_t>(n * layer.output_shape().elements());
+    std::vector<int32_t>& values = all.emplace_back(count);
+    if (layer.output_kind() == OutputKind::kAccumulators) {
+      std::memcpy(values.data(), output, count * sizeof(int32_t));
+    } else {
+      std::copy_n(static_cast<const uint8_t*>(output), count, values.begin());
+    }
+  });
+  return all;
+}
+
+/// How many of two lists differ, and by how much at most.
+LayerParity differences(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
+  LayerParity result{.name = "", .codes = static_cast<int64_t>(a.size())};
+  for (size_t i = 0; i < a.size(); ++i) {
+    result.different += a[i] != b[i] ? 1 : 0;
+    result.max_difference =
+        std::max(result.max_difference, std::abs(int64_t{a[i]} - int64_t{b[i]}));
+  }
+  return result;
+}
+
+std::string printed(const Parity& parity) {
+  std::ostringstream text;
+  parity.print(text);
+  return text.str();
+}
 
 }  // namespace
+
+TEST_CASE("parity counts what differs, and names the first layer that does", "[quant][parity]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  QConfig config = QConfig::int8();
+  config.output_bits = GENERATE(32, 8);
+  Sequential net = conv_net();
+  prepare_qat(net, example, config);
+  train_a_little(net, {6, 8, 8, 1}, 3);
+  const IntegerModel model = convert(net, example);
+  const Tensor images = random_images({90, 8, 8, 1}, 9);
+  const Parity equal = verify_parity(net, model, images);
+  CHECK(equal.first_difference().empty());
+  CHECK(equal.codes() == 90 * (64 + 6 * 64 + 6 * 16 + 5 * 16 + 5 * 4 + 5 * 4));
+  CHECK(equal.codes_different() == 0);
+  CHECK(equal.logits == 90 * 4);
+  CHECK(printed(equal).find("first difference") == std::string::npos);
+
+  net.find("4").named_parameters()[0].tensor.mutable_data()[7] += 3.0f;
+  const IntegerModel changed = convert(net, example);  // what the simulation computes now
+  const auto simulated = integers_of(changed, images);
+  const auto deployed = integers_of(model, images);
+  const Parity parity = verify_parity(net, model, images);
+  REQUIRE(parity.layers.size() == deployed.size() + 1);
+  CHECK(parity.layers[0].different == 0);
+  int64_t codes_different = 0;
+  for (size_t i = 0; i < deployed.size(); ++i) {
+    const LayerParity& layer = parity.layers[i + 1];
+    INFO(layer.name);
+    const LayerParity expected = differences(simulated[i], deployed[i]);
+    CHECK(layer.codes == expected.codes);
+    CHECK(layer.different == expected.different);
+    CHECK(layer.max_difference == expected.max_difference);
+    CHECK((layer.different > 0) == (i >= 2));
+    if (i + 1 < deployed.size()) codes_different += expected.different;
+  }
+  CHECK(parity.layers[3].name == "4");
+  CHECK(parity.first_difference() == "4");
+  CHECK(parity.codes() == equal.codes());
+  CHECK(parity.codes_different() == codes_different);
+  CHECK(parity.codes_equal() < 1.0);
+  CHECK(parity.max_code_difference() > 0);
+
+  const LayerParity logits = differences(simulated.back(), deployed.back());
+  CHECK(parity.logits_different == logits.different);
+  CHECK(parity.max_logit_difference == logits.max_difference);
+  CHECK(parity.logits_equal() < 1.0);
+  int64_t changes = 0;
+  for (size_t row = 0; row < simulated.back().size(); row += 4) {
+    const auto best = [&](const std::vector<int32_t>& all) {
+      const auto first = all.begin() + static_cast<std::ptrdiff_t>(row);
+      return std::max_element(first, first + 4) - first;
+    };
+    changes += best(simulated.back()) != best(deployed.back()) ? 1 : 0;
+  }
+  CHECK(changes > 0);
+  CHECK(parity.top1_disagreements == changes);
+  CHECK_THAT(printed(parity), quantrain::test::ContainsSubstring("\n  first difference: 4\n"));
+
+  // Of several batches: the sums, and the largest.
+  Parity twice = equal;
+  twice.add(parity);
+  CHECK(twice.first_difference() == "4");
+  CHECK(twice.images == 180);
+  CHECK(twice.codes() == 2 * equal.codes());
+  CHECK(twice.codes_different() == codes_different);
+  CHECK(twice.max_code_difference() == parity.max_code_difference());
+  CHECK(twice.logits_different == logits.different);
+  CHECK(twice.max_logit_difference == logits.max_difference);
+  CHECK(twice.top1_disagreements == changes);
+}
 
 TEST_CASE("parity refuses a model of another network, and to hold for nothing", "[quant][parity]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
