@@ -1,6 +1,7 @@
 #include "quant/integer/integer_layer.hpp"
 
 #include "framework/autograd/value.hpp"
+#include "framework/core/error.hpp"
 
 namespace quantrain::quant {
 
@@ -13,6 +14,10 @@ CodeClamp stored_clamp(const QParams& activation, Activation fused) {
       code_clamp(fused, activation.type, activation.scale[0], activation.zero_point[0]);
   const int32_t offset = Codes::offset(CodeStorage::kU8, activation.type);
   return {clamp.lo + offset, clamp.hi + offset};
+}
+
+double IntegerLayer::accumulator_scale() const {
+  throw QuantError(name(), "the output is no accumulators");
 }
 
 int64_t IntegerLayer::size_bytes() const {

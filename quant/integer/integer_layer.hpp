@@ -51,9 +51,12 @@ class IntegerLayer {
   virtual std::vector<Shape> input_shapes() const = 0;
   virtual Shape output_shape() const = 0;
   virtual OutputKind output_kind() const { return OutputKind::kCodes; }
-  /// Parameters of the codes that come out; scale of accumulators: output_params().scale per
-  /// channel or one, zero point 0.
+  /// Parameters of the codes that come out.
+  /// Throws: QuantError if it has none (yet).
   virtual QParams output_params() const = 0;
+  /// What one step of the accumulators that come out means: real = accumulator * scale.
+  /// Throws: QuantError if the output is no accumulators, or its channels have scales of their own.
+  virtual double accumulator_scale() const;
   /// Gives the output its parameters, with an activation fused in front.
   /// Throws: QuantError if they are not those of u8 or s8 activations per tensor, or a multiplier
   /// makes no sense.

@@ -5,7 +5,6 @@
 #include "framework/core/error.hpp"
 #include "framework/kernels/integer.hpp"
 #include "quant/integer/params_attributes.hpp"
-#include "quant/integer/quantized_product.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -71,17 +70,11 @@ IntegerModel::IntegerModel(Parts parts)
   }
   const IntegerLayer& last = *layers_.back().layer;
   outputs_ = last.output_shape().elements();
-  const QParams params = last.output_params();
-  if (params.scale.size() != 1) {
-    throw QuantError(
-        last.name(), "the output has ", params.scale.size(), " scales: logits need one");
-  }
-  logit_scale_ = static_cast<double>(params.scale[0]);
   if (last.output_kind() == OutputKind::kAccumulators) {
-    const auto& product = dynamic_cast<const QuantizedProduct&>(last);
-    logit_scale_ = static_cast<double>(product.input_params().scale[0]) *
-                   static_cast<double>(product.weights().scale[0]);
+    logit_scale_ = last.accumulator_scale();
   } else {
+    const QParams params = last.output_params();
+    logit_scale_ = static_cast<double>(params.scale[0]);
     logit_zero_ = stored_zero_point(params);
   }
   plan_memory();

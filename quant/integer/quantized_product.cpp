@@ -50,14 +50,12 @@ QuantizedProduct::QuantizedProduct(
   }
 }
 
-QParams QuantizedProduct::output_params() const {
-  if (has_output_params()) return RequantizedLayer::output_params();
-  QParams params{{16, true, false}, weights_.scale.size() > 1 ? 0 : -1, {}, {}};
-  for (const float scale : weights_.scale) {
-    params.scale.push_back(x_.scale[0] * scale);
-    params.zero_point.push_back(0);
+double QuantizedProduct::accumulator_scale() const {
+  if (output_kind() != OutputKind::kAccumulators) return RequantizedLayer::accumulator_scale();
+  if (weights_.scale.size() != 1) {
+    throw QuantError(name(), "the output has ", weights_.scale.size(), " scales: logits need one");
   }
-  return params;
+  return static_cast<double>(x_.scale[0]) * static_cast<double>(weights_.scale[0]);
 }
 
 void QuantizedProduct::set_output_scale(double scale_y) {

@@ -22,7 +22,7 @@ class QuantizedProduct : public RequantizedLayer {
   OutputKind output_kind() const override {
     return has_output_params() ? OutputKind::kCodes : OutputKind::kAccumulators;
   }
-  QParams output_params() const override;
+  double accumulator_scale() const override;
 
   const QParams& input_params() const { return x_; }
   const QuantizedWeights& weights() const { return weights_; }

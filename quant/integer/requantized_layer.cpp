@@ -5,6 +5,11 @@
 
 namespace quantrain::quant {
 
+QParams RequantizedLayer::output_params() const {
+  if (!y_) throw QuantError(name(), "the output has no parameters: requantize_to() gives it some");
+  return *y_;
+}
+
 void RequantizedLayer::requantize_to(const QParams& y, Activation activation) {
   check_activation(y, name());
   try {

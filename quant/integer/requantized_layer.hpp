@@ -12,7 +12,7 @@ class RequantizedLayer : public IntegerLayer {
  public:
   using IntegerLayer::IntegerLayer;
 
-  QParams output_params() const override { return *y_; }
+  QParams output_params() const override;
   void requantize_to(const QParams& y, Activation activation) final;
   Activation activation() const { return activation_; }
 

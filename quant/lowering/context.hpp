@@ -51,7 +51,7 @@ class LoweringContext {
                     std::vector<int> inputs);
 
  private:
-  friend Lowered lower(const Graph& graph, const Tensor& input);
+  friend class Lowering;
 
   const Graph& graph_;
   const Tensor& input_;

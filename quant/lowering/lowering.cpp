@@ -97,77 +97,103 @@ LoweredValue LoweringContext::emit(const GraphNode& node,
   LoweredValue value;
   value.id = next_id_++;
   value.shape = layer->output_shape();
-  value.params = layer->output_params();
+  if (layer->output_kind() == OutputKind::kCodes) value.params = layer->output_params();
   result_.model.layers.push_back({std::move(layer), std::move(inputs), value.id, node.index});
   return value;
 }
 
-Lowered lower(const Graph& graph, const Tensor& input) {
-  LoweringContext context(graph, input);
-  Lowered& result = context.result_;
-  result.model.input_shape = sample_shape(input);
-  std::map<const IntegerLayer*, size_t>
-      row_of;  // pending layers, whose row is completed when they are emitted
-  for (const GraphNode& node : graph.nodes()) {
-    if (!context.data_[static_cast<size_t>(node.index)]) continue;
+/// Goes through the nodes in order, and writes down what became of each.
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const Tensor& input) : graph_(graph), context_(graph, input) {
+    result_.model.input_shape = sample_shape(input);
+  }
+
+  Lowered run() {
+    for (const GraphNode& node : graph_.nodes()) {
+      if (context_.data_[static_cast<size_t>(node.index)]) lower_node(node);
+    }
+    try {
+      lower_output();
+    } catch (const Error&) {
+      keep_error();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void lower_node(const GraphNode& node) {
     PlanRow row{.name = LoweringContext::name_of(node), .operation = std::string(node.type())};
-    const size_t layers_before = result.model.layers.size();
+    const size_t layers_before = result_.model.layers.size();
     try {
       const auto rule = rule_table().find(node.type());
       if (rule == rule_table().end())
         throw GraphError(row.name, "operation ", node.type(), " has no integer form");
-      LoweredValue value = rule->second(context, node);
-      if (value.pending != nullptr &&
-          row_of.emplace(value.pending.get(), result.rows.size()).second) {
-        describe(row, *value.pending);
-        result.rows.push_back(row);
-      } else if (value.pending != nullptr) {
-        std::string& folded = result.rows[row_of.at(value.pending.get())].folded;
-        folded += (folded.empty() ? "" : ", ") + row.name;
-      } else if (result.model.layers.size() > layers_before) {
-        const IntegerLayer& emitted = *result.model.layers.back().layer;
-        const auto waiting = row_of.find(&emitted);
-        if (waiting == row_of.end()) result.rows.push_back(row);
-        describe(waiting == row_of.end() ? result.rows.back() : result.rows[waiting->second],
-                 emitted);
+      LoweredValue value = rule->second(context_, node);
+      const bool emitted = result_.model.layers.size() > layers_before;
+      if (value.pending != nullptr) {
+        add_pending(std::move(row), *value.pending);
+      } else if (emitted) {
+        add_emitted(std::move(row), *result_.model.layers.back().layer);
       }
-      context.values_[static_cast<size_t>(node.index)] =
+      context_.values_[static_cast<size_t>(node.index)] =
           std::make_shared<LoweredValue>(std::move(value));
     } catch (const Error& error) {
-      if (result.error == nullptr) result.error = std::current_exception();
+      keep_error();
       row.reason = error.what();
-      result.rows.push_back(row);
+      result_.rows.push_back(std::move(row));
     }
   }
 
-  // The output layer keeps its accumulators: nothing has given them parameters.
-  const int last = graph.producer(graph.outputs()[0]);
-  if (last == GraphNode::kLeaf || context.values_[static_cast<size_t>(last)] == nullptr) {
-    if (result.error == nullptr) {
-      result.error = std::make_exception_ptr(
-          GraphError("convert", "the network's output does not depend on its input"));
+  // A layer that waits for its parameters, or one more node that is fused with it.
+  void add_pending(PlanRow row, const IntegerLayer& layer) {
+    const auto [waiting, is_new] = row_of_.emplace(&layer, result_.rows.size());
+    if (is_new) {
+      describe(row, layer);
+      result_.rows.push_back(std::move(row));
+    } else {
+      std::string& folded = result_.rows[waiting->second].folded;
+      folded += (folded.empty() ? "" : ", ") + row.name;
     }
-    return result;
   }
-  const LoweredValue value = *context.values_[static_cast<size_t>(last)];
-  result.model.output = value.id;
-  if (value.pending != nullptr) {
-    const bool accumulators = value.pending->output_kind() == OutputKind::kAccumulators;
-    if (!accumulators || value.activation != Activation::kNone) {
-      if (result.error == nullptr) {
-        result.error = std::make_exception_ptr(
-            GraphError(value.pending->name(),
-                       "the network's output is not quantized: prepare the network first"));
-      }
-      return result;
+
+  void add_emitted(PlanRow row, const IntegerLayer& layer) {
+    const auto waiting = row_of_.find(&layer);
+    if (waiting == row_of_.end()) result_.rows.push_back(std::move(row));
+    describe(waiting == row_of_.end() ? result_.rows.back() : result_.rows[waiting->second], layer);
+  }
+
+  // The output layer may still wait: where it keeps its accumulators, nothing gives it parameters.
+  void lower_output() {
+    const int last = graph_.producer(graph_.outputs()[0]);
+    if (last == GraphNode::kLeaf || context_.values_[static_cast<size_t>(last)] == nullptr)
+      throw GraphError("convert", "the network's output does not depend on its input");
+    const LoweredValue value = *context_.values_[static_cast<size_t>(last)];
+    result_.model.output = value.id;
+    if (value.pending == nullptr) return;
+    if (value.pending->output_kind() != OutputKind::kAccumulators ||
+        value.activation != Activation::kNone) {
+      throw GraphError(value.pending->name(),
+                       "the network's output is not quantized: prepare the network first");
     }
     // The accumulators are those of the layer itself, in front of what reshapes them.
-    const GraphNode* maker = &graph.node(last);
+    const GraphNode* maker = &graph_.node(last);
     while (maker->type() == "flatten" || maker->type() == "reshape")
-      maker = &graph.node(maker->producers[0]);
-    result.model.output = context.emit(*maker, value.pending, value.pending_inputs).id;
+      maker = &graph_.node(maker->producers[0]);
+    result_.model.output = context_.emit(*maker, value.pending, value.pending_inputs).id;
   }
-  return result;
-}
+
+  // Of the first node that could not be lowered.
+  void keep_error() {
+    if (result_.error == nullptr) result_.error = std::current_exception();
+  }
+
+  const Graph& graph_;
+  LoweringContext context_;
+  Lowered& result_ = context_.result_;
+  std::map<const IntegerLayer*, size_t> row_of_;  // of the layers that wait, or waited
+};
+
+Lowered lower(const Graph& graph, const Tensor& input) { return Lowering(graph, input).run(); }
 
 }  // namespace quantrain::quant

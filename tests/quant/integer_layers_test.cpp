@@ -61,6 +61,8 @@ TEST_CASE("QuantizedLinear equals its sums, requantized", "[quant][integer]") {
   const uint8_t* const inputs[] = {input.data()};
   std::vector<int32_t> acc(static_cast<size_t>(n * outputs));
   CHECK(layer.output_kind() == OutputKind::kAccumulators);
+  QUANTRAIN_CHECK_ERROR(layer.output_params(), QuantError, "[fc] the output has no parameters");
+  QUANTRAIN_CHECK_ERROR(layer.accumulator_scale(), QuantError, "[fc] the output has 11 scales");
   layer.run(n, inputs, acc.data());
   layer.requantize_to(kY, Activation::kRelu);
   std::vector<uint8_t> codes(acc.size());
