@@ -212,7 +212,12 @@ std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
                                               Purpose purpose) {
   ActivationConfig activation = site.config->activation;
   if (site.gives_logits) activation.bits = 8;
-  auto slot = std::make_shared<FakeQuantize>(activation.fake_quantize(config.simulation));
+  // Many codes have room for outliers, few have not.
+  const ObserverKind observer = purpose == Purpose::kTraining ? ObserverKind::kMovingAverage
+                                : activation.bits < 8         ? ObserverKind::kPercentile
+                                                              : ObserverKind::kMinMax;
+  auto slot = std::make_shared<FakeQuantize>(
+      activation.fake_quantize(config.simulation, {.kind = observer}));
   slot->set_observing_in_eval(purpose == Purpose::kCalibration);
   slot->enable_fake_quantize(purpose == Purpose::kTraining);
   return plugged(std::move(slot), *site.last);

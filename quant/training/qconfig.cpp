@@ -57,7 +57,7 @@ Json to(const ActivationConfig& a) {
   return {{"bits", a.bits},
           {"signed", a.is_signed},
           {"scheme", name_of(a.scheme, kSchemes)},
-          {"observer", to(a.observer)},
+          {"observer", a.observer ? to(*a.observer) : Json(nullptr)},
           {"estimator", name_of(a.estimator, kEstimators)}};
 }
 
@@ -124,6 +124,20 @@ class Reader {
   std::vector<std::string> keys_;
 };
 
+ObserverSpec observer_from(const Json& json, const std::string& where) {
+  ObserverSpec observer;
+  Reader reader(json, where);
+  std::string kind;
+  reader.read("kind", kind);
+  observer.kind = observer_kind(kind);
+  reader.read("averaging_constant", observer.averaging_constant);
+  reader.read("low_percentile", observer.low_percentile);
+  reader.read("high_percentile", observer.high_percentile);
+  reader.read("k", observer.k);
+  reader.finish();
+  return observer;
+}
+
 LayerConfig layer_from(const Json& json, const std::string& where) {
   LayerConfig layer;
   Reader reader(json, where);
@@ -140,15 +154,10 @@ LayerConfig layer_from(const Json& json, const std::string& where) {
   activation.read("signed", layer.activation.is_signed);
   activation.read("scheme", layer.activation.scheme, kSchemes);
   activation.read("estimator", layer.activation.estimator, kEstimators);
-  Reader observer(activation.member("observer"), where + ".activation.observer");
-  std::string kind;
-  observer.read("kind", kind);
-  layer.activation.observer.kind = observer_kind(kind);
-  observer.read("averaging_constant", layer.activation.observer.averaging_constant);
-  observer.read("low_percentile", layer.activation.observer.low_percentile);
-  observer.read("high_percentile", layer.activation.observer.high_percentile);
-  observer.read("k", layer.activation.observer.k);
-  observer.finish();
+  const Json& observer = activation.member("observer");
+  if (!observer.is_null()) {
+    layer.activation.observer = observer_from(observer, where + ".activation.observer");
+  }
   activation.finish();
   reader.finish();
   return layer;
@@ -165,15 +174,17 @@ void check(const LayerConfig& layer, const std::string& where) {
     throw QuantError(
         "QConfig", where, ": activations have 2 to 16 bits, got ", layer.activation.bits);
   }
-  make_observer(layer.activation.observer);  // throws if its numbers are out of range
+  if (layer.activation.observer)
+    make_observer(*layer.activation.observer);  // throws if its numbers are out of range
 }
 
 }  // namespace
 
-FakeQuantizeConfig ActivationConfig::fake_quantize(Simulation simulation) const {
+FakeQuantizeConfig ActivationConfig::fake_quantize(Simulation simulation,
+                                                   const ObserverSpec& unless_said) const {
   return {.type = {.bits = bits, .is_signed = is_signed, .narrow = false},
           .scheme = scheme,
-          .observer = observer,
+          .observer = observer.value_or(unless_said),
           .estimator = estimator,
           .simulation = simulation};
 }

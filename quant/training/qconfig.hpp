@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,10 +16,13 @@ struct ActivationConfig {
   int bits = 8;
   bool is_signed = false;
   QScheme scheme = QScheme::kAffine;
-  ObserverSpec observer{.kind = ObserverKind::kMovingAverage};
+  /// Empty: the moving average in prepare_qat; in prepare_ptq min-max, below 8 bits percentile.
+  /// docs/quantization.md (14)
+  std::optional<ObserverSpec> observer{};
   Estimator estimator = Estimator::kClamped;
 
-  FakeQuantizeConfig fake_quantize(Simulation simulation) const;
+  /// unless_said: the observer where there is none.
+  FakeQuantizeConfig fake_quantize(Simulation simulation, const ObserverSpec& unless_said) const;
   friend bool operator==(const ActivationConfig&, const ActivationConfig&) = default;
 };
 

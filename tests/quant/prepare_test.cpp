@@ -153,6 +153,33 @@ TEST_CASE("logits of other layers keep 8 bits behind a reshape, whatever hidden 
   check_parity(net, model, random_images({9, 8, 8, 1}, 9));
 }
 
+TEST_CASE("quantization after training takes its ranges from all batches", "[quant][prepare]") {
+  const Tensor example = random_images({2, 12}, 1);
+  // Highest value that the first layer, an identity, can give: a batch of one, then larger ones,
+  // then one with an outlier.
+  const auto highest = [&](auto* prepare, const QConfig& config) {
+    Sequential net{Linear{12, 12, {.bias = false}}, ReLU{}, Linear{12, 4}};
+    Tensor weight = dynamic_cast<Linear&>(net.find("0")).weight();
+    for (int64_t i = 0; i < weight.elements(); ++i) weight.mutable_data()[i] = i % 13 == 0;
+    prepare(net, example, config);
+    if (prepare == prepare_ptq) net.eval();
+    const NoGrad no_grad;
+    net(Tensor::full({1, 12}, 0.2f));
+    for (int i = 0; i < 3; ++i) net(Tensor::full({8, 12}, 0.4f));
+    Tensor last = Tensor::full({256, 12}, 0.4f);
+    last.mutable_data()[0] = 1.0f;
+    net(last);
+    return Plugged(net).activations[1]->float_range().max;
+  };
+  CHECK(highest(prepare_ptq, QConfig::int8()) == quantrain::test::Approx(1.0));
+  CHECK(highest(prepare_ptq, QConfig::int4()) == quantrain::test::Approx(0.4));
+  const double moved = 0.99 * (0.4 - 0.2 * 0.99 * 0.99 * 0.99) + 0.01;
+  CHECK(highest(prepare_qat, QConfig::int8()) == quantrain::test::Approx(moved));
+  QConfig config = QConfig::int8();
+  config.model.activation.observer = ObserverSpec{.kind = ObserverKind::kMovingAverage};
+  CHECK(highest(prepare_ptq, config) == quantrain::test::Approx(moved));
+}
+
 TEST_CASE("layers that need no slot may run twice", "[quant][prepare]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Repeated net(false);

@@ -10,6 +10,7 @@ TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant
   config.types["Linear"] = QConfig::bits(3, 5).model;
   config.layers["block.conv"] = QConfig::int8().model;
   config.model.weight.estimator = Estimator::kLearned;
+  config.model.activation.observer = ObserverSpec{.kind = ObserverKind::kMinMax};
   config.simulation = Simulation::kFloat;
   config.input_range = {-1.0f, 0.3f};
   CHECK(QConfig::from_json(config.to_json()) == config);
