@@ -46,7 +46,7 @@ class Survey {
   Survey(Module& net, const Graph& graph, const Tensor& input, const QConfig& config)
       : graph_(graph), config_(config) {
     for (const NamedModule& entry : net.named_modules()) modules_.emplace(entry.name, entry.module);
-    check_names(net);
+    check_types();
     for (const GraphNode& node : graph.nodes()) ++runs_[{node.scope(), node.type()}];
     std::vector<const GraphNode*> data;  // the others are constants
     const std::vector<bool> depends = graph.dependents(input);
@@ -66,8 +66,7 @@ class Survey {
   const std::vector<Site>& sites() const { return sites_; }
 
  private:
-  void check_names(Module& net) const {
-    for (const auto& [path, layer] : config_.layers) net.find(path);
+  void check_types() const {
     for (const auto& [type, layer] : config_.types) {
       std::ostringstream known;
       bool found = false;
@@ -87,8 +86,12 @@ class Survey {
       if (site.path == path) return;
       known << ' ' << site.path;
     }
-    throw QuantError(
-        "QConfig", "layer \"", path, "\" has nothing to quantize; layers that have:", known.str());
+    throw QuantError("QConfig",
+                     "layer \"",
+                     path,
+                     modules_.count(path) == 0 ? "\" does not exist" : "\" has nothing to quantize",
+                     "; layers to quantize:",
+                     known.str());
   }
 
   // The layer that ran a node, whose slots are to be filled; the node's scope names it, and its

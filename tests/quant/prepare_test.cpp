@@ -269,7 +269,9 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
       prepare_qat(wrong, Tensor::zeros({0, 8, 8, 1}), config), ShapeError, "at least one sample");
   QConfig unknown = config;
   unknown.layers["no.such"] = config.model;
-  QUANTRAIN_CHECK_ERROR(prepare_qat(wrong, example, unknown), GraphError, "no layer \"no.such\"");
+  QUANTRAIN_CHECK_ERROR(prepare_qat(wrong, example, unknown),
+                        QuantError,
+                        "layer \"no.such\" does not exist; layers to quantize: 0 4 9");
   QConfig type = config;
   type.types["Softmax"] = config.model;
   QUANTRAIN_CHECK_ERROR(
