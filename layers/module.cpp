@@ -24,6 +24,29 @@ void append_new(std::vector<NamedTensor>& all,
   }
 }
 
+bool is_utf8(std::string_view text) {
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // of each length
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const size_t length = lead < 0x80                   ? 1
+                          : lead >= 0xc0 && lead < 0xe0 ? 2
+                          : lead >= 0xe0 && lead < 0xf0 ? 3
+                          : lead >= 0xf0 && lead < 0xf8 ? 4
+                                                        : 0;
+    if (length == 0 || length > text.size() - i) return false;
+    uint32_t point = length == 1 ? lead : lead & (0x7fu >> length);
+    for (size_t k = 1; k < length; ++k) {
+      const auto next = static_cast<unsigned char>(text[i + k]);
+      if (next >> 6 != 2) return false;
+      point = point << 6 | (next & 0x3fu);
+    }
+    const bool surrogate = point >= 0xd800 && point < 0xe000;
+    if (point < kLeast[length] || point > 0x10ffff || surrogate) return false;
+    i += length;
+  }
+  return true;
+}
+
 // Whether a module is called by another one, or is the root of the paths.
 class Running {
  public:
@@ -146,6 +169,9 @@ std::string Module::where() const {
 void Module::add_child(std::string name, std::shared_ptr<Module> child) {
   if (name.empty() || name.find('.') != std::string::npos) {
     throw GraphError(type(), "a child's name is empty or has a dot: \"", name, "\"");
+  }
+  if (!is_utf8(name)) {
+    throw GraphError(type(), "a child's name is not UTF-8, as files need it: \"", name, "\"");
   }
   for (const auto& other : children_) {
     if (other->name_ == name) throw GraphError(type(), "two children are named \"", name, "\"");

@@ -76,7 +76,7 @@ class Module {
   virtual Tensor forward(const Tensor& a, const Tensor& b);
 
   /// Keeps a child under a name without dots and returns it.
-  /// Throws: GraphError if the name is taken.
+  /// Throws: GraphError if the name is taken, empty or not UTF-8.
   template <class M>
   std::shared_ptr<std::decay_t<M>> add(std::string name, M&& module) {
     auto child = std::make_shared<std::decay_t<M>>(std::forward<M>(module));

@@ -92,7 +92,8 @@ std::string to_json(const Report& report) {
                     {"max_logit_difference", parity.max_logit_difference},
                     {"first_difference", parity.first_difference()}};
   json["peak_rss_mib"] = peak_rss_mib();
-  return json.dump(2) + '\n';
+  // A folder's name need not be UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
 std::ostream& operator<<(std::ostream& stream, const Report& report) {

@@ -140,7 +140,11 @@ void IntegerModel::save(const std::string& path) const {
           tensor.values);
     }
   }
-  file.metadata["network"] = network.dump();
+  try {
+    file.metadata["network"] = network.dump();
+  } catch (const Json::exception& error) {
+    throw DataError(path, "a layer's name cannot be written as JSON: ", error.what());
+  }
   save_safetensors(path, file);
 }
 

@@ -227,7 +227,11 @@ std::string QConfig::to_json() const {
                {"simulation", name_of(simulation, kSimulations)}};
   for (const auto& [type, layer] : types) json["types"][type] = to(layer);
   for (const auto& [path, layer] : layers) json["layers"][path] = to(layer);
-  return json.dump(2);
+  try {
+    return json.dump(2);
+  } catch (const Json::exception& error) {
+    throw QuantError("QConfig", "a name cannot be written as JSON: ", error.what());
+  }
 }
 
 QConfig QConfig::from_json(std::string_view text) {

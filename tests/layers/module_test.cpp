@@ -104,12 +104,39 @@ TEST_CASE("named_modules lists parents before children and find goes by path", "
       net.find("0.bn"), GraphError, "no layer \"0.bn\"; known: (root) 0 0.conv 0.sum 1");
 }
 
-TEST_CASE("names of children are unique and have no dots", "[layers][module]") {
+TEST_CASE("names of children are unique, UTF-8 and without dots", "[layers][module]") {
   Sequential net;
   net.add("conv", ReLU{});
   QUANTRAIN_CHECK_ERROR(net.add("conv", ReLU{}), GraphError, "two children are named \"conv\"");
   QUANTRAIN_CHECK_ERROR(net.add("a.b", ReLU{}), GraphError, "empty or has a dot: \"a.b\"");
   QUANTRAIN_CHECK_ERROR(net.add("", ReLU{}), GraphError, "empty or has a dot");
+  // Latin-1, a byte that continues nothing, a character cut off, three that are longer than they
+  // need be, a surrogate, and one above the last.
+  for (const char* name : {"caf\xe9",
+                           "\x80",
+                           "caf\xc3",
+                           "\xe2\x82",
+                           "\xc1\xbf",
+                           "\xe0\x9f\xbf",
+                           "\xf0\x8f\xbf\xbf",
+                           "\xed\xa0\x80",
+                           "\xf4\x90\x80\x80",
+                           "\xf8\x88\x80\x80\x80",
+                           "\xff"}) {
+    QUANTRAIN_CHECK_ERROR(net.add(name, ReLU{}), GraphError, "not UTF-8");
+  }
+  // The first and last of each length.
+  for (const char* name : {"\x7f",
+                           "\xc2\x80",
+                           "\xdf\xbf",
+                           "\xe0\xa0\x80",
+                           "\xed\x9f\xbf",
+                           "\xef\xbf\xbf",
+                           "\xf0\x90\x80\x80",
+                           "\xf4\x8f\xbf\xbf"}) {
+    CHECK_NOTHROW(net.add(name, ReLU{}));
+  }
+  CHECK(net.size() == 9);
 }
 
 TEST_CASE("train and eval reach children and what slots hold", "[layers][module]") {

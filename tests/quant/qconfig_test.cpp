@@ -36,6 +36,8 @@ TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant
   QUANTRAIN_CHECK_ERROR(
       with("\"k\": 3.0", "\"k\": true"), QuantError, "config.model.activation.observer.k has");
   CHECK(with("\"k\": 3.0", "\"k\": 3") == config);
+  config.layers["caf\xe9"] = config.model;
+  QUANTRAIN_CHECK_ERROR(config.to_json(), QuantError, "a name cannot be written as JSON");
 }
 
 }  // namespace quantrain::quant
