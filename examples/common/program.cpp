@@ -80,6 +80,10 @@ void train_and_convert(const Program& program,
   manual_seed(flags.seed);
   Dataset train_images = Dataset::mnist(flags.data, Split::kTrain);
   const Dataset test_images = Dataset::mnist(flags.data, Split::kTest);
+  const Shape& image = train_images.image_shape();
+  if (flags.shift >= std::min(image[0], image[1])) {
+    throw DataError("flags", "--shift ", flags.shift, " can move all of an image ", image, " away");
+  }
   if (flags.limit > 0) train_images = train_images.first(flags.limit);
   const Tensor example = train_images.batch(0, 1).images;
   const quant::QConfig config = quant::QConfig::bits(flags.weight_bits, flags.activation_bits);

@@ -165,6 +165,10 @@ TEST_CASE("flags that make no sense are errors on one line", "[examples]") {
     place.check_fails("mnist_mlp", flags, "[flags]");
   }
   place.check_fails("mnist_mlp", "--limit 97", "97");
+  for (const char* shift : {"--shift 28", "--shift 1000000000"}) {
+    place.check_fails("mnist_mlp", shift, std::string(shift) + " can move all of an image");
+    CHECK(place.read("out").empty());
+  }
   const std::string same = " '" + place.path("both") + '\'';
   place.check_fails(
       "mnist_mlp", "--save" + same + " --report" + same, "--save and --report name the same file");
