@@ -56,8 +56,8 @@ int main() {
       acc += w[k] * (x_code[k] - x.zero_point);
       real += kWeight[o][k] * kInput[k];
     }
-    const double scale_acc = static_cast<double>(x.scale) * static_cast<double>(scale_w);
-    const Multiplier m = make_multiplier(scale_acc / static_cast<double>(y.scale));
+    const double scale_acc = sum_scale(x.scale, scale_w);
+    const Multiplier m = sum_multiplier(scale_acc, y.scale);
     y_code[o] = requantize(acc, m, y.zero_point, 0, 255);
     std::printf("output %zu\n", o);
     std::printf("(5)  w: scale %.7f, codes %d %d %d\n", scale_w, w[0], w[1], w[2]);
@@ -76,12 +76,12 @@ int main() {
   std::printf("(9)  ReLU of y: codes %d to %d\n", relu.lo, relu.hi);
   std::printf("(9)  ReLU6 at scale 0.05, zero point 20: codes %d to %d\n", relu6.lo, relu6.hi);
 
-  const double x_to_y = static_cast<double>(x.scale) / static_cast<double>(y.scale);
   const int32_t sum = x_code[0] + x_code[1] + x_code[2] - 3 * x.zero_point;
-  const int32_t mean = requantize(sum, make_multiplier(x_to_y / 3), y.zero_point, 0, 255);
+  const int32_t mean =
+      requantize(sum, mean_multipliers(x.scale, 3, y.scale)[2], y.zero_point, 0, 255);
   std::printf("(10) mean of x: code %d = %.5f\n", mean, dequantize(mean, y.scale, y.zero_point));
 
-  const AddMultipliers m = make_add_multipliers(x_to_y, 1.0);
+  const AddMultipliers m = add_multipliers(x.scale, y.scale, y.scale);
   const int32_t added =
       requantize_add(x_code[0] - x.zero_point, y_code[0] - y.zero_point, m, y.zero_point, 0, 255);
   std::printf("(11) x[0] + y[0]: %d and %d, shift %d: code %d = %.5f\n",

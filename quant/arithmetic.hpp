@@ -10,6 +10,7 @@
 namespace quantrain::quant {
 
 using quantrain::Activation;
+using quantrain::add_multipliers;
 using quantrain::AddMultipliers;
 using quantrain::choose_params;
 using quantrain::code_clamp;
@@ -19,6 +20,7 @@ using quantrain::gradient_passes;
 using quantrain::half_even;
 using quantrain::make_add_multipliers;
 using quantrain::make_multiplier;
+using quantrain::mean_multipliers;
 using quantrain::Multiplier;
 using quantrain::QParams;
 using quantrain::QScheme;
@@ -28,8 +30,11 @@ using quantrain::quantize_bias;
 using quantrain::Range;
 using quantrain::requantize;
 using quantrain::requantize_add;
+using quantrain::rescale_multiplier;
 using quantrain::rounding_shift;
 using quantrain::ScaleZero;
+using quantrain::sum_multiplier;
+using quantrain::sum_scale;
 using quantrain::unclamped_code;
 using quantrain::validate;
 using quantrain::weight_scale;

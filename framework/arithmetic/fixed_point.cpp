@@ -26,6 +26,23 @@ Multiplier make_multiplier(double multiplier) {
   return {static_cast<int32_t>(m0), shift};
 }
 
+Multiplier sum_multiplier(double sum_scale, float scale_y) {
+  return make_multiplier(sum_scale / static_cast<double>(scale_y));
+}
+
+Multiplier rescale_multiplier(float scale_x, float scale_y) {
+  return make_multiplier(static_cast<double>(scale_x) / static_cast<double>(scale_y));
+}
+
+std::vector<Multiplier> mean_multipliers(float scale_x, int64_t window, float scale_y) {
+  std::vector<Multiplier> multipliers;
+  for (int64_t n = 1; n <= window; ++n) {
+    multipliers.push_back(make_multiplier(static_cast<double>(scale_x) /
+                                          (static_cast<double>(n) * static_cast<double>(scale_y))));
+  }
+  return multipliers;
+}
+
 AddMultipliers make_add_multipliers(double a, double b) {
   const Multiplier of_a = make_multiplier(a);
   const Multiplier of_b = make_multiplier(b);
@@ -35,6 +52,11 @@ AddMultipliers make_add_multipliers(double a, double b) {
     return static_cast<int32_t>(std::llround(std::ldexp(multiplier, larger.shift)));
   };
   return {a >= b ? of_a.m0 : at_shift(a), a >= b ? at_shift(b) : of_b.m0, larger.shift};
+}
+
+AddMultipliers add_multipliers(float scale_a, float scale_b, float scale_y) {
+  return make_add_multipliers(static_cast<double>(scale_a) / static_cast<double>(scale_y),
+                              static_cast<double>(scale_b) / static_cast<double>(scale_y));
 }
 
 }  // namespace quantrain

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace quantrain {
 
@@ -18,6 +19,22 @@ struct Multiplier {
 /// shift = 31 - e. A shift above 62 gives m0 = 0, shift 62.   docs/quantization.md (8)
 /// Throws: QuantError if the multiplier is negative, not finite, or 2^30 or more (shift < 1).
 Multiplier make_multiplier(double multiplier);
+
+/// Real value of one unit of a sum of products: scale_x * scale_w.   docs/quantization.md (7)
+inline double sum_scale(float scale_x, float scale_w) {
+  return static_cast<double>(scale_x) * static_cast<double>(scale_w);
+}
+
+// Multipliers of the rules. Simulation and engine both take them from here: another order of the
+// same divisions may round to another m0. They throw as make_multiplier does.
+
+/// Of such a sum: M = sum_scale / scale_y.   docs/quantization.md (8)
+Multiplier sum_multiplier(double sum_scale, float scale_y);
+/// Of a code: M = scale_x / scale_y.   docs/quantization.md (8), (11)
+Multiplier rescale_multiplier(float scale_x, float scale_y);
+/// Of the sum of n codes, for n = 1 to `window`: M = scale_x / (n * scale_y).
+/// docs/quantization.md (10)
+std::vector<Multiplier> mean_multipliers(float scale_x, int64_t window, float scale_y);
 
 /// (product + 2^(shift-1)) >> shift: nearest integer, ties toward +infinity.
 /// docs/quantization.md (8)
@@ -58,6 +75,8 @@ struct AddMultipliers {
 /// docs/quantization.md (11)
 /// Throws: QuantError as make_multiplier does, for either.
 AddMultipliers make_add_multipliers(double a, double b);
+/// Of two operands' scales and the output's.   docs/quantization.md (11)
+AddMultipliers add_multipliers(float scale_a, float scale_b, float scale_y);
 
 /// clamp((((a - zero_a) * m.a + (b - zero_b) * m.b + 2^(shift-1)) >> shift) + zero_y, lo, hi).
 /// docs/quantization.md (11)

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "framework/arithmetic/fixed_point.hpp"
 #include "framework/core/error.hpp"
 
 namespace quantrain {
@@ -78,8 +79,7 @@ float weight_scale(
 }
 
 int32_t quantize_bias(float bias, float scale_x, float scale_w) {
-  const double code = __builtin_rint(static_cast<double>(bias) /
-                                     (static_cast<double>(scale_x) * static_cast<double>(scale_w)));
+  const double code = __builtin_rint(static_cast<double>(bias) / sum_scale(scale_x, scale_w));
   // Rounding the scale to float32 may leave the code above 2^30 by a relative 2^-24 at most.
   if (!(std::abs(code) <= 0x1p30 + 0x1p7)) {
     throw QuantError(

@@ -12,9 +12,8 @@ QuantizedAdd::QuantizedAdd(const std::string& name, Spec spec)
   requantize_to(a_, Activation::kNone);
 }
 
-void QuantizedAdd::set_output_scale(double scale_y) {
-  multipliers_ = make_add_multipliers(static_cast<double>(a_.scale[0]) / scale_y,
-                                      static_cast<double>(b_.scale[0]) / scale_y);
+void QuantizedAdd::set_output_scale(float scale_y) {
+  multipliers_ = add_multipliers(a_.scale[0], b_.scale[0], scale_y);
 }
 
 void QuantizedAdd::run(int64_t n, std::span<const uint8_t* const> inputs, void* output) const {

@@ -38,10 +38,10 @@ QuantizedConcat::QuantizedConcat(const std::string& name, Spec spec)
   requantize_to(x_[0], Activation::kNone);
 }
 
-void QuantizedConcat::set_output_scale(double scale_y) {
+void QuantizedConcat::set_output_scale(float scale_y) {
   std::vector<Multiplier> multipliers;
   for (const QParams& x : x_) {
-    multipliers.push_back(make_multiplier(static_cast<double>(x.scale[0]) / scale_y));
+    multipliers.push_back(rescale_multiplier(x.scale[0], scale_y));
   }
   multipliers_ = std::move(multipliers);
 }

@@ -31,7 +31,7 @@ class QuantizedConcat : public RequantizedLayer {
   Attributes attributes() const override;
 
  protected:
-  void set_output_scale(double scale_y) override;
+  void set_output_scale(float scale_y) override;
 
  private:
   std::vector<Shape> inputs_;

@@ -74,13 +74,8 @@ QuantizedAvgPool2d::QuantizedAvgPool2d(const std::string& name, Spec spec)
   requantize_to(x_, Activation::kNone);
 }
 
-void QuantizedAvgPool2d::set_output_scale(double scale_y) {
-  std::vector<Multiplier> multipliers;
-  for (int64_t count = 1; count <= shape_.kh * shape_.kw; ++count) {
-    multipliers.push_back(
-        make_multiplier(static_cast<double>(x_.scale[0]) / (static_cast<double>(count) * scale_y)));
-  }
-  multipliers_ = std::move(multipliers);
+void QuantizedAvgPool2d::set_output_scale(float scale_y) {
+  multipliers_ = mean_multipliers(x_.scale[0], shape_.kh * shape_.kw, scale_y);
 }
 
 void QuantizedAvgPool2d::run(int64_t n,

@@ -57,7 +57,7 @@ class QuantizedAvgPool2d : public RequantizedLayer {
   Attributes attributes() const override;
 
  protected:
-  void set_output_scale(double scale_y) override;
+  void set_output_scale(float scale_y) override;
 
  private:
   kernels::Conv2dShape shape_;

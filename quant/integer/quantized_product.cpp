@@ -58,13 +58,12 @@ double QuantizedProduct::accumulator_scale() const {
   return static_cast<double>(x_.scale[0]) * static_cast<double>(weights_.scale[0]);
 }
 
-void QuantizedProduct::set_output_scale(double scale_y) {
+void QuantizedProduct::set_output_scale(float scale_y) {
   std::vector<int32_t> m0;
   std::vector<int32_t> shift;
   for (int64_t o = 0; o < outputs_; ++o) {
     const float scale_w = weights_.scale[weights_.scale.size() == 1 ? 0 : static_cast<size_t>(o)];
-    const Multiplier m =
-        make_multiplier(static_cast<double>(x_.scale[0]) * static_cast<double>(scale_w) / scale_y);
+    const Multiplier m = sum_multiplier(sum_scale(x_.scale[0], scale_w), scale_y);
     m0.push_back(m.m0);
     shift.push_back(m.shift);
   }

@@ -31,7 +31,7 @@ class QuantizedProduct : public RequantizedLayer {
   std::vector<LayerTensor> tensors() const override;
 
  protected:
-  void set_output_scale(double scale_y) override;
+  void set_output_scale(float scale_y) override;
   void output_is_set() override;
   /// Throws: ShapeError if the numbers of codes, scales or biases do not fit [outputs, length];
   /// QuantError naming the channel if an accumulator could overflow, or a scale is not positive

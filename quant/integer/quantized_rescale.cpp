@@ -14,8 +14,8 @@ QuantizedRescale::QuantizedRescale(const std::string& name, Spec spec)
   requantize_to(x_, Activation::kNone);
 }
 
-void QuantizedRescale::set_output_scale(double scale_y) {
-  multiplier_ = make_multiplier(static_cast<double>(x_.scale[0]) / scale_y);
+void QuantizedRescale::set_output_scale(float scale_y) {
+  multiplier_ = rescale_multiplier(x_.scale[0], scale_y);
 }
 
 void QuantizedRescale::run(int64_t n, std::span<const uint8_t* const> inputs, void* output) const {

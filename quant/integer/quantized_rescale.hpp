@@ -30,7 +30,7 @@ class QuantizedRescale : public RequantizedLayer {
   Attributes attributes() const override;
 
  protected:
-  void set_output_scale(double scale_y) override;
+  void set_output_scale(float scale_y) override;
 
  private:
   Shape shape_;

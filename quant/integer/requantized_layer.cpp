@@ -13,7 +13,7 @@ QParams RequantizedLayer::output_params() const {
 void RequantizedLayer::requantize_to(const QParams& y, Activation activation) {
   check_activation(y, name());
   try {
-    set_output_scale(static_cast<double>(y.scale[0]));
+    set_output_scale(y.scale[0]);
   } catch (const QuantError& error) {  // of the arithmetic, which knows no layers
     throw QuantError(name(), error.what());
   }

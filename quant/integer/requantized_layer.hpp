@@ -19,7 +19,7 @@ class RequantizedLayer : public IntegerLayer {
  protected:
   /// Makes the multipliers that lead to an output of this scale.
   /// Throws: QuantError if one makes no sense. Then nothing has changed.
-  virtual void set_output_scale(double scale_y) = 0;
+  virtual void set_output_scale(float scale_y) = 0;
   /// Called once the output has its parameters.
   virtual void output_is_set() {}
 

@@ -92,8 +92,7 @@ Quantized requantize_accumulators(const Tensor& x, const QParams& params, bool w
 Quantized rescale_codes(const Tensor& x, const QParams& params, bool want_mask) {
   const int64_t n = x.elements();
   const StoredOutput stored(params, Activation::kNone);
-  const Multiplier m =
-      make_multiplier(static_cast<double>(x.codes()->params.scale[0]) / stored.scale);
+  const Multiplier m = rescale_multiplier(x.codes()->params.scale[0], stored.scale);
   const uint8_t* const in = x.codes()->u8();
   const int32_t zero_x = x.codes()->stored_zero_point();
   auto codes = std::make_shared<Codes>();

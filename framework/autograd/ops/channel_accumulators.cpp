@@ -41,7 +41,7 @@ void ChannelAccumulators::requantize(const QParams& y,
   std::vector<int32_t> m0;
   std::vector<int32_t> shift;
   for (const double scale : scale_) {
-    const Multiplier multiplier = make_multiplier(scale / stored.scale);
+    const Multiplier multiplier = sum_multiplier(scale, stored.scale);
     m0.push_back(multiplier.m0);
     shift.push_back(multiplier.shift);
   }

@@ -30,8 +30,7 @@ void ConcatenatedCodes::requantize(const QParams& y,
   const StoredOutput stored(y, activation);
   std::vector<Multiplier> multipliers;
   for (const Part& part : parts_) {
-    multipliers.push_back(
-        make_multiplier(static_cast<double>(part.codes->params.scale[0]) / stored.scale));
+    multipliers.push_back(rescale_multiplier(part.codes->params.scale[0], stored.scale));
   }
   uint8_t* column = codes;
   for (size_t p = 0; p < parts_.size(); ++p) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
@@ -50,7 +51,7 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
   const float scale_x = product.x->params.scale[0];
   for (size_t o = 0; o < outputs; ++o) {
     const float scale_w = params.scale[params.per_channel() ? o : 0];
-    product.scale.push_back(static_cast<double>(scale_x) * static_cast<double>(scale_w));
+    product.scale.push_back(sum_scale(scale_x, scale_w));
   }
   if (!bias.defined()) return product;
   const Floats values = bias.floats();

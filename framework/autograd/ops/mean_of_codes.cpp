@@ -49,11 +49,8 @@ void MeanOfCodes::requantize(const QParams& y,
                              uint8_t* codes,
                              uint8_t* mask) const {
   const StoredOutput stored(y, activation);
-  std::vector<Multiplier> multipliers;  // for each number of elements inside
-  for (int64_t count = 1; count <= shape_.kh * shape_.kw; ++count) {
-    multipliers.push_back(make_multiplier(static_cast<double>(x_->params.scale[0]) /
-                                          (static_cast<double>(count) * stored.scale)));
-  }
+  const std::vector<Multiplier> multipliers =
+      mean_multipliers(x_->params.scale[0], shape_.kh * shape_.kw, stored.scale);
   kernels::avg_pool2d_u8(shape_,
                          x_->u8(),
                          x_->stored_zero_point(),

@@ -17,7 +17,7 @@ StoredOutput::StoredOutput(const QParams& y, Activation activation) {
   }
   const int32_t offset = Codes::offset(CodeStorage::kU8, y.type);
   const CodeClamp clamp = code_clamp(activation, y.type, y.scale[0], y.zero_point[0]);
-  scale = static_cast<double>(y.scale[0]);
+  scale = y.scale[0];
   zero_point = y.zero_point[0] + offset;
   lo = clamp.lo + offset;
   hi = clamp.hi + offset;

@@ -17,7 +17,7 @@ std::shared_ptr<const Codes> activation_codes(const Tensor& x);
 /// Parameters of an output in stored form: what requantization adds and clamps to, and the codes
 /// between which the gradient passes.   docs/quantization.md (4), (8), (9), (13)
 struct StoredOutput {
-  double scale = 1.0;
+  float scale = 1.0f;
   int32_t zero_point = 0;
   int32_t lo = 0;
   int32_t hi = 255;

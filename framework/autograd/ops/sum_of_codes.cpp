@@ -22,9 +22,7 @@ void SumOfCodes::requantize(const QParams& y,
                             uint8_t* codes,
                             uint8_t* mask) const {
   const StoredOutput stored(y, activation);
-  const AddMultipliers m =
-      make_add_multipliers(static_cast<double>(a_->params.scale[0]) / stored.scale,
-                           static_cast<double>(b_->params.scale[0]) / stored.scale);
+  const AddMultipliers m = add_multipliers(a_->params.scale[0], b_->params.scale[0], stored.scale);
   kernels::add_u8(a_->bytes.size(),
                   a_->u8(),
                   a_->stored_zero_point(),

@@ -218,4 +218,22 @@ TEST_CASE("an addition is within rounding of the real sum", "[arithmetic][add]")
   }
 }
 
+TEST_CASE("multipliers of the rules are quotients of scales", "[arithmetic][fixed_point]") {
+  // Of different sizes, and none a power of two.
+  constexpr float kA = 0.7f;
+  constexpr float kB = 1.1f;
+  constexpr float kY = 0.3f;
+  const double a = double{kA};
+  const double b = double{kB};
+  const double y = double{kY};
+  CHECK(sum_scale(kA, kB) == a * b);
+  CHECK(sum_multiplier(sum_scale(kA, kB), kY) == make_multiplier(a * b / y));
+  CHECK(rescale_multiplier(kA, kY) == make_multiplier(a / y));
+  CHECK(add_multipliers(kA, kB, kY) == make_add_multipliers(a / y, b / y));
+  const std::vector<Multiplier> mean = mean_multipliers(kA, 3, kY);
+  CHECK(mean == std::vector<Multiplier>{make_multiplier(a / y),
+                                        make_multiplier(a / (2 * y)),
+                                        make_multiplier(a / (3 * y))});
+}
+
 }  // namespace quantrain
