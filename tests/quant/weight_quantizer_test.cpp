@@ -1,17 +1,55 @@
 #include "quant/training/weight_quantizer.hpp"
 
 #include <cmath>
+#include <variant>
 
+#include "framework/arithmetic/quantize.hpp"
 #include "framework/autograd/ops.hpp"
+#include "quant/lowering/convert.hpp"
 #include "quant/training/prepare.hpp"
 #include "quant/training/switches.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
+#include "tests/quant/parity_checks.hpp"
 
 namespace quantrain::quant {
 
+using test::check_parity;
 using test::random_images;
 using test::random_normal;
+
+namespace {
+
+void fill(Module& layer, const std::vector<float>& weight, const std::vector<float>& bias) {
+  std::vector<NamedTensor> own = layer.named_parameters();
+  std::copy(weight.begin(), weight.end(), own[0].tensor.mutable_data());
+  std::copy(bias.begin(), bias.end(), own[1].tensor.mutable_data());
+}
+
+template <class T>
+std::vector<T> tensor_of(const IntegerModel& model, size_t position, std::string_view name) {
+  for (const LayerTensor& tensor : model.layers()[position].layer->tensors()) {
+    if (tensor.name == name) return std::get<std::vector<T>>(tensor.values);
+  }
+  return {};
+}
+
+/// A pass of training, whose gradients have to be numbers.
+void train_once(Module& net, const Tensor& images) {
+  net.train();
+  net.zero_grad();
+  sum(net(images)).backward();
+  for (const NamedTensor& parameter : net.named_parameters()) {
+    INFO(parameter.name);
+    REQUIRE(parameter.tensor.grad().defined());
+    bool finite = true;
+    for (int64_t i = 0; i < parameter.tensor.elements(); ++i)
+      finite = finite && std::isfinite(parameter.tensor.grad().data()[i]);
+    CHECK(finite);
+  }
+}
+
+}  // namespace
 
 TEST_CASE("the gradient of a learned weight scale is LSQ's, with n all weights that share it",
           "[quant][weights]") {
@@ -74,6 +112,99 @@ TEST_CASE("a learned weight scale starts from the folded weights", "[quant][weig
     size += value * value;
   }
   CHECK(std::sqrt(error / size) < 0.1);  // 0.81 from unfolded weights at 1e-4
+}
+
+TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larger",
+          "[quant][weights]") {
+  const Estimator estimator = GENERATE(Estimator::kClamped, Estimator::kLearned);
+  const int bits = GENERATE(8, 2);
+  CAPTURE(estimator, bits);
+  // Scales of each channel in the first layer, one for all in the second.
+  Sequential net{Linear{2, 3}, ReLU{}, Linear{3, 2}};
+  fill(net.find("0"), {1e-6f, -1e-6f, 0.5f, 0.25f, 2e-6f, 0.0f}, {1.0f, 0.125f, -1e3f});
+  fill(net.find("2"), {1e-6f, -1e-6f, 1e-6f, 0.0f, 1e-6f, 0.0f}, {0.25f, -2e3f});
+  const Tensor images = random_images({20, 2}, 3);
+  QConfig config = QConfig::bits(bits, 8);
+  config.model.weight.estimator = estimator;
+  prepare_qat(net, images, config);
+  train_once(net, images);
+  const IntegerModel model = convert(net, images);
+  check_parity(net, model, images);
+
+  const float scale_x = 1.0f / 255.0f;
+  const QType type{.bits = bits, .is_signed = true, .narrow = true};
+  const auto by_bias = [&](float bias, float scale) {
+    return weight_scale(0.0f, bias, scale, type, "");
+  };
+  const std::vector<float> first = tensor_of<float>(model, 0, "weight_scale");
+  REQUIRE(first.size() == 3);
+  const float hidden = model.layers()[0].layer->output_params().scale[0];
+  const std::vector<float> second = tensor_of<float>(model, 1, "weight_scale");
+  REQUIRE(second.size() == 1);
+  CHECK(first[2] == by_bias(1e3f, scale_x));
+  CHECK(second[0] == by_bias(2e3f, hidden));
+  CHECK(first[1] > by_bias(0.125f, scale_x));  // by its weights
+  const auto codes = tensor_of<int32_t>(model, 0, "bias");
+  CHECK(codes[2] <= -(1 << 30) + (1 << 7));
+  CHECK(tensor_of<int32_t>(model, 1, "bias")[1] <= -(1 << 30) + (1 << 7));
+  if (estimator == Estimator::kClamped && bits == 8) CHECK(first[0] == by_bias(1.0f, scale_x));
+}
+
+TEST_CASE("the plain estimator trains weights and activations beyond their range",
+          "[quant][weights]") {
+  const Estimator estimator = GENERATE(Estimator::kClamped, Estimator::kPlain);
+  const bool plain = estimator == Estimator::kPlain;
+  CAPTURE(plain);
+  // In 2 bits of full range the scale is 2 * 1.5 / 3 = 1, and 1.5 rounds to 2, beyond the code 1.
+  Sequential net{Linear{2, 1}, ReLU{}, Linear{1, 2}};
+  fill(net.find("0"), {1.5f, 0.25f}, {0.0f});
+  fill(net.find("2"), {1.0f, 0.5f}, {0.0f, 0.0f});
+  QConfig config = QConfig::int8();
+  config.layers["0"] = config.model;
+  config.layers["0"].weight = {.bits = 2, .narrow = false, .estimator = estimator};
+  prepare_qat(net, Tensor::full({1, 2}, 1.0f), config);
+  Tensor weight = net.find("0").named_parameters()[0].tensor;
+  train_once(net, Tensor::full({1, 2}, 1.0f));
+  CHECK((weight.grad().data()[0] != 0.0f) == plain);
+  CHECK(weight.grad().data()[1] != 0.0f);
+
+  // A hidden activation, which the range of its first batch cuts off.
+  Sequential other{Linear{2, 1}, ReLU{}, Linear{1, 2}};
+  fill(other.find("0"), {1.0f, 0.5f}, {0.0f});
+  fill(other.find("2"), {1.0f, 0.5f}, {0.0f, 0.0f});
+  config = QConfig::int8();
+  config.model.activation.estimator = estimator;
+  prepare_qat(other, Tensor::full({1, 2}, 1.0f), config);
+  other(Tensor::full({1, 2}, 0.1f));
+  enable_observers(other, false);
+  train_once(other, Tensor::full({1, 2}, 1.0f));
+  weight = other.find("0").named_parameters()[0].tensor;
+  CHECK((weight.grad().data()[1] != 0.0f) == plain);
+}
+
+TEST_CASE("a vanishing gamma trains and converts", "[quant][weights][batch_norm]") {
+  const Tensor images = random_images({12, 8, 8, 1}, 3);
+  Sequential net = test::conv_net();
+  auto& norm = dynamic_cast<BatchNorm2d&>(net.find("1"));
+  const std::vector<float> gammas{0.0f, 1e-7f, -1e-7f, 1.0f, -0.0f, -1.0f};
+  const auto vanish = [&] {
+    Tensor gamma = norm.gamma();
+    std::copy(gammas.begin(), gammas.end(), gamma.mutable_data());
+    Tensor beta = norm.beta();
+    std::fill_n(beta.mutable_data(), 6, 0.5f);
+  };
+  vanish();
+  prepare_qat(net, images, QConfig::int8());
+  train_once(net, images);
+  // It can grow again.
+  for (int c = 0; c < 6; ++c) CHECK(norm.gamma().grad().data()[c] != 0.0f);
+  const IntegerModel model = convert(net, images);
+  check_parity(net, model, images);
+  for (const float scale : tensor_of<float>(model, 0, "weight_scale")) CHECK(scale > 0.0f);
+
+  test::train_a_little(net, {6, 8, 8, 1}, 3);
+  vanish();
+  check_parity(net, convert(net, images), images);
 }
 
 }  // namespace quantrain::quant
