@@ -78,9 +78,9 @@ class Module {
   /// Keeps a child under a name without dots and returns it.
   /// Throws: GraphError if the name is taken, empty or not UTF-8.
   template <class M>
-  std::shared_ptr<std::decay_t<M>> add(std::string name, M&& module) {
+  std::shared_ptr<std::decay_t<M>> add(const std::string& name, M&& module) {
     auto child = std::make_shared<std::decay_t<M>>(std::forward<M>(module));
-    add_child(std::move(name), child);
+    add_child(name, child);
     return child;
   }
   void add_child(std::string name, std::shared_ptr<Module> child);

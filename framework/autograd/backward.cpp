@@ -22,7 +22,7 @@ Tensor sum(const Tensor& a, const Tensor& b) {
 }
 
 // The same values in memory that nobody else has: who holds a leaf may write its gradient.
-Tensor own(Tensor grad) {
+Tensor own(const Tensor& grad) {
   Tensor y = grad.overwritable();
   if (!(y == grad)) std::copy_n(grad.floats().data(), y.elements(), y.mutable_data());
   return y;
@@ -131,7 +131,7 @@ class BackwardPass {
     }
     if (!tensor.requires_grad()) return;  // frozen since
     Tensor leaf = tensor;
-    leaf.set_grad(leaf.grad().defined() ? sum(leaf.grad(), grad) : own(std::move(grad)));
+    leaf.set_grad(leaf.grad().defined() ? sum(leaf.grad(), grad) : own(grad));
   }
 
   bool keep_graph_;
