@@ -22,6 +22,9 @@ constexpr int64_t kManyRows = 256;
 constexpr int64_t kFewRows = 8;
 constexpr int64_t kSomeRows = 64;
 constexpr int64_t kShortSum = 64;
+// Products of no more rows or columns than this may be sums in lanes.
+constexpr int64_t kDotRows = 16;
+constexpr int64_t kDotColumns = 12;
 // Multiply-adds worth a task.
 constexpr int64_t kTaskWork = 500000;
 
@@ -99,15 +102,6 @@ MatrixF32 block(const MatrixCodesF32& b,
 
 }  // namespace
 
-void set_epilogue(TilesF32& p, const EpilogueF32& epilogue, int64_t column, bool first, bool last) {
-  constexpr float kInfinity = __builtin_inff();
-  const bool clamps = last && epilogue.activation != Activation::kNone;
-  p.accumulate = epilogue.accumulate || !first;
-  p.bias = last && epilogue.bias != nullptr ? epilogue.bias + column : nullptr;
-  p.lo = clamps ? 0.0f : -kInfinity;
-  p.hi = clamps && epilogue.activation == Activation::kRelu6 ? 6.0f : kInfinity;
-}
-
 PackedMatrixF32::PackedMatrixF32(int64_t k, int64_t n, const MatrixF32& b)
     : k_(k), n_(n), data_(k * packed_columns(n)) {
   pack(b);
@@ -146,6 +140,50 @@ void PackedMatrixF32::pack(const B& b) {
 
 namespace {
 
+/// Whether sums run in lanes along k, where both operands are contiguous: few rows would wait until
+/// B is turned for them, few columns leave lanes empty. Each sum ends in a tree, so it has to be
+/// long.
+bool takes_dots(int64_t m, int64_t n, int64_t k, const MatrixF32& a, const MatrixF32& b) {
+  return a.col_stride == 1 && b.col_stride != 1 &&
+         ((m <= kDotRows && 8 * m <= k) || (n <= kDotColumns && 8 * n <= k));
+}
+
+/// c = a * b by dots_f32 or chains_f32, each of which takes all of k at once.
+void multiply_few(bool dots,
+                  int64_t m,
+                  int64_t n,
+                  int64_t k,
+                  const MatrixF32& a,
+                  const MatrixF32& b,
+                  float* c,
+                  int64_t c_stride,
+                  const EpilogueF32& epilogue) {
+  const auto kernel = dots ? table().dots_f32 : table().chains_f32;
+  const auto block = [&](int64_t row, int64_t row_end, int64_t column, int64_t column_end) {
+    FewF32 p{};
+    p.m = row_end - row;
+    p.n = column_end - column;
+    p.k = k;
+    p.a = a.data + row * a.row_stride;
+    p.a_step = a.row_stride;
+    p.b = b.data + column * b.col_stride;
+    p.b_step = dots ? b.col_stride : b.row_stride;
+    p.c = c + row * c_stride + column;
+    p.c_step = c_stride;
+    set_epilogue(p, epilogue, column);
+    kernel(p);
+  };
+  if (m * n * k <= kTaskWork) return block(0, m, 0, n);
+  if (m > n) {
+    parallel_for(
+        m, kTaskWork / (n * k) + 1, [&](int64_t row, int64_t end) { block(row, end, 0, n); });
+  } else {
+    const int64_t panels = kTaskWork / (m * k * kPanelColumns) + 1;
+    parallel_for(
+        n, panels * kPanelColumns, [&](int64_t column, int64_t end) { block(0, m, column, end); });
+  }
+}
+
 template <class B>
 void multiply(int64_t m,
               int64_t n,
@@ -156,6 +194,16 @@ void multiply(int64_t m,
               int64_t c_stride,
               const EpilogueF32& epilogue) {
   if (m == 0 || n == 0) return;
+  if constexpr (std::is_same_v<B, MatrixF32>) {
+    const bool dots = takes_dots(m, n, k, a, b);
+    if (dots || (m == 1 && a.col_stride == 1 && b.col_stride == 1)) {
+      return multiply_few(dots, m, n, k, a, b, c, c_stride, epilogue);
+    }
+  } else if (m == 1) {
+    Buffer<float> made(k * n);
+    for (int64_t i = 0; i < k; ++i) b.codes.to_float(i, i * b.row_stride, n, made.data() + i * n);
+    return multiply(m, n, k, a, MatrixF32{made.data(), n, 1}, c, c_stride, epilogue);
+  }
   if (m > kManyRows) return gemm_f32(m, a, PackedMatrixF32(k, n, b), c, c_stride, epilogue);
   const KernelTable& kernels = table();
   const Sides sides{a, c, c_stride, epilogue};

@@ -56,6 +56,22 @@ struct TilesF32 {
   float lo, hi;
 };
 
+/// c[i * c_step + j] = min(max(sum over t < k of a[i * a_step + t] * b(t, j) + bias[j], lo), hi) for
+/// i < m, j < n; what c held is added where accumulate is set. lo and hi may be infinite, bias
+/// null.
+struct FewF32 {
+  int64_t m, n, k;
+  const float* a;
+  int64_t a_step;
+  const float* b;
+  int64_t b_step;
+  float* c;
+  int64_t c_step;
+  bool accumulate;
+  const float* bias;
+  float lo, hi;
+};
+
 /// One step of SGD over n elements: g = grad_scale * grad + weight_decay * w; v = momentum * v + g
 /// (v = g where first_step); w -= learning_rate * (nesterov ? g + momentum * v : v). velocity may
 /// be null where momentum is 0.

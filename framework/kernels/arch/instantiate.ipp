@@ -1,8 +1,10 @@
 // Instantiates every kernel of kernels.inc for QUANTRAIN_ARCH and fills QUANTRAIN_TABLE. Where
 // QUANTRAIN_ARCH_F32 is defined, the kernels in float32 are those that another file of this folder
 // instantiates. No #pragma once: each file of this folder includes it once.
+#include "framework/kernels/simd/chains.ipp"
 #include "framework/kernels/simd/columns.ipp"
 #include "framework/kernels/simd/depthwise.ipp"
+#include "framework/kernels/simd/dots.ipp"
 #include "framework/kernels/simd/elementwise.ipp"
 #include "framework/kernels/simd/gemm.ipp"
 #include "framework/kernels/simd/integer.ipp"

@@ -50,4 +50,28 @@ void tiles_f32(const TilesF32& p) {
   }
 }
 
+namespace {
+
+/// b(t, j) is b[t * step + j * column_step].
+void multiply(const FewF32& p, int64_t step, int64_t column_step) {
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      float sum = 0.0f;
+      for (int64_t t = 0; t < p.k; ++t) {
+        sum += p.a[i * p.a_step + t] * p.b[t * step + j * column_step];
+      }
+      float& c = p.c[i * p.c_step + j];
+      if (p.accumulate) sum += c;
+      if (p.bias != nullptr) sum += p.bias[j];
+      c = sum < p.lo ? p.lo : sum > p.hi ? p.hi : sum;
+    }
+  }
+}
+
+}  // namespace
+
+void dots_f32(const FewF32& p) { multiply(p, 1, p.b_step); }
+
+void chains_f32(const FewF32& p) { multiply(p, p.b_step, 1); }
+
 }  // namespace quantrain::kernels::reference

@@ -80,6 +80,23 @@ TEST_CASE("gemm reads either operand transposed", "[kernels][gemm]") {
   }
 }
 
+TEST_CASE("gemm of few rows or columns equals the obvious loop whatever the tile of its sums",
+          "[kernels][gemm]") {
+  const std::vector<float> bias = random_floats(70, 4, -2.0f, 8.0f);
+  for (const int64_t k : {136, 149}) {
+    for (const int64_t m : {1, 2, 3, 4, 7, 16}) {
+      for (const int64_t n : {1, 5, 10, 67}) check({m, n, k, false, true});
+    }
+    for (const int64_t n : {1, 3, 10, 12}) check({61, n, k, false, true});
+    check({3, 67, k, false, true, {bias.data(), Activation::kRelu6, true}, 3});
+    check({61, 10, k, false, true, {bias.data(), Activation::kRelu, false}, 3});
+    check({1, 67, k, false, false, {bias.data(), Activation::kRelu6, true}, 3});
+  }
+  check({700, 10, 100, false, true});
+  check({1, 70, 9000});
+  check({1, 70, 9000, false, true});
+}
+
 TEST_CASE("gemm takes sums longer than a block and more rows than a block", "[kernels][gemm]") {
   check({9, 40, 1100});
   check({9, 40, 1100, true, true});

@@ -1,0 +1,86 @@
+#pragma once
+
+#include "framework/kernels/params.hpp"
+#include "framework/kernels/simd/batch.hpp"
+
+// One row, or few: tiles would wait for each multiply-add, so each sum is four chains, which of
+// them a product goes to depending on its place alone. Lanes run along the columns.
+namespace quantrain::kernels::simd {
+
+#define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
+
+/// Columns j to j + columns of all rows, columns no more than kVectors vectors hold.
+template <class Arch, int kVectors>
+void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
+  using V = Batch<float, Arch>;
+  constexpr int kChains = 4;
+  constexpr int kLanes = static_cast<int>(V::size);
+  constexpr int kLast = (kVectors - 1) * kLanes;
+  const int64_t in_last = columns - kLast;
+  const auto load = [in_last](const float* from, int v) __attribute__((always_inline)) {
+    if (v + 1 == kVectors && in_last < kLanes) return load_first<Arch>(from + kLast, in_last);
+    return V::load_unaligned(from + v * kLanes);
+  };
+  for (int64_t i = 0; i < p.m; ++i) {
+    const float* const a = p.a + i * p.a_step;
+    const float* b = p.b + j;
+    V sum[kChains][kVectors];
+    QUANTRAIN_UNROLL for (int q = 0; q < kChains; ++q) {
+      QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[q][v] = V(0.0f);
+    }
+    const auto add = [&](int q, int64_t t) __attribute__((always_inline)) {
+      const V factor(a[t]);
+      QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+        sum[q][v] = fused<Arch>(factor, load(b, v), sum[q][v]);
+      }
+      b += p.b_step;
+    };
+    int64_t t = 0;
+    for (; t + kChains <= p.k; t += kChains) {
+      QUANTRAIN_UNROLL for (int q = 0; q < kChains; ++q) add(q, t + q);
+    }
+    QUANTRAIN_UNROLL for (int q = 0; q < kChains - 1; ++q) {
+      if (t + q < p.k) add(q, t + q);
+    }
+    float* const c = p.c + i * p.c_step + j;
+    const V lo(p.lo);
+    const V hi(p.hi);
+    QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+      V all = (sum[0][v] + sum[1][v]) + (sum[2][v] + sum[3][v]);
+      if (p.accumulate) all = all + load(c, v);
+      if (p.bias != nullptr) all = all + load(p.bias + j, v);
+      // In this order of the operands a NaN stays NaN.
+      all = xsimd::min(hi, xsimd::max(lo, all));
+      if (v + 1 == kVectors && in_last < kLanes) {
+        store_first<Arch>(c + kLast, all, in_last);
+      } else {
+        all.store_unaligned(c + v * kLanes);
+      }
+    }
+  }
+}
+
+template <class Arch>
+void chains_f32(const FewF32& p) {
+  constexpr int64_t kLanes = Batch<float, Arch>::size;
+  constexpr int kVectors = kLanes == 16 ? 4 : 2;
+  for (int64_t j = 0; j < p.n; j += kVectors * kLanes) {
+    const int64_t columns = p.n - j < kVectors * kLanes ? p.n - j : kVectors * kLanes;
+    const int64_t vectors = (columns + kLanes - 1) / kLanes;
+    if (vectors == 1) {
+      columns_of_chains_f32<Arch, 1>(p, j, columns);
+    } else if (vectors == 2) {
+      columns_of_chains_f32<Arch, 2>(p, j, columns);
+    } else if constexpr (kVectors == 4) {
+      if (vectors == 3) {
+        columns_of_chains_f32<Arch, 3>(p, j, columns);
+      } else {
+        columns_of_chains_f32<Arch, 4>(p, j, columns);
+      }
+    }
+  }
+}
+
+#undef QUANTRAIN_UNROLL
+
+}  // namespace quantrain::kernels::simd
