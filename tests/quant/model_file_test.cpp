@@ -5,6 +5,7 @@
 #include "framework/core/error.hpp"
 #include "framework/io/safetensors.hpp"
 #include "quant/integer/integer_model.hpp"
+#include "quant/integer/quantized_rescale.hpp"
 #include "quant/lowering/convert.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
@@ -146,6 +147,23 @@ TEST_CASE("a model's file that was tampered with is refused", "[quant][integer_m
         DataError,
         "layer 99");
   }
+}
+
+TEST_CASE("a model whose names are not UTF-8 is not saved", "[quant][model_file]") {
+  const quantrain::test::TemporaryFolder folder;
+  const QParams params{{.bits = 8}, -1, {0.5f}, {0}};
+  IntegerModel::Parts parts;
+  parts.input_shape = {2};
+  parts.input_params = params;
+  parts.layers.push_back(
+      {std::make_shared<QuantizedFlatten>("caf\xe9", QuantizedFlatten::Spec{{2}, {2}, params}),
+       {0},
+       1,
+       0});
+  parts.output = 1;
+  const IntegerModel model(std::move(parts));
+  QUANTRAIN_CHECK_ERROR(
+      model.save(folder / "model"), DataError, "a layer's name cannot be written as JSON");
 }
 
 }  // namespace quantrain::quant::test
