@@ -6,6 +6,7 @@
 #include "framework/kernels/conv_axis.hpp"
 #include "framework/kernels/depthwise.hpp"
 #include "framework/kernels/dispatch.hpp"
+#include "framework/kernels/padding.hpp"
 #include "framework/kernels/tiles.hpp"
 
 // A convolution is a product whose left operand is never written down: row (n, i, j) of it
@@ -25,6 +26,7 @@ constexpr int64_t kMostTaskWork = 4000000;
 /// sees times rows of b, [kh * kw * channels, columns].
 struct Correlation {
   const float* x;
+  const Conv2dShape* padding;  // not null: zeros are to be put around x, as n, h, w count them
   int64_t n, h, w, pixel, channels;  // pixels are `pixel` values apart
   std::vector<AxisPart> lines, pixels;
   int64_t oh, ow, columns, kh, kw;
@@ -55,7 +57,8 @@ int64_t find_segments(const Correlation& p,
 class Sort {
  public:
   Sort(const Correlation& p, int64_t begin, int64_t end, const EpilogueF32& epilogue)
-      : p_(p), begin_(begin), end_(end), epilogue_(epilogue) {
+      : p_(p), x_(p.x), begin_(begin), end_(end), epilogue_(epilogue) {
+    if (p.padding != nullptr) pad();
     tiles_.runs = 1;
     tiles_.segment = segments_.data();
     tiles_.a_step = 1;
@@ -115,9 +118,21 @@ class Sort {
       const int64_t row = image * p_.h + lines.source + i * lines.source_step;
       const int64_t line = first + i * lines.result_step;
       f(count,
-        p_.x + (row * p_.w + pixels.source) * p_.pixel,
+        x_ + ((row - first_row_) * p_.w + pixels.source) * p_.pixel,
         p_.y + (line * p_.ow + pixels.result) * p_.y_pixel);
     }
+  }
+
+  /// Makes the lines that are seen from [begin, end).
+  void pad() {
+    const auto seen = [&](int64_t line, int64_t tap) {
+      return line / p_.oh * p_.h + line % p_.oh + tap;
+    };
+    first_row_ = seen(begin_, 0);
+    const int64_t end = seen(end_ - 1, p_.kh);
+    padded_ = Buffer<float>((end - first_row_) * p_.w * p_.pixel);
+    pad_lines(*p_.padding, p_.x, first_row_, end, padded_.data());
+    x_ = padded_.data();
   }
 
   void multiply_panels() {
@@ -132,6 +147,9 @@ class Sort {
   }
 
   const Correlation& p_;
+  const float* x_;
+  int64_t first_row_ = 0;  // of x, that x_ begins with
+  Buffer<float> padded_;
   int64_t begin_, end_;
   const EpilogueF32& epilogue_;
   void (*kernel_)(const TilesF32&) = table().tiles_f32;
@@ -212,14 +230,16 @@ void conv2d_f32(
   if (s.y_elements() > 0) conv2d_f32(s, x, PackedWeightsF32(s, w), y, epilogue);
 }
 
-void conv2d_f32(const Conv2dShape& s,
+void conv2d_f32(const Conv2dShape& shape,
                 const float* x,
                 const PackedWeightsF32& w,
                 float* y,
                 const EpilogueF32& epilogue) {
-  if (s.y_elements() == 0) return;
-  if (is_depthwise(s)) return depthwise_f32(s, x, w.data(0), y, epilogue);
+  if (shape.y_elements() == 0) return;
+  if (is_depthwise(shape)) return depthwise_f32(shape, x, w.data(0), y, epilogue);
+  const Conv2dShape s = is_padded(shape) ? with_padding(shape) : shape;
   Correlation p{};
+  p.padding = is_padded(shape) ? &shape : nullptr;
   p.n = s.n, p.h = s.h, p.w = s.w, p.pixel = s.c, p.channels = s.group_c();
   p.lines = forward_axis(s.h, s.oh(), s.kh, s.stride_h, s.pad_h);
   p.pixels = forward_axis(s.w, s.ow(), s.kw, s.stride_w, s.pad_w);
