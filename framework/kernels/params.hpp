@@ -56,8 +56,8 @@ struct TilesF32 {
   float lo, hi;
 };
 
-/// c[i * c_step + j] = min(max(sum over t < k of a[i * a_step + t] * b(t, j) + bias[j], lo), hi) for
-/// i < m, j < n; what c held is added where accumulate is set. lo and hi may be infinite, bias
+/// c[i * c_step + j] = min(max(sum over t < k of a[i * a_step + t] * b(t, j) + bias[j], lo), hi)
+/// for i < m, j < n; what c held is added where accumulate is set. lo and hi may be infinite, bias
 /// null.
 struct FewF32 {
   int64_t m, n, k;
