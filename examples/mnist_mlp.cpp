@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
       .description =
           "Trains a multilayer perceptron on images of digits or clothes and converts it to "
           "integers.",
-      .defaults = {.learning_rate = 2e-3f, .qat_learning_rate = 5e-4f},
+      .defaults = {.learning_rate = 2e-3f},
   };
   return examples::run(argc, argv, program, examples::mlp);
 }
