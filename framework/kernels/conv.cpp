@@ -12,9 +12,10 @@
 // A convolution is a product whose left operand is never written down: row (n, i, j) of it
 // consists, for each of the KH rows of the kernel, of KW * C contiguous values of the input, so a
 // pointer for each output pixel says where they are. Pixels are sorted by which taps of the kernel
-// lie inside the image, and only those are multiplied: nothing is padded. The gradient by data is
-// the same walk over the output's gradient with the kernel upside down; with a stride the taps that
-// a pixel was seen by are every stride-th, so pixels are sorted by residue too.
+// lie inside the image, and only those are multiplied; where sums are short, zeros are put around
+// the image instead (padding.hpp). The gradient by data is the same walk over the output's gradient
+// with the kernel upside down; with a stride the taps that a pixel was seen by are every stride-th,
+// so pixels are sorted by residue too.
 namespace quantrain::kernels {
 namespace {
 

@@ -181,6 +181,13 @@ TEST_CASE("convolutions large enough for several tasks and chunks keep their bit
   check(s);
   s = shape(10, 12, 12, 1, 32, 3, 3);
   check(s);
+  // Tasks that begin and end inside an image, with zeros put around it.
+  s = shape(3, 60, 60, 1, 16, 3, 3);
+  s.pad_h = s.pad_w = 1;
+  check(s);
+  s = shape(2, 50, 40, 3, 20, 3, 5);
+  s.pad_h = 1, s.pad_w = 2;
+  check(s);
 }
 
 TEST_CASE("convolutions of no images leave a gradient of 0 by the weights", "[kernels][conv]") {
