@@ -1,8 +1,9 @@
 #include "framework/core/buffer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <map>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -14,7 +15,13 @@ namespace {
 size_t size_class(size_t bytes) {
   const size_t wanted = std::max<size_t>(bytes + kSlack, 256);
   const size_t step = std::bit_floor(wanted) / 4;
-  return (wanted + step - 1) / step * step;
+  return (wanted + step - 1) & ~(step - 1);
+}
+
+/// Which class it is.
+size_t index_of(size_t size) {
+  const auto width = static_cast<size_t>(std::bit_width(size));
+  return 4 * width + (size >> (width - 3)) % 4;
 }
 
 class Pool {
@@ -23,7 +30,7 @@ class Pool {
     if (bytes > kMaxBytes) throw std::bad_alloc();
     const size_t size = size_class(bytes);
     const std::lock_guard lock(mutex_);
-    std::vector<void*>& blocks = free_[size];
+    std::vector<void*>& blocks = free_[index_of(size)];
     void* block = nullptr;
     if (blocks.empty()) {
       block = from_system(size);
@@ -47,7 +54,7 @@ class Pool {
                        std::align_val_t{kAlignment});  // a reused block would hide a use after free
 #else
     try {
-      free_[size].push_back(block);
+      free_[index_of(size)].push_back(block);
     } catch (const std::bad_alloc&) {  // no memory to keep it by
       ::operator delete (block, std::align_val_t{kAlignment});
     }
@@ -76,14 +83,14 @@ class Pool {
   }
 
   void free_kept() {
-    for (auto& [size, blocks] : free_) {
+    for (std::vector<void*>& blocks : free_) {
       for (void* block : blocks) ::operator delete (block, std::align_val_t{kAlignment});
       blocks.clear();
     }
   }
 
   std::mutex mutex_;
-  std::map<size_t, std::vector<void*>> free_;
+  std::array<std::vector<void*>, 4 * (std::numeric_limits<size_t>::digits + 1)> free_;
   Counters counters_{};
 };
 
