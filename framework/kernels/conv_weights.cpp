@@ -20,7 +20,9 @@ constexpr int64_t kTaskWork = 250000;          // multiply-adds that a task shou
 constexpr int64_t kChunkPixels = 128;          // so that joining the chunks costs little
 constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks together
 constexpr int64_t kBlockPixels = 128;  // so that a panel of grad_y stays in the first-level cache
-constexpr int64_t kManyChannels = 8;   // enough rows for a tile, for one tap
+constexpr int64_t kTileRows = 9;       // for so few rows it is read but once, and need not
+constexpr int64_t kMostSegments = 256;
+constexpr int64_t kManyChannels = 8;  // enough rows for a tile, for one tap
 
 struct WeightsGradient {
   Conv2dShape s;
@@ -79,16 +81,22 @@ class Chunk {
     const int64_t c = s_.group_c();
     const float* const x =
         (p_.codes != nullptr ? made_.data() : p_.x) + (lines.source * s_.w + pixels.source) * s_.c;
-    tiles_.m = 0;
+    // Taps whose elements are contiguous are as good as one.
+    const int64_t taps = c == s_.c ? std::min<int64_t>(1, pixels.taps) : pixels.taps;
+    const int64_t elements = c == s_.c ? pixels.taps * c : c;
+    const float** from = from_.data();
+    float** to = to_.data();
     for (int64_t u = 0; u < lines.taps; ++u) {
-      for (int64_t v = 0; v < pixels.taps; ++v) {
+      for (int64_t v = 0; v < taps; ++v) {
         const int64_t row = ((lines.first_tap + u) * s_.kw + pixels.first_tap + v) * c;
-        for (int64_t i = std::max<int64_t>(0, row_ - row); i < std::min(c, row_end_ - row); ++i) {
-          from_[tiles_.m] = x + (u * s_.w + v) * s_.c + i;
-          to_[tiles_.m++] = sums_ + (row + i) * p_.width;
+        const int64_t end = std::min(elements, row_end_ - row);
+        for (int64_t i = std::max<int64_t>(0, row_ - row); i < end; ++i) {
+          *from++ = x + (u * s_.w + v) * s_.c + i;
+          *to++ = sums_ + (row + i) * p_.width;
         }
       }
     }
+    tiles_.m = from - from_.data();
   }
 
   /// Segments run along the longer side of a part, and over all images.
@@ -105,12 +113,10 @@ class Chunk {
       const int64_t y = ((line + first) * s_.ow() + pixels.result) * p_.grad_pixel;
       if (pixels.count >= count) {
         set_steps(pixels.count, x_step, p_.grad_pixel);
-        for (int64_t i = 0; i < count; ++i) add_segment({x + i * x_line, y + i * y_line});
+        add_segments(count, {x, y}, {x_line, y_line});
       } else {
         set_steps(count, x_line, y_line);
-        for (int64_t i = 0; i < pixels.count; ++i) {
-          add_segment({x + i * x_step, y + i * p_.grad_pixel});
-        }
+        add_segments(pixels.count, {x, y}, {x_step, p_.grad_pixel});
       }
     }
     flush();
@@ -123,9 +129,22 @@ class Chunk {
     tiles_.b_step = b_step;
   }
 
-  void add_segment(const SegmentF32& segment) {
-    segments_[tiles_.segments++] = segment;
-    if (tiles_.segments * tiles_.length >= kBlockPixels) flush();
+  /// `count` segments from `first` on, `step` apart.
+  void add_segments(int64_t count, SegmentF32 first, SegmentF32 step) {
+    const int64_t most =
+        tiles_.m > kTileRows ? (kBlockPixels - 1) / tiles_.length + 1 : kMostSegments;
+    while (count > 0) {
+      const int64_t n = std::min(count, most - tiles_.segments);
+      SegmentF32* const to = segments_ + tiles_.segments;
+      for (int64_t i = 0; i < n; ++i) {
+        to[i] = first;
+        first.a += step.a;
+        first.b += step.b;
+      }
+      count -= n;
+      tiles_.segments += n;
+      if (tiles_.segments == most) flush();
+    }
   }
 
   void flush() {
@@ -148,7 +167,7 @@ class Chunk {
   void (*kernel_)(const TilesF32&) = table().tiles_f32;
   Buffer<const float*> from_{row_end_ - row_};
   Buffer<float*> to_{row_end_ - row_};
-  SegmentF32 segments_[kBlockPixels];
+  SegmentF32 segments_[kMostSegments];
   TilesF32 tiles_{};
 };
 
