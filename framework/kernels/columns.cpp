@@ -41,11 +41,16 @@ void reduce_rows(int64_t rows, int64_t columns, int64_t width, float* sums, cons
 
 void add_up(int64_t parts, int64_t n, float* partial) {
   const auto add = table().add_f32;
-  parallel_for(n, kGrain, [&](int64_t i, int64_t end) {
-    for (int64_t step = 1; step < parts; step *= 2) {
-      for (int64_t part = 0; part + step < parts; part += 2 * step) {
-        float* const to = partial + part * n + i;
-        add(end - i, to, to + step * n, to);
+  constexpr int64_t kBlock = 256;  // of all parts: stays in the first-level cache
+  const int64_t grain = std::max(kBlock, 8 * kGrain / std::max<int64_t>(parts, 1));
+  parallel_for(n, grain, [&](int64_t i, int64_t end) {
+    for (; i < end; i += kBlock) {
+      const int64_t size = std::min(kBlock, end - i);
+      for (int64_t step = 1; step < parts; step *= 2) {
+        for (int64_t part = 0; part + step < parts; part += 2 * step) {
+          float* const to = partial + part * n + i;
+          add(size, to, to + step * n, to);
+        }
       }
     }
   });

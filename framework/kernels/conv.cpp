@@ -164,15 +164,21 @@ void correlate(const Correlation& p, const EpilogueF32& epilogue) {
   const int64_t lines = p.n * p.oh;
   const int64_t line_work = p.ow * p.kh * p.kw * p.channels * p.columns + 1;
   const int64_t task_work = std::clamp(lines * line_work / 16, kTaskWork, kMostTaskWork);
-  int64_t task_lines = task_work / line_work + 1;
-  // Whole images where there are enough, so that there are many pixels of each sort.
-  if (task_lines > p.oh || p.n >= 16) task_lines = (task_lines + p.oh - 1) / p.oh * p.oh;
-  parallel_for(lines, task_lines, [&](int64_t begin, int64_t end) {
+  const int64_t task_lines = task_work / line_work + 1;
+  const auto multiply = [&](int64_t begin, int64_t end) {
     Sort sort(p, begin, end, epilogue);
     for (const AxisPart& i : p.lines) {
       for (const AxisPart& j : p.pixels) sort.multiply(i, j);
     }
-  });
+  };
+  // Whole images where there are enough, so that there are many pixels of each sort.
+  if (task_lines > p.oh || p.n >= 16) {
+    parallel_for_even(p.n, (task_lines + p.oh - 1) / p.oh, [&](int64_t begin, int64_t end) {
+      multiply(begin * p.oh, end * p.oh);
+    });
+  } else {
+    parallel_for_even(lines, task_lines, multiply);
+  }
 }
 
 /// Panels of one group's weights for the gradient by data: w [o, kh, kw, gc] as [kh * kw * o, gc],

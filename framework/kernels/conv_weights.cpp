@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMostChunks = 16;
 constexpr int64_t kTaskWork = 250000;          // multiply-adds that a task should have at least
-constexpr int64_t kChunkPixels = 128;          // so that joining the chunks costs little
+constexpr int64_t kChunkPixels = 768;          // so that joining the chunks costs little
 constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks together
 constexpr int64_t kBlockPixels = 128;  // so that a panel of grad_y stays in the first-level cache
 constexpr int64_t kTileRows = 9;       // for so few rows it is read but once, and need not
