@@ -41,37 +41,41 @@ void for_k_blocks(int64_t k, int64_t longest, F&& f) {
 /// The left operand and the result of a product.
 struct Sides {
   /// Rows [row, row_end) x the panel of `columns` columns from `column` on. Of the sum, what
-  /// `segment` and `length` say; `first` and `last` if that begins and ends it.
+  /// `segment` and `length` say, with those rows of B at b, packed or, where b_step is not 0, as
+  /// they lie; `first` and `last` if that begins and ends it.
   TilesF32 tiles(int64_t row,
                  int64_t row_end,
                  int64_t column,
                  int64_t columns,
                  const SegmentF32& segment,
                  int64_t length,
+                 const float* b,
+                 int64_t b_step,
                  bool first,
                  bool last) const {
-    TilesF32 p{};
+    // Not cleared first: that takes longer than a short product's tile.
+    TilesF32 p;
     p.m = row_end - row;
     p.n = columns;
     p.runs = 1;
     p.segments = 1;
-    p.segment = &segment;
     p.length = length;
-    p.a.first = a.data + row * a.row_stride;
-    p.a.row_step = a.row_stride;
+    p.segment = &segment;
+    p.a = {nullptr, a.data + row * a.row_stride, a.row_stride, 0};
     p.a_step = a.col_stride;
+    p.b = b;
     p.b_rows = length;
-    p.c.first = c + row * c_stride;
-    p.c.row_step = c_stride;
+    p.b_step = b_step;
+    p.c = {nullptr, c + row * c_stride, c_stride, 0};
     p.column = column;
     set_epilogue(p, epilogue, column, first, last);
     return p;
   }
 
-  MatrixF32 a;
+  const MatrixF32& a;
   float* c;
   int64_t c_stride;
-  EpilogueF32 epilogue;
+  const EpilogueF32& epilogue;
 };
 
 /// Memory that block() may need for sums of length k.
@@ -188,7 +192,7 @@ template <class B>
 void multiply(int64_t m,
               int64_t n,
               int64_t k,
-              MatrixF32 a,
+              const MatrixF32& a,
               const B& b,
               float* c,
               int64_t c_stride,
@@ -217,7 +221,7 @@ void multiply(int64_t m,
   const int64_t in_place_rows = k <= kShortSum ? kSomeRows : kFewRows;
   parallel_for(
       panels * parts, parts > 1 ? 1 : kTaskWork / (work + 1) + 1, [&](int64_t task, int64_t end) {
-        Buffer<float> packed(std::min(k, kLongestBlock) * kPanelColumns);
+        Buffer<float> packed;
         Buffer<float> made = scratch(b, k);
         for (; task < end; ++task) {
           const int64_t row = task % parts * part;
@@ -234,9 +238,10 @@ void multiply(int64_t m,
             const bool packs = (std::is_same_v<B, MatrixF32> && m > in_place_rows) ||
                                from.col_stride != 1 || columns % 16 != 0;
             const SegmentF32 segment{begin * a.col_stride, 0};
-            TilesF32 p =
-                sides.tiles(row, row_end, column, columns, segment, stop - begin, first, last);
             if (packs) {
+              if (packed.size() == 0) {
+                packed = Buffer<float>(std::min(k, kLongestBlock) * kPanelColumns);
+              }
               kernels.pack_f32({stop - begin,
                                 0,
                                 stop - begin,
@@ -245,12 +250,17 @@ void multiply(int64_t m,
                                 from.row_stride,
                                 from.col_stride,
                                 packed.data()});
-              p.b = packed.data();
-            } else {
-              p.b = from.data;
-              p.b_step = from.row_stride;
             }
-            kernels.tiles_f32(p);
+            kernels.tiles_f32(sides.tiles(row,
+                                          row_end,
+                                          column,
+                                          columns,
+                                          segment,
+                                          stop - begin,
+                                          packs ? packed.data() : from.data,
+                                          packs ? 0 : from.row_stride,
+                                          first,
+                                          last));
           });
         }
       });
@@ -311,10 +321,16 @@ void gemm_f32(int64_t m,
         for (int64_t i = first_panel; i < std::min(panels, first_panel + group); ++i) {
           const int64_t column = i * kPanelColumns;
           const int64_t columns = std::min(n - column, kPanelColumns);
-          TilesF32 p =
-              sides.tiles(row, row_end, column, columns, segment, stop - begin, first, last);
-          p.b = b.data() + column * k + begin * packed_columns(columns);
-          kernel(p);
+          kernel(sides.tiles(row,
+                             row_end,
+                             column,
+                             columns,
+                             segment,
+                             stop - begin,
+                             b.data() + column * k + begin * packed_columns(columns),
+                             0,
+                             first,
+                             last));
         }
       });
     }

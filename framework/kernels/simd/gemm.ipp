@@ -298,7 +298,7 @@ void tiles_of_rows_f32(int64_t rows, const TilesF32& p, const StripF32& s) {
 /// All rows, those of a run dealt to as few tiles as they fit in, each with as many as the others
 /// or one more.
 template <class Arch, int kVectors, int kStep>
-void row_tiles_f32(const TilesF32& p, StripF32 s) {
+void row_tiles_f32(const TilesF32& p, StripF32& s) {
   constexpr int kRows = tile_rows<Arch, kVectors, kStep>();
   int64_t tiles = (p.m + kRows - 1) / kRows;
   if (tiles == 0) return;
@@ -324,7 +324,7 @@ void row_tiles_f32(const TilesF32& p, StripF32 s) {
 }
 
 template <class Arch, int kVectors>
-void columns_f32(const TilesF32& p, const StripF32& s) {
+void columns_f32(const TilesF32& p, StripF32& s) {
   if (p.a.rows == nullptr && p.a.row_step == 1) return row_tiles_f32<Arch, kVectors, 1>(p, s);
   if constexpr (kVectors <= 2) {
     if (p.a.rows == nullptr && p.a.row_step == 2) return row_tiles_f32<Arch, kVectors, 2>(p, s);
