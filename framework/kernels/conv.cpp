@@ -22,9 +22,10 @@ namespace {
 // Multiply-adds worth a task, and the most that one should have.
 constexpr int64_t kTaskWork = 500000;
 constexpr int64_t kMostTaskWork = 4000000;
+constexpr int64_t kFewPixels = 1024;  // do not pay for packing the weights
 
 /// y[n, i, j, :] = sum over taps (u, v) of the `channels` values of the source's pixel that the tap
-/// sees times rows of b, [kh * kw * channels, columns].
+/// sees times the `channels` rows of b, [kh * kw * channels, columns], that belong to the tap.
 struct Correlation {
   const float* x;
   const Conv2dShape* padding;  // not null: zeros are to be put around x, as n, h, w count them
@@ -32,27 +33,11 @@ struct Correlation {
   std::vector<AxisPart> lines, pixels;
   int64_t oh, ow, columns, kh, kw;
   const float* b;
+  int64_t b_step;  // of rows in place, else 0
+  int64_t b_tap;   // rows from tap to tap, or elements where b is in place
   float* y;
   int64_t y_pixel;
 };
-
-/// A segment of the sum for each row of the kernel where its pixels are contiguous, else for each
-/// tap.
-int64_t find_segments(const Correlation& p,
-                      const AxisPart& lines,
-                      const AxisPart& pixels,
-                      SegmentF32* segments) {
-  const int64_t first = lines.phase_begin * p.kw + lines.phase_taps * pixels.phase_begin;
-  const bool contiguous = p.channels == p.pixel;
-  int64_t count = 0;
-  for (int64_t u = 0; u < lines.taps; ++u) {
-    for (int64_t v = 0; v < (contiguous ? std::min<int64_t>(1, pixels.taps) : pixels.taps); ++v) {
-      const int64_t tap = (lines.first_tap + u) * pixels.phase_taps + pixels.first_tap + v;
-      segments[count++] = {(u * p.w + v) * p.pixel, (first + tap) * p.channels};
-    }
-  }
-  return count;
-}
 
 /// The pixels of one sort in lines [begin, end), and what of them is the same for all sorts.
 class Sort {
@@ -64,11 +49,11 @@ class Sort {
     tiles_.segment = segments_.data();
     tiles_.a_step = 1;
     tiles_.b_rows = p.kh * p.kw * p.channels;
+    tiles_.b_step = p.b_step;
   }
 
   void multiply(const AxisPart& lines, const AxisPart& pixels) {
-    tiles_.segments = find_segments(p_, lines, pixels, segments_.data());
-    tiles_.length = p_.channels == p_.pixel ? pixels.taps * p_.channels : p_.channels;
+    set_segments(lines, pixels);
     // Pixels that lie this close are read without a pointer to each.
     if (pixels.source_step * p_.pixel <= 2 && pixels.count >= 4) {
       for_lines(lines, pixels, [&](int64_t count, const float* x, float* y) {
@@ -104,6 +89,23 @@ class Sort {
   }
 
  private:
+  /// A segment of the sum for each row of the kernel where what its taps multiply is contiguous,
+  /// else for each tap.
+  void set_segments(const AxisPart& lines, const AxisPart& pixels) {
+    const bool contiguous =
+        p_.channels == p_.pixel && p_.b_tap == p_.channels && pixels.tap_step == 1;
+    const int64_t taps = contiguous ? std::min<int64_t>(1, pixels.taps) : pixels.taps;
+    tiles_.length = contiguous ? pixels.taps * p_.channels : p_.channels;
+    tiles_.segments = 0;
+    for (int64_t u = 0; u < lines.taps; ++u) {
+      const int64_t first = (lines.first_tap + u * lines.tap_step) * p_.kw + pixels.first_tap;
+      for (int64_t v = 0; v < taps; ++v) {
+        segments_[tiles_.segments++] = {(u * p_.w + v) * p_.pixel,
+                                        (first + v * pixels.tap_step) * p_.b_tap};
+      }
+    }
+  }
+
   /// Calls f(number of lines, first pixel's source, first pixel's result) for each image.
   template <class F>
   void for_lines(const AxisPart& lines, const AxisPart& pixels, F&& f) const {
@@ -140,7 +142,7 @@ class Sort {
     if (tiles_.m == 0) return;
     for (int64_t column = 0; column < p_.columns; column += kPanelColumns) {
       tiles_.n = std::min(p_.columns - column, kPanelColumns);
-      tiles_.b = p_.b + column * tiles_.b_rows;
+      tiles_.b = p_.b + column * (p_.b_step == 0 ? tiles_.b_rows : 1);
       tiles_.column = column;
       set_epilogue(tiles_, epilogue_, column, true, true);
       kernel_(tiles_);
@@ -171,8 +173,9 @@ void correlate(const Correlation& p, const EpilogueF32& epilogue) {
       for (const AxisPart& j : p.pixels) sort.multiply(i, j);
     }
   };
-  // Whole images where there are enough, so that there are many pixels of each sort.
-  if (task_lines > p.oh || p.n >= 16) {
+  // Whole images where there are enough, or no one to share them with, so that there are many
+  // pixels of each sort. Every sum belongs to one task, however lines are cut.
+  if (task_lines > p.oh || p.n >= 16 || threads() == 1) {
     parallel_for_even(p.n, (task_lines + p.oh - 1) / p.oh, [&](int64_t begin, int64_t end) {
       multiply(begin * p.oh, end * p.oh);
     });
@@ -182,27 +185,22 @@ void correlate(const Correlation& p, const EpilogueF32& epilogue) {
 }
 
 /// Panels of one group's weights for the gradient by data: w [o, kh, kw, gc] as [kh * kw * o, gc],
-/// taps in the order of backward_axis.
+/// from the last tap to the first.
 Buffer<float> pack_flipped_weights(const Conv2dShape& s, const float* w) {
   const int64_t o = s.group_o();
-  const int64_t k = s.kh * s.kw * o;
+  const int64_t taps = s.kh * s.kw;
+  const int64_t k = taps * o;
   Buffer<float> packed(k * packed_columns(s.group_c()));
-  for (int64_t u = 0; u < s.kh; ++u) {
-    const PhaseTap line = backward_tap(u, s.kh, s.stride_h);
-    for (int64_t v = 0; v < s.kw; ++v) {
-      const PhaseTap pixel = backward_tap(v, s.kw, s.stride_w);
-      const int64_t tap = line.phase_begin * s.kw + line.phase_taps * pixel.phase_begin +
-                          line.index * pixel.phase_taps + pixel.index;
-      for (int64_t column = 0; column < s.group_c(); column += kPanelColumns) {
-        table().pack_f32({k,
-                          tap * o,
-                          (tap + 1) * o,
-                          std::min(s.group_c() - column, kPanelColumns),
-                          w + (u * s.kw + v) * s.group_c() + column,
-                          s.reduction(),
-                          1,
-                          packed.data() + column * k});
-      }
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    for (int64_t column = 0; column < s.group_c(); column += kPanelColumns) {
+      table().pack_f32({k,
+                        tap * o,
+                        (tap + 1) * o,
+                        std::min(s.group_c() - column, kPanelColumns),
+                        w + (taps - 1 - tap) * s.group_c() + column,
+                        s.reduction(),
+                        1,
+                        packed.data() + column * k});
     }
   }
   return packed;
@@ -251,6 +249,7 @@ void conv2d_f32(const Conv2dShape& shape,
   p.lines = forward_axis(s.h, s.oh(), s.kh, s.stride_h, s.pad_h);
   p.pixels = forward_axis(s.w, s.ow(), s.kw, s.stride_w, s.pad_w);
   p.oh = s.oh(), p.ow = s.ow(), p.columns = s.group_o(), p.kh = s.kh, p.kw = s.kw;
+  p.b_tap = p.channels;
   p.y_pixel = s.o;
   for (int64_t g = 0; g < s.groups; ++g) {
     p.x = x + g * s.group_c();
@@ -272,10 +271,15 @@ void conv2d_backward_data_f32(const Conv2dShape& s,
   p.pixels = backward_axis(s.ow(), s.w, s.kw, s.stride_w, s.pad_w);
   p.oh = s.h, p.ow = s.w, p.columns = s.group_c(), p.kh = s.kh, p.kw = s.kw;
   p.y_pixel = s.c;
+  const bool in_place = s.group_c() % 16 == 0 && s.n * s.h * s.w <= kFewPixels;
+  p.b_step = in_place ? s.reduction() : 0;
+  p.b_tap = in_place ? -s.group_c() : p.channels;
   for (int64_t g = 0; g < s.groups; ++g) {
-    const Buffer<float> b = pack_flipped_weights(s, w + g * s.group_o() * s.reduction());
+    const float* const of_group = w + g * s.group_o() * s.reduction();
+    Buffer<float> packed;
+    if (!in_place) packed = pack_flipped_weights(s, of_group);
     p.x = grad_y + g * s.group_o();
-    p.b = b.data();
+    p.b = in_place ? of_group + s.reduction() - s.group_c() : packed.data();
     p.y = grad_x + g * s.group_c();
     correlate(p, {});
   }

@@ -5,39 +5,30 @@
 namespace quantrain::kernels {
 namespace {
 
-/// Position i of the result, whose taps would see the elements of a source from `origin` on, and
-/// those of the `left` positions from it on that see all of theirs too; how many these are.
+/// Position part.result, whose part.taps taps from part.first_tap on would see the elements of the
+/// source from part.source on, and those of the `left` positions from it on that see all of theirs
+/// too; how many these are.
 int64_t add_positions(std::vector<AxisPart>& parts,
-                      int64_t i,
-                      int64_t result_step,
+                      AxisPart part,
                       int64_t left,
-                      int64_t origin,
-                      int64_t source_step,
-                      int64_t source_size,
-                      int64_t phase_taps,
-                      int64_t phase_begin) {
-  const int64_t first = std::clamp<int64_t>(-origin, 0, phase_taps);
-  const int64_t end = std::clamp(source_size - origin, first, phase_taps);
-  const int64_t behind = source_size - origin - phase_taps;
-  const int64_t count = origin >= 0 && behind >= 0 ? std::min(left, behind / source_step + 1) : 1;
+                      int64_t source_size) {
+  const int64_t first = std::clamp<int64_t>(-part.source, 0, part.taps);
+  const int64_t end = std::clamp(source_size - part.source, first, part.taps);
+  const int64_t behind = source_size - part.source - part.taps;
+  part.count = part.source >= 0 && behind >= 0 ? std::min(left, behind / part.source_step + 1) : 1;
+  part.source = end > first ? part.source + first : 0;
+  part.taps = end - first;
+  part.first_tap += first * part.tap_step;
   if (!parts.empty()) {
     AxisPart& last = parts.back();
-    if (i == last.result + last.count * last.result_step && first == last.first_tap &&
-        end - first == last.taps && phase_begin == last.phase_begin) {
-      last.count += count;
-      return count;
+    if (part.result == last.result + last.count * last.result_step &&
+        part.first_tap == last.first_tap && part.taps == last.taps) {
+      last.count += part.count;
+      return part.count;
     }
   }
-  parts.push_back({i,
-                   result_step,
-                   end > first ? origin + first : 0,
-                   source_step,
-                   count,
-                   end - first,
-                   first,
-                   phase_taps,
-                   phase_begin});
-  return count;
+  parts.push_back(part);
+  return part.count;
 }
 
 }  // namespace
@@ -47,7 +38,8 @@ std::vector<AxisPart> forward_axis(
   std::vector<AxisPart> parts;
   parts.reserve(static_cast<size_t>(2 * kernel));
   for (int64_t i = 0; i < result_size;) {
-    i += add_positions(parts, i, 1, result_size - i, i * stride - pad, stride, size, kernel, 0);
+    i += add_positions(
+        parts, {i, 1, i * stride - pad, stride, 0, kernel, 0, 1}, result_size - i, size);
   }
   return parts;
 }
@@ -71,17 +63,9 @@ std::vector<AxisPart> forward_taps(
         continue;
       }
     }
-    parts.push_back({first, 1, first * stride - pad + t, stride, end - first, 1, t, kernel, 0});
+    parts.push_back({first, 1, first * stride - pad + t, stride, end - first, 1, t, 1});
   }
   return parts;
-}
-
-PhaseTap backward_tap(int64_t t, int64_t kernel, int64_t stride) {
-  const int64_t residue = t % stride;
-  const auto taps = [&](int64_t r) { return r < kernel ? (kernel - r + stride - 1) / stride : 0; };
-  int64_t begin = 0;
-  for (int64_t r = 0; r < residue; ++r) begin += taps(r);
-  return {taps(residue) - 1 - t / stride, taps(residue), begin};
 }
 
 std::vector<AxisPart> backward_axis(
@@ -90,14 +74,13 @@ std::vector<AxisPart> backward_axis(
   parts.reserve(static_cast<size_t>(2 * kernel));
   for (int64_t start = 0; start < std::min(stride, result_size); ++start) {
     const int64_t residue = (start + pad) % stride;
-    PhaseTap phase{};
-    if (residue < kernel) phase = backward_tap(residue, kernel, stride);
+    const int64_t taps = residue < kernel ? (kernel - residue + stride - 1) / stride : 0;
+    const int64_t first_tap = kernel - 1 - residue - (taps - 1) * stride;
     for (int64_t i = start; i < result_size;) {
       const int64_t left = (result_size - i + stride - 1) / stride;
-      const int64_t origin = (i + pad) / stride - (phase.phase_taps - 1);
+      const int64_t source = (i + pad) / stride - (taps - 1);
       i += stride *
-           add_positions(
-               parts, i, stride, left, origin, 1, size, phase.phase_taps, phase.phase_begin);
+           add_positions(parts, {i, stride, source, 1, 0, taps, first_tap, stride}, left, size);
     }
   }
   return parts;

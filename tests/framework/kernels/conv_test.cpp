@@ -161,6 +161,20 @@ TEST_CASE("convolutions in groups see the channels of their group alone", "[kern
   }
 }
 
+TEST_CASE("convolutions of few pixels take whole vectors of channels, also in groups",
+          "[kernels][conv]") {
+  for (const int64_t kernel : {2, 3, 5}) {
+    for (const int64_t stride : {1, 2, 3}) {
+      Conv2dShape s = shape(1, 6, 7, 32, 10, kernel, kernel);
+      s.groups = 2;
+      s.stride_h = s.stride_w = stride;
+      s.pad_h = s.pad_w = kernel / 2;
+      check(s);
+    }
+  }
+  check(shape(1, 5, 5, 80, 6, 3, 2));
+}
+
 TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
   for (const int64_t channels : {2, 15, 16, 17, 40}) {
     for (const int64_t stride : {1, 2}) {
