@@ -56,27 +56,27 @@ void gemm(int64_t m,
 
   const auto multiply = [&](int64_t row, int64_t end_row, int64_t panel) {
     const int64_t output = panel * width;
+    const int64_t rows = end_row - row;
     const uint8_t* pointers[kMaxRows];
-    DotU8S8 p{};
-    p.rows = end_row - row;
-    p.outputs = std::min(panels * width, n - output);
-    const int64_t whole = std::clamp<int64_t>(whole_rows - row, 0, p.rows);
+    const int64_t whole = std::clamp<int64_t>(whole_rows - row, 0, rows);
     for (int64_t i = 0; i < whole; ++i) pointers[i] = x + (row + i) * k;
-    for (int64_t i = whole; i < p.rows; ++i) {
+    for (int64_t i = whole; i < rows; ++i) {
       pointers[i] = last_rows.data() + (row + i - whole_rows) * reach;
     }
-    p.segments = 1;
-    p.quads = w.quads();
-    p.x = pointers;
-    p.w = w.data() + panel * w.panel_bytes();
-    p.panel = w.panel_bytes();
-    p.layout = w.layout();
-    p.start = params.start(output);
-    p.requantize = params.requantize(output);
-    p.acc = acc != nullptr ? acc + row * n + output : nullptr;
-    p.y = y != nullptr ? y + row * n + output : nullptr;
-    p.stride = n;
-    kernels.dot_u8s8(p);
+    kernels.dot_u8s8({.rows = rows,
+                      .outputs = std::min(panels * width, n - output),
+                      .segments = 1,
+                      .segment_step = 0,
+                      .quads = w.quads(),
+                      .x = pointers,
+                      .w = w.data() + panel * w.panel_bytes(),
+                      .panel = w.panel_bytes(),
+                      .layout = w.layout(),
+                      .start = params.start(output),
+                      .requantize = params.requantize(output),
+                      .acc = acc != nullptr ? acc + row * n + output : nullptr,
+                      .y = y != nullptr ? y + row * n + output : nullptr,
+                      .stride = n});
   };
   // For one row the divisions below would count.
   if (row_blocks == 1 && panels == w.panels_per_group()) return multiply(0, m, 0);
