@@ -3,17 +3,17 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/batch.hpp"
 
-// One row, or few: tiles would wait for each multiply-add, so each sum is four chains, which of
-// them a product goes to depending on its place alone. Lanes run along the columns.
+// One row, or few: tiles of them would wait for each multiply-add. So strips are wider than tiles,
+// and where there are too few columns for them each sum is four chains, which of them a product
+// goes to depending on its place alone. Lanes run along the columns.
 namespace quantrain::kernels::simd {
 
 #define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
 
 /// Columns j to j + columns of all rows, columns no more than kVectors vectors hold.
-template <class Arch, int kVectors>
+template <class Arch, int kChains, int kVectors>
 void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   using V = Batch<float, Arch>;
-  constexpr int kChains = 4;
   constexpr int kLanes = static_cast<int>(V::size);
   constexpr int kLast = (kVectors - 1) * kLanes;
   const int64_t in_last = columns - kLast;
@@ -46,7 +46,8 @@ void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
     const V lo(p.lo);
     const V hi(p.hi);
     QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-      V all = (sum[0][v] + sum[1][v]) + (sum[2][v] + sum[3][v]);
+      V all = sum[0][v];
+      if constexpr (kChains == 4) all = (all + sum[1][v]) + (sum[2][v] + sum[3][v]);
       if (p.accumulate) all = all + load(c, v);
       if (p.bias != nullptr) all = all + load(p.bias + j, v);
       // In this order of the operands a NaN stays NaN.
@@ -60,24 +61,35 @@ void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   }
 }
 
+/// Calls the one that holds `columns`, of those up to kVectors.
+template <class Arch, int kChains, int kVectors>
+void strip_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
+  if constexpr (kVectors > 1) {
+    if (columns <= (kVectors - 1) * static_cast<int64_t>(Batch<float, Arch>::size)) {
+      return strip_of_chains_f32<Arch, kChains, kVectors - 1>(p, j, columns);
+    }
+  }
+  columns_of_chains_f32<Arch, kChains, kVectors>(p, j, columns);
+}
+
 template <class Arch>
 void chains_f32(const FewF32& p) {
   constexpr int64_t kLanes = Batch<float, Arch>::size;
-  constexpr int kVectors = kLanes == 16 ? 4 : 2;
-  for (int64_t j = 0; j < p.n; j += kVectors * kLanes) {
-    const int64_t columns = p.n - j < kVectors * kLanes ? p.n - j : kVectors * kLanes;
-    const int64_t vectors = (columns + kLanes - 1) / kLanes;
-    if (vectors == 1) {
-      columns_of_chains_f32<Arch, 1>(p, j, columns);
-    } else if (vectors == 2) {
-      columns_of_chains_f32<Arch, 2>(p, j, columns);
-    } else if constexpr (kVectors == 4) {
-      if (vectors == 3) {
-        columns_of_chains_f32<Arch, 3>(p, j, columns);
-      } else {
-        columns_of_chains_f32<Arch, 4>(p, j, columns);
-      }
+  if (p.chains == 4) {
+    constexpr int kVectors = kLanes == 16 ? 4 : 2;
+    constexpr int64_t kWidth = kVectors * kLanes;
+    for (int64_t j = 0; j < p.n; j += kWidth) {
+      strip_of_chains_f32<Arch, 4, kVectors>(p, j, p.n - j < kWidth ? p.n - j : kWidth);
     }
+    return;
+  }
+  // Eight sums hide the latency: about as many vectors in each strip.
+  constexpr int kVectors = 8;
+  const int64_t vectors = (p.n + kLanes - 1) / kLanes;
+  const int64_t strips = (vectors + kVectors - 1) / kVectors;
+  const int64_t width = (vectors + strips - 1) / strips * kLanes;
+  for (int64_t j = 0; j < p.n; j += width) {
+    strip_of_chains_f32<Arch, 1, kVectors>(p, j, p.n - j < width ? p.n - j : width);
   }
 }
 
