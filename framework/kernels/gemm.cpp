@@ -16,11 +16,9 @@ constexpr int64_t kLongestBlock = 512;
 // With fewer rows than this each task packs the panels that it needs; with more, B is packed once
 // for all.
 constexpr int64_t kManyRows = 256;
-// With no more rows than this nothing pays for packing a B whose rows are contiguous, and another
-// is packed in blocks that stay in the first-level cache; with more of them a short B stays there
-// as it is.
+// With no more rows than this a B whose columns are contiguous is turned in blocks that stay in the
+// first-level cache.
 constexpr int64_t kFewRows = 8;
-constexpr int64_t kSomeRows = 64;
 constexpr int64_t kShortSum = 64;
 // Products of no more rows or columns than this may be sums in lanes.
 constexpr int64_t kDotRows = 16;
@@ -77,6 +75,14 @@ struct Sides {
   int64_t c_stride;
   const EpilogueF32& epilogue;
 };
+
+/// Whether panels of B are packed though its rows are contiguous, which few rows of A never pay
+/// for. Rows that are a multiple of a page apart share a few sets of the first-level cache, with
+/// those of C too, which short sums store often.
+bool packs_rows(const MatrixF32& b, int64_t m, int64_t k) {
+  return m > 64 && k <= 128 && b.row_stride % 1024 == 0;
+}
+bool packs_rows(const MatrixCodesF32& /*b*/, int64_t /*m*/, int64_t /*k*/) { return false; }
 
 /// Memory that block() may need for sums of length k.
 Buffer<float> scratch(const MatrixF32& /*b*/, int64_t /*k*/) { return {}; }
@@ -220,7 +226,7 @@ void multiply(int64_t m,
   const int64_t parts =
       work < 2 * kTaskWork ? 1 : std::clamp<int64_t>(threads() / panels, 1, (m + 31) / 32);
   const int64_t part = (m + parts - 1) / parts;
-  const int64_t in_place_rows = k <= kShortSum ? kSomeRows : kFewRows;
+  const bool packs_all = packs_rows(b, m, k);
   parallel_for(
       panels * parts, parts > 1 ? 1 : kTaskWork / (work + 1) + 1, [&](int64_t task, int64_t end) {
         Buffer<float> packed;
@@ -237,8 +243,7 @@ void multiply(int64_t m,
           }
           for_k_blocks(k, longest, [&](int64_t begin, int64_t stop, bool first, bool last) {
             const MatrixF32 from = block(b, begin, stop, column, columns, made.data());
-            const bool packs = (std::is_same_v<B, MatrixF32> && m > in_place_rows) ||
-                               from.col_stride != 1 || columns % 16 != 0;
+            const bool packs = packs_all || from.col_stride != 1 || columns % 16 != 0;
             const SegmentF32 segment{begin * a.col_stride, 0};
             if (packs) {
               if (packed.size() == 0) {

@@ -104,6 +104,10 @@ TEST_CASE("gemm takes sums longer than a block and more rows than a block", "[ke
   check({389, 130, 513, true, false});
 }
 
+TEST_CASE("gemm equals the obvious loop where rows of B are pages apart", "[kernels][gemm]") {
+  check({66, 1024, 9});
+}
+
 TEST_CASE("gemm applies bias, activation and accumulation once, whatever the length of the sum",
           "[kernels][gemm]") {
   const std::vector<float> bias = random_floats(70, 4, -2.0f, 8.0f);
