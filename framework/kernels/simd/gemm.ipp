@@ -207,6 +207,14 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = V(0.0f);
       }
+      // Else the sums would wait for lines to be written to that are not in a cache.
+      if (kStep == 0 && kVectors > 1) {
+        for_rows([&](int, const float* c) __attribute__((always_inline)) {
+          QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+            __builtin_prefetch(c + v * kLanes, 1);
+          }
+        });
+      }
     }
     const float* a[kRows];
     const int64_t row = kept.s->i + kept.tile * kRows;
