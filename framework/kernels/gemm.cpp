@@ -243,7 +243,7 @@ void multiply(int64_t m,
           }
           for_k_blocks(k, longest, [&](int64_t begin, int64_t stop, bool first, bool last) {
             const MatrixF32 from = block(b, begin, stop, column, columns, made.data());
-            const bool packs = packs_all || from.col_stride != 1 || columns % 16 != 0;
+            const bool packs = packs_all || from.col_stride != 1;
             const SegmentF32 segment{begin * a.col_stride, 0};
             if (packs) {
               if (packed.size() == 0) {

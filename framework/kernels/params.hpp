@@ -41,7 +41,7 @@ struct RowsF32 {
 /// multiply-adds in this order, which starts from c where accumulate is set: a long sum may be cut
 /// into several calls without a change of its bits. lo and hi may be infinite, bias null. b is a
 /// packed panel of b_rows rows, and b(i, t, j) is column j of its row i + t; or, where b_step is
-/// not 0, it is b[i + t * b_step + j], and n is a multiple of 16.
+/// not 0, it is b[i + t * b_step + j].
 struct TilesF32 {
   int64_t m, n, runs, segments, length;
   const SegmentF32* segment;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/batch.hpp"
 
@@ -142,10 +144,12 @@ void pack_f32(const PackF32& p) {
 
 /// Columns [first, first + columns) of a product, in b from `b` on, its rows b_step apart and row i
 /// of a segment i * segment_step behind it; and of the rows of each of the runs [run, run_end)
-/// those of `tiles` tiles from row i on.
+/// those of `tiles` tiles from row i on. Where `part`, no more than the columns may be read of a
+/// row of b.
 struct StripF32 {
   const float* b;
   int64_t b_step, segment_step, first, columns, run, run_end, i, tiles;
+  bool part;
 };
 
 /// Makes the compiler read `kept`, and what it points to, from memory again. Kept over the loops of
@@ -227,32 +231,42 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
     }
     // Rows that lie behind each other are too short for the processor to see where they lead.
     const float* next = kept.p->a.rows == nullptr ? a[kRows - 1] + kept.p->a.row_step : a[0];
-    kept.segment = kept.p->segment;
-    for (kept.segments = kept.p->segments; kept.segments > 0; --kept.segments) {
-      forget_registers(kept);
-      const SegmentF32& segment = *kept.segment++;
-      const int64_t b_step = kept.s->b_step;
-      const float* from = kept.s->b + segment.b * kept.s->segment_step;
-      const int64_t a_step = kept.p->a_step;
-      const int64_t begin = segment.a;
-      const int64_t end = begin + kept.p->length * a_step;
-      for (int64_t k = begin; k != end; k += a_step, from += b_step) {
-        V vectors[kVectors];
-        QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-          vectors[v] = V::load_unaligned(from + v * kLanes);
-        }
-        if (kStep == 0) {
-          __builtin_prefetch(next, 0, 2);
-          next += kRows;
-        }
-        const float* const near = a[0] + k;
-        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-          const V factor(kStep > 0 ? near[r * kStep] : a[r][k]);
+    /// All steps; `part` as in StripF32.
+    const auto sum_up = [&](auto part) __attribute__((always_inline)) {
+      kept.segment = kept.p->segment;
+      for (kept.segments = kept.p->segments; kept.segments > 0; --kept.segments) {
+        forget_registers(kept);
+        const int64_t in_last = kept.s->columns - kLast;
+        const SegmentF32& segment = *kept.segment++;
+        const int64_t b_step = kept.s->b_step;
+        const float* from = kept.s->b + segment.b * kept.s->segment_step;
+        const int64_t a_step = kept.p->a_step;
+        const int64_t begin = segment.a;
+        const int64_t end = begin + kept.p->length * a_step;
+        for (int64_t k = begin; k != end; k += a_step, from += b_step) {
+          V vectors[kVectors];
           QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-            sum[r][v] = fused<Arch>(factor, vectors[v], sum[r][v]);
+            vectors[v] = part && v + 1 == kVectors ? load_first<Arch>(from + v * kLanes, in_last)
+                                                   : V::load_unaligned(from + v * kLanes);
+          }
+          if (kStep == 0) {
+            __builtin_prefetch(next, 0, 2);
+            next += kRows;
+          }
+          const float* const near = a[0] + k;
+          QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+            const V factor(kStep > 0 ? near[r * kStep] : a[r][k]);
+            QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+              sum[r][v] = fused<Arch>(factor, vectors[v], sum[r][v]);
+            }
           }
         }
       }
+    };
+    if (kept.s->part) {
+      sum_up(std::true_type());
+    } else {
+      sum_up(std::false_type());
     }
 
     forget_registers(kept);
@@ -354,6 +368,7 @@ void tiles_f32(const TilesF32& p) {
     s.segment_step = packed ? s.b_step : 1;
     s.first = first;
     s.columns = columns;
+    s.part = !packed && columns < vectors * kLanes;
     if (vectors == kVectors) {
       columns_f32<Arch, kVectors>(p, s);
     } else if (vectors == 1) {
