@@ -26,7 +26,7 @@ constexpr int dot_columns() {
 
 /// The sums of the lanes of four, each in the order of sum().
 template <class Arch>
-QUANTRAIN_LANES void store_sums(const Lanes<Arch>* lanes, float* to) {
+QUANTRAIN_LANES void store_4_sums(const Lanes<Arch>* lanes, float* to) {
 #if defined(__x86_64__)
   __m128 r[4];
   QUANTRAIN_UNROLL for (int i = 0; i < 4; ++i) {
@@ -53,6 +53,54 @@ QUANTRAIN_LANES void store_sums(const Lanes<Arch>* lanes, float* to) {
   for (int i = 0; i < 4; ++i) to[i] = sum(lanes[i]);
 #endif
 }
+
+/// The sums of a tile, lanes[v * kRows + r] for row r and column v, go to to[at(r, v)].
+template <class Arch, int kRows, int kColumns>
+struct SumsF32 {
+  static constexpr int kCount = (kRows * kColumns + 3) / 4 * 4;
+  static constexpr int at(int r, int v) { return v * kRows + r; }
+  static QUANTRAIN_LANES void store(const Lanes<Arch>* lanes, float* to) {
+    QUANTRAIN_UNROLL for (int s = 0; s < kCount; s += 4) store_4_sums(lanes + s, to + s);
+  }
+};
+
+#if defined(__AVX512DQ__)
+/// 16 sums at once, kWidth columns of each row side by side: half the instructions, and no other
+/// order. Sums that are not there are copies of others.
+template <class Arch, int kRows, int kColumns>
+requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
+  static constexpr int kWidth = kRows == 2 ? 8 : 4;
+  static constexpr int kCount = (kColumns + kWidth - 1) / kWidth * 16;
+  static constexpr int at(int r, int v) { return v / kWidth * 16 + r * kWidth + v % kWidth; }
+  static QUANTRAIN_LANES void store(const Lanes<Arch>* lanes, float* to) {
+    QUANTRAIN_UNROLL for (int s = 0; s < kCount; s += 16) {
+      __m512 quarters[4];  // quarter j of quarters[i] belongs to sum s + 4 * j + i
+      QUANTRAIN_UNROLL for (int i = 0; i < 4; ++i) {
+        __m512 of[4];
+        QUANTRAIN_UNROLL for (int j = 0; j < 4; ++j) {
+          const int r = (4 * j + i) / kWidth;
+          const int v = s / 16 * kWidth + (4 * j + i) % kWidth;
+          const int column = v < kColumns ? v : kColumns - 1;
+          of[j] = lanes[column * kRows + (r < kRows ? r : kRows - 1)].part[0];
+        }
+        const __m512 low = _mm512_add_ps(_mm512_shuffle_f32x4(of[0], of[1], 0x44),
+                                         _mm512_shuffle_f32x4(of[0], of[1], 0xee));
+        const __m512 high = _mm512_add_ps(_mm512_shuffle_f32x4(of[2], of[3], 0x44),
+                                          _mm512_shuffle_f32x4(of[2], of[3], 0xee));
+        quarters[i] = _mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88),
+                                    _mm512_shuffle_f32x4(low, high, 0xdd));
+      }
+      const __m512 low = _mm512_add_ps(_mm512_shuffle_ps(quarters[0], quarters[1], 0x44),
+                                       _mm512_shuffle_ps(quarters[0], quarters[1], 0xee));
+      const __m512 high = _mm512_add_ps(_mm512_shuffle_ps(quarters[2], quarters[3], 0x44),
+                                        _mm512_shuffle_ps(quarters[2], quarters[3], 0xee));
+      _mm512_storeu_ps(
+          to + s,
+          _mm512_add_ps(_mm512_shuffle_ps(low, high, 0x88), _mm512_shuffle_ps(low, high, 0xdd)));
+    }
+  }
+};
+#endif
 
 /// Rows i to i + kRows x columns j to j + kColumns.
 template <class Arch, int kRows, int kColumns>
@@ -94,12 +142,13 @@ void tile_of_dots_f32(const FewF32& p, int64_t i, int64_t j) {
           return load_first<Arch>(from + t, left);
         });
   }
-  float values[kSums];
-  QUANTRAIN_UNROLL for (int s = 0; s < kSums; s += 4) store_sums(sums + s, values + s);
+  using Sums = SumsF32<Arch, kRows, kColumns>;
+  float values[Sums::kCount];
+  Sums::store(sums, values);
   float* c = p.c + i * p.c_step + j;
   QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r, c += p.c_step) {
     QUANTRAIN_UNROLL for (int v = 0; v < kColumns; ++v) {
-      const float value = values[v * kRows + r];
+      const float value = values[Sums::at(r, v)];
       c[v] = p.accumulate ? value + c[v] : value;
     }
   }
@@ -124,9 +173,9 @@ void rows_of_dots_f32(const FewF32& p, int64_t i) {
   const int64_t end = i + (p.m - i) / kRows * kRows;
   const int64_t tiles = (p.n + kColumns - 1) / kColumns;
   if (i < end) {
-    for (int64_t tile = 0; tile < tiles; ++tile) {
-      const int64_t j = p.n * tile / tiles;
-      const int64_t columns = p.n * (tile + 1) / tiles - j;
+    const int64_t width = (p.n + tiles - 1) / tiles;
+    for (int64_t j = 0; j < p.n; j += width) {
+      const int64_t columns = p.n - j < width ? p.n - j : width;
       for (int64_t row = i; row < end; row += kRows) {
         columns_of_dots_f32<Arch, kRows, kColumns>(p, row, j, columns);
       }
