@@ -212,7 +212,7 @@ std::vector<AxisPart> most_first(std::vector<AxisPart> parts) {
       std::max_element(parts.begin(), parts.end(), [](const AxisPart& a, const AxisPart& b) {
         return a.count < b.count;
       });
-  if (most != parts.end()) std::iter_swap(parts.begin(), most);
+  if (most != parts.begin()) std::iter_swap(parts.begin(), most);
   return parts;
 }
 

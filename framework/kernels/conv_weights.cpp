@@ -68,8 +68,8 @@ class Chunk {
   /// Lines of x that are seen from the chunk's, all channels.
   void make_floats() {
     const auto seen = [&](int64_t line, int64_t tap) {
-      const int64_t at = line % s_.oh() * s_.stride_h - s_.pad_h + tap;
-      return (line / s_.oh() * s_.h + std::clamp<int64_t>(at, 0, s_.h)) * s_.w * s_.c;
+      const int64_t at = line % oh_ * s_.stride_h - s_.pad_h + tap;
+      return (line / oh_ * s_.h + std::clamp<int64_t>(at, 0, s_.h)) * s_.w * s_.c;
     };
     first_ = seen(begin_, 0);
     made_ = Buffer<float>(seen(end_ - 1, s_.kh) - first_);
@@ -103,38 +103,41 @@ class Chunk {
   void sum_part(const AxisPart& lines, const AxisPart& pixels) {
     const int64_t x_step = pixels.source_step * s_.c;
     const int64_t x_line = lines.source_step * s_.w * s_.c;
-    const int64_t y_line = s_.ow() * p_.grad_pixel;
-    for (int64_t image = begin_ / s_.oh(); image * s_.oh() < end_; ++image) {
-      const int64_t line = image * s_.oh() + lines.result;
+    const int64_t y_line = ow_ * p_.grad_pixel;
+    const int64_t x_image = s_.h * s_.w * s_.c;
+    const int64_t image = begin_ / oh_;
+    int64_t line = image * oh_ + lines.result;
+    SegmentF32 at{image * x_image - first_, line * y_line + pixels.result * p_.grad_pixel};
+    tiles_.length = 0;
+    for (; line < end_; line += oh_, at.a += x_image, at.b += oh_ * y_line) {
       const int64_t first = std::max<int64_t>(0, begin_ - line);
       const int64_t count = std::min(lines.count, end_ - line) - first;
       if (count <= 0) continue;
-      const int64_t x = image * s_.h * s_.w * s_.c + first * x_line - first_;
-      const int64_t y = ((line + first) * s_.ow() + pixels.result) * p_.grad_pixel;
+      const SegmentF32 from{at.a + first * x_line, at.b + first * y_line};
       if (pixels.count >= count) {
         set_steps(pixels.count, x_step, p_.grad_pixel);
-        add_segments(count, {x, y}, {x_line, y_line});
+        add_segments(count, from, {x_line, y_line});
       } else {
         set_steps(count, x_line, y_line);
-        add_segments(pixels.count, {x, y}, {x_step, p_.grad_pixel});
+        add_segments(pixels.count, from, {x_step, p_.grad_pixel});
       }
     }
     flush();
   }
 
   void set_steps(int64_t length, int64_t a_step, int64_t b_step) {
-    if (length != tiles_.length || a_step != tiles_.a_step || b_step != tiles_.b_step) flush();
+    if (length == tiles_.length && a_step == tiles_.a_step && b_step == tiles_.b_step) return;
+    flush();
     tiles_.length = length;
     tiles_.a_step = a_step;
     tiles_.b_step = b_step;
+    most_segments_ = tiles_.m > kTileRows ? (kBlockPixels - 1) / length + 1 : kMostSegments;
   }
 
   /// `count` segments from `first` on, `step` apart.
   void add_segments(int64_t count, SegmentF32 first, SegmentF32 step) {
-    const int64_t most =
-        tiles_.m > kTileRows ? (kBlockPixels - 1) / tiles_.length + 1 : kMostSegments;
     while (count > 0) {
-      const int64_t n = std::min(count, most - tiles_.segments);
+      const int64_t n = std::min(count, most_segments_ - tiles_.segments);
       SegmentF32* const to = segments_ + tiles_.segments;
       for (int64_t i = 0; i < n; ++i) {
         to[i] = first;
@@ -143,7 +146,7 @@ class Chunk {
       }
       count -= n;
       tiles_.segments += n;
-      if (tiles_.segments == most) flush();
+      if (tiles_.segments == most_segments_) flush();
     }
   }
 
@@ -160,6 +163,8 @@ class Chunk {
 
   const WeightsGradient& p_;
   const Conv2dShape& s_;
+  const int64_t oh_ = s_.oh();
+  const int64_t ow_ = s_.ow();
   int64_t begin_, end_, row_, row_end_;
   float* sums_;
   int64_t first_ = 0;  // element of x that made_ begins with
@@ -167,6 +172,7 @@ class Chunk {
   void (*kernel_)(const TilesF32&) = table().tiles_f32;
   Buffer<const float*> from_{row_end_ - row_};
   Buffer<float*> to_{row_end_ - row_};
+  int64_t most_segments_ = 0;
   SegmentF32 segments_[kMostSegments];
   TilesF32 tiles_{};
 };
