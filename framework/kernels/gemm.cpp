@@ -30,7 +30,8 @@ constexpr int64_t kTaskWork = 500000;
 /// the sum [0, k), at least one.
 template <class F>
 void for_k_blocks(int64_t k, int64_t longest, F&& f) {
-  const int64_t blocks = std::max<int64_t>(1, (k + longest - 1) / longest);
+  if (k <= longest) return f(0, k, true, true);  // divisions take as long as a short product's tile
+  const int64_t blocks = (k + longest - 1) / longest;
   const int64_t size = (k + blocks - 1) / blocks;
   for (int64_t i = 0; i < blocks; ++i)
     f(i * size, std::min(k, (i + 1) * size), i == 0, i == blocks - 1);
@@ -225,52 +226,55 @@ void multiply(int64_t m,
   // anew.
   const int64_t parts =
       work < 2 * kTaskWork ? 1 : std::clamp<int64_t>(threads() / panels, 1, (m + 31) / 32);
-  const int64_t part = (m + parts - 1) / parts;
+  const int64_t part = parts == 1 ? m : (m + parts - 1) / parts;
+  const int64_t grain = parts > 1                    ? 1
+                        : panels * work <= kTaskWork ? panels
+                                                     : kTaskWork / (work + 1) + 1;
   const bool packs_all = packs_rows(b, m, k);
-  parallel_for(
-      panels * parts, parts > 1 ? 1 : kTaskWork / (work + 1) + 1, [&](int64_t task, int64_t end) {
-        Buffer<float> packed;
-        Buffer<float> made = scratch(b, k);
-        for (; task < end; ++task) {
-          const int64_t row = task % parts * part;
-          const int64_t row_end = std::min(m, row + part);
-          const int64_t column = task / parts * kPanelColumns;
-          const int64_t columns = std::min(n - column, kPanelColumns);
-          int64_t longest = kLongestBlock;
-          if constexpr (std::is_same_v<B, MatrixF32>) {
-            const bool turns = m <= kFewRows && b.col_stride != 1;
-            if (turns) longest = kShortSum * kPanelColumns / packed_columns(columns);
+  parallel_for(panels * parts, grain, [&](int64_t task, int64_t end) {
+    Buffer<float> packed;
+    Buffer<float> made = scratch(b, k);
+    for (; task < end; ++task) {
+      const int64_t panel = parts == 1 ? task : task / parts;
+      const int64_t row = (task - panel * parts) * part;
+      const int64_t row_end = std::min(m, row + part);
+      const int64_t column = panel * kPanelColumns;
+      const int64_t columns = std::min(n - column, kPanelColumns);
+      int64_t longest = kLongestBlock;
+      if constexpr (std::is_same_v<B, MatrixF32>) {
+        const bool turns = m <= kFewRows && b.col_stride != 1;
+        if (turns) longest = kShortSum * kPanelColumns / packed_columns(columns);
+      }
+      for_k_blocks(k, longest, [&](int64_t begin, int64_t stop, bool first, bool last) {
+        const MatrixF32 from = block(b, begin, stop, column, columns, made.data());
+        const bool packs = packs_all || from.col_stride != 1;
+        const SegmentF32 segment{begin * a.col_stride, 0};
+        if (packs) {
+          if (packed.size() == 0) {
+            packed = Buffer<float>(std::min(k, kLongestBlock) * kPanelColumns);
           }
-          for_k_blocks(k, longest, [&](int64_t begin, int64_t stop, bool first, bool last) {
-            const MatrixF32 from = block(b, begin, stop, column, columns, made.data());
-            const bool packs = packs_all || from.col_stride != 1;
-            const SegmentF32 segment{begin * a.col_stride, 0};
-            if (packs) {
-              if (packed.size() == 0) {
-                packed = Buffer<float>(std::min(k, kLongestBlock) * kPanelColumns);
-              }
-              kernels.pack_f32({stop - begin,
-                                0,
-                                stop - begin,
-                                columns,
-                                from.data,
-                                from.row_stride,
-                                from.col_stride,
-                                packed.data()});
-            }
-            kernels.tiles_f32(sides.tiles(row,
-                                          row_end,
-                                          column,
-                                          columns,
-                                          segment,
-                                          stop - begin,
-                                          packs ? packed.data() : from.data,
-                                          packs ? 0 : from.row_stride,
-                                          first,
-                                          last));
-          });
+          kernels.pack_f32({stop - begin,
+                            0,
+                            stop - begin,
+                            columns,
+                            from.data,
+                            from.row_stride,
+                            from.col_stride,
+                            packed.data()});
         }
+        kernels.tiles_f32(sides.tiles(row,
+                                      row_end,
+                                      column,
+                                      columns,
+                                      segment,
+                                      stop - begin,
+                                      packs ? packed.data() : from.data,
+                                      packs ? 0 : from.row_stride,
+                                      first,
+                                      last));
       });
+    }
+  });
 }
 
 }  // namespace
