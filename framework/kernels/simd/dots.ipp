@@ -21,7 +21,7 @@ constexpr int dot_columns() {
 #else
   constexpr int kSums = Lanes<Arch>::kParts == 1 ? 20 : 12 / Lanes<Arch>::kParts;
 #endif
-  return kSums / kRows < 8 ? kSums / kRows : 8;
+  return kSums / kRows < 12 ? kSums / kRows : 12;
 }
 
 /// The sums of the lanes of four, each in the order of sum().
@@ -170,15 +170,18 @@ void columns_of_dots_f32(const FewF32& p, int64_t i, int64_t j, int64_t columns)
 template <class Arch, int kRows>
 void rows_of_dots_f32(const FewF32& p, int64_t i) {
   constexpr int kColumns = dot_columns<Arch, kRows>();
+  if constexpr (kRows > 1) {
+    if (p.m - i < kRows) return rows_of_dots_f32<Arch, kRows - 1>(p, i);
+  }
   const int64_t end = i + (p.m - i) / kRows * kRows;
-  const int64_t tiles = (p.n + kColumns - 1) / kColumns;
-  if (i < end) {
-    const int64_t width = (p.n + tiles - 1) / tiles;
-    for (int64_t j = 0; j < p.n; j += width) {
-      const int64_t columns = p.n - j < width ? p.n - j : width;
-      for (int64_t row = i; row < end; row += kRows) {
-        columns_of_dots_f32<Arch, kRows, kColumns>(p, row, j, columns);
-      }
+  // Of many columns more than 8 at a time are too many places to read from.
+  constexpr int64_t kMany = kColumns < 8 ? kColumns : 8;
+  const int64_t tiles = p.n <= kColumns ? 1 : (p.n + kMany - 1) / kMany;
+  const int64_t width = tiles > 1 ? (p.n + tiles - 1) / tiles : p.n;
+  for (int64_t j = 0; j < p.n; j += width) {
+    const int64_t columns = p.n - j < width ? p.n - j : width;
+    for (int64_t row = i; row < end; row += kRows) {
+      columns_of_dots_f32<Arch, kRows, kColumns>(p, row, j, columns);
     }
   }
   if constexpr (kRows > 1) rows_of_dots_f32<Arch, kRows - 1>(p, end);
