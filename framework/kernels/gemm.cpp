@@ -188,7 +188,7 @@ void multiply_few(bool dots,
   // A thread alone reads whole rows of B: parts of them come at two thirds of the speed.
   if (m * n * k <= kTaskWork || (!dots && threads() == 1)) return block(0, m, 0, n);
   if (m > n) {
-    parallel_for(
+    parallel_for_even(
         m, kTaskWork / (n * k) + 1, [&](int64_t row, int64_t end) { block(row, end, 0, n); });
   } else {
     const int64_t panels = kTaskWork / (m * k * kPanelColumns) + 1;
