@@ -160,6 +160,16 @@ QUANTRAIN_ROW void forget_registers(T& kept) {
   asm volatile("" : "+m"(kept) : : "memory");
 }
 
+/// Else GCC loads a vector again for each row of a low tile.
+template <class T>
+QUANTRAIN_ROW void keep_in_register(T& v) {
+#if defined(__x86_64__)
+  asm("" : "+v"(v));
+#else
+  asm("" : "+w"(v));
+#endif
+}
+
 /// Tiles of kRows rows x kVectors vectors of columns; of the last vector the columns may be but a
 /// part. Where kStep is not 0, there are no pointers to rows, which lie kStep elements apart in a.
 template <class Arch, int kRows, int kVectors, int kStep>
@@ -248,6 +258,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
           QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
             vectors[v] = part && v + 1 == kVectors ? load_first<Arch>(from + v * kLanes, in_last)
                                                    : V::load_unaligned(from + v * kLanes);
+            if (kRows > 1) keep_in_register(vectors[v].data);
           }
           if (kStep == 0) {
             __builtin_prefetch(next, 0, 2);
@@ -327,7 +338,7 @@ void row_tiles_f32(const TilesF32& p, StripF32& s) {
   // While short sums are made there is no time to store all registers. Eight sums hide the latency.
   constexpr int kHalf = (kRows + 1) / 2 * kVectors >= 8 ? (kRows + 1) / 2 : kRows;
   if (const int64_t halves = (p.m + kHalf - 1) / kHalf;
-      kStep > 0 && p.segments * p.length < 64 && (p.m % halves == 0 || p.m % tiles != 0)) {
+      p.segments * p.length < 64 && (p.m % halves == 0 || p.m % tiles != 0)) {
     tiles = halves;
   }
   const int64_t rows = p.m / tiles;
