@@ -312,20 +312,18 @@ void gemm_f32(int64_t m,
   if (m == 0 || n == 0) return;
   const auto kernel = table().tiles_f32;
   const Sides sides{a, c, c_stride, epilogue};
-  // Blocks of rows in whole tiles of 6, 8 or 12; where there are too few of them, the panels are
-  // cut too.
-  const int64_t part = m <= 192 ? m : 96;
-  const int64_t parts = (m + part - 1) / part;
+  // Blocks of many tiles of rows; where there are too few of them, the panels are cut too.
+  const int64_t parts = m <= 192 ? 1 : even_blocks(m, 96);
   const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
   const int64_t group = parts >= 4 * threads()
                             ? panels
-                            : std::max<int64_t>(1, kTaskWork / (part * k * kPanelColumns + 1));
+                            : std::max<int64_t>(1, kTaskWork / (m / parts * k * kPanelColumns + 1));
   const int64_t groups = (panels + group - 1) / group;
-  const int64_t work = part * k * group * kPanelColumns;
+  const int64_t work = m / parts * k * group * kPanelColumns;
   parallel_for(parts * groups, kTaskWork / (work + 1) + 1, [&](int64_t task, int64_t end) {
     for (; task < end; ++task) {
-      const int64_t row = task / groups * part;
-      const int64_t row_end = std::min(m, row + part);
+      const int64_t row = m * (task / groups) / parts;
+      const int64_t row_end = m * (task / groups + 1) / parts;
       const int64_t first_panel = task % groups * group;
       for_k_blocks(k, kLongestBlock, [&](int64_t begin, int64_t stop, bool first, bool last) {
         const SegmentF32 segment{begin * a.col_stride, 0};
