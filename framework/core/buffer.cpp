@@ -18,7 +18,7 @@ size_t size_class(size_t bytes) {
   return (wanted + step - 1) & ~(step - 1);
 }
 
-/// Which class it is.
+/// Number of the class of blocks of `size` bytes.
 size_t index_of(size_t size) {
   const auto width = static_cast<size_t>(std::bit_width(size));
   return 4 * width + (size >> (width - 3)) % 4;

@@ -22,7 +22,8 @@ namespace {
 // Multiply-adds worth a task, and the most that one should have.
 constexpr int64_t kTaskWork = 500000;
 constexpr int64_t kMostTaskWork = 4000000;
-constexpr int64_t kFewPixels = 1024;  // do not pay for packing the weights
+constexpr int64_t kFewPixels = 1024;        // so few do not pay for packing the weights
+constexpr int64_t kImagePixels = 64 * 256;  // so many are no longer taken at once
 
 /// y[n, i, j, :] = sum over taps (u, v) of the `channels` values of the source's pixel that the tap
 /// sees times the `channels` rows of b, [kh * kw * channels, columns], that belong to the tap.
@@ -33,7 +34,7 @@ struct Correlation {
   std::vector<AxisPart> lines, pixels;
   int64_t oh, ow, columns, kh, kw;
   const float* b;
-  int64_t b_step;  // of rows in place, else 0
+  int64_t b_step;  // elements from row to row where b is in place; 0: packed
   int64_t b_tap;   // rows from tap to tap, or elements where b is in place
   float* y;
   int64_t y_pixel;
@@ -175,7 +176,8 @@ void correlate(const Correlation& p, const EpilogueF32& epilogue) {
   };
   // Whole images where there are enough, or no one to share them with, so that there are many
   // pixels of each sort. Every sum belongs to one task, however lines are cut.
-  if (task_lines > p.oh || p.n >= 16 || threads() == 1) {
+  const bool whole = (p.n >= 16 || threads() == 1) && p.oh * p.ow <= kImagePixels;
+  if (task_lines > p.oh || whole) {
     parallel_for_even(p.n, (task_lines + p.oh - 1) / p.oh, [&](int64_t begin, int64_t end) {
       multiply(begin * p.oh, end * p.oh);
     });
@@ -285,11 +287,11 @@ void conv2d_backward_data_f32(const Conv2dShape& s,
   p.b_step = in_place ? s.reduction() : 0;
   p.b_tap = in_place ? -s.group_c() : p.channels;
   for (int64_t g = 0; g < s.groups; ++g) {
-    const float* const of_group = w + g * s.group_o() * s.reduction();
+    const float* const group_w = w + g * s.group_o() * s.reduction();
     Buffer<float> packed;
-    if (!in_place) packed = pack_flipped_weights(s, of_group);
+    if (!in_place) packed = pack_flipped_weights(s, group_w);
     p.x = grad_y + g * s.group_o();
-    p.b = in_place ? of_group + s.reduction() - s.group_c() : packed.data();
+    p.b = in_place ? group_w + s.reduction() - s.group_c() : packed.data();
     p.y = grad_x + g * s.group_c();
     correlate(p, {});
   }

@@ -5,9 +5,9 @@
 namespace quantrain::kernels {
 namespace {
 
-/// Position part.result, whose part.taps taps from part.first_tap on would see the elements of the
-/// source from part.source on, and those of the `left` positions from it on that see all of theirs
-/// too; how many these are.
+/// Adds position part.result, whose part.taps taps from part.first_tap on would see the source's
+/// elements from part.source on; if it sees them all, also those of the `left` positions from it on
+/// that do. Returns how many were added.
 int64_t add_positions(std::vector<AxisPart>& parts,
                       AxisPart part,
                       int64_t left,

@@ -20,7 +20,7 @@ constexpr int64_t kTaskWork = 250000;          // multiply-adds that a task shou
 constexpr int64_t kChunkPixels = 768;          // so that joining the chunks costs little
 constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks together
 constexpr int64_t kBlockPixels = 128;  // so that a panel of grad_y stays in the first-level cache
-constexpr int64_t kTileRows = 9;       // for so few rows it is read but once, and need not
+constexpr int64_t kTileRows = 9;       // a tile or two: it is read so seldom that it need not
 constexpr int64_t kMostSegments = 256;
 constexpr int64_t kManyChannels = 8;  // enough rows for a tile, for one tap
 

@@ -13,13 +13,13 @@ namespace {
 // Long sums are cut so that a panel of B stays in the second-level cache. C carries the sum from
 // block to block, so the cut does not show in the bits.
 constexpr int64_t kLongestBlock = 512;
-// With fewer rows than this each task packs the panels that it needs; with more, B is packed once
-// for all.
+// With more rows than this B is packed once for all; with fewer it is read in place, or packed by
+// each task where its columns are contiguous.
 constexpr int64_t kManyRows = 256;
 // With no more rows than this a B whose columns are contiguous is turned in blocks that stay in the
-// first-level cache.
+// first-level cache: so many rows of a whole panel.
 constexpr int64_t kFewRows = 8;
-constexpr int64_t kShortSum = 64;
+constexpr int64_t kTurnedRows = 64;
 // Products of no more rows or columns than this may be sums in lanes.
 constexpr int64_t kDotRows = 16;
 constexpr int64_t kDotColumns = 12;
@@ -77,9 +77,9 @@ struct Sides {
   const EpilogueF32& epilogue;
 };
 
-/// Whether panels of B are packed though its rows are contiguous, which few rows of A never pay
-/// for. Rows that are a multiple of a page apart share a few sets of the first-level cache, with
-/// those of C too, which short sums store often.
+/// Whether panels of B are packed though its rows are contiguous: where these are a multiple of a
+/// page apart they share a few sets of the first-level cache, which costs more than packing if A
+/// has many rows and sums are short.
 bool packs_rows(const MatrixF32& b, int64_t m, int64_t k) {
   return m > 64 && k <= 128 && b.row_stride % 1024 == 0;
 }
@@ -222,8 +222,8 @@ void multiply(int64_t m,
   const Sides sides{a, c, c_stride, epilogue};
   const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
   const int64_t work = m * k * kPanelColumns;
-  // Rows are cut only where there are fewer panels than threads, because each part packs its panels
-  // anew.
+  // Rows are cut only where there are fewer panels than threads, because each part reads its panels
+  // anew, or packs them.
   const int64_t parts =
       work < 2 * kTaskWork ? 1 : std::clamp<int64_t>(threads() / panels, 1, (m + 31) / 32);
   const int64_t part = parts == 1 ? m : (m + parts - 1) / parts;
@@ -243,7 +243,7 @@ void multiply(int64_t m,
       int64_t longest = kLongestBlock;
       if constexpr (std::is_same_v<B, MatrixF32>) {
         const bool turns = m <= kFewRows && b.col_stride != 1;
-        if (turns) longest = kShortSum * kPanelColumns / packed_columns(columns);
+        if (turns) longest = kTurnedRows * kPanelColumns / packed_columns(columns);
       }
       for_k_blocks(k, longest, [&](int64_t begin, int64_t stop, bool first, bool last) {
         const MatrixF32 from = block(b, begin, stop, column, columns, made.data());

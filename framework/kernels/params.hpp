@@ -58,7 +58,7 @@ struct TilesF32 {
 
 /// c[i * c_step + j] = min(max(sum over t < k of a[i * a_step + t] * b(t, j) + bias[j], lo), hi)
 /// for i < m, j < n; what c held is added where accumulate is set. lo and hi may be infinite, bias
-/// null. chains_f32 sums in `chains` of them, 1 or 4.
+/// null. In chains_f32 each sum is `chains` chains, 1 or 4; dots_f32 does not look at it.
 struct FewF32 {
   int64_t m, n, k, chains;
   const float* a;

@@ -74,6 +74,7 @@ void strip_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
 
 template <class Arch>
 void chains_f32(const FewF32& p) {
+  if (p.n == 0) return;
   constexpr int64_t kLanes = Batch<float, Arch>::size;
   if (p.chains == 4) {
     constexpr int kVectors = kLanes == 16 ? 4 : 2;

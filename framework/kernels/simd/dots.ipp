@@ -165,8 +165,8 @@ void columns_of_dots_f32(const FewF32& p, int64_t i, int64_t j, int64_t columns)
   tile_of_dots_f32<Arch, kRows, kColumns>(p, i, j);
 }
 
-/// Rows i on to the last one in tiles of kRows, then of fewer; columns dealt to as few tiles as
-/// hold them.
+/// Rows i on to the last one in tiles of kRows, then of fewer; columns in tiles of about the same
+/// width.
 template <class Arch, int kRows>
 void rows_of_dots_f32(const FewF32& p, int64_t i) {
   constexpr int kColumns = dot_columns<Arch, kRows>();

@@ -160,7 +160,7 @@ QUANTRAIN_ROW void forget_registers(T& kept) {
   asm volatile("" : "+m"(kept) : : "memory");
 }
 
-/// Else GCC loads a vector again for each row of a low tile.
+/// GCC would load a vector again for each row of a low tile.
 template <class T>
 QUANTRAIN_ROW void keep_in_register(T& v) {
 #if defined(__x86_64__)
@@ -221,7 +221,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = V(0.0f);
       }
-      // Else the sums would wait for lines to be written to that are not in a cache.
+      // Without it stores would wait for lines that are in no cache.
       if (kStep == 0 && kVectors > 1) {
         for_rows([&](int, const float* c) __attribute__((always_inline)) {
           QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
@@ -256,8 +256,9 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
         for (int64_t k = begin; k != end; k += a_step, from += b_step) {
           V vectors[kVectors];
           QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-            vectors[v] = part && v + 1 == kVectors ? load_first<Arch>(from + v * kLanes, in_last)
-                                                   : V::load_unaligned(from + v * kLanes);
+            vectors[v] = decltype(part)::value && v + 1 == kVectors
+                             ? load_first<Arch>(from + v * kLanes, in_last)
+                             : V::load_unaligned(from + v * kLanes);
             if (kRows > 1) keep_in_register(vectors[v].data);
           }
           if (kStep == 0) {

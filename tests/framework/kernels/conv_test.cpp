@@ -103,7 +103,7 @@ TEST_CASE("convolutions and their gradients equal the obvious loop", "[kernels][
   check(shape(2, 7, 7, 16, 32, 3, 3));
   check(shape(2, 6, 5, 17, 33, 1, 1));
   check(shape(1, 8, 9, 5, 70, 5, 3));
-  check(shape(50, 8, 6, 1, 4, 3, 3));  // in one task more lines than are handed to a kernel at once
+  check(shape(70, 8, 6, 1, 4, 3, 3));  // in one task more segments than a kernel gets at once
 }
 
 TEST_CASE("convolutions pad with zeros, also by more than the kernel reaches", "[kernels][conv]") {

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "framework/kernels/dispatch.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 
 namespace quantrain::kernels {
@@ -127,6 +128,24 @@ TEST_CASE("gemm over an empty sum gives the epilogue of 0", "[kernels][gemm]") {
   check({2, 3, 0, false, false, {bias.data(), Activation::kRelu6, false}});
   check({0, 3, 4});
   check({3, 0, 4});
+}
+
+TEST_CASE("kernels of few rows write nothing where there are no columns", "[kernels][gemm]") {
+  const float a[] = {1.0f, 2.0f, 3.0f};
+  for (const Isa isa : usable_isas()) {
+    for (const int64_t chains : {1, 4}) {
+      float c = 7.0f;
+      FewF32 p{};
+      p.m = 1;
+      p.k = 3;
+      p.chains = chains;
+      p.a = p.b = a;
+      p.c = &c;
+      table(isa).chains_f32(p);
+      table(isa).dots_f32(p);
+      CHECK(c == 7.0f);
+    }
+  }
 }
 
 TEST_CASE("gemm lets NaN through the activation", "[kernels][gemm]") {
