@@ -41,8 +41,8 @@ void reduce_rows(int64_t rows, int64_t columns, int64_t width, float* sums, cons
 
 void add_up(int64_t parts, int64_t n, float* partial) {
   const auto add = table().add_f32;
-  constexpr int64_t kBlock =
-      256;  // columns of all parts at once, so that they stay in a near cache
+  // So many columns of all parts at a time stay in a near cache.
+  constexpr int64_t kBlock = 256;
   const int64_t grain = std::max(kBlock, 8 * kGrain / std::max<int64_t>(parts, 1));
   parallel_for(n, grain, [&](int64_t i, int64_t end) {
     for (; i < end; i += kBlock) {

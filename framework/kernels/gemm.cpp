@@ -226,6 +226,7 @@ void multiply(int64_t m,
   // anew, or packs them.
   const int64_t parts =
       work < 2 * kTaskWork ? 1 : std::clamp<int64_t>(threads() / panels, 1, (m + 31) / 32);
+  // Here and below, no division where there is nothing to divide: a short product would feel it.
   const int64_t part = parts == 1 ? m : (m + parts - 1) / parts;
   const int64_t grain = parts > 1                    ? 1
                         : panels * work <= kTaskWork ? panels
