@@ -220,6 +220,13 @@ void multiply(int64_t m,
   if (m > kManyRows) return gemm_f32(m, a, PackedMatrixF32(k, n, b), c, c_stride, epilogue);
   const KernelTable& kernels = table();
   const Sides sides{a, c, c_stride, epilogue};
+  const bool packs_all = packs_rows(b, m, k);
+  if constexpr (std::is_same_v<B, MatrixF32>) {
+    if (b.col_stride == 1 && !packs_all && k <= kLongestBlock && m * n * k <= kTaskWork) {
+      const SegmentF32 whole{0, 0};
+      return kernels.tiles_f32(sides.tiles(0, m, 0, n, whole, k, b.data, b.row_stride, true, true));
+    }
+  }
   const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
   const int64_t work = m * k * kPanelColumns;
   // Rows are cut only where there are fewer panels than threads, because each part reads its panels
@@ -231,7 +238,6 @@ void multiply(int64_t m,
   const int64_t grain = parts > 1                    ? 1
                         : panels * work <= kTaskWork ? panels
                                                      : kTaskWork / (work + 1) + 1;
-  const bool packs_all = packs_rows(b, m, k);
   parallel_for(panels * parts, grain, [&](int64_t task, int64_t end) {
     Buffer<float> packed;
     Buffer<float> made = scratch(b, k);

@@ -63,9 +63,14 @@ inline Batch<float, Arch> load_first(const float* from, int64_t n) {
         from, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int32_t>(n)), lanes));
   }
 #endif
-  float values[Batch<float, Arch>::size] = {};
-  for (int64_t i = 0; i < n; ++i) values[i] = from[i];
-  return Batch<float, Arch>::load_unaligned(values);
+  if constexpr (Batch<float, Arch>::size == 4) {
+    const auto lane = [=](int64_t i) { return i < n ? from[i] : 0.0f; };
+#if defined(__x86_64__)
+    return _mm_setr_ps(lane(0), lane(1), lane(2), lane(3));
+#else
+    return float32x4_t{lane(0), lane(1), lane(2), lane(3)};
+#endif
+  }
 }
 
 template <class Arch>
@@ -123,6 +128,14 @@ inline Batch<float, Arch> as_floats(Batch<int32_t, Arch> v) {
 #else
   return xsimd::bitwise_cast<float>(v);
 #endif
+}
+
+/// Makes the compiler read `kept`, and what it points to, from memory again. The loops of a tile
+/// need all registers: what it kept over them would be made and written to the stack first, and the
+/// tile begin late.
+template <class T>
+inline __attribute__((always_inline)) void forget_registers(T& kept) {
+  asm volatile("" : "+m"(kept) : : "memory");
 }
 
 }  // namespace quantrain::kernels::simd

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/lanes.hpp"
 
 // Products of few rows or columns whose operands are both contiguous along k: sums in 16 lanes
@@ -102,67 +103,84 @@ requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
 };
 #endif
 
-/// Rows i to i + kRows x columns j to j + kColumns.
+/// Rows [i, i_end) x columns [j, j_end) in tiles of kRows x kColumns.
 template <class Arch, int kRows, int kColumns>
-void tile_of_dots_f32(const FewF32& p, int64_t i, int64_t j) {
+void tiles_of_dots_f32(const FewF32& product, int64_t i, int64_t i_end, int64_t j, int64_t j_end) {
   using L = Lanes<Arch>;
   using V = typename L::V;
+  using Sums = SumsF32<Arch, kRows, kColumns>;
   constexpr int kSums = (kRows * kColumns + 3) / 4 * 4;
-  const float* a[kRows];
-  const float* b[kColumns];
-  QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = p.a + (i + r) * p.a_step;
-  QUANTRAIN_UNROLL for (int v = 0; v < kColumns; ++v) b[v] = p.b + (j + v) * p.b_step;
-  L sums[kSums];
-  QUANTRAIN_UNROLL for (int s = 0; s < kSums; ++s) sums[s] = L(0.0f);
-  const auto add = [&](int part, const auto& load) __attribute__((always_inline)) {
-    V left[kRows];
-    QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) left[r] = load(a[r]);
-    QUANTRAIN_UNROLL for (int v = 0; v < kColumns; ++v) {
-      const V right = load(b[v]);
-      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-        V& sum = sums[v * kRows + r].part[part];
-        sum = fused<Arch>(left[r], right, sum);
+  if (i == i_end) return;
+  struct {
+    const FewF32* p;
+    int64_t i, i_end, row, column, column_end;
+  } kept = {&product, i, i_end, i, j, j_end};
+  while (kept.column < kept.column_end) {
+    const float* a[kRows];
+    a[0] = kept.p->a + kept.row * kept.p->a_step;
+    QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + kept.p->a_step;
+    const float* b[kColumns];
+    b[0] = kept.p->b + kept.column * kept.p->b_step;
+    QUANTRAIN_UNROLL for (int v = 1; v < kColumns; ++v) b[v] = b[v - 1] + kept.p->b_step;
+    L sums[kSums];
+    QUANTRAIN_UNROLL for (int s = 0; s < kSums; ++s) sums[s] = L(0.0f);
+    const auto add = [&](int part, const auto& load) __attribute__((always_inline)) {
+      V left[kRows];
+      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) left[r] = load(a[r]);
+      QUANTRAIN_UNROLL for (int v = 0; v < kColumns; ++v) {
+        const V right = load(b[v]);
+        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+          V& sum = sums[v * kRows + r].part[part];
+          sum = fused<Arch>(left[r], right, sum);
+        }
+      }
+    };
+    const int64_t k = kept.p->k;
+    int64_t t = 0;
+    for (; t + L::kWidth <= k; t += L::kWidth) {
+      QUANTRAIN_UNROLL for (int part = 0; part < L::kParts; ++part) {
+        add(
+            part, [at = t + part * L::kEach](const float* from) __attribute__((always_inline)) {
+              return V::load_unaligned(from + at);
+            });
       }
     }
-  };
-  int64_t t = 0;
-  for (; t + L::kWidth <= p.k; t += L::kWidth) {
-    QUANTRAIN_UNROLL for (int part = 0; part < L::kParts; ++part) {
+    QUANTRAIN_UNROLL for (int part = 0; part < L::kParts; ++part, t += L::kEach) {
+      const int64_t left = k - t < L::kEach ? k - t : L::kEach;
+      if (left <= 0) break;
       add(
-          part, [at = t + part * L::kEach](const float* from) __attribute__((always_inline)) {
-            return V::load_unaligned(from + at);
+          part, [ t, left ](const float* from) __attribute__((always_inline)) {
+            return load_first<Arch>(from + t, left);
           });
     }
-  }
-  QUANTRAIN_UNROLL for (int part = 0; part < L::kParts; ++part, t += L::kEach) {
-    const int64_t left = p.k - t < L::kEach ? p.k - t : L::kEach;
-    if (left <= 0) break;
-    add(
-        part, [ t, left ](const float* from) __attribute__((always_inline)) {
-          return load_first<Arch>(from + t, left);
-        });
-  }
-  using Sums = SumsF32<Arch, kRows, kColumns>;
-  float values[Sums::kCount];
-  Sums::store(sums, values);
-  float* c = p.c + i * p.c_step + j;
-  QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r, c += p.c_step) {
-    QUANTRAIN_UNROLL for (int v = 0; v < kColumns; ++v) {
-      const float value = values[Sums::at(r, v)];
-      c[v] = p.accumulate ? value + c[v] : value;
+    forget_registers(kept);
+    float values[Sums::kCount];
+    Sums::store(sums, values);
+    float* c = kept.p->c + kept.row * kept.p->c_step + kept.column;
+    QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r, c += kept.p->c_step) {
+      QUANTRAIN_UNROLL for (int v = 0; v < kColumns; ++v) {
+        const float value = values[Sums::at(r, v)];
+        c[v] = kept.p->accumulate ? value + c[v] : value;
+      }
+    }
+    kept.row += kRows;
+    if (kept.row == kept.i_end) {
+      kept.row = kept.i;
+      kept.column += kColumns;
     }
   }
 }
 
-/// Rows i to i + kRows x columns j to j + columns, columns <= kColumns.
+/// The same in tiles of `columns` <= kColumns columns.
 template <class Arch, int kRows, int kColumns>
-void columns_of_dots_f32(const FewF32& p, int64_t i, int64_t j, int64_t columns) {
+void columns_of_dots_f32(
+    const FewF32& p, int64_t i, int64_t end, int64_t j, int64_t j_end, int64_t columns) {
   if constexpr (kColumns > 1) {
     if (columns < kColumns) {
-      return columns_of_dots_f32<Arch, kRows, kColumns - 1>(p, i, j, columns);
+      return columns_of_dots_f32<Arch, kRows, kColumns - 1>(p, i, end, j, j_end, columns);
     }
   }
-  tile_of_dots_f32<Arch, kRows, kColumns>(p, i, j);
+  tiles_of_dots_f32<Arch, kRows, kColumns>(p, i, end, j, j_end);
 }
 
 /// Rows i on to the last one in tiles of kRows, then of fewer; columns in tiles of about the same
@@ -178,17 +196,17 @@ void rows_of_dots_f32(const FewF32& p, int64_t i) {
   constexpr int64_t kMany = kColumns < 8 ? kColumns : 8;
   const int64_t tiles = p.n <= kColumns ? 1 : (p.n + kMany - 1) / kMany;
   const int64_t width = tiles > 1 ? (p.n + tiles - 1) / tiles : p.n;
-  for (int64_t j = 0; j < p.n; j += width) {
-    const int64_t columns = p.n - j < width ? p.n - j : width;
-    for (int64_t row = i; row < end; row += kRows) {
-      columns_of_dots_f32<Arch, kRows, kColumns>(p, row, j, columns);
-    }
+  const int64_t whole = tiles > 1 ? p.n / width * width : p.n;
+  columns_of_dots_f32<Arch, kRows, kColumns>(p, i, end, 0, whole, width);
+  if (whole < p.n) {
+    columns_of_dots_f32<Arch, kRows, kColumns>(p, i, end, whole, p.n, p.n - whole);
   }
   if constexpr (kRows > 1) rows_of_dots_f32<Arch, kRows - 1>(p, end);
 }
 
 template <class Arch>
 void dots_f32(const FewF32& p) {
+  if (p.n == 0) return;
   using V = Batch<float, Arch>;
   constexpr int64_t kLanes = V::size;
   constexpr float kInfinity = __builtin_inff();

@@ -14,6 +14,10 @@ namespace quantrain::kernels::simd {
 #define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
 #define QUANTRAIN_ROW inline __attribute__((always_inline))
 
+/// So many results are no longer in a cache: with fewer, fetching them takes the time that a short
+/// sum takes.
+inline constexpr int64_t kManyResults = 65536;
+
 /// Width of a tile in vectors: with its rows it fills the registers and hides the latency of the
 /// multiply-add.
 template <class Arch>
@@ -142,23 +146,15 @@ void pack_f32(const PackF32& p) {
   }
 }
 
-/// Columns [first, first + columns) of a product, in b from `b` on, its rows b_step apart and row i
-/// of a segment i * segment_step behind it; and of the rows of each of the runs [run, run_end)
-/// those of `tiles` tiles from row i on. Where `part`, no more than the columns may be read of a
-/// row of b.
+/// The columns of a product from `first` on that a tile holds, in_last of them in its last vector;
+/// in b from `b` on, its rows b_step apart and row i of a segment i * segment_step behind it. And
+/// of the rows of each of the runs [run, run_end) those of `tiles` tiles from row i on. Where
+/// `fetches`, lines of c are fetched while sums are made.
 struct StripF32 {
   const float* b;
-  int64_t b_step, segment_step, first, columns, run, run_end, i, tiles;
-  bool part;
+  int64_t b_step, segment_step, first, in_last, run, run_end, i, tiles;
+  bool clamps, fetches;
 };
-
-/// Makes the compiler read `kept`, and what it points to, from memory again. Kept over the loops of
-/// a tile it would find no register but one for vectors, and what comes back from there waits for
-/// all multiply-adds that are under way.
-template <class T>
-QUANTRAIN_ROW void forget_registers(T& kept) {
-  asm volatile("" : "+m"(kept) : : "memory");
-}
 
 /// GCC would load a vector again for each row of a low tile.
 template <class T>
@@ -170,14 +166,13 @@ QUANTRAIN_ROW void keep_in_register(T& v) {
 #endif
 }
 
-/// Tiles of kRows rows x kVectors vectors of columns; of the last vector the columns may be but a
-/// part. Where kStep is not 0, there are no pointers to rows, which lie kStep elements apart in a.
-template <class Arch, int kRows, int kVectors, int kStep>
+/// Tiles of kRows rows x kVectors vectors of columns, of the last vector but a part where kPart.
+/// Where kStep is not 0, there are no pointers to rows, which lie kStep elements apart in a.
+template <class Arch, int kRows, int kVectors, int kStep, bool kPart>
 void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
   using V = Batch<float, Arch>;
   constexpr int kLanes = static_cast<int>(V::size);
   constexpr int kLast = (kVectors - 1) * kLanes;
-  constexpr float kInfinity = __builtin_inff();
   struct {
     const TilesF32* p;
     const StripF32* s;
@@ -202,10 +197,11 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
       }
     }
   };
-  const auto load_last = [&](const float* from) __attribute__((always_inline)) {
-    const int64_t in_last = kept.s->columns - kLast;
-    return in_last < kLanes ? load_first<Arch>(from + kLast, in_last)
-                            : V::load_unaligned(from + kLast);
+  // Not read from the strip again: a mask is made behind all multiply-adds that are under way. And
+  // captured by value: else it would be in memory.
+  const int64_t in_last = strip.in_last;
+  const auto load_last = [in_last](const float* from) __attribute__((always_inline)) {
+    return kPart ? load_first<Arch>(from + kLast, in_last) : V::load_unaligned(from + kLast);
   };
 
   while (kept.run < kept.s->run_end) {
@@ -222,7 +218,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = V(0.0f);
       }
       // Without it stores would wait for lines that are in no cache.
-      if (kStep == 0 && kVectors > 1) {
+      if (kStep == 0 && kVectors > 1 && kept.s->fetches) {
         for_rows([&](int, const float* c) __attribute__((always_inline)) {
           QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
             __builtin_prefetch(c + v * kLanes, 1);
@@ -241,44 +237,33 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
     }
     // Rows that lie behind each other are too short for the processor to see where they lead.
     const float* next = kept.p->a.rows == nullptr ? a[kRows - 1] + kept.p->a.row_step : a[0];
-    /// All steps; `part` as in StripF32.
-    const auto sum_up = [&](auto part) __attribute__((always_inline)) {
-      kept.segment = kept.p->segment;
-      for (kept.segments = kept.p->segments; kept.segments > 0; --kept.segments) {
-        forget_registers(kept);
-        const int64_t in_last = kept.s->columns - kLast;
-        const SegmentF32& segment = *kept.segment++;
-        const int64_t b_step = kept.s->b_step;
-        const float* from = kept.s->b + segment.b * kept.s->segment_step;
-        const int64_t a_step = kept.p->a_step;
-        const int64_t begin = segment.a;
-        const int64_t end = begin + kept.p->length * a_step;
-        for (int64_t k = begin; k != end; k += a_step, from += b_step) {
-          V vectors[kVectors];
+    kept.segment = kept.p->segment;
+    for (kept.segments = kept.p->segments; kept.segments > 0; --kept.segments) {
+      forget_registers(kept);
+      const SegmentF32& segment = *kept.segment++;
+      const int64_t b_step = kept.s->b_step;
+      const float* from = kept.s->b + segment.b * kept.s->segment_step;
+      const int64_t a_step = kept.p->a_step;
+      const int64_t begin = segment.a;
+      const int64_t end = begin + kept.p->length * a_step;
+      for (int64_t k = begin; k != end; k += a_step, from += b_step) {
+        V vectors[kVectors];
+        QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+          vectors[v] = v + 1 < kVectors ? V::load_unaligned(from + v * kLanes) : load_last(from);
+          if (kRows > 1) keep_in_register(vectors[v].data);
+        }
+        if (kStep == 0) {
+          __builtin_prefetch(next, 0, 2);
+          next += kRows;
+        }
+        const float* const near = a[0] + k;
+        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+          const V factor(kStep > 0 ? near[r * kStep] : a[r][k]);
           QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-            vectors[v] = decltype(part)::value && v + 1 == kVectors
-                             ? load_first<Arch>(from + v * kLanes, in_last)
-                             : V::load_unaligned(from + v * kLanes);
-            if (kRows > 1) keep_in_register(vectors[v].data);
-          }
-          if (kStep == 0) {
-            __builtin_prefetch(next, 0, 2);
-            next += kRows;
-          }
-          const float* const near = a[0] + k;
-          QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-            const V factor(kStep > 0 ? near[r * kStep] : a[r][k]);
-            QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-              sum[r][v] = fused<Arch>(factor, vectors[v], sum[r][v]);
-            }
+            sum[r][v] = fused<Arch>(factor, vectors[v], sum[r][v]);
           }
         }
       }
-    };
-    if (kept.s->part) {
-      sum_up(std::true_type());
-    } else {
-      sum_up(std::false_type());
     }
 
     forget_registers(kept);
@@ -289,7 +274,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
         QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) sum[r][v] = sum[r][v] + add;
       }
     }
-    if (kept.p->lo != -kInfinity || kept.p->hi != kInfinity) {
+    if (kept.s->clamps) {
       const V lo(kept.p->lo);
       const V hi(kept.p->hi);
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
@@ -299,20 +284,16 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
         }
       }
     }
-    if (const int64_t in_last = kept.s->columns - kLast; in_last < kLanes) {
-      for_rows([&](int r, float* c) __attribute__((always_inline)) {
-        QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
-          sum[r][v].store_unaligned(c + v * kLanes);
-        }
+    for_rows([&, in_last ](int r, float* c) __attribute__((always_inline)) {
+      QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
+        sum[r][v].store_unaligned(c + v * kLanes);
+      }
+      if constexpr (kPart) {
         store_first<Arch>(c + kLast, sum[r][kVectors - 1], in_last);
-      });
-    } else {
-      for_rows([&](int r, float* c) __attribute__((always_inline)) {
-        QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-          sum[r][v].store_unaligned(c + v * kLanes);
-        }
-      });
-    }
+      } else {
+        sum[r][kVectors - 1].store_unaligned(c + kLast);
+      }
+    });
     if (++kept.tile == kept.s->tiles) {
       kept.tile = 0;
       ++kept.run;
@@ -320,78 +301,88 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
   }
 }
 
-/// Calls the one for `rows` <= kRows.
-template <class Arch, int kRows, int kVectors, int kStep>
-void tiles_of_rows_f32(int64_t rows, const TilesF32& p, const StripF32& s) {
+/// Tiles of `rows` <= kRows rows.
+template <class Arch, int kRows, int kVectors, int kStep, bool kPart>
+void tiles_of_some_rows_f32(int64_t rows, const TilesF32& p, const StripF32& s) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return tiles_of_rows_f32<Arch, kRows - 1, kVectors, kStep>(rows, p, s);
+    if (rows < kRows) {
+      return tiles_of_some_rows_f32<Arch, kRows - 1, kVectors, kStep, kPart>(rows, p, s);
+    }
   }
-  tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(p, s);
+  tiles_of_rows_f32<Arch, kRows, kVectors, kStep, kPart>(p, s);
 }
 
-/// All rows, those of a run dealt to as few tiles as they fit in, each with as many as the others
-/// or one more.
+/// The columns [first, end) of a product in strips of kVectors vectors, each with all rows: those
+/// of a run are dealt to as few tiles as they fit in, each with as many as the others or one more.
 template <class Arch, int kVectors, int kStep>
-void row_tiles_f32(const TilesF32& p, StripF32& s) {
+void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
+  constexpr int64_t kLanes = Batch<float, Arch>::size;
   constexpr int kRows = tile_rows<Arch, kVectors, kStep>();
   int64_t tiles = (p.m + kRows - 1) / kRows;
   if (tiles == 0) return;
+  const bool brief = p.segments * p.length < 64;
   // While short sums are made there is no time to store all registers. Eight sums hide the latency.
   constexpr int kHalf = (kRows + 1) / 2 * kVectors >= 8 ? (kRows + 1) / 2 : kRows;
   if (const int64_t halves = (p.m + kHalf - 1) / kHalf;
-      p.segments * p.length < 64 && (p.m % halves == 0 || p.m % tiles != 0)) {
+      brief && (p.m % halves == 0 || p.m % tiles != 0)) {
     tiles = halves;
   }
-  const int64_t rows = p.m / tiles;
-  const int64_t larger = p.m % tiles;
+  const int64_t rows = tiles == 1 ? p.m : p.m / tiles;
+  const int64_t larger = p.m - tiles * rows;
   // Tiles of one height come before those of the other for so many rows as caches hold.
   const int64_t runs = larger == 0 ? p.runs : 256 / p.m + 1;
-  for (s.run = 0; s.run < p.runs; s.run = s.run_end) {
-    s.run_end = s.run + runs < p.runs ? s.run + runs : p.runs;
-    s.i = 0;
-    s.tiles = larger;
-    if (larger > 0) tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(rows + 1, p, s);
-    s.i = larger * (rows + 1);
-    s.tiles = tiles - larger;
-    tiles_of_rows_f32<Arch, kRows, kVectors, kStep>(rows, p, s);
+
+  constexpr float kInfinity = __builtin_inff();
+  const bool packed = p.b_step == 0;
+  StripF32 s;  // not cleared first: that takes longer than a short product's tile
+  s.b_step = packed ? kVectors * kLanes : p.b_step;
+  s.segment_step = packed ? s.b_step : 1;
+  s.clamps = p.lo != -kInfinity || p.hi != kInfinity;
+  s.fetches = !brief || p.m * p.runs * p.n > kManyResults;
+  for (; first < end; first += kVectors * kLanes) {
+    const int64_t columns = end - first;
+    s.b = p.b + first * (packed ? p.b_rows : 1);
+    s.first = first;
+    s.in_last = columns < kVectors * kLanes ? columns - (kVectors - 1) * kLanes : kLanes;
+    const auto kernel = s.in_last < kLanes
+                            ? tiles_of_some_rows_f32<Arch, kRows, kVectors, kStep, true>
+                            : tiles_of_some_rows_f32<Arch, kRows, kVectors, kStep, false>;
+    for (s.run = 0; s.run < p.runs; s.run = s.run_end) {
+      s.run_end = s.run + runs < p.runs ? s.run + runs : p.runs;
+      s.i = 0;
+      s.tiles = larger;
+      if (larger > 0) kernel(rows + 1, p, s);
+      s.i = larger * (rows + 1);
+      s.tiles = tiles - larger;
+      kernel(rows, p, s);
+    }
   }
 }
 
 template <class Arch, int kVectors>
-void columns_f32(const TilesF32& p, StripF32& s) {
-  if (p.a.rows == nullptr && p.a.row_step == 1) return row_tiles_f32<Arch, kVectors, 1>(p, s);
+void columns_f32(const TilesF32& p, int64_t first, int64_t end) {
+  if (p.a.rows == nullptr && p.a.row_step == 1) return strips_f32<Arch, kVectors, 1>(p, first, end);
   if constexpr (kVectors <= 2) {
-    if (p.a.rows == nullptr && p.a.row_step == 2) return row_tiles_f32<Arch, kVectors, 2>(p, s);
+    if (p.a.rows == nullptr && p.a.row_step == 2) {
+      return strips_f32<Arch, kVectors, 2>(p, first, end);
+    }
   }
-  row_tiles_f32<Arch, kVectors, 0>(p, s);
+  strips_f32<Arch, kVectors, 0>(p, first, end);
 }
 
 template <class Arch>
 void tiles_f32(const TilesF32& p) {
   constexpr int64_t kLanes = Batch<float, Arch>::size;
   constexpr int kVectors = kTileVectors<Arch>;
-  for (int64_t first = 0; first < p.n; first += kVectors * kLanes) {
-    const int64_t columns = p.n - first < kVectors * kLanes ? p.n - first : kVectors * kLanes;
-    const int64_t vectors = (columns + kLanes - 1) / kLanes;
-    const bool packed = p.b_step == 0;
-    StripF32 s{};
-    s.b = p.b + first * (packed ? p.b_rows : 1);
-    s.b_step = packed ? vectors * kLanes : p.b_step;
-    s.segment_step = packed ? s.b_step : 1;
-    s.first = first;
-    s.columns = columns;
-    s.part = !packed && columns < vectors * kLanes;
-    if (vectors == kVectors) {
-      columns_f32<Arch, kVectors>(p, s);
-    } else if (vectors == 1) {
-      columns_f32<Arch, 1>(p, s);
-    } else if constexpr (kVectors == 4) {
-      if (vectors == 2) {
-        columns_f32<Arch, 2>(p, s);
-      } else {
-        columns_f32<Arch, 3>(p, s);
-      }
-    }
+  // Strips of a tile's width, of which the last one may lack a part of its last vector.
+  const int64_t lanes = (p.n + kLanes - 1) / kLanes * kLanes;
+  const int64_t wide = lanes / (kVectors * kLanes) * (kVectors * kLanes);
+  if (wide > 0) columns_f32<Arch, kVectors>(p, 0, wide < p.n ? wide : p.n);
+  const int64_t vectors = (lanes - wide) / kLanes;
+  if (vectors == 1) columns_f32<Arch, 1>(p, wide, p.n);
+  if constexpr (kVectors == 4) {
+    if (vectors == 2) columns_f32<Arch, 2>(p, wide, p.n);
+    if (vectors == 3) columns_f32<Arch, 3>(p, wide, p.n);
   }
 }
 
