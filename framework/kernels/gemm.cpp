@@ -222,6 +222,7 @@ void multiply(int64_t m,
   const Sides sides{a, c, c_stride, epilogue};
   const bool packs_all = packs_rows(b, m, k);
   if constexpr (std::is_same_v<B, MatrixF32>) {
+    // One task, one block, nothing to pack: the kernel takes all columns at once.
     if (b.col_stride == 1 && !packs_all && k <= kLongestBlock && m * n * k <= kTaskWork) {
       const SegmentF32 whole{0, 0};
       return kernels.tiles_f32(sides.tiles(0, m, 0, n, whole, k, b.data, b.row_stride, true, true));
@@ -233,7 +234,7 @@ void multiply(int64_t m,
   // anew, or packs them.
   const int64_t parts =
       work < 2 * kTaskWork ? 1 : std::clamp<int64_t>(threads() / panels, 1, (m + 31) / 32);
-  // Here and below, no division where there is nothing to divide: a short product would feel it.
+  // Here and below, no division where there is nothing to divide: short products would feel it.
   const int64_t part = parts == 1 ? m : (m + parts - 1) / parts;
   const int64_t grain = parts > 1                    ? 1
                         : panels * work <= kTaskWork ? panels

@@ -58,12 +58,15 @@ inline Batch<float, Arch> load_first(const float* from, int64_t n) {
 #endif
 #if defined(__AVX2__)
   if constexpr (Batch<float, Arch>::size == 8) {
+    if (n == 8) return Batch<float, Arch>::load_unaligned(from);
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_maskload_ps(
         from, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int32_t>(n)), lanes));
   }
 #endif
   if constexpr (Batch<float, Arch>::size == 4) {
+    if (n == 4) return Batch<float, Arch>::load_unaligned(from);
+    // What lies behind the first n must not be read.
     const auto lane = [=](int64_t i) { return i < n ? from[i] : 0.0f; };
 #if defined(__x86_64__)
     return _mm_setr_ps(lane(0), lane(1), lane(2), lane(3));
@@ -131,8 +134,8 @@ inline Batch<float, Arch> as_floats(Batch<int32_t, Arch> v) {
 }
 
 /// Makes the compiler read `kept`, and what it points to, from memory again. The loops of a tile
-/// need all registers: what it kept over them would be made and written to the stack first, and the
-/// tile begin late.
+/// need all registers: what it kept over them would be made and put aside first, and the tile begin
+/// late; or it would come back from a vector's register, behind all multiply-adds under way.
 template <class T>
 inline __attribute__((always_inline)) void forget_registers(T& kept) {
   asm volatile("" : "+m"(kept) : : "memory");

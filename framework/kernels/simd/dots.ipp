@@ -174,13 +174,13 @@ void tiles_of_dots_f32(const FewF32& product, int64_t i, int64_t i_end, int64_t 
 /// The same in tiles of `columns` <= kColumns columns.
 template <class Arch, int kRows, int kColumns>
 void columns_of_dots_f32(
-    const FewF32& p, int64_t i, int64_t end, int64_t j, int64_t j_end, int64_t columns) {
+    const FewF32& p, int64_t i, int64_t i_end, int64_t j, int64_t j_end, int64_t columns) {
   if constexpr (kColumns > 1) {
     if (columns < kColumns) {
-      return columns_of_dots_f32<Arch, kRows, kColumns - 1>(p, i, end, j, j_end, columns);
+      return columns_of_dots_f32<Arch, kRows, kColumns - 1>(p, i, i_end, j, j_end, columns);
     }
   }
-  tiles_of_dots_f32<Arch, kRows, kColumns>(p, i, end, j, j_end);
+  tiles_of_dots_f32<Arch, kRows, kColumns>(p, i, i_end, j, j_end);
 }
 
 /// Rows i on to the last one in tiles of kRows, then of fewer; columns in tiles of about the same

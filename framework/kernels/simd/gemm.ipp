@@ -14,8 +14,8 @@ namespace quantrain::kernels::simd {
 #define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
 #define QUANTRAIN_ROW inline __attribute__((always_inline))
 
-/// So many results are no longer in a cache: with fewer, fetching them takes the time that a short
-/// sum takes.
+/// With no more results than this in a call c is in a cache, and fetching its lines takes as long
+/// as a short sum.
 inline constexpr int64_t kManyResults = 65536;
 
 /// Width of a tile in vectors: with its rows it fills the registers and hides the latency of the
@@ -146,13 +146,14 @@ void pack_f32(const PackF32& p) {
   }
 }
 
-/// The columns of a product from `first` on that a tile holds, in_last of them in its last vector;
-/// in b from `b` on, its rows b_step apart and row i of a segment i * segment_step behind it. And
-/// of the rows of each of the runs [run, run_end) those of `tiles` tiles from row i on. Where
-/// `fetches`, lines of c are fetched while sums are made.
+/// The columns of a product from `first` on that a tile holds, in_last of them in its last vector,
+/// of which b_in_last elements can be read in b; in b from `b` on, its rows b_step apart and row i
+/// of a segment i * segment_step behind it. And of the rows of each of the runs [run, run_end)
+/// those of `tiles` tiles from row i on. Results are clamped where `clamps`; where `fetches`, lines
+/// of c are fetched while sums are made.
 struct StripF32 {
   const float* b;
-  int64_t b_step, segment_step, first, in_last, run, run_end, i, tiles;
+  int64_t b_step, segment_step, first, in_last, b_in_last, run, run_end, i, tiles;
   bool clamps, fetches;
 };
 
@@ -200,8 +201,13 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
   // Not read from the strip again: a mask is made behind all multiply-adds that are under way. And
   // captured by value: else it would be in memory.
   const int64_t in_last = strip.in_last;
-  const auto load_last = [in_last](const float* from) __attribute__((always_inline)) {
-    return kPart ? load_first<Arch>(from + kLast, in_last) : V::load_unaligned(from + kLast);
+  const int64_t b_in_last = strip.b_in_last;
+  const auto load_last = [](const float* from, int64_t n) __attribute__((always_inline)) {
+    return kPart ? load_first<Arch>(from + kLast, n) : V::load_unaligned(from + kLast);
+  };
+  const auto store_last = [](V v, float* to, int64_t n) __attribute__((always_inline)) {
+    if (kPart) return store_first<Arch>(to + kLast, v, n);
+    v.store_unaligned(to + kLast);
   };
 
   while (kept.run < kept.s->run_end) {
@@ -211,7 +217,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
           sum[r][v] = V::load_unaligned(c + v * kLanes);
         }
-        sum[r][kVectors - 1] = load_last(c);
+        sum[r][kVectors - 1] = load_last(c, in_last);
       });
     } else {
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
@@ -249,7 +255,8 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
       for (int64_t k = begin; k != end; k += a_step, from += b_step) {
         V vectors[kVectors];
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-          vectors[v] = v + 1 < kVectors ? V::load_unaligned(from + v * kLanes) : load_last(from);
+          vectors[v] =
+              v + 1 < kVectors ? V::load_unaligned(from + v * kLanes) : load_last(from, b_in_last);
           if (kRows > 1) keep_in_register(vectors[v].data);
         }
         if (kStep == 0) {
@@ -270,7 +277,8 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
     if (kept.p->bias != nullptr) {
       const float* const bias = kept.p->bias + kept.s->first;
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-        const V add = v + 1 < kVectors ? V::load_unaligned(bias + v * kLanes) : load_last(bias);
+        const V add =
+            v + 1 < kVectors ? V::load_unaligned(bias + v * kLanes) : load_last(bias, in_last);
         QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) sum[r][v] = sum[r][v] + add;
       }
     }
@@ -288,11 +296,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
         sum[r][v].store_unaligned(c + v * kLanes);
       }
-      if constexpr (kPart) {
-        store_first<Arch>(c + kLast, sum[r][kVectors - 1], in_last);
-      } else {
-        sum[r][kVectors - 1].store_unaligned(c + kLast);
-      }
+      store_last(sum[r][kVectors - 1], c, in_last);
     });
     if (++kept.tile == kept.s->tiles) {
       kept.tile = 0;
@@ -344,6 +348,7 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
     s.b = p.b + first * (packed ? p.b_rows : 1);
     s.first = first;
     s.in_last = columns < kVectors * kLanes ? columns - (kVectors - 1) * kLanes : kLanes;
+    s.b_in_last = packed ? kLanes : s.in_last;
     const auto kernel = s.in_last < kLanes
                             ? tiles_of_some_rows_f32<Arch, kRows, kVectors, kStep, true>
                             : tiles_of_some_rows_f32<Arch, kRows, kVectors, kStep, false>;

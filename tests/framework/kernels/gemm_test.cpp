@@ -65,8 +65,8 @@ void check(const Case& p) {
 TEST_CASE("gemm equals the obvious loop at every size around tiles and vectors",
           "[kernels][gemm]") {
   for (const int64_t m : {1, 2, 5, 13}) {
-    for (const int64_t n : {1, 7, 8, 9, 15, 16, 17, 33, 64, 81}) {
-      for (const int64_t k : {1, 3, 17}) check({m, n, k});
+    for (const int64_t n : {1, 7, 8, 9, 15, 16, 17, 33, 63, 64, 65, 81, 127, 129}) {
+      for (const int64_t k : {1, 2, 3, 17}) check({m, n, k});
     }
   }
 }
@@ -99,6 +99,8 @@ TEST_CASE("gemm of few rows or columns equals the obvious loop whatever the tile
 }
 
 TEST_CASE("gemm takes sums longer than a block and more rows than a block", "[kernels][gemm]") {
+  check({3, 130, 512});
+  check({3, 130, 513});
   check({9, 40, 1100});
   check({9, 40, 1100, true, true});
   check({300, 37, 45, false, true});
@@ -122,9 +124,25 @@ TEST_CASE("gemm applies bias, activation and accumulation once, whatever the len
   }
 }
 
+TEST_CASE("gemm of contiguous rows applies the epilogue in every strip of columns",
+          "[kernels][gemm]") {
+  const std::vector<float> bias = random_floats(129, 4, -2.0f, 8.0f);
+  for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
+    for (const bool accumulate : {false, true}) {
+      for (const int64_t n : {10, 63, 65, 81, 129}) {
+        for (const int64_t k : {1, 63, 64}) {
+          check({2, n, k, false, false, {bias.data(), activation, accumulate}, 3});
+          check({13, n, k, true, false, {bias.data(), activation, accumulate}, 3});
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("gemm over an empty sum gives the epilogue of 0", "[kernels][gemm]") {
   const std::vector<float> bias{-1.0f, 2.0f, 7.0f};
   check({2, 3, 0});
+  check({2, 70, 0});
   check({2, 3, 0, false, false, {bias.data(), Activation::kRelu6, false}});
   check({0, 3, 4});
   check({3, 0, 4});
