@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "tests/framework/kernels/guarded.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 
 namespace quantrain::kernels {
 namespace {
 
 using test::check_everywhere;
+using test::Guarded;
 using test::random_floats;
 using test::RoundingTolerance;
 
@@ -56,10 +58,13 @@ void check(const Conv2dShape& s) {
     grad_x[from] += static_cast<double>(grad_y[to]) * static_cast<double>(w[weight]);
     grad_w[weight] += static_cast<double>(grad_y[to]) * static_cast<double>(x[from]);
   });
+  const Guarded from(x);
+  const Guarded weights(w);
+  const Guarded grad(grad_y);
   check_everywhere(rounded(y), RoundingTolerance{}, [&] {
-    std::vector<float> result(y.size());
-    conv2d_f32(s, x.data(), w.data(), result.data());
-    return result;
+    Guarded result(std::vector<float>(y.size()));
+    conv2d_f32(s, from.data(), weights.data(), result.data());
+    return result.values();
   });
   for (size_t i = 0; i < y.size(); ++i) {
     y[i] +=
@@ -67,20 +72,20 @@ void check(const Conv2dShape& s) {
     y[i] = std::max(y[i], 0.0);
   }
   check_everywhere(rounded(y), RoundingTolerance{}, [&] {
-    std::vector<float> result = grad_y;
-    const PackedWeightsF32 packed(s, w.data());
-    conv2d_f32(s, x.data(), packed, result.data(), {bias.data(), Activation::kRelu, true});
-    return result;
+    Guarded result(grad_y);
+    const PackedWeightsF32 packed(s, weights.data());
+    conv2d_f32(s, from.data(), packed, result.data(), {bias.data(), Activation::kRelu, true});
+    return result.values();
   });
   check_everywhere(rounded(grad_x), RoundingTolerance{}, [&] {
-    std::vector<float> result(x.size(), -1.0f);
-    conv2d_backward_data_f32(s, grad_y.data(), w.data(), result.data());
-    return result;
+    Guarded result(std::vector<float>(x.size(), -1.0f));
+    conv2d_backward_data_f32(s, grad.data(), weights.data(), result.data());
+    return result.values();
   });
   check_everywhere(rounded(grad_w), RoundingTolerance{}, [&] {
-    std::vector<float> result(w.size(), -1.0f);
-    conv2d_backward_weights_f32(s, x.data(), grad_y.data(), result.data());
-    return result;
+    Guarded result(std::vector<float>(w.size(), -1.0f));
+    conv2d_backward_weights_f32(s, from.data(), grad.data(), result.data());
+    return result.values();
   });
 }
 

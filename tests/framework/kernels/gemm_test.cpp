@@ -3,12 +3,14 @@
 #include <limits>
 
 #include "framework/kernels/dispatch.hpp"
+#include "tests/framework/kernels/guarded.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 
 namespace quantrain::kernels {
 namespace {
 
 using test::check_everywhere;
+using test::Guarded;
 using test::random_floats;
 using test::RoundingTolerance;
 
@@ -42,23 +44,25 @@ std::vector<float> obvious(const Case& p, const float* a, const float* b, std::v
 void check(const Case& p) {
   INFO("m " << p.m << " n " << p.n << " k " << p.k << " transposed " << p.transposed_a
             << p.transposed_b);
-  const std::vector<float> a = random_floats(p.m * p.k, 1);
-  const std::vector<float> b = random_floats(p.k * p.n, 2);
-  const std::vector<float> c = random_floats(p.m * (p.n + p.c_gap), 3);
+  const Guarded a(random_floats(p.m * p.k, 1));
+  const Guarded b(random_floats(p.k * p.n, 2));
+  // Behind the last row nothing may be written.
+  const int64_t c_size = p.m == 0 ? 0 : p.m * (p.n + p.c_gap) - p.c_gap;
+  const std::vector<float> c = random_floats(c_size, 3);
   MatrixF32 left{a.data(), p.k, 1};
   MatrixF32 right{b.data(), p.n, 1};
   if (p.transposed_a) left = {a.data(), 1, p.m};
   if (p.transposed_b) right = {b.data(), 1, p.k};
   const std::vector<float> expected = obvious(p, a.data(), b.data(), c);
   check_everywhere(expected, RoundingTolerance{}, [&] {
-    std::vector<float> result = c;
+    Guarded result(c);
     gemm_f32(p.m, p.n, p.k, left, right, result.data(), p.n + p.c_gap, p.epilogue);
-    return result;
+    return result.values();
   });
   check_everywhere(expected, RoundingTolerance{}, [&] {
-    std::vector<float> result = c;
+    Guarded result(c);
     gemm_f32(p.m, left, PackedMatrixF32(p.k, p.n, right), result.data(), p.n + p.c_gap, p.epilogue);
-    return result;
+    return result.values();
   });
 }
 

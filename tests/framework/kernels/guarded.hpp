@@ -1,0 +1,48 @@
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <vector>
+
+namespace quantrain::test {
+
+/// Floats that end where a page begins that no one may touch: a kernel that reads or writes behind
+/// them ends the test, also under a mask that hides what it read.
+class Guarded {
+ public:
+  explicit Guarded(const std::vector<float>& values) : size_(values.size()) {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t bytes = size_ * sizeof(float);
+    const size_t pages = (bytes + page - 1) / page * page;
+    mapped_ = pages + page;
+    void* const memory =
+        mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    first_ = static_cast<char*>(memory);
+    if (mprotect(first_ + pages, page, PROT_NONE) != 0) {
+      munmap(first_, mapped_);
+      throw std::bad_alloc();
+    }
+    data_ = reinterpret_cast<float*>(first_ + pages - bytes);
+    std::copy(values.begin(), values.end(), data_);
+  }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  ~Guarded() { munmap(first_, mapped_); }
+
+  float* data() { return data_; }
+  const float* data() const { return data_; }
+  std::vector<float> values() const { return {data_, data_ + size_}; }
+
+ private:
+  size_t size_;
+  size_t mapped_ = 0;
+  char* first_ = nullptr;
+  float* data_ = nullptr;
+};
+
+}  // namespace quantrain::test
