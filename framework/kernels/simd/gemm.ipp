@@ -331,8 +331,8 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
       brief && (p.m % halves == 0 || p.m % tiles != 0)) {
     tiles = halves;
   }
-  const int64_t rows = tiles == 1 ? p.m : p.m / tiles;
-  const int64_t larger = p.m - tiles * rows;
+  const int64_t rows = p.m / tiles;
+  const int64_t larger = p.m % tiles;
   // Tiles of one height come before those of the other for so many rows as caches hold.
   const int64_t runs = larger == 0 ? p.runs : 256 / p.m + 1;
 
