@@ -1,5 +1,7 @@
 #include "framework/kernels/dispatch.hpp"
 
+#include <iterator>
+
 #include "framework/core/error.hpp"
 
 namespace quantrain::kernels {
@@ -14,22 +16,41 @@ extern const KernelTable kAvx512VnniKernels;
 extern const KernelTable kNeon64Kernels;
 #endif
 
-const KernelTable& table(Isa isa) {
-  switch (isa) {
-    case Isa::kReference: return kReferenceKernels;
+namespace {
+
+// In the order of Isa; null where it is not built.
+constexpr const KernelTable* kTables[] = {
+    &kReferenceKernels,
 #if defined(__x86_64__)
-    case Isa::kSse2: return kSse2Kernels;
-    case Isa::kAvx2: return kAvx2Kernels;
-    case Isa::kAvx512Bw: return kAvx512BwKernels;
-    case Isa::kAvx512Vnni: return kAvx512VnniKernels;
+    &kSse2Kernels,
+    &kAvx2Kernels,
+    &kAvx512BwKernels,
+    &kAvx512VnniKernels,
+    nullptr,
 #elif defined(__aarch64__)
-    case Isa::kNeon64: return kNeon64Kernels;
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    &kNeon64Kernels,
+#else
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
 #endif
-    default: break;
-  }
-  throw DataError("isa", isa_name(isa), " is not built into this library");
+};
+static_assert(std::size(kTables) == std::size(kAllIsas));
+
+}  // namespace
+
+const KernelTable& table(Isa isa) {
+  const KernelTable* const kernels = kTables[static_cast<int>(isa)];
+  if (kernels == nullptr) throw DataError("isa", isa_name(isa), " is not built into this library");
+  return *kernels;
 }
 
-const KernelTable& table() { return table(chosen_isa()); }
+const KernelTable& table() { return *kTables[static_cast<int>(chosen_isa())]; }
 
 }  // namespace quantrain::kernels

@@ -10,6 +10,13 @@
 // chain of fused multiply-adds.
 namespace quantrain::kernels::simd {
 
+// GCC would join integers that go to neighbouring places in the register of a vector, and what is
+// read from there waits for all multiply-adds that are under way.
+#if !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("no-tree-slp-vectorize")
+#endif
+
 // Tiles are arrays of vectors: only loops that are unrolled whole keep them in registers.
 #define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
 #define QUANTRAIN_ROW inline __attribute__((always_inline))
@@ -17,6 +24,10 @@ namespace quantrain::kernels::simd {
 /// With no more results than this in a call c is in a cache, and fetching its lines takes as long
 /// as a short sum.
 inline constexpr int64_t kManyResults = 65536;
+
+/// So many terms of a sum, or fewer, whose rows of b, 64 columns of each, stay in the first-level
+/// cache beside the result.
+inline constexpr int64_t kShortSum = 96;
 
 /// Width of a tile in vectors: with its rows it fills the registers and hides the latency of the
 /// multiply-add.
@@ -174,23 +185,25 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
   using V = Batch<float, Arch>;
   constexpr int kLanes = static_cast<int>(V::size);
   constexpr int kLast = (kVectors - 1) * kLanes;
+  // Not cleared first, and moved on from tile to tile: a tile of a short sum is soon done.
   struct {
     const TilesF32* p;
     const StripF32* s;
     const SegmentF32* segment;
-    int64_t segments, run, tile;
-  } kept = {&product, &strip, nullptr, 0, strip.run, 0};
+    int64_t segments, run, tiles;
+    int64_t row, a, c;  // the tile's first row, and where that begins in a and c
+  } kept;
+  kept.p = &product;
+  kept.s = &strip;
 
+  const auto row_step = [&] { return kStep > 0 ? kStep : kept.p->a.row_step; };
   /// Calls f(r, where row r of the tile begins in c).
   const auto for_rows = [&](auto f) __attribute__((always_inline)) {
-    const int64_t row = kept.s->i + kept.tile * kRows;
-    const int64_t column = kept.p->column + kept.s->first;
     if (kStep == 0 && kept.p->c.rows != nullptr) {
-      float* const* const rows = kept.p->c.rows + row;
-      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) f(r, rows[r] + column);
+      float* const* const rows = kept.p->c.rows + kept.row;
+      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) f(r, rows[r] + kept.c);
     } else {
-      float* next =
-          kept.p->c.first + kept.run * kept.p->c.run_step + row * kept.p->c.row_step + column;
+      float* next = kept.p->c.first + kept.c;
       const int64_t step = kept.p->c.row_step;
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r, next += step) {
         asm volatile("" : "+r"(next));  // else all pointers are made beforehand
@@ -210,129 +223,146 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
     v.store_unaligned(to + kLast);
   };
 
-  while (kept.run < kept.s->run_end) {
-    V sum[kRows][kVectors];
-    if (kept.p->accumulate) {
-      for_rows([&](int r, const float* c) __attribute__((always_inline)) {
-        QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
-          sum[r][v] = V::load_unaligned(c + v * kLanes);
-        }
-        sum[r][kVectors - 1] = load_last(c, in_last);
-      });
-    } else {
-      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-        QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = V(0.0f);
-      }
-      // Without it stores would wait for lines that are in no cache.
-      if (kStep == 0 && kVectors > 1 && kept.s->fetches) {
-        for_rows([&](int, const float* c) __attribute__((always_inline)) {
-          QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-            __builtin_prefetch(c + v * kLanes, 1);
+  for (kept.run = strip.run; kept.run < kept.s->run_end; ++kept.run) {
+    kept.row = kept.s->i;
+    kept.a = kept.run * kept.p->a.run_step + kept.row * row_step();
+    kept.c = kept.run * kept.p->c.run_step + kept.row * kept.p->c.row_step + kept.p->column +
+             kept.s->first;
+    kept.tiles = kept.s->tiles;
+    do {
+      V sum[kRows][kVectors];
+      if (kept.p->accumulate) {
+        for_rows([&](int r, const float* c) __attribute__((always_inline)) {
+          QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
+            sum[r][v] = V::load_unaligned(c + v * kLanes);
           }
+          sum[r][kVectors - 1] = load_last(c, in_last);
         });
-      }
-    }
-    const float* a[kRows];
-    const int64_t row = kept.s->i + kept.tile * kRows;
-    if (kStep == 0 && kept.p->a.rows != nullptr) {
-      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = kept.p->a.rows[row + r];
-    } else {
-      const int64_t row_step = kStep > 0 ? kStep : kept.p->a.row_step;
-      a[0] = kept.p->a.first + kept.run * kept.p->a.run_step + row * row_step;
-      QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + row_step;
-    }
-    // Rows that lie behind each other are too short for the processor to see where they lead.
-    const float* next = kept.p->a.rows == nullptr ? a[kRows - 1] + kept.p->a.row_step : a[0];
-    kept.segment = kept.p->segment;
-    for (kept.segments = kept.p->segments; kept.segments > 0; --kept.segments) {
-      forget_registers(kept);
-      const SegmentF32& segment = *kept.segment++;
-      const int64_t b_step = kept.s->b_step;
-      const float* from = kept.s->b + segment.b * kept.s->segment_step;
-      const int64_t a_step = kept.p->a_step;
-      const int64_t begin = segment.a;
-      const int64_t end = begin + kept.p->length * a_step;
-      for (int64_t k = begin; k != end; k += a_step, from += b_step) {
-        V vectors[kVectors];
-        QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-          vectors[v] =
-              v + 1 < kVectors ? V::load_unaligned(from + v * kLanes) : load_last(from, b_in_last);
-          if (kRows > 1) keep_in_register(vectors[v].data);
-        }
-        if (kStep == 0) {
-          __builtin_prefetch(next, 0, 2);
-          next += kRows;
-        }
-        const float* const near = a[0] + k;
+      } else {
         QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-          const V factor(kStep > 0 ? near[r * kStep] : a[r][k]);
+          QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = V(0.0f);
+        }
+        // Without it stores would wait for lines that are in no cache.
+        if (kStep == 0 && kVectors > 1 && kept.s->fetches) {
+          for_rows([&](int, const float* c) __attribute__((always_inline)) {
+            QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+              __builtin_prefetch(c + v * kLanes, 1);
+            }
+          });
+        }
+      }
+      const float* a[kRows];
+      if (kStep == 0 && kept.p->a.rows != nullptr) {
+        const float* const* const rows = kept.p->a.rows + kept.row;
+        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = rows[r];
+      } else {
+        a[0] = kept.p->a.first + kept.a;
+        QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + row_step();
+      }
+      // Rows that lie behind each other are too short for the processor to see where they lead.
+      const float* next = kept.p->a.rows == nullptr ? a[kRows - 1] + kept.p->a.row_step : a[0];
+      kept.segment = kept.p->segment;
+      for (kept.segments = kept.p->segments; kept.segments > 0; --kept.segments) {
+        forget_registers(kept);
+        const SegmentF32& segment = *kept.segment++;
+        const int64_t b_step = kept.s->b_step;
+        const float* from = kept.s->b + segment.b * kept.s->segment_step;
+        const int64_t a_step = kept.p->a_step;
+        const int64_t begin = segment.a;
+        const int64_t end = begin + kept.p->length * a_step;
+        for (int64_t k = begin; k != end; k += a_step, from += b_step) {
+          V vectors[kVectors];
           QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-            sum[r][v] = fused<Arch>(factor, vectors[v], sum[r][v]);
+            vectors[v] = v + 1 < kVectors ? V::load_unaligned(from + v * kLanes)
+                                          : load_last(from, b_in_last);
+            if (kRows > 1) keep_in_register(vectors[v].data);
+          }
+          if (kStep == 0) {
+            __builtin_prefetch(next, 0, 2);
+            next += kRows;
+          }
+          const float* const near = a[0] + k;
+          QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+            const V factor(kStep > 0 ? near[r * kStep] : a[r][k]);
+            QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+              sum[r][v] = fused<Arch>(factor, vectors[v], sum[r][v]);
+            }
           }
         }
       }
-    }
 
-    forget_registers(kept);
-    if (kept.p->bias != nullptr) {
-      const float* const bias = kept.p->bias + kept.s->first;
-      QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-        const V add =
-            v + 1 < kVectors ? V::load_unaligned(bias + v * kLanes) : load_last(bias, in_last);
-        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) sum[r][v] = sum[r][v] + add;
-      }
-    }
-    if (kept.s->clamps) {
-      const V lo(kept.p->lo);
-      const V hi(kept.p->hi);
-      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+      forget_registers(kept);
+      if (kept.p->bias != nullptr) {
+        const float* const bias = kept.p->bias + kept.s->first;
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-          // In this order of the operands a NaN stays NaN.
-          sum[r][v] = xsimd::min(hi, xsimd::max(lo, sum[r][v]));
+          const V add =
+              v + 1 < kVectors ? V::load_unaligned(bias + v * kLanes) : load_last(bias, in_last);
+          QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) sum[r][v] = sum[r][v] + add;
         }
       }
-    }
-    for_rows([&, in_last ](int r, float* c) __attribute__((always_inline)) {
-      QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
-        sum[r][v].store_unaligned(c + v * kLanes);
+      if (kept.s->clamps) {
+        const V lo(kept.p->lo);
+        const V hi(kept.p->hi);
+        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+          QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+            // In this order of the operands a NaN stays NaN.
+            sum[r][v] = xsimd::min(hi, xsimd::max(lo, sum[r][v]));
+          }
+        }
       }
-      store_last(sum[r][kVectors - 1], c, in_last);
-    });
-    if (++kept.tile == kept.s->tiles) {
-      kept.tile = 0;
-      ++kept.run;
-    }
+      for_rows([&, in_last ](int r, float* c) __attribute__((always_inline)) {
+        QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
+          sum[r][v].store_unaligned(c + v * kLanes);
+        }
+        store_last(sum[r][kVectors - 1], c, in_last);
+      });
+      kept.row += kRows;
+      kept.a += kRows * row_step();
+      kept.c += kRows * kept.p->c.row_step;
+    } while (--kept.tiles > 0);
   }
 }
 
-/// Tiles of `rows` <= kRows rows.
-template <class Arch, int kRows, int kVectors, int kStep, bool kPart>
-void tiles_of_some_rows_f32(int64_t rows, const TilesF32& p, const StripF32& s) {
-  if constexpr (kRows > 1) {
-    if (rows < kRows) {
-      return tiles_of_some_rows_f32<Arch, kRows - 1, kVectors, kStep, kPart>(rows, p, s);
-    }
-  }
-  tiles_of_rows_f32<Arch, kRows, kVectors, kStep, kPart>(p, s);
-}
+/// The kernels of tiles of 1 to kRows rows: for strips of whole vectors, and of a part of the last.
+template <class Arch, int kVectors, int kStep>
+struct TileKernelsF32 {
+  static constexpr int kRows = tile_rows<Arch, kVectors, kStep>();
+  using Kernel = void (*)(const TilesF32&, const StripF32&);
+  Kernel of_rows[kRows][2];
 
-/// The columns [first, end) of a product in strips of kVectors vectors, each with all rows: those
-/// of a run are dealt to as few tiles as they fit in, each with as many as the others or one more.
+  constexpr TileKernelsF32() : of_rows() { add<kRows>(); }
+  template <int kUpTo>
+  constexpr void add() {
+    of_rows[kUpTo - 1][0] = tiles_of_rows_f32<Arch, kUpTo, kVectors, kStep, false>;
+    of_rows[kUpTo - 1][1] = tiles_of_rows_f32<Arch, kUpTo, kVectors, kStep, true>;
+    if constexpr (kUpTo > 1) add<kUpTo - 1>();
+  }
+};
+
+/// The columns [first, end) of a product, at least one, in strips of kVectors vectors, each with
+/// all rows: those of a run are dealt to as few tiles as they fit in, each with as many as the
+/// others or one more.
 template <class Arch, int kVectors, int kStep>
 void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
+  static constexpr TileKernelsF32<Arch, kVectors, kStep> kKernels;
   constexpr int64_t kLanes = Batch<float, Arch>::size;
-  constexpr int kRows = tile_rows<Arch, kVectors, kStep>();
-  int64_t tiles = (p.m + kRows - 1) / kRows;
-  if (tiles == 0) return;
-  const bool brief = p.segments * p.length < 64;
-  // While short sums are made there is no time to store all registers. Eight sums hide the latency.
-  constexpr int kHalf = (kRows + 1) / 2 * kVectors >= 8 ? (kRows + 1) / 2 : kRows;
-  if (const int64_t halves = (p.m + kHalf - 1) / kHalf;
-      brief && (p.m % halves == 0 || p.m % tiles != 0)) {
-    tiles = halves;
+  constexpr int64_t kRows = kKernels.kRows;
+  // While a large tile is stored there is no room for the multiply-adds of the next.
+  constexpr int64_t kLow = kRows * kVectors < 14 ? kRows : (14 + kVectors - 1) / kVectors;
+  const int64_t terms = p.segments * p.length;
+  int64_t rows = p.m;
+  if (rows == 0) return;
+  int64_t tiles = rows <= kRows ? 1 : (rows + kRows - 1) / kRows;
+  if (terms <= kShortSum && rows > kLow) {
+    const int64_t low = (rows + kLow - 1) / kLow;
+    // Runs would be written out of order.
+    if (p.runs == 1 || rows % low == 0 || rows % tiles != 0) tiles = low;
   }
-  const int64_t rows = p.m / tiles;
-  const int64_t larger = p.m % tiles;
+  int64_t larger = 0;
+  if (tiles > 1) {
+    larger = rows % tiles;
+    rows /= tiles;
+  }
   // Tiles of one height come before those of the other for so many rows as caches hold.
   const int64_t runs = larger == 0 ? p.runs : 256 / p.m + 1;
 
@@ -342,24 +372,25 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   s.b_step = packed ? kVectors * kLanes : p.b_step;
   s.segment_step = packed ? s.b_step : 1;
   s.clamps = p.lo != -kInfinity || p.hi != kInfinity;
-  s.fetches = !brief || p.m * p.runs * p.n > kManyResults;
+  s.fetches = terms >= 64 || p.m * p.runs * p.n > kManyResults;
   for (; first < end; first += kVectors * kLanes) {
     const int64_t columns = end - first;
     s.b = p.b + first * (packed ? p.b_rows : 1);
     s.first = first;
     s.in_last = columns < kVectors * kLanes ? columns - (kVectors - 1) * kLanes : kLanes;
     s.b_in_last = packed ? kLanes : s.in_last;
-    const auto kernel = s.in_last < kLanes
-                            ? tiles_of_some_rows_f32<Arch, kRows, kVectors, kStep, true>
-                            : tiles_of_some_rows_f32<Arch, kRows, kVectors, kStep, false>;
+    const auto* const of_rows = kKernels.of_rows + rows - 1;
+    const bool part = s.in_last < kLanes;
     for (s.run = 0; s.run < p.runs; s.run = s.run_end) {
-      s.run_end = s.run + runs < p.runs ? s.run + runs : p.runs;
+      s.run_end = p.runs - s.run > runs ? s.run + runs : p.runs;
       s.i = 0;
-      s.tiles = larger;
-      if (larger > 0) kernel(rows + 1, p, s);
-      s.i = larger * (rows + 1);
+      if (larger > 0) {
+        s.tiles = larger;
+        of_rows[1][part](p, s);
+        s.i = larger * (rows + 1);
+      }
       s.tiles = tiles - larger;
-      kernel(rows, p, s);
+      of_rows[0][part](p, s);
     }
   }
 }
@@ -380,10 +411,10 @@ void tiles_f32(const TilesF32& p) {
   constexpr int64_t kLanes = Batch<float, Arch>::size;
   constexpr int kVectors = kTileVectors<Arch>;
   // Strips of a tile's width, of which the last one may lack a part of its last vector.
-  const int64_t lanes = (p.n + kLanes - 1) / kLanes * kLanes;
-  const int64_t wide = lanes / (kVectors * kLanes) * (kVectors * kLanes);
+  const int64_t lanes = (p.n + kLanes - 1) & -kLanes;
+  const int64_t wide = lanes & -(kVectors * kLanes);
   if (wide > 0) columns_f32<Arch, kVectors>(p, 0, wide < p.n ? wide : p.n);
-  const int64_t vectors = (lanes - wide) / kLanes;
+  const uint64_t vectors = static_cast<uint64_t>(lanes - wide) / kLanes;
   if (vectors == 1) columns_f32<Arch, 1>(p, wide, p.n);
   if constexpr (kVectors == 4) {
     if (vectors == 2) columns_f32<Arch, 2>(p, wide, p.n);
@@ -393,5 +424,8 @@ void tiles_f32(const TilesF32& p) {
 
 #undef QUANTRAIN_ROW
 #undef QUANTRAIN_UNROLL
+#if !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 }  // namespace quantrain::kernels::simd
