@@ -170,30 +170,38 @@ void multiply_few(bool dots,
                   int64_t c_stride,
                   const EpilogueF32& epilogue) {
   const auto kernel = dots ? table().dots_f32 : table().chains_f32;
-  const auto block = [&](int64_t row, int64_t row_end, int64_t column, int64_t column_end) {
-    FewF32 p;
-    p.m = row_end - row;
-    p.n = column_end - column;
-    p.k = k;
-    p.chains = n > kPanelColumns ? 1 : 4;
-    p.a = a.data + row * a.row_stride;
-    p.a_step = a.row_stride;
-    p.b = b.data + column * b.col_stride;
-    p.b_step = dots ? b.col_stride : b.row_stride;
-    p.c = c + row * c_stride + column;
-    p.c_step = c_stride;
-    set_epilogue(p, epilogue, column);
-    kernel(p);
-  };
+  FewF32 p;
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  p.chains = n > kPanelColumns ? 1 : 4;
+  p.a = a.data;
+  p.a_step = a.row_stride;
+  p.b = b.data;
+  p.b_step = dots ? b.col_stride : b.row_stride;
+  p.c = c;
+  p.c_step = c_stride;
+  set_epilogue(p, epilogue, 0);
   // A thread alone reads whole rows of B: parts of them come at two thirds of the speed.
-  if (m * n * k <= kTaskWork || (!dots && threads() == 1)) return block(0, m, 0, n);
+  if (m * n * k <= kTaskWork || (!dots && threads() == 1)) return kernel(p);
   if (m > n) {
-    parallel_for_even(
-        m, kTaskWork / (n * k) + 1, [&](int64_t row, int64_t end) { block(row, end, 0, n); });
+    parallel_for_even(m, kTaskWork / (n * k) + 1, [&](int64_t row, int64_t end) {
+      FewF32 part = p;
+      part.m = end - row;
+      part.a += row * p.a_step;
+      part.c += row * p.c_step;
+      kernel(part);
+    });
   } else {
     const int64_t panels = kTaskWork / (m * k * kPanelColumns) + 1;
-    parallel_for(
-        n, panels * kPanelColumns, [&](int64_t column, int64_t end) { block(0, m, column, end); });
+    parallel_for(n, panels * kPanelColumns, [&](int64_t column, int64_t end) {
+      FewF32 part = p;
+      part.n = end - column;
+      part.b += column * b.col_stride;
+      part.c += column;
+      if (p.bias != nullptr) part.bias += column;
+      kernel(part);
+    });
   }
 }
 

@@ -7,6 +7,12 @@
 // along it, joined in the tree of sum(), so that nothing is turned and no lane is empty.
 namespace quantrain::kernels::simd {
 
+// As in gemm.ipp.
+#if !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("no-tree-slp-vectorize")
+#endif
+
 #define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
 
 /// Rows of dots_f32's tiles, and columns of those of kRows rows: as many sums of 16 lanes as find
@@ -58,6 +64,7 @@ QUANTRAIN_LANES void store_4_sums(const Lanes<Arch>* lanes, float* to) {
 /// The sums of a tile, lanes[v * kRows + r] for row r and column v, go to to[at(r, v)].
 template <class Arch, int kRows, int kColumns>
 struct SumsF32 {
+  static constexpr int kWidth = kRows == 1 ? kColumns : 1;  // of them side by side in a row
   static constexpr int kCount = (kRows * kColumns + 3) / 4 * 4;
   static constexpr int at(int r, int v) { return v * kRows + r; }
   static QUANTRAIN_LANES void store(const Lanes<Arch>* lanes, float* to) {
@@ -105,103 +112,110 @@ requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
 
 /// Rows [i, i_end) x columns [j, j_end) in tiles of kRows x kColumns.
 template <class Arch, int kRows, int kColumns>
-void tiles_of_dots_f32(const FewF32& product, int64_t i, int64_t i_end, int64_t j, int64_t j_end) {
+void tiles_of_dots_f32(const FewF32& p, int64_t i, int64_t i_end, int64_t j, int64_t j_end) {
   using L = Lanes<Arch>;
   using V = typename L::V;
   using Sums = SumsF32<Arch, kRows, kColumns>;
   constexpr int kSums = (kRows * kColumns + 3) / 4 * 4;
-  if (i == i_end) return;
-  struct {
-    const FewF32* p;
-    int64_t i, i_end, row, column, column_end;
-  } kept = {&product, i, i_end, i, j, j_end};
-  while (kept.column < kept.column_end) {
-    const float* a[kRows];
-    a[0] = kept.p->a + kept.row * kept.p->a_step;
-    QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + kept.p->a_step;
-    const float* b[kColumns];
-    b[0] = kept.p->b + kept.column * kept.p->b_step;
-    QUANTRAIN_UNROLL for (int v = 1; v < kColumns; ++v) b[v] = b[v - 1] + kept.p->b_step;
-    L sums[kSums];
-    QUANTRAIN_UNROLL for (int s = 0; s < kSums; ++s) sums[s] = L(0.0f);
-    const auto add = [&](int part, const auto& load) __attribute__((always_inline)) {
-      V left[kRows];
-      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) left[r] = load(a[r]);
-      QUANTRAIN_UNROLL for (int v = 0; v < kColumns; ++v) {
-        const V right = load(b[v]);
-        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-          V& sum = sums[v * kRows + r].part[part];
-          sum = fused<Arch>(left[r], right, sum);
+  const float* column = p.b + j * p.b_step;
+  for (; j < j_end; j += kColumns, column += kColumns * p.b_step) {
+    const float* row = p.a + i * p.a_step;
+    for (int64_t at = i; at < i_end; at += kRows, row += kRows * p.a_step) {
+      const float* a[kRows];
+      a[0] = row;
+      QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + p.a_step;
+      const float* b[kColumns];
+      b[0] = column;
+      QUANTRAIN_UNROLL for (int v = 1; v < kColumns; ++v) b[v] = b[v - 1] + p.b_step;
+      L sums[kSums];
+      QUANTRAIN_UNROLL for (int s = 0; s < kSums; ++s) sums[s] = L(0.0f);
+      const auto add = [&](int part, const auto& load) __attribute__((always_inline)) {
+        V left[kRows];
+        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) left[r] = load(a[r]);
+        QUANTRAIN_UNROLL for (int v = 0; v < kColumns; ++v) {
+          const V right = load(b[v]);
+          QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+            V& sum = sums[v * kRows + r].part[part];
+            sum = fused<Arch>(left[r], right, sum);
+          }
+        }
+      };
+      const int64_t k = p.k;
+      int64_t t = 0;
+      for (; t + L::kWidth <= k; t += L::kWidth) {
+        QUANTRAIN_UNROLL for (int part = 0; part < L::kParts; ++part) {
+          add(
+              part, [at = t + part * L::kEach](const float* from) __attribute__((always_inline)) {
+                return V::load_unaligned(from + at);
+              });
         }
       }
-    };
-    const int64_t k = kept.p->k;
-    int64_t t = 0;
-    for (; t + L::kWidth <= k; t += L::kWidth) {
-      QUANTRAIN_UNROLL for (int part = 0; part < L::kParts; ++part) {
+      QUANTRAIN_UNROLL for (int part = 0; part < L::kParts; ++part, t += L::kEach) {
+        const int64_t left = k - t < L::kEach ? k - t : L::kEach;
+        if (left <= 0) break;
         add(
-            part, [at = t + part * L::kEach](const float* from) __attribute__((always_inline)) {
-              return V::load_unaligned(from + at);
+            part, [ t, left ](const float* from) __attribute__((always_inline)) {
+              return load_first<Arch>(from + t, left);
             });
       }
-    }
-    QUANTRAIN_UNROLL for (int part = 0; part < L::kParts; ++part, t += L::kEach) {
-      const int64_t left = k - t < L::kEach ? k - t : L::kEach;
-      if (left <= 0) break;
-      add(
-          part, [ t, left ](const float* from) __attribute__((always_inline)) {
-            return load_first<Arch>(from + t, left);
-          });
-    }
-    forget_registers(kept);
-    float values[Sums::kCount];
-    Sums::store(sums, values);
-    float* c = kept.p->c + kept.row * kept.p->c_step + kept.column;
-    QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r, c += kept.p->c_step) {
-      QUANTRAIN_UNROLL for (int v = 0; v < kColumns; ++v) {
-        const float value = values[Sums::at(r, v)];
-        c[v] = kept.p->accumulate ? value + c[v] : value;
+      float* c = p.c + at * p.c_step + j;
+      if (kRows == 1 && kColumns % 4 == 0 && !p.accumulate) {
+        Sums::store(sums, c);
+        continue;
+      }
+      float values[Sums::kCount];
+      Sums::store(sums, values);
+      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r, c += p.c_step) {
+        if (p.accumulate) {
+          QUANTRAIN_UNROLL for (int v = 0; v < kColumns; ++v) c[v] = values[Sums::at(r, v)] + c[v];
+        } else {
+          QUANTRAIN_UNROLL for (int v = 0; v < kColumns; v += Sums::kWidth) {
+            const int width = kColumns - v < Sums::kWidth ? kColumns - v : Sums::kWidth;
+            __builtin_memcpy(c + v, values + Sums::at(r, v), static_cast<size_t>(width) * 4);
+          }
+        }
       }
     }
-    kept.row += kRows;
-    if (kept.row == kept.i_end) {
-      kept.row = kept.i;
-      kept.column += kColumns;
-    }
   }
 }
 
-/// The same in tiles of `columns` <= kColumns columns.
-template <class Arch, int kRows, int kColumns>
-void columns_of_dots_f32(
-    const FewF32& p, int64_t i, int64_t i_end, int64_t j, int64_t j_end, int64_t columns) {
-  if constexpr (kColumns > 1) {
-    if (columns < kColumns) {
-      return columns_of_dots_f32<Arch, kRows, kColumns - 1>(p, i, i_end, j, j_end, columns);
-    }
-  }
-  tiles_of_dots_f32<Arch, kRows, kColumns>(p, i, i_end, j, j_end);
-}
+/// The kernels of tiles of kRows rows and 1 to kColumns columns.
+template <class Arch, int kRows>
+struct DotKernelsF32 {
+  static constexpr int kColumns = dot_columns<Arch, kRows>();
+  using Kernel = void (*)(const FewF32&, int64_t, int64_t, int64_t, int64_t);
+  Kernel of_columns[kColumns];
 
-/// Rows i on to the last one in tiles of kRows, then of fewer; columns in tiles of about the same
+  constexpr DotKernelsF32() : of_columns() { add<kColumns>(); }
+  template <int kUpTo>
+  constexpr void add() {
+    of_columns[kUpTo - 1] = tiles_of_dots_f32<Arch, kRows, kUpTo>;
+    if constexpr (kUpTo > 1) add<kUpTo - 1>();
+  }
+};
+
+/// Rows [i, end), a multiple of kRows of them and at least one tile, in tiles of about the same
 /// width.
 template <class Arch, int kRows>
-void rows_of_dots_f32(const FewF32& p, int64_t i) {
-  constexpr int kColumns = dot_columns<Arch, kRows>();
-  if constexpr (kRows > 1) {
-    if (p.m - i < kRows) return rows_of_dots_f32<Arch, kRows - 1>(p, i);
-  }
-  const int64_t end = i + (p.m - i) / kRows * kRows;
+void rows_of_dots_f32(const FewF32& p, int64_t i, int64_t end) {
+  static constexpr DotKernelsF32<Arch, kRows> kKernels;
+  if (p.n <= kKernels.kColumns) return kKernels.of_columns[p.n - 1](p, i, end, 0, p.n);
   // Of many columns more than 8 at a time are too many places to read from.
-  constexpr int64_t kMany = kColumns < 8 ? kColumns : 8;
-  const int64_t tiles = p.n <= kColumns ? 1 : (p.n + kMany - 1) / kMany;
-  const int64_t width = tiles > 1 ? (p.n + tiles - 1) / tiles : p.n;
-  const int64_t whole = tiles > 1 ? p.n / width * width : p.n;
-  columns_of_dots_f32<Arch, kRows, kColumns>(p, i, end, 0, whole, width);
-  if (whole < p.n) {
-    columns_of_dots_f32<Arch, kRows, kColumns>(p, i, end, whole, p.n, p.n - whole);
+  constexpr int64_t kMany = kKernels.kColumns < 8 ? kKernels.kColumns : 8;
+  const int64_t tiles = (p.n + kMany - 1) / kMany;
+  const int64_t width = (p.n + tiles - 1) / tiles;
+  const int64_t left = p.n % width;
+  kKernels.of_columns[width - 1](p, i, end, 0, p.n - left);
+  if (left > 0) kKernels.of_columns[left - 1](p, i, end, p.n - left, p.n);
+}
+
+/// Row i and those behind it, fewer than kRows.
+template <class Arch, int kRows>
+void last_rows_of_dots_f32(const FewF32& p, int64_t i) {
+  if constexpr (kRows > 1) {
+    if (p.m - i < kRows - 1) return last_rows_of_dots_f32<Arch, kRows - 1>(p, i);
+    rows_of_dots_f32<Arch, kRows - 1>(p, i, p.m);
   }
-  if constexpr (kRows > 1) rows_of_dots_f32<Arch, kRows - 1>(p, end);
 }
 
 template <class Arch>
@@ -210,7 +224,9 @@ void dots_f32(const FewF32& p) {
   using V = Batch<float, Arch>;
   constexpr int64_t kLanes = V::size;
   constexpr float kInfinity = __builtin_inff();
-  rows_of_dots_f32<Arch, kDotRows<Arch>>(p, 0);
+  const int64_t whole = p.m / kDotRows<Arch> * kDotRows<Arch>;
+  if (whole > 0) rows_of_dots_f32<Arch, kDotRows<Arch>>(p, 0, whole);
+  if (whole < p.m) last_rows_of_dots_f32<Arch, kDotRows<Arch>>(p, whole);
   if (p.bias == nullptr && p.lo == -kInfinity && p.hi == kInfinity) return;
   const V lo(p.lo);
   const V hi(p.hi);
@@ -227,5 +243,8 @@ void dots_f32(const FewF32& p) {
 }
 
 #undef QUANTRAIN_UNROLL
+#if !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 }  // namespace quantrain::kernels::simd
