@@ -229,13 +229,6 @@ void multiply(int64_t m,
   const KernelTable& kernels = table();
   const Sides sides{a, c, c_stride, epilogue};
   const bool packs_all = packs_rows(b, m, k);
-  if constexpr (std::is_same_v<B, MatrixF32>) {
-    // One task, one block, nothing to pack: the kernel takes all columns at once.
-    if (b.col_stride == 1 && !packs_all && k <= kLongestBlock && m * n * k <= kTaskWork) {
-      const SegmentF32 whole{0, 0};
-      return kernels.tiles_f32(sides.tiles(0, m, 0, n, whole, k, b.data, b.row_stride, true, true));
-    }
-  }
   const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
   const int64_t work = m * k * kPanelColumns;
   // Rows are cut only where there are fewer panels than threads, because each part reads its panels
@@ -303,6 +296,13 @@ void gemm_f32(int64_t m,
               float* c,
               int64_t c_stride,
               const EpilogueF32& epilogue) {
+  // One task, one block, nothing to pack: the kernel takes all columns at once.
+  if (m > 1 && m <= kManyRows && k <= kLongestBlock && m * n * k <= kTaskWork &&
+      b.col_stride == 1 && !packs_rows(b, m, k)) {
+    const SegmentF32 whole{0, 0};
+    const Sides sides{a, c, c_stride, epilogue};
+    return table().tiles_f32(sides.tiles(0, m, 0, n, whole, k, b.data, b.row_stride, true, true));
+  }
   multiply(m, n, k, a, b, c, c_stride, epilogue);
 }
 
