@@ -113,11 +113,12 @@ class Sort {
     for (int64_t image = begin_ / p_.oh; image * p_.oh < end_; ++image) {
       const int64_t first = image * p_.oh + lines.result;
       const auto before = [&](int64_t line) {
-        return std::clamp<int64_t>(
-            (line - first + lines.result_step - 1) / lines.result_step, 0, lines.count);
+        if (line <= first) return int64_t{0};
+        if (line >= first + lines.count * lines.result_step) return lines.count;
+        return (line - first + lines.result_step - 1) / lines.result_step;
       };
-      const int64_t i = before(std::max(begin_, first));
-      const int64_t count = before(std::max(end_, first)) - i;
+      const int64_t i = before(begin_);
+      const int64_t count = before(end_) - i;
       if (count == 0) continue;
       const int64_t row = image * p_.h + lines.source + i * lines.source_step;
       const int64_t line = first + i * lines.result_step;
