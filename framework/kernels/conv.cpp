@@ -24,6 +24,7 @@ constexpr int64_t kTaskWork = 500000;
 constexpr int64_t kMostTaskWork = 4000000;
 constexpr int64_t kFewPixels = 1024;        // so few do not pay for packing the weights
 constexpr int64_t kImagePixels = 64 * 256;  // so many are no longer taken at once
+constexpr int64_t kManyPixels = 10;         // of one sort in an image: more than a tile's rows
 
 /// y[n, i, j, :] = sum over taps (u, v) of the `channels` values of the source's pixel that the tap
 /// sees times the `channels` rows of b, [kh * kw * channels, columns], that belong to the tap.
@@ -71,9 +72,13 @@ class Sort {
       from_ = Buffer<const float*>((end_ - begin_) * p_.ow);
       to_ = Buffer<float*>((end_ - begin_) * p_.ow);
     }
+    // Of whole images with many pixels of the sort a list for the first one is enough.
+    const bool once =
+        begin_ % p_.oh == 0 && end_ % p_.oh == 0 && lines.count * pixels.count >= kManyPixels;
     tiles_.m = 0;
-    tiles_.runs = 1;
+    tiles_.runs = once ? 0 : 1;
     for_lines(lines, pixels, [&](int64_t count, const float* x, float* y) {
+      if (once && tiles_.runs++ > 0) return;
       for (int64_t i = 0; i < count; ++i) {
         for (int64_t j = 0; j < pixels.count; ++j) {
           from_[tiles_.m + j] = x + j * pixels.source_step * p_.pixel;
@@ -84,8 +89,8 @@ class Sort {
         y += lines.result_step * p_.ow * p_.y_pixel;
       }
     });
-    tiles_.a = {from_.data(), nullptr, 0, 0};
-    tiles_.c = {to_.data(), nullptr, 0, 0};
+    tiles_.a = {from_.data(), nullptr, 0, p_.h * p_.w * p_.pixel};
+    tiles_.c = {to_.data(), nullptr, 0, p_.oh * p_.ow * p_.y_pixel};
     multiply_panels();
   }
 

@@ -26,8 +26,9 @@ struct SegmentF32 {
   int64_t a, b;
 };
 
-/// The rows of a and of c that a call is about: rows[i] for i < m, where the steps are 0, or, where
-/// rows is null, row i of each of several runs of m rows at first + run * run_step + i * row_step.
+/// The rows of a and of c that a call is about: row i < m of each of several runs is at
+/// rows[i] + run * run_step, where row_step is 0; or, where rows is null, at
+/// first + run * run_step + i * row_step.
 template <class T>
 struct RowsF32 {
   T* const* rows;

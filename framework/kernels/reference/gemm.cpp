@@ -26,7 +26,8 @@ namespace {
 
 template <class T>
 T* row_of(const RowsF32<T>& rows, int64_t run, int64_t i) {
-  return rows.rows != nullptr ? rows.rows[i] : rows.first + run * rows.run_step + i * rows.row_step;
+  return (rows.rows != nullptr ? rows.rows[i] : rows.first + i * rows.row_step) +
+         run * rows.run_step;
 }
 
 }  // namespace

@@ -229,7 +229,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
     kept.c = kept.run * kept.p->c.run_step + kept.row * kept.p->c.row_step + kept.p->column +
              kept.s->first;
     kept.tiles = kept.s->tiles;
-    do {
+    for (;;) {
       V sum[kRows][kVectors];
       if (kept.p->accumulate) {
         for_rows([&](int r, const float* c) __attribute__((always_inline)) {
@@ -254,7 +254,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
       const float* a[kRows];
       if (kStep == 0 && kept.p->a.rows != nullptr) {
         const float* const* const rows = kept.p->a.rows + kept.row;
-        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = rows[r];
+        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = rows[r] + kept.a;
       } else {
         a[0] = kept.p->a.first + kept.a;
         QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + row_step();
@@ -316,10 +316,11 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
         }
         store_last(sum[r][kVectors - 1], c, in_last);
       });
+      if (--kept.tiles == 0) break;
       kept.row += kRows;
       kept.a += kRows * row_step();
       kept.c += kRows * kept.p->c.row_step;
-    } while (--kept.tiles > 0);
+    }
   }
 }
 
