@@ -24,7 +24,7 @@ constexpr int64_t kTaskWork = 500000;
 constexpr int64_t kMostTaskWork = 4000000;
 constexpr int64_t kFewPixels = 1024;        // so few do not pay for packing the weights
 constexpr int64_t kImagePixels = 64 * 256;  // so many are no longer taken at once
-constexpr int64_t kManyPixels = 10;         // of one sort in an image: more than a tile's rows
+constexpr int64_t kManyPixels = 32;         // of one sort in an image: many tiles
 
 /// y[n, i, j, :] = sum over taps (u, v) of the `channels` values of the source's pixel that the tap
 /// sees times the `channels` rows of b, [kh * kw * channels, columns], that belong to the tap.
