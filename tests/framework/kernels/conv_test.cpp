@@ -201,6 +201,10 @@ TEST_CASE("convolutions large enough for several tasks and chunks keep their bit
   check(s);
   s = shape(10, 12, 12, 1, 32, 3, 3);
   check(s);
+  // Tasks of several whole images, with many pixels of a sort in each.
+  s = shape(16, 9, 8, 5, 6, 3, 3);
+  s.pad_h = s.pad_w = 1;
+  check(s);
   // Tasks that begin and end inside an image, with zeros put around it.
   s = shape(3, 60, 60, 1, 16, 3, 3);
   s.pad_h = s.pad_w = 1;

@@ -75,6 +75,17 @@ TEST_CASE("gemm equals the obvious loop at every size around tiles and vectors",
   }
 }
 
+TEST_CASE("gemm equals the obvious loop whether tiles are those of short sums or of long ones",
+          "[kernels][gemm]") {
+  for (const bool transposed_a : {false, true}) {
+    for (const int64_t m : {14, 31}) {
+      for (const int64_t n : {16, 40, 70}) {
+        for (const int64_t k : {96, 97}) check({m, n, k, transposed_a});
+      }
+    }
+  }
+}
+
 TEST_CASE("gemm reads either operand transposed", "[kernels][gemm]") {
   for (const bool a : {false, true}) {
     for (const bool b : {false, true}) {
