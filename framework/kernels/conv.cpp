@@ -72,7 +72,8 @@ class Sort {
       from_ = Buffer<const float*>((end_ - begin_) * p_.ow);
       to_ = Buffer<float*>((end_ - begin_) * p_.ow);
     }
-    // Of whole images with many pixels of the sort a list for the first one is enough.
+    // Of whole images with many pixels of the sort a list for the first one is enough; few pixels
+    // would end in tiles of few rows.
     const bool once =
         begin_ % p_.oh == 0 && end_ % p_.oh == 0 && lines.count * pixels.count >= kManyPixels;
     tiles_.m = 0;

@@ -18,39 +18,32 @@ extern const KernelTable kNeon64Kernels;
 
 namespace {
 
-// In the order of Isa; null where it is not built.
-constexpr const KernelTable* kTables[] = {
-    &kReferenceKernels,
+struct Tables {
+  const KernelTable* of[std::size(kAllIsas)];  // null where it is not built
+
+  constexpr Tables() : of() {
+    at(Isa::kReference) = &kReferenceKernels;
 #if defined(__x86_64__)
-    &kSse2Kernels,
-    &kAvx2Kernels,
-    &kAvx512BwKernels,
-    &kAvx512VnniKernels,
-    nullptr,
+    at(Isa::kSse2) = &kSse2Kernels;
+    at(Isa::kAvx2) = &kAvx2Kernels;
+    at(Isa::kAvx512Bw) = &kAvx512BwKernels;
+    at(Isa::kAvx512Vnni) = &kAvx512VnniKernels;
 #elif defined(__aarch64__)
-    nullptr,
-    nullptr,
-    nullptr,
-    nullptr,
-    &kNeon64Kernels,
-#else
-    nullptr,
-    nullptr,
-    nullptr,
-    nullptr,
-    nullptr,
+    at(Isa::kNeon64) = &kNeon64Kernels;
 #endif
+  }
+  constexpr const KernelTable*& at(Isa isa) { return of[static_cast<int>(isa)]; }
 };
-static_assert(std::size(kTables) == std::size(kAllIsas));
+constexpr Tables kTables;
 
 }  // namespace
 
 const KernelTable& table(Isa isa) {
-  const KernelTable* const kernels = kTables[static_cast<int>(isa)];
+  const KernelTable* const kernels = kTables.of[static_cast<int>(isa)];
   if (kernels == nullptr) throw DataError("isa", isa_name(isa), " is not built into this library");
   return *kernels;
 }
 
-const KernelTable& table() { return *kTables[static_cast<int>(chosen_isa())]; }
+const KernelTable& table() { return *kTables.of[static_cast<int>(chosen_isa())]; }
 
 }  // namespace quantrain::kernels

@@ -296,7 +296,8 @@ void gemm_f32(int64_t m,
               float* c,
               int64_t c_stride,
               const EpilogueF32& epilogue) {
-  // One task, one block, nothing to pack: the kernel takes all columns at once.
+  // One task, one block, nothing to pack, more than one row (which is chains): the kernel takes all
+  // columns at once.
   if (m > 1 && m <= kManyRows && k <= kLongestBlock && m * n * k <= kTaskWork &&
       b.col_stride == 1 && !packs_rows(b, m, k)) {
     const SegmentF32 whole{0, 0};

@@ -26,9 +26,9 @@ struct SegmentF32 {
   int64_t a, b;
 };
 
-/// The rows of a and of c that a call is about: row i < m of each of several runs is at
-/// rows[i] + run * run_step, where row_step is 0; or, where rows is null, at
-/// first + run * run_step + i * row_step.
+/// The rows of a and of c that a call is about, m in each of several runs: row i is at
+/// first + run * run_step + i * row_step; or, where rows is not null, at rows[i] + run * run_step,
+/// and row_step has to be 0. Both a and c have a list of rows, or neither.
 template <class T>
 struct RowsF32 {
   T* const* rows;

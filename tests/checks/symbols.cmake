@@ -26,7 +26,7 @@ foreach(line IN LISTS symbols)
   if(NOT DEFINED arch_${file})
     continue()
   endif()
-  if(name MATCHES "Kernels$")
+  if(name MATCHES "^quantrain::kernels::k[A-Za-z0-9]+Kernels$")
     math(EXPR tables "${tables} + 1")
   endif()
   # Weak functions; V and u are data, which no CPU lacks.

@@ -9,6 +9,7 @@
 #include "framework/kernels/simd/gemm.ipp"
 #include "framework/kernels/simd/integer.ipp"
 #include "framework/kernels/simd/integer_pool.ipp"
+#include "framework/kernels/simd/pack.ipp"
 #include "framework/kernels/simd/pooling.ipp"
 #include "framework/kernels/simd/softmax.ipp"
 #include "framework/kernels/table.hpp"

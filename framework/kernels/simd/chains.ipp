@@ -8,6 +8,12 @@
 // goes to depending on its place alone. Lanes run along the columns.
 namespace quantrain::kernels::simd {
 
+// As in gemm.ipp.
+#if !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("no-tree-slp-vectorize")
+#endif
+
 #define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
 
 /// Columns j to j + columns of all rows, columns no more than kVectors vectors hold.
@@ -95,5 +101,8 @@ void chains_f32(const FewF32& p) {
 }
 
 #undef QUANTRAIN_UNROLL
+#if !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 }  // namespace quantrain::kernels::simd

@@ -64,7 +64,8 @@ QUANTRAIN_LANES void store_4_sums(const Lanes<Arch>* lanes, float* to) {
 /// The sums of a tile, lanes[v * kRows + r] for row r and column v, go to to[at(r, v)].
 template <class Arch, int kRows, int kColumns>
 struct SumsF32 {
-  static constexpr int kWidth = kRows == 1 ? kColumns : 1;  // of them side by side in a row
+  static constexpr int kWidth =
+      kRows == 1 ? kColumns : 1;  // so many sums of a row lie side by side in `to`
   static constexpr int kCount = (kRows * kColumns + 3) / 4 * 4;
   static constexpr int at(int r, int v) { return v * kRows + r; }
   static QUANTRAIN_LANES void store(const Lanes<Arch>* lanes, float* to) {
@@ -120,7 +121,7 @@ void tiles_of_dots_f32(const FewF32& p, int64_t i, int64_t i_end, int64_t j, int
   const float* column = p.b + j * p.b_step;
   for (; j < j_end; j += kColumns, column += kColumns * p.b_step) {
     const float* row = p.a + i * p.a_step;
-    for (int64_t at = i; at < i_end; at += kRows, row += kRows * p.a_step) {
+    for (int64_t first = i; first < i_end; first += kRows, row += kRows * p.a_step) {
       const float* a[kRows];
       a[0] = row;
       QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + p.a_step;
@@ -158,7 +159,7 @@ void tiles_of_dots_f32(const FewF32& p, int64_t i, int64_t i_end, int64_t j, int
               return load_first<Arch>(from + t, left);
             });
       }
-      float* c = p.c + at * p.c_step + j;
+      float* c = p.c + first * p.c_step + j;
       if (kRows == 1 && kColumns % 4 == 0 && !p.accumulate) {
         Sums::store(sums, c);
         continue;

@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "framework/kernels/params.hpp"
-#include "framework/kernels/simd/batch.hpp"
+#include "framework/kernels/simd/pack.ipp"
 
 // The one loop nest behind every float product. A tile of rows x vectors of the result stays in
 // registers; lanes run along the columns, so there are no sums across lanes and each result is one
@@ -25,14 +25,11 @@ namespace quantrain::kernels::simd {
 /// as a short sum.
 inline constexpr int64_t kManyResults = 65536;
 
-/// So many terms of a sum, or fewer, whose rows of b, 64 columns of each, stay in the first-level
-/// cache beside the result.
-inline constexpr int64_t kShortSum = 96;
-
-/// Width of a tile in vectors: with its rows it fills the registers and hides the latency of the
-/// multiply-add.
-template <class Arch>
-inline constexpr int kTileVectors = Batch<float, Arch>::size == 16 ? 4 : 2;
+/// While a large tile is stored there is no room for the multiply-adds of the next. So tiles of so
+/// few terms are low, of so many sums or a few more: the rows of b, 64 columns of each, stay in the
+/// first-level cache for several tiles.
+inline constexpr int64_t kLowTerms = 96;
+inline constexpr int kLowSums = 14;
 
 /// Rows of a that lie kStep = 1 or 2 elements apart are read through one pointer. Else kStep is 0
 /// and each has its own: more than 9 find no registers and would be loaded at each step.
@@ -45,116 +42,6 @@ constexpr int tile_rows() {
   constexpr int kSums = kLanes == 16 ? (kStep > 0 && kVectors < 4 ? 28 : 24) : kLanes == 8 ? 12 : 8;
   constexpr int kRows = kSums / kVectors;
   return kStep == 0 && kRows > 9 ? 9 : kRows;
-}
-
-/// Rows whose elements are turned together, four of each at a time.
-template <class Arch>
-inline constexpr int kTurned = Batch<float, Arch>::size >= 8 ? 8 : 4;
-
-/// Element j of each row goes to to[j * to_stride], row after row, for j < 4.
-template <class Arch>
-QUANTRAIN_ROW void turn_4(const float* const* rows, int64_t at, float* to, int64_t to_stride) {
-#if defined(__AVX__)
-  if constexpr (kTurned<Arch> == 8) {
-    __m256 r[4];
-    QUANTRAIN_UNROLL for (int i = 0; i < 4; ++i) {
-      r[i] = _mm256_insertf128_ps(
-          _mm256_castps128_ps256(_mm_loadu_ps(rows[i] + at)), _mm_loadu_ps(rows[i + 4] + at), 1);
-    }
-    const __m256 low01 = _mm256_unpacklo_ps(r[0], r[1]);
-    const __m256 high01 = _mm256_unpackhi_ps(r[0], r[1]);
-    const __m256 low23 = _mm256_unpacklo_ps(r[2], r[3]);
-    const __m256 high23 = _mm256_unpackhi_ps(r[2], r[3]);
-    _mm256_storeu_ps(to, _mm256_shuffle_ps(low01, low23, 0x44));
-    _mm256_storeu_ps(to + to_stride, _mm256_shuffle_ps(low01, low23, 0xee));
-    _mm256_storeu_ps(to + 2 * to_stride, _mm256_shuffle_ps(high01, high23, 0x44));
-    _mm256_storeu_ps(to + 3 * to_stride, _mm256_shuffle_ps(high01, high23, 0xee));
-    return;
-  }
-#endif
-#if defined(__SSE__)
-  if constexpr (kTurned<Arch> == 4) {
-    __m128 r0 = _mm_loadu_ps(rows[0] + at);
-    __m128 r1 = _mm_loadu_ps(rows[1] + at);
-    __m128 r2 = _mm_loadu_ps(rows[2] + at);
-    __m128 r3 = _mm_loadu_ps(rows[3] + at);
-    _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
-    _mm_storeu_ps(to, r0);
-    _mm_storeu_ps(to + to_stride, r1);
-    _mm_storeu_ps(to + 2 * to_stride, r2);
-    _mm_storeu_ps(to + 3 * to_stride, r3);
-    return;
-  }
-#endif
-  for (int i = 0; i < kTurned<Arch>; ++i) {
-    for (int j = 0; j < 4; ++j) to[j * to_stride + i] = rows[i][at + j];
-  }
-}
-
-/// to[j * to_stride + i] = from[i * from_stride + j] for i < rows; also, with the last row once
-/// more, from there on up to a multiple of kTurned.
-template <class Arch>
-void turn_f32(int64_t rows,
-              int64_t columns,
-              const float* from,
-              int64_t from_stride,
-              float* to,
-              int64_t to_stride) {
-  for (int64_t i = 0; i < rows; i += kTurned<Arch>) {
-    const float* row[kTurned<Arch>];
-    for (int64_t q = 0; q < kTurned<Arch>; ++q) {
-      row[q] = from + (i + q < rows ? i + q : rows - 1) * from_stride;
-    }
-    int64_t j = 0;
-    for (; j + 4 <= columns; j += 4) turn_4<Arch>(row, j, to + j * to_stride + i, to_stride);
-    for (; j < columns; ++j) {
-      for (int64_t q = 0; q < kTurned<Arch>; ++q) to[j * to_stride + i + q] = row[q][j];
-    }
-  }
-}
-
-template <class Arch>
-void transpose_f32(int64_t rows,
-                   int64_t columns,
-                   const float* from,
-                   int64_t from_stride,
-                   float* to,
-                   int64_t to_stride) {
-  const int64_t whole = rows / kTurned<Arch> * kTurned<Arch>;
-  turn_f32<Arch>(whole, columns, from, from_stride, to, to_stride);
-  for (int64_t i = whole; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
-  }
-}
-
-/// Panels of kTileVectors vectors (the last may have fewer), one behind the other; each holds its k
-/// rows densely. Lanes beyond the last column hold nothing of use.
-template <class Arch>
-void pack_f32(const PackF32& p) {
-  using V = Batch<float, Arch>;
-  constexpr int64_t kLanes = V::size;
-  constexpr int64_t kWidth = kTileVectors<Arch> * kLanes;
-  const int64_t rows = p.k_end - p.k_begin;
-  for (int64_t first = 0; first < p.n; first += kWidth) {
-    const int64_t columns = p.n - first < kWidth ? p.n - first : kWidth;
-    const int64_t width = (columns + kLanes - 1) / kLanes * kLanes;
-    float* const to = p.to + first * p.k + p.k_begin * width;
-    const float* const b = p.b + first * p.col_stride;
-    const int64_t whole = columns / kLanes * kLanes;
-    if (p.col_stride == 1) {
-      for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = 0; j < whole; j += kLanes) {
-          V::load_unaligned(b + i * p.row_stride + j).store_unaligned(to + i * width + j);
-        }
-        if (whole < columns) {
-          load_first<Arch>(b + i * p.row_stride + whole, columns - whole)
-              .store_unaligned(to + i * width + whole);
-        }
-      }
-      continue;
-    }
-    turn_f32<Arch>(columns, rows, b, p.col_stride, to, width);
-  }
 }
 
 /// The columns of a product from `first` on that a tile holds, in_last of them in its last vector,
@@ -341,29 +228,25 @@ struct TileKernelsF32 {
 };
 
 /// The columns [first, end) of a product, at least one, in strips of kVectors vectors, each with
-/// all rows: those of a run are dealt to as few tiles as they fit in, each with as many as the
-/// others or one more.
+/// all rows: those of a run are dealt to as few tiles as they fit in, or to low ones, each with as
+/// many as the others or one more.
 template <class Arch, int kVectors, int kStep>
 void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   static constexpr TileKernelsF32<Arch, kVectors, kStep> kKernels;
   constexpr int64_t kLanes = Batch<float, Arch>::size;
   constexpr int64_t kRows = kKernels.kRows;
-  // While a large tile is stored there is no room for the multiply-adds of the next.
-  constexpr int64_t kLow = kRows * kVectors < 14 ? kRows : (14 + kVectors - 1) / kVectors;
+  constexpr int64_t kLow =
+      kRows * kVectors < kLowSums ? kRows : (kLowSums + kVectors - 1) / kVectors;
+  if (p.m == 0) return;
   const int64_t terms = p.segments * p.length;
-  int64_t rows = p.m;
-  if (rows == 0) return;
-  int64_t tiles = rows <= kRows ? 1 : (rows + kRows - 1) / kRows;
-  if (terms <= kShortSum && rows > kLow) {
-    const int64_t low = (rows + kLow - 1) / kLow;
-    // Runs would be written out of order.
-    if (p.runs == 1 || rows % low == 0 || rows % tiles != 0) tiles = low;
+  int64_t tiles = p.m <= kRows ? 1 : (p.m + kRows - 1) / kRows;
+  if (terms <= kLowTerms && p.m > kLow) {
+    const int64_t low = (p.m + kLow - 1) / kLow;
+    // Not if only low tiles come in two heights: runs would then be written out of order.
+    if (p.runs == 1 || p.m % low == 0 || p.m % tiles != 0) tiles = low;
   }
-  int64_t larger = 0;
-  if (tiles > 1) {
-    larger = rows % tiles;
-    rows /= tiles;
-  }
+  const int64_t rows = tiles == 1 ? p.m : p.m / tiles;
+  const int64_t larger = p.m - rows * tiles;
   // Tiles of one height come before those of the other for so many rows as caches hold.
   const int64_t runs = larger == 0 ? p.runs : 256 / p.m + 1;
 
