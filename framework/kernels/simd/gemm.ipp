@@ -1,7 +1,5 @@
 #pragma once
 
-#include <type_traits>
-
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/pack.ipp"
 
@@ -22,8 +20,9 @@ namespace quantrain::kernels::simd {
 #define QUANTRAIN_ROW inline __attribute__((always_inline))
 
 /// With no more results than this in a call c is in a cache, and fetching its lines takes as long
-/// as a short sum.
+/// as a sum of fewer terms than these.
 inline constexpr int64_t kManyResults = 65536;
+inline constexpr int64_t kFetchTerms = 64;
 
 /// While a large tile is stored there is no room for the multiply-adds of the next. So tiles of so
 /// few terms are low, of so many sums or a few more: the rows of b, 64 columns of each, stay in the
@@ -256,7 +255,7 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   s.b_step = packed ? kVectors * kLanes : p.b_step;
   s.segment_step = packed ? s.b_step : 1;
   s.clamps = p.lo != -kInfinity || p.hi != kInfinity;
-  s.fetches = terms >= 64 || p.m * p.runs * p.n > kManyResults;
+  s.fetches = terms >= kFetchTerms || p.m * p.runs * p.n > kManyResults;
   for (; first < end; first += kVectors * kLanes) {
     const int64_t columns = end - first;
     s.b = p.b + first * (packed ? p.b_rows : 1);
