@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <new>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -60,6 +61,28 @@ TEST_CASE("the pool counts the bytes in use and gives kept blocks back", "[core]
   const pool::Counters trimmed = pool::counters();
   const Buffer<float> c(1 << 20);
   CHECK(pool::counters().system_allocations == trimmed.system_allocations + 1);
+}
+
+TEST_CASE("large blocks begin at different lines of a page", "[core][buffer]") {
+  if (!kKeepsBlocks) return;
+  pool::trim();
+  // 64 KiB and more is large.
+  for (const int64_t size : {40000, 60000, 70000, 100000, 1000000, 5000000}) {
+    std::set<uintptr_t> lines;
+    std::vector<Buffer<uint8_t>> blocks;
+    for (int i = 0; i < 64; ++i) {
+      const Buffer<uint8_t>& block = blocks.emplace_back(size);
+      CHECK(aligned(block.data()));
+      lines.insert(reinterpret_cast<uintptr_t>(block.data()) % 4096);
+    }
+    INFO("size " << size);
+    if (size > 65536) CHECK(lines.size() == 64);
+    for (Buffer<uint8_t>& block : blocks) {  // the last bytes belong to it as well
+      std::memset(block.data(), 1, static_cast<size_t>(size) + pool::kSlack);
+    }
+    blocks.clear();
+    pool::trim();
+  }
 }
 
 TEST_CASE("a buffer moves and leaves nothing behind", "[core][buffer]") {
