@@ -78,10 +78,10 @@ struct Sides {
 };
 
 /// Whether panels of B are packed though its rows are contiguous: where these are a multiple of a
-/// page apart they share a few sets of the first-level cache, which costs more than packing if A
-/// has many rows and sums are short.
+/// page apart they share a few sets of the first-level cache. Kernels that load whole lines bear
+/// that; others lose more than packing takes if A has many rows and sums are short.
 bool packs_rows(const MatrixF32& b, int64_t m, int64_t k) {
-  return m > 64 && k <= 128 && b.row_stride % 1024 == 0;
+  return m > 48 && k <= 128 && b.row_stride % 1024 == 0 && table().vector_floats < 16;
 }
 bool packs_rows(const MatrixCodesF32& /*b*/, int64_t /*m*/, int64_t /*k*/) { return false; }
 

@@ -34,6 +34,6 @@ const KernelTable QUANTRAIN_TABLE = {
 #define QUANTRAIN_KERNEL_F32(name, parameters) simd::name<QUANTRAIN_ARCH_F32>,
 #include "framework/kernels/kernels.inc"
 #undef QUANTRAIN_KERNEL
-    QUANTRAIN_ARCH_NAME};
+    QUANTRAIN_ARCH_NAME, simd::Batch<float, QUANTRAIN_ARCH_F32>::size};
 
 }  // namespace quantrain::kernels

@@ -8,6 +8,6 @@ const KernelTable kReferenceKernels = {
 #define QUANTRAIN_KERNEL(name, parameters) &reference::name,
 #include "framework/kernels/kernels.inc"
 #undef QUANTRAIN_KERNEL
-    "reference"};
+    "reference", 1};
 
 }  // namespace quantrain::kernels
