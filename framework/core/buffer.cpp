@@ -11,7 +11,8 @@
 namespace quantrain::pool {
 namespace {
 
-// Four size classes per power of two: at most a quarter of a block is waste.
+// Four size classes per power of two: at most a quarter of a block is waste (and a page of a large
+// one).
 size_t size_class(size_t bytes) {
   const size_t wanted = std::max<size_t>(bytes + kSlack, 256);
   const size_t step = std::bit_floor(wanted) / 4;
@@ -24,7 +25,7 @@ size_t index_of(size_t size) {
   return 4 * width + (size >> (width - 3)) % 4;
 }
 
-/// Size of the blocks of a class.
+/// The size of the blocks of the class that index_of() gives.
 size_t size_of(size_t index) { return (4 + index % 4) << (index / 4 - 3); }
 
 // The system has large blocks begin at one and the same place in a page. Elements of two at the
@@ -37,14 +38,15 @@ constexpr bool kSpreads = false;
 constexpr bool kSpreads = true;
 #endif
 constexpr size_t kPage = 4096;
+// Of less a page more would be much.
 constexpr bool is_spread(size_t size) { return kSpreads && size >= 16 * kPage; }
 
-/// The block number `number` of `size` bytes. Throws: std::bad_alloc
-void* new_block(size_t size, int64_t number) {
+/// A block of `size` bytes, of large ones the one with this number. Throws: std::bad_alloc
+void* new_block(size_t size, size_t number) {
   if (!is_spread(size)) return ::operator new (size, std::align_val_t{kAlignment});
   void* const page = ::operator new (size + kPage, std::align_val_t{kPage});
   // 13 has no divisor in common with a page's 64 lines, so that all are taken in turn.
-  return static_cast<char*>(page) + static_cast<size_t>(number) * 13 * kAlignment % kPage;
+  return static_cast<char*>(page) + number * 13 * kAlignment % kPage;
 }
 
 void delete_block(void* block, size_t size) {
@@ -102,11 +104,12 @@ class Pool {
  private:
   // Blocks of other sizes must not stand in the way of this one.
   void* from_system(size_t size) {
+    if (is_spread(size)) ++spread_;
     try {
-      return new_block(size, counters_.system_allocations);
+      return new_block(size, spread_);
     } catch (const std::bad_alloc&) {
       free_kept();
-      return new_block(size, counters_.system_allocations);
+      return new_block(size, spread_);
     }
   }
 
@@ -119,6 +122,7 @@ class Pool {
 
   std::mutex mutex_;
   std::array<std::vector<void*>, 4 * (std::numeric_limits<size_t>::digits + 1)> free_;
+  size_t spread_ = 0;  // blocks so far
   Counters counters_{};
 };
 

@@ -9,8 +9,8 @@
 namespace quantrain {
 
 /// Memory for values: blocks aligned to kAlignment bytes with kSlack readable bytes behind them, so
-/// that kernels may load whole vectors at the end. Freed blocks are kept by size class and reused.
-/// Safe to call from several threads.
+/// that kernels may load whole vectors at the end. Large ones begin at different lines of a page.
+/// Freed blocks are kept by size class and reused. Safe to call from several threads.
 namespace pool {
 
 inline constexpr size_t kAlignment = 64;
