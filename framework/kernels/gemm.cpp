@@ -23,6 +23,9 @@ constexpr int64_t kTurnedRows = 64;
 // Products of no more rows or columns than this may be sums in lanes.
 constexpr int64_t kDotRows = 16;
 constexpr int64_t kDotColumns = 12;
+// Where rows of B are a page or more apart, the processor does not see which lines of them will be
+// read next.
+constexpr int64_t kPageFloats = 4096 / sizeof(float);
 // Multiply-adds worth a task.
 constexpr int64_t kTaskWork = 500000;
 
@@ -67,6 +70,7 @@ struct Sides {
     p.b_step = b_step;
     p.c = {nullptr, c + row * c_stride, c_stride, 0};
     p.column = column;
+    p.fetches_next = false;
     set_epilogue(p, epilogue, column, first, last);
     return p;
   }
@@ -81,7 +85,7 @@ struct Sides {
 /// page apart they share a few sets of the first-level cache. Kernels that load whole lines bear
 /// that; others lose more than packing takes if A has many rows and sums are short.
 bool packs_rows(const MatrixF32& b, int64_t m, int64_t k) {
-  return m > 48 && k <= 128 && b.row_stride % 1024 == 0 && table().vector_floats < 16;
+  return m > 48 && k <= 128 && b.row_stride % kPageFloats == 0 && table().vector_floats < 16;
 }
 bool packs_rows(const MatrixCodesF32& /*b*/, int64_t /*m*/, int64_t /*k*/) { return false; }
 
@@ -271,16 +275,18 @@ void multiply(int64_t m,
                             from.col_stride,
                             packed.data()});
         }
-        kernels.tiles_f32(sides.tiles(row,
-                                      row_end,
-                                      column,
-                                      columns,
-                                      segment,
-                                      stop - begin,
-                                      packs ? packed.data() : from.data,
-                                      packs ? 0 : from.row_stride,
-                                      first,
-                                      last));
+        TilesF32 p = sides.tiles(row,
+                                 row_end,
+                                 column,
+                                 columns,
+                                 segment,
+                                 stop - begin,
+                                 packs ? packed.data() : from.data,
+                                 packs ? 0 : from.row_stride,
+                                 first,
+                                 last);
+        p.fetches_next = !packs && from.row_stride >= kPageFloats;
+        kernels.tiles_f32(p);
       });
     }
   });

@@ -42,7 +42,8 @@ struct RowsF32 {
 /// which starts from c where accumulate is set: a long sum may be cut into several calls without a
 /// change of its bits. lo and hi may be infinite, bias null. b is a packed panel of b_rows rows, n
 /// <= kPanelColumns, and b(i, t, j) is column j of its row i + t; or, where b_step is not 0, it is
-/// b[i + t * b_step + j].
+/// b[i + t * b_step + j]. Where fetches_next is set, and there is one segment, of a b in place, the
+/// columns behind the panel will be read next and may be fetched.
 struct TilesF32 {
   int64_t m, n, runs, segments, length;
   const SegmentF32* segment;
@@ -52,7 +53,7 @@ struct TilesF32 {
   int64_t b_rows, b_step;
   RowsF32<float> c;
   int64_t column;
-  bool accumulate;
+  bool accumulate, fetches_next;
   const float* bias;
   float lo, hi;
 };

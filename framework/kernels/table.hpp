@@ -12,7 +12,7 @@ struct KernelTable {
 #include "framework/kernels/kernels.inc"
 #undef QUANTRAIN_KERNEL
   const char* isa_name;
-  int64_t vector_floats;  ///< in a register, 1 for kReference
+  int64_t vector_floats;  ///< floats in a vector of the kernels in float32
 };
 
 }  // namespace quantrain::kernels

@@ -24,10 +24,6 @@ namespace quantrain::kernels::simd {
 inline constexpr int64_t kManyResults = 65536;
 inline constexpr int64_t kFetchTerms = 64;
 
-/// Where rows of b, in floats, are a page or more apart, the processor does not see which lines
-/// the next strip will read.
-inline constexpr int64_t kPage = 4096 / sizeof(float);
-
 /// While a large tile is stored there is no room for the multiply-adds of the next. So tiles of so
 /// few terms are low, of so many sums or a few more: the rows of b, 64 columns of each, stay in the
 /// first-level cache for several tiles.
@@ -58,9 +54,13 @@ struct StripF32 {
   bool clamps, fetches;
 };
 
-/// Strips of which the last vector is whole; has but a part; or is whole, and rows of b are pages
-/// apart: then the last of the tiles fetch what the next strip will read of b.
-enum class StripKind { kWhole, kPart, kFar };
+/// Strips of which the last vector is whole; has but a part; or is whole and, as a whole panel, the
+/// only one of its call, which fetches what the next call will read: each of the last tiles of a
+/// height one line of each row of b.
+enum class StripKind { kWhole, kPart, kFetching };
+
+template <class Arch, int kVectors>
+inline constexpr bool kHasFetching = kVectors* Batch<float, Arch>::size == kPanelColumns;
 
 /// GCC would load a vector again for each row of a low tile.
 template <class T>
@@ -79,7 +79,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
   using V = Batch<float, Arch>;
   constexpr int kLanes = static_cast<int>(V::size);
   constexpr bool kPart = kKind == StripKind::kPart;
-  constexpr bool kFar = kKind == StripKind::kFar;
+  constexpr bool kFetching = kKind == StripKind::kFetching;
   constexpr int kLast = (kVectors - 1) * kLanes;
   // Not cleared first, and moved on from tile to tile: a tile of a short sum is soon done.
   struct {
@@ -139,7 +139,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
           QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = V(0.0f);
         }
         // Without it stores would wait for lines that are in no cache.
-        if (kFar || (kStep == 0 && kVectors > 1 && kept.s->fetches)) {
+        if (kFetching || (kStep == 0 && kVectors > 1 && kept.s->fetches)) {
           for_rows([&](int, const float* c) __attribute__((always_inline)) {
             QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
               __builtin_prefetch(c + v * kLanes, 1);
@@ -157,8 +157,8 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
       }
       // Rows that lie behind each other are too short for the processor to see where they lead.
       const float* next = kept.p->a.rows == nullptr ? a[kRows - 1] + kept.p->a.row_step : a[0];
-      int64_t next_step = kRows;
-      if (kFar && kept.tiles <= kVectors) {
+      int64_t next_step = kStep == 0 ? kRows : kept.p->a_step;
+      if (kFetching && kept.tiles <= kVectors) {
         next = kept.s->b + (kVectors + kept.tiles - 1) * kLanes;
         next_step = kept.s->b_step;
       }
@@ -178,9 +178,9 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
                                           : load_last(from, b_in_last);
             if (kRows > 1) keep_in_register(vectors[v].data);
           }
-          if (kStep == 0 || kFar) {
+          if (kStep == 0 || kFetching) {
             __builtin_prefetch(next, 0, 2);
-            next += kFar ? next_step : kRows;
+            next += kFetching ? next_step : kRows;
           }
           const float* const near = a[0] + k;
           QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
@@ -225,7 +225,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
   }
 }
 
-/// The kernels of tiles of 1 to kRows rows, for each kind of strip (but kFar, if narrow).
+/// The kernels of tiles of 1 to kRows rows, for each kind of strip.
 template <class Arch, int kVectors, int kStep>
 struct TileKernelsF32 {
   static constexpr int kRows = tile_rows<Arch, kVectors, kStep>();
@@ -237,8 +237,8 @@ struct TileKernelsF32 {
   constexpr void add() {
     of_rows[0][kUpTo - 1] = tiles_of_rows_f32<Arch, kUpTo, kVectors, kStep, StripKind::kWhole>;
     of_rows[1][kUpTo - 1] = tiles_of_rows_f32<Arch, kUpTo, kVectors, kStep, StripKind::kPart>;
-    if constexpr (kVectors == kTileVectors<Arch>) {
-      of_rows[2][kUpTo - 1] = tiles_of_rows_f32<Arch, kUpTo, kVectors, kStep, StripKind::kFar>;
+    if constexpr (kHasFetching<Arch, kVectors>) {
+      of_rows[2][kUpTo - 1] = tiles_of_rows_f32<Arch, kUpTo, kVectors, kStep, StripKind::kFetching>;
     }
     if constexpr (kUpTo > 1) add<kUpTo - 1>();
   }
@@ -267,7 +267,7 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   // Tiles of one height come before those of the other for so many rows as caches hold.
   const int64_t runs = larger == 0 ? p.runs : 256 / p.m + 1;
 
-  const bool far = kVectors == kTileVectors<Arch> && p.b_step >= kPage && p.segments == 1;
+  const bool fetching = kHasFetching<Arch, kVectors> && p.fetches_next;
   constexpr float kInfinity = __builtin_inff();
   const bool packed = p.b_step == 0;
   StripF32 s;  // not cleared first: that takes longer than a short product's tile
@@ -281,7 +281,10 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
     s.first = first;
     s.in_last = columns < kVectors * kLanes ? columns - (kVectors - 1) * kLanes : kLanes;
     s.b_in_last = packed ? kLanes : s.in_last;
-    const auto* const of_rows = kKernels.of_rows[s.in_last < kLanes ? 1 : far ? 2 : 0] + rows - 1;
+    const auto* const of_rows = kKernels.of_rows[s.in_last < kLanes ? 1
+                                                 : fetching         ? 2
+                                                                    : 0] +
+                                rows - 1;
     for (s.run = 0; s.run < p.runs; s.run = s.run_end) {
       s.run_end = p.runs - s.run > runs ? s.run + runs : p.runs;
       s.i = 0;

@@ -123,7 +123,14 @@ TEST_CASE("gemm takes sums longer than a block and more rows than a block", "[ke
 }
 
 TEST_CASE("gemm equals the obvious loop where rows of B are pages apart", "[kernels][gemm]") {
-  check({66, 1024, 9});
+  const std::vector<float> bias = random_floats(1024, 4, -2.0f, 8.0f);
+  for (const int64_t m : {20, 48, 49, 66}) check({m, 1024, 9});
+  // More than a task, so panel by panel, with sums in one block and in two.
+  for (const int64_t k : {40, 600}) {
+    check({40, 1024, k, false, false, {bias.data(), Activation::kRelu6, true}, 3});
+    check({40, 1040, k, true});
+    check({66, 1100, k});
+  }
 }
 
 TEST_CASE("gemm applies bias, activation and accumulation once, whatever the length of the sum",

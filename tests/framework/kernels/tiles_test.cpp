@@ -67,6 +67,11 @@ TEST_CASE("tiles equal the reference whatever the rows, runs, segments and steps
     p.hi = random.below(2) == 0 ? 6.0f : kInfinity;
     p.b_rows = p.segments * p.length;
     p.b_step = packed ? 0 : p.n + random.below(3) + 1;
+    if (!packed && p.segments == 1 && random.below(2) == 0) {
+      p.n = std::max(p.n, kPanelColumns);  // kernels that fetch are for a whole panel
+      p.b_step = p.n + random.below(3);
+      p.fetches_next = true;
+    }
     INFO("draw " << draw << " m " << p.m << " n " << p.n << " runs " << p.runs << " segments "
                  << p.segments << " length " << p.length << " packed " << packed);
 
@@ -116,10 +121,21 @@ TEST_CASE("tiles equal the reference whatever the rows, runs, segments and steps
   }
 }
 
+int64_t vector_floats(Isa isa) {
+  switch (isa) {
+    case Isa::kReference: return 1;
+    case Isa::kAvx2: return 8;
+    case Isa::kAvx512Bw:
+    case Isa::kAvx512Vnni: return 16;
+    default: return 4;
+  }
+}
+
 TEST_CASE("each instruction set has the table of its own name", "[kernels]") {
   for (const Isa isa : kAllIsas) {
     if (is_built(isa)) {
       CHECK(table(isa).isa_name == isa_name(isa));
+      CHECK(table(isa).vector_floats == vector_floats(isa));
     } else {
       QUANTRAIN_CHECK_ERROR(table(isa), DataError, "is not built into this library");
     }
