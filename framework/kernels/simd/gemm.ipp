@@ -60,7 +60,7 @@ struct StripF32 {
 enum class StripKind { kWhole, kPart, kFetching };
 
 template <class Arch, int kVectors>
-inline constexpr bool kHasFetching = kVectors* Batch<float, Arch>::size == kPanelColumns;
+inline constexpr bool kHasFetching = kPanelColumns == int64_t{kVectors} * Batch<float, Arch>::size;
 
 /// GCC would load a vector again for each row of a low tile.
 template <class T>
@@ -267,7 +267,6 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   // Tiles of one height come before those of the other for so many rows as caches hold.
   const int64_t runs = larger == 0 ? p.runs : 256 / p.m + 1;
 
-  const bool fetching = kHasFetching<Arch, kVectors> && p.fetches_next;
   constexpr float kInfinity = __builtin_inff();
   const bool packed = p.b_step == 0;
   StripF32 s;  // not cleared first: that takes longer than a short product's tile
@@ -275,16 +274,15 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   s.segment_step = packed ? s.b_step : 1;
   s.clamps = p.lo != -kInfinity || p.hi != kInfinity;
   s.fetches = terms >= kFetchTerms || p.m * p.runs * p.n > kManyResults;
+  const bool fetching = kHasFetching<Arch, kVectors> && p.fetches_next;
   for (; first < end; first += kVectors * kLanes) {
     const int64_t columns = end - first;
     s.b = p.b + first * (packed ? p.b_rows : 1);
     s.first = first;
     s.in_last = columns < kVectors * kLanes ? columns - (kVectors - 1) * kLanes : kLanes;
     s.b_in_last = packed ? kLanes : s.in_last;
-    const auto* const of_rows = kKernels.of_rows[s.in_last < kLanes ? 1
-                                                 : fetching         ? 2
-                                                                    : 0] +
-                                rows - 1;
+    const int kind = s.in_last < kLanes ? 1 : fetching ? 2 : 0;
+    const auto* const of_rows = kKernels.of_rows[kind] + rows - 1;
     for (s.run = 0; s.run < p.runs; s.run = s.run_end) {
       s.run_end = p.runs - s.run > runs ? s.run + runs : p.runs;
       s.i = 0;
