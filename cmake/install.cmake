@@ -11,6 +11,7 @@ install(DIRECTORY framework layers quant
         PATTERN "framework/kernels/*/*" EXCLUDE
         PATTERN "framework/kernels/dispatch.hpp" EXCLUDE
         PATTERN "framework/kernels/table.hpp" EXCLUDE
+        PATTERN "framework/kernels/tables.hpp" EXCLUDE
         PATTERN "quant/lowering/context.hpp" EXCLUDE
         PATTERN "quant/lowering/weights.hpp" EXCLUDE)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/quantrain)

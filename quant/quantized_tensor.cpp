@@ -4,6 +4,7 @@
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
+#include "framework/kernels/elementwise.hpp"
 #include "framework/kernels/integer.hpp"
 
 namespace quantrain::quant {

@@ -13,7 +13,9 @@ add_test(NAME format COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                              -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/format.cmake)
 set_tests_properties(format PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  add_test(NAME kernel_symbols COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM} -D LIBRARY=$<TARGET_FILE:quantrain_framework>
+  add_test(NAME kernel_symbols COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM}
+                                       -D FLOATS=$<TARGET_FILE:quantrain_framework>
+                                       -D INTEGERS=$<TARGET_FILE:quantrain_framework>
                                        -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.cmake)
 endif()
 

@@ -172,7 +172,7 @@ Tensor Dataset::to_tensor(std::span<const uint8_t> bytes) const {
   if (range() == kPixelRange) {
     // The kernel itself, in this thread: a loader's thread takes no part in the loops of the one
     // that trains.
-    kernels::table().bytes_f32(n, bytes.data(), y);
+    kernels::float_table().bytes_f32(n, bytes.data(), y);
   } else {
     const ScaleZero codes = codes_of(range());
     std::transform(bytes.begin(), bytes.end(), y, [&](uint8_t code) {

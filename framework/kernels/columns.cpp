@@ -40,7 +40,7 @@ void reduce_rows(int64_t rows, int64_t columns, int64_t width, float* sums, cons
 }  // namespace
 
 void add_up(int64_t parts, int64_t n, float* partial) {
-  const auto add = table().add_f32;
+  const auto add = float_table().add_f32;
   // So many columns of all parts at a time stay in a near cache.
   constexpr int64_t kBlock = 256;
   const int64_t grain = std::max(kBlock, 8 * kGrain / std::max<int64_t>(parts, 1));
@@ -59,14 +59,14 @@ void add_up(int64_t parts, int64_t n, float* partial) {
 
 float sum_f32(int64_t n, const float* x) {
   float sum = 0.0f;
-  const auto kernel = table().sum_f32;
+  const auto kernel = float_table().sum_f32;
   reduce_rows(
       n, 1, 1, &sum, [&](int64_t i, int64_t end, float* sums) { kernel(end - i, x + i, sums); });
   return sum;
 }
 
 void sum_rows_f32(int64_t rows, int64_t columns, const float* x, float* y) {
-  const auto kernel = table().column_sums_f32;
+  const auto kernel = float_table().column_sums_f32;
   reduce_rows(rows, columns, columns, y, [&](int64_t r, int64_t end, float* sums) {
     kernel(end - r, columns, x + r * columns, sums);
   });
@@ -77,7 +77,7 @@ void column_moments_f32(
   const auto count = static_cast<float>(rows);
   sum_rows_f32(rows, columns, x, mean);
   for (int64_t c = 0; c < columns; ++c) mean[c] /= count;
-  const auto kernel = table().column_square_sums_f32;
+  const auto kernel = float_table().column_square_sums_f32;
   reduce_rows(rows, columns, columns, variance, [&](int64_t r, int64_t end, float* sums) {
     kernel(end - r, columns, x + r * columns, mean, sums);
   });
@@ -91,7 +91,7 @@ void column_grad_sums_f32(int64_t rows,
                           const float* grad_y,
                           float* sum_grad,
                           float* sum_grad_x) {
-  const auto kernel = table().column_grad_sums_f32;
+  const auto kernel = float_table().column_grad_sums_f32;
   Buffer<float> both(2 * columns);
   reduce_rows(rows, columns, 2 * columns, both.data(), [&](int64_t r, int64_t end, float* sums) {
     kernel(end - r, columns, x + r * columns, mean, grad_y + r * columns, sums, sums + columns);
@@ -106,7 +106,7 @@ void column_affine_f32(int64_t rows,
                        const float* scale,
                        const float* shift,
                        float* y) {
-  const auto kernel = table().column_affine_f32;
+  const auto kernel = float_table().column_affine_f32;
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
     kernel(end - r, columns, x + r * columns, scale, shift, y + r * columns);
   });
@@ -121,7 +121,7 @@ void batch_norm_backward_f32(int64_t rows,
                              const float* b,
                              const float* d,
                              float* grad_x) {
-  const auto kernel = table().batch_norm_backward_f32;
+  const auto kernel = float_table().batch_norm_backward_f32;
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
     const int64_t i = r * columns;
     kernel(end - r, columns, x + i, mean, grad_y + i, a, b, d, grad_x + i);
@@ -130,7 +130,7 @@ void batch_norm_backward_f32(int64_t rows,
 
 void softmax_f32(int64_t rows, int64_t columns, bool log, const float* x, float* y) {
   if (columns == 0) return;
-  const auto kernel = log ? table().log_softmax_f32 : table().softmax_f32;
+  const auto kernel = log ? float_table().log_softmax_f32 : float_table().softmax_f32;
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
     kernel(end - r, columns, x + r * columns, y + r * columns);
   });
@@ -138,7 +138,8 @@ void softmax_f32(int64_t rows, int64_t columns, bool log, const float* x, float*
 
 void softmax_backward_f32(
     int64_t rows, int64_t columns, bool log, const float* y, const float* grad_y, float* grad_x) {
-  const auto kernel = log ? table().log_softmax_backward_f32 : table().softmax_backward_f32;
+  const auto kernel =
+      log ? float_table().log_softmax_backward_f32 : float_table().softmax_backward_f32;
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
     const int64_t i = r * columns;
     kernel(end - r, columns, y + i, grad_y + i, grad_x + i);
@@ -147,7 +148,7 @@ void softmax_backward_f32(
 
 float cross_entropy_f32(
     int64_t rows, int64_t columns, const float* x, const int32_t* labels, float* grad_x) {
-  const auto kernel = table().cross_entropy_f32;
+  const auto kernel = float_table().cross_entropy_f32;
   const float scale = 1.0f / static_cast<float>(rows);
   Buffer<float> loss(rows);
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {

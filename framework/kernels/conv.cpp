@@ -163,7 +163,7 @@ class Sort {
   Buffer<float> padded_;
   int64_t begin_, end_;
   const EpilogueF32& epilogue_;
-  void (*kernel_)(const TilesF32&) = table().tiles_f32;
+  void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_;
   Buffer<float*> to_;
   Buffer<SegmentF32> segments_{p_.kh * p_.kw};
@@ -202,14 +202,14 @@ Buffer<float> pack_flipped_weights(const Conv2dShape& s, const float* w) {
   Buffer<float> packed(k * packed_columns(s.group_c()));
   for (int64_t tap = 0; tap < taps; ++tap) {
     for (int64_t column = 0; column < s.group_c(); column += kPanelColumns) {
-      table().pack_f32({k,
-                        tap * o,
-                        (tap + 1) * o,
-                        std::min(s.group_c() - column, kPanelColumns),
-                        w + (taps - 1 - tap) * s.group_c() + column,
-                        s.reduction(),
-                        1,
-                        packed.data() + column * k});
+      float_table().pack_f32({k,
+                              tap * o,
+                              (tap + 1) * o,
+                              std::min(s.group_c() - column, kPanelColumns),
+                              w + (taps - 1 - tap) * s.group_c() + column,
+                              s.reduction(),
+                              1,
+                              packed.data() + column * k});
     }
   }
   return packed;
@@ -244,7 +244,8 @@ PackedWeightsF32::PackedWeightsF32(const Conv2dShape& s, const float* w) {
     float* const group = data_.data() + first / s.group_o() * group_size_;
     for (int64_t column = 0; column < s.group_o(); column += kPanelColumns) {
       const int64_t columns = std::min(s.group_o() - column, kPanelColumns);
-      table().pack_f32({k, 0, k, columns, w + (first + column) * k, 1, k, group + column * k});
+      float_table().pack_f32(
+          {k, 0, k, columns, w + (first + column) * k, 1, k, group + column * k});
     }
   }
 }

@@ -169,7 +169,7 @@ class Chunk {
   float* sums_;
   int64_t first_ = 0;  // element of x that made_ begins with
   Buffer<float> made_;
-  void (*kernel_)(const TilesF32&) = table().tiles_f32;
+  void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_{row_end_ - row_};
   Buffer<float*> to_{row_end_ - row_};
   int64_t most_segments_ = 0;
@@ -272,7 +272,7 @@ void backward_weights(const Conv2dShape& s,
           .sum();
     });
     add_up(cut.chunks, sums, partial.data());
-    table().transpose_f32(k, o, partial.data(), width, grad_w + g * o * k, k);
+    float_table().transpose_f32(k, o, partial.data(), width, grad_w + g * o * k, k);
   }
 }
 

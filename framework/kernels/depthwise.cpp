@@ -35,7 +35,7 @@ Buffer<float> taps_outermost(const Conv2dShape& s, const float* w) {
 
 void depthwise_f32(
     const Conv2dShape& s, const float* x, const float* w, float* y, const EpilogueF32& epilogue) {
-  const auto kernel = table().depthwise_f32;
+  const auto kernel = float_table().depthwise_f32;
   DepthwiseF32 p = depthwise(s);
   TilesF32 ends{};
   set_epilogue(ends, epilogue, 0, true, true);
@@ -52,7 +52,7 @@ void depthwise_backward_data_f32(const Conv2dShape& s,
                                  const float* grad_y,
                                  const float* w,
                                  float* grad_x) {
-  const auto kernel = table().depthwise_backward_data_f32;
+  const auto kernel = float_table().depthwise_backward_data_f32;
   const Buffer<float> turned = taps_outermost(s, w);
   const DepthwiseF32 p = depthwise(s);
   parallel_for(
@@ -65,7 +65,7 @@ void depthwise_backward_weights_f32(const Conv2dShape& s,
                                     const float* x,
                                     const float* grad_y,
                                     float* grad_w) {
-  const auto kernel = table().depthwise_backward_weights_f32;
+  const auto kernel = float_table().depthwise_backward_weights_f32;
   const DepthwiseF32 p = depthwise(s);
   const int64_t lines = s.n * s.oh();
   const int64_t taps = s.kh * s.kw;

@@ -5,9 +5,15 @@
 
 namespace quantrain::kernels {
 
-/// Kernels of one instruction set. Throws: DataError if it is not built.
-const KernelTable& table(Isa isa);
-/// Kernels of chosen_isa().
-const KernelTable& table();
+/// Float kernels of one instruction set; of one that adds integer instructions only, those of the
+/// set that it extends. Throws: DataError if it is not built.
+const FloatTable& float_table(Isa isa);
+/// Float kernels of chosen_isa().
+const FloatTable& float_table();
+
+/// Integer kernels of one instruction set. Throws: DataError if it is not built.
+const IntegerTable& integer_table(Isa isa);
+/// Integer kernels of chosen_isa().
+const IntegerTable& integer_table();
 
 }  // namespace quantrain::kernels

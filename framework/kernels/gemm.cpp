@@ -85,7 +85,7 @@ struct Sides {
 /// page apart they share a few sets of the first-level cache. Kernels that load whole lines bear
 /// that; others lose more than packing takes if A has many rows and sums are short.
 bool packs_rows(const MatrixF32& b, int64_t m, int64_t k) {
-  return m > 48 && k <= 128 && b.row_stride % kPageFloats == 0 && table().vector_floats < 16;
+  return m > 48 && k <= 128 && b.row_stride % kPageFloats == 0 && float_table().vector_floats < 16;
 }
 bool packs_rows(const MatrixCodesF32& /*b*/, int64_t /*m*/, int64_t /*k*/) { return false; }
 
@@ -129,7 +129,7 @@ PackedMatrixF32::PackedMatrixF32(int64_t k, int64_t n, const MatrixCodesF32& b)
 
 template <class B>
 void PackedMatrixF32::pack(const B& b) {
-  const auto kernel = table().pack_f32;
+  const auto kernel = float_table().pack_f32;
   const int64_t panels = (n_ + kPanelColumns - 1) / kPanelColumns;
   const int64_t grain = std::max<int64_t>(1, kTaskWork / (kPanelColumns * k_ + 1));
   parallel_for(panels, grain, [&](int64_t i, int64_t end) {
@@ -173,7 +173,7 @@ void multiply_few(bool dots,
                   float* c,
                   int64_t c_stride,
                   const EpilogueF32& epilogue) {
-  const auto kernel = dots ? table().dots_f32 : table().chains_f32;
+  const auto kernel = dots ? float_table().dots_f32 : float_table().chains_f32;
   FewF32 p;
   p.m = m;
   p.n = n;
@@ -230,7 +230,7 @@ void multiply(int64_t m,
     return multiply(m, n, k, a, MatrixF32{made.data(), n, 1}, c, c_stride, epilogue);
   }
   if (m > kManyRows) return gemm_f32(m, a, PackedMatrixF32(k, n, b), c, c_stride, epilogue);
-  const KernelTable& kernels = table();
+  const FloatTable& kernels = float_table();
   const Sides sides{a, c, c_stride, epilogue};
   const bool packs_all = packs_rows(b, m, k);
   const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
@@ -308,7 +308,8 @@ void gemm_f32(int64_t m,
       b.col_stride == 1 && !packs_rows(b, m, k)) {
     const SegmentF32 whole{0, 0};
     const Sides sides{a, c, c_stride, epilogue};
-    return table().tiles_f32(sides.tiles(0, m, 0, n, whole, k, b.data, b.row_stride, true, true));
+    return float_table().tiles_f32(
+        sides.tiles(0, m, 0, n, whole, k, b.data, b.row_stride, true, true));
   }
   multiply(m, n, k, a, b, c, c_stride, epilogue);
 }
@@ -333,7 +334,7 @@ void gemm_f32(int64_t m,
   const int64_t n = b.n();
   const int64_t k = b.k();
   if (m == 0 || n == 0) return;
-  const auto kernel = table().tiles_f32;
+  const auto kernel = float_table().tiles_f32;
   const Sides sides{a, c, c_stride, epilogue};
   // Blocks of many tiles of rows; where there are too few of them, the panels are cut too.
   const int64_t parts = m <= 192 ? 1 : even_blocks(m, 96);

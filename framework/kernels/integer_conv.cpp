@@ -101,7 +101,7 @@ void depthwise(const Conv2dShape& s,
                const ProductParams& params,
                int32_t* acc,
                uint8_t* y) {
-  const KernelTable& kernels = table();
+  const IntegerTable& kernels = integer_table();
   const int64_t line = s.ow() * s.c;
   const PeriodicRequantize periodic(y != nullptr ? line : 0, s.c, params.requantize(0));
   const int64_t reach = (s.kw - 1) * s.c + round_up(s.c, 16);
@@ -149,7 +149,7 @@ void conv2d(const Conv2dShape& s,
 
   PackedWeightsS8 copy;
   const PackedWeightsS8& w = given.for_chosen_isa(copy);
-  const KernelTable& kernels = table();
+  const IntegerTable& kernels = integer_table();
   const int64_t oh = s.oh();
   const int64_t ow = s.ow();
   const Bands bands(s, x, params.zero_x(), kBlockProducts, s.group_c(), 4 * w.quads());

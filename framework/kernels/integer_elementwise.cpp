@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/codes.hpp"
@@ -66,7 +64,7 @@ void requantize_s32_u8(int64_t rows,
   const int64_t n = rows * channels;
   if (n <= 0) return;
   const PeriodicRequantize periodic(n, channels, requantize);
-  const KernelTable& kernels = table();
+  const IntegerTable& kernels = integer_table();
   parallel_for(n, round_up(kGrain, periodic.period()), [&](int64_t begin, int64_t end) {
     kernels.requantize_s32_u8(end - begin,
                               periodic.period(),
@@ -81,7 +79,7 @@ void requantize_s32_u8(int64_t rows,
 
 void column_extremes_s32(
     int64_t rows, int64_t channels, const int32_t* acc, int32_t* min, int32_t* max) {
-  const KernelTable& kernels = table();
+  const IntegerTable& kernels = integer_table();
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(channels, 1));
   const int64_t blocks = (rows + grain - 1) / grain;
   if (blocks <= 1) return kernels.column_extremes_s32(rows, channels, acc, min, max);
@@ -99,7 +97,7 @@ void column_extremes_s32(
 
 void positive_mask_s32(
     int64_t rows, int64_t channels, const int32_t* acc, const int32_t* hi, uint8_t* mask) {
-  const KernelTable& kernels = table();
+  const IntegerTable& kernels = integer_table();
   const int64_t n = rows * channels;
   const int64_t period = hi == nullptr ? 16 : period_of(channels);
   Buffer<int32_t> minus_hi(hi == nullptr ? 0 : period);
@@ -115,7 +113,7 @@ void positive_mask_s32(
 
 void dequantize_s32_f32(
     int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y) {
-  const KernelTable& kernels = table();
+  const IntegerTable& kernels = integer_table();
   parallel_for(rows,
                std::max<int64_t>(1, kGrain / std::max<int64_t>(channels, 1)),
                [&](int64_t begin, int64_t end) {
@@ -143,7 +141,7 @@ void add_u8(int64_t n,
   // Clamped to 0 and 1, the sum says which side of a bound it is on.
   const AddU8 reaches{m.a, m.b, m.shift, offset, zero_y - mask_lo + 1, 0, 1};
   const AddU8 exceeds{m.a, m.b, m.shift, offset, zero_y - mask_hi, 0, 1};
-  const KernelTable& kernels = table();
+  const IntegerTable& kernels = integer_table();
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
     kernels.add_u8(end - begin, a + begin, b + begin, p, y + begin);
     if (mask == nullptr) return;
@@ -197,7 +195,7 @@ void rescale_rows_u8(int64_t rows,
 bool quantize_f32_u8(
     int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask) {
   std::atomic<bool> finite = true;
-  const KernelTable& kernels = table();
+  const IntegerTable& kernels = integer_table();
   parallel_for(n, kQuantizeGrain, [&](int64_t begin, int64_t end) {
     bool block_finite = true;
     kernels.quantize_f32_u8(end - begin,
@@ -220,7 +218,7 @@ bool quantize_channels_f32_u8(int64_t n,
                               uint8_t* mask) {
   if (n <= 0) return true;
   std::atomic<bool> finite = true;
-  const KernelTable& kernels = table();
+  const IntegerTable& kernels = integer_table();
   if (mask != nullptr && inner % 8 != 0) std::memset(mask, 0, static_cast<size_t>((n + 7) / 8));
   // Blocks of 8 runs begin at a whole byte of the mask.
   parallel_for(n / inner,
@@ -246,71 +244,13 @@ bool quantize_channels_f32_u8(int64_t n,
 
 void CodesF32::to_float(int64_t channel, int64_t at, int64_t n, float* y) const {
   const int64_t c = channel * step;
-  table().dequantize_f32(n, bytes + at, is_signed, scale[c], zero_point[c] + offset, y);
+  integer_table().dequantize_f32(n, bytes + at, is_signed, scale[c], zero_point[c] + offset, y);
 }
 
 void dequantize_u8_f32(int64_t n, const uint8_t* codes, float scale, int32_t zero_point, float* y) {
   const CodesF32 all{.bytes = codes, .scale = &scale, .zero_point = &zero_point};
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
     all.to_float(0, begin, end - begin, y + begin);
-  });
-}
-
-namespace {
-
-/// [min, max] of both, NaN if any.
-void join(float min, float max, float* joined_min, float* joined_max) {
-  if (std::isnan(*joined_min)) return;
-  if (std::isnan(min)) {
-    *joined_min = *joined_max = min;
-    return;
-  }
-  *joined_min = std::min(*joined_min, min);
-  *joined_max = std::max(*joined_max, max);
-}
-
-}  // namespace
-
-void min_max_f32(int64_t n, const float* x, float* min, float* max) {
-  const KernelTable& kernels = table();
-  const int64_t blocks = (n + kGrain - 1) / kGrain;
-  if (blocks <= 1) return kernels.min_max_f32(n, x, min, max);
-  Buffer<float> mins(blocks);
-  Buffer<float> maxs(blocks);
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    const int64_t block = begin / kGrain;
-    kernels.min_max_f32(end - begin, x + begin, &mins[block], &maxs[block]);
-  });
-  *min = mins[0];
-  *max = maxs[0];
-  for (int64_t i = 1; i < blocks; ++i) join(mins[i], maxs[i], min, max);
-}
-
-void min_max_channels_f32(
-    int64_t n, int64_t channels, int64_t inner, const float* x, float* min, float* max) {
-  const KernelTable& kernels = table();
-  const int64_t repeats = n / (channels * inner);
-  parallel_for(channels,
-               std::max<int64_t>(1, kGrain / std::max<int64_t>(repeats * inner, 1)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t c = begin; c < end; ++c) {
-                   min[c] = std::numeric_limits<float>::infinity();
-                   max[c] = -std::numeric_limits<float>::infinity();
-                   for (int64_t repeat = 0; repeat < repeats; ++repeat) {
-                     float run_min = 0.0f;
-                     float run_max = 0.0f;
-                     kernels.min_max_f32(
-                         inner, x + (repeat * channels + c) * inner, &run_min, &run_max);
-                     join(run_min, run_max, &min[c], &max[c]);
-                   }
-                 }
-               });
-}
-
-void mask_f32(int64_t n, const float* x, const uint8_t* mask, float* y) {
-  const KernelTable& kernels = table();
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    kernels.mask_f32(end - begin, x + begin, mask + begin / 8, y + begin);
   });
 }
 

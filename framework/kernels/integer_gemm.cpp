@@ -27,7 +27,7 @@ void gemm(int64_t m,
   PackedWeightsS8 copy;
   const PackedWeightsS8& w = given.for_chosen_isa(copy);
   const int64_t width = w.layout().width;
-  const KernelTable& kernels = table();
+  const IntegerTable& kernels = integer_table();
 
   // Rows at the end that a read of whole groups of 4 would leave the caller's buffer from.
   const int64_t reach = 4 * w.quads();

@@ -17,7 +17,7 @@ int64_t grain(const PoolShape& s) {
 
 void max_pool2d_u8(const Conv2dShape& shape, const uint8_t* x, uint8_t* y, uint16_t* position) {
   const PoolShape s = pool_shape(shape);
-  const KernelTable& kernels = table();
+  const IntegerTable& kernels = integer_table();
   parallel_for(shape.n, grain(s), [&](int64_t begin, int64_t end) {
     kernels.max_pool2d_u8(s, begin, end, x, y, position);
   });
@@ -25,7 +25,7 @@ void max_pool2d_u8(const Conv2dShape& shape, const uint8_t* x, uint8_t* y, uint1
 
 void sum_pool2d_u8_s32(const Conv2dShape& shape, const uint8_t* x, int32_t zero_x, int32_t* sums) {
   const PoolShape s = pool_shape(shape);
-  const KernelTable& kernels = table();
+  const IntegerTable& kernels = integer_table();
   parallel_for(shape.n, grain(s), [&](int64_t begin, int64_t end) {
     kernels.sum_pool2d_u8_s32(s, begin, end, x, zero_x, sums);
   });
@@ -40,7 +40,7 @@ void avg_pool2d_u8(const Conv2dShape& shape,
                    int32_t hi,
                    uint8_t* y) {
   const PoolShape s = pool_shape(shape);
-  const KernelTable& kernels = table();
+  const IntegerTable& kernels = integer_table();
   const auto inside = [](int64_t first, int64_t size, int64_t extent) {
     return std::max<int64_t>(std::min(first + size, extent) - std::max<int64_t>(first, 0), 0);
   };

@@ -28,19 +28,16 @@ PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w)
 void PackedWeightsS8::pack_panels() {
   const int64_t outputs = shape_.group_o();
   const int64_t length = shape_.kw * shape_.group_c();
-  table(isa_).panel_layout_u8s8(outputs, &layout_);
+  integer_table(isa_).panel_layout_u8s8(outputs, &layout_);
   quads_ = (length + 3) / 4;
   panels_per_group_ = (outputs + layout_.width - 1) / layout_.width;
   const int64_t quad_bytes = layout_.width * (layout_.pairs ? 8 : 4);
   panel_bytes_ = shape_.kh * quads_ * quad_bytes;
   data_ = Buffer<int8_t>(shape_.groups * panels_per_group_ * panel_bytes_);
 
-  // Groups of 4 that are nowhere cut short are words, and a panel is their transpose. The kernel
-  // moves the bits of floats as they are, and is called through the table, where no compiler sees
-  // that they are none.
-  const bool words = !layout_.pairs && length % 4 == 0 &&
-                     reinterpret_cast<uintptr_t>(plain_) % alignof(float) == 0;
-  const auto transpose = table(isa_).transpose_f32;
+  // Groups of 4 that are nowhere cut short are words, and a panel is their transpose.
+  const bool words = !layout_.pairs && length % 4 == 0;
+  const auto transpose = integer_table(isa_).transpose_u32;
 
   const int64_t odd_at = 4 * layout_.width;
   const auto put = [&](const int8_t* quad, int8_t* at) {
@@ -67,9 +64,9 @@ void PackedWeightsS8::pack_panels() {
       if (words) {
         transpose(count,
                   quads_,
-                  reinterpret_cast<const float*>(rows + segment * length),
+                  rows + segment * length,
                   shape_.kh * quads_,
-                  reinterpret_cast<float*>(to + segment * quads_ * quad_bytes),
+                  to + segment * quads_ * quad_bytes,
                   layout_.width);
         continue;
       }
@@ -133,7 +130,7 @@ void PackedWeightsS8::sum_panels() {
   for (int64_t group = 0; group < shape_.groups; ++group) {
     p.w = data_.data() + group * panels_per_group_ * panel_bytes_;
     p.acc = sums_.data() + group * outputs;
-    table(isa_).dot_u8s8(p);
+    integer_table(isa_).dot_u8s8(p);
   }
 }
 

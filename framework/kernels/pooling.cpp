@@ -15,7 +15,7 @@ int64_t image_grain(const Conv2dShape& s) {
 }  // namespace
 
 void max_pool2d_f32(const Conv2dShape& shape, const float* x, float* y, uint16_t* position) {
-  const auto kernel = table().max_pool2d_f32;
+  const auto kernel = float_table().max_pool2d_f32;
   const PoolShape pool = pool_shape(shape);
   parallel_for(shape.n, image_grain(shape), [&](int64_t i, int64_t end) {
     kernel(pool, i, end, x, y, position);
@@ -26,7 +26,7 @@ void max_pool2d_backward_f32(const Conv2dShape& shape,
                              const float* grad_y,
                              const uint16_t* position,
                              float* grad_x) {
-  const auto kernel = table().max_pool2d_backward_f32;
+  const auto kernel = float_table().max_pool2d_backward_f32;
   const PoolShape pool = pool_shape(shape);
   parallel_for(shape.n, image_grain(shape), [&](int64_t i, int64_t end) {
     kernel(pool, i, end, grad_y, position, grad_x);
@@ -34,14 +34,14 @@ void max_pool2d_backward_f32(const Conv2dShape& shape,
 }
 
 void avg_pool2d_f32(const Conv2dShape& shape, const float* x, float* y) {
-  const auto kernel = table().avg_pool2d_f32;
+  const auto kernel = float_table().avg_pool2d_f32;
   const PoolShape pool = pool_shape(shape);
   parallel_for(
       shape.n, image_grain(shape), [&](int64_t i, int64_t end) { kernel(pool, i, end, x, y); });
 }
 
 void avg_pool2d_backward_f32(const Conv2dShape& shape, const float* grad_y, float* grad_x) {
-  const auto kernel = table().avg_pool2d_backward_f32;
+  const auto kernel = float_table().avg_pool2d_backward_f32;
   const PoolShape pool = pool_shape(shape);
   parallel_for(shape.n, image_grain(shape), [&](int64_t i, int64_t end) {
     kernel(pool, i, end, grad_y, grad_x);

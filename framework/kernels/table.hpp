@@ -6,13 +6,21 @@
 
 namespace quantrain::kernels {
 
-/// One function pointer for each kernel of kernels.inc.
-struct KernelTable {
+/// One function pointer for each kernel of float_kernels.inc.
+struct FloatTable {
 #define QUANTRAIN_KERNEL(name, parameters) void(*name) parameters;
-#include "framework/kernels/kernels.inc"
+#include "framework/kernels/float_kernels.inc"
 #undef QUANTRAIN_KERNEL
   const char* isa_name;
-  int64_t vector_floats;  ///< floats in a vector of the kernels in float32
+  int64_t vector_floats;  ///< floats in a vector
+};
+
+/// One function pointer for each kernel of integer_kernels.inc.
+struct IntegerTable {
+#define QUANTRAIN_KERNEL(name, parameters) void(*name) parameters;
+#include "framework/kernels/integer_kernels.inc"
+#undef QUANTRAIN_KERNEL
+  const char* isa_name;
 };
 
 }  // namespace quantrain::kernels

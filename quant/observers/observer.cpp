@@ -5,7 +5,7 @@
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/elementwise.hpp"
 
 namespace quantrain::quant {
 

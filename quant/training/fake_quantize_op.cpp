@@ -9,6 +9,7 @@
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/elementwise.hpp"
 #include "framework/kernels/integer.hpp"
 
 namespace quantrain::quant {

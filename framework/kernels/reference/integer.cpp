@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/quantize.hpp"
@@ -127,24 +128,20 @@ void dequantize_f32(
   }
 }
 
-void min_max_f32(int64_t n, const float* x, float* min, float* max) {
-  float low = x[0];
-  float high = x[0];
-  for (int64_t i = 0; i < n; ++i) {
-    if (std::isnan(x[i])) {
-      *min = *max = x[i];
-      return;
+// Words of 4 bytes, of any type and alignment; strides count words.
+void transpose_u32(int64_t rows,
+                   int64_t columns,
+                   const void* from,
+                   int64_t from_stride,
+                   void* to,
+                   int64_t to_stride) {
+  const auto* const words = static_cast<const unsigned char*>(from);
+  auto* const transposed = static_cast<unsigned char*>(to);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      std::memcpy(transposed + 4 * (j * to_stride + i), words + 4 * (i * from_stride + j), 4);
     }
-    low = std::min(low, x[i]);
-    high = std::max(high, x[i]);
   }
-  // Which of 0 and -0 comes out depends on the order: say 0.
-  *min = low + 0.0f;
-  *max = high + 0.0f;
-}
-
-void mask_f32(int64_t n, const float* x, const uint8_t* mask, float* y) {
-  for (int64_t i = 0; i < n; ++i) y[i] = (mask[i / 8] >> i % 8 & 1) != 0 ? x[i] : 0.0f;
 }
 
 }  // namespace quantrain::kernels::reference

@@ -4,11 +4,12 @@
 
 #include "framework/kernels/params.hpp"
 
-// Obvious loops: what each kernel of kernels.inc computes, and the oracle of its tests.
+// Obvious loops: what each kernel of both lists computes, and the oracle of its tests.
 namespace quantrain::kernels::reference {
 
 #define QUANTRAIN_KERNEL(name, parameters) void name parameters;
-#include "framework/kernels/kernels.inc"
+#include "framework/kernels/float_kernels.inc"
+#include "framework/kernels/integer_kernels.inc"
 #undef QUANTRAIN_KERNEL
 
 }  // namespace quantrain::kernels::reference

@@ -104,13 +104,14 @@ TEST_CASE("tiles equal the reference whatever the rows, runs, segments and steps
       const Guarded in_place(b);
       std::vector<float> panel(static_cast<size_t>(p.b_rows * packed_columns(p.n)));
       if (packed) {
-        table(isa).pack_f32({p.b_rows, 0, p.b_rows, p.n, in_place.data(), p.n, 1, panel.data()});
+        float_table(isa).pack_f32(
+            {p.b_rows, 0, p.b_rows, p.n, in_place.data(), p.n, 1, panel.data()});
       }
       const Guarded guarded_panel(panel);
       p.b = packed ? guarded_panel.data() : in_place.data();
       Guarded written(c);
       p.c = at<float>(c_rows, written.data(), c_list);
-      table(isa).tiles_f32(p);
+      float_table(isa).tiles_f32(p);
       return written.values();
     };
     const std::vector<float> expected = result(Isa::kReference);
@@ -131,14 +132,27 @@ int64_t vector_floats(Isa isa) {
   }
 }
 
-TEST_CASE("each instruction set has the table of its own name", "[kernels]") {
+TEST_CASE("each instruction set has the tables of its own name", "[kernels]") {
   for (const Isa isa : kAllIsas) {
     if (is_built(isa)) {
-      CHECK(table(isa).isa_name == isa_name(isa));
-      CHECK(table(isa).vector_floats == vector_floats(isa));
+      CHECK(integer_table(isa).isa_name == isa_name(isa));
+      // VNNI adds products of integers to AVX-512.
+      const Isa float_isa = isa == Isa::kAvx512Vnni ? Isa::kAvx512Bw : isa;
+      CHECK(float_table(isa).isa_name == isa_name(float_isa));
+      CHECK(float_table(isa).vector_floats == vector_floats(isa));
     } else {
-      QUANTRAIN_CHECK_ERROR(table(isa), DataError, "is not built into this library");
+      QUANTRAIN_CHECK_ERROR(integer_table(isa), DataError, "is not built into this library");
+      QUANTRAIN_CHECK_ERROR(float_table(isa), DataError, "is not built into this library");
     }
+  }
+}
+
+TEST_CASE("the tables that are handed out are those of the chosen instruction set", "[kernels]") {
+  const test::RestoreSettings restore;
+  for (const Isa isa : usable_isas()) {
+    set_isa(isa);
+    CHECK(&integer_table() == &integer_table(isa));
+    CHECK(&float_table() == &float_table(isa));
   }
 }
 

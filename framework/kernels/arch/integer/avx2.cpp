@@ -2,5 +2,5 @@
 
 #define QUANTRAIN_ARCH xsimd::fma3<xsimd::avx2>
 #define QUANTRAIN_ARCH_NAME "avx2"
-#define QUANTRAIN_TABLE kAvx2Kernels
-#include "framework/kernels/arch/instantiate.ipp"
+#define QUANTRAIN_TABLE kAvx2IntegerKernels
+#include "framework/kernels/arch/integer/instantiate.ipp"

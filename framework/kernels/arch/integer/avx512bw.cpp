@@ -2,5 +2,5 @@
 
 #define QUANTRAIN_ARCH xsimd::avx512bw
 #define QUANTRAIN_ARCH_NAME "avx512bw"
-#define QUANTRAIN_TABLE kAvx512BwKernels
-#include "framework/kernels/arch/instantiate.ipp"
+#define QUANTRAIN_TABLE kAvx512BwIntegerKernels
+#include "framework/kernels/arch/integer/instantiate.ipp"

@@ -1,12 +1,12 @@
-#include "framework/kernels/table.hpp"
 #include "framework/kernels/reference/reference.hpp"
+#include "framework/kernels/table.hpp"
 
 namespace quantrain::kernels {
 
-extern const KernelTable kReferenceKernels;
-const KernelTable kReferenceKernels = {
+extern const FloatTable kReferenceFloatKernels;
+const FloatTable kReferenceFloatKernels = {
 #define QUANTRAIN_KERNEL(name, parameters) &reference::name,
-#include "framework/kernels/kernels.inc"
+#include "framework/kernels/float_kernels.inc"
 #undef QUANTRAIN_KERNEL
     "reference", 1};
 

@@ -2,5 +2,5 @@
 
 #define QUANTRAIN_ARCH xsimd::neon64
 #define QUANTRAIN_ARCH_NAME "neon64"
-#define QUANTRAIN_TABLE kNeon64Kernels
-#include "framework/kernels/arch/instantiate.ipp"
+#define QUANTRAIN_TABLE kNeon64IntegerKernels
+#include "framework/kernels/arch/integer/instantiate.ipp"

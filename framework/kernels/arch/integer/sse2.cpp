@@ -1,0 +1,6 @@
+#include "framework/kernels/simd/batch.hpp"
+
+#define QUANTRAIN_ARCH xsimd::sse2
+#define QUANTRAIN_ARCH_NAME "sse2"
+#define QUANTRAIN_TABLE kSse2IntegerKernels
+#include "framework/kernels/arch/integer/instantiate.ipp"

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "framework/kernels/simd/integer_vector.hpp"
+
+// What training with quantization does to floats: their range, and which of them pass.
+namespace quantrain::kernels::simd {
+
+template <class Arch>
+void min_max_f32(int64_t n, const float* x, float* min, float* max) {
+  using I = Ints<Arch>;
+  float low = x[0];
+  float high = x[0];
+  const float* nan = nullptr;
+  int64_t i = 0;
+  if (n >= 2 * I::kLanes) {
+    typename I::Float lows[2] = {I::load(x), I::load(x + I::kLanes)};
+    typename I::Float highs[2] = {lows[0], lows[1]};
+    for (; i + 2 * I::kLanes <= n && nan == nullptr; i += 2 * I::kLanes) {
+      uint32_t bits = 0;
+#pragma GCC unroll 2
+      for (int u = 0; u < 2; ++u) {
+        const typename I::Float v = I::load(x + i + u * I::kLanes);
+        lows[u] = I::min(lows[u], v);
+        highs[u] = I::max(highs[u], v);
+        bits |= I::nan_bits(v) << u * I::kLanes;
+      }
+      if (bits != 0) nan = x + i + __builtin_ctz(bits);
+    }
+    float lanes[2][I::kLanes];
+    I::store(lanes[0], I::min(lows[0], lows[1]));
+    I::store(lanes[1], I::max(highs[0], highs[1]));
+    for (int lane = 0; lane < I::kLanes; ++lane) {
+      if (lanes[0][lane] < low) low = lanes[0][lane];
+      if (lanes[1][lane] > high) high = lanes[1][lane];
+    }
+  }
+  for (; i < n && nan == nullptr; ++i) {
+    if (x[i] != x[i]) nan = x + i;
+    if (x[i] < low) low = x[i];
+    if (x[i] > high) high = x[i];
+  }
+  // Which of 0 and -0 comes out depends on the order: say 0.
+  *min = nan != nullptr ? *nan : low + 0.0f;
+  *max = nan != nullptr ? *nan : high + 0.0f;
+}
+
+template <class Arch>
+void mask_f32(int64_t n, const float* x, const uint8_t* mask, float* y) {
+  using I = Ints<Arch>;
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const uint32_t bits = mask[i / 8] | static_cast<uint32_t>(mask[i / 8 + 1]) << 8;
+#pragma GCC unroll 4
+    for (int j = 0; j < 16; j += I::kLanes) {
+      I::store(y + i + j, I::keep(bits >> j, I::load(x + i + j)));
+    }
+  }
+  for (; i < n; ++i) y[i] = (mask[i / 8] >> i % 8 & 1) != 0 ? x[i] : 0.0f;
+}
+
+}  // namespace quantrain::kernels::simd

@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "framework/kernels/elementwise.hpp"
+#include "tests/framework/kernels/integer_testing.hpp"
+
+using namespace quantrain;
+using namespace quantrain::kernels;
+using namespace quantrain::test;
+
+namespace {
+
+std::vector<float> random_floats(int64_t n, float range, Random& random) {
+  std::vector<float> x;
+  for (int64_t i = 0; i < n; ++i) x.push_back(random.uniform(-range, range));
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("smallest and largest elements are found, NaN and infinity show", "[kernels][ranges]") {
+  Random random(15);
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const int64_t n : {1, 2, 7, 16, 31, 32, 33, 64, 100, 200000}) {
+    std::vector<float> x = random_floats(n, 5.0f, random);
+    for_each_isa([&] {
+      CAPTURE(n);
+      float min = 0.0f;
+      float max = 0.0f;
+      min_max_f32(n, x.data(), &min, &max);
+      CHECK(min == *std::min_element(x.begin(), x.end()));
+      CHECK(max == *std::max_element(x.begin(), x.end()));
+      for (const int64_t i : {int64_t{0}, n / 2, n - 1}) {
+        const float before = std::exchange(x[static_cast<size_t>(i)], std::nanf(""));
+        min_max_f32(n, x.data(), &min, &max);
+        CHECK(std::isnan(min));
+        CHECK(std::isnan(max));
+        x[static_cast<size_t>(i)] = -infinity;
+        min_max_f32(n, x.data(), &min, &max);
+        CHECK(min == -infinity);
+        x[static_cast<size_t>(i)] = before;
+      }
+    });
+  }
+}
+
+TEST_CASE("smallest and largest elements of each channel are found", "[kernels][ranges]") {
+  Random random(16);
+  const int64_t channels = 5;
+  for (const int64_t inner : {1, 9, 33}) {
+    std::vector<float> x = random_floats(3 * channels * inner, 5.0f, random);
+    x[static_cast<size_t>(inner)] = std::nanf("");
+    for_each_isa([&] {
+      float min[5];
+      float max[5];
+      min_max_channels_f32(3 * channels * inner, channels, inner, x.data(), min, max);
+      for (int64_t c = 0; c < channels; ++c) {
+        float low = std::numeric_limits<float>::infinity(),
+              high = -std::numeric_limits<float>::infinity();
+        for (int64_t i = 0; i < 3 * channels * inner; ++i) {
+          if (i / inner % channels != c) continue;
+          low = std::min(low, x[static_cast<size_t>(i)]);
+          high = std::max(high, x[static_cast<size_t>(i)]);
+        }
+        if (c == 1) {
+          CHECK(std::isnan(min[c]));
+          CHECK(std::isnan(max[c]));
+        } else {
+          CHECK(min[c] == low);
+          CHECK(max[c] == high);
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE("a mask keeps the elements whose bits are set", "[kernels][ranges]") {
+  Random random(17);
+  for (const int64_t n : kSizes) {
+    const std::vector<float> x = random_floats(n, 5.0f, random);
+    const std::vector<uint8_t> mask = random_codes(static_cast<int64_t>(bytes(n)), random);
+    for_each_isa([&] {
+      std::vector<float> y = x;
+      mask_f32(n, y.data(), mask.data(), y.data());
+      bool equal = true;
+      for (size_t i = 0; i < y.size(); ++i) equal = equal && y[i] == (bit(mask, i) ? x[i] : 0.0f);
+      CHECK(equal);
+    });
+  }
+}
