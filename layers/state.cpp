@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "framework/autograd/parameters.hpp"
 #include "framework/core/error.hpp"
-#include "framework/io/parameters.hpp"
 
 namespace quantrain {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -36,7 +37,7 @@ std::vector<const TensorFile::Entry*> file_order(const TensorFile& file) {
   return order;
 }
 
-// What is wrong with the file, before load_safetensors() says which file.
+// What is wrong with the bytes, before the caller says where they are from.
 struct Malformed {
   std::string text;
 };
@@ -135,13 +136,15 @@ Placed parse_entry(const std::string& name, const Json& json, int64_t data_size)
   return {offsets[0], offsets[1], {name, *dtype, shape, {}}};
 }
 
+// Fills what it is given, as far as there are bytes; returns their number.
+using Reader = std::function<size_t(std::span<uint8_t>)>;
+
 // Reads the data only once the header accounts for every byte of it.
-TensorFile parse(InputFile& file) {
-  const int64_t file_size = file.left();
+TensorFile parse(int64_t file_size, const Reader& read_some) {
   if (file_size < kLengthBytes) malformed("only ", file_size, " bytes, too short for any header");
   const auto read = [&](int64_t size) {
     std::vector<uint8_t> bytes(static_cast<size_t>(size));
-    if (file.read(bytes) < bytes.size()) malformed("truncated while it was read");
+    if (read_some(bytes) < bytes.size()) malformed("truncated while it was read");
     return bytes;
   };
   uint64_t header_size = 0;
@@ -304,9 +307,23 @@ void save_safetensors(const std::string& path, const TensorFile& file) {
 TensorFile load_safetensors(const std::string& path) {
   InputFile file(path);
   try {
-    return parse(file);
+    return parse(file.left(), [&](std::span<uint8_t> out) { return file.read(out); });
   } catch (const Malformed& what) {
     throw DataError(kWhere, path, ": ", what.text);
+  }
+}
+
+TensorFile parse_safetensors(std::span<const uint8_t> bytes, std::string_view where) {
+  std::span<const uint8_t> left = bytes;
+  try {
+    return parse(static_cast<int64_t>(bytes.size()), [&](std::span<uint8_t> out) {
+      const size_t count = std::min(out.size(), left.size());
+      std::copy_n(left.begin(), count, out.begin());
+      left = left.subspan(count);
+      return count;
+    });
+  } catch (const Malformed& what) {
+    throw DataError(kWhere, where, ": ", what.text);
   }
 }
 

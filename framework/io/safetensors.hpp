@@ -108,5 +108,8 @@ void save_safetensors(const std::string& path, const TensorFile& file);
 /// truncated or too long, its header is not what the format asks for, or the ranges of two entries
 /// overlap, leave a hole or do not fit their shapes.
 TensorFile load_safetensors(const std::string& path);
+/// The same from memory that holds a whole file: firmware, or what came over a wire.
+/// Throws: DataError as load_safetensors, naming `where` in place of a path.
+TensorFile parse_safetensors(std::span<const uint8_t> bytes, std::string_view where);
 
 }  // namespace quantrain

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.hpp"
-#include "framework/io/parameters.hpp"
+#include "framework/io/format.hpp"
 #include "quant/integer/integer_model.hpp"
 #include "quant/integer/params_attributes.hpp"
 #include "quant/integer/quantized_add.hpp"

@@ -41,13 +41,31 @@ std::vector<uint8_t> file_bytes(const std::string& header, const std::string& da
   return bytes;
 }
 
-void check_rejected(const std::string& header, const std::string& data, const std::string& text) {
+/// As a file and from memory, naming where the bytes are from.
+void check_rejected(const std::vector<uint8_t>& bytes, const std::string& text) {
   const TemporaryFolder folder;
-  test::write_bytes(folder / "hostile.safetensors", file_bytes(header, data));
-  INFO(header);
+  test::write_bytes(folder / "hostile.safetensors", bytes);
   QUANTRAIN_CHECK_ERROR(load_safetensors(folder / "hostile.safetensors"), DataError, text);
   QUANTRAIN_CHECK_ERROR(
-      load_safetensors(folder / "hostile.safetensors"), DataError, "hostile.safetensors");
+      load_safetensors(folder / "hostile.safetensors"), DataError, "hostile.safetensors: ");
+  QUANTRAIN_CHECK_ERROR(parse_safetensors(bytes, "the flash"), DataError, text);
+  QUANTRAIN_CHECK_ERROR(
+      parse_safetensors(bytes, "the flash"), DataError, "[safetensors] the flash: ");
+}
+
+void check_rejected(const std::string& header, const std::string& data, const std::string& text) {
+  INFO(header);
+  check_rejected(file_bytes(header, data), text);
+}
+
+void check_same(const TensorFile& file, const TensorFile& expected) {
+  CHECK(file.metadata == expected.metadata);
+  CHECK(file.entries().size() == expected.entries().size());
+  for (const TensorFile::Entry& entry : expected.entries()) {
+    CHECK(file.at(entry.name).dtype == entry.dtype);
+    CHECK(file.at(entry.name).shape == entry.shape);
+    CHECK(file.at(entry.name).bytes == entry.bytes);
+  }
 }
 
 }  // namespace
@@ -56,14 +74,7 @@ TEST_CASE("a safetensors file gives back what was saved in it", "[io][safetensor
   const TemporaryFolder folder;
   save_safetensors(folder / "a.safetensors", example());
   const TensorFile file = load_safetensors(folder / "a.safetensors");
-  const TensorFile saved = example();
-  CHECK(file.metadata == saved.metadata);
-  CHECK(file.entries().size() == saved.entries().size());
-  for (const TensorFile::Entry& entry : saved.entries()) {
-    CHECK(file.at(entry.name).dtype == entry.dtype);
-    CHECK(file.at(entry.name).shape == entry.shape);
-    CHECK(file.at(entry.name).bytes == entry.bytes);
-  }
+  check_same(file, example());
   CHECK(file.values<double>("doubles") == std::vector<double>{1.0 / 3.0, -2.5});
   CHECK(file.values<int64_t>("longs") == std::vector<int64_t>{int64_t{-1} << 40, 7});
   CHECK(file.values<int32_t>("integers") == std::vector<int32_t>{-2147483647, 5});
@@ -71,6 +82,15 @@ TEST_CASE("a safetensors file gives back what was saved in it", "[io][safetensor
   CHECK(file.values<uint8_t>("bytes") == std::vector<uint8_t>{0, 127, 255});
   CHECK(file.values<float>("scalar") == std::vector<float>{42.0f});
   CHECK(file.values<float>("empty").empty());
+}
+
+TEST_CASE("a safetensors file is read from memory, wherever it begins", "[io][safetensors]") {
+  const TemporaryFolder folder;
+  save_safetensors(folder / "a.safetensors", example());
+  std::vector<uint8_t> bytes = test::read_bytes(folder / "a.safetensors");
+  check_same(parse_safetensors(bytes, "memory"), example());
+  bytes.insert(bytes.begin(), 0);
+  check_same(parse_safetensors(std::span(bytes).subspan(1), "memory"), example());
 }
 
 TEST_CASE("a file without entries or metadata is a file", "[io][safetensors]") {
@@ -99,12 +119,11 @@ TEST_CASE("a safetensors file cut anywhere is rejected", "[io][safetensors]") {
   for (size_t size = 0; size < bytes.size(); ++size) {
     test::write_bytes(folder / "cut.safetensors", std::span(bytes).first(size));
     CHECK_THROWS_AS(load_safetensors(folder / "cut.safetensors"), DataError);
+    CHECK_THROWS_AS(parse_safetensors(std::span(bytes).first(size), "memory"), DataError);
   }
   std::vector<uint8_t> longer = bytes;
   longer.push_back(0);
-  test::write_bytes(folder / "longer.safetensors", longer);
-  QUANTRAIN_CHECK_ERROR(
-      load_safetensors(folder / "longer.safetensors"), DataError, "bytes of data");
+  check_rejected(longer, "bytes of data");
 }
 
 TEST_CASE("a safetensors file with any byte of its header changed loads or is rejected",
@@ -119,20 +138,24 @@ TEST_CASE("a safetensors file with any byte of its header changed loads or is re
       std::vector<uint8_t> changed = bytes;
       changed[i] = value;
       test::write_bytes(folder / "b.safetensors", changed);
-      try {
-        load_safetensors(folder / "b.safetensors");
-      } catch (const DataError&) {  // any other exception fails the test
-      }
+      const auto loads = [](const auto& load) {
+        try {
+          load();
+          return true;
+        } catch (const DataError&) {  // any other exception fails the test
+          return false;
+        }
+      };
+      CHECK(loads([&] { load_safetensors(folder / "b.safetensors"); }) ==
+            loads([&] { parse_safetensors(changed, "memory"); }));
     }
   }
 }
 
 TEST_CASE("lengths that a safetensors header claims are checked before they are used",
           "[io][safetensors]") {
-  const TemporaryFolder folder;
-  const auto rejected = [&](std::vector<uint8_t> bytes, const std::string& text) {
-    test::write_bytes(folder / "a.safetensors", bytes);
-    QUANTRAIN_CHECK_ERROR(load_safetensors(folder / "a.safetensors"), DataError, text);
+  const auto rejected = [](const std::vector<uint8_t>& bytes, const std::string& text) {
+    check_rejected(bytes, text);
   };
   rejected({}, "only 0 bytes, too short");
   rejected({1, 2, 3, 4, 5, 6, 7}, "only 7 bytes, too short");

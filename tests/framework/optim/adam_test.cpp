@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "framework/autograd/parameters.hpp"
 #include "framework/core/error.hpp"
-#include "framework/io/parameters.hpp"
 #include "tests/catch.hpp"
 #include "tests/framework/optim/parameters.hpp"
 #include "tests/temporary_folder.hpp"

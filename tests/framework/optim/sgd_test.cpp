@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/autograd/parameters.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/io/parameters.hpp"
 #include "tests/catch.hpp"
 #include "tests/framework/optim/parameters.hpp"
 #include "tests/temporary_folder.hpp"

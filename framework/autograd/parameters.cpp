@@ -1,9 +1,10 @@
-#include "framework/io/parameters.hpp"
+#include "framework/autograd/parameters.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "framework/core/error.hpp"
+#include "framework/io/format.hpp"
 
 namespace quantrain {
 namespace {
@@ -11,37 +12,7 @@ namespace {
 constexpr const char* kFormat = "quantrain";
 constexpr const char* kVersion = "1";
 
-void check_entry(const std::string& path,
-                 const TensorFile& file,
-                 const char* key,
-                 const std::string& expected) {
-  const auto found = file.metadata.find(key);
-  if (found == file.metadata.end()) {
-    throw DataError(
-        "load", path, ": the file does not say its ", key, "; expected \"", expected, "\"");
-  }
-  if (found->second != expected) {
-    throw DataError(
-        "load", path, ": ", key, " is \"", found->second, "\", expected \"", expected, "\"");
-  }
-}
-
 }  // namespace
-
-void set_format(TensorFile& file, const std::string& format, const std::string& version) {
-  file.metadata["format"] = format;
-  file.metadata["version"] = version;
-  file.metadata["layout"] = kWeightLayout;
-}
-
-void check_format(const std::string& path,
-                  const TensorFile& file,
-                  const std::string& format,
-                  const std::string& version) {
-  check_entry(path, file, "layout", kWeightLayout);
-  check_entry(path, file, "format", format);
-  check_entry(path, file, "version", version);
-}
 
 void save_parameters(const std::string& path,
                      std::span<const NamedTensor> tensors,

@@ -1,6 +1,7 @@
-#include "framework/io/parameters.hpp"
+#include "framework/autograd/parameters.hpp"
 
 #include "framework/core/error.hpp"
+#include "framework/io/safetensors.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -24,7 +25,7 @@ std::vector<float> values(const std::vector<NamedTensor>& tensors) {
 
 }  // namespace
 
-TEST_CASE("parameters come back as they were saved, in any order", "[io][parameters]") {
+TEST_CASE("parameters come back as they were saved, in any order", "[autograd][parameters]") {
   const TemporaryFolder folder;
   save_parameters(folder / "a", example(1.0f), {{"epoch", "3"}});
   std::vector<NamedTensor> loaded = example(0.0f);
@@ -37,7 +38,7 @@ TEST_CASE("parameters come back as they were saved, in any order", "[io][paramet
   CHECK(load_safetensors(folder / "a").metadata_at("layout") == "NHWC/OHWI");
 }
 
-TEST_CASE("parameters that do not all fit change nothing", "[io][parameters]") {
+TEST_CASE("parameters that do not all fit change nothing", "[autograd][parameters]") {
   const TemporaryFolder folder;
   save_parameters(folder / "a", example(1.0f));
   std::vector<NamedTensor> own = example(7.0f);
@@ -67,7 +68,7 @@ TEST_CASE("parameters that do not all fit change nothing", "[io][parameters]") {
   CHECK(values(own) == before);
 }
 
-TEST_CASE("a file in another layout, format or version is refused", "[io][parameters]") {
+TEST_CASE("a file in another layout, format or version is refused", "[autograd][parameters]") {
   const TemporaryFolder folder;
   save_parameters(folder / "a", example(1.0f));
   const auto check_refused = [&](const char* key, const char* value, const char* text) {
@@ -83,7 +84,7 @@ TEST_CASE("a file in another layout, format or version is refused", "[io][parame
   check_refused("version", "2", "version is \"2\", expected \"1\"");
 }
 
-TEST_CASE("what a file says about itself is not the caller's to say", "[io][parameters]") {
+TEST_CASE("what a file says about itself is not the caller's to say", "[autograd][parameters]") {
   const TemporaryFolder folder;
   for (const char* key : {"format", "version", "layout"}) {
     QUANTRAIN_CHECK_ERROR(save_parameters(folder / "a", example(1.0f), {{key, "7"}}),
@@ -93,7 +94,7 @@ TEST_CASE("what a file says about itself is not the caller's to say", "[io][para
   CHECK(folder.files() == 0);
 }
 
-TEST_CASE("two parameters of one name are not saved", "[io][parameters]") {
+TEST_CASE("two parameters of one name are not saved", "[autograd][parameters]") {
   const TemporaryFolder folder;
   std::vector<NamedTensor> tensors = example(1.0f);
   tensors[1].name = "conv.weight";
