@@ -29,7 +29,7 @@ class Deployed {
     const int64_t most = *std::max_element(std::begin(kBatches), std::end(kBatches));
     for (const int64_t batch : kBatches) images_.emplace(batch, noise(batch));
     bytes_.resize(static_cast<size_t>(images_.at(most).elements()));
-    model_.quantize_input(most, images_.at(most).data(), bytes_.data());
+    model_.quantize_input({images_.at(most).data(), bytes_.size()}, bytes_);
     logits_.resize(static_cast<size_t>(most * model_.outputs()));
   }
 
@@ -37,18 +37,26 @@ class Deployed {
     const NoGrad no_grad;
     net_(images_.at(batch));
   }
-  void call_integer(int64_t batch) { model_.run(batch, bytes_.data(), logits_.data()); }
+  void call_integer(int64_t batch) {
+    const auto n = static_cast<size_t>(batch);
+    const size_t bytes = n * static_cast<size_t>(model_.input_shape().elements());
+    const size_t logits = n * static_cast<size_t>(model_.outputs());
+    model_.run(std::span<const uint8_t>(bytes_).first(bytes), std::span(logits_).first(logits));
+  }
 
   /// Smallest microseconds of each integer layer, in the order of their running, with its name.
   std::vector<std::pair<std::string, double>> trace() {
     using Clock = std::chrono::steady_clock;
     std::vector<std::pair<std::string, double>> times;
-    for (const quant::IntegerModel::Layer& layer : model_.layers()) {
-      times.emplace_back(layer.layer->name() + " " + std::string(layer.layer->kernel()), 1e9);
+    const integer::Program& program = model_.program();
+    for (const integer::Step& step : program.steps) {
+      times.emplace_back(
+          program.value(step.output).name + " " + std::string(kernel(step.operation)), 1e9);
     }
+    const uint8_t* const inputs[] = {bytes_.data()};
     for (int i = 0; i < kTraces; ++i) {
       Clock::time_point last = Clock::now();
-      model_.trace(kTracedBatch, bytes_.data(), [&](size_t layer, const void*) {
+      model_.trace(kTracedBatch, inputs, [&](size_t layer, const void*) {
         const Clock::time_point now = Clock::now();
         const double taken = std::chrono::duration<double, std::micro>(now - last).count();
         times[layer].second = std::min(times[layer].second, taken);
@@ -59,7 +67,7 @@ class Deployed {
   }
 
  private:
-  static quant::IntegerModel convert(const Network& network) {
+  static IntegerModel convert(const Network& network) {
     Sequential net = network.make();
     const Tensor example = noise(64);
     quant::prepare_ptq(net, example, quant::QConfig::int8());
@@ -70,7 +78,7 @@ class Deployed {
   }
 
   Sequential net_;
-  quant::IntegerModel model_;
+  IntegerModel model_;
   std::map<int64_t, Tensor> images_;
   std::vector<uint8_t> bytes_;
   std::vector<int32_t> logits_;

@@ -77,8 +77,7 @@ int main() {
   std::printf("(9)  ReLU6 at scale 0.05, zero point 20: codes %d to %d\n", relu6.lo, relu6.hi);
 
   const int32_t sum = x_code[0] + x_code[1] + x_code[2] - 3 * x.zero_point;
-  const int32_t mean =
-      requantize(sum, mean_multipliers(x.scale, 3, y.scale)[2], y.zero_point, 0, 255);
+  const int32_t mean = requantize(sum, mean_multiplier(x.scale, 3, y.scale), y.zero_point, 0, 255);
   std::printf("(10) mean of x: code %d = %.5f\n", mean, dequantize(mean, y.scale, y.zero_point));
 
   const AddMultipliers m = add_multipliers(x.scale, y.scale, y.scale);

@@ -4,8 +4,9 @@
 
 namespace quantrain {
 
-/// y = a and b one after the other along the last axis: channels of images.
-/// Shapes: a [..., A], b [..., B], alike but for the last axis  ->  y [..., A + B].
+/// y = the inputs one after the other along the last axis: channels of images. Called with two
+/// tensors, or with a list of any number, which gives a list of one.
+/// Shapes: x_i [..., C_i], alike but for the last axis  ->  y [..., sum of C_i].
 /// Source: ONNX Concat.
 class Concat : public Module {
  public:
@@ -14,6 +15,7 @@ class Concat : public Module {
  protected:
   /// Throws: ShapeError as concat().
   Tensor forward(const Tensor& a, const Tensor& b) override;
+  std::vector<Tensor> forward(const std::vector<Tensor>& x) override;
 };
 
 }  // namespace quantrain

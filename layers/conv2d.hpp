@@ -34,6 +34,7 @@ class Conv2d : public Module {
   Conv2d(Tensor weight, Tensor bias, Options options);
 
   std::string_view type() const override { return "Conv2d"; }
+  bool has_weight_slot() const override { return true; }
   const Tensor& weight() const { return weight_; }
   /// Undefined without bias.
   const Tensor& bias() const { return bias_; }

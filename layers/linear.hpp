@@ -23,6 +23,7 @@ class Linear : public Module {
   explicit Linear(Tensor weight, Tensor bias = Tensor());
 
   std::string_view type() const override { return "Linear"; }
+  bool has_weight_slot() const override { return true; }
   const Tensor& weight() const { return weight_; }
   /// Undefined without bias.
   const Tensor& bias() const { return bias_; }

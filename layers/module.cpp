@@ -66,41 +66,68 @@ thread_local int Running::depth_ = 0;
 template <class Visit>
 void Module::visit_owned(const std::string& prefix, const Visit& visit) const {
   visit(prefix, *this);
-  const std::pair<const char*, const Module*> slots[] = {{"input_slot", slots_.input.get()},
-                                                         {"weight_slot", slots_.weight.get()},
-                                                         {"body_slot", slots_.body.get()},
-                                                         {"output_slot", slots_.output.get()}};
-  for (const auto& [name, module] : slots) {
+  const auto visit_slot = [&](const std::string& name, const Module* module) {
     if (module != nullptr) module->visit_owned(join(prefix, name), visit);
-  }
+  };
+  for (size_t i = 0; i < slots_.inputs.size(); ++i)
+    visit_slot(i == 0 ? "input_slot" : "input_slot" + std::to_string(i), slots_.inputs[i].get());
+  visit_slot("weight_slot", slots_.weight.get());
+  visit_slot("body_slot", slots_.body.get());
+  visit_slot("output_slot", slots_.output.get());
   for (const auto& child : children_) child->visit_owned(join(prefix, child->name_), visit);
 }
 
 template <class Call>
-Tensor Module::run(Call&& call) {
+auto Module::run(Call&& call) {
   const Running running;
   const Scope scope(running.is_root() ? std::string_view() : name_);
-  Tensor y = call();
-  return slots_.output ? (*slots_.output)(std::move(y)) : y;
+  return call();
+}
+
+Tensor Module::slotted_input(size_t i, Tensor x) const {
+  const bool slotted = i < slots_.inputs.size() && slots_.inputs[i];
+  return slotted ? (*slots_.inputs[i])(std::move(x)) : std::move(x);
 }
 
 Tensor Module::operator()(Tensor x) {
   return run([&] {
-    if (slots_.input) x = (*slots_.input)(std::move(x));
+    x = slotted_input(0, std::move(x));
     Tensor y = slots_.body ? (*slots_.body)(x) : forward(x);
     x = Tensor();  // nobody may need it any more: freed before the output slot runs
-    return y;
+    return slots_.output ? (*slots_.output)(std::move(y)) : y;
   });
 }
 
 Tensor Module::operator()(const Tensor& a, const Tensor& b) {
-  return run([&] { return forward(a, b); });
+  return run([&] {
+    Tensor y = forward(slotted_input(0, a), slotted_input(1, b));
+    return slots_.output ? (*slots_.output)(std::move(y)) : y;
+  });
+}
+
+std::vector<Tensor> Module::operator()(const std::vector<Tensor>& x) {
+  return run([&] {
+    std::vector<Tensor> inputs;
+    for (size_t i = 0; i < x.size(); ++i) inputs.push_back(slotted_input(i, x[i]));
+    std::vector<Tensor> y = slots_.body && x.size() == 1
+                                ? std::vector<Tensor>{(*slots_.body)(inputs[0])}
+                                : forward(inputs);
+    if (y.empty()) throw ShapeError(where(), "gives no output");
+    if (slots_.output) y[0] = (*slots_.output)(std::move(y[0]));
+    return y;
+  });
 }
 
 Tensor Module::forward(const Tensor& /*x*/) { throw ShapeError(type(), "does not take one input"); }
 
 Tensor Module::forward(const Tensor& /*a*/, const Tensor& /*b*/) {
   throw ShapeError(type(), "does not take two inputs");
+}
+
+std::vector<Tensor> Module::forward(const std::vector<Tensor>& x) {
+  if (x.size() == 1) return {forward(x[0])};
+  if (x.size() == 2) return {forward(x[0], x[1])};
+  throw ShapeError(type(), "does not take ", x.size(), " inputs");
 }
 
 std::vector<NamedTensor> Module::named_parameters() const {
@@ -151,10 +178,11 @@ Module& Module::find(std::string_view path) {
 
 void Module::train(bool training) {
   training_ = training;
-  for (Module* slot : {slots_.input.get(),
-                       static_cast<Module*>(slots_.weight.get()),
-                       slots_.body.get(),
-                       slots_.output.get()}) {
+  for (const auto& slot : slots_.inputs) {
+    if (slot) slot->train(training);
+  }
+  for (Module* slot :
+       {static_cast<Module*>(slots_.weight.get()), slots_.body.get(), slots_.output.get()}) {
     if (slot != nullptr) slot->train(training);
   }
   for (const auto& child : children_) child->train(training);

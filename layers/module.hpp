@@ -19,10 +19,10 @@ class WeightSlot;
 /// Places of a layer that something else may be plugged into. Layers leave them empty and know
 /// nothing of what fills them; quant/ plugs in FakeQuantize and batch-norm folding.
 struct Slots {
-  std::shared_ptr<Module> input;       ///< applied to what comes in
-  std::shared_ptr<WeightSlot> weight;  ///< makes what a Conv2d or Linear computes with
-  std::shared_ptr<Module> body;        ///< runs in place of forward()
-  std::shared_ptr<Module> output;      ///< applied to what goes out
+  std::vector<std::shared_ptr<Module>> inputs;  ///< applied to what comes in, one by one
+  std::shared_ptr<WeightSlot> weight;           ///< makes what a Conv2d or Linear computes with
+  std::shared_ptr<Module> body;                 ///< runs in place of forward()
+  std::shared_ptr<Module> output;               ///< applied to what goes out
 };
 
 struct NamedModule {
@@ -47,6 +47,8 @@ class Module {
   /// from the module that was called first, whatever that is a part of.
   Tensor operator()(Tensor x);
   Tensor operator()(const Tensor& a, const Tensor& b);
+  /// The same for any number of inputs and outputs. An output slot belongs to the first output.
+  std::vector<Tensor> operator()(const std::vector<Tensor>& x);
 
   /// All parameters, or buffers, below this module: its own first, then its slots', then its
   /// children's, in the order of registration; a shared one once.
@@ -65,6 +67,10 @@ class Module {
   void train(bool training = true);
   void eval() { train(false); }
 
+  /// Whether forward() asks slots().weight for the weights that it computes with.
+  virtual bool has_weight_slot() const { return false; }
+  bool has_children() const { return !children_.empty(); }
+
   Slots& slots() { return slots_; }
   const Slots& slots() const { return slots_; }
   /// Last part of its path; empty at the root.
@@ -74,6 +80,8 @@ class Module {
   /// Throws here: ShapeError, takes another number of inputs.
   virtual Tensor forward(const Tensor& x);
   virtual Tensor forward(const Tensor& a, const Tensor& b);
+  /// By default one or two inputs go to the functions above.
+  virtual std::vector<Tensor> forward(const std::vector<Tensor>& x);
 
   /// Keeps a child under a name without dots and returns it.
   /// Throws: GraphError if the name is taken, empty or not UTF-8.
@@ -97,7 +105,8 @@ class Module {
   template <class Visit>
   void visit_owned(const std::string& prefix, const Visit& visit) const;
   template <class Call>
-  Tensor run(Call&& call);
+  auto run(Call&& call);
+  Tensor slotted_input(size_t i, Tensor x) const;
 
   std::string name_;
   bool training_ = true;

@@ -30,8 +30,9 @@ LayerSummary& owner(std::vector<LayerSummary>& layers, std::string_view path) {
 
 /// Products behind one output: elements of the weight for each of its output channels.
 int64_t multiply_adds(const GraphNode& node) {
-  if (node.type() != "linear" && node.type() != "conv2d") return 0;
-  const Shape& weight = node.inputs[1].shape();
+  const int weight_input = node.node->traits().weight;
+  if (weight_input < 0) return 0;
+  const Shape& weight = node.inputs[static_cast<size_t>(weight_input)].shape();
   return weight[0] == 0 ? 0 : node.output.elements() * (weight.elements() / weight[0]);
 }
 

@@ -20,7 +20,7 @@ using quantrain::gradient_passes;
 using quantrain::half_even;
 using quantrain::make_add_multipliers;
 using quantrain::make_multiplier;
-using quantrain::mean_multipliers;
+using quantrain::mean_multiplier;
 using quantrain::Multiplier;
 using quantrain::QParams;
 using quantrain::QScheme;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <iostream>
+#include <span>
 
 #include "examples/common/report.hpp"
 #include "examples/common/training.hpp"
@@ -50,12 +51,16 @@ CallTimes time_float(Module& net, const Dataset& images, int calls) {
   });
 }
 
-CallTimes time_integer(const quant::IntegerModel& model, const Dataset& images, int calls) {
+CallTimes time_integer(const IntegerModel& model, const Dataset& images, int calls) {
   constexpr int64_t kLargest = CallTimes::kBatches[2];
   const std::vector<uint8_t> input = first_images(images, kLargest);
   std::vector<int32_t> classes(kLargest);
   return time_calls(calls,
-                    [&](int64_t batch) { model.classify(batch, input.data(), classes.data()); });
+                    [&](int64_t batch) {
+                      const auto n = static_cast<size_t>(batch);
+                      const size_t bytes = n * input.size() / static_cast<size_t>(kLargest);
+                      model.classify(std::span(input).first(bytes), std::span(classes).first(n));
+                    });
 }
 
 /// Accuracy of what a prepared network becomes when it is deployed.
@@ -133,7 +138,7 @@ void train_and_convert(const Program& program,
                                         .learning_rate = flags.qat_learning_rate});
   report.qat.accuracy = deployed_accuracy(qat_net, test_images);
 
-  const quant::IntegerModel model = quant::convert(qat_net, example);
+  const IntegerModel model = quant::convert(qat_net, example);
   report.integer.accuracy = accuracy(model, test_images);
   report.integer.size_bytes = model.size_bytes();
   report.integer.times = time_integer(model, test_images, flags.timing_calls);

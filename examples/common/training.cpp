@@ -75,11 +75,12 @@ double accuracy(Module& net, const Dataset& images) {
   return static_cast<double>(correct) / static_cast<double>(images.size());
 }
 
-double accuracy(const quant::IntegerModel& model, const Dataset& images) {
+double accuracy(const IntegerModel& model, const Dataset& images) {
   int64_t correct = 0;
-  std::vector<int32_t> classes(kEvaluationBatch);
+  std::vector<int32_t> classes;
   for (const Batch& batch : DataLoader(images, {.batch = kEvaluationBatch})) {
-    model.classify(batch.size(), batch.bytes.data(), classes.data());
+    classes.resize(batch.labels.size());
+    model.classify(batch.bytes, classes);
     for (size_t i = 0; i < batch.labels.size(); ++i)
       correct += classes[i] == batch.labels[i] ? 1 : 0;
   }

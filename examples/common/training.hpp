@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "framework/data/loader.hpp"
+#include "framework/integer/integer_model.hpp"
 #include "layers/module.hpp"
-#include "quant/integer/integer_model.hpp"
 
 namespace quantrain::examples {
 
@@ -27,6 +27,6 @@ std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions
 /// Fraction of images whose largest logit is their label's, in evaluation; among equal logits the
 /// lowest class counts.
 double accuracy(Module& net, const Dataset& images);
-double accuracy(const quant::IntegerModel& model, const Dataset& images);
+double accuracy(const IntegerModel& model, const Dataset& images);
 
 }  // namespace quantrain::examples

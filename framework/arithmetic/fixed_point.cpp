@@ -34,13 +34,9 @@ Multiplier rescale_multiplier(float scale_x, float scale_y) {
   return make_multiplier(static_cast<double>(scale_x) / static_cast<double>(scale_y));
 }
 
-std::vector<Multiplier> mean_multipliers(float scale_x, int64_t window, float scale_y) {
-  std::vector<Multiplier> multipliers;
-  for (int64_t n = 1; n <= window; ++n) {
-    multipliers.push_back(make_multiplier(static_cast<double>(scale_x) /
-                                          (static_cast<double>(n) * static_cast<double>(scale_y))));
-  }
-  return multipliers;
+Multiplier mean_multiplier(float scale_x, int64_t n, float scale_y) {
+  return make_multiplier(static_cast<double>(scale_x) /
+                         (static_cast<double>(n) * static_cast<double>(scale_y)));
 }
 
 AddMultipliers make_add_multipliers(double a, double b) {

@@ -32,9 +32,8 @@ inline double sum_scale(float scale_x, float scale_w) {
 Multiplier sum_multiplier(double sum_scale, float scale_y);
 /// Of a code: M = scale_x / scale_y.   docs/quantization.md (8), (11)
 Multiplier rescale_multiplier(float scale_x, float scale_y);
-/// Of the sum of n codes, for n = 1 to `window`: M = scale_x / (n * scale_y).
-/// docs/quantization.md (10)
-std::vector<Multiplier> mean_multipliers(float scale_x, int64_t window, float scale_y);
+/// Of the sum of n codes: M = scale_x / (n * scale_y).   docs/quantization.md (10)
+Multiplier mean_multiplier(float scale_x, int64_t n, float scale_y);
 
 /// (product + 2^(shift-1)) >> shift: nearest integer, ties toward +infinity.
 /// docs/quantization.md (8)

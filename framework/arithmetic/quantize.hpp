@@ -69,6 +69,10 @@ inline bool gradient_passes(float x, float scale, int32_t zero_point, int32_t qm
 float weight_scale(
     float max_abs, float bias, float scale_x, const QType& type, std::string_view where);
 
+/// Longest sum that any narrow 8-bit weights allow, biases aside: 33,000 * 2 * 255 * 127 < 2^31.
+/// docs/quantization.md (7)
+inline constexpr int64_t kLongestReduction = 33000;
+
 /// bias_q = half_even(bias / (scale_x * scale_w)), in double; |bias_q| <= 2^30 by weight_scale.
 /// docs/quantization.md (6)
 /// Throws: QuantError if it is larger.

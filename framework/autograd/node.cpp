@@ -85,6 +85,10 @@ Node::~Node() {
   pending = nullptr;
 }
 
+void Node::refuse_integers(const std::string& layer) const {
+  throw GraphError(layer, "operation ", type(), " has no integer form");
+}
+
 NoGrad::NoGrad() : previous_(std::exchange(gradients_on, false)) {}
 NoGrad::~NoGrad() { gradients_on = previous_; }
 

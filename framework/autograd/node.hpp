@@ -44,6 +44,25 @@ class Attributes {
 /// Prints "stride=[1, 1] groups=1".
 std::ostream& operator<<(std::ostream& stream, const Attributes& attributes);
 
+/// What preparing and lowering a network ask of an operation. Each node says it of itself.
+struct QuantizationTraits {
+  /// The result gets codes at parameters of its own: a FakeQuantize stands behind the operation, or
+  /// behind what is fused with it.
+  bool closes_range = false;
+  /// Input that is a weight; the next one is the bias. -1: there is none.
+  int weight = -1;
+  /// A batch norm behind it folds into the weight.   docs/quantization.md (15)
+  bool folds_batch_norm = false;
+  bool is_batch_norm = false;
+  /// May be fused behind what closes a range: what is left of it is a clamp.
+  /// docs/quantization.md (9)
+  bool is_activation = false;
+  /// The same elements under another shape.
+  bool is_view = false;
+  /// The layer to use instead where the operation stands alone, in messages.
+  std::string_view layer{};
+};
+
 /// One recorded operation. A derived class owns what its gradient needs;
 /// docs/adding_an_operation.md.
 class Node {
@@ -66,6 +85,11 @@ class Node {
     (void)i;
     return true;
   }
+
+  virtual QuantizationTraits traits() const { return {}; }
+  /// Says why the result, floats, has no integer form, naming the layer.
+  /// Throws: GraphError, or QuantError; nothing else happens.
+  [[noreturn]] virtual void refuse_integers(const std::string& layer) const;
 
   const std::vector<Tensor>& inputs() const { return inputs_; }
   const Tensor& input(size_t i) const { return inputs_[i]; }

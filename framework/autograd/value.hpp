@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
-#include "framework/arithmetic/activation.hpp"
-#include "framework/arithmetic/qparams.hpp"
+#include "framework/arithmetic/stored.hpp"
 #include "framework/core/buffer.hpp"
 #include "framework/core/shape.hpp"
+#include "framework/integer/operation.hpp"
 #include "framework/kernels/codes.hpp"
 
 namespace quantrain {
@@ -26,10 +28,13 @@ struct Codes {
   Buffer<uint8_t> bytes;
   CodeStorage storage = CodeStorage::kU8;
   QParams params;  ///< of the codes themselves, not of their stored form
+  /// What made them, sample by sample, of the integers of the operation's inputs: what the deployed
+  /// network runs. Null where floats were quantized.
+  std::shared_ptr<const integer::Operation> operation{};
 
   /// Stored byte = code + offset.
   static int32_t offset(CodeStorage storage, const QType& type) {
-    return storage == CodeStorage::kU8 && type.is_signed ? 128 : 0;
+    return storage == CodeStorage::kU8 ? stored_offset(type) : 0;
   }
   int32_t offset() const { return offset(storage, params.type); }
   /// Zero point of the stored bytes; per-tensor parameters.
@@ -49,27 +54,37 @@ struct Codes {
   void to_float(const Shape& shape, float* y) const;
 };
 
-/// An exact integer result that waits for the parameters of its output: the sums of a linear or
-/// convolution, of an average pool, of an addition. A FakeQuantize behind it requantizes the
-/// integers themselves, the way the deployed network does; floats are made only where something
-/// asks for them.
+/// An integer operation that waits for the parameters of its output. A FakeQuantize behind it
+/// completes and runs the very operation that the deployed network runs; floats are made only where
+/// something asks for them.
 class Accumulators {
  public:
   virtual ~Accumulators() = default;
   /// Real values, before any activation.
   virtual void to_float(float* y) const = 0;
-  /// Stored codes (CodeStorage::kU8) at the output's parameters, clamped by the activation. Where
-  /// mask is not null, bit i % 8 of byte i / 8 says whether the code before the clamp lay in [qmin,
-  /// qmax]. docs/quantization.md (4), (8) to (11)
-  virtual void requantize(const QParams& y,
-                          Activation activation,
-                          uint8_t* codes,
-                          uint8_t* mask) const = 0;
+  /// Completes the operation for an output at y behind an activation, runs it, and returns it.
+  /// codes: stored (CodeStorage::kU8). mask, where it is not null: gradient_mask(y).
+  /// docs/quantization.md (4), (8) to (11), (18)
+  /// Throws: QuantError if y is not per tensor or has more than 8 bits, or a multiplier makes no
+  /// sense.
+  virtual std::shared_ptr<const integer::Operation> requantize(const QParams& y,
+                                                               Activation activation,
+                                                               uint8_t* codes,
+                                                               uint8_t* mask) const = 0;
   /// Bit i % 8 of byte i / 8, for i in [0, n): whether the activation's gradient passes, 0 < real
   /// value of element i, and < 6 for ReLU6.   docs/quantization.md (9)
   virtual void activation_mask(int64_t n, Activation activation, uint8_t* mask) const;
   /// Smallest and largest real value of the n >= 1 elements, behind the activation; NaN if any is.
   virtual Range range(int64_t n, Activation activation) const;
+
+  /// Sums that are a result by themselves, and the operation that gives them.
+  struct Sums {
+    const int32_t* values;
+    std::vector<double> scale;  ///< real value of one, for each channel
+    std::shared_ptr<const integer::Operation> operation;
+  };
+  /// Of a linear or convolution; none elsewhere.
+  virtual std::optional<Sums> sums() const { return std::nullopt; }
 };
 
 }  // namespace quantrain

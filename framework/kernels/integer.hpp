@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/core/buffer.hpp"
@@ -152,38 +153,35 @@ void max_pool2d_u8(const Conv2dShape& shape,
                    const uint8_t* x,
                    uint8_t* y,
                    uint16_t* position = nullptr);
-/// Average pool: rule 8 on the sum of (x - zero_x) over the elements inside the image, with the
-/// multiplier for their number: multipliers[count - 1].   docs/quantization.md (10)
+/// The multiplier of an average over `count` elements.
+struct MeanMultiplier {
+  int64_t count = 1;
+  Multiplier multiplier;
+
+  friend bool operator==(const MeanMultiplier&, const MeanMultiplier&) = default;
+};
+/// Average pool: rule (8) on the sum of (x - zero_x) over the elements inside the image, with the
+/// multiplier for their number; means holds one for each number that occurs, ascending.
+/// docs/quantization.md (10)
 void avg_pool2d_u8(const Conv2dShape& shape,
                    const uint8_t* x,
                    int32_t zero_x,
-                   const Multiplier* multipliers,
+                   std::span<const MeanMultiplier> means,
                    int32_t zero_y,
                    int32_t lo,
                    int32_t hi,
                    uint8_t* y);
 /// The same sums as they are.
 void sum_pool2d_u8_s32(const Conv2dShape& shape, const uint8_t* x, int32_t zero_x, int32_t* sums);
-/// y = clamp(rule 8 of (x - zero_x)): codes at other parameters; y may be x.
-void rescale_u8(int64_t n,
-                const uint8_t* x,
-                int32_t zero_x,
-                Multiplier multiplier,
-                int32_t zero_y,
-                int32_t lo,
-                int32_t hi,
-                uint8_t* y);
+/// y = table[x]: any function of one code; y may be x.
+void lookup_u8(int64_t n, const uint8_t* x, const uint8_t* table, uint8_t* y);
 /// The same for rows of `length` codes, in y y_stride apart: an operand of a concatenation.
-void rescale_rows_u8(int64_t rows,
-                     int64_t length,
-                     const uint8_t* x,
-                     int32_t zero_x,
-                     Multiplier multiplier,
-                     int32_t zero_y,
-                     int32_t lo,
-                     int32_t hi,
-                     uint8_t* y,
-                     int64_t y_stride);
+void lookup_rows_u8(int64_t rows,
+                    int64_t length,
+                    const uint8_t* x,
+                    const uint8_t* table,
+                    uint8_t* y,
+                    int64_t y_stride);
 
 /// codes[i] = byte(quantize(x[i]) + offset); where mask is not null, bit i % 8 of mask[i / 8] says
 /// whether the gradient passes (rule 4). Returns whether every x is finite; otherwise codes and

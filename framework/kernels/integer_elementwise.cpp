@@ -31,17 +31,6 @@ void append_bits(int64_t n, const uint8_t* bits, int64_t at, uint8_t* mask) {
   }
 }
 
-/// What each code becomes at other parameters.
-struct Rescaled {
-  uint8_t of[256];
-
-  Rescaled(int32_t zero_x, Multiplier multiplier, int32_t zero_y, int32_t lo, int32_t hi) {
-    for (int32_t q = 0; q < 256; ++q) {
-      of[q] = static_cast<uint8_t>(requantize(q - zero_x, multiplier, zero_y, lo, hi));
-    }
-  }
-};
-
 /// Bit i % 8 of bits[i / 8] = flags[i], which is 0 or 1; flags are there up to whole bytes of bits.
 void pack_bits(int64_t n, const uint8_t* flags, uint8_t* bits) {
   for (int64_t i = 0; i < n; i += 8) {
@@ -159,35 +148,22 @@ void add_u8(int64_t n,
   });
 }
 
-void rescale_u8(int64_t n,
-                const uint8_t* x,
-                int32_t zero_x,
-                Multiplier multiplier,
-                int32_t zero_y,
-                int32_t lo,
-                int32_t hi,
-                uint8_t* y) {
-  const Rescaled codes(zero_x, multiplier, zero_y, lo, hi);
+void lookup_u8(int64_t n, const uint8_t* x, const uint8_t* table, uint8_t* y) {
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) y[i] = codes.of[x[i]];
+    for (int64_t i = begin; i < end; ++i) y[i] = table[x[i]];
   });
 }
 
-void rescale_rows_u8(int64_t rows,
-                     int64_t length,
-                     const uint8_t* x,
-                     int32_t zero_x,
-                     Multiplier multiplier,
-                     int32_t zero_y,
-                     int32_t lo,
-                     int32_t hi,
-                     uint8_t* y,
-                     int64_t y_stride) {
-  const Rescaled codes(zero_x, multiplier, zero_y, lo, hi);
+void lookup_rows_u8(int64_t rows,
+                    int64_t length,
+                    const uint8_t* x,
+                    const uint8_t* table,
+                    uint8_t* y,
+                    int64_t y_stride) {
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(length, 1));
   parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      for (int64_t i = 0; i < length; ++i) y[row * y_stride + i] = codes.of[x[row * length + i]];
+      for (int64_t i = 0; i < length; ++i) y[row * y_stride + i] = table[x[row * length + i]];
     }
   });
 }

@@ -34,7 +34,7 @@ void sum_pool2d_u8_s32(const Conv2dShape& shape, const uint8_t* x, int32_t zero_
 void avg_pool2d_u8(const Conv2dShape& shape,
                    const uint8_t* x,
                    int32_t zero_x,
-                   const Multiplier* multipliers,
+                   std::span<const MeanMultiplier> means,
                    int32_t zero_y,
                    int32_t lo,
                    int32_t hi,
@@ -52,7 +52,11 @@ void avg_pool2d_u8(const Conv2dShape& shape,
       for (int64_t pixel = 0; pixel < s.oh * s.ow; ++pixel) {
         const int64_t count = inside(pixel / s.ow * s.stride_h - s.pad_h, s.kh, s.h) *
                               inside(pixel % s.ow * s.stride_w - s.pad_w, s.kw, s.w);
-        const Multiplier multiplier = count > 0 ? multipliers[count - 1] : Multiplier{};
+        const auto mean = std::lower_bound(
+            means.begin(), means.end(), count, [](const MeanMultiplier& m, int64_t value) {
+              return m.count < value;
+            });
+        const Multiplier multiplier = mean != means.end() ? mean->multiplier : Multiplier{};
         for (int64_t i = pixel * s.c; i < (pixel + 1) * s.c; ++i) {
           y[n * image + i] = static_cast<uint8_t>(requantize(sums[i], multiplier, zero_y, lo, hi));
         }

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <ostream>
 
-#include "framework/autograd/ops/channel_accumulators.hpp"
+#include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
 #include "quant/training/prepare.hpp"
 #include "quant/training/switches.hpp"
@@ -45,78 +45,75 @@ const int32_t* accumulators_of(const Graph& graph,
                                int64_t elements,
                                const std::string& layer) {
   const Tensor& output = node_at(graph, index, layer).output;
-  const auto* values = output.kind() == ValueKind::kAccumulators
-                           ? dynamic_cast<const ChannelAccumulators*>(output.accumulators().get())
-                           : nullptr;
-  if (values == nullptr || output.elements() != elements) {
+  const auto sums =
+      output.kind() == ValueKind::kAccumulators ? output.accumulators()->sums() : std::nullopt;
+  if (!sums || output.elements() != elements) {
     throw GraphError(layer,
                      "the model was not converted from this network: ",
                      output.shape(),
                      " is not its output");
   }
-  return values->values();
+  return sums->values;
 }
 
-// Logits are those of the simulation and of the model, n rows of integers.
-void compare_logits(int64_t n,
-                    int64_t outputs,
-                    const std::vector<int32_t>& a,
-                    const std::vector<int32_t>& b,
-                    Parity& parity) {
-  LayerParity all;
-  compare(n * outputs, a.data(), b.data(), all);
-  parity.logits = all.codes;
-  parity.logits_different = all.different;
-  parity.max_logit_difference = all.max_difference;
+/// Rows of n samples whose largest integer is at another place.
+template <class T>
+int64_t disagreements(int64_t n, int64_t outputs, const T* a, const T* b) {
+  int64_t count = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const auto best = [&](const std::vector<int32_t>& logits) {
-      const auto row = logits.begin() + i * outputs;
+    const auto best = [&](const T* rows) {
+      const T* const row = rows + i * outputs;
       return std::max_element(row, row + outputs) - row;
     };
-    parity.top1_disagreements += best(a) != best(b);
+    count += best(a) != best(b);
   }
+  return count;
 }
 
-Parity verify_chunk(Module& net, const IntegerModel& model, const Tensor& batch) {
-  const int64_t n = batch.dim(0);
-  const Graph graph = record_graph(net, batch);
+Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches) {
+  const int64_t n = batches[0].dim(0);
+  const integer::Program& program = model.program();
+  const Graph graph = record_graph(net, batches);
   Parity parity;
   parity.images = n;
-  Buffer<uint8_t> input(n * model.input_shape().elements());
-  const Floats floats = batch.floats();
-  model.quantize_input(n, floats, input.data());
-  LayerParity first{.name = "input"};
-  compare(input.size(),
-          codes_of(graph, model.input_node(), input.size(), "input").u8(),
-          input.data(),
-          first);
-  parity.layers.push_back(first);
+  std::vector<Buffer<uint8_t>> codes;
+  std::vector<const uint8_t*> inputs;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const integer::Value& value = program.value(program.inputs[i]);
+    const auto count = static_cast<size_t>(batches[i].elements());
+    Buffer<uint8_t>& input = codes.emplace_back(batches[i].elements());
+    model.quantize_input({batches[i].floats().data(), count}, {input.data(), count}, i);
+    LayerParity result{.name = value.name};
+    const Codes& own = codes_of(graph, value.node, input.size(), value.name);
+    compare(input.size(), own.u8(), input.data(), result);
+    parity.layers.push_back(result);
+    inputs.push_back(input.data());
+  }
 
-  std::vector<int32_t> simulated(static_cast<size_t>(n * model.outputs()));
-  std::vector<int32_t> deployed(simulated.size());
-  model.trace(n, input.data(), [&](size_t position, const void* output) {
-    const IntegerModel::Layer& layer = model.layers()[position];
-    const int64_t elements = n * layer.layer->output_shape().elements();
-    LayerParity result{.name = layer.layer->name()};
-    const bool last = position + 1 == model.layers().size();
-    if (layer.layer->output_kind() == OutputKind::kAccumulators) {
-      const int32_t* const own = accumulators_of(graph, layer.node, elements, layer.layer->name());
-      const auto* const other = static_cast<const int32_t*>(output);
-      compare(elements, own, other, result);
-      std::copy_n(own, elements, simulated.begin());
-      std::copy_n(other, elements, deployed.begin());
+  model.trace(n, inputs, [&](size_t position, const void* output) {
+    const int id = program.steps[position].output;
+    const integer::Value& value = program.value(id);
+    const int64_t outputs = value.shape.elements();
+    LayerParity result{.name = value.name};
+    const auto times = std::count(program.outputs.begin(), program.outputs.end(), id);
+    const auto compare_all = [&](const auto* own, const auto* other) {
+      compare(n * outputs, own, other, result);
+      if (times == 0) return;
+      result.is_output = true;
+      parity.logits += result.codes;
+      parity.logits_different += result.different;
+      parity.max_logit_difference = std::max(parity.max_logit_difference, result.max_difference);
+      parity.top1_disagreements += disagreements(n, outputs, own, other);
+    };
+    if (value.is_codes()) {
+      compare_all(codes_of(graph, value.node, n * outputs, value.name).u8(),
+                  static_cast<const uint8_t*>(output));
     } else {
-      const uint8_t* const own = codes_of(graph, layer.node, elements, layer.layer->name()).u8();
-      const auto* const other = static_cast<const uint8_t*>(output);
-      compare(elements, own, other, result);
-      if (last) {
-        std::copy_n(own, elements, simulated.begin());
-        std::copy_n(other, elements, deployed.begin());
-      }
+      compare_all(accumulators_of(graph, value.node, n * outputs, value.name),
+                  static_cast<const int32_t*>(output));
     }
     parity.layers.push_back(result);
   });
-  compare_logits(n, model.outputs(), simulated, deployed, parity);
   return parity;
 }
 
@@ -128,13 +125,13 @@ double share_equal(int64_t different, int64_t all) {
 
 int64_t Parity::codes() const {
   int64_t codes = 0;
-  for (size_t i = 0; i + 1 < layers.size(); ++i) codes += layers[i].codes;
+  for (const LayerParity& layer : layers) codes += layer.is_output ? 0 : layer.codes;
   return codes;
 }
 
 int64_t Parity::codes_different() const {
   int64_t different = 0;
-  for (size_t i = 0; i + 1 < layers.size(); ++i) different += layers[i].different;
+  for (const LayerParity& layer : layers) different += layer.is_output ? 0 : layer.different;
   return different;
 }
 
@@ -144,8 +141,8 @@ double Parity::logits_equal() const { return share_equal(logits_different, logit
 
 int64_t Parity::max_code_difference() const {
   int64_t difference = 0;
-  for (size_t i = 0; i + 1 < layers.size(); ++i)
-    difference = std::max(difference, layers[i].max_difference);
+  for (const LayerParity& layer : layers)
+    difference = std::max(difference, layer.is_output ? 0 : layer.max_difference);
   return difference;
 }
 
@@ -189,22 +186,40 @@ void Parity::print(std::ostream& stream) const {
 }
 
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch) {
-  if (batch.rank() < 1) throw ShapeError("parity", "needs a batch [N, ...], got ", batch.shape());
-  if (!(Shape(std::span(batch.shape().begin() + 1, batch.shape().end())) == model.input_shape())) {
+  return verify_parity(net, model, std::vector<Tensor>{batch});
+}
+
+Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches) {
+  if (batches.size() != model.input_count()) {
     throw ShapeError(
-        "parity", "the model takes samples ", model.input_shape(), ", got ", batch.shape());
+        "parity", "the model takes ", model.input_count(), " inputs, got ", batches.size());
   }
-  if (batch.dim(0) == 0) throw DataError("parity", "nothing to compare: the batch is empty");
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const Shape& shape = batches[i].shape();
+    if (shape.rank() < 1) throw ShapeError("parity", "needs a batch [N, ...], got ", shape);
+    if (!(Shape(std::span(shape.begin() + 1, shape.end())) == model.input_shape(i))) {
+      throw ShapeError("parity", "the model takes samples ", model.input_shape(i), ", got ", shape);
+    }
+    if (shape[0] != batches[0].dim(0))
+      throw ShapeError("parity", "batches of different sizes: ", batches[0].shape(), ", ", shape);
+  }
+  const int64_t n = batches[0].dim(0);
+  if (n == 0) throw DataError("parity", "nothing to compare: the batch is empty");
   const DeployedMode deployed(net);
   Parity total;
-  std::vector<int64_t> extents(batch.shape().begin(), batch.shape().end());
-  const int64_t sample = batch.elements() / batch.dim(0);
-  const Floats floats = batch.floats();
-  for (int64_t first = 0; first < batch.dim(0); first += IntegerModel::kChunk) {
-    extents[0] = std::min(IntegerModel::kChunk, batch.dim(0) - first);
-    const std::span<const float> values(floats.data() + first * sample,
-                                        static_cast<size_t>(extents[0] * sample));
-    total.add(verify_chunk(net, model, Tensor::from(Shape(extents), values)));
+  std::vector<Floats> floats;
+  for (const Tensor& batch : batches) floats.push_back(batch.floats());
+  for (int64_t first = 0; first < n; first += IntegerModel::kChunk) {
+    std::vector<Tensor> chunk;
+    for (size_t i = 0; i < batches.size(); ++i) {
+      std::vector<int64_t> extents(batches[i].shape().begin(), batches[i].shape().end());
+      extents[0] = std::min(IntegerModel::kChunk, n - first);
+      const int64_t sample = batches[i].elements() / n;
+      const std::span<const float> values(floats[i].data() + first * sample,
+                                          static_cast<size_t>(extents[0] * sample));
+      chunk.push_back(Tensor::from(Shape(extents), values));
+    }
+    total.add(verify_chunk(net, model, chunk));
   }
   return total;
 }

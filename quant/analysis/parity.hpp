@@ -7,10 +7,12 @@
 
 #include "framework/autograd/tensor.hpp"
 #include "framework/core/error.hpp"
+#include "framework/integer/integer_model.hpp"
 #include "layers/module.hpp"
-#include "quant/integer/integer_model.hpp"
 
 namespace quantrain::quant {
+
+using quantrain::IntegerModel;
 
 /// How a layer's integers differ between the simulated and the deployed network.
 struct LayerParity {
@@ -18,13 +20,14 @@ struct LayerParity {
   int64_t codes = 0;  ///< compared
   int64_t different = 0;
   int64_t max_difference = 0;  ///< in codes, or in units of the accumulators
+  bool is_output = false;
 };
 
 /// Simulation against deployment, integer by integer.
 struct Parity {
   int64_t images = 0;
-  std::vector<LayerParity> layers;  ///< the input first, the output last
-  int64_t logits = 0;
+  std::vector<LayerParity> layers;  ///< the inputs first, then each step
+  int64_t logits = 0;               ///< of all outputs
   int64_t logits_different = 0;
   int64_t max_logit_difference = 0;
   int64_t top1_disagreements = 0;
@@ -51,11 +54,13 @@ struct Parity {
 /// Throws: ShapeError if the model does not take such samples; GraphError if it was not converted
 /// from this network; DataError if there is nothing to compare.
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch);
+/// The same for a network that takes and gives lists.
+Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches);
 
 /// The same over the images of a range of batches, each with a member `images`.
 template <class Batches>
 Parity verify_parity(Module& net, const IntegerModel& model, Batches&& batches) requires requires {
-  batches.begin();
+  batches.begin()->images;
 }
 {
   Parity total;

@@ -12,14 +12,15 @@
 namespace quantrain::quant {
 namespace {
 
-Lowered lower_network(Module& net, const Tensor& example) {
+Lowered lower_network(Module& net, const std::vector<Tensor>& examples) {
   if (Plugged(net).empty()) {
     throw GraphError(net.name().empty() ? "network" : net.name(),
                      "the network is not prepared: prepare_ptq or prepare_qat comes first");
   }
-  const Tensor input = example.detach();
+  std::vector<Tensor> inputs;
+  for (const Tensor& example : examples) inputs.push_back(example.detach());
   const DeployedMode deployed(net);
-  return lower(record_graph(net, input), input);
+  return lower(record_graph(net, inputs), inputs);
 }
 
 std::string bits_text(int bits) { return bits == 0 ? "-" : std::to_string(bits); }
@@ -27,14 +28,20 @@ std::string bits_text(int bits) { return bits == 0 ? "-" : std::to_string(bits);
 }  // namespace
 
 IntegerModel convert(Module& net, const Tensor& example) {
-  Lowered lowered = lower_network(net, example);
-  if (lowered.error != nullptr) std::rethrow_exception(lowered.error);
-  return IntegerModel(std::move(lowered.model));
+  return convert(net, std::vector<Tensor>{example});
 }
 
-Plan plan(Module& net, const Tensor& example) {
+IntegerModel convert(Module& net, const std::vector<Tensor>& examples) {
+  Lowered lowered = lower_network(net, examples);
+  if (lowered.error != nullptr) std::rethrow_exception(lowered.error);
+  return IntegerModel(std::move(lowered.program));
+}
+
+Plan plan(Module& net, const Tensor& example) { return plan(net, std::vector<Tensor>{example}); }
+
+Plan plan(Module& net, const std::vector<Tensor>& examples) {
   const DryRun dry_run;
-  Lowered lowered = lower_network(net, example);
+  Lowered lowered = lower_network(net, examples);
   if (lowered.error != nullptr &&
       std::none_of(lowered.rows.begin(), lowered.rows.end(), [](const PlanRow& row) {
         return !row.reason.empty();

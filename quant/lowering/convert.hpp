@@ -1,18 +1,23 @@
 #pragma once
 
 #include <iosfwd>
+#include <vector>
 
+#include "framework/integer/integer_model.hpp"
 #include "layers/module.hpp"
 #include "quant/lowering/lowering.hpp"
 
 namespace quantrain::quant {
 
+using quantrain::IntegerModel;
+
 /// The integer form of a prepared and calibrated network: its graph, recorded over an example [N,
 /// ...] in deployed mode (evaluation, observers off, fake quantization on), lowered node by node.
 /// The network is left as it was.
-/// Throws: QuantError if a FakeQuantize was not calibrated, or an accumulator could overflow (rule
-/// 7); GraphError or QuantError naming the layer for what has no integer form.
+/// Throws: QuantError if a FakeQuantize was not calibrated, or an accumulator could overflow (7); GraphError or QuantError naming the layer for what has no integer form.
 IntegerModel convert(Module& net, const Tensor& example);
+/// The same for a network that takes and gives lists.
+IntegerModel convert(Module& net, const std::vector<Tensor>& examples);
 
 /// What becomes of each layer, before an epoch is spent.
 struct Plan {
@@ -30,5 +35,6 @@ struct Plan {
 /// of the example.
 /// Throws: what running the network throws; GraphError if it was not prepared.
 Plan plan(Module& net, const Tensor& example);
+Plan plan(Module& net, const std::vector<Tensor>& examples);
 
 }  // namespace quantrain::quant

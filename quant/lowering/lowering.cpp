@@ -1,186 +1,316 @@
-#include "quant/lowering/context.hpp"
+#include "quant/lowering/lowering.hpp"
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "framework/core/error.hpp"
-#include "quant/integer/quantized_product.hpp"
 
 namespace quantrain::quant {
 namespace {
 
-using Rule = LoweredValue (*)(LoweringContext&, const GraphNode&);
-
-const std::map<std::string_view, Rule>& rule_table() {
-  static const std::map<std::string_view, Rule> table = {
-#define QUANTRAIN_LOWERING_RULE(name) {#name, &rules::name},
-#include "quant/lowering/rules.inc"
-#undef QUANTRAIN_LOWERING_RULE
-  };
+std::map<std::string, LoweringRule, std::less<>>& rules() {
+  static std::map<std::string, LoweringRule, std::less<>> table;
   return table;
 }
 
-Shape sample_shape(const Tensor& batch) {
-  return Shape(std::span<const int64_t>(batch.shape().begin() + 1, batch.shape().end()));
+Shape sample_shape(const Shape& batch) {
+  return Shape(std::span<const int64_t>(batch.begin() + 1, batch.end()));
 }
 
-void describe(PlanRow& row, const IntegerLayer& layer) {
-  row.kernel = layer.kernel();
-  row.output_bits =
-      layer.output_kind() == OutputKind::kAccumulators ? 32 : layer.output_params().type.bits;
-  if (const auto* product = dynamic_cast<const QuantizedProduct*>(&layer)) {
-    row.weight_bits = product->weights().bits;
-    row.accumulator_bound = product->accumulator_bound();
-  }
+void describe(PlanRow& row, const integer::Operation& op, int output_bits) {
+  row.kernel = kernel(op);
+  row.output_bits = output_bits;
+  if (const integer::QuantizedProduct* product = integer::product(op))
+    row.weight_bits = product->weight_bits;
+  row.accumulator_bound = accumulator_bound(op);
 }
 
-}  // namespace
+/// An operation that waits for the parameters of its output.
+struct Waiting {
+  std::string name;
+  std::vector<int> operands;
+  size_t row;
+};
 
-std::string LoweringContext::name_of(const GraphNode& node) {
-  return node.scope().empty() ? std::string(node.type()) : node.scope();
-}
-
-bool LoweringContext::is_data(const GraphNode& node, size_t i) const {
-  if (!node.inputs[i].defined()) return false;
-  const int producer = node.producers[i];
-  return producer == GraphNode::kLeaf ? node.inputs[i] == input_
-                                      : data_[static_cast<size_t>(producer)];
-}
-
-const LoweredValue& LoweringContext::value(const GraphNode& node, size_t i) const {
-  const int producer = node.producers[i];
-  if (producer == GraphNode::kLeaf) {
-    throw GraphError(
-        name_of(node),
-        "operation ",
-        node.type(),
-        " reads the network's input, which is not quantized: prepare the network first");
-  }
-  const auto& value = values_[static_cast<size_t>(producer)];
-  if (value == nullptr) {
-    throw GraphError(name_of(node),
-                     "operation ",
-                     node.type(),
-                     " reads what ",
-                     name_of(graph_.node(producer)),
-                     " computes, which has no integer form");
-  }
-  return *value;
-}
-
-const LoweredValue& LoweringContext::codes(const GraphNode& node, size_t i) const {
-  const LoweredValue& result = value(node, i);
-  if (!result.is_codes()) {
-    throw GraphError(name_of(node),
-                     "operation ",
-                     node.type(),
-                     " reads the output of ",
-                     result.pending->name(),
-                     ", which is not quantized");
-  }
-  return result;
-}
-
-LoweredValue LoweringContext::input(const GraphNode& node, const QParams& params) {
-  result_.model.input_params = params;
-  result_.model.input_node = node.index;
-  LoweredValue value;
-  value.id = 0;
-  value.shape = result_.model.input_shape;
-  value.params = params;
-  return value;
-}
-
-LoweredValue LoweringContext::emit(const GraphNode& node,
-                                   std::shared_ptr<IntegerLayer> layer,
-                                   std::vector<int> inputs) {
-  LoweredValue value;
-  value.id = next_id_++;
-  value.shape = layer->output_shape();
-  if (layer->output_kind() == OutputKind::kCodes) value.params = layer->output_params();
-  result_.model.layers.push_back({std::move(layer), std::move(inputs), value.id, node.index});
-  return value;
-}
+/// What a node gave: a value of the program, or something that waits.
+struct LoweredNode {
+  int id = -1;
+  std::shared_ptr<const Waiting> waiting;
+};
 
 /// Goes through the nodes in order, and writes down what became of each.
-class Lowering {
+class Lowering : public LoweringContext {
  public:
-  Lowering(const Graph& graph, const Tensor& input) : graph_(graph), context_(graph, input) {
-    result_.model.input_shape = sample_shape(input);
+  Lowering(const Graph& graph, const std::vector<Tensor>& inputs)
+      : graph_(graph),
+        inputs_(inputs),
+        samples_(inputs.at(0).dim(0)),
+        nodes_(graph.nodes().size()),
+        data_(graph.nodes().size(), false),
+        input_ids_(inputs.size(), -1) {
+    for (const Tensor& input : inputs) {
+      const std::vector<bool> depends = graph.dependents(input);
+      for (size_t i = 0; i < depends.size(); ++i) data_[i] = data_[i] || depends[i];
+    }
   }
 
   Lowered run() {
     for (const GraphNode& node : graph_.nodes()) {
-      if (context_.data_[static_cast<size_t>(node.index)]) lower_node(node);
+      if (data_[static_cast<size_t>(node.index)]) lower_node(node);
     }
     try {
-      lower_output();
+      for (const Tensor& output : graph_.outputs()) lower_output(output);
+      check_inputs();
     } catch (const Error&) {
       keep_error();
     }
     return std::move(result_);
   }
 
+  bool is_data(const GraphNode& node, size_t i) const override {
+    if (!node.inputs[i].defined()) return false;
+    const int producer = node.producers[i];
+    return producer == GraphNode::kLeaf ? input_position(node.inputs[i]) >= 0
+                                        : data_[static_cast<size_t>(producer)];
+  }
+
+  int codes(const GraphNode& node, size_t i) const override {
+    const LoweredNode& made = lowered(node, i);
+    if (made.id < 0) {
+      throw GraphError(name_of(node),
+                       "operation ",
+                       node.type(),
+                       " reads the output of ",
+                       made.waiting->name,
+                       ", which is not quantized");
+    }
+    return made.id;
+  }
+
+  void emit(const GraphNode& node, integer::Operation operation, std::vector<int> inputs) override {
+    add_step(node, name_of(node), std::move(operation), std::move(inputs));
+    describe_new_row(node);
+  }
+
  private:
+  int input_position(const Tensor& tensor) const {
+    const auto found = std::find(inputs_.begin(), inputs_.end(), tensor);
+    return found == inputs_.end() ? -1 : static_cast<int>(found - inputs_.begin());
+  }
+
+  LoweredNode& of(const GraphNode& node) { return nodes_[static_cast<size_t>(node.index)]; }
+
+  /// What input i is, in whatever state.
+  const LoweredNode& lowered(const GraphNode& node, size_t i) const {
+    const int producer = node.producers[i];
+    if (producer == GraphNode::kLeaf) {
+      throw GraphError(
+          name_of(node),
+          "operation ",
+          node.type(),
+          " reads the network's input, which is not quantized: prepare the network first");
+    }
+    const LoweredNode& made = nodes_[static_cast<size_t>(producer)];
+    if (made.id < 0 && made.waiting == nullptr) {
+      throw GraphError(name_of(node),
+                       "operation ",
+                       node.type(),
+                       " reads what ",
+                       name_of(graph_.node(producer)),
+                       " computes, which has no integer form");
+    }
+    return made;
+  }
+
+  /// The values of all inputs that depend on the network's.
+  std::vector<int> data_codes(const GraphNode& node) const {
+    std::vector<int> ids;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (is_data(node, i)) ids.push_back(codes(node, i));
+    }
+    return ids;
+  }
+
   void lower_node(const GraphNode& node) {
-    PlanRow row{.name = LoweringContext::name_of(node), .operation = std::string(node.type())};
-    const size_t layers_before = result_.model.layers.size();
+    row_ = PlanRow{.name = name_of(node), .operation = std::string(node.type())};
     try {
-      const auto rule = rule_table().find(node.type());
-      if (rule == rule_table().end())
-        throw GraphError(row.name, "operation ", node.type(), " has no integer form");
-      LoweredValue value = rule->second(context_, node);
-      const bool emitted = result_.model.layers.size() > layers_before;
-      if (value.pending != nullptr) {
-        add_pending(std::move(row), *value.pending);
-      } else if (emitted) {
-        add_emitted(std::move(row), *result_.model.layers.back().layer);
+      const auto rule = rules().find(node.type());
+      if (rule != rules().end()) return rule->second(*this, node);
+      switch (node.output.kind()) {
+        case ValueKind::kCodes: return lower_codes(node);
+        case ValueKind::kAccumulators: return lower_waiting(node);
+        case ValueKind::kFloat: return refuse(node);
       }
-      context_.values_[static_cast<size_t>(node.index)] =
-          std::make_shared<LoweredValue>(std::move(value));
     } catch (const Error& error) {
       keep_error();
-      row.reason = error.what();
-      result_.rows.push_back(std::move(row));
+      row_.reason = error.what();
+      result_.rows.push_back(std::move(row_));
     }
   }
 
-  // A layer that waits for its parameters, or one more node that is fused with it.
-  void add_pending(PlanRow row, const IntegerLayer& layer) {
-    const auto [waiting, is_new] = row_of_.emplace(&layer, result_.rows.size());
-    if (is_new) {
-      describe(row, layer);
-      result_.rows.push_back(std::move(row));
+  void check_batch(const GraphNode& node) const {
+    const Shape& y = node.output.shape();
+    if (y.rank() < 1 || y[0] != samples_) {
+      throw GraphError(name_of(node),
+                       "a ",
+                       node.type(),
+                       " of the batch axis has no integer form: ",
+                       node.inputs[0].shape(),
+                       " to ",
+                       y);
+    }
+  }
+
+  // Codes are those of an input, or were computed by an operation that they name, or are the
+  // network's input, quantized.
+  void lower_codes(const GraphNode& node) {
+    const std::shared_ptr<const Codes>& made = node.output.codes();
+    if (node.producers[0] == GraphNode::kLeaf && input_position(node.inputs[0]) >= 0 &&
+        made->operation == nullptr) {
+      return lower_input(node);
+    }
+    check_batch(node);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Tensor& x = node.inputs[i];
+      if (!is_data(node, i) || x.kind() != ValueKind::kCodes || x.codes() != made) continue;
+      const int id = codes(node, i);
+      if (x.shape() == node.output.shape()) {
+        of(node).id = id;
+        return;
+      }
+      const Shape shape = sample_shape(node.output.shape());
+      return emit(node, integer::View{shape.elements()}, {id});
+    }
+    const LoweredNode& first = lowered(node, 0);
+    if (made->operation == nullptr) node.node->refuse_integers(name_of(node));
+    if (first.waiting == nullptr) return emit(node, *made->operation, data_codes(node));
+    if (graph_.consumers(node.producers[0]).size() != 1) {
+      throw GraphError(first.waiting->name,
+                       "its output would need two ranges: it has another consumer");
+    }
+    add_step(node, first.waiting->name, *made->operation, first.waiting->operands);
+    describe(result_.rows[first.waiting->row], *made->operation, made->params.type.bits);
+  }
+
+  // A reshape or an activation of what waits, or an operation that begins to.
+  void lower_waiting(const GraphNode& node) {
+    check_batch(node);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Tensor& x = node.inputs[i];
+      if (!is_data(node, i) || x.kind() != ValueKind::kAccumulators ||
+          x.accumulators() != node.output.accumulators()) {
+        continue;
+      }
+      if (graph_.consumers(node.producers[i]).size() != 1) {
+        throw GraphError(name_of(node),
+                         "it cannot be fused: its input waits for its range and has another "
+                         "consumer");
+      }
+      of(node) = lowered(node, i);
+      std::string& folded = result_.rows[of(node).waiting->row].folded;
+      folded += (folded.empty() ? "" : ", ") + row_.name;
+      return;
+    }
+    std::vector<int> operands = data_codes(node);
+    if (const auto sums = node.output.accumulators()->sums()) {
+      validate(*sums->operation, row_.name);
+      describe(row_, *sums->operation, 32);
+    }
+    of(node).waiting = std::make_shared<const Waiting>(
+        Waiting{row_.name, std::move(operands), result_.rows.size()});
+    result_.rows.push_back(std::move(row_));
+  }
+
+  // Floats: says what is in the way, which may be a weight or an input.
+  void refuse(const GraphNode& node) const {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (is_data(node, i)) lowered(node, i);
+    }
+    const int weight = node.node->traits().weight;
+    if (weight >= 0) {
+      codes(node, 0);
+      const Tensor& w = node.inputs[static_cast<size_t>(weight)];
+      if (w.kind() != ValueKind::kCodes)
+        throw QuantError(name_of(node), "the weights are not quantized");
+      if (w.codes()->storage != CodeStorage::kS8) {
+        throw QuantError(
+            name_of(node),
+            "affine weights exist in simulation only: the integer engine has symmetric ones");
+      }
+    }
+    node.node->refuse_integers(name_of(node));
+  }
+
+  void lower_input(const GraphNode& node) {
+    const auto position = static_cast<size_t>(input_position(node.inputs[0]));
+    if (input_ids_[position] >= 0)
+      throw GraphError(name_of(node), "input ", position, " of the network is quantized twice");
+    check_activation(node.output.codes()->params, name_of(node));
+    input_ids_[position] =
+        add_value(node, inputs_.size() == 1 ? "input" : "input" + std::to_string(position));
+    of(node).id = input_ids_[position];
+  }
+
+  int add_value(const GraphNode& node, std::string name) {
+    integer::Value value{
+        .name = std::move(name), .shape = sample_shape(node.output.shape()), .node = node.index};
+    if (node.output.kind() == ValueKind::kCodes) {
+      value.params = node.output.codes()->params;
     } else {
-      std::string& folded = result_.rows[waiting->second].folded;
-      folded += (folded.empty() ? "" : ", ") + row.name;
+      value.scale = node.output.accumulators()->sums()->scale;
+      const bool one = std::all_of(value.scale.begin(), value.scale.end(), [&](double scale) {
+        return scale == value.scale[0];
+      });
+      if (one) value.scale.resize(1);
     }
+    result_.program.values.push_back(std::move(value));
+    return static_cast<int>(result_.program.values.size()) - 1;
   }
 
-  void add_emitted(PlanRow row, const IntegerLayer& layer) {
-    const auto waiting = row_of_.find(&layer);
-    if (waiting == row_of_.end()) result_.rows.push_back(std::move(row));
-    describe(waiting == row_of_.end() ? result_.rows.back() : result_.rows[waiting->second], layer);
+  void add_step(const GraphNode& node,
+                const std::string& name,
+                integer::Operation operation,
+                std::vector<int> inputs) {
+    validate(operation, name);
+    if (node.output.kind() == ValueKind::kCodes)
+      check_activation(node.output.codes()->params, name);
+    of(node).id = add_value(node, name);
+    of(node).waiting = nullptr;
+    result_.program.steps.push_back({std::move(operation), std::move(inputs), of(node).id});
+  }
+
+  void describe_new_row(const GraphNode& node) {
+    describe(row_, result_.program.steps.back().operation, node.output.codes()->params.type.bits);
+    result_.rows.push_back(std::move(row_));
   }
 
   // The output layer may still wait: where it keeps its accumulators, nothing gives it parameters.
-  void lower_output() {
-    const int last = graph_.producer(graph_.outputs()[0]);
-    if (last == GraphNode::kLeaf || context_.values_[static_cast<size_t>(last)] == nullptr)
+  void lower_output(const Tensor& output) {
+    const int last = graph_.producer(output);
+    if (last == GraphNode::kLeaf || !data_[static_cast<size_t>(last)])
       throw GraphError("convert", "the network's output does not depend on its input");
-    const LoweredValue value = *context_.values_[static_cast<size_t>(last)];
-    result_.model.output = value.id;
-    if (value.pending == nullptr) return;
-    if (value.pending->output_kind() != OutputKind::kAccumulators ||
-        value.activation != Activation::kNone) {
-      throw GraphError(value.pending->name(),
-                       "the network's output is not quantized: prepare the network first");
+    const GraphNode& node = graph_.node(last);
+    LoweredNode& made = of(node);
+    if (made.waiting != nullptr) {
+      const auto sums = output.accumulators()->sums();
+      if (!sums || output.activation() != Activation::kNone) {
+        throw GraphError(made.waiting->name,
+                         "the network's output is not quantized: prepare the network first");
+      }
+      const std::shared_ptr<const Waiting> waiting = made.waiting;
+      add_step(node, waiting->name, *sums->operation, waiting->operands);
+      describe(result_.rows[waiting->row], *sums->operation, 32);
     }
-    // The accumulators are those of the layer itself, in front of what reshapes them.
-    const GraphNode* maker = &graph_.node(last);
-    while (maker->type() == "flatten" || maker->type() == "reshape")
-      maker = &graph_.node(maker->producers[0]);
-    result_.model.output = context_.emit(*maker, value.pending, value.pending_inputs).id;
+    if (made.id < 0) throw GraphError(name_of(node), "the network's output has no integer form");
+    result_.program.outputs.push_back(made.id);
+  }
+
+  void check_inputs() {
+    for (size_t i = 0; i < input_ids_.size(); ++i) {
+      if (input_ids_[i] < 0) throw GraphError("convert", "input ", i, " is not used");
+    }
+    result_.program.inputs = input_ids_;
   }
 
   // Of the first node that could not be lowered.
@@ -189,11 +319,27 @@ class Lowering {
   }
 
   const Graph& graph_;
-  LoweringContext context_;
-  Lowered& result_ = context_.result_;
-  std::map<const IntegerLayer*, size_t> row_of_;  // of the layers that wait, or waited
+  const std::vector<Tensor>& inputs_;
+  int64_t samples_;
+  std::vector<LoweredNode> nodes_;
+  std::vector<bool> data_;
+  std::vector<int> input_ids_;
+  PlanRow row_;  // of the node at hand
+  Lowered result_;
 };
 
-Lowered lower(const Graph& graph, const Tensor& input) { return Lowering(graph, input).run(); }
+}  // namespace
+
+std::string LoweringContext::name_of(const GraphNode& node) {
+  return node.scope().empty() ? std::string(node.type()) : node.scope();
+}
+
+Lowered lower(const Graph& graph, const std::vector<Tensor>& inputs) {
+  return Lowering(graph, inputs).run();
+}
+
+void register_lowering(std::string type, LoweringRule rule) {
+  rules()[std::move(type)] = std::move(rule);
+}
 
 }  // namespace quantrain::quant

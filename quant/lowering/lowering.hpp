@@ -1,11 +1,13 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/autograd/graph.hpp"
-#include "quant/integer/integer_model.hpp"
+#include "framework/integer/program.hpp"
 
 namespace quantrain::quant {
 
@@ -22,13 +24,39 @@ struct PlanRow {
 };
 
 struct Lowered {
-  IntegerModel::Parts model;
+  integer::Program program;
   std::vector<PlanRow> rows;
   std::exception_ptr error;  ///< of the first row with a reason
 };
 
-/// Lowers the graph of a prepared network, recorded over `input`, by one rule for each type of
-/// node. Does not throw for a layer that has no integer form: the row says why.
-Lowered lower(const Graph& graph, const Tensor& input);
+/// Lowers the graph of a prepared network, recorded over `inputs` in deployed mode: collects the
+/// operations that the simulation ran. Does not throw for a layer that has no integer form: the row
+/// says why.
+Lowered lower(const Graph& graph, const std::vector<Tensor>& inputs);
+
+/// What a rule sees of the graph, and where it puts its steps.
+class LoweringContext {
+ public:
+  virtual ~LoweringContext() = default;
+  /// Name in messages and of the layer to be: the node's scope, or its type.
+  static std::string name_of(const GraphNode& node);
+  /// Whether input i of the node depends on the network's inputs; weights and what is computed from
+  /// them do not.
+  virtual bool is_data(const GraphNode& node, size_t i) const = 0;
+  /// The value of input i. Throws: GraphError naming the layer if it holds no codes (yet).
+  virtual int codes(const GraphNode& node, size_t i) const = 0;
+  /// Makes the operation a step whose output holds what the node gave: codes.
+  /// Throws: as integer::validate().
+  virtual void emit(const GraphNode& node,
+                    integer::Operation operation,
+                    std::vector<int> inputs) = 0;
+};
+
+/// Lowers one node, by a call of emit() or an error.
+using LoweringRule = std::function<void(LoweringContext& context, const GraphNode& node)>;
+/// From now on lowers nodes of this type by a rule: for an operation that does not say what it ran
+/// on integers (Codes::operation), or is to be deployed by another one with equal results. Not to
+/// be called while a network is lowered.
+void register_lowering(std::string type, LoweringRule rule);
 
 }  // namespace quantrain::quant

@@ -79,36 +79,38 @@ Quantized quantize_floats(const Tensor& x,
 
 Quantized requantize_accumulators(const Tensor& x, const QParams& params, bool want_mask) {
   const int64_t n = x.elements();
-  auto codes = std::make_shared<Codes>();
-  codes->bytes = Buffer<uint8_t>(n);
-  codes->params = params;
+  Buffer<uint8_t> codes(n);
   Quantized result;
   if (want_mask) result.mask = Buffer<uint8_t>((n + 7) / 8);
-  x.accumulators()->requantize(params, x.activation(), codes->bytes.data(), result.mask.data());
-  result.y = Tensor::from_codes(x.shape(), std::move(codes));
+  auto operation =
+      x.accumulators()->requantize(params, x.activation(), codes.data(), result.mask.data());
+  result.y = computed_codes(x.shape(), std::move(codes), params, std::move(operation));
   return result;
 }
 
-// Codes at other parameters, by the integers that a QuantizedRescale computes with.
+// Codes at other parameters; the same ones where the parameters are these.
 Quantized rescale_codes(const Tensor& x, const QParams& params, bool want_mask) {
   const int64_t n = x.elements();
-  const StoredOutput stored(params, Activation::kNone);
-  const Multiplier m = rescale_multiplier(x.codes()->params.scale[0], stored.scale);
-  const uint8_t* const in = x.codes()->u8();
-  const int32_t zero_x = x.codes()->stored_zero_point();
-  auto codes = std::make_shared<Codes>();
-  codes->bytes = Buffer<uint8_t>(n);
-  codes->params = params;
-  kernels::rescale_u8(
-      n, in, zero_x, m, stored.zero_point, stored.lo, stored.hi, codes->bytes.data());
+  const Codes& from = *x.codes();
+  const Samples samples(x.shape());
+  const auto op =
+      integer::QuantizedLookup::rescale(samples.size, from.params, params, Activation::kNone);
   Quantized result;
   if (want_mask) {
+    const Multiplier m = rescale_multiplier(from.params.scale[0], params.scale[0]);
+    const CodeFlags passes = rescale_passes(from.stored_zero_point(), m, params);
     result.mask = Buffer<uint8_t>((n + 7) / 8);
-    write_range_mask(n, stored, result.mask.data(), [&](int64_t i) {
-      return rounding_shift(int64_t{in[i] - zero_x} * m.m0, m.shift) + stored.zero_point;
-    });
+    write_mask(n, result.mask.data(), [&](int64_t i) { return passes[from.u8()[i]]; });
   }
-  result.y = Tensor::from_codes(x.shape(), std::move(codes));
+  if (from.params == params) {
+    result.y = x.detach();
+    return result;
+  }
+  Buffer<uint8_t> codes(n);
+  const uint8_t* const inputs[] = {from.u8()};
+  integer::Prepared(op).run(samples.count, inputs, codes.data());
+  result.y = computed_codes(
+      x.shape(), std::move(codes), params, std::make_shared<const integer::Operation>(op));
   return result;
 }
 
@@ -165,6 +167,15 @@ class FakeQuantizeNode : public Node {
             {"axis", int64_t{params_.axis}}};
   }
 
+  void refuse_integers(const std::string& layer) const override {
+    if (params_.type.bits > 8) {
+      throw QuantError(layer,
+                       "activations of ",
+                       params_.type.bits,
+                       " bits exist in simulation only: the integer engine has 2 to 8");
+    }
+    Node::refuse_integers(layer);
+  }
   bool reads_input(size_t i) const override { return i == 0 && inputs().size() == 2; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     std::vector<Tensor> grads(inputs().size());

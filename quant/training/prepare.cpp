@@ -7,26 +7,10 @@
 
 #include "framework/core/error.hpp"
 #include "layers/evaluation_mode.hpp"
-#include "quant/analysis/overflow.hpp"
 #include "quant/training/switches.hpp"
 
 namespace quantrain::quant {
 namespace {
-
-/// Operations whose result gets a FakeQuantize (behind what is fused with them), and the layers
-/// that run them.
-struct Rule {
-  const char* layer;
-  bool has_weights;
-};
-const std::multimap<std::string_view, Rule> kRules = {{"conv2d", {"Conv2d", true}},
-                                                      {"linear", {"Linear", true}},
-                                                      {"add", {"Add", false}},
-                                                      {"concat", {"Concat", false}},
-                                                      {"avg_pool2d", {"AvgPool2d", false}},
-                                                      {"avg_pool2d", {"GlobalAvgPool2d", false}}};
-const std::map<std::string_view, const char*> kFused = {
-    {"batch_norm2d", "BatchNorm2d"}, {"relu", "ReLU"}, {"relu6", "ReLU6"}};
 
 /// One FakeQuantize to be, with what it closes.
 struct Site {
@@ -43,22 +27,29 @@ struct Site {
 
 class Survey {
  public:
-  Survey(Module& net, const Graph& graph, const Tensor& input, const QConfig& config)
+  Survey(Module& net, const Graph& graph, const std::vector<Tensor>& inputs, const QConfig& config)
       : graph_(graph), config_(config) {
     for (const NamedModule& entry : net.named_modules()) modules_.emplace(entry.name, entry.module);
-    check_types();
-    for (const GraphNode& node : graph.nodes()) ++runs_[{node.scope(), node.type()}];
+    for (const GraphNode& node : graph.nodes()) {
+      ++runs_[node.scope()];
+      ++runs_of_type_[{node.scope(), node.type()}];
+    }
+    std::vector<bool> depends(graph.nodes().size(), false);
+    for (const Tensor& input : inputs) {
+      const std::vector<bool> on_input = graph.dependents(input);
+      for (size_t i = 0; i < depends.size(); ++i) depends[i] = depends[i] || on_input[i];
+    }
     std::vector<const GraphNode*> data;  // the others are constants
-    const std::vector<bool> depends = graph.dependents(input);
     for (const GraphNode& node : graph.nodes()) {
       if (depends[static_cast<size_t>(node.index)]) data.push_back(&node);
     }
     for (const GraphNode* node : data) {
-      if (kRules.count(node->type()) != 0) add_site(*node);
+      if (node->node->traits().closes_range) add_site(*node);
     }
     for (const auto& [path, layer] : config.layers) check_has_site(path);
+    for (const auto& [type, layer] : config.types) check_has_type(type);
     for (const GraphNode* node : data) {
-      if (node->type() == "batch_norm2d" && folded_.count(node->index) == 0)
+      if (node->node->traits().is_batch_norm && folded_.count(node->index) == 0)
         refuse_batch_norm(*node);
     }
   }
@@ -66,18 +57,17 @@ class Survey {
   const std::vector<Site>& sites() const { return sites_; }
 
  private:
-  void check_types() const {
-    for (const auto& [type, layer] : config_.types) {
-      std::ostringstream known;
-      bool found = false;
-      for (const auto& [operation, rule] : kRules) {
-        known << ' ' << rule.layer;
-        found = found || type == rule.layer;
-      }
-      if (!found)
-        throw QuantError(
-            "QConfig", "no layers of type \"", type, "\" are quantized; known:", known.str());
-    }
+  void check_has_type(const std::string& type) const {
+    std::set<std::string_view> known;
+    for (const Site& site : sites_) known.insert(site.layer->type());
+    if (known.count(type) != 0) return;
+    std::ostringstream list;
+    for (const std::string_view name : known) list << ' ' << name;
+    throw QuantError("QConfig",
+                     "no layers of type \"",
+                     type,
+                     "\" are quantized in this network; those that are:",
+                     list.str());
   }
 
   void check_has_site(const std::string& path) const {
@@ -94,22 +84,29 @@ class Survey {
                      known.str());
   }
 
-  // The layer that ran a node, whose slots are to be filled; the node's scope names it, and its
-  // type says that the node is its own.
-  Module& layer_of(const GraphNode& node, const std::vector<const char*>& types) const {
+  // The layer whose slots are to be filled: one that runs this operation and nothing else, so that
+  // its slots stand directly in front of it and behind it.
+  Module& layer_of(const GraphNode& node) const {
     const auto found = modules_.find(node.scope());
-    const bool own =
-        found != modules_.end() && std::any_of(types.begin(), types.end(), [&](const char* type) {
-          return found->second->type() == type;
-        });
-    if (!own) {
-      throw GraphError(node.scope().empty() ? "network" : node.scope(),
+    const QuantizationTraits traits = node.node->traits();
+    const bool layer = found != modules_.end() && !found->second->has_children();
+    const int runs = runs_of_type_.at({node.scope(), node.type()});
+    const bool alone = runs_.at(node.scope()) == runs;
+    if (!layer || !alone || (traits.weight >= 0 && !found->second->has_weight_slot())) {
+      const std::string where = node.scope().empty() ? "network" : node.scope();
+      if (traits.layer.empty()) {
+        throw GraphError(where,
+                         "operation ",
+                         node.type(),
+                         " has no place for a FakeQuantize: run it in a layer of its own");
+      }
+      throw GraphError(where,
                        "operation ",
                        node.type(),
                        " has no place for a FakeQuantize: use the layer ",
-                       types[0]);
+                       traits.layer);
     }
-    if (runs_.at({node.scope(), node.type()}) > 1) {
+    if (runs > 1) {
       throw GraphError(
           node.scope(),
           "the layer runs twice in one pass and would need two ranges: make two layers; they "
@@ -129,28 +126,28 @@ class Survey {
         outputs.begin(), outputs.end(), [&](const Tensor& t) { return t == node.output; });
   }
 
+  // Whether nothing but views stands between it and an output, and nothing else reads it.
   bool gives_logits(const GraphNode& node) const {
     const GraphNode* end = &node;
     for (const GraphNode* next = sole_consumer(*end); next != nullptr; next = sole_consumer(*end)) {
-      if (next->type() != "flatten" && next->type() != "reshape") break;
+      if (!next->node->traits().is_view) break;
       end = next;
     }
-    return is_output(*end);
+    return is_output(*end) && end->consumers.empty();
   }
 
   void add_site(const GraphNode& node) {
-    std::vector<const char*> types;
-    const auto [first, last] = kRules.equal_range(node.type());
-    for (auto it = first; it != last; ++it) types.push_back(it->second.layer);
+    const QuantizationTraits traits = node.node->traits();
     Site site;
-    site.layer = &layer_of(node, types);
+    site.layer = &layer_of(node);
     site.path = node.scope();
-    site.has_weights = first->second.has_weights;
+    site.has_weights = traits.weight >= 0;
     site.config = &config_.of(site.layer->type(), site.path);
     site.last = site.layer;
     if (site.has_weights) {
-      site.weights = {node.inputs[1], node.inputs[2]};
-      const int64_t length = node.inputs[1].elements() / node.inputs[1].dim(0);
+      const auto weight = static_cast<size_t>(traits.weight);
+      site.weights = {node.inputs[weight], node.inputs[weight + 1]};
+      const int64_t length = site.weights.weight.elements() / site.weights.weight.dim(0);
       if (length > kLongestReduction) {
         throw QuantError(site.path,
                          "sums of ",
@@ -162,10 +159,10 @@ class Survey {
     }
     const GraphNode* end = &node;
     const GraphNode* next = sole_consumer(*end);
-    if (node.type() == "conv2d" && next != nullptr && next->type() == "batch_norm2d") {
-      site.folded = dynamic_cast<BatchNorm2d*>(&layer_of(*next, {"BatchNorm2d"}));
+    if (traits.folds_batch_norm && next != nullptr && next->node->traits().is_batch_norm) {
+      site.folded = dynamic_cast<BatchNorm2d*>(&layer_of(*next));
       if (site.folded == nullptr) {
-        throw GraphError(next->scope(), "the layer says that it is a BatchNorm2d, and is none");
+        throw GraphError(next->scope(), "a batch norm that is no BatchNorm2d cannot be folded");
       }
       site.folded_path = next->scope();
       site.last = site.folded;
@@ -173,17 +170,24 @@ class Survey {
       end = next;
       next = sole_consumer(*end);
     }
-    if (next != nullptr && (next->type() == "relu" || next->type() == "relu6")) {
-      site.last = &layer_of(*next, {kFused.at(next->type())});
+    next = behind_views(next);
+    if (next != nullptr && next->node->traits().is_activation) {
+      site.last = &layer_of(*next);
       end = next;
     }
     site.gives_logits = gives_logits(*end);
     sites_.push_back(site);
   }
 
+  // A reshape moves nothing: what stands behind it is fused as if it stood in front.
+  const GraphNode* behind_views(const GraphNode* node) const {
+    while (node != nullptr && node->node->traits().is_view) node = sole_consumer(*node);
+    return node;
+  }
+
   void refuse_batch_norm(const GraphNode& node) const {
     const int producer = node.producers[0];
-    if (producer != GraphNode::kLeaf && graph_.node(producer).type() == "conv2d") {
+    if (producer != GraphNode::kLeaf && graph_.node(producer).node->traits().folds_batch_norm) {
       throw GraphError(node.scope(),
                        "the batch norm cannot be folded: the output of ",
                        graph_.node(producer).scope(),
@@ -196,8 +200,9 @@ class Survey {
   const Graph& graph_;
   const QConfig& config_;
   std::map<std::string, Module*> modules_;
-  /// Nodes of each scope and type: how often a layer runs.
-  std::map<std::pair<std::string_view, std::string_view>, int> runs_;
+  /// Nodes of each scope, and of each scope and type: how often a layer runs.
+  std::map<std::string_view, int> runs_;
+  std::map<std::pair<std::string_view, std::string_view>, int> runs_of_type_;
   std::set<int> folded_;
   std::vector<Site> sites_;
 };
@@ -247,50 +252,73 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
   }
 }
 
-void prepare(Module& net, const Tensor& example, const QConfig& config, Purpose purpose) {
+void prepare(Module& net,
+             const std::vector<Tensor>& examples,
+             const QConfig& config,
+             Purpose purpose) {
   validate(config);
   for (const NamedModule& entry : net.named_modules()) {
     const Slots& slots = entry.module->slots();
-    if (slots.input || slots.weight || slots.body || slots.output) {
+    if (!slots.inputs.empty() || slots.weight || slots.body || slots.output) {
       throw GraphError(entry.name.empty() ? "network" : entry.name,
                        "the network is prepared already");
     }
   }
-  const Tensor input = example.detach();
-  const Graph graph = record_graph(net, input);
-  const Survey survey(net, graph, input, config);
+  std::vector<Tensor> inputs;
+  for (const Tensor& example : examples) inputs.push_back(example.detach());
+  const Graph graph = record_graph(net, inputs);
+  const Survey survey(net, graph, inputs, config);
   if (survey.sites().empty()) throw GraphError("prepare", "the network has no layer to quantize");
 
   const QType input_type{.bits = 8, .is_signed = false, .narrow = false};
   const ScaleZero declared =
       choose_params(config.input_range, input_type, QScheme::kAffine, "QConfig.input_range");
-  auto input_slot = std::make_shared<FakeQuantize>(
-      QParams{input_type, -1, {declared.scale}, {declared.zero_point}});
-  input_slot->set_simulation(config.simulation);
-  input_slot->enable_fake_quantize(purpose == Purpose::kTraining);
-  net.slots().input = plugged(std::move(input_slot), net);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto slot = std::make_shared<FakeQuantize>(
+        QParams{input_type, -1, {declared.scale}, {declared.zero_point}});
+    slot->set_simulation(config.simulation);
+    slot->enable_fake_quantize(purpose == Purpose::kTraining);
+    net.slots().inputs.push_back(plugged(std::move(slot), net));
+  }
   for (const Site& site : survey.sites()) plug(site, config, purpose);
 }
 
 }  // namespace
 
 Graph record_graph(Module& net, const Tensor& example) {
-  if (example.rank() < 2 || example.dim(0) < 1) {
-    throw ShapeError(
-        "prepare", "the example is a batch [N, ...] of at least one sample, got ", example.shape());
+  return record_graph(net, std::vector<Tensor>{example});
+}
+
+Graph record_graph(Module& net, const std::vector<Tensor>& examples) {
+  if (examples.empty()) throw ShapeError("prepare", "there is no example");
+  for (const Tensor& example : examples) {
+    if (example.rank() < 2 || example.dim(0) < 1 || example.dim(0) != examples[0].dim(0)) {
+      throw ShapeError("prepare",
+                       "an example is a batch [N, ...] of at least one sample, and all have as "
+                       "many, got ",
+                       example.shape());
+    }
   }
   const EvaluationMode evaluation(net);
   const NoGrad no_grad;
   const Recording recording;
-  return Graph(net(example));
+  return Graph(net(examples));
 }
 
 void prepare_qat(Module& net, const Tensor& example, const QConfig& config) {
-  prepare(net, example, config, Purpose::kTraining);
+  prepare(net, {example}, config, Purpose::kTraining);
+}
+
+void prepare_qat(Module& net, const std::vector<Tensor>& examples, const QConfig& config) {
+  prepare(net, examples, config, Purpose::kTraining);
 }
 
 void prepare_ptq(Module& net, const Tensor& example, const QConfig& config) {
-  prepare(net, example, config, Purpose::kCalibration);
+  prepare(net, {example}, config, Purpose::kCalibration);
+}
+
+void prepare_ptq(Module& net, const std::vector<Tensor>& examples, const QConfig& config) {
+  prepare(net, examples, config, Purpose::kCalibration);
 }
 
 }  // namespace quantrain::quant

@@ -17,12 +17,16 @@ namespace quantrain::quant {
 /// configuration makes no sense or names unknown layers, or a sum is longer than kLongestReduction.
 /// Nothing is plugged in then.
 void prepare_qat(Module& net, const Tensor& example, const QConfig& config);
+/// The same for a network that takes and gives lists; every input has the configuration's range.
+void prepare_qat(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
 
 /// The same for quantization without training: run calibration batches through the network in
 /// evaluation mode afterwards (float values pass, observers watch), then freeze() or convert().
 void prepare_ptq(Module& net, const Tensor& example, const QConfig& config);
+void prepare_ptq(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
 
 /// The network's graph over an example, recorded in evaluation mode without gradients.
 Graph record_graph(Module& net, const Tensor& example);
+Graph record_graph(Module& net, const std::vector<Tensor>& examples);
 
 }  // namespace quantrain::quant

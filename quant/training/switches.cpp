@@ -5,9 +5,11 @@ namespace quantrain::quant {
 Plugged::Plugged(Module& net) {
   for (const NamedModule& entry : net.named_modules()) {
     const Slots& slots = entry.module->slots();
-    for (Module* slot : {slots.input.get(), slots.output.get()}) {
+    const auto add = [&](Module* slot) {
       if (auto* activation = dynamic_cast<FakeQuantize*>(slot)) activations.push_back(activation);
-    }
+    };
+    for (const auto& input : slots.inputs) add(input.get());
+    add(slots.output.get());
     if (auto* weight = dynamic_cast<WeightQuantizer*>(slots.weight.get()))
       weights.push_back(weight);
     if (auto* norm = dynamic_cast<FoldedBatchNorm*>(slots.body.get())) batch_norms.push_back(norm);

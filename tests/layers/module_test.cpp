@@ -177,7 +177,7 @@ TEST_CASE("slots run in order: input, weight, output, inside the layer's scope",
   const Weights replacement{Tensor::from({1, 2}, std::vector<float>{1, 10}),
                             Tensor::from({1}, std::vector<float>{100})};
   auto weight = std::make_shared<WeightProbe>(log, replacement);
-  fc.slots().input = std::make_shared<Probe>(log, "input", 1.0f);
+  fc.slots().inputs = {std::make_shared<Probe>(log, "input", 1.0f)};
   fc.slots().weight = weight;
   fc.slots().output = std::make_shared<Probe>(log, "output", 1000.0f);
   const Tensor y = net(Tensor::from({1, 2}, std::vector<float>{1, 2}));

@@ -23,7 +23,7 @@ TEST_CASE("the declared input range stays when observers are switched off and on
   const auto check = [&](const auto& prepare) {
     Sequential net = mlp();
     prepare(net, example, QConfig::int8());
-    const auto& input = dynamic_cast<const FakeQuantize&>(*net.slots().input);
+    const auto& input = dynamic_cast<const FakeQuantize&>(*net.slots().inputs[0]);
     const QParams declared = input.params();
     CHECK(declared.scale[0] == 1.0f / 255.0f);
     net(example);

@@ -6,7 +6,8 @@ namespace quantrain {
 
 /// y = a + b, elementwise, broadcasting.
 /// Shapes: any two that broadcast  ->  y of the broadcast shape.
-/// Of activation codes of one shape: an exact SumOfCodes.   docs/quantization.md (11)
+/// Of activation codes of one shape: an integer sum that waits for its parameters.
+/// docs/quantization.md (11)
 /// Gradient: grad_y to both, summed over the axes along which an operand was repeated.
 /// Throws: ShapeError if the shapes do not broadcast.
 /// Source: ONNX Add.

@@ -1,11 +1,12 @@
 #include "framework/autograd/ops/avg_pool2d.hpp"
 
 #include <limits>
+#include <map>
 
-#include "framework/autograd/ops/mean_of_codes.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -15,6 +16,9 @@ class AvgPool2d : public Node {
   explicit AvgPool2d(const kernels::Conv2dShape& shape) : shape_(shape) {}
   std::string_view type() const override { return "avg_pool2d"; }
   Attributes attributes() const override { return pool2d_attributes(shape_); }
+  QuantizationTraits traits() const override {
+    return {.closes_range = true, .layer = "AvgPool2d"};
+  }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());
@@ -24,6 +28,69 @@ class AvgPool2d : public Node {
 
  private:
   kernels::Conv2dShape shape_;
+};
+
+/// The means of windows of codes, to be rounded once.   docs/quantization.md (10)
+class CodeMean : public Accumulators {
+ public:
+  CodeMean(const kernels::Conv2dShape& shape, std::shared_ptr<const Codes> x)
+      : shape_(shape), x_(std::move(x)) {
+    const auto rows =
+        integer::counts_along(shape.h, shape.kh, shape.stride_h, shape.pad_h, shape.oh());
+    const auto columns =
+        integer::counts_along(shape.w, shape.kw, shape.stride_w, shape.pad_w, shape.ow());
+    for (const int64_t row : rows) {
+      for (const int64_t column : columns) counts_.push_back(row * column);
+    }
+  }
+
+  void to_float(float* y) const override {
+    const Buffer<int32_t> sums = sums_of_windows();
+    const double scale = static_cast<double>(x_->params.scale[0]);
+    for (int64_t i = 0; i < sums.size(); ++i)
+      y[i] = static_cast<float>(scale * sums[i] / static_cast<double>(count(i)));
+  }
+
+  std::shared_ptr<const integer::Operation> requantize(const QParams& y,
+                                                       Activation activation,
+                                                       uint8_t* codes,
+                                                       uint8_t* mask) const override {
+    const auto op = integer::QuantizedAvgPool2d::make(shape_, x_->params, y, activation);
+    const uint8_t* const inputs[] = {x_->u8()};
+    integer::Prepared(op).run(shape_.n, inputs, codes);
+    if (mask != nullptr) write_gradient_mask(op, gradient_mask(y, mask));
+    return std::make_shared<const integer::Operation>(op);
+  }
+
+ private:
+  /// Elements inside the image, of the window of element i.
+  int64_t count(int64_t i) const {
+    return counts_[static_cast<size_t>(i / shape_.c) % counts_.size()];
+  }
+
+  Buffer<int32_t> sums_of_windows() const {
+    Buffer<int32_t> sums(shape_.y_elements());
+    kernels::sum_pool2d_u8_s32(shape_, x_->u8(), x_->stored_zero_point(), sums.data());
+    return sums;
+  }
+
+  void write_gradient_mask(const integer::QuantizedAvgPool2d& op, const GradientMask& mask) const {
+    std::map<int64_t, Multiplier> multipliers;
+    for (const kernels::MeanMultiplier& mean : op.means)
+      multipliers.emplace(mean.count, mean.multiplier);
+    std::vector<Multiplier> of_window;
+    for (const int64_t count : counts_) of_window.push_back(multipliers.at(count));
+    const Buffer<int32_t> sums = sums_of_windows();
+    write_mask(sums.size(), mask.bits, [&](int64_t i) {
+      const Multiplier m = of_window[static_cast<size_t>(i / shape_.c) % of_window.size()];
+      const int64_t code = rounding_shift(int64_t{sums[i]} * m.m0, m.shift) + op.y.zero_point;
+      return code >= mask.lo && code <= mask.hi;
+    });
+  }
+
+  kernels::Conv2dShape shape_;
+  std::shared_ptr<const Codes> x_;
+  std::vector<int64_t> counts_;  // of the OH * OW windows
 };
 
 }  // namespace
@@ -36,7 +103,7 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
       throw QuantError(
           "avg_pool2d", "sums of ", s.kh * s.kw, " codes could overflow 32 bits: x ", x.shape());
     }
-    auto mean = std::make_shared<MeanOfCodes>(s, std::move(codes));
+    auto mean = std::make_shared<CodeMean>(s, std::move(codes));
     return record<AvgPool2d>(Tensor::from_accumulators(shape, std::move(mean)), {x}, s);
   }
   Tensor y = Tensor::empty(shape);

@@ -76,6 +76,9 @@ class BatchNorm2dNode : public Node {
   Attributes attributes() const override {
     return {{"epsilon", double{options_.epsilon}}, {"training", int64_t{options_.training}}};
   }
+  QuantizationTraits traits() const override {
+    return {.is_batch_norm = true, .layer = "BatchNorm2d"};
+  }
   bool reads_input(size_t i) const override { return i < 2; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Gradients g =

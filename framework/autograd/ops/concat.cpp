@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "framework/autograd/node.hpp"
-#include "framework/autograd/ops/concatenated_codes.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
+#include "framework/kernels/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -22,6 +22,10 @@ class Concat : public Node {
   explicit Concat(int axis) : axis_(axis) {}
   std::string_view type() const override { return "concat"; }
   Attributes attributes() const override { return {{"axis", int64_t{axis_}}}; }
+  QuantizationTraits traits() const override { return {.closes_range = true, .layer = "Concat"}; }
+  void refuse_integers(const std::string& layer) const override {
+    throw GraphError(layer, "a concatenation of a constant has no integer form");
+  }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     const int64_t y_run = run_length(grad_y.shape(), axis_);
@@ -68,18 +72,86 @@ Shape result_shape(const std::vector<Tensor>& x, int axis) {
   return Shape(extents);
 }
 
+/// Codes of several tensors one after the other, each to be rescaled.   docs/quantization.md (11)
+class CodeConcat : public Accumulators {
+ public:
+  /// n samples of `rows` rows; operand i has runs[i] elements in each.
+  CodeConcat(int64_t n,
+             int64_t rows,
+             std::vector<int64_t> runs,
+             std::vector<std::shared_ptr<const Codes>> operands)
+      : n_(n), rows_(rows), runs_(std::move(runs)), operands_(std::move(operands)) {}
+
+  void to_float(float* y) const override {
+    int64_t length = 0;
+    for (const int64_t run : runs_) length += run;
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      const Codes& codes = *operands_[i];
+      for (int64_t row = 0; row < n_ * rows_; ++row) {
+        kernels::dequantize_u8_f32(runs_[i],
+                                   codes.u8() + row * runs_[i],
+                                   codes.params.scale[0],
+                                   codes.stored_zero_point(),
+                                   y + row * length);
+      }
+      y += runs_[i];
+    }
+  }
+
+  std::shared_ptr<const integer::Operation> requantize(const QParams& y,
+                                                       Activation activation,
+                                                       uint8_t* codes,
+                                                       uint8_t* mask) const override {
+    std::vector<QParams> params;
+    std::vector<const uint8_t*> inputs;
+    for (const auto& operand : operands_) {
+      params.push_back(operand->params);
+      inputs.push_back(operand->u8());
+    }
+    const auto op = integer::QuantizedConcat::make(rows_, runs_, params, y, activation);
+    integer::Prepared(op).run(n_, inputs, codes);
+    if (mask != nullptr) write_gradient_mask(op, y, inputs, mask);
+    return std::make_shared<const integer::Operation>(op);
+  }
+
+ private:
+  void write_gradient_mask(const integer::QuantizedConcat& op,
+                           const QParams& y,
+                           const std::vector<const uint8_t*>& inputs,
+                           uint8_t* mask) const {
+    std::vector<CodeFlags> flags;
+    for (const auto& part : op.parts)
+      flags.push_back(rescale_passes(part.zero_x, part.multiplier, y));
+    const int64_t length = op.row_length();
+    write_mask(n_ * rows_ * length, mask, [&](int64_t i) {
+      const int64_t row = i / length;
+      int64_t at = i % length;
+      size_t p = 0;
+      while (at >= runs_[p]) at -= runs_[p++];
+      return flags[p][inputs[p][row * runs_[p] + at]];
+    });
+  }
+
+  int64_t n_;
+  int64_t rows_;
+  std::vector<int64_t> runs_;
+  std::vector<std::shared_ptr<const Codes>> operands_;
+};
+
 /// Undefined unless every operand holds activation codes.
 Tensor concatenate_codes(const std::vector<Tensor>& x, int axis, const Shape& shape) {
-  std::vector<ConcatenatedCodes::Part> parts;
+  std::vector<std::shared_ptr<const Codes>> operands;
+  std::vector<int64_t> runs;
   for (const Tensor& operand : x) {
-    std::shared_ptr<const Codes> codes = activation_codes(operand);
-    if (codes == nullptr) return Tensor();
-    parts.push_back({std::move(codes), run_length(operand.shape(), axis)});
+    operands.push_back(activation_codes(operand));
+    if (operands.back() == nullptr) return Tensor();
+    runs.push_back(run_length(operand.shape(), axis));
   }
-  const int64_t run = run_length(shape, axis);
-  const int64_t rows = run == 0 ? 0 : shape.elements() / run;
-  return Tensor::from_accumulators(shape,
-                                   std::make_shared<ConcatenatedCodes>(rows, std::move(parts)));
+  int64_t rows = 1;
+  for (int i = 1; i < axis; ++i) rows *= shape[i];
+  const int64_t n = axis == 0 ? 1 : shape[0];
+  return Tensor::from_accumulators(
+      shape, std::make_shared<CodeConcat>(n, rows, std::move(runs), std::move(operands)));
 }
 
 Tensor concatenate_floats(const std::vector<Tensor>& x, int axis, const Shape& shape) {

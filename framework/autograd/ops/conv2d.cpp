@@ -4,12 +4,10 @@
 #include <limits>
 
 #include "framework/autograd/node.hpp"
-#include "framework/autograd/ops/channel_accumulators.hpp"
 #include "framework/autograd/ops/integer_product.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/conv.hpp"
 #include "framework/kernels/elementwise.hpp"
-#include "framework/kernels/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -26,6 +24,9 @@ class Conv2d : public Node {
     return {{"stride", std::vector<int64_t>{options_.stride.h, options_.stride.w}},
             {"padding", std::vector<int64_t>{options_.padding.h, options_.padding.w}},
             {"groups", options_.groups}};
+  }
+  QuantizationTraits traits() const override {
+    return {.closes_range = true, .weight = 1, .folds_batch_norm = true, .layer = "Conv2d"};
   }
   bool reads_input(size_t i) const override { return i < 2 && needs_grad(1 - i); }
   std::vector<Tensor> backward(Tensor grad_y) override {
@@ -57,17 +58,6 @@ class Conv2d : public Node {
   kernels::Conv2dShape shape_;
   Conv2dOptions options_;
 };
-
-Tensor multiply_integers(const kernels::Conv2dShape& s, IntegerProduct product) {
-  Buffer<int32_t> acc(s.y_elements());
-  const kernels::PackedWeightsS8 weight(s, product.weight->s8());
-  const kernels::ProductParams params(
-      weight, product.x->stored_zero_point(), product.bias(), nullptr);
-  kernels::conv2d_u8s8_s32(s, product.x->u8(), weight, params, acc.data());
-  return Tensor::from_accumulators(
-      {s.n, s.oh(), s.ow(), s.o},
-      std::make_shared<ChannelAccumulators>(std::move(acc), std::move(product.scale)));
-}
 
 Tensor multiply_floats(const kernels::Conv2dShape& s,
                        const Tensor& x,
@@ -156,8 +146,9 @@ Tensor conv2d(const Tensor& x,
   }
   std::optional<IntegerProduct> integers =
       integer_product("conv2d", x, weight, bias, s.reduction());
-  Tensor y =
-      integers ? multiply_integers(s, *std::move(integers)) : multiply_floats(s, x, weight, bias);
+  const integer::QuantizedConv2d operation{.shape = integer::with_batch(s, 1), .product = {}};
+  Tensor y = integers ? accumulate(operation, *std::move(integers), s.n, {s.n, s.oh(), s.ow(), s.o})
+                      : multiply_floats(s, x, weight, bias);
   return record<Conv2d>(std::move(y), {x, weight, bias}, s, options);
 }
 

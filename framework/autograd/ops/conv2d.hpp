@@ -17,7 +17,7 @@ struct Conv2dOptions {
 /// Shapes: x [N, H, W, C], weight [O, KH, KW, C / groups], bias [O] or undefined  ->
 /// y [N, OH, OW, O], OH = (H + 2 padding.h - KH) / stride.h + 1, OW alike.
 /// Where x holds activation codes and weight symmetric weight codes, the integers are multiplied:
-/// y holds exact ChannelAccumulators, the bias quantized.   docs/quantization.md (6), (7)
+/// y holds exact ProductAccumulators, the bias quantized.   docs/quantization.md (6), (7)
 /// Gradient: of the sum, by each operand; codes stand for the real values they mean.
 /// Throws: ShapeError if the shapes do not fit, OH or OW is below 1 or groups divide C or O with a
 /// rest; QuantError if an integer sum or bias could overflow.

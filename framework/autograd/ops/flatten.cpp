@@ -9,6 +9,7 @@ namespace {
 class Flatten : public Node {
  public:
   std::string_view type() const override { return "flatten"; }
+  QuantizationTraits traits() const override { return {.is_view = true}; }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     return {grad_y.with_shape(input(0).shape())};

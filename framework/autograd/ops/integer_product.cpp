@@ -1,11 +1,13 @@
 #include "framework/autograd/ops/integer_product.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
+#include "framework/kernels/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -14,7 +16,7 @@ namespace {
 /// docs/quantization.md (7)
 int64_t longest_reduction(const QType& weight) {
   const int64_t largest = std::max(weight.qmax(), -weight.qmin());
-  return std::min<int64_t>(33000, ((int64_t{1} << 30) - 1) / (255 * largest));
+  return std::min<int64_t>(kLongestReduction, ((int64_t{1} << 30) - 1) / (255 * largest));
 }
 
 bool is_symmetric_weight(const Tensor& weight) {
@@ -25,6 +27,21 @@ bool is_symmetric_weight(const Tensor& weight) {
          std::all_of(zero.begin(), zero.end(), [](int32_t z) { return z == 0; });
 }
 
+/// The largest sum whose real value, in float32, is below 6; at least 0.
+int32_t largest_below_six(double scale) {
+  int64_t lo = 0;
+  int64_t hi = std::numeric_limits<int32_t>::max();
+  while (lo < hi) {
+    const int64_t middle = lo + (hi - lo + 1) / 2;
+    if (static_cast<float>(scale * static_cast<double>(middle)) < 6.0f) {
+      lo = middle;
+    } else {
+      hi = middle - 1;
+    }
+  }
+  return static_cast<int32_t>(lo);
+}
+
 }  // namespace
 
 std::optional<IntegerProduct> integer_product(std::string_view operation,
@@ -32,11 +49,11 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
                                               const Tensor& weight,
                                               const Tensor& bias,
                                               int64_t reduction) {
-  IntegerProduct product;
-  product.x = activation_codes(x);
-  if (product.x == nullptr || !is_symmetric_weight(weight)) return std::nullopt;
-  product.weight = weight.codes();
-  const QParams& params = product.weight->params;
+  IntegerProduct result;
+  result.x = activation_codes(x);
+  if (result.x == nullptr || !is_symmetric_weight(weight)) return std::nullopt;
+  const std::shared_ptr<const Codes>& codes = weight.codes();
+  const QParams& params = codes->params;
   const int64_t longest = longest_reduction(params.type);
   if (reduction > longest) {
     throw QuantError(operation,
@@ -48,22 +65,76 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
                      params.type);
   }
   const auto outputs = static_cast<size_t>(weight.dim(0));
-  const float scale_x = product.x->params.scale[0];
+  const float scale_x = result.x->params.scale[0];
   for (size_t o = 0; o < outputs; ++o) {
     const float scale_w = params.scale[params.per_channel() ? o : 0];
-    product.scale.push_back(sum_scale(scale_x, scale_w));
+    result.scale.push_back(sum_scale(scale_x, scale_w));
   }
-  if (!bias.defined()) return product;
+  result.product.zero_x = result.x->stored_zero_point();
+  result.product.weight_bits = params.type.bits;
+  result.product.weight = {std::shared_ptr<const int8_t>(codes, codes->s8()), weight.elements()};
+  if (!bias.defined()) return result;
   const Floats values = bias.floats();
+  std::vector<int32_t> terms;
   for (size_t o = 0; o < outputs; ++o) {
     const float scale_w = params.scale[params.per_channel() ? o : 0];
     try {
-      product.terms.push_back(quantize_bias(values.data()[o], scale_x, scale_w));
+      terms.push_back(quantize_bias(values.data()[o], scale_x, scale_w));
     } catch (const QuantError& error) {
       throw QuantError(operation, "channel ", o, ": ", error.what());
     }
   }
-  return product;
+  result.product.bias = std::move(terms);
+  return result;
+}
+
+ProductAccumulators::ProductAccumulators(integer::Operation operation,
+                                         std::vector<double> scale,
+                                         Buffer<int32_t> values)
+    : operation_(std::make_shared<const integer::Operation>(std::move(operation))),
+      scale_(std::move(scale)),
+      values_(std::move(values)) {}
+
+void ProductAccumulators::to_float(float* y) const {
+  kernels::dequantize_s32_f32(rows(), channels(), values_.data(), scale_.data(), y);
+}
+
+std::shared_ptr<const integer::Operation> ProductAccumulators::requantize(const QParams& y,
+                                                                          Activation activation,
+                                                                          uint8_t* codes,
+                                                                          uint8_t* mask) const {
+  integer::Requantization output = integer::requantization(scale_, y, activation);
+  integer::finish(output, rows(), values_.data(), codes, gradient_mask(y, mask));
+  auto complete = std::make_shared<integer::Operation>(*operation_);
+  std::visit(
+      [&](auto& op) {
+        if constexpr (requires { op.product; }) op.product.output = std::move(output);
+      },
+      *complete);
+  return complete;
+}
+
+// Scales are positive: the sign of the sum is that of the real value, and the largest sum is the
+// largest real value.
+void ProductAccumulators::activation_mask(int64_t, Activation activation, uint8_t* mask) const {
+  std::vector<int32_t> below_six;
+  if (activation == Activation::kRelu6) {
+    for (const double scale : scale_) below_six.push_back(largest_below_six(scale));
+  }
+  const int32_t* const hi = below_six.empty() ? nullptr : below_six.data();
+  kernels::positive_mask_s32(rows(), channels(), values_.data(), hi, mask);
+}
+
+Range ProductAccumulators::range(int64_t, Activation activation) const {
+  std::vector<int32_t> min(scale_.size());
+  std::vector<int32_t> max(scale_.size());
+  kernels::column_extremes_s32(rows(), channels(), values_.data(), min.data(), max.data());
+  Range range{__builtin_inff(), -__builtin_inff()};
+  for (size_t c = 0; c < scale_.size(); ++c) {
+    range.min = std::min(range.min, static_cast<float>(scale_[c] * min[c]));
+    range.max = std::max(range.max, static_cast<float>(scale_[c] * max[c]));
+  }
+  return activated(range, activation);
 }
 
 }  // namespace quantrain

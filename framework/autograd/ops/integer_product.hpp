@@ -10,15 +10,11 @@
 
 namespace quantrain {
 
-/// Operands of an exact integer product u8 x s8 -> s32, checked, as kernels take them.
-/// docs/quantization.md (6), (7)
+/// Operands of an exact integer product u8 x s8 -> s32, checked.   docs/quantization.md (6), (7)
 struct IntegerProduct {
   std::shared_ptr<const Codes> x;
-  std::shared_ptr<const Codes> weight;
-  std::vector<double> scale;   ///< scale_x * scale_w[o], one for each output channel
-  std::vector<int32_t> terms;  ///< the quantized bias; empty without one
-
-  const int32_t* bias() const { return terms.empty() ? nullptr : terms.data(); }
+  integer::QuantizedProduct product;  ///< shares the weight's codes; without an output
+  std::vector<double> scale;          ///< scale_x * scale_w[o], one for each output channel
 };
 
 /// The product, where x holds activation codes and weight [O, ...] signed codes with zero points of
@@ -30,5 +26,45 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
                                               const Tensor& weight,
                                               const Tensor& bias,
                                               int64_t reduction);
+
+/// Exact sums of a linear or convolution over codes: real[i, c] = scale[c] * values[i, c], the
+/// quantized bias included.   docs/quantization.md (7), (8)
+class ProductAccumulators : public Accumulators {
+ public:
+  /// values [rows, channels], what the operation, a QuantizedLinear or QuantizedConv2d without an
+  /// output, has accumulated.
+  ProductAccumulators(integer::Operation operation,
+                      std::vector<double> scale,
+                      Buffer<int32_t> values);
+
+  void to_float(float* y) const override;
+  std::shared_ptr<const integer::Operation> requantize(const QParams& y,
+                                                       Activation activation,
+                                                       uint8_t* codes,
+                                                       uint8_t* mask) const override;
+  void activation_mask(int64_t n, Activation activation, uint8_t* mask) const override;
+  Range range(int64_t n, Activation activation) const override;
+  std::optional<Sums> sums() const override { return Sums{values_.data(), scale_, operation_}; }
+
+ private:
+  int64_t channels() const { return static_cast<int64_t>(scale_.size()); }
+  int64_t rows() const { return scale_.empty() ? 0 : values_.size() / channels(); }
+
+  std::shared_ptr<const integer::Operation> operation_;
+  std::vector<double> scale_;
+  Buffer<int32_t> values_;
+};
+
+/// The sums of n samples, as a tensor.
+template <class Operation>
+Tensor accumulate(Operation operation, IntegerProduct product, int64_t n, const Shape& y) {
+  operation.product = std::move(product.product);
+  Buffer<int32_t> sums(y.elements());
+  integer::Prepared<Operation>(operation).accumulate(n, product.x->u8(), sums.data());
+  return Tensor::from_accumulators(
+      y,
+      std::make_shared<ProductAccumulators>(
+          std::move(operation), std::move(product.scale), std::move(sums)));
+}
 
 }  // namespace quantrain

@@ -1,12 +1,10 @@
 #include "framework/autograd/ops/linear.hpp"
 
 #include "framework/autograd/node.hpp"
-#include "framework/autograd/ops/channel_accumulators.hpp"
 #include "framework/autograd/ops/integer_product.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/elementwise.hpp"
 #include "framework/kernels/gemm.hpp"
-#include "framework/kernels/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -38,6 +36,9 @@ void multiply(int64_t m, int64_t n, int64_t k, const MatrixF32& a, const Tensor&
 class Linear : public Node {
  public:
   std::string_view type() const override { return "linear"; }
+  QuantizationTraits traits() const override {
+    return {.closes_range = true, .weight = 1, .layer = "Linear"};
+  }
   bool reads_input(size_t i) const override { return i < 2 && needs_grad(1 - i); }
   std::vector<Tensor> backward(Tensor grad_y) override {
     const LinearShape s(input(0).shape(), input(1).shape());
@@ -78,13 +79,10 @@ Shape result_shape(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 }
 
 Tensor multiply_integers(const Shape& y, const LinearShape& s, IntegerProduct product) {
-  Buffer<int32_t> acc(s.m * s.out);
-  const kernels::PackedWeightsS8 weight(s.out, s.in, product.weight->s8());
-  const kernels::ProductParams params(
-      weight, product.x->stored_zero_point(), product.bias(), nullptr);
-  kernels::gemm_u8s8_s32(s.m, s.in, product.x->u8(), weight, params, acc.data());
-  return Tensor::from_accumulators(
-      y, std::make_shared<ChannelAccumulators>(std::move(acc), std::move(product.scale)));
+  int64_t rows = 1;  // of one sample
+  for (int axis = 1; axis < y.rank() - 1; ++axis) rows *= y[axis];
+  const int64_t n = y.rank() > 1 ? y[0] : 1;
+  return accumulate(integer::QuantizedLinear{rows, s.in, s.out, {}}, std::move(product), n, y);
 }
 
 Tensor multiply_floats(const Shape& shape,

@@ -7,7 +7,7 @@ namespace quantrain {
 /// y = x * weight^T + bias.
 /// Shapes: x [..., in], weight [out, in], bias [out] or undefined  ->  y [..., out].
 /// Where x holds activation codes and weight symmetric weight codes, the integers are multiplied:
-/// y holds exact ChannelAccumulators, the bias quantized.   docs/quantization.md (6), (7)
+/// y holds exact ProductAccumulators, the bias quantized.   docs/quantization.md (6), (7)
 /// Gradient: grad_x = grad_y * weight, grad_weight = grad_y^T * x, grad_bias = sum of grad_y; codes
 /// stand for the real values they mean.
 /// Throws: ShapeError if the shapes do not fit; QuantError if an integer sum or bias could

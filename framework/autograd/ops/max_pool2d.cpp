@@ -3,7 +3,6 @@
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/elementwise.hpp"
-#include "framework/kernels/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -46,11 +45,12 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
   }
   Tensor y;
   if (const std::shared_ptr<const Codes> codes = activation_codes(x)) {
-    auto largest = std::make_shared<Codes>();
-    largest->bytes = Buffer<uint8_t>(shape.elements());
-    largest->params = codes->params;
-    kernels::max_pool2d_u8(s, codes->u8(), largest->bytes.data(), position.data());
-    y = Tensor::from_codes(shape, std::move(largest));
+    const integer::QuantizedMaxPool2d op{integer::with_batch(s, 1)};
+    Buffer<uint8_t> largest(shape.elements());
+    const uint8_t* const inputs[] = {codes->u8()};
+    integer::Prepared(op).run(s.n, inputs, largest.data(), position.data());
+    y = computed_codes(
+        shape, std::move(largest), codes->params, std::make_shared<const integer::Operation>(op));
   } else {
     y = Tensor::empty(shape);
     kernels::max_pool2d_f32(s, x.floats(), y.mutable_data(), position.data());

@@ -6,7 +6,6 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/kernels/elementwise.hpp"
-#include "framework/kernels/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -17,6 +16,9 @@ class Relu : public Node {
       : activation_(activation), mask_(std::move(mask)) {}
   std::string_view type() const override {
     return activation_ == Activation::kRelu ? "relu" : "relu6";
+  }
+  QuantizationTraits traits() const override {
+    return {.is_activation = true, .layer = activation_ == Activation::kRelu ? "ReLU" : "ReLU6"};
   }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
@@ -40,28 +42,24 @@ Tensor activate_floats(const Tensor& x, Activation activation, uint8_t* mask) {
   return y;
 }
 
-// Requantization to the same parameters: what is left of it is the clamp.
+// Other codes for the same parameters: a clamp.
 Tensor activate_codes(const Tensor& x, const Codes& codes, Activation activation, uint8_t* mask) {
-  const StoredOutput stored(codes.params, activation);
-  auto y = std::make_shared<Codes>();
-  y->bytes = Buffer<uint8_t>(x.elements());
-  y->params = codes.params;
-  kernels::rescale_u8(x.elements(),
-                      codes.u8(),
-                      stored.zero_point,
-                      make_multiplier(1.0),
-                      stored.zero_point,
-                      stored.lo,
-                      stored.hi,
-                      y->bytes.data());
+  const Samples samples(x.shape());
+  const auto op =
+      integer::QuantizedLookup::rescale(samples.size, codes.params, codes.params, activation);
+  Buffer<uint8_t> y(x.elements());
+  const uint8_t* const inputs[] = {codes.u8()};
+  integer::Prepared(op).run(samples.count, inputs, y.data());
   if (mask != nullptr) {
     const float hi = upper_bound(activation);
+    const int32_t zero = codes.stored_zero_point();
     write_mask(x.elements(), mask, [&](int64_t i) {
-      const float real = dequantize(codes.u8()[i], codes.params.scale[0], stored.zero_point);
+      const float real = dequantize(codes.u8()[i], codes.params.scale[0], zero);
       return real > 0.0f && real < hi;
     });
   }
-  return Tensor::from_codes(x.shape(), std::move(y));
+  return computed_codes(
+      x.shape(), std::move(y), codes.params, std::make_shared<const integer::Operation>(op));
 }
 
 // The integers are shared. Of two activations the tighter one holds: relu6 after relu, or before

@@ -14,6 +14,7 @@ class Reshape : public Node {
   std::string_view type() const override { return "reshape"; }
   // As they were asked for: -1 fits any batch.
   Attributes attributes() const override { return {{"shape", extents_}}; }
+  QuantizationTraits traits() const override { return {.is_view = true}; }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     return {grad_y.with_shape(input(0).shape())};

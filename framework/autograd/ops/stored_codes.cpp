@@ -1,6 +1,6 @@
 #include "framework/autograd/ops/stored_codes.hpp"
 
-#include "framework/core/error.hpp"
+#include "framework/arithmetic/fixed_point.hpp"
 
 namespace quantrain {
 
@@ -11,18 +11,31 @@ std::shared_ptr<const Codes> activation_codes(const Tensor& x) {
   return activation ? codes : nullptr;
 }
 
-StoredOutput::StoredOutput(const QParams& y, Activation activation) {
-  if (y.per_channel() || y.type.bits > 8) {
-    throw QuantError("requantize", "activations have one scale and at most 8 bits, got ", y);
+Samples::Samples(const Shape& shape) : count(shape.rank() == 0 ? 1 : shape[0]) {
+  for (int axis = 1; axis < shape.rank(); ++axis) size *= shape[axis];
+}
+
+Tensor computed_codes(const Shape& shape,
+                      Buffer<uint8_t> bytes,
+                      const QParams& params,
+                      std::shared_ptr<const integer::Operation> operation) {
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = std::move(bytes);
+  codes->params = params;
+  codes->operation = std::move(operation);
+  return Tensor::from_codes(shape, std::move(codes));
+}
+
+CodeFlags rescale_passes(int32_t zero_x, Multiplier multiplier, const QParams& y) {
+  const GradientMask bounds = gradient_mask(y, nullptr);
+  const int32_t zero_y = stored_zero_point(y);
+  CodeFlags flags;
+  for (int32_t q = 0; q < 256; ++q) {
+    const int64_t code =
+        rounding_shift(int64_t{q - zero_x} * multiplier.m0, multiplier.shift) + zero_y;
+    flags[static_cast<size_t>(q)] = code >= bounds.lo && code <= bounds.hi;
   }
-  const int32_t offset = Codes::offset(CodeStorage::kU8, y.type);
-  const CodeClamp clamp = code_clamp(activation, y.type, y.scale[0], y.zero_point[0]);
-  scale = y.scale[0];
-  zero_point = y.zero_point[0] + offset;
-  lo = clamp.lo + offset;
-  hi = clamp.hi + offset;
-  mask_lo = y.type.qmin() + offset;
-  mask_hi = y.type.qmax() + offset;
+  return flags;
 }
 
 }  // namespace quantrain

@@ -1,9 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <string_view>
+#include <array>
 
-#include "framework/arithmetic/activation.hpp"
 #include "framework/autograd/tensor.hpp"
 #include "framework/core/parallel.hpp"
 
@@ -14,19 +13,19 @@ namespace quantrain {
 /// The codes of x where it holds those of an activation, stored as kU8 at one scale; else null.
 std::shared_ptr<const Codes> activation_codes(const Tensor& x);
 
-/// Parameters of an output in stored form: what requantization adds and clamps to, and the codes
-/// between which the gradient passes.   docs/quantization.md (4), (8), (9), (13)
-struct StoredOutput {
-  float scale = 1.0f;
-  int32_t zero_point = 0;
-  int32_t lo = 0;
-  int32_t hi = 255;
-  int32_t mask_lo = 0;
-  int32_t mask_hi = 255;
+/// How a tensor [N, ...] is cut into samples; all of one without axes is one sample.
+struct Samples {
+  int64_t count = 1;
+  int64_t size = 1;  ///< elements of each
 
-  /// Throws: QuantError if y has a scale per channel or more than 8 bits.
-  StoredOutput(const QParams& y, Activation activation);
+  explicit Samples(const Shape& shape);
 };
+
+/// Codes that an operation has computed, with what it was.
+Tensor computed_codes(const Shape& shape,
+                      Buffer<uint8_t> bytes,
+                      const QParams& params,
+                      std::shared_ptr<const integer::Operation> operation);
 
 /// Bit i % 8 of mask[i / 8] = pass(i), for i in [0, n).
 template <class Pass>
@@ -42,14 +41,9 @@ void write_mask(int64_t n, uint8_t* mask, const Pass& pass) {
   });
 }
 
-/// Bit i says whether code(i), an unclamped stored code, is one that the gradient passes.
-/// docs/quantization.md (4)
-template <class Code>
-void write_range_mask(int64_t n, const StoredOutput& y, uint8_t* mask, const Code& code) {
-  write_mask(n, mask, [&](int64_t i) {
-    const int64_t unclamped = code(i);
-    return unclamped >= y.mask_lo && unclamped <= y.mask_hi;
-  });
-}
+/// For each byte q: whether the gradient of a rescaling passes it, whose result before the clamp is
+/// rule (8) of q - zero_x.   docs/quantization.md (4), (8)
+using CodeFlags = std::array<bool, 256>;
+CodeFlags rescale_passes(int32_t zero_x, Multiplier multiplier, const QParams& y);
 
 }  // namespace quantrain

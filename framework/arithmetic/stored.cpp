@@ -1,0 +1,23 @@
+#include "framework/arithmetic/stored.hpp"
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+
+StoredOutput stored_output(const QParams& y, Activation activation) {
+  if (y.per_channel() || y.type.bits > 8) {
+    throw QuantError("requantize", "activations have one scale and at most 8 bits, got ", y);
+  }
+  const int32_t offset = stored_offset(y.type);
+  const CodeClamp clamp = code_clamp(activation, y.type, y.scale[0], y.zero_point[0]);
+  return {y.zero_point[0] + offset, clamp.lo + offset, clamp.hi + offset};
+}
+
+void check_activation(const QParams& params, std::string_view where) {
+  validate(params, where);
+  if (params.per_channel() || params.type.bits > 8) {
+    throw QuantError(where, "integer activations are per tensor and of 2 to 8 bits, got ", params);
+  }
+}
+
+}  // namespace quantrain

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "framework/autograd/tensor.hpp"
+
+namespace quantrain {
+
+/// A function of one real number. Float operation, gradient, simulation and the deployed lookup
+/// table all follow from f and its derivative.   docs/quantization.md (18)
+struct ElementwiseFunction {
+  std::string type;                            ///< ONNX's operator name in snake_case
+  std::function<double(double)> f;             ///< finite where its argument is
+  std::function<double(double)> derivative{};  ///< f' of the argument
+  /// Faster loops over floats, where training spends time in them: y[i] = f(x[i]), and grad_x[i] =
+  /// grad_y[i] * f'(x[i]) from the results y.
+  void (*forward_f32)(int64_t n, const float* x, float* y) = nullptr;
+  void (*backward_f32)(int64_t n, const float* y, const float* grad_y, float* grad_x) = nullptr;
+};
+
+/// y = f(x), in double, rounded to float32 once.
+/// Shapes: x [...]  ->  y like x. Of activation codes: an integer lookup that waits for its
+/// parameters.   docs/quantization.md (18)
+/// Gradient: grad_x = grad_y * f'(x).
+/// Source: XNNPACK's unary elementwise operators.
+Tensor elementwise(std::shared_ptr<const ElementwiseFunction> function, const Tensor& x);
+
+}  // namespace quantrain

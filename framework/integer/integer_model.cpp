@@ -1,0 +1,298 @@
+#include "framework/integer/integer_model.hpp"
+
+#include <algorithm>
+
+#include "framework/core/error.hpp"
+#include "framework/integer/memory_plan.hpp"
+#include "framework/integer/program_file.hpp"
+
+namespace quantrain {
+
+using integer::MemoryPlan;
+using integer::PreparedOperation;
+using integer::Program;
+using integer::Step;
+using integer::Value;
+
+/// A valid program with what was made of it once.
+struct IntegerModel::Ready {
+  explicit Ready(Program valid) : program(std::move(valid)), plan(plan_memory(program)) {
+    operations.reserve(program.steps.size());
+    for (const Step& step : program.steps) operations.emplace_back(step.operation);
+  }
+
+  Program program;
+  MemoryPlan plan;
+  std::vector<PreparedOperation> operations;
+};
+
+namespace {
+
+constexpr const char* kWhere = "IntegerModel";
+
+Program validated(Program program) {
+  integer::validate(program);
+  return program;
+}
+
+const Value& value_at(const Program& program,
+                      const std::vector<int>& ids,
+                      size_t i,
+                      const char* kind) {
+  if (i >= ids.size()) throw ShapeError(kWhere, "no ", kind, " ", i, ": there are ", ids.size());
+  return program.value(ids[i]);
+}
+
+}  // namespace
+
+IntegerModel::IntegerModel(Program program)
+    : ready_(std::make_shared<const Ready>(validated(std::move(program)))) {}
+
+const Program& IntegerModel::program() const { return ready_->program; }
+
+const Shape& IntegerModel::input_shape(size_t i) const {
+  return value_at(program(), program().inputs, i, "input").shape;
+}
+
+const QParams& IntegerModel::input_params(size_t i) const {
+  return *value_at(program(), program().inputs, i, "input").params;
+}
+
+int64_t IntegerModel::outputs(size_t i) const {
+  return value_at(program(), program().outputs, i, "output").shape.elements();
+}
+
+double IntegerModel::logit_scale(size_t i) const {
+  const Value& value = value_at(program(), program().outputs, i, "output");
+  if (value.params) return static_cast<double>(value.params->scale[0]);
+  if (value.scale.size() != 1) {
+    throw QuantError(value.name, "the output has ", value.scale.size(), " scales: logits need one");
+  }
+  return value.scale[0];
+}
+
+int64_t IntegerModel::memory(int64_t n) const {
+  return std::clamp<int64_t>(n, 0, kChunk) * ready_->plan.sample_bytes;
+}
+
+void IntegerModel::quantize_input(std::span<const float> x,
+                                  std::span<uint8_t> codes,
+                                  size_t i) const {
+  if (codes.size() != x.size())
+    throw ShapeError(kWhere, codes.size(), " codes for ", x.size(), " values");
+  const QParams& params = input_params(i);
+  const kernels::QuantizeF32 q{.scale = params.scale[0],
+                               .zero_point = params.zero_point[0],
+                               .qmin = params.type.qmin(),
+                               .qmax = params.type.qmax(),
+                               .offset = stored_offset(params.type)};
+  if (!kernels::quantize_f32_u8(
+          static_cast<int64_t>(x.size()), x.data(), q, codes.data(), nullptr)) {
+    throw DataError(kWhere, "the input has a NaN or an infinity");
+  }
+}
+
+void IntegerModel::run_chunk(int64_t n,
+                             std::span<const uint8_t* const> x,
+                             std::span<int32_t* const> y,
+                             uint8_t* memory,
+                             const Visitor* visit) const {
+  const Program& p = ready_->program;
+  const MemoryPlan& plan = ready_->plan;
+  // Accumulators that are an output go straight to it.
+  const auto direct = [&](int id) -> void* {
+    if (p.value(id).is_codes()) return nullptr;
+    for (size_t i = 0; i < y.size(); ++i) {
+      if (p.outputs[i] == id) return y[i];
+    }
+    return nullptr;
+  };
+  const auto source = [&](int id) -> const uint8_t* {
+    const int root = plan.roots[static_cast<size_t>(id)];
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (p.inputs[i] == root) return x[i];
+    }
+    return memory + plan.offset(id, n);
+  };
+  constexpr size_t kMostInputs = 64;
+  for (size_t i = 0; i < p.steps.size(); ++i) {
+    const Step& step = p.steps[i];
+    const uint8_t* inputs[kMostInputs];
+    for (size_t k = 0; k < step.inputs.size(); ++k) inputs[k] = source(step.inputs[k]);
+    const void* written = inputs[0];
+    if (!std::holds_alternative<integer::View>(step.operation)) {
+      void* const there = direct(step.output);
+      void* const output = there != nullptr ? there : memory + plan.offset(step.output, n);
+      ready_->operations[i].run(n, {inputs, step.inputs.size()}, output);
+      written = output;
+    }
+    if (visit != nullptr) (*visit)(i, written);
+  }
+  for (size_t i = 0; i < y.size(); ++i) {
+    const Value& value = p.value(p.outputs[i]);
+    const int64_t count = n * value.shape.elements();
+    if (value.is_codes()) {
+      const uint8_t* const codes = source(p.outputs[i]);
+      const int32_t zero = stored_zero_point(*value.params);
+      for (int64_t k = 0; k < count; ++k) y[i][k] = codes[k] - zero;
+    } else if (direct(p.outputs[i]) != y[i]) {  // the same output twice
+      std::copy_n(static_cast<const int32_t*>(direct(p.outputs[i])), count, y[i]);
+    }
+  }
+}
+
+int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t> y) const {
+  const Program& p = program();
+  if (x.size() != p.inputs.size() || y.size() != p.outputs.size()) {
+    throw ShapeError(kWhere,
+                     "the network has ",
+                     p.inputs.size(),
+                     " inputs and ",
+                     p.outputs.size(),
+                     " outputs, got ",
+                     x.size(),
+                     " and ",
+                     y.size());
+  }
+  int64_t n = -1;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Shape& shape = input_shape(i);
+    const auto given = static_cast<int64_t>(x[i]);
+    if (given % shape.elements() != 0) {
+      throw ShapeError(kWhere, given, " elements are no whole number of samples ", shape);
+    }
+    const int64_t count = given / shape.elements();
+    if (n >= 0 && count != n)
+      throw ShapeError(kWhere, "input ", i, " has ", count, " samples, input 0 has ", n);
+    n = count;
+  }
+  for (size_t i = 0; i < y.size(); ++i) {
+    if (static_cast<int64_t>(y[i]) != n * outputs(i)) {
+      throw ShapeError(
+          kWhere, n, " samples give ", n * outputs(i), " integers, there is room for ", y[i]);
+    }
+  }
+  return n;
+}
+
+template <class Input, class Output>
+void IntegerModel::run_all(std::span<const std::span<const Input>> x,
+                           std::span<const std::span<Output>> y) const {
+  std::vector<size_t> x_sizes;
+  std::vector<size_t> y_sizes;
+  for (const auto& input : x) x_sizes.push_back(input.size());
+  for (const auto& output : y) y_sizes.push_back(output.size());
+  const int64_t n = samples(x_sizes, y_sizes);
+  if (n == 0) return;
+  const Program& p = program();
+  const int64_t chunk = std::min(n, kChunk);
+  Buffer<uint8_t> memory(chunk * ready_->plan.sample_bytes);
+  std::vector<Buffer<int32_t>> integers;
+  for (size_t i = 0; i < y.size(); ++i) {
+    if constexpr (!std::is_same_v<Output, int32_t>) integers.emplace_back(chunk * outputs(i));
+  }
+  std::vector<const uint8_t*> codes(x.size());
+  std::vector<int32_t*> results(y.size());
+  for (int64_t first = 0; first < n; first += chunk) {
+    const int64_t count = std::min(chunk, n - first);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const int64_t sample = input_shape(i).elements();
+      const auto part =
+          x[i].subspan(static_cast<size_t>(first * sample), static_cast<size_t>(count * sample));
+      if constexpr (std::is_same_v<Input, float>) {
+        uint8_t* const to = memory.data() + ready_->plan.offset(p.inputs[i], count);
+        quantize_input(part, {to, part.size()}, i);
+        codes[i] = to;
+      } else {
+        codes[i] = part.data();
+      }
+    }
+    for (size_t i = 0; i < y.size(); ++i) {
+      if constexpr (std::is_same_v<Output, int32_t>) {
+        results[i] = y[i].data() + first * outputs(i);
+      } else {
+        results[i] = integers[i].data();
+      }
+    }
+    run_chunk(count, codes, results, memory.data(), nullptr);
+    if constexpr (!std::is_same_v<Output, int32_t>) {
+      for (size_t i = 0; i < y.size(); ++i) {
+        const Value& value = p.value(p.outputs[i]);
+        const int64_t channels = value.params ? 1 : static_cast<int64_t>(value.scale.size());
+        for (int64_t k = 0; k < count * outputs(i); ++k) {
+          const double scale = value.params ? static_cast<double>(value.params->scale[0])
+                                            : value.scale[static_cast<size_t>(k % channels)];
+          y[i][static_cast<size_t>(first * outputs(i) + k)] =
+              static_cast<Output>(scale * results[i][k]);
+        }
+      }
+    }
+  }
+}
+
+void IntegerModel::run(std::span<const uint8_t> x, std::span<int32_t> y) const {
+  run_all<uint8_t, int32_t>({&x, 1}, {&y, 1});
+}
+void IntegerModel::run(std::span<const float> x, std::span<int32_t> y) const {
+  run_all<float, int32_t>({&x, 1}, {&y, 1});
+}
+void IntegerModel::run(std::span<const uint8_t> x, std::span<float> y) const {
+  run_all<uint8_t, float>({&x, 1}, {&y, 1});
+}
+void IntegerModel::run(std::span<const float> x, std::span<float> y) const {
+  run_all<float, float>({&x, 1}, {&y, 1});
+}
+void IntegerModel::run(std::span<const std::span<const uint8_t>> x,
+                       std::span<const std::span<int32_t>> y) const {
+  run_all<uint8_t, int32_t>(x, y);
+}
+void IntegerModel::run(std::span<const std::span<const float>> x,
+                       std::span<const std::span<float>> y) const {
+  run_all<float, float>(x, y);
+}
+
+template <class Input>
+void IntegerModel::classify_all(std::span<const Input> x, std::span<int32_t> classes) const {
+  logit_scale();  // of which there is one: else the largest integer is not the largest logit
+  const int64_t count = outputs();
+  const auto n = static_cast<int64_t>(x.size()) / input_shape().elements();
+  if (static_cast<int64_t>(classes.size()) != n)
+    throw ShapeError(
+        kWhere, n, " samples give ", n, " classes, there is room for ", classes.size());
+  Buffer<int32_t> logits(n * count);
+  run(x, std::span(logits.data(), static_cast<size_t>(logits.size())));
+  for (int64_t i = 0; i < n; ++i) {
+    const int32_t* const row = logits.data() + i * count;
+    classes[static_cast<size_t>(i)] =
+        static_cast<int32_t>(std::max_element(row, row + count) - row);
+  }
+}
+
+void IntegerModel::classify(std::span<const uint8_t> x, std::span<int32_t> classes) const {
+  classify_all(x, classes);
+}
+
+void IntegerModel::classify(std::span<const float> x, std::span<int32_t> classes) const {
+  classify_all(x, classes);
+}
+
+void IntegerModel::trace(int64_t n, std::span<const uint8_t* const> x, const Visitor& visit) const {
+  if (n < 0 || n > kChunk)
+    throw ShapeError(kWhere, "trace takes 0 to ", kChunk, " samples, got ", n);
+  if (x.size() != input_count())
+    throw ShapeError(kWhere, "the network has ", input_count(), " inputs, got ", x.size());
+  Buffer<uint8_t> memory(n * ready_->plan.sample_bytes);
+  run_chunk(n, x, {}, memory.data(), &visit);
+}
+
+void IntegerModel::save(const std::string& path) const { save_program(path, program()); }
+
+IntegerModel IntegerModel::load(const std::string& path) {
+  return IntegerModel(integer::load_program(path));
+}
+
+IntegerModel IntegerModel::load(std::span<const uint8_t> file) {
+  return IntegerModel(integer::parse_program(file, "model"));
+}
+
+}  // namespace quantrain

@@ -1,0 +1,78 @@
+#include "framework/integer/memory_plan.hpp"
+
+#include <algorithm>
+
+namespace quantrain::integer {
+namespace {
+
+struct Block {
+  int64_t begin, end;
+  int value;
+};
+
+// A multiple of 64 keeps every value aligned, whatever the number of samples.
+int64_t padded_bytes(const Value& value) {
+  const int64_t bytes = value.shape.elements() * (value.is_codes() ? 1 : 4);
+  return (bytes + 63) / 64 * 64;
+}
+
+}  // namespace
+
+// First fit over the steps in order.
+MemoryPlan plan_memory(const Program& program) {
+  const size_t count = program.values.size();
+  MemoryPlan plan{.roots = std::vector<int>(count), .offsets = std::vector<int64_t>(count, 0)};
+  const auto root = [&](int id) -> int& { return plan.roots[static_cast<size_t>(id)]; };
+  std::vector<size_t> last_use(count, 0);
+  const auto last = [&](int id) -> size_t& { return last_use[static_cast<size_t>(id)]; };
+
+  for (const int id : program.inputs) root(id) = id;
+  for (size_t step = 0; step < program.steps.size(); ++step) {
+    const Step& s = program.steps[step];
+    const bool view = std::holds_alternative<View>(s.operation);
+    root(s.output) = view ? root(s.inputs[0]) : s.output;
+    last(root(s.output)) = step;
+    for (const int id : s.inputs) last(root(id)) = step;
+  }
+  for (const int id : program.outputs) last(root(id)) = program.steps.size();
+
+  std::vector<Block> live;  // ascending
+  const auto place = [&](int id) {
+    const int64_t bytes = padded_bytes(program.value(id));
+    int64_t begin = 0;
+    auto next = live.begin();
+    while (next != live.end() && next->begin - begin < bytes) begin = (next++)->end;
+    live.insert(next, {begin, begin + bytes, id});
+    plan.offsets[static_cast<size_t>(id)] = begin;
+    plan.sample_bytes = std::max(plan.sample_bytes, begin + bytes);
+  };
+  // The place of an input that this step reads last.
+  const auto take_over = [&](const Step& s, size_t step) {
+    if (!runs_in_place(s.operation)) return false;
+    for (const int id : s.inputs) {
+      const int from = root(id);
+      if (last(from) != step) continue;
+      const auto block =
+          std::find_if(live.begin(), live.end(), [&](const Block& b) { return b.value == from; });
+      if (block == live.end()) continue;
+      block->value = s.output;
+      plan.offsets[static_cast<size_t>(s.output)] = block->begin;
+      return true;
+    }
+    return false;
+  };
+  for (const int id : program.inputs) place(id);
+  for (size_t step = 0; step < program.steps.size(); ++step) {
+    const Step& s = program.steps[step];
+    if (root(s.output) != s.output) {
+      plan.offsets[static_cast<size_t>(s.output)] =
+          plan.offsets[static_cast<size_t>(root(s.output))];
+    } else if (!take_over(s, step)) {
+      place(s.output);
+    }
+    std::erase_if(live, [&](const Block& block) { return last(block.value) <= step; });
+  }
+  return plan;
+}
+
+}  // namespace quantrain::integer

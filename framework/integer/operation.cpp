@@ -1,0 +1,119 @@
+#include "framework/integer/operation.hpp"
+
+namespace quantrain::integer {
+namespace {
+
+template <class... Visitors>
+struct Overloaded : Visitors... {
+  using Visitors::operator()...;
+};
+template <class... Visitors>
+Overloaded(Visitors...) -> Overloaded<Visitors...>;
+
+template <class Op>
+concept HasProduct = requires(const Op& op) {
+  op.product;
+};
+
+}  // namespace
+
+std::string_view type(const Operation& op) {
+  return std::visit([](const auto& o) { return o.kType; }, op);
+}
+
+std::string_view kernel(const Operation& op) {
+  return std::visit([](const auto& o) { return o.kernel(); }, op);
+}
+
+std::vector<int64_t> input_sizes(const Operation& op) {
+  return std::visit([](const auto& o) { return o.input_sizes(); }, op);
+}
+
+int64_t output_size(const Operation& op) {
+  return std::visit([](const auto& o) { return o.output_size(); }, op);
+}
+
+void validate(const Operation& op, std::string_view where) {
+  std::visit([&](const auto& o) { o.validate(where); }, op);
+}
+
+const QuantizedProduct* product(const Operation& op) {
+  return std::visit(
+      [](const auto& o) -> const QuantizedProduct* {
+        if constexpr (HasProduct<std::decay_t<decltype(o)>>) return &o.product;
+        return nullptr;
+      },
+      op);
+}
+
+bool gives_accumulators(const Operation& op) {
+  const QuantizedProduct* const p = product(op);
+  return p != nullptr && !p->output;
+}
+
+int32_t input_zero_point(const Operation& op, size_t i) {
+  return std::visit(Overloaded{[&](const QuantizedAdd& o) { return i == 0 ? o.zero_a : o.zero_b; },
+                               [](const QuantizedAvgPool2d& o) { return o.zero_x; },
+                               [&](const QuantizedConcat& o) { return o.parts[i].zero_x; },
+                               [](const QuantizedConv2d& o) { return o.product.zero_x; },
+                               [](const QuantizedLinear& o) { return o.product.zero_x; },
+                               [](const QuantizedLookup&) { return -1; },
+                               [](const QuantizedMaxPool2d&) { return -1; },
+                               [](const View&) { return -1; }},
+                    op);
+}
+
+int32_t output_zero_point(const Operation& op) {
+  const auto of_product = [](const QuantizedProduct& p) {
+    return p.output ? p.output->y.zero_point : -1;
+  };
+  return std::visit(Overloaded{[](const QuantizedAdd& o) { return o.y.zero_point; },
+                               [](const QuantizedAvgPool2d& o) { return o.y.zero_point; },
+                               [](const QuantizedConcat& o) { return o.y.zero_point; },
+                               [&](const QuantizedConv2d& o) { return of_product(o.product); },
+                               [&](const QuantizedLinear& o) { return of_product(o.product); },
+                               [](const QuantizedLookup&) { return -1; },
+                               [](const QuantizedMaxPool2d&) { return -1; },
+                               [](const View&) { return -1; }},
+                    op);
+}
+
+bool keeps_params(const Operation& op) {
+  return std::holds_alternative<QuantizedMaxPool2d>(op) || std::holds_alternative<View>(op);
+}
+
+bool runs_in_place(const Operation& op) {
+  return std::holds_alternative<QuantizedAdd>(op) || std::holds_alternative<QuantizedLookup>(op);
+}
+
+int64_t multiply_adds(const Operation& op) {
+  return std::visit(
+      [](const auto& o) -> int64_t {
+        if constexpr (HasProduct<std::decay_t<decltype(o)>>) return o.multiply_adds();
+        return 0;
+      },
+      op);
+}
+
+int64_t accumulator_bound(const Operation& op) {
+  return std::visit(
+      [](const auto& o) -> int64_t {
+        if constexpr (HasProduct<std::decay_t<decltype(o)>>)
+          return accumulator_bound(o.product, o.channels());
+        return 0;
+      },
+      op);
+}
+
+PreparedOperation::PreparedOperation(const Operation& op)
+    : prepared_(std::visit(
+          [](const auto& o) -> All<Operation>::Type {
+            return Prepared<std::decay_t<decltype(o)>>(o);
+          },
+          op)) {}
+
+void PreparedOperation::run(int64_t n, Inputs inputs, void* output) const {
+  std::visit([&](const auto& p) { p.run(n, inputs, output); }, prepared_);
+}
+
+}  // namespace quantrain::integer

@@ -1,0 +1,264 @@
+#include "framework/integer/program.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain::integer {
+namespace {
+
+constexpr size_t kMostInputs = 64;
+
+/// Checks a program step by step.
+class Validator {
+ public:
+  explicit Validator(const Program& program)
+      : p_(program), written_(program.values.size(), false) {}
+
+  void run() {
+    for (const Value& value : p_.values) check_value(value);
+    if (p_.inputs.empty() || p_.outputs.empty())
+      throw GraphError("program", p_.inputs.empty() ? "there is no input" : "there is no output");
+    for (const int id : p_.inputs) {
+      check_id("program", id);
+      if (!p_.value(id).is_codes()) throw GraphError(p_.value(id).name, "an input of accumulators");
+      write(id);
+    }
+    for (const Step& step : p_.steps) check_step(step);
+    for (const int id : p_.outputs) {
+      check_id("program", id);
+      if (!written_[static_cast<size_t>(id)])
+        throw GraphError("program", "the output is value ", id, ", which no layer wrote");
+    }
+    for (size_t id = 0; id < written_.size(); ++id) {
+      if (!written_[id]) throw GraphError(p_.values[id].name, "no layer wrote value ", id);
+    }
+  }
+
+ private:
+  static void check_value(const Value& value) {
+    int64_t elements = 1;
+    for (const int64_t extent : value.shape) check_size(value.name, {elements *= extent});
+    if (value.params) {
+      check_activation(*value.params, value.name);
+      return;
+    }
+    const size_t channels = value.shape.rank() == 0 ? 1 : static_cast<size_t>(value.shape.back());
+    if (value.scale.size() != 1 && value.scale.size() != channels) {
+      throw ShapeError(
+          value.name, value.scale.size(), " scales of accumulators of shape ", value.shape);
+    }
+    for (const double scale : value.scale) {
+      if (!(scale > 0.0) || !std::isfinite(scale))
+        throw QuantError(value.name, "the scale of accumulators is ", scale);
+    }
+  }
+
+  void check_id(const std::string& where, int id) const {
+    if (id < 0 || id >= static_cast<int>(p_.values.size()))
+      throw GraphError(where, "value ", id, " does not exist: no layer wrote it");
+  }
+
+  void write(int id) {
+    if (written_[static_cast<size_t>(id)])
+      throw GraphError(p_.value(id).name, "value ", id, " is written twice");
+    written_[static_cast<size_t>(id)] = true;
+  }
+
+  void check_step(const Step& step) {
+    check_id("program", step.output);
+    const Value& y = p_.value(step.output);
+    const std::string& where = y.name;
+    validate(step.operation, where);
+    const std::vector<int64_t> sizes = input_sizes(step.operation);
+    if (sizes.size() != step.inputs.size() || sizes.size() > kMostInputs)
+      throw GraphError(where, step.inputs.size(), " inputs for a layer of ", sizes.size());
+    for (size_t i = 0; i < sizes.size(); ++i) check_input(step, i, sizes[i]);
+    if (y.shape.elements() != output_size(step.operation)) {
+      throw GraphError(
+          where, "its ", output_size(step.operation), " elements have shape ", y.shape);
+    }
+    if (y.is_codes() == gives_accumulators(step.operation))
+      throw GraphError(
+          where, "gives ", y.is_codes() ? "accumulators" : "codes", ", not what its value says");
+    if (y.is_codes()) check_zero_point(where, *y.params, output_zero_point(step.operation));
+    write(step.output);
+  }
+
+  void check_input(const Step& step, size_t i, int64_t size) const {
+    const std::string& where = p_.value(step.output).name;
+    const int id = step.inputs[i];
+    check_id(where, id);
+    if (!written_[static_cast<size_t>(id)])
+      throw GraphError(where, "reads value ", id, ", which no layer wrote");
+    const Value& x = p_.value(id);
+    if (!x.is_codes())
+      throw GraphError(x.name, "gives accumulators, which ", where, " cannot read");
+    if (x.shape.elements() != size)
+      throw GraphError(
+          where, "input ", i, " has shape ", x.shape, ", expected ", size, " elements");
+    check_zero_point(where, *x.params, input_zero_point(step.operation, i));
+    const Value& y = p_.value(step.output);
+    if (keeps_params(step.operation) && y.params && !(*y.params == *x.params))
+      throw GraphError(where, "passes the parameters ", *x.params, " on, but has ", *y.params);
+  }
+
+  static void check_zero_point(const std::string& where, const QParams& params, int32_t zero) {
+    if (zero >= 0 && zero != stored_zero_point(params)) {
+      throw GraphError(where,
+                       "takes the zero point to be ",
+                       zero,
+                       ", the value's is ",
+                       stored_zero_point(params));
+    }
+  }
+
+  const Program& p_;
+  std::vector<bool> written_;
+};
+
+/// FNV-1a of 64 bits.
+class Hash {
+ public:
+  void add(uint64_t value) {
+    for (int i = 0; i < 8; ++i) byte(static_cast<uint8_t>(value >> (8 * i)));
+  }
+  void add(int64_t value) { add(static_cast<uint64_t>(value)); }
+  void add(int32_t value) { add(static_cast<uint64_t>(int64_t{value})); }
+  void add(std::string_view text) {
+    add(static_cast<uint64_t>(text.size()));
+    for (const char c : text) byte(static_cast<uint8_t>(c));
+  }
+  template <class List>
+  void list(const List& values) {
+    add(static_cast<uint64_t>(std::size(values)));
+    for (const auto& value : values) add(int32_t{value});
+  }
+  void add(const Shape& shape) {
+    add(static_cast<uint64_t>(shape.rank()));
+    for (const int64_t extent : shape) add(extent);
+  }
+  void add(const QParams& params) {
+    add(int32_t{params.type.bits} << 2 | int32_t{params.type.is_signed} << 1 |
+        int32_t{params.type.narrow});
+    for (const float scale : params.scale)
+      add(static_cast<uint64_t>(std::bit_cast<uint32_t>(scale)));
+    list(params.zero_point);
+  }
+  uint64_t value() const { return hash_; }
+
+  // The members of operations.
+  void operator()(const char*, int64_t value) { add(value); }
+  void operator()(const char*, int32_t value) { add(value); }
+  void operator()(const char*, const std::vector<int32_t>& values) { list(values); }
+  void bytes(const char*, const std::vector<int32_t>& values) { list(values); }
+  void operator()(const char*, const SharedArray<int32_t>& values) { numbers(values); }
+  void weights(const char*, const SharedArray<int8_t>& values, int) { numbers(values); }
+  void operator()(const char*, const CodeTable& table) { list(table); }
+  void operator()(const char*, const StoredOutput& y) {
+    for (const int32_t value : {y.zero_point, y.lo, y.hi}) add(value);
+  }
+  void operator()(const char*, const std::optional<Requantization>& output) {
+    add(int32_t{output.has_value()});
+    if (output) Requantization::describe(*output, *this);
+  }
+  void operator()(const char*, const std::vector<QuantizedConcat::Part>& parts) {
+    add(static_cast<uint64_t>(parts.size()));
+    for (const auto& part : parts) QuantizedConcat::Part::describe(part, *this);
+  }
+  void operator()(const char*, const std::vector<kernels::MeanMultiplier>& means) {
+    add(static_cast<uint64_t>(means.size()));
+    for (const auto& mean : means) {
+      add(mean.count);
+      add(mean.multiplier.m0);
+      add(mean.multiplier.shift);
+    }
+  }
+
+ private:
+  template <class T>
+  void numbers(const SharedArray<T>& values) {
+    add(static_cast<uint64_t>(values.size()));
+    for (const T value : values) add(int32_t{value});
+  }
+  void byte(uint8_t value) { hash_ = (hash_ ^ value) * 0x100000001b3; }
+
+  uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+/// Bytes of the arrays of an operation.
+struct ArrayBytes {
+  int64_t bytes_in_all = 0;
+
+  void operator()(const char*, int64_t) {}
+  void operator()(const char*, int32_t) {}
+  void operator()(const char*, const StoredOutput&) {}
+  void operator()(const char*, const std::vector<int32_t>& values) { add(values.size() * 4); }
+  void bytes(const char*, const std::vector<int32_t>& values) { add(values.size()); }
+  void operator()(const char*, const SharedArray<int32_t>& values) {
+    bytes_in_all += values.size() * 4;
+  }
+  void weights(const char*, const SharedArray<int8_t>& values, int bits) {
+    bytes_in_all += packed_weight_bytes(values.size(), bits);
+  }
+  void operator()(const char*, const CodeTable& table) { add(table.size()); }
+  void operator()(const char*, const std::optional<Requantization>& output) {
+    if (output) Requantization::describe(*output, *this);
+  }
+  void operator()(const char*, const std::vector<QuantizedConcat::Part>& parts) {
+    add(parts.size() * 5);
+  }
+  void operator()(const char*, const std::vector<kernels::MeanMultiplier>& means) {
+    add(means.size() * 5);
+  }
+
+ private:
+  void add(size_t count) { bytes_in_all += static_cast<int64_t>(count); }
+};
+
+}  // namespace
+
+void validate(const Program& program) { Validator(program).run(); }
+
+uint64_t content_hash(const Program& program) {
+  Hash hash;
+  hash.add(static_cast<uint64_t>(program.values.size()));
+  for (const Value& value : program.values) {
+    hash.add(value.shape);
+    if (value.params) hash.add(*value.params);
+    hash.add(static_cast<uint64_t>(value.scale.size()));
+    for (const double scale : value.scale) hash.add(std::bit_cast<uint64_t>(scale));
+  }
+  hash.list(program.inputs);
+  hash.list(program.outputs);
+  hash.add(static_cast<uint64_t>(program.steps.size()));
+  for (const Step& step : program.steps) {
+    hash.add(type(step.operation));
+    std::visit([&](const auto& op) { op.describe(op, hash); }, step.operation);
+    hash.list(step.inputs);
+    hash.add(step.output);
+  }
+  return hash.value();
+}
+
+int64_t size_bytes(const Operation& op) {
+  ArrayBytes bytes;
+  std::visit([&](const auto& o) { o.describe(o, bytes); }, op);
+  return bytes.bytes_in_all;
+}
+
+int64_t size_bytes(const Program& program) {
+  int64_t bytes = 8 * static_cast<int64_t>(program.values.size());
+  for (const Step& step : program.steps) bytes += size_bytes(step.operation);
+  return bytes;
+}
+
+int64_t multiply_adds(const Program& program) {
+  int64_t count = 0;
+  for (const Step& step : program.steps) count += multiply_adds(step.operation);
+  return count;
+}
+
+}  // namespace quantrain::integer

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "framework/integer/program.hpp"
+
+namespace quantrain::integer {
+
+/// A safetensors file: the arrays of the operations as tensors "<step>.<member>", and in its
+/// metadata the values, steps, inputs and outputs as JSON. Weights are packed
+/// (packed_weight_bytes), the first in the lowest bits. Written whole or not at all.
+/// Throws: DataError if it cannot be written, or a name is not UTF-8.
+void save_program(const std::string& path, const Program& program);
+/// Throws: DataError if the file cannot be read, is no integer model, is of another version or
+/// layout, lacks something or has something that nothing asks for; QuantError, ShapeError or
+/// GraphError as validate() of what it says.
+Program load_program(const std::string& path);
+/// The same from the bytes of a file; `where` names them in messages.
+Program parse_program(std::span<const uint8_t> file, std::string_view where);
+
+}  // namespace quantrain::integer

@@ -1,0 +1,97 @@
+#include "framework/integer/quantized_avg_pool2d.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "framework/core/error.hpp"
+#include "framework/integer/quantized_product.hpp"
+#include "framework/kernels/integer.hpp"
+
+namespace quantrain::integer {
+namespace {
+
+/// 255 times as much stays in 32 bits.
+constexpr int64_t kLargestWindow = std::numeric_limits<int32_t>::max() / 255;
+
+std::vector<int64_t> distinct(std::vector<int64_t> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+}  // namespace
+
+std::vector<int64_t> counts_along(
+    int64_t extent, int64_t kernel, int64_t stride, int64_t padding, int64_t outputs) {
+  std::vector<int64_t> counts;
+  for (int64_t i = 0; i < outputs; ++i) {
+    const int64_t first = i * stride - padding;
+    counts.push_back(std::min(first + kernel, extent) - std::max<int64_t>(first, 0));
+  }
+  return counts;
+}
+
+std::vector<int64_t> window_counts(const kernels::Conv2dShape& s) {
+  const auto rows = distinct(counts_along(s.h, s.kh, s.stride_h, s.pad_h, s.oh()));
+  const auto columns = distinct(counts_along(s.w, s.kw, s.stride_w, s.pad_w, s.ow()));
+  std::vector<int64_t> counts;
+  for (const int64_t row : rows) {
+    for (const int64_t column : columns) counts.push_back(row * column);
+  }
+  return distinct(std::move(counts));
+}
+
+QuantizedAvgPool2d QuantizedAvgPool2d::make(const kernels::Conv2dShape& shape,
+                                            const QParams& x,
+                                            const QParams& y,
+                                            Activation activation) {
+  QuantizedAvgPool2d op{.shape = shape,
+                        .zero_x = stored_zero_point(x),
+                        .means = {},
+                        .y = stored_output(y, activation)};
+  op.shape.n = 1;
+  for (const int64_t count : window_counts(shape))
+    op.means.push_back({count, mean_multiplier(x.scale[0], count, y.scale[0])});
+  return op;
+}
+
+void QuantizedAvgPool2d::validate(std::string_view where) const {
+  check_pool(where, shape);
+  if (shape.kh * shape.kw > kLargestWindow) {
+    throw QuantError(where,
+                     "the sum over a window of ",
+                     shape.kh * shape.kw,
+                     " elements could overflow: at most ",
+                     kLargestWindow);
+  }
+  validate_zero_point(zero_x, where);
+  const std::vector<int64_t> counts = window_counts(shape);
+  const bool complete =
+      std::equal(counts.begin(),
+                 counts.end(),
+                 means.begin(),
+                 means.end(),
+                 [](int64_t count, const auto& mean) { return count == mean.count; });
+  if (!complete)
+    throw QuantError(
+        where, "multipliers are not there for the ", counts.size(), " sizes of windows");
+  for (const kernels::MeanMultiplier& mean : means) integer::validate(mean.multiplier, where);
+  integer::validate(y, where);
+}
+
+void Prepared<QuantizedAvgPool2d>::run(int64_t n, Inputs inputs, void* output) const {
+  kernels::avg_pool2d_u8(with_batch(op_->shape, n),
+                         inputs[0],
+                         op_->zero_x,
+                         op_->means,
+                         op_->y.zero_point,
+                         op_->y.lo,
+                         op_->y.hi,
+                         static_cast<uint8_t*>(output));
+}
+
+void Prepared<QuantizedAvgPool2d>::accumulate(int64_t n, const uint8_t* x, int32_t* sums) const {
+  kernels::sum_pool2d_u8_s32(with_batch(op_->shape, n), x, op_->zero_x, sums);
+}
+
+}  // namespace quantrain::integer

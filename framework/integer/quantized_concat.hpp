@@ -1,0 +1,70 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "framework/integer/prepared.hpp"
+#include "framework/integer/quantized_lookup.hpp"
+
+namespace quantrain::integer {
+
+/// Operands one after the other in each row, each rescaled to the output's parameters by rule (8).
+/// docs/quantization.md (11)
+/// Shapes of a sample: x_i [rows, run_i]  ->  y [rows, sum of run_i].
+/// Source: ONNX Concat.
+struct QuantizedConcat {
+  static constexpr std::string_view kType = "quantized_concat";
+
+  struct Part {
+    int64_t run = 1;
+    int32_t zero_x = 0;  ///< of the stored bytes
+    Multiplier multiplier;
+
+    friend bool operator==(const Part&, const Part&) = default;
+    static void describe(auto& part, auto& fields) {
+      fields("run", part.run);
+      fields("zero_x", part.zero_x);
+      fields("m0", part.multiplier.m0);
+      fields("shift", part.multiplier.shift);
+    }
+  };
+
+  int64_t rows = 1;
+  std::vector<Part> parts;
+  StoredOutput y;
+
+  /// From what the codes of each operand mean, behind an activation.
+  /// Throws: QuantError if parameters are not those of activations, or a multiplier makes no sense.
+  static QuantizedConcat make(int64_t rows,
+                              const std::vector<int64_t>& runs,
+                              const std::vector<QParams>& x,
+                              const QParams& y,
+                              Activation activation);
+
+  int64_t row_length() const;
+  std::string_view kernel() const { return "lookup_u8"; }
+  std::vector<int64_t> input_sizes() const;
+  int64_t output_size() const { return rows * row_length(); }
+  /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense.
+  void validate(std::string_view where) const;
+  friend bool operator==(const QuantizedConcat&, const QuantizedConcat&) = default;
+
+  static void describe(auto& op, auto& fields) {
+    fields("rows", op.rows);
+    fields("parts", op.parts);
+    fields("y", op.y);
+  }
+};
+
+template <>
+class Prepared<QuantizedConcat> {
+ public:
+  explicit Prepared(const QuantizedConcat& op);
+  void run(int64_t n, Inputs inputs, void* output) const;
+
+ private:
+  const QuantizedConcat* op_;
+  std::vector<CodeTable> tables_;  // of each part
+};
+
+}  // namespace quantrain::integer

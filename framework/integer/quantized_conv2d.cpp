@@ -1,0 +1,25 @@
+#include "framework/integer/quantized_conv2d.hpp"
+
+namespace quantrain::integer {
+
+void QuantizedConv2d::validate(std::string_view where) const {
+  check_window(where, shape);
+  integer::validate(product, shape.o, shape.reduction(), where);
+}
+
+Prepared<QuantizedConv2d>::Prepared(const QuantizedConv2d& op)
+    : op_(&op),
+      packed_(op.shape, op.product.weight.data()),
+      params_(product_params(packed_, op.product)) {}
+
+void Prepared<QuantizedConv2d>::accumulate(int64_t n, const uint8_t* x, int32_t* acc) const {
+  kernels::conv2d_u8s8_s32(with_batch(op_->shape, n), x, packed_, params_, acc);
+}
+
+void Prepared<QuantizedConv2d>::run(int64_t n, Inputs inputs, void* output) const {
+  if (!op_->product.output) return accumulate(n, inputs[0], static_cast<int32_t*>(output));
+  kernels::conv2d_u8s8_u8(
+      with_batch(op_->shape, n), inputs[0], packed_, params_, static_cast<uint8_t*>(output));
+}
+
+}  // namespace quantrain::integer

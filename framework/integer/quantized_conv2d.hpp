@@ -1,0 +1,48 @@
+#pragma once
+
+#include "framework/integer/prepared.hpp"
+#include "framework/integer/quantized_product.hpp"
+#include "framework/integer/sizes.hpp"
+
+namespace quantrain::integer {
+
+/// acc = sum over the window of w * (x - zero_x) + bias; y = rule (8) of acc. Outside of the image
+/// x is zero_x.   docs/quantization.md (7), (8)
+/// Shapes: x [N, H, W, C], w [O, KH, KW, C / groups]  ->  y [N, OH, OW, O].
+/// Source: ONNX ConvInteger, with TFLite's fused requantization.
+struct QuantizedConv2d {
+  static constexpr std::string_view kType = "quantized_conv2d";
+
+  kernels::Conv2dShape shape;  ///< of one sample
+  QuantizedProduct product;
+
+  int64_t channels() const { return shape.o; }
+  std::string_view kernel() const { return product.output ? "conv2d_u8s8_u8" : "conv2d_u8s8_s32"; }
+  std::vector<int64_t> input_sizes() const { return {shape.x_elements()}; }
+  int64_t output_size() const { return shape.y_elements(); }
+  int64_t multiply_adds() const { return shape.y_elements() * shape.reduction(); }
+  /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense.
+  void validate(std::string_view where) const;
+  friend bool operator==(const QuantizedConv2d&, const QuantizedConv2d&) = default;
+
+  static void describe(auto& op, auto& fields) {
+    describe_window(op.shape, fields);
+    QuantizedProduct::describe(op.product, fields);
+  }
+};
+
+template <>
+class Prepared<QuantizedConv2d> {
+ public:
+  explicit Prepared(const QuantizedConv2d& op);
+  void run(int64_t n, Inputs inputs, void* output) const;
+  /// The sums alone, [n * OH * OW, O]; finish() makes the codes of them that run() gives.
+  void accumulate(int64_t n, const uint8_t* x, int32_t* acc) const;
+
+ private:
+  const QuantizedConv2d* op_;
+  kernels::PackedWeightsS8 packed_;
+  kernels::ProductParams params_;
+};
+
+}  // namespace quantrain::integer

@@ -1,0 +1,29 @@
+#include "framework/integer/quantized_linear.hpp"
+
+#include "framework/core/error.hpp"
+#include "framework/integer/sizes.hpp"
+
+namespace quantrain::integer {
+
+void QuantizedLinear::validate(std::string_view where) const {
+  check_size(where, {rows, inputs});
+  check_size(where, {rows, outputs});
+  integer::validate(product, outputs, inputs, where);
+}
+
+Prepared<QuantizedLinear>::Prepared(const QuantizedLinear& op)
+    : op_(&op),
+      packed_(op.outputs, op.inputs, op.product.weight.data()),
+      params_(product_params(packed_, op.product)) {}
+
+void Prepared<QuantizedLinear>::accumulate(int64_t n, const uint8_t* x, int32_t* acc) const {
+  kernels::gemm_u8s8_s32(n * op_->rows, op_->inputs, x, packed_, params_, acc);
+}
+
+void Prepared<QuantizedLinear>::run(int64_t n, Inputs inputs, void* output) const {
+  if (!op_->product.output) return accumulate(n, inputs[0], static_cast<int32_t*>(output));
+  kernels::gemm_u8s8_u8(
+      n * op_->rows, op_->inputs, inputs[0], packed_, params_, static_cast<uint8_t*>(output));
+}
+
+}  // namespace quantrain::integer

@@ -1,0 +1,64 @@
+#include "framework/integer/quantized_lookup.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/core/error.hpp"
+#include "framework/integer/sizes.hpp"
+#include "framework/kernels/integer.hpp"
+
+namespace quantrain::integer {
+
+CodeTable rescale_table(int32_t zero_x, Multiplier multiplier, const StoredOutput& y) {
+  CodeTable table;
+  for (int32_t q = 0; q < 256; ++q) {
+    table[static_cast<size_t>(q)] =
+        static_cast<uint8_t>(requantize(q - zero_x, multiplier, y.zero_point, y.lo, y.hi));
+  }
+  return table;
+}
+
+std::vector<int32_t> stored_codes(const QParams& x) {
+  std::vector<int32_t> codes;
+  const int32_t offset = stored_offset(x.type);
+  for (int32_t q = x.type.qmin(); q <= x.type.qmax(); ++q) codes.push_back(q + offset);
+  return codes;
+}
+
+QuantizedLookup QuantizedLookup::rescale(int64_t size,
+                                         const QParams& x,
+                                         const QParams& y,
+                                         Activation activation) {
+  const StoredOutput stored = stored_output(y, activation);
+  const Multiplier multiplier = rescale_multiplier(x.scale[0], y.scale[0]);
+  return {.size = size, .table = rescale_table(stored_zero_point(x), multiplier, stored)};
+}
+
+QuantizedLookup QuantizedLookup::function(int64_t size,
+                                          const std::function<double(double)>& function,
+                                          const QParams& x,
+                                          const QParams& y,
+                                          Activation activation,
+                                          std::string_view where) {
+  const StoredOutput stored = stored_output(y, activation);
+  QuantizedLookup lookup{.size = size, .table = {}};
+  lookup.table.fill(static_cast<uint8_t>(std::clamp(stored.zero_point, stored.lo, stored.hi)));
+  for (const int32_t q : stored_codes(x)) {
+    const double real = code_value(q, x);
+    const double value = function(real);
+    if (!std::isfinite(value))
+      throw QuantError(where, "the function of ", real, ", a value of the input, is ", value);
+    const int32_t code =
+        quantize(static_cast<float>(value), y.scale[0], stored.zero_point, stored.lo, stored.hi);
+    lookup.table[static_cast<size_t>(q)] = static_cast<uint8_t>(code);
+  }
+  return lookup;
+}
+
+void QuantizedLookup::validate(std::string_view where) const { check_size(where, {size}); }
+
+void Prepared<QuantizedLookup>::run(int64_t n, Inputs inputs, void* output) const {
+  kernels::lookup_u8(n * op_->size, inputs[0], op_->table.data(), static_cast<uint8_t*>(output));
+}
+
+}  // namespace quantrain::integer

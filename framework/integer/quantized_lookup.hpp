@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "framework/arithmetic/fixed_point.hpp"
+#include "framework/arithmetic/stored.hpp"
+#include "framework/integer/prepared.hpp"
+
+namespace quantrain::integer {
+
+/// What each stored code of an input becomes.
+using CodeTable = std::array<uint8_t, 256>;
+
+/// y = table[x]: any function of one code. A ReLU on its own, other parameters for the same values
+/// by rule (8), an elementwise function by rule (18).   docs/quantization.md (8), (9), (18)
+/// Shapes of a sample: x, y [size].
+/// Source: XNNPACK's LUT elementwise operator; TFLite's lookup of quantized activations.
+struct QuantizedLookup {
+  static constexpr std::string_view kType = "quantized_lookup";
+
+  int64_t size = 1;
+  CodeTable table{};
+
+  /// The same real values at other parameters, behind an activation.   docs/quantization.md (8),
+  /// (9)
+  /// Throws: QuantError if parameters are not those of activations, or the multiplier makes no
+  /// sense.
+  static QuantizedLookup rescale(int64_t size,
+                                 const QParams& x,
+                                 const QParams& y,
+                                 Activation activation);
+  /// function of each code's real value, in double, quantized by (3).   docs/quantization.md (18)
+  /// Throws: QuantError naming `where` and the value if function gives a NaN or an infinity; as
+  /// rescale() for the parameters.
+  static QuantizedLookup function(int64_t size,
+                                  const std::function<double(double)>& function,
+                                  const QParams& x,
+                                  const QParams& y,
+                                  Activation activation,
+                                  std::string_view where);
+
+  std::string_view kernel() const { return "lookup_u8"; }
+  std::vector<int64_t> input_sizes() const { return {size}; }
+  int64_t output_size() const { return size; }
+  /// Throws: ShapeError naming `where` for a size that makes no sense.
+  void validate(std::string_view where) const;
+  friend bool operator==(const QuantizedLookup&, const QuantizedLookup&) = default;
+
+  static void describe(auto& op, auto& fields) {
+    fields("size", op.size);
+    fields("table", op.table);
+  }
+};
+
+/// y[q] = rule (8) of q - zero_x, for every byte q.
+CodeTable rescale_table(int32_t zero_x, Multiplier multiplier, const StoredOutput& y);
+/// Stored codes that x's type has; others never occur.
+std::vector<int32_t> stored_codes(const QParams& x);
+
+template <>
+class Prepared<QuantizedLookup> {
+ public:
+  explicit Prepared(const QuantizedLookup& op) : op_(&op) {}
+  /// The output may be the input.
+  void run(int64_t n, Inputs inputs, void* output) const;
+
+ private:
+  const QuantizedLookup* op_;
+};
+
+}  // namespace quantrain::integer

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "framework/integer/prepared.hpp"
+#include "framework/integer/sizes.hpp"
+
+namespace quantrain::integer {
+
+/// Largest code of each window; the parameters of the codes stay.   docs/quantization.md (10)
+/// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C].
+/// Source: ONNX MaxPool.
+struct QuantizedMaxPool2d {
+  static constexpr std::string_view kType = "quantized_max_pool2d";
+
+  kernels::Conv2dShape shape;  ///< of one sample; c = o = groups
+
+  std::string_view kernel() const { return "max_pool2d_u8"; }
+  std::vector<int64_t> input_sizes() const { return {shape.x_elements()}; }
+  int64_t output_size() const { return shape.y_elements(); }
+  /// Throws: ShapeError naming `where` for extents that make no sense.
+  void validate(std::string_view where) const { check_pool(where, shape); }
+  friend bool operator==(const QuantizedMaxPool2d&, const QuantizedMaxPool2d&) = default;
+
+  static void describe(auto& op, auto& fields) { describe_window(op.shape, fields); }
+};
+
+template <>
+class Prepared<QuantizedMaxPool2d> {
+ public:
+  explicit Prepared(const QuantizedMaxPool2d& op) : op_(&op) {}
+  /// position, where it is not null: of the winner in its window, row by row, the first among
+  /// equals.
+  void run(int64_t n, Inputs inputs, void* output, uint16_t* position = nullptr) const;
+
+ private:
+  const QuantizedMaxPool2d* op_;
+};
+
+}  // namespace quantrain::integer

@@ -1,0 +1,143 @@
+#include "framework/integer/quantized_product.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain::integer {
+namespace {
+
+kernels::RequantizeU8 kernel_params(const Requantization& r) {
+  return {r.m0.data(), r.shift.data(), r.y.zero_point, r.y.lo, r.y.hi};
+}
+
+}  // namespace
+
+Requantization requantization(const std::vector<double>& sum_scale,
+                              const QParams& y,
+                              Activation activation) {
+  Requantization result{{}, {}, stored_output(y, activation)};
+  result.m0.reserve(sum_scale.size());
+  result.shift.reserve(sum_scale.size());
+  for (const double scale : sum_scale) {
+    const Multiplier m = sum_multiplier(scale, y.scale[0]);
+    result.m0.push_back(m.m0);
+    result.shift.push_back(m.shift);
+  }
+  return result;
+}
+
+void validate(const Multiplier& m, std::string_view where) {
+  const bool usual = m.m0 >= int32_t{1} << 30 || m.m0 == 0;
+  if (!usual || m.shift < 1 || m.shift > 62) {
+    throw QuantError(where, "rule (8) has no multiplier ", m.m0, " with shift ", m.shift);
+  }
+}
+
+void validate_zero_point(int32_t zero_point, std::string_view where) {
+  if (zero_point < 0 || zero_point > 255)
+    throw QuantError(where, "zero point ", zero_point, " is no byte");
+}
+
+void validate(const StoredOutput& y, std::string_view where) {
+  validate_zero_point(y.zero_point, where);
+  if (y.lo < 0 || y.lo > y.hi || y.hi > 255)
+    throw QuantError(where, "output codes are clamped to [", y.lo, ", ", y.hi, "]");
+}
+
+void validate(const Requantization& output, int64_t channels, std::string_view where) {
+  const auto count = static_cast<int64_t>(output.m0.size());
+  if (count != channels || output.shift.size() != output.m0.size()) {
+    throw ShapeError(where,
+                     count,
+                     " multipliers and ",
+                     output.shift.size(),
+                     " shifts for ",
+                     channels,
+                     " outputs");
+  }
+  for (size_t o = 0; o < output.m0.size(); ++o) validate(Multiplier{output.m0[o], output.shift[o]}, where);
+  validate(output.y, where);
+}
+
+void finish(const Requantization& output,
+            int64_t rows,
+            const int32_t* acc,
+            uint8_t* y,
+            const GradientMask& mask) {
+  kernels::requantize_s32_u8(rows,
+                             static_cast<int64_t>(output.m0.size()),
+                             acc,
+                             kernel_params(output),
+                             y,
+                             mask.bits,
+                             mask.lo,
+                             mask.hi);
+}
+
+int64_t accumulator_bound(int64_t length, const int8_t* weights, int32_t bias, int32_t zero_x) {
+  int64_t positive = 0;
+  int64_t negative = 0;
+  for (int64_t i = 0; i < length; ++i) {
+    (weights[i] > 0 ? positive : negative) += std::abs(weights[i]);
+  }
+  const int64_t start = std::abs(bias - int64_t{zero_x} * (positive - negative));
+  return start + 255 * std::max(positive, negative);
+}
+
+namespace {
+
+int64_t channel_bound(const QuantizedProduct& p, int64_t outputs, int64_t o) {
+  const int64_t length = p.weight.size() / outputs;
+  const int32_t bias = p.bias.empty() ? 0 : p.bias[o];
+  return accumulator_bound(length, p.weight.data() + o * length, bias, p.zero_x);
+}
+
+}  // namespace
+
+int64_t accumulator_bound(const QuantizedProduct& product, int64_t outputs) {
+  int64_t bound = 0;
+  for (int64_t o = 0; o < outputs; ++o) bound = std::max(bound, channel_bound(product, outputs, o));
+  return bound;
+}
+
+void validate(const QuantizedProduct& p, int64_t outputs, int64_t length, std::string_view where) {
+  validate_zero_point(p.zero_x, where);
+  // By division: a product of extents from a file may wrap around.
+  const int64_t count = p.weight.size();
+  if (outputs < 1 || length < 1 || count % outputs != 0 || count / outputs != length) {
+    throw ShapeError(where, count, " weights for ", outputs, " outputs of ", length, " each");
+  }
+  if (!p.bias.empty() && p.bias.size() != outputs)
+    throw ShapeError(where, p.bias.size(), " biases for ", outputs, " outputs");
+  if (p.weight_bits < 2 || p.weight_bits > 8)
+    throw QuantError(where, "weights have 2 to 8 bits, got ", p.weight_bits);
+  const int limit = 1 << (p.weight_bits - 1);
+  for (const int8_t code : p.weight) {
+    if (code < -limit || code >= limit)
+      throw QuantError(where, "weight ", int{code}, " has not ", p.weight_bits, " bits");
+  }
+  for (int64_t o = 0; o < outputs; ++o) {
+    const int64_t bound = channel_bound(p, outputs, o);
+    if (bound >= kAccumulatorLimit) {
+      throw QuantError(where,
+                       "accumulator of channel ",
+                       o,
+                       " could reach ",
+                       bound,
+                       ", the limit is ",
+                       kAccumulatorLimit);
+    }
+  }
+  if (p.output) validate(*p.output, outputs, where);
+}
+
+kernels::ProductParams product_params(const kernels::PackedWeightsS8& packed,
+                                      const QuantizedProduct& p) {
+  if (!p.output) return {packed, p.zero_x, p.bias_data(), nullptr};
+  const kernels::RequantizeU8 requantize = kernel_params(*p.output);
+  return {packed, p.zero_x, p.bias_data(), &requantize};
+}
+
+}  // namespace quantrain::integer

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "framework/arithmetic/fixed_point.hpp"
+#include "framework/arithmetic/stored.hpp"
+#include "framework/core/shared_array.hpp"
+#include "framework/kernels/integer.hpp"
+
+namespace quantrain::integer {
+
+/// Rule (8) with a multiplier for each output channel.
+struct Requantization {
+  std::vector<int32_t> m0;     ///< [O]
+  std::vector<int32_t> shift;  ///< [O]
+  StoredOutput y;
+
+  friend bool operator==(const Requantization&, const Requantization&) = default;
+
+  static void describe(auto& op, auto& fields) {
+    fields("m0", op.m0);
+    fields.bytes("shift", op.shift);
+    fields("y", op.y);
+  }
+};
+
+/// What QuantizedLinear and QuantizedConv2d share: acc = sum of w * (x - zero_x) + bias, and where
+/// there is an output, y = rule (8) of acc; else the accumulators are the result.
+/// docs/quantization.md (7), (8)
+struct QuantizedProduct {
+  int32_t zero_x = 0;  ///< of the stored bytes
+  int weight_bits = 8;
+  SharedArray<int8_t> weight;  ///< [O, ...]
+  SharedArray<int32_t> bias;   ///< [O]; empty: none.   docs/quantization.md (6)
+  std::optional<Requantization> output;
+
+  const int32_t* bias_data() const { return bias.empty() ? nullptr : bias.data(); }
+  friend bool operator==(const QuantizedProduct&, const QuantizedProduct&) = default;
+
+  static void describe(auto& op, auto& fields) {
+    fields("zero_x", op.zero_x);
+    fields("weight_bits", op.weight_bits);
+    fields.weights("weight", op.weight, op.weight_bits);
+    fields("bias", op.bias);
+    fields("output", op.output);
+  }
+};
+
+/// The multipliers of sums whose channels mean sum_scale[o] = scale_x * scale_w[o], for an output
+/// at y behind an activation.   docs/quantization.md (8), (9)
+/// Throws: QuantError if y is not per tensor or has more than 8 bits, or a multiplier makes no
+/// sense.
+Requantization requantization(const std::vector<double>& sum_scale,
+                              const QParams& y,
+                              Activation activation);
+/// Throws: QuantError naming `where` unless there are `channels` multipliers that rule (8) can make
+/// and the output's codes are bytes.
+void validate(const Requantization& output, int64_t channels, std::string_view where);
+void validate(const StoredOutput& y, std::string_view where);
+/// m0 is 0 or in [2^30, 2^31), shift in [1, 62].
+void validate(const Multiplier& multiplier, std::string_view where);
+/// Throws: QuantError naming `where` unless it is a byte.
+void validate_zero_point(int32_t zero_point, std::string_view where);
+
+/// y[i, c] = rule (8) of acc[i, c], with the mask of the gradient where it is wanted.
+void finish(const Requantization& output,
+            int64_t rows,
+            const int32_t* acc,
+            uint8_t* y,
+            const GradientMask& mask = {});
+
+/// Largest magnitude that the int32 accumulator of one output channel can reach on its way,
+/// whatever the input: |bias - zero_x * sum(w)| + 255 * max(sum of positive w, sum of |negative
+/// w|).   docs/quantization.md (7)
+int64_t accumulator_bound(int64_t length, const int8_t* weights, int32_t bias, int32_t zero_x);
+/// Bounds have to stay below this.
+inline constexpr int64_t kAccumulatorLimit = int64_t{1} << 31;
+/// The largest of all channels.
+int64_t accumulator_bound(const QuantizedProduct& product, int64_t outputs);
+
+/// Throws: ShapeError naming `where` if the numbers of weights and biases do not fit [outputs,
+/// length]; QuantError naming the channel if an accumulator could overflow, or a weight has too
+/// many bits.
+void validate(const QuantizedProduct& product,
+              int64_t outputs,
+              int64_t length,
+              std::string_view where);
+
+/// Start values and multipliers as kernels take them.
+kernels::ProductParams product_params(const kernels::PackedWeightsS8& packed,
+                                      const QuantizedProduct& product);
+
+}  // namespace quantrain::integer

@@ -1,0 +1,59 @@
+#include "framework/integer/sizes.hpp"
+
+#include "framework/core/error.hpp"
+
+namespace quantrain::integer {
+
+void check_size(std::string_view where, std::initializer_list<int64_t> extents) {
+  int64_t elements = 1;
+  for (const int64_t extent : extents) {
+    if (extent < 1) throw ShapeError(where, "extent ", extent, " is not positive");
+    if (extent > kMostElements / elements)
+      throw ShapeError(where, "a value has more than ", kMostElements, " elements");
+    elements *= extent;
+  }
+}
+
+void check_window(std::string_view where, const kernels::Conv2dShape& s) {
+  constexpr int64_t kLargest = int64_t{1} << 20;  // three extents' product stays inside of 64 bits
+  for (const int64_t extent : {s.h, s.w, s.c, s.o, s.kh, s.kw, s.stride_h, s.stride_w, s.groups}) {
+    if (extent < 1 || extent > kLargest)
+      throw ShapeError(where, "extent ", extent, " is not in [1, ", kLargest, "]");
+  }
+  if (s.pad_h < 0 || s.pad_w < 0 || s.pad_h > kLargest || s.pad_w > kLargest) {
+    throw ShapeError(where, "padding [", s.pad_h, ", ", s.pad_w, "]");
+  }
+  if (s.c % s.groups != 0 || s.o % s.groups != 0) {
+    throw ShapeError(
+        where, s.groups, " groups do not divide ", s.c, " inputs and ", s.o, " outputs");
+  }
+  if (s.kh > s.h + 2 * s.pad_h || s.kw > s.w + 2 * s.pad_w) {
+    throw ShapeError(where,
+                     "kernel [",
+                     s.kh,
+                     ", ",
+                     s.kw,
+                     "] exceeds the padded image [",
+                     s.h + 2 * s.pad_h,
+                     ", ",
+                     s.w + 2 * s.pad_w,
+                     "]");
+  }
+  if (s.n != 1) throw ShapeError(where, "an operation is of one sample, got ", s.n);
+  check_size(where, {s.h, s.w, s.c});
+  check_size(where, {s.oh(), s.ow(), s.o});
+}
+
+void check_pool(std::string_view where, const kernels::Conv2dShape& s) {
+  check_window(where, s);
+  if (s.o != s.c || s.groups != s.c) {
+    throw ShapeError(
+        where, "a pool of ", s.c, " channels gives ", s.o, " in ", s.groups, " groups");
+  }
+  if (s.pad_h >= s.kh || s.pad_w >= s.kw) {
+    throw ShapeError(
+        where, "padding [", s.pad_h, ", ", s.pad_w, "] leaves windows without an element");
+  }
+}
+
+}  // namespace quantrain::integer

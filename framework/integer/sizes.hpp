@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+#include "framework/kernels/conv_shape.hpp"
+
+namespace quantrain::integer {
+
+/// Elements that a value may have in one sample: no size of a batch's memory wraps around.
+inline constexpr int64_t kMostElements = int64_t{1} << 30;
+
+/// Throws: ShapeError naming `where` unless all extents are positive and their product is at most
+/// kMostElements.
+void check_size(std::string_view where, std::initializer_list<int64_t> extents);
+
+/// Extents of a convolution or pool of one sample.
+/// Throws: ShapeError naming `where` if an extent is not positive, the groups do not divide the
+/// channels, the window does not fit the padded image, or an image is larger than kMostElements.
+void check_window(std::string_view where, const kernels::Conv2dShape& shape);
+/// The same for a pool, where also c = o = groups, and padding is smaller than the window.
+void check_pool(std::string_view where, const kernels::Conv2dShape& shape);
+
+inline kernels::Conv2dShape with_batch(kernels::Conv2dShape shape, int64_t n) {
+  shape.n = n;
+  return shape;
+}
+
+void describe_window(auto& s, auto& fields) {
+  fields("h", s.h);
+  fields("w", s.w);
+  fields("c", s.c);
+  fields("o", s.o);
+  fields("kh", s.kh);
+  fields("kw", s.kw);
+  fields("stride_h", s.stride_h);
+  fields("stride_w", s.stride_w);
+  fields("pad_h", s.pad_h);
+  fields("pad_w", s.pad_w);
+  fields("groups", s.groups);
+}
+
+}  // namespace quantrain::integer

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "framework/integer/prepared.hpp"
+
+namespace quantrain::integer {
+
+/// The same bytes as a value of another shape: a program gives both one place in memory.
+/// Shapes of a sample: x, y [size].
+/// Source: ONNX Flatten, Reshape.
+struct View {
+  static constexpr std::string_view kType = "view";
+
+  int64_t size = 1;
+
+  std::string_view kernel() const { return "none"; }
+  std::vector<int64_t> input_sizes() const { return {size}; }
+  int64_t output_size() const { return size; }
+  /// Throws: ShapeError naming `where` for a size that makes no sense.
+  void validate(std::string_view where) const;
+  friend bool operator==(const View&, const View&) = default;
+
+  static void describe(auto& op, auto& fields) { fields("size", op.size); }
+};
+
+template <>
+class Prepared<View> {
+ public:
+  explicit Prepared(const View& op) : op_(&op) {}
+  /// Copies, unless the output is the input.
+  void run(int64_t n, Inputs inputs, void* output) const;
+
+ private:
+  const View* op_;
+};
+
+}  // namespace quantrain::integer
