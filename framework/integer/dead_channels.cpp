@@ -223,9 +223,11 @@ class Dead {
     for (const int id : program.inputs) keep_all(id);
     for (const int id : program.outputs) keep_all(id);
     do {
-      changed_ = false;
-      for (const Step& step : program.steps)
-        std::visit([&](const auto& op) { restrict(op, step); }, step.operation);
+      do {
+        changed_ = false;
+        for (const Step& step : program.steps)
+          std::visit([&](const auto& op) { restrict(op, step); }, step.operation);
+      } while (changed_);
       for (size_t id = 0; id < of_.size(); ++id) keep_one(static_cast<int>(id));
     } while (changed_);
   }
