@@ -89,6 +89,10 @@ class Lowering : public LoweringContext {
   }
 
   void emit(const GraphNode& node, integer::Operation operation, std::vector<int> inputs) override {
+    if (node.output.kind() != ValueKind::kCodes) {
+      throw GraphError(
+          name_of(node), "operation ", node.type(), " gives no codes that a rule could emit");
+    }
     add_step(node, name_of(node), std::move(operation), std::move(inputs));
     describe_new_row(node);
   }
