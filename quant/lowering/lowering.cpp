@@ -92,10 +92,8 @@ class Lowering : public LoweringContext {
   void emit(const GraphNode& node, integer::Operation operation, std::vector<int> inputs) override {
     check_batch(node);
     if (node.output.kind() != ValueKind::kCodes) {
-      throw GraphError(name_of(node),
-                       "a lowering rule of ",
-                       node.type(),
-                       " emits codes, but the simulation gives none: the node has to compute them");
+      throw GraphError(
+          name_of(node), "operation ", node.type(), " gives no codes that a rule could emit");
     }
     add_step(node, name_of(node), std::move(operation), std::move(inputs));
     describe_new_row(node);

@@ -46,7 +46,7 @@ class LoweringContext {
   /// The value of input i. Throws: GraphError naming the layer if it holds no codes (yet).
   virtual int codes(const GraphNode& node, size_t i) const = 0;
   /// Makes the operation a step whose output holds what the node gave: codes.
-  /// Throws: as integer::validate().
+  /// Throws: GraphError naming the layer if the node gave no codes; as integer::validate().
   virtual void emit(const GraphNode& node,
                     integer::Operation operation,
                     std::vector<int> inputs) = 0;

@@ -5,11 +5,13 @@
 #include <span>
 
 #include "framework/autograd/ops.hpp"
+#include "framework/core/cpu.hpp"
 #include "framework/core/error.hpp"
 #include "quant/training/switches.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -171,6 +173,51 @@ TEST_CASE("QAT networks convert to integers that equal the simulation", "[quant]
     train_a_little(net, {6, 12}, 4);
     check_parity(net, convert(net, random_images({1, 12}, 1)), random_images({300, 12}, 9));
   }
+}
+
+TEST_CASE("a saved model of a trained network is the same model", "[quant][convert]") {
+  const quantrain::test::TemporaryFolder folder;
+  Sequential net = branched_net();
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  prepare_qat(net, example, QConfig::int4());
+  train_a_little(net, {6, 8, 8, 1}, 2);
+  const IntegerModel model = convert(net, example);
+  model.save(folder / "model");
+  const IntegerModel loaded = IntegerModel::load(folder / "model");
+  CHECK(loaded.program() == model.program());
+  CHECK(loaded.hash() == model.hash());
+  CHECK(loaded.size_bytes() == model.size_bytes());
+  CHECK(loaded.logit_scale() == model.logit_scale());
+  const Tensor images = random_images({9, 8, 8, 1}, 3);
+  std::vector<int32_t> a(static_cast<size_t>(9 * model.outputs()));
+  std::vector<int32_t> b(a.size());
+  model.run(test::span_of(images), a);
+  loaded.run(test::span_of(images), b);
+  CHECK(a == b);
+  check_parity(net, loaded, images);
+}
+
+TEST_CASE("a network converts to the same integers on every instruction set", "[quant][convert]") {
+  Sequential net = GENERATE(0, 1) == 0 ? conv_net() : branched_net();
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  prepare_qat(net, example, QConfig::int8());
+  train_a_little(net, {6, 8, 8, 1}, 3);
+  const IntegerModel model = convert(net, example);
+  const Tensor images = random_images({40, 8, 8, 1}, 9);
+  std::vector<int32_t> expected(static_cast<size_t>(40 * model.outputs()));
+  model.run(test::span_of(images), expected);
+  const Isa chosen = chosen_isa();
+  for (const Isa isa : usable_isas()) {
+    set_isa(isa);
+    INFO(isa_name(isa));
+    const IntegerModel again = convert(net, example);
+    CHECK(again.program() == model.program());
+    std::vector<int32_t> result(expected.size());
+    again.run(test::span_of(images), result);
+    CHECK((result == expected));
+    check_parity(net, again, images);
+  }
+  set_isa(chosen);
 }
 
 TEST_CASE("PTQ is QAT with zero training steps", "[quant][convert]") {

@@ -98,5 +98,7 @@ inline Sequential branched_net() {
 
 /// A few steps of plain gradient descent on random data, so that ranges and statistics have moved.
 void train_a_little(Module& net, const Shape& batch, int steps, int64_t classes = 4);
+/// The same for several inputs: the first output is that of the classes, others become small.
+void train_a_little(Module& net, const std::vector<Shape>& batches, int steps, int64_t classes = 4);
 
 }  // namespace quantrain::quant::test

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "framework/autograd/ops.hpp"
 #include "framework/core/random.hpp"
 #include "quant/lowering/convert.hpp"
 #include "tests/quant/networks.hpp"
@@ -10,12 +11,37 @@
 namespace quantrain::quant::test {
 namespace {
 
-/// y = activation(body(x) + x) or concat(body(x), x).
+/// y = function(x).
+class Function : public Module {
+ public:
+  explicit Function(Tensor (*function)(const Tensor&)) : function_(function) {}
+  std::string_view type() const override { return "Function"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return function_(x); }
+
+ private:
+  Tensor (*function_)(const Tensor&);
+};
+
+/// Images [N, H, W, C] as [N, W, H, C], without moving an element.
+class Reshape : public Module {
+ public:
+  std::string_view type() const override { return "Reshape"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override {
+    return reshape(x, {x.dim(0), x.dim(2), x.dim(1), x.dim(3)});
+  }
+};
+
+/// y = activation(body(x) + x), concat(body(x), x) or concat(x, body(x), x).
 class Branch : public Module {
  public:
-  Branch(Sequential body, bool concatenate, bool relu)
-      : body_(Module::add("body", std::move(body))), concatenate_(concatenate) {
-    if (concatenate) {
+  enum class Kind { kSum, kConcat, kConcatOfThree };
+  Branch(Sequential body, Kind kind, bool relu)
+      : body_(Module::add("body", std::move(body))), kind_(kind) {
+    if (kind != Kind::kSum) {
       concat_ = Module::add("concat", Concat{});
     } else {
       sum_ = Module::add("sum", Add{});
@@ -27,59 +53,127 @@ class Branch : public Module {
  protected:
   Tensor forward(const Tensor& x) override {
     const Tensor y = (*body_)(x);
-    if (concatenate_) return (*concat_)(y, x);
+    if (kind_ == Kind::kConcat) return (*concat_)(y, x);
+    if (kind_ == Kind::kConcatOfThree) return (*concat_)(std::vector<Tensor>{x, y, x})[0];
     const Tensor sum = (*sum_)(y, x);
     return relu_ ? (*relu_)(sum) : sum;
   }
 
  private:
   std::shared_ptr<Sequential> body_;
-  bool concatenate_;
+  Kind kind_;
   std::shared_ptr<Concat> concat_;
   std::shared_ptr<Add> sum_;
   std::shared_ptr<ReLU> relu_;
 };
 
+/// Two images, each through a body of its own, joined; logits, and head(joined) or what the logits
+/// are computed from.
+class TwoTowers : public Module {
+ public:
+  TwoTowers(Sequential first, Sequential second, Sequential head, Sequential logits, bool behind)
+      : first_(Module::add("first", std::move(first))),
+        second_(Module::add("second", std::move(second))),
+        concat_(Module::add("concat", Concat{})),
+        head_(Module::add("head", std::move(head))),
+        logits_(Module::add("logits", std::move(logits))),
+        behind_(behind) {}
+  std::string_view type() const override { return "TwoTowers"; }
+
+ protected:
+  std::vector<Tensor> forward(const std::vector<Tensor>& x) override {
+    const Tensor joined = (*concat_)((*first_)(x.at(0)), (*second_)(x.at(1)));
+    const Tensor head = (*head_)(joined);
+    return {(*logits_)(behind_ ? head : joined), head};
+  }
+
+ private:
+  std::shared_ptr<Sequential> first_;
+  std::shared_ptr<Sequential> second_;
+  std::shared_ptr<Concat> concat_;
+  std::shared_ptr<Sequential> head_;
+  std::shared_ptr<Sequential> logits_;
+  bool behind_;
+};
+
 Shape batch_of(int64_t n, const Shape& sample) { return {n, sample[0], sample[1], sample[2]}; }
+
+std::vector<Tensor> batches_of(int64_t n, const std::vector<Shape>& samples, uint64_t seed) {
+  std::vector<Tensor> batches;
+  for (const Shape& sample : samples)
+    batches.push_back(random_images(batch_of(n, sample), seed + 7777 * batches.size()));
+  return batches;
+}
 
 class Composer {
  public:
   explicit Composer(uint64_t seed) : random_(seed, 77) {}
 
   RandomNetwork compose() {
-    h_ = 4 + random_.below(9);
-    w_ = 4 + random_.below(9);
-    c_ = 1 + random_.below(3);
     RandomNetwork result;
-    result.input = Shape{h_, w_, c_};
-    text_ << result.input;
-    auto net = std::make_unique<Sequential>();
-    const int64_t stages = 1 + random_.below(4);
-    for (int64_t i = 0; i < stages; ++i) stage(*net);
-    if (coin()) {
-      net->append(GlobalAvgPool2d{});
-      text_ << " gap";
-      h_ = w_ = 1;
-    }
-    net->append(Flatten{});
-    int64_t features = h_ * w_ * c_;
-    if (coin()) {
-      const int64_t hidden = 1 + random_.below(40);
-      net->append(Linear{features, hidden, {.bias = coin()}});
-      net->append(ReLU{});
-      text_ << " linear" << hidden;
-      features = hidden;
-    }
     result.classes = 2 + random_.below(9);
-    net->append(Linear{features, result.classes, {.bias = coin()}});
+    if (random_.below(4) == 0) {
+      compose_two(result);
+    } else {
+      auto net = std::make_unique<Sequential>(body(result));
+      int64_t features = h_ * w_ * c_;
+      if (coin()) features = hidden(*net, features);
+      net->append(Linear{features, result.classes, {.bias = coin()}});
+      result.net = std::move(net);
+    }
     result.config = configuration();
-    result.net = std::move(net);
     result.description = text_.str();
     return result;
   }
 
  private:
   bool coin() { return random_.below(2) == 1; }
+
+  /// An image to features [N, h_ * w_ * c_].
+  Sequential body(RandomNetwork& result) {
+    h_ = 4 + random_.below(9);
+    w_ = 4 + random_.below(9);
+    c_ = 1 + random_.below(3);
+    result.inputs.push_back(Shape{h_, w_, c_});
+    text_ << result.inputs.back();
+    Sequential net;
+    const int64_t stages = 1 + random_.below(4);
+    for (int64_t i = 0; i < stages; ++i) stage(net);
+    if (coin()) {
+      net.append(GlobalAvgPool2d{});
+      text_ << " gap";
+      h_ = w_ = 1;
+    }
+    net.append(Flatten{});
+    return net;
+  }
+
+  /// A linear layer and an activation; returns the number of its outputs.
+  int64_t hidden(Sequential& net, int64_t features) {
+    const int64_t outputs = 1 + random_.below(40);
+    net.append(Linear{features, outputs, {.bias = coin()}});
+    text_ << " linear" << outputs;
+    activation(net);
+    return outputs;
+  }
+
+  void compose_two(RandomNetwork& result) {
+    text_ << "two: ";
+    Sequential first = body(result);
+    int64_t features = h_ * w_ * c_;
+    text_ << " and ";
+    Sequential second = body(result);
+    features += h_ * w_ * c_;
+    text_ << " head";
+    Sequential head;
+    const int64_t outputs = hidden(head, features);
+    const bool behind = coin();
+    text_ << (behind ? " logits behind" : " logits beside");
+    Sequential logits;
+    logits.append(Linear{behind ? outputs : features, result.classes, {.bias = coin()}});
+    result.net = std::make_unique<TwoTowers>(
+        std::move(first), std::move(second), std::move(head), std::move(logits), behind);
+  }
 
   void convolution(Sequential& net, int64_t outputs, bool keep_size) {
     const int64_t kernel =
@@ -103,17 +197,56 @@ class Composer {
     w_ = (w_ + 2 * padding - kernel) / stride + 1;
     c_ = outputs;
     if (coin()) net.append(BatchNorm2d{c_});
+    if (!keep_size && random_.below(6) == 0) turn(net);  // the activation fuses behind it
     activation(net);
   }
 
+  void turn(Sequential& net) {
+    net.append(Reshape{});
+    text_ << " reshape";
+    std::swap(h_, w_);
+  }
+
   void activation(Sequential& net) {
-    const int64_t kind = random_.below(4);
-    if (kind == 1 || kind == 2) net.append(ReLU{});
-    if (kind == 3) net.append(ReLU6{});
+    switch (random_.below(8)) {
+      case 0:
+      case 1:
+      case 2: net.append(ReLU{}); return;
+      case 3: net.append(ReLU6{}); return;
+      case 4: function(net); return;
+      default: return;
+    }
+  }
+
+  void function(Sequential& net) {
+    struct Named {
+      const char* name;
+      Tensor (*function)(const Tensor&);
+    };
+    const Named functions[] = {
+        {" sigmoid", sigmoid}, {" tanh", quantrain::tanh}, {" hard_swish", hard_swish}};
+    const Named& chosen = functions[random_.below(3)];
+    net.append(Function{chosen.function});
+    text_ << chosen.name;
+  }
+
+  /// A function of the codes that are there.
+  void lookup(Sequential& net) {
+    switch (random_.below(4)) {
+      case 0:
+        net.append(ReLU{});
+        text_ << " relu";
+        return;
+      case 1:
+        net.append(ReLU6{});
+        text_ << " relu6";
+        return;
+      default: function(net);
+    }
   }
 
   void stage(Sequential& net) {
-    switch (random_.below(5)) {
+    switch (random_.below(7)) {
       case 0: {
         if (std::min(h_, w_) < 2) return;
         const int64_t padding = random_.below(2);
@@ -121,6 +254,7 @@ class Composer {
         if (coin()) {
           net.append(MaxPool2d{2, {.stride = stride, .padding = padding}});
           text_ << " max";
+          if (coin()) lookup(net);
         } else {
           net.append(AvgPool2d{2, {.stride = stride, .padding = padding}});
           text_ << " avg";
@@ -135,7 +269,7 @@ class Composer {
         const int64_t c = c_;
         convolution(body, c, true);
         text_ << ")";
-        net.append(Branch{std::move(body), false, coin()});
+        net.append(Branch{std::move(body), Branch::Kind::kSum, coin()});
         return;
       }
       case 2: {
@@ -143,11 +277,14 @@ class Composer {
         text_ << " concat(";
         const int64_t before = c_;
         convolution(body, 1 + random_.below(9), true);
-        c_ += before;
-        text_ << ")";
-        net.append(Branch{std::move(body), true, false});
+        const bool three = coin();
+        c_ += before * (three ? 2 : 1);
+        text_ << (three ? ", three)" : ")");
+        const auto kind = three ? Branch::Kind::kConcatOfThree : Branch::Kind::kConcat;
+        net.append(Branch{std::move(body), kind, false});
         return;
       }
+      case 3: turn(net); return;
       default: convolution(net, 1 + random_.below(20), false);
     }
   }
@@ -182,12 +319,13 @@ RandomNetwork random_network(uint64_t seed) {
 }
 
 Parity train_and_verify(RandomNetwork& network, uint64_t seed) {
-  const Tensor example = random_images(batch_of(2, network.input), seed);
+  const std::vector<Tensor> example = batches_of(2, network.inputs, seed);
   prepare_qat(*network.net, example, network.config);
-  train_a_little(*network.net, batch_of(6, network.input), 2, network.classes);
+  std::vector<Shape> batches;
+  for (const Shape& sample : network.inputs) batches.push_back(batch_of(6, sample));
+  train_a_little(*network.net, batches, 2, network.classes);
   const IntegerModel model = convert(*network.net, example);
-  return verify_parity(
-      *network.net, model, random_images(batch_of(11, network.input), seed + 1000));
+  return verify_parity(*network.net, model, batches_of(11, network.inputs, seed + 1000));
 }
 
 }  // namespace quantrain::quant::test

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "layers/layers.hpp"
 #include "quant/analysis/parity.hpp"
@@ -13,8 +14,8 @@
 namespace quantrain::quant::test {
 
 struct RandomNetwork {
-  std::unique_ptr<Sequential> net;
-  Shape input;  ///< of one sample, [H, W, C]
+  std::unique_ptr<Module> net;
+  std::vector<Shape> inputs;  ///< of one sample, [H, W, C]; one or two, with as many outputs
   int64_t classes;
   QConfig config;
   std::string description;  ///< layers and bits, for messages

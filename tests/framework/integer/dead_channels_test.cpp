@@ -95,7 +95,7 @@ class Builder {
  private:
   int value(const Shape& shape) {
     program.values.push_back(
-        {.name = "v" + std::to_string(program.values.size()), .shape = shape, .params = kParams});
+        {.name = std::to_string(program.values.size()), .shape = shape, .params = kParams});
     return static_cast<int>(program.values.size()) - 1;
   }
   int step(Operation op, std::vector<int> inputs, const Shape& shape) {
@@ -125,7 +125,8 @@ class Builder {
     return step(make(s), {x}, {s.oh(), s.ow(), s.c});
   }
   QuantizedProduct product(int64_t outputs, int64_t length) {
-    QuantizedProduct p{.zero_x = 3};
+    QuantizedProduct p;
+    p.zero_x = 3;
     std::vector<int8_t> weight;
     std::vector<int32_t> bias;
     for (int64_t i = 0; i < outputs * length; ++i)
