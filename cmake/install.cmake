@@ -1,22 +1,44 @@
 # The installed package: libraries, headers under include/quantrain with the repository's tree, and what find_package
-# needs. Headers of the insides of kernels and of lowering stay here.
+# needs. Headers of the insides of kernels and of lowering stay here. What only runs integer networks has targets of its
+# own, so that it can be found without what training depends on.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quantrain)
+set(QUANTRAIN_COMPONENTS runtime)
+set(folders framework)
+set(not_installed
+    PATTERN "framework/kernels/*/*" EXCLUDE
+    PATTERN "framework/kernels/dispatch.hpp" EXCLUDE
+    PATTERN "framework/kernels/table.hpp" EXCLUDE
+    PATTERN "framework/kernels/tables.hpp" EXCLUDE
+    PATTERN "quant/lowering/context.hpp" EXCLUDE
+    PATTERN "quant/lowering/weights.hpp" EXCLUDE)
+if(QUANTRAIN_TRAINING)
+  list(APPEND QUANTRAIN_COMPONENTS framework layers quant)
+  list(APPEND folders layers quant)
+else()
+  list(APPEND not_installed
+       REGEX "framework/(autograd|data|optim)$" EXCLUDE
+       REGEX "framework/core/(array|random)\\.hpp$" EXCLUDE
+       REGEX "framework/kernels/(conv|conv_axis|depthwise|elementwise|gemm|padding|partial_sums|tiles)\\.hpp$" EXCLUDE)
+endif()
 
-install(TARGETS quantrain_framework quantrain_layers quantrain_quant EXPORT quantrainTargets
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY framework layers quant
+# quantrain_install(export component...): libraries, and the file of the package that describes them.
+function(quantrain_install export)
+  list(TRANSFORM ARGN PREPEND quantrain_)
+  install(TARGETS ${ARGN} EXPORT ${export}
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT ${export} NAMESPACE quantrain:: DESTINATION ${package_dir})
+endfunction()
+quantrain_install(quantrainRuntimeTargets runtime)
+if(QUANTRAIN_TRAINING)
+  quantrain_install(quantrainTargets framework layers quant)
+endif()
+install(DIRECTORY ${folders}
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quantrain
         FILES_MATCHING PATTERN "*.hpp"
-        PATTERN "framework/kernels/*/*" EXCLUDE
-        PATTERN "framework/kernels/dispatch.hpp" EXCLUDE
-        PATTERN "framework/kernels/table.hpp" EXCLUDE
-        PATTERN "framework/kernels/tables.hpp" EXCLUDE
-        PATTERN "quant/lowering/context.hpp" EXCLUDE
-        PATTERN "quant/lowering/weights.hpp" EXCLUDE)
+        ${not_installed})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/quantrain)
 
-install(EXPORT quantrainTargets NAMESPACE quantrain:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/quantrainConfig.cmake.in ${PROJECT_BINARY_DIR}/quantrainConfig.cmake
                               INSTALL_DESTINATION ${package_dir})
 # Before 1.0 a minor version may change the interface.

@@ -4,6 +4,7 @@ if(QUANTRAIN_INSTALL)
            COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR} -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/consumer
                    -D WORK=${CMAKE_CURRENT_BINARY_DIR}/consumer -D VERSION=${PROJECT_VERSION}
                    -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER} -D CONFIG=$<CONFIG>
+                   -D THREADS=${QUANTRAIN_THREADS}
                    -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/run.cmake)
 endif()
 
@@ -15,7 +16,7 @@ set_tests_properties(format PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_test(NAME kernel_symbols COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM}
                                        -D FLOATS=$<TARGET_FILE:quantrain_framework>
-                                       -D INTEGERS=$<TARGET_FILE:quantrain_framework>
+                                       -D INTEGERS=$<TARGET_FILE:quantrain_runtime>
                                        -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.cmake)
 endif()
 

@@ -9,8 +9,9 @@ namespace quantrain {
 
 /// Threads that quantrain uses from now on, the caller included; 1 starts no worker. Before the
 /// first call, and after set_threads(0), loops run in the caller's own TBB arena with all of its
-/// threads. Not to be called while loops run, nor from one.
-/// Throws: DataError if n is negative.
+/// threads. Not to be called while loops run, nor from one. Where quantrain was built without
+/// threads (QUANTRAIN_THREADS=OFF), loops run in the caller, always.
+/// Throws: DataError if n is negative, or more than 1 without threads.
 void set_threads(int n);
 int threads();
 

@@ -14,7 +14,7 @@ list(REMOVE_ITEM seen_framework_optim framework/data)
 
 set(library_xtensor framework/core/array.hpp framework/autograd/xtensor.hpp)
 set(library_xsimd framework/kernels/simd/batch.hpp)
-set(library_tbb framework/core/parallel.cpp tests/framework/core/parallel_test.cpp)
+set(library_tbb framework/core/parallel.cpp tests/framework/core/parallel_tbb_test.cpp)
 set(library_catch2 tests/catch.hpp tests/main.cpp)
 
 # The runtime of integer models goes without tensors of floats and their random numbers.

@@ -1,11 +1,39 @@
 # cmake -D BUILD=<build folder> -D SOURCE=<this folder> -D WORK=<scratch> -D VERSION=... -D GENERATOR=... -D COMPILER=...
-#       -D CONFIG=... -P run.cmake
-# Installs the build, then builds and runs a project on it. The project also compiles every header that is installed.
-# Another one has the sources in a subdirectory.
+#       -D CONFIG=... -D THREADS=<QUANTRAIN_THREADS> -P run.cmake
+# Installs the build, then builds and runs projects on it: one on everything, which also compiles every header that is
+# installed, and one on the runtime alone. Another one has the sources in a subdirectory.
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET)
+endfunction()
+
+set(toolchain -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER})
+# project_on_package(name folder option...): configures and builds a project on the installed package.
+function(project_on_package name folder)
+  run(${CMAKE_COMMAND} -S ${folder} -B ${WORK}/${name} ${toolchain} -D CMAKE_BUILD_TYPE=${CONFIG}
+      -D CMAKE_PREFIX_PATH=${WORK}/prefix ${ARGN})
+  # The build tool prints compiler errors to its standard output.
+  execute_process(COMMAND ${CMAKE_COMMAND} --build ${WORK}/${name} --config ${CONFIG} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+# prints_version(program): it runs, and prints the version.
+function(prints_version)
+  execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY OUTPUT_VARIABLE output)
+  if(NOT output MATCHES "quantrain ${VERSION}\n")
+    message(FATAL_ERROR "${ARGV} did not print the version ${VERSION}:\n${output}")
+  endif()
+endfunction()
+
+# refused(folder component text): the package in this folder does not have the component, and says so.
+function(refused folder component text)
+  execute_process(COMMAND ${CMAKE_COMMAND} -D quantrain_DIR=${folder} -D COMPONENTS=${component} -P ${SOURCE}/find.cmake
+                  RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE output)
+  string(REGEX REPLACE "[ \n]+" " " output "${output}")
+  string(FIND "${output}" "${text}" position)
+  if(status EQUAL 0 OR position EQUAL -1)
+    message(FATAL_ERROR "asked for ${component}, expected an error with \"${text}\":\n${output}")
+  endif()
 endfunction()
 
 file(REMOVE_RECURSE ${WORK})
@@ -17,16 +45,27 @@ list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n")
 list(JOIN headers "" headers)
 file(WRITE ${WORK}/headers.cpp "${headers}")
 
-run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER}
-    -D CMAKE_BUILD_TYPE=${CONFIG} -D CMAKE_PREFIX_PATH=${WORK}/prefix)
-# The build tool prints compiler errors to its standard output.
-execute_process(COMMAND ${CMAKE_COMMAND} --build ${WORK}/build --config ${CONFIG} COMMAND_ERROR_IS_FATAL ANY)
+project_on_package(build ${SOURCE})
 run(${WORK}/build/framework_consumer)
-execute_process(COMMAND ${WORK}/build/consumer COMMAND_ERROR_IS_FATAL ANY OUTPUT_VARIABLE output)
-if(NOT output MATCHES "quantrain ${VERSION}\n")
-  message(FATAL_ERROR "the program did not print the version ${VERSION}:\n${output}")
-endif()
+prints_version(${WORK}/build/consumer)
 
-run(${CMAKE_COMMAND} -S ${SOURCE}/subdirectory -B ${WORK}/subdirectory -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER}
-    -D QUANTRAIN=${SOURCE}/../..)
+set(without -D CMAKE_DISABLE_FIND_PACKAGE_xtensor=ON -D CMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON)
+set(without_threads -D CMAKE_DISABLE_FIND_PACKAGE_TBB=ON -D CMAKE_DISABLE_FIND_PACKAGE_Threads=ON)
+if(THREADS)
+  project_on_package(runtime ${SOURCE}/runtime ${without} -D THREADS=ON)
+else()
+  project_on_package(runtime ${SOURCE}/runtime ${without} ${without_threads})
+endif()
+prints_version(${WORK}/runtime/runtime_consumer)
+
+file(GLOB_RECURSE package ${WORK}/prefix/*/quantrainConfig.cmake)
+cmake_path(GET package PARENT_PATH package)
+refused(${package} nonsense "quantrain has no component nonsense: there are runtime, framework, layers and quant")
+
+# Only configured: it would build the runtime a second time.
+run(${CMAKE_COMMAND} -S ${SOURCE}/../.. -B ${WORK}/runtime_only ${toolchain} -D QUANTRAIN_TRAINING=OFF
+    -D QUANTRAIN_THREADS=OFF -D QUANTRAIN_TESTS=ON ${without} ${without_threads} -D CMAKE_DISABLE_FIND_PACKAGE_Catch2=ON)
+refused(${WORK}/runtime_only layers "the component layers is not in this build of quantrain")
+
+run(${CMAKE_COMMAND} -S ${SOURCE}/subdirectory -B ${WORK}/subdirectory ${toolchain} -D QUANTRAIN=${SOURCE}/../..)
 run(${CMAKE_COMMAND} --build ${WORK}/subdirectory --target parent)

@@ -1,11 +1,7 @@
 #include "framework/core/parallel.hpp"
 
-#include <tbb/task_arena.h>
-
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -14,41 +10,18 @@
 
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/framework/core/loops.hpp"
+#include "tests/threads.hpp"
 
 namespace quantrain {
-namespace {
 
-// Whatever a test sets, the next one starts with the default.
-struct DefaultThreads {
-  ~DefaultThreads() { set_threads(0); }
-};
-
-std::vector<std::pair<int64_t, int64_t>> blocks(int64_t n, int64_t grain) {
-  std::mutex mutex;
-  std::vector<std::pair<int64_t, int64_t>> all;
-  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
-    const std::lock_guard lock(mutex);
-    all.emplace_back(begin, end);
-  });
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
-std::set<std::thread::id> threads_of(int64_t n) {
-  std::mutex mutex;
-  std::set<std::thread::id> ids;
-  parallel_for(n, 1, [&](int64_t, int64_t) {
-    const std::lock_guard lock(mutex);
-    ids.insert(std::this_thread::get_id());
-  });
-  return ids;
-}
-
-}  // namespace
+using test::blocks;
+using test::DefaultThreads;
+using test::threads_of;
 
 TEST_CASE("every element is visited once, at any number of threads", "[core][parallel]") {
   const DefaultThreads restore;
-  for (const int threads : {0, 1, 2, 5}) {
+  for (const int threads : test::thread_counts({0, 1, 2, 5})) {
     set_threads(threads);
     for (const int64_t n : {1, 2, 99, 100, 101, 1000}) {
       for (const int64_t grain : {1, 7, 100, 5000}) {
@@ -93,7 +66,7 @@ TEST_CASE("even blocks are as good as equal, and one or an even number of them",
 TEST_CASE("work is cut by its size, never by the number of threads", "[core][parallel]") {
   const DefaultThreads restore;
   const std::vector<std::pair<int64_t, int64_t>> expected{{0, 4}, {4, 8}, {8, 10}};
-  for (const int threads : {0, 1, 2, 5}) {
+  for (const int threads : test::thread_counts({0, 1, 2, 5})) {
     set_threads(threads);
     CHECK(blocks(10, 4) == expected);
     CHECK(blocks(4, 4).size() == 1);
@@ -106,7 +79,7 @@ TEST_CASE("work is cut by its size, never by the number of threads", "[core][par
 
 TEST_CASE("an exception from a body reaches the caller", "[core][parallel]") {
   const DefaultThreads restore;
-  for (const int threads : {0, 1, 2, 5}) {
+  for (const int threads : test::thread_counts({0, 1, 2, 5})) {
     set_threads(threads);
     const auto fail = [](int64_t n, int64_t grain) {
       parallel_for(n, grain, [](int64_t begin, int64_t end) {
@@ -121,7 +94,7 @@ TEST_CASE("an exception from a body reaches the caller", "[core][parallel]") {
 
 TEST_CASE("loops nest", "[core][parallel]") {
   const DefaultThreads restore;
-  for (const int threads : {0, 1, 2, 5}) {
+  for (const int threads : test::thread_counts({0, 1, 2, 5})) {
     set_threads(threads);
     std::vector<int> visits(20 * 30);
     parallel_for(20, 1, [&](int64_t row, int64_t) {
@@ -140,51 +113,9 @@ TEST_CASE("one thread means the caller's", "[core][parallel]") {
   CHECK(threads_of(1000) == std::set<std::thread::id>{std::this_thread::get_id()});
 }
 
-TEST_CASE("no more threads than were set take part", "[core][parallel]") {
-  const DefaultThreads restore;
-  for (const int n : {2, 3}) {
-    set_threads(n);
-    CHECK(threads() == n);
-    CHECK(threads_of(10000).size() <= static_cast<size_t>(n));
-  }
-}
-
-TEST_CASE("two threads run two blocks at the same time", "[core][parallel]") {
-  const DefaultThreads restore;
-  set_threads(2);
-  std::mutex mutex;
-  std::condition_variable changed;
-  int running = 0;
-  int met = 0;
-  parallel_for(2, 1, [&](int64_t, int64_t) {
-    std::unique_lock lock(mutex);
-    ++running;
-    changed.notify_all();
-    // Long, so that it fails only if the other block never comes.
-    met += changed.wait_for(lock, std::chrono::minutes(1), [&] { return running == 2; });
-  });
-  CHECK(met == 2);
-}
-
-TEST_CASE("without a number of threads a loop stays in the caller's arena", "[core][parallel]") {
-  const DefaultThreads restore;
-  set_threads(0);
-  tbb::task_arena arena(1, 1);
-  arena.execute([] {
-    CHECK(threads() == 1);
-    CHECK(threads_of(1000).size() == 1);
-    CHECK(blocks(100, 1).size() == 100);
-  });
-  set_threads(2);
-  arena.execute([] {
-    CHECK(threads() == 2);
-    CHECK(blocks(100, 1).size() == 100);
-  });
-}
-
 TEST_CASE("several threads may run loops at once", "[core][parallel]") {
   const DefaultThreads restore;
-  for (const int threads : {0, 1, 2}) {
+  for (const int threads : test::thread_counts({0, 1, 2})) {
     set_threads(threads);
     std::atomic<int64_t> sum{0};
     std::vector<std::thread> callers;
@@ -199,10 +130,12 @@ TEST_CASE("several threads may run loops at once", "[core][parallel]") {
 
 TEST_CASE("a negative number of threads is rejected and changes nothing", "[core][parallel]") {
   const DefaultThreads restore;
-  set_threads(2);
-  QUANTRAIN_CHECK_ERROR(
-      set_threads(-1), DataError, "[set_threads] number of threads is negative: -1");
-  CHECK(threads() == 2);
+  for (const int n : test::thread_counts({1, 2})) {
+    set_threads(n);
+    QUANTRAIN_CHECK_ERROR(
+        set_threads(-1), DataError, "[set_threads] number of threads is negative: -1");
+    CHECK(threads() == n);
+  }
 }
 
 }  // namespace quantrain

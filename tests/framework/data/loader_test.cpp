@@ -12,6 +12,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "tests/catch.hpp"
+#include "tests/threads.hpp"
 
 namespace quantrain {
 namespace {
@@ -117,7 +118,7 @@ TEST_CASE("an epoch is the same after a partial one, another epoch, at any numbe
     if (batch.size() == 7) break;
   }
   CHECK(run(loader.epoch(3)) == expected);
-  for (const int n : {1, 2, 4}) {
+  for (const int n : test::thread_counts({1, 2, 4})) {
     set_threads(n);
     CHECK(run(loader.epoch(3)) == expected);
   }

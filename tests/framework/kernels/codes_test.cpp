@@ -5,6 +5,7 @@
 #include "framework/kernels/gemm.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
+#include "tests/threads.hpp"
 
 namespace quantrain::kernels {
 namespace {
@@ -45,7 +46,7 @@ void check_same_bits(const F& of_codes, const G& of_floats) {
   for (const Isa isa : usable_isas()) {
     set_isa(isa);
     INFO("isa " << isa_name(isa));
-    for (const int threads : {1, 7}) {
+    for (const int threads : test::thread_counts({1, 7})) {
       set_threads(threads);
       REQUIRE(same_bits(of_codes(), of_floats()));
     }

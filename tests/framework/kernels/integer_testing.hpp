@@ -8,6 +8,7 @@
 #include "framework/core/random.hpp"
 #include "framework/kernels/integer.hpp"
 #include "tests/catch.hpp"
+#include "tests/threads.hpp"
 
 namespace quantrain::test {
 
@@ -36,7 +37,7 @@ void for_each_isa(const Body& body) {
 /// Runs body at several numbers of threads.
 template <class Body>
 void for_each_thread_count(const Body& body) {
-  for (const int n : {1, 2, 3, 7}) {
+  for (const int n : thread_counts({1, 2, 3, 7})) {
     set_threads(n);
     INFO("threads " << n);
     body();

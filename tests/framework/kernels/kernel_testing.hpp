@@ -10,6 +10,7 @@
 #include "framework/core/parallel.hpp"
 #include "framework/core/random.hpp"
 #include "tests/catch.hpp"
+#include "tests/threads.hpp"
 
 // What the tests of float kernels share.
 namespace quantrain::test {
@@ -93,7 +94,7 @@ void check_everywhere(const std::vector<float>& expected, const Tolerance& toler
     INFO("element " << i << ": " << (i < 0 ? 0.0f : one[static_cast<size_t>(i)]) << ", expected "
                     << (i < 0 ? 0.0f : expected[static_cast<size_t>(i)]));
     REQUIRE(i == -1);
-    for (const int threads : {2, 3, 7}) {
+    for (const int threads : thread_counts({2, 3, 7})) {
       set_threads(threads);
       REQUIRE(same_bits(f(), one));
     }

@@ -9,6 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/framework/optim/parameters.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/threads.hpp"
 
 namespace quantrain {
 namespace {
@@ -128,7 +129,7 @@ TEST_CASE("SGD refuses a velocity that is not finite", "[optim][sgd]") {
 
 TEST_CASE("SGD gives the same bits at any number of threads", "[optim][sgd]") {
   std::vector<float> expected;
-  for (const int threads : {1, 2, 4}) {
+  for (const int threads : test::thread_counts({1, 2, 4})) {
     set_threads(threads);
     Tensor w = parameter({70000}, 1);
     Sgd optimizer({w}, {.momentum = 0.9f, .weight_decay = 0.01f});

@@ -13,6 +13,7 @@
 #include "quant/observers/percentile.hpp"
 #include "quant/observers/spec.hpp"
 #include "tests/catch.hpp"
+#include "tests/threads.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -278,7 +279,7 @@ TEST_CASE("ranges do not depend on the number of threads", "[quant][observer]") 
       auto three = make_observer({.kind = kind}, axis);
       set_threads(1);
       one->observe(x);
-      set_threads(3);
+      for (const int threads : test::thread_counts({1, 3})) set_threads(threads);
       three->observe(x);
       set_threads(0);
       CHECK(one->ranges() == three->ranges());

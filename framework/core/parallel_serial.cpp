@@ -1,0 +1,26 @@
+#include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
+
+// Stands in for parallel.cpp where quantrain is built without threads.
+namespace quantrain {
+
+void set_threads(int n) {
+  if (n < 0) throw DataError("set_threads", "number of threads is negative: ", n);
+  if (n > 1) {
+    throw DataError("set_threads",
+                    "asked for ",
+                    n,
+                    " threads, but this library is built for one: QUANTRAIN_THREADS was OFF");
+  }
+}
+
+int threads() { return 1; }
+
+namespace detail {
+
+void run_blocks(int64_t blocks, void* context, BlockFunction function) {
+  for (int64_t i = 0; i < blocks; ++i) function(context, i);
+}
+
+}  // namespace detail
+}  // namespace quantrain

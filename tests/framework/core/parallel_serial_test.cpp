@@ -1,0 +1,28 @@
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/framework/core/loops.hpp"
+
+// A build without threads.
+namespace quantrain {
+
+TEST_CASE("without threads loops run in the caller, in order", "[core][parallel]") {
+  CHECK(threads() == 1);
+  CHECK(test::threads_of(1000) == std::set<std::thread::id>{std::this_thread::get_id()});
+  std::vector<int64_t> begins;
+  parallel_for(10, 4, [&](int64_t begin, int64_t) { begins.push_back(begin); });
+  CHECK(begins == std::vector<int64_t>{0, 4, 8});
+}
+
+TEST_CASE("without threads no more than one can be asked for", "[core][parallel]") {
+  for (const int n : {0, 1}) {
+    set_threads(n);
+    CHECK(threads() == 1);
+  }
+  QUANTRAIN_CHECK_ERROR(set_threads(2),
+                        DataError,
+                        "[set_threads] asked for 2 threads, but this library is built for one: "
+                        "QUANTRAIN_THREADS was OFF");
+  CHECK(threads() == 1);
+}
+
+}  // namespace quantrain

@@ -1,0 +1,59 @@
+#include <tbb/task_arena.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "tests/catch.hpp"
+#include "tests/framework/core/loops.hpp"
+
+// Loops on several threads: not in a build without them.
+namespace quantrain {
+
+using test::blocks;
+using test::DefaultThreads;
+using test::threads_of;
+
+TEST_CASE("no more threads than were set take part", "[core][parallel]") {
+  const DefaultThreads restore;
+  for (const int n : {2, 3}) {
+    set_threads(n);
+    CHECK(threads() == n);
+    CHECK(threads_of(10000).size() <= static_cast<size_t>(n));
+  }
+}
+
+TEST_CASE("two threads run two blocks at the same time", "[core][parallel]") {
+  const DefaultThreads restore;
+  set_threads(2);
+  std::mutex mutex;
+  std::condition_variable changed;
+  int running = 0;
+  int met = 0;
+  parallel_for(2, 1, [&](int64_t, int64_t) {
+    std::unique_lock lock(mutex);
+    ++running;
+    changed.notify_all();
+    // Long, so that it fails only if the other block never comes.
+    met += changed.wait_for(lock, std::chrono::minutes(1), [&] { return running == 2; });
+  });
+  CHECK(met == 2);
+}
+
+TEST_CASE("without a number of threads a loop stays in the caller's arena", "[core][parallel]") {
+  const DefaultThreads restore;
+  set_threads(0);
+  tbb::task_arena arena(1, 1);
+  arena.execute([] {
+    CHECK(threads() == 1);
+    CHECK(threads_of(1000).size() == 1);
+    CHECK(blocks(100, 1).size() == 100);
+  });
+  set_threads(2);
+  arena.execute([] {
+    CHECK(threads() == 2);
+    CHECK(blocks(100, 1).size() == 100);
+  });
+}
+
+}  // namespace quantrain

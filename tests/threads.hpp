@@ -1,0 +1,18 @@
+#pragma once
+
+#include <initializer_list>
+#include <vector>
+
+namespace quantrain::test {
+
+/// Those of the counts that set_threads() takes: up to 1 where the library is built without
+/// threads.
+inline std::vector<int> thread_counts(std::initializer_list<int> counts) {
+  std::vector<int> possible;
+  for (const int n : counts) {
+    if (QUANTRAIN_THREADS || n <= 1) possible.push_back(n);
+  }
+  return possible;
+}
+
+}  // namespace quantrain::test
