@@ -5,7 +5,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quantrain)
 set(QUANTRAIN_COMPONENTS runtime)
 set(folders framework)
 set(not_installed
-    PATTERN "framework/kernels/*/*" EXCLUDE
+    REGEX "framework/kernels/(arch|reference|simd)$" EXCLUDE
     PATTERN "framework/kernels/dispatch.hpp" EXCLUDE
     PATTERN "framework/kernels/table.hpp" EXCLUDE
     PATTERN "framework/kernels/tables.hpp" EXCLUDE

@@ -64,7 +64,7 @@ TEST_CASE("words need no alignment", "[kernels][integer]") {
   integer_table(Isa::kReference)
       .transpose_u32(rows, columns, words.data(), columns, expected.data(), rows);
   for (const Isa isa : usable_isas()) {
-    for (const size_t offset : {1, 2, 3}) {
+    for (const size_t offset : {size_t{1}, size_t{2}, size_t{3}}) {
       CAPTURE(isa_name(isa), offset);
       std::vector<uint8_t> from(offset);
       from.insert(from.end(), words.begin(), words.end());
