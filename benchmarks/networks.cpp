@@ -17,10 +17,11 @@ std::vector<Layer> layers(const Network& network, int64_t batch) {
   Sequential net = network.make();
   const Graph graph = quant::record_graph(net, noise(1));
   for (const GraphNode& node : graph.nodes()) {
-    const bool linear = node.type() == "linear";
-    if (!linear && node.type() != "conv2d") continue;
+    const int weight = node.node->traits().weight;
+    if (weight < 0) continue;
     const Shape& x = node.inputs[0].shape();
-    const Shape& w = node.inputs[1].shape();
+    const Shape& w = node.inputs[static_cast<size_t>(weight)].shape();
+    const bool linear = w.rank() == 2;
     Layer layer;
     layer.linear = linear;
     layer.first = found.empty();

@@ -1,5 +1,5 @@
 # The installed package: libraries, headers under include/quantrain with the repository's tree, and what find_package
-# needs. Headers of the insides of kernels and of lowering stay here. What only runs integer networks has targets of its
+# needs. Headers of the insides of kernels stay here. What only runs integer networks has targets of its
 # own, so that it can be found without what training depends on.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quantrain)
 set(QUANTRAIN_COMPONENTS runtime)
@@ -8,9 +8,7 @@ set(not_installed
     REGEX "framework/kernels/(arch|reference|simd)$" EXCLUDE
     PATTERN "framework/kernels/dispatch.hpp" EXCLUDE
     PATTERN "framework/kernels/table.hpp" EXCLUDE
-    PATTERN "framework/kernels/tables.hpp" EXCLUDE
-    PATTERN "quant/lowering/context.hpp" EXCLUDE
-    PATTERN "quant/lowering/weights.hpp" EXCLUDE)
+    PATTERN "framework/kernels/tables.hpp" EXCLUDE)
 if(QUANTRAIN_TRAINING)
   list(APPEND QUANTRAIN_COMPONENTS framework layers quant)
   list(APPEND folders layers quant)

@@ -22,4 +22,13 @@ class ReLU6 : public Module {
   Tensor forward(const Tensor& x) override;
 };
 
+/// y = x * min(max(x + 3, 0), 6) / 6.
+class HardSwish : public Module {
+ public:
+  std::string_view type() const override { return "HardSwish"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override;
+};
+
 }  // namespace quantrain

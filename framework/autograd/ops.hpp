@@ -10,6 +10,7 @@
 #include "framework/autograd/ops/div.hpp"
 #include "framework/autograd/ops/dropout.hpp"
 #include "framework/autograd/ops/flatten.hpp"
+#include "framework/autograd/ops/hard_swish.hpp"
 #include "framework/autograd/ops/linear.hpp"
 #include "framework/autograd/ops/log_softmax.hpp"
 #include "framework/autograd/ops/matmul.hpp"

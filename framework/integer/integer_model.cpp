@@ -30,6 +30,25 @@ namespace {
 
 constexpr const char* kWhere = "IntegerModel";
 
+/// A few elements without a call of the allocator, which would be felt in a call for one sample.
+template <class T>
+class Few {
+ public:
+  explicit Few(size_t size) : size_(size) {
+    if (size > kFew) many_.resize(size);
+  }
+  T* data() { return size_ > kFew ? many_.data() : few_; }
+  T& operator[](size_t i) { return data()[i]; }
+  operator std::span<T>() { return {data(), size_}; }
+  operator std::span<const T>() { return {data(), size_}; }
+
+ private:
+  static constexpr size_t kFew = 4;
+  size_t size_;
+  T few_[kFew] = {};
+  std::vector<T> many_;
+};
+
 Program validated(Program program) {
   integer::validate(program);
   return program;
@@ -178,10 +197,10 @@ int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t>
 template <class Input, class Output>
 void IntegerModel::run_all(std::span<const std::span<const Input>> x,
                            std::span<const std::span<Output>> y) const {
-  std::vector<size_t> x_sizes;
-  std::vector<size_t> y_sizes;
-  for (const auto& input : x) x_sizes.push_back(input.size());
-  for (const auto& output : y) y_sizes.push_back(output.size());
+  Few<size_t> x_sizes(x.size());
+  Few<size_t> y_sizes(y.size());
+  for (size_t i = 0; i < x.size(); ++i) x_sizes[i] = x[i].size();
+  for (size_t i = 0; i < y.size(); ++i) y_sizes[i] = y[i].size();
   const int64_t n = samples(x_sizes, y_sizes);
   if (n == 0) return;
   const Program& p = program();
@@ -191,8 +210,8 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   for (size_t i = 0; i < y.size(); ++i) {
     if constexpr (!std::is_same_v<Output, int32_t>) integers.emplace_back(chunk * outputs(i));
   }
-  std::vector<const uint8_t*> codes(x.size());
-  std::vector<int32_t*> results(y.size());
+  Few<const uint8_t*> codes(x.size());
+  Few<int32_t*> results(y.size());
   for (int64_t first = 0; first < n; first += chunk) {
     const int64_t count = std::min(chunk, n - first);
     for (size_t i = 0; i < x.size(); ++i) {

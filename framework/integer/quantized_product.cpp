@@ -57,7 +57,8 @@ void validate(const Requantization& output, int64_t channels, std::string_view w
                      channels,
                      " outputs");
   }
-  for (size_t o = 0; o < output.m0.size(); ++o) validate(Multiplier{output.m0[o], output.shift[o]}, where);
+  for (size_t o = 0; o < output.m0.size(); ++o)
+    validate(Multiplier{output.m0[o], output.shift[o]}, where);
   validate(output.y, where);
 }
 

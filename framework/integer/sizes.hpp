@@ -27,6 +27,8 @@ inline kernels::Conv2dShape with_batch(kernels::Conv2dShape shape, int64_t n) {
   return shape;
 }
 
+inline bool is_padded(const kernels::Conv2dShape& s) { return s.pad_h > 0 || s.pad_w > 0; }
+
 void describe_window(auto& s, auto& fields) {
   fields("h", s.h);
   fields("w", s.w);

@@ -1,0 +1,184 @@
+#include "framework/integer/code_ranges.hpp"
+
+namespace quantrain::integer {
+namespace {
+
+/// w * (x - zero) for x in the interval.
+Interval product_of(int64_t w, const Interval& x, int32_t zero) {
+  const int64_t a = w * (x.lo - zero);
+  const int64_t b = w * (x.hi - zero);
+  return {std::min(a, b), std::max(a, b)};
+}
+
+/// Of a function that does not fall.
+template <class Function>
+Interval through(const Interval& x, const Function& function) {
+  return {function(x.lo), function(x.hi)};
+}
+
+Interval all_of(const Channels& channels) {
+  Interval all = channels[0];
+  for (const Interval& channel : channels) all = all.joined(channel);
+  return all;
+}
+
+/// The same over exactly `count` channels; where they do not repeat so, of all for each.
+Channels over(const Channels& channels, int64_t count) {
+  const auto size = static_cast<int64_t>(channels.size());
+  if (size == count) return channels;
+  Channels result;
+  for (int64_t i = 0; i < count; ++i)
+    result.push_back(count % size == 0 ? channels[static_cast<size_t>(i % size)]
+                                       : all_of(channels));
+  return result;
+}
+
+int32_t requantized(const QuantizedProduct& p, size_t o, int64_t acc) {
+  const Requantization& r = *p.output;
+  return requantize(
+      static_cast<int32_t>(acc), Multiplier{r.m0[o], r.shift[o]}, r.y.zero_point, r.y.lo, r.y.hi);
+}
+
+/// The codes of one operation's output from those of its inputs.
+class Propagation {
+ public:
+  explicit Propagation(const std::vector<Channels>& of) : of_(of) {}
+
+  Channels run(const QuantizedLinear& op, const std::vector<int>& inputs) const {
+    const Channels x = over(at(inputs[0]), op.inputs);
+    Channels y;
+    for (int64_t o = 0; o < op.outputs; ++o) {
+      Interval sum = start(op.product, o);
+      for (int64_t i = 0; i < op.inputs; ++i) {
+        sum = sum + product_of(op.product.weight[o * op.inputs + i],
+                               x[static_cast<size_t>(i)],
+                               op.product.zero_x);
+      }
+      y.push_back(finished(op.product, o, sum));
+    }
+    return y;
+  }
+
+  Channels run(const QuantizedConv2d& op, const std::vector<int>& inputs) const {
+    const kernels::Conv2dShape& s = op.shape;
+    const Channels x = over(at(inputs[0]), s.c);
+    const bool padded = is_padded(s);
+    Channels y;
+    for (int64_t o = 0; o < s.o; ++o) {
+      Interval sum = start(op.product, o);
+      const int64_t first = o / s.group_o() * s.group_c();
+      for (int64_t k = 0; k < s.reduction(); ++k) {
+        const Interval term = product_of(op.product.weight[o * s.reduction() + k],
+                                         x[static_cast<size_t>(first + k % s.group_c())],
+                                         op.product.zero_x);
+        sum = sum + (padded ? term.joined({0, 0}) : term);
+      }
+      y.push_back(finished(op.product, o, sum));
+    }
+    return y;
+  }
+
+  static Interval start(const QuantizedProduct& p, int64_t o) {
+    const int64_t bias = p.bias.empty() ? 0 : p.bias[o];
+    return {bias, bias};
+  }
+
+  static Interval finished(const QuantizedProduct& p, int64_t o, const Interval& sum) {
+    if (!p.output) return {0, 255};  // accumulators, which are an output
+    return through(sum, [&](int64_t acc) { return requantized(p, static_cast<size_t>(o), acc); });
+  }
+
+  Channels run(const QuantizedMaxPool2d& op, const std::vector<int>& inputs) const {
+    return over(at(inputs[0]), op.shape.c);
+  }
+
+  Channels run(const QuantizedAvgPool2d& op, const std::vector<int>& inputs) const {
+    Channels y = over(at(inputs[0]), op.shape.c);
+    for (Interval& channel : y) {
+      const Interval x = channel;
+      for (const kernels::MeanMultiplier& mean : op.means) {
+        const Interval codes = through(x, [&](int64_t q) {
+          const int64_t sum = mean.count * (q - op.zero_x);
+          return requantize(
+              static_cast<int32_t>(sum), mean.multiplier, op.y.zero_point, op.y.lo, op.y.hi);
+        });
+        channel = &mean == &op.means[0] ? codes : channel.joined(codes);
+      }
+    }
+    return y;
+  }
+
+  Channels run(const QuantizedLookup& op, const std::vector<int>& inputs) const {
+    Channels y = at(inputs[0]);
+    for (Interval& channel : y) {
+      const Interval x = channel;
+      channel = {255, 0};
+      for (int64_t q = x.lo; q <= x.hi; ++q) {
+        const int64_t code = op.table[static_cast<size_t>(q)];
+        channel = channel.joined({code, code});
+      }
+    }
+    return y;
+  }
+
+  Channels run(const QuantizedAdd& op, const std::vector<int>& inputs) const {
+    const size_t size = std::max(at(inputs[0]).size(), at(inputs[1]).size());
+    const Channels a = over(at(inputs[0]), static_cast<int64_t>(size));
+    const Channels b = over(at(inputs[1]), static_cast<int64_t>(size));
+    Channels y;
+    for (size_t c = 0; c < size; ++c) {
+      const auto sum = [&](int64_t q_a, int64_t q_b) {
+        return requantize_add(static_cast<int32_t>(q_a) - op.zero_a,
+                              static_cast<int32_t>(q_b) - op.zero_b,
+                              op.multipliers,
+                              op.y.zero_point,
+                              op.y.lo,
+                              op.y.hi);
+      };
+      y.push_back({sum(a[c].lo, b[c].lo), sum(a[c].hi, b[c].hi)});
+    }
+    return y;
+  }
+
+  Channels run(const QuantizedConcat& op, const std::vector<int>& inputs) const {
+    Channels y;
+    for (size_t i = 0; i < op.parts.size(); ++i) {
+      const auto& part = op.parts[i];
+      for (const Interval& x : over(at(inputs[i]), part.run)) {
+        y.push_back(through(x, [&](int64_t q) {
+          return requantize(static_cast<int32_t>(q) - part.zero_x,
+                            part.multiplier,
+                            op.y.zero_point,
+                            op.y.lo,
+                            op.y.hi);
+        }));
+      }
+    }
+    return y;
+  }
+
+  Channels run(const View&, const std::vector<int>& inputs) const { return at(inputs[0]); }
+
+ private:
+  const Channels& at(int id) const { return of_[static_cast<size_t>(id)]; }
+
+  const std::vector<Channels>& of_;
+};
+
+}  // namespace
+
+CodeRanges::CodeRanges(const Program& program) : of_(program.values.size()) {
+  for (const int id : program.inputs) {
+    const Shape& shape = program.value(id).shape;
+    // Any byte.
+    of_[static_cast<size_t>(id)] =
+        Channels(static_cast<size_t>(shape.rank() == 0 ? 1 : shape.back()));
+  }
+  const Propagation propagation(of_);
+  for (const Step& step : program.steps) {
+    of_[static_cast<size_t>(step.output)] = std::visit(
+        [&](const auto& op) { return propagation.run(op, step.inputs); }, step.operation);
+  }
+}
+
+}  // namespace quantrain::integer

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "framework/integer/program.hpp"
+
+namespace quantrain::integer {
+
+/// Codes, or sums, that may occur.
+struct Interval {
+  int64_t lo = 0;
+  int64_t hi = 255;
+
+  bool constant() const { return lo == hi; }
+  Interval operator+(const Interval& other) const { return {lo + other.lo, hi + other.hi}; }
+  Interval joined(const Interval& other) const {
+    return {std::min(lo, other.lo), std::max(hi, other.hi)};
+  }
+};
+
+/// Intervals of a value's elements: element i has that of channel i % size.
+using Channels = std::vector<Interval>;
+
+/// Which codes each channel of each value may have, whatever bytes the inputs hold.
+/// docs/quantization.md (19)
+class CodeRanges {
+ public:
+  /// For a valid program.
+  explicit CodeRanges(const Program& program);
+
+  const Channels& at(int id) const { return of_[static_cast<size_t>(id)]; }
+
+ private:
+  std::vector<Channels> of_;
+};
+
+}  // namespace quantrain::integer

@@ -1,0 +1,285 @@
+#include "framework/integer/dead_channels.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "framework/integer/code_ranges.hpp"
+
+namespace quantrain::integer {
+namespace {
+
+bool is_depthwise(const kernels::Conv2dShape& s) {
+  return s.groups > 1 && s.groups == s.c && s.groups == s.o;
+}
+
+/// Which channels of each value go. Starts with all and gives back those that something cannot do
+/// without, until nothing changes: a product does without constants, what works channel by channel
+/// without those that its output loses.
+class Dead {
+ public:
+  Dead(const Program& program, const CodeRanges& ranges) : ranges_(ranges) {
+    for (size_t id = 0; id < program.values.size(); ++id) {
+      std::vector<bool>& dead = of_.emplace_back();
+      dead.assign(ranges.at(static_cast<int>(id)).size(), true);
+      const auto size = static_cast<int64_t>(dead.size());
+      const Shape& shape = program.values[id].shape;
+      // Channels have to be the last axis, as they are or several times.
+      if (shape.rank() == 0 || shape.back() % size != 0 || !program.values[id].is_codes())
+        keep_all(static_cast<int>(id));
+    }
+    for (const int id : program.inputs) keep_all(id);
+    for (const int id : program.outputs) keep_all(id);
+    do {
+      do {
+        changed_ = false;
+        for (const Step& step : program.steps)
+          std::visit([&](const auto& op) { restrict(op, step); }, step.operation);
+      } while (changed_);
+      for (size_t id = 0; id < of_.size(); ++id) keep_one(static_cast<int>(id));
+    } while (changed_);
+  }
+
+  const std::vector<bool>& at(int id) const { return of_[static_cast<size_t>(id)]; }
+  bool any(int id) const { return std::count(at(id).begin(), at(id).end(), true) > 0; }
+  int64_t kept(int id) const { return std::count(at(id).begin(), at(id).end(), false); }
+  /// So many elements of a value, in whole repetitions of its channels, once the dead are gone.
+  int64_t shrunk(int id, int64_t elements) const {
+    return any(id) ? elements / static_cast<int64_t>(at(id).size()) * kept(id) : elements;
+  }
+
+ private:
+  void keep(int id, size_t channel) {
+    std::vector<bool>& dead = of_[static_cast<size_t>(id)];
+    if (!dead[channel]) return;
+    dead[channel] = false;
+    changed_ = true;
+  }
+  void keep_all(int id) {
+    for (size_t c = 0; c < at(id).size(); ++c) keep(id, c);
+  }
+  void keep_one(int id) {
+    if (kept(id) == 0) keep(id, 0);
+  }
+
+  /// Channel c of one goes only with channel c of the other.
+  void link(int a, int b) {
+    if (at(a).size() != at(b).size()) {
+      keep_all(a);
+      keep_all(b);
+      return;
+    }
+    for (size_t c = 0; c < at(a).size(); ++c) {
+      if (at(a)[c] == at(b)[c]) continue;
+      keep(a, c);
+      keep(b, c);
+    }
+  }
+
+  void restrict(const QuantizedLinear& op, const Step& step) {
+    restrict_input(op.product, op.outputs, op.inputs, false, step);
+  }
+
+  void restrict(const QuantizedConv2d& op, const Step& step) {
+    const kernels::Conv2dShape& s = op.shape;
+    if (s.groups == 1) return restrict_input(op.product, s.o, s.c, is_padded(s), step);
+    if (is_depthwise(s) && static_cast<int64_t>(at(step.inputs[0]).size()) == s.c)
+      return link(step.inputs[0], step.output);
+    keep_all(step.inputs[0]);
+    keep_all(step.output);
+  }
+
+  void restrict_input(const QuantizedProduct& product,
+                      int64_t outputs,
+                      int64_t row,
+                      bool padded,
+                      const Step& step) {
+    const int x = step.inputs[0];
+    const auto channels = static_cast<int64_t>(at(x).size());
+    if (row % channels != 0) return keep_all(x);
+    for (size_t c = 0; c < at(x).size(); ++c) {
+      const Interval& codes = ranges_.at(x)[c];
+      if (!codes.constant() || (padded && codes.lo != product.zero_x)) keep(x, c);
+    }
+    if (any(x) && !bias_fits(product, outputs, x)) keep_all(x);
+  }
+
+  /// Whether no accumulator can overflow once the constants are in the bias.
+  bool bias_fits(const QuantizedProduct& p, int64_t outputs, int x) const {
+    const int64_t length = p.weight.size() / outputs;
+    const std::vector<bool>& dead = at(x);
+    for (int64_t o = 0; o < outputs; ++o) {
+      int64_t bias = p.bias.empty() ? 0 : p.bias[o];
+      std::vector<int8_t> left;
+      for (int64_t k = 0; k < length; ++k) {
+        const auto c = static_cast<size_t>(k % static_cast<int64_t>(dead.size()));
+        const int8_t w = p.weight[o * length + k];
+        if (dead[c]) {
+          bias += w * (ranges_.at(x)[c].lo - p.zero_x);
+        } else {
+          left.push_back(w);
+        }
+      }
+      if (std::abs(bias) > std::numeric_limits<int32_t>::max()) return false;
+      const int64_t bound = accumulator_bound(
+          static_cast<int64_t>(left.size()), left.data(), static_cast<int32_t>(bias), p.zero_x);
+      if (bound >= kAccumulatorLimit) return false;
+    }
+    return true;
+  }
+
+  void restrict(const QuantizedMaxPool2d&, const Step& step) { link(step.inputs[0], step.output); }
+  void restrict(const QuantizedAvgPool2d&, const Step& step) { link(step.inputs[0], step.output); }
+  void restrict(const QuantizedLookup&, const Step& step) { link(step.inputs[0], step.output); }
+  void restrict(const View&, const Step& step) { link(step.inputs[0], step.output); }
+  void restrict(const QuantizedAdd&, const Step& step) {
+    link(step.inputs[0], step.output);
+    link(step.inputs[1], step.output);
+    link(step.inputs[0], step.output);
+  }
+  void restrict(const QuantizedConcat& op, const Step& step) {
+    size_t first = 0;
+    for (size_t i = 0; i < op.parts.size(); ++i) {
+      const int x = step.inputs[i];
+      const size_t channels = at(x).size();
+      const auto run = static_cast<size_t>(op.parts[i].run);
+      if (run % channels != 0) keep_all(x);
+      for (size_t k = 0; k < run; ++k) {
+        const bool both = run % channels == 0 && at(x)[k % channels] && at(step.output)[first + k];
+        if (both) continue;
+        if (run % channels == 0) keep(x, k % channels);
+        keep(step.output, first + k);
+      }
+      first += run;
+    }
+  }
+
+  const CodeRanges& ranges_;
+  std::vector<std::vector<bool>> of_;
+  bool changed_ = false;
+};
+
+/// Makes the operations without the dead channels.
+class Rewriter {
+ public:
+  Rewriter(const CodeRanges& ranges, const Dead& dead) : ranges_(ranges), dead_(dead) {}
+
+  Operation operator()(const Step& step) const {
+    return std::visit([&](const auto& op) -> Operation { return rewritten(op, step); },
+                      step.operation);
+  }
+
+ private:
+  QuantizedLinear rewritten(QuantizedLinear op, const Step& step) const {
+    op.product = rewritten(op.product, op.outputs, step);
+    op.inputs = dead_.shrunk(step.inputs[0], op.inputs);
+    op.outputs = dead_.shrunk(step.output, op.outputs);
+    return op;
+  }
+
+  QuantizedConv2d rewritten(QuantizedConv2d op, const Step& step) const {
+    kernels::Conv2dShape& s = op.shape;
+    if (is_depthwise(s)) {
+      // Each channel has weights of its own, and nothing is folded.
+      op.product = rewritten(op.product, s.o, step, false);
+      s.c = s.o = s.groups = dead_.shrunk(step.output, s.o);
+      return op;
+    }
+    op.product = rewritten(op.product, s.o, step, s.groups == 1);
+    s.c = dead_.shrunk(step.inputs[0], s.c);
+    s.o = dead_.shrunk(step.output, s.o);
+    return op;
+  }
+
+  /// folds: whether dead inputs are a part of each sum.
+  QuantizedProduct rewritten(const QuantizedProduct& p,
+                             int64_t outputs,
+                             const Step& step,
+                             bool folds = true) const {
+    const std::vector<bool>& dead_x = dead_.at(step.inputs[0]);
+    const std::vector<bool>& dead_y = dead_.at(step.output);
+    const Channels& x = ranges_.at(step.inputs[0]);
+    const bool fold = folds && dead_.any(step.inputs[0]);
+    const int64_t length = p.weight.size() / outputs;
+    std::vector<int8_t> weight;
+    std::vector<int32_t> bias;
+    QuantizedProduct result = p;
+    if (result.output) result.output->m0.clear(), result.output->shift.clear();
+    for (int64_t o = 0; o < outputs; ++o) {
+      if (p.output && dead_y[static_cast<size_t>(o)]) continue;
+      int64_t sum = p.bias.empty() ? 0 : p.bias[o];
+      for (int64_t k = 0; k < length; ++k) {
+        const auto c = static_cast<size_t>(k % static_cast<int64_t>(dead_x.size()));
+        const int8_t w = p.weight[o * length + k];
+        if (fold && dead_x[c]) {
+          sum += w * (x[c].lo - p.zero_x);
+        } else {
+          weight.push_back(w);
+        }
+      }
+      bias.push_back(static_cast<int32_t>(sum));
+      if (!p.output) continue;
+      result.output->m0.push_back(p.output->m0[static_cast<size_t>(o)]);
+      result.output->shift.push_back(p.output->shift[static_cast<size_t>(o)]);
+    }
+    const bool plain =
+        p.bias.empty() && std::all_of(bias.begin(), bias.end(), [](int32_t b) { return b == 0; });
+    result.weight = std::move(weight);
+    result.bias = plain ? SharedArray<int32_t>() : SharedArray<int32_t>(std::move(bias));
+    return result;
+  }
+
+  template <class Pool>
+  Pool pool(Pool op, const Step& step) const {
+    op.shape.c = op.shape.o = op.shape.groups = dead_.shrunk(step.output, op.shape.c);
+    return op;
+  }
+  QuantizedMaxPool2d rewritten(const QuantizedMaxPool2d& op, const Step& step) const {
+    return pool(op, step);
+  }
+  QuantizedAvgPool2d rewritten(const QuantizedAvgPool2d& op, const Step& step) const {
+    return pool(op, step);
+  }
+
+  template <class Sized>
+  Sized sized(Sized op, const Step& step) const {
+    op.size = dead_.shrunk(step.output, op.size);
+    return op;
+  }
+  QuantizedAdd rewritten(const QuantizedAdd& op, const Step& step) const { return sized(op, step); }
+  QuantizedLookup rewritten(const QuantizedLookup& op, const Step& step) const {
+    return sized(op, step);
+  }
+  View rewritten(const View& op, const Step& step) const { return sized(op, step); }
+
+  QuantizedConcat rewritten(QuantizedConcat op, const Step& step) const {
+    for (size_t i = 0; i < op.parts.size(); ++i)
+      op.parts[i].run = dead_.shrunk(step.inputs[i], op.parts[i].run);
+    return op;
+  }
+
+  const CodeRanges& ranges_;
+  const Dead& dead_;
+};
+
+}  // namespace
+
+Program remove_dead_channels(const Program& program) {
+  validate(program);
+  const CodeRanges ranges(program);
+  const Dead dead(program, ranges);
+  const Rewriter rewrite(ranges, dead);
+  Program result = program;
+  for (size_t id = 0; id < result.values.size(); ++id) {
+    Value& value = result.values[id];
+    if (!dead.any(static_cast<int>(id))) continue;
+    std::vector<int64_t> extents(value.shape.begin(), value.shape.end());
+    extents.back() = dead.shrunk(static_cast<int>(id), extents.back());
+    value.shape = Shape(extents);
+    value.node = -1;
+  }
+  for (Step& step : result.steps) step.operation = rewrite(step);
+  validate(result);
+  return result;
+}
+
+}  // namespace quantrain::integer

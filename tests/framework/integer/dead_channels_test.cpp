@@ -1,0 +1,265 @@
+#include "framework/integer/dead_channels.hpp"
+
+#include <algorithm>
+
+#include "framework/core/random.hpp"
+#include "framework/integer/integer_model.hpp"
+#include "tests/catch.hpp"
+
+// Passes are proven program against program: all outputs equal for random inputs.
+namespace quantrain::integer {
+namespace {
+
+const QParams kParams{{.bits = 8}, -1, {0.05f}, {3}};
+
+/// Builds a program step by step. Every product has small random weights and a ReLU.
+class Builder {
+ public:
+  explicit Builder(uint64_t seed) : random_(seed) {}
+
+  int input(const Shape& shape) {
+    program.inputs.push_back(value(shape));
+    return program.inputs.back();
+  }
+  int conv(int x, int64_t outputs, int64_t kernel, int64_t padding, bool depthwise = false) {
+    const Shape& in = program.value(x).shape;
+    QuantizedConv2d op;
+    op.shape = {.h = in[0], .w = in[1], .c = in[2], .o = outputs, .kh = kernel, .kw = kernel};
+    op.shape.pad_h = op.shape.pad_w = padding;
+    op.shape.groups = depthwise ? in[2] : 1;
+    op.product = product(outputs, op.shape.reduction());
+    const Shape out{op.shape.oh(), op.shape.ow(), outputs};
+    return step(op, {x}, out);
+  }
+  int linear(int x, int64_t outputs, bool accumulators = false) {
+    const Shape& in = program.value(x).shape;
+    QuantizedLinear op{.inputs = in.back(), .outputs = outputs, .product = {}};
+    op.product = product(outputs, op.inputs);
+    if (accumulators) op.product.output.reset();
+    return step(op, {x}, {outputs});
+  }
+  int max_pool(int x) {
+    return pooled(x, [](const kernels::Conv2dShape& s) { return QuantizedMaxPool2d{s}; });
+  }
+  int avg_pool(int x) {
+    return pooled(x, [](const kernels::Conv2dShape& s) {
+      return QuantizedAvgPool2d::make(s, kParams, kParams, Activation::kNone);
+    });
+  }
+  int add(int a, int b) {
+    const Shape shape = program.value(a).shape;
+    const auto op =
+        QuantizedAdd::make(shape.elements(), kParams, kParams, kParams, Activation::kRelu);
+    return step(op, {a, b}, shape);
+  }
+  int lookup(int x) {
+    const Shape shape = program.value(x).shape;
+    QuantizedLookup op{.size = shape.elements(), .table = {}};
+    for (size_t q = 0; q < 256; ++q) op.table[q] = static_cast<uint8_t>(q / 2 + 5);
+    return step(op, {x}, shape);
+  }
+  int concat(int a, int b) {
+    const Shape sa = program.value(a).shape;
+    const Shape sb = program.value(b).shape;
+    const auto op = QuantizedConcat::make(
+        sa[0] * sa[1], {sa[2], sb[2]}, {kParams, kParams}, kParams, Activation::kNone);
+    return step(op, {a, b}, {sa[0], sa[1], sa[2] + sb[2]});
+  }
+  int flatten(int x) {
+    const int64_t size = program.value(x).shape.elements();
+    return step(View{size}, {x}, {size});
+  }
+
+  /// Makes channel o of what the last product gives constant: no weights, and this bias.
+  void kill(int id, int64_t o, int32_t bias) {
+    for (Step& s : program.steps) {
+      if (s.output != id) continue;
+      std::visit(
+          [&](auto& op) {
+            if constexpr (requires { op.product; }) {
+              const int64_t length = op.product.weight.size() / op.channels();
+              std::vector<int8_t> weight(op.product.weight.begin(), op.product.weight.end());
+              std::vector<int32_t> biases(op.product.bias.begin(), op.product.bias.end());
+              std::fill_n(weight.begin() + o * length, length, int8_t{0});
+              biases[static_cast<size_t>(o)] = bias;
+              op.product.weight = std::move(weight);
+              op.product.bias = std::move(biases);
+            }
+          },
+          s.operation);
+    }
+  }
+
+  Program program;
+
+ private:
+  int value(const Shape& shape) {
+    program.values.push_back(
+        {.name = "v" + std::to_string(program.values.size()), .shape = shape, .params = kParams});
+    return static_cast<int>(program.values.size()) - 1;
+  }
+  int step(Operation op, std::vector<int> inputs, const Shape& shape) {
+    const bool accumulators = gives_accumulators(op);
+    const int id = value(shape);
+    if (accumulators) {
+      program.values.back().params.reset();
+      program.values.back().scale = {0.001};
+    }
+    program.steps.push_back({std::move(op), std::move(inputs), id});
+    return id;
+  }
+  template <class Make>
+  int pooled(int x, const Make& make) {
+    const Shape in = program.value(x).shape;
+    const kernels::Conv2dShape s{.h = in[0],
+                                 .w = in[1],
+                                 .c = in[2],
+                                 .o = in[2],
+                                 .kh = 2,
+                                 .kw = 2,
+                                 .stride_h = 2,
+                                 .stride_w = 2,
+                                 .pad_h = 1,
+                                 .pad_w = 1,
+                                 .groups = in[2]};
+    return step(make(s), {x}, {s.oh(), s.ow(), s.c});
+  }
+  QuantizedProduct product(int64_t outputs, int64_t length) {
+    QuantizedProduct p{.zero_x = 3};
+    std::vector<int8_t> weight;
+    std::vector<int32_t> bias;
+    for (int64_t i = 0; i < outputs * length; ++i)
+      weight.push_back(static_cast<int8_t>(random_.below(255) - 127));
+    for (int64_t o = 0; o < outputs; ++o)
+      bias.push_back(static_cast<int32_t>(random_.below(4001) - 2000));
+    p.weight = std::move(weight);
+    p.bias = std::move(bias);
+    std::vector<double> scale(static_cast<size_t>(outputs), 0.0004);
+    p.output = requantization(scale, kParams, Activation::kRelu);
+    return p;
+  }
+
+  Random random_;
+};
+
+std::vector<int32_t> outputs_of(const Program& program, uint64_t seed) {
+  const IntegerModel model(program);
+  Random random(seed);
+  const int64_t n = 5;
+  std::vector<uint8_t> x(static_cast<size_t>(n * model.input_shape().elements()));
+  for (uint8_t& byte : x) byte = static_cast<uint8_t>(random.below(256));
+  std::vector<int32_t> y(static_cast<size_t>(n * model.outputs()));
+  model.run(x, y);
+  return y;
+}
+
+/// The pass changes no output, and each value has so many elements along its last axis.
+void check_pass(const Program& program, const std::vector<int64_t>& channels) {
+  const Program smaller = remove_dead_channels(program);
+  std::vector<int64_t> left;
+  for (const Value& value : smaller.values) left.push_back(value.shape.back());
+  CHECK(left == channels);
+  for (uint64_t seed = 0; seed < 4; ++seed)
+    CHECK(outputs_of(program, seed) == outputs_of(smaller, seed));
+  CHECK(remove_dead_channels(smaller) == smaller);
+  for (size_t id = 0; id < channels.size(); ++id) {
+    const bool changed = channels[id] != program.values[id].shape.back();
+    CHECK(smaller.values[id].node == (changed ? -1 : program.values[id].node));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a program without dead channels stays as it is", "[integer][dead_channels]") {
+  Builder b(1);
+  const int x = b.input({6, 5, 3});
+  const int y = b.linear(b.flatten(b.max_pool(b.conv(x, 4, 3, 1))), 7, true);
+  b.program.outputs = {y};
+  CHECK(remove_dead_channels(b.program) == b.program);
+}
+
+TEST_CASE("dead channels go through pools, lookups and views into the next bias",
+          "[integer][dead_channels]") {
+  Builder b(2);
+  const int x = b.input({6, 5, 3});
+  const int c = b.conv(x, 6, 3, 1);
+  b.kill(c, 1, -5000);  // always the lowest code
+  b.kill(c, 4, 1300);   // another constant
+  const int y = b.linear(b.flatten(b.lookup(b.max_pool(c))), 7, true);
+  b.program.outputs = {y};
+  // conv, pool, lookup, flatten: 4 of 6 channels; the pool gives 4 x 3 pixels.
+  check_pass(b.program, {3, 4, 4, 4, 4 * 12, 7});
+}
+
+TEST_CASE("an average pool passes constants on only where every window rounds them alike",
+          "[integer][dead_channels]") {
+  Builder b(3);
+  const int x = b.input({6, 5, 3});
+  const int c = b.conv(x, 3, 1, 0);
+  b.kill(c, 2, 0);
+  b.program.outputs = {b.linear(b.flatten(b.avg_pool(c)), 4)};
+  check_pass(b.program, {3, 2, 2, 2 * 12, 4});
+}
+
+TEST_CASE("a constant in front of a padded convolution stays unless it is the zero point",
+          "[integer][dead_channels]") {
+  for (const bool zero : {true, false}) {
+    Builder b(4);
+    const int x = b.input({6, 5, 3});
+    const int c = b.conv(x, 4, 1, 0);
+    b.kill(c, 0, zero ? -100000 : 2000);  // the ReLU's lowest code is the zero point
+    const int padded = b.conv(c, 5, 3, 1);
+    b.program.outputs = {padded};
+    check_pass(b.program, {3, zero ? 3 : 4, 5});
+  }
+  Builder b(4);
+  const int x = b.input({6, 5, 3});
+  const int c = b.conv(x, 4, 1, 0);
+  b.kill(c, 0, 2000);
+  b.program.outputs = {b.conv(c, 5, 3, 0)};  // without padding the constant is in every window
+  check_pass(b.program, {3, 3, 5});
+}
+
+TEST_CASE("a depthwise layer goes with its channels, and takes what only it reads along",
+          "[integer][dead_channels]") {
+  Builder b(5);
+  const int x = b.input({6, 5, 3});
+  const int c = b.conv(x, 6, 1, 0);
+  b.kill(c, 2, -100000);
+  const int depthwise = b.conv(c, 6, 3, 1, true);
+  b.kill(depthwise, 5, 777);  // its input varies, and nothing else reads it
+  b.program.outputs = {b.conv(depthwise, 4, 1, 0)};
+  check_pass(b.program, {3, 4, 4, 4});
+}
+
+TEST_CASE("a sum and a concatenation keep what one of their readers needs",
+          "[integer][dead_channels]") {
+  Builder b(6);
+  const int x = b.input({4, 4, 3});
+  const int p = b.conv(x, 5, 1, 0);
+  const int q = b.conv(x, 5, 1, 0);
+  for (const int id : {p, q}) b.kill(id, 3, -100000);
+  b.kill(p, 1, -100000);  // not in q: the sum varies
+  const int sum = b.add(p, q);
+  const int r = b.conv(x, 4, 1, 0);
+  b.kill(r, 0, 500);
+  const int joined = b.concat(sum, r);
+  b.program.outputs = {b.conv(joined, 6, 1, 0)};
+  check_pass(b.program, {3, 4, 4, 4, 3, 7, 6});
+
+  b.program.outputs.push_back(sum);  // an output keeps all
+  const Program smaller = remove_dead_channels(b.program);
+  CHECK(smaller.value(sum).shape == Shape{4, 4, 5});
+  CHECK(smaller.value(joined).shape == Shape{4, 4, 8});
+}
+
+TEST_CASE("a layer of constants keeps one channel", "[integer][dead_channels]") {
+  Builder b(7);
+  const int x = b.input({2, 2, 3});
+  const int c = b.conv(x, 4, 1, 0);
+  for (int64_t o = 0; o < 4; ++o) b.kill(c, o, 100 * static_cast<int32_t>(o));
+  b.program.outputs = {b.linear(b.flatten(c), 3, true)};
+  check_pass(b.program, {3, 1, 4, 3});
+}
+
+}  // namespace quantrain::integer
