@@ -30,7 +30,7 @@ git -C "$root" worktree add --quiet --detach "$tree" "$commit"
 
 # build SIDE TREE TARGET...: the programs of a tree, in $work/SIDE.
 build() {
-  cmake -S "$root/tests/proofs/same" -B "$work/$1" -G Ninja -D CMAKE_BUILD_TYPE=Release -D TREE="$2" >/dev/null
+  cmake -S "$root/tests/proofs/same" -B "$work/$1" -G Ninja -D CMAKE_BUILD_TYPE=Release -D TREE="$2" >/dev/null || exit 2
   cmake --build "$work/$1" --target "${@:3}" >"$work/$1.log" || { tail -n 50 "$work/$1.log" >&2; exit 2; }
 }
 # train SIDE NETWORK BITS SEED NAME: $work/SIDE/NAME.safetensors and its logits.
