@@ -45,9 +45,7 @@ Activation activation_at(const Json& layer) {
   throw DataError("version 1", "unknown activation ", name);
 }
 
-int64_t elements(const Json& shape) {
-  return Shape(shape.get<std::vector<int64_t>>()).elements();
-}
+int64_t elements(const Json& shape) { return Shape(shape.get<std::vector<int64_t>>()).elements(); }
 
 kernels::Conv2dShape window_at(const Json& layer) {
   const auto at = [&](const char* name, size_t i) { return layer.at(name).at(i).get<int64_t>(); };
@@ -63,6 +61,13 @@ kernels::Conv2dShape window_at(const Json& layer) {
           .pad_h = at("padding", 0),
           .pad_w = at("padding", 1),
           .groups = layer.at("groups").get<int64_t>()};
+}
+
+/// A pool's channels are groups of their own; version 1 wrote 1.
+kernels::Conv2dShape pool_at(const Json& layer) {
+  kernels::Conv2dShape shape = window_at(layer);
+  shape.groups = shape.c;
+  return shape;
 }
 
 /// What a layer of version 1 computes, and what its result means.
@@ -115,14 +120,14 @@ class Version1 {
       return {std::move(op), std::move(value)};
     }
     if (type == "quantized_max_pool2d")
-      return {integer::QuantizedMaxPool2d{.shape = window_at(a)}, codes(params_at(a, "x"))};
+      return {integer::QuantizedMaxPool2d{.shape = pool_at(a)}, codes(params_at(a, "x"))};
     if (type == "quantized_flatten")
       return {integer::View{.size = elements(a.at("input"))}, codes(params_at(a, "x"))};
 
     const QParams y = params_at(a, "y");
     const Activation activation = activation_at(a);
     if (type == "quantized_avg_pool2d") {
-      return {integer::QuantizedAvgPool2d::make(window_at(a), params_at(a, "x"), y, activation),
+      return {integer::QuantizedAvgPool2d::make(pool_at(a), params_at(a, "x"), y, activation),
               codes(y)};
     }
     if (type == "quantized_add") {
@@ -179,8 +184,7 @@ using Numbers = std::map<std::string, std::vector<int64_t>>;
 /// Takes the members of an operation from its describe(), as the file's writer does.
 class Collector {
  public:
-  Collector(Numbers& numbers, std::string prefix)
-      : numbers_(numbers), prefix_(std::move(prefix)) {}
+  Collector(Numbers& numbers, std::string prefix) : numbers_(numbers), prefix_(std::move(prefix)) {}
 
   void operator()(const char* name, int64_t value) { put(name, std::vector{value}); }
   void operator()(const char* name, int32_t value) { put(name, std::vector{value}); }
@@ -333,8 +337,17 @@ class Comparison {
       first = i;
     }
     if (count > 0) {
-      differ(name, ": ", count, " of ", a.size(), " differ, the first at ", first, ": ", a[first],
-             " and ", b[first]);
+      differ(name,
+             ": ",
+             count,
+             " of ",
+             a.size(),
+             " differ, the first at ",
+             first,
+             ": ",
+             a[first],
+             " and ",
+             b[first]);
     }
   }
 
