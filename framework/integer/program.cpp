@@ -43,6 +43,8 @@ class Validator {
     for (const int64_t extent : value.shape) check_size(value.name, {elements *= extent});
     if (value.params) {
       check_activation(*value.params, value.name);
+      if (!value.scale.empty())
+        throw QuantError(value.name, "codes have their parameters, and no scale of accumulators");
       return;
     }
     const size_t channels = value.shape.rank() == 0 ? 1 : static_cast<size_t>(value.shape.back());

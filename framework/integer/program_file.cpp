@@ -350,7 +350,22 @@ Step step_from(const Json& json, size_t position, Tensors& tensors) {
   return step;
 }
 
+/// Files of version 1 hold what the network's layers were, not what they compute.
+void check_version(const TensorFile& file, const std::string& where) {
+  const auto is = [&](const char* key, const char* value) {
+    const auto entry = file.metadata.find(key);
+    return entry != file.metadata.end() && entry->second == value;
+  };
+  if (is("format", kFormat) && is("version", "1")) {
+    throw DataError("load",
+                    where,
+                    ": the file is of an older version, \"1\": convert the trained network again "
+                    "and save it");
+  }
+}
+
 Program program_from(const TensorFile& file, const std::string& where) {
+  check_version(file, where);
   check_format(where, file, kFormat, kVersion);
   const Json json = Json::parse(file.metadata_at("network"), nullptr, false);
   if (json.is_discarded()) throw DataError(where, "the network is not JSON");

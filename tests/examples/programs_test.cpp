@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "quant/integer/integer_model.hpp"
+#include "framework/integer/integer_model.hpp"
 #include "tests/catch.hpp"
 #include "tests/examples/workplace.hpp"
 
@@ -70,7 +70,7 @@ TEST_CASE("every program trains, converts, and reports what it found", "[example
     CHECK(parity.at("first_difference") == "");
     CHECK(report.at("peak_rss_mib").get<double>() > 1.0);
 
-    const quant::IntegerModel model = quant::IntegerModel::load(place.path("model"));
+    const IntegerModel model = IntegerModel::load(place.path("model"));
     CHECK(model.outputs() == 10);
     CHECK(integer.at("size_bytes") == model.size_bytes());
     CHECK(fs::file_size(place.path("model")) > static_cast<uintmax_t>(model.size_bytes()));

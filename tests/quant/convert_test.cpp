@@ -21,13 +21,51 @@ using test::mlp;
 using test::random_images;
 using test::train_a_little;
 
-/// y = sigmoid(x).
+/// y = function(x).
 class Squash : public Module {
  public:
+  explicit Squash(Tensor (*function)(const Tensor&)) : function_(function) {}
   std::string_view type() const override { return "Squash"; }
 
  protected:
-  Tensor forward(const Tensor& x) override { return sigmoid(x); }
+  Tensor forward(const Tensor& x) override { return function_(x); }
+
+ private:
+  Tensor (*function_)(const Tensor&);
+};
+
+/// y = softmax(x).
+class Softmax : public Module {
+ public:
+  std::string_view type() const override { return "Softmax"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return softmax(x); }
+};
+
+/// A convolution and its ReLU between reshapes, and one in the middle.
+class Reshaped : public Module {
+ public:
+  explicit Reshaped(bool in_the_middle)
+      : in_the_middle_(in_the_middle),
+        conv_(add("conv", Conv2d{4, 3, {.kernel = 3, .padding = 1}})),
+        relu_(add("relu", ReLU{})),
+        fc_(add("fc", Linear{24, 4})) {}
+  std::string_view type() const override { return "Reshaped"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override {
+    const int64_t n = x.dim(0);
+    Tensor y = (*conv_)(reshape(x, {n, 2, 4, 4}));
+    if (in_the_middle_) y = reshape(y, {n, 12, 2});
+    return (*fc_)(reshape((*relu_)(y), {n, 24}));
+  }
+
+ private:
+  bool in_the_middle_;
+  std::shared_ptr<Conv2d> conv_;
+  std::shared_ptr<ReLU> relu_;
+  std::shared_ptr<Linear> fc_;
 };
 
 /// One convolution whose output is quantized to two ranges, which are added.
@@ -58,6 +96,7 @@ class LateRange : public Module {
  public:
   explicit LateRange(bool activation)
       : conv_(add("conv", Conv2d{1, 2, {.kernel = 3}})),
+        relu_(add("relu", ReLU{})),
         range_(add("range", FakeQuantize{FakeQuantizeConfig::q8()})),
         activation_(activation) {}
   std::string_view type() const override { return "LateRange"; }
@@ -65,11 +104,12 @@ class LateRange : public Module {
  protected:
   Tensor forward(const Tensor& x) override {
     const Tensor flat = flatten((*conv_)(x));
-    return (*range_)(activation_ ? relu(flat) : flat);
+    return (*range_)(activation_ ? (*relu_)(flat) : flat);
   }
 
  private:
   std::shared_ptr<Conv2d> conv_;
+  std::shared_ptr<ReLU> relu_;
   std::shared_ptr<FakeQuantize> range_;
   bool activation_;
 };
@@ -154,7 +194,7 @@ TEST_CASE("PTQ is QAT with zero training steps", "[quant][convert]") {
   const IntegerModel model = convert(net, example);
   check_parity(net, model, images);
   std::vector<float> logits(static_cast<size_t>(40 * model.outputs()));
-  model.run(40, images.data(), logits.data());
+  model.run(test::span_of(images), logits);
   double error = 0.0;
   double size = 0.0;
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -209,7 +249,7 @@ TEST_CASE("frozen training computes the deployed network", "[quant][convert]") {
   net.train();
   const Tensor logits = net(images);
   std::vector<float> deployed(static_cast<size_t>(logits.elements()));
-  model.run(5, images.data(), deployed.data());
+  model.run(test::span_of(images), deployed);
   for (size_t i = 0; i < deployed.size(); ++i) CHECK(deployed[i] == logits.floats().data()[i]);
 }
 
@@ -217,11 +257,11 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential plain = conv_net();
   QUANTRAIN_CHECK_ERROR(convert(plain, example), GraphError, "not prepared");
-  Sequential squashed{Conv2d{1, 2, {.kernel = 3}}, Squash{}, Flatten{}, Linear{72, 3}};
+  Sequential squashed{Conv2d{1, 2, {.kernel = 3}}, Softmax{}, Flatten{}, Linear{72, 3}};
   prepare_qat(squashed, example, QConfig::int8());
   CHECK_FALSE(plan(squashed, example).convertible());
   squashed(example);
-  QUANTRAIN_CHECK_ERROR(convert(squashed, example), GraphError, "sigmoid has no integer form");
+  QUANTRAIN_CHECK_ERROR(convert(squashed, example), GraphError, "softmax has no integer form");
 
   QConfig affine = QConfig::int8();
   affine.model.weight.scheme = QScheme::kAffine;
@@ -252,15 +292,99 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   check_parity(two, convert(two, example), random_images({40, 8, 8, 1}, 9));
   two.find("conv").slots().output = nullptr;
   QUANTRAIN_CHECK_ERROR(convert(two, example), GraphError, "[conv] its output would need two");
+}
 
+TEST_CASE("a reshape may stand between a layer and its range or its activation",
+          "[quant][convert]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  const Tensor images = random_images({40, 8, 8, 1}, 9);
   for (const bool activation : {false, true}) {
     LateRange late(activation);
     prepare_qat(late, example, QConfig::int8());
     late(example);
-    late.find("conv").slots().output = nullptr;
-    QUANTRAIN_CHECK_ERROR(
-        convert(late, example), GraphError, "a reshape stands between it and conv");
+    late.find(activation ? "relu" : "conv").slots().output = nullptr;
+    const IntegerModel model = convert(late, example);
+    check_parity(late, model, images);
+    // The reshape and the ReLU are the convolution's.
+    CHECK(model.program().steps.size() == 1);
+    CHECK(test::last_output(model).shape == Shape{72});
+    CHECK(test::last_output(model).name == "conv");
   }
+}
+
+TEST_CASE("layers between reshapes fuse and stay equal", "[quant][convert]") {
+  const bool in_the_middle = GENERATE(false, true);
+  CAPTURE(in_the_middle);
+  const Tensor example = random_images({2, 32}, 1);
+  Reshaped net(in_the_middle);
+  prepare_qat(net, example, QConfig::bits(4, 5));
+  train_a_little(net, {6, 32}, 3);
+  const IntegerModel model = convert(net, example);
+  check_parity(net, model, random_images({40, 32}, 9));
+  const Plan rows = plan(net, example);
+  const auto conv = std::find_if(
+      rows.rows.begin(), rows.rows.end(), [](const PlanRow& row) { return row.name == "conv"; });
+  REQUIRE(conv != rows.rows.end());
+  CHECK(conv->folded == (in_the_middle ? "reshape, relu" : "relu"));
+  int64_t products = 0;
+  int64_t views = 0;
+  for (const integer::Step& step : model.program().steps) {
+    products += integer::product(step.operation) != nullptr;
+    views += std::holds_alternative<integer::View>(step.operation);
+  }
+  CHECK(products == 2);
+  CHECK(views == 2);
+  CHECK(model.program().steps.size() == 4);
+}
+
+TEST_CASE("sigmoid and tanh in layers of their own convert to lookups", "[quant][convert]") {
+  const int bits = GENERATE(8, 4, 2);
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Sequential net{Conv2d{1, 2, {.kernel = 3}},
+                 Squash{sigmoid},
+                 MaxPool2d{2},
+                 Squash{tanh},
+                 Flatten{},
+                 Linear{18, 4},
+                 Squash{tanh}};
+  QConfig config = QConfig::bits(bits, bits);
+  config.types["Squash"] = QConfig::bits(8, 6).model;
+  config.layers["3"] = config.model;
+  config.layers["3"].activation.is_signed = true;
+  prepare_qat(net, example, config);
+  CHECK(plan(net, example).convertible());
+  train_a_little(net, {6, 8, 8, 1}, 4);
+  const IntegerModel model = convert(net, example);
+  check_parity(net, model, random_images({70, 8, 8, 1}, 9));
+  const Plan rows = plan(net, example);
+  REQUIRE(rows.rows.size() == 7);
+  CHECK(rows.rows[1].name == "1");
+  CHECK(rows.rows[1].operation == "sigmoid");
+  CHECK(rows.rows[1].kernel == "lookup_u8");
+  CHECK(rows.rows[1].output_bits == 6);
+  CHECK(rows.rows[3].operation == "tanh");
+  CHECK(rows.rows[3].output_bits == bits);
+  CHECK(rows.rows[6].output_bits == 8);  // of logits
+  CHECK(net(example).kind() == ValueKind::kCodes);
+}
+
+TEST_CASE("a function that runs beside others has no place for its range", "[quant][convert]") {
+  class Gate : public Module {
+   public:
+    Gate() : conv_(add("conv", Conv2d{1, 2, {.kernel = 3}})) {}
+    std::string_view type() const override { return "Gate"; }
+
+   protected:
+    Tensor forward(const Tensor& x) override { return sigmoid((*conv_)(x)); }
+
+   private:
+    std::shared_ptr<Conv2d> conv_;
+  };
+  Gate gate;
+  QUANTRAIN_CHECK_ERROR(
+      prepare_qat(gate, random_images({2, 8, 8, 1}, 1), QConfig::int8()),
+      GraphError,
+      "operation sigmoid has no place for a FakeQuantize: run it in a layer of its own");
 }
 
 TEST_CASE("each operation of the float simulation stays within its bound of the integer one",

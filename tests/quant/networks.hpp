@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "framework/core/random.hpp"
@@ -18,6 +19,10 @@ inline Tensor random_images(const Shape& shape, uint64_t seed) {
   for (int64_t i = 0; i < x.elements(); ++i)
     data[i] = static_cast<float>(random.below(256)) / 255.0f;
   return x;
+}
+
+inline std::span<const float> span_of(const Tensor& x) {
+  return {x.data(), static_cast<size_t>(x.elements())};
 }
 
 inline Tensor random_normal(const Shape& shape, uint64_t seed, float scale = 1.0f) {

@@ -6,14 +6,28 @@
 namespace quantrain::quant::test {
 
 /// The network and the model that it was converted to compute the same integers in every layer.
-inline void check_parity(Module& net, const IntegerModel& model, const Tensor& images) {
+inline void check_parity(Module& net,
+                         const IntegerModel& model,
+                         const std::vector<Tensor>& images) {
   const Parity parity = verify_parity(net, model, images);
   INFO("first difference: " << parity.first_difference());
-  CHECK(parity.images == images.dim(0));
+  CHECK(parity.images == images[0].dim(0));
   CHECK(parity.codes_equal() == 1.0);
   CHECK(parity.logits_equal() == 1.0);
   CHECK(parity.top1_disagreements == 0);
-  CHECK(parity.layers.size() == model.layers().size() + 1);
+  CHECK(parity.layers.size() == model.program().steps.size() + images.size());
+}
+
+inline void check_parity(Module& net, const IntegerModel& model, const Tensor& images) {
+  check_parity(net, model, std::vector<Tensor>{images});
+}
+
+/// What the integers of a step's output mean.
+inline const integer::Value& step_output(const IntegerModel& model, size_t step) {
+  return model.program().value(model.program().steps.at(step).output);
+}
+inline const integer::Value& last_output(const IntegerModel& model) {
+  return step_output(model, model.program().steps.size() - 1);
 }
 
 }  // namespace quantrain::quant::test

@@ -9,6 +9,7 @@
 #include "quant/lowering/convert.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
+#include "tests/quant/parity_checks.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -22,13 +23,14 @@ using test::train_a_little;
 std::vector<std::vector<int32_t>> integers_of(const IntegerModel& model, const Tensor& images) {
   const int64_t n = images.dim(0);
   std::vector<uint8_t> bytes(static_cast<size_t>(images.elements()));
-  model.quantize_input(n, images.floats(), bytes.data());
+  model.quantize_input(test::span_of(images), bytes);
+  const uint8_t* const inputs[] = {bytes.data()};
   std::vector<std::vector<int32_t>> all;
-  model.trace(n, bytes.data(), [&](size_t position, const void* output) {
-    const IntegerLayer& layer = *model.layers()[position].layer;
-    const auto count = static_cast<size_t>(n * layer.output_shape().elements());
+  model.trace(n, inputs, [&](size_t position, const void* output) {
+    const integer::Value& value = test::step_output(model, position);
+    const auto count = static_cast<size_t>(n * value.shape.elements());
     std::vector<int32_t>& values = all.emplace_back(count);
-    if (layer.output_kind() == OutputKind::kAccumulators) {
+    if (!value.is_codes()) {
       std::memcpy(values.data(), output, count * sizeof(int32_t));
     } else {
       std::copy_n(static_cast<const uint8_t*>(output), count, values.begin());

@@ -45,7 +45,7 @@ TEST_CASE("a summary calibrates nothing", "[quant][plan]") {
   Estimator estimator = GENERATE(Estimator::kClamped, Estimator::kLearned);
   QConfig config = QConfig::int8();
   config.model.activation.estimator = estimator;
-  const auto check = [&](const auto& prepare) {
+  const auto check = [&](void (*prepare)(Module&, const Tensor&, const QConfig&)) {
     Sequential net = conv_net();
     prepare(net, example, config);
     const std::vector<FakeQuantize*> activations = Plugged(net).activations;

@@ -14,7 +14,9 @@ namespace {
 
 using test::check_parity;
 using test::conv_net;
+using test::last_output;
 using test::random_images;
+using test::step_output;
 using test::train_a_little;
 
 /// Networks that cannot be prepared.
@@ -123,7 +125,7 @@ TEST_CASE("logits keep their accumulators behind a reshape", "[quant][prepare]")
     prepare_qat(net, example, config);
     train_a_little(net, {6, 8, 8, 1}, 2);
     const IntegerModel model = convert(net, example);
-    CHECK(model.layers().back().layer->output_kind() == OutputKind::kAccumulators);
+    CHECK_FALSE(last_output(model).is_codes());
     CHECK(model.outputs() == 4);
     check_parity(net, model, random_images({9, 8, 8, 1}, 9));
     const Plan rows = plan(net, example);
@@ -148,8 +150,8 @@ TEST_CASE("logits of other layers keep 8 bits behind a reshape, whatever hidden 
   prepare_qat(net, example, QConfig::bits(4, 3));
   train_a_little(net, {6, 8, 8, 1}, 2);
   const IntegerModel model = convert(net, example);
-  CHECK(model.layers()[0].layer->output_params().type.bits == 3);
-  CHECK(model.layers().back().layer->output_params().type.bits == 8);
+  CHECK(step_output(model, 0).params.value().type.bits == 3);
+  CHECK(last_output(model).params.value().type.bits == 8);
   check_parity(net, model, random_images({9, 8, 8, 1}, 9));
 }
 
@@ -157,12 +159,14 @@ TEST_CASE("quantization after training takes its ranges from all batches", "[qua
   const Tensor example = random_images({2, 12}, 1);
   // Highest value that the first layer, an identity, can give: a batch of one, then larger ones,
   // then one with an outlier.
-  const auto highest = [&](auto* prepare, const QConfig& config) {
+  using Prepare = void (*)(Module&, const Tensor&, const QConfig&);
+  const Prepare after = prepare_ptq;
+  const auto highest = [&](Prepare prepare, const QConfig& config) {
     Sequential net{Linear{12, 12, {.bias = false}}, ReLU{}, Linear{12, 4}};
     Tensor weight = dynamic_cast<Linear&>(net.find("0")).weight();
     for (int64_t i = 0; i < weight.elements(); ++i) weight.mutable_data()[i] = i % 13 == 0;
     prepare(net, example, config);
-    if (prepare == prepare_ptq) net.eval();
+    if (prepare == after) net.eval();
     const NoGrad no_grad;
     net(Tensor::full({1, 12}, 0.2f));
     for (int i = 0; i < 3; ++i) net(Tensor::full({8, 12}, 0.4f));
@@ -214,7 +218,7 @@ TEST_CASE("layers that share their parameters have ranges of their own", "[quant
   CHECK(dynamic_cast<Conv2d&>(net.find("3")).weight() == shared[0]);
   CHECK(dynamic_cast<Linear&>(net.find("8")).weight() == shared[1]);
   const IntegerModel model = convert(net, example);
-  CHECK_FALSE(model.layers()[1].layer->output_params() == model.layers()[2].layer->output_params());
+  CHECK_FALSE(step_output(model, 1).params.value() == step_output(model, 2).params.value());
   check_parity(net, model, random_images({9, 8, 8, 1}, 9));
 }
 
@@ -236,7 +240,7 @@ TEST_CASE("a part of a network is prepared and converted by paths of its own", "
   train_a_little(whole, {6, 8, 8, 1}, 2);
   CHECK(plan(part, example).rows[0].folded == "1, 2");
   const IntegerModel model = convert(part, example);
-  CHECK(model.layers()[0].layer->name() == "0");
+  CHECK(step_output(model, 0).name == "0");
   check_parity(part, model, random_images({9, 8, 8, 1}, 9));
 }
 
@@ -275,7 +279,15 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
   QConfig type = config;
   type.types["Softmax"] = config.model;
   QUANTRAIN_CHECK_ERROR(
-      prepare_qat(wrong, example, type), QuantError, "no layers of type \"Softmax\"");
+      prepare_qat(wrong, example, type),
+      QuantError,
+      "no layers of type \"Softmax\" are quantized in this network; those that are: Conv2d Linear");
+  QConfig add = config;  // a layer that is quantized, in other networks
+  add.types["Add"] = config.model;
+  QUANTRAIN_CHECK_ERROR(prepare_qat(wrong, example, add),
+                        QuantError,
+                        "no layers of type \"Add\" are quantized in this network; those that are: "
+                        "Conv2d Linear");
   QConfig relu = config;
   relu.layers["2"] = config.model;
   QUANTRAIN_CHECK_ERROR(

@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "framework/autograd/ops.hpp"
-#include "framework/autograd/ops/channel_accumulators.hpp"
 #include "quant/training/fake_quantize_op.hpp"
 #include "tests/tensors.hpp"
 
@@ -51,7 +50,7 @@ int64_t check_bound(const Layer& layer, int64_t reduction, const Product& produc
   const Tensor floating = layer.simulate(false, product);
   REQUIRE(integer.kind() == ValueKind::kAccumulators);
   REQUIRE(floating.kind() == ValueKind::kFloat);
-  const auto& sums = dynamic_cast<const ChannelAccumulators&>(*integer.accumulators());
+  const Accumulators::Sums sums = integer.accumulators()->sums().value();
   const std::vector<float> a = values(fake_quantize(integer, layer.y_params));
   const std::vector<float> b = values(fake_quantize(floating, layer.y_params, {.codes = false}));
 
@@ -73,8 +72,8 @@ int64_t check_bound(const Layer& layer, int64_t reduction, const Product& produc
   int64_t apart = 0;
   int64_t beyond = 0;
   for (int64_t i = 0; i < integer.elements(); ++i) {
-    const double scale = sums.scale()[static_cast<size_t>(i % sums.channels())];
-    const double exact = static_cast<double>(sums.values()[i]) * scale / scale_y;
+    const double scale = sums.scale[static_cast<size_t>(i) % sums.scale.size()];
+    const double exact = static_cast<double>(sums.values[i]) * scale / scale_y;
     // The sizes are sums in float32 themselves.
     const double size = double{sizes.data()[i]} * (1.0 + gamma) / scale_y;
     const double bound = gamma * size + 0.5 * scale / scale_y + std::abs(exact) * 0x1p-31;

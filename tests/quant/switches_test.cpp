@@ -20,7 +20,7 @@ TEST_CASE("the declared input range stays when observers are switched off and on
           "[quant][switches]") {
   const Tensor example = random_images({2, 12}, 1);
   const Tensor dark = mul(random_images({6, 12}, 7), Tensor::full({1}, 0.3f));
-  const auto check = [&](const auto& prepare) {
+  const auto check = [&](void (*prepare)(Module&, const Tensor&, const QConfig&)) {
     Sequential net = mlp();
     prepare(net, example, QConfig::int8());
     const auto& input = dynamic_cast<const FakeQuantize&>(*net.slots().inputs[0]);

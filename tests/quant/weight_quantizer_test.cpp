@@ -1,7 +1,6 @@
 #include "quant/training/weight_quantizer.hpp"
 
 #include <cmath>
-#include <variant>
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/autograd/ops.hpp"
@@ -26,12 +25,20 @@ void fill(Module& layer, const std::vector<float>& weight, const std::vector<flo
   std::copy(bias.begin(), bias.end(), own[1].tensor.mutable_data());
 }
 
-template <class T>
-std::vector<T> tensor_of(const IntegerModel& model, size_t position, std::string_view name) {
-  for (const LayerTensor& tensor : model.layers()[position].layer->tensors()) {
-    if (tensor.name == name) return std::get<std::vector<T>>(tensor.values);
+/// Scales of the weights that a layer is deployed with.
+std::vector<float> weight_scales(Module& net, const Tensor& example, std::string_view layer) {
+  const DeployedMode deployed(net);
+  const Graph graph = record_graph(net, example);
+  for (const GraphNode& node : graph.nodes()) {
+    if (node.scope() == layer && node.node->traits().weight == 1)
+      return node.inputs[1].codes()->params.scale;
   }
   return {};
+}
+
+std::vector<int32_t> biases(const IntegerModel& model, size_t step) {
+  const integer::QuantizedProduct& p = *integer::product(model.program().steps[step].operation);
+  return {p.bias.begin(), p.bias.end()};
 }
 
 /// A pass of training, whose gradients have to be numbers.
@@ -136,17 +143,17 @@ TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larg
   const auto by_bias = [&](float bias, float scale) {
     return weight_scale(0.0f, bias, scale, type, "");
   };
-  const std::vector<float> first = tensor_of<float>(model, 0, "weight_scale");
+  const std::vector<float> first = weight_scales(net, images, "0");
   REQUIRE(first.size() == 3);
-  const float hidden = model.layers()[0].layer->output_params().scale[0];
-  const std::vector<float> second = tensor_of<float>(model, 1, "weight_scale");
+  const float hidden = test::step_output(model, 0).params.value().scale[0];
+  const std::vector<float> second = weight_scales(net, images, "2");
   REQUIRE(second.size() == 1);
   CHECK(first[2] == by_bias(1e3f, scale_x));
   CHECK(second[0] == by_bias(2e3f, hidden));
   CHECK(first[1] > by_bias(0.125f, scale_x));  // by its weights
-  const auto codes = tensor_of<int32_t>(model, 0, "bias");
+  const std::vector<int32_t> codes = biases(model, 0);
   CHECK(codes[2] <= -(1 << 30) + (1 << 7));
-  CHECK(tensor_of<int32_t>(model, 1, "bias")[1] <= -(1 << 30) + (1 << 7));
+  CHECK(biases(model, 1)[1] <= -(1 << 30) + (1 << 7));
   if (estimator == Estimator::kClamped && bits == 8) CHECK(first[0] == by_bias(1.0f, scale_x));
 }
 
@@ -200,7 +207,7 @@ TEST_CASE("a vanishing gamma trains and converts", "[quant][weights][batch_norm]
   for (int c = 0; c < 6; ++c) CHECK(norm.gamma().grad().data()[c] != 0.0f);
   const IntegerModel model = convert(net, images);
   check_parity(net, model, images);
-  for (const float scale : tensor_of<float>(model, 0, "weight_scale")) CHECK(scale > 0.0f);
+  for (const float scale : weight_scales(net, images, "0")) CHECK(scale > 0.0f);
 
   test::train_a_little(net, {6, 8, 8, 1}, 3);
   vanish();

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "framework/arithmetic/activation.hpp"
+#include "framework/autograd/node.hpp"
 #include "tests/framework/autograd/tensors.hpp"
 
 namespace quantrain::test {
@@ -43,6 +45,29 @@ inline std::vector<int32_t> code_values(const Tensor& x) {
 /// The same real values held as floats.
 inline Tensor as_floats(const Tensor& x) { return from(x.shape(), values(x)); }
 
+/// The operation that made the codes gives them again, of the codes of the node's operands.
+inline void check_operation(const Tensor& x,
+                            const integer::Operation& operation,
+                            const Buffer<uint8_t>& codes) {
+  const Node* node = x.node().get();
+  while (node != nullptr && node->input(0).kind() == ValueKind::kAccumulators)
+    node = node->input(0).node().get();
+  if (node == nullptr || x.elements() == 0) return;
+  std::vector<const uint8_t*> inputs;
+  for (const Tensor& input : node->inputs()) {
+    if (input.defined() && input.kind() == ValueKind::kCodes &&
+        input.codes()->storage == CodeStorage::kU8) {
+      inputs.push_back(input.codes()->u8());
+    }
+  }
+  REQUIRE(inputs.size() == input_sizes(operation).size());
+  const int64_t n = x.elements() / output_size(operation);
+  REQUIRE(n * output_size(operation) == x.elements());
+  std::vector<uint8_t> again(static_cast<size_t>(x.elements()));
+  integer::PreparedOperation(operation).run(n, inputs, again.data());
+  CHECK(std::equal(again.begin(), again.end(), codes.begin()));
+}
+
 /// Requantizing x's accumulators gives clamp(unclamped[i]), and a mask of those within the range;
 /// `unclamped` are codes at y, the zero point included.
 inline void check_requantize(const Tensor& x,
@@ -55,8 +80,12 @@ inline void check_requantize(const Tensor& x,
   codes.params = y;
   Buffer<uint8_t> without_mask(x.elements());
   Buffer<uint8_t> mask((x.elements() + 7) / 8);
-  x.accumulators()->requantize(y, x.activation(), codes.bytes.data(), mask.data());
-  x.accumulators()->requantize(y, x.activation(), without_mask.data(), nullptr);
+  const auto operation =
+      x.accumulators()->requantize(y, x.activation(), codes.bytes.data(), mask.data());
+  REQUIRE(operation != nullptr);
+  check_operation(x, *operation, codes.bytes);
+  CHECK(*x.accumulators()->requantize(y, x.activation(), without_mask.data(), nullptr) ==
+        *operation);
   const CodeClamp clamp = code_clamp(x.activation(), y.type, y.scale[0], y.zero_point[0]);
   int64_t wrong_codes = 0;
   int64_t wrong_bits = 0;

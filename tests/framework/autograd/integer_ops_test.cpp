@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <cmath>
 
 #include "framework/arithmetic/fixed_point.hpp"
+#include "framework/arithmetic/quantize.hpp"
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops.hpp"
+#include "framework/autograd/ops/elementwise.hpp"
 #include "framework/core/error.hpp"
 #include "tests/framework/autograd/codes.hpp"
 
@@ -232,11 +235,136 @@ TEST_CASE("reshape and flatten keep codes", "[autograd][reshape][integer]") {
   CHECK(values(flatten(w)) == values(w));
 }
 
+TEST_CASE("sigmoid and tanh of codes are those of the values they mean, rounded once",
+          "[autograd][elementwise][integer]") {
+  struct Case {
+    Tensor (*of)(const Tensor&);
+    double (*f)(double);
+    double (*derivative)(double);
+  };
+  const Case cases[] = {{sigmoid,
+                         [](double v) { return 1.0 / (1.0 + std::exp(-v)); },
+                         [](double v) {
+                           const double y = 1.0 / (1.0 + std::exp(-v));
+                           return y * (1.0 - y);
+                         }},
+                        {quantrain::tanh,
+                         [](double v) { return std::tanh(v); },
+                         [](double v) { return 1.0 - std::tanh(v) * std::tanh(v); }}};
+  for (const Case& c : cases) {
+    for (const QType& type : test::activation_types()) {
+      const int32_t zero = zero_of(type);
+      const Tensor x = activations({7, 19}, type, 0.07f, zero, 1);
+      const Tensor y = c.of(x);
+      REQUIRE(y.kind() == ValueKind::kAccumulators);
+      CHECK_FALSE(y.accumulators()->sums());
+      CHECK(y.shape() == x.shape());
+      const std::vector<int32_t> codes = code_values(x);
+      std::vector<float> expected;
+      for (const int32_t q : codes)
+        expected.push_back(static_cast<float>(c.f(scale_of(x) * (q - zero))));
+      CHECK(values(y) == expected);
+
+      // The table of derivatives is that of the float formula in double.
+      const Tensor grad_y = test::random_tensor(y.shape(), 9);
+      const std::vector<float> grad = values(y.node()->backward(grad_y)[0]);
+      const std::vector<float> upstream = values(grad_y);
+      for (size_t i = 0; i < codes.size(); ++i) {
+        const auto slope = static_cast<float>(c.derivative(scale_of(x) * (codes[i] - zero)));
+        CHECK(grad[i] == upstream[i] * slope);
+      }
+
+      // 0.003: codes on both sides of the range are cut off, and their gradient with them.
+      for (const float scale_y : {0.05f, 0.01f, 0.003f}) {
+        for (const QType& to_type : test::activation_types()) {
+          const QParams to = activation_params(to_type, scale_y, zero_of(to_type));
+          std::vector<int64_t> unclamped;
+          for (const float value : expected) {
+            constexpr int32_t kFar = 1 << 20;
+            unclamped.push_back(quantize(value, scale_y, to.zero_point[0], -kFar, kFar));
+          }
+          test::check_requantize(y, to, unclamped);
+          test::check_requantize(relu(y), to, unclamped);
+          test::check_requantize(relu6(y), to, unclamped);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("ranges and activation masks of a function of codes are those of its floats",
+          "[autograd][elementwise][integer]") {
+  const Tensor x = activations({5, 9}, {8, false, false}, 0.05f, 128, 1);
+  const Tensor y = quantrain::tanh(x);
+  const std::vector<float> floats = values(y);
+  const auto [min, max] = std::minmax_element(floats.begin(), floats.end());
+  CHECK(y.accumulators()->range(y.elements(), Activation::kNone) == Range{*min, *max});
+  CHECK(y.accumulators()->range(y.elements(), Activation::kRelu) == Range{0.0f, *max});
+  const Tensor ones = Tensor::full(y.shape(), 1.0f);
+  const std::vector<float> grad = values(relu(y).node()->backward(ones)[0]);
+  for (size_t i = 0; i < floats.size(); ++i) CHECK(grad[i] == (floats[i] > 0.0f ? 1.0f : 0.0f));
+}
+
+TEST_CASE("an elementwise function of floats is f in double, with the slope of f'",
+          "[autograd][elementwise]") {
+  const auto cube = std::make_shared<const ElementwiseFunction>(
+      ElementwiseFunction{.type = "cube",
+                          .f = [](double v) { return v * v * v; },
+                          .derivative = [](double v) { return 3.0 * v * v; }});
+  for (const int64_t n : {0, 1, 3, 17, 10000}) {
+    const Tensor x = test::random_tensor({n}, 4, -2.0f, 2.0f).set_requires_grad(true);
+    const Tensor y = elementwise(cube, x);
+    CHECK(y.node()->type() == "cube");
+    const std::vector<float> in = values(x);
+    const std::vector<float> out = values(y);
+    const Tensor grad_y = test::random_tensor({n}, 5);
+    const std::vector<float> upstream = values(grad_y);
+    const std::vector<float> grad = values(y.node()->backward(grad_y)[0]);
+    bool equal = true;
+    for (size_t i = 0; i < in.size(); ++i) {
+      const double v = double{in[i]};
+      equal = equal && out[i] == static_cast<float>(v * v * v) &&
+              grad[i] == static_cast<float>(double{upstream[i]} * (3.0 * v * v));
+    }
+    CHECK(equal);
+  }
+  const Tensor leaf = test::spread_leaf({3, 5}, 1);
+  test::check_gradients([&] { return elementwise(cube, leaf); }, {leaf});
+}
+
+TEST_CASE("a function of weight codes, or of a scale per channel, computes with floats",
+          "[autograd][elementwise][integer]") {
+  const QParams weight{{8, true, true}, -1, {0.01f}, {0}};
+  const QParams per_channel{{8, false, false}, 1, {0.1f, 0.2f}, {3, 4}};
+  const Tensor w = random_codes({4, 2}, weight, CodeStorage::kS8, 1);
+  const Tensor x = random_codes({4, 2}, per_channel, CodeStorage::kU8, 1);
+  for (const Tensor& codes : {w, x}) {
+    const Tensor y = sigmoid(codes);
+    CHECK(y.kind() == ValueKind::kFloat);
+    CHECK(values(y) == values(sigmoid(as_floats(codes))));
+  }
+}
+
+TEST_CASE("a function that is not finite at a code is refused when its codes are made",
+          "[autograd][elementwise][integer]") {
+  const auto reciprocal = std::make_shared<const ElementwiseFunction>(
+      ElementwiseFunction{.type = "reciprocal",
+                          .f = [](double v) { return 1.0 / v; },
+                          .derivative = [](double v) { return -1.0 / (v * v); }});
+  const Tensor x = activations({2, 2}, {8, false, false}, 0.5f, 3, 1);
+  uint8_t codes[4];
+  QUANTRAIN_CHECK_ERROR(elementwise(reciprocal, x)
+                            .accumulators()
+                            ->requantize(x.codes()->params, Activation::kNone, codes, nullptr),
+                        QuantError,
+                        "[reciprocal] the function of 0, a value of the input, is inf");
+}
+
 TEST_CASE("operations on an empty batch of codes are empty", "[autograd][integer]") {
   const Tensor x = activations({0, 4, 4, 2}, {8, false, false}, 0.1f, 3, 1);
   CHECK(values(relu(x)).empty());
   CHECK(values(max_pool2d(x, {.kernel = 2})).empty());
-  for (const Tensor& y : {global_avg_pool2d(x), add(x, x), concat({x, x}, 3)}) {
+  for (const Tensor& y : {global_avg_pool2d(x), add(x, x), concat({x, x}, 3), sigmoid(x)}) {
     CHECK(y.elements() == 0);
     test::check_requantize(y, activation_params({8, false, false}, 0.1f, 3), {});
   }

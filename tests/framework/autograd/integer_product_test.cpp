@@ -4,7 +4,6 @@
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/avg_pool2d.hpp"
-#include "framework/autograd/ops/channel_accumulators.hpp"
 #include "framework/autograd/ops/conv2d.hpp"
 #include "framework/autograd/ops/linear.hpp"
 #include "framework/autograd/ops/reshape.hpp"
@@ -46,18 +45,20 @@ Tensor exact_bias(int64_t outputs) {
   return bias;
 }
 
-const ChannelAccumulators& sums_of(const Tensor& y) {
+Accumulators::Sums sums_of(const Tensor& y) {
   REQUIRE(y.kind() == ValueKind::kAccumulators);
-  return dynamic_cast<const ChannelAccumulators&>(*y.accumulators());
+  REQUIRE(y.accumulators()->sums());
+  return *y.accumulators()->sums();
 }
 
 /// Rule 8 on each accumulator, unclamped, with the zero point.
-std::vector<int64_t> rescaled(const ChannelAccumulators& sums, const QParams& y) {
+std::vector<int64_t> rescaled(const Tensor& x, const QParams& y) {
+  const Accumulators::Sums sums = sums_of(x);
   std::vector<int64_t> codes;
-  for (int64_t i = 0; i < sums.rows() * sums.channels(); ++i) {
-    const double scale = sums.scale()[static_cast<size_t>(i % sums.channels())];
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    const double scale = sums.scale[static_cast<size_t>(i) % sums.scale.size()];
     const Multiplier m = make_multiplier(scale / static_cast<double>(y.scale[0]));
-    codes.push_back(rounding_shift(int64_t{sums.values()[i]} * m.m0, m.shift) + y.zero_point[0]);
+    codes.push_back(rounding_shift(int64_t{sums.values[i]} * m.m0, m.shift) + y.zero_point[0]);
   }
   return codes;
 }
@@ -74,8 +75,8 @@ TEST_CASE("linear of codes sums the integers that the deployed layer sums",
       const Tensor weight = random_weight({5, in}, 8, 2);
       const Tensor bias = exact_bias(5);
       const Tensor y = linear(x, weight, bias);
-      const ChannelAccumulators& sums = sums_of(y);
-      CHECK(sums.channels() == 5);
+      const Accumulators::Sums sums = sums_of(y);
+      CHECK(sums.scale.size() == 5);
       const std::vector<int32_t> xs = code_values(x);
       const std::vector<int32_t> ws = code_values(weight);
       for (int64_t i = 0; i < 15; ++i) {
@@ -85,7 +86,7 @@ TEST_CASE("linear of codes sums the integers that the deployed layer sums",
           sum += (xs[static_cast<size_t>(i / 5 * in + k)] - zero) *
                  ws[static_cast<size_t>(i % 5 * in + k)];
         }
-        REQUIRE(sums.values()[i] == sum);
+        REQUIRE(sums.values[i] == sum);
       }
       CHECK(values(y) == values(linear(as_floats(x), as_floats(weight), bias)));
     }
@@ -113,7 +114,7 @@ TEST_CASE("conv2d of codes equals the float convolution where that is exact",
       const Tensor weight = random_weight(c.weight, 4, 2);
       const Tensor bias = exact_bias(c.weight[0]);
       const Tensor y = conv2d(x, weight, bias, c.options);
-      CHECK(sums_of(y).channels() == c.weight[0]);
+      CHECK(static_cast<int64_t>(sums_of(y).scale.size()) == c.weight[0]);
       CHECK(values(y) == values(conv2d(as_floats(x), as_floats(weight), bias, c.options)));
       CHECK(values(conv2d(x, weight, {}, c.options)) ==
             values(conv2d(as_floats(x), as_floats(weight), {}, c.options)));
@@ -130,11 +131,11 @@ TEST_CASE("accumulators requantize by rule 8, channel by channel", "[autograd][l
   const Tensor y = linear(x, weight, Tensor::full({3}, 0.37f));
   for (const QType& type : test::activation_types()) {
     const QParams to = activation_params(type, 0.9f, type.is_signed ? 0 : 1);
-    test::check_requantize(y, to, rescaled(sums_of(y), to));
+    test::check_requantize(y, to, rescaled(y, to));
     const Tensor relu = y.with_activation(Activation::kRelu);
-    test::check_requantize(relu, to, rescaled(sums_of(y), to));
+    test::check_requantize(relu, to, rescaled(y, to));
     const Tensor relu6 = y.with_activation(Activation::kRelu6);
-    test::check_requantize(relu6, to, rescaled(sums_of(y), to));
+    test::check_requantize(relu6, to, rescaled(y, to));
   }
 }
 
@@ -164,7 +165,7 @@ TEST_CASE("weights per tensor give one scale to all channels", "[autograd][linea
   const Tensor x = random_codes({2, 4}, params, CodeStorage::kU8, 1);
   const QParams one{{8, true, true}, -1, {kScaleW}, {0}};
   const Tensor y = linear(x, random_codes({3, 4}, one, CodeStorage::kS8, 2));
-  CHECK(sums_of(y).scale() == std::vector<double>(3, 0x1p-11));
+  CHECK(sums_of(y).scale == std::vector<double>(3, 0x1p-11));
 }
 
 TEST_CASE("what is no product of activation and symmetric weight codes is computed with floats",

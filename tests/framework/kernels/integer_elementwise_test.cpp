@@ -252,30 +252,55 @@ TEST_CASE("addition of codes and its mask are the same for any number of threads
   }
 }
 
-TEST_CASE("rescaled codes are those of the rule, in place too", "[kernels][integer]") {
-  std::vector<uint8_t> x(256);
-  for (size_t i = 0; i < 256; ++i) x[i] = static_cast<uint8_t>(i);
+TEST_CASE("codes that are looked up are those of the table, in place too", "[kernels][integer]") {
+  Random random(21);
+  std::vector<uint8_t> table(256);
   const Multiplier m = make_multiplier(0.73);
-  std::vector<uint8_t> y(256);
-  rescale_u8(256, x.data(), 17, m, 40, 40, 200, y.data());
-  for (int32_t i = 0; i < 256; ++i)
-    CHECK(y[static_cast<size_t>(i)] == requantize(i - 17, m, 40, 40, 200));
-  for (const int64_t length : {1, 16, 64, 256}) {
-    std::vector<uint8_t> apart(static_cast<size_t>(256 / length * (length + 3)), 1);
-    for_each_thread_count([&] {
-      rescale_rows_u8(
-          256 / length, length, x.data(), 17, m, 40, 40, 200, apart.data() + 2, length + 3);
-    });
-    bool equal = true;
-    for (int64_t i = 0; i < static_cast<int64_t>(apart.size()); ++i) {
-      const int64_t column = i % (length + 3) - 2;
-      const bool is_code = column >= 0 && column < length;
-      const int64_t from = i / (length + 3) * length + column;
-      const uint8_t expected = is_code ? y[static_cast<size_t>(from)] : uint8_t{1};
-      equal = equal && apart[static_cast<size_t>(i)] == expected;
+  for (size_t i = 0; i < 256; ++i)
+    table[i] = static_cast<uint8_t>(requantize(static_cast<int32_t>(i) - 17, m, 40, 40, 200));
+  for (const bool any : {false, true}) {
+    if (any) table = random_codes(256, random);
+    for (const int64_t n : {0, 1, 15, 17, 63, 65, 256, 40001}) {
+      std::vector<uint8_t> x = random_codes(n, random);
+      for (size_t i = 0; i < std::min<size_t>(x.size(), 256); ++i) x[i] = static_cast<uint8_t>(i);
+      std::vector<uint8_t> expected(x.size());
+      for (size_t i = 0; i < x.size(); ++i) expected[i] = table[x[i]];
+      for_each_isa([&] {
+        for_each_thread_count([&] {
+          CAPTURE(any, n);
+          std::vector<uint8_t> y(x.size());
+          lookup_u8(n, x.data(), table.data(), y.data());
+          CHECK(y == expected);
+          y = x;
+          lookup_u8(n, y.data(), table.data(), y.data());
+          CHECK(y == expected);
+        });
+      });
     }
-    CHECK(equal);
   }
-  rescale_u8(256, x.data(), 17, m, 40, 40, 200, x.data());
-  CHECK(x == y);
+}
+
+TEST_CASE("rows of codes are looked up apart", "[kernels][integer]") {
+  Random random(22);
+  const std::vector<uint8_t> table = random_codes(256, random);
+  const std::vector<uint8_t> x = random_codes(256 * 64, random);
+  for (const int64_t length : {1, 16, 64, 256}) {
+    const int64_t rows = static_cast<int64_t>(x.size()) / length;
+    for_each_isa([&] {
+      for_each_thread_count([&] {
+        CAPTURE(length);
+        std::vector<uint8_t> apart(static_cast<size_t>(rows * (length + 3)), 1);
+        lookup_rows_u8(rows, length, x.data(), table.data(), apart.data() + 2, length + 3);
+        bool equal = true;
+        for (int64_t i = 0; i < static_cast<int64_t>(apart.size()); ++i) {
+          const int64_t column = i % (length + 3) - 2;
+          const bool is_code = column >= 0 && column < length;
+          const int64_t from = i / (length + 3) * length + column;
+          const uint8_t expected = is_code ? table[x[static_cast<size_t>(from)]] : uint8_t{1};
+          equal = equal && apart[static_cast<size_t>(i)] == expected;
+        }
+        CHECK(equal);
+      });
+    });
+  }
 }

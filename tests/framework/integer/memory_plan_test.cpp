@@ -1,0 +1,184 @@
+#include "framework/integer/memory_plan.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/framework/integer/programs.hpp"
+
+namespace quantrain::integer {
+namespace {
+
+using test::Builder;
+using test::kSigned;
+using test::kX;
+using test::kY;
+using test::random_program;
+using test::RandomProduct;
+
+/// Memory that knows which value each byte was last written by.
+class Memory {
+ public:
+  Memory(const Program& program, const MemoryPlan& plan, int64_t n)
+      : program_(program),
+        plan_(plan),
+        n_(n),
+        owner_(static_cast<size_t>(n * plan.sample_bytes), -1) {}
+
+  int64_t begin(int id) const { return plan_.offset(id, n_); }
+  int64_t end(int id) const {
+    const Value& value = program_.value(id);
+    return begin(id) + n_ * value.shape.elements() * (value.is_codes() ? 1 : 4);
+  }
+  void write(int id) {
+    REQUIRE(begin(id) >= 0);
+    REQUIRE(end(id) <= static_cast<int64_t>(owner_.size()));
+    for (int64_t i = begin(id); i < end(id); ++i) owner_[static_cast<size_t>(i)] = id;
+  }
+  /// Every byte is still that of the value whose bytes it is.
+  bool holds(int id) const {
+    const int root = plan_.roots[static_cast<size_t>(id)];
+    for (int64_t i = begin(id); i < end(id); ++i) {
+      if (owner_[static_cast<size_t>(i)] != root) return false;
+    }
+    return true;
+  }
+
+ private:
+  const Program& program_;
+  const MemoryPlan& plan_;
+  int64_t n_;
+  std::vector<int> owner_;
+};
+
+/// Runs the program on names of values instead of values: what is read is what was written.
+void check_plan(const Program& program, int64_t n) {
+  const MemoryPlan plan = plan_memory(program);
+  REQUIRE(plan.roots.size() == program.values.size());
+  REQUIRE(plan.offsets.size() == program.values.size());
+  for (const int64_t offset : plan.offsets) CHECK(offset % 64 == 0);
+  CHECK(plan.sample_bytes % 64 == 0);
+  Memory memory(program, plan, n);
+  for (const int id : program.inputs) memory.write(id);
+  // Inputs are all written before a step runs.
+  for (const int id : program.inputs) {
+    bool read = false;
+    for (const Step& step : program.steps)
+      read = read || std::count(step.inputs.begin(), step.inputs.end(), id) > 0;
+    read = read || std::count(program.outputs.begin(), program.outputs.end(), id) > 0;
+    if (read) CHECK(memory.holds(id));
+  }
+  for (const Step& step : program.steps) {
+    for (const int id : step.inputs) CHECK(memory.holds(id));
+    const int y = step.output;
+    if (std::holds_alternative<View>(step.operation)) {
+      const auto input = static_cast<size_t>(step.inputs[0]);
+      CHECK(plan.roots[static_cast<size_t>(y)] == plan.roots[input]);
+      CHECK(plan.offsets[static_cast<size_t>(y)] == plan.offsets[input]);
+      continue;
+    }
+    CHECK(plan.roots[static_cast<size_t>(y)] == y);
+    for (const int id : step.inputs) {
+      const bool apart = memory.end(id) <= memory.begin(y) || memory.end(y) <= memory.begin(id);
+      const bool in_place = runs_in_place(step.operation) && memory.begin(id) == memory.begin(y) &&
+                            memory.end(id) == memory.end(y);
+      CHECK((apart || in_place));
+    }
+    memory.write(y);
+  }
+  for (const int id : program.outputs) CHECK(memory.holds(id));
+}
+
+QuantizedLookup lookup(int64_t size) {
+  return QuantizedLookup::rescale(size, kX, kX, Activation::kRelu);
+}
+
+}  // namespace
+
+TEST_CASE("values that live at the same time have places of their own", "[integer][memory_plan]") {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    CAPTURE(seed);
+    const Program program = random_program(seed);
+    check_plan(program, 1);
+    check_plan(program, 3);
+  }
+  check_plan(test::every_operation(), 2);
+  check_plan(test::mlp(), 2);
+}
+
+TEST_CASE("lookups run in place of what nothing reads afterwards", "[integer][memory_plan]") {
+  Builder b;
+  const int x = b.input({100}, kX);
+  const int y = b.codes("y", lookup(100), {x}, {100}, kX);
+  const int z = b.codes("z", lookup(100), {y}, {100}, kX);
+  SECTION("a chain takes one place") {
+    b.program.outputs = {z};
+    const MemoryPlan plan = plan_memory(b.program);
+    CHECK(plan.offsets == std::vector<int64_t>{0, 0, 0});
+    CHECK(plan.sample_bytes == 128);
+    CHECK(plan.offset(z, 7) == 0);
+  }
+  SECTION("an output stays") {
+    b.program.outputs = {z, y};
+    const MemoryPlan plan = plan_memory(b.program);
+    CHECK(plan.offsets == std::vector<int64_t>{0, 0, 128});
+    CHECK(plan.sample_bytes == 256);
+    CHECK(plan.offset(z, 7) == 7 * 128);
+  }
+  SECTION("so does what is read later, through a view too") {
+    const int view = b.codes("view", View{100}, {x}, {10, 10}, kX);
+    b.program.outputs = {z, view};
+    const MemoryPlan plan = plan_memory(b.program);
+    CHECK(plan.offsets == std::vector<int64_t>{0, 128, 128, 0});
+    CHECK(plan.roots == std::vector<int>{x, y, z, x});
+  }
+  check_plan(b.program, 4);
+}
+
+TEST_CASE("an addition takes the place of the operand that is read last",
+          "[integer][memory_plan]") {
+  const auto add = QuantizedAdd::make(70, kX, kSigned, kY, Activation::kNone);
+  Builder b;
+  const int a = b.input({70}, kX);
+  const int c = b.input({70}, kSigned);
+  const int sum = b.codes("sum", add, {a, c}, {70}, kY);
+  SECTION("the first") {
+    b.program.outputs = {sum, c};
+    CHECK(plan_memory(b.program).offsets == std::vector<int64_t>{0, 128, 0});
+  }
+  SECTION("the second") {
+    b.program.outputs = {sum, a};
+    CHECK(plan_memory(b.program).offsets == std::vector<int64_t>{0, 128, 128});
+  }
+  SECTION("of none") {
+    b.program.outputs = {sum, a, c};
+    CHECK(plan_memory(b.program).offsets == std::vector<int64_t>{0, 128, 256});
+    CHECK(plan_memory(b.program).sample_bytes == 384);
+  }
+  check_plan(b.program, 2);
+}
+
+TEST_CASE("places are used again", "[integer][memory_plan]") {
+  // Pools do not run in place: two places in turn.
+  Builder b;
+  int x = b.input({1, 64, 1}, kX);
+  for (int i = 0; i < 10; ++i) {
+    const QuantizedMaxPool2d pool{test::pool_shape(1, 64, 1, 1, 1, 0)};
+    x = b.codes("pool", pool, {x}, {1, 64, 1}, kX);
+  }
+  b.program.outputs = {x};
+  const MemoryPlan plan = plan_memory(b.program);
+  CHECK(plan.sample_bytes == 128);
+  for (size_t i = 0; i < plan.offsets.size(); ++i) CHECK(plan.offsets[i] == (i % 2 == 0 ? 0 : 64));
+  check_plan(b.program, 1);
+}
+
+TEST_CASE("accumulators take four bytes each", "[integer][memory_plan]") {
+  Builder b;
+  const int x = b.input({3}, kX);
+  const RandomProduct p({.outputs = 17, .length = 3, .x = kX}, 1);
+  b.program.outputs = {
+      b.accumulators("sums", QuantizedLinear{1, 3, 17, p.product}, {x}, {17}, p.scale)};
+  const MemoryPlan plan = plan_memory(b.program);
+  CHECK(plan.offsets == std::vector<int64_t>{0, 64});
+  CHECK(plan.sample_bytes == 64 + 128);
+}
+
+}  // namespace quantrain::integer

@@ -1,0 +1,925 @@
+#include "framework/integer/operation.hpp"
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "framework/arithmetic/quantize.hpp"
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/framework/integer/programs.hpp"
+#include "tests/framework/kernels/integer_testing.hpp"
+
+// Each integer operation on its own, against the rules written out.
+namespace quantrain::integer {
+namespace {
+
+using quantrain::test::for_each_isa;
+using quantrain::test::for_each_thread_count;
+using test::kSigned;
+using test::kX;
+using test::kY;
+using test::pool_shape;
+using test::random_bytes;
+using test::random_codes;
+using test::RandomProduct;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+template <class T>
+std::vector<T> run_as(const Operation& op, int64_t n, const std::vector<std::vector<uint8_t>>& x) {
+  std::vector<const uint8_t*> inputs;
+  for (const auto& input : x) inputs.push_back(input.data());
+  std::vector<T> y(static_cast<size_t>(n * output_size(op)));
+  PreparedOperation(op).run(n, inputs, y.data());
+  return y;
+}
+
+std::vector<uint8_t> run(const Operation& op,
+                         int64_t n,
+                         const std::vector<std::vector<uint8_t>>& x) {
+  return run_as<uint8_t>(op, n, x);
+}
+
+/// Rule (8) of an integer whose real value is scale times it, in stored bytes.
+uint8_t expected_code(int32_t acc, double scale, const QParams& y, Activation activation) {
+  const CodeClamp clamp = code_clamp(activation, y.type, y.scale[0], y.zero_point[0]);
+  const Multiplier m = make_multiplier(scale / static_cast<double>(y.scale[0]));
+  const int32_t offset = y.type.is_signed ? 128 : 0;
+  return static_cast<uint8_t>(requantize(acc, m, y.zero_point[0], clamp.lo, clamp.hi) + offset);
+}
+
+/// Sums of a convolution, padded with the zero point.
+std::vector<int32_t> convolved(const QuantizedConv2d& op,
+                               int64_t n,
+                               const std::vector<uint8_t>& x) {
+  const kernels::Conv2dShape& s = op.shape;
+  const QuantizedProduct& p = op.product;
+  std::vector<int32_t> sums;
+  for (int64_t image = 0; image < n; ++image) {
+    for (int64_t i = 0; i < s.oh(); ++i) {
+      for (int64_t j = 0; j < s.ow(); ++j) {
+        for (int64_t o = 0; o < s.o; ++o) {
+          int32_t sum = p.bias.empty() ? 0 : p.bias[o];
+          for (int64_t u = 0; u < s.kh; ++u) {
+            for (int64_t v = 0; v < s.kw; ++v) {
+              const int64_t h = i * s.stride_h - s.pad_h + u;
+              const int64_t w = j * s.stride_w - s.pad_w + v;
+              if (h < 0 || h >= s.h || w < 0 || w >= s.w) continue;
+              for (int64_t c = 0; c < s.group_c(); ++c) {
+                const int64_t channel = o / s.group_o() * s.group_c() + c;
+                const int64_t from = ((image * s.h + h) * s.w + w) * s.c + channel;
+                const int64_t weight = ((o * s.kh + u) * s.kw + v) * s.group_c() + c;
+                sum += p.weight[weight] * (x[static_cast<size_t>(from)] - p.zero_x);
+              }
+            }
+          }
+          sums.push_back(sum);
+        }
+      }
+    }
+  }
+  return sums;
+}
+
+/// run() is accumulate() and finish(), and without an output accumulate() alone, on every
+/// instruction set and any number of threads.
+template <class Op>
+void check_halves(Op op, const RandomProduct& random, int64_t n, const std::vector<int32_t>& sums) {
+  const QParams y{{.bits = 7, .is_signed = true}, -1, {0.4f}, {-9}};
+  const std::vector<uint8_t> x = random_bytes(n * input_sizes(op)[0], 5);
+  const uint8_t* const inputs[] = {x.data()};
+  for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
+    std::vector<uint8_t> expected;
+    for (size_t i = 0; i < sums.size(); ++i)
+      expected.push_back(
+          expected_code(sums[i], random.scale[i % random.scale.size()], y, activation));
+    for_each_isa([&] {
+      for_each_thread_count([&] {
+        op.product = random.product;
+        std::vector<int32_t> acc(sums.size());
+        Prepared<Op>(op).accumulate(n, x.data(), acc.data());
+        CHECK(acc == sums);
+        acc.assign(sums.size(), -1);
+        PreparedOperation(op).run(n, inputs, acc.data());
+        CHECK(acc == sums);
+        op.product = random.behind(y, activation);
+        acc.assign(sums.size(), -1);
+        Prepared<Op>(op).accumulate(n, x.data(), acc.data());
+        CHECK(acc == sums);
+        std::vector<uint8_t> codes(sums.size());
+        std::vector<uint8_t> fused(sums.size());
+        finish(*op.product.output,
+               static_cast<int64_t>(sums.size()) / op.channels(),
+               acc.data(),
+               codes.data());
+        PreparedOperation(op).run(n, inputs, fused.data());
+        CHECK(codes == expected);
+        CHECK(fused == expected);
+      });
+    });
+  }
+}
+
+QuantizedLinear linear() {
+  const RandomProduct p({.outputs = 2, .length = 3, .x = kX}, 9);
+  return {.rows = 1, .inputs = 3, .outputs = 2, .product = p.behind(kY)};
+}
+
+QuantizedConv2d conv2d() {
+  const RandomProduct p({.outputs = 4, .length = 9, .x = kX}, 9);
+  return {{.h = 5, .w = 4, .c = 2, .o = 4, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1, .groups = 2},
+          p.behind(kY)};
+}
+
+QuantizedAdd add() { return QuantizedAdd::make(10, kX, kSigned, kY, Activation::kNone); }
+
+QuantizedAvgPool2d avg_pool() {
+  return QuantizedAvgPool2d::make(pool_shape(5, 4, 3, 2, 2, 1), kX, kY, Activation::kNone);
+}
+
+QuantizedMaxPool2d max_pool() { return {pool_shape(5, 4, 3, 2, 2, 1)}; }
+
+QuantizedConcat concat() {
+  return QuantizedConcat::make(2, {3, 1, 4}, {kX, kSigned, kY}, kY, Activation::kNone);
+}
+
+QuantizedLookup lookup() { return QuantizedLookup::rescale(7, kX, kY, Activation::kRelu); }
+
+std::vector<Operation> samples() {
+  return {add(), avg_pool(), concat(), conv2d(), linear(), lookup(), max_pool(), View{11}};
+}
+
+}  // namespace
+
+TEST_CASE("QuantizedLinear equals its sums, requantized", "[integer][linear]") {
+  const QParams x = GENERATE(kX, kSigned);
+  const int64_t n = 3;
+  const int64_t rows = 2;
+  const int64_t k = 37;
+  const int64_t outputs = 11;
+  const RandomProduct random({.outputs = outputs, .length = k, .x = x}, 1);
+  QuantizedLinear op{rows, k, outputs, random.product};
+  CHECK(gives_accumulators(op));
+  CHECK(output_zero_point(op) == -1);
+  const std::vector<uint8_t> input = random_bytes(n * rows * k, 2);
+  const std::vector<int32_t> acc = run_as<int32_t>(op, n, {input});
+  op.product = random.behind(kY, Activation::kRelu);
+  CHECK_FALSE(gives_accumulators(op));
+  const std::vector<uint8_t> codes = run(op, n, {input});
+  for (int64_t i = 0; i < n * rows; ++i) {
+    for (int64_t o = 0; o < outputs; ++o) {
+      int32_t sum = random.product.bias[o];
+      for (int64_t j = 0; j < k; ++j) {
+        sum += random.product.weight[o * k + j] *
+               (input[static_cast<size_t>(i * k + j)] - stored_zero_point(x));
+      }
+      const auto at = static_cast<size_t>(i * outputs + o);
+      REQUIRE(acc[at] == sum);
+      REQUIRE(codes[at] ==
+              expected_code(sum, random.scale[static_cast<size_t>(o)], kY, Activation::kRelu));
+      CHECK(codes[at] >= 5);
+    }
+  }
+}
+
+TEST_CASE("a linear layer runs as its two halves", "[integer][linear]") {
+  const std::vector<std::array<int64_t, 3>> sizes = {
+      {1, 1, 1}, {1, 7, 5}, {3, 64, 16}, {2, 65, 33}, {1, 300, 17}};
+  for (const auto& [rows, inputs, outputs] : sizes) {
+    for (const bool bias : {false, true}) {
+      const RandomProduct random({.outputs = outputs, .length = inputs, .x = kSigned, .bias = bias},
+                                 3);
+      const QuantizedLinear op{rows, inputs, outputs, random.product};
+      for (const int64_t n : {0, 1, 5}) {
+        CAPTURE(rows, inputs, outputs, bias, n);
+        const QuantizedConv2d as_conv{{.h = 1, .w = rows, .c = inputs, .o = outputs},
+                                      random.product};
+        check_halves(op, random, n, convolved(as_conv, n, random_bytes(n * rows * inputs, 5)));
+      }
+    }
+  }
+}
+
+TEST_CASE("a convolution runs as its two halves", "[integer][conv2d]") {
+  const std::vector<kernels::Conv2dShape> shapes = {
+      {.h = 5, .w = 4, .c = 3, .o = 4, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1},
+      {.h = 7, .w = 6, .c = 1, .o = 5, .kh = 3, .kw = 2, .stride_h = 2, .pad_w = 1},
+      {.h = 4,
+       .w = 4,
+       .c = 4,
+       .o = 6,
+       .kh = 3,
+       .kw = 3,
+       .stride_h = 2,
+       .stride_w = 2,
+       .pad_h = 1,
+       .pad_w = 1,
+       .groups = 2},
+      {.h = 5, .w = 5, .c = 3, .o = 3, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1, .groups = 3},
+      {.h = 6, .w = 5, .c = 17, .o = 34, .kh = 3, .kw = 3, .pad_h = 2, .pad_w = 2, .groups = 17},
+      {.h = 1, .w = 1, .c = 17, .o = 2},
+      {.h = 9, .w = 9, .c = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 3, .stride_w = 2},
+  };
+  for (const kernels::Conv2dShape& shape : shapes) {
+    for (const bool bias : {false, true}) {
+      const RandomProduct random(
+          {.outputs = shape.o, .length = shape.reduction(), .x = kX, .bias = bias}, 4);
+      const QuantizedConv2d op{shape, random.product};
+      op.validate("conv");
+      for (const int64_t n : {0, 1, 3}) {
+        CAPTURE(shape.h, shape.w, shape.c, shape.o, shape.groups, bias, n);
+        check_halves(op, random, n, convolved(op, n, random_bytes(n * shape.x_elements(), 5)));
+      }
+    }
+  }
+}
+
+TEST_CASE("QuantizedConv2d pads with the zero point", "[integer][conv2d]") {
+  // One input of the zero point everywhere: every sum is the bias, at the border too.
+  const kernels::Conv2dShape shape{
+      .n = 1, .h = 3, .w = 3, .c = 2, .o = 2, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1};
+  const RandomProduct random({.outputs = 2, .length = 18, .x = kX}, 3);
+  const std::vector<int32_t> acc =
+      run_as<int32_t>(QuantizedConv2d{shape, random.product}, 1, {std::vector<uint8_t>(18, 7)});
+  for (size_t i = 0; i < acc.size(); ++i)
+    CHECK(acc[i] == random.product.bias[static_cast<int64_t>(i % 2)]);
+}
+
+TEST_CASE("QuantizedAdd rounds once, at one shift, in place too", "[integer][add]") {
+  const QuantizedAdd op = QuantizedAdd::make(50, kX, kSigned, kY, Activation::kNone);
+  CHECK(runs_in_place(op));
+  const AddMultipliers m = make_add_multipliers(double{kX.scale[0]} / double{kY.scale[0]},
+                                                double{kSigned.scale[0]} / double{kY.scale[0]});
+  for_each_isa([&] {
+    for_each_thread_count([&] {
+      std::vector<uint8_t> a = random_bytes(100, 4);
+      std::vector<uint8_t> b = random_codes(100, kSigned, 5);
+      std::vector<uint8_t> expected;
+      for (size_t i = 0; i < a.size(); ++i)
+        expected.push_back(static_cast<uint8_t>(requantize_add(a[i] - 7, b[i] - 125, m, 5, 0, 15)));
+      CHECK(run(op, 2, {a, b}) == expected);
+      const uint8_t* const inputs[] = {a.data(), b.data()};
+      const std::vector<uint8_t> first = a;
+      PreparedOperation(op).run(2, inputs, a.data());
+      CHECK(a == expected);
+      a = first;
+      PreparedOperation(op).run(2, inputs, b.data());
+      CHECK(b == expected);
+    });
+  });
+  // Both operands are one value, which the sum replaces.
+  const QuantizedAdd twice = QuantizedAdd::make(50, kX, kX, kY, Activation::kRelu);
+  std::vector<uint8_t> a = random_bytes(50, 4);
+  const std::vector<uint8_t> expected = run(twice, 1, {a, a});
+  const uint8_t* const inputs[] = {a.data(), a.data()};
+  PreparedOperation(twice).run(1, inputs, a.data());
+  CHECK(a == expected);
+  CHECK(*std::min_element(a.begin(), a.end()) >= 5);
+}
+
+TEST_CASE("pools equal their rules", "[integer][pool]") {
+  for (const kernels::Conv2dShape& shape : {pool_shape(5, 4, 3, 2, 2, 1),
+                                            pool_shape(6, 6, 17, 3, 1, 2),
+                                            pool_shape(3, 5, 1, 3, 2, 0)}) {
+    const std::vector<uint8_t> x = random_bytes(2 * shape.x_elements(), 6);
+    const QuantizedMaxPool2d max{shape};
+    const auto avg = QuantizedAvgPool2d::make(shape, kX, kY, Activation::kRelu);
+    const auto none = QuantizedAvgPool2d::make(shape, kSigned, kX, Activation::kNone);
+    max.validate("max");
+    avg.validate("avg");
+    for_each_isa([&] {
+      for_each_thread_count([&] {
+        const std::vector<uint8_t> max_y = run(max, 2, {x});
+        const std::vector<uint8_t> avg_y = run(avg, 2, {x});
+        const std::vector<uint8_t> none_y = run(none, 2, {x});
+        std::vector<int32_t> sums(avg_y.size());
+        Prepared<QuantizedAvgPool2d>(avg).accumulate(2, x.data(), sums.data());
+        std::vector<uint16_t> positions(max_y.size());
+        std::vector<uint8_t> with_positions(max_y.size());
+        const uint8_t* const inputs[] = {x.data()};
+        Prepared<QuantizedMaxPool2d>(max).run(2, inputs, with_positions.data(), positions.data());
+        CHECK(with_positions == max_y);
+        size_t at = 0;
+        for (int64_t n = 0; n < 2; ++n) {
+          for (int64_t i = 0; i < shape.oh(); ++i) {
+            for (int64_t j = 0; j < shape.ow(); ++j) {
+              for (int64_t c = 0; c < shape.c; ++c, ++at) {
+                int32_t total = 0;
+                int32_t count = 0;
+                uint8_t largest = 0;
+                int64_t first = -1;
+                for (int64_t u = 0; u < shape.kh * shape.kw; ++u) {
+                  const int64_t h = i * shape.stride_h - shape.pad_h + u / shape.kw;
+                  const int64_t w = j * shape.stride_w - shape.pad_w + u % shape.kw;
+                  if (h < 0 || h >= shape.h || w < 0 || w >= shape.w) continue;
+                  const uint8_t code =
+                      x[static_cast<size_t>(((n * shape.h + h) * shape.w + w) * shape.c + c)];
+                  total += code;
+                  ++count;
+                  if (first < 0 || code > largest) first = u;
+                  largest = std::max(largest, code);
+                }
+                REQUIRE(max_y[at] == largest);
+                REQUIRE(positions[at] == first);
+                REQUIRE(sums[at] == total - 7 * count);
+                REQUIRE(avg_y[at] ==
+                        expected_code(
+                            total - 7 * count, double{kX.scale[0]} / count, kY, Activation::kRelu));
+                REQUIRE(none_y[at] == expected_code(total - 125 * count,
+                                                    double{kSigned.scale[0]} / count,
+                                                    kX,
+                                                    Activation::kNone));
+              }
+            }
+          }
+        }
+      });
+    });
+  }
+}
+
+TEST_CASE("an average pool has a multiplier for each size that a window has", "[integer][pool]") {
+  for (const kernels::Conv2dShape& shape :
+       {pool_shape(5, 4, 3, 2, 2, 1), pool_shape(9, 7, 1, 5, 3, 4), pool_shape(2, 2, 1, 2, 2, 0)}) {
+    std::set<int64_t> counts;
+    for (int64_t i = 0; i < shape.oh(); ++i) {
+      for (int64_t j = 0; j < shape.ow(); ++j) {
+        int64_t count = 0;
+        for (int64_t u = 0; u < shape.kh * shape.kw; ++u) {
+          const int64_t h = i * shape.stride_h - shape.pad_h + u / shape.kw;
+          const int64_t w = j * shape.stride_w - shape.pad_w + u % shape.kw;
+          count += h >= 0 && h < shape.h && w >= 0 && w < shape.w;
+        }
+        counts.insert(count);
+      }
+    }
+    CHECK(window_counts(shape) == std::vector<int64_t>(counts.begin(), counts.end()));
+    const auto op = QuantizedAvgPool2d::make(shape, kX, kY, Activation::kNone);
+    REQUIRE(op.means.size() == counts.size());
+    for (const kernels::MeanMultiplier& mean : op.means)
+      CHECK(mean.multiplier == mean_multiplier(kX.scale[0], mean.count, kY.scale[0]));
+  }
+}
+
+TEST_CASE("QuantizedConcat rescales each operand", "[integer][concat]") {
+  const QuantizedConcat op =
+      QuantizedConcat::make(2, {3, 1, 4}, {kX, kSigned, kY}, kY, Activation::kNone);
+  CHECK(op.row_length() == 8);
+  const std::vector<uint8_t> a = random_bytes(12, 7);
+  const std::vector<uint8_t> b = random_codes(4, kSigned, 8);
+  const std::vector<uint8_t> c = random_codes(16, kY, 9);
+  for_each_thread_count([&] {
+    const std::vector<uint8_t> y = run(op, 2, {a, b, c});
+    for (size_t row = 0; row < 4; ++row) {
+      for (size_t column = 0; column < 8; ++column) {
+        const uint8_t expected =
+            column < 3
+                ? expected_code(a[row * 3 + column] - 7, double{kX.scale[0]}, kY, Activation::kNone)
+            : column < 4
+                ? expected_code(b[row] - 125, double{kSigned.scale[0]}, kY, Activation::kNone)
+                : c[row * 4 + column - 4];
+        CHECK(y[row * 8 + column] == expected);
+      }
+    }
+  });
+}
+
+TEST_CASE("a view keeps its bytes", "[integer][view]") {
+  const View op{60};
+  const std::vector<uint8_t> x = random_bytes(120, 6);
+  CHECK(run(op, 2, {x}) == x);
+  CHECK(run(op, 0, {x}).empty());
+  CHECK(keeps_params(op));
+}
+
+TEST_CASE("a rescaling lookup is rule (8) of every code, and a clamp where parameters stay",
+          "[integer][lookup]") {
+  std::vector<uint8_t> all(256);
+  std::iota(all.begin(), all.end(), uint8_t{0});
+  const QParams params[] = {kX, kSigned, kY, {{.bits = 2}, -1, {1.7f}, {1}}};
+  for (const QParams& x : params) {
+    for (const QParams& y : params) {
+      for (const Activation activation :
+           {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
+        const auto op = QuantizedLookup::rescale(256, x, y, activation);
+        op.validate("lookup");
+        CHECK(runs_in_place(op));
+        const std::vector<uint8_t> result = run(op, 1, {all});
+        bool equal = true;
+        for (size_t q = 0; q < 256; ++q) {
+          equal =
+              equal &&
+              result[q] ==
+                  expected_code(all[q] - stored_zero_point(x), double{x.scale[0]}, y, activation);
+        }
+        CHECK(equal);
+        std::vector<uint8_t> in_place = all;
+        const uint8_t* const inputs[] = {in_place.data()};
+        PreparedOperation(op).run(1, inputs, in_place.data());
+        CHECK(in_place == result);
+      }
+    }
+  }
+  const std::vector<uint8_t> clamped =
+      run(QuantizedLookup::rescale(256, kX, kX, Activation::kRelu), 1, {all});
+  for (size_t i = 0; i < clamped.size(); ++i) CHECK(clamped[i] == std::max<uint8_t>(all[i], 7));
+}
+
+TEST_CASE("a function's lookup quantizes its value of each code", "[integer][lookup]") {
+  const std::vector<std::function<double(double)>> functions = {
+      [](double v) { return 1.0 / (1.0 + std::exp(-v)); },
+      [](double v) { return std::tanh(v); },
+      [](double v) { return v * v - 1.0; },
+      [](double v) { return -3.0 * v; }};
+  for (int bits = 2; bits <= 8; ++bits) {
+    for (const bool is_signed : {false, true}) {
+      for (const bool narrow : {false, true}) {
+        if (narrow && !is_signed) continue;
+        const QType type{bits, is_signed, narrow};
+        const int32_t zero = is_signed ? -1 : type.qmax() / 3;
+        const QParams x{type, -1, {4.0f / static_cast<float>(type.levels())}, {zero}};
+        for (const QParams& y : {QParams{type, -1, {0.013f}, {zero}}, kX, kSigned}) {
+          for (const Activation activation :
+               {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
+            for (const auto& f : functions) {
+              const auto op = QuantizedLookup::function(5, f, x, y, activation, "f");
+              const CodeClamp clamp = code_clamp(activation, y.type, y.scale[0], y.zero_point[0]);
+              bool equal = op.size == 5;
+              for (int32_t q = type.qmin(); q <= type.qmax(); ++q) {
+                const double real = double{x.scale[0]} * (q - zero);
+                const int32_t code = quantize(
+                    static_cast<float>(f(real)), y.scale[0], y.zero_point[0], clamp.lo, clamp.hi);
+                const int32_t stored = q + (is_signed ? 128 : 0);
+                equal = equal && op.table[static_cast<size_t>(stored)] ==
+                                     code + (y.type.is_signed ? 128 : 0);
+              }
+              // What never occurs has a code that the output has.
+              for (const uint8_t code : op.table) {
+                const int32_t q = code - (y.type.is_signed ? 128 : 0);
+                equal = equal && q >= clamp.lo && q <= clamp.hi;
+              }
+              CAPTURE(bits, is_signed, narrow);
+              CHECK(equal);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a function that gives no number has no lookup", "[integer][lookup]") {
+  const auto make = [](double value) {
+    QuantizedLookup::function(
+        4, [=](double v) { return v > 0.05 ? value : 0.0; }, kX, kY, Activation::kNone, "softlog");
+  };
+  QUANTRAIN_CHECK_ERROR(make(kInfinity), QuantError, "[softlog] the function of 0.06");
+  QUANTRAIN_CHECK_ERROR(make(-kInfinity), QuantError, "a value of the input, is -inf");
+  QUANTRAIN_CHECK_ERROR(make(std::nan("")), QuantError, "a value of the input, is nan");
+}
+
+TEST_CASE("the accumulator's bound is that of the worst input", "[integer][overflow]") {
+  const std::vector<int8_t> w{127, -127, 3};
+  CHECK(accumulator_bound(3, w.data(), 10, 0) == 10 + 255 * 130);
+  CHECK(accumulator_bound(3, w.data(), -10, 255) == 10 + 255 * 3 + 255 * 130);
+  CHECK(accumulator_bound(0, w.data(), std::numeric_limits<int32_t>::min(), 0) == int64_t{1} << 31);
+  // Of an operation: that of its largest channel.
+  const QuantizedLinear op = linear();
+  int64_t largest = 0;
+  for (int64_t o = 0; o < 2; ++o) {
+    largest =
+        std::max(largest,
+                 accumulator_bound(
+                     3, op.product.weight.data() + 3 * o, op.product.bias[o], op.product.zero_x));
+  }
+  CHECK(accumulator_bound(Operation(op)) == largest);
+  CHECK(accumulator_bound(Operation(add())) == 0);
+}
+
+TEST_CASE("an accumulator's bound is never exceeded, and some input reaches it",
+          "[integer][overflow]") {
+  for (const int32_t zero_x : {0, 3, 128, 255}) {
+    RandomProduct random({.outputs = 5, .length = 9, .x = kX}, 11);
+    random.product.zero_x = zero_x;
+    const QuantizedLinear op{1, 9, 5, random.product};
+    for (int64_t o = 0; o < 5; ++o) {
+      const int8_t* const w = op.product.weight.data() + 9 * o;
+      // What is largest, and what is smallest: the start and all partial sums of one sign.
+      int64_t start = op.product.bias[o];
+      int64_t up = 0;
+      int64_t down = 0;
+      for (int64_t i = 0; i < 9; ++i) {
+        start -= int64_t{w[i]} * zero_x;
+        (w[i] > 0 ? up : down) += 255 * int64_t{w[i]};
+      }
+      const int64_t bound = accumulator_bound(9, w, op.product.bias[o], zero_x);
+      CHECK(std::abs(start + up) <= bound);
+      CHECK(std::abs(start + down) <= bound);
+      CHECK(std::abs(start) + std::max(up, -down) == bound);
+    }
+  }
+}
+
+TEST_CASE("what a program asks of its operations", "[integer][operation]") {
+  const std::vector<Operation> all = samples();
+  CHECK(all.size() == std::variant_size_v<Operation>);
+  size_t position = 0;
+  for_each_type([&](auto* null) {
+    using Op = std::decay_t<decltype(*null)>;
+    CHECK(Op::kType == type(all[position++]));
+  });
+  std::set<std::string_view> names;
+  for (const Operation& op : all) {
+    INFO(type(op));
+    names.insert(type(op));
+    CHECK_NOTHROW(validate(op, "op"));
+    CHECK_FALSE(kernel(op).empty());
+    CHECK_FALSE(gives_accumulators(op));
+    CHECK((accumulator_bound(op) > 0) == (product(op) != nullptr));
+    CHECK((multiply_adds(op) > 0) == (product(op) != nullptr));
+    // No samples: nothing is read or written.
+    std::vector<uint8_t> memory(64, 7);
+    const std::vector<const uint8_t*> inputs(input_sizes(op).size(), memory.data());
+    PreparedOperation(op).run(0, inputs, memory.data());
+    CHECK(memory == std::vector<uint8_t>(64, 7));
+  }
+  CHECK(names.size() == all.size());
+  CHECK(kernel(linear()) == "gemm_u8s8_u8");
+  CHECK(kernel(conv2d()) == "conv2d_u8s8_u8");
+  CHECK(multiply_adds(conv2d()) == 5 * 4 * 4 * 9);
+  CHECK(multiply_adds(linear()) == 6);
+  QuantizedLinear sums = linear();
+  sums.product.output.reset();
+  CHECK(kernel(sums) == "gemm_u8s8_s32");
+  CHECK(gives_accumulators(sums));
+  QuantizedConv2d image_sums = conv2d();
+  image_sums.product.output.reset();
+  CHECK(kernel(image_sums) == "conv2d_u8s8_s32");
+
+  CHECK(input_zero_point(add(), 0) == 7);
+  CHECK(input_zero_point(add(), 1) == 125);
+  CHECK(input_zero_point(concat(), 1) == 125);
+  CHECK(input_zero_point(concat(), 2) == 5);
+  CHECK(input_zero_point(linear(), 0) == 7);
+  CHECK(input_zero_point(conv2d(), 0) == 7);
+  CHECK(input_zero_point(avg_pool(), 0) == 7);
+  CHECK(output_zero_point(add()) == 5);
+  CHECK(output_zero_point(concat()) == 5);
+  CHECK(output_zero_point(linear()) == 5);
+  CHECK(output_zero_point(conv2d()) == 5);
+  CHECK(output_zero_point(avg_pool()) == 5);
+  for (const Operation& op : {Operation(max_pool()), Operation(View{2}), Operation(lookup())}) {
+    CHECK(input_zero_point(op, 0) == -1);
+    CHECK(output_zero_point(op) == -1);
+  }
+}
+
+TEST_CASE("operations are not made for parameters that activations do not have",
+          "[integer][operation]") {
+  const QParams wide{{.bits = 16}, -1, {1.0f}, {0}};
+  const QParams per_channel{{.bits = 8}, 0, {1.0f, 1.0f}, {0, 0}};
+  const QParams tiny{{.bits = 8}, -1, {1e-20f}, {0}};
+  const auto square = [](double v) { return v * v; };
+  const auto none = Activation::kNone;
+  const std::vector<std::function<void(const QParams&)>> makers = {
+      [&](const QParams& y) { QuantizedAdd::make(4, kX, kX, y, none); },
+      [&](const QParams& y) {
+        QuantizedAvgPool2d::make(pool_shape(2, 2, 1, 2, 2, 0), kX, y, none);
+      },
+      [&](const QParams& y) { QuantizedConcat::make(1, {4}, {kX}, y, none); },
+      [&](const QParams& y) { QuantizedLookup::rescale(4, kX, y, none); },
+      [&](const QParams& y) { requantization({0.1}, y, none); },
+  };
+  for (const auto& make : makers) {
+    CHECK_NOTHROW(make(kY));
+    for (const QParams& y : {wide, per_channel}) {
+      QUANTRAIN_CHECK_ERROR(
+          make(y), QuantError, "[requantize] activations have one scale and at most 8 bits, got ");
+    }
+    QUANTRAIN_CHECK_ERROR(make(tiny), QuantError, "[requantize] multiplier");
+  }
+  for (const QParams& y : {wide, per_channel}) {
+    QUANTRAIN_CHECK_ERROR(QuantizedLookup::function(4, square, kX, y, none, "square"),
+                          QuantError,
+                          "activations have one scale and at most 8 bits");
+  }
+}
+
+namespace {
+
+/// A change that makes an operation senseless, and what is said of it.
+template <class Op>
+struct Fault {
+  std::function<void(Op&)> change;
+  std::string text;
+  bool is_shape = false;
+};
+
+template <class Op>
+void check_faults(const std::function<Op()>& make, const std::vector<Fault<Op>>& faults) {
+  CHECK_NOTHROW(validate(Operation(make()), "layer"));
+  for (const Fault<Op>& fault : faults) {
+    INFO(fault.text);
+    Op op = make();
+    fault.change(op);
+    if (fault.is_shape) {
+      QUANTRAIN_CHECK_ERROR(validate(Operation(op), "layer"), ShapeError, "[layer] " + fault.text);
+    } else {
+      QUANTRAIN_CHECK_ERROR(validate(Operation(op), "layer"), QuantError, "[layer] " + fault.text);
+    }
+  }
+}
+
+/// Of the output's clamp and zero point.
+template <class Op>
+std::vector<Fault<Op>> output_faults(const std::function<StoredOutput&(Op&)>& y) {
+  return {{[=](Op& op) { y(op).zero_point = -1; }, "zero point -1 is no byte"},
+          {[=](Op& op) { y(op).zero_point = 256; }, "zero point 256 is no byte"},
+          {[=](Op& op) { y(op).lo = -1; }, "output codes are clamped to [-1, 15]"},
+          {[=](Op& op) { y(op).hi = 256; }, "output codes are clamped to [0, 256]"},
+          {[=](Op& op) { y(op).lo = 16; }, "output codes are clamped to [16, 15]"}};
+}
+
+template <class Op>
+std::vector<Fault<Op>> joined(std::vector<Fault<Op>> a, const std::vector<Fault<Op>>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// Of a window over an image of [5, 4, .].
+template <class Op>
+std::vector<Fault<Op>> window_faults() {
+  using Shape = kernels::Conv2dShape;
+  std::vector<Fault<Op>> faults;
+  const std::pair<const char*, int64_t Shape::*> extents[] = {{"h", &Shape::h},
+                                                              {"w", &Shape::w},
+                                                              {"c", &Shape::c},
+                                                              {"o", &Shape::o},
+                                                              {"kh", &Shape::kh},
+                                                              {"kw", &Shape::kw},
+                                                              {"stride_h", &Shape::stride_h},
+                                                              {"stride_w", &Shape::stride_w},
+                                                              {"groups", &Shape::groups}};
+  for (const auto& [name, extent] : extents) {
+    for (const int64_t value : {int64_t{0}, int64_t{-1}, (int64_t{1} << 20) + 1}) {
+      const std::string text = "extent " + std::to_string(value) + " is not in [1, 1048576]";
+      faults.push_back({[=, e = extent](Op& op) { op.shape.*e = value; }, text, true});
+    }
+  }
+  faults.push_back({[](Op& op) { op.shape.pad_h = -1; }, "padding [-1, 1]", true});
+  faults.push_back({[](Op& op) { op.shape.pad_w = -1; }, "padding [1, -1]", true});
+  faults.push_back(
+      {[](Op& op) { op.shape.pad_h = (int64_t{1} << 20) + 1; }, "padding [1048577, 1]", true});
+  faults.push_back(
+      {[](Op& op) { op.shape.pad_w = (int64_t{1} << 20) + 1; }, "padding [1, 1048577]", true});
+  const auto kernel = [](int64_t kh, int64_t kw) {
+    return [=](Op& op) {
+      op.shape.kh = kh;
+      op.shape.kw = kw;
+    };
+  };
+  faults.push_back({kernel(8, 2), "kernel [8, 2] exceeds the padded image [7, 6]", true});
+  faults.push_back({kernel(2, 7), "kernel [2, 7] exceeds the padded image [7, 6]", true});
+  faults.push_back({[](Op& op) { op.shape.n = 2; }, "an operation is of one sample, got 2", true});
+  faults.push_back({[](Op& op) { op.shape.h = op.shape.w = 1 << 15; },
+                    "a value has more than 1073741824 elements",
+                    true});
+  faults.push_back({[](Op& op) { op.shape.pad_h = op.shape.pad_w = 1 << 16; },
+                    "a value has more than 1073741824 elements",
+                    true});
+  return faults;
+}
+
+}  // namespace
+
+TEST_CASE("additions, lookups, views and concatenations refuse what makes no sense",
+          "[integer][operation]") {
+  const int64_t many = kMostElements + 1;
+  const std::string more = "a value has more than 1073741824 elements";
+  check_faults<View>([] { return View{3}; },
+                     {{[](View& op) { op.size = 0; }, "extent 0 is not positive", true},
+                      {[](View& op) { op.size = -3; }, "extent -3 is not positive", true},
+                      {[=](View& op) { op.size = many; }, more, true}});
+  check_faults<QuantizedLookup>(
+      lookup,
+      {{[](QuantizedLookup& op) { op.size = 0; }, "extent 0 is not positive", true},
+       {[=](QuantizedLookup& op) { op.size = many; }, more, true}});
+  check_faults<QuantizedAdd>(
+      add,
+      joined<QuantizedAdd>(
+          {{[](QuantizedAdd& op) { op.size = 0; }, "extent 0 is not positive", true},
+           {[=](QuantizedAdd& op) { op.size = many; }, more, true},
+           {[](QuantizedAdd& op) { op.zero_a = 256; }, "zero point 256 is no byte"},
+           {[](QuantizedAdd& op) { op.zero_b = -1; }, "zero point -1 is no byte"},
+           {[](QuantizedAdd& op) { op.multipliers.a = -1; },
+            "rule (11) has no multipliers -1 and "},
+           {[](QuantizedAdd& op) { op.multipliers.b = -1; }, "rule (11) has no multipliers "},
+           {[](QuantizedAdd& op) { op.multipliers.shift = 0; }, "rule (11) has no multipliers "},
+           {[](QuantizedAdd& op) { op.multipliers.shift = 63; }, "rule (11) has no multipliers "}},
+          output_faults<QuantizedAdd>([](QuantizedAdd& op) -> StoredOutput& { return op.y; })));
+  check_faults<QuantizedConcat>(
+      concat,
+      joined<QuantizedConcat>(
+          {{[](QuantizedConcat& op) { op.parts.clear(); }, "a concatenation of nothing", true},
+           {[](QuantizedConcat& op) { op.rows = 0; }, "extent 0 is not positive", true},
+           {[](QuantizedConcat& op) { op.parts[1].run = 0; }, "extent 0 is not positive", true},
+           {[=](QuantizedConcat& op) { op.rows = many; }, more, true},
+           {[=](QuantizedConcat& op) { op.parts[2].run = kMostElements / 2; }, more, true},
+           {[](QuantizedConcat& op) { op.parts[2].zero_x = 256; }, "zero point 256 is no byte"},
+           {[](QuantizedConcat& op) { op.parts[1].multiplier.m0 = 5; },
+            "rule (8) has no multiplier 5 with shift "},
+           {[](QuantizedConcat& op) { op.parts[1].multiplier.shift = 63; },
+            "rule (8) has no multiplier "}},
+          output_faults<QuantizedConcat>(
+              [](QuantizedConcat& op) -> StoredOutput& { return op.y; })));
+}
+
+TEST_CASE("pools refuse what makes no sense", "[integer][operation]") {
+  check_faults<QuantizedMaxPool2d>(
+      max_pool,
+      joined<QuantizedMaxPool2d>(window_faults<QuantizedMaxPool2d>(),
+                                 {{[](QuantizedMaxPool2d& op) { op.shape.o = 6; },
+                                   "a pool of 3 channels gives 6 in 3 groups",
+                                   true},
+                                  {[](QuantizedMaxPool2d& op) { op.shape.groups = 1; },
+                                   "a pool of 3 channels gives 3 in 1 groups",
+                                   true},
+                                  {[](QuantizedMaxPool2d& op) { op.shape.pad_h = 2; },
+                                   "padding [2, 1] leaves windows without an element",
+                                   true},
+                                  {[](QuantizedMaxPool2d& op) { op.shape.pad_w = 2; },
+                                   "padding [1, 2] leaves windows without an element",
+                                   true}}));
+  const std::string incomplete = "multipliers are not there for the 3 sizes of windows";
+  check_faults<QuantizedAvgPool2d>(
+      avg_pool,
+      joined<QuantizedAvgPool2d>(
+          {{[](QuantizedAvgPool2d& op) { op.shape.pad_h = 2; },
+            "padding [2, 1] leaves windows without an element",
+            true},
+           {[](QuantizedAvgPool2d& op) { op.zero_x = 256; }, "zero point 256 is no byte"},
+           {[](QuantizedAvgPool2d& op) { op.zero_x = -1; }, "zero point -1 is no byte"},
+           {[](QuantizedAvgPool2d& op) { op.means.pop_back(); }, incomplete},
+           {[](QuantizedAvgPool2d& op) { op.means.clear(); }, incomplete},
+           {[](QuantizedAvgPool2d& op) { op.means.push_back(op.means.back()); }, incomplete},
+           {[](QuantizedAvgPool2d& op) { std::swap(op.means[0], op.means[1]); }, incomplete},
+           {[](QuantizedAvgPool2d& op) { op.means[1].count = 3; }, incomplete},
+           {[](QuantizedAvgPool2d& op) { op.means[0].multiplier.m0 = 77; },
+            "rule (8) has no multiplier 77 with shift "},
+           {[](QuantizedAvgPool2d& op) { op.means[0].multiplier.m0 = -77; },
+            "rule (8) has no multiplier -77 with shift "},
+           {[](QuantizedAvgPool2d& op) { op.means[2].multiplier.shift = 0; },
+            "rule (8) has no multiplier "},
+           {[](QuantizedAvgPool2d& op) { op.means[2].multiplier.shift = 63; },
+            "rule (8) has no multiplier "}},
+          output_faults<QuantizedAvgPool2d>(
+              [](QuantizedAvgPool2d& op) -> StoredOutput& { return op.y; })));
+  QuantizedAvgPool2d large;
+  large.shape = pool_shape(3000, 3000, 1, 3000, 1, 0);
+  QUANTRAIN_CHECK_ERROR(large.validate("avg"),
+                        QuantError,
+                        "[avg] the sum over a window of 9000000 elements could overflow: at most "
+                        "8421504");
+  const kernels::Conv2dShape exceeds{.h = 2, .w = 2, .c = 1, .o = 1, .kh = 3, .kw = 3};
+  QUANTRAIN_CHECK_ERROR(QuantizedMaxPool2d{exceeds}.validate("max"),
+                        ShapeError,
+                        "[max] kernel [3, 3] exceeds the padded image [2, 2]");
+}
+
+TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  using Change = std::function<void(QuantizedProduct&)>;
+  struct ProductFault {
+    Change change;
+    std::string text;
+    bool is_shape;
+  };
+  const auto resized = [](const auto& array, int64_t size) {
+    using T = std::decay_t<decltype(array[0])>;
+    std::vector<T> values(array.begin(), array.end());
+    values.resize(static_cast<size_t>(size));
+    return SharedArray<T>(std::move(values));
+  };
+  const std::vector<ProductFault> faults = {
+      {[](QuantizedProduct& p) { p.zero_x = 256; }, "zero point 256 is no byte", false},
+      {[](QuantizedProduct& p) { p.zero_x = -1; }, "zero point -1 is no byte", false},
+      {[&](QuantizedProduct& p) { p.bias = resized(p.bias, 1); }, "1 biases for ", true},
+      {[](QuantizedProduct& p) { p.weight_bits = 1; }, "weights have 2 to 8 bits, got 1", false},
+      {[](QuantizedProduct& p) { p.weight_bits = 9; }, "weights have 2 to 8 bits, got 9", false},
+      {[&](QuantizedProduct& p) {
+         std::vector<int8_t> weight(static_cast<size_t>(p.weight.size()), 1);
+         weight[2] = 8;
+         p.weight = std::move(weight);
+         p.weight_bits = 4;
+       },
+       "weight 8 has not 4 bits",
+       false},
+      {[&](QuantizedProduct& p) {
+         std::vector<int8_t> weight(static_cast<size_t>(p.weight.size()), 1);
+         weight.back() = -3;
+         p.weight = std::move(weight);
+         p.weight_bits = 2;
+       },
+       "weight -3 has not 2 bits",
+       false},
+      {[](QuantizedProduct& p) {
+         std::vector<int32_t> bias(p.bias.begin(), p.bias.end());
+         bias[1] = kMost;
+         p.bias = std::move(bias);
+       },
+       "accumulator of channel 1 could reach ",
+       false},
+      {[](QuantizedProduct& p) { p.output->m0.pop_back(); }, "", true},
+      {[](QuantizedProduct& p) { p.output->shift.pop_back(); }, "", true},
+      {[](QuantizedProduct& p) { p.output->m0[0] = (1 << 30) - 1; },
+       "rule (8) has no multiplier 1073741823 with shift ",
+       false},
+      {[](QuantizedProduct& p) { p.output->m0.back() = -1; },
+       "rule (8) has no multiplier -1 with shift ",
+       false},
+      {[](QuantizedProduct& p) { p.output->shift[0] = 0; }, "rule (8) has no multiplier ", false},
+      {[](QuantizedProduct& p) { p.output->shift.back() = 63; },
+       "rule (8) has no multiplier ",
+       false},
+      {[](QuantizedProduct& p) { p.output->y.zero_point = 256; },
+       "zero point 256 is no byte",
+       false},
+      {[](QuantizedProduct& p) { p.output->y.lo = 16; },
+       "output codes are clamped to [16, 15]",
+       false},
+      {[](QuantizedProduct& p) { p.output->y.lo = -1; },
+       "output codes are clamped to [-1, 15]",
+       false},
+      {[](QuantizedProduct& p) { p.output->y.hi = 256; },
+       "output codes are clamped to [0, 256]",
+       false},
+  };
+  const auto of = [&](auto make) {
+    using Op = decltype(make());
+    std::vector<Fault<Op>> all;
+    for (const ProductFault& fault : faults)
+      all.push_back({[&fault](Op& op) { fault.change(op.product); }, fault.text, fault.is_shape});
+    return all;
+  };
+  check_faults<QuantizedLinear>(
+      linear,
+      joined<QuantizedLinear>(
+          of(linear),
+          {{[](QuantizedLinear& op) { op.rows = 0; }, "extent 0 is not positive", true},
+           {[](QuantizedLinear& op) { op.inputs = 0; }, "extent 0 is not positive", true},
+           {[](QuantizedLinear& op) { op.outputs = 0; }, "extent 0 is not positive", true},
+           {[](QuantizedLinear& op) { op.rows = kMostElements; },
+            "a value has more than 1073741824 elements",
+            true},
+           {[](QuantizedLinear& op) { op.outputs = int64_t{1} << 62; },
+            "a value has more than 1073741824 elements",
+            true},
+           {[](QuantizedLinear& op) { op.inputs = 4; }, "6 weights for 2 outputs of 4 each", true},
+           {[](QuantizedLinear& op) { op.outputs = 4; }, "6 weights for 4 outputs of 3 each", true},
+           {[&](QuantizedLinear& op) { op.product.weight = resized(op.product.weight, 5); },
+            "5 weights for 2 outputs of 3 each",
+            true},
+           {[](QuantizedLinear& op) { op.product.weight = {}; },
+            "0 weights for 2 outputs of 3 each",
+            true}}));
+  check_faults<QuantizedConv2d>(
+      conv2d,
+      joined<QuantizedConv2d>(joined<QuantizedConv2d>(of(conv2d), window_faults<QuantizedConv2d>()),
+                              {{[](QuantizedConv2d& op) { op.shape.groups = 3; },
+                                "3 groups do not divide 2 inputs and 4 outputs",
+                                true},
+                               {[](QuantizedConv2d& op) { op.shape.groups = 4; },
+                                "4 groups do not divide 2 inputs and 4 outputs",
+                                true},
+                               {[](QuantizedConv2d& op) { op.shape.groups = 1; },
+                                "36 weights for 4 outputs of 18 each",
+                                true}}));
+  // The numbers of multipliers, in full.
+  QuantizedLinear op = linear();
+  op.product.output->shift.pop_back();
+  QUANTRAIN_CHECK_ERROR(
+      op.validate("fc"), ShapeError, "[fc] 2 multipliers and 1 shifts for 2 outputs");
+  // Accumulators alone ask for no multipliers; 2^62 * 4 wraps around to the number of weights.
+  op.product.output.reset();
+  CHECK_NOTHROW(op.validate("fc"));
+  QuantizedProduct none;
+  QUANTRAIN_CHECK_ERROR(validate(none, int64_t{1} << 62, 4, "fc"),
+                        ShapeError,
+                        "[fc] 0 weights for 4611686018427387904");
+  // The largest bound that is allowed, and the next.
+  QuantizedProduct edge;
+  edge.weight = std::vector<int8_t>{1};
+  edge.bias = std::vector<int32_t>{kMost - 255};
+  CHECK_NOTHROW(validate(edge, 1, 1, "fc"));
+  edge.bias = std::vector<int32_t>{kMost - 254};
+  QUANTRAIN_CHECK_ERROR(
+      validate(edge, 1, 1, "fc"),
+      QuantError,
+      "[fc] accumulator of channel 0 could reach 2147483648, the limit is 2147483648");
+}
+
+}  // namespace quantrain::integer

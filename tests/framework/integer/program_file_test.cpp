@@ -1,0 +1,484 @@
+#include "framework/integer/program_file.hpp"
+
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "framework/core/error.hpp"
+#include "framework/integer/integer_model.hpp"
+#include "framework/io/safetensors.hpp"
+#include "tests/catch.hpp"
+#include "tests/framework/integer/programs.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace quantrain::integer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using quantrain::test::read_bytes;
+using quantrain::test::TemporaryFolder;
+using quantrain::test::write_bytes;
+using test::Builder;
+using test::every_operation;
+using test::kX;
+using test::random_program;
+using test::RandomProduct;
+
+/// A saved program, loaded after its file was tampered with.
+class SavedProgram {
+ public:
+  SavedProgram() { save_program(path(), every_operation()); }
+  std::string path() const { return folder_ / "program.safetensors"; }
+  Json network() const { return Json::parse(load_safetensors(path()).metadata.at("network")); }
+
+  Program load_changed(const std::function<void(TensorFile&)>& change) const {
+    TensorFile file = load_safetensors(path());
+    change(file);
+    const std::string changed = folder_ / "changed.safetensors";
+    save_safetensors(changed, file);
+    return load_program(changed);
+  }
+  Program load_network(const Json& network) const {
+    return load_changed([&](TensorFile& file) { file.metadata["network"] = network.dump(); });
+  }
+  Program load_edited(const std::function<void(Json&)>& change) const {
+    Json json = network();
+    change(json);
+    return load_network(json);
+  }
+  /// Without one tensor, or with another in its place.
+  Program load_with(const std::string& name, const std::function<void(TensorFile&)>& add) const {
+    return load_changed([&](TensorFile& file) {
+      TensorFile copy;
+      copy.metadata = file.metadata;
+      for (const TensorFile::Entry& entry : file.entries()) {
+        if (entry.name != name) copy.add(entry);
+      }
+      add(copy);
+      file = std::move(copy);
+    });
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+Program saved_and_loaded(const Program& program) {
+  const TemporaryFolder folder;
+  save_program(folder / "program", program);
+  return load_program(folder / "program");
+}
+
+/// Positions of the steps of every_operation().
+enum StepId { kSum, kConv, kMax, kAvg, kBoth, kSquashed, kFlat, kFc, kLogits };
+
+}  // namespace
+
+TEST_CASE("a saved program is the same program", "[integer][program_file]") {
+  std::vector<Program> programs{every_operation(), test::mlp()};
+  for (uint64_t seed = 0; seed < 40; ++seed) programs.push_back(random_program(seed));
+  for (const Program& program : programs) {
+    const TemporaryFolder folder;
+    save_program(folder / "program", program);
+    const Program loaded = load_program(folder / "program");
+    CHECK(loaded == program);
+    CHECK(content_hash(loaded) == content_hash(program));
+    CHECK(size_bytes(loaded) == size_bytes(program));
+    const std::vector<uint8_t> bytes = read_bytes(folder / "program");
+    CHECK(parse_program(bytes, "flash") == program);
+    // The same program gives the same bytes.
+    save_program(folder / "again", loaded);
+    CHECK(read_bytes(folder / "again") == bytes);
+  }
+}
+
+TEST_CASE("weights of 2 to 8 bits come back from fewer bytes", "[integer][program_file]") {
+  for (int bits = 2; bits <= 8; ++bits) {
+    const int8_t least = static_cast<int8_t>(-(1 << (bits - 1)));
+    const int8_t most = static_cast<int8_t>((1 << (bits - 1)) - 1);
+    for (const int64_t length : {1, 2, 3, 4, 5, 7, 9, 255, 257}) {
+      Builder b;
+      const int x = b.input({length}, kX);
+      RandomProduct p({.outputs = 1, .length = length, .x = kX, .weight_bits = bits, .bias = false},
+                      static_cast<uint64_t>(bits));
+      std::vector<int8_t> weight(p.product.weight.begin(), p.product.weight.end());
+      weight[0] = least;
+      weight[static_cast<size_t>(length - 1)] = most;
+      p.product.weight = weight;
+      b.program.outputs = {
+          b.accumulators("fc", QuantizedLinear{1, length, 1, p.product}, {x}, {1}, {0.5})};
+      const TemporaryFolder folder;
+      save_program(folder / "program", b.program);
+      CAPTURE(bits, length);
+      CHECK(load_program(folder / "program") == b.program);
+      const TensorFile file = load_safetensors(folder / "program");
+      const std::vector<uint8_t> packed = file.values<uint8_t>("0.weight");
+      CHECK(static_cast<int64_t>(packed.size()) == packed_weight_bytes(length, bits));
+      const int width = bits == 2 ? 2 : bits <= 4 ? 4 : 8;
+      for (int64_t i = 0; i < length; ++i) {  // the first in the lowest bits
+        const int64_t bit = i * width;
+        const int code = packed[static_cast<size_t>(bit / 8)] >> (bit % 8) & ((1 << width) - 1);
+        const int expected = weight[static_cast<size_t>(i)] & ((1 << width) - 1);
+        REQUIRE(code == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("a model runs alike from a path and from memory", "[integer][program_file]") {
+  const TemporaryFolder folder;
+  const IntegerModel model(test::mlp());
+  model.save(folder / "model");
+  const std::vector<uint8_t> file = read_bytes(folder / "model");
+  const IntegerModel from_path = IntegerModel::load(folder / "model");
+  const IntegerModel from_memory = IntegerModel::load(file);
+  const std::vector<uint8_t> x = test::random_bytes(9 * 12, 1);
+  std::vector<int32_t> expected(9 * 4);
+  model.run(x, expected);
+  for (const IntegerModel& loaded : {from_path, from_memory}) {
+    std::vector<int32_t> y(expected.size());
+    loaded.run(x, y);
+    CHECK(y == expected);
+    CHECK(loaded.hash() == model.hash());
+    CHECK(loaded.size_bytes() == model.size_bytes());
+    CHECK(loaded.logit_scale() == model.logit_scale());
+    CHECK(loaded.memory(9) == model.memory(9));
+  }
+  QUANTRAIN_CHECK_ERROR(model.save(folder / "no/such/folder"), DataError, "");
+  QUANTRAIN_CHECK_ERROR(IntegerModel::load(folder / "none"), DataError, "");
+  QUANTRAIN_CHECK_ERROR(IntegerModel::load(std::span<const uint8_t>()), DataError, "model");
+}
+
+TEST_CASE("a file of an older version says what to do", "[integer][program_file]") {
+  const SavedProgram program;
+  QUANTRAIN_CHECK_ERROR(
+      program.load_changed([](TensorFile& file) { file.metadata["version"] = "1"; }),
+      DataError,
+      "changed.safetensors: the file is of an older version, \"1\": convert the trained network "
+      "again and save it");
+  QUANTRAIN_CHECK_ERROR(
+      program.load_changed([](TensorFile& file) { file.metadata["version"] = "3"; }),
+      DataError,
+      "version is \"3\", expected \"2\"");
+  // Only of an integer model.
+  QUANTRAIN_CHECK_ERROR(program.load_changed([](TensorFile& file) {
+    file.metadata["format"] = "quantrain";
+    file.metadata["version"] = "1";
+  }),
+                        DataError,
+                        "format is \"quantrain\", expected \"quantrain-integer\"");
+}
+
+TEST_CASE("a file that was tampered with is refused", "[integer][program_file]") {
+  const SavedProgram program;
+  CHECK_NOTHROW(load_program(program.path()));
+
+  SECTION("truncated") {
+    const std::vector<uint8_t> bytes = read_bytes(program.path());
+    const TemporaryFolder folder;
+    for (const size_t size : {size_t{0}, size_t{7}, size_t{100}, bytes.size() - 1}) {
+      const std::vector<uint8_t> part(bytes.begin(),
+                                      bytes.begin() + static_cast<std::ptrdiff_t>(size));
+      write_bytes(folder / "part", part);
+      CHECK_THROWS_AS(load_program(folder / "part"), DataError);
+      CHECK_THROWS_AS(parse_program(part, "part"), DataError);
+    }
+  }
+  SECTION("another format, version or layout") {
+    for (const char* key : {"format", "version", "layout"}) {
+      CHECK_THROWS_AS(program.load_changed([&](TensorFile& file) {
+        REQUIRE(file.metadata.count(key) == 1);
+        file.metadata[key] = "other";
+      }),
+                      DataError);
+      CHECK_THROWS_AS(program.load_changed([&](TensorFile& file) { file.metadata.erase(key); }),
+                      DataError);
+    }
+  }
+  SECTION("a network that is no JSON, or lacks members") {
+    CHECK_THROWS_AS(program.load_changed([](TensorFile& file) { file.metadata["network"] = "{"; }),
+                    DataError);
+    CHECK_THROWS_AS(program.load_changed([](TensorFile& file) { file.metadata["network"] = "{}"; }),
+                    DataError);
+    CHECK_THROWS_AS(program.load_changed([](TensorFile& file) { file.metadata["network"] = "[]"; }),
+                    DataError);
+    CHECK_THROWS_AS(program.load_changed([](TensorFile& file) { file.metadata.erase("network"); }),
+                    DataError);
+  }
+  SECTION("unknown layers, impossible numbers") {
+    const auto check = [&](auto* type, const char* text, const std::function<void(Json&)>& change) {
+      using Type = std::decay_t<decltype(*type)>;
+      QUANTRAIN_CHECK_ERROR(program.load_edited(change), Type, text);
+    };
+    DataError* const data = nullptr;
+    GraphError* const graph = nullptr;
+    ShapeError* const shape = nullptr;
+    QuantError* const quant = nullptr;
+    const auto members = [](Json& json, StepId step) -> Json& {
+      return json["steps"][static_cast<size_t>(step)]["members"];
+    };
+    check(data, "[step 1] unknown type of layer \"quantized_magic\"", [](Json& json) {
+      json["steps"][kConv]["type"] = "quantized_magic";
+    });
+    check(graph, "[max] value 50 does not exist", [](Json& json) {
+      json["steps"][kMax]["inputs"] = {50};
+    });
+    check(graph, "[max] reads value 4, which no layer wrote", [](Json& json) {
+      json["steps"][kMax]["inputs"] = {4};
+    });
+    check(graph, "[input0] value 0 is written twice", [](Json& json) { json["inputs"] = {0, 0}; });
+    check(graph, "does not exist", [](Json& json) { json["outputs"] = {99}; });
+    check(
+        graph, "[program] there is no output", [](Json& json) { json["outputs"] = Json::array(); });
+    check(shape, "extent 0", [&](Json& json) { members(json, kConv)["stride_h"] = 0; });
+    check(graph, "has shape", [&](Json& json) { members(json, kConv)["h"] = 5; });
+    check(shape, "has more than 1073741824 elements", [&](Json& json) {
+      members(json, kConv)["pad_h"] = members(json, kConv)["pad_w"] = 1048576;
+    });
+    check(data, "\"bits\" is 17, not in [2, 8]", [](Json& json) {
+      json["values"][2]["codes"]["bits"] = 17;
+    });
+    check(data, "\"zero_point\" is 300, not in [-128, 255]", [](Json& json) {
+      json["values"][2]["codes"]["zero_point"] = 300;
+    });
+    check(quant, "[sum] ", [](Json& json) { json["values"][2]["codes"]["zero_point"] = 200; });
+    check(data, "\"signed\" is neither true nor false", [](Json& json) {
+      json["values"][2]["codes"]["signed"] = 1;
+    });
+    check(quant, "[sum] ", [](Json& json) { json["values"][2]["codes"]["scale"] = 0; });
+    check(quant, "[sum] ", [](Json& json) { json["values"][2]["codes"]["scale"] = 1e300; });
+    check(graph, "gives codes, not what its value says", [](Json& json) {
+      json["values"][9].erase("codes");
+      json["values"][9]["scale"] = {1.0};
+    });
+    check(graph, "gives accumulators, not what its value says", [](Json& json) {
+      json["values"][10]["codes"] = json["values"][9]["codes"];
+      json["values"][10].erase("scale");
+    });
+    check(data, "has an unknown member \"scale\"", [](Json& json) {
+      json["values"][9]["scale"] = {1.0};
+    });
+    check(data, "has an unknown member \"color\"", [](Json& json) { json["color"] = "red"; });
+    check(data, "lacks \"lo\"", [&](Json& json) { members(json, kFc)["output"]["y"].erase("lo"); });
+    check(data, "\"weights\" is -1, not in ", [&](Json& json) {
+      members(json, kFc)["weights"] = -1;
+    });
+    check(data, "15 bytes for 61 weights of 2 bits", [&](Json& json) {
+      members(json, kFc)["weights"] = 61;
+    });
+    // The padding of the last byte of weights counts as weights.
+    check(shape, "57 weights for 5 outputs of 12 each", [&](Json& json) {
+      members(json, kFc)["weights"] = 57;
+    });
+    check(quant, "weights have 2 to 8 bits, got 9", [&](Json& json) {
+      members(json, kFc)["weight_bits"] = 9;
+    });
+    check(data, "15 bytes for 60 weights of 4 bits", [&](Json& json) {
+      members(json, kFc)["weight_bits"] = 4;
+    });
+    check(data, "\"inputs\" is no whole number", [](Json& json) { json["inputs"] = {0, 1.5}; });
+  }
+  SECTION("a list that is longer than a file may say") {
+    QUANTRAIN_CHECK_ERROR(program.load_edited([](Json& json) {
+      Json& parts = json["steps"][kBoth]["members"]["parts"];
+      while (parts.size() < 65) parts.push_back(parts[0]);
+    }),
+                          DataError,
+                          "\"parts\" has 65 entries, at most 64");
+    QUANTRAIN_CHECK_ERROR(program.load_edited([](Json& json) {
+      json["values"][0]["shape"] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    }),
+                          DataError,
+                          "\"shape\" has 9 entries, at most 8");
+  }
+  SECTION("tensors that are missing, of another type, or too much") {
+    const auto nothing = [](TensorFile&) {};
+    for (const char* name :
+         {"1.weight", "1.output.m0", "1.output.shift", "5.table", "7.weight", "8.weight"}) {
+      QUANTRAIN_CHECK_ERROR(program.load_with(name, nothing), DataError, name);
+    }
+    // A product without a bias is another program.
+    CHECK_FALSE(program.load_with("8.bias", nothing) == every_operation());
+    QUANTRAIN_CHECK_ERROR(program.load_with("1.weight",
+                                            [](TensorFile& file) {
+                                              file.add<int32_t>(
+                                                  "1.weight", {27}, std::vector<int32_t>(27));
+                                            }),
+                          DataError,
+                          "\"1.weight\" is I32, expected U8");
+    QUANTRAIN_CHECK_ERROR(program.load_with("1.weight",
+                                            [](TensorFile& file) {
+                                              file.add<uint8_t>(
+                                                  "1.weight", {26}, std::vector<uint8_t>(26));
+                                            }),
+                          DataError,
+                          "[step 1] 26 bytes for 54 weights of 4 bits");
+    QUANTRAIN_CHECK_ERROR(program.load_with("5.table",
+                                            [](TensorFile& file) {
+                                              file.add<uint8_t>(
+                                                  "5.table", {255}, std::vector<uint8_t>(255));
+                                            }),
+                          DataError,
+                          "[step 5] a table of 255 codes, expected 256");
+    QUANTRAIN_CHECK_ERROR(
+        program.load_with(
+            "8.bias",
+            [](TensorFile& file) { file.add<int32_t>("8.bias", {2}, std::vector<int32_t>(2)); }),
+        ShapeError,
+        "[logits] 2 biases for 3 outputs");
+    QUANTRAIN_CHECK_ERROR(
+        program.load_with(
+            "8.bias",
+            [](TensorFile& file) {
+              file.add<int32_t>(
+                  "8.bias", {3}, std::vector<int32_t>(3, std::numeric_limits<int32_t>::min()));
+            }),
+        QuantError,
+        "[logits] accumulator of channel 0 could reach");
+    QUANTRAIN_CHECK_ERROR(
+        program.load_with("1.output.shift",
+                          [](TensorFile& file) {
+                            file.add<int8_t>("1.output.shift", {3}, std::vector<int8_t>(3, -1));
+                          }),
+        QuantError,
+        "with shift -1");
+    QUANTRAIN_CHECK_ERROR(
+        program.load_with(
+            "none",
+            [](TensorFile& file) { file.add<int8_t>("stray", {1}, std::vector<int8_t>(1)); }),
+        DataError,
+        "[stray] a tensor that belongs to no layer");
+    QUANTRAIN_CHECK_ERROR(
+        program.load_with(
+            "none",
+            [](TensorFile& file) { file.add<int8_t>("99.weight", {1}, std::vector<int8_t>(1)); }),
+        DataError,
+        "[99.weight] a tensor that belongs to no layer");
+  }
+}
+
+TEST_CASE("weights of 3 bits that have 4 are refused", "[integer][program_file]") {
+  Builder b;
+  const int x = b.input({3}, kX);
+  const RandomProduct p({.outputs = 1, .length = 3, .x = kX, .weight_bits = 3}, 1);
+  b.program.outputs = {b.accumulators("fc", QuantizedLinear{1, 3, 1, p.product}, {x}, {1}, {0.5})};
+  const TemporaryFolder folder;
+  save_program(folder / "program", b.program);
+  const TensorFile file = load_safetensors(folder / "program");
+  TensorFile copy;
+  copy.metadata = file.metadata;
+  for (const TensorFile::Entry& entry : file.entries()) {
+    if (entry.name != "0.weight") copy.add(entry);
+  }
+  copy.add<uint8_t>("0.weight", {2}, std::vector<uint8_t>{0x14, 0});
+  save_safetensors(folder / "changed", copy);
+  QUANTRAIN_CHECK_ERROR(
+      load_program(folder / "changed"), QuantError, "[fc] weight 4 has not 3 bits");
+}
+
+TEST_CASE("whatever a number of the network is replaced by, it is loaded or refused",
+          "[integer][program_file]") {
+  const SavedProgram program;
+  const Json original = program.network();
+  const std::vector<Json> others = {nullptr,
+                                    true,
+                                    -1,
+                                    0,
+                                    3,
+                                    255,
+                                    int64_t{1} << 31,
+                                    int64_t{1} << 62,
+                                    ~uint64_t{0},
+                                    1e300,
+                                    -0.5,
+                                    "text",
+                                    Json::array(),
+                                    Json::object(),
+                                    Json::array({0, 0})};
+  std::vector<std::string> leaves;
+  const Json flat = original.flatten();
+  for (const auto& [path, value] : flat.items()) leaves.push_back(path);
+  REQUIRE(leaves.size() > 200);
+  int64_t refused = 0;
+  int64_t loaded = 0;
+  for (const std::string& leaf : leaves) {
+    for (const Json& other : others) {
+      Json changed = original;
+      changed[Json::json_pointer(leaf)] = other;
+      INFO(leaf << " = " << other);
+      try {
+        const Program result = program.load_network(changed);
+        validate(result);
+        ++loaded;
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+  }
+  CHECK(refused > 10 * loaded);
+}
+
+TEST_CASE("whatever member of the network is missing, it is refused", "[integer][program_file]") {
+  const SavedProgram program;
+  const Json original = program.network();
+  const std::function<void(const Json&, const std::string&)> visit = [&](const Json& json,
+                                                                         const std::string& path) {
+    if (!json.is_structured()) return;
+    for (const auto& [key, value] : json.items()) {
+      const std::string at = path + "/" + key;
+      Json changed = original;
+      Json& parent = changed[Json::json_pointer(path)];
+      if (parent.is_array()) {
+        parent.erase(static_cast<size_t>(std::stoul(key)));
+      } else {
+        parent.erase(key);
+      }
+      INFO(at);
+      // Two extents or outputs less may make a program, too.
+      const bool may_be_valid = at.rfind("/outputs/", 0) == 0;
+      if (!may_be_valid) CHECK_THROWS_AS(program.load_network(changed), Error);
+      visit(value, at);
+    }
+  };
+  visit(original, "");
+}
+
+TEST_CASE("whatever byte of a file is changed, it is loaded or refused",
+          "[integer][program_file]") {
+  const SavedProgram program;
+  const std::vector<uint8_t> original = read_bytes(program.path());
+  Random random(3);
+  int64_t refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<uint8_t> bytes = original;
+    const auto at = static_cast<size_t>(random.below(static_cast<int64_t>(bytes.size())));
+    bytes[at] = static_cast<uint8_t>(bytes[at] + 1 + random.below(255));
+    try {
+      validate(parse_program(bytes, "changed"));
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 1000);
+}
+
+TEST_CASE("a program whose names are not UTF-8 is not saved", "[integer][program_file]") {
+  const TemporaryFolder folder;
+  Builder b;
+  const int x = b.input({2}, kX);
+  b.program.outputs = {b.codes("caf\xe9", View{2}, {x}, {2}, kX)};
+  const IntegerModel model(b.program);
+  QUANTRAIN_CHECK_ERROR(
+      model.save(folder / "model"), DataError, "a layer's name cannot be written as JSON");
+  CHECK(folder.files() == 0);
+}
+
+TEST_CASE("a program without steps is saved and loaded", "[integer][program_file]") {
+  Builder b;
+  b.program.outputs = {b.input({2, 3}, kX)};
+  CHECK(saved_and_loaded(b.program) == b.program);
+}
+
+}  // namespace quantrain::integer

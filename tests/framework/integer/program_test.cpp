@@ -1,0 +1,470 @@
+#include "framework/integer/program.hpp"
+
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "framework/core/error.hpp"
+#include "framework/integer/program_file.hpp"
+#include "tests/catch.hpp"
+#include "tests/framework/integer/programs.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace quantrain::integer {
+namespace {
+
+using test::Builder;
+using test::every_operation;
+using test::kSigned;
+using test::kX;
+using test::kY;
+using test::random_program;
+using test::RandomProduct;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Positions in every_operation().
+enum ValueId { kInput0, kInput1, kSum, kConv, kMax, kAvg, kBoth, kSquashed, kFlat, kFc, kLogits };
+
+template <class Op>
+Op& step(Program& p, ValueId output) {
+  for (Step& s : p.steps) {
+    if (s.output == output) return std::get<Op>(s.operation);
+  }
+  throw std::logic_error("no such step");
+}
+
+Step& step_of(Program& p, ValueId output) {
+  for (Step& s : p.steps) {
+    if (s.output == output) return s;
+  }
+  throw std::logic_error("no such step");
+}
+
+/// Counts the numbers that describe() lists, and changes the one at `target`.
+class Mutator {
+ public:
+  explicit Mutator(int64_t target) : target_(target) {}
+  int64_t count() const { return next_; }
+
+  template <class T>
+  void operator()(const char*, T& value) requires std::is_integral_v<T> {
+    change(value);
+  }
+  void operator()(const char*, std::vector<int32_t>& values) { each(values); }
+  void bytes(const char*, std::vector<int32_t>& values) { each(values); }
+  void operator()(const char*, SharedArray<int32_t>& values) { shared(values); }
+  void weights(const char*, SharedArray<int8_t>& values, int) { shared(values); }
+  void operator()(const char*, CodeTable& table) { each(table); }
+  void operator()(const char*, StoredOutput& y) {
+    change(y.zero_point);
+    change(y.lo);
+    change(y.hi);
+  }
+  void operator()(const char*, std::optional<Requantization>& output) {
+    if (output) Requantization::describe(*output, *this);
+  }
+  void operator()(const char*, std::vector<QuantizedConcat::Part>& parts) {
+    for (auto& part : parts) QuantizedConcat::Part::describe(part, *this);
+  }
+  void operator()(const char*, std::vector<kernels::MeanMultiplier>& means) {
+    for (auto& mean : means) {
+      change(mean.count);
+      change(mean.multiplier.m0);
+      change(mean.multiplier.shift);
+    }
+  }
+
+ private:
+  template <class T>
+  void change(T& value) {
+    if (next_++ == target_) value = static_cast<T>(value + 1);
+  }
+  void each(auto& values) {
+    for (auto& value : values) change(value);
+  }
+  template <class T>
+  void shared(SharedArray<T>& values) {
+    std::vector<T> copy(values.begin(), values.end());
+    each(copy);
+    values = std::move(copy);
+  }
+
+  int64_t target_;
+  int64_t next_ = 0;
+};
+
+int64_t mutate(Operation& operation, int64_t target) {
+  Mutator mutator(target);
+  std::visit([&](auto& op) { op.describe(op, mutator); }, operation);
+  return mutator.count();
+}
+
+}  // namespace
+
+TEST_CASE("programs of every operation are valid", "[integer][program]") {
+  CHECK_NOTHROW(validate(every_operation()));
+  CHECK_NOTHROW(validate(test::mlp()));
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    CHECK_NOTHROW(validate(random_program(seed)));
+  }
+}
+
+TEST_CASE("a program whose values make no sense is refused", "[integer][program]") {
+  struct Fault {
+    std::function<void(Program&)> change;
+    std::string text;
+  };
+  const auto check = [](auto* type, const std::vector<Fault>& faults) {
+    using Type = std::decay_t<decltype(*type)>;
+    for (const Fault& fault : faults) {
+      INFO(fault.text);
+      Program p = every_operation();
+      fault.change(p);
+      QUANTRAIN_CHECK_ERROR(validate(p), Type, fault.text);
+    }
+  };
+  const QParams x = kX;
+  check(static_cast<ShapeError*>(nullptr),
+        {{[](Program& p) {
+            p.values[kFc].shape = {2, 0, 5};
+          },
+          "[fc] extent 0 is not positive"},
+         {[](Program& p) {
+            p.values[kConv].shape = {1 << 20, 1 << 20, 1 << 20};
+          },
+          "[conv] a value has more than 1073741824 elements"},
+         {[](Program& p) { p.values[kLogits].scale.pop_back(); },
+          "[logits] 2 scales of accumulators of shape [3]"},
+         {[](Program& p) { p.values[kLogits].scale.clear(); },
+          "[logits] 0 scales of accumulators of shape [3]"},
+         {[](Program& p) {
+            p.values[kLogits].shape = {3, 1};
+          },
+          "[logits] 3 scales of accumulators of shape [3, 1]"},
+         {[](Program& p) { step<View>(p, kFlat).size = 0; }, "[flat] extent 0 is not positive"},
+         {[](Program& p) { step<QuantizedConv2d>(p, kConv).shape.stride_h = 0; },
+          "[conv] extent 0 is not in [1, 1048576]"}});
+  check(static_cast<QuantError*>(nullptr),
+        {{[](Program& p) { p.values[kLogits].scale[1] = 0.0; },
+          "[logits] the scale of accumulators is 0"},
+         {[](Program& p) { p.values[kLogits].scale[1] = -1.0; },
+          "[logits] the scale of accumulators is -1"},
+         {[](Program& p) { p.values[kLogits].scale[0] = kInfinity; },
+          "[logits] the scale of accumulators is inf"},
+         {[](Program& p) { p.values[kLogits].scale[2] = std::nan(""); },
+          "[logits] the scale of accumulators is nan"},
+         {[](Program& p) { p.values[kAvg].params->scale[0] = 0.0f; }, "[avg] "},
+         {[](Program& p) { p.values[kAvg].params->scale[0] = kNan; }, "[avg] "},
+         {[](Program& p) { p.values[kAvg].params->zero_point[0] = 16; }, "[avg] "},
+         {[](Program& p) { p.values[kAvg].params->zero_point[0] = -1; }, "[avg] "},
+         {[](Program& p) { p.values[kAvg].params->type.bits = 1; }, "[avg] "},
+         {[](Program& p) { p.values[kAvg].params->type.bits = 16; },
+          "[avg] integer activations are per tensor and of 2 to 8 bits"},
+         {[](Program& p) {
+            p.values[kAvg].params = QParams{{}, 0, {1.0f, 1.0f}, {0, 0}};
+          },
+          "[avg] "},
+         {[](Program& p) { p.values[kAvg].params->scale.clear(); }, "[avg] "},
+         {[](Program& p) { p.values[kAvg].params->zero_point.clear(); }, "[avg] "},
+         {[](Program& p) { p.values[kAvg].scale = {1.0}; },
+          "[avg] codes have their parameters, and no scale of accumulators"},
+         {[](Program& p) { step<QuantizedAdd>(p, kSum).zero_a = 300; },
+          "[sum] zero point 300 is no byte"}});
+}
+
+TEST_CASE("a program whose steps do not fit together is refused", "[integer][program]") {
+  struct Fault {
+    std::function<void(Program&)> change;
+    std::string text;
+  };
+  const std::vector<Fault> faults = {
+      {[](Program& p) { p.inputs.clear(); }, "[program] there is no input"},
+      {[](Program& p) { p.outputs.clear(); }, "[program] there is no output"},
+      {[](Program& p) { p = {}; }, "[program] there is no input"},
+      {[](Program& p) { p.inputs[0] = -1; }, "[program] value -1 does not exist"},
+      {[](Program& p) { p.inputs[1] = 11; }, "[program] value 11 does not exist"},
+      {[](Program& p) { p.outputs[1] = -1; }, "[program] value -1 does not exist"},
+      {[](Program& p) { p.outputs[1] = 11; }, "[program] value 11 does not exist"},
+      {[](Program& p) { p.inputs.push_back(kLogits); }, "[logits] an input of accumulators"},
+      {[](Program& p) { p.inputs.push_back(kInput0); }, "[input0] value 0 is written twice"},
+      {[](Program& p) { p.inputs.push_back(kAvg); }, "[avg] value 5 is written twice"},
+      {[](Program& p) { p.steps.push_back(p.steps.back()); }, "[logits] value 10 is written twice"},
+      {[](Program& p) { step_of(p, kMax).output = -1; }, "[program] value -1 does not exist"},
+      {[](Program& p) { step_of(p, kMax).output = 11; }, "[program] value 11 does not exist"},
+      {[](Program& p) { step_of(p, kMax).inputs[0] = -1; }, "[max] value -1 does not exist"},
+      {[](Program& p) { step_of(p, kMax).inputs[0] = 11; }, "[max] value 11 does not exist"},
+      {[](Program& p) { step_of(p, kMax).inputs.clear(); }, "[max] 0 inputs for a layer of 1"},
+      {[](Program& p) { step_of(p, kMax).inputs.push_back(kConv); },
+       "[max] 2 inputs for a layer of 1"},
+      {[](Program& p) { step_of(p, kSum).inputs.pop_back(); }, "[sum] 1 inputs for a layer of 2"},
+      {[](Program& p) { std::swap(p.steps[0], p.steps[1]); },
+       "[conv] reads value 2, which no layer wrote"},
+      {[](Program& p) { step_of(p, kMax).inputs[0] = kMax; },
+       "[max] reads value 4, which no layer wrote"},
+      {[](Program& p) { step_of(p, kFc).inputs[0] = kAvg; },
+       "[fc] input 0 has shape [2, 2, 3], expected 24 elements"},
+      {[](Program& p) { p.values[kFlat].shape = {25}; }, "[flat] its 24 elements have shape [25]"},
+      {[](Program& p) {
+         p.values[kConv].shape = {4, 4};
+       },
+       "[conv] its 48 elements have shape "},
+      {[](Program& p) { step<QuantizedLinear>(p, kFc).product.output.reset(); },
+       "[fc] gives accumulators, not what its value says"},
+      {[](Program& p) {
+         const QuantizedLinear fc = step<QuantizedLinear>(p, kFc);
+         QuantizedLinear& logits = step<QuantizedLinear>(p, kLogits);
+         logits.product.output = fc.product.output;
+         logits.product.output->m0.resize(3);
+         logits.product.output->shift.resize(3);
+       },
+       "[logits] gives codes, not what its value says"},
+      {[](Program& p) { step<QuantizedAdd>(p, kSum).zero_a = 8; },
+       "[sum] takes the zero point to be 8, the value's is 7"},
+      {[](Program& p) { step<QuantizedAdd>(p, kSum).zero_b = 7; },
+       "[sum] takes the zero point to be 7, the value's is 125"},
+      {[](Program& p) { step<QuantizedAdd>(p, kSum).y.zero_point = 6; },
+       "[sum] takes the zero point to be 6, the value's is 5"},
+      {[](Program& p) { step<QuantizedConv2d>(p, kConv).product.zero_x = 6; },
+       "[conv] takes the zero point to be 6, the value's is 5"},
+      {[](Program& p) { step<QuantizedConv2d>(p, kConv).product.output->y.zero_point = 100; },
+       "[conv] takes the zero point to be 100, the value's is 108"},
+      {[](Program& p) { step<QuantizedAvgPool2d>(p, kAvg).zero_x = 6; },
+       "[avg] takes the zero point to be 6, the value's is 108"},
+      {[](Program& p) { step<QuantizedAvgPool2d>(p, kAvg).y.zero_point = 6; },
+       "[avg] takes the zero point to be 6, the value's is 5"},
+      {[](Program& p) { step<QuantizedConcat>(p, kBoth).parts[1].zero_x = 6; },
+       "[both] takes the zero point to be 6, the value's is 5"},
+      {[](Program& p) { step<QuantizedConcat>(p, kBoth).y.zero_point = 6; },
+       "[both] takes the zero point to be 6, the value's is 125"},
+      {[](Program& p) { step<QuantizedLinear>(p, kFc).product.zero_x = 6; },
+       "[fc] takes the zero point to be 6, the value's is 7"},
+      {[](Program& p) { step<QuantizedLinear>(p, kFc).product.output->y.zero_point = 6; },
+       "[fc] takes the zero point to be 6, the value's is 5"},
+      {[](Program& p) { p.values[kMax].params->scale[0] = 0.5f; }, "[max] passes the parameters "},
+      {[](Program& p) { p.values[kFlat].params->type.bits = 7; }, "[flat] passes the parameters "},
+      {[](Program& p) { p.values.push_back({.name = "ghost", .shape = {1}, .params = kX}); },
+       "[ghost] no layer wrote value 11"},
+      {[](Program& p) {
+         p.values.push_back({.name = "ghost", .shape = {1}, .params = kX});
+         p.outputs.push_back(11);
+       },
+       "[program] the output is value 11, which no layer wrote"},
+  };
+  for (const Fault& fault : faults) {
+    INFO(fault.text);
+    Program p = every_operation();
+    fault.change(p);
+    QUANTRAIN_CHECK_ERROR(validate(p), GraphError, fault.text);
+  }
+}
+
+TEST_CASE("accumulators are read by nothing", "[integer][program]") {
+  Builder b;
+  const int input = b.input({4}, kX);
+  const RandomProduct p({.outputs = 4, .length = 4, .x = kX}, 1);
+  const int sums =
+      b.accumulators("sums", QuantizedLinear{1, 4, 4, p.product}, {input}, {4}, p.scale);
+  b.program.outputs = {sums};
+  CHECK_NOTHROW(validate(b.program));
+  b.program.outputs = {b.codes("max", View{4}, {sums}, {4}, kX)};
+  QUANTRAIN_CHECK_ERROR(
+      validate(b.program), GraphError, "[sums] gives accumulators, which max cannot read");
+}
+
+TEST_CASE("an operation has at most 64 inputs", "[integer][program]") {
+  for (const size_t count : {size_t{64}, size_t{65}}) {
+    Builder b;
+    const int input = b.input({1}, kX);
+    const auto op = QuantizedConcat::make(
+        1, std::vector<int64_t>(count, 1), std::vector<QParams>(count, kX), kX, Activation::kNone);
+    b.program.outputs = {
+        b.codes("all", op, std::vector<int>(count, input), {static_cast<int64_t>(count)}, kX)};
+    if (count == 64) {
+      CHECK_NOTHROW(validate(b.program));
+    } else {
+      QUANTRAIN_CHECK_ERROR(validate(b.program), GraphError, "[all] 65 inputs for a layer of 65");
+    }
+  }
+}
+
+TEST_CASE("a hash tells every number of every operation", "[integer][program]") {
+  const Program original = every_operation();
+  std::set<uint64_t> hashes{content_hash(original)};
+  size_t programs = 1;
+  for (size_t s = 0; s < original.steps.size(); ++s) {
+    Operation operation = original.steps[s].operation;
+    const int64_t numbers = mutate(operation, -1);
+    CHECK(operation == original.steps[s].operation);
+    INFO(type(operation) << " of " << numbers << " numbers");
+    CHECK(numbers > 0);
+    for (int64_t target = 0; target < numbers; ++target) {
+      Program changed = original;
+      mutate(changed.steps[s].operation, target);
+      REQUIRE_FALSE(changed == original);
+      hashes.insert(content_hash(changed));
+      ++programs;
+    }
+  }
+  CHECK(hashes.size() == programs);  // no two are equal
+}
+
+TEST_CASE("a hash tells every change of structure, meaning and wiring", "[integer][program]") {
+  const auto resized = [](auto& array, int64_t size) {
+    using T = std::decay_t<decltype(array[0])>;
+    std::vector<T> values(array.begin(), array.end());
+    values.resize(static_cast<size_t>(size));
+    array = std::move(values);
+  };
+  const std::vector<std::pair<const char*, std::function<void(Program&)>>> changes = {
+      {"no bias", [](Program& p) { step<QuantizedLinear>(p, kLogits).product.bias = {}; }},
+      {"a bias of 0",
+       [](Program& p) { step<QuantizedLinear>(p, kFc).product.bias = std::vector<int32_t>(5); }},
+      {"one bias more",
+       [&](Program& p) { resized(step<QuantizedLinear>(p, kLogits).product.bias, 4); }},
+      {"one weight less",
+       [&](Program& p) { resized(step<QuantizedLinear>(p, kFc).product.weight, 59); }},
+      {"one weight of 0 more",
+       [&](Program& p) { resized(step<QuantizedLinear>(p, kFc).product.weight, 61); }},
+      {"no output", [](Program& p) { step<QuantizedLinear>(p, kFc).product.output.reset(); }},
+      {"an output", [](Program& p) { step<QuantizedLinear>(p, kLogits).product.output.emplace(); }},
+      {"one multiplier less",
+       [](Program& p) { step<QuantizedLinear>(p, kFc).product.output->m0.pop_back(); }},
+      {"one shift less",
+       [](Program& p) { step<QuantizedLinear>(p, kFc).product.output->shift.pop_back(); }},
+      {"one part less", [](Program& p) { step<QuantizedConcat>(p, kBoth).parts.pop_back(); }},
+      {"parts swapped",
+       [](Program& p) {
+         auto& parts = step<QuantizedConcat>(p, kBoth).parts;
+         std::swap(parts[0], parts[1]);
+       }},
+      {"one mean less", [](Program& p) { step<QuantizedAvgPool2d>(p, kAvg).means.pop_back(); }},
+      {"another type of operation",
+       [](Program& p) { step_of(p, kFlat).operation = QuantizedLookup{.size = 24}; }},
+      {"a pool of another kind",
+       [](Program& p) {
+         step_of(p, kAvg).operation = QuantizedMaxPool2d{step<QuantizedAvgPool2d>(p, kAvg).shape};
+       }},
+      {"inputs swapped",
+       [](Program& p) { std::swap(step_of(p, kSum).inputs[0], step_of(p, kSum).inputs[1]); }},
+      {"another input", [](Program& p) { step_of(p, kBoth).inputs[0] = kAvg; }},
+      {"another output of a step", [](Program& p) { step_of(p, kMax).output = kAvg; }},
+      {"one input more", [](Program& p) { step_of(p, kBoth).inputs.push_back(kAvg); }},
+      {"steps swapped", [](Program& p) { std::swap(p.steps[2], p.steps[3]); }},
+      {"one step less", [](Program& p) { p.steps.pop_back(); }},
+      {"the program's inputs swapped", [](Program& p) { std::swap(p.inputs[0], p.inputs[1]); }},
+      {"one program's input less", [](Program& p) { p.inputs.pop_back(); }},
+      {"the program's outputs swapped", [](Program& p) { std::swap(p.outputs[0], p.outputs[1]); }},
+      {"one program's output less", [](Program& p) { p.outputs.pop_back(); }},
+      {"the last input as the first output",
+       [](Program& p) {
+         p.outputs.insert(p.outputs.begin(), p.inputs.back());
+         p.inputs.pop_back();
+       }},
+      {"another extent",
+       [](Program& p) {
+         p.values[kFc].shape = {5, 2};
+       }},
+      {"another rank", [](Program& p) { p.values[kFc].shape = {10}; }},
+      {"an axis of 1",
+       [](Program& p) {
+         p.values[kFc].shape = {1, 2, 5};
+       }},
+      {"another scale", [](Program& p) { p.values[kFc].params->scale[0] *= 1.0000001f; }},
+      {"another zero point", [](Program& p) { ++p.values[kFc].params->zero_point[0]; }},
+      {"other bits", [](Program& p) { ++p.values[kFc].params->type.bits; }},
+      {"a signed type", [](Program& p) { p.values[kFc].params->type.is_signed = true; }},
+      {"a narrow type", [](Program& p) { p.values[kFc].params->type.narrow = true; }},
+      {"another scale of accumulators",
+       [](Program& p) {
+         p.values[kLogits].scale[2] = std::nextafter(p.values[kLogits].scale[2], 1.0);
+       }},
+      {"one scale of accumulators", [](Program& p) { p.values[kLogits].scale.resize(1); }},
+      {"accumulators for codes",
+       [](Program& p) {
+         p.values[kFc].scale = {double{p.values[kFc].params->scale[0]}};
+         p.values[kFc].params.reset();
+       }},
+      {"one value more",
+       [](Program& p) { p.values.push_back({.name = "", .shape = {1}, .params = kX}); }},
+  };
+  const Program original = every_operation();
+  std::set<uint64_t> hashes{content_hash(original)};
+  for (const auto& [what, change] : changes) {
+    INFO(what);
+    Program changed = original;
+    change(changed);
+    CHECK_FALSE(changed == original);
+    CHECK(hashes.insert(content_hash(changed)).second);
+  }
+}
+
+TEST_CASE("a hash does not depend on names, nor on the graph that a program came from",
+          "[integer][program]") {
+  const Program original = every_operation();
+  Program renamed = original;
+  for (Value& value : renamed.values) {
+    value.name += "!";
+    value.node += 2;
+  }
+  CHECK(content_hash(renamed) == content_hash(original));
+  CHECK(content_hash(every_operation()) == content_hash(original));
+}
+
+TEST_CASE("a hash is the same on every machine and in every version", "[integer][program]") {
+  // Of a program of small numbers; a change of the hash makes old ones unequal and needs a reason.
+  Builder b;
+  const int input = b.input({2, 3}, {{.bits = 8}, -1, {0.5f}, {3}});
+  const int clamped = b.codes(
+      "relu",
+      QuantizedLookup::rescale(
+          6, *b.program.value(input).params, *b.program.value(input).params, Activation::kRelu),
+      {input},
+      {6},
+      {{.bits = 8}, -1, {0.5f}, {3}});
+  b.program.outputs = {clamped};
+  CHECK(content_hash(b.program) == 0xa54b09246db14e82);
+}
+
+TEST_CASE("bytes and multiplications of programs are those of their parts", "[integer][program]") {
+  const Program p = every_operation();
+  int64_t bytes = 8 * 11;
+  int64_t products = 0;
+  for (const Step& s : p.steps) {
+    bytes += size_bytes(s.operation);
+    products += multiply_adds(s.operation);
+  }
+  CHECK(size_bytes(p) == bytes);
+  CHECK(multiply_adds(p) == products);
+  CHECK(products == 4 * 4 * 3 * 18 + 2 * 12 * 5 + 10 * 3);
+
+  Program own = p;
+  // Weights of 4 bits, bias, m0, shift.
+  CHECK(size_bytes(Operation(step<QuantizedConv2d>(own, kConv))) == 54 / 2 + 3 * 4 + 3 * 4 + 3);
+  // Weights of 2 bits, no bias.
+  CHECK(size_bytes(Operation(step<QuantizedLinear>(own, kFc))) == 60 / 4 + 5 * 4 + 5);
+  // Weights of 8 bits, bias, no output.
+  CHECK(size_bytes(Operation(step<QuantizedLinear>(own, kLogits))) == 30 + 3 * 4);
+  CHECK(size_bytes(Operation(step<QuantizedLookup>(own, kSquashed))) == 256);
+  CHECK(size_bytes(Operation(step<QuantizedConcat>(own, kBoth))) == 2 * 5);
+  CHECK(size_bytes(Operation(step<QuantizedAvgPool2d>(own, kAvg))) ==
+        5 * static_cast<int64_t>(step<QuantizedAvgPool2d>(own, kAvg).means.size()));
+  CHECK(size_bytes(Operation(View{5})) == 0);
+}
+
+TEST_CASE("weights of few bits share bytes", "[integer][program]") {
+  CHECK(packed_weight_bytes(0, 2) == 0);
+  CHECK(packed_weight_bytes(1, 2) == 1);
+  CHECK(packed_weight_bytes(4, 2) == 1);
+  CHECK(packed_weight_bytes(5, 2) == 2);
+  for (const int bits : {3, 4}) {
+    CHECK(packed_weight_bytes(1, bits) == 1);
+    CHECK(packed_weight_bytes(2, bits) == 1);
+    CHECK(packed_weight_bytes(3, bits) == 2);
+  }
+  for (const int bits : {5, 6, 7, 8}) CHECK(packed_weight_bytes(7, bits) == 7);
+}
+
+}  // namespace quantrain::integer
