@@ -2,6 +2,7 @@
 // is as many bytes as the input has, from a file or standard input. It needs the runtime alone.
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <vector>
 
 #include "framework/core/error.hpp"
