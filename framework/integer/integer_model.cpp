@@ -44,7 +44,9 @@ constexpr const char* kWhere = "IntegerModel";
 template <class T>
 class Few {
  public:
-  explicit Few(size_t size) : size_(size), many_(size > kFew ? static_cast<int64_t>(size) : 0) {}
+  explicit Few(size_t size) : size_(size) {
+    if (size > kFew) many_ = Buffer<T>(static_cast<int64_t>(size));
+  }
   T* data() { return size_ > kFew ? many_.data() : few_; }
   T& operator[](size_t i) { return data()[i]; }
   operator std::span<T>() { return {data(), size_}; }
@@ -53,7 +55,7 @@ class Few {
  private:
   static constexpr size_t kFew = 4;
   size_t size_;
-  T few_[kFew] = {};
+  T few_[kFew];
   Buffer<T> many_;
 };
 
@@ -215,7 +217,8 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
     first_integer[i] = integer_count;
     if constexpr (!std::is_same_v<Output, int32_t>) integer_count += chunk * outputs(i);
   }
-  Buffer<int32_t> integers(integer_count);
+  Buffer<int32_t> integers;
+  if (integer_count > 0) integers = Buffer<int32_t>(integer_count);
   Few<const uint8_t*> codes(x.size());
   Few<int32_t*> results(y.size());
   for (int64_t first = 0; first < n; first += chunk) {

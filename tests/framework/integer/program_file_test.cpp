@@ -1,4 +1,5 @@
 #include "framework/integer/program_file.hpp"
+#include "framework/integer/packed_weights.hpp"
 
 #include <functional>
 #include <limits>

@@ -1,4 +1,5 @@
 #include "framework/integer/program.hpp"
+#include "framework/integer/packed_weights.hpp"
 
 #include <functional>
 #include <limits>
