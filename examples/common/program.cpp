@@ -55,12 +55,11 @@ CallTimes time_integer(const IntegerModel& model, const Dataset& images, int cal
   constexpr int64_t kLargest = CallTimes::kBatches[2];
   const std::vector<uint8_t> input = first_images(images, kLargest);
   std::vector<int32_t> classes(kLargest);
-  return time_calls(calls,
-                    [&](int64_t batch) {
-                      const auto n = static_cast<size_t>(batch);
-                      const size_t bytes = n * input.size() / static_cast<size_t>(kLargest);
-                      model.classify(std::span(input).first(bytes), std::span(classes).first(n));
-                    });
+  return time_calls(calls, [&](int64_t batch) {
+    const auto n = static_cast<size_t>(batch);
+    const size_t bytes = n * input.size() / static_cast<size_t>(kLargest);
+    model.classify(std::span(input).first(bytes), std::span(classes).first(n));
+  });
 }
 
 /// Accuracy of what a prepared network becomes when it is deployed.
