@@ -1,5 +1,6 @@
 #include "framework/integer/program_file.hpp"
 
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -29,7 +30,10 @@ using test::RandomProduct;
 /// A saved program, loaded after its file was tampered with.
 class SavedProgram {
  public:
-  SavedProgram() { save_program(path(), every_operation()); }
+  SavedProgram() {
+    save_program(path(), every_operation());
+    bytes_ = read_bytes(path());
+  }
   std::string path() const { return folder_ / "program.safetensors"; }
   Json network() const { return Json::parse(load_safetensors(path()).metadata.at("network")); }
 
@@ -40,8 +44,21 @@ class SavedProgram {
     save_safetensors(changed, file);
     return load_program(changed);
   }
+  /// In memory: a file's header is 8 bytes of its length and JSON.
   Program load_network(const Json& network) const {
-    return load_changed([&](TensorFile& file) { file.metadata["network"] = network.dump(); });
+    uint64_t length = 0;
+    std::memcpy(&length, bytes_.data(), sizeof(length));
+    const auto data = bytes_.begin() + static_cast<std::ptrdiff_t>(sizeof(length) + length);
+    Json header = Json::parse(bytes_.begin() + sizeof(length), data);
+    header["__metadata__"]["network"] = network.dump();
+    std::string text = header.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');
+    length = text.size();
+    std::vector<uint8_t> file(sizeof(length));
+    std::memcpy(file.data(), &length, sizeof(length));
+    file.insert(file.end(), text.begin(), text.end());
+    file.insert(file.end(), data, bytes_.end());
+    return parse_program(file, "changed");
   }
   Program load_edited(const std::function<void(Json&)>& change) const {
     Json json = network();
@@ -63,6 +80,7 @@ class SavedProgram {
 
  private:
   TemporaryFolder folder_;
+  std::vector<uint8_t> bytes_;
 };
 
 Program saved_and_loaded(const Program& program) {
@@ -376,6 +394,11 @@ TEST_CASE("weights of 3 bits that have 4 are refused", "[integer][program_file]"
   save_safetensors(folder / "changed", copy);
   QUANTRAIN_CHECK_ERROR(
       load_program(folder / "changed"), QuantError, "[fc] weight 4 has not 3 bits");
+}
+
+TEST_CASE("tests that change the network change nothing else", "[integer][program_file]") {
+  const SavedProgram program;
+  CHECK(program.load_network(program.network()) == every_operation());
 }
 
 TEST_CASE("whatever a number of the network is replaced by, it is loaded or refused",
