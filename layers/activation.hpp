@@ -22,6 +22,24 @@ class ReLU6 : public Module {
   Tensor forward(const Tensor& x) override;
 };
 
+/// y = 1 / (1 + exp(-x)).
+class Sigmoid : public Module {
+ public:
+  std::string_view type() const override { return "Sigmoid"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override;
+};
+
+/// y = tanh(x).
+class Tanh : public Module {
+ public:
+  std::string_view type() const override { return "Tanh"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override;
+};
+
 /// y = x * min(max(x + 3, 0), 6) / 6.
 class HardSwish : public Module {
  public:

@@ -77,7 +77,7 @@ class Module {
   const std::string& name() const { return name_; }
 
  protected:
-  /// Throws here: ShapeError, takes another number of inputs.
+  /// The base version throws ShapeError: the layer does not take that many inputs.
   virtual Tensor forward(const Tensor& x);
   virtual Tensor forward(const Tensor& a, const Tensor& b);
   /// By default one or two inputs go to the functions above.

@@ -50,13 +50,18 @@ inline int64_t rounding_shift_unsigned(int64_t product, int32_t shift) {
   return static_cast<int64_t>(sum >> shift) - static_cast<int64_t>(kBias >> shift);
 }
 
+/// ((acc * m0 + 2^(shift-1)) >> shift) + zero_point: the code before the clamp.
+/// docs/quantization.md (8)
+inline int64_t requantize_unclamped(int32_t acc, Multiplier multiplier, int32_t zero_point) {
+  return rounding_shift(int64_t{acc} * multiplier.m0, multiplier.shift) + zero_point;
+}
+
 /// clamp(((acc * m0 + 2^(shift-1)) >> shift) + zero_point, lo, hi), in 64 bits until clamped.
 /// docs/quantization.md (8)
 inline int32_t requantize(
     int32_t acc, Multiplier multiplier, int32_t zero_point, int32_t lo, int32_t hi) {
-  const int64_t scaled =
-      rounding_shift(int64_t{acc} * multiplier.m0, multiplier.shift) + zero_point;
-  return static_cast<int32_t>(std::clamp<int64_t>(scaled, lo, hi));
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(requantize_unclamped(acc, multiplier, zero_point), lo, hi));
 }
 
 /// The two multipliers of an addition at one common shift, that of the larger one.

@@ -46,15 +46,15 @@ std::ostream& operator<<(std::ostream& stream, const Attributes& attributes);
 
 /// What preparing and lowering a network ask of an operation. Each node says it of itself.
 struct QuantizationTraits {
-  /// The result gets codes at parameters of its own: a FakeQuantize stands behind the operation, or
-  /// behind what is fused with it.
+  /// The result gets codes at parameters of its own: a FakeQuantize stands after the operation, or
+  /// after what is fused with it.
   bool closes_range = false;
   /// Input that is a weight; the next one is the bias. -1: there is none.
   int weight = -1;
-  /// A batch norm behind it folds into the weight.   docs/quantization.md (15)
+  /// A batch norm after it folds into the weight.   docs/quantization.md (15)
   bool folds_batch_norm = false;
   bool is_batch_norm = false;
-  /// May be fused behind what closes a range: what is left of it is a clamp.
+  /// May be fused after what closes a range: what is left of it is a clamp.
   /// docs/quantization.md (9)
   bool is_activation = false;
   /// The same elements under another shape.

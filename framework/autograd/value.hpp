@@ -54,7 +54,7 @@ struct Codes {
   void to_float(const Shape& shape, float* y) const;
 };
 
-/// An integer operation that waits for the parameters of its output. A FakeQuantize behind it
+/// An integer operation that waits for the parameters of its output. A FakeQuantize after it
 /// completes and runs the very operation that the deployed network runs; floats are made only where
 /// something asks for them.
 class Accumulators {
@@ -62,7 +62,7 @@ class Accumulators {
   virtual ~Accumulators() = default;
   /// Real values, before any activation.
   virtual void to_float(float* y) const = 0;
-  /// Completes the operation for an output at y behind an activation, runs it, and returns it.
+  /// Completes the operation for an output at y after an activation, runs it, and returns it.
   /// codes: stored (CodeStorage::kU8). mask, where it is not null: gradient_mask(y).
   /// docs/quantization.md (4), (8) to (11), (18)
   /// Throws: QuantError if y is not per tensor or has more than 8 bits, or a multiplier makes no
@@ -74,7 +74,7 @@ class Accumulators {
   /// Bit i % 8 of byte i / 8, for i in [0, n): whether the activation's gradient passes, 0 < real
   /// value of element i, and < 6 for ReLU6.   docs/quantization.md (9)
   virtual void activation_mask(int64_t n, Activation activation, uint8_t* mask) const;
-  /// Smallest and largest real value of the n >= 1 elements, behind the activation; NaN if any is.
+  /// Smallest and largest real value of the n >= 1 elements, after the activation; NaN if any is.
   virtual Range range(int64_t n, Activation activation) const;
 
   /// Sums that are a result by themselves, and the operation that gives them.

@@ -10,7 +10,7 @@ Interval product_of(int64_t w, const Interval& x, int32_t zero) {
   return {std::min(a, b), std::max(a, b)};
 }
 
-/// Of a function that does not fall.
+/// The image of x under a function that does not decrease.
 template <class Function>
 Interval through(const Interval& x, const Function& function) {
   return {function(x.lo), function(x.hi)};
@@ -22,7 +22,7 @@ Interval all_of(const Channels& channels) {
   return all;
 }
 
-/// The same over exactly `count` channels; where they do not repeat so, of all for each.
+/// Intervals of `count` channels. Where that is no multiple of their number, each is the union.
 Channels over(const Channels& channels, int64_t count) {
   const auto size = static_cast<int64_t>(channels.size());
   if (size == count) return channels;

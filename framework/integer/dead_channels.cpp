@@ -12,9 +12,9 @@ bool is_depthwise(const kernels::Conv2dShape& s) {
   return s.groups > 1 && s.groups == s.c && s.groups == s.o;
 }
 
-/// Which channels of each value go. Starts with all and gives back those that something cannot do
-/// without, until nothing changes: a product does without constants, what works channel by channel
-/// without those that its output loses.
+/// Finds the channels to remove. Marks all as dead, then unmarks what a step needs, until nothing
+/// changes. A product needs every input channel that is not constant; a step that works channel by
+/// channel needs the channels that its output keeps.
 class Dead {
  public:
   Dead(const Program& program, const CodeRanges& ranges) : ranges_(ranges) {
@@ -32,8 +32,9 @@ class Dead {
     do {
       do {
         changed_ = false;
-        for (const Step& step : program.steps)
-          std::visit([&](const auto& op) { restrict(op, step); }, step.operation);
+        // What a step needs is known once its readers are.
+        for (auto step = program.steps.rbegin(); step != program.steps.rend(); ++step)
+          std::visit([&](const auto& op) { restrict(op, *step); }, step->operation);
       } while (changed_);
       for (size_t id = 0; id < of_.size(); ++id) keep_one(static_cast<int>(id));
     } while (changed_);
@@ -164,6 +165,10 @@ class Rewriter {
   Rewriter(const CodeRanges& ranges, const Dead& dead) : ranges_(ranges), dead_(dead) {}
 
   Operation operator()(const Step& step) const {
+    const bool changes =
+        dead_.any(step.output) ||
+        std::any_of(step.inputs.begin(), step.inputs.end(), [&](int id) { return dead_.any(id); });
+    if (!changes) return step.operation;
     return std::visit([&](const auto& op) -> Operation { return rewritten(op, step); },
                       step.operation);
   }

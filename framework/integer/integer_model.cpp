@@ -16,27 +16,35 @@ using integer::Value;
 
 /// A valid program with what was made of it once.
 struct IntegerModel::Ready {
-  explicit Ready(Program valid) : program(std::move(valid)), plan(plan_memory(program)) {
+  explicit Ready(Program valid)
+      : program(std::move(valid)),
+        plan(plan_memory(program)),
+        input_of(program.values.size(), -1),
+        output_of(program.values.size(), -1) {
     operations.reserve(program.steps.size());
     for (const Step& step : program.steps) operations.emplace_back(step.operation);
+    for (size_t i = 0; i < program.inputs.size(); ++i)
+      input_of[static_cast<size_t>(program.inputs[i])] = static_cast<int>(i);
+    for (size_t i = 0; i < program.outputs.size(); ++i)
+      output_of[static_cast<size_t>(program.outputs[i])] = static_cast<int>(i);
   }
 
   Program program;
   MemoryPlan plan;
   std::vector<PreparedOperation> operations;
+  std::vector<int> input_of;   // of each value: which input it is, or -1
+  std::vector<int> output_of;  // of each value: which output it is, the last one; or -1
 };
 
 namespace {
 
 constexpr const char* kWhere = "IntegerModel";
 
-/// A few elements without a call of the allocator, which would be felt in a call for one sample.
+/// Some elements; up to four without an allocation, which would show in a run of one sample.
 template <class T>
 class Few {
  public:
-  explicit Few(size_t size) : size_(size) {
-    if (size > kFew) many_.resize(size);
-  }
+  explicit Few(size_t size) : size_(size), many_(size > kFew ? static_cast<int64_t>(size) : 0) {}
   T* data() { return size_ > kFew ? many_.data() : few_; }
   T& operator[](size_t i) { return data()[i]; }
   operator std::span<T>() { return {data(), size_}; }
@@ -46,7 +54,7 @@ class Few {
   static constexpr size_t kFew = 4;
   size_t size_;
   T few_[kFew] = {};
-  std::vector<T> many_;
+  Buffer<T> many_;
 };
 
 Program validated(Program program) {
@@ -119,30 +127,25 @@ void IntegerModel::run_chunk(int64_t n,
   const Program& p = ready_->program;
   const MemoryPlan& plan = ready_->plan;
   // Accumulators that are an output go straight to it.
-  const auto direct = [&](int id) -> void* {
-    if (p.value(id).is_codes()) return nullptr;
-    for (size_t i = 0; i < y.size(); ++i) {
-      if (p.outputs[i] == id) return y[i];
-    }
-    return nullptr;
+  const auto direct = [&](int id) -> int32_t* {
+    const int output = ready_->output_of[static_cast<size_t>(id)];
+    return output >= 0 && !y.empty() && !p.value(id).is_codes() ? y[static_cast<size_t>(output)]
+                                                                : nullptr;
   };
   const auto source = [&](int id) -> const uint8_t* {
     const int root = plan.roots[static_cast<size_t>(id)];
-    for (size_t i = 0; i < x.size(); ++i) {
-      if (p.inputs[i] == root) return x[i];
-    }
-    return memory + plan.offset(id, n);
+    const int input = ready_->input_of[static_cast<size_t>(root)];
+    return input >= 0 ? x[static_cast<size_t>(input)] : memory + plan.offset(id, n);
   };
-  constexpr size_t kMostInputs = 64;
   for (size_t i = 0; i < p.steps.size(); ++i) {
     const Step& step = p.steps[i];
-    const uint8_t* inputs[kMostInputs];
+    Few<const uint8_t*> inputs(step.inputs.size());
     for (size_t k = 0; k < step.inputs.size(); ++k) inputs[k] = source(step.inputs[k]);
     const void* written = inputs[0];
     if (!std::holds_alternative<integer::View>(step.operation)) {
       void* const there = direct(step.output);
       void* const output = there != nullptr ? there : memory + plan.offset(step.output, n);
-      ready_->operations[i].run(n, {inputs, step.inputs.size()}, output);
+      ready_->operations[i].run(n, inputs, output);
       written = output;
     }
     if (visit != nullptr) (*visit)(i, written);
@@ -155,7 +158,7 @@ void IntegerModel::run_chunk(int64_t n,
       const int32_t zero = stored_zero_point(*value.params);
       for (int64_t k = 0; k < count; ++k) y[i][k] = codes[k] - zero;
     } else if (direct(p.outputs[i]) != y[i]) {  // the same output twice
-      std::copy_n(static_cast<const int32_t*>(direct(p.outputs[i])), count, y[i]);
+      std::copy_n(direct(p.outputs[i]), count, y[i]);
     }
   }
 }
@@ -206,10 +209,13 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   const Program& p = program();
   const int64_t chunk = std::min(n, kChunk);
   Buffer<uint8_t> memory(chunk * ready_->plan.sample_bytes);
-  std::vector<Buffer<int32_t>> integers;
+  Few<int64_t> first_integer(y.size());  // of each output, where they are not the result
+  int64_t integer_count = 0;
   for (size_t i = 0; i < y.size(); ++i) {
-    if constexpr (!std::is_same_v<Output, int32_t>) integers.emplace_back(chunk * outputs(i));
+    first_integer[i] = integer_count;
+    if constexpr (!std::is_same_v<Output, int32_t>) integer_count += chunk * outputs(i);
   }
+  Buffer<int32_t> integers(integer_count);
   Few<const uint8_t*> codes(x.size());
   Few<int32_t*> results(y.size());
   for (int64_t first = 0; first < n; first += chunk) {
@@ -230,7 +236,7 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
       if constexpr (std::is_same_v<Output, int32_t>) {
         results[i] = y[i].data() + first * outputs(i);
       } else {
-        results[i] = integers[i].data();
+        results[i] = integers.data() + first_integer[i];
       }
     }
     run_chunk(count, codes, results, memory.data(), nullptr);
@@ -273,17 +279,27 @@ void IntegerModel::run(std::span<const std::span<const float>> x,
 template <class Input>
 void IntegerModel::classify_all(std::span<const Input> x, std::span<int32_t> classes) const {
   logit_scale();  // of which there is one: else the largest integer is not the largest logit
-  const int64_t count = outputs();
-  const auto n = static_cast<int64_t>(x.size()) / input_shape().elements();
-  if (static_cast<int64_t>(classes.size()) != n)
-    throw ShapeError(
-        kWhere, n, " samples give ", n, " classes, there is room for ", classes.size());
-  Buffer<int32_t> logits(n * count);
-  run(x, std::span(logits.data(), static_cast<size_t>(logits.size())));
-  for (int64_t i = 0; i < n; ++i) {
-    const int32_t* const row = logits.data() + i * count;
-    classes[static_cast<size_t>(i)] =
-        static_cast<int32_t>(std::max_element(row, row + count) - row);
+  const auto count = static_cast<size_t>(outputs());
+  const auto sample = static_cast<size_t>(input_shape().elements());
+  const size_t n = x.size() / sample;
+  if (classes.size() != n || x.size() % sample != 0) {
+    throw ShapeError(kWhere,
+                     x.size(),
+                     " elements are samples ",
+                     input_shape(),
+                     " for ",
+                     classes.size(),
+                     " classes, expected one for each sample");
+  }
+  constexpr auto kMost = static_cast<size_t>(kChunk);
+  Buffer<int32_t> logits(static_cast<int64_t>(std::min(n, kMost) * count));
+  for (size_t first = 0; first < n; first += kMost) {
+    const size_t some = std::min(kMost, n - first);
+    run(x.subspan(first * sample, some * sample), std::span(logits.data(), some * count));
+    for (size_t i = 0; i < some; ++i) {
+      const int32_t* const row = logits.data() + i * count;
+      classes[first + i] = static_cast<int32_t>(std::max_element(row, row + count) - row);
+    }
   }
 }
 

@@ -33,7 +33,8 @@ class IntegerModel {
   double logit_scale(size_t i = 0) const;
   /// Bytes of what the network consists of, as it is stored.
   int64_t size_bytes() const { return integer::size_bytes(program()); }
-  /// Bytes of values that run() of n samples takes from the pool, before it takes them.
+  /// Bytes that the values of n samples take while they run, from the pool; integer::memory() says
+  /// it of a program.
   int64_t memory(int64_t n) const;
   /// Of everything that the integers depend on; equal for a model and its file.
   uint64_t hash() const { return integer::content_hash(program()); }

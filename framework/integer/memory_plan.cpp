@@ -75,4 +75,6 @@ MemoryPlan plan_memory(const Program& program) {
   return plan;
 }
 
+int64_t memory(const Program& program, int64_t n) { return n * plan_memory(program).sample_bytes; }
+
 }  // namespace quantrain::integer

@@ -21,5 +21,7 @@ struct MemoryPlan {
 
 /// For a valid program.
 MemoryPlan plan_memory(const Program& program);
+/// Bytes that the values of n samples take while it runs, before anything is allocated.
+int64_t memory(const Program& program, int64_t n);
 
 }  // namespace quantrain::integer

@@ -79,11 +79,11 @@ int32_t output_zero_point(const Operation& op) {
 }
 
 bool keeps_params(const Operation& op) {
-  return std::holds_alternative<QuantizedMaxPool2d>(op) || std::holds_alternative<View>(op);
+  return std::visit([](const auto& o) { return o.kKeepsParams; }, op);
 }
 
 bool runs_in_place(const Operation& op) {
-  return std::holds_alternative<QuantizedAdd>(op) || std::holds_alternative<QuantizedLookup>(op);
+  return std::visit([](const auto& o) { return o.kRunsInPlace; }, op);
 }
 
 int64_t multiply_adds(const Operation& op) {

@@ -26,7 +26,7 @@ using Operation = std::variant<QuantizedAdd,
                                QuantizedMaxPool2d,
                                View>;
 
-/// Calls visit(nullptr pointer to each type of operation), in the order of the list.
+/// Calls visit with a null pointer to each type of operation, in the order of the list.
 template <class Visit, class... Operations>
 void for_each_type(const Visit& visit, std::variant<Operations...>*) {
   (visit(static_cast<Operations*>(nullptr)), ...);

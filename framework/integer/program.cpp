@@ -5,11 +5,10 @@
 #include <cmath>
 
 #include "framework/core/error.hpp"
+#include "framework/integer/packed_weights.hpp"
 
 namespace quantrain::integer {
 namespace {
-
-constexpr size_t kMostInputs = 64;
 
 /// Checks a program step by step.
 class Validator {
@@ -47,8 +46,8 @@ class Validator {
         throw QuantError(value.name, "codes have their parameters, and no scale of accumulators");
       return;
     }
-    const size_t channels = value.shape.rank() == 0 ? 1 : static_cast<size_t>(value.shape.back());
-    if (value.scale.size() != 1 && value.scale.size() != channels) {
+    const auto scales = static_cast<int64_t>(value.scale.size());
+    if (scales == 0 || value.shape.elements() % scales != 0) {
       throw ShapeError(
           value.name, value.scale.size(), " scales of accumulators of shape ", value.shape);
     }
@@ -75,7 +74,7 @@ class Validator {
     const std::string& where = y.name;
     validate(step.operation, where);
     const std::vector<int64_t> sizes = input_sizes(step.operation);
-    if (sizes.size() != step.inputs.size() || sizes.size() > kMostInputs)
+    if (sizes.size() != step.inputs.size())
       throw GraphError(where, step.inputs.size(), " inputs for a layer of ", sizes.size());
     for (size_t i = 0; i < sizes.size(); ++i) check_input(step, i, sizes[i]);
     if (y.shape.elements() != output_size(step.operation)) {

@@ -17,7 +17,8 @@ struct Value {
   Shape shape;       ///< of one sample
   /// Of codes: real = scale * (q - zero_point). Accumulators have none.   docs/quantization.md (1)
   std::optional<QParams> params{};
-  /// Of accumulators: real = scale * integer, one for all or one for each index of the last axis.
+  /// Of accumulators: real = scale[i % size] * integer of element i: one for all, or one for each
+  /// channel.
   std::vector<double> scale{};
   int node = -1;  ///< of the recorded graph, which holds the same integers; -1: none does
 
@@ -62,11 +63,5 @@ int64_t size_bytes(const Operation& op);
 int64_t size_bytes(const Program& program);
 /// Multiplications and additions of products, of one sample.
 int64_t multiply_adds(const Program& program);
-
-/// Bytes that `count` weights of so many bits take where they are stored.
-constexpr int64_t packed_weight_bytes(int64_t count, int bits) {
-  const int64_t per_byte = bits == 2 ? 4 : bits <= 4 ? 2 : 1;
-  return (count + per_byte - 1) / per_byte;
-}
 
 }  // namespace quantrain::integer

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "framework/core/error.hpp"
+#include "framework/integer/packed_weights.hpp"
 #include "framework/io/format.hpp"
 #include "framework/io/safetensors.hpp"
 
@@ -16,33 +17,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "quantrain-integer";
 constexpr const char* kVersion = "2";
-
-// --- weights of few bits
-
-std::vector<uint8_t> pack(const SharedArray<int8_t>& weights, int bits) {
-  const int width = bits == 2 ? 2 : bits <= 4 ? 4 : 8;
-  const unsigned mask = (1u << width) - 1;
-  std::vector<uint8_t> bytes(static_cast<size_t>(packed_weight_bytes(weights.size(), bits)), 0);
-  for (int64_t i = 0; i < weights.size(); ++i) {
-    const int64_t bit = i * width;
-    const unsigned code = static_cast<unsigned>(weights[i]) & mask;
-    bytes[static_cast<size_t>(bit / 8)] |= static_cast<uint8_t>(code << (bit % 8));
-  }
-  return bytes;
-}
-
-std::vector<int8_t> unpack(const std::vector<uint8_t>& bytes, int64_t count, int bits) {
-  const int width = bits == 2 ? 2 : bits <= 4 ? 4 : 8;
-  std::vector<int8_t> weights(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t bit = i * width;
-    const unsigned byte = bytes[static_cast<size_t>(bit / 8)];
-    // To the top of a byte, and back with the sign.
-    const auto top = static_cast<int8_t>(byte << (8 - width - bit % 8));
-    weights[static_cast<size_t>(i)] = static_cast<int8_t>(top >> (8 - width));
-  }
-  return weights;
-}
 
 // --- writing
 
@@ -67,7 +41,7 @@ class Writer {
   }
   void weights(const char* name, const SharedArray<int8_t>& values, int bits) {
     json_["weights"] = values.size();
-    add<uint8_t>(name, pack(values, bits));
+    add<uint8_t>(name, pack_weights(values, bits));
   }
   void operator()(const char* name, const CodeTable& table) { add<uint8_t>(name, table); }
   void operator()(const char* name, const StoredOutput& y) {
@@ -127,17 +101,19 @@ Json to_json(const Value& value) {
 
 // --- reading
 
+using Parsed = nlohmann::json;  // finds members by search, not one after the other
+
 /// A JSON object that is read member by member, each one range-checked; what was not asked for is
 /// an error.
 class Reader {
  public:
-  Reader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
+  Reader(const Parsed& json, std::string where) : json_(json), where_(std::move(where)) {
     if (!json.is_object()) throw DataError(where_, "not a JSON object");
   }
   const std::string& where() const { return where_; }
 
   bool has(const char* name) const { return json_.contains(name); }
-  const Json& at(const char* name) {
+  const Parsed& at(const char* name) {
     read_.insert(name);
     const auto found = json_.find(name);
     if (found == json_.end()) throw DataError(where_, "lacks \"", name, "\"");
@@ -146,7 +122,7 @@ class Reader {
   int64_t integer(const char* name, int64_t lo, int64_t hi) {
     return integer(at(name), name, lo, hi);
   }
-  int64_t integer(const Json& json, const char* name, int64_t lo, int64_t hi) const {
+  int64_t integer(const Parsed& json, const char* name, int64_t lo, int64_t hi) const {
     if (!json.is_number_integer()) throw DataError(where_, "\"", name, "\" is no whole number");
     const bool large = json.is_number_unsigned() &&
                        json.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()};
@@ -156,21 +132,21 @@ class Reader {
     return json.get<int64_t>();
   }
   bool boolean(const char* name) {
-    const Json& json = at(name);
+    const Parsed& json = at(name);
     if (!json.is_boolean()) throw DataError(where_, "\"", name, "\" is neither true nor false");
     return json.get<bool>();
   }
-  double real(const Json& json, const char* name) const {
+  double real(const Parsed& json, const char* name) const {
     if (!json.is_number()) throw DataError(where_, "\"", name, "\" is no number");
     return json.get<double>();
   }
   std::string text(const char* name) {
-    const Json& json = at(name);
+    const Parsed& json = at(name);
     if (!json.is_string()) throw DataError(where_, "\"", name, "\" is no text");
     return json.get<std::string>();
   }
-  const Json& list(const char* name, size_t most) {
-    const Json& json = at(name);
+  const Parsed& list(const char* name, size_t most) {
+    const Parsed& json = at(name);
     if (!json.is_array()) throw DataError(where_, "\"", name, "\" is no list");
     if (json.size() > most)
       throw DataError(where_, "\"", name, "\" has ", json.size(), " entries, at most ", most);
@@ -178,7 +154,7 @@ class Reader {
   }
   std::vector<int> ids(const char* name) {
     std::vector<int> result;
-    for (const Json& id : list(name, kMostEntries))
+    for (const Parsed& id : list(name, kMostEntries))
       result.push_back(static_cast<int>(integer(id, name, 0, kMostEntries)));
     return result;
   }
@@ -191,7 +167,7 @@ class Reader {
   static constexpr size_t kMostEntries = 1 << 20;
 
  private:
-  const Json& json_;
+  const Parsed& json_;
   std::string where_;
   std::set<std::string> read_;
 };
@@ -250,7 +226,7 @@ class Members {
       throw DataError(
           json_.where(), bytes.size(), " bytes for ", count, " weights of ", bits, " bits");
     }
-    values = unpack(bytes, count, bits);
+    values = unpack_weights(bytes, count, bits);
   }
   void operator()(const char* name, CodeTable& table) {
     const std::vector<uint8_t> bytes = tensors_.take<uint8_t>(prefix_ + name);
@@ -273,7 +249,7 @@ class Members {
     nested.finish();
   }
   void operator()(const char* name, std::vector<QuantizedConcat::Part>& parts) {
-    for (const Json& json : json_.list(name, 64)) {
+    for (const Parsed& json : json_.list(name, Reader::kMostEntries)) {
       Reader nested(json, json_.where());
       Members members(nested, tensors_, prefix_);
       QuantizedConcat::Part::describe(parts.emplace_back(), members);
@@ -281,7 +257,7 @@ class Members {
     }
   }
   void operator()(const char* name, std::vector<kernels::MeanMultiplier>& means) {
-    for (const Json& json : json_.list(name, Reader::kMostEntries)) {
+    for (const Parsed& json : json_.list(name, Reader::kMostEntries)) {
       Reader nested(json, json_.where());
       means.push_back({nested.integer("count", 1, kMost32),
                        {static_cast<int32_t>(nested.integer("m0", 0, kMost32)),
@@ -296,7 +272,7 @@ class Members {
   std::string prefix_;
 };
 
-QParams params_from(const Json& json, const std::string& where) {
+QParams params_from(const Parsed& json, const std::string& where) {
   Reader reader(json, where);
   QParams params;
   params.type.bits = static_cast<int>(reader.integer("bits", 2, 8));
@@ -308,26 +284,26 @@ QParams params_from(const Json& json, const std::string& where) {
   return params;
 }
 
-Value value_from(const Json& json, size_t position) {
+Value value_from(const Parsed& json, size_t position) {
   Reader reader(json, "value " + std::to_string(position));
   Value value;
   value.name = reader.text("name");
   std::vector<int64_t> extents;
-  for (const Json& extent : reader.list("shape", Shape::kMaxRank))
+  for (const Parsed& extent : reader.list("shape", Shape::kMaxRank))
     extents.push_back(reader.integer(extent, "shape", 1, kMost32));
   value.shape = Shape(extents);
   value.node = static_cast<int>(reader.integer("node", -1, kMost32));
   if (reader.has("codes")) {
     value.params = params_from(reader.at("codes"), value.name);
   } else {
-    for (const Json& scale : reader.list("scale", Reader::kMostEntries))
+    for (const Parsed& scale : reader.list("scale", Reader::kMostEntries))
       value.scale.push_back(reader.real(scale, "scale"));
   }
   reader.finish();
   return value;
 }
 
-Step step_from(const Json& json, size_t position, Tensors& tensors) {
+Step step_from(const Parsed& json, size_t position, Tensors& tensors) {
   Reader reader(json, "step " + std::to_string(position));
   Step step;
   const std::string name = reader.text("type");
@@ -367,21 +343,21 @@ void check_version(const TensorFile& file, const std::string& where) {
 Program program_from(const TensorFile& file, const std::string& where) {
   check_version(file, where);
   check_format(where, file, kFormat, kVersion);
-  const Json json = Json::parse(file.metadata_at("network"), nullptr, false);
+  const Parsed json = Parsed::parse(file.metadata_at("network"), nullptr, false);
   if (json.is_discarded()) throw DataError(where, "the network is not JSON");
   Program program;
   try {
     Reader reader(json, where);
     Tensors tensors(file);
-    for (const Json& value : reader.list("values", Reader::kMostEntries))
+    for (const Parsed& value : reader.list("values", Reader::kMostEntries))
       program.values.push_back(value_from(value, program.values.size()));
     program.inputs = reader.ids("inputs");
     program.outputs = reader.ids("outputs");
-    for (const Json& step : reader.list("steps", Reader::kMostEntries))
+    for (const Parsed& step : reader.list("steps", Reader::kMostEntries))
       program.steps.push_back(step_from(step, program.steps.size(), tensors));
     reader.finish();
     tensors.finish();
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw DataError(where, "the network is not as it should be: ", error.what());
   }
   validate(program);
@@ -410,7 +386,7 @@ void save_program(const std::string& path, const Program& program) {
   }
   try {
     file.metadata["network"] = network.dump();
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw DataError(path, "a layer's name cannot be written as JSON: ", error.what());
   }
   save_safetensors(path, file);

@@ -11,7 +11,7 @@ namespace quantrain::integer {
 
 /// A safetensors file: the arrays of the operations as tensors "<step>.<member>", and in its
 /// metadata the values, steps, inputs and outputs as JSON. Weights are packed
-/// (packed_weight_bytes), the first in the lowest bits. Written whole or not at all.
+/// (packed_weights.hpp). Written whole or not at all.
 /// Throws: DataError if it cannot be written, or a name is not UTF-8.
 void save_program(const std::string& path, const Program& program);
 /// Throws: DataError if the file cannot be read, is no integer model, is of another version or

@@ -14,6 +14,8 @@ namespace quantrain::integer {
 /// Source: ONNX Add on quantized operands.
 struct QuantizedAdd {
   static constexpr std::string_view kType = "quantized_add";
+  static constexpr bool kKeepsParams = false;
+  static constexpr bool kRunsInPlace = true;
 
   int64_t size = 1;
   int32_t zero_a = 0;  ///< of the stored bytes
@@ -21,7 +23,7 @@ struct QuantizedAdd {
   AddMultipliers multipliers;
   StoredOutput y;
 
-  /// From what the codes mean, behind an activation.
+  /// From what the codes mean, after an activation.
   /// Throws: QuantError if parameters are not those of activations, or a multiplier makes no sense.
   static QuantizedAdd make(
       int64_t size, const QParams& a, const QParams& b, const QParams& y, Activation activation);

@@ -73,8 +73,11 @@ void QuantizedAvgPool2d::validate(std::string_view where) const {
                  means.end(),
                  [](int64_t count, const auto& mean) { return count == mean.count; });
   if (!complete)
-    throw QuantError(
-        where, "multipliers are not there for the ", counts.size(), " sizes of windows");
+    throw QuantError(where,
+                     "expected a multiplier for each of the ",
+                     counts.size(),
+                     " sizes of windows, got ",
+                     means.size());
   for (const kernels::MeanMultiplier& mean : means) integer::validate(mean.multiplier, where);
   integer::validate(y, where);
 }

@@ -17,13 +17,15 @@ namespace quantrain::integer {
 /// Source: ONNX AveragePool, count_include_pad = 0.
 struct QuantizedAvgPool2d {
   static constexpr std::string_view kType = "quantized_avg_pool2d";
+  static constexpr bool kKeepsParams = false;
+  static constexpr bool kRunsInPlace = false;
 
   kernels::Conv2dShape shape;                  ///< of one sample; c = o = groups
   int32_t zero_x = 0;                          ///< of the stored bytes
   std::vector<kernels::MeanMultiplier> means;  ///< for each count that a window has, ascending
   StoredOutput y;
 
-  /// From what the codes mean, behind an activation.
+  /// From what the codes mean, after an activation.
   /// Throws: QuantError if parameters are not those of activations, or a multiplier makes no sense.
   static QuantizedAvgPool2d make(const kernels::Conv2dShape& shape,
                                  const QParams& x,

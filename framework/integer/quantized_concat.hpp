@@ -14,6 +14,8 @@ namespace quantrain::integer {
 /// Source: ONNX Concat.
 struct QuantizedConcat {
   static constexpr std::string_view kType = "quantized_concat";
+  static constexpr bool kKeepsParams = false;
+  static constexpr bool kRunsInPlace = false;
 
   struct Part {
     int64_t run = 1;
@@ -33,7 +35,7 @@ struct QuantizedConcat {
   std::vector<Part> parts;
   StoredOutput y;
 
-  /// From what the codes of each operand mean, behind an activation.
+  /// From what the codes of each operand mean, after an activation.
   /// Throws: QuantError if parameters are not those of activations, or a multiplier makes no sense.
   static QuantizedConcat make(int64_t rows,
                               const std::vector<int64_t>& runs,

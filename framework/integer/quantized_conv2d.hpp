@@ -12,6 +12,8 @@ namespace quantrain::integer {
 /// Source: ONNX ConvInteger, with TFLite's fused requantization.
 struct QuantizedConv2d {
   static constexpr std::string_view kType = "quantized_conv2d";
+  static constexpr bool kKeepsParams = false;
+  static constexpr bool kRunsInPlace = false;
 
   kernels::Conv2dShape shape;  ///< of one sample
   QuantizedProduct product;

@@ -11,6 +11,8 @@ namespace quantrain::integer {
 /// Source: ONNX MatMulInteger, with TFLite's fused requantization.
 struct QuantizedLinear {
   static constexpr std::string_view kType = "quantized_linear";
+  static constexpr bool kKeepsParams = false;
+  static constexpr bool kRunsInPlace = false;
 
   int64_t rows = 1;
   int64_t inputs = 1;

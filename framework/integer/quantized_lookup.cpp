@@ -35,7 +35,7 @@ QuantizedLookup QuantizedLookup::rescale(int64_t size,
 }
 
 QuantizedLookup QuantizedLookup::function(int64_t size,
-                                          const std::function<double(double)>& function,
+                                          const std::function<double(double)>& f,
                                           const QParams& x,
                                           const QParams& y,
                                           Activation activation,
@@ -45,7 +45,7 @@ QuantizedLookup QuantizedLookup::function(int64_t size,
   lookup.table.fill(static_cast<uint8_t>(std::clamp(stored.zero_point, stored.lo, stored.hi)));
   for (const int32_t q : stored_codes(x)) {
     const double real = code_value(q, x);
-    const double value = function(real);
+    const double value = f(real);
     if (!std::isfinite(value))
       throw QuantError(where, "the function of ", real, ", a value of the input, is ", value);
     const int32_t code =

@@ -20,11 +20,13 @@ using CodeTable = std::array<uint8_t, 256>;
 /// Source: XNNPACK's LUT elementwise operator; TFLite's lookup of quantized activations.
 struct QuantizedLookup {
   static constexpr std::string_view kType = "quantized_lookup";
+  static constexpr bool kKeepsParams = false;
+  static constexpr bool kRunsInPlace = true;
 
   int64_t size = 1;
   CodeTable table{};
 
-  /// The same real values at other parameters, behind an activation.   docs/quantization.md (8),
+  /// The same real values at other parameters, after an activation.   docs/quantization.md (8),
   /// (9)
   /// Throws: QuantError if parameters are not those of activations, or the multiplier makes no
   /// sense.
@@ -32,11 +34,11 @@ struct QuantizedLookup {
                                  const QParams& x,
                                  const QParams& y,
                                  Activation activation);
-  /// function of each code's real value, in double, quantized by (3).   docs/quantization.md (18)
-  /// Throws: QuantError naming `where` and the value if function gives a NaN or an infinity; as
+  /// f of each code's real value, in double, quantized by (3).   docs/quantization.md (18)
+  /// Throws: QuantError naming `where` and the value if f gives a NaN or an infinity; as
   /// rescale() for the parameters.
   static QuantizedLookup function(int64_t size,
-                                  const std::function<double(double)>& function,
+                                  const std::function<double(double)>& f,
                                   const QParams& x,
                                   const QParams& y,
                                   Activation activation,

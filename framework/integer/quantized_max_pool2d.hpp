@@ -13,6 +13,8 @@ namespace quantrain::integer {
 /// Source: ONNX MaxPool.
 struct QuantizedMaxPool2d {
   static constexpr std::string_view kType = "quantized_max_pool2d";
+  static constexpr bool kKeepsParams = true;
+  static constexpr bool kRunsInPlace = false;
 
   kernels::Conv2dShape shape;  ///< of one sample; c = o = groups
 

@@ -117,7 +117,7 @@ void validate(const QuantizedProduct& p, int64_t outputs, int64_t length, std::s
   const int limit = 1 << (p.weight_bits - 1);
   for (const int8_t code : p.weight) {
     if (code < -limit || code >= limit)
-      throw QuantError(where, "weight ", int{code}, " has not ", p.weight_bits, " bits");
+      throw QuantError(where, "weight ", int{code}, " does not fit ", p.weight_bits, " bits");
   }
   for (int64_t o = 0; o < outputs; ++o) {
     const int64_t bound = channel_bound(p, outputs, o);

@@ -49,7 +49,7 @@ struct QuantizedProduct {
 };
 
 /// The multipliers of sums whose channels mean sum_scale[o] = scale_x * scale_w[o], for an output
-/// at y behind an activation.   docs/quantization.md (8), (9)
+/// at y after an activation.   docs/quantization.md (8), (9)
 /// Throws: QuantError if y is not per tensor or has more than 8 bits, or a multiplier makes no
 /// sense.
 Requantization requantization(const std::vector<double>& sum_scale,

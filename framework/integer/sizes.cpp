@@ -40,7 +40,8 @@ void check_window(std::string_view where, const kernels::Conv2dShape& s) {
                      "]");
   }
   if (s.n != 1) throw ShapeError(where, "an operation is of one sample, got ", s.n);
-  check_size(where, {s.h, s.w, s.c});
+  // Kernels may copy an image with its padding.
+  check_size(where, {s.h + 2 * s.pad_h, s.w + 2 * s.pad_w, s.c});
   check_size(where, {s.oh(), s.ow(), s.o});
 }
 

@@ -17,7 +17,8 @@ void check_size(std::string_view where, std::initializer_list<int64_t> extents);
 
 /// Extents of a convolution or pool of one sample.
 /// Throws: ShapeError naming `where` if an extent is not positive, the groups do not divide the
-/// channels, the window does not fit the padded image, or an image is larger than kMostElements.
+/// channels, the window does not fit the padded image, or a padded image is larger than
+/// kMostElements.
 void check_window(std::string_view where, const kernels::Conv2dShape& shape);
 /// The same for a pool, where also c = o = groups, and padding is smaller than the window.
 void check_pool(std::string_view where, const kernels::Conv2dShape& shape);

@@ -12,6 +12,8 @@ namespace quantrain::integer {
 /// Source: ONNX Flatten, Reshape.
 struct View {
   static constexpr std::string_view kType = "view";
+  static constexpr bool kKeepsParams = true;
+  static constexpr bool kRunsInPlace = false;
 
   int64_t size = 1;
 

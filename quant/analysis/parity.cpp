@@ -56,18 +56,16 @@ const int32_t* accumulators_of(const Graph& graph,
   return sums->values;
 }
 
-/// Rows of n samples whose largest integer is at another place.
+/// Marks the rows whose largest integer is at another place.
 template <class T>
-int64_t disagreements(int64_t n, int64_t outputs, const T* a, const T* b) {
-  int64_t count = 0;
-  for (int64_t i = 0; i < n; ++i) {
+void mark_changes(int64_t outputs, const T* a, const T* b, std::vector<bool>& changed) {
+  for (size_t i = 0; i < changed.size(); ++i) {
     const auto best = [&](const T* rows) {
-      const T* const row = rows + i * outputs;
+      const T* const row = rows + static_cast<int64_t>(i) * outputs;
       return std::max_element(row, row + outputs) - row;
     };
-    count += best(a) != best(b);
+    if (best(a) != best(b)) changed[i] = true;
   }
-  return count;
 }
 
 Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches) {
@@ -90,6 +88,7 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Te
     inputs.push_back(input.data());
   }
 
+  std::vector<bool> changed(static_cast<size_t>(n), false);
   model.trace(n, inputs, [&](size_t position, const void* output) {
     const int id = program.steps[position].output;
     const integer::Value& value = program.value(id);
@@ -104,7 +103,7 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Te
       parity.logits += result.codes;
       parity.logits_different += result.different;
       parity.max_logit_difference = std::max(parity.max_logit_difference, result.max_difference);
-      parity.top1_disagreements += disagreements(n, outputs, own, other);
+      mark_changes(outputs, own, other, changed);
     };
     if (value.is_codes()) {
       compare_all(codes_of(graph, value.node, n * outputs, value.name).u8(),
@@ -115,6 +114,7 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Te
     }
     parity.layers.push_back(result);
   });
+  parity.top1_disagreements = std::count(changed.begin(), changed.end(), true);
   return parity;
 }
 

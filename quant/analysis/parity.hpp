@@ -30,7 +30,7 @@ struct Parity {
   int64_t logits = 0;               ///< of all outputs
   int64_t logits_different = 0;
   int64_t max_logit_difference = 0;
-  int64_t top1_disagreements = 0;
+  int64_t top1_disagreements = 0;  ///< images whose largest logit is another, of any output
 
   /// All intermediate codes, of all images.
   int64_t codes() const;

@@ -62,6 +62,7 @@ class Lowering : public LoweringContext {
     try {
       for (const Tensor& output : graph_.outputs()) lower_output(output);
       check_inputs();
+      if (result_.error == nullptr) validate(result_.program);
     } catch (const Error&) {
       keep_error();
     }
@@ -89,6 +90,7 @@ class Lowering : public LoweringContext {
   }
 
   void emit(const GraphNode& node, integer::Operation operation, std::vector<int> inputs) override {
+    check_batch(node);
     if (node.output.kind() != ValueKind::kCodes) {
       throw GraphError(
           name_of(node), "operation ", node.type(), " gives no codes that a rule could emit");
@@ -175,6 +177,14 @@ class Lowering : public LoweringContext {
       return lower_input(node);
     }
     check_batch(node);
+    if (node.producers[0] == GraphNode::kLeaf && input_position(node.inputs[0]) >= 0 &&
+        node.inputs[0].kind() == ValueKind::kCodes) {
+      throw QuantError(name_of(node),
+                       "the example holds codes at ",
+                       node.inputs[0].code_params(),
+                       ", the network was prepared for ",
+                       made->params);
+    }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Tensor& x = node.inputs[i];
       if (!is_data(node, i) || x.kind() != ValueKind::kCodes || x.codes() != made) continue;
@@ -229,11 +239,12 @@ class Lowering : public LoweringContext {
   // Floats: says what is in the way, which may be a weight or an input.
   void refuse(const GraphNode& node) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (is_data(node, i)) lowered(node, i);
+      if (!is_data(node, i)) continue;
+      lowered(node, i);
+      if (node.node->traits().closes_range) codes(node, i);
     }
     const int weight = node.node->traits().weight;
     if (weight >= 0) {
-      codes(node, 0);
       const Tensor& w = node.inputs[static_cast<size_t>(weight)];
       if (w.kind() != ValueKind::kCodes)
         throw QuantError(name_of(node), "the weights are not quantized");
@@ -276,6 +287,7 @@ class Lowering : public LoweringContext {
                 const std::string& name,
                 integer::Operation operation,
                 std::vector<int> inputs) {
+    if (inputs.size() != input_sizes(operation).size()) node.node->refuse_integers(name);
     validate(operation, name);
     if (node.output.kind() == ValueKind::kCodes)
       check_activation(node.output.codes()->params, name);

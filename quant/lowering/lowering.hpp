@@ -54,8 +54,9 @@ class LoweringContext {
 
 /// Lowers one node, by a call of emit() or an error.
 using LoweringRule = std::function<void(LoweringContext& context, const GraphNode& node)>;
-/// From now on lowers nodes of this type by a rule: for an operation that does not say what it ran
-/// on integers (Codes::operation), or is to be deployed by another one with equal results. Not to
+/// From now on lowers nodes of this type, which give codes, by a rule: for an operation that does
+/// not say what it ran on integers (Codes::operation), or is to be deployed by others with equal
+/// results. Not to
 /// be called while a network is lowered.
 void register_lowering(std::string type, LoweringRule rule);
 

@@ -8,9 +8,10 @@ namespace quantrain::quant {
 
 /// Plugs fake quantization into a network's layers, from one recorded pass over an example [N,
 /// ...]: on the input, on the weights of each Conv2d and Linear, and behind each Conv2d, Linear,
-/// Add, AvgPool2d and Concat, or behind the batch norm and ReLU that are fused with it. Batch norms
-/// are folded into the convolution in front.   docs/quantization.md (12), (15) Train afterwards:
-/// observers move in training mode only. The network's mode is left as it was.
+/// Add, AvgPool2d, Concat and elementwise function, or behind the batch norm and ReLU that are
+/// fused with it. Batch norms are folded into the convolution in front.   docs/quantization.md
+/// (12), (15) Train afterwards: observers move in training mode only. The network's mode is left as
+/// it was.
 /// Throws: GraphError if the network is prepared already, a layer to be quantized runs twice in one
 /// pass, an operation that needs a FakeQuantize is not a layer's, or a batch norm cannot be folded
 /// (no convolution in front, or that convolution has another consumer); QuantError if the

@@ -35,8 +35,8 @@ struct LayerConfig {
 };
 
 /// How a network is quantized: for the whole model, else for the layers of a type ("Conv2d"), else
-/// for a named layer
-/// ("block1.conv"); the most particular one counts, whole.
+/// for a named layer ("block1.conv"); the most particular one counts, whole. Types and names that
+/// the network does not have among its quantized layers are refused when it is prepared.
 struct QConfig {
   LayerConfig model;
   std::map<std::string, LayerConfig> types;

@@ -83,7 +83,7 @@ class CodeMean : public Accumulators {
     const Buffer<int32_t> sums = sums_of_windows();
     write_mask(sums.size(), mask.bits, [&](int64_t i) {
       const Multiplier m = of_window[static_cast<size_t>(i / shape_.c) % of_window.size()];
-      const int64_t code = rounding_shift(int64_t{sums[i]} * m.m0, m.shift) + op.y.zero_point;
+      const int64_t code = requantize_unclamped(sums[i], m, op.y.zero_point);
       return code >= mask.lo && code <= mask.hi;
     });
   }

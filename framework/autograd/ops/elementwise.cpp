@@ -4,6 +4,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
+#include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 
 namespace quantrain {
@@ -29,7 +30,9 @@ class Elementwise : public Node {
       : function_(std::move(function)), result_(std::move(result)) {}
 
   std::string_view type() const override { return function_->type; }
-  QuantizationTraits traits() const override { return {.closes_range = true}; }
+  QuantizationTraits traits() const override {
+    return {.closes_range = true, .layer = function_->layer};
+  }
   bool reads_input(size_t) const override { return !result_.defined(); }
 
   std::vector<Tensor> backward(Tensor grad_y) override {
@@ -123,6 +126,10 @@ Tensor of_floats(const ElementwiseFunction& function, const Tensor& x) {
 }  // namespace
 
 Tensor elementwise(Function function, const Tensor& x) {
+  if (function == nullptr || function->type.empty() || !function->f || !function->derivative) {
+    throw GraphError(function == nullptr ? "elementwise" : function->type,
+                     "an elementwise function needs its type, f and derivative");
+  }
   if (std::shared_ptr<const Codes> codes = activation_codes(x)) {
     auto waiting = std::make_shared<CodeFunction>(function, Samples(x.shape()), std::move(codes));
     return record<Elementwise>(

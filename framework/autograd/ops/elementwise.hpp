@@ -11,9 +11,10 @@ namespace quantrain {
 /// A function of one real number. Float operation, gradient, simulation and the deployed lookup
 /// table all follow from f and its derivative.   docs/quantization.md (18)
 struct ElementwiseFunction {
-  std::string type;                            ///< ONNX's operator name in snake_case
-  std::function<double(double)> f;             ///< finite where its argument is
-  std::function<double(double)> derivative{};  ///< f' of the argument
+  std::string type;                          ///< ONNX's operator name in snake_case
+  std::function<double(double)> f;           ///< finite where its argument is
+  std::function<double(double)> derivative;  ///< f' of the argument
+  std::string layer{};                       ///< that runs it, to name in messages
   /// Faster loops over floats, where training spends time in them: y[i] = f(x[i]), and grad_x[i] =
   /// grad_y[i] * f'(x[i]) from the results y.
   void (*forward_f32)(int64_t n, const float* x, float* y) = nullptr;
@@ -24,6 +25,7 @@ struct ElementwiseFunction {
 /// Shapes: x [...]  ->  y like x. Of activation codes: an integer lookup that waits for its
 /// parameters.   docs/quantization.md (18)
 /// Gradient: grad_x = grad_y * f'(x).
+/// Throws: GraphError if the function lacks its type, f or derivative.
 /// Source: XNNPACK's unary elementwise operators.
 Tensor elementwise(std::shared_ptr<const ElementwiseFunction> function, const Tensor& x);
 

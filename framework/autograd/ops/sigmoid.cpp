@@ -16,6 +16,7 @@ Tensor sigmoid(const Tensor& x) {
                                 const double y = 1.0 / (1.0 + std::exp(-v));
                                 return y * (1.0 - y);
                               },
+                          .layer = "Sigmoid",
                           .forward_f32 = kernels::sigmoid_f32,
                           .backward_f32 = kernels::sigmoid_backward_f32});
   return elementwise(function, x);

@@ -31,8 +31,7 @@ CodeFlags rescale_passes(int32_t zero_x, Multiplier multiplier, const QParams& y
   const int32_t zero_y = stored_zero_point(y);
   CodeFlags flags;
   for (int32_t q = 0; q < 256; ++q) {
-    const int64_t code =
-        rounding_shift(int64_t{q - zero_x} * multiplier.m0, multiplier.shift) + zero_y;
+    const int64_t code = requantize_unclamped(q - zero_x, multiplier, zero_y);
     flags[static_cast<size_t>(q)] = code >= bounds.lo && code <= bounds.hi;
   }
   return flags;

@@ -16,6 +16,7 @@ Tensor tanh(const Tensor& x) {
                                 const double y = std::tanh(v);
                                 return 1.0 - y * y;
                               },
+                          .layer = "Tanh",
                           .forward_f32 = kernels::tanh_f32,
                           .backward_f32 = kernels::tanh_backward_f32});
   return elementwise(function, x);

@@ -1,0 +1,31 @@
+// A deployed network: loads a saved model and prints the class and the logits of one image, which
+// is as many bytes as the input has, from a file or standard input. It needs the runtime alone.
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "framework/core/error.hpp"
+#include "framework/integer/integer_model.hpp"
+
+int main(int argc, char** argv) try {
+  if (argc < 2) throw quantrain::Error("deploy", "usage: deploy MODEL [IMAGE]");
+  const auto model = quantrain::IntegerModel::load(std::string(argv[1]));
+  std::FILE* input = argc > 2 ? std::fopen(argv[2], "rb") : stdin;
+  if (input == nullptr) throw quantrain::Error(argv[2], "cannot be opened");
+
+  std::vector<uint8_t> image(static_cast<size_t>(model.input_shape().elements()));
+  if (std::fread(image.data(), 1, image.size(), input) != image.size())
+    throw quantrain::Error("deploy", "an image has ", image.size(), " bytes, the input has fewer");
+  std::vector<int32_t> logits(static_cast<size_t>(model.outputs()));
+  model.run(image, logits);
+  int32_t best = 0;
+  model.classify(image, {&best, 1});
+  std::printf("class %d, logits", best);
+  for (const int32_t logit : logits) std::printf(" %d", logit);
+  std::printf("\n");
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
