@@ -1,5 +1,5 @@
 # cmake -D SOURCE=<repository> -P readme.cmake
-# The program in README.md is the one that the build compiles, and what it links to exists.
+# The program in README.md is the one that the build compiles, and what it links to exists, headings included.
 cmake_minimum_required(VERSION 3.25)
 
 file(READ ${SOURCE}/README.md readme)
@@ -13,8 +13,19 @@ endif()
 string(REPLACE "](" "@(" links "${readme}")
 string(REGEX MATCHALL "@\\([^):]+\\)" links "${links}")
 foreach(link IN LISTS links)
-  string(REGEX REPLACE "@\\((.*)\\)" "\\1" path "${link}")
+  string(REGEX REPLACE "@\\(([^#]*)(#.*)?\\)" "\\1" path "${link}")
   if(NOT EXISTS "${SOURCE}/${path}")
     message(FATAL_ERROR "README.md links to ${path}, which does not exist")
+  endif()
+  if(link MATCHES "#(.*)\\)")
+    set(anchor "${CMAKE_MATCH_1}")
+    file(STRINGS "${SOURCE}/${path}" headings REGEX "^#+ ")
+    string(REGEX REPLACE "(^|;)#+ " "\\1" headings "${headings}")
+    string(TOLOWER "${headings}" headings)
+    string(REGEX REPLACE "[^a-z0-9 ;_-]" "" headings "${headings}")
+    string(REPLACE " " "-" headings "${headings}")
+    if(NOT anchor IN_LIST headings)
+      message(FATAL_ERROR "README.md links to the heading ${anchor} of ${path}, which does not exist")
+    endif()
   endif()
 endforeach()

@@ -11,7 +11,7 @@ TEST_CASE("a report hides no difference between integers and simulation", "[exam
   Report report;
   report.parity.images = 10000;
   report.parity.layers = {
-      {"input", 7840000, 0, 0}, {"block.conv", 200000000, 3, 1}, {"head", 100000, 2, 41}};
+      {"input", 7840000, 0, 0}, {"block.conv", 200000000, 3, 1}, {"head", 100000, 2, 41, true}};
   report.parity.logits = 100000;
   report.parity.logits_different = 2;
   report.parity.max_logit_difference = 41;

@@ -116,6 +116,13 @@ TEST_CASE("relu and relu6 clamp", "[layers][activation]") {
   CHECK(values(ReLU6{}(x)) == std::vector<float>{0, 0, 5, 6});
 }
 
+TEST_CASE("layers of functions run them", "[layers][activation]") {
+  const Tensor x = Tensor::from({5}, std::vector<float>{-9, -1, 0, 2, 7});
+  CHECK(values(Sigmoid{}(x)) == values(sigmoid(x)));
+  CHECK(values(Tanh{}(x)) == values(quantrain::tanh(x)));
+  CHECK(values(HardSwish{}(x)) == values(hard_swish(x)));
+}
+
 TEST_CASE("pooling takes the largest or the mean of each window", "[layers][pooling]") {
   const Tensor x = Tensor::from({1, 2, 2, 1}, std::vector<float>{1, 2, 3, 6});
   CHECK(MaxPool2d{2}(x).item() == 6.0f);
@@ -172,6 +179,10 @@ TEST_CASE("the gradient of every layer matches finite differences", "[layers]") 
   check_gradients(relu_layer, spread_tensor({3, 7}, 5));
   ReLU6 relu6_layer;
   check_gradients(relu6_layer, spread_tensor({200}, 6));
+  Sigmoid sigmoid_layer;
+  check_gradients(sigmoid_layer, random_tensor({3, 7}, 5));
+  Tanh tanh_layer;
+  check_gradients(tanh_layer, random_tensor({3, 7}, 5));
   MaxPool2d max_pool{3, {.stride = 2, .padding = 1}};
   check_gradients(max_pool, spread_tensor({1, 5, 5, 2}, 7));
   AvgPool2d avg_pool{2, {.stride = 1, .padding = 1}};

@@ -5,8 +5,10 @@
 #include <span>
 
 #include "framework/autograd/ops.hpp"
+#include "framework/autograd/ops/elementwise.hpp"
 #include "framework/core/cpu.hpp"
 #include "framework/core/error.hpp"
+#include "quant/training/fake_quantize_op.hpp"
 #include "quant/training/switches.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
@@ -22,19 +24,6 @@ using test::conv_net;
 using test::mlp;
 using test::random_images;
 using test::train_a_little;
-
-/// y = function(x).
-class Squash : public Module {
- public:
-  explicit Squash(Tensor (*function)(const Tensor&)) : function_(function) {}
-  std::string_view type() const override { return "Squash"; }
-
- protected:
-  Tensor forward(const Tensor& x) override { return function_(x); }
-
- private:
-  Tensor (*function_)(const Tensor&);
-};
 
 /// y = softmax(x).
 class Softmax : public Module {
@@ -310,6 +299,12 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   squashed(example);
   QUANTRAIN_CHECK_ERROR(convert(squashed, example), GraphError, "softmax has no integer form");
 
+  Sequential coded = conv_net();
+  prepare_qat(coded, example, QConfig::int8());
+  coded(example);
+  const Tensor codes = fake_quantize(example, {{.bits = 4}, -1, {0.1f}, {0}});
+  QUANTRAIN_CHECK_ERROR(convert(coded, codes), QuantError, "the example holds codes at ");
+
   QConfig affine = QConfig::int8();
   affine.model.weight.scheme = QScheme::kAffine;
   Sequential net = conv_net();
@@ -384,18 +379,18 @@ TEST_CASE("layers between reshapes fuse and stay equal", "[quant][convert]") {
   CHECK(model.program().steps.size() == 4);
 }
 
-TEST_CASE("sigmoid and tanh in layers of their own convert to lookups", "[quant][convert]") {
+TEST_CASE("Sigmoid and Tanh convert to lookups", "[quant][convert]") {
   const int bits = GENERATE(8, 4, 2);
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential net{Conv2d{1, 2, {.kernel = 3}},
-                 Squash{sigmoid},
+                 Sigmoid{},
                  MaxPool2d{2},
-                 Squash{tanh},
+                 Tanh{},
                  Flatten{},
                  Linear{18, 4},
-                 Squash{tanh}};
+                 Tanh{}};
   QConfig config = QConfig::bits(bits, bits);
-  config.types["Squash"] = QConfig::bits(8, 6).model;
+  config.types["Sigmoid"] = QConfig::bits(8, 6).model;
   config.layers["3"] = config.model;
   config.layers["3"].activation.is_signed = true;
   prepare_qat(net, example, config);
@@ -418,20 +413,33 @@ TEST_CASE("sigmoid and tanh in layers of their own convert to lookups", "[quant]
 TEST_CASE("a function that runs beside others has no place for its range", "[quant][convert]") {
   class Gate : public Module {
    public:
-    Gate() : conv_(add("conv", Conv2d{1, 2, {.kernel = 3}})) {}
+    explicit Gate(Tensor (*function)(const Tensor&))
+        : function_(function), conv_(add("conv", Conv2d{1, 2, {.kernel = 3}})) {}
     std::string_view type() const override { return "Gate"; }
 
    protected:
-    Tensor forward(const Tensor& x) override { return sigmoid((*conv_)(x)); }
+    Tensor forward(const Tensor& x) override { return function_((*conv_)(x)); }
 
    private:
+    Tensor (*function_)(const Tensor&);
     std::shared_ptr<Conv2d> conv_;
   };
-  Gate gate;
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Gate gate(sigmoid);
+  QUANTRAIN_CHECK_ERROR(prepare_qat(gate, example, QConfig::int8()),
+                        GraphError,
+                        "operation sigmoid has no place for a FakeQuantize: use the layer Sigmoid");
+  Gate squares([](const Tensor& x) {
+    return elementwise(std::make_shared<const ElementwiseFunction>(
+                           ElementwiseFunction{.type = "square",
+                                               .f = [](double v) { return v * v; },
+                                               .derivative = [](double v) { return 2.0 * v; }}),
+                       x);
+  });
   QUANTRAIN_CHECK_ERROR(
-      prepare_qat(gate, random_images({2, 8, 8, 1}, 1), QConfig::int8()),
+      prepare_qat(squares, example, QConfig::int8()),
       GraphError,
-      "operation sigmoid has no place for a FakeQuantize: run it in a layer of its own");
+      "operation square has no place for a FakeQuantize: run it in a layer of its own");
 }
 
 TEST_CASE("each operation of the float simulation stays within its bound of the integer one",

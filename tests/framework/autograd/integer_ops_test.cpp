@@ -360,6 +360,21 @@ TEST_CASE("a function that is not finite at a code is refused when its codes are
                         "[reciprocal] the function of 0, a value of the input, is inf");
 }
 
+TEST_CASE("an elementwise function needs its type, f and derivative", "[autograd][elementwise]") {
+  const auto id = [](double v) { return v; };
+  const auto one = [](double) { return 1.0; };
+  const Tensor x = Tensor::zeros({2});
+  const auto run = [&](const ElementwiseFunction& function) {
+    return elementwise(std::make_shared<const ElementwiseFunction>(function), x);
+  };
+  CHECK(run({.type = "id", .f = id, .derivative = one}).elements() == 2);
+  const char* const text = "an elementwise function needs its type, f and derivative";
+  QUANTRAIN_CHECK_ERROR(run({.type = "", .f = id, .derivative = one}), GraphError, text);
+  QUANTRAIN_CHECK_ERROR(run({.type = "id", .f = {}, .derivative = one}), GraphError, text);
+  QUANTRAIN_CHECK_ERROR(run({.type = "id", .f = id, .derivative = {}}), GraphError, text);
+  QUANTRAIN_CHECK_ERROR(elementwise(nullptr, x), GraphError, text);
+}
+
 TEST_CASE("operations on an empty batch of codes are empty", "[autograd][integer]") {
   const Tensor x = activations({0, 4, 4, 2}, {8, false, false}, 0.1f, 3, 1);
   CHECK(values(relu(x)).empty());

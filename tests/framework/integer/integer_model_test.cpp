@@ -98,7 +98,7 @@ std::vector<std::span<const T>> spans(const std::vector<std::vector<T>>& lists) 
 }  // namespace
 
 TEST_CASE("a model computes what its operations compute one by one", "[integer][integer_model]") {
-  std::vector<Program> programs{every_operation(), mlp()};
+  std::vector<Program> programs{every_operation(), mlp(), integer::test::wide_concat(65)};
   for (uint64_t seed = 0; seed < 60; ++seed) programs.push_back(random_program(seed));
   for (size_t p = 0; p < programs.size(); ++p) {
     const Program& program = programs[p];
@@ -346,6 +346,8 @@ TEST_CASE("a model's memory is that of its plan, of a chunk at most", "[integer]
   const IntegerModel model(every_operation());
   const int64_t sample = plan_memory(model.program()).sample_bytes;
   CHECK(sample > 0);
+  CHECK(integer::memory(model.program(), 7) == 7 * sample);
+  CHECK(integer::memory(model.program(), 1000) == 1000 * sample);
   CHECK(model.memory(0) == 0);
   CHECK(model.memory(1) == sample);
   CHECK(model.memory(7) == 7 * sample);
@@ -377,12 +379,12 @@ TEST_CASE("a model refuses memory of other sizes", "[integer][integer_model]") {
   QUANTRAIN_CHECK_ERROR(model.run(reals, std::span(y).first(4)), ShapeError, "room for 4");
   QUANTRAIN_CHECK_ERROR(model.classify(x, std::span(classes).first(1)),
                         ShapeError,
-                        "2 samples give 2 classes, there is room for 1");
+                        "24 elements are samples [12] for 1 classes, expected one for each sample");
   std::vector<int32_t> three(3);
-  QUANTRAIN_CHECK_ERROR(model.classify(reals, three), ShapeError, "room for 3");
+  QUANTRAIN_CHECK_ERROR(model.classify(reals, three), ShapeError, "for 3 classes");
   QUANTRAIN_CHECK_ERROR(model.classify(std::span(x).first(23), std::span(classes).first(1)),
                         ShapeError,
-                        "no whole number of samples");
+                        "23 elements are samples [12] for 1 classes");
   for (const float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
     reals[13] = bad;
     QUANTRAIN_CHECK_ERROR(

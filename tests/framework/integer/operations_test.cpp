@@ -754,7 +754,7 @@ TEST_CASE("pools refuse what makes no sense", "[integer][operation]") {
                                   {[](QuantizedMaxPool2d& op) { op.shape.pad_w = 2; },
                                    "padding [1, 2] leaves windows without an element",
                                    true}}));
-  const std::string incomplete = "multipliers are not there for the 3 sizes of windows";
+  const std::string incomplete = "expected a multiplier for each of the 3 sizes of windows, got ";
   check_faults<QuantizedAvgPool2d>(
       avg_pool,
       joined<QuantizedAvgPool2d>(
@@ -816,7 +816,7 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
          p.weight = std::move(weight);
          p.weight_bits = 4;
        },
-       "weight 8 has not 4 bits",
+       "weight 8 does not fit 4 bits",
        false},
       {[&](QuantizedProduct& p) {
          std::vector<int8_t> weight(static_cast<size_t>(p.weight.size()), 1);
@@ -824,7 +824,7 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
          p.weight = std::move(weight);
          p.weight_bits = 2;
        },
-       "weight -3 has not 2 bits",
+       "weight -3 does not fit 2 bits",
        false},
       {[](QuantizedProduct& p) {
          std::vector<int32_t> bias(p.bias.begin(), p.bias.end());

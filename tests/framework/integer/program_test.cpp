@@ -6,10 +6,9 @@
 #include <set>
 
 #include "framework/core/error.hpp"
-#include "framework/integer/program_file.hpp"
+#include "framework/integer/packed_weights.hpp"
 #include "tests/catch.hpp"
 #include "tests/framework/integer/programs.hpp"
-#include "tests/temporary_folder.hpp"
 
 namespace quantrain::integer {
 namespace {
@@ -141,10 +140,6 @@ TEST_CASE("a program whose values make no sense is refused", "[integer][program]
           "[logits] 2 scales of accumulators of shape [3]"},
          {[](Program& p) { p.values[kLogits].scale.clear(); },
           "[logits] 0 scales of accumulators of shape [3]"},
-         {[](Program& p) {
-            p.values[kLogits].shape = {3, 1};
-          },
-          "[logits] 3 scales of accumulators of shape [3, 1]"},
          {[](Program& p) { step<View>(p, kFlat).size = 0; }, "[flat] extent 0 is not positive"},
          {[](Program& p) { step<QuantizedConv2d>(p, kConv).shape.stride_h = 0; },
           "[conv] extent 0 is not in [1, 1048576]"}});
@@ -275,20 +270,20 @@ TEST_CASE("accumulators are read by nothing", "[integer][program]") {
       validate(b.program), GraphError, "[sums] gives accumulators, which max cannot read");
 }
 
-TEST_CASE("an operation has at most 64 inputs", "[integer][program]") {
-  for (const size_t count : {size_t{64}, size_t{65}}) {
-    Builder b;
-    const int input = b.input({1}, kX);
-    const auto op = QuantizedConcat::make(
-        1, std::vector<int64_t>(count, 1), std::vector<QParams>(count, kX), kX, Activation::kNone);
-    b.program.outputs = {
-        b.codes("all", op, std::vector<int>(count, input), {static_cast<int64_t>(count)}, kX)};
-    if (count == 64) {
-      CHECK_NOTHROW(validate(b.program));
-    } else {
-      QUANTRAIN_CHECK_ERROR(validate(b.program), GraphError, "[all] 65 inputs for a layer of 65");
-    }
-  }
+TEST_CASE("scales of accumulators are one, or those of channels in turn", "[integer][program]") {
+  Program p = every_operation();
+  p.values[kLogits].shape = {3, 1};  // a reshape that was fused
+  CHECK_NOTHROW(validate(p));
+  p.values[kLogits].scale.resize(1);
+  CHECK_NOTHROW(validate(p));
+  p.values[kLogits].scale.resize(6, 0.5);
+  QUANTRAIN_CHECK_ERROR(
+      validate(p), ShapeError, "[logits] 6 scales of accumulators of shape [3, 1]");
+}
+
+TEST_CASE("a concatenation has any number of operands", "[integer][program]") {
+  for (const size_t count : {size_t{1}, size_t{64}, size_t{65}, size_t{1000}})
+    CHECK_NOTHROW(validate(test::wide_concat(count)));
 }
 
 TEST_CASE("a hash tells every number of every operation", "[integer][program]") {

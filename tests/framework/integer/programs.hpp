@@ -173,6 +173,17 @@ inline Program every_operation() {
   return b.program;
 }
 
+/// A value of one element, so many times.
+inline Program wide_concat(size_t count) {
+  Builder b;
+  const int input = b.input({1}, kX);
+  const auto op = QuantizedConcat::make(
+      1, std::vector<int64_t>(count, 1), std::vector<QParams>(count, kX), kX, Activation::kNone);
+  b.program.outputs = {
+      b.codes("all", op, std::vector<int>(count, input), {static_cast<int64_t>(count)}, kX)};
+  return b.program;
+}
+
 /// linear - ReLU - linear, whose logits have one scale.
 inline Program mlp(int64_t inputs = 12, int64_t hidden = 9, int64_t outputs = 4) {
   Builder b;
