@@ -262,11 +262,46 @@ void dot_length(const DotU8S8& p) {
   is_short ? dot_panels<Arch, V, true, ToMemory>(p) : dot_panels<Arch, V, false, ToMemory>(p);
 }
 
+/// Through rule 8 with any shifts, which are rare: sums of a few rows first, so that there are no
+/// tiles of their own for them.
+template <class Arch, int V>
+void dot_any_shift(const DotU8S8& p) {
+  using I = Ints<Arch>;
+  constexpr int64_t kWidth = V * I::kLanes;
+  constexpr int64_t kRows = 8;
+  const Codes codes{p.requantize.lo, p.requantize.hi};
+  int32_t sums[kRows * kWidth];
+  uint8_t bytes[I::kLanes];
+  const int8_t* w = p.w;
+  for (int64_t output = 0; output < p.outputs; output += kWidth, w += p.panel) {
+    for (int64_t row = 0; row < p.rows; row += kRows) {
+      DotU8S8 part = p;
+      part.rows = p.rows - row < kRows ? p.rows - row : kRows;
+      part.outputs = part.stride = kWidth;
+      part.x = p.x + row;
+      part.w = w;
+      part.start = p.start + output;
+      part.acc = sums;
+      dot_panels<Arch, V, false, SumsToMemory<Arch, V>>(part);
+      for (int64_t c = 0; c < kWidth && output + c < p.outputs; c += I::kLanes) {
+        const Requantizer<Arch, false> requantizer(p.requantize.from(output + c));
+        const int64_t left = p.outputs - output - c;
+        const int64_t count = left < I::kLanes ? left : I::kLanes;
+        for (int64_t r = 0; r < part.rows; ++r) {
+          I::store_codes(bytes, requantizer(I::load(sums + r * kWidth + c)), codes);
+          uint8_t* const to = p.y + (row + r) * p.stride + output + c;
+          for (int64_t i = 0; i < count; ++i) to[i] = bytes[i];
+        }
+      }
+    }
+  }
+}
+
 template <class Arch, int V>
 void dot_width(const DotU8S8& p) {
   if (p.acc != nullptr) return dot_length<Arch, V, SumsToMemory<Arch, V>>(p);
   if (p.requantize.round != nullptr) return dot_length<Arch, V, CodesToMemory<Arch, V, true>>(p);
-  dot_length<Arch, V, CodesToMemory<Arch, V, false>>(p);
+  dot_any_shift<Arch, V>(p);
 }
 
 template <class Arch>
