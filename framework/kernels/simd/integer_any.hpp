@@ -39,6 +39,8 @@ template <class Arch>
 struct AnyInts {
   /// 32 of them.
   static constexpr bool kManyRegisters = true;
+  /// The widest panel that has tiles of its own for windows of 3x3 on one channel.
+  static constexpr int kShortPanel = 0;
 
   /// A value of its own, in a register: what happens to it later does not cost the loop that made
   /// it registers.

@@ -203,6 +203,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
 template <>
 struct Ints<Avx512Vnni> : Ints<xsimd::avx512bw> {
   static constexpr bool kPairs = false;
+  static constexpr int kShortPanel = 2;
   static constexpr int kSteps = 1;
   static QUANTRAIN_INLINE Int broadcast(const uint8_t* p, int) {
     int32_t bytes;

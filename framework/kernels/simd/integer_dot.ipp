@@ -258,8 +258,10 @@ void dot_panels(const DotU8S8& p) {
 
 template <class Arch, int V, class ToMemory>
 void dot_length(const DotU8S8& p) {
-  const bool is_short = p.segments == 3 && p.quads == 1;
-  is_short ? dot_panels<Arch, V, true, ToMemory>(p) : dot_panels<Arch, V, false, ToMemory>(p);
+  if constexpr (V <= Ints<Arch>::kShortPanel) {
+    if (p.segments == 3 && p.quads == 1) return dot_panels<Arch, V, true, ToMemory>(p);
+  }
+  dot_panels<Arch, V, false, ToMemory>(p);
 }
 
 /// Through rule 8 with any shifts, which are rare: sums of a few rows first, so that there are no

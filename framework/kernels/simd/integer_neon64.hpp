@@ -12,6 +12,7 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
   using Float = float32x4_t;
   static constexpr int kLanes = 4;
   static constexpr int kMaxPanel = 4;
+  static constexpr int kShortPanel = 4;
   static constexpr int rows(int v) { return v <= 2 ? 8 : 4; }
 
   static QUANTRAIN_INLINE Int load(const void* p) {
