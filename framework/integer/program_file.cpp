@@ -343,7 +343,9 @@ void check_version(const TensorFile& file, const std::string& where) {
 Program program_from(const TensorFile& file, const std::string& where) {
   check_version(file, where);
   check_format(where, file, kFormat, kVersion);
-  const Parsed json = Parsed::parse(file.metadata_at("network"), nullptr, false);
+  const std::string& network = file.metadata_at("network");
+  const char* const text = network.data();
+  const Parsed json = Parsed::parse(text, text + network.size(), nullptr, false);
   if (json.is_discarded()) throw DataError(where, "the network is not JSON");
   Program program;
   try {
