@@ -13,7 +13,7 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   static constexpr int kLanes = 8;
   static constexpr bool kManyRegisters = false;
   static constexpr int kMaxPanel = 3;
-  static constexpr int kShortPanel = 2;
+  static constexpr int kShortPanel = 3;
   static constexpr int rows(int v) { return v == 1 ? 8 : 4; }
 
   static QUANTRAIN_INLINE Int load(const void* p) {
