@@ -1,11 +1,33 @@
 #pragma once
 
-#include <sstream>
+#include <initializer_list>
+#include <ostream>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace quantrain {
+
+namespace detail {
+/// What a message is made of, so that each of the many places that throw has no stream of its own.
+struct Part {
+  const void* value;
+  void (*print)(std::ostream& stream, const void* value);
+};
+template <class T>
+Part part(const T& value) {
+  return {&value, [](std::ostream& stream, const void* erased) {
+            stream << *static_cast<const T*>(erased);
+          }};
+}
+inline Part part(const char* value) {
+  return {value,
+          [](std::ostream& stream, const void* text) { stream << static_cast<const char*>(text); }};
+}
+/// "[where] " and the parts, streamed one after the other.
+std::string text(std::string_view where, std::span<const Part> parts);
+}  // namespace detail
 
 /// Base of every error that quantrain throws. what() reads "[where] text"; `where` names the
 /// operation, layer or file. An error is thrown before work starts: nothing is recorded, written or
@@ -16,15 +38,11 @@ class Error : public std::runtime_error {
   /// a.shape()).
   template <class... Parts>
   explicit Error(std::string_view where, const Parts&... parts)
-      : std::runtime_error(text("[", where, "] ", parts...)) {}
+      : Error(where, std::initializer_list<detail::Part>{detail::part(parts)...}) {}
 
  private:
-  template <class... Parts>
-  static std::string text(const Parts&... parts) {
-    std::ostringstream stream;
-    (stream << ... << parts);
-    return stream.str();
-  }
+  Error(std::string_view where, std::initializer_list<detail::Part> parts)
+      : std::runtime_error(detail::text(where, {parts.begin(), parts.size()})) {}
 };
 
 /// Operands whose shapes do not fit each other or the operation.
