@@ -12,6 +12,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   using Float = __m512;
   static constexpr int kLanes = 16;
   static constexpr int kMaxPanel = 4;
+  static constexpr int kShortPanel = 2;
   static constexpr int rows(int v) { return v == 4 ? 6 : 8; }
 
   /// A mask as a number. g++ 12 keeps it in a mask register, and around a call (the thread
@@ -203,7 +204,6 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
 template <>
 struct Ints<Avx512Vnni> : Ints<xsimd::avx512bw> {
   static constexpr bool kPairs = false;
-  static constexpr int kShortPanel = 2;
   static constexpr int kSteps = 1;
   static QUANTRAIN_INLINE Int broadcast(const uint8_t* p, int) {
     int32_t bytes;
