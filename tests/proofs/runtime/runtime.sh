@@ -62,7 +62,7 @@ rm -rf "$debian/prove" && mkdir "$debian/prove"
 cp -r "$prefix/include" "$prefix/lib" "$inputs" "$root/examples/deploy.cpp" "$debian/prove/"
 # compile PROGRAM FLAG...
 compile() {
-  local command="g++ -std=c++20 -O2 -I include/quantrain deploy.cpp -L lib -lquantrain_runtime ${*:2} -o $1"
+  local command="g++ -std=c++20 -O2 -I include/quantrain deploy.cpp -L lib -lquantrain_runtime -Wl,--gc-sections ${*:2} -o $1"
   echo "  $command"
   chroot "$debian" sh -c "cd /prove && $command && strip -o $1.stripped $1" || { fail "it does not compile"; exit 1; }
 }
