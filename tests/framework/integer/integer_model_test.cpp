@@ -313,8 +313,9 @@ TEST_CASE("codes and accumulators are outputs beside each other, each as often a
   const auto inputs = random_inputs(b.program, n, 1);
   const auto expected = interpret(b.program, n, inputs);
   const auto y = run_all(model, n, inputs);
-  for (const size_t i : {0, 2}) CHECK(y[i] == as_output(b.program.value(codes), expected[2]));
-  for (const size_t i : {1, 3, 4}) CHECK(y[i] == expected[1]);
+  for (const size_t i : {size_t{0}, size_t{2}})
+    CHECK(y[i] == as_output(b.program.value(codes), expected[2]));
+  for (const size_t i : {size_t{1}, size_t{3}, size_t{4}}) CHECK(y[i] == expected[1]);
 }
 
 TEST_CASE("a model tells what it takes and gives", "[integer][integer_model]") {
