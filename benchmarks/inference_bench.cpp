@@ -13,6 +13,7 @@
 #include "framework/core/parallel.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/training/prepare.hpp"
+#include "quant/training/scopes.hpp"
 
 namespace quantrain::benchmarks {
 namespace {
@@ -71,9 +72,7 @@ class Deployed {
     Sequential net = network.make();
     const Tensor example = noise(64);
     quant::prepare_ptq(net, example, quant::QConfig::int8());
-    net.eval();
-    const NoGrad no_grad;
-    net(example);
+    quant::calibrate(net, example);
     return quant::convert(net, example);
   }
 

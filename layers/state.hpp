@@ -8,8 +8,8 @@
 
 namespace quantrain {
 
-/// Parameters and buffers, by name: all that training changes in a module. Its mode, and the
-/// switches of what its slots hold, are the program's: to be set again after load().
+/// Parameters and buffers, by name: all that training changes in a module, and the phase of a
+/// prepared one. Training or evaluation mode is no part of it: the program sets it after load().
 std::vector<NamedTensor> state(const Module& module);
 /// Writes the values of one module's state into another of the same names and shapes.
 /// Throws: GraphError naming the first tensor that has no counterpart; ShapeError if shapes differ.

@@ -18,7 +18,7 @@
 #include "quant/analysis/parity.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/training/prepare.hpp"
-#include "quant/training/switches.hpp"
+#include "quant/training/scopes.hpp"
 
 namespace quantrain::examples {
 namespace {
@@ -68,13 +68,11 @@ double deployed_accuracy(Module& net, const Dataset& images) {
   return accuracy(net, images);
 }
 
-/// Lets the observers of a prepared network see some training images, in evaluation.
+/// Lets the observers of a prepared network see some training images.
 void calibrate(Module& net, const Dataset& images) {
   constexpr int64_t kImages = 2048;
-  const EvaluationMode evaluation(net);
-  const NoGrad no_grad;
   const Dataset some = images.first(std::min(kImages, images.size()));
-  for (const Batch& batch : DataLoader(some, {.batch = kEvaluationBatch})) net(batch.images);
+  quant::calibrate(net, DataLoader(some, {.batch = kEvaluationBatch}));
 }
 
 void train_and_convert(const Program& program,

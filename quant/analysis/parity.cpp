@@ -7,7 +7,7 @@
 #include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
 #include "quant/training/prepare.hpp"
-#include "quant/training/switches.hpp"
+#include "quant/training/scopes.hpp"
 
 namespace quantrain::quant {
 namespace {

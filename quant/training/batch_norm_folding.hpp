@@ -16,14 +16,15 @@ struct Folding {
   float epsilon = 1e-5f;
   float momentum = 0.1f;
   bool training = true;  ///< mode of the batch norm; the convolution may be in another one
-  bool frozen = false;   ///< batch statistics are no longer used in training
+  Tensor frozen = Tensor::zeros({1});  ///< 1: batch statistics are no longer used in training
 
   Tensor factor;     ///< [C] of the pass that is running: gamma / sqrt(running_var + epsilon);
                      ///< undefined: not folded
   Tensor conv_bias;  ///< [C] or undefined, likewise
 
   Folding(std::string layer_path, const BatchNorm2d& layer);
-  bool uses_batch_statistics() const { return training && !frozen; }
+  void freeze(bool on) { frozen.mutable_data()[0] = on ? 1.0f : 0.0f; }
+  bool uses_batch_statistics() const { return training && frozen.data()[0] == 0.0f; }
 };
 
 /// w' = w * factor, b' = beta + (b - running_mean) * factor, factor = gamma / sqrt(running_var +
@@ -37,11 +38,13 @@ Weights fold_batch_norm(const Weights& conv, Folding& folding);
 
 /// Body slot of a folded batch norm. In evaluation, and in training once frozen, the convolution's
 /// output is complete and passes as it is. While batch statistics are in use, y = batch_norm(u /
-/// factor + b): what the batch would have given. Where the convolution did not fold (its fake
-/// quantization is off), the plain batch norm.
+/// factor + b): what the batch would have given. Where the convolution did not fold (a Calibration
+/// or FloatMode is open), the plain batch norm. Whether it is frozen is saved with the state.
 class FoldedBatchNorm : public Module {
  public:
-  explicit FoldedBatchNorm(std::shared_ptr<Folding> folding) : folding_(std::move(folding)) {}
+  explicit FoldedBatchNorm(std::shared_ptr<Folding> folding) : folding_(std::move(folding)) {
+    add_buffer("frozen", folding_->frozen);
+  }
   std::string_view type() const override { return "FoldedBatchNorm"; }
   Folding& folding() { return *folding_; }
 

@@ -41,7 +41,8 @@ FakeQuantizeConfig FakeQuantizeConfig::int4() { return weights(4); }
 FakeQuantizeConfig FakeQuantizeConfig::int2() { return weights(2); }
 
 FakeQuantize::FakeQuantize(FakeQuantizeConfig config)
-    : config_(std::move(config)),
+    : PhasedSlot(config.simulation),
+      config_(std::move(config)),
       observer_(make_observer(config_.observer, config_.axis, "FakeQuantize")) {
   if (config_.type.bits < 2 || config_.type.bits > 16) {
     throw QuantError("FakeQuantize", "bits must be 2 to 16, got ", config_.type.bits);
@@ -58,6 +59,7 @@ FakeQuantize::FakeQuantize(FakeQuantizeConfig config)
                                                     : add_buffer("scale", scale_);
   zero_point_ = add_buffer("zero_point", Tensor::zeros(per_channel));
   initialized_ = add_buffer("initialized", Tensor::zeros({1}));
+  add_buffer("phase", saved_phase());
   seen_ = add_buffer("observed_range", Tensor::zeros({config_.channels, 2}));
   counts_ = add_buffer("observed_counts", Tensor::zeros({2}));
 }
@@ -65,12 +67,16 @@ FakeQuantize::FakeQuantize(FakeQuantizeConfig config)
 FakeQuantize::FakeQuantize(const QParams& params, Estimator estimator)
     : FakeQuantize(config_of(params, estimator)) {
   update_params(params);
-  observer_.reset();
 }
 
 QParams FakeQuantize::params() const {
   if (!is_initialized()) {
-    throw QuantError(path_of(*this), "FakeQuantize has no parameters: it was not calibrated");
+    throw QuantError(
+        path_of(*this),
+        "FakeQuantize has no parameters: ",
+        why_no_params_.empty()
+            ? "it was not calibrated: call quant::calibrate(net, batches), or train, first"
+            : why_no_params_);
   }
   QParams params{config_.type, config_.axis, {}, {}};
   for (int64_t c = 0; c < config_.channels; ++c) {
@@ -106,7 +112,7 @@ void FakeQuantize::update_params(const QParams& params) {
                      config_.axis);
   }
   store(params);
-  observer_on_ = false;
+  initialized_.mutable_data()[0] = kGiven;
 }
 
 void FakeQuantize::check_input(const Tensor& x) const {
@@ -164,10 +170,8 @@ QParams FakeQuantize::start(const Tensor& x) const {
   return params;
 }
 
-void FakeQuantize::calibrate(const Tensor& x) {
-  if (observer_ == nullptr) {
-    throw QuantError(path_of(*this), "FakeQuantize has no observer: its parameters were given");
-  }
+// A learned scale starts at the first tensor that it sees.
+void FakeQuantize::observe(const Tensor& x) {
   check_input(x);
   if (config_.estimator == Estimator::kLearned) {
     if (!is_initialized()) store(start(x));
@@ -185,24 +189,52 @@ void FakeQuantize::calibrate(const Tensor& x) {
   std::copy_n(state.ranges.data(), seen_.elements(), seen_.mutable_data());
   std::copy_n(state.counts.data(), counts_.elements(), counts_.mutable_data());
   seen_version_ = counts_.version();
-  store(observer_->params(config_.type, config_.scheme));
+}
+
+void FakeQuantize::choose() {
+  if (config_.estimator != Estimator::kLearned)
+    store(observer_->params(config_.type, config_.scheme));
+}
+
+void FakeQuantize::calibrate(const Tensor& x) {
+  if (is_given())
+    throw QuantError(path_of(*this), "FakeQuantize does not observe: its parameters were given");
+  observe(x);
+  choose();
+}
+
+void FakeQuantize::end_calibration() noexcept {
+  if (!std::exchange(observed_, false)) return;
+  try {
+    choose();
+    why_no_params_.clear();
+  } catch (const std::exception& error) {
+    initialized_.mutable_data()[0] = 0.0f;
+    why_no_params_ = error.what();
+  }
 }
 
 FakeQuantizeOptions FakeQuantize::options_for(const Tensor& x) const {
   const bool batch = config_.storage == CodeStorage::kU8 && config_.axis != 0 && x.rank() > 0;
   return {.storage = config_.storage,
           .clamped = config_.estimator != Estimator::kPlain,
-          .codes = config_.simulation == Simulation::kInteger,
+          .codes = simulation() == Simulation::kInteger,
           .samples = batch ? x.dim(0) : 1};
 }
 
 Tensor FakeQuantize::forward(const Tensor& x) {
-  if (!DryRun::on() && observer_on_ && (training() || observing_in_eval_ || !is_initialized()))
-    calibrate(x);
-  if (!fake_quantize_on_) return x;
+  if (in_float()) {
+    if (phase() == Phase::kCalibrating && !is_given() && !DryRun::on()) {
+      observe(x);
+      observed_ = true;
+    }
+    return x;
+  }
+  const bool moves = phase() == Phase::kTraining && training() && !is_given() && !DryRun::on();
+  if (moves) calibrate(x);
   if (DryRun::on() && !is_initialized()) return fake_quantize(x, start(x), options_for(x));
   const QParams current = params();
-  return config_.estimator == Estimator::kLearned
+  return config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given()
              ? fake_quantize_learned(x, scale_, current, options_for(x))
              : fake_quantize(x, current, options_for(x));
 }

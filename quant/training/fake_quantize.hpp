@@ -7,6 +7,7 @@
 #include "layers/module.hpp"
 #include "quant/observers/spec.hpp"
 #include "quant/training/fake_quantize_op.hpp"
+#include "quant/training/phase.hpp"
 
 namespace quantrain::quant {
 
@@ -16,12 +17,6 @@ enum class Estimator {
   kClamped,  ///< straight through inside the representable range, 0 outside
   kPlain,    ///< straight through everywhere
   kLearned,  ///< clamped, and the scale is a parameter (LSQ)
-};
-
-/// What runs the products of a simulated network.
-enum class Simulation {
-  kInteger,  ///< the integer engine: equal to the deployed network
-  kFloat,    ///< floats that were quantized and dequantized, as other frameworks do
 };
 
 struct FakeQuantizeConfig {
@@ -44,41 +39,33 @@ struct FakeQuantizeConfig {
 };
 
 /// Fake quantization with an observer: of use on its own, and what prepare_qat and prepare_ptq plug
-/// into layers. Two switches, both on at first: the observer, which moves the parameters in
-/// training mode (and in evaluation mode while set_observing_in_eval, which is how PTQ calibrates),
-/// and the fake quantization; without it x passes as it is. The first forward with the observer on
-/// calibrates in any mode. With the observer off the last parameters stay. In a DryRun nothing is
-/// kept; one without parameters uses the range of the tensor at hand. Shapes, gradient: as
-/// fake_quantize().
-/// Throws: QuantError if there are no parameters yet and the observer is off; DataError for NaN or
-/// infinite input.
-class FakeQuantize : public Module {
+/// into layers. In Phase::kTraining a forward pass in training mode first moves the parameters, in
+/// evaluation mode none does; in Phase::kFrozen nothing moves, not even a learned scale. Within a
+/// Calibration x passes as it is, and the observer sees it. In a DryRun nothing is kept; one
+/// without parameters uses the range of the tensor at hand. Shapes, gradient: as fake_quantize().
+/// Throws: QuantError if there are no parameters yet and the pass does not move them; DataError for
+/// NaN or infinite input.
+class FakeQuantize : public Module, public PhasedSlot {
  public:
   explicit FakeQuantize(FakeQuantizeConfig config = {});
-  /// Given parameters, which stay: it has no observer, and enable_observer() turns none on.
+  /// Given parameters, which never move.
   /// Throws: QuantError if they are not valid.
   explicit FakeQuantize(const QParams& params, Estimator estimator = Estimator::kClamped);
 
   std::string_view type() const override { return "FakeQuantize"; }
 
-  void enable_observer(bool on) { observer_on_ = on && observer_ != nullptr; }
-  void enable_fake_quantize(bool on) { fake_quantize_on_ = on; }
-  void set_observing_in_eval(bool on) { observing_in_eval_ = on; }
-  void set_simulation(Simulation simulation) { config_.simulation = simulation; }
-  bool observer_enabled() const { return observer_on_; }
-  bool fake_quantize_enabled() const { return fake_quantize_on_; }
-  bool observing_in_eval() const { return observing_in_eval_; }
-
-  /// Observes x, as a forward pass with the observer on does, and takes the parameters from what
-  /// was seen so far.
+  /// Observes x, as a training pass does, and takes the parameters from what was seen so far.
   /// Throws: DataError if x is empty or has a NaN or an infinity; ShapeError if it has another
-  /// number of channels than the configuration says; QuantError if the parameters were given to the
-  /// constructor. Nothing has changed then.
+  /// number of channels than the configuration says; QuantError if the parameters were given.
+  /// Nothing has changed then.
   void calibrate(const Tensor& x);
   bool is_initialized() const { return initialized_.data()[0] != 0.0f; }
+  /// Whether the parameters were given, by the constructor or update_params(), and so never move.
+  /// Saved with the state.
+  bool is_given() const { return initialized_.data()[0] == kGiven; }
   /// Throws: QuantError if not initialized.
   QParams params() const;
-  /// Sets the parameters and turns the observer off.
+  /// Gives the parameters: they never move again.
   /// Throws: QuantError if they are not valid, or are not of this type and number of channels.
   void update_params(const QParams& params);
 
@@ -95,24 +82,28 @@ class FakeQuantize : public Module {
 
  protected:
   Tensor forward(const Tensor& x) override;
+  void end_calibration() noexcept override;
 
  private:
+  static constexpr float kGiven = 2.0f;  // of initialized_
+
   void check_input(const Tensor& x) const;
+  void observe(const Tensor& x);
+  void choose();
   void restore_observer();
   QParams start(const Tensor& x) const;
   void store(const QParams& params);
   FakeQuantizeOptions options_for(const Tensor& x) const;
 
   FakeQuantizeConfig config_;
-  std::unique_ptr<Observer> observer_;  // null: the parameters were given
-  bool observer_on_ = true;
-  bool fake_quantize_on_ = true;
-  bool observing_in_eval_ = false;
-  Tensor scale_;        // [channels]; a parameter if learned
-  Tensor zero_point_;   // [channels]
-  Tensor initialized_;  // [1]: 0 or 1
-  Tensor seen_;         // [channels, 2]: what the observer saw, so that a checkpoint resumes
-  Tensor counts_;       // [2]
+  std::unique_ptr<Observer> observer_;
+  bool observed_ = false;      // in the Calibration that is open
+  std::string why_no_params_;  // of the last Calibration
+  Tensor scale_;               // [channels]; a parameter if learned
+  Tensor zero_point_;          // [channels]
+  Tensor initialized_;         // [1]: 0, 1, or 2 where the parameters were given
+  Tensor seen_;                // [channels, 2]: what the observer saw, so that a checkpoint resumes
+  Tensor counts_;              // [2]
   uint64_t seen_version_ = 0;
 };
 

@@ -6,8 +6,9 @@
 #include <sstream>
 
 #include "framework/core/error.hpp"
+#include "layers/dry_run.hpp"
 #include "layers/evaluation_mode.hpp"
-#include "quant/training/switches.hpp"
+#include "quant/training/scopes.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -226,8 +227,6 @@ std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
                                                               : ObserverKind::kMinMax;
   auto slot = std::make_shared<FakeQuantize>(
       activation.fake_quantize(config.simulation, {.kind = observer}));
-  slot->set_observing_in_eval(purpose == Purpose::kCalibration);
-  slot->enable_fake_quantize(purpose == Purpose::kTraining);
   return plugged(std::move(slot), *site.last);
 }
 
@@ -244,7 +243,6 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
     if (accumulators_out) weight.per_channel = false;  // one scale: argmax needs no float
     auto slot = std::make_shared<WeightQuantizer>(weight, site.weights, folding);
     slot->set_simulation(config.simulation);
-    slot->enable_fake_quantize(purpose == Purpose::kTraining);
     site.layer->slots().weight = plugged(std::move(slot), *site.layer);
   }
   if (!accumulators_out && site.config->quantize) {
@@ -266,7 +264,10 @@ void prepare(Module& net,
   }
   std::vector<Tensor> inputs;
   for (const Tensor& example : examples) inputs.push_back(example.detach());
-  const Graph graph = record_graph(net, inputs);
+  const Graph graph = [&] {
+    const DryRun dry_run;  // a FakeQuantize of the network's own may have no parameters yet
+    return record_graph(net, inputs);
+  }();
   const Survey survey(net, graph, inputs, config);
   if (survey.sites().empty()) throw GraphError("prepare", "the network has no layer to quantize");
 
@@ -277,10 +278,10 @@ void prepare(Module& net,
     auto slot = std::make_shared<FakeQuantize>(
         QParams{input_type, -1, {declared.scale}, {declared.zero_point}});
     slot->set_simulation(config.simulation);
-    slot->enable_fake_quantize(purpose == Purpose::kTraining);
     net.slots().inputs.push_back(plugged(std::move(slot), net));
   }
   for (const Site& site : survey.sites()) plug(site, config, purpose);
+  if (purpose == Purpose::kCalibration) freeze(net);
 }
 
 }  // namespace

@@ -10,8 +10,9 @@ namespace quantrain::quant {
 /// ...]: on the input, on the weights of each Conv2d and Linear, and behind each Conv2d, Linear,
 /// Add, AvgPool2d, Concat and elementwise function, or behind the batch norm and ReLU that are
 /// fused with it. Batch norms are folded into the convolution in front.   docs/quantization.md
-/// (12), (15) Train afterwards: observers move in training mode only. The network's mode is left as
-/// it was.
+/// (12), (15) Train afterwards: ranges move in training mode, evaluation moves nothing; before the
+/// first step evaluating is an error, unless calibrate(net, batches) came first. The network's mode
+/// is left as it was.
 /// Throws: GraphError if the network is prepared already, a layer to be quantized runs twice in one
 /// pass, an operation that needs a FakeQuantize is not a layer's, or a batch norm cannot be folded
 /// (no convolution in front, or that convolution has another consumer); QuantError if the
@@ -21,8 +22,9 @@ void prepare_qat(Module& net, const Tensor& example, const QConfig& config);
 /// The same for a network that takes and gives lists; every input has the configuration's range.
 void prepare_qat(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
 
-/// The same for quantization without training: run calibration batches through the network in
-/// evaluation mode afterwards (float values pass, observers watch), then freeze() or convert().
+/// The same for quantization without training: calibrate(net, batches) afterwards, then convert.
+/// The network is frozen from the start: training it trains the weights at fixed ranges, and
+/// set_phase(net, Phase::kTraining) makes the ranges move.
 void prepare_ptq(Module& net, const Tensor& example, const QConfig& config);
 void prepare_ptq(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
 

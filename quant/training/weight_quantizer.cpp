@@ -30,37 +30,80 @@ WeightQuantizer::WeightQuantizer(const WeightConfig& config,
   if (config.bits < 2 || config.bits > 8) {
     throw QuantError("WeightQuantizer", "weights have 2 to 8 bits, got ", config.bits);
   }
-  if (config.estimator != Estimator::kLearned) return;
-  if (config.scheme == QScheme::kAffine)
+  const bool learned = config.estimator == Estimator::kLearned;
+  if (learned && config.scheme == QScheme::kAffine)
     throw QuantError("WeightQuantizer", "a learned scale needs symmetric weights");
+  const int64_t channels = config.per_channel ? own.weight.dim(0) : 1;
+  scale_ = Tensor::full({channels}, 1.0f);
+  if (learned) start_scale(own);
+  scale_ = learned ? add_parameter("scale", scale_) : add_buffer("scale", scale_);
+  zero_point_ = add_buffer("zero_point", Tensor::zeros({channels}));
+  given_ = add_buffer("given", Tensor::zeros({1}));
+  add_buffer("phase", saved_phase());
+}
+
+void WeightQuantizer::start_scale(const Weights& own) {
   const NoGrad no_grad;
   const Tensor weight = folding_ ? fold_batch_norm(own, *folding_).weight : own.weight;
-  const int64_t channels = config.per_channel ? weight.dim(0) : 1;
+  const int64_t channels = scale_.elements();
   const int64_t inner = weight.elements() / channels;
-  const QType type{config.bits, true, config.narrow};
-  scale_ = Tensor::empty({channels});
+  const double qmax = empty_params().type.qmax();
   for (int64_t c = 0; c < channels; ++c) {
     double sum = 0.0;
     for (int64_t i = c * inner; i < (c + 1) * inner; ++i)
       sum += std::abs(static_cast<double>(weight.data()[i]));
-    const double start =
-        2.0 * sum / static_cast<double>(inner) / std::sqrt(static_cast<double>(type.qmax()));
+    const double start = 2.0 * sum / static_cast<double>(inner) / std::sqrt(qmax);
     scale_.mutable_data()[c] = std::max(static_cast<float>(start), kSmallestLearnedScale);
   }
-  scale_ = add_parameter("scale", scale_);
+}
+
+void WeightQuantizer::set_params(const QParams& params) {
+  validate(params, where().c_str());
+  const QParams own = empty_params();
+  const auto channels = static_cast<size_t>(scale_.elements());
+  if (!(params.type == own.type) || params.axis != own.axis || params.scale.size() != channels) {
+    throw QuantError(where(),
+                     "parameters ",
+                     params,
+                     " are not of type ",
+                     own.type,
+                     " with ",
+                     channels,
+                     " channels along axis ",
+                     own.axis);
+  }
+  std::copy(params.scale.begin(), params.scale.end(), scale_.mutable_data());
+  std::transform(params.zero_point.begin(),
+                 params.zero_point.end(),
+                 zero_point_.mutable_data(),
+                 [](int32_t zero) { return static_cast<float>(zero); });
+  given_.mutable_data()[0] = 1.0f;
+}
+
+/// Type and axis.
+QParams WeightQuantizer::empty_params() const {
+  const bool symmetric = config_.scheme == QScheme::kSymmetric;
+  return {
+      {config_.bits, symmetric, config_.narrow && symmetric}, config_.per_channel ? 0 : -1, {}, {}};
+}
+
+QParams WeightQuantizer::given_params() const {
+  QParams params = empty_params();
+  for (int64_t c = 0; c < scale_.elements(); ++c) {
+    params.scale.push_back(scale_.data()[c]);
+    params.zero_point.push_back(static_cast<int32_t>(zero_point_.data()[c]));
+  }
+  validate(params, where().c_str());
+  return params;
 }
 
 QParams WeightQuantizer::params_for(const Weights& weights, const Tensor& x) const {
   const int64_t outputs = weights.weight.dim(0);
   const int64_t channels = config_.per_channel ? outputs : 1;
-  QParams params{{config_.bits,
-                  config_.scheme == QScheme::kSymmetric,
-                  config_.narrow && config_.scheme == QScheme::kSymmetric},
-                 config_.per_channel ? 0 : -1,
-                 {},
-                 {}};
-  const std::vector<Range> extremes = ranges(weights.weight, channels);
+  if (is_given()) return given_params();
   const float scale_x = x.kind() == ValueKind::kCodes ? x.codes()->params.scale[0] : 0.0f;
+  QParams params = empty_params();
+  const std::vector<Range> extremes = ranges(weights.weight, channels);
   for (int64_t c = 0; c < channels; ++c) {
     const Range range = extremes[static_cast<size_t>(c)];
     if (config_.scheme == QScheme::kAffine) {
@@ -92,7 +135,7 @@ QParams WeightQuantizer::params_for(const Weights& weights, const Tensor& x) con
 }
 
 Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
-  if (!fake_quantize_on_) {
+  if (in_float()) {
     if (folding_) folding_->factor = Tensor();
     return own;
   }
@@ -101,9 +144,11 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
   const FakeQuantizeOptions options{
       .storage = config_.scheme == QScheme::kSymmetric ? CodeStorage::kS8 : CodeStorage::kU8,
       .clamped = config_.estimator != Estimator::kPlain,
-      .codes = simulation_ == Simulation::kInteger};
-  weights.weight = scale_.defined() ? fake_quantize_learned(weights.weight, scale_, params, options)
-                                    : fake_quantize(weights.weight, params, options);
+      .codes = simulation() == Simulation::kInteger};
+  const bool learns =
+      config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given();
+  weights.weight = learns ? fake_quantize_learned(weights.weight, scale_, params, options)
+                          : fake_quantize(weights.weight, params, options);
   if (folding_ && folding_->uses_batch_statistics()) weights.bias = Tensor();
   return weights;
 }

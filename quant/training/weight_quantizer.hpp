@@ -19,8 +19,9 @@ struct WeightConfig {
 };
 
 /// Weight slot: folds a batch norm where there is one, then fake-quantizes with scales from the
-/// weights of this very step, never an average.   docs/quantization.md (5), (15)
-class WeightQuantizer : public WeightSlot {
+/// weights of this very step, never an average, in every phase; learned scales stay in
+/// Phase::kFrozen, given ones always.   docs/quantization.md (5), (15)
+class WeightQuantizer : public WeightSlot, public PhasedSlot {
  public:
   /// own: the layer's weight [O, ...] and bias. Channels are counted in the weight, and a learned
   /// scale starts from it, as it is folded now.
@@ -31,21 +32,25 @@ class WeightQuantizer : public WeightSlot {
   /// its own.
   Weights apply(const Weights& own, const Tensor& x) override;
 
-  void enable_fake_quantize(bool on) { fake_quantize_on_ = on; }
-  bool fake_quantize_enabled() const { return fake_quantize_on_; }
-  void set_simulation(Simulation simulation) { simulation_ = simulation; }
-  Simulation simulation() const { return simulation_; }
+  /// Gives the parameters of the weights, folded where a batch norm is: they stay while the weights
+  /// train, and are saved with the state. For weights that were quantized elsewhere.
+  /// Throws: QuantError if they are not valid, or are not of this type and number of channels.
+  void set_params(const QParams& params);
+  bool is_given() const { return given_.data()[0] != 0.0f; }
   const WeightConfig& config() const { return config_; }
   const std::shared_ptr<Folding>& folding() const { return folding_; }
 
  private:
+  void start_scale(const Weights& own);
+  QParams empty_params() const;
   QParams params_for(const Weights& weights, const Tensor& x) const;
+  QParams given_params() const;
 
   WeightConfig config_;
   std::shared_ptr<Folding> folding_;
-  bool fake_quantize_on_ = true;
-  Simulation simulation_ = Simulation::kInteger;
-  Tensor scale_;  // [O] or [1]; defined if learned
+  Tensor scale_;       // [O] or [1]: learned, or given
+  Tensor zero_point_;  // likewise: given
+  Tensor given_;       // [1]: 0 or 1
 };
 
 }  // namespace quantrain::quant

@@ -6,6 +6,7 @@
 #include "layers/layers.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/training/prepare.hpp"
+#include "quant/training/scopes.hpp"
 
 using namespace quantrain;
 
@@ -15,11 +16,7 @@ int main() {
   const Tensor images = Tensor::full({2, 8, 8, 1}, 0.5f);
 
   quant::prepare_ptq(net, images, quant::QConfig::int8());
-  net.eval();
-  {
-    const NoGrad no_grad;
-    net(images);
-  }
+  quant::calibrate(net, images);
   const quant::IntegerModel model = quant::convert(net, images);
 
   const std::vector<uint8_t> bytes(2 * 8 * 8, 128);

@@ -8,7 +8,7 @@
 #include "examples/common/training.hpp"
 #include "framework/core/error.hpp"
 #include "quant/training/prepare.hpp"
-#include "quant/training/switches.hpp"
+#include "quant/training/scopes.hpp"
 #include "tests/proofs/proofs.hpp"
 
 namespace quantrain::proofs {

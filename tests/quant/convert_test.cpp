@@ -9,7 +9,7 @@
 #include "framework/core/cpu.hpp"
 #include "framework/core/error.hpp"
 #include "quant/training/fake_quantize_op.hpp"
-#include "quant/training/switches.hpp"
+#include "quant/training/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
@@ -218,7 +218,7 @@ TEST_CASE("PTQ is QAT with zero training steps", "[quant][convert]") {
   const Floats before = net(images).floats();
   prepare_ptq(net, example, QConfig::int8());
   {
-    const NoGrad no_grad;
+    const Calibration calibration(net);
     const Tensor float_logits = net(images);
     // Calibration passes real values: the batch norm alone may round differently once its slot
     // runs.

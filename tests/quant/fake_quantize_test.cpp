@@ -148,37 +148,30 @@ TEST_CASE("NaN and infinity are errors, also with frozen ranges", "[quant][fake_
   }
 }
 
-TEST_CASE("a FakeQuantize calibrates on its first forward and follows in training mode only",
+TEST_CASE("a FakeQuantize follows its input in training mode only, until it is frozen",
           "[quant][fake_quantize]") {
   FakeQuantize q(FakeQuantizeConfig::q8());
+  CHECK(q.phase() == Phase::kTraining);
   CHECK_FALSE(q.is_initialized());
   QUANTRAIN_CHECK_ERROR(q.params(), QuantError, "was not calibrated");
+  const auto scale_after = [&](float highest) {
+    q(Tensor::from({2}, std::vector<float>{0.0f, highest}));
+    return quantrain::test::Approx(q.params().scale[0]);
+  };
   q.eval();
-  q(Tensor::from({2}, std::vector<float>{0.0f, 2.55f}));
-  REQUIRE(q.is_initialized());
-  CHECK(q.params().scale[0] == quantrain::test::Approx(0.01f));
-  q(Tensor::from({2}, std::vector<float>{0.0f, 5.1f}));
-  CHECK(q.params().scale[0] ==
-        quantrain::test::Approx(0.01f));  // evaluation does not move the range
+  QUANTRAIN_CHECK_ERROR(scale_after(2.55f), QuantError, "was not calibrated");
+  CHECK_FALSE(q.is_initialized());
   q.train();
-  q(Tensor::from({2}, std::vector<float>{0.0f, 5.1f}));
-  CHECK(q.params().scale[0] == quantrain::test::Approx(0.02f));
-  q.enable_observer(false);
-  q(Tensor::from({2}, std::vector<float>{0.0f, 51.0f}));
-  CHECK(q.params().scale[0] == quantrain::test::Approx(0.02f));
-}
-
-TEST_CASE("without fake quantization values pass, without observer nothing is calibrated",
-          "[quant][fake_quantize]") {
-  FakeQuantize q;
-  q.enable_fake_quantize(false);
-  const Tensor x = Tensor::from({2}, std::vector<float>{0.123f, 1.0f});
-  CHECK(values(q(x)) == values(x));
-  CHECK(q.is_initialized());
-  FakeQuantize blind;
-  blind.enable_observer(false);
-  QUANTRAIN_CHECK_ERROR(blind(x), QuantError, "was not calibrated");
-  QUANTRAIN_CHECK_ERROR(blind.calibrate(Tensor::zeros({0})), DataError, "empty");
+  CHECK(scale_after(2.55f) == 0.01f);
+  CHECK(scale_after(5.1f) == 0.02f);
+  q.eval();
+  CHECK(scale_after(51.0f) == 0.02f);
+  q.train();
+  q.set_phase(Phase::kFrozen);
+  CHECK(scale_after(51.0f) == 0.02f);
+  q.set_phase(Phase::kTraining);
+  CHECK(scale_after(51.0f) == 0.2f);
+  QUANTRAIN_CHECK_ERROR(q.calibrate(Tensor::zeros({0})), DataError, "empty");
 }
 
 TEST_CASE("a FakeQuantize refuses another number of channels, and keeps what it had",
@@ -210,7 +203,7 @@ TEST_CASE("parameters given from outside are validated", "[quant][fake_quantize]
   FakeQuantize q(FakeQuantizeConfig::q4());
   q.update_params(kU4);
   CHECK(q.params() == kU4);
-  CHECK_FALSE(q.observer_enabled());
+  CHECK(q.is_given());
   CHECK(q.levels() == 16);
   CHECK(q.quant_range() == std::pair<int32_t, int32_t>{0, 15});
   CHECK(q.float_range() == Range{-1.5f, 6.0f});
@@ -224,11 +217,10 @@ TEST_CASE("parameters given from outside are validated", "[quant][fake_quantize]
 
 TEST_CASE("parameters given to the constructor stay", "[quant][fake_quantize]") {
   FakeQuantize q(kU4);
-  q.enable_observer(true);
-  CHECK_FALSE(q.observer_enabled());
+  CHECK(q.is_given());
   q(Tensor::from({2}, std::vector<float>{0.0f, 1.0f}));
   CHECK(q.params() == kU4);
-  QUANTRAIN_CHECK_ERROR(q.calibrate(Tensor::zeros({1})), QuantError, "has no observer");
+  QUANTRAIN_CHECK_ERROR(q.calibrate(Tensor::zeros({1})), QuantError, "were given");
 }
 
 TEST_CASE("presets have the codes that their names say", "[quant][fake_quantize]") {

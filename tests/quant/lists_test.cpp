@@ -3,7 +3,7 @@
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/switches.hpp"
+#include "quant/training/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
@@ -175,11 +175,7 @@ TEST_CASE("quantization after training takes lists", "[quant][lists]") {
   const std::vector<Tensor> example = examples(2, 1);
   train_lists(net, 3);
   prepare_ptq(net, example, QConfig::int8());
-  net.eval();
-  {
-    const NoGrad no_grad;
-    for (uint64_t i = 0; i < 3; ++i) net(examples(20, i));
-  }
+  for (uint64_t i = 0; i < 3; ++i) calibrate(net, examples(20, i));
   check_parity(net, convert(net, example), examples(40, 9));
 }
 

@@ -3,7 +3,7 @@
 #include "framework/core/error.hpp"
 #include "layers/summary.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/switches.hpp"
+#include "quant/training/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 
@@ -51,8 +51,7 @@ TEST_CASE("a summary calibrates nothing", "[quant][plan]") {
     const std::vector<FakeQuantize*> activations = Plugged(net).activations;
     summary(net, Tensor::zeros({1, 8, 8, 1}));
     for (size_t i = 1; i < activations.size(); ++i) CHECK_FALSE(activations[i]->is_initialized());
-    net.eval();
-    net(example);
+    calibrate(net, example);
     const QParams seen = activations[1]->params();
     summary(net, Tensor::full({1, 8, 8, 1}, 9.0f));
     CHECK(activations[1]->params() == seen);

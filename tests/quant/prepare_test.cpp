@@ -3,7 +3,7 @@
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "quant/lowering/convert.hpp"
-#include "quant/training/switches.hpp"
+#include "quant/training/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
@@ -96,7 +96,7 @@ TEST_CASE("a batch norm's own mode says whether batch statistics count", "[quant
   Sequential net = conv_net();
   prepare_qat(net, example, QConfig::int8());
   train_a_little(net, {6, 8, 8, 1}, 3);
-  enable_observers(net, false);
+  set_phase(net, Phase::kFrozen);
   const Tensor images = random_images({5, 8, 8, 1}, 9);
   net.eval();
   const Tensor deployed = net(images);
@@ -166,13 +166,19 @@ TEST_CASE("quantization after training takes its ranges from all batches", "[qua
     Tensor weight = dynamic_cast<Linear&>(net.find("0")).weight();
     for (int64_t i = 0; i < weight.elements(); ++i) weight.mutable_data()[i] = i % 13 == 0;
     prepare(net, example, config);
-    if (prepare == after) net.eval();
-    const NoGrad no_grad;
-    net(Tensor::full({1, 12}, 0.2f));
-    for (int i = 0; i < 3; ++i) net(Tensor::full({8, 12}, 0.4f));
-    Tensor last = Tensor::full({256, 12}, 0.4f);
-    last.mutable_data()[0] = 1.0f;
-    net(last);
+    const auto run = [&] {
+      net(Tensor::full({1, 12}, 0.2f));
+      for (int i = 0; i < 3; ++i) net(Tensor::full({8, 12}, 0.4f));
+      Tensor last = Tensor::full({256, 12}, 0.4f);
+      last.mutable_data()[0] = 1.0f;
+      net(last);
+    };
+    if (prepare == after) {
+      const Calibration calibration(net);
+      run();
+    } else {
+      run();
+    }
     return Plugged(net).activations[1]->float_range().max;
   };
   CHECK(highest(prepare_ptq, QConfig::int8()) == quantrain::test::Approx(1.0));

@@ -4,12 +4,14 @@
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/autograd/ops.hpp"
+#include "layers/state.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/training/prepare.hpp"
-#include "quant/training/switches.hpp"
+#include "quant/training/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace quantrain::quant {
 
@@ -108,8 +110,7 @@ TEST_CASE("a learned weight scale starts from the folded weights", "[quant][weig
   CHECK(conv.slots().weight->parameters()[0].data()[0] ==
         quantrain::test::Approx(2.0 * mean / std::sqrt(127.0)).epsilon(1e-5));
 
-  net(images);
-  freeze(net);
+  calibrate(net, images);
   const Tensor quantized = net(images);
   double error = 0.0;
   double size = 0.0;
@@ -183,10 +184,75 @@ TEST_CASE("the plain estimator trains weights and activations beyond their range
   config.model.activation.estimator = estimator;
   prepare_qat(other, Tensor::full({1, 2}, 1.0f), config);
   other(Tensor::full({1, 2}, 0.1f));
-  enable_observers(other, false);
+  set_phase(other, Phase::kFrozen);
   train_once(other, Tensor::full({1, 2}, 1.0f));
   weight = other.find("0").named_parameters()[0].tensor;
   CHECK((weight.grad().data()[1] != 0.0f) == plain);
+}
+
+TEST_CASE("weights that were quantized elsewhere keep their codes", "[quant][weights]") {
+  const Estimator estimator = GENERATE(Estimator::kClamped, Estimator::kLearned);
+  CAPTURE(estimator);
+  const Tensor images = random_images({20, 2}, 3);
+  QConfig config = QConfig::int4();
+  config.model.weight.estimator = estimator;
+  const auto prepared = [&] {
+    Sequential net{Linear{2, 3}, ReLU{}, Linear{3, 2}};
+    // Codes of scales that are powers of two, far from those that the weights would choose.
+    fill(net.find("0"), {0.5f, -0.25f, 2.0f, 1.0f, -3.0f, 4.0f}, {0.0f, 0.5f, -1.0f});
+    prepare_qat(net, images, config);
+    return net;
+  };
+  Sequential net = prepared();
+  WeightQuantizer& weights = weight_quantizer(net, "0");
+  const QParams given{
+      {.bits = 4, .is_signed = true, .narrow = true}, 0, {0.25f, 1.0f, 1.0f}, {0, 0, 0}};
+  CHECK_FALSE(weights.is_given());
+  weights.set_params(given);
+  CHECK(weights.is_given());
+  const auto check_codes = [&](Module& deployed) {
+    CHECK(weight_scales(deployed, images, "0") == given.scale);
+    const IntegerModel model = convert(deployed, images);
+    const auto& op = *integer::product(model.program().steps[0].operation);
+    CHECK(std::vector<int>(op.weight.begin(), op.weight.end()) ==
+          std::vector<int>{2, -1, 2, 1, -3, 4});
+    check_parity(deployed, model, images);
+  };
+  calibrate(net, images);
+  check_codes(net);
+  const quantrain::test::TemporaryFolder folder;
+  save(net, folder / "net.safetensors");
+  Sequential other = prepared();
+  load(other, folder / "net.safetensors");
+  check_codes(other);
+  for (const Phase phase : {Phase::kTraining, Phase::kFrozen}) {
+    set_phase(net, phase);
+    net.train();
+    net.zero_grad();
+    sum(net(images)).backward();
+    for (const NamedTensor& parameter : net.named_parameters()) {
+      if (parameter.name == "0.weight_slot.scale") CHECK_FALSE(parameter.tensor.grad().defined());
+    }
+    CHECK(weight_scales(net, images, "0") == given.scale);
+  }
+
+  QUANTRAIN_CHECK_ERROR(
+      weights.set_params({given.type, 0, {0.25f, 1.0f}, {0, 0}}), QuantError, "with 3 channels");
+  QUANTRAIN_CHECK_ERROR(
+      weights.set_params({given.type, -1, {0.25f}, {0}}), QuantError, "along axis 0");
+  QUANTRAIN_CHECK_ERROR(weights.set_params({given.type, 0, {0.25f, 0.0f, 1.0f}, {0, 0, 0}}),
+                        QuantError,
+                        "not positive");
+  QUANTRAIN_CHECK_ERROR(
+      weights.set_params(
+          {{.bits = 8, .is_signed = true, .narrow = true}, 0, {1.0f, 1.0f, 1.0f}, {0, 0, 0}}),
+      QuantError,
+      "are not of type");
+  CHECK(weight_scales(net, images, "0") == given.scale);
+
+  // A scale that the bias does not fit in is refused, not rounded away.
+  weights.set_params({given.type, 0, {1e-9f, 1e-9f, 1e-9f}, {0, 0, 0}});
+  QUANTRAIN_CHECK_ERROR(net(images), QuantError, "exceeds 2^30");
 }
 
 TEST_CASE("a vanishing gamma trains and converts", "[quant][weights][batch_norm]") {

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string_view>
+
+#include "framework/autograd/tensor.hpp"
+
+namespace quantrain::quant {
+
+/// Where the quantization of a network, or of one of its slots, stands. Saved with the state, but
+/// for calibrating, which ends with its scope.
+enum class Phase {
+  kCalibrating,  ///< values pass in float and observers see them; only within a Calibration
+  kTraining,     ///< quantized; in training mode ranges move and learned scales learn
+  kFrozen,       ///< quantized; ranges and learned scales stay
+};
+
+/// "calibrating", "training", "frozen".
+std::string_view to_string(Phase phase);
+
+/// What runs the products of a simulated network.
+enum class Simulation {
+  kInteger,  ///< the integer engine: equal to the deployed network
+  kFloat,    ///< floats that were quantized and dequantized, as other frameworks do
+};
+
+/// Base of the modules that prepare_qat and prepare_ptq plug into slots: what they compute depends
+/// on a phase, which is saved, and on the scope that is open (Calibration, FloatMode, DeployedMode;
+/// scopes.hpp), which is not.
+class PhasedSlot {
+ public:
+  virtual ~PhasedSlot() = default;
+  PhasedSlot(PhasedSlot&&) = default;
+  PhasedSlot& operator=(PhasedSlot&&) = default;
+
+  /// Throws: DataError if a loaded state says something else than 1 (training) or 2 (frozen).
+  Phase phase() const;
+  /// Throws: QuantError for kCalibrating, which is a scope.
+  void set_phase(Phase phase);
+  /// In a DeployedMode always kInteger.
+  Simulation simulation() const;
+  void set_simulation(Simulation simulation) { simulation_ = simulation; }
+
+ protected:
+  explicit PhasedSlot(Simulation simulation = Simulation::kInteger);
+
+  /// Values pass as they are: a Calibration or FloatMode is open.
+  bool in_float() const { return scope_ == Scope::kCalibration || scope_ == Scope::kFloat; }
+  /// [1]: the saved phase, for the module to register as a buffer.
+  const Tensor& saved_phase() const { return phase_; }
+  /// Called when a Calibration ends.
+  virtual void end_calibration() noexcept {}
+
+ private:
+  friend class SlotScope;
+  enum class Scope { kNone, kFloat, kCalibration, kDeployed };
+
+  Tensor phase_;
+  Simulation simulation_;
+  Scope scope_ = Scope::kNone;
+};
+
+}  // namespace quantrain::quant

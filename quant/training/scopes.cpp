@@ -1,0 +1,92 @@
+#include "quant/training/scopes.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+template <class M>
+M& slot_at(Module& net, std::string_view path, Module* slot, const char* what) {
+  if (auto* found = dynamic_cast<M*>(slot)) return *found;
+  throw GraphError(std::string(path.empty() ? "network" : path),
+                   "no ",
+                   what,
+                   " is plugged in here",
+                   Plugged(net).empty() ? ": the network is not prepared" : "");
+}
+
+}  // namespace
+
+Plugged::Plugged(Module& net) {
+  const auto add = [&](Module* slot) {
+    if (auto* phased = dynamic_cast<PhasedSlot*>(slot)) all.push_back(phased);
+    if (auto* activation = dynamic_cast<FakeQuantize*>(slot)) activations.push_back(activation);
+    if (auto* weight = dynamic_cast<WeightQuantizer*>(slot)) weights.push_back(weight);
+    if (auto* norm = dynamic_cast<FoldedBatchNorm*>(slot)) batch_norms.push_back(norm);
+  };
+  for (const NamedModule& entry : net.named_modules()) {
+    const Slots& slots = entry.module->slots();
+    add(entry.module);
+    for (const auto& input : slots.inputs) add(input.get());
+    for (Module* slot :
+         {static_cast<Module*>(slots.weight.get()), slots.body.get(), slots.output.get()})
+      add(slot);
+  }
+}
+
+void set_phase(Module& net, Phase phase) {
+  for (PhasedSlot* slot : Plugged(net).all) slot->set_phase(phase);
+}
+
+void freeze_batch_norms(Module& net, bool frozen) {
+  for (FoldedBatchNorm* norm : Plugged(net).batch_norms) norm->folding().freeze(frozen);
+}
+
+void freeze(Module& net) {
+  set_phase(net, Phase::kFrozen);
+  freeze_batch_norms(net);
+}
+
+void set_simulation(Module& net, Simulation simulation) {
+  for (PhasedSlot* slot : Plugged(net).all) slot->set_simulation(simulation);
+}
+
+WeightQuantizer& weight_quantizer(Module& net, std::string_view path) {
+  return slot_at<WeightQuantizer>(
+      net, path, net.find(path).slots().weight.get(), "WeightQuantizer");
+}
+
+FakeQuantize& output_quantizer(Module& net, std::string_view path) {
+  return slot_at<FakeQuantize>(net, path, net.find(path).slots().output.get(), "FakeQuantize");
+}
+
+SlotScope::SlotScope(Module& net, Kind kind) {
+  for (PhasedSlot* slot : Plugged(net).all) {
+    before_.emplace_back(slot, slot->scope_);
+    slot->scope_ = kind;
+  }
+}
+
+SlotScope::~SlotScope() {
+  for (const auto& [slot, kind] : before_) {
+    if (slot->scope_ == Kind::kCalibration) slot->end_calibration();
+    slot->scope_ = kind;
+  }
+}
+
+Calibration::Calibration(Module& net) : SlotScope(net, Kind::kCalibration), evaluation_(net) {
+  if (Plugged(net).empty()) {
+    throw GraphError(net.name().empty() ? "network" : net.name(),
+                     "the network is not prepared: prepare_ptq or prepare_qat comes first");
+  }
+}
+
+void calibrate(Module& net, const Tensor& batch) {
+  const Calibration calibration(net);
+  net(batch);
+}
+
+void calibrate(Module& net, const std::vector<Tensor>& batch) {
+  const Calibration calibration(net);
+  net(batch);
+}
+
+}  // namespace quantrain::quant

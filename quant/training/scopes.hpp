@@ -1,0 +1,117 @@
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/autograd/node.hpp"
+#include "framework/core/error.hpp"
+#include "layers/evaluation_mode.hpp"
+#include "layers/module.hpp"
+#include "quant/training/fake_quantize.hpp"
+#include "quant/training/weight_quantizer.hpp"
+
+// Phases and scopes of a whole network: of all that prepare_ptq and prepare_qat plugged into it.
+namespace quantrain::quant {
+
+/// What the slots of a network hold, and FakeQuantize modules of its own, in the order of its
+/// modules; empty if it was not prepared.
+struct Plugged {
+  std::vector<PhasedSlot*> all;
+  std::vector<FakeQuantize*> activations;
+  std::vector<WeightQuantizer*> weights;
+  std::vector<FoldedBatchNorm*> batch_norms;
+
+  explicit Plugged(Module& net);
+  bool empty() const { return all.empty(); }
+};
+
+/// Phase::kTraining or kFrozen for every slot below the module. Parameters that were given stay in
+/// either.   docs/quantization.md (12)
+/// Throws: QuantError for kCalibrating.
+void set_phase(Module& net, Phase phase);
+/// Whether folded batch norms stop using batch statistics in training: from then on training equals
+/// the deployed network. Saved with the state.
+void freeze_batch_norms(Module& net, bool frozen = true);
+/// Phase::kFrozen, and batch norms frozen: the end of the moving part of QAT. What prepare_ptq made
+/// is frozen from the start.
+void freeze(Module& net);
+/// What runs the products from now on; not saved.
+void set_simulation(Module& net, Simulation simulation);
+
+/// What prepare plugged in for the weights, or behind the layer at this path.
+/// Throws: GraphError if there is no such layer, or nothing was plugged in there.
+WeightQuantizer& weight_quantizer(Module& net, std::string_view path);
+FakeQuantize& output_quantizer(Module& net, std::string_view path);
+
+/// Base of the scopes: sets every slot's, and puts back what was there before. The network must
+/// outlive it.
+class SlotScope {
+ public:
+  SlotScope(const SlotScope&) = delete;
+  SlotScope& operator=(const SlotScope&) = delete;
+
+ protected:
+  using Kind = PhasedSlot::Scope;
+  SlotScope(Module& net, Kind kind);
+  ~SlotScope();
+
+ private:
+  std::vector<std::pair<PhasedSlot*, Kind>> before_;
+};
+
+/// While it lives, the network computes in float, as if it were not prepared.
+class FloatMode : SlotScope {
+ public:
+  explicit FloatMode(Module& net) : SlotScope(net, Kind::kFloat) {}
+};
+
+/// While it lives, the network computes what its deployed form computes: evaluation mode, nothing
+/// moves, integer engine.
+class DeployedMode : SlotScope {
+ public:
+  explicit DeployedMode(Module& net) : SlotScope(net, Kind::kDeployed), evaluation_(net) {}
+
+ private:
+  EvaluationMode evaluation_;
+};
+
+/// While it lives, the network computes in float, in evaluation mode and without gradients, and its
+/// observers see what passes. When it ends, the ranges are chosen from all that they saw, now and
+/// before, and the network is in the phase that it was in: everything is quantized again.
+///   {
+///     const quant::Calibration calibration(net);
+///     for (const Batch& batch : some) net(batch.images);
+///   }
+/// Parameters that were given are not observed. If no choice is possible, the next pass says why.
+class Calibration : SlotScope {
+ public:
+  /// Throws: GraphError if the network is not prepared.
+  explicit Calibration(Module& net);
+
+ private:
+  EvaluationMode evaluation_;
+  NoGrad no_grad_;
+};
+
+/// Shows the network one batch, or a list for a network of several inputs, within a Calibration.
+/// Throws: what running the network throws.
+void calibrate(Module& net, const Tensor& batch);
+void calibrate(Module& net, const std::vector<Tensor>& batch);
+/// All of a range of batches, each with a member `images`: calibrate(net, DataLoader{some}).
+/// Throws: also DataError if there is no batch.
+template <class Batches>
+void calibrate(Module& net, Batches&& batches) requires requires {
+  batches.begin()->images;
+}
+{
+  const Calibration calibration(net);
+  bool any = false;
+  for (const auto& batch : batches) {
+    net(batch.images);
+    any = true;
+  }
+  if (!any) throw DataError("calibrate", "nothing to see: there is no batch");
+}
+
+}  // namespace quantrain::quant

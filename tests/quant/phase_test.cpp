@@ -1,0 +1,255 @@
+#include "quant/training/phase.hpp"
+
+#include "framework/autograd/ops.hpp"
+#include "framework/data/loader.hpp"
+#include "layers/state.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/training/prepare.hpp"
+#include "quant/training/scopes.hpp"
+#include "tests/catch.hpp"
+#include "tests/quant/networks.hpp"
+#include "tests/quant/parity_checks.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/tensors.hpp"
+
+namespace quantrain::quant {
+
+using quantrain::test::values;
+using test::check_parity;
+using test::conv_net;
+using test::mlp;
+using test::random_images;
+using test::train_a_little;
+
+namespace {
+
+std::vector<QParams> ranges(Module& net) {
+  std::vector<QParams> params;
+  for (const FakeQuantize* activation : Plugged(net).activations)
+    params.push_back(activation->params());
+  return params;
+}
+
+std::vector<float> logits_of(const IntegerModel& model, const Tensor& images) {
+  std::vector<float> logits(static_cast<size_t>(images.dim(0) * model.outputs()));
+  model.run(test::span_of(images), logits);
+  return logits;
+}
+
+void check_same_state(const Module& a, const Module& b) {
+  const std::vector<NamedTensor> first = state(a);
+  const std::vector<NamedTensor> second = state(b);
+  REQUIRE(first.size() == second.size());
+  for (size_t i = 0; i < first.size(); ++i) {
+    CAPTURE(first[i].name);
+    CHECK(values(first[i].tensor) == values(second[i].tensor));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a calibrated network is simulated, and evaluating or training it moves no range",
+          "[quant][phase]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Sequential net = conv_net();
+  train_a_little(net, {8, 8, 8, 1}, 3);
+  prepare_ptq(net, example, QConfig::int8());
+  QUANTRAIN_CHECK_ERROR(
+      net(example), QuantError, "was not calibrated: call quant::calibrate(net, batches)");
+  calibrate(net, mul(random_images({20, 8, 8, 1}, 2), Tensor::full({1}, 0.5f)));
+  const std::vector<QParams> calibrated = ranges(net);
+  const IntegerModel model = convert(net, example);
+
+  // What lies outside of the calibrated ranges: in evaluation, in training, before and after.
+  const Tensor images = random_images({6, 8, 8, 1}, 3);
+  for (const bool training : {false, true}) {
+    net.train(training);
+    CHECK(values(net(images)) == logits_of(model, images));
+  }
+  CHECK(ranges(net) == calibrated);
+  train_a_little(net, {8, 8, 8, 1}, 3);
+  CHECK(ranges(net) == calibrated);
+  const IntegerModel trained = convert(net, example);
+  CHECK(values(net(images)) == logits_of(trained, images));
+  CHECK(logits_of(trained, images) != logits_of(model, images));
+  check_parity(net, trained, images);
+}
+
+TEST_CASE("calibration goes on from what was seen before", "[quant][phase]") {
+  const Tensor first = mul(random_images({20, 12}, 2), Tensor::full({1}, 0.5f));
+  const Tensor second = random_images({20, 12}, 3);
+  const auto calibrated = [&](const std::vector<Tensor>& batches) {
+    manual_seed(5);
+    Sequential net = mlp();
+    prepare_ptq(net, first, QConfig::int8());
+    for (const Tensor& batch : batches) calibrate(net, batch);
+    return ranges(net);
+  };
+  manual_seed(5);
+  Sequential net = mlp();
+  prepare_ptq(net, first, QConfig::int8());
+  {
+    const Calibration calibration(net);
+    CHECK(Plugged(net).activations[1]->phase() == Phase::kCalibrating);
+    for (const Tensor* batch : {&first, &second}) CHECK_FALSE(net(*batch).requires_grad());
+    CHECK_FALSE(Plugged(net).activations[1]->is_initialized());  // chosen once, at the end
+  }
+  CHECK(ranges(net) == calibrated({first, second}));
+  CHECK(ranges(net) == calibrated({second, first}));
+  CHECK(ranges(net) != calibrated({first}));
+}
+
+TEST_CASE("calibrate takes the images of a loader, and refuses none", "[quant][phase]") {
+  const std::vector<uint8_t> pixels(4 * 64, 200);
+  const Dataset images({4, 8, 8, 1}, pixels, {0, 1, 2, 3}, 4);
+  Sequential net = conv_net();
+  const Tensor example = images.batch(0, 1).images;
+  QUANTRAIN_CHECK_ERROR(calibrate(net, DataLoader{images}), GraphError, "is not prepared");
+  prepare_qat(net, example, QConfig::int8());
+  calibrate(net, DataLoader(images, {.batch = 3}));
+  CHECK(Plugged(net).activations[1]->phase() == Phase::kTraining);
+  CHECK(net(example).kind() == ValueKind::kAccumulators);
+  QUANTRAIN_CHECK_ERROR(calibrate(net, std::vector<Batch>{}), DataError, "there is no batch");
+}
+
+TEST_CASE("a network's own FakeQuantize has phases too", "[quant][phase]") {
+  Sequential net{Linear{12, 9}, FakeQuantize{FakeQuantizeConfig::q8()}};
+  const Tensor x = random_images({4, 12}, 1);
+  calibrate(net, x);
+  const QParams calibrated = Plugged(net).activations.at(0)->params();
+  freeze(net);
+  net.train();
+  net(mul(x, Tensor::full({1}, 2.0f)));
+  CHECK(Plugged(net).activations[0]->params() == calibrated);
+  const FloatMode floats(net);
+  CHECK(net(x).kind() == ValueKind::kFloat);
+}
+
+TEST_CASE("FloatMode is the float network, and scopes nest", "[quant][phase]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Sequential plain = conv_net();
+  train_a_little(plain, {8, 8, 8, 1}, 3);
+  Sequential net = conv_net();
+  copy_state(plain, net);
+  prepare_qat(net, example, QConfig::int4());
+  plain.eval();
+  const std::vector<float> expected = values(plain(example));
+  const auto check_float = [&] {
+    const std::vector<float> y = values(net(example));
+    for (size_t i = 0; i < y.size(); ++i)
+      CHECK(y[i] == quantrain::test::Approx(expected[i]).margin(1e-5));
+  };
+  net.eval();
+  {
+    const FloatMode floats(net);
+    check_float();
+    CHECK_FALSE(Plugged(net).activations[1]->is_initialized());
+  }
+  calibrate(net, example);
+  const std::vector<float> simulated = values(net(example));
+  set_simulation(net, Simulation::kFloat);
+  {
+    const DeployedMode deployed(net);
+    CHECK(values(net(example)) == simulated);
+    {
+      const FloatMode floats(net);
+      check_float();
+    }
+    CHECK(Plugged(net).activations[1]->phase() == Phase::kFrozen);
+    CHECK(Plugged(net).activations[1]->simulation() == Simulation::kInteger);
+  }
+  CHECK(Plugged(net).activations[1]->phase() == Phase::kTraining);
+  CHECK(Plugged(net).activations[1]->simulation() == Simulation::kFloat);
+}
+
+TEST_CASE("parameters that were given stay in every phase, and through a file", "[quant][phase]") {
+  const Tensor example = random_images({2, 12}, 1);
+  Sequential net = mlp();
+  prepare_qat(net, example, QConfig::int8());
+  const QParams given{{.bits = 8}, -1, {0.5f}, {3}};
+  output_quantizer(net, "1").update_params(given);
+  const quantrain::test::TemporaryFolder folder;
+  save(net, folder / "net.safetensors");
+  Sequential other = mlp();
+  prepare_qat(other, example, QConfig::int8());
+  load(other, folder / "net.safetensors");
+  for (Sequential* each : {&net, &other}) {
+    set_phase(*each, Phase::kFrozen);
+    set_phase(*each, Phase::kTraining);
+    calibrate(*each, example);
+    train_a_little(*each, {6, 12}, 2);
+    CHECK(output_quantizer(*each, "1").params() == given);
+    CHECK(output_quantizer(*each, "1").is_given());
+  }
+  QUANTRAIN_CHECK_ERROR(
+      output_quantizer(net, "0"), GraphError, "[0] no FakeQuantize is plugged in here");
+  Sequential plain = mlp();
+  QUANTRAIN_CHECK_ERROR(output_quantizer(plain, "1"), GraphError, "the network is not prepared");
+}
+
+TEST_CASE("phase and frozen batch norms are saved: a loaded network trains on like the one saved",
+          "[quant][phase]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  QConfig config = QConfig::int8();
+  config.layers["4"] = config.model;
+  config.layers["4"].weight.estimator = Estimator::kLearned;
+  config.layers["4"].activation.estimator = Estimator::kLearned;
+  const auto prepared = [&] {
+    Sequential net = conv_net();
+    prepare_qat(net, example, config);
+    return net;
+  };
+  Sequential net = prepared();
+  train_a_little(net, {6, 8, 8, 1}, 3);
+  SECTION("all of it") { freeze(net); }
+  SECTION("the batch norms") { freeze_batch_norms(net); }
+  SECTION("the ranges") { set_phase(net, Phase::kFrozen); }
+  SECTION("nothing") {}
+  const quantrain::test::TemporaryFolder folder;
+  save(net, folder / "net.safetensors");
+  Sequential other = prepared();
+  load(other, folder / "net.safetensors");
+  check_same_state(net, other);
+  for (Sequential* each : {&net, &other}) train_a_little(*each, {6, 8, 8, 1}, 2);
+  check_same_state(net, other);
+}
+
+TEST_CASE("learned scales stay where they are frozen", "[quant][phase]") {
+  const Tensor example = random_images({2, 12}, 1);
+  QConfig config = QConfig::int4();
+  config.model.weight.estimator = Estimator::kLearned;
+  config.model.activation.estimator = Estimator::kLearned;
+  Sequential net = mlp();
+  prepare_qat(net, example, config);
+  train_a_little(net, {6, 12}, 2);
+  const auto scales = [&] {
+    std::vector<std::vector<float>> all;
+    for (const NamedTensor& entry : net.named_parameters()) {
+      if (entry.name.ends_with("scale")) all.push_back(values(entry.tensor));
+    }
+    return all;
+  };
+  const auto before = scales();
+  REQUIRE(before.size() == 3);
+  set_phase(net, Phase::kFrozen);
+  train_a_little(net, {6, 12}, 2);
+  CHECK(scales() == before);
+  set_phase(net, Phase::kTraining);
+  train_a_little(net, {6, 12}, 2);
+  CHECK(scales() != before);
+}
+
+TEST_CASE("what is no phase is refused", "[quant][phase]") {
+  FakeQuantize q;
+  QUANTRAIN_CHECK_ERROR(
+      q.set_phase(Phase::kCalibrating), QuantError, "use calibrate(net, batches) or Calibration");
+  for (NamedTensor& buffer : q.named_buffers()) {
+    if (buffer.name == "phase") buffer.tensor.mutable_data()[0] = 7.0f;
+  }
+  QUANTRAIN_CHECK_ERROR(q(Tensor::zeros({1})), DataError, "holds phase 7");
+  CHECK(to_string(Phase::kCalibrating) == "calibrating");
+  CHECK(to_string(Phase::kTraining) == "training");
+  CHECK(to_string(Phase::kFrozen) == "frozen");
+}
+
+}  // namespace quantrain::quant
