@@ -5,11 +5,11 @@ namespace quantrain::quant {
 Plugged::Plugged(Module& net) {
   for (const NamedModule& entry : net.named_modules()) {
     const Slots& slots = entry.module->slots();
-    const auto add = [&](Module* slot) {
-      if (auto* activation = dynamic_cast<FakeQuantize*>(slot)) activations.push_back(activation);
-    };
-    for (const auto& input : slots.inputs) add(input.get());
-    add(slots.output.get());
+    for (const auto& slot : slots.inputs) {
+      if (auto* input = dynamic_cast<InputQuantize*>(slot.get())) inputs.push_back(input);
+    }
+    if (auto* activation = dynamic_cast<FakeQuantize*>(slots.output.get()))
+      activations.push_back(activation);
     if (auto* weight = dynamic_cast<WeightQuantizer*>(slots.weight.get()))
       weights.push_back(weight);
     if (auto* norm = dynamic_cast<FoldedBatchNorm*>(slots.body.get())) batch_norms.push_back(norm);
@@ -22,6 +22,7 @@ void enable_observers(Module& net, bool on) {
 
 void enable_fake_quantize(Module& net, bool on) {
   const Plugged plugged(net);
+  for (InputQuantize* input : plugged.inputs) input->enable_fake_quantize(on);
   for (FakeQuantize* activation : plugged.activations) activation->enable_fake_quantize(on);
   for (WeightQuantizer* weight : plugged.weights) weight->enable_fake_quantize(on);
 }
@@ -32,6 +33,7 @@ void freeze_batch_norms(Module& net, bool frozen) {
 
 void set_simulation(Module& net, Simulation simulation) {
   const Plugged plugged(net);
+  for (InputQuantize* input : plugged.inputs) input->set_simulation(simulation);
   for (FakeQuantize* activation : plugged.activations) activation->set_simulation(simulation);
   for (WeightQuantizer* weight : plugged.weights) weight->set_simulation(simulation);
 }
@@ -44,6 +46,11 @@ void freeze(Module& net) {
 
 DeployedMode::DeployedMode(Module& net) : evaluation_(net) {
   const Plugged plugged(net);
+  for (InputQuantize* input : plugged.inputs) {
+    inputs_.push_back({input, input->fake_quantize_enabled(), input->simulation()});
+    input->enable_fake_quantize(true);
+    input->set_simulation(Simulation::kInteger);
+  }
   for (FakeQuantize* a : plugged.activations) {
     activations_.push_back(
         {a, a->observer_enabled(), a->fake_quantize_enabled(), a->config().simulation});
@@ -59,6 +66,10 @@ DeployedMode::DeployedMode(Module& net) : evaluation_(net) {
 }
 
 DeployedMode::~DeployedMode() {
+  for (const Input& input : inputs_) {
+    input.module->enable_fake_quantize(input.fake_quantize);
+    input.module->set_simulation(input.simulation);
+  }
   for (const Activation& a : activations_) {
     a.module->enable_observer(a.observer);
     a.module->enable_fake_quantize(a.fake_quantize);

@@ -5,6 +5,7 @@
 #include "layers/evaluation_mode.hpp"
 #include "layers/module.hpp"
 #include "quant/training/fake_quantize.hpp"
+#include "quant/training/input_quantize.hpp"
 #include "quant/training/weight_quantizer.hpp"
 
 // Switches over all that prepare_ptq and prepare_qat plugged into a network.
@@ -12,16 +13,16 @@ namespace quantrain::quant {
 
 /// What the slots of a network hold, in the order of its modules; empty if it was not prepared.
 struct Plugged {
+  std::vector<InputQuantize*> inputs;
   std::vector<FakeQuantize*> activations;
   std::vector<WeightQuantizer*> weights;
   std::vector<FoldedBatchNorm*> batch_norms;
 
   explicit Plugged(Module& net);
-  bool empty() const { return activations.empty() && weights.empty(); }
+  bool empty() const { return inputs.empty() && activations.empty() && weights.empty(); }
 };
 
-/// Observers on or off; off keeps the last parameters. The input's, which are declared, stay as
-/// they are in any case.   docs/quantization.md (12)
+/// Observers on or off; off keeps the last parameters.
 void enable_observers(Module& net, bool on);
 /// Fake quantization of activations and weights on or off.
 void enable_fake_quantize(Module& net, bool on);
@@ -44,6 +45,11 @@ class DeployedMode {
   DeployedMode& operator=(const DeployedMode&) = delete;
 
  private:
+  struct Input {
+    InputQuantize* module;
+    bool fake_quantize;
+    Simulation simulation;
+  };
   struct Activation {
     FakeQuantize* module;
     bool observer, fake_quantize;
@@ -55,6 +61,7 @@ class DeployedMode {
     Simulation simulation;
   };
   EvaluationMode evaluation_;
+  std::vector<Input> inputs_;
   std::vector<Activation> activations_;
   std::vector<Weight> weights_;
 };
