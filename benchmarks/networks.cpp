@@ -5,11 +5,13 @@
 
 namespace quantrain::benchmarks {
 Tensor noise(int64_t n, uint64_t seed) {
-  Tensor images = Tensor::empty({n, 28, 28, 1});
+  const Shape shape{n, 28, 28, 1};
   Random random(seed);
-  float* const x = images.mutable_data();
-  for (int64_t i = 0; i < images.elements(); ++i) x[i] = random.uniform();
-  return images;
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = Buffer<uint8_t>(shape.elements());
+  codes->params = integer::input_params({0.0f, 1.0f}, "noise");
+  for (uint8_t& byte : codes->bytes) byte = static_cast<uint8_t>(random.below(256));
+  return Tensor::decoded(shape, std::move(codes));
 }
 
 std::vector<Layer> layers(const Network& network, int64_t batch) {

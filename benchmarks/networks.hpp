@@ -10,7 +10,7 @@ namespace quantrain::benchmarks {
 using examples::Network;
 using examples::networks;
 
-/// Images [n, 28, 28, 1] of noise in [0, 1).
+/// Images [n, 28, 28, 1] of noise: bytes that mean 0 to 1.
 Tensor noise(int64_t n, uint64_t seed = 0);
 
 /// A convolution or linear layer of a network. Linear layers are 1 x 1 convolutions of 1 x 1

@@ -20,7 +20,7 @@ void append_new(std::vector<NamedTensor>& all,
     const bool known = std::any_of(all.begin(), all.end(), [&](const NamedTensor& other) {
       return other.tensor == entry.tensor;
     });
-    if (!known) all.push_back({join(prefix, entry.name), entry.tensor});
+    if (!known) all.push_back({join(prefix, entry.name), entry.tensor, entry.constant});
   }
 }
 
@@ -218,6 +218,11 @@ Tensor Module::add_buffer(std::string name, Tensor tensor) {
   tensor.set_name(name);
   buffers_.push_back({std::move(name), tensor});
   return tensor;
+}
+
+void Module::add_constant(std::string name, Tensor tensor) {
+  add_buffer(std::move(name), std::move(tensor));
+  buffers_.back().constant = true;
 }
 
 }  // namespace quantrain

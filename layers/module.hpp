@@ -95,6 +95,9 @@ class Module {
   /// Returns the tensor, which now requires a gradient.
   Tensor add_parameter(std::string name, Tensor tensor);
   Tensor add_buffer(std::string name, Tensor tensor);
+  /// A buffer that was given, and is part of what the module is: a state that has another value is
+  /// refused by name.
+  void add_constant(std::string name, Tensor tensor);
   const std::vector<std::shared_ptr<Module>>& children() const { return children_; }
   /// "Conv2d block1.conv": class and path, for the messages of errors while it runs.
   std::string where() const;

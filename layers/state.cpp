@@ -30,8 +30,17 @@ void copy_state(const Module& from, Module& to) {
                        ", the target ",
                        target[i].tensor.shape());
     }
+    const float* const values = source[i].tensor.data();
+    if (target[i].constant &&
+        !std::equal(values, values + source[i].tensor.elements(), target[i].tensor.data())) {
+      throw GraphError("copy_state",
+                       '"',
+                       source[i].name,
+                       "\" has another value in the target, where it is given");
+    }
   }
   for (size_t i = 0; i < source.size(); ++i) {
+    if (target[i].constant) continue;
     std::copy_n(
         source[i].tensor.data(), source[i].tensor.elements(), target[i].tensor.mutable_data());
   }

@@ -12,7 +12,8 @@ namespace quantrain {
 /// prepared one. Training or evaluation mode is no part of it: the program sets it after load().
 std::vector<NamedTensor> state(const Module& module);
 /// Writes the values of one module's state into another of the same names and shapes.
-/// Throws: GraphError naming the first tensor that has no counterpart; ShapeError if shapes differ.
+/// Throws: GraphError naming the first tensor that has no counterpart, or the constant that has
+/// another value; ShapeError if shapes differ.
 /// Then nothing is written.
 void copy_state(const Module& from, Module& to);
 
@@ -24,7 +25,7 @@ void save(const Module& module,
           const std::map<std::string, std::string>& metadata = {});
 /// Reads what save() wrote into a module of the same structure.
 /// Throws: DataError as load_parameters: a damaged file, another layout, a missing, unknown or
-/// misshapen tensor. Then nothing has changed.
+/// misshapen tensor, a constant of another value. Then nothing has changed.
 void load(Module& module, const std::string& path);
 
 }  // namespace quantrain

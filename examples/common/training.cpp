@@ -80,7 +80,7 @@ double accuracy(const IntegerModel& model, const Dataset& images) {
   std::vector<int32_t> classes;
   for (const Batch& batch : DataLoader(images, {.batch = kEvaluationBatch})) {
     classes.resize(batch.labels.size());
-    model.classify(batch.bytes, classes);
+    model.classify(batch.bytes(), classes);
     for (size_t i = 0; i < batch.labels.size(); ++i)
       correct += classes[i] == batch.labels[i] ? 1 : 0;
   }

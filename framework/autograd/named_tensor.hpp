@@ -10,6 +10,7 @@ namespace quantrain {
 struct NamedTensor {
   std::string name;
   Tensor tensor;
+  bool constant = false;  ///< given to the module, not learned: saved, and never loaded over
 };
 
 }  // namespace quantrain

@@ -1,6 +1,7 @@
 #include "framework/autograd/parameters.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "framework/core/error.hpp"
@@ -11,6 +12,28 @@ namespace {
 
 constexpr const char* kFormat = "quantrain";
 constexpr const char* kVersion = "1";
+
+// Bit by bit: what the file says was saved from such a tensor.
+void check_constant(const std::string& path,
+                    const std::string& name,
+                    const Tensor& tensor,
+                    const std::vector<float>& values) {
+  const Floats own = tensor.floats();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::bit_cast<uint32_t>(values[i]) == std::bit_cast<uint32_t>(own.data()[i])) continue;
+    throw DataError("load",
+                    path,
+                    ": \"",
+                    name,
+                    "\" has ",
+                    values[i],
+                    " at ",
+                    i,
+                    ", and ",
+                    own.data()[i],
+                    " here, where it is given: make the network as the one that was saved");
+  }
+}
 
 }  // namespace
 
@@ -24,9 +47,11 @@ void save_parameters(const std::string& path,
       throw DataError("save", path, ": \"", key, "\" is the file's to say, not the caller's");
     }
   }
-  for (const auto& [name, tensor] : tensors) {
+  for (const NamedTensor& entry : tensors) {
+    const Tensor& tensor = entry.tensor;
     const Floats values = tensor.floats();
-    file.add<float>(name, tensor.shape(), {values.data(), static_cast<size_t>(tensor.elements())});
+    file.add<float>(
+        entry.name, tensor.shape(), {values.data(), static_cast<size_t>(tensor.elements())});
   }
   save_safetensors(path, file);
 }
@@ -35,7 +60,7 @@ void load_parameters(const std::string& path, std::span<const NamedTensor> tenso
   const TensorFile file = load_safetensors(path);
   check_format(path, file, kFormat, kVersion);
   std::vector<const TensorFile::Entry*> sources;
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, tensor, constant] : tensors) {
     if (!file.contains(name)) throw DataError("load", path, ": lacks \"", name, "\"");
     const TensorFile::Entry& entry = file.at(name);
     if (entry.dtype != DType::kF32) {
@@ -48,6 +73,7 @@ void load_parameters(const std::string& path, std::span<const NamedTensor> tenso
     }
     if (tensor.kind() != ValueKind::kFloat)
       throw DataError("load", "\"", name, "\" does not hold floats");
+    if (constant) check_constant(path, name, tensor, file.values<float>(name));
     sources.push_back(&entry);
   }
   for (const TensorFile::Entry& entry : file.entries()) {
@@ -56,6 +82,7 @@ void load_parameters(const std::string& path, std::span<const NamedTensor> tenso
       throw DataError("load", path, ": has \"", entry.name, "\", which nothing here is named");
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].constant) continue;
     Tensor tensor = tensors[i].tensor;
     std::copy(sources[i]->bytes.begin(),
               sources[i]->bytes.end(),

@@ -16,7 +16,7 @@ void save_parameters(const std::string& path,
                      const std::map<std::string, std::string>& metadata = {});
 /// Writes the file's values into the tensors. All of them fit, or nothing is changed. Throws:
 /// DataError if the file cannot be loaded, is in another layout, lacks a name, has one that is not
-/// among the tensors, or has one with another type or shape.
+/// among the tensors, or has one with another type or shape, or a constant with another value.
 void load_parameters(const std::string& path, std::span<const NamedTensor> tensors);
 
 }  // namespace quantrain

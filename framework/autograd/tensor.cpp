@@ -12,10 +12,12 @@ struct Tensor::State {
   Shape shape;
   ValueKind kind = ValueKind::kFloat;
   std::shared_ptr<Buffer<float>> floats;  // for other kinds: made on demand
-  std::shared_ptr<const Codes> codes;
+  std::shared_ptr<const Codes>
+      codes;  // of floats: their source, while the version is source_version
   std::shared_ptr<const Accumulators> accumulators;
   Activation activation = Activation::kNone;
   std::shared_ptr<uint64_t> version;  // of the floats: shared by all who share them
+  uint64_t source_version = 0;
   bool requires_grad = false;
   Tensor grad;
   std::shared_ptr<Node> node;
@@ -100,6 +102,18 @@ Tensor Tensor::from_codes(const Shape& shape, std::shared_ptr<const Codes> codes
   return tensor;
 }
 
+Tensor Tensor::decoded(const Shape& shape, std::shared_ptr<const Codes> codes) {
+  Tensor tensor = from_codes(shape, std::move(codes));
+  State& s = *tensor.state_;
+  if (s.codes->features != nullptr)
+    validate(*s.codes->features, shape.rank() == 0 ? 1 : shape.back(), "tensor");
+  s.kind = ValueKind::kFloat;
+  s.floats = make_floats(shape.elements());
+  s.version = std::make_shared<uint64_t>(0);
+  s.codes->decode(s.floats->data());
+  return tensor;
+}
+
 Tensor Tensor::from_accumulators(const Shape& shape,
                                  std::shared_ptr<const Accumulators> accumulators,
                                  Activation activation) {
@@ -138,6 +152,7 @@ float* Tensor::mutable_data() {
 std::shared_ptr<Buffer<float>> Tensor::buffer() const {
   if (kind() != ValueKind::kFloat) throw GraphError("tensor", "the tensor does not hold floats");
   if (state().floats == nullptr) throw value_was_freed();
+  if (source_codes() != nullptr) ++*state().version;
   return state().floats;
 }
 
@@ -150,6 +165,13 @@ const std::shared_ptr<const Codes>& Tensor::codes() const {
   if (kind() != ValueKind::kCodes) throw GraphError("tensor", "the tensor does not hold codes");
   if (state().codes->bytes.size() != elements()) throw value_was_freed();
   return state().codes;
+}
+
+std::shared_ptr<const Codes> Tensor::source_codes() const {
+  const State& s = state();
+  const bool valid = s.kind == ValueKind::kFloat && s.codes != nullptr && s.floats != nullptr &&
+                     *s.version == s.source_version;
+  return valid ? s.codes : nullptr;
 }
 
 const QParams& Tensor::code_params() const {
@@ -198,6 +220,7 @@ Tensor Tensor::detach() const {
   copy->accumulators = s.accumulators;
   copy->activation = s.activation;
   copy->version = s.version;
+  copy->source_version = s.source_version;
   return Tensor(std::move(copy));
 }
 
@@ -221,7 +244,7 @@ Tensor Tensor::without_value() const {
   auto copy = std::make_shared<State>();
   copy->shape = s.shape;
   copy->kind = s.kind;
-  if (s.codes != nullptr) {
+  if (s.kind == ValueKind::kCodes) {
     copy->codes = std::make_shared<Codes>(Codes{{}, s.codes->storage, s.codes->params});
   }
   copy->activation = s.activation;
@@ -242,6 +265,11 @@ Tensor Tensor::with_shape(const Shape& shape) const {
     result.state_->kind = ValueKind::kFloat;
     result.state_->version = std::make_shared<uint64_t>(0);
     result.state_->codes = nullptr;
+  }
+  const std::shared_ptr<const Codes> source = result.source_codes();
+  if (source != nullptr && source->features != nullptr &&
+      (shape.rank() == 0 || shape.back() != source->features->size())) {
+    result.state_->codes = nullptr;  // an element's feature is no longer its place in a row
   }
   result.state_->shape = shape;
   return result;

@@ -38,6 +38,11 @@ class Tensor {
   /// Throws: ShapeError if the number of values, or codes, is not that of the shape.
   static Tensor from(const Shape& shape, std::span<const float> values);
   static Tensor from_codes(const Shape& shape, std::shared_ptr<const Codes> codes);
+  /// Floats that carry the codes they are made from, here and in this thread: a batch. Operations
+  /// see floats; what quantizes them takes the codes.
+  /// Throws: ShapeError as from_codes; QuantError as Codes::decode, or if features are not as many
+  /// as the last extent.
+  static Tensor decoded(const Shape& shape, std::shared_ptr<const Codes> codes);
   static Tensor from_accumulators(const Shape& shape,
                                   std::shared_ptr<const Accumulators> accumulators,
                                   Activation activation = Activation::kNone);
@@ -56,7 +61,7 @@ class Tensor {
   const float* data() const;
   /// Floats for writing; counts a new version. Throws: GraphError unless the tensor holds floats.
   float* mutable_data();
-  /// The floats' owner, for views that share them.
+  /// The floats' owner, for views that share them. Who has it may write: source codes are gone.
   /// Throws: GraphError unless the tensor holds floats.
   std::shared_ptr<Buffer<float>> buffer() const;
   /// The only element. Throws: ShapeError if there is not exactly one.
@@ -64,6 +69,9 @@ class Tensor {
   /// Throws: GraphError unless kind() is kCodes, or kAccumulators.
   const std::shared_ptr<const Codes>& codes() const;
   const std::shared_ptr<const Accumulators>& accumulators() const;
+  /// What the floats were made from by decoded(). Null where they were written since, through any
+  /// tensor that shares them, or never had codes.
+  std::shared_ptr<const Codes> source_codes() const;
   /// What the codes mean; also where the value was freed. Throws: GraphError unless kind() is
   /// kCodes.
   const QParams& code_params() const;
@@ -91,7 +99,8 @@ class Tensor {
 
   /// Same value, no history, no gradient.
   Tensor detach() const;
-  /// Same value and history-free handle with another shape; for operations.
+  /// Same value and history-free handle with another shape; for operations. Source codes stay,
+  /// unless they have features and the last axis is another one.
   /// Throws: ShapeError if elements differ.
   Tensor with_shape(const Shape& shape) const;
   /// Same value as floats, without history; shares them where the tensor holds floats.

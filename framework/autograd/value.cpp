@@ -1,7 +1,9 @@
 #include "framework/autograd/value.hpp"
 
 #include "framework/arithmetic/quantize.hpp"
+#include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch.hpp"
 #include "framework/kernels/elementwise.hpp"
 #include "framework/kernels/integer.hpp"
 
@@ -23,6 +25,23 @@ void Codes::to_float(const Shape& shape, float* y) const {
     for (int64_t row = begin; row < end; ++row)
       codes.to_float(row % channels, row * inner, inner, y + row * inner);
   });
+}
+
+void Codes::decode(float* y) const {
+  if (storage != CodeStorage::kU8 || params.per_channel())
+    throw QuantError("tensor", "codes at ", params, " are not those of an input: u8 at one scale");
+  if (params.scale[0] == 1.0f / 255.0f && stored_zero_point() == 0) {
+    kernels::float_table().bytes_f32(bytes.size(), u8(), y);
+  } else {
+    view().to_float(0, 0, bytes.size(), y);
+  }
+}
+
+bool Codes::same_meaning(const Codes& other) const {
+  const bool same_features =
+      features == other.features ||
+      (features != nullptr && other.features != nullptr && *features == *other.features);
+  return params == other.params && storage == other.storage && same_features;
 }
 
 Range Accumulators::range(int64_t n, Activation activation) const {

@@ -8,6 +8,7 @@
 #include "framework/arithmetic/stored.hpp"
 #include "framework/core/buffer.hpp"
 #include "framework/core/shape.hpp"
+#include "framework/integer/input_encoding.hpp"
 #include "framework/integer/operation.hpp"
 #include "framework/kernels/codes.hpp"
 
@@ -22,12 +23,15 @@ enum class CodeStorage {
   kS8,  ///< weights: signed codes as they are
 };
 
-/// Integers that a FakeQuantize computed, with what they mean: real = scale * (q - zero_point).
-/// docs/quantization.md (1), (13)
+/// Integers that a FakeQuantize or a data set made, with what they mean: real = scale * (q -
+/// zero_point). docs/quantization.md (1), (13)
 struct Codes {
   Buffer<uint8_t> bytes;
   CodeStorage storage = CodeStorage::kU8;
   QParams params;  ///< of the codes themselves, not of their stored form
+  /// Of a network's input: what raw values went through before they became codes; null: nothing.
+  /// docs/quantization.md (20)
+  std::shared_ptr<const integer::InputFeatures> features{};
   /// What made them, sample by sample, of the integers of the operation's inputs: what the deployed
   /// network runs. Null where floats were quantized.
   std::shared_ptr<const integer::Operation> operation{};
@@ -50,6 +54,12 @@ struct Codes {
             params.zero_point.data(),
             params.per_channel() ? 1 : 0};
   }
+  /// Dequantized into y by this thread alone, so that a loader's takes no part in the loops of the
+  /// one that trains. A byte at scale 1/255 and zero point 0 becomes byte / 255.
+  /// Throws: QuantError unless they are an activation's: stored as kU8, at one scale.
+  void decode(float* y) const;
+  /// Whether these codes mean what those do: the same parameters, the same features.
+  bool same_meaning(const Codes& other) const;
   /// Dequantized into y; shape is that of the tensor they belong to.
   void to_float(const Shape& shape, float* y) const;
 };

@@ -9,7 +9,8 @@
 namespace quantrain {
 
 /// The tensor's floats as an xtensor container that shares them. Writing through it is not counted
-/// as a new version: use it for reading, or before the tensor takes part in a graph. Throws:
+/// as a new version: use it for reading, or before the tensor takes part in a graph. Of a tensor
+/// with source codes this call itself counts as a write, and the codes are gone. Throws:
 /// GraphError unless the tensor holds floats.
 inline Array as_array(const Tensor& tensor) {
   std::shared_ptr<Buffer<float>> buffer = tensor.buffer();

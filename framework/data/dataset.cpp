@@ -2,19 +2,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
 #include "framework/data/idx.hpp"
-#include "framework/kernels/dispatch.hpp"
 
 namespace quantrain {
 namespace {
 
 constexpr const char* kWhere = "dataset";
 constexpr Range kPixelRange{0.0f, 1.0f};
-
-ScaleZero codes_of(Range range) { return choose_params(range, QType{8}, QScheme::kAffine, kWhere); }
 
 void check_count(const char* what, size_t count, const Shape& shape) {
   if (static_cast<int64_t>(count) != shape.elements()) {
@@ -37,15 +35,16 @@ Dataset::Dataset(const Shape& shape,
                  std::vector<uint8_t> pixels,
                  std::vector<int32_t> labels,
                  int64_t classes)
-    : Dataset(shape, std::move(pixels), std::move(labels), classes, kPixelRange) {}
+    : Dataset(shape, std::move(pixels), std::move(labels), classes, kPixelRange, {}) {}
 
 Dataset::Dataset(const Shape& shape,
                  std::vector<uint8_t> pixels,
                  std::vector<int32_t> labels,
                  int64_t classes,
-                 Range range) {
-  if (shape.rank() != 4)
-    throw DataError(kWhere, "images have shape ", shape, ", expected [N, H, W, C]");
+                 Range range,
+                 InputFeatures features) {
+  if (shape.rank() < 2)
+    throw DataError(kWhere, "images have shape ", shape, ", expected [N, H, W, C] or rows [N, F]");
   if (shape.elements() == 0) throw DataError(kWhere, "is empty: images have shape ", shape);
   check_count("bytes", pixels.size(), shape);
   if (static_cast<int64_t>(labels.size()) != shape[0]) {
@@ -60,35 +59,48 @@ Dataset::Dataset(const Shape& shape,
   }
   size_ = shape[0];
   data_ = std::make_shared<const Data>(Data{
-      Shape{shape[1], shape[2], shape[3]}, std::move(pixels), std::move(labels), classes, range});
+      .image_shape = Shape(std::span(shape.begin() + 1, shape.end())),
+      .pixels = std::move(pixels),
+      .labels = std::move(labels),
+      .classes = classes,
+      .range = range,
+      .params = integer::input_params(range, kWhere),
+      .features =
+          features.empty() ? nullptr : std::make_shared<const InputFeatures>(std::move(features))});
 }
 
 Dataset Dataset::from_floats(const Shape& shape,
                              std::span<const float> values,
                              std::vector<int32_t> labels,
                              int64_t classes,
-                             Range range) {
-  if (!(range.min < range.max))
-    throw DataError(kWhere, "the range [", range.min, ", ", range.max, "] is empty");
+                             Range range,
+                             InputFeatures features) {
+  const QParams params = integer::input_params(range, kWhere);
+  if (shape.rank() > 0) validate(features, shape.back(), kWhere);
   check_count("values", values.size(), shape);
-  const ScaleZero codes = codes_of(range);
-  std::vector<uint8_t> pixels(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!(values[i] >= range.min && values[i] <= range.max)) {
-      throw DataError(kWhere,
-                      "value ",
-                      values[i],
-                      " at ",
-                      i,
-                      " is outside the declared range [",
-                      range.min,
-                      ", ",
-                      range.max,
-                      "]");
-    }
-    pixels[i] = static_cast<uint8_t>(quantize(values[i], codes.scale, codes.zero_point, 0, 255));
+    const size_t f = features.empty() ? 0 : i % features.scale.size();
+    const float z = features.empty()
+                        ? values[i]
+                        : integer::feature_value(values[i], features.offset[f], features.scale[f]);
+    if (z >= range.min && z <= range.max) continue;
+    std::ostringstream seen;
+    if (!features.empty()) seen << ", of feature " << f << " " << z << " after offset and scale,";
+    throw DataError(kWhere,
+                    "value ",
+                    values[i],
+                    " at ",
+                    i,
+                    seen.str(),
+                    " is outside the declared range [",
+                    range.min,
+                    ", ",
+                    range.max,
+                    "]");
   }
-  return {shape, std::move(pixels), std::move(labels), classes, range};
+  std::vector<uint8_t> pixels(values.size());
+  integer::encode_input(values, params, features, pixels, kWhere);
+  return {shape, std::move(pixels), std::move(labels), classes, range, std::move(features)};
 }
 
 Dataset Dataset::from_idx(const std::string& images_path,
@@ -130,7 +142,12 @@ void Dataset::check_index(int64_t i) const {
   if (i < 0 || i >= size_) throw DataError(kWhere, "no image ", i, " among ", size_);
 }
 
-uint8_t Dataset::zero_byte() const { return static_cast<uint8_t>(codes_of(range()).zero_point); }
+uint8_t Dataset::zero_byte() const { return static_cast<uint8_t>(data_->params.zero_point[0]); }
+
+const InputFeatures& Dataset::features() const {
+  static const InputFeatures none;
+  return data_->features == nullptr ? none : *data_->features;
+}
 
 std::span<const uint8_t> Dataset::image(int64_t i) const {
   check_index(i);
@@ -155,31 +172,43 @@ Batch Dataset::batch(int64_t begin, int64_t end) const {
   if (begin < 0 || begin >= end || end > size_) {
     throw DataError(kWhere, "no images [", begin, ", ", end, ") among ", size_);
   }
+  const auto pixels = static_cast<size_t>(image_shape().elements());
+  const std::span all(data_->pixels);
   Batch batch;
-  const auto pixels = static_cast<std::ptrdiff_t>(image_shape().elements());
-  batch.bytes.assign(data_->pixels.begin() + begin * pixels, data_->pixels.begin() + end * pixels);
+  batch.images = to_tensor(
+      all.subspan(static_cast<size_t>(begin) * pixels, static_cast<size_t>(end - begin) * pixels));
   batch.labels.assign(data_->labels.begin() + begin, data_->labels.begin() + end);
-  batch.images = to_tensor(batch.bytes);
   return batch;
 }
 
 Tensor Dataset::to_tensor(std::span<const uint8_t> bytes) const {
-  const Shape& s = image_shape();
-  const auto n = static_cast<int64_t>(bytes.size());
-  Tensor images = Tensor::empty({n / s.elements(), s[0], s[1], s[2]});
-  check_count("bytes", bytes.size(), images.shape());
-  float* const y = images.mutable_data();
-  if (range() == kPixelRange) {
-    // The kernel itself, in this thread: a loader's thread takes no part in the loops of the one
-    // that trains.
-    kernels::float_table().bytes_f32(n, bytes.data(), y);
-  } else {
-    const ScaleZero codes = codes_of(range());
-    std::transform(bytes.begin(), bytes.end(), y, [&](uint8_t code) {
-      return dequantize(code, codes.scale, codes.zero_point);
-    });
+  Buffer<uint8_t> own(static_cast<int64_t>(bytes.size()));
+  std::copy(bytes.begin(), bytes.end(), own.begin());
+  return to_tensor(std::move(own));
+}
+
+Tensor Dataset::to_tensor(Buffer<uint8_t> bytes) const {
+  const int64_t n = bytes.size() / image_shape().elements();
+  std::vector<int64_t> extents{n};
+  extents.insert(extents.end(), image_shape().begin(), image_shape().end());
+  const Shape shape(extents);
+  check_count("bytes", static_cast<size_t>(bytes.size()), shape);
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = std::move(bytes);
+  codes->params = data_->params;
+  codes->features = data_->features;
+  return Tensor::decoded(shape, std::move(codes));
+}
+
+std::span<const uint8_t> Batch::bytes() const {
+  const std::shared_ptr<const Codes> codes = images.defined() ? images.source_codes() : nullptr;
+  if (codes == nullptr) {
+    throw DataError("batch",
+                    "the images have no codes: they were written or moved away since a data set "
+                    "made them, or it never did; take the bytes first, or make new ones with "
+                    "IntegerModel::quantize_input");
   }
-  return images;
+  return {codes->u8(), static_cast<size_t>(codes->bytes.size())};
 }
 
 }  // namespace quantrain

@@ -8,25 +8,31 @@
 
 #include "framework/arithmetic/qparams.hpp"
 #include "framework/autograd/tensor.hpp"
+#include "framework/integer/input_encoding.hpp"
 
 namespace quantrain {
 
+using integer::InputFeatures;
+
 /// Images with their labels.
 struct Batch {
-  Tensor images;                ///< [B, H, W, C], real values
+  Tensor images;                ///< [B, ...]: floats, with the codes they are made from
   std::vector<int32_t> labels;  ///< [B]
-  std::vector<uint8_t> bytes;   ///< [B, H, W, C]: the same images as the 8-bit codes of the input
 
   int64_t size() const { return static_cast<int64_t>(labels.size()); }
+  /// [B, ...]: the images as the 8-bit codes of the input; valid as long as the images.
+  /// Throws: DataError if the images were written since they were made, or never had codes.
+  std::span<const uint8_t> bytes() const;
 };
 
 enum class Split { kTrain, kTest };
 
-/// Labelled images held as bytes; a cheap handle on data that never change. Real values are byte /
-/// 255, or what the bytes mean as codes of the range that the data were declared in.
+/// Labelled images, or rows of any shape, held as bytes; a cheap handle on data that never change.
+/// Real values are byte / 255, or what the bytes mean as codes of the range that the data were
+/// declared in. A batch's images carry bytes, range and features: nothing else has to repeat them.
 class Dataset {
  public:
-  /// Shapes: pixels [N, H, W, C], labels [N] in [0, classes).
+  /// Shapes: pixels [N, ...], images [N, H, W, C]; labels [N] in [0, classes).
   /// Throws: DataError if there is nothing in it, counts do not match or a label is out of range.
   Dataset(const Shape& shape,
           std::vector<uint8_t> pixels,
@@ -35,14 +41,17 @@ class Dataset {
 
   /// Real values become the 8-bit codes of their declared range: byte = round((x - min) / (max -
   /// min) * 255) where the range begins or ends at 0; the range is widened to contain 0.
-  /// docs/quantization.md (2), (3)
-  /// Throws: DataError also if a value is NaN or outside the range, or the range is empty or
-  /// infinite.
+  /// docs/quantization.md (2), (3). Where there are features, values are raw: z = (x - offset[f]) /
+  /// scale[f] along the last axis takes their place, in the range too, and is what a network sees.
+  /// fit_mean_std() and fit_min_max() find offsets and scales.   docs/quantization.md (20)
+  /// Throws: DataError also if a value is NaN or outside the range; QuantError if the range is empty
+  /// or infinite, or features are not as many as the last extent, finite, and of positive scale.
   static Dataset from_floats(const Shape& shape,
                              std::span<const float> values,
                              std::vector<int32_t> labels,
                              int64_t classes,
-                             Range range = {0.0f, 1.0f});
+                             Range range = {0.0f, 1.0f},
+                             InputFeatures features = {});
 
   /// Images [N, H, W] or [N, H, W, C] and labels [N] of two IDX files.
   /// Throws: DataError also as read_idx_u8.
@@ -56,13 +65,15 @@ class Dataset {
 
   int64_t size() const { return size_; }
   int64_t classes() const { return data_->classes; }
-  /// [H, W, C].
+  /// Of one image, [H, W, C], or of one row.
   const Shape& image_shape() const { return data_->image_shape; }
   /// Real values of the bytes 0 and 255, before widening.
   Range range() const { return data_->range; }
+  /// Empty: none.
+  const InputFeatures& features() const;
   /// The byte that means the real value 0.
   uint8_t zero_byte() const;
-  /// Bytes of image i, [H, W, C]. Throws: DataError unless 0 <= i < size().
+  /// Bytes of image i. Throws: DataError unless 0 <= i < size().
   std::span<const uint8_t> image(int64_t i) const;
   /// Throws: DataError unless 0 <= i < size().
   int32_t label(int64_t i) const;
@@ -71,7 +82,8 @@ class Dataset {
   Dataset first(int64_t n) const;
   /// Images [begin, end). Throws: DataError unless 0 <= begin < end <= size().
   Batch batch(int64_t begin, int64_t end) const;
-  /// Real values [B, H, W, C] of the bytes of B images.
+  /// Floats [B, ...] of the bytes of B images, which they carry; made in this thread alone.
+  Tensor to_tensor(Buffer<uint8_t> bytes) const;
   Tensor to_tensor(std::span<const uint8_t> bytes) const;
 
  private:
@@ -80,13 +92,16 @@ class Dataset {
     std::vector<uint8_t> pixels;
     std::vector<int32_t> labels;
     int64_t classes;
-    Range range{0.0f, 1.0f};
+    Range range;
+    QParams params;                                 // of the bytes
+    std::shared_ptr<const InputFeatures> features;  // null: none
   };
   Dataset(const Shape& shape,
           std::vector<uint8_t> pixels,
           std::vector<int32_t> labels,
           int64_t classes,
-          Range range);
+          Range range,
+          InputFeatures features);
 
   void check_index(int64_t i) const;
 

@@ -85,12 +85,11 @@ class DataLoader::Iterator::Prefetch {
     const int64_t size = std::min(options.batch, dataset.size() - begin);
     const auto pixels = static_cast<size_t>(shape.elements());
     Batch batch;
-    batch.bytes.resize(static_cast<size_t>(size) * pixels);
+    Buffer<uint8_t> bytes(size * shape.elements());
     for (int64_t i = 0; i < size; ++i) {
       const int64_t index = order_[static_cast<size_t>(begin + i)];
       const std::span<const uint8_t> image = dataset.image(index);
-      const std::span<uint8_t> own =
-          std::span(batch.bytes).subspan(static_cast<size_t>(i) * pixels, pixels);
+      const std::span<uint8_t> own = std::span(bytes.data() + i * shape.elements(), pixels);
       std::copy(image.begin(), image.end(), own.begin());
       if (options.augment) {
         Random random(
@@ -99,7 +98,7 @@ class DataLoader::Iterator::Prefetch {
       }
       batch.labels.push_back(dataset.label(index));
     }
-    batch.images = dataset.to_tensor(batch.bytes);
+    batch.images = dataset.to_tensor(std::move(bytes));
     return batch;
   }
 

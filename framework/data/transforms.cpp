@@ -26,6 +26,7 @@ Transform random_shift(int64_t pixels) {
 
 void shift_image(const ImageBytes& image, int64_t dy, int64_t dx) {
   const auto& [pixels, shape, zero] = image;
+  if (shape.rank() != 3) throw DataError("shift_image", "shifts images [H, W, C], got ", shape);
   const int64_t height = shape[0];
   const int64_t row = shape[1] * shape[2];  // bytes
   // Beyond its own size an image is gone.

@@ -11,7 +11,7 @@ namespace quantrain {
 
 /// An image that is changed in place.
 struct ImageBytes {
-  std::span<uint8_t> pixels;  ///< [H, W, C]
+  std::span<uint8_t> pixels;  ///< [H, W, C], or one row
   Shape shape;                ///< of them
   uint8_t zero = 0;           ///< the byte that means the real value 0
 };
@@ -27,6 +27,7 @@ Transform random_shift(int64_t pixels);
 
 /// Moves the image down by dy and right by dx pixels (up and left where negative); what comes in is
 /// the real value 0.
+/// Throws: DataError unless the image is [H, W, C].
 void shift_image(const ImageBytes& image, int64_t dy, int64_t dx);
 
 }  // namespace quantrain

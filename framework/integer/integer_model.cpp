@@ -87,6 +87,10 @@ const QParams& IntegerModel::input_params(size_t i) const {
   return *value_at(program(), program().inputs, i, "input").params;
 }
 
+const integer::InputFeatures& IntegerModel::input_features(size_t i) const {
+  return value_at(program(), program().inputs, i, "input").features;
+}
+
 int64_t IntegerModel::outputs(size_t i) const {
   return value_at(program(), program().outputs, i, "output").shape.elements();
 }
@@ -104,21 +108,10 @@ int64_t IntegerModel::memory(int64_t n) const {
   return std::clamp<int64_t>(n, 0, kChunk) * ready_->plan.sample_bytes;
 }
 
-void IntegerModel::quantize_input(std::span<const float> x,
-                                  std::span<uint8_t> codes,
-                                  size_t i) const {
-  if (codes.size() != x.size())
-    throw ShapeError(kWhere, codes.size(), " codes for ", x.size(), " values");
-  const QParams& params = input_params(i);
-  const kernels::QuantizeF32 q{.scale = params.scale[0],
-                               .zero_point = params.zero_point[0],
-                               .qmin = params.type.qmin(),
-                               .qmax = params.type.qmax(),
-                               .offset = stored_offset(params.type)};
-  if (!kernels::quantize_f32_u8(
-          static_cast<int64_t>(x.size()), x.data(), q, codes.data(), nullptr)) {
-    throw DataError(kWhere, "the input has a NaN or an infinity");
-  }
+int64_t IntegerModel::quantize_input(std::span<const float> x,
+                                     std::span<uint8_t> codes,
+                                     size_t i) const {
+  return integer::encode_input(x, input_params(i), input_features(i), codes, kWhere);
 }
 
 void IntegerModel::run_chunk(int64_t n,

@@ -23,6 +23,8 @@ class IntegerModel {
   /// Of an input, in the program's order.   Throws: ShapeError if there is no such input.
   const Shape& input_shape(size_t i = 0) const;  ///< of one sample
   const QParams& input_params(size_t i = 0) const;
+  /// Empty: none.   docs/quantization.md (20)
+  const integer::InputFeatures& input_features(size_t i = 0) const;
   size_t input_count() const { return program().inputs.size(); }
   size_t output_count() const { return program().outputs.size(); }
   /// Integers of one sample of an output: logits, for a classifier.
@@ -41,11 +43,12 @@ class IntegerModel {
 
   /// Integer logits [n, outputs()]: the output layer's accumulators, or its codes less their zero
   /// point. x: n samples of codes of the input, one byte each; a pixel's byte is its code where the
-  /// input range is 0 to 1. Takes no memory but from the pool, which keeps it from call to call.
+  /// input range is 0 to 1 and there are no features. Takes no memory but from the pool, which
+  /// keeps it from call to call.
   /// Throws: ShapeError if x holds no whole number of samples, y not as many integers as they give,
   /// or the network has several inputs or outputs; DataError if a real value is NaN or infinite.
   void run(std::span<const uint8_t> x, std::span<int32_t> y) const;
-  /// The same from real values, or to real logits.
+  /// The same from raw values, as quantize_input() takes them, or to real logits.
   void run(std::span<const float> x, std::span<int32_t> y) const;
   void run(std::span<const uint8_t> x, std::span<float> y) const;
   void run(std::span<const float> x, std::span<float> y) const;
@@ -59,9 +62,13 @@ class IntegerModel {
   void classify(std::span<const uint8_t> x, std::span<int32_t> classes) const;
   void classify(std::span<const float> x, std::span<int32_t> classes) const;
 
-  /// Real values to codes of an input. Throws: DataError if one is NaN or infinite; ShapeError if
-  /// codes is not as long as x.
-  void quantize_input(std::span<const float> x, std::span<uint8_t> codes, size_t i = 0) const;
+  /// Raw values of whole samples to codes of an input: what the data set was made of, before any
+  /// feature's offset and scale, which are applied here. Returns how many lie outside of the range
+  /// that the codes represent, by more than the half step that rounds into it: they saturate.
+  /// docs/quantization.md (3), (20)
+  /// Throws: DataError if one is NaN or infinite; ShapeError if codes is not as long as x, or x
+  /// holds no whole number of rows of features.
+  int64_t quantize_input(std::span<const float> x, std::span<uint8_t> codes, size_t i = 0) const;
 
   /// Called with the position of a step and what it has just computed for n samples: codes, or
   /// int32 accumulators.

@@ -18,6 +18,7 @@ class Validator {
 
   void run() {
     for (const Value& value : p_.values) check_value(value);
+    check_features();
     if (p_.inputs.empty() || p_.outputs.empty())
       throw GraphError("program", p_.inputs.empty() ? "there is no input" : "there is no output");
     for (const int id : p_.inputs) {
@@ -54,6 +55,17 @@ class Validator {
     for (const double scale : value.scale) {
       if (!(scale > 0.0) || !std::isfinite(scale))
         throw QuantError(value.name, "the scale of accumulators is ", scale);
+    }
+  }
+
+  // They are for inputs, along the last axis.
+  void check_features() const {
+    for (size_t id = 0; id < p_.values.size(); ++id) {
+      const Value& value = p_.values[id];
+      if (value.features.empty()) continue;
+      if (std::count(p_.inputs.begin(), p_.inputs.end(), static_cast<int>(id)) == 0)
+        throw GraphError(value.name, "has features, and is no input");
+      validate(value.features, value.shape.rank() == 0 ? 1 : value.shape.back(), value.name);
     }
   }
 
@@ -231,6 +243,12 @@ uint64_t content_hash(const Program& program) {
     if (value.params) hash.add(*value.params);
     hash.add(static_cast<uint64_t>(value.scale.size()));
     for (const double scale : value.scale) hash.add(std::bit_cast<uint64_t>(scale));
+    if (value.features.empty()) continue;  // then the hash is what it was before there were any
+    hash.add(std::string_view("features"));
+    for (const auto* numbers : {&value.features.offset, &value.features.scale}) {
+      for (const float number : *numbers)
+        hash.add(static_cast<uint64_t>(std::bit_cast<uint32_t>(number)));
+    }
   }
   hash.list(program.inputs);
   hash.list(program.outputs);
@@ -252,6 +270,7 @@ int64_t size_bytes(const Operation& op) {
 
 int64_t size_bytes(const Program& program) {
   int64_t bytes = 8 * static_cast<int64_t>(program.values.size());
+  for (const Value& value : program.values) bytes += 8 * value.features.size();
   for (const Step& step : program.steps) bytes += size_bytes(step.operation);
   return bytes;
 }

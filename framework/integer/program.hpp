@@ -7,6 +7,7 @@
 
 #include "framework/arithmetic/qparams.hpp"
 #include "framework/core/shape.hpp"
+#include "framework/integer/input_encoding.hpp"
 #include "framework/integer/operation.hpp"
 
 namespace quantrain::integer {
@@ -20,6 +21,8 @@ struct Value {
   /// Of accumulators: real = scale[i % size] * integer of element i: one for all, or one for each
   /// channel.
   std::vector<double> scale{};
+  /// Of an input: what is done to raw values before they become codes.   docs/quantization.md (20)
+  InputFeatures features{};
   int node = -1;  ///< of the recorded graph, which holds the same integers; -1: none does
 
   bool is_codes() const { return params.has_value(); }
@@ -58,7 +61,7 @@ void validate(const Program& program);
 uint64_t content_hash(const Program& program);
 
 /// Bytes of weights (of 2 bits four to a byte, of 3 and 4 bits two), biases, multipliers, tables,
-/// and of scale and zero point of each value.
+/// of scale and zero point of each value, and of the features of inputs.
 int64_t size_bytes(const Operation& op);
 int64_t size_bytes(const Program& program);
 /// Multiplications and additions of products, of one sample.

@@ -1,5 +1,6 @@
 #include "framework/integer/program_file.hpp"
 
+#include <cmath>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -96,6 +97,14 @@ Json to_json(const Value& value) {
   } else {
     json["scale"] = value.scale;
   }
+  if (!value.features.empty()) {
+    // As doubles, which hold every float: as floats, JSON would round them.
+    const auto numbers = [](const std::vector<float>& values) {
+      return std::vector<double>(values.begin(), values.end());
+    };
+    json["features"] = {{"offset", numbers(value.features.offset)},
+                        {"scale", numbers(value.features.scale)}};
+  }
   return json;
 }
 
@@ -139,6 +148,16 @@ class Reader {
   double real(const Parsed& json, const char* name) const {
     if (!json.is_number()) throw DataError(where_, "\"", name, "\" is no number");
     return json.get<double>();
+  }
+  std::vector<float> floats(const char* name) {
+    std::vector<float> result;
+    for (const Parsed& json : list(name, kMostEntries)) {
+      const double value = real(json, name);
+      if (!(std::abs(value) <= double{std::numeric_limits<float>::max()}))
+        throw DataError(where_, "\"", name, "\" has ", json.dump(), ", which is no finite float");
+      result.push_back(static_cast<float>(value));
+    }
+    return result;
   }
   std::string text(const char* name) {
     const Parsed& json = at(name);
@@ -284,6 +303,14 @@ QParams params_from(const Parsed& json, const std::string& where) {
   return params;
 }
 
+InputFeatures features_from(const Parsed& json, const std::string& where) {
+  Reader reader(json, where);
+  InputFeatures features{reader.floats("offset"), reader.floats("scale")};
+  reader.finish();
+  if (features.empty()) throw DataError(where, "\"features\" are there and empty");
+  return features;
+}
+
 Value value_from(const Parsed& json, size_t position) {
   Reader reader(json, "value " + std::to_string(position));
   Value value;
@@ -299,6 +326,7 @@ Value value_from(const Parsed& json, size_t position) {
     for (const Parsed& scale : reader.list("scale", Reader::kMostEntries))
       value.scale.push_back(reader.real(scale, "scale"));
   }
+  if (reader.has("features")) value.features = features_from(reader.at("features"), value.name);
   reader.finish();
   return value;
 }

@@ -43,7 +43,8 @@ Tensor Optimizer::add_state(size_t i, const char* what, const Shape& shape, floa
 }
 
 void Optimizer::check_loaded(State& state) const {
-  const auto& [name, tensor] = state.entry;
+  const std::string& name = state.entry.name;
+  const Tensor& tensor = state.entry.tensor;
   if (tensor.version() == state.version) return;
   const Floats values = tensor.floats();
   for (int64_t k = 0; k < tensor.elements(); ++k) {

@@ -6,6 +6,7 @@
 
 #include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
+#include "quant/training/input_quantize.hpp"
 #include "quant/training/prepare.hpp"
 #include "quant/training/scopes.hpp"
 
@@ -68,6 +69,49 @@ void mark_changes(int64_t outputs, const T* a, const T* b, std::vector<bool>& ch
   }
 }
 
+/// Throws unless the codes that enter the network mean what the model takes them to mean.
+void check_meaning(const Codes& own, const IntegerModel& model, size_t i, const std::string& name) {
+  const integer::InputFeatures& features = model.input_features(i);
+  const bool same_features = own.features == nullptr ? features.empty() : *own.features == features;
+  if (own.params == model.input_params(i) && same_features) return;
+  throw QuantError(name,
+                   "the network's codes mean ",
+                   describe_input(own.params, own.features.get()),
+                   ", and the model's ",
+                   describe_input(model.input_params(i), &features),
+                   ": convert the network again");
+}
+
+/// What a batch's floats were before any feature's offset and scale.
+std::vector<float> raw_values(const Tensor& batch, const integer::InputFeatures& features) {
+  const Floats z = batch.floats();
+  std::vector<float> raw(z.data(), z.data() + batch.elements());
+  for (size_t i = 0; i < raw.size() && !features.empty(); ++i) {
+    const size_t f = i % features.scale.size();
+    raw[i] = integer::raw_value(raw[i], features.offset[f], features.scale[f]);
+  }
+  return raw;
+}
+
+/// Samples [first, first + n), with their codes where there are any.
+Tensor samples(const Tensor& batch, int64_t first, int64_t n) {
+  std::vector<int64_t> extents(batch.shape().begin(), batch.shape().end());
+  const int64_t size = batch.elements() / extents[0];
+  extents[0] = n;
+  const Shape shape(extents);
+  const std::shared_ptr<const Codes> codes = input_codes(batch);
+  if (codes == nullptr) {
+    const Floats values = batch.floats();
+    return Tensor::from(shape, {values.data() + first * size, static_cast<size_t>(n * size)});
+  }
+  auto part = std::make_shared<Codes>(Codes{.bytes = Buffer<uint8_t>(n * size),
+                                            .storage = codes->storage,
+                                            .params = codes->params,
+                                            .features = codes->features});
+  std::copy_n(codes->u8() + first * size, n * size, part->bytes.data());
+  return Tensor::decoded(shape, std::move(part));
+}
+
 Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches) {
   const int64_t n = batches[0].dim(0);
   const integer::Program& program = model.program();
@@ -80,9 +124,17 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Te
     const integer::Value& value = program.value(program.inputs[i]);
     const auto count = static_cast<size_t>(batches[i].elements());
     Buffer<uint8_t>& input = codes.emplace_back(batches[i].elements());
-    model.quantize_input({batches[i].floats().data(), count}, {input.data(), count}, i);
-    LayerParity result{.name = value.name};
     const Codes& own = codes_of(graph, value.node, input.size(), value.name);
+    check_meaning(own, model, i, value.name);
+    model.quantize_input(raw_values(batches[i], value.features), {input.data(), count}, i);
+    LayerParity result{.name = value.name};
+    if (const std::shared_ptr<const Codes> given = input_codes(batches[i])) {
+      LayerParity both;
+      compare(input.size(), given->u8(), input.data(), both);
+      parity.codes_from_floats += both.codes;
+      parity.codes_from_floats_different += both.different;
+      std::copy_n(given->u8(), input.size(), input.data());
+    }
     compare(input.size(), own.u8(), input.data(), result);
     parity.layers.push_back(result);
     inputs.push_back(input.data());
@@ -151,7 +203,7 @@ std::string Parity::first_difference() const {
   for (const LayerParity& layer : layers) {
     if (layer.different != 0) return layer.name;
   }
-  return {};
+  return codes_from_floats_different != 0 ? "raw values" : "";
 }
 
 void Parity::add(const Parity& other) {
@@ -173,6 +225,8 @@ void Parity::add(const Parity& other) {
   logits_different += other.logits_different;
   max_logit_difference = std::max(max_logit_difference, other.max_logit_difference);
   top1_disagreements += other.top1_disagreements;
+  codes_from_floats += other.codes_from_floats;
+  codes_from_floats_different += other.codes_from_floats_different;
 }
 
 void Parity::print(std::ostream& stream) const {
@@ -182,6 +236,10 @@ void Parity::print(std::ostream& stream) const {
   }
   stream << "  logits: " << logits_different << " of " << logits << " differ; "
          << top1_disagreements << " of " << images << " predictions change\n";
+  if (codes_from_floats > 0) {
+    stream << "  inputs from raw values: " << codes_from_floats_different << " of "
+           << codes_from_floats << " codes differ\n";
+  }
   if (const std::string first = first_difference(); !first.empty())
     stream << "  first difference: " << first << '\n';
 }
@@ -208,18 +266,10 @@ Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<T
   if (n == 0) throw DataError("parity", "nothing to compare: the batch is empty");
   const DeployedMode deployed(net);
   Parity total;
-  std::vector<Floats> floats;
-  for (const Tensor& batch : batches) floats.push_back(batch.floats());
   for (int64_t first = 0; first < n; first += IntegerModel::kChunk) {
     std::vector<Tensor> chunk;
-    for (size_t i = 0; i < batches.size(); ++i) {
-      std::vector<int64_t> extents(batches[i].shape().begin(), batches[i].shape().end());
-      extents[0] = std::min(IntegerModel::kChunk, n - first);
-      const int64_t sample = batches[i].elements() / n;
-      const std::span<const float> values(floats[i].data() + first * sample,
-                                          static_cast<size_t>(extents[0] * sample));
-      chunk.push_back(Tensor::from(Shape(extents), values));
-    }
+    for (const Tensor& batch : batches)
+      chunk.push_back(samples(batch, first, std::min(IntegerModel::kChunk, n - first)));
     total.add(verify_chunk(net, model, chunk));
   }
   return total;

@@ -31,6 +31,10 @@ struct Parity {
   int64_t logits_different = 0;
   int64_t max_logit_difference = 0;
   int64_t top1_disagreements = 0;  ///< images whose largest logit is another, of any output
+  /// Codes that the model makes of raw values, where the batch carries codes, too; and those that
+  /// are not the batch's. Not among codes().
+  int64_t codes_from_floats = 0;
+  int64_t codes_from_floats_different = 0;
 
   /// All intermediate codes, of all images.
   int64_t codes() const;
@@ -40,19 +44,23 @@ struct Parity {
   double logits_equal() const;
   /// Largest difference of an intermediate code.
   int64_t max_code_difference() const;
-  /// The first layer that differs; empty if none does.
+  /// The first layer that differs, or "raw values" if only what the model makes of them does; empty
+  /// if nothing does.
   std::string first_difference() const;
 
   void add(const Parity& other);
-  /// A line for each layer, one for the logits, and the first layer that differs where one does.
+  /// A line for each layer, one for the logits, one for raw values where there are codes, too, and
+  /// the first layer that differs where one does.
   void print(std::ostream& stream) const;
 };
 
 /// Runs a batch [N, ...] through the prepared network in deployed mode and through the model it was
-/// converted to, and compares every intermediate code and the logits. The network is left as it
-/// was.
-/// Throws: ShapeError if the model does not take such samples; GraphError if it was not converted
-/// from this network; DataError if there is nothing to compare.
+/// converted to, and compares every intermediate code and the logits. A batch that carries codes
+/// goes both ways in: the model gets the codes, and what it makes of the raw values that they stand
+/// for is compared with them. The network is left as it was.
+/// Throws: ShapeError if the model does not take such samples; QuantError if the input's codes mean
+/// one thing in the batch and another in the network or the model; GraphError if it was not
+/// converted from this network; DataError if there is nothing to compare.
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch);
 /// The same for a network that takes and gives lists.
 Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches);

@@ -14,7 +14,10 @@ using quantrain::IntegerModel;
 /// The integer form of a prepared and calibrated network: its graph, recorded over an example [N,
 /// ...] in deployed mode (evaluation, observers off, fake quantization on), lowered node by node.
 /// The network is left as it was.
-/// Throws: QuantError if a FakeQuantize was not calibrated, or an accumulator could overflow (7); GraphError or QuantError naming the layer for what has no integer form.
+/// The example may be codes or floats.
+/// Throws: QuantError if a FakeQuantize was not calibrated, the example's codes are not what the
+/// network was prepared for, or an accumulator could overflow (7); GraphError or QuantError naming
+/// the layer for what has no integer form.
 IntegerModel convert(Module& net, const Tensor& example);
 /// The same for a network that takes and gives lists.
 IntegerModel convert(Module& net, const std::vector<Tensor>& examples);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "framework/core/error.hpp"
+#include "quant/training/input_quantize.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -172,19 +173,11 @@ class Lowering : public LoweringContext {
   // network's input, quantized.
   void lower_codes(const GraphNode& node) {
     const std::shared_ptr<const Codes>& made = node.output.codes();
-    if (node.producers[0] == GraphNode::kLeaf && input_position(node.inputs[0]) >= 0 &&
-        made->operation == nullptr) {
+    const bool reads_input =
+        node.producers[0] == GraphNode::kLeaf && input_position(node.inputs[0]) >= 0;
+    if (reads_input && (made->operation == nullptr || made == input_codes(node.inputs[0])))
       return lower_input(node);
-    }
     check_batch(node);
-    if (node.producers[0] == GraphNode::kLeaf && input_position(node.inputs[0]) >= 0 &&
-        node.inputs[0].kind() == ValueKind::kCodes) {
-      throw QuantError(name_of(node),
-                       "the example holds codes at ",
-                       node.inputs[0].code_params(),
-                       ", the network was prepared for ",
-                       made->params);
-    }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Tensor& x = node.inputs[i];
       if (!is_data(node, i) || x.kind() != ValueKind::kCodes || x.codes() != made) continue;
@@ -264,6 +257,8 @@ class Lowering : public LoweringContext {
     check_activation(node.output.codes()->params, name_of(node));
     input_ids_[position] =
         add_value(node, inputs_.size() == 1 ? "input" : "input" + std::to_string(position));
+    if (const auto& features = node.output.codes()->features)
+      result_.program.values.back().features = *features;
     of(node).id = input_ids_[position];
   }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "framework/core/error.hpp"
+#include "framework/kernels/elementwise.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "quant/training/scopes.hpp"
@@ -250,6 +251,48 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
   }
 }
 
+// For what the example's codes mean; for floats, the range that the configuration declares.
+std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
+                                          const std::string& name,
+                                          const std::optional<Range>& declared) {
+  if (const std::shared_ptr<const Codes> codes = input_codes(example)) {
+    if (declared && !(integer::input_params(*declared, "QConfig.input_range") == codes->params)) {
+      throw QuantError(name,
+                       "the example's codes mean ",
+                       describe_input(codes->params, codes->features.get()),
+                       ", and QConfig::input_range says [",
+                       declared->min,
+                       ", ",
+                       declared->max,
+                       "]: the data say it, leave input_range out");
+    }
+    return std::make_shared<InputQuantize>(codes->params, codes->features, name);
+  }
+  if (!declared) {
+    throw QuantError(name,
+                     "nothing says the range of these floats: give prepare a batch's images (of a "
+                     "Dataset or DataLoader), which carry it, or set QConfig::input_range");
+  }
+  auto slot = std::make_shared<InputQuantize>(
+      integer::input_params(*declared, "QConfig.input_range"), nullptr, name);
+  float min = 0.0f;
+  float max = 0.0f;
+  kernels::min_max_f32(example.elements(), example.floats(), &min, &max);
+  if (!(min >= declared->min && max <= declared->max)) {
+    throw DataError(name,
+                    "the example's values reach from ",
+                    min,
+                    " to ",
+                    max,
+                    ", outside of QConfig::input_range [",
+                    declared->min,
+                    ", ",
+                    declared->max,
+                    "]");
+  }
+  return slot;
+}
+
 void prepare(Module& net,
              const std::vector<Tensor>& examples,
              const QConfig& config,
@@ -271,15 +314,14 @@ void prepare(Module& net,
   const Survey survey(net, graph, inputs, config);
   if (survey.sites().empty()) throw GraphError("prepare", "the network has no layer to quantize");
 
-  const QType input_type{.bits = 8, .is_signed = false, .narrow = false};
-  const ScaleZero declared =
-      choose_params(config.input_range, input_type, QScheme::kAffine, "QConfig.input_range");
+  std::vector<std::shared_ptr<InputQuantize>> slots;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    auto slot = std::make_shared<FakeQuantize>(
-        QParams{input_type, -1, {declared.scale}, {declared.zero_point}});
+    auto slot = input_slot(
+        inputs[i], inputs.size() == 1 ? "input" : "input" + std::to_string(i), config.input_range);
     slot->set_simulation(config.simulation);
-    net.slots().inputs.push_back(plugged(std::move(slot), net));
+    slots.push_back(plugged(std::move(slot), net));
   }
+  net.slots().inputs.assign(slots.begin(), slots.end());
   for (const Site& site : survey.sites()) plug(site, config, purpose);
   if (purpose == Purpose::kCalibration) freeze(net);
 }

@@ -219,12 +219,13 @@ const LayerConfig& QConfig::of(std::string_view type, const std::string& path) c
 }
 
 std::string QConfig::to_json() const {
-  Json json = {{"model", to(model)},
-               {"types", Json::object()},
-               {"layers", Json::object()},
-               {"input_range", {input_range.min, input_range.max}},
-               {"output_bits", output_bits},
-               {"simulation", name_of(simulation, kSimulations)}};
+  Json json = {
+      {"model", to(model)},
+      {"types", Json::object()},
+      {"layers", Json::object()},
+      {"input_range", input_range ? Json{input_range->min, input_range->max} : Json(nullptr)},
+      {"output_bits", output_bits},
+      {"simulation", name_of(simulation, kSimulations)}};
   for (const auto& [type, layer] : types) json["types"][type] = to(layer);
   for (const auto& [path, layer] : layers) json["layers"][path] = to(layer);
   try {
@@ -246,11 +247,13 @@ QConfig QConfig::from_json(std::string_view text) {
   for (const auto& [path, layer] : reader.member("layers").items()) {
     config.layers[path] = layer_from(layer, "config.layers." + path);
   }
-  std::vector<float> range;
-  reader.read("input_range", range);
-  if (range.size() != 2)
-    throw QuantError("QConfig", "config.input_range has ", range.size(), " entries");
-  config.input_range = {range[0], range[1]};
+  if (!reader.member("input_range").is_null()) {
+    std::vector<float> range;
+    reader.read("input_range", range);
+    if (range.size() != 2)
+      throw QuantError("QConfig", "config.input_range has ", range.size(), " entries");
+    config.input_range = {range[0], range[1]};
+  }
   reader.read("output_bits", config.output_bits);
   reader.read("simulation", config.simulation, kSimulations);
   reader.finish();
@@ -265,6 +268,7 @@ void validate(const QConfig& config) {
   if (config.output_bits != 8 && config.output_bits != 32) {
     throw QuantError("QConfig", "output_bits is 8 or 32, got ", config.output_bits);
   }
+  if (config.input_range) integer::input_params(*config.input_range, "QConfig.input_range");
 }
 
 }  // namespace quantrain::quant

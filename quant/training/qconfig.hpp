@@ -41,9 +41,9 @@ struct QConfig {
   LayerConfig model;
   std::map<std::string, LayerConfig> types;
   std::map<std::string, LayerConfig> layers;
-  /// Real values of the lowest and highest code of the input, which always has 8 bits: a pixel's
-  /// byte is its code. docs/quantization.md (12)
-  Range input_range{0.0f, 1.0f};
+  /// Real values of the lowest and highest code of the input, for an example of floats. A batch of
+  /// a data set carries its own: then there is none, or the same.   docs/quantization.md (12)
+  std::optional<Range> input_range{};
   /// 32: the output layer keeps its int32 accumulators at one scale; 8: its outputs are quantized
   /// like any other.
   int output_bits = 32;

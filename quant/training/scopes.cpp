@@ -18,6 +18,7 @@ M& slot_at(Module& net, std::string_view path, Module* slot, const char* what) {
 Plugged::Plugged(Module& net) {
   const auto add = [&](Module* slot) {
     if (auto* phased = dynamic_cast<PhasedSlot*>(slot)) all.push_back(phased);
+    if (auto* input = dynamic_cast<InputQuantize*>(slot)) inputs.push_back(input);
     if (auto* activation = dynamic_cast<FakeQuantize*>(slot)) activations.push_back(activation);
     if (auto* weight = dynamic_cast<WeightQuantizer*>(slot)) weights.push_back(weight);
     if (auto* norm = dynamic_cast<FoldedBatchNorm*>(slot)) batch_norms.push_back(norm);

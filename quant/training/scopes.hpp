@@ -9,6 +9,7 @@
 #include "layers/evaluation_mode.hpp"
 #include "layers/module.hpp"
 #include "quant/training/fake_quantize.hpp"
+#include "quant/training/input_quantize.hpp"
 #include "quant/training/weight_quantizer.hpp"
 
 // Phases and scopes of a whole network: of all that prepare_ptq and prepare_qat plugged into it.
@@ -18,6 +19,7 @@ namespace quantrain::quant {
 /// modules; empty if it was not prepared.
 struct Plugged {
   std::vector<PhasedSlot*> all;
+  std::vector<InputQuantize*> inputs;
   std::vector<FakeQuantize*> activations;
   std::vector<WeightQuantizer*> weights;
   std::vector<FoldedBatchNorm*> batch_norms;

@@ -15,7 +15,9 @@ int main() {
   Sequential net{Conv2d{1, 4}, ReLU{}, MaxPool2d{2}, Flatten{}, Linear{4 * 3 * 3, 3}};
   const Tensor images = Tensor::full({2, 8, 8, 1}, 0.5f);
 
-  quant::prepare_ptq(net, images, quant::QConfig::int8());
+  quant::QConfig config = quant::QConfig::int8();
+  config.input_range = Range{0.0f, 1.0f};
+  quant::prepare_ptq(net, images, config);
   quant::calibrate(net, images);
   const quant::IntegerModel model = quant::convert(net, images);
 

@@ -19,6 +19,7 @@ struct Sum {
   int64_t different = 0;
   int64_t max_difference = 0;
   int64_t top1_disagreements = 0;
+  int64_t codes_from_floats_different = 0;
 
   void add(const quant::Parity& parity) {
     for (const quant::LayerParity& layer : parity.layers) {
@@ -27,8 +28,11 @@ struct Sum {
       max_difference = std::max(max_difference, layer.max_difference);
     }
     top1_disagreements += parity.top1_disagreements;
+    codes_from_floats_different += parity.codes_from_floats_different;
   }
-  bool equal() const { return different == 0 && top1_disagreements == 0; }
+  bool equal() const {
+    return different == 0 && top1_disagreements == 0 && codes_from_floats_different == 0;
+  }
 };
 
 void print_parity(const quant::Parity& parity) {

@@ -11,14 +11,14 @@
 // Small networks and data for the tests of conversion.
 namespace quantrain::quant::test {
 
-/// Multiples of 1/255 in [0, 1]: pixels.
+/// Multiples of 1/255 in [0, 1] with their bytes, as a data set gives them: pixels.
 inline Tensor random_images(const Shape& shape, uint64_t seed) {
   Random random(seed);
-  Tensor x = Tensor::empty(shape);
-  float* const data = x.mutable_data();
-  for (int64_t i = 0; i < x.elements(); ++i)
-    data[i] = static_cast<float>(random.below(256)) / 255.0f;
-  return x;
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = Buffer<uint8_t>(shape.elements());
+  codes->params = integer::input_params({0.0f, 1.0f}, "random_images");
+  for (uint8_t& byte : codes->bytes) byte = static_cast<uint8_t>(random.below(256));
+  return Tensor::decoded(shape, std::move(codes));
 }
 
 inline std::span<const float> span_of(const Tensor& x) {

@@ -90,9 +90,9 @@ TEST_CASE("calibration goes on from what was seen before", "[quant][phase]") {
   prepare_ptq(net, first, QConfig::int8());
   {
     const Calibration calibration(net);
-    CHECK(Plugged(net).activations[1]->phase() == Phase::kCalibrating);
+    CHECK(Plugged(net).activations[0]->phase() == Phase::kCalibrating);
     for (const Tensor* batch : {&first, &second}) CHECK_FALSE(net(*batch).requires_grad());
-    CHECK_FALSE(Plugged(net).activations[1]->is_initialized());  // chosen once, at the end
+    CHECK_FALSE(Plugged(net).activations[0]->is_initialized());  // chosen once, at the end
   }
   CHECK(ranges(net) == calibrated({first, second}));
   CHECK(ranges(net) == calibrated({second, first}));
@@ -107,7 +107,7 @@ TEST_CASE("calibrate takes the images of a loader, and refuses none", "[quant][p
   QUANTRAIN_CHECK_ERROR(calibrate(net, DataLoader{images}), GraphError, "is not prepared");
   prepare_qat(net, example, QConfig::int8());
   calibrate(net, DataLoader(images, {.batch = 3}));
-  CHECK(Plugged(net).activations[1]->phase() == Phase::kTraining);
+  CHECK(Plugged(net).activations[0]->phase() == Phase::kTraining);
   CHECK(net(example).kind() == ValueKind::kAccumulators);
   QUANTRAIN_CHECK_ERROR(calibrate(net, std::vector<Batch>{}), DataError, "there is no batch");
 }
@@ -143,7 +143,7 @@ TEST_CASE("FloatMode is the float network, and scopes nest", "[quant][phase]") {
   {
     const FloatMode floats(net);
     check_float();
-    CHECK_FALSE(Plugged(net).activations[1]->is_initialized());
+    CHECK_FALSE(Plugged(net).activations[0]->is_initialized());
   }
   calibrate(net, example);
   const std::vector<float> simulated = values(net(example));
@@ -155,11 +155,11 @@ TEST_CASE("FloatMode is the float network, and scopes nest", "[quant][phase]") {
       const FloatMode floats(net);
       check_float();
     }
-    CHECK(Plugged(net).activations[1]->phase() == Phase::kFrozen);
-    CHECK(Plugged(net).activations[1]->simulation() == Simulation::kInteger);
+    CHECK(Plugged(net).activations[0]->phase() == Phase::kFrozen);
+    CHECK(Plugged(net).activations[0]->simulation() == Simulation::kInteger);
   }
-  CHECK(Plugged(net).activations[1]->phase() == Phase::kTraining);
-  CHECK(Plugged(net).activations[1]->simulation() == Simulation::kFloat);
+  CHECK(Plugged(net).activations[0]->phase() == Phase::kTraining);
+  CHECK(Plugged(net).activations[0]->simulation() == Simulation::kFloat);
 }
 
 TEST_CASE("parameters that were given stay in every phase, and through a file", "[quant][phase]") {

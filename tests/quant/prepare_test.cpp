@@ -179,7 +179,7 @@ TEST_CASE("quantization after training takes its ranges from all batches", "[qua
     } else {
       run();
     }
-    return Plugged(net).activations[1]->float_range().max;
+    return Plugged(net).activations[0]->float_range().max;
   };
   CHECK(highest(prepare_ptq, QConfig::int8()) == quantrain::test::Approx(1.0));
   CHECK(highest(prepare_ptq, QConfig::int4()) == quantrain::test::Approx(0.4));

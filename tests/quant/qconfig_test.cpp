@@ -14,6 +14,7 @@ TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant
   config.simulation = Simulation::kFloat;
   config.input_range = {-1.0f, 0.3f};
   CHECK(QConfig::from_json(config.to_json()) == config);
+  CHECK_FALSE(QConfig::from_json(QConfig::int8().to_json()).input_range.has_value());
   for (const std::string& name : QConfig::names()) CHECK_NOTHROW(QConfig::named(name));
   QUANTRAIN_CHECK_ERROR(QConfig::named("int9"), QuantError, "known: int8");
   QUANTRAIN_CHECK_ERROR(QConfig::bits(9, 8), QuantError, "weights have 2 to 8 bits, got 9");
@@ -36,6 +37,12 @@ TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant
   QUANTRAIN_CHECK_ERROR(
       with("\"k\": 3.0", "\"k\": true"), QuantError, "config.model.activation.observer.k has");
   CHECK(with("\"k\": 3.0", "\"k\": 3") == config);
+  QUANTRAIN_CHECK_ERROR(with("\"output_bits\": 32", "\"output_bits\": 8, \"input_range\": [1]"),
+                        QuantError,
+                        "config.input_range has 1 entries");
+  config.input_range = {3.0f, 3.0f};
+  QUANTRAIN_CHECK_ERROR(validate(config), QuantError, "[QConfig.input_range] the range [3, 3]");
+  config.input_range.reset();
   config.layers["caf\xe9"] = config.model;
   QUANTRAIN_CHECK_ERROR(config.to_json(), QuantError, "a name cannot be written as JSON");
 }

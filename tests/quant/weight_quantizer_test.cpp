@@ -168,6 +168,7 @@ TEST_CASE("the plain estimator trains weights and activations beyond their range
   fill(net.find("0"), {1.5f, 0.25f}, {0.0f});
   fill(net.find("2"), {1.0f, 0.5f}, {0.0f, 0.0f});
   QConfig config = QConfig::int8();
+  config.input_range = {0.0f, 1.0f};
   config.layers["0"] = config.model;
   config.layers["0"].weight = {.bits = 2, .narrow = false, .estimator = estimator};
   prepare_qat(net, Tensor::full({1, 2}, 1.0f), config);
@@ -181,6 +182,7 @@ TEST_CASE("the plain estimator trains weights and activations beyond their range
   fill(other.find("0"), {1.0f, 0.5f}, {0.0f});
   fill(other.find("2"), {1.0f, 0.5f}, {0.0f, 0.0f});
   config = QConfig::int8();
+  config.input_range = {0.0f, 1.0f};
   config.model.activation.estimator = estimator;
   prepare_qat(other, Tensor::full({1, 2}, 1.0f), config);
   other(Tensor::full({1, 2}, 0.1f));

@@ -17,13 +17,31 @@ std::vector<NamedTensor> example(float first) {
 
 std::vector<float> values(const std::vector<NamedTensor>& tensors) {
   std::vector<float> all;
-  for (const auto& [name, tensor] : tensors) {
-    all.insert(all.end(), tensor.data(), tensor.data() + tensor.elements());
+  for (const NamedTensor& entry : tensors) {
+    all.insert(all.end(), entry.tensor.data(), entry.tensor.data() + entry.tensor.elements());
   }
   return all;
 }
 
 }  // namespace
+
+TEST_CASE("a constant is saved, and another value of it is refused", "[autograd][parameters]") {
+  const TemporaryFolder folder;
+  std::vector<NamedTensor> saved = example(1.0f);
+  saved[0].constant = true;
+  save_parameters(folder / "a", saved);
+  load_parameters(folder / "a", saved);
+  std::vector<NamedTensor> other = example(2.0f);
+  other[0].constant = true;
+  const std::vector<float> before = values(other);
+  QUANTRAIN_CHECK_ERROR(load_parameters(folder / "a", other),
+                        DataError,
+                        "\"conv.weight\" has 1 at 0, and 2 here, where it is given");
+  CHECK(values(other) == before);
+  other[0].constant = false;
+  load_parameters(folder / "a", other);
+  CHECK(values(other) == values(saved));
+}
 
 TEST_CASE("parameters come back as they were saved, in any order", "[autograd][parameters]") {
   const TemporaryFolder folder;

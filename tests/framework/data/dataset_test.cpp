@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/framework/data/idx_files.hpp"
@@ -29,7 +30,7 @@ TEST_CASE("a dataset of bytes gives images, labels and byte / 255", "[data][data
   CHECK(batch.images.shape() == Shape{2, 2, 1, 2});
   CHECK(batch.labels == std::vector<int32_t>{2, 1});
   for (size_t i = 0; i < 8; ++i) {
-    CHECK(batch.bytes[i] == 4 + i);
+    CHECK(batch.bytes()[i] == 4 + i);
     CHECK(batch.images.data()[i] == static_cast<float>(4 + i) / 255.0f);
   }
 }
@@ -44,7 +45,8 @@ TEST_CASE("every byte becomes byte / 255 exactly", "[data][dataset]") {
 TEST_CASE("floats become codes of their declared range", "[data][dataset]") {
   const std::vector<float> pixels{0.0f, 1.0f / 255.0f, 0.4f, 1.0f};
   const Batch unit = Dataset::from_floats({1, 2, 2, 1}, pixels, {0}, 1).batch(0, 1);
-  CHECK(unit.bytes == std::vector<uint8_t>{0, 1, 102, 255});
+  CHECK(std::vector<uint8_t>(unit.bytes().begin(), unit.bytes().end()) ==
+        std::vector<uint8_t>{0, 1, 102, 255});
 
   // Scale 2 / 255, in float32 a little more: zero point round(127.49999) = 127. 0 is exact, -1 and
   // 1 are half a step off.
@@ -70,17 +72,19 @@ TEST_CASE("floats outside their declared range are rejected", "[data][dataset]")
                         "value 1.5 at 1 is outside the declared range [0, 1]");
   QUANTRAIN_CHECK_ERROR(make({-0.5f, 0.0f}, {0.0f, 1.0f}), DataError, "value -0.5 at 0");
   QUANTRAIN_CHECK_ERROR(make({0.0f, nan}, {0.0f, 1.0f}), DataError, "value nan at 1");
-  QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {1.0f, 1.0f}), DataError, "the range [1, 1] is empty");
-  QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {nan, 1.0f}), DataError, "is empty");
-  QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {0.0f, infinity}), DataError, "dataset");
+  QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {1.0f, 1.0f}),
+                        QuantError,
+                        "[dataset] the range [1, 1] of the input is empty");
+  QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {nan, 1.0f}), QuantError, "is empty or not finite");
+  QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {0.0f, infinity}), QuantError, "not finite");
   QUANTRAIN_CHECK_ERROR(
       make({0.0f}, {0.0f, 1.0f}), DataError, "1 values do not fill shape [1, 1, 2, 1]");
 }
 
 TEST_CASE("a dataset that does not fit together is rejected", "[data][dataset]") {
-  QUANTRAIN_CHECK_ERROR(Dataset({2, 4}, counting(8), {0, 0}, 1),
+  QUANTRAIN_CHECK_ERROR(Dataset({8}, counting(8), {0, 0}, 1),
                         DataError,
-                        "images have shape [2, 4], expected [N, H, W, C]");
+                        "images have shape [8], expected [N, H, W, C] or rows [N, F]");
   QUANTRAIN_CHECK_ERROR(
       Dataset({0, 2, 2, 1}, {}, {}, 1), DataError, "is empty: images have shape [0, 2, 2, 1]");
   QUANTRAIN_CHECK_ERROR(Dataset({2, 2, 0, 1}, {}, {0, 0}, 1), DataError, "is empty");
@@ -96,6 +100,61 @@ TEST_CASE("a dataset that does not fit together is rejected", "[data][dataset]")
       Dataset({2, 2, 2, 1}, counting(8), {-1, 0}, 3), DataError, "label -1 of image 0");
   QUANTRAIN_CHECK_ERROR(
       Dataset({2, 2, 2, 1}, counting(8), {0, 0}, 0), DataError, "number of classes is 0");
+}
+
+TEST_CASE("a batch's images carry their bytes, until they are written", "[data][dataset]") {
+  const std::vector<float> values{-4.0f, 0.0f, 1.0f, 4.0f};
+  const Dataset dataset = Dataset::from_floats({2, 2}, values, {0, 0}, 1, {-4.0f, 4.0f});
+  Batch batch = dataset.batch(0, 2);
+  const auto codes = batch.images.source_codes();
+  REQUIRE(codes != nullptr);
+  CHECK(codes->params == integer::input_params({-4.0f, 4.0f}, "test"));
+  CHECK(codes->features == nullptr);
+  CHECK(batch.bytes().data() == codes->u8());
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(batch.images.data()[i] ==
+          dequantize(batch.bytes()[i], codes->params.scale[0], codes->params.zero_point[0]));
+  }
+  batch.images.mutable_data()[1] = 2.0f;
+  QUANTRAIN_CHECK_ERROR(
+      batch.bytes(), DataError, "[batch] the images have no codes: they were written or moved");
+  const Tensor moved = std::move(batch.images);
+  QUANTRAIN_CHECK_ERROR(batch.bytes(), DataError, "moved away");
+}
+
+TEST_CASE("rows of any rank are data", "[data][dataset]") {
+  const Dataset rows({3, 4}, counting(12), {0, 2, 1}, 3);
+  CHECK(rows.image_shape() == Shape{4});
+  CHECK(rows.image(2)[0] == 8);
+  CHECK(rows.batch(1, 3).images.shape() == Shape{2, 4});
+  const Dataset signals({3, 2, 2}, counting(12), {0, 2, 1}, 3);
+  CHECK(signals.batch(0, 3).images.shape() == Shape{3, 2, 2});
+}
+
+TEST_CASE("features are encoded one by one, and travel with the batch", "[data][dataset]") {
+  const InputFeatures features{{1000.0f, -0.5f}, {100.0f, 0.125f}};
+  const std::vector<float> raw{1100.0f, -0.5f, 900.0f, -0.375f};  // z: 1, 0, -1, 1
+  const Dataset dataset = Dataset::from_floats({2, 2}, raw, {0, 0}, 1, {-1.0f, 1.0f}, features);
+  CHECK(dataset.features() == features);
+  const Batch batch = dataset.batch(0, 2);
+  CHECK(*batch.images.source_codes()->features == features);
+  const float expected[] = {1.0f, 0.0f, -1.0f, 1.0f};
+  for (int64_t i = 0; i < 4; ++i)
+    CHECK(std::abs(batch.images.data()[i] - expected[i]) <= 1.0f / 255.0f + 1e-6f);  // half a step
+  CHECK(Dataset({1, 2}, counting(2), {0}, 1).features().empty());
+
+  const auto make = [&](std::vector<float> values, InputFeatures with) {
+    return Dataset::from_floats({1, 2}, values, {0}, 1, {-1.0f, 1.0f}, std::move(with));
+  };
+  QUANTRAIN_CHECK_ERROR(make({1000.0f, 0.0f}, features),
+                        DataError,
+                        "value 0 at 1, of feature 1 4 after offset and scale, is outside the "
+                        "declared range [-1, 1]");
+  QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {{0.0f}, {1.0f}}),
+                        QuantError,
+                        "1 offsets and 1 scales of features, expected one for each of the 2");
+  QUANTRAIN_CHECK_ERROR(
+      make({0.0f, 0.0f}, {{0.0f, 0.0f}, {1.0f, 0.0f}}), QuantError, "feature 1 has offset 0");
 }
 
 TEST_CASE("a part of a dataset is its first images", "[data][dataset]") {

@@ -38,12 +38,12 @@ struct Epoch {
 Epoch run(const DataLoader& loader) {
   Epoch epoch;
   for (const Batch& batch : loader) {
-    epoch.bytes.insert(epoch.bytes.end(), batch.bytes.begin(), batch.bytes.end());
+    epoch.bytes.insert(epoch.bytes.end(), batch.bytes().begin(), batch.bytes().end());
     epoch.labels.insert(epoch.labels.end(), batch.labels.begin(), batch.labels.end());
     epoch.sizes.push_back(batch.size());
     REQUIRE(batch.images.shape() == Shape{batch.size(), 4, 4, 1});
-    for (size_t i = 0; i < batch.bytes.size(); ++i) {
-      REQUIRE(batch.images.data()[i] == static_cast<float>(batch.bytes[i]) / 255.0f);
+    for (size_t i = 0; i < batch.bytes().size(); ++i) {
+      REQUIRE(batch.images.data()[i] == static_cast<float>(batch.bytes()[i]) / 255.0f);
     }
   }
   return epoch;
@@ -68,7 +68,7 @@ TEST_CASE("a batch is the caller's to move from", "[data][loader]") {
     const Tensor images = std::move(batch.images);
     REQUIRE(images.shape() == Shape{batch.size(), 4, 4, 1});
     epoch.sizes.push_back(batch.size());
-    const std::vector<uint8_t> bytes = std::move(batch.bytes);
+    const Buffer<uint8_t>& bytes = images.source_codes()->bytes;
     epoch.bytes.insert(epoch.bytes.end(), bytes.begin(), bytes.end());
     const std::vector<int32_t> labels = std::move(batch.labels);
     epoch.labels.insert(epoch.labels.end(), labels.begin(), labels.end());
@@ -208,6 +208,19 @@ TEST_CASE("a batch stays as it was when the next one is taken", "[data][loader]"
     CHECK(kept[b].images.data()[0] == static_cast<float>(2 * b + 1) / 255.0f);
 }
 
+TEST_CASE("a batch takes no more memory than its floats and its bytes", "[data][loader]") {
+  constexpr int64_t kPixels = 64 * 64 * 64;
+  const Dataset dataset({1, 64, 64, 64}, std::vector<uint8_t>(kPixels), {0}, 1);
+  const pool::Counters before = pool::counters();
+  const Batch batch = dataset.batch(0, 1);
+  const pool::Counters after = pool::counters();
+  const Buffer<float> floats(kPixels);
+  const Buffer<uint8_t> bytes(kPixels);
+  const pool::Counters both = pool::counters();
+  CHECK(after.allocations - before.allocations == 2);
+  CHECK(after.bytes_in_use - before.bytes_in_use == both.bytes_in_use - after.bytes_in_use);
+}
+
 TEST_CASE("loaders that make no sense are rejected", "[data][loader]") {
   QUANTRAIN_CHECK_ERROR(
       DataLoader(numbered(3), {.batch = 0}), DataError, "batch is 0, expected at least 1");
@@ -227,6 +240,9 @@ TEST_CASE("a shift moves an image and fills with 0", "[data][transforms]") {
     return pixels;
   };
   CHECK(shifted(0, 0) == image);
+  std::vector<uint8_t> row(4);
+  QUANTRAIN_CHECK_ERROR(
+      shift_image({row, {4}}, 0, 1), DataError, "shifts images [H, W, C], got [4]");
   CHECK(shifted(1, 0) == std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6});
   CHECK(shifted(-1, 0) == std::vector<uint8_t>{7, 8, 9, 10, 11, 12, 0, 0, 0, 0, 0, 0});
   CHECK(shifted(0, 1) == std::vector<uint8_t>{0, 0, 1, 2, 3, 4, 0, 0, 7, 8, 9, 10});

@@ -1,6 +1,7 @@
 #include "framework/integer/program_file.hpp"
 #include "framework/integer/packed_weights.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -112,6 +113,73 @@ TEST_CASE("a saved program is the same program", "[integer][program_file]") {
     save_program(folder / "again", loaded);
     CHECK(read_bytes(folder / "again") == bytes);
   }
+}
+
+TEST_CASE("features of inputs come back bit for bit", "[integer][program_file]") {
+  Program program = every_operation();
+  const auto random = [](int64_t n, uint64_t seed) {
+    Random numbers(seed);
+    std::vector<float> values;
+    for (int64_t i = 0; i < n; ++i)
+      values.push_back(numbers.uniform(0.1f, 1.0f) *
+                       std::ldexp(1.0f, static_cast<int>(20 * (i % 9) - 80)));
+    return values;
+  };
+  for (const int id : program.inputs) {
+    Value& value = program.values[static_cast<size_t>(id)];
+    value.features = {random(value.shape.back(), 1), random(value.shape.back(), 2)};
+  }
+  CHECK(saved_and_loaded(program) == program);
+  CHECK(content_hash(saved_and_loaded(program)) == content_hash(program));
+}
+
+TEST_CASE("damaged features are refused", "[integer][program_file]") {
+  const SavedProgram program;
+  const auto extent = static_cast<size_t>(every_operation().value(0).shape.back());
+  const std::vector<double> ones(extent, 1.0);
+  const auto check = [&](auto* type, const char* text, const std::function<void(Json&)>& change) {
+    using Type = std::decay_t<decltype(*type)>;
+    QUANTRAIN_CHECK_ERROR(program.load_edited([&](Json& json) {
+      json["values"][0]["features"] = {{"offset", ones}, {"scale", ones}};
+      change(json["values"][0]["features"]);
+    }),
+                          Type,
+                          text);
+  };
+  DataError* const data = nullptr;
+  QuantError* const quant = nullptr;
+  CHECK(program
+            .load_edited([&](Json& json) {
+              json["values"][0]["features"] = {{"offset", ones}, {"scale", ones}};
+            })
+            .value(0)
+            .features.size() == static_cast<int64_t>(extent));
+  check(data, "lacks \"offset\"", [](Json& f) { f.erase("offset"); });
+  check(data, "lacks \"scale\"", [](Json& f) { f.erase("scale"); });
+  check(data, "not a JSON object", [](Json& f) { f = 3; });
+  check(data, "has an unknown member \"mean\"", [](Json& f) { f["mean"] = 0; });
+  check(data, "\"scale\" is no list", [](Json& f) { f["scale"] = 1.0; });
+  check(data, "\"scale\" is no number", [](Json& f) { f["scale"][0] = "1"; });
+  check(data, "\"offset\" is no number", [](Json& f) { f["offset"][0] = nullptr; });
+  check(data, "\"offset\" has 1e+300, which is no finite float", [](Json& f) {
+    f["offset"][0] = 1e300;
+  });
+  check(data, "\"features\" are there and empty", [](Json& f) {
+    f["offset"] = f["scale"] = Json::array();
+  });
+  check(quant, "expected one for each", [](Json& f) { f["offset"].push_back(1.0); });
+  check(quant, "expected one for each", [](Json& f) {
+    f["offset"].push_back(1.0);
+    f["scale"].push_back(1.0);
+  });
+  check(quant, "and scale 0", [](Json& f) { f["scale"][0] = 0.0; });
+  check(quant, "and scale 0", [](Json& f) { f["scale"][0] = 1e-60; });
+  check(quant, "and scale -2", [](Json& f) { f["scale"][0] = -2; });
+  QUANTRAIN_CHECK_ERROR(program.load_edited([&](Json& json) {
+    json["values"][2]["features"] = {{"offset", ones}, {"scale", ones}};
+  }),
+                        GraphError,
+                        "[sum] has features, and is no input");
 }
 
 TEST_CASE("weights of 2 to 8 bits come back from fewer bytes", "[integer][program_file]") {

@@ -1,0 +1,84 @@
+#include "framework/data/features.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+namespace {
+
+using integer::InputFeatures;
+
+constexpr const char* kWhere = "features";
+
+void check_rows(std::span<const float> rows, int64_t features) {
+  if (features < 1)
+    throw DataError(kWhere, "rows have ", features, " features, expected at least 1");
+  if (rows.empty() || rows.size() % static_cast<size_t>(features) != 0) {
+    throw DataError(
+        kWhere, rows.size(), " values are no rows of ", features, " features: expected a multiple");
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!std::isfinite(rows[i])) throw DataError(kWhere, "value ", rows[i], " at ", i);
+  }
+}
+
+}  // namespace
+
+InputFeatures fit_mean_std(std::span<const float> rows, int64_t features) {
+  check_rows(rows, features);
+  const auto width = static_cast<size_t>(features);
+  const double count = static_cast<double>(rows.size() / width);
+  std::vector<double> mean(width, 0.0);
+  std::vector<double> variance(width, 0.0);
+  for (size_t i = 0; i < rows.size(); ++i) mean[i % width] += double{rows[i]};
+  for (double& sum : mean) sum /= count;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const double difference = double{rows[i]} - mean[i % width];
+    variance[i % width] += difference * difference;
+  }
+  InputFeatures fitted;
+  for (size_t f = 0; f < width; ++f) {
+    const auto scale = static_cast<float>(std::sqrt(variance[f] / count));
+    fitted.offset.push_back(static_cast<float>(mean[f]));
+    fitted.scale.push_back(scale > 0.0f ? scale : 1.0f);
+  }
+  return fitted;
+}
+
+InputFeatures fit_min_max(std::span<const float> rows, int64_t features) {
+  check_rows(rows, features);
+  const auto width = static_cast<size_t>(features);
+  std::vector<float> max(rows.begin(), rows.begin() + features);
+  InputFeatures fitted{max, {}};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    fitted.offset[i % width] = std::min(fitted.offset[i % width], rows[i]);
+    max[i % width] = std::max(max[i % width], rows[i]);
+  }
+  for (size_t f = 0; f < width; ++f) {
+    const float scale = max[f] - fitted.offset[f];
+    if (!std::isfinite(scale)) {
+      throw DataError(
+          kWhere, "feature ", f, " reaches from ", fitted.offset[f], " to ", max[f], ": too far");
+    }
+    fitted.scale.push_back(scale > 0.0f ? scale : 1.0f);
+  }
+  return fitted;
+}
+
+Range feature_range(std::span<const float> rows, const InputFeatures& features) {
+  check_rows(rows, features.size());
+  validate(features, features.size(), kWhere);
+  const auto z = [&](size_t i) {
+    const size_t f = i % features.scale.size();
+    return integer::feature_value(rows[i], features.offset[f], features.scale[f]);
+  };
+  Range range{z(0), z(0)};
+  for (size_t i = 1; i < rows.size(); ++i)
+    range = {std::min(range.min, z(i)), std::max(range.max, z(i))};
+  return range;
+}
+
+}  // namespace quantrain

@@ -1,0 +1,145 @@
+#include "quant/training/input_quantize.hpp"
+
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/stored_codes.hpp"
+#include "framework/core/error.hpp"
+#include "framework/kernels/elementwise.hpp"
+#include "layers/dry_run.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+constexpr QType kInputType{.bits = 8, .is_signed = false, .narrow = false};
+
+class InputQuantizeNode : public Node {
+ public:
+  InputQuantizeNode(const QParams& params, Buffer<uint8_t> mask)
+      : scale_(params.scale[0]), zero_point_(params.zero_point[0]), mask_(std::move(mask)) {}
+
+  std::string_view type() const override { return "input_quantize"; }
+  Attributes attributes() const override {
+    return {{"scale", static_cast<double>(scale_)}, {"zero_point", int64_t{zero_point_}}};
+  }
+  bool reads_input(size_t) const override { return false; }
+  std::vector<Tensor> backward(Tensor grad_y) override {
+    if (!needs_grad(0)) return {Tensor()};
+    if (mask_.size() == 0) return {grad_y};
+    Tensor grad_x = grad_y.overwritable();
+    kernels::mask_f32(grad_y.elements(), grad_y.data(), mask_.data(), grad_x.mutable_data());
+    return {grad_x};
+  }
+
+ private:
+  float scale_;
+  int32_t zero_point_;
+  Buffer<uint8_t> mask_;  // empty: every value lies inside
+};
+
+Tensor tensor_of(const std::vector<float>& values) {
+  return Tensor::from({static_cast<int64_t>(values.size())}, values);
+}
+
+}  // namespace
+
+std::shared_ptr<const Codes> input_codes(const Tensor& x) {
+  return x.kind() == ValueKind::kFloat ? x.source_codes() : activation_codes(x);
+}
+
+std::string describe_input(const QParams& params, const integer::InputFeatures* features) {
+  const Range range = params.float_range();
+  std::ostringstream text;
+  text << '[' << range.min << ", " << range.max << "] (" << params << "), ";
+  if (features == nullptr || features->empty()) {
+    text << "no features";
+  } else {
+    text << features->size() << " features, the first of offset " << features->offset[0]
+         << " and scale " << features->scale[0];
+  }
+  return text.str();
+}
+
+InputQuantize::InputQuantize(QParams params,
+                             std::shared_ptr<const integer::InputFeatures> features,
+                             std::string name)
+    : params_(std::move(params)), features_(std::move(features)), input_(std::move(name)) {
+  check_activation(params_, input_);
+  if (!(params_.type == kInputType))
+    throw QuantError(input_, "an input has unsigned codes of 8 bits, got ", params_);
+  if (features_ != nullptr && features_->empty()) features_ = nullptr;
+  add_constant("scale", tensor_of(params_.scale));
+  add_constant("zero_point", tensor_of({static_cast<float>(params_.zero_point[0])}));
+  if (features_ == nullptr) return;
+  validate(*features_, features_->size(), input_);
+  add_constant("feature_offset", tensor_of(features_->offset));
+  add_constant("feature_scale", tensor_of(features_->scale));
+}
+
+Tensor InputQuantize::forward(const Tensor& x) {
+  std::shared_ptr<const Codes> codes = input_codes(x);
+  return codes != nullptr ? pass_codes(x, std::move(codes)) : quantize_floats(x);
+}
+
+Tensor InputQuantize::pass_codes(const Tensor& x, std::shared_ptr<const Codes> codes) const {
+  const Codes own{.bytes = {}, .params = params_, .features = features_};
+  if (!codes->same_meaning(own)) {
+    throw QuantError(input_,
+                     "its codes mean ",
+                     describe_input(codes->params, codes->features.get()),
+                     ", and the network was prepared for ",
+                     describe_input(params_, features_.get()),
+                     ": declare the data as those that it was prepared with");
+  }
+  return in_float() ? x : result(x, std::move(codes), {});
+}
+
+Tensor InputQuantize::quantize_floats(const Tensor& x) {
+  if (features_ != nullptr) {
+    throw QuantError(input_,
+                     "floats without codes, where the network was prepared for ",
+                     describe_input(params_, features_.get()),
+                     ": encode raw values with the data set that declares the features "
+                     "(Dataset::from_floats), and give the network its batches");
+  }
+  const bool checks = phase() == Phase::kCalibrating && !DryRun::on();
+  if (in_float() && !checks) return x;
+  const int64_t n = x.elements();
+  const Floats values = x.floats();
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = Buffer<uint8_t>(n);
+  codes->params = params_;
+  Buffer<uint8_t> mask((n + 7) / 8);
+  const auto size = static_cast<size_t>(n);
+  const int64_t outside = integer::encode_input(
+      {values.data(), size}, params_, {}, {codes->bytes.data(), size}, input_, mask.data());
+  if (checks && outside > 0) {
+    throw DataError(input_,
+                    outside,
+                    " of ",
+                    n,
+                    " values lie outside of what the network was prepared for, ",
+                    describe_input(params_, nullptr),
+                    ": prepare it for a range that holds them");
+  }
+  if (in_float()) return x;
+  if (!DryRun::on()) saturated_ += outside;
+  return result(x, std::move(codes), std::move(mask));
+}
+
+Tensor InputQuantize::result(const Tensor& x,
+                             std::shared_ptr<const Codes> codes,
+                             Buffer<uint8_t> mask) const {
+  Tensor y;
+  if (simulation() == Simulation::kInteger) {
+    y = Tensor::from_codes(x.shape(), std::move(codes));
+  } else {
+    y = Tensor::empty(x.shape());
+    codes->to_float(x.shape(), y.mutable_data());
+  }
+  return record<InputQuantizeNode>(std::move(y), {x}, params_, std::move(mask));
+}
+
+}  // namespace quantrain::quant

@@ -1,0 +1,117 @@
+#include <memory>
+#include <thread>
+
+#include "framework/autograd/ops.hpp"
+#include "framework/autograd/xtensor.hpp"
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/tensors.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::values;
+
+std::shared_ptr<Codes> counting_codes(int64_t n, const QParams& params) {
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = Buffer<uint8_t>(n);
+  for (int64_t i = 0; i < n; ++i) codes->bytes[i] = static_cast<uint8_t>(i);
+  codes->params = params;
+  return codes;
+}
+
+Tensor pixels(const Shape& shape) {
+  return Tensor::decoded(shape,
+                         counting_codes(shape.elements(), integer::input_params({0, 1}, "test")));
+}
+
+}  // namespace
+
+TEST_CASE("decoded floats are what the codes mean", "[autograd][source_codes]") {
+  const Tensor x = pixels({256});
+  CHECK(x.kind() == ValueKind::kFloat);
+  for (int64_t i = 0; i < 256; ++i) CHECK(x.data()[i] == static_cast<float>(i) / 255.0f);
+  const QParams params = integer::input_params({-1.0f, 3.0f}, "test");
+  const Tensor y = Tensor::decoded({256}, counting_codes(256, params));
+  for (int64_t i = 0; i < 256; ++i)
+    CHECK(y.data()[i] == params.scale[0] * static_cast<float>(i - params.zero_point[0]));
+}
+
+TEST_CASE("source codes stay with a tensor that is detached or reshaped",
+          "[autograd][source_codes]") {
+  const Tensor x = pixels({2, 6});
+  const auto codes = x.source_codes();
+  REQUIRE(codes != nullptr);
+  CHECK(x.detach().source_codes() == codes);
+  CHECK(x.as_floats().source_codes() == codes);
+  CHECK(x.with_shape({12}).source_codes() == codes);
+  CHECK(x.detach().data() == x.data());
+  CHECK(Tensor::zeros({2}).source_codes() == nullptr);
+  CHECK(Tensor::from_codes({2, 6}, codes).source_codes() == nullptr);
+  CHECK(mul(x, Tensor::full({1}, 1.0f)).source_codes() == nullptr);
+  CHECK_THROWS_AS(Tensor().source_codes(), GraphError);
+}
+
+TEST_CASE("a write through any tensor that shares the floats loses the codes",
+          "[autograd][source_codes]") {
+  Tensor x = pixels({2, 6});
+  Tensor other = x.detach();
+  const Tensor shaped = x.with_shape({3, 4});
+  SECTION("of the tensor itself") { x.mutable_data(); }
+  SECTION("of another") { other.mutable_data(); }
+  SECTION("of its owner") { as_array(shaped); }
+  for (const Tensor& tensor : {x, other, shaped, other.detach(), x.with_shape({12})})
+    CHECK(tensor.source_codes() == nullptr);
+}
+
+TEST_CASE("features stay with a shape that keeps rows", "[autograd][source_codes]") {
+  const auto codes = counting_codes(12, integer::input_params({0, 1}, "test"));
+  codes->features =
+      std::make_shared<const integer::InputFeatures>(integer::InputFeatures{{0, 0, 0}, {1, 1, 1}});
+  const Tensor x = Tensor::decoded({2, 2, 3}, codes);
+  CHECK(x.with_shape({4, 3}).source_codes() == codes);
+  CHECK(x.with_shape({2, 6}).source_codes() == nullptr);
+  CHECK(x.source_codes() == codes);
+  QUANTRAIN_CHECK_ERROR(Tensor::decoded({3, 4}, codes), QuantError, "for each of the 4");
+}
+
+TEST_CASE("codes mean the same where parameters and features are equal",
+          "[autograd][source_codes]") {
+  const auto with = [](Range range, std::vector<float> offset) {
+    const auto codes = counting_codes(2, integer::input_params(range, "test"));
+    if (!offset.empty())
+      codes->features = std::make_shared<const integer::InputFeatures>(
+          integer::InputFeatures{std::move(offset), {1, 1}});
+    return codes;
+  };
+  const auto a = with({0, 1}, {});
+  CHECK(a->same_meaning(*with({0, 1}, {})));
+  CHECK_FALSE(a->same_meaning(*with({0, 2}, {})));
+  CHECK_FALSE(a->same_meaning(*with({0, 1}, {0, 0})));
+  CHECK_FALSE(with({0, 1}, {0, 0})->same_meaning(*a));
+  CHECK(with({0, 1}, {0, 0})->same_meaning(*with({0, 1}, {0, 0})));
+  CHECK_FALSE(with({0, 1}, {0, 0})->same_meaning(*with({0, 1}, {0, 1})));
+}
+
+TEST_CASE("operations see floats, with the same bits and gradients", "[autograd][source_codes]") {
+  Tensor x = pixels({2, 6});
+  Tensor plain = Tensor::from({2, 6}, values(x));
+  const Tensor w = test::random_tensor({3, 6}, 3);
+  for (Tensor* each : {&x, &plain}) {
+    each->set_requires_grad(true);
+    mean(relu(linear(*each, w, Tensor()))).backward();
+  }
+  CHECK(values(linear(x, w, Tensor())) == values(linear(plain, w, Tensor())));
+  CHECK(values(x.grad()) == values(plain.grad()));
+}
+
+TEST_CASE("only codes of an input are decoded", "[autograd][source_codes]") {
+  const auto codes = counting_codes(4, {{.bits = 8}, 0, {0.1f, 0.2f}, {0, 0}});
+  QUANTRAIN_CHECK_ERROR(Tensor::decoded({2, 2}, codes), QuantError, "u8 at one scale");
+  const auto weights = counting_codes(4, {{.bits = 8, .is_signed = true}, -1, {0.1f}, {0}});
+  weights->storage = CodeStorage::kS8;
+  QUANTRAIN_CHECK_ERROR(Tensor::decoded({2, 2}, weights), QuantError, "those of an input");
+  QUANTRAIN_CHECK_ERROR(Tensor::decoded({5}, weights), ShapeError, "4 codes do not fill shape [5]");
+}
+
+}  // namespace quantrain

@@ -1,0 +1,54 @@
+#include "framework/data/features.hpp"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain {
+
+using integer::InputFeatures;
+
+TEST_CASE("mean and deviation of each feature, by hand", "[data][features]") {
+  // Columns: 1, 3 and 5; 200 and 0 and 100; always 7.
+  const std::vector<float> rows{1, 200, 7, 3, 0, 7, 5, 100, 7};
+  const InputFeatures fitted = fit_mean_std(rows, 3);
+  CHECK(fitted.offset == std::vector<float>{3.0f, 100.0f, 7.0f});
+  CHECK(fitted.scale == std::vector<float>{static_cast<float>(std::sqrt(8.0 / 3.0)),
+                                           static_cast<float>(std::sqrt(20000.0 / 3.0)),
+                                           1.0f});
+  const Range range = feature_range(rows, fitted);
+  CHECK(range.min == quantrain::test::Approx(-std::sqrt(1.5)));
+  CHECK(range.max == quantrain::test::Approx(std::sqrt(1.5)));
+}
+
+TEST_CASE("smallest and largest value of each feature become 0 and 1", "[data][features]") {
+  const std::vector<float> rows{1, 200, 7, 3, 0, 7, 5, 100, 7};
+  const InputFeatures fitted = fit_min_max(rows, 3);
+  CHECK(fitted == InputFeatures{{1.0f, 0.0f, 7.0f}, {4.0f, 200.0f, 1.0f}});
+  CHECK(feature_range(rows, fitted) == Range{0.0f, 1.0f});
+  // Exactly, whatever the rounding.
+  const std::vector<float> odd{0.1f, 1e-7f, 0.7f, 3e5f, -0.3f, 17.0f};
+  CHECK(feature_range(odd, fit_min_max(odd, 2)) == Range{0.0f, 1.0f});
+}
+
+TEST_CASE("rows that cannot be fitted are rejected", "[data][features]") {
+  const std::vector<float> rows(6, 1.0f);
+  const auto both = [&](const std::vector<float>& values, int64_t features, const char* text) {
+    QUANTRAIN_CHECK_ERROR(fit_mean_std(values, features), DataError, text);
+    QUANTRAIN_CHECK_ERROR(fit_min_max(values, features), DataError, text);
+  };
+  both(rows, 4, "6 values are no rows of 4 features");
+  both({}, 4, "0 values are no rows");
+  both(rows, 0, "rows have 0 features");
+  both({1.0f, std::nanf("")}, 1, "value nan at 1");
+  both({1.0f, HUGE_VALF}, 1, "value inf at 1");
+  const float most = std::numeric_limits<float>::max();
+  QUANTRAIN_CHECK_ERROR(
+      fit_min_max(std::vector{-most, most}, 1), DataError, "feature 0 reaches from -3.40");
+  QUANTRAIN_CHECK_ERROR(feature_range(rows, {{0.0f, 0.0f}, {1.0f, -1.0f}}), QuantError, "scale -1");
+}
+
+}  // namespace quantrain
