@@ -55,6 +55,9 @@ struct FakeQuantizeConfig {
 class FakeQuantize : public Module {
  public:
   explicit FakeQuantize(FakeQuantizeConfig config = {});
+  /// With an observer of one's own in place of config.observer.
+  /// Throws: QuantError if it is null, or of another axis or number of channels.
+  FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> observer);
   /// Given parameters, which stay: it has no observer, and enable_observer() turns none on.
   /// Throws: QuantError if they are not valid.
   explicit FakeQuantize(const QParams& params, Estimator estimator = Estimator::kClamped);
@@ -98,7 +101,6 @@ class FakeQuantize : public Module {
 
  private:
   void check_input(const Tensor& x) const;
-  void restore_observer();
   QParams start(const Tensor& x) const;
   void store(const QParams& params);
   FakeQuantizeOptions options_for(const Tensor& x) const;
@@ -111,9 +113,6 @@ class FakeQuantize : public Module {
   Tensor scale_;        // [channels]; a parameter if learned
   Tensor zero_point_;   // [channels]
   Tensor initialized_;  // [1]: 0 or 1
-  Tensor seen_;         // [channels, 2]: what the observer saw, so that a checkpoint resumes
-  Tensor counts_;       // [2]
-  uint64_t seen_version_ = 0;
 };
 
 }  // namespace quantrain::quant

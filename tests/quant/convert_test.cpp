@@ -262,8 +262,7 @@ TEST_CASE("configurations beyond the default convert and stay equal", "[quant][c
     config.layers["0"] = QConfig::bits(7, 5).model;
   }
   SECTION("other observers") {
-    config.model.activation.observer = ObserverSpec{
-        .kind = ObserverKind::kPercentile, .low_percentile = 1.0, .high_percentile = 99.0};
+    config.model.activation.observer = PercentileOptions{.low = 1.0, .high = 99.0};
   }
   const auto check_with = [&](Sequential net) {
     prepare_qat(net, example, config);
