@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "quant/observers/histogram.hpp"
 #include "quant/observers/mean_std.hpp"
 #include "quant/observers/min_max.hpp"
 #include "quant/observers/moving_average.hpp"
@@ -12,8 +13,11 @@ namespace quantrain::quant {
 /// Says which observer to make: the options of one kind, plain data. Every kind there is, min-max
 /// being the default; names, JSON and validation follow from this list and the options'
 /// describe().
-using ObserverSpec =
-    std::variant<MinMaxOptions, MovingAverageOptions, PercentileOptions, MeanStdOptions>;
+using ObserverSpec = std::variant<MinMaxOptions,
+                                  MovingAverageOptions,
+                                  PercentileOptions,
+                                  MeanStdOptions,
+                                  HistogramOptions>;
 
 /// "percentile".
 std::string_view kind(const ObserverSpec& spec);

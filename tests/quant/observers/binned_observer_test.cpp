@@ -57,24 +57,18 @@ Tensor tensor(const std::vector<float>& values) {
 
 /// Counts by the obvious rule: bins of the smallest power of two that fits.
 std::map<int64_t, int64_t> obvious(const std::vector<float>& values, int64_t bins, double& width) {
-  for (width = 0x1p-126;; width *= 2.0) {
-    std::map<int64_t, int64_t> counts;
-    int64_t first = 0;
-    int64_t end = 0;
-    for (const float x : values) {
-      if (x == 0.0f) continue;
-      const double place = std::floor(static_cast<double>(x) / width);
-      if (std::abs(place) > 1e9) {
-        end = int64_t{1} << 40;
-        break;
-      }
-      const auto bin = static_cast<int64_t>(place);
-      first = std::min(first, bin);
-      end = std::max(end, x > 0.0f ? bin + 1 : 0);
-      ++counts[bin];
-    }
-    if (end - first <= bins) return counts;
+  const double min = std::min(*std::min_element(values.begin(), values.end()), 0.0f);
+  const double max = std::max(*std::max_element(values.begin(), values.end()), 0.0f);
+  const auto needed = [&] {
+    return (max > 0.0 ? std::floor(max / width) + 1.0 : 0.0) - std::floor(min / width);
+  };
+  width = 0x1p-126;
+  while (needed() > static_cast<double>(bins)) width *= 2.0;
+  std::map<int64_t, int64_t> counts;
+  for (const float x : values) {
+    if (x != 0.0f) ++counts[static_cast<int64_t>(std::floor(static_cast<double>(x) / width))];
   }
+  return counts;
 }
 
 void check_counts(const Counter& counter, const std::vector<float>& values) {

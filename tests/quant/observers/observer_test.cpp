@@ -255,10 +255,10 @@ TEST_CASE("parameters of one tensor alone leave the state as it was", "[quant][o
 }
 
 TEST_CASE("state does not depend on the number of threads", "[quant][observer]") {
-  const Tensor x = normal({40, 6, 2000});
+  const Tensor x = normal({6, 700, 40});
   for (const ObserverSpec& spec : observer_specs()) {
     CAPTURE(kind(spec));
-    for (const int axis : {-1, 0, 1, 2}) {
+    for (const int axis : {-1, 0, 2}) {
       const int64_t channels = axis < 0 ? 1 : x.dim(axis);
       const auto one = make_observer(spec, {axis, channels});
       const auto three = make_observer(spec, {axis, channels});
