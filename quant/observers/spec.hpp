@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "quant/observers/entropy.hpp"
 #include "quant/observers/histogram.hpp"
 #include "quant/observers/mean_std.hpp"
 #include "quant/observers/min_max.hpp"
@@ -17,7 +18,8 @@ using ObserverSpec = std::variant<MinMaxOptions,
                                   MovingAverageOptions,
                                   PercentileOptions,
                                   MeanStdOptions,
-                                  HistogramOptions>;
+                                  HistogramOptions,
+                                  EntropyOptions>;
 
 /// "percentile".
 std::string_view kind(const ObserverSpec& spec);

@@ -24,6 +24,7 @@ Images are [N, H, W, C] and convolution weights [O, KH, KW, I], converted here. 
   histograms    of 20,000 values: bin i of `counts` holds those in
                 [(first + i) width, (first + i + 1) width); smallest and largest value. For each
                 type, the scale and zero point that the search of PyTorch's HistogramObserver finds.
+                entropy: the range of least divergence, by the published procedure.
 """
 
 import json
@@ -356,6 +357,54 @@ def torch_choice(low, high, counts, bits, signed):
             "zero_point": int(zero_point.item())}
 
 
+def divergence(counts, begin, end, levels):
+    """Of the bins [begin, end), step by step as in "8-bit Inference with TensorRT" (GTC 2017)."""
+    reference = counts[begin:end]
+    reference[0] += sum(counts[:begin])
+    reference[-1] += sum(counts[end:])
+    window = counts[begin:end]
+    of_level = [b * levels // len(window) for b in range(len(window))]
+    quantized = [0] * levels
+    filled = [0] * levels
+    for count, level in zip(window, of_level):
+        quantized[level] += count
+        filled[level] += count > 0
+    candidate = [quantized[level] / filled[level] if count else 0
+                 for count, level in zip(window, of_level)]
+    p_sum, q_sum = sum(reference), sum(candidate)
+    result = 0.0
+    for p, q in zip(reference, candidate):
+        if p and not q:
+            return math.inf
+        if p:
+            result += p / p_sum * math.log((p / p_sum) / (q / q_sum))
+    return result
+
+
+def entropy_choice(case, bits, signed):
+    first, counts = case["first"], case["counts"]
+    end = first + len(counts)
+    if case["min"] >= 0:
+        # Codes from 0 on; of affine unsigned ones, all.
+        levels = 2 ** (bits - 1) if signed else 2 ** bits
+        whole = [0] * first + counts
+        windows = {i: (0, i) for i in range(levels, end + 1)}
+    else:
+        levels = 2 ** bits
+        reach = max(-first, end)
+        whole = [0] * (reach + first) + counts + [0] * (reach - end)
+        windows = {i: (reach - i, reach + i) for i in range(levels // 2, reach + 1)}
+    divergences = {i: divergence(whole, *window, levels) for i, window in windows.items()}
+    least = min(divergences.values())
+    best = max(i for i, value in divergences.items() if value == least)
+    # No rounding decides.
+    others = [value for i, value in divergences.items() if i != best]
+    assert all(value - least > 1e-9 for value in others), (case["name"], bits, signed)
+    threshold = best * case["width"]
+    return {"bits": bits, "signed": signed, "min": number(max(case["min"], -threshold)),
+            "max": number(min(case["max"], threshold))}
+
+
 BINS = 2048
 VALUES = 20000
 
@@ -401,6 +450,8 @@ def histograms():
     cases.append({"name": "all equal", "width": 2.0 ** -11, "first": 1536, "min": 0.75, "max": 0.75,
                   "counts": [VALUES],
                   "choices": [torch_choice(0.75, 0.75, [VALUES], *of) for of in TYPES]})
+    for case in cases:
+        case["entropy"] = [entropy_choice(case, *of) for of in TYPES[:4]]
     return cases
 
 
