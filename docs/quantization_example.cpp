@@ -30,7 +30,7 @@ float largest_magnitude(const std::array<float, 3>& row) {
 int main() {
   // The input has a declared range; that of the output is what an observer saw.
   const ScaleZero x = choose_params({0.0f, 1.0f}, kU8, QScheme::kAffine, "input");
-  MinMaxObserver observer(-1, "output");
+  MinMaxObserver observer({}, {.name = "output"});
   observer.observe(quantrain::Tensor::from({4}, std::array<float, 4>{0.33f, -0.5f, 1.0f, 0.025f}));
   const ScaleZero y = choose_params(observer.range(), kU8, QScheme::kAffine, "output");
   std::printf("(2)  x: scale %.7f, zero point %d\n", x.scale, x.zero_point);

@@ -1,11 +1,13 @@
 #include "quant/observers/calibrator.hpp"
 
+#include <algorithm>
+
 #include "framework/core/error.hpp"
 
 namespace quantrain::quant {
 
 Calibrator::Calibrator(const ObserverSpec& spec, int axis) : spec_(spec), axis_(axis) {
-  make_observer(spec, axis);  // throws if it cannot be made
+  make_observer(spec);  // throws if it cannot be made
 }
 
 void Calibrator::collect(const std::string& name, const Tensor& x) {
@@ -14,7 +16,9 @@ void Calibrator::collect(const std::string& name, const Tensor& x) {
     known->second->observe(x);
     return;
   }
-  auto observer = make_observer(spec_, axis_, name);
+  // An axis that x does not have, and an empty one, are what observe() refuses.
+  const int64_t channels = axis_ >= 0 && axis_ < x.rank() ? std::max<int64_t>(x.dim(axis_), 1) : 1;
+  auto observer = make_observer(spec_, {axis_, channels, name});
   observer->observe(x);
   observers_.emplace(name, std::move(observer));
 }
@@ -31,8 +35,10 @@ const Observer& Calibrator::observer(std::string_view name) const {
                    list.empty() ? "none" : list);
 }
 
-Range Calibrator::range(std::string_view name, size_t channel) const {
-  return observer(name).range(channel);
+std::vector<Range> Calibrator::ranges(std::string_view name,
+                                      const QType& type,
+                                      QScheme scheme) const {
+  return observer(name).ranges(type, scheme);
 }
 
 int64_t Calibrator::samples(std::string_view name) const { return observer(name).samples(); }

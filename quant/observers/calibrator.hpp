@@ -18,11 +18,12 @@ class Calibrator {
   /// Throws: QuantError if the spec makes no sense.
   explicit Calibrator(const ObserverSpec& spec = {}, int axis = -1);
 
-  /// The name's observer sees x; it is made when the name is new. Throws: as Observer::observe.
+  /// The name's observer sees x; it is made when the name is new, for as many channels as x has.
+  /// Throws: as Observer::observe.
   void collect(const std::string& name, const Tensor& x);
 
   /// Throws: QuantError listing the known names if there is none of this one, as the next two do.
-  Range range(std::string_view name, size_t channel = 0) const;
+  std::vector<Range> ranges(std::string_view name, const QType& type, QScheme scheme) const;
   int64_t samples(std::string_view name) const;
   const Observer& observer(std::string_view name) const;
   /// In alphabetical order.

@@ -36,15 +36,15 @@ std::vector<double> channel_sums(
 
 }  // namespace
 
-MeanStdObserver::MeanStdObserver(float k, int axis, std::string name)
-    : Observer(axis, std::move(name)), k_(k) {
-  if (!(k > 0.0f) || !std::isfinite(k)) {
-    throw QuantError("mean_std observer", "k must be positive and finite, got ", k);
-  }
+std::unique_ptr<Observer> MeanStdOptions::make(ObserverShape shape) const {
+  return std::make_unique<MeanStdObserver>(*this, std::move(shape));
 }
 
-std::unique_ptr<Observer> MeanStdObserver::clone() const {
-  return std::unique_ptr<Observer>(new MeanStdObserver(*this));
+MeanStdObserver::MeanStdObserver(const MeanStdOptions& options, ObserverShape shape)
+    : RangeObserver(std::move(shape)), options_(options) {
+  if (!(options.k > 0.0f) || !std::isfinite(options.k)) {
+    throw QuantError("mean_std observer", "k must be positive and finite, got ", options.k);
+  }
 }
 
 void MeanStdObserver::batch_ranges(const Batch& batch, std::span<Range> ranges) const {
@@ -58,7 +58,7 @@ void MeanStdObserver::batch_ranges(const Batch& batch, std::span<Range> ranges) 
         return distance * distance;
       });
   for (size_t c = 0; c < ranges.size(); ++c) {
-    const double reach = static_cast<double>(k_) * std::sqrt(squares[c] / count);
+    const double reach = static_cast<double>(options_.k) * std::sqrt(squares[c] / count);
     ranges[c] = {static_cast<float>(mean[c] - reach), static_cast<float>(mean[c] + reach)};
   }
 }

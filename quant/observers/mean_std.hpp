@@ -1,25 +1,36 @@
 #pragma once
 
-#include "quant/observers/observer.hpp"
+#include <memory>
+
+#include "quant/observers/range_observer.hpp"
 
 namespace quantrain::quant {
+
+struct MeanStdOptions {
+  static constexpr std::string_view kKind = "mean_std";
+
+  float k = 3.0f;  ///< standard deviations to each side; positive
+
+  std::unique_ptr<Observer> make(ObserverShape shape) const;
+  static void describe(auto& options, auto& fields) { fields("k", options.k); }
+  friend bool operator==(const MeanStdOptions&, const MeanStdOptions&) = default;
+};
 
 /// Range of a batch = [mean - k sigma, mean + k sigma], population variance (divided by n), in
 /// double. Over batches: running extremes. It may reach beyond the values themselves.
 /// docs/quantization.md (14)
-class MeanStdObserver : public Observer {
+class MeanStdObserver : public RangeObserver {
  public:
   /// Throws: QuantError unless k is positive and finite.
-  explicit MeanStdObserver(float k = 3.0f, int axis = -1, std::string name = {});
+  explicit MeanStdObserver(const MeanStdOptions& options = {}, ObserverShape shape = {});
 
-  std::string_view kind() const override { return "mean_std"; }
-  std::unique_ptr<Observer> clone() const override;
+  std::string_view kind() const override { return MeanStdOptions::kKind; }
 
  protected:
   void batch_ranges(const Batch& batch, std::span<Range> ranges) const override;
 
  private:
-  float k_;
+  MeanStdOptions options_;
 };
 
 }  // namespace quantrain::quant

@@ -2,8 +2,8 @@
 
 namespace quantrain::quant {
 
-std::unique_ptr<Observer> MinMaxObserver::clone() const {
-  return std::unique_ptr<Observer>(new MinMaxObserver(*this));
+std::unique_ptr<Observer> MinMaxOptions::make(ObserverShape shape) const {
+  return std::make_unique<MinMaxObserver>(*this, std::move(shape));
 }
 
 }  // namespace quantrain::quant

@@ -4,19 +4,22 @@
 
 namespace quantrain::quant {
 
-MovingAverageObserver::MovingAverageObserver(float c, int axis, std::string name)
-    : Observer(axis, std::move(name)), c_(c) {
-  if (!(c > 0.0f && c <= 1.0f)) {
-    throw QuantError("moving_average observer", "the constant must be in (0, 1], got ", c);
+std::unique_ptr<Observer> MovingAverageOptions::make(ObserverShape shape) const {
+  return std::make_unique<MovingAverageObserver>(*this, std::move(shape));
+}
+
+MovingAverageObserver::MovingAverageObserver(const MovingAverageOptions& options,
+                                             ObserverShape shape)
+    : RangeObserver(std::move(shape)), options_(options) {
+  if (!(options.constant > 0.0f && options.constant <= 1.0f)) {
+    throw QuantError(
+        "moving_average observer", "the constant must be in (0, 1], got ", options.constant);
   }
 }
 
-std::unique_ptr<Observer> MovingAverageObserver::clone() const {
-  return std::unique_ptr<Observer>(new MovingAverageObserver(*this));
-}
-
 Range MovingAverageObserver::join(Range so_far, Range batch) const {
-  return {so_far.min + c_ * (batch.min - so_far.min), so_far.max + c_ * (batch.max - so_far.max)};
+  const float c = options_.constant;
+  return {so_far.min + c * (batch.min - so_far.min), so_far.max + c * (batch.max - so_far.max)};
 }
 
 }  // namespace quantrain::quant

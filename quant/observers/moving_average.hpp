@@ -1,26 +1,38 @@
 #pragma once
 
-#include "quant/observers/observer.hpp"
+#include <memory>
+
+#include "quant/observers/range_observer.hpp"
 
 namespace quantrain::quant {
 
-/// m = x for the first batch, then m += c * (x - m) in float32, for m the smallest and the largest
-/// value of a batch: ranges follow the data while a network trains, and single outliers count
-/// little.   docs/quantization.md (14)
-class MovingAverageObserver : public Observer {
- public:
-  /// Throws: QuantError unless 0 < c <= 1.
-  explicit MovingAverageObserver(float c = 0.01f, int axis = -1, std::string name = {});
+struct MovingAverageOptions {
+  static constexpr std::string_view kKind = "moving_average";
 
-  std::string_view kind() const override { return "moving_average"; }
-  std::unique_ptr<Observer> clone() const override;
+  float constant = 0.01f;  ///< weight of the newest batch, in (0, 1]
+
+  std::unique_ptr<Observer> make(ObserverShape shape) const;
+  static void describe(auto& options, auto& fields) { fields("constant", options.constant); }
+  friend bool operator==(const MovingAverageOptions&, const MovingAverageOptions&) = default;
+};
+
+/// m = x for the first batch, then m += constant * (x - m) in float32, for m the smallest and the
+/// largest value of a batch: ranges follow the data while a network trains, and single outliers
+/// count little.   docs/quantization.md (14)
+class MovingAverageObserver : public RangeObserver {
+ public:
+  /// Throws: QuantError if the constant is out of its range.
+  explicit MovingAverageObserver(const MovingAverageOptions& options = {},
+                                 ObserverShape shape = {});
+
+  std::string_view kind() const override { return MovingAverageOptions::kKind; }
   bool needs_values() const override { return false; }
 
  protected:
   Range join(Range so_far, Range batch) const override;
 
  private:
-  float c_;
+  MovingAverageOptions options_;
 };
 
 }  // namespace quantrain::quant

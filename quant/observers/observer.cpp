@@ -2,27 +2,72 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/elementwise.hpp"
+#include "quant/observers/exact_count.hpp"
 
 namespace quantrain::quant {
+namespace {
 
-std::string Observer::where() const {
-  return name_.empty() ? std::string(kind()) + " observer" : name_;
+// While it lives the state is another's; then it is what it was.
+class Untouched {
+ public:
+  explicit Untouched(const std::vector<NamedTensor>& state) : state_(state) {
+    for (const NamedTensor& entry : state) {
+      const float* const x = entry.tensor.data();
+      values_.emplace_back(x, x + entry.tensor.elements());
+    }
+  }
+  ~Untouched() {
+    for (size_t i = 0; i < state_.size(); ++i)
+      std::copy(values_[i].begin(), values_[i].end(), Tensor(state_[i].tensor).mutable_data());
+  }
+  Untouched(const Untouched&) = delete;
+  Untouched& operator=(const Untouched&) = delete;
+
+ private:
+  const std::vector<NamedTensor>& state_;
+  std::vector<std::vector<float>> values_;
+};
+
+}  // namespace
+
+Observer::Observer(ObserverShape shape) : shape_(std::move(shape)) {
+  if (shape_.channels < 1 || (shape_.axis < 0 && shape_.channels != 1)) {
+    throw QuantError(shape_.name.empty() ? "observer" : shape_.name,
+                     "an observer has 1 channel, or those along an axis; got ",
+                     shape_.channels,
+                     " along axis ",
+                     shape_.axis);
+  }
+  counts_ = add_state("counts", {2, 2});
 }
 
-void Observer::check_channels(size_t channels) const {
-  if (!ranges_.empty() && channels != ranges_.size()) {
+std::string Observer::where() const {
+  return name().empty() ? std::string(kind()) + " observer" : name();
+}
+
+Tensor Observer::add_state(std::string name, const Shape& shape) {
+  for (const NamedTensor& entry : state_) {
+    if (entry.name == name) throw QuantError("observer", "two states are named \"", name, "\"");
+  }
+  state_.push_back({std::move(name), Tensor::zeros(shape)});
+  return state_.back().tensor;
+}
+
+void Observer::check_channels(int64_t channels) const {
+  if (channels != shape_.channels) {
     throw ShapeError(where(),
                      kind(),
                      " observer: ",
                      channels,
                      " channels along axis ",
-                     axis_,
-                     ", but batches before had ",
-                     ranges_.size());
+                     axis(),
+                     ", expected ",
+                     shape_.channels);
   }
 }
 
@@ -47,17 +92,17 @@ void Observer::check_finite(std::span<const Range> ranges, const char* what) con
 void Observer::observe(const Tensor& x) {
   const Shape& shape = x.shape();
   if (x.elements() == 0) throw DataError(where(), kind(), " observer: empty batch ", shape);
-  if (axis_ >= shape.rank()) {
-    throw ShapeError(where(), kind(), " observer: no axis ", axis_, " in ", shape);
+  if (axis() >= shape.rank()) {
+    throw ShapeError(where(), kind(), " observer: no axis ", axis(), " in ", shape);
   }
-  Batch batch{nullptr, x.elements(), axis_ < 0 ? 1 : shape[axis_], 1};
-  if (axis_ < 0) batch.inner = batch.n;
-  for (int i = axis_ + 1; axis_ >= 0 && i < shape.rank(); ++i) batch.inner *= shape[i];
-  const auto channels = static_cast<size_t>(batch.channels);
-  check_channels(channels);
+  Batch batch{nullptr, x.elements(), axis() < 0 ? 1 : shape[axis()], 1};
+  if (axis() < 0) batch.inner = batch.n;
+  for (int i = axis() + 1; axis() >= 0 && i < shape.rank(); ++i) batch.inner *= shape[i];
+  check_channels(batch.channels);
 
   const Floats floats = x.floats();
   batch.x = floats.data();
+  const auto channels = static_cast<size_t>(batch.channels);
   std::vector<float> min(channels);
   std::vector<float> max(channels);
   if (channels == 1) {
@@ -66,100 +111,91 @@ void Observer::observe(const Tensor& x) {
     kernels::min_max_channels_f32(
         batch.n, batch.channels, batch.inner, batch.x, min.data(), max.data());
   }
-  std::vector<Range> ranges(channels);
-  for (size_t c = 0; c < channels; ++c) ranges[c] = {min[c], max[c]};
-  check_finite(ranges, "the batch holds a");
-  batch_ranges(batch, ranges);
-  check_finite(ranges, "the batch's range overflows to");
-  take(ranges, shape.rank() == 0 ? 1 : shape[0]);
+  std::vector<Range> extremes(channels);
+  for (size_t c = 0; c < channels; ++c) extremes[c] = {min[c], max[c]};
+  take(batch, extremes, shape.rank() == 0 ? 1 : shape[0]);
 }
 
 void Observer::observe_range(std::span<const Range> extremes, int64_t samples) {
   if (needs_values()) {
     throw QuantError(where(), kind(), " observer: needs a batch's values, not only its extremes");
   }
-  if (extremes.empty() || (axis_ < 0 && extremes.size() != 1)) {
-    throw ShapeError(where(), kind(), " observer: ", extremes.size(), " ranges for axis ", axis_);
-  }
-  check_channels(extremes.size());
+  check_channels(static_cast<int64_t>(extremes.size()));
+  take({nullptr, 0, shape_.channels, 0}, extremes, samples);
+}
+
+void Observer::take(const Batch& batch, std::span<const Range> extremes, int64_t samples) {
   check_finite(extremes, "the batch holds a");
-  take(extremes, samples);
-}
-
-void Observer::take(std::span<const Range> batch, int64_t samples) {
-  std::vector<Range> joined(batch.begin(), batch.end());
-  for (size_t c = 0; c < ranges_.size(); ++c) joined[c] = join(ranges_[c], batch[c]);
-  check_finite(joined, "the running range overflows to");
-  ranges_ = std::move(joined);
-  ++count_;
-  samples_ += samples;
-}
-
-Range Observer::join(Range so_far, Range batch) const {
-  return {std::min(so_far.min, batch.min), std::max(so_far.max, batch.max)};
-}
-
-const std::vector<Range>& Observer::ranges() const {
-  if (ranges_.empty()) throw QuantError(where(), kind(), " observer: has seen no data");
-  return ranges_;
-}
-
-Range Observer::range(size_t channel) const {
-  if (channel >= ranges().size()) {
-    throw QuantError(
-        where(), kind(), " observer: no channel ", channel, ", it has ", ranges_.size());
+  const int64_t batches = count();
+  const int64_t before = this->samples();
+  if (samples < 0 || samples >= kCountLimit - before) {
+    throw DataError(
+        where(), kind(), " observer: cannot count ", samples, " samples after ", before);
   }
-  return ranges_[channel];
+  if (batches == 0) {
+    reset();
+  } else {
+    check_state();
+  }
+  accumulate(batch, extremes);
+  set_count(counts_.mutable_data(), batches + 1);
+  set_count(counts_.mutable_data() + 2, before + samples);
+}
+
+std::vector<Range> Observer::ranges(const QType& type, QScheme scheme) const {
+  validate(type, where());
+  if (count() == 0) throw QuantError(where(), kind(), " observer: has seen no data");
+  check_state();
+  std::vector<Range> ranges = choose_ranges(type, scheme);
+  if (static_cast<int64_t>(ranges.size()) != channels()) {
+    throw QuantError(where(),
+                     kind(),
+                     " observer: chose ",
+                     ranges.size(),
+                     " ranges for ",
+                     channels(),
+                     " channels");
+  }
+  return ranges;
 }
 
 QParams Observer::params(const QType& type, QScheme scheme) const {
-  return choose_params(ranges(), axis_, type, scheme, where());
+  return choose_params(ranges(type, scheme), axis(), type, scheme, where());
+}
+
+QParams Observer::params_of(const Tensor& x, const QType& type, QScheme scheme) {
+  const Untouched untouched(state_);
+  reset();
+  observe(x);
+  return params(type, scheme);
+}
+
+int64_t Observer::count() const {
+  const float* const counts = counts_.data();
+  if (!is_count(counts) || !is_count(counts + 2)) {
+    throw DataError(where(),
+                    kind(),
+                    " observer: state \"counts\" holds no counts: batches {",
+                    counts[0],
+                    ", ",
+                    counts[1],
+                    "}, samples {",
+                    counts[2],
+                    ", ",
+                    counts[3],
+                    "}");
+  }
+  return get_count(counts);
+}
+
+int64_t Observer::samples() const {
+  count();  // throws if they are none
+  return get_count(counts_.data() + 2);
 }
 
 void Observer::reset() {
-  ranges_.clear();
-  count_ = 0;
-  samples_ = 0;
-}
-
-Observer::State Observer::state() const {
-  State state{Tensor::empty({static_cast<int64_t>(ranges_.size()), 2}), Tensor::empty({2})};
-  float* y = state.ranges.mutable_data();
-  for (const Range& range : ranges_) {
-    *y++ = range.min;
-    *y++ = range.max;
-  }
-  state.counts.mutable_data()[0] = static_cast<float>(count_);
-  state.counts.mutable_data()[1] = static_cast<float>(samples_);
-  return state;
-}
-
-void Observer::set_state(const State& state) {
-  const Shape& shape = state.ranges.shape();
-  if (shape.rank() != 2 || shape[1] != 2 || (axis_ < 0 && shape[0] > 1)) {
-    throw ShapeError(where(), kind(), " observer: saved ranges of shape ", shape);
-  }
-  if (state.counts.shape() != Shape{2}) {
-    throw ShapeError(where(), kind(), " observer: saved counts of shape ", state.counts.shape());
-  }
-  std::vector<Range> ranges;
-  const Floats floats = state.ranges.floats();
-  for (const float* x = floats.data(); x != floats.data() + 2 * shape[0]; x += 2) {
-    ranges.push_back({x[0], x[1]});
-    if (x[0] > x[1]) {
-      throw DataError(where(), kind(), " observer: saved range [", x[0], ", ", x[1], "]");
-    }
-  }
-  check_finite(ranges, "the saved state holds a");
-  const Floats counts = state.counts.floats();
-  for (int i = 0; i < 2; ++i) {
-    if (!(counts[i] >= 0.0f && counts[i] <= 0x1p62f)) {
-      throw DataError(where(), kind(), " observer: saved count ", counts[i]);
-    }
-  }
-  ranges_ = std::move(ranges);
-  count_ = static_cast<int64_t>(counts[0]);
-  samples_ = static_cast<int64_t>(counts[1]);
+  for (NamedTensor& entry : state_)
+    std::fill_n(entry.tensor.mutable_data(), entry.tensor.elements(), 0.0f);
 }
 
 }  // namespace quantrain::quant

@@ -20,8 +20,13 @@ int64_t nearest_rank(double percent, int64_t n) {
 
 }  // namespace
 
-PercentileObserver::PercentileObserver(double low, double high, int axis, std::string name)
-    : Observer(axis, std::move(name)), low_(low), high_(high) {
+std::unique_ptr<Observer> PercentileOptions::make(ObserverShape shape) const {
+  return std::make_unique<PercentileObserver>(*this, std::move(shape));
+}
+
+PercentileObserver::PercentileObserver(const PercentileOptions& options, ObserverShape shape)
+    : RangeObserver(std::move(shape)), options_(options) {
+  const auto [low, high] = options;
   if (!(low >= 0.0 && low < high && high <= 100.0)) {
     throw QuantError("percentile observer",
                      "percentiles must be in order and in [0, 100], got ",
@@ -31,14 +36,10 @@ PercentileObserver::PercentileObserver(double low, double high, int axis, std::s
   }
 }
 
-std::unique_ptr<Observer> PercentileObserver::clone() const {
-  return std::unique_ptr<Observer>(new PercentileObserver(*this));
-}
-
 void PercentileObserver::batch_ranges(const Batch& batch, std::span<Range> ranges) const {
   const int64_t count = batch.n / batch.channels;
-  const int64_t low = nearest_rank(low_, count);
-  const int64_t high = nearest_rank(high_, count);
+  const int64_t low = nearest_rank(options_.low, count);
+  const int64_t high = nearest_rank(options_.high, count);
   parallel_for(batch.channels, 1, [&](int64_t begin, int64_t end) {
     Buffer<float> values(count);
     for (int64_t c = begin; c < end; ++c) {

@@ -1,28 +1,40 @@
 #pragma once
 
-#include "quant/observers/observer.hpp"
+#include <memory>
+
+#include "quant/observers/range_observer.hpp"
 
 namespace quantrain::quant {
 
+/// In percent, 0 <= low < high <= 100.
+struct PercentileOptions {
+  static constexpr std::string_view kKind = "percentile";
+
+  double low = 0.1;
+  double high = 99.9;
+
+  std::unique_ptr<Observer> make(ObserverShape shape) const;
+  static void describe(auto& options, auto& fields) {
+    fields("low", options.low);
+    fields("high", options.high);
+  }
+  friend bool operator==(const PercentileOptions&, const PercentileOptions&) = default;
+};
+
 /// Range of a batch = [p_low, p_high], nearest rank: of n values in ascending order, percentile p
 /// is number max(1, ceil(p n / 100)). Over batches: running extremes.   docs/quantization.md (14)
-class PercentileObserver : public Observer {
+class PercentileObserver : public RangeObserver {
  public:
-  /// In percent. Throws: QuantError unless 0 <= low < high <= 100.
-  explicit PercentileObserver(double low = 0.1,
-                              double high = 99.9,
-                              int axis = -1,
-                              std::string name = {});
+  /// Throws: QuantError if the percentiles are out of their range.
+  explicit PercentileObserver(const PercentileOptions& options = {}, ObserverShape shape = {});
 
-  std::string_view kind() const override { return "percentile"; }
-  std::unique_ptr<Observer> clone() const override;
+  std::string_view kind() const override { return PercentileOptions::kKind; }
 
  protected:
   void batch_ranges(const Batch& batch, std::span<Range> ranges) const override;
 
  private:
-  double low_;
-  double high_;
+  PercentileOptions options_;
 };
 
 }  // namespace quantrain::quant

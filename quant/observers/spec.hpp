@@ -1,34 +1,35 @@
 #pragma once
 
-#include <memory>
-#include <string>
-#include <string_view>
+#include <variant>
 
-#include "quant/observers/observer.hpp"
+#include "quant/observers/entropy.hpp"
+#include "quant/observers/histogram.hpp"
+#include "quant/observers/mean_std.hpp"
+#include "quant/observers/min_max.hpp"
+#include "quant/observers/moving_average.hpp"
+#include "quant/observers/percentile.hpp"
 
 namespace quantrain::quant {
 
-enum class ObserverKind { kMinMax, kMovingAverage, kPercentile, kMeanStd };
+/// Says which observer to make: the options of one kind, plain data. Every kind there is, min-max
+/// being the default; names, JSON and validation follow from this list and the options'
+/// describe().
+using ObserverSpec = std::variant<MinMaxOptions,
+                                  MovingAverageOptions,
+                                  PercentileOptions,
+                                  MeanStdOptions,
+                                  HistogramOptions,
+                                  EntropyOptions>;
 
-/// Plain data that says which observer to make; what another kind uses is ignored.
-struct ObserverSpec {
-  ObserverKind kind = ObserverKind::kMinMax;
-  float averaging_constant = 0.01f;  ///< moving_average
-  double low_percentile = 0.1;       ///< percentile, in percent
-  double high_percentile = 99.9;     ///< percentile, in percent
-  float k = 3.0f;                    ///< mean_std: standard deviations to each side
+/// "percentile".
+std::string_view kind(const ObserverSpec& spec);
+/// Each kind with its default options, in the order of the list.
+std::vector<ObserverSpec> observer_specs();
+/// Default options of a kind. Throws: QuantError listing the known kinds if there is none of this
+/// name.
+ObserverSpec observer_spec(std::string_view kind);
 
-  friend bool operator==(const ObserverSpec&, const ObserverSpec&) = default;
-};
-
-/// "min_max", "moving_average", "percentile", "mean_std".
-std::string_view to_string(ObserverKind kind);
-/// Throws: QuantError listing the known kinds if there is none of this name.
-ObserverKind observer_kind(std::string_view name);
-
-/// Throws: QuantError if a number that the kind uses is out of its range.
-std::unique_ptr<Observer> make_observer(const ObserverSpec& spec,
-                                        int axis = -1,
-                                        std::string name = {});
+/// Throws: QuantError if an option is out of its range, or the shape makes no sense.
+std::unique_ptr<Observer> make_observer(const ObserverSpec& spec, ObserverShape shape = {});
 
 }  // namespace quantrain::quant

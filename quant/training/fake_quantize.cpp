@@ -16,7 +16,7 @@ FakeQuantizeConfig weights(int bits) {
   return {.type = {.bits = bits, .is_signed = true, .narrow = true},
           .scheme = QScheme::kSymmetric,
           .storage = CodeStorage::kS8,
-          .observer = {.kind = ObserverKind::kMinMax}};
+          .observer = MinMaxOptions{}};
 }
 
 std::string path_of(const Module& module) {
@@ -41,17 +41,27 @@ FakeQuantizeConfig FakeQuantizeConfig::int4() { return weights(4); }
 FakeQuantizeConfig FakeQuantizeConfig::int2() { return weights(2); }
 
 FakeQuantize::FakeQuantize(FakeQuantizeConfig config)
-    : PhasedSlot(config.simulation),
-      config_(std::move(config)),
-      observer_(make_observer(config_.observer, config_.axis, "FakeQuantize")) {
+    : FakeQuantize(
+          config, make_observer(config.observer, {config.axis, config.channels, "FakeQuantize"})) {}
+
+FakeQuantize::FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> observer)
+    : PhasedSlot(config.simulation), config_(std::move(config)), observer_(std::move(observer)) {
+  if (observer_ == nullptr) throw QuantError("FakeQuantize", "the observer is null");
+  if (observer_->axis() != config_.axis || observer_->channels() != config_.channels) {
+    throw QuantError("FakeQuantize",
+                     config_.channels,
+                     " channels along axis ",
+                     config_.axis,
+                     ", but its observer has ",
+                     observer_->channels(),
+                     " along axis ",
+                     observer_->axis());
+  }
   if (config_.type.bits < 2 || config_.type.bits > 16) {
     throw QuantError("FakeQuantize", "bits must be 2 to 16, got ", config_.type.bits);
   }
   if (config_.type.narrow && !config_.type.is_signed) {
     throw QuantError("FakeQuantize", "a narrow range needs signed codes");
-  }
-  if (config_.channels < 1 || (config_.axis < 0 && config_.channels != 1)) {
-    throw QuantError("FakeQuantize", config_.channels, " channels along axis ", config_.axis);
   }
   const Shape per_channel{config_.channels};
   scale_ = Tensor::full(per_channel, 1.0f);
@@ -60,8 +70,8 @@ FakeQuantize::FakeQuantize(FakeQuantizeConfig config)
   zero_point_ = add_buffer("zero_point", Tensor::zeros(per_channel));
   initialized_ = add_buffer("initialized", Tensor::zeros({1}));
   add_buffer("phase", saved_phase());
-  seen_ = add_buffer("observed_range", Tensor::zeros({config_.channels, 2}));
-  counts_ = add_buffer("observed_counts", Tensor::zeros({2}));
+  for (const NamedTensor& state : observer_->state())
+    add_buffer("observer." + state.name, state.tensor);
 }
 
 FakeQuantize::FakeQuantize(const QParams& params, Estimator estimator)
@@ -128,28 +138,17 @@ void FakeQuantize::check_input(const Tensor& x) const {
   }
 }
 
-// Buffers that were written from outside, by a checkpoint, are what the observer goes on from.
-void FakeQuantize::restore_observer() {
-  if (counts_.version() == seen_version_) return;
-  if (counts_.data()[0] > 0.0f) {
-    observer_->set_state({seen_, counts_});
-  } else {
-    observer_->reset();
-  }
-  seen_version_ = counts_.version();
-}
-
 // Parameters from x alone. A learned scale starts at 2 mean|x| / sqrt(qmax), with the zero point of
 // the observed range, so that affine activations keep theirs.
 QParams FakeQuantize::start(const Tensor& x) const {
   const bool learned = config_.estimator == Estimator::kLearned;
-  const ObserverSpec spec =
-      learned ? ObserverSpec{.kind = ObserverKind::kMinMax} : config_.observer;
-  const std::unique_ptr<Observer> observer = make_observer(spec, config_.axis, path_of(*this));
   check_input(x);
-  observer->observe(x);
-  QParams params = observer->params(config_.type, config_.scheme);
-  if (!learned) return params;
+  if (!learned) {
+    observer_->set_name(path_of(*this));
+    return observer_->params_of(x, config_.type, config_.scheme);
+  }
+  QParams params = MinMaxObserver({}, {config_.axis, config_.channels, path_of(*this)})
+                       .params_of(x, config_.type, config_.scheme);
   const Floats values = x.floats();
   int64_t inner = 1;
   for (int axis = config_.axis + 1; config_.axis >= 0 && axis < x.rank(); ++axis)
@@ -177,7 +176,6 @@ void FakeQuantize::observe(const Tensor& x) {
     if (!is_initialized()) store(start(x));
     return;
   }
-  restore_observer();
   observer_->set_name(path_of(*this));
   if (x.kind() == ValueKind::kAccumulators && config_.axis < 0 && !observer_->needs_values()) {
     const Range range = x.accumulators()->range(x.elements(), x.activation());
@@ -185,10 +183,6 @@ void FakeQuantize::observe(const Tensor& x) {
   } else {
     observer_->observe(x);
   }
-  const Observer::State state = observer_->state();
-  std::copy_n(state.ranges.data(), seen_.elements(), seen_.mutable_data());
-  std::copy_n(state.counts.data(), counts_.elements(), counts_.mutable_data());
-  seen_version_ = counts_.version();
 }
 
 void FakeQuantize::choose() {

@@ -48,6 +48,9 @@ struct FakeQuantizeConfig {
 class FakeQuantize : public Module, public PhasedSlot {
  public:
   explicit FakeQuantize(FakeQuantizeConfig config = {});
+  /// With an observer of one's own in place of config.observer.
+  /// Throws: QuantError if it is null, or of another axis or number of channels.
+  FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> observer);
   /// Given parameters, which never move.
   /// Throws: QuantError if they are not valid.
   explicit FakeQuantize(const QParams& params, Estimator estimator = Estimator::kClamped);
@@ -90,7 +93,6 @@ class FakeQuantize : public Module, public PhasedSlot {
   void check_input(const Tensor& x) const;
   void observe(const Tensor& x);
   void choose();
-  void restore_observer();
   QParams start(const Tensor& x) const;
   void store(const QParams& params);
   FakeQuantizeOptions options_for(const Tensor& x) const;
@@ -102,9 +104,6 @@ class FakeQuantize : public Module, public PhasedSlot {
   Tensor scale_;               // [channels]; a parameter if learned
   Tensor zero_point_;          // [channels]
   Tensor initialized_;         // [1]: 0, 1, or 2 where the parameters were given
-  Tensor seen_;                // [channels, 2]: what the observer saw, so that a checkpoint resumes
-  Tensor counts_;              // [2]
-  uint64_t seen_version_ = 0;
 };
 
 }  // namespace quantrain::quant

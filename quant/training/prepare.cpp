@@ -223,11 +223,13 @@ std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
   ActivationConfig activation = site.config->activation;
   if (site.gives_logits) activation.bits = 8;
   // Many codes have room for outliers, few have not.
-  const ObserverKind observer = purpose == Purpose::kTraining ? ObserverKind::kMovingAverage
-                                : activation.bits < 8         ? ObserverKind::kPercentile
-                                                              : ObserverKind::kMinMax;
-  auto slot = std::make_shared<FakeQuantize>(
-      activation.fake_quantize(config.simulation, {.kind = observer}));
+  ObserverSpec observer = MinMaxOptions{};
+  if (purpose == Purpose::kTraining) {
+    observer = MovingAverageOptions{};
+  } else if (activation.bits < 8) {
+    observer = PercentileOptions{};
+  }
+  auto slot = std::make_shared<FakeQuantize>(activation.fake_quantize(config.simulation, observer));
   return plugged(std::move(slot), *site.last);
 }
 

@@ -45,12 +45,11 @@ Json to(const WeightConfig& w) {
           {"estimator", name_of(w.estimator, kEstimators)}};
 }
 
-Json to(const ObserverSpec& o) {
-  return {{"kind", std::string(to_string(o.kind))},
-          {"averaging_constant", o.averaging_constant},
-          {"low_percentile", o.low_percentile},
-          {"high_percentile", o.high_percentile},
-          {"k", o.k}};
+Json to(const ObserverSpec& spec) {
+  Json json = {{"kind", std::string(kind(spec))}};
+  const auto write = [&](const char* key, const auto& value) { json[key] = value; };
+  std::visit([&](const auto& options) { options.describe(options, write); }, spec);
+  return json;
 }
 
 Json to(const ActivationConfig& a) {
@@ -125,17 +124,14 @@ class Reader {
 };
 
 ObserverSpec observer_from(const Json& json, const std::string& where) {
-  ObserverSpec observer;
   Reader reader(json, where);
   std::string kind;
   reader.read("kind", kind);
-  observer.kind = observer_kind(kind);
-  reader.read("averaging_constant", observer.averaging_constant);
-  reader.read("low_percentile", observer.low_percentile);
-  reader.read("high_percentile", observer.high_percentile);
-  reader.read("k", observer.k);
+  ObserverSpec spec = observer_spec(kind);
+  const auto read = [&](const char* key, auto& value) { reader.read(key, value); };
+  std::visit([&](auto& options) { options.describe(options, read); }, spec);
   reader.finish();
-  return observer;
+  return spec;
 }
 
 LayerConfig layer_from(const Json& json, const std::string& where) {

@@ -266,9 +266,8 @@ TEST_CASE("configurations beyond the default convert and stay equal", "[quant][c
     config.types["Linear"] = QConfig::bits(3, 6).model;
     config.layers["0"] = QConfig::bits(7, 5).model;
   }
-  SECTION("other observers") {
-    config.model.activation.observer = ObserverSpec{
-        .kind = ObserverKind::kPercentile, .low_percentile = 1.0, .high_percentile = 99.0};
+  SECTION("each kind of observer") {
+    config.model.activation.observer = GENERATE(from_range(observer_specs()));
   }
   const auto check_with = [&](Sequential net) {
     prepare_qat(net, example, config);

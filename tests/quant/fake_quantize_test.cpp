@@ -7,6 +7,7 @@
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "layers/dry_run.hpp"
+#include "layers/state.hpp"
 #include "tests/catch.hpp"
 
 namespace quantrain::quant {
@@ -261,7 +262,7 @@ TEST_CASE("a learned scale starts at 2 mean|x| / sqrt(qmax) and is a parameter",
 
 TEST_CASE("a checkpoint's buffers resume a FakeQuantize where it was", "[quant][fake_quantize]") {
   FakeQuantizeConfig config = FakeQuantizeConfig::q8();
-  config.observer = {.kind = ObserverKind::kMovingAverage, .averaging_constant = 0.5f};
+  config.observer = MovingAverageOptions{.constant = 0.5f};
   FakeQuantize first(config);
   first(Tensor::from({2}, std::vector<float>{0.0f, 1.0f}));
   first(Tensor::from({2}, std::vector<float>{0.0f, 3.0f}));
@@ -286,6 +287,66 @@ TEST_CASE("a checkpoint's buffers resume a FakeQuantize where it was", "[quant][
   }
   second(Tensor::from({2}, std::vector<float>{0.0f, 1.0f}));
   CHECK(second.float_range().max == quantrain::test::Approx(1.0f));
+}
+
+namespace {
+
+/// Twice as far as the largest value of all, to the right.
+class DoubleObserver : public RangeObserver {
+ public:
+  explicit DoubleObserver(ObserverShape shape = {}) : RangeObserver(std::move(shape)) {}
+  std::string_view kind() const override { return "double"; }
+
+ protected:
+  void batch_ranges(const Batch& /*batch*/, std::span<Range> ranges) const override {
+    for (Range& range : ranges) range = {0.0f, 2.0f * range.max};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a FakeQuantize takes an observer of one's own", "[quant][fake_quantize]") {
+  FakeQuantize q(FakeQuantizeConfig::q8(), std::make_unique<DoubleObserver>());
+  const Tensor x = Tensor::from({2}, std::vector<float>{0.0f, 1.0f});
+  {
+    const DryRun dry_run;
+    q(x);
+  }
+  CHECK_FALSE(q.is_initialized());
+  q(x);
+  CHECK(q.float_range().max == quantrain::test::Approx(2.0f));
+  q(Tensor::from({2}, std::vector<float>{0.0f, 3.0f}));
+  CHECK(q.float_range().max == quantrain::test::Approx(6.0f));
+
+  // Its state is what a checkpoint holds.
+  FakeQuantize other(FakeQuantizeConfig::q8(), std::make_unique<DoubleObserver>());
+  std::vector<std::string> names;
+  for (const NamedTensor& buffer : q.named_buffers()) names.push_back(buffer.name);
+  CHECK(names ==
+        std::vector<std::string>{
+            "scale", "zero_point", "initialized", "phase", "observer.counts", "observer.range"});
+  copy_state(q, other);
+  other(x);
+  CHECK(other.float_range().max == quantrain::test::Approx(6.0f));
+
+  QUANTRAIN_CHECK_ERROR(FakeQuantize(FakeQuantizeConfig::q8(), nullptr), QuantError, "null");
+  QUANTRAIN_CHECK_ERROR(
+      FakeQuantize(FakeQuantizeConfig::q8(), std::make_unique<DoubleObserver>(ObserverShape{1, 2})),
+      QuantError,
+      "1 channels along axis -1, but its observer has 2 along axis 1");
+}
+
+TEST_CASE("a checkpoint whose observer makes no sense is refused by layer",
+          "[quant][fake_quantize]") {
+  FakeQuantize q(FakeQuantizeConfig::q8());
+  const Tensor x = Tensor::from({2}, std::vector<float>{0.0f, 1.0f});
+  q(x);
+  const QParams before = q.params();
+  for (const NamedTensor& buffer : q.named_buffers()) {
+    if (buffer.name == "observer.range") Tensor(buffer.tensor).mutable_data()[0] = 9.0f;
+  }
+  QUANTRAIN_CHECK_ERROR(q(x), DataError, "[FakeQuantize] min_max observer");
+  CHECK(q.params() == before);
 }
 
 }  // namespace quantrain::quant

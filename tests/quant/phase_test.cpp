@@ -4,6 +4,7 @@
 #include "framework/data/loader.hpp"
 #include "layers/state.hpp"
 #include "quant/lowering/convert.hpp"
+#include "quant/observers/observer.hpp"
 #include "quant/training/prepare.hpp"
 #include "quant/training/scopes.hpp"
 #include "tests/catch.hpp"
@@ -76,18 +77,19 @@ TEST_CASE("a calibrated network is simulated, and evaluating or training it move
 }
 
 TEST_CASE("calibration goes on from what was seen before", "[quant][phase]") {
+  const Tensor example = random_images({2, 12}, 1);
   const Tensor first = mul(random_images({20, 12}, 2), Tensor::full({1}, 0.5f));
   const Tensor second = random_images({20, 12}, 3);
   const auto calibrated = [&](const std::vector<Tensor>& batches) {
     manual_seed(5);
     Sequential net = mlp();
-    prepare_ptq(net, first, QConfig::int8());
+    prepare_ptq(net, example, QConfig::int8());
     for (const Tensor& batch : batches) calibrate(net, batch);
     return ranges(net);
   };
   manual_seed(5);
   Sequential net = mlp();
-  prepare_ptq(net, first, QConfig::int8());
+  prepare_ptq(net, example, QConfig::int8());
   {
     const Calibration calibration(net);
     CHECK(Plugged(net).activations[0]->phase() == Phase::kCalibrating);
@@ -110,6 +112,27 @@ TEST_CASE("calibrate takes the images of a loader, and refuses none", "[quant][p
   CHECK(Plugged(net).activations[0]->phase() == Phase::kTraining);
   CHECK(net(example).kind() == ValueKind::kAccumulators);
   QUANTRAIN_CHECK_ERROR(calibrate(net, std::vector<Batch>{}), DataError, "there is no batch");
+}
+
+TEST_CASE("a range that cannot be chosen is reported by the next pass", "[quant][phase]") {
+  class Undecided : public Observer {
+   public:
+    Undecided() : Observer({}) {}
+    std::string_view kind() const override { return "undecided"; }
+
+   protected:
+    void accumulate(const Batch&, std::span<const Range>) override {}
+    std::vector<Range> choose_ranges(const QType&, QScheme) const override {
+      throw QuantError("undecided", "no range is good enough");
+    }
+    void check_state() const override {}
+  };
+  Sequential net{FakeQuantize(FakeQuantizeConfig::q8(), std::make_unique<Undecided>())};
+  const Tensor x = random_images({4, 12}, 1);
+  calibrate(net, x);
+  net.eval();
+  QUANTRAIN_CHECK_ERROR(
+      net(x), QuantError, "has no parameters: [undecided] no range is good enough");
 }
 
 TEST_CASE("a network's own FakeQuantize has phases too", "[quant][phase]") {

@@ -186,7 +186,7 @@ TEST_CASE("quantization after training takes its ranges from all batches", "[qua
   const double moved = 0.99 * (0.4 - 0.2 * 0.99 * 0.99 * 0.99) + 0.01;
   CHECK(highest(prepare_qat, QConfig::int8()) == quantrain::test::Approx(moved));
   QConfig config = QConfig::int8();
-  config.model.activation.observer = ObserverSpec{.kind = ObserverKind::kMovingAverage};
+  config.model.activation.observer = MovingAverageOptions{};
   CHECK(highest(prepare_ptq, config) == quantrain::test::Approx(moved));
 }
 

@@ -40,22 +40,25 @@ TEST_CASE("ranges after each batch, and their parameters, are PyTorch's",
           "[quant][observer][vectors]") {
   for (const Json& json : test::load_vectors("observers")) {
     CAPTURE(json.at("observer").get<std::string>(), json.at("axis").get<int>());
-    ObserverSpec spec{.kind = observer_kind(json.at("observer").get<std::string>())};
-    if (json.contains("constant")) spec.averaging_constant = json.at("constant").get<float>();
-    auto observer = make_observer(spec, json.at("axis").get<int>());
+    ObserverSpec spec = observer_spec(json.at("observer").get<std::string>());
+    if (json.contains("constant"))
+      std::get<MovingAverageOptions>(spec).constant = json.at("constant").get<float>();
+    const auto axis = json.at("axis").get<int>();
+    const auto channels = static_cast<int64_t>(json.at("scale").size());
+    const QScheme scheme =
+        json.at("scheme") == "symmetric" ? QScheme::kSymmetric : QScheme::kAffine;
+    auto observer = make_observer(spec, {axis, channels});
     for (size_t batch = 0; batch < json.at("batches").size(); ++batch) {
       observer->observe(to_tensor(json.at("batches")[batch]));
       std::vector<float> min;
       std::vector<float> max;
-      for (const Range& range : observer->ranges()) {
+      for (const Range& range : observer->ranges(type_of(json), scheme)) {
         min.push_back(range.min);
         max.push_back(range.max);
       }
       CHECK(min == json.at("min")[batch].get<std::vector<float>>());
       CHECK(max == json.at("max")[batch].get<std::vector<float>>());
     }
-    const QScheme scheme =
-        json.at("scheme") == "symmetric" ? QScheme::kSymmetric : QScheme::kAffine;
     const QParams params = observer->params(type_of(json), scheme);
     CHECK(params.zero_point == json.at("zero_point").get<std::vector<int32_t>>());
     const auto scales = json.at("scale").get<std::vector<float>>();

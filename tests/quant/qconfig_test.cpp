@@ -10,7 +10,7 @@ TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant
   config.types["Linear"] = QConfig::bits(3, 5).model;
   config.layers["block.conv"] = QConfig::int8().model;
   config.model.weight.estimator = Estimator::kLearned;
-  config.model.activation.observer = ObserverSpec{.kind = ObserverKind::kMinMax};
+  config.model.activation.observer = MeanStdOptions{};
   config.simulation = Simulation::kFloat;
   config.input_range = {-1.0f, 0.3f};
   CHECK(QConfig::from_json(config.to_json()) == config);
@@ -37,6 +37,14 @@ TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant
   QUANTRAIN_CHECK_ERROR(
       with("\"k\": 3.0", "\"k\": true"), QuantError, "config.model.activation.observer.k has");
   CHECK(with("\"k\": 3.0", "\"k\": 3") == config);
+  QUANTRAIN_CHECK_ERROR(with("\"k\": 3.0", "\"k\": 0"), QuantError, "k must be positive");
+  QUANTRAIN_CHECK_ERROR(with("\"k\": 3.0", "\"k\": 3, \"low\": 1"),
+                        QuantError,
+                        "config.model.activation.observer.low is unknown");
+  QUANTRAIN_CHECK_ERROR(with("\"mean_std\"", "\"percentile\""),
+                        QuantError,
+                        "config.model.activation.observer.low is missing");
+  QUANTRAIN_CHECK_ERROR(with("\"mean_std\"", "\"median\""), QuantError, "no kind \"median\"");
   QUANTRAIN_CHECK_ERROR(with("\"output_bits\": 32", "\"output_bits\": 8, \"input_range\": [1]"),
                         QuantError,
                         "config.input_range has 1 entries");
@@ -45,6 +53,24 @@ TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant
   config.input_range.reset();
   config.layers["caf\xe9"] = config.model;
   QUANTRAIN_CHECK_ERROR(config.to_json(), QuantError, "a name cannot be written as JSON");
+}
+
+TEST_CASE("every kind of observer survives its JSON", "[quant][qconfig]") {
+  QConfig config;
+  const auto check = [&](const ObserverSpec& spec, const char* text) {
+    config.model.activation.observer = spec;
+    CHECK(QConfig::from_json(config.to_json()) == config);
+    std::string compact = config.to_json();
+    std::erase_if(compact, [](char c) { return c == ' ' || c == '\n'; });
+    CAPTURE(compact);
+    CHECK(compact.find(text) != std::string::npos);
+  };
+  for (const ObserverSpec& spec : observer_specs()) check(spec, kind(spec).data());
+  check(PercentileOptions{.low = 0.5, .high = 99.5},
+        R"("observer":{"kind":"percentile","low":0.5,"high":99.5})");
+  check(MovingAverageOptions{.constant = 0.25f},
+        R"("observer":{"kind":"moving_average","constant":0.25})");
+  check(MinMaxOptions{}, R"("observer":{"kind":"min_max"})");
 }
 
 }  // namespace quantrain::quant

@@ -2,7 +2,8 @@
 
     python3 make_vectors.py [FOLDER]
 
-Made with PyTorch 2.6 (Debian 13: python3-torch). Operations, losses and optimizers run in float64
+Made with PyTorch 2.6 (Debian 13: python3-torch), histograms with 1.13 (Debian 12), which gives the
+same for all the rest. Operations, losses and optimizers run in float64
 and are rounded to float32 once: what a test finds is the error of float32, not of two roundings.
 Inputs are multiples of 1/32 (their sums and products are exact), drawn by Python's own generator.
 Images are [N, H, W, C] and convolution weights [O, KH, KW, I], converted here. The file holds
@@ -20,17 +21,22 @@ Images are [N, H, W, C] and convolution weights [O, KH, KW, I], converted here. 
                 zero point is learned, too), the gradients of sum(y * grad_y) by x and scale
   observers     batches, the range after each, and the parameters at the end. PyTorch's symmetric
                 scheme spends the full range: scale = 2 max|x| / (qmax - qmin).
+  histograms    of 20,000 values: bin i of `counts` holds those in
+                [(first + i) width, (first + i + 1) width); smallest and largest value. For each
+                type, the scale and zero point that the search of PyTorch's HistogramObserver finds.
+                entropy: the range of least divergence, by the published procedure.
 """
 
 import json
+import math
 import random
 import sys
 from pathlib import Path
 
 import torch
 from torch.ao.quantization.observer import (
-    MinMaxObserver, MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver,
-    PerChannelMinMaxObserver)
+    HistogramObserver, MinMaxObserver, MovingAverageMinMaxObserver,
+    MovingAveragePerChannelMinMaxObserver, PerChannelMinMaxObserver)
 
 F = torch.nn.functional
 generator = random.Random(2026)
@@ -332,6 +338,123 @@ def observers():
     return cases
 
 
+TYPES = [(bits, signed) for bits in (8, 4, 2) for signed in (False, True)]  # affine, symmetric
+
+
+def torch_choice(low, high, counts, bits, signed):
+    """What PyTorch's search makes of counts over [low, high]; its own counting is not asked."""
+    observer = HistogramObserver(
+        bins=len(counts), dtype=torch.qint8 if signed else torch.quint8,
+        qscheme=torch.per_tensor_symmetric if signed else torch.per_tensor_affine,
+        quant_min=-2 ** (bits - 1) if signed else 0,
+        quant_max=2 ** (bits - 1) - 1 if signed else 2 ** bits - 1)
+    observer.dst_nbins = 2 ** bits  # it takes 256, whatever the range: worse below 8 bits
+    observer.min_val.copy_(torch.tensor(float(low)))
+    observer.max_val.copy_(torch.tensor(float(high)))
+    observer.histogram.copy_(torch.tensor(counts, dtype=torch.float32))
+    scale, zero_point = observer.calculate_qparams()
+    return {"bits": bits, "signed": signed, "scale": number(scale.item()),
+            "zero_point": int(zero_point.item())}
+
+
+def divergence(counts, begin, end, levels):
+    """Of the bins [begin, end), step by step as in "8-bit Inference with TensorRT" (GTC 2017)."""
+    reference = counts[begin:end]
+    reference[0] += sum(counts[:begin])
+    reference[-1] += sum(counts[end:])
+    window = counts[begin:end]
+    of_level = [b * levels // len(window) for b in range(len(window))]
+    quantized = [0] * levels
+    filled = [0] * levels
+    for count, level in zip(window, of_level):
+        quantized[level] += count
+        filled[level] += count > 0
+    candidate = [quantized[level] / filled[level] if count else 0
+                 for count, level in zip(window, of_level)]
+    p_sum, q_sum = sum(reference), sum(candidate)
+    result = 0.0
+    for p, q in zip(reference, candidate):
+        if p and not q:
+            return math.inf
+        if p:
+            result += p / p_sum * math.log((p / p_sum) / (q / q_sum))
+    return result
+
+
+def entropy_choice(case, bits, signed):
+    first, counts = case["first"], case["counts"]
+    end = first + len(counts)
+    if case["min"] >= 0:
+        # Codes from 0 on; of affine unsigned ones, all.
+        levels = 2 ** (bits - 1) if signed else 2 ** bits
+        whole = [0] * first + counts
+        windows = {i: (0, i) for i in range(levels, end + 1)}
+    else:
+        levels = 2 ** bits
+        reach = max(-first, end)
+        whole = [0] * (reach + first) + counts + [0] * (reach - end)
+        windows = {i: (reach - i, reach + i) for i in range(levels // 2, reach + 1)}
+    divergences = {i: divergence(whole, *window, levels) for i, window in windows.items()}
+    least = min(divergences.values())
+    best = max(i for i, value in divergences.items() if value == least)
+    # No rounding decides.
+    others = [value for i, value in divergences.items() if i != best]
+    assert all(value - least > 1e-9 for value in others), (case["name"], bits, signed)
+    threshold = best * case["width"]
+    return {"bits": bits, "signed": signed, "min": number(max(case["min"], -threshold)),
+            "max": number(min(case["max"], threshold))}
+
+
+BINS = 2048
+VALUES = 20000
+
+
+def histograms():
+    draws = random.Random(7)
+    normal = lambda mean=0.0, sigma=1.0: draws.gauss(mean, sigma)
+    laplace = lambda: draws.expovariate(1.0) * draws.choice((-1, 1))
+
+    # Ends whose distance is a power of two: bins begin at multiples of their width.
+    distributions = {
+        "normal": (-4, 4, normal),
+        "narrow normal": (-4, 4, lambda: normal(sigma=0.25)),
+        "half-normal": (0, 4, lambda: abs(normal())),
+        "ReLU of a normal": (0, 4, lambda: max(normal(), 0.0)),
+        "Laplace": (-8, 8, laplace),
+        "heavy tails": (-64, 64, lambda: normal() / max(abs(normal()), 0.01)),
+        "outliers": (-8, 8, lambda: normal(sigma=0.1) if draws.random() < 0.9995 else
+                     draws.uniform(-8, 8)),
+        "one-sided with an outlier": (0, 32, lambda: max(normal(), 0.0)),
+        "log-normal": (0, 16, lambda: draws.lognormvariate(0.0, 0.75)),
+        "uniform": (-1, 1, lambda: draws.uniform(-1, 1)),
+        "uniform from 0": (0, 1, draws.random),
+        "bimodal": (-2, 2, lambda: normal(draws.choice((-1, 1)), 0.1)),
+        "uneven sides": (-1, 3, lambda: normal(0.75, 0.5)),
+        "negative": (-4, 0, lambda: -abs(normal())),
+        "far from 0": (2, 4, lambda: normal(3.0, 0.25)),
+    }
+    cases = []
+    for name, (low, high, draw_one) in distributions.items():
+        # The largest value lies in the last bin, not on its edge.
+        largest = torch.nextafter(torch.tensor(float(high)), torch.tensor(-math.inf)).item()
+        values = torch.tensor([draw_one() for _ in range(VALUES - 2)]).clamp(low, largest).tolist()
+        values += [low, largest]
+        width = (high - low) / BINS
+        counts = [0] * BINS
+        for value in values:
+            counts[math.floor(value / width) - int(low / width)] += 1
+        cases.append({"name": name, "width": width, "first": int(low / width), "min": number(low),
+                      "max": number(largest), "counts": counts,
+                      "choices": [torch_choice(low, high, counts, *of) for of in TYPES]})
+    # A single value: the bins around it are as wide as you like.
+    cases.append({"name": "all equal", "width": 2.0 ** -11, "first": 1536, "min": 0.75, "max": 0.75,
+                  "counts": [VALUES],
+                  "choices": [torch_choice(0.75, 0.75, [VALUES], *of) for of in TYPES]})
+    for case in cases:
+        case["entropy"] = [entropy_choice(case, *of) for of in TYPES[:4]]
+    return cases
+
+
 def write(folder):
     elementwise()
     reductions_and_shapes()
@@ -340,7 +463,8 @@ def write(folder):
     norms()
     losses()
     sections = {"operations": operations, "optimizers": optimizers(), "clip": clip(),
-                "fake_quantize": fake_quantize(), "lsq": lsq(), "observers": observers()}
+                "fake_quantize": fake_quantize(), "lsq": lsq(), "observers": observers(),
+                "histograms": histograms()}
     # A case on each line: a change of one is a change of one line.
     lines = []
     for name, cases in sections.items():

@@ -1,0 +1,196 @@
+#include "quant/observers/binned_observer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
+#include "quant/observers/exact_count.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+constexpr int kLeastExponent = -126;  // widths are normal numbers
+constexpr int64_t kBlock = 1 << 16;   // values that one task counts, at least
+
+// Index of the bin of x where bin 0 begins at 0. The quotient by a power of two is exact.
+int64_t bin_of(float x, double inverse_width) {
+  const double quotient = static_cast<double>(x) * inverse_width;
+  const auto whole = static_cast<int64_t>(quotient);
+  return whole - (quotient < static_cast<double>(whole) ? 1 : 0);
+}
+
+// Bins [first, end) of width 2^exponent.
+struct Grid {
+  int exponent = kLeastExponent;
+  int64_t first = 0;
+  int64_t end = 0;
+
+  double inverse_width() const { return std::ldexp(1.0, -exponent); }
+};
+
+Grid grid_at(Range range, int exponent) {
+  Grid grid{exponent, 0, 0};
+  if (range.min < 0.0f) grid.first = bin_of(range.min, grid.inverse_width());
+  if (range.max > 0.0f) grid.end = bin_of(range.max, grid.inverse_width()) + 1;
+  return grid;
+}
+
+Grid smallest_grid(Range range, int64_t bins) {
+  const double span =
+      std::max(static_cast<double>(range.max), 0.0) - std::min(static_cast<double>(range.min), 0.0);
+  // Half of this width is too small for sure.
+  int exponent = kLeastExponent;
+  if (span > 0.0) exponent = std::max(exponent, std::ilogb(span / static_cast<double>(bins)));
+  Grid grid = grid_at(range, exponent);
+  while (grid.end - grid.first > bins) grid = grid_at(range, ++exponent);
+  return grid;
+}
+
+}  // namespace
+
+float Bins::centre(size_t i) const {
+  const double index = static_cast<double>(first + static_cast<int64_t>(i)) + 0.5;
+  return std::clamp(static_cast<float>(index * static_cast<double>(width)), range.min, range.max);
+}
+
+BinnedObserver::BinnedObserver(int bins, ObserverShape shape)
+    : Observer(std::move(shape)), bins_(bins) {
+  if (bins < kFewestBins || bins > kMostBins) {
+    throw QuantError("observer", "bins must be ", kFewestBins, " to ", kMostBins, ", got ", bins);
+  }
+  range_ = add_state("range", {channels(), 2});
+  grid_ = add_state("grid", {channels(), 2});
+  histogram_ = add_state("histogram", {channels(), bins_, 2});
+}
+
+Bins BinnedObserver::read(int64_t channel) const {
+  const float* const range = range_.data() + 2 * channel;
+  const float* const grid = grid_.data() + 2 * channel;
+  const float* const histogram = histogram_.data() + 2 * bins_ * channel;
+  Bins bins{{range[0], range[1]}, static_cast<int64_t>(grid[0]), grid[1], {}};
+  const Grid used = grid_at(bins.range, std::ilogb(bins.width));
+  for (int64_t j = bins.first; j < used.end; ++j)
+    bins.counts.push_back(get_count(histogram + 2 * (j - bins.first)));
+  return bins;
+}
+
+void BinnedObserver::accumulate(const Batch& batch, std::span<const Range> extremes) {
+  const auto width = static_cast<size_t>(bins_);
+  std::vector<Range> ranges(extremes.begin(), extremes.end());
+  std::vector<Grid> grids;
+  std::vector<int64_t> counts(ranges.size() * width);
+  for (size_t c = 0; c < ranges.size(); ++c) {
+    Bins before;
+    if (count() > 0) {
+      before = read(static_cast<int64_t>(c));
+      ranges[c] = {std::min(ranges[c].min, before.range.min),
+                   std::max(ranges[c].max, before.range.max)};
+    }
+    Grid grid = smallest_grid(ranges[c], bins_);
+    if (count() > 0) {
+      const int exponent = std::ilogb(before.width);
+      if (exponent > grid.exponent) grid = grid_at(ranges[c], exponent);
+      const int doublings = grid.exponent - exponent;
+      for (size_t i = 0; i < before.counts.size(); ++i) {
+        const int64_t bin = (before.first + static_cast<int64_t>(i)) >> std::min(doublings, 63);
+        if (before.counts[i] != 0)
+          counts[c * width + static_cast<size_t>(bin - grid.first)] += before.counts[i];
+      }
+    }
+    grids.push_back(grid);
+  }
+
+  // Each task counts some rows of one channel; a whole tensor is rows of one value.
+  const int64_t inner = batch.channels == 1 ? 1 : batch.inner;
+  const int64_t rows = batch.n / (batch.channels * inner);
+  const int64_t blocks = even_blocks(rows, std::max(kBlock / inner, rows / 64));
+  std::vector<int64_t> partial(static_cast<size_t>(batch.channels * blocks) * width);
+  parallel_for(batch.channels * blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t c = task / blocks;
+      const int64_t block = task % blocks;
+      const Grid& grid = grids[static_cast<size_t>(c)];
+      const double inverse = grid.inverse_width();
+      int64_t* const mine = partial.data() + task * bins_;
+      for (int64_t row = rows * block / blocks; row < rows * (block + 1) / blocks; ++row) {
+        const float* const x = batch.x + (row * batch.channels + c) * inner;
+        for (int64_t i = 0; i < inner; ++i) {
+          if (x[i] != 0.0f) ++mine[bin_of(x[i], inverse) - grid.first];
+        }
+      }
+    }
+  });
+  for (size_t i = 0; i < partial.size(); ++i)
+    counts[i / (width * static_cast<size_t>(blocks)) * width + i % width] += partial[i];
+
+  for (size_t c = 0; c < ranges.size(); ++c) {
+    range_.mutable_data()[2 * c] = ranges[c].min;
+    range_.mutable_data()[2 * c + 1] = ranges[c].max;
+    grid_.mutable_data()[2 * c] = static_cast<float>(grids[c].first);
+    grid_.mutable_data()[2 * c + 1] = std::ldexp(1.0f, grids[c].exponent);
+  }
+  float* const histogram = histogram_.mutable_data();
+  for (size_t i = 0; i < counts.size(); ++i) set_count(histogram + 2 * i, counts[i]);
+}
+
+std::vector<Range> BinnedObserver::choose_ranges(const QType& type, QScheme scheme) const {
+  std::vector<Range> ranges(static_cast<size_t>(channels()));
+  parallel_for(channels(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      const Bins bins = read(c);
+      const bool counted =
+          std::any_of(bins.counts.begin(), bins.counts.end(), [](int64_t n) { return n > 0; });
+      ranges[static_cast<size_t>(c)] = counted ? choose_range(bins, type, scheme) : bins.range;
+    }
+  });
+  return ranges;
+}
+
+void BinnedObserver::check_state() const {
+  for (int64_t c = 0; c < channels(); ++c) {
+    const auto fail = [&](const char* state, const auto&... what) {
+      throw DataError(
+          where(), kind(), " observer: state \"", state, "\", channel ", c, ": ", what...);
+    };
+    const Range range{range_.data()[2 * c], range_.data()[2 * c + 1]};
+    const float first = grid_.data()[2 * c];
+    const float width = grid_.data()[2 * c + 1];
+    if (!std::isfinite(range.min) || !std::isfinite(range.max) || range.min > range.max)
+      fail("range", "[", range.min, ", ", range.max, "] is not finite or not in order");
+    if (!std::isnormal(width) || width != std::ldexp(1.0f, std::ilogb(width)))
+      fail("grid", "the width ", width, " is no power of two of at least 2^-126");
+    const auto most = static_cast<float>(bins_);
+    if (!(first >= -most && first <= 0.0f) || first != std::floor(first))
+      fail("grid", "the first bin ", first, " is no whole number from ", -bins_, " to 0");
+    // Far beyond the bins, the index of a bin would not fit into an integer.
+    const int exponent = std::ilogb(width);
+    const double farthest = static_cast<double>(std::max(-range.min, range.max));
+    const bool near = farthest <= std::ldexp(static_cast<double>(2 * bins_), exponent);
+    const Grid used = near ? grid_at(range, exponent) : Grid{exponent, -2 * bins_, 2 * bins_};
+    if (static_cast<float>(used.first) < first || static_cast<float>(used.end) > first + most) {
+      fail("range",
+           "[",
+           range.min,
+           ", ",
+           range.max,
+           "] is not in the bins, which are ",
+           width,
+           " wide from ",
+           first * width);
+    }
+    const auto begin = static_cast<int64_t>(first);
+    for (int64_t i = 0; i < bins_; ++i) {
+      const float* const count = histogram_.data() + 2 * (c * bins_ + i);
+      if (!is_count(count)) {
+        fail("histogram", "bin ", i, " holds no count: {", count[0], ", ", count[1], "}");
+      }
+      if ((begin + i < used.first || begin + i >= used.end) && get_count(count) != 0) {
+        fail(
+            "histogram", "bin ", i, " counts values outside of [", range.min, ", ", range.max, "]");
+      }
+    }
+  }
+}
+
+}  // namespace quantrain::quant

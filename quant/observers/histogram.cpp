@@ -1,0 +1,196 @@
+#include "quant/observers/histogram.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "framework/arithmetic/quantize.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+// The error of a range by the rules themselves.
+double exact_error(const Bins& bins, Range range, const QType& type, QScheme scheme) {
+  const auto [scale, zero_point] = choose_params(range, type, scheme, "histogram observer");
+  double error = 0.0;
+  for (size_t i = 0; i < bins.counts.size(); ++i) {
+    if (bins.counts[i] == 0) continue;
+    const float x = bins.centre(i);
+    const int32_t code = quantize(x, scale, zero_point, type.qmin(), type.qmax());
+    const double difference =
+        static_cast<double>(dequantize(code, scale, zero_point)) - static_cast<double>(x);
+    error += static_cast<double>(bins.counts[i]) * difference * difference;
+  }
+  return error;
+}
+
+// Codes as the search sees them; lengths are in bins.
+struct Candidate {
+  int64_t below = 0;  // codes below 0
+  double step = 0.0;  // between two codes
+  double error = std::numeric_limits<double>::infinity();
+};
+
+// What a sum of squared errors is made of, so that its cost is that of the codes and not of the
+// bins: prefix sums of counts and of counts times centres.
+class Moments {
+ public:
+  Moments(const Bins& bins, int64_t codes)
+      : codes_(codes), first_(static_cast<double>(bins.first)), sums_(bins.counts.size() + 1) {
+    for (size_t i = 0; i < bins.counts.size(); ++i) {
+      const auto count = static_cast<double>(bins.counts[i]);
+      sums_[i + 1] = {sums_[i].count + count,
+                      sums_[i].moment + count * (static_cast<double>(i) + 0.5)};
+    }
+  }
+
+  Candidate at(int64_t below, double step) const { return {below, step, error(below, step)}; }
+
+ private:
+  struct Sums {
+    double count = 0.0;
+    double moment = 0.0;
+  };
+
+  // sum of count (r - x)^2, less that of count x^2, which no choice changes; r is the nearest
+  // code's place. x and r are counted from the first bin. A centre in the middle of two codes may
+  // go to either: it is as far from both.
+  double error(int64_t below, double step) const {
+    double error = 0.0;
+    Sums before;
+    const auto bins = static_cast<double>(sums_.size() - 1);
+    for (int64_t code = -below; code < codes_ - below; ++code) {
+      const double place = static_cast<double>(code) * step - first_;
+      const bool last = code + 1 == codes_ - below;
+      // Centres i + 0.5 up to the middle between this code and the next.
+      const double end = last ? bins : std::clamp(place + 0.5 * step + 0.5, 0.0, bins);
+      const Sums& sums = sums_[static_cast<size_t>(end)];
+      error += place * (place * (sums.count - before.count) - 2.0 * (sums.moment - before.moment));
+      before = sums;
+    }
+    return error;
+  }
+
+  int64_t codes_;
+  double first_;
+  std::vector<Sums> sums_;
+};
+
+// Steps of the grid: one for each bin where it has so many rows, else closer where they are
+// smaller, as a relative change is what counts.
+double grid_step(int64_t row, int64_t rows, double largest, int64_t codes) {
+  const double share = static_cast<double>(row) / static_cast<double>(rows);
+  const bool every_bin = largest * static_cast<double>(codes - 1) <= static_cast<double>(rows);
+  return every_bin ? largest * share : largest * share * share;
+}
+
+constexpr int64_t kBudget = 1 << 19;  // codes that the grid looks at
+constexpr int64_t kColumns = 32;      // of different `below`, at most
+constexpr int64_t kFewestRows = 16;   // of different steps
+constexpr int64_t kMostRows = 4096;
+constexpr int64_t kFewestStarts = 4;  // places of the grid that are refined
+constexpr int64_t kMostStarts = 16;
+
+// The best codes with `below` in [fewest, most] and a step up to `largest`.
+Candidate search(
+    const Moments& moments, int64_t codes, int64_t fewest, int64_t most, double largest) {
+  const int64_t columns = std::min(
+      {most - fewest + 1, kColumns, std::max<int64_t>(kBudget / (codes * kFewestRows), 1)});
+  const int64_t rows = std::clamp(kBudget / (codes * columns), kFewestRows, kMostRows);
+  // Where peaks of the counts meet codes, a column has several good places, each narrow.
+  std::vector<Candidate> starts;
+  for (int64_t column = 0; column < columns; ++column) {
+    const int64_t below = columns == 1 ? fewest : fewest + (most - fewest) * column / (columns - 1);
+    Candidate here;
+    double before = here.error;
+    for (int64_t row = 1; row <= rows; ++row) {
+      const Candidate next = moments.at(below, grid_step(row, rows, largest, codes));
+      if (row > 1 && here.error <= before && here.error <= next.error) starts.push_back(here);
+      before = here.error;
+      here = next;
+    }
+    if (here.error <= before) starts.push_back(here);
+  }
+  const auto kept = std::min(
+      starts.size(), static_cast<size_t>(std::clamp(4096 / codes, kFewestStarts, kMostStarts)));
+  std::partial_sort(starts.begin(),
+                    starts.begin() + static_cast<std::ptrdiff_t>(kept),
+                    starts.end(),
+                    [](const Candidate& a, const Candidate& b) {
+                      return std::tie(a.error, a.below, a.step) <
+                             std::tie(b.error, b.below, b.step);
+                    });
+  starts.resize(kept);
+
+  const double one_bin = 1.0 / static_cast<double>(codes - 1);  // more for the whole range
+  Candidate best = starts[0];
+  for (Candidate here : starts) {
+    int64_t move = (most - fewest + columns - 1) / columns;
+    double change = 2.0 * std::sqrt(here.step * largest) / static_cast<double>(rows);
+    while (true) {
+      Candidate next = here;
+      for (int64_t i = -1; i <= 1; ++i) {
+        for (int64_t k = -1; k <= 1; ++k) {
+          const int64_t below = std::clamp(here.below + i * move, fewest, most);
+          const double step = here.step + static_cast<double>(k) * change;
+          if (!(step > 0.0 && step <= largest)) continue;
+          const Candidate candidate = moments.at(below, step);
+          if (candidate.error < next.error) next = candidate;
+        }
+      }
+      if (next.error < here.error) {
+        here = next;
+        continue;
+      }
+      if (move <= 1 && change <= one_bin) break;
+      move = std::max<int64_t>(move / 2, std::min<int64_t>(move, 1));
+      change *= 0.5;
+    }
+    if (here.error < best.error) best = here;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::unique_ptr<Observer> HistogramOptions::make(ObserverShape shape) const {
+  return std::make_unique<HistogramObserver>(*this, std::move(shape));
+}
+
+Range HistogramObserver::choose_range(const Bins& bins, const QType& type, QScheme scheme) const {
+  const int64_t codes = type.levels();
+  if (codes > this->bins()) return bins.range;
+  const auto width = static_cast<double>(bins.width);
+  const double low = std::max(-static_cast<double>(bins.range.min), 0.0) / width;
+  const double high = std::max(static_cast<double>(bins.range.max), 0.0) / width;
+  const Moments moments(bins, codes);
+  const auto real = [&](double length) {
+    constexpr auto kMost = static_cast<double>(std::numeric_limits<float>::max());
+    return static_cast<float>(std::clamp(length * width, -kMost, kMost));
+  };
+
+  Range best;
+  if (scheme == QScheme::kSymmetric) {
+    const int64_t below = type.is_signed ? -type.qmin() : (type.qmax() + 1) / 2;
+    const auto above = static_cast<double>(codes - 1 - below);
+    const double largest = std::max(low / static_cast<double>(below), high / above);
+    const double step = search(moments, codes, below, below, largest).step;
+    best.max = real(0.5 * step * static_cast<double>(codes - 1));
+    best.min = -best.max;
+  } else {
+    // Where all values lie on one side of 0, so do all codes. Else the codes that cover them may
+    // reach beyond by one step, as 0 is a code.
+    const int64_t fewest = high > 0.0 ? 0 : codes - 1;
+    const int64_t most = low > 0.0 ? codes - 1 : 0;
+    const auto steps = static_cast<double>(fewest == most ? codes - 1 : codes - 2);
+    const Candidate chosen = search(moments, codes, fewest, most, (low + high) / steps);
+    best.min = real(-static_cast<double>(chosen.below) * chosen.step);
+    best.max = real(static_cast<double>(codes - 1 - chosen.below) * chosen.step);
+  }
+  const bool better =
+      exact_error(bins, best, type, scheme) < exact_error(bins, bins.range, type, scheme);
+  return better ? best : bins.range;
+}
+
+}  // namespace quantrain::quant

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "quant/observers/observer.hpp"
+
+namespace quantrain::quant {
+
+/// An observer of a running [min, max], whatever the type of the codes. Derive to say what the
+/// range of one batch is and, if running extremes are not wanted, how ranges of batches are joined.
+/// State: "range" [channels, 2].
+class RangeObserver : public Observer {
+ public:
+  /// Throws: QuantError if nothing was observed, or there is no such channel; DataError if the
+  /// state makes no sense.
+  Range range(size_t channel = 0) const;
+
+ protected:
+  explicit RangeObserver(ObserverShape shape);
+
+  /// Range of one batch. `ranges` holds the extremes of each channel and is to be replaced by what
+  /// counts as its range.
+  virtual void batch_ranges(const Batch& /*batch*/, std::span<Range> /*ranges*/) const {}
+  /// Joins the range of a batch to that of all batches before it. Unless overridden: running
+  /// extremes.
+  virtual Range join(Range so_far, Range batch) const;
+
+  void accumulate(const Batch& batch, std::span<const Range> extremes) final;
+  std::vector<Range> choose_ranges(const QType& type, QScheme scheme) const final;
+  void check_state() const final;
+
+ private:
+  Tensor range_;
+};
+
+}  // namespace quantrain::quant

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+
+#include "quant/observers/spec.hpp"
+#include "tests/vectors.hpp"
+
+namespace quantrain::quant::test {
+
+using quantrain::test::Json;
+using quantrain::test::load_vectors;
+
+/// An observer whose state is a case of "histograms", as if it had seen those values in one batch.
+inline std::unique_ptr<Observer> loaded_histogram(const auto& options, const Json& json) {
+  auto with_bins = options;
+  // Bins reach to 0.
+  const auto counts = json.at("counts").get<std::vector<float>>();
+  const auto first = json.at("first").get<int64_t>();
+  const int64_t begin = std::min<int64_t>(first, 0);
+  const int64_t end = std::max<int64_t>(first + static_cast<int64_t>(counts.size()), 0);
+  with_bins.bins = std::max(options.bins, static_cast<int>(end - begin));
+  auto observer = with_bins.make({.name = "fc"});
+  for (const NamedTensor& entry : observer->state()) {
+    float* const x = Tensor(entry.tensor).mutable_data();
+    if (entry.name == "counts") {
+      x[0] = x[2] = 1.0f;
+    } else if (entry.name == "range") {
+      x[0] = json.at("min").get<float>();
+      x[1] = json.at("max").get<float>();
+    } else if (entry.name == "grid") {
+      x[0] = static_cast<float>(begin);
+      x[1] = json.at("width").get<float>();
+    } else if (entry.name == "histogram") {
+      for (size_t i = 0; i < counts.size(); ++i)
+        x[2 * (static_cast<size_t>(first - begin) + i)] = counts[i];
+    }
+  }
+  return observer;
+}
+
+}  // namespace quantrain::quant::test
