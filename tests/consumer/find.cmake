@@ -1,3 +1,3 @@
 # cmake -D quantrain_DIR=<folder of quantrainConfig.cmake> -D COMPONENTS=... -P find.cmake
 cmake_minimum_required(VERSION 3.25)
-find_package(quantrain 0.1 REQUIRED COMPONENTS ${COMPONENTS})
+find_package(quantrain 0.2 REQUIRED COMPONENTS ${COMPONENTS})
