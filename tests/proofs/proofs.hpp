@@ -66,4 +66,10 @@ struct AccuracyOptions {
 /// that run at the same time may share the file of results.
 void measure_accuracy(const Subjects& subjects, const AccuracyOptions& options);
 
+/// Test accuracy after quantization without training, at each number of bits, with each kind of
+/// observer; from the same float weights.
+void measure_observers(const Subjects& subjects,
+                       const Training& training,
+                       const std::vector<int>& bits);
+
 }  // namespace quantrain::proofs

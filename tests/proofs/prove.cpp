@@ -21,6 +21,7 @@ struct Flags {
   bool every_layer = false;
   int64_t random_networks = 200;
   AccuracyOptions accuracy;
+  std::vector<int> observer_bits{4};
 };
 
 constexpr int64_t kMany = 1'000'000'000;
@@ -85,13 +86,19 @@ void add_flags(CLI::App& app, Flags& flags) {
   accuracy.add_option("--results",
                       flags.accuracy.results,
                       "file that results are appended to, and not measured again from");
+
+  CLI::App& observers = *app.add_subcommand(
+      "observers", "accuracy after quantization without training, by observer; proves nothing");
+  add_training_flags(observers, flags.training);
+  add_bits_flag(observers, flags.observer_bits);
 }
 
 bool run(const CLI::App& app, const Flags& flags) {
   set_threads(flags.threads);
   const auto wanted = [&](const char* proof) {
-    return app.get_subcommands().empty() ? std::string_view(proof) != "accuracy"
-                                         : app.got_subcommand(proof);
+    const bool proves =
+        std::string_view(proof) != "accuracy" && std::string_view(proof) != "observers";
+    return app.get_subcommands().empty() ? proves : app.got_subcommand(proof);
   };
   bool held = true;
   if (wanted("random")) held = prove_random_parity(flags.random_networks) && held;
@@ -111,6 +118,7 @@ bool run(const CLI::App& app, const Flags& flags) {
     held = prove_parity(subjects, flags.training, flags.bits, flags.every_layer) && held;
   if (wanted("determinism")) held = prove_determinism(subjects, flags.training) && held;
   if (wanted("accuracy")) measure_accuracy(subjects, flags.accuracy);
+  if (wanted("observers")) measure_observers(subjects, flags.training, flags.observer_bits);
   return held;
 }
 
