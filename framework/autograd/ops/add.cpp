@@ -69,7 +69,7 @@ Tensor add(const Tensor& a, const Tensor& b) {
   if (codes_a != nullptr && codes_b != nullptr && a.shape() == b.shape()) {
     auto sum =
         std::make_shared<CodeSum>(Samples(a.shape()), std::move(codes_a), std::move(codes_b));
-    return record<Add>(Tensor::from_accumulators(a.shape(), std::move(sum)), {a, b});
+    return record<Add>(TensorAccess::from_accumulators(a.shape(), std::move(sum)), {a, b});
   }
   return record<Add>(broadcast_binary("add", kernels::add_f32, a, b), {a, b});
 }

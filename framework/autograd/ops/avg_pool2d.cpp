@@ -104,7 +104,7 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
           "avg_pool2d", "sums of ", s.kh * s.kw, " codes could overflow 32 bits: x ", x.shape());
     }
     auto mean = std::make_shared<CodeMean>(s, std::move(codes));
-    return record<AvgPool2d>(Tensor::from_accumulators(shape, std::move(mean)), {x}, s);
+    return record<AvgPool2d>(TensorAccess::from_accumulators(shape, std::move(mean)), {x}, s);
   }
   Tensor y = Tensor::empty(shape);
   kernels::avg_pool2d_f32(s, x.floats(), y.mutable_data());

@@ -150,7 +150,7 @@ Tensor concatenate_codes(const std::vector<Tensor>& x, int axis, const Shape& sh
   int64_t rows = 1;
   for (int i = 1; i < axis; ++i) rows *= shape[i];
   const int64_t n = axis == 0 ? 1 : shape[0];
-  return Tensor::from_accumulators(
+  return TensorAccess::from_accumulators(
       shape, std::make_shared<CodeConcat>(n, rows, std::move(runs), std::move(operands)));
 }
 

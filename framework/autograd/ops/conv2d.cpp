@@ -40,7 +40,7 @@ class Conv2d : public Node {
       grads[1] = Tensor::empty(input(1).shape());
       const Tensor& x = input(0);
       float* const out = grads[1].mutable_data();
-      if (x.kind() == ValueKind::kCodes && !x.code_params().per_channel()) {
+      if (x.kind() == ValueKind::kCodes && !TensorAccess::code_params(x).per_channel()) {
         kernels::conv2d_backward_weights_f32(shape_, x.codes()->view(), grad, out);
       } else {
         kernels::conv2d_backward_weights_f32(shape_, x.floats(), grad, out);

@@ -133,7 +133,7 @@ Tensor elementwise(Function function, const Tensor& x) {
   if (std::shared_ptr<const Codes> codes = activation_codes(x)) {
     auto waiting = std::make_shared<CodeFunction>(function, Samples(x.shape()), std::move(codes));
     return record<Elementwise>(
-        Tensor::from_accumulators(x.shape(), std::move(waiting)), {x}, function, Tensor());
+        TensorAccess::from_accumulators(x.shape(), std::move(waiting)), {x}, function, Tensor());
   }
   Tensor y = of_floats(*function, x);
   const Tensor result = function->backward_f32 != nullptr ? y.detach() : Tensor();

@@ -22,7 +22,7 @@ class Relu : public Node {
   }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
-    Tensor grad_x = grad_y.overwritable();
+    Tensor grad_x = TensorAccess::overwritable(grad_y);
     kernels::mask_f32(grad_y.elements(), grad_y.floats(), mask_.data(), grad_x.mutable_data());
     return {grad_x};
   }
@@ -65,8 +65,9 @@ Tensor activate_codes(const Tensor& x, const Codes& codes, Activation activation
 // The integers are shared. Of two activations the tighter one holds: relu6 after relu, or before
 // it, is relu6.
 Tensor activate_accumulators(const Tensor& x, Activation activation, uint8_t* mask) {
-  if (mask != nullptr) x.accumulators()->activation_mask(x.elements(), activation, mask);
-  return x.with_activation(std::max(x.activation(), activation));
+  if (mask != nullptr)
+    TensorAccess::accumulators(x)->activation_mask(x.elements(), activation, mask);
+  return TensorAccess::with_activation(x, std::max(TensorAccess::activation(x), activation));
 }
 
 Tensor activate(const Tensor& x, Activation activation) {

@@ -1,5 +1,6 @@
 #include "framework/autograd/ops/matmul.hpp"
 
+#include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
 #include "tests/framework/autograd/tensors.hpp"
 
@@ -15,11 +16,12 @@ TEST_CASE("matmul multiplies matrices, with leading axes too", "[autograd][matmu
   const Tensor b = from({3, 2}, {1, 0, 0, 1, 1, 1});
   CHECK(values(matmul(a, b)) == std::vector<float>{4, 5, 10, 11});
 
-  const Tensor tall = matmul(a.with_shape({2, 1, 3}), b);
+  const Tensor tall = matmul(TensorAccess::with_shape(a, {2, 1, 3}), b);
   CHECK(tall.shape() == Shape{2, 1, 2});
   CHECK(values(tall) == std::vector<float>{4, 5, 10, 11});
 
-  const Tensor batched = matmul(a.with_shape({2, 1, 3}), from({2, 3, 1}, {1, 1, 1, 2, 0, 0}));
+  const Tensor batched =
+      matmul(TensorAccess::with_shape(a, {2, 1, 3}), from({2, 3, 1}, {1, 1, 1, 2, 0, 0}));
   CHECK(values(batched) == std::vector<float>{6, 8});
 }
 
