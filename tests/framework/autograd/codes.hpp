@@ -5,7 +5,7 @@
 
 #include "framework/arithmetic/activation.hpp"
 #include "framework/autograd/node.hpp"
-#include "tests/framework/autograd/tensors.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain::test {
 
@@ -43,7 +43,7 @@ inline std::vector<int32_t> code_values(const Tensor& x) {
 }
 
 /// The same real values held as floats.
-inline Tensor as_floats(const Tensor& x) { return from(x.shape(), values(x)); }
+inline Tensor as_floats(const Tensor& x) { return make_tensor(x.shape(), values(x)); }
 
 /// The operation that made the codes gives them again, of the codes of the node's operands.
 inline void check_operation(const Tensor& x,

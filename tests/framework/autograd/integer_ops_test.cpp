@@ -109,8 +109,7 @@ TEST_CASE("max_pool2d of codes is that of the values they mean",
   }
 }
 
-TEST_CASE("avg_pool2d of codes rounds once, by rule 8 on the sum",
-          "[autograd][avg_pool2d][integer]") {
+TEST_CASE("avg_pool2d of codes rounds once, by (8) on the sum", "[autograd][avg_pool2d][integer]") {
   for (const QType& type : test::activation_types()) {
     for (const Pool2dOptions& options : {Pool2dOptions{.kernel = 2},
                                          Pool2dOptions{.kernel = 3, .stride = 2, .padding = 1},
@@ -157,7 +156,7 @@ TEST_CASE("avg_pool2d of codes rounds once, by rule 8 on the sum",
   }
 }
 
-TEST_CASE("add of codes rounds once, by rule 11", "[autograd][add][integer]") {
+TEST_CASE("add of codes rounds once, by (11)", "[autograd][add][integer]") {
   for (const QType& type : test::activation_types()) {
     const int32_t zero = zero_of(type);
     const Tensor a = activations({7, 19}, type, 0.125f, zero, 1);
@@ -192,7 +191,7 @@ TEST_CASE("add that broadcasts, or adds other than codes, computes with floats",
   CHECK(add(a, as_floats(a)).kind() == ValueKind::kFloat);
 }
 
-TEST_CASE("concat of codes rescales each operand by rule 8", "[autograd][concat][integer]") {
+TEST_CASE("concat of codes rescales each operand by (8)", "[autograd][concat][integer]") {
   for (const QType& type : test::activation_types()) {
     const int32_t zero = zero_of(type);
     const Tensor a = activations({3, 2, 5}, type, 0.125f, zero, 1);
@@ -329,7 +328,7 @@ TEST_CASE("an elementwise function of floats is f in double, with the slope of f
     CHECK(equal);
   }
   const Tensor leaf = test::spread_leaf({3, 5}, 1);
-  test::check_gradients([&] { return elementwise(cube, leaf); }, {leaf});
+  test::check_gradient([&] { return elementwise(cube, leaf); }, {leaf});
 }
 
 TEST_CASE("a function of weight codes, or of a scale per channel, computes with floats",

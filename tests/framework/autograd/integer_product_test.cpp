@@ -51,7 +51,7 @@ Accumulators::Sums sums_of(const Tensor& y) {
   return *TensorAccess::accumulators(y)->sums();
 }
 
-/// Rule 8 on each accumulator, unclamped, with the zero point.
+/// Equation (8) on each accumulator, unclamped, with the zero point.
 std::vector<int64_t> rescaled(const Tensor& x, const QParams& y) {
   const Accumulators::Sums sums = sums_of(x);
   std::vector<int64_t> codes;
@@ -122,7 +122,7 @@ TEST_CASE("conv2d of codes equals the float convolution where that is exact",
   }
 }
 
-TEST_CASE("accumulators requantize by rule 8, channel by channel", "[autograd][linear][integer]") {
+TEST_CASE("accumulators requantize by (8), channel by channel", "[autograd][linear][integer]") {
   const Tensor x =
       random_codes({9, 20}, activation_params({8, false, false}, 0.013f, 100), CodeStorage::kU8, 1);
   QParams params = weight_params(8, 3);
