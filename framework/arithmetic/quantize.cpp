@@ -8,7 +8,7 @@
 namespace quantrain {
 namespace {
 
-// A subnormal scale would lose the precision that rule 3's division relies on; such a range is 0
+// A subnormal scale would lose the precision that (3)'s division relies on; such a range is 0
 // for all purposes.
 float usable_scale(double scale) {
   if (scale < static_cast<double>(std::numeric_limits<float>::min())) return 1.0f;
@@ -32,10 +32,10 @@ ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::str
     return {usable_scale(scale), type.is_signed ? 0 : (qmax + 1) / 2};
   }
   const float scale = usable_scale((high - low) / (qmax - qmin));
-  // The quotient of (3): in double a tie can look like none, and the lowest value miss its code.
-  const float lowest = static_cast<float>(low) / scale;
-  const double zero = __builtin_rint(qmin - static_cast<double>(lowest));
-  return {scale, static_cast<int32_t>(std::clamp<double>(zero, qmin, qmax))};
+  // (3)'s own code of the lowest value is then qmin: another quotient, or the rounding of the
+  // difference, would miss it at ties.
+  const float steps = half_even(static_cast<float>(low) / scale);
+  return {scale, std::clamp(qmin - static_cast<int32_t>(steps), qmin, qmax)};
 }
 
 QParams choose_params(std::span<const Range> ranges,

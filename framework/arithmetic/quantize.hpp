@@ -19,11 +19,12 @@ struct ScaleZero {
 };
 
 /// Range to parameters; the range is first widened to contain 0.   docs/quantization.md (2)
-/// Affine: scale = (max - min) / (qmax - qmin), zero_point = clamp(half_even(qmin - min / scale)).
+/// Affine: scale = (max - min) / (qmax - qmin), zero_point = clamp(qmin - half_even(min / scale)).
 /// Symmetric: scale = max|x| / qmax (narrow), 2 max|x| / (qmax - qmin) (full, unsigned); zero_point
 /// 0, or the middle code (qmax + 1) / 2 of unsigned codes.
-/// The scale is found in double and rounded to float32 once; min / scale is (3)'s float32 quotient.
-/// A range of 0, or one so small that its scale would be subnormal, gives scale 1.
+/// The scale is found in double and rounded to float32 once; half_even(min / scale) is (3)'s, so
+/// that min gets code qmin. A range of 0, or one so small that its scale would be subnormal, gives
+/// scale 1.
 /// Throws: DataError naming `where` if an end is NaN or infinite or min > max.
 ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::string_view where);
 /// The same for each channel along `axis`, or for the only range (axis < 0).
@@ -73,9 +74,10 @@ float weight_scale(
 /// docs/quantization.md (7)
 inline constexpr int64_t kLongestReduction = 33000;
 
-/// bias_q = half_even(bias / (scale_x * scale_w)), in double; |bias_q| <= 2^30 by weight_scale.
+/// bias_q = clamp(half_even(bias / (scale_x * scale_w)), -2^30, 2^30), in double. weight_scale
+/// keeps the code within 2^30, up to the 2^6 by which rounding the scale to float32 can move it.
 /// docs/quantization.md (6)
-/// Throws: QuantError if it is larger.
+/// Throws: QuantError if the code before the clamp is farther out than 2^30 + 2^7.
 int32_t quantize_bias(float bias, float scale_x, float scale_w);
 
 }  // namespace quantrain
