@@ -72,7 +72,7 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// ONNX's operator name in snake_case: the key of every table of rules.
+  /// ONNX's operator name in snake_case: the key of tables such as that of lowering rules.
   virtual std::string_view type() const = 0;
   virtual Attributes attributes() const { return {}; }
   /// Gradient of each input, in order, given that of the output; undefined where needs_grad(i) is

@@ -15,7 +15,7 @@ namespace quantrain::integer {
 using CodeTable = std::array<uint8_t, 256>;
 
 /// y = table[x]: any function of one code. A ReLU on its own, other parameters for the same values
-/// by rule (8), an elementwise function by rule (18).   docs/quantization.md (8), (9), (18)
+/// by (8), an elementwise function by (18).   docs/quantization.md (8), (9), (18)
 /// Shapes of a sample: x, y [size].
 /// Source: XNNPACK's LUT elementwise operator; TFLite's lookup of quantized activations.
 struct QuantizedLookup {
@@ -57,7 +57,7 @@ struct QuantizedLookup {
   }
 };
 
-/// y[q] = rule (8) of q - zero_x, for every byte q.
+/// y[q] = equation (8) of q - zero_x, for every byte q.
 CodeTable rescale_table(int32_t zero_x, Multiplier multiplier, const StoredOutput& y);
 /// Stored codes that x's type has; others never occur.
 std::vector<int32_t> stored_codes(const QParams& x);

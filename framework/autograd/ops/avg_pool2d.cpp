@@ -11,9 +11,9 @@
 namespace quantrain {
 namespace {
 
-class AvgPool2d : public Node {
+class AvgPool2dNode : public Node {
  public:
-  explicit AvgPool2d(const kernels::Conv2dShape& shape) : shape_(shape) {}
+  explicit AvgPool2dNode(const kernels::Conv2dShape& shape) : shape_(shape) {}
   std::string_view type() const override { return "avg_pool2d"; }
   Attributes attributes() const override { return pool2d_attributes(shape_); }
   QuantizationTraits traits() const override {
@@ -104,11 +104,11 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
           "avg_pool2d", "sums of ", s.kh * s.kw, " codes could overflow 32 bits: x ", x.shape());
     }
     auto mean = std::make_shared<CodeMean>(s, std::move(codes));
-    return record<AvgPool2d>(TensorAccess::from_accumulators(shape, std::move(mean)), {x}, s);
+    return record<AvgPool2dNode>(TensorAccess::from_accumulators(shape, std::move(mean)), {x}, s);
   }
   Tensor y = Tensor::empty(shape);
   kernels::avg_pool2d_f32(s, x.floats(), y.mutable_data());
-  return record<AvgPool2d>(std::move(y), {x}, s);
+  return record<AvgPool2dNode>(std::move(y), {x}, s);
 }
 
 Tensor global_avg_pool2d(const Tensor& x) {

@@ -15,9 +15,9 @@ namespace {
 // A stride or padding beyond this is a mistake, and extents computed from it could overflow.
 constexpr int64_t kMostPixels = std::numeric_limits<int32_t>::max();
 
-class Conv2d : public Node {
+class Conv2dNode : public Node {
  public:
-  Conv2d(const kernels::Conv2dShape& shape, const Conv2dOptions& options)
+  Conv2dNode(const kernels::Conv2dShape& shape, const Conv2dOptions& options)
       : shape_(shape), options_(options) {}
   std::string_view type() const override { return "conv2d"; }
   Attributes attributes() const override {
@@ -149,7 +149,7 @@ Tensor conv2d(const Tensor& x,
   const integer::QuantizedConv2d operation{.shape = integer::with_batch(s, 1), .product = {}};
   Tensor y = integers ? accumulate(operation, *std::move(integers), s.n, {s.n, s.oh(), s.ow(), s.o})
                       : multiply_floats(s, x, weight, bias);
-  return record<Conv2d>(std::move(y), {x, weight, bias}, s, options);
+  return record<Conv2dNode>(std::move(y), {x, weight, bias}, s, options);
 }
 
 }  // namespace quantrain

@@ -23,10 +23,10 @@ std::array<float, 256> table_of(const std::function<double(double)>& function,
   return table;
 }
 
-class Elementwise : public Node {
+class ElementwiseNode : public Node {
  public:
   /// result: where backward_f32 reads it, else undefined.
-  Elementwise(Function function, Tensor result)
+  ElementwiseNode(Function function, Tensor result)
       : function_(std::move(function)), result_(std::move(result)) {}
 
   std::string_view type() const override { return function_->type; }
@@ -132,12 +132,12 @@ Tensor elementwise(Function function, const Tensor& x) {
   }
   if (std::shared_ptr<const Codes> codes = activation_codes(x)) {
     auto waiting = std::make_shared<CodeFunction>(function, Samples(x.shape()), std::move(codes));
-    return record<Elementwise>(
+    return record<ElementwiseNode>(
         TensorAccess::from_accumulators(x.shape(), std::move(waiting)), {x}, function, Tensor());
   }
   Tensor y = of_floats(*function, x);
   const Tensor result = function->backward_f32 != nullptr ? y.detach() : Tensor();
-  return record<Elementwise>(std::move(y), {x}, std::move(function), result);
+  return record<ElementwiseNode>(std::move(y), {x}, std::move(function), result);
 }
 
 }  // namespace quantrain

@@ -6,7 +6,7 @@
 namespace quantrain {
 namespace {
 
-class Flatten : public Node {
+class FlattenNode : public Node {
  public:
   std::string_view type() const override { return "flatten"; }
   QuantizationTraits traits() const override { return {.is_view = true}; }
@@ -22,7 +22,7 @@ Tensor flatten(const Tensor& x) {
   if (x.rank() < 1) throw ShapeError("flatten", "a scalar has no first axis: ", x.shape());
   int64_t rest = 1;
   for (int i = 1; i < x.rank(); ++i) rest *= x.dim(i);
-  return record<Flatten>(TensorAccess::with_shape(x, {x.dim(0), rest}), {x});
+  return record<FlattenNode>(TensorAccess::with_shape(x, {x.dim(0), rest}), {x});
 }
 
 }  // namespace quantrain

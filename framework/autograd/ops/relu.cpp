@@ -10,9 +10,9 @@
 namespace quantrain {
 namespace {
 
-class Relu : public Node {
+class ReluNode : public Node {
  public:
-  Relu(Activation activation, Buffer<uint8_t> mask)
+  ReluNode(Activation activation, Buffer<uint8_t> mask)
       : activation_(activation), mask_(std::move(mask)) {}
   std::string_view type() const override {
     return activation_ == Activation::kRelu ? "relu" : "relu6";
@@ -78,7 +78,7 @@ Tensor activate(const Tensor& x, Activation activation) {
                  ? activate_accumulators(x, activation, mask.data())
              : codes != nullptr ? activate_codes(x, *codes, activation, mask.data())
                                 : activate_floats(x, activation, mask.data());
-  return record<Relu>(std::move(y), {x}, activation, std::move(mask));
+  return record<ReluNode>(std::move(y), {x}, activation, std::move(mask));
 }
 
 }  // namespace

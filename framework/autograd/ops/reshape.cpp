@@ -8,9 +8,9 @@
 namespace quantrain {
 namespace {
 
-class Reshape : public Node {
+class ReshapeNode : public Node {
  public:
-  explicit Reshape(std::vector<int64_t> extents) : extents_(std::move(extents)) {}
+  explicit ReshapeNode(std::vector<int64_t> extents) : extents_(std::move(extents)) {}
   std::string_view type() const override { return "reshape"; }
   // As they were asked for: -1 fits any batch.
   Attributes attributes() const override { return {{"shape", extents_}}; }
@@ -38,9 +38,9 @@ Tensor reshape(const Tensor& x, std::span<const int64_t> extents) {
     }
     *open = x.elements() / known;
   }
-  return record<Reshape>(TensorAccess::with_shape(x, Shape(resolved)),
-                         {x},
-                         std::vector<int64_t>(extents.begin(), extents.end()));
+  return record<ReshapeNode>(TensorAccess::with_shape(x, Shape(resolved)),
+                             {x},
+                             std::vector<int64_t>(extents.begin(), extents.end()));
 }
 
 }  // namespace quantrain

@@ -13,7 +13,7 @@
 #include "tests/framework/integer/programs.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
 
-// Each integer operation on its own, against the rules written out.
+// Each integer operation on its own, against the equations written out.
 namespace quantrain::integer {
 namespace {
 
@@ -44,7 +44,7 @@ std::vector<uint8_t> run(const Operation& op,
   return run_as<uint8_t>(op, n, x);
 }
 
-/// Rule (8) of an integer whose real value is scale times it, in stored bytes.
+/// Equation (8) of an integer whose real value is scale times it, in stored bytes.
 uint8_t expected_code(int32_t acc, double scale, const QParams& y, Activation activation) {
   const CodeClamp clamp = code_clamp(activation, y.type, y.scale[0], y.zero_point[0]);
   const Multiplier m = make_multiplier(scale / static_cast<double>(y.scale[0]));
@@ -281,7 +281,7 @@ TEST_CASE("QuantizedAdd rounds once, at one shift, in place too", "[integer][add
   CHECK(*std::min_element(a.begin(), a.end()) >= 5);
 }
 
-TEST_CASE("pools equal their rules", "[integer][pool]") {
+TEST_CASE("pools equal (10) written out", "[integer][pool]") {
   for (const kernels::Conv2dShape& shape : {pool_shape(5, 4, 3, 2, 2, 1),
                                             pool_shape(6, 6, 17, 3, 1, 2),
                                             pool_shape(3, 5, 1, 3, 2, 0)}) {
@@ -396,7 +396,7 @@ TEST_CASE("a view keeps its bytes", "[integer][view]") {
   CHECK(keeps_params(op));
 }
 
-TEST_CASE("a rescaling lookup is rule (8) of every code, and a clamp where parameters stay",
+TEST_CASE("a rescaling lookup is (8) of every code, and a clamp where parameters stay",
           "[integer][lookup]") {
   std::vector<uint8_t> all(256);
   std::iota(all.begin(), all.end(), uint8_t{0});
@@ -716,10 +716,13 @@ TEST_CASE("additions, lookups, views and concatenations refuse what makes no sen
            {[](QuantizedAdd& op) { op.zero_a = 256; }, "zero point 256 is no byte"},
            {[](QuantizedAdd& op) { op.zero_b = -1; }, "zero point -1 is no byte"},
            {[](QuantizedAdd& op) { op.multipliers.a = -1; },
-            "rule (11) has no multipliers -1 and "},
-           {[](QuantizedAdd& op) { op.multipliers.b = -1; }, "rule (11) has no multipliers "},
-           {[](QuantizedAdd& op) { op.multipliers.shift = 0; }, "rule (11) has no multipliers "},
-           {[](QuantizedAdd& op) { op.multipliers.shift = 63; }, "rule (11) has no multipliers "}},
+            "docs/quantization.md (11) has no multipliers -1 and "},
+           {[](QuantizedAdd& op) { op.multipliers.b = -1; },
+            "docs/quantization.md (11) has no multipliers "},
+           {[](QuantizedAdd& op) { op.multipliers.shift = 0; },
+            "docs/quantization.md (11) has no multipliers "},
+           {[](QuantizedAdd& op) { op.multipliers.shift = 63; },
+            "docs/quantization.md (11) has no multipliers "}},
           output_faults<QuantizedAdd>([](QuantizedAdd& op) -> StoredOutput& { return op.y; })));
   check_faults<QuantizedConcat>(
       concat,
@@ -731,9 +734,9 @@ TEST_CASE("additions, lookups, views and concatenations refuse what makes no sen
            {[=](QuantizedConcat& op) { op.parts[2].run = kMostElements / 2; }, more, true},
            {[](QuantizedConcat& op) { op.parts[2].zero_x = 256; }, "zero point 256 is no byte"},
            {[](QuantizedConcat& op) { op.parts[1].multiplier.m0 = 5; },
-            "rule (8) has no multiplier 5 with shift "},
+            "docs/quantization.md (8) has no multiplier 5 with shift "},
            {[](QuantizedConcat& op) { op.parts[1].multiplier.shift = 63; },
-            "rule (8) has no multiplier "}},
+            "docs/quantization.md (8) has no multiplier "}},
           output_faults<QuantizedConcat>(
               [](QuantizedConcat& op) -> StoredOutput& { return op.y; })));
 }
@@ -769,13 +772,13 @@ TEST_CASE("pools refuse what makes no sense", "[integer][operation]") {
            {[](QuantizedAvgPool2d& op) { std::swap(op.means[0], op.means[1]); }, incomplete},
            {[](QuantizedAvgPool2d& op) { op.means[1].count = 3; }, incomplete},
            {[](QuantizedAvgPool2d& op) { op.means[0].multiplier.m0 = 77; },
-            "rule (8) has no multiplier 77 with shift "},
+            "docs/quantization.md (8) has no multiplier 77 with shift "},
            {[](QuantizedAvgPool2d& op) { op.means[0].multiplier.m0 = -77; },
-            "rule (8) has no multiplier -77 with shift "},
+            "docs/quantization.md (8) has no multiplier -77 with shift "},
            {[](QuantizedAvgPool2d& op) { op.means[2].multiplier.shift = 0; },
-            "rule (8) has no multiplier "},
+            "docs/quantization.md (8) has no multiplier "},
            {[](QuantizedAvgPool2d& op) { op.means[2].multiplier.shift = 63; },
-            "rule (8) has no multiplier "}},
+            "docs/quantization.md (8) has no multiplier "}},
           output_faults<QuantizedAvgPool2d>(
               [](QuantizedAvgPool2d& op) -> StoredOutput& { return op.y; })));
   QuantizedAvgPool2d large;
@@ -836,14 +839,16 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
       {[](QuantizedProduct& p) { p.output->m0.pop_back(); }, "", true},
       {[](QuantizedProduct& p) { p.output->shift.pop_back(); }, "", true},
       {[](QuantizedProduct& p) { p.output->m0[0] = (1 << 30) - 1; },
-       "rule (8) has no multiplier 1073741823 with shift ",
+       "docs/quantization.md (8) has no multiplier 1073741823 with shift ",
        false},
       {[](QuantizedProduct& p) { p.output->m0.back() = -1; },
-       "rule (8) has no multiplier -1 with shift ",
+       "docs/quantization.md (8) has no multiplier -1 with shift ",
        false},
-      {[](QuantizedProduct& p) { p.output->shift[0] = 0; }, "rule (8) has no multiplier ", false},
+      {[](QuantizedProduct& p) { p.output->shift[0] = 0; },
+       "docs/quantization.md (8) has no multiplier ",
+       false},
       {[](QuantizedProduct& p) { p.output->shift.back() = 63; },
-       "rule (8) has no multiplier ",
+       "docs/quantization.md (8) has no multiplier ",
        false},
       {[](QuantizedProduct& p) { p.output->y.zero_point = 256; },
        "zero point 256 is no byte",
