@@ -69,8 +69,8 @@ float weight_scale(
   const double by_weight = type.narrow
                                ? static_cast<double>(max_abs) / type.qmax()
                                : 2.0 * static_cast<double>(max_abs) / (type.qmax() - type.qmin());
-  const double by_bias =
-      std::abs(static_cast<double>(bias)) / (static_cast<double>(scale_x) * 0x1p30);
+  const double by_bias = std::abs(static_cast<double>(bias)) /
+                         (static_cast<double>(scale_x) * static_cast<double>(kLargestBias));
   const double scale = std::max(by_weight, by_bias);
   if (scale > static_cast<double>(std::numeric_limits<float>::max())) {
     throw QuantError(where, "bias ", bias, " has no code at input scale ", scale_x);
@@ -80,12 +80,13 @@ float weight_scale(
 
 int32_t quantize_bias(float bias, float scale_x, float scale_w) {
   const double code = __builtin_rint(static_cast<double>(bias) / sum_scale(scale_x, scale_w));
+  constexpr auto kLargest = static_cast<double>(kLargestBias);
   // Rounding the scale to float32 may leave the code above 2^30 by a relative 2^-24 at most.
-  if (!(std::abs(code) <= 0x1p30 + 0x1p7)) {
+  if (!(std::abs(code) <= kLargest + 0x1p7)) {
     throw QuantError(
         "bias", "code ", code, " of bias ", bias, " exceeds 2^30; scales ", scale_x, ", ", scale_w);
   }
-  return static_cast<int32_t>(std::clamp(code, -0x1p30, 0x1p30));
+  return static_cast<int32_t>(std::clamp(code, -kLargest, kLargest));
 }
 
 }  // namespace quantrain

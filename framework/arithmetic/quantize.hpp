@@ -70,9 +70,24 @@ inline bool gradient_passes(float x, float scale, int32_t zero_point, int32_t qm
 float weight_scale(
     float max_abs, float bias, float scale_x, const QType& type, std::string_view where);
 
-/// Longest sum that any narrow 8-bit weights allow, biases aside: 33,000 * 2 * 255 * 127 < 2^31.
-/// docs/quantization.md (7)
+// An int32 sum, docs/quantization.md (6), (7), (10): half of its range is for the bias, half for
+// the products.
+
+/// Largest |bias_q|.
+inline constexpr int64_t kLargestBias = int64_t{1} << 30;
+/// Largest |q_x - zero_x| of activations of up to 8 bits.
+inline constexpr int64_t kLargestDifference = 255;
+/// Longest sum of products that a network may have, whatever its weights of up to 8 narrow bits:
+/// 33,000 * 255 * 127 < 2^30.
 inline constexpr int64_t kLongestReduction = 33000;
+static_assert(kLongestReduction * kLargestDifference * 127 < kLargestBias);
+/// The same for weights of this type: their largest code counts.
+inline int64_t longest_reduction(const QType& weight) {
+  const int64_t largest = std::max(weight.qmax(), -weight.qmin());
+  return std::min(kLongestReduction, (kLargestBias - 1) / (kLargestDifference * largest));
+}
+/// Largest window of a pool whose sum of differences fits: 2^31 / 255.
+inline constexpr int64_t kLargestWindow = ((int64_t{1} << 31) - 1) / kLargestDifference;
 
 /// bias_q = clamp(half_even(bias / (scale_x * scale_w)), -2^30, 2^30), in double. weight_scale
 /// keeps the code within 2^30, up to the 2^6 by which rounding the scale to float32 can move it.

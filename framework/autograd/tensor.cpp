@@ -41,8 +41,7 @@ GraphError value_was_freed() {
 
 void apply(Activation activation, int64_t n, float* x) {
   if (activation == Activation::kNone) return;
-  const float hi = activation == Activation::kRelu6 ? 6.0f : __builtin_inff();
-  kernels::relu_f32(n, x, hi, x, nullptr);
+  kernels::relu_f32(n, x, upper_bound(activation), x, nullptr);
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ int64_t accumulator_bound(int64_t length, const int8_t* weights, int32_t bias, i
     (weights[i] > 0 ? positive : negative) += std::abs(weights[i]);
   }
   const int64_t start = std::abs(bias - int64_t{zero_x} * (positive - negative));
-  return start + 255 * std::max(positive, negative);
+  return start + kLargestDifference * std::max(positive, negative);
 }
 
 namespace {

@@ -32,10 +32,6 @@ class ReluNode : public Node {
   Buffer<uint8_t> mask_;  // bit i: the gradient of element i passes
 };
 
-float upper_bound(Activation activation) {
-  return activation == Activation::kRelu6 ? 6.0f : __builtin_inff();
-}
-
 Tensor activate_floats(const Tensor& x, Activation activation, uint8_t* mask) {
   Tensor y = Tensor::empty(x.shape());
   kernels::relu_f32(x.elements(), x.floats(), upper_bound(activation), y.mutable_data(), mask);

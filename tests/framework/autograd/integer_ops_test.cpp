@@ -331,6 +331,24 @@ TEST_CASE("an elementwise function of floats is f in double, with the slope of f
   test::check_gradient([&] { return elementwise(cube, leaf); }, {leaf});
 }
 
+TEST_CASE("a function of codes is computed once for each code",
+          "[autograd][elementwise][integer]") {
+  int calls = 0;
+  const auto counted = std::make_shared<const ElementwiseFunction>(
+      ElementwiseFunction{.type = "counted",
+                          .f = [&](double v) { return ++calls, v * v; },
+                          .derivative = [](double v) { return 2.0 * v; }});
+  const QParams params{{4, false, false}, -1, {0.1f}, {3}};
+  const Tensor x = random_codes({50}, params, CodeStorage::kU8, 1);
+  const Tensor y = elementwise(counted, x);
+  const auto waiting = TensorAccess::accumulators(y);
+  waiting->range(50, Activation::kNone);
+  uint8_t codes[50];
+  uint8_t mask[7];
+  waiting->requantize(params, Activation::kNone, codes, mask);
+  CHECK(calls == 16);
+}
+
 TEST_CASE("a function of weight codes, or of a scale per channel, computes with floats",
           "[autograd][elementwise][integer]") {
   const QParams weight{{8, true, true}, -1, {0.01f}, {0}};

@@ -446,7 +446,8 @@ TEST_CASE("a function's lookup quantizes its value of each code", "[integer][loo
           for (const Activation activation :
                {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
             for (const auto& f : functions) {
-              const auto op = QuantizedLookup::function(5, f, x, y, activation, "f");
+              const auto op =
+                  QuantizedLookup::function(5, code_values(f, x), x, y, activation, "f");
               const CodeClamp clamp = code_clamp(activation, y.type, y.scale[0], y.zero_point[0]);
               bool equal = op.size == 5;
               for (int32_t q = type.qmin(); q <= type.qmax(); ++q) {
@@ -474,8 +475,8 @@ TEST_CASE("a function's lookup quantizes its value of each code", "[integer][loo
 
 TEST_CASE("a function that gives no number has no lookup", "[integer][lookup]") {
   const auto make = [](double value) {
-    QuantizedLookup::function(
-        4, [=](double v) { return v > 0.05 ? value : 0.0; }, kX, kY, Activation::kNone, "softlog");
+    const auto f = [=](double v) { return v > 0.05 ? value : 0.0; };
+    QuantizedLookup::function(4, code_values(f, kX), kX, kY, Activation::kNone, "softlog");
   };
   QUANTRAIN_CHECK_ERROR(make(kInfinity), QuantError, "[softlog] the function of 0.06");
   QUANTRAIN_CHECK_ERROR(make(-kInfinity), QuantError, "a value of the input, is -inf");
@@ -603,9 +604,10 @@ TEST_CASE("operations are not made for parameters that activations do not have",
     QUANTRAIN_CHECK_ERROR(make(tiny), QuantError, "[requantize] multiplier");
   }
   for (const QParams& y : {wide, per_channel}) {
-    QUANTRAIN_CHECK_ERROR(QuantizedLookup::function(4, square, kX, y, none, "square"),
-                          QuantError,
-                          "activations have one scale and at most 8 bits");
+    QUANTRAIN_CHECK_ERROR(
+        QuantizedLookup::function(4, code_values(square, kX), kX, y, none, "square"),
+        QuantError,
+        "activations have one scale and at most 8 bits");
   }
 }
 
@@ -769,8 +771,10 @@ TEST_CASE("pools refuse what makes no sense", "[integer][operation]") {
            {[](QuantizedAvgPool2d& op) { op.means.pop_back(); }, incomplete},
            {[](QuantizedAvgPool2d& op) { op.means.clear(); }, incomplete},
            {[](QuantizedAvgPool2d& op) { op.means.push_back(op.means.back()); }, incomplete},
-           {[](QuantizedAvgPool2d& op) { std::swap(op.means[0], op.means[1]); }, incomplete},
-           {[](QuantizedAvgPool2d& op) { op.means[1].count = 3; }, incomplete},
+           {[](QuantizedAvgPool2d& op) { std::swap(op.means[0], op.means[1]); },
+            "multiplier 0 is for windows of "},
+           {[](QuantizedAvgPool2d& op) { op.means[1].count = 3; },
+            "multiplier 1 is for windows of 3 elements, expected "},
            {[](QuantizedAvgPool2d& op) { op.means[0].multiplier.m0 = 77; },
             "docs/quantization.md (8) has no multiplier 77 with shift "},
            {[](QuantizedAvgPool2d& op) { op.means[0].multiplier.m0 = -77; },
