@@ -89,19 +89,21 @@ TEST_CASE("pooling rejects what makes no sense", "[autograd][pool2d]") {
   const Tensor x = Tensor::zeros({1, 4, 4, 2});
   QUANTRAIN_CHECK_ERROR(max_pool2d(Tensor::zeros({4, 4, 2}), {.kernel = 2}),
                         ShapeError,
-                        "[max_pool2d] x is not [N, H, W, C]: x [4, 4, 2], kernel [2, 2]");
-  QUANTRAIN_CHECK_ERROR(
-      avg_pool2d(x, {.kernel = 0}), ShapeError, "[avg_pool2d] the kernel is below 1");
+                        "[max_pool2d] x is not [N, H, W, C]: x [4, 4, 2]");
+  QUANTRAIN_CHECK_ERROR(avg_pool2d(x, {.kernel = 0}),
+                        ShapeError,
+                        "[avg_pool2d] the kernel is below 1: kernel [0, 0]");
   QUANTRAIN_CHECK_ERROR(max_pool2d(x, {}), ShapeError, "the kernel is below 1");
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   QUANTRAIN_CHECK_ERROR(max_pool2d(x, {.kernel = kMost, .padding = kMost - 1}),
                         ShapeError,
-                        "kernel or stride is 2^31 or more");
+                        "kernel, stride or padding is 2^31 or more");
   QUANTRAIN_CHECK_ERROR(max_pool2d(x, {.kernel = 2, .stride = {int64_t{1} << 31, 1}}),
                         ShapeError,
-                        "kernel or stride is 2^31 or more");
-  QUANTRAIN_CHECK_ERROR(
-      max_pool2d(x, {.kernel = 2, .stride = {1, -1}}), ShapeError, "the stride is negative");
+                        "kernel, stride or padding is 2^31 or more");
+  QUANTRAIN_CHECK_ERROR(max_pool2d(x, {.kernel = 2, .stride = {1, -1}}),
+                        ShapeError,
+                        "the stride is below 1: kernel [2, 2], stride [1, -1]");
   QUANTRAIN_CHECK_ERROR(
       max_pool2d(x, {.kernel = 2, .padding = -1}), ShapeError, "the padding is negative");
   QUANTRAIN_CHECK_ERROR(max_pool2d(x, {.kernel = 2, .padding = 2}),
