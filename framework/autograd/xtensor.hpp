@@ -18,7 +18,8 @@ inline Array as_array(const Tensor& tensor) {
   return make_array(std::shared_ptr<float>(std::move(buffer), data), tensor.shape());
 }
 
-/// A tensor with the values of an xtensor expression.
+/// A tensor with the values of an xtensor expression, which is computed into the tensor's memory;
+/// examples/xtensor.cpp.
 template <class E>
 Tensor as_tensor(const xt::xexpression<E>& expression) {
   const auto& extents = expression.derived_cast().shape();

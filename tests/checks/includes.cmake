@@ -12,7 +12,7 @@ foreach(room IN LISTS rooms)
 endforeach()
 list(REMOVE_ITEM seen_framework_optim framework/data)
 
-set(library_xtensor framework/core/array.hpp framework/autograd/xtensor.hpp)
+set(library_xtensor framework/core/array.hpp)
 set(library_xsimd framework/kernels/simd/batch.hpp)
 set(library_tbb framework/core/parallel.cpp tests/framework/core/parallel_tbb_test.cpp)
 set(library_catch2 tests/catch.hpp tests/main.cpp)
