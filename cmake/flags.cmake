@@ -17,6 +17,14 @@ function(quantrain_compile_settings target)
   endif()
 endfunction()
 
+# quantrain_sources(out folder...): every .cpp file of the folders. A file is part of the program that its folder is part
+# of; a new one is written down nowhere. Only framework/kernels lists its files: they differ by architecture and library.
+function(quantrain_sources out)
+  list(TRANSFORM ARGN APPEND "/*.cpp" OUTPUT_VARIABLE patterns)
+  file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${patterns})
+  set(${out} ${sources} PARENT_SCOPE)
+endfunction()
+
 # quantrain_library(name sources...): the library target quantrain_name, used as quantrain::name here and by users of the
 # installed package.
 function(quantrain_library name)

@@ -15,11 +15,7 @@ void check(int64_t in_channels, int64_t out_channels, const Conv2d::Options& opt
     throw ShapeError(
         "Conv2d", "channels must be positive: in ", in_channels, ", out ", out_channels);
   }
-  if (kernel.h <= 0 || kernel.w <= 0 || stride.h <= 0 || stride.w <= 0) {
-    throw ShapeError(
-        "Conv2d", "kernel and stride must be positive: kernel ", kernel, ", stride ", stride);
-  }
-  if (padding.h < 0 || padding.w < 0) throw ShapeError("Conv2d", "padding is negative: ", padding);
+  validate(Window2d{kernel, stride, padding}, "Conv2d");
   if (groups <= 0 || in_channels % groups != 0 || out_channels % groups != 0) {
     throw ShapeError("Conv2d",
                      "groups ",

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "framework/core/size2d.hpp"
+#include "framework/core/window.hpp"
 #include "layers/module.hpp"
 
 namespace quantrain {

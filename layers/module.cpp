@@ -18,7 +18,7 @@ void append_new(std::vector<NamedTensor>& all,
                 const std::vector<NamedTensor>& own) {
   for (const NamedTensor& entry : own) {
     const bool known = std::any_of(all.begin(), all.end(), [&](const NamedTensor& other) {
-      return other.tensor == entry.tensor;
+      return other.tensor.same_as(entry.tensor);
     });
     if (!known) all.push_back({join(prefix, entry.name), entry.tensor, entry.constant});
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "framework/core/size2d.hpp"
+#include "framework/autograd/ops/pool2d.hpp"
 #include "layers/module.hpp"
 
 namespace quantrain {
@@ -25,8 +25,7 @@ class MaxPool2d : public Module {
   Tensor forward(const Tensor& x) override;
 
  private:
-  Size2d kernel_;
-  PoolingOptions options_;
+  Pool2dOptions options_;
 };
 
 /// Mean of each window, over the elements inside the image.
@@ -42,8 +41,7 @@ class AvgPool2d : public Module {
   Tensor forward(const Tensor& x) override;
 
  private:
-  Size2d kernel_;
-  PoolingOptions options_;
+  Pool2dOptions options_;
 };
 
 /// Mean of each channel over the whole image.

@@ -28,6 +28,9 @@ add_test(NAME quantization_example COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_
                                            -D DOCUMENT=${PROJECT_SOURCE_DIR}/docs/quantization.md
                                            -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/example_output.cmake)
 if(QUANTRAIN_EXAMPLES)
+  add_test(NAME xtensor_example COMMAND xtensor_example)
+  set_tests_properties(xtensor_example PROPERTIES PASS_REGULAR_EXPRESSION
+    "mean 175 35\nz of the first row -1.34164 -1.34164\nabove the mean 5 5\nweight .2, 2. of sum 3\n$")
   add_test(NAME readme COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/readme.cmake)
 endif()

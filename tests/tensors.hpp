@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+#include <utility>
 #include <vector>
 
 #include "framework/autograd/grad_check.hpp"
@@ -8,6 +10,7 @@
 
 namespace quantrain::test {
 
+/// Values in [low, high), the same on every machine.
 inline Tensor random_tensor(const Shape& shape,
                             uint64_t seed = 1,
                             float low = -1.0f,
@@ -25,6 +28,18 @@ inline Tensor random_leaf(const Shape& shape,
                           float low = -1.0f,
                           float high = 1.0f) {
   return random_tensor(shape, seed, low, high).set_requires_grad(true);
+}
+
+/// Distinct values at least 1 / 16 apart and from 0, shuffled: no kink or tie within a step of
+/// finite differences.
+inline Tensor spread_leaf(const Shape& shape, uint64_t seed) {
+  Random random(seed);
+  Tensor x = Tensor::empty(shape);
+  float* const out = x.mutable_data();
+  const int64_t n = x.elements();
+  for (int64_t i = 0; i < n; ++i) out[i] = (static_cast<float>(i - n / 2) + 0.5f) / 8.0f;
+  for (int64_t i = n - 1; i > 0; --i) std::swap(out[i], out[random.below(i + 1)]);
+  return x.set_requires_grad(true);
 }
 
 inline Tensor make_tensor(const Shape& shape, const std::vector<float>& values) {
@@ -48,6 +63,18 @@ inline void check_gradient(const std::function<Tensor()>& function,
   const GradCheckResult result = grad_check(function, inputs, options);
   INFO(result.worst);
   CHECK(result.ok);
+}
+
+/// Largest difference of two tensors of one shape.
+inline double max_difference(const Tensor& a, const Tensor& b) {
+  REQUIRE(a.shape() == b.shape());
+  const std::vector<float> x = values(a);
+  const std::vector<float> y = values(b);
+  double largest = 0.0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    largest = std::fmax(largest, std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i])));
+  }
+  return largest;
 }
 
 /// 0, 1, and around the widths of vectors and of the blocks that kernels work in.

@@ -10,6 +10,13 @@ namespace quantrain {
 /// What is fused behind an operation: identity, max(x, 0), or min(max(x, 0), 6).
 enum class Activation { kNone, kRelu, kRelu6 };
 
+/// Where ReLU6 cuts off.   docs/quantization.md (9)
+inline constexpr float kRelu6Bound = 6.0f;
+/// Largest value behind the activation; infinite where there is none.
+inline constexpr float upper_bound(Activation activation) {
+  return activation == Activation::kRelu6 ? kRelu6Bound : __builtin_inff();
+}
+
 /// Codes that requantization clamps to.
 struct CodeClamp {
   int32_t lo = 0;
@@ -19,7 +26,7 @@ struct CodeClamp {
 /// The range of values in `range` behind the activation; NaN stays.
 inline Range activated(Range range, Activation activation) {
   if (activation == Activation::kNone) return range;
-  const float hi = activation == Activation::kRelu6 ? 6.0f : __builtin_inff();
+  const float hi = upper_bound(activation);
   return {std::min(std::max(range.min, 0.0f), hi), std::min(std::max(range.max, 0.0f), hi)};
 }
 
@@ -32,7 +39,7 @@ inline CodeClamp code_clamp(Activation activation,
   CodeClamp clamp{type.qmin(), type.qmax()};
   if (activation != Activation::kNone) clamp.lo = std::max(clamp.lo, zero_point);
   if (activation == Activation::kRelu6) {
-    clamp.hi = quantize(6.0f, scale, zero_point, type.qmin(), type.qmax());
+    clamp.hi = quantize(kRelu6Bound, scale, zero_point, type.qmin(), type.qmax());
   }
   return clamp;
 }

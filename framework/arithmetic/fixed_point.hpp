@@ -25,8 +25,8 @@ inline double sum_scale(float scale_x, float scale_w) {
   return static_cast<double>(scale_x) * static_cast<double>(scale_w);
 }
 
-// Multipliers of the rules. Simulation and engine both take them from here: another order of the
-// same divisions may round to another m0. They throw as make_multiplier does.
+// Multipliers of the equations. Simulation and engine both take them from here: another order of
+// the same divisions may round to another m0. They throw as make_multiplier does.
 
 /// Of such a sum: M = sum_scale / scale_y.   docs/quantization.md (8)
 Multiplier sum_multiplier(double sum_scale, float scale_y);

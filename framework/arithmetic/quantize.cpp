@@ -8,7 +8,7 @@
 namespace quantrain {
 namespace {
 
-// A subnormal scale would lose the precision that rule 3's division relies on; such a range is 0
+// A subnormal scale would lose the precision that (3)'s division relies on; such a range is 0
 // for all purposes.
 float usable_scale(double scale) {
   if (scale < static_cast<double>(std::numeric_limits<float>::min())) return 1.0f;
@@ -32,10 +32,10 @@ ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::str
     return {usable_scale(scale), type.is_signed ? 0 : (qmax + 1) / 2};
   }
   const float scale = usable_scale((high - low) / (qmax - qmin));
-  // The quotient of (3): in double a tie can look like none, and the lowest value miss its code.
-  const float lowest = static_cast<float>(low) / scale;
-  const double zero = __builtin_rint(qmin - static_cast<double>(lowest));
-  return {scale, static_cast<int32_t>(std::clamp<double>(zero, qmin, qmax))};
+  // (3)'s own code of the lowest value is then qmin: another quotient, or the rounding of the
+  // difference, would miss it at ties.
+  const float steps = half_even(static_cast<float>(low) / scale);
+  return {scale, std::clamp(qmin - static_cast<int32_t>(steps), qmin, qmax)};
 }
 
 QParams choose_params(std::span<const Range> ranges,
@@ -69,8 +69,8 @@ float weight_scale(
   const double by_weight = type.narrow
                                ? static_cast<double>(max_abs) / type.qmax()
                                : 2.0 * static_cast<double>(max_abs) / (type.qmax() - type.qmin());
-  const double by_bias =
-      std::abs(static_cast<double>(bias)) / (static_cast<double>(scale_x) * 0x1p30);
+  const double by_bias = std::abs(static_cast<double>(bias)) /
+                         (static_cast<double>(scale_x) * static_cast<double>(kLargestBias));
   const double scale = std::max(by_weight, by_bias);
   if (scale > static_cast<double>(std::numeric_limits<float>::max())) {
     throw QuantError(where, "bias ", bias, " has no code at input scale ", scale_x);
@@ -80,12 +80,13 @@ float weight_scale(
 
 int32_t quantize_bias(float bias, float scale_x, float scale_w) {
   const double code = __builtin_rint(static_cast<double>(bias) / sum_scale(scale_x, scale_w));
+  constexpr auto kLargest = static_cast<double>(kLargestBias);
   // Rounding the scale to float32 may leave the code above 2^30 by a relative 2^-24 at most.
-  if (!(std::abs(code) <= 0x1p30 + 0x1p7)) {
+  if (!(std::abs(code) <= kLargest + 0x1p7)) {
     throw QuantError(
         "bias", "code ", code, " of bias ", bias, " exceeds 2^30; scales ", scale_x, ", ", scale_w);
   }
-  return static_cast<int32_t>(std::clamp(code, -0x1p30, 0x1p30));
+  return static_cast<int32_t>(std::clamp(code, -kLargest, kLargest));
 }
 
 }  // namespace quantrain

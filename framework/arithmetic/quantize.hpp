@@ -19,11 +19,12 @@ struct ScaleZero {
 };
 
 /// Range to parameters; the range is first widened to contain 0.   docs/quantization.md (2)
-/// Affine: scale = (max - min) / (qmax - qmin), zero_point = clamp(half_even(qmin - min / scale)).
+/// Affine: scale = (max - min) / (qmax - qmin), zero_point = clamp(qmin - half_even(min / scale)).
 /// Symmetric: scale = max|x| / qmax (narrow), 2 max|x| / (qmax - qmin) (full, unsigned); zero_point
 /// 0, or the middle code (qmax + 1) / 2 of unsigned codes.
-/// The scale is found in double and rounded to float32 once; min / scale is (3)'s float32 quotient.
-/// A range of 0, or one so small that its scale would be subnormal, gives scale 1.
+/// The scale is found in double and rounded to float32 once; half_even(min / scale) is (3)'s, so
+/// that min gets code qmin. A range of 0, or one so small that its scale would be subnormal, gives
+/// scale 1.
 /// Throws: DataError naming `where` if an end is NaN or infinite or min > max.
 ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::string_view where);
 /// The same for each channel along `axis`, or for the only range (axis < 0).
@@ -69,13 +70,29 @@ inline bool gradient_passes(float x, float scale, int32_t zero_point, int32_t qm
 float weight_scale(
     float max_abs, float bias, float scale_x, const QType& type, std::string_view where);
 
-/// Longest sum that any narrow 8-bit weights allow, biases aside: 33,000 * 2 * 255 * 127 < 2^31.
-/// docs/quantization.md (7)
-inline constexpr int64_t kLongestReduction = 33000;
+// An int32 sum, docs/quantization.md (6), (7), (10): half of its range is for the bias, half for
+// the products.
 
-/// bias_q = half_even(bias / (scale_x * scale_w)), in double; |bias_q| <= 2^30 by weight_scale.
+/// Largest |bias_q|.
+inline constexpr int64_t kLargestBias = int64_t{1} << 30;
+/// Largest |q_x - zero_x| of activations of up to 8 bits.
+inline constexpr int64_t kLargestDifference = 255;
+/// Longest sum of products that a network may have, whatever its weights of up to 8 narrow bits:
+/// 33,000 * 255 * 127 < 2^30.
+inline constexpr int64_t kLongestReduction = 33000;
+static_assert(kLongestReduction * kLargestDifference * 127 < kLargestBias);
+/// The same for weights of this type: their largest code counts.
+inline int64_t longest_reduction(const QType& weight) {
+  const int64_t largest = std::max(weight.qmax(), -weight.qmin());
+  return std::min(kLongestReduction, (kLargestBias - 1) / (kLargestDifference * largest));
+}
+/// Largest window of a pool whose sum of differences fits: 2^31 / 255.
+inline constexpr int64_t kLargestWindow = ((int64_t{1} << 31) - 1) / kLargestDifference;
+
+/// bias_q = clamp(half_even(bias / (scale_x * scale_w)), -2^30, 2^30), in double. weight_scale
+/// keeps the code within 2^30, up to the 2^6 by which rounding the scale to float32 can move it.
 /// docs/quantization.md (6)
-/// Throws: QuantError if it is larger.
+/// Throws: QuantError if the code before the clamp is farther out than 2^30 + 2^7.
 int32_t quantize_bias(float bias, float scale_x, float scale_w);
 
 }  // namespace quantrain

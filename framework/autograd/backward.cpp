@@ -23,8 +23,8 @@ Tensor sum(const Tensor& a, const Tensor& b) {
 
 // The same values in memory that nobody else has: who holds a leaf may write its gradient.
 Tensor own(const Tensor& grad) {
-  Tensor y = grad.overwritable();
-  if (!(y == grad)) std::copy_n(grad.floats().data(), y.elements(), y.mutable_data());
+  Tensor y = TensorAccess::overwritable(grad);
+  if (!y.same_as(grad)) std::copy_n(grad.floats().data(), y.elements(), y.mutable_data());
   return y;
 }
 

@@ -10,6 +10,10 @@
 namespace quantrain {
 namespace {
 
+auto same(const Tensor& tensor) {
+  return [&tensor](const Tensor& other) { return other.same_as(tensor); };
+}
+
 // What was recorded, by position in the order of recording: node and output of each.
 std::map<uint64_t, Tensor> collect(const std::vector<Tensor>& outputs) {
   std::map<uint64_t, Tensor> found;
@@ -33,7 +37,7 @@ std::string value_text(const Tensor& tensor) {
   switch (tensor.kind()) {
     case ValueKind::kFloat: return "float";
     case ValueKind::kAccumulators: return "accumulators";
-    case ValueKind::kCodes: text << "codes " << tensor.code_params();
+    case ValueKind::kCodes: text << "codes " << TensorAccess::code_params(tensor);
   }
   return text.str();
 }
@@ -56,7 +60,8 @@ Graph::Graph(std::vector<Tensor> outputs) : outputs_(std::move(outputs)) {
   }
   std::map<uint64_t, int> index_of;
   const auto add_leaf = [&](const Tensor& leaf) {
-    if (std::find(leaves_.begin(), leaves_.end(), leaf) == leaves_.end()) leaves_.push_back(leaf);
+    if (std::find_if(leaves_.begin(), leaves_.end(), same(leaf)) == leaves_.end())
+      leaves_.push_back(leaf);
   };
   for (auto& [sequence, output] : collect(outputs_)) {
     GraphNode entry;
@@ -92,7 +97,7 @@ int Graph::producer(const Tensor& tensor) const {
                                        return entry.node->sequence() < sequence;
                                      });
     if (at != nodes_.end() && at->node == tensor.node()) return at->index;
-  } else if (std::find(leaves_.begin(), leaves_.end(), tensor) != leaves_.end()) {
+  } else if (std::find_if(leaves_.begin(), leaves_.end(), same(tensor)) != leaves_.end()) {
     return GraphNode::kLeaf;
   }
   throw GraphError("graph", "the tensor of shape ", tensor.shape(), " is not part of the graph");
@@ -103,9 +108,10 @@ std::vector<int> Graph::consumers(const Tensor& tensor) const {
   if (made_by != GraphNode::kLeaf) return consumers(made_by);
   std::vector<int> result;
   for (const GraphNode& entry : nodes_) {
-    result.insert(result.end(),
-                  static_cast<size_t>(std::count(entry.inputs.begin(), entry.inputs.end(), tensor)),
-                  entry.index);
+    result.insert(
+        result.end(),
+        static_cast<size_t>(std::count_if(entry.inputs.begin(), entry.inputs.end(), same(tensor))),
+        entry.index);
   }
   return result;
 }
@@ -116,7 +122,7 @@ std::vector<bool> Graph::dependents(const Tensor& tensor) const {
     bool depends = false;
     for (size_t i = 0; i < entry.inputs.size(); ++i) {
       const int producer = entry.producers[i];
-      depends = depends || entry.inputs[i] == tensor ||
+      depends = depends || entry.inputs[i].same_as(tensor) ||
                 (producer != GraphNode::kLeaf && result[static_cast<size_t>(producer)]);
     }
     result.push_back(depends);
@@ -133,8 +139,8 @@ std::string Graph::label(const Tensor& tensor) const {
   const int made_by = producer(tensor);
   if (made_by != GraphNode::kLeaf) return '%' + std::to_string(made_by);
   if (!tensor.name().empty()) return tensor.name();
-  return "leaf" +
-         std::to_string(std::find(leaves_.begin(), leaves_.end(), tensor) - leaves_.begin());
+  return "leaf" + std::to_string(std::find_if(leaves_.begin(), leaves_.end(), same(tensor)) -
+                                 leaves_.begin());
 }
 
 void Graph::print(std::ostream& stream) const {

@@ -130,13 +130,13 @@ void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs) {
     for (size_t i = 0; i < node->inputs_.size(); ++i) {
       Tensor& input = node->inputs_[i];
       if (input.defined() && input.node() != nullptr && !node->reads_input(i))
-        input = input.without_value();
+        input = TensorAccess::without_value(input);
     }
   }
   node->scope_ = scope_path;
   node->result_version_ = y.version();
   Profile::mark(node->type());
-  y.set_node(std::move(node), requires_grad);
+  TensorAccess::set_node(y, std::move(node), requires_grad);
 }
 
 }  // namespace quantrain

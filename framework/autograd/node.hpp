@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "framework/autograd/tensor.hpp"
+#include "framework/autograd/tensor_access.hpp"
 
 namespace quantrain {
 
@@ -72,12 +72,12 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// ONNX's operator name in snake_case: the key of every table of rules.
+  /// ONNX's operator name in snake_case: the key of tables such as that of lowering rules.
   virtual std::string_view type() const = 0;
   virtual Attributes attributes() const { return {}; }
   /// Gradient of each input, in order, given that of the output; undefined where needs_grad(i) is
   /// false. Called once unless the graph is kept. Other handles may share grad_y: what may be
-  /// written over is grad_y.overwritable().
+  /// written over is TensorAccess::overwritable(grad_y).
   virtual std::vector<Tensor> backward(Tensor grad_y) = 0;
   /// Whether backward reads the value of input i, itself or in a member that shares its memory;
   /// another one is not kept alive for it, and may be written.
@@ -175,9 +175,9 @@ void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs);
 template <class NodeType, class... Args>
 Tensor record(Tensor y, std::vector<Tensor> inputs, Args&&... args) {
   if (should_record(inputs)) {
-    const long handles = y.handles();
+    const long handles = TensorAccess::handles(y);
     auto node = std::make_shared<NodeType>(std::forward<Args>(args)...);
-    if (y.handles() > handles) refuse_own_result(*node);
+    if (TensorAccess::handles(y) > handles) refuse_own_result(*node);
     attach(y, std::move(node), std::move(inputs));
   }
   return y;

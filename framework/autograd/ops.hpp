@@ -9,6 +9,7 @@
 #include "framework/autograd/ops/cross_entropy.hpp"
 #include "framework/autograd/ops/div.hpp"
 #include "framework/autograd/ops/dropout.hpp"
+#include "framework/autograd/ops/elementwise.hpp"
 #include "framework/autograd/ops/flatten.hpp"
 #include "framework/autograd/ops/hard_swish.hpp"
 #include "framework/autograd/ops/linear.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/elementwise.hpp"
 
@@ -40,8 +41,7 @@ GraphError value_was_freed() {
 
 void apply(Activation activation, int64_t n, float* x) {
   if (activation == Activation::kNone) return;
-  const float hi = activation == Activation::kRelu6 ? 6.0f : __builtin_inff();
-  kernels::relu_f32(n, x, hi, x, nullptr);
+  kernels::relu_f32(n, x, upper_bound(activation), x, nullptr);
 }
 
 }  // namespace
@@ -114,17 +114,6 @@ Tensor Tensor::decoded(const Shape& shape, std::shared_ptr<const Codes> codes) {
   return tensor;
 }
 
-Tensor Tensor::from_accumulators(const Shape& shape,
-                                 std::shared_ptr<const Accumulators> accumulators,
-                                 Activation activation) {
-  Tensor tensor(std::make_shared<State>());
-  tensor.state_->shape = shape;
-  tensor.state_->kind = ValueKind::kAccumulators;
-  tensor.state_->accumulators = std::move(accumulators);
-  tensor.state_->activation = activation;
-  return tensor;
-}
-
 const Shape& Tensor::shape() const { return state().shape; }
 
 ValueKind Tensor::kind() const { return state().kind; }
@@ -149,13 +138,6 @@ float* Tensor::mutable_data() {
   return s.floats->data();
 }
 
-std::shared_ptr<Buffer<float>> Tensor::buffer() const {
-  if (kind() != ValueKind::kFloat) throw GraphError("tensor", "the tensor does not hold floats");
-  if (state().floats == nullptr) throw value_was_freed();
-  if (source_codes() != nullptr) ++*state().version;
-  return state().floats;
-}
-
 float Tensor::item() const {
   if (elements() != 1) throw ShapeError("tensor", "item() of a tensor with shape ", shape());
   return *floats().data();
@@ -173,20 +155,6 @@ std::shared_ptr<const Codes> Tensor::source_codes() const {
                      *s.version == s.source_version;
   return valid ? s.codes : nullptr;
 }
-
-const QParams& Tensor::code_params() const {
-  if (kind() != ValueKind::kCodes) throw GraphError("tensor", "the tensor does not hold codes");
-  return state().codes->params;
-}
-
-const std::shared_ptr<const Accumulators>& Tensor::accumulators() const {
-  if (kind() != ValueKind::kAccumulators)
-    throw GraphError("tensor", "the tensor does not hold accumulators");
-  if (state().accumulators == nullptr) throw value_was_freed();
-  return state().accumulators;
-}
-
-Activation Tensor::activation() const { return state().activation; }
 
 uint64_t Tensor::version() const {
   const State& s = state();
@@ -224,24 +192,66 @@ Tensor Tensor::detach() const {
   return Tensor(std::move(copy));
 }
 
-Tensor Tensor::as_floats() const {
-  if (kind() == ValueKind::kFloat) return detach();
-  auto copy = std::make_shared<State>();
-  copy->shape = shape();
-  copy->floats = state().materialise();  // its own: floats kept on demand are not to be written
+const std::string& Tensor::name() const { return state().name; }
+
+Tensor& Tensor::set_name(std::string name) {
+  state().name = std::move(name);
+  return *this;
+}
+
+const std::shared_ptr<Node>& Tensor::node() const { return state().node; }
+
+Tensor TensorAccess::from_accumulators(const Shape& shape,
+                                       std::shared_ptr<const Accumulators> accumulators,
+                                       Activation activation) {
+  Tensor tensor(std::make_shared<Tensor::State>());
+  tensor.state_->shape = shape;
+  tensor.state_->kind = ValueKind::kAccumulators;
+  tensor.state_->accumulators = std::move(accumulators);
+  tensor.state_->activation = activation;
+  return tensor;
+}
+
+std::shared_ptr<Buffer<float>> TensorAccess::buffer(const Tensor& x) {
+  const Tensor::State& s = x.state();
+  if (s.kind != ValueKind::kFloat) throw GraphError("tensor", "the tensor does not hold floats");
+  if (s.floats == nullptr) throw value_was_freed();
+  if (x.source_codes() != nullptr) ++*s.version;
+  return s.floats;
+}
+
+const QParams& TensorAccess::code_params(const Tensor& x) {
+  if (x.kind() != ValueKind::kCodes) throw GraphError("tensor", "the tensor does not hold codes");
+  return x.state().codes->params;
+}
+
+const std::shared_ptr<const Accumulators>& TensorAccess::accumulators(const Tensor& x) {
+  if (x.kind() != ValueKind::kAccumulators)
+    throw GraphError("tensor", "the tensor does not hold accumulators");
+  if (x.state().accumulators == nullptr) throw value_was_freed();
+  return x.state().accumulators;
+}
+
+Activation TensorAccess::activation(const Tensor& x) { return x.state().activation; }
+
+Tensor TensorAccess::as_floats(const Tensor& x) {
+  if (x.kind() == ValueKind::kFloat) return x.detach();
+  auto copy = std::make_shared<Tensor::State>();
+  copy->shape = x.shape();
+  copy->floats = x.state().materialise();  // its own: floats kept on demand are not to be written
   copy->version = std::make_shared<uint64_t>(0);
   return Tensor(std::move(copy));
 }
 
-Tensor Tensor::overwritable() const {
-  const bool alone = state_.use_count() == 1 && kind() == ValueKind::kFloat &&
-                     state().floats.use_count() == 1 && node() == nullptr;
-  return alone ? *this : empty(shape());
+Tensor TensorAccess::overwritable(const Tensor& x) {
+  const bool alone = handles(x) == 1 && x.kind() == ValueKind::kFloat &&
+                     x.state().floats.use_count() == 1 && x.node() == nullptr;
+  return alone ? x : Tensor::empty(x.shape());
 }
 
-Tensor Tensor::without_value() const {
-  const State& s = state();
-  auto copy = std::make_shared<State>();
+Tensor TensorAccess::without_value(const Tensor& x) {
+  const Tensor::State& s = x.state();
+  auto copy = std::make_shared<Tensor::State>();
   copy->shape = s.shape;
   copy->kind = s.kind;
   if (s.kind == ValueKind::kCodes) {
@@ -255,11 +265,11 @@ Tensor Tensor::without_value() const {
   return Tensor(std::move(copy));
 }
 
-Tensor Tensor::with_shape(const Shape& shape) const {
-  if (shape.elements() != elements()) {
-    throw ShapeError("reshape", "shape ", this->shape(), " has not as many elements as ", shape);
+Tensor TensorAccess::with_shape(const Tensor& x, const Shape& shape) {
+  if (shape.elements() != x.elements()) {
+    throw ShapeError("reshape", "shape ", x.shape(), " has not as many elements as ", shape);
   }
-  Tensor result = detach();
+  Tensor result = x.detach();
   if (result.kind() == ValueKind::kCodes && result.codes()->params.per_channel()) {
     result.state_->floats = result.state_->materialise();  // the axis of the parameters is gone
     result.state_->kind = ValueKind::kFloat;
@@ -275,23 +285,14 @@ Tensor Tensor::with_shape(const Shape& shape) const {
   return result;
 }
 
-Tensor Tensor::with_activation(Activation activation) const {
-  Tensor result = from_accumulators(shape(), accumulators(), activation);
-  return result;
+Tensor TensorAccess::with_activation(const Tensor& x, Activation activation) {
+  return from_accumulators(x.shape(), accumulators(x), activation);
 }
 
-const std::string& Tensor::name() const { return state().name; }
-
-Tensor& Tensor::set_name(std::string name) {
-  state().name = std::move(name);
-  return *this;
-}
-
-const std::shared_ptr<Node>& Tensor::node() const { return state().node; }
-
-void Tensor::set_node(std::shared_ptr<Node> node, bool requires_grad) {
-  state().node = std::move(node);
-  state().requires_grad = requires_grad;
+void TensorAccess::set_node(Tensor& x, std::shared_ptr<Node> node, bool requires_grad) {
+  Tensor::State& s = x.state();
+  s.node = std::move(node);
+  s.requires_grad = requires_grad;
 }
 
 }  // namespace quantrain

@@ -25,7 +25,7 @@ class Floats {
 
 /// A cheap handle on a value, its gradient and the node that made it; copies share all three. A
 /// value is float32, codes or accumulators (ValueKind), dense and row-major; images are [N, H, W,
-/// C].
+/// C]. What only operations and the engine ask of it is in tensor_access.hpp.
 class Tensor {
  public:
   /// Undefined: no value; stands for an absent operand, such as a bias.
@@ -43,9 +43,6 @@ class Tensor {
   /// Throws: ShapeError as from_codes; QuantError as Codes::decode, or if features are not as many
   /// as the last extent.
   static Tensor decoded(const Shape& shape, std::shared_ptr<const Codes> codes);
-  static Tensor from_accumulators(const Shape& shape,
-                                  std::shared_ptr<const Accumulators> accumulators,
-                                  Activation activation = Activation::kNone);
 
   bool defined() const { return state_ != nullptr; }
   const Shape& shape() const;
@@ -61,22 +58,13 @@ class Tensor {
   const float* data() const;
   /// Floats for writing; counts a new version. Throws: GraphError unless the tensor holds floats.
   float* mutable_data();
-  /// The floats' owner, for views that share them. Who has it may write: source codes are gone.
-  /// Throws: GraphError unless the tensor holds floats.
-  std::shared_ptr<Buffer<float>> buffer() const;
   /// The only element. Throws: ShapeError if there is not exactly one.
   float item() const;
-  /// Throws: GraphError unless kind() is kCodes, or kAccumulators.
+  /// Throws: GraphError unless kind() is kCodes.
   const std::shared_ptr<const Codes>& codes() const;
-  const std::shared_ptr<const Accumulators>& accumulators() const;
   /// What the floats were made from by decoded(). Null where they were written since, through any
   /// tensor that shares them, or never had codes.
   std::shared_ptr<const Codes> source_codes() const;
-  /// What the codes mean; also where the value was freed. Throws: GraphError unless kind() is
-  /// kCodes.
-  const QParams& code_params() const;
-  /// What is still to be applied to the accumulators.
-  Activation activation() const;
 
   /// Changes with every write through mutable_data() of a tensor that shares these floats: what was
   /// packed or quantized from an older version is stale.
@@ -99,35 +87,18 @@ class Tensor {
 
   /// Same value, no history, no gradient.
   Tensor detach() const;
-  /// Same value and history-free handle with another shape; for operations. Source codes stay,
-  /// unless they have features and the last axis is another one.
-  /// Throws: ShapeError if elements differ.
-  Tensor with_shape(const Shape& shape) const;
-  /// Same value as floats, without history; shares them where the tensor holds floats.
-  Tensor as_floats() const;
-  /// A tensor of this shape for a result that is computed from these floats, element by element:
-  /// the same tensor where this is the only handle on it and its memory, else a new one.
-  Tensor overwritable() const;
-  /// How many there are on this tensor, this one included.
-  long handles() const { return state_.use_count(); }
-  /// Same place in the graph, but the value is not kept alive: what a node holds of an input that
-  /// its gradient does not read. Reading the value throws GraphError.
-  Tensor without_value() const;
-  /// Same accumulators behind an activation; for operations.
-  Tensor with_activation(Activation activation) const;
-
   /// Name in dumps of the graph: of a parameter, or of an input.
   const std::string& name() const;
   Tensor& set_name(std::string name);
 
   /// The operation that made this, if it was recorded.
   const std::shared_ptr<Node>& node() const;
-  void set_node(std::shared_ptr<Node> node, bool requires_grad);
 
-  /// Whether both handles mean the same tensor.
-  friend bool operator==(const Tensor& a, const Tensor& b) { return a.state_ == b.state_; }
+  /// Whether both handles mean the same tensor, not whether their values are equal.
+  bool same_as(const Tensor& other) const { return state_ == other.state_; }
 
  private:
+  friend class TensorAccess;
   struct State;
   explicit Tensor(std::shared_ptr<State> state) : state_(std::move(state)) {}
   State& state() const;

@@ -55,8 +55,7 @@ Range Accumulators::range(int64_t n, Activation activation) const {
 void Accumulators::activation_mask(int64_t n, Activation activation, uint8_t* mask) const {
   Buffer<float> x(n);
   to_float(x.data());
-  const float hi = activation == Activation::kRelu6 ? 6.0f : __builtin_inff();
-  kernels::relu_f32(n, x.data(), hi, x.data(), mask);
+  kernels::relu_f32(n, x.data(), upper_bound(activation), x.data(), mask);
 }
 
 }  // namespace quantrain

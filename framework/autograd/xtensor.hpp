@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "framework/autograd/tensor.hpp"
+#include "framework/autograd/tensor_access.hpp"
 #include "framework/core/array.hpp"
 #include "framework/core/error.hpp"
 
@@ -13,12 +13,13 @@ namespace quantrain {
 /// with source codes this call itself counts as a write, and the codes are gone. Throws:
 /// GraphError unless the tensor holds floats.
 inline Array as_array(const Tensor& tensor) {
-  std::shared_ptr<Buffer<float>> buffer = tensor.buffer();
+  std::shared_ptr<Buffer<float>> buffer = TensorAccess::buffer(tensor);
   float* const data = buffer->data();
   return make_array(std::shared_ptr<float>(std::move(buffer), data), tensor.shape());
 }
 
-/// A tensor with the values of an xtensor expression.
+/// A tensor with the values of an xtensor expression, which is computed into the tensor's memory;
+/// examples/xtensor.cpp.
 template <class E>
 Tensor as_tensor(const xt::xexpression<E>& expression) {
   const auto& extents = expression.derived_cast().shape();

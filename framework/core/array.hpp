@@ -5,6 +5,7 @@
 #include <memory>
 #include <xtensor/xadapt.hpp>
 #include <xtensor/xarray.hpp>
+#include <xtensor/xmath.hpp>
 #include <xtensor/xnoalias.hpp>
 
 #include "framework/core/shape.hpp"

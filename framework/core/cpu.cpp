@@ -1,12 +1,62 @@
 #include "framework/core/cpu.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <iterator>
 
 #include "framework/core/error.hpp"
 
 namespace quantrain {
 namespace {
+
+#if defined(__x86_64__)
+constexpr bool kX86 = true;
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool has_avx512bw() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl");
+}
+bool has_avx512vnni() { return has_avx512bw() && __builtin_cpu_supports("avx512vnni"); }
+#else
+constexpr bool kX86 = false;
+bool has_avx2() { return false; }
+bool has_avx512bw() { return false; }
+bool has_avx512vnni() { return false; }
+#endif
+#if defined(__aarch64__)
+constexpr bool kArm64 = true;
+#else
+constexpr bool kArm64 = false;
+#endif
+bool always() { return true; }
+
+struct Row {
+  Isa isa;
+  std::string_view name;
+  bool built;
+  bool (*supported)();  // asked where it is built
+};
+constexpr Row kRows[] = {
+    {Isa::kReference, "reference", true, always},
+    {Isa::kSse2, "sse2", kX86, always},
+    {Isa::kAvx2, "avx2", kX86, has_avx2},
+    {Isa::kAvx512Bw, "avx512bw", kX86, has_avx512bw},
+    {Isa::kAvx512Vnni, "avx512vnni", kX86, has_avx512vnni},
+    {Isa::kNeon64, "neon64", kArm64, always},
+};
+static_assert(std::equal(std::begin(kRows),
+                         std::end(kRows),
+                         std::begin(kAllIsas),
+                         std::end(kAllIsas),
+                         [](const Row& row, Isa isa) { return row.isa == isa; }));
+
+const Row* find(Isa isa) {
+  const auto row =
+      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.isa == isa; });
+  return row == std::end(kRows) ? nullptr : row;
+}
 
 Isa checked(Isa isa) {
   if (!is_built(isa)) throw DataError("isa", isa_name(isa), " is not built into this library");
@@ -29,52 +79,25 @@ std::atomic<Isa>& current() {
 }  // namespace
 
 std::string_view isa_name(Isa isa) {
-  switch (isa) {
-    case Isa::kReference: return "reference";
-    case Isa::kSse2: return "sse2";
-    case Isa::kAvx2: return "avx2";
-    case Isa::kAvx512Bw: return "avx512bw";
-    case Isa::kAvx512Vnni: return "avx512vnni";
-    case Isa::kNeon64: return "neon64";
-  }
-  return "unknown";
+  const Row* const row = find(isa);
+  return row == nullptr ? "unknown" : row->name;
 }
 
 Isa isa_from_name(std::string_view name) {
-  for (const Isa isa : kAllIsas) {
-    if (isa_name(isa) == name) return isa;
+  for (const Row& row : kRows) {
+    if (row.name == name) return row.isa;
   }
   throw DataError("isa", "unknown instruction set \"", name, "\"");
 }
 
 bool is_built(Isa isa) {
-#if defined(__x86_64__)
-  return isa != Isa::kNeon64;
-#elif defined(__aarch64__)
-  return isa == Isa::kReference || isa == Isa::kNeon64;
-#else
-  return isa == Isa::kReference;
-#endif
+  const Row* const row = find(isa);
+  return row != nullptr && row->built;
 }
 
 bool is_supported(Isa isa) {
-#if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
-                      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-  switch (isa) {
-    case Isa::kReference:
-    case Isa::kSse2: return true;
-    case Isa::kAvx2: return avx2;
-    case Isa::kAvx512Bw: return avx512;
-    case Isa::kAvx512Vnni: return avx512 && __builtin_cpu_supports("avx512vnni");
-    case Isa::kNeon64: break;
-  }
-  return false;
-#else
-  return is_built(isa);
-#endif
+  const Row* const row = find(isa);
+  return row != nullptr && row->built && row->supported();
 }
 
 Isa chosen_isa() { return current().load(std::memory_order_relaxed); }
@@ -84,7 +107,7 @@ void set_isa(Isa isa) { current().store(checked(isa), std::memory_order_relaxed)
 std::vector<Isa> usable_isas() {
   std::vector<Isa> isas;
   for (const Isa isa : kAllIsas) {
-    if (is_built(isa) && is_supported(isa)) isas.push_back(isa);
+    if (is_supported(isa)) isas.push_back(isa);
   }
   return isas;
 }

@@ -4,7 +4,6 @@
 #include <ostream>
 
 #include "framework/core/error.hpp"
-#include "framework/core/size2d.hpp"
 
 namespace quantrain {
 
@@ -40,10 +39,6 @@ std::ostream& operator<<(std::ostream& stream, const Shape& shape) {
   stream << '[';
   for (int i = 0; i < shape.rank(); ++i) stream << (i ? ", " : "") << shape[i];
   return stream << ']';
-}
-
-std::ostream& operator<<(std::ostream& stream, const Size2d& size) {
-  return stream << '[' << size.h << ", " << size.w << ']';
 }
 
 }  // namespace quantrain

@@ -14,7 +14,7 @@ using integer::Program;
 using integer::Step;
 using integer::Value;
 
-/// A valid program with what was made of it once.
+/// A program that validate() has passed, with what was made of it once.
 struct IntegerModel::Ready {
   explicit Ready(Program valid)
       : program(std::move(valid)),
@@ -319,11 +319,11 @@ void IntegerModel::trace(int64_t n, std::span<const uint8_t* const> x, const Vis
 void IntegerModel::save(const std::string& path) const { save_program(path, program()); }
 
 IntegerModel IntegerModel::load(const std::string& path) {
-  return IntegerModel(integer::load_program(path));
+  return IntegerModel(std::make_shared<const Ready>(integer::load_program(path)));
 }
 
 IntegerModel IntegerModel::load(std::span<const uint8_t> file) {
-  return IntegerModel(integer::parse_program(file, "model"));
+  return IntegerModel(std::make_shared<const Ready>(integer::parse_program(file, "model")));
 }
 
 }  // namespace quantrain

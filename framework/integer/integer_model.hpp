@@ -101,6 +101,8 @@ class IntegerModel {
   template <class Input>
   void classify_all(std::span<const Input> x, std::span<int32_t> classes) const;
 
+  explicit IntegerModel(std::shared_ptr<const Ready> ready) : ready_(std::move(ready)) {}
+
   std::shared_ptr<const Ready> ready_;
 };
 

@@ -21,8 +21,13 @@ void QuantizedAdd::validate(std::string_view where) const {
   validate_zero_point(zero_b, where);
   const AddMultipliers& m = multipliers;
   if (m.a < 0 || m.b < 0 || m.shift < 1 || m.shift > 62) {
-    throw QuantError(
-        where, "rule (11) has no multipliers ", m.a, " and ", m.b, " with shift ", m.shift);
+    throw QuantError(where,
+                     "docs/quantization.md (11) has no multipliers ",
+                     m.a,
+                     " and ",
+                     m.b,
+                     " with shift ",
+                     m.shift);
   }
   integer::validate(y, where);
 }

@@ -1,7 +1,6 @@
 #include "framework/integer/quantized_avg_pool2d.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "framework/core/error.hpp"
 #include "framework/integer/quantized_product.hpp"
@@ -9,9 +8,6 @@
 
 namespace quantrain::integer {
 namespace {
-
-/// 255 times as much stays in 32 bits.
-constexpr int64_t kLargestWindow = std::numeric_limits<int32_t>::max() / 255;
 
 std::vector<int64_t> distinct(std::vector<int64_t> values) {
   std::sort(values.begin(), values.end());
@@ -66,18 +62,23 @@ void QuantizedAvgPool2d::validate(std::string_view where) const {
   }
   validate_zero_point(zero_x, where);
   const std::vector<int64_t> counts = window_counts(shape);
-  const bool complete =
-      std::equal(counts.begin(),
-                 counts.end(),
-                 means.begin(),
-                 means.end(),
-                 [](int64_t count, const auto& mean) { return count == mean.count; });
-  if (!complete)
+  if (means.size() != counts.size())
     throw QuantError(where,
                      "expected a multiplier for each of the ",
                      counts.size(),
                      " sizes of windows, got ",
                      means.size());
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (means[i].count != counts[i])
+      throw QuantError(where,
+                       "multiplier ",
+                       i,
+                       " is for windows of ",
+                       means[i].count,
+                       " elements, expected ",
+                       counts[i],
+                       ": sizes of windows, ascending");
+  }
   for (const kernels::MeanMultiplier& mean : means) integer::validate(mean.multiplier, where);
   integer::validate(y, where);
 }

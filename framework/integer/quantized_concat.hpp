@@ -8,7 +8,7 @@
 
 namespace quantrain::integer {
 
-/// Operands one after the other in each row, each rescaled to the output's parameters by rule (8).
+/// Operands one after the other in each row, each rescaled to the output's parameters by (8).
 /// docs/quantization.md (11)
 /// Shapes of a sample: x_i [rows, run_i]  ->  y [rows, sum of run_i].
 /// Source: ONNX Concat.

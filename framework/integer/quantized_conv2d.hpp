@@ -6,8 +6,8 @@
 
 namespace quantrain::integer {
 
-/// acc = sum over the window of w * (x - zero_x) + bias; y = rule (8) of acc. Outside of the image
-/// x is zero_x.   docs/quantization.md (7), (8)
+/// acc = sum over the window of w * (x - zero_x) + bias; y = requantize(acc) by (8). Outside of the
+/// image x is zero_x.   docs/quantization.md (7), (8)
 /// Shapes: x [N, H, W, C], w [O, KH, KW, C / groups]  ->  y [N, OH, OW, O].
 /// Source: ONNX ConvInteger, with TFLite's fused requantization.
 struct QuantizedConv2d {

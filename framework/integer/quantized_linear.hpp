@@ -5,7 +5,7 @@
 
 namespace quantrain::integer {
 
-/// acc[r, o] = sum over i of w[o, i] * (x[r, i] - zero_x) + bias[o]; y = rule (8) of acc.
+/// acc[r, o] = sum over i of w[o, i] * (x[r, i] - zero_x) + bias[o]; y = requantize(acc) by (8).
 /// docs/quantization.md (7), (8)
 /// Shapes of a sample: x [rows, inputs], w [outputs, inputs]  ->  y [rows, outputs].
 /// Source: ONNX MatMulInteger, with TFLite's fused requantization.

@@ -25,6 +25,12 @@ std::vector<int32_t> stored_codes(const QParams& x) {
   return codes;
 }
 
+CodeValues code_values(const std::function<double(double)>& f, const QParams& x) {
+  CodeValues values{};
+  for (const int32_t q : stored_codes(x)) values[static_cast<size_t>(q)] = f(code_value(q, x));
+  return values;
+}
+
 QuantizedLookup QuantizedLookup::rescale(int64_t size,
                                          const QParams& x,
                                          const QParams& y,
@@ -35,7 +41,7 @@ QuantizedLookup QuantizedLookup::rescale(int64_t size,
 }
 
 QuantizedLookup QuantizedLookup::function(int64_t size,
-                                          const std::function<double(double)>& f,
+                                          const CodeValues& values,
                                           const QParams& x,
                                           const QParams& y,
                                           Activation activation,
@@ -44,10 +50,10 @@ QuantizedLookup QuantizedLookup::function(int64_t size,
   QuantizedLookup lookup{.size = size, .table = {}};
   lookup.table.fill(static_cast<uint8_t>(std::clamp(stored.zero_point, stored.lo, stored.hi)));
   for (const int32_t q : stored_codes(x)) {
-    const double real = code_value(q, x);
-    const double value = f(real);
+    const double value = values[static_cast<size_t>(q)];
     if (!std::isfinite(value))
-      throw QuantError(where, "the function of ", real, ", a value of the input, is ", value);
+      throw QuantError(
+          where, "the function of ", code_value(q, x), ", a value of the input, is ", value);
     const int32_t code =
         quantize(static_cast<float>(value), y.scale[0], stored.zero_point, stored.lo, stored.hi);
     lookup.table[static_cast<size_t>(q)] = static_cast<uint8_t>(code);

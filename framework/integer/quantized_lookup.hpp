@@ -13,9 +13,11 @@ namespace quantrain::integer {
 
 /// What each stored code of an input becomes.
 using CodeTable = std::array<uint8_t, 256>;
+/// What a function gives for each stored code; 0 for those that x's type does not have.
+using CodeValues = std::array<double, 256>;
 
 /// y = table[x]: any function of one code. A ReLU on its own, other parameters for the same values
-/// by rule (8), an elementwise function by rule (18).   docs/quantization.md (8), (9), (18)
+/// by (8), an elementwise function by (18).   docs/quantization.md (8), (9), (18)
 /// Shapes of a sample: x, y [size].
 /// Source: XNNPACK's LUT elementwise operator; TFLite's lookup of quantized activations.
 struct QuantizedLookup {
@@ -34,11 +36,12 @@ struct QuantizedLookup {
                                  const QParams& x,
                                  const QParams& y,
                                  Activation activation);
-  /// f of each code's real value, in double, quantized by (3).   docs/quantization.md (18)
-  /// Throws: QuantError naming `where` and the value if f gives a NaN or an infinity; as
-  /// rescale() for the parameters.
+  /// What a function gives for each stored code of x, quantized by (3).
+  /// docs/quantization.md (18)
+  /// Throws: QuantError naming `where` and the real value if one is NaN or infinite; as rescale()
+  /// for the parameters.
   static QuantizedLookup function(int64_t size,
-                                  const std::function<double(double)>& f,
+                                  const CodeValues& values,
                                   const QParams& x,
                                   const QParams& y,
                                   Activation activation,
@@ -57,8 +60,10 @@ struct QuantizedLookup {
   }
 };
 
-/// y[q] = rule (8) of q - zero_x, for every byte q.
+/// y[q] = equation (8) of q - zero_x, for every byte q.
 CodeTable rescale_table(int32_t zero_x, Multiplier multiplier, const StoredOutput& y);
+/// f of the real value of each code that x's type has, in double.   docs/quantization.md (18)
+CodeValues code_values(const std::function<double(double)>& f, const QParams& x);
 /// Stored codes that x's type has; others never occur.
 std::vector<int32_t> stored_codes(const QParams& x);
 

@@ -31,7 +31,8 @@ Requantization requantization(const std::vector<double>& sum_scale,
 void validate(const Multiplier& m, std::string_view where) {
   const bool usual = m.m0 >= int32_t{1} << 30 || m.m0 == 0;
   if (!usual || m.shift < 1 || m.shift > 62) {
-    throw QuantError(where, "rule (8) has no multiplier ", m.m0, " with shift ", m.shift);
+    throw QuantError(
+        where, "docs/quantization.md (8) has no multiplier ", m.m0, " with shift ", m.shift);
   }
 }
 
@@ -84,7 +85,7 @@ int64_t accumulator_bound(int64_t length, const int8_t* weights, int32_t bias, i
     (weights[i] > 0 ? positive : negative) += std::abs(weights[i]);
   }
   const int64_t start = std::abs(bias - int64_t{zero_x} * (positive - negative));
-  return start + 255 * std::max(positive, negative);
+  return start + kLargestDifference * std::max(positive, negative);
 }
 
 namespace {

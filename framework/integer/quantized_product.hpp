@@ -11,7 +11,7 @@
 
 namespace quantrain::integer {
 
-/// Rule (8) with a multiplier for each output channel.
+/// Equation (8) with a multiplier for each output channel.
 struct Requantization {
   std::vector<int32_t> m0;     ///< [O]
   std::vector<int32_t> shift;  ///< [O]
@@ -27,7 +27,7 @@ struct Requantization {
 };
 
 /// What QuantizedLinear and QuantizedConv2d share: acc = sum of w * (x - zero_x) + bias, and where
-/// there is an output, y = rule (8) of acc; else the accumulators are the result.
+/// there is an output, y = requantize(acc) by (8); else the accumulators are the result.
 /// docs/quantization.md (7), (8)
 struct QuantizedProduct {
   int32_t zero_x = 0;  ///< of the stored bytes
@@ -55,7 +55,7 @@ struct QuantizedProduct {
 Requantization requantization(const std::vector<double>& sum_scale,
                               const QParams& y,
                               Activation activation);
-/// Throws: QuantError naming `where` unless there are `channels` multipliers that rule (8) can make
+/// Throws: QuantError naming `where` unless there are `channels` multipliers that (8) can make
 /// and the output's codes are bytes.
 void validate(const Requantization& output, int64_t channels, std::string_view where);
 void validate(const StoredOutput& y, std::string_view where);
@@ -64,7 +64,7 @@ void validate(const Multiplier& multiplier, std::string_view where);
 /// Throws: QuantError naming `where` unless it is a byte.
 void validate_zero_point(int32_t zero_point, std::string_view where);
 
-/// y[i, c] = rule (8) of acc[i, c], with the mask of the gradient where it is wanted.
+/// y[i, c] = requantize(acc[i, c]) by (8), with the mask of the gradient where it is wanted.
 void finish(const Requantization& output,
             int64_t rows,
             const int32_t* acc,

@@ -22,7 +22,8 @@ Optimizer::Optimizer(std::string name, std::vector<Tensor> parameters, float lea
     if (parameter.kind() != ValueKind::kFloat) fail(" does not hold floats");
     if (parameter.node() != nullptr) fail(" is the result of an operation");
     if (!parameter.requires_grad()) fail(" does not require a gradient");
-    if (std::find(parameters_.begin(), here, parameter) != here) fail(" is there twice");
+    const auto same = [&](const Tensor& other) { return other.same_as(parameter); };
+    if (std::any_of(parameters_.begin(), here, same)) fail(" is there twice");
   }
   if (!(learning_rate > 0.0f && std::isfinite(learning_rate))) {
     throw DataError(name_, "learning rate is ", learning_rate, ", expected more than 0");

@@ -102,7 +102,8 @@ class Lowering : public LoweringContext {
 
  private:
   int input_position(const Tensor& tensor) const {
-    const auto found = std::find(inputs_.begin(), inputs_.end(), tensor);
+    const auto found = std::find_if(
+        inputs_.begin(), inputs_.end(), [&](const Tensor& x) { return x.same_as(tensor); });
     return found == inputs_.end() ? -1 : static_cast<int>(found - inputs_.begin());
   }
 
@@ -206,7 +207,7 @@ class Lowering : public LoweringContext {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Tensor& x = node.inputs[i];
       if (!is_data(node, i) || x.kind() != ValueKind::kAccumulators ||
-          x.accumulators() != node.output.accumulators()) {
+          TensorAccess::accumulators(x) != TensorAccess::accumulators(node.output)) {
         continue;
       }
       if (graph_.consumers(node.producers[i]).size() != 1) {
@@ -220,7 +221,7 @@ class Lowering : public LoweringContext {
       return;
     }
     std::vector<int> operands = data_codes(node);
-    if (const auto sums = node.output.accumulators()->sums()) {
+    if (const auto sums = TensorAccess::accumulators(node.output)->sums()) {
       validate(*sums->operation, row_.name);
       describe(row_, *sums->operation, 32);
     }
@@ -268,7 +269,7 @@ class Lowering : public LoweringContext {
     if (node.output.kind() == ValueKind::kCodes) {
       value.params = node.output.codes()->params;
     } else {
-      value.scale = node.output.accumulators()->sums()->scale;
+      value.scale = TensorAccess::accumulators(node.output)->sums()->scale;
       const bool one = std::all_of(value.scale.begin(), value.scale.end(), [&](double scale) {
         return scale == value.scale[0];
       });
@@ -304,8 +305,8 @@ class Lowering : public LoweringContext {
     const GraphNode& node = graph_.node(last);
     LoweredNode& made = of(node);
     if (made.waiting != nullptr) {
-      const auto sums = output.accumulators()->sums();
-      if (!sums || output.activation() != Activation::kNone) {
+      const auto sums = TensorAccess::accumulators(output)->sums();
+      if (!sums || TensorAccess::activation(output) != Activation::kNone) {
         throw GraphError(made.waiting->name,
                          "the network's output is not quantized: prepare the network first");
       }

@@ -56,8 +56,7 @@ class LoweringContext {
 using LoweringRule = std::function<void(LoweringContext& context, const GraphNode& node)>;
 /// From now on lowers nodes of this type, which give codes, by a rule: for an operation that does
 /// not say what it ran on integers (Codes::operation), or is to be deployed by others with equal
-/// results. Not to
-/// be called while a network is lowered.
+/// results. Not to be called while a network is lowered.
 void register_lowering(std::string type, LoweringRule rule);
 
 }  // namespace quantrain::quant

@@ -10,7 +10,7 @@
 namespace quantrain::quant {
 namespace {
 
-// The error of a range by the rules themselves.
+// The error of a range by (1) and (3) themselves.
 double exact_error(const Bins& bins, Range range, const QType& type, QScheme scheme) {
   const auto [scale, zero_point] = choose_params(range, type, scheme, "histogram observer");
   double error = 0.0;

@@ -178,7 +178,8 @@ void FakeQuantize::observe(const Tensor& x) {
   }
   observer_->set_name(path_of(*this));
   if (x.kind() == ValueKind::kAccumulators && config_.axis < 0 && !observer_->needs_values()) {
-    const Range range = x.accumulators()->range(x.elements(), x.activation());
+    const Range range =
+        TensorAccess::accumulators(x)->range(x.elements(), TensorAccess::activation(x));
     observer_->observe_range({&range, 1}, x.rank() == 0 ? 1 : x.dim(0));
   } else {
     observer_->observe(x);

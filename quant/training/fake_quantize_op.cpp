@@ -82,8 +82,8 @@ Quantized requantize_accumulators(const Tensor& x, const QParams& params, bool w
   Buffer<uint8_t> codes(n);
   Quantized result;
   if (want_mask) result.mask = Buffer<uint8_t>((n + 7) / 8);
-  auto operation =
-      x.accumulators()->requantize(params, x.activation(), codes.data(), result.mask.data());
+  auto operation = TensorAccess::accumulators(x)->requantize(
+      params, TensorAccess::activation(x), codes.data(), result.mask.data());
   result.y = computed_codes(x.shape(), std::move(codes), params, std::move(operation));
   return result;
 }
@@ -148,7 +148,7 @@ Quantized quantize_wide(const Tensor& x, const QParams& params, bool want_mask) 
 }
 
 Tensor masked(const Tensor& grad_y, const Buffer<uint8_t>& mask) {
-  Tensor grad_x = grad_y.overwritable();
+  Tensor grad_x = TensorAccess::overwritable(grad_y);
   kernels::mask_f32(grad_y.elements(), grad_y.data(), mask.data(), grad_x.mutable_data());
   return grad_x;
 }

@@ -28,7 +28,7 @@ class InputQuantizeNode : public Node {
   std::vector<Tensor> backward(Tensor grad_y) override {
     if (!needs_grad(0)) return {Tensor()};
     if (mask_.size() == 0) return {grad_y};
-    Tensor grad_x = grad_y.overwritable();
+    Tensor grad_x = TensorAccess::overwritable(grad_y);
     kernels::mask_f32(grad_y.elements(), grad_y.data(), mask_.data(), grad_x.mutable_data());
     return {grad_x};
   }

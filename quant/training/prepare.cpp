@@ -125,7 +125,7 @@ class Survey {
   bool is_output(const GraphNode& node) const {
     const auto& outputs = graph_.outputs();
     return std::any_of(
-        outputs.begin(), outputs.end(), [&](const Tensor& t) { return t == node.output; });
+        outputs.begin(), outputs.end(), [&](const Tensor& t) { return t.same_as(node.output); });
   }
 
   // Whether nothing but views stands between it and an output, and nothing else reads it.

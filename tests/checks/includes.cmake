@@ -12,10 +12,25 @@ foreach(room IN LISTS rooms)
 endforeach()
 list(REMOVE_ITEM seen_framework_optim framework/data)
 
-set(library_xtensor framework/core/array.hpp framework/autograd/xtensor.hpp)
+set(library_xtensor framework/core/array.hpp)
 set(library_xsimd framework/kernels/simd/batch.hpp)
 set(library_tbb framework/core/parallel.cpp tests/framework/core/parallel_tbb_test.cpp)
 set(library_catch2 tests/catch.hpp tests/main.cpp)
+
+# Every operation and every layer is in the header that has them all; what only they include is not.
+function(check_list header folder except)
+  file(READ ${SOURCE}/${header} text)
+  file(GLOB files RELATIVE ${SOURCE} ${SOURCE}/${folder}/*.hpp)
+  foreach(file IN LISTS files)
+    get_filename_component(stem ${file} NAME_WE)
+    string(FIND "${text}" "#include \"${file}\"" position)
+    if(position EQUAL -1 AND NOT stem IN_LIST except AND NOT file STREQUAL header)
+      message(FATAL_ERROR "${header} must include ${file}")
+    endif()
+  endforeach()
+endfunction()
+check_list(framework/autograd/ops.hpp framework/autograd/ops "broadcast;integer_product;pool2d;reduce;stored_codes")
+check_list(layers/layers.hpp layers "")
 
 # What the runtime of integer networks is built without; and JSON is for its sources, not for its users.
 set(not_for_runtime framework/core/array.hpp framework/core/random.hpp)

@@ -219,7 +219,7 @@ TEST_CASE("layers refuse sizes that make no sense", "[layers]") {
   QUANTRAIN_CHECK_ERROR(
       (Conv2d{1, -2}), ShapeError, "[Conv2d] channels must be positive: in 1, out -2");
   QUANTRAIN_CHECK_ERROR(
-      (Conv2d{1, 2, {.kernel = 0}}), ShapeError, "kernel and stride must be positive");
+      (Conv2d{1, 2, {.kernel = 0}}), ShapeError, "[Conv2d] the kernel is below 1");
   QUANTRAIN_CHECK_ERROR((Conv2d{1, 2, {.stride = {1, 0}}}), ShapeError, "stride [1, 0]");
   QUANTRAIN_CHECK_ERROR((Conv2d{1, 2, {.padding = -1}}), ShapeError, "padding is negative");
   QUANTRAIN_CHECK_ERROR((Conv2d{4, 6, {.groups = 4}}),
@@ -228,11 +228,12 @@ TEST_CASE("layers refuse sizes that make no sense", "[layers]") {
   QUANTRAIN_CHECK_ERROR(BatchNorm2d{0}, ShapeError, "channels must be positive: 0");
   QUANTRAIN_CHECK_ERROR((BatchNorm2d{1, {.epsilon = 0.0f}}), DataError, "epsilon");
   QUANTRAIN_CHECK_ERROR((BatchNorm2d{1, {.momentum = 1.5f}}), DataError, "momentum");
-  QUANTRAIN_CHECK_ERROR(MaxPool2d{0}, ShapeError, "[MaxPool2d] kernel must be positive");
+  QUANTRAIN_CHECK_ERROR(MaxPool2d{0}, ShapeError, "[MaxPool2d] the kernel is below 1");
   QUANTRAIN_CHECK_ERROR(
-      (AvgPool2d{2, {.stride = -1}}), ShapeError, "[AvgPool2d] stride is negative");
-  QUANTRAIN_CHECK_ERROR(
-      (MaxPool2d{2, {.padding = 2}}), ShapeError, "padding must be less than the kernel");
+      (AvgPool2d{2, {.stride = -1}}), ShapeError, "[AvgPool2d] the stride is below 1");
+  QUANTRAIN_CHECK_ERROR((MaxPool2d{2, {.padding = 2}}),
+                        ShapeError,
+                        "[MaxPool2d] the padding is not below the kernel");
   QUANTRAIN_CHECK_ERROR(Dropout{1.0f}, DataError, "[Dropout] p must be in [0, 1): 1");
   QUANTRAIN_CHECK_ERROR(Dropout{std::nanf("")}, DataError, "[Dropout] p must be");
 }

@@ -132,7 +132,7 @@ TEST_CASE("copy_state copies parameters and buffers between equal structures onl
   Sequential other = make_net(2);
   copy_state(net, other);
   CHECK(values(other) == values(net));
-  CHECK_FALSE(state(net)[0].tensor == state(other)[0].tensor);
+  CHECK_FALSE(state(net)[0].tensor.same_as(state(other)[0].tensor));
   Sequential wider{Conv2d{1, 3}, BatchNorm2d{3}, Flatten{}, Linear{8, 3}};
   QUANTRAIN_CHECK_ERROR(copy_state(net, wider), ShapeError, "\"0.weight\" has shape [2, 3, 3, 1]");
   Sequential shorter{Conv2d{1, 2}};

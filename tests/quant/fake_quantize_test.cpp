@@ -91,7 +91,7 @@ TEST_CASE("codes of more than 8 bits are simulated in float", "[quant][fake_quan
 
 TEST_CASE("codes are rescaled as integers, the way the deployed network does",
           "[quant][fake_quantize]") {
-  // 0.5 / 1: every odd code is a tie, which rule 8 rounds toward +infinity and rule 3 to even.
+  // 0.5 / 1: every odd code is a tie, which (8) rounds toward +infinity and (3) to even.
   const QParams coarse{{.bits = 2}, -1, {1.0f}, {1}};  // real -1 to 2
   Tensor x = leaf({5}, {-1.5f, -0.5f, 0.5f, 2.0f, 2.5f});
   Tensor y = fake_quantize(fake_quantize(x, kU4), coarse);

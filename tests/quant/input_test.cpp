@@ -360,13 +360,13 @@ TEST_CASE("the input slot passes codes on, and quantizes floats and counts what 
   Sequential net{InputQuantize{slot.params()}};
   {
     const FloatMode floats_pass(net);
-    CHECK(net(images) == images);
-    CHECK(net(far) == far);
+    CHECK(net(images).same_as(images));
+    CHECK(net(far).same_as(far));
   }
   {
     const Calibration calibration(net);
-    CHECK(net(images) == images);
-    CHECK(net(floats) == floats);
+    CHECK(net(images).same_as(images));
+    CHECK(net(floats).same_as(floats));
     QUANTRAIN_CHECK_ERROR(
         net(far), DataError, "[input] 3 of 4 values lie outside of what the network was prepared");
   }

@@ -40,9 +40,9 @@ class Softsign : public Module {
 };
 
 /// y = -x, on codes the codes counted from the other end: nothing is rounded.
-class Mirror : public Node {
+class MirrorNode : public Node {
  public:
-  explicit Mirror(std::string type) : type_(std::move(type)) {}
+  explicit MirrorNode(std::string type) : type_(std::move(type)) {}
   std::string_view type() const override { return type_; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(grad_y.shape());
@@ -72,11 +72,11 @@ Tensor mirror(const Tensor& x, const std::string& type) {
     result->bytes = Buffer<uint8_t>(x.elements());
     for (int64_t i = 0; i < x.elements(); ++i)
       result->bytes[i] = mirrored(codes->u8()[i], codes->params.type);
-    return record<Mirror>(Tensor::from_codes(x.shape(), std::move(result)), {x}, type);
+    return record<MirrorNode>(Tensor::from_codes(x.shape(), std::move(result)), {x}, type);
   }
   Tensor y = Tensor::empty(x.shape());
   for (int64_t i = 0; i < x.elements(); ++i) y.mutable_data()[i] = -x.floats().data()[i];
-  return record<Mirror>(y, {x}, type);
+  return record<MirrorNode>(y, {x}, type);
 }
 
 class MirrorLayer : public Module {

@@ -221,8 +221,8 @@ TEST_CASE("layers that share their parameters have ranges of their own", "[quant
   if (GENERATE(false, true)) config.model.weight.estimator = Estimator::kLearned;
   prepare_qat(net, example, config);
   train_a_little(net, {6, 8, 8, 1}, 3);
-  CHECK(dynamic_cast<Conv2d&>(net.find("3")).weight() == shared[0]);
-  CHECK(dynamic_cast<Linear&>(net.find("8")).weight() == shared[1]);
+  CHECK(dynamic_cast<Conv2d&>(net.find("3")).weight().same_as(shared[0]));
+  CHECK(dynamic_cast<Linear&>(net.find("8")).weight().same_as(shared[1]));
   const IntegerModel model = convert(net, example);
   CHECK_FALSE(step_output(model, 1).params.value() == step_output(model, 2).params.value());
   check_parity(net, model, random_images({9, 8, 8, 1}, 9));

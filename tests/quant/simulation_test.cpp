@@ -50,7 +50,7 @@ int64_t check_bound(const Layer& layer, int64_t reduction, const Product& produc
   const Tensor floating = layer.simulate(false, product);
   REQUIRE(integer.kind() == ValueKind::kAccumulators);
   REQUIRE(floating.kind() == ValueKind::kFloat);
-  const Accumulators::Sums sums = integer.accumulators()->sums().value();
+  const Accumulators::Sums sums = TensorAccess::accumulators(integer)->sums().value();
   const std::vector<float> a = values(fake_quantize(integer, layer.y_params));
   const std::vector<float> b = values(fake_quantize(floating, layer.y_params, {.codes = false}));
 

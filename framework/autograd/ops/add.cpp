@@ -10,7 +10,7 @@
 namespace quantrain {
 namespace {
 
-class Add : public Node {
+class AddNode : public Node {
  public:
   std::string_view type() const override { return "add"; }
   QuantizationTraits traits() const override { return {.closes_range = true, .layer = "Add"}; }
@@ -69,9 +69,9 @@ Tensor add(const Tensor& a, const Tensor& b) {
   if (codes_a != nullptr && codes_b != nullptr && a.shape() == b.shape()) {
     auto sum =
         std::make_shared<CodeSum>(Samples(a.shape()), std::move(codes_a), std::move(codes_b));
-    return record<Add>(Tensor::from_accumulators(a.shape(), std::move(sum)), {a, b});
+    return record<AddNode>(TensorAccess::from_accumulators(a.shape(), std::move(sum)), {a, b});
   }
-  return record<Add>(broadcast_binary("add", kernels::add_f32, a, b), {a, b});
+  return record<AddNode>(broadcast_binary("add", kernels::add_f32, a, b), {a, b});
 }
 
 }  // namespace quantrain

@@ -1,6 +1,5 @@
 #include "framework/autograd/ops/avg_pool2d.hpp"
 
-#include <limits>
 #include <map>
 
 #include "framework/autograd/ops/stored_codes.hpp"
@@ -11,9 +10,9 @@
 namespace quantrain {
 namespace {
 
-class AvgPool2d : public Node {
+class AvgPool2dNode : public Node {
  public:
-  explicit AvgPool2d(const kernels::Conv2dShape& shape) : shape_(shape) {}
+  explicit AvgPool2dNode(const kernels::Conv2dShape& shape) : shape_(shape) {}
   std::string_view type() const override { return "avg_pool2d"; }
   Attributes attributes() const override { return pool2d_attributes(shape_); }
   QuantizationTraits traits() const override {
@@ -35,6 +34,9 @@ class CodeMean : public Accumulators {
  public:
   CodeMean(const kernels::Conv2dShape& shape, std::shared_ptr<const Codes> x)
       : shape_(shape), x_(std::move(x)) {
+    sums_.shape = shape;
+    sums_.shape.n = 1;
+    sums_.zero_x = x_->stored_zero_point();
     const auto rows =
         integer::counts_along(shape.h, shape.kh, shape.stride_h, shape.pad_h, shape.oh());
     const auto columns =
@@ -70,7 +72,7 @@ class CodeMean : public Accumulators {
 
   Buffer<int32_t> sums_of_windows() const {
     Buffer<int32_t> sums(shape_.y_elements());
-    kernels::sum_pool2d_u8_s32(shape_, x_->u8(), x_->stored_zero_point(), sums.data());
+    integer::Prepared(sums_).accumulate(shape_.n, x_->u8(), sums.data());
     return sums;
   }
 
@@ -90,7 +92,8 @@ class CodeMean : public Accumulators {
 
   kernels::Conv2dShape shape_;
   std::shared_ptr<const Codes> x_;
-  std::vector<int64_t> counts_;  // of the OH * OW windows
+  integer::QuantizedAvgPool2d sums_;  // without means: they need the output's parameters
+  std::vector<int64_t> counts_;       // of the OH * OW windows
 };
 
 }  // namespace
@@ -99,16 +102,16 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
   const kernels::Conv2dShape s = pool2d_shape("avg_pool2d", x.shape(), options);
   const Shape shape{s.n, s.oh(), s.ow(), s.c};
   if (std::shared_ptr<const Codes> codes = activation_codes(x)) {
-    if (s.kh > std::numeric_limits<int32_t>::max() / 255 / s.kw) {
+    if (s.kh > kLargestWindow / s.kw) {
       throw QuantError(
           "avg_pool2d", "sums of ", s.kh * s.kw, " codes could overflow 32 bits: x ", x.shape());
     }
     auto mean = std::make_shared<CodeMean>(s, std::move(codes));
-    return record<AvgPool2d>(Tensor::from_accumulators(shape, std::move(mean)), {x}, s);
+    return record<AvgPool2dNode>(TensorAccess::from_accumulators(shape, std::move(mean)), {x}, s);
   }
   Tensor y = Tensor::empty(shape);
   kernels::avg_pool2d_f32(s, x.floats(), y.mutable_data());
-  return record<AvgPool2d>(std::move(y), {x}, s);
+  return record<AvgPool2dNode>(std::move(y), {x}, s);
 }
 
 Tensor global_avg_pool2d(const Tensor& x) {

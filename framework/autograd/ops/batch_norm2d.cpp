@@ -61,7 +61,7 @@ Gradients gradients(const Tensor& x,
     b[i] = -a[i] * inverse[i] * inverse[i] * (result.sum_grad_x[i] / static_cast<float>(n));
     d[i] = -a[i] * (sum_grad[i] / static_cast<float>(n));
   }
-  result.x = grad_y.overwritable();
+  result.x = TensorAccess::overwritable(grad_y);
   float* const out = result.x.mutable_data();
   kernels::batch_norm_backward_f32(
       n, c, x_data, s.mean.data(), grad, a.data(), b.data(), d.data(), out);
@@ -267,7 +267,7 @@ Tensor rescaled_batch_norm2d(const Tensor& x,
         options);
   check_running(kRescaled, running_mean, running_variance);
   if (!options.training) throw GraphError(kRescaled, "only batch statistics undo a factor");
-  const Tensor values = x.as_floats();
+  const Tensor values = TensorAccess::as_floats(x);
   Statistics s = batch_statistics(values, factor, shift, {running_mean, running_variance}, options);
   Tensor y = normalise(values, s, gamma, beta);
   return record<RescaledBatchNorm2dNode>(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/elementwise.hpp"
@@ -117,7 +118,7 @@ Tensor reduce_to(const Tensor& grad_y, const Shape& shape) {
     }
     axis = end + 1;
   }
-  return sum.with_shape(shape);
+  return TensorAccess::with_shape(sum, shape);
 }
 
 Tensor broadcast_binary(std::string_view operation,

@@ -17,9 +17,9 @@ int64_t run_length(const Shape& shape, int axis) {
   return run;
 }
 
-class Concat : public Node {
+class ConcatNode : public Node {
  public:
-  explicit Concat(int axis) : axis_(axis) {}
+  explicit ConcatNode(int axis) : axis_(axis) {}
   std::string_view type() const override { return "concat"; }
   Attributes attributes() const override { return {{"axis", int64_t{axis_}}}; }
   QuantizationTraits traits() const override { return {.closes_range = true, .layer = "Concat"}; }
@@ -150,7 +150,7 @@ Tensor concatenate_codes(const std::vector<Tensor>& x, int axis, const Shape& sh
   int64_t rows = 1;
   for (int i = 1; i < axis; ++i) rows *= shape[i];
   const int64_t n = axis == 0 ? 1 : shape[0];
-  return Tensor::from_accumulators(
+  return TensorAccess::from_accumulators(
       shape, std::make_shared<CodeConcat>(n, rows, std::move(runs), std::move(operands)));
 }
 
@@ -177,7 +177,7 @@ Tensor concat(const std::vector<Tensor>& x, int axis) {
   const Shape shape = result_shape(x, axis);
   Tensor y = concatenate_codes(x, axis, shape);
   if (!y.defined()) y = concatenate_floats(x, axis, shape);
-  return record<Concat>(std::move(y), x, axis);
+  return record<ConcatNode>(std::move(y), x, axis);
 }
 
 }  // namespace quantrain

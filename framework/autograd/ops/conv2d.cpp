@@ -1,10 +1,10 @@
 #include "framework/autograd/ops/conv2d.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/integer_product.hpp"
+#include "framework/autograd/ops/pool2d.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/conv.hpp"
 #include "framework/kernels/elementwise.hpp"
@@ -12,12 +12,9 @@
 namespace quantrain {
 namespace {
 
-// A stride or padding beyond this is a mistake, and extents computed from it could overflow.
-constexpr int64_t kMostPixels = std::numeric_limits<int32_t>::max();
-
-class Conv2d : public Node {
+class Conv2dNode : public Node {
  public:
-  Conv2d(const kernels::Conv2dShape& shape, const Conv2dOptions& options)
+  Conv2dNode(const kernels::Conv2dShape& shape, const Conv2dOptions& options)
       : shape_(shape), options_(options) {}
   std::string_view type() const override { return "conv2d"; }
   Attributes attributes() const override {
@@ -40,7 +37,7 @@ class Conv2d : public Node {
       grads[1] = Tensor::empty(input(1).shape());
       const Tensor& x = input(0);
       float* const out = grads[1].mutable_data();
-      if (x.kind() == ValueKind::kCodes && !x.code_params().per_channel()) {
+      if (x.kind() == ValueKind::kCodes && !TensorAccess::code_params(x).per_channel()) {
         kernels::conv2d_backward_weights_f32(shape_, x.codes()->view(), grad, out);
       } else {
         kernels::conv2d_backward_weights_f32(shape_, x.floats(), grad, out);
@@ -75,29 +72,13 @@ Tensor multiply_floats(const kernels::Conv2dShape& s,
 kernels::Conv2dShape conv2d_shape(const Shape& x,
                                   const Shape& weight,
                                   const Conv2dOptions& options) {
-  const auto& [stride, padding, groups] = options;
+  const int64_t groups = options.groups;
   if (x.rank() != 4 || weight.rank() != 4) {
     throw ShapeError("conv2d",
                      "x is not [N, H, W, C] or weight not [O, KH, KW, C / groups]: x ",
                      x,
                      ", weight ",
                      weight);
-  }
-  if (stride.h < 1 || stride.w < 1 || padding.h < 0 || padding.w < 0) {
-    throw ShapeError("conv2d",
-                     "stride [",
-                     stride.h,
-                     ", ",
-                     stride.w,
-                     "] is below 1 or padding [",
-                     padding.h,
-                     ", ",
-                     padding.w,
-                     "] below 0");
-  }
-  if (std::max({stride.h, stride.w, padding.h, padding.w}) > kMostPixels) {
-    throw ShapeError(
-        "conv2d", "stride ", stride, " or padding ", padding, " is above ", kMostPixels);
   }
   if (*std::min_element(weight.begin(), weight.end()) < 1) {
     throw ShapeError("conv2d", "weight has no elements: ", weight);
@@ -111,24 +92,10 @@ kernels::Conv2dShape conv2d_shape(const Shape& x,
                      ", weight [O, KH, KW, C / groups] ",
                      weight);
   }
-  kernels::Conv2dShape s;
-  s.n = x[0], s.h = x[1], s.w = x[2], s.c = x[3];
-  s.o = weight[0], s.kh = weight[1], s.kw = weight[2];
-  s.stride_h = stride.h, s.stride_w = stride.w;
-  s.pad_h = padding.h, s.pad_w = padding.w;
+  kernels::Conv2dShape s =
+      image_shape("conv2d", x, {{weight[1], weight[2]}, options.stride, options.padding});
+  s.o = weight[0];
   s.groups = groups;
-  if (s.h + 2 * s.pad_h < s.kh || s.w + 2 * s.pad_w < s.kw || s.h < 1 || s.w < 1) {
-    throw ShapeError("conv2d",
-                     "the kernel is larger than the padded image: x ",
-                     x,
-                     ", weight ",
-                     weight,
-                     ", padding [",
-                     padding.h,
-                     ", ",
-                     padding.w,
-                     "]");
-  }
   return s;
 }
 
@@ -149,7 +116,7 @@ Tensor conv2d(const Tensor& x,
   const integer::QuantizedConv2d operation{.shape = integer::with_batch(s, 1), .product = {}};
   Tensor y = integers ? accumulate(operation, *std::move(integers), s.n, {s.n, s.oh(), s.ow(), s.o})
                       : multiply_floats(s, x, weight, bias);
-  return record<Conv2d>(std::move(y), {x, weight, bias}, s, options);
+  return record<Conv2dNode>(std::move(y), {x, weight, bias}, s, options);
 }
 
 }  // namespace quantrain

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "framework/autograd/tensor.hpp"
-#include "framework/core/size2d.hpp"
+#include "framework/core/window.hpp"
 #include "framework/kernels/conv_shape.hpp"
 
 namespace quantrain {

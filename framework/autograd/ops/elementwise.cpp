@@ -14,19 +14,16 @@ using Function = std::shared_ptr<const ElementwiseFunction>;
 
 constexpr int64_t kGrain = 1 << 12;  // a call for each element
 
-/// function of the real value of each stored code, as floats.
-std::array<float, 256> table_of(const std::function<double(double)>& function,
-                                const QParams& params) {
+std::array<float, 256> to_floats(const integer::CodeValues& values) {
   std::array<float, 256> table{};
-  for (const int32_t q : integer::stored_codes(params))
-    table[static_cast<size_t>(q)] = static_cast<float>(function(code_value(q, params)));
+  for (size_t q = 0; q < values.size(); ++q) table[q] = static_cast<float>(values[q]);
   return table;
 }
 
-class Elementwise : public Node {
+class ElementwiseNode : public Node {
  public:
   /// result: where backward_f32 reads it, else undefined.
-  Elementwise(Function function, Tensor result)
+  ElementwiseNode(Function function, Tensor result)
       : function_(std::move(function)), result_(std::move(result)) {}
 
   std::string_view type() const override { return function_->type; }
@@ -45,7 +42,8 @@ class Elementwise : public Node {
       return {grad_x};
     }
     if (const std::shared_ptr<const Codes> codes = activation_codes(input(0))) {
-      const std::array<float, 256> slope = table_of(function_->derivative, codes->params);
+      const std::array<float, 256> slope =
+          to_floats(integer::code_values(function_->derivative, codes->params));
       parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) out[i] = grad.data()[i] * slope[codes->u8()[i]];
       });
@@ -71,10 +69,13 @@ class Elementwise : public Node {
 class CodeFunction : public Accumulators {
  public:
   CodeFunction(Function function, const Samples& samples, std::shared_ptr<const Codes> x)
-      : function_(std::move(function)), samples_(samples), x_(std::move(x)) {}
+      : function_(std::move(function)),
+        samples_(samples),
+        x_(std::move(x)),
+        values_(integer::code_values(function_->f, x_->params)) {}
 
   void to_float(float* y) const override {
-    const std::array<float, 256> values = table_of(function_->f, x_->params);
+    const std::array<float, 256> values = to_floats(values_);
     parallel_for(x_->bytes.size(), kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) y[i] = values[x_->u8()[i]];
     });
@@ -85,7 +86,7 @@ class CodeFunction : public Accumulators {
                                                        uint8_t* codes,
                                                        uint8_t* mask) const override {
     const auto op = integer::QuantizedLookup::function(
-        samples_.size, function_->f, x_->params, y, activation, function_->type);
+        samples_.size, values_, x_->params, y, activation, function_->type);
     const uint8_t* const inputs[] = {x_->u8()};
     integer::Prepared(op).run(samples_.count, inputs, codes);
     if (mask != nullptr) write_gradient_mask(y, mask);
@@ -94,7 +95,7 @@ class CodeFunction : public Accumulators {
 
  private:
   void write_gradient_mask(const QParams& y, uint8_t* mask) const {
-    const std::array<float, 256> values = table_of(function_->f, x_->params);
+    const std::array<float, 256> values = to_floats(values_);
     CodeFlags passes;
     for (size_t q = 0; q < passes.size(); ++q) {
       passes[q] =
@@ -106,6 +107,7 @@ class CodeFunction : public Accumulators {
   Function function_;
   Samples samples_;
   std::shared_ptr<const Codes> x_;
+  integer::CodeValues values_;
 };
 
 Tensor of_floats(const ElementwiseFunction& function, const Tensor& x) {
@@ -132,12 +134,12 @@ Tensor elementwise(Function function, const Tensor& x) {
   }
   if (std::shared_ptr<const Codes> codes = activation_codes(x)) {
     auto waiting = std::make_shared<CodeFunction>(function, Samples(x.shape()), std::move(codes));
-    return record<Elementwise>(
-        Tensor::from_accumulators(x.shape(), std::move(waiting)), {x}, function, Tensor());
+    return record<ElementwiseNode>(
+        TensorAccess::from_accumulators(x.shape(), std::move(waiting)), {x}, function, Tensor());
   }
   Tensor y = of_floats(*function, x);
   const Tensor result = function->backward_f32 != nullptr ? y.detach() : Tensor();
-  return record<Elementwise>(std::move(y), {x}, std::move(function), result);
+  return record<ElementwiseNode>(std::move(y), {x}, std::move(function), result);
 }
 
 }  // namespace quantrain

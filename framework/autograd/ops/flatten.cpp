@@ -6,13 +6,13 @@
 namespace quantrain {
 namespace {
 
-class Flatten : public Node {
+class FlattenNode : public Node {
  public:
   std::string_view type() const override { return "flatten"; }
   QuantizationTraits traits() const override { return {.is_view = true}; }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
-    return {grad_y.with_shape(input(0).shape())};
+    return {TensorAccess::with_shape(grad_y, input(0).shape())};
   }
 };
 
@@ -22,7 +22,7 @@ Tensor flatten(const Tensor& x) {
   if (x.rank() < 1) throw ShapeError("flatten", "a scalar has no first axis: ", x.shape());
   int64_t rest = 1;
   for (int i = 1; i < x.rank(); ++i) rest *= x.dim(i);
-  return record<Flatten>(x.with_shape({x.dim(0), rest}), {x});
+  return record<FlattenNode>(TensorAccess::with_shape(x, {x.dim(0), rest}), {x});
 }
 
 }  // namespace quantrain

@@ -12,13 +12,6 @@
 namespace quantrain {
 namespace {
 
-/// Longest sum that stays in 32 bits with a bias of 2^30; 33,000 for narrow 8-bit weights.
-/// docs/quantization.md (7)
-int64_t longest_reduction(const QType& weight) {
-  const int64_t largest = std::max(weight.qmax(), -weight.qmin());
-  return std::min<int64_t>(kLongestReduction, ((int64_t{1} << 30) - 1) / (255 * largest));
-}
-
 bool is_symmetric_weight(const Tensor& weight) {
   if (weight.kind() != ValueKind::kCodes) return false;
   const Codes& codes = *weight.codes();
@@ -27,13 +20,13 @@ bool is_symmetric_weight(const Tensor& weight) {
          std::all_of(zero.begin(), zero.end(), [](int32_t z) { return z == 0; });
 }
 
-/// The largest sum whose real value, in float32, is below 6; at least 0.
-int32_t largest_below_six(double scale) {
+/// The largest sum whose real value, in float32, is below ReLU6's bound; at least 0.
+int32_t largest_below_bound(double scale) {
   int64_t lo = 0;
   int64_t hi = std::numeric_limits<int32_t>::max();
   while (lo < hi) {
     const int64_t middle = lo + (hi - lo + 1) / 2;
-    if (static_cast<float>(scale * static_cast<double>(middle)) < 6.0f) {
+    if (static_cast<float>(scale * static_cast<double>(middle)) < kRelu6Bound) {
       lo = middle;
     } else {
       hi = middle - 1;
@@ -117,11 +110,11 @@ std::shared_ptr<const integer::Operation> ProductAccumulators::requantize(const 
 // Scales are positive: the sign of the sum is that of the real value, and the largest sum is the
 // largest real value.
 void ProductAccumulators::activation_mask(int64_t, Activation activation, uint8_t* mask) const {
-  std::vector<int32_t> below_six;
+  std::vector<int32_t> below_bound;
   if (activation == Activation::kRelu6) {
-    for (const double scale : scale_) below_six.push_back(largest_below_six(scale));
+    for (const double scale : scale_) below_bound.push_back(largest_below_bound(scale));
   }
-  const int32_t* const hi = below_six.empty() ? nullptr : below_six.data();
+  const int32_t* const hi = below_bound.empty() ? nullptr : below_bound.data();
   kernels::positive_mask_s32(rows(), channels(), values_.data(), hi, mask);
 }
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/autograd/tensor.hpp"
+#include "framework/autograd/tensor_access.hpp"
 #include "framework/core/buffer.hpp"
 
 namespace quantrain {
@@ -61,7 +61,7 @@ Tensor accumulate(Operation operation, IntegerProduct product, int64_t n, const 
   operation.product = std::move(product.product);
   Buffer<int32_t> sums(y.elements());
   integer::Prepared<Operation>(operation).accumulate(n, product.x->u8(), sums.data());
-  return Tensor::from_accumulators(
+  return TensorAccess::from_accumulators(
       y,
       std::make_shared<ProductAccumulators>(
           std::move(operation), std::move(product.scale), std::move(sums)));

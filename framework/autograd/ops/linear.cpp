@@ -23,7 +23,7 @@ struct LinearShape {
 /// c = a * values, which are the rows of a matrix of n columns.
 void multiply(int64_t m, int64_t n, int64_t k, const MatrixF32& a, const Tensor& values, float* c) {
   if (values.kind() == ValueKind::kCodes) {
-    const QParams& params = values.code_params();
+    const QParams& params = TensorAccess::code_params(values);
     if (!params.per_channel() || (params.axis == 0 && values.rank() == 2)) {
       const kernels::MatrixCodesF32 codes{values.codes()->view(), n};
       return kernels::gemm_f32(m, n, k, a, codes, c, n);
@@ -33,7 +33,7 @@ void multiply(int64_t m, int64_t n, int64_t k, const MatrixF32& a, const Tensor&
   kernels::gemm_f32(m, n, k, a, MatrixF32{floats, n, 1}, c, n);
 }
 
-class Linear : public Node {
+class LinearNode : public Node {
  public:
   std::string_view type() const override { return "linear"; }
   QuantizationTraits traits() const override {
@@ -114,7 +114,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   std::optional<IntegerProduct> integers = integer_product("linear", x, weight, bias, s.in);
   Tensor y = integers ? multiply_integers(shape, s, *std::move(integers))
                       : multiply_floats(shape, s, x, weight, bias);
-  return record<Linear>(std::move(y), {x, weight, bias});
+  return record<LinearNode>(std::move(y), {x, weight, bias});
 }
 
 }  // namespace quantrain

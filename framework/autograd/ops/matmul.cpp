@@ -20,7 +20,7 @@ struct Products {
   }
 };
 
-class MatMul : public Node {
+class MatMulNode : public Node {
  public:
   std::string_view type() const override { return "matmul"; }
   bool reads_input(size_t i) const override { return i < 2 && needs_grad(1 - i); }
@@ -92,7 +92,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
                       out + i * p.m * p.n,
                       p.n);
   }
-  return record<MatMul>(std::move(y), {a, b});
+  return record<MatMulNode>(std::move(y), {a, b});
 }
 
 }  // namespace quantrain

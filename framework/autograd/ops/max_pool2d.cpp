@@ -7,9 +7,9 @@
 namespace quantrain {
 namespace {
 
-class MaxPool2d : public Node {
+class MaxPool2dNode : public Node {
  public:
-  MaxPool2d(const kernels::Conv2dShape& shape, Buffer<uint16_t> position)
+  MaxPool2dNode(const kernels::Conv2dShape& shape, Buffer<uint16_t> position)
       : shape_(shape), position_(std::move(position)) {}
   std::string_view type() const override { return "max_pool2d"; }
   Attributes attributes() const override { return pool2d_attributes(shape_); }
@@ -55,7 +55,7 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
     y = Tensor::empty(shape);
     kernels::max_pool2d_f32(s, x.floats(), y.mutable_data(), position.data());
   }
-  return record<MaxPool2d>(std::move(y), {x}, s, std::move(position));
+  return record<MaxPool2dNode>(std::move(y), {x}, s, std::move(position));
 }
 
 }  // namespace quantrain

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "framework/autograd/tensor.hpp"
-#include "framework/core/size2d.hpp"
+#include "framework/core/window.hpp"
 
 namespace quantrain {
 

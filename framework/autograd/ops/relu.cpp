@@ -10,9 +10,9 @@
 namespace quantrain {
 namespace {
 
-class Relu : public Node {
+class ReluNode : public Node {
  public:
-  Relu(Activation activation, Buffer<uint8_t> mask)
+  ReluNode(Activation activation, Buffer<uint8_t> mask)
       : activation_(activation), mask_(std::move(mask)) {}
   std::string_view type() const override {
     return activation_ == Activation::kRelu ? "relu" : "relu6";
@@ -22,7 +22,7 @@ class Relu : public Node {
   }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
-    Tensor grad_x = grad_y.overwritable();
+    Tensor grad_x = TensorAccess::overwritable(grad_y);
     kernels::mask_f32(grad_y.elements(), grad_y.floats(), mask_.data(), grad_x.mutable_data());
     return {grad_x};
   }
@@ -31,10 +31,6 @@ class Relu : public Node {
   Activation activation_;
   Buffer<uint8_t> mask_;  // bit i: the gradient of element i passes
 };
-
-float upper_bound(Activation activation) {
-  return activation == Activation::kRelu6 ? 6.0f : __builtin_inff();
-}
 
 Tensor activate_floats(const Tensor& x, Activation activation, uint8_t* mask) {
   Tensor y = Tensor::empty(x.shape());
@@ -65,8 +61,9 @@ Tensor activate_codes(const Tensor& x, const Codes& codes, Activation activation
 // The integers are shared. Of two activations the tighter one holds: relu6 after relu, or before
 // it, is relu6.
 Tensor activate_accumulators(const Tensor& x, Activation activation, uint8_t* mask) {
-  if (mask != nullptr) x.accumulators()->activation_mask(x.elements(), activation, mask);
-  return x.with_activation(std::max(x.activation(), activation));
+  if (mask != nullptr)
+    TensorAccess::accumulators(x)->activation_mask(x.elements(), activation, mask);
+  return TensorAccess::with_activation(x, std::max(TensorAccess::activation(x), activation));
 }
 
 Tensor activate(const Tensor& x, Activation activation) {
@@ -77,7 +74,7 @@ Tensor activate(const Tensor& x, Activation activation) {
                  ? activate_accumulators(x, activation, mask.data())
              : codes != nullptr ? activate_codes(x, *codes, activation, mask.data())
                                 : activate_floats(x, activation, mask.data());
-  return record<Relu>(std::move(y), {x}, activation, std::move(mask));
+  return record<ReluNode>(std::move(y), {x}, activation, std::move(mask));
 }
 
 }  // namespace

@@ -8,16 +8,16 @@
 namespace quantrain {
 namespace {
 
-class Reshape : public Node {
+class ReshapeNode : public Node {
  public:
-  explicit Reshape(std::vector<int64_t> extents) : extents_(std::move(extents)) {}
+  explicit ReshapeNode(std::vector<int64_t> extents) : extents_(std::move(extents)) {}
   std::string_view type() const override { return "reshape"; }
   // As they were asked for: -1 fits any batch.
   Attributes attributes() const override { return {{"shape", extents_}}; }
   QuantizationTraits traits() const override { return {.is_view = true}; }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
-    return {grad_y.with_shape(input(0).shape())};
+    return {TensorAccess::with_shape(grad_y, input(0).shape())};
   }
 
  private:
@@ -38,8 +38,9 @@ Tensor reshape(const Tensor& x, std::span<const int64_t> extents) {
     }
     *open = x.elements() / known;
   }
-  return record<Reshape>(
-      x.with_shape(Shape(resolved)), {x}, std::vector<int64_t>(extents.begin(), extents.end()));
+  return record<ReshapeNode>(TensorAccess::with_shape(x, Shape(resolved)),
+                             {x},
+                             std::vector<int64_t>(extents.begin(), extents.end()));
 }
 
 }  // namespace quantrain

@@ -42,7 +42,7 @@ void write_mask(int64_t n, uint8_t* mask, const Pass& pass) {
 }
 
 /// For each byte q: whether the gradient of a rescaling passes it, whose result before the clamp is
-/// rule (8) of q - zero_x.   docs/quantization.md (4), (8)
+/// equation (8) of q - zero_x.   docs/quantization.md (4), (8)
 using CodeFlags = std::array<bool, 256>;
 CodeFlags rescale_passes(int32_t zero_x, Multiplier multiplier, const QParams& y);
 

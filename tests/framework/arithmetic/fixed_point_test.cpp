@@ -218,7 +218,7 @@ TEST_CASE("an addition is within rounding of the real sum", "[arithmetic][add]")
   }
 }
 
-TEST_CASE("multipliers of the rules are quotients of scales", "[arithmetic][fixed_point]") {
+TEST_CASE("multipliers are quotients of scales", "[arithmetic][fixed_point]") {
   // Of different sizes, and none a power of two.
   constexpr float kA = 0.7f;
   constexpr float kB = 1.1f;

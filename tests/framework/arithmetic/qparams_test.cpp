@@ -19,7 +19,7 @@ std::string printed(const T& value) {
 
 }  // namespace
 
-TEST_CASE("a type's codes are those of rule 1", "[arithmetic][qparams]") {
+TEST_CASE("a type's codes are those of (1)", "[arithmetic][qparams]") {
   for (int bits = 2; bits <= 16; ++bits) {
     const int32_t half = 1 << (bits - 1);
     const QType u{bits, false, false};

@@ -35,7 +35,7 @@ float any_magnitude(Random& random) {
 
 }  // namespace
 
-TEST_CASE("affine parameters follow rule 2", "[arithmetic][choose_params]") {
+TEST_CASE("affine parameters follow (2)", "[arithmetic][choose_params]") {
   CHECK(affine(0, 255) == ScaleZero{1.0f, 0});
   CHECK(affine(0, 1) == ScaleZero{1.0f / 255.0f, 0});  // a pixel's byte is its code
   CHECK(affine(-255, 0) == ScaleZero{1.0f, 255});
@@ -46,7 +46,7 @@ TEST_CASE("affine parameters follow rule 2", "[arithmetic][choose_params]") {
   CHECK(affine(-1, 2, {2, false, false}) == ScaleZero{1.0f, 1});
 }
 
-TEST_CASE("symmetric parameters follow rule 2", "[arithmetic][choose_params]") {
+TEST_CASE("symmetric parameters follow (2)", "[arithmetic][choose_params]") {
   CHECK(symmetric(-254, 10, kNarrow8) == ScaleZero{2.0f, 0});
   CHECK(symmetric(-10, 254, kNarrow8) == ScaleZero{2.0f, 0});
   CHECK(symmetric(-255, 10, kS8) == ScaleZero{2.0f, 0});
@@ -88,9 +88,40 @@ TEST_CASE("a zero point between two codes goes to the even one", "[arithmetic][c
   CHECK(affine(-3.5f, 251.5f) == ScaleZero{1.0f, 4});
   CHECK(affine(-127.5f, 127.5f) == ScaleZero{1.0f, 128});
   CHECK(affine(-127.5f, 127.5f, kS8) == ScaleZero{1.0f, 0});
-  // qmin is odd here: half_even(-127 + 126.5) = 0. PyTorch rounds min / scale alone and would say
-  // -127 - half_even(-126.5) = -1.
-  CHECK(affine(-126.5f, 127.5f, kNarrow8) == ScaleZero{1.0f, 0});
+  // qmin is odd here: half_even(-127 + 126.5) = 0 would give -126.5 the code -126.
+  CHECK(affine(-126.5f, 127.5f, kNarrow8) == ScaleZero{1.0f, -1});
+  CHECK(affine(-2.5f, 3.5f, {3, true, true}) == ScaleZero{1.0f, -1});
+}
+
+TEST_CASE("min gets the lowest code at every tie of every type; max misses its own by one at most",
+          "[arithmetic][choose_params]") {
+  for (int bits = 2; bits <= 16; ++bits) {
+    for (const QType type : {QType{bits, false, false}, {bits, true, false}, {bits, true, true}}) {
+      const int32_t qmin = type.qmin();
+      const int32_t qmax = type.qmax();
+      const auto steps = static_cast<float>(qmax - qmin);
+      int64_t min_missed = 0;
+      int64_t max_missed = 0;
+      int64_t moved = 0;
+      for (const float unit : {1.0f, 0.1f, 1.0f / 3.0f}) {
+        for (int32_t half = 0; half <= 2 * (qmax - qmin); ++half) {
+          const float low = -0.5f * static_cast<float>(half);
+          const Range range{low * unit, (low + steps) * unit};
+          const auto [scale, zero] = affine(range.min, range.max, type);
+          min_missed += unclamped_code(range.min, scale, zero) != static_cast<float>(qmin);
+          min_missed += !gradient_passes(range.min, scale, zero, qmin, qmax);
+          max_missed += quantize(range.max, scale, zero, qmin, qmax) < qmax - 1;
+          // The rounded difference is the same where qmin is even: all but narrow types.
+          const double difference = qmin - static_cast<double>(range.min / scale);
+          moved += zero != static_cast<int32_t>(std::nearbyint(difference));
+        }
+      }
+      CAPTURE(type);
+      CHECK(min_missed == 0);
+      CHECK(max_missed == 0);
+      CHECK((moved > 0) == type.narrow);
+    }
+  }
 }
 
 TEST_CASE("the zero point comes from the quotient that quantizes", "[arithmetic][choose_params]") {
@@ -272,6 +303,8 @@ TEST_CASE("a bias fits wherever the weight's scale was chosen for it", "[arithme
 TEST_CASE("a bias that does not fit is refused", "[arithmetic][bias]") {
   CHECK(quantize_bias(0x1p30f, 1.0f, 1.0f) == 1 << 30);
   CHECK(quantize_bias(-0x1p30f, 1.0f, 1.0f) == -(1 << 30));
+  CHECK(quantize_bias(0x1p30f + 0x1p7f, 1.0f, 1.0f) == 1 << 30);  // clamped
+  QUANTRAIN_CHECK_ERROR(quantize_bias(0x1p30f + 0x1p8f, 1.0f, 1.0f), QuantError, "exceeds 2^30");
   QUANTRAIN_CHECK_ERROR(quantize_bias(1.001f * 0x1p30f, 1.0f, 1.0f), QuantError, "exceeds 2^30");
   QUANTRAIN_CHECK_ERROR(quantize_bias(kNan, 1.0f, 1.0f), QuantError, "exceeds 2^30");
   QUANTRAIN_CHECK_ERROR(quantize_bias(1.0f, 0.0f, 1.0f), QuantError, "exceeds 2^30");

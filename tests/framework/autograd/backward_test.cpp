@@ -1,3 +1,4 @@
+#include <concepts>
 #include <sstream>
 
 #include "framework/autograd/graph.hpp"
@@ -215,13 +216,13 @@ TEST_CASE("values that no gradient reads are freed on the way, unless Recording 
 
 TEST_CASE("a gradient is overwritten only where nobody else has it", "[autograd][backward]") {
   Tensor alone = make_tensor({2}, {1, 2});
-  CHECK(alone.overwritable() == alone);
+  CHECK(TensorAccess::overwritable(alone).same_as(alone));
   const Tensor handle = alone;
-  CHECK_FALSE(alone.overwritable() == alone);
+  CHECK_FALSE(TensorAccess::overwritable(alone).same_as(alone));
   const Tensor detached = make_tensor({2}, {1, 2}).detach();
-  CHECK(detached.overwritable() == detached);
-  const Tensor view = detached.with_shape({1, 2});
-  CHECK_FALSE(detached.overwritable() == detached);
+  CHECK(TensorAccess::overwritable(detached).same_as(detached));
+  const Tensor view = TensorAccess::with_shape(detached, {1, 2});
+  CHECK_FALSE(TensorAccess::overwritable(detached).same_as(detached));
 
   // relu masks its gradient in place; the one that mul and the leaf get is the sum's.
   const Tensor x = make_leaf({3}, {-1, 2, 3});
@@ -337,6 +338,17 @@ TEST_CASE("requires_grad of a recorded result cannot be set", "[autograd][tensor
       mul(x, x).set_requires_grad(false), GraphError, "is its operation's to set");
 }
 
+TEST_CASE("same_as means the same tensor, not equal values; == is for neither",
+          "[autograd][tensor]") {
+  static_assert(!std::equality_comparable<Tensor>);
+  const Tensor x = make_tensor({2}, {1, 2});
+  const Tensor handle = x;
+  CHECK(x.same_as(handle));
+  CHECK_FALSE(x.same_as(make_tensor({2}, {1, 2})));
+  CHECK_FALSE(x.same_as(x.detach()));
+  CHECK(Tensor().same_as(Tensor()));
+}
+
 TEST_CASE("item is the only element", "[autograd][tensor]") {
   CHECK(Tensor::full({1, 1}, 3.0f).item() == 3.0f);
   CHECK(Tensor::full({}, 4.0f).item() == 4.0f);
@@ -347,7 +359,7 @@ TEST_CASE("item is the only element", "[autograd][tensor]") {
 TEST_CASE("a tensor checks how many values it gets", "[autograd][tensor]") {
   QUANTRAIN_CHECK_ERROR(
       make_tensor({2, 2}, {1, 2, 3}), ShapeError, "3 values do not fill shape [2, 2]");
-  QUANTRAIN_CHECK_ERROR(Tensor::zeros({2, 3}).with_shape({4}), ShapeError, "[2, 3]");
+  QUANTRAIN_CHECK_ERROR(TensorAccess::with_shape(Tensor::zeros({2, 3}), {4}), ShapeError, "[2, 3]");
   QUANTRAIN_CHECK_ERROR(Tensor().shape(), GraphError, "the tensor is undefined");
 }
 
@@ -385,7 +397,7 @@ TEST_CASE("gradients and codes have to fill their tensor's shape", "[autograd][t
   x.set_grad(grad);
   QUANTRAIN_CHECK_ERROR(
       x.set_grad(Tensor::zeros({2})), ShapeError, "a gradient of shape [2] for shape [3]");
-  CHECK(x.grad() == grad);
+  CHECK(x.grad().same_as(grad));
   auto codes = std::make_shared<Codes>();
   codes->bytes = Buffer<uint8_t>(2);
   codes->params = {{.bits = 8}, -1, {1.0f}, {0}};

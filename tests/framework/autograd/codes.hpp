@@ -5,7 +5,7 @@
 
 #include "framework/arithmetic/activation.hpp"
 #include "framework/autograd/node.hpp"
-#include "tests/framework/autograd/tensors.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain::test {
 
@@ -43,7 +43,7 @@ inline std::vector<int32_t> code_values(const Tensor& x) {
 }
 
 /// The same real values held as floats.
-inline Tensor as_floats(const Tensor& x) { return from(x.shape(), values(x)); }
+inline Tensor as_floats(const Tensor& x) { return make_tensor(x.shape(), values(x)); }
 
 /// The operation that made the codes gives them again, of the codes of the node's operands.
 inline void check_operation(const Tensor& x,
@@ -80,13 +80,14 @@ inline void check_requantize(const Tensor& x,
   codes.params = y;
   Buffer<uint8_t> without_mask(x.elements());
   Buffer<uint8_t> mask((x.elements() + 7) / 8);
-  const auto operation =
-      x.accumulators()->requantize(y, x.activation(), codes.bytes.data(), mask.data());
+  const auto operation = TensorAccess::accumulators(x)->requantize(
+      y, TensorAccess::activation(x), codes.bytes.data(), mask.data());
   REQUIRE(operation != nullptr);
   check_operation(x, *operation, codes.bytes);
-  CHECK(*x.accumulators()->requantize(y, x.activation(), without_mask.data(), nullptr) ==
-        *operation);
-  const CodeClamp clamp = code_clamp(x.activation(), y.type, y.scale[0], y.zero_point[0]);
+  CHECK(*TensorAccess::accumulators(x)->requantize(
+            y, TensorAccess::activation(x), without_mask.data(), nullptr) == *operation);
+  const CodeClamp clamp =
+      code_clamp(TensorAccess::activation(x), y.type, y.scale[0], y.zero_point[0]);
   int64_t wrong_codes = 0;
   int64_t wrong_bits = 0;
   for (int64_t i = 0; i < x.elements(); ++i) {

@@ -4,18 +4,18 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
-#include "tests/framework/autograd/tensors.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain {
 
-using test::check_gradients;
-using test::from;
-using test::leaf;
+using test::check_gradient;
+using test::make_tensor;
+using test::random_leaf;
 using test::values;
 
 TEST_CASE("concat puts its operands one after the other along an axis", "[autograd][concat]") {
-  const Tensor a = from({2, 1}, {1, 2});
-  const Tensor b = from({2, 2}, {3, 4, 5, 6});
+  const Tensor a = make_tensor({2, 1}, {1, 2});
+  const Tensor b = make_tensor({2, 2}, {3, 4, 5, 6});
   const Tensor y = concat({a, b}, 1);
   CHECK(y.shape() == Shape{2, 3});
   CHECK(values(y) == std::vector<float>{1, 3, 4, 2, 5, 6});
@@ -27,16 +27,16 @@ TEST_CASE("concat puts its operands one after the other along an axis", "[autogr
 }
 
 TEST_CASE("concat gradient matches finite differences", "[autograd][concat]") {
-  const Tensor a = leaf({2, 1, 3}, 1);
-  const Tensor b = leaf({2, 4, 3}, 2);
-  const Tensor c = leaf({2, 2, 3}, 3);
-  check_gradients([&] { return concat({a, b, c}, 1); }, {a, b, c});
-  check_gradients([&] { return concat({b, b}, -1); }, {b});
+  const Tensor a = random_leaf({2, 1, 3}, 1);
+  const Tensor b = random_leaf({2, 4, 3}, 2);
+  const Tensor c = random_leaf({2, 2, 3}, 3);
+  check_gradient([&] { return concat({a, b, c}, 1); }, {a, b, c});
+  check_gradient([&] { return concat({b, b}, -1); }, {b});
 }
 
 TEST_CASE("concat computes only the gradients that are wanted", "[autograd][concat]") {
-  const Tensor y = concat({Tensor::zeros({1, 2}), leaf({1, 1}, 1)}, 1);
-  const std::vector<Tensor> grads = y.node()->backward(from({1, 3}, {1, 2, 3}));
+  const Tensor y = concat({Tensor::zeros({1, 2}), random_leaf({1, 1}, 1)}, 1);
+  const std::vector<Tensor> grads = y.node()->backward(make_tensor({1, 3}, {1, 2, 3}));
   CHECK_FALSE(grads[0].defined());
   CHECK(values(grads[1]) == std::vector<float>{3});
   CHECK(y.node()->attributes().integer("axis") == 1);

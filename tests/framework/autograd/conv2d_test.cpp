@@ -4,14 +4,14 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
-#include "tests/framework/autograd/tensors.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain {
 namespace {
 
-using test::check_gradients;
-using test::from;
-using test::leaf;
+using test::check_gradient;
+using test::make_tensor;
+using test::random_leaf;
 using test::random_tensor;
 using test::values;
 
@@ -71,10 +71,10 @@ const std::vector<Case>& cases() {
 }  // namespace
 
 TEST_CASE("conv2d is a cross-correlation over the channels of a pixel", "[autograd][conv2d]") {
-  const Tensor x = from({1, 2, 2, 1}, {1, 2, 3, 4});
-  const Tensor weight = from({1, 2, 2, 1}, {10, 20, 30, 40});
+  const Tensor x = make_tensor({1, 2, 2, 1}, {1, 2, 3, 4});
+  const Tensor weight = make_tensor({1, 2, 2, 1}, {10, 20, 30, 40});
   CHECK(values(conv2d(x, weight)) == std::vector<float>{300});
-  CHECK(values(conv2d(x, weight, from({1}, {0.5f}), {.stride = 2, .padding = 1})) ==
+  CHECK(values(conv2d(x, weight, make_tensor({1}, {0.5f}), {.stride = 2, .padding = 1})) ==
         std::vector<float>{40.5f, 60.5f, 60.5f, 40.5f});
 }
 
@@ -93,17 +93,17 @@ TEST_CASE("conv2d equals the sum of its definition", "[autograd][conv2d]") {
 TEST_CASE("conv2d gradient matches finite differences", "[autograd][conv2d]") {
   for (const Case& c : cases()) {
     CAPTURE(c.x.back(), c.weight.back(), c.options.groups);
-    const Tensor x = leaf(c.x, 1);
-    const Tensor weight = leaf(c.weight, 2);
-    const Tensor bias = leaf({c.weight[0]}, 3);
-    check_gradients([&] { return conv2d(x, weight, bias, c.options); }, {x, weight, bias});
+    const Tensor x = random_leaf(c.x, 1);
+    const Tensor weight = random_leaf(c.weight, 2);
+    const Tensor bias = random_leaf({c.weight[0]}, 3);
+    check_gradient([&] { return conv2d(x, weight, bias, c.options); }, {x, weight, bias});
   }
 }
 
 TEST_CASE("conv2d over an empty batch is empty and has gradients of 0", "[autograd][conv2d]") {
-  const Tensor weight = leaf({2, 3, 3, 1}, 1);
-  const Tensor bias = leaf({2}, 2);
-  const Tensor y = conv2d(leaf({0, 5, 5, 1}, 3), weight, bias);
+  const Tensor weight = random_leaf({2, 3, 3, 1}, 1);
+  const Tensor bias = random_leaf({2}, 2);
+  const Tensor y = conv2d(random_leaf({0, 5, 5, 1}, 3), weight, bias);
   CHECK(y.shape() == Shape{0, 3, 3, 2});
   const std::vector<Tensor> grads = y.node()->backward(Tensor::zeros(y.shape()));
   CHECK(grads[0].shape() == Shape{0, 5, 5, 1});
@@ -112,7 +112,7 @@ TEST_CASE("conv2d over an empty batch is empty and has gradients of 0", "[autogr
 }
 
 TEST_CASE("conv2d records what lowering reads", "[autograd][conv2d]") {
-  const Tensor weight = leaf({4, 3, 3, 1}, 1);
+  const Tensor weight = random_leaf({4, 3, 3, 1}, 1);
   const Tensor y = conv2d(
       Tensor::zeros({1, 8, 8, 2}), weight, {}, {.stride = {2, 1}, .padding = {0, 1}, .groups = 2});
   CHECK(y.node()->type() == "conv2d");
@@ -139,21 +139,23 @@ TEST_CASE("conv2d rejects operands that do not fit", "[autograd][conv2d]") {
   QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 6, 3, 4})),
                         ShapeError,
                         "[conv2d] the kernel is larger than the padded image: x [1, 5, 5, 4], "
-                        "weight [2, 6, 3, 4], padding [0, 0]");
+                        "kernel [6, 3], stride [1, 1], padding [0, 0]");
   QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 4}), Tensor::zeros({3})),
                         ShapeError,
                         "[conv2d] bias [3] is not [O] of weight");
-  QUANTRAIN_CHECK_ERROR(
-      conv2d(x, weight({2, 3, 3, 4}), {}, {.stride = 0}), ShapeError, "stride [0, 0] is below 1");
+  QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 4}), {}, {.stride = 0}),
+                        ShapeError,
+                        "the stride is below 1: kernel [3, 3], stride [0, 0]");
   QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 4}), {}, {.padding = {0, -1}}),
                         ShapeError,
-                        "padding [0, -1] below 0");
+                        "the padding is negative: kernel [3, 3], stride [1, 1], padding [0, -1]");
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 4}), {}, {.padding = {0, kMost}}),
                         ShapeError,
-                        "padding [0, 9223372036854775807] is above 2147483647");
-  QUANTRAIN_CHECK_ERROR(
-      conv2d(x, weight({2, 3, 3, 4}), {}, {.stride = kMost}), ShapeError, "is above 2147483647");
+                        "kernel, stride or padding is 2^31 or more");
+  QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 4}), {}, {.stride = kMost}),
+                        ShapeError,
+                        "kernel, stride or padding is 2^31 or more");
   QUANTRAIN_CHECK_ERROR(
       conv2d(x, weight({0, 3, 3, 4})), ShapeError, "weight has no elements: [0, 3, 3, 4]");
 }

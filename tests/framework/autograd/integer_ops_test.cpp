@@ -61,11 +61,11 @@ TEST_CASE("relu of accumulators waits behind the same integers", "[autograd][rel
   const Tensor x = quarter_accumulators({-1, 0, 0.25f, 5.75f, 6, 7});
   const Tensor y = relu(x);
   CHECK(y.kind() == ValueKind::kAccumulators);
-  CHECK(y.accumulators() == x.accumulators());
-  CHECK(y.activation() == Activation::kRelu);
+  CHECK(TensorAccess::accumulators(y) == TensorAccess::accumulators(x));
+  CHECK(TensorAccess::activation(y) == Activation::kRelu);
   CHECK(values(y) == std::vector<float>{0, 0, 0.25f, 5.75f, 6, 7});
   const Tensor z = relu6(x);
-  CHECK(z.activation() == Activation::kRelu6);
+  CHECK(TensorAccess::activation(z) == Activation::kRelu6);
   CHECK(values(z) == std::vector<float>{0, 0, 0.25f, 5.75f, 6, 6});
 
   const Tensor ones = Tensor::full(x.shape(), 1.0f);
@@ -75,9 +75,9 @@ TEST_CASE("relu of accumulators waits behind the same integers", "[autograd][rel
 
 TEST_CASE("of two activations in a row the tighter one holds", "[autograd][relu][integer]") {
   const Tensor x = quarter_accumulators({-1, 3, 7});
-  CHECK(relu(relu(x)).activation() == Activation::kRelu);
-  CHECK(relu6(relu(x)).activation() == Activation::kRelu6);
-  CHECK(relu(relu6(x)).activation() == Activation::kRelu6);
+  CHECK(TensorAccess::activation(relu(relu(x))) == Activation::kRelu);
+  CHECK(TensorAccess::activation(relu6(relu(x))) == Activation::kRelu6);
+  CHECK(TensorAccess::activation(relu(relu6(x))) == Activation::kRelu6);
   CHECK(values(relu(relu6(x))) == std::vector<float>{0, 3, 6});
 }
 
@@ -109,8 +109,7 @@ TEST_CASE("max_pool2d of codes is that of the values they mean",
   }
 }
 
-TEST_CASE("avg_pool2d of codes rounds once, by rule 8 on the sum",
-          "[autograd][avg_pool2d][integer]") {
+TEST_CASE("avg_pool2d of codes rounds once, by (8) on the sum", "[autograd][avg_pool2d][integer]") {
   for (const QType& type : test::activation_types()) {
     for (const Pool2dOptions& options : {Pool2dOptions{.kernel = 2},
                                          Pool2dOptions{.kernel = 3, .stride = 2, .padding = 1},
@@ -157,7 +156,7 @@ TEST_CASE("avg_pool2d of codes rounds once, by rule 8 on the sum",
   }
 }
 
-TEST_CASE("add of codes rounds once, by rule 11", "[autograd][add][integer]") {
+TEST_CASE("add of codes rounds once, by (11)", "[autograd][add][integer]") {
   for (const QType& type : test::activation_types()) {
     const int32_t zero = zero_of(type);
     const Tensor a = activations({7, 19}, type, 0.125f, zero, 1);
@@ -192,7 +191,7 @@ TEST_CASE("add that broadcasts, or adds other than codes, computes with floats",
   CHECK(add(a, as_floats(a)).kind() == ValueKind::kFloat);
 }
 
-TEST_CASE("concat of codes rescales each operand by rule 8", "[autograd][concat][integer]") {
+TEST_CASE("concat of codes rescales each operand by (8)", "[autograd][concat][integer]") {
   for (const QType& type : test::activation_types()) {
     const int32_t zero = zero_of(type);
     const Tensor a = activations({3, 2, 5}, type, 0.125f, zero, 1);
@@ -257,7 +256,7 @@ TEST_CASE("sigmoid and tanh of codes are those of the values they mean, rounded 
       const Tensor x = activations({7, 19}, type, 0.07f, zero, 1);
       const Tensor y = c.of(x);
       REQUIRE(y.kind() == ValueKind::kAccumulators);
-      CHECK_FALSE(y.accumulators()->sums());
+      CHECK_FALSE(TensorAccess::accumulators(y)->sums());
       CHECK(y.shape() == x.shape());
       const std::vector<int32_t> codes = code_values(x);
       std::vector<float> expected;
@@ -298,8 +297,8 @@ TEST_CASE("ranges and activation masks of a function of codes are those of its f
   const Tensor y = quantrain::tanh(x);
   const std::vector<float> floats = values(y);
   const auto [min, max] = std::minmax_element(floats.begin(), floats.end());
-  CHECK(y.accumulators()->range(y.elements(), Activation::kNone) == Range{*min, *max});
-  CHECK(y.accumulators()->range(y.elements(), Activation::kRelu) == Range{0.0f, *max});
+  CHECK(TensorAccess::accumulators(y)->range(y.elements(), Activation::kNone) == Range{*min, *max});
+  CHECK(TensorAccess::accumulators(y)->range(y.elements(), Activation::kRelu) == Range{0.0f, *max});
   const Tensor ones = Tensor::full(y.shape(), 1.0f);
   const std::vector<float> grad = values(relu(y).node()->backward(ones)[0]);
   for (size_t i = 0; i < floats.size(); ++i) CHECK(grad[i] == (floats[i] > 0.0f ? 1.0f : 0.0f));
@@ -329,7 +328,25 @@ TEST_CASE("an elementwise function of floats is f in double, with the slope of f
     CHECK(equal);
   }
   const Tensor leaf = test::spread_leaf({3, 5}, 1);
-  test::check_gradients([&] { return elementwise(cube, leaf); }, {leaf});
+  test::check_gradient([&] { return elementwise(cube, leaf); }, {leaf});
+}
+
+TEST_CASE("a function of codes is computed once for each code",
+          "[autograd][elementwise][integer]") {
+  int calls = 0;
+  const auto counted = std::make_shared<const ElementwiseFunction>(
+      ElementwiseFunction{.type = "counted",
+                          .f = [&](double v) { return ++calls, v * v; },
+                          .derivative = [](double v) { return 2.0 * v; }});
+  const QParams params{{4, false, false}, -1, {0.1f}, {3}};
+  const Tensor x = random_codes({50}, params, CodeStorage::kU8, 1);
+  const Tensor y = elementwise(counted, x);
+  const auto waiting = TensorAccess::accumulators(y);
+  waiting->range(50, Activation::kNone);
+  uint8_t codes[50];
+  uint8_t mask[7];
+  waiting->requantize(params, Activation::kNone, codes, mask);
+  CHECK(calls == 16);
 }
 
 TEST_CASE("a function of weight codes, or of a scale per channel, computes with floats",
@@ -353,8 +370,7 @@ TEST_CASE("a function that is not finite at a code is refused when its codes are
                           .derivative = [](double v) { return -1.0 / (v * v); }});
   const Tensor x = activations({2, 2}, {8, false, false}, 0.5f, 3, 1);
   uint8_t codes[4];
-  QUANTRAIN_CHECK_ERROR(elementwise(reciprocal, x)
-                            .accumulators()
+  QUANTRAIN_CHECK_ERROR(TensorAccess::accumulators(elementwise(reciprocal, x))
                             ->requantize(x.codes()->params, Activation::kNone, codes, nullptr),
                         QuantError,
                         "[reciprocal] the function of 0, a value of the input, is inf");
@@ -389,10 +405,10 @@ TEST_CASE("accumulators cannot be requantized to a scale per channel", "[autogra
   const Tensor x = activations({2, 2}, {8, false, false}, 0.1f, 3, 1);
   const QParams per_channel{{8, false, false}, 1, {0.1f, 0.2f}, {0, 0}};
   uint8_t codes[4];
-  QUANTRAIN_CHECK_ERROR(
-      add(x, x).accumulators()->requantize(per_channel, Activation::kNone, codes, nullptr),
-      QuantError,
-      "activations have one scale and at most 8 bits");
+  QUANTRAIN_CHECK_ERROR(TensorAccess::accumulators(add(x, x))->requantize(
+                            per_channel, Activation::kNone, codes, nullptr),
+                        QuantError,
+                        "activations have one scale and at most 8 bits");
 }
 
 }  // namespace quantrain

@@ -47,11 +47,11 @@ Tensor exact_bias(int64_t outputs) {
 
 Accumulators::Sums sums_of(const Tensor& y) {
   REQUIRE(y.kind() == ValueKind::kAccumulators);
-  REQUIRE(y.accumulators()->sums());
-  return *y.accumulators()->sums();
+  REQUIRE(TensorAccess::accumulators(y)->sums());
+  return *TensorAccess::accumulators(y)->sums();
 }
 
-/// Rule 8 on each accumulator, unclamped, with the zero point.
+/// Equation (8) on each accumulator, unclamped, with the zero point.
 std::vector<int64_t> rescaled(const Tensor& x, const QParams& y) {
   const Accumulators::Sums sums = sums_of(x);
   std::vector<int64_t> codes;
@@ -122,7 +122,7 @@ TEST_CASE("conv2d of codes equals the float convolution where that is exact",
   }
 }
 
-TEST_CASE("accumulators requantize by rule 8, channel by channel", "[autograd][linear][integer]") {
+TEST_CASE("accumulators requantize by (8), channel by channel", "[autograd][linear][integer]") {
   const Tensor x =
       random_codes({9, 20}, activation_params({8, false, false}, 0.013f, 100), CodeStorage::kU8, 1);
   QParams params = weight_params(8, 3);
@@ -132,9 +132,9 @@ TEST_CASE("accumulators requantize by rule 8, channel by channel", "[autograd][l
   for (const QType& type : test::activation_types()) {
     const QParams to = activation_params(type, 0.9f, type.is_signed ? 0 : 1);
     test::check_requantize(y, to, rescaled(y, to));
-    const Tensor relu = y.with_activation(Activation::kRelu);
+    const Tensor relu = TensorAccess::with_activation(y, Activation::kRelu);
     test::check_requantize(relu, to, rescaled(y, to));
-    const Tensor relu6 = y.with_activation(Activation::kRelu6);
+    const Tensor relu6 = TensorAccess::with_activation(y, Activation::kRelu6);
     test::check_requantize(relu6, to, rescaled(y, to));
   }
 }
@@ -145,17 +145,18 @@ TEST_CASE("range and activation masks of accumulators are those of the floats th
   const Tensor x = random_codes({9, 30}, params, CodeStorage::kU8, 3);
   const Tensor y = linear(x, random_weight({7, 30}, 8, 4), exact_bias(7));
   for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
-    const Tensor behind = y.with_activation(activation);
+    const Tensor behind = TensorAccess::with_activation(y, activation);
     const std::vector<float> floats = values(behind);
     const auto [min, max] = std::minmax_element(floats.begin(), floats.end());
-    const Range range = y.accumulators()->range(y.elements(), activation);
+    const Range range = TensorAccess::accumulators(y)->range(y.elements(), activation);
     CHECK(range == Range{*min, *max});
-    CHECK(y.accumulators()->Accumulators::range(y.elements(), activation) == range);
+    CHECK(TensorAccess::accumulators(y)->Accumulators::range(y.elements(), activation) == range);
     if (activation == Activation::kNone) continue;
     std::vector<uint8_t> mask(static_cast<size_t>((y.elements() + 7) / 8));
     std::vector<uint8_t> of_floats(mask.size());
-    y.accumulators()->activation_mask(y.elements(), activation, mask.data());
-    y.accumulators()->Accumulators::activation_mask(y.elements(), activation, of_floats.data());
+    TensorAccess::accumulators(y)->activation_mask(y.elements(), activation, mask.data());
+    TensorAccess::accumulators(y)->Accumulators::activation_mask(
+        y.elements(), activation, of_floats.data());
     CHECK(mask == of_floats);
   }
 }
@@ -249,7 +250,7 @@ TEST_CASE("reshaped accumulators are the same integers", "[autograd][reshape][in
   const Tensor y = linear(x, random_weight({6, 4}, 8, 2));
   const Tensor z = reshape(y, {2, 3, -1});
   CHECK(z.kind() == ValueKind::kAccumulators);
-  CHECK(z.accumulators() == y.accumulators());
+  CHECK(TensorAccess::accumulators(z) == TensorAccess::accumulators(y));
   CHECK(values(z) == values(y));
 }
 

@@ -2,20 +2,21 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
-#include "tests/framework/autograd/tensors.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain {
 
-using test::check_gradients;
-using test::from;
-using test::leaf;
+using test::check_gradient;
+using test::make_tensor;
+using test::random_leaf;
 using test::values;
 
 TEST_CASE("linear is x times the transposed weight plus the bias", "[autograd][linear]") {
-  const Tensor x = from({2, 3}, {1, 2, 3, 4, 5, 6});
-  const Tensor weight = from({2, 3}, {1, 0, -1, 0.5f, 0.5f, 0});
+  const Tensor x = make_tensor({2, 3}, {1, 2, 3, 4, 5, 6});
+  const Tensor weight = make_tensor({2, 3}, {1, 0, -1, 0.5f, 0.5f, 0});
   CHECK(values(linear(x, weight)) == std::vector<float>{-2, 1.5f, -2, 4.5f});
-  CHECK(values(linear(x, weight, from({2}, {10, 20}))) == std::vector<float>{8, 21.5f, 8, 24.5f});
+  CHECK(values(linear(x, weight, make_tensor({2}, {10, 20}))) ==
+        std::vector<float>{8, 21.5f, 8, 24.5f});
 }
 
 TEST_CASE("linear keeps any leading axes", "[autograd][linear]") {
@@ -23,26 +24,26 @@ TEST_CASE("linear keeps any leading axes", "[autograd][linear]") {
   CHECK(linear(Tensor::zeros({3}), weight).shape() == Shape{2});
   CHECK(linear(Tensor::zeros({4, 5, 3}), weight).shape() == Shape{4, 5, 2});
   CHECK(linear(Tensor::zeros({0, 3}), weight).shape() == Shape{0, 2});
-  const Tensor bias = from({2}, {3, 4});
+  const Tensor bias = make_tensor({2}, {3, 4});
   CHECK(values(linear(Tensor::zeros({1, 0}), Tensor::zeros({2, 0}), bias)) ==
         std::vector<float>{3, 4});
 }
 
 TEST_CASE("linear gradient matches finite differences", "[autograd][linear]") {
-  const Tensor weight = leaf({3, 7}, 1);
-  const Tensor bias = leaf({3}, 2);
-  const Tensor x = leaf({4, 7}, 3);
-  check_gradients([&] { return linear(x, weight, bias); }, {x, weight, bias});
-  const Tensor vector = leaf({7}, 4);
-  check_gradients([&] { return linear(vector, weight); }, {vector, weight});
-  const Tensor deep = leaf({2, 1, 7}, 5);
-  check_gradients([&] { return linear(deep, weight, bias); }, {deep, weight, bias});
+  const Tensor weight = random_leaf({3, 7}, 1);
+  const Tensor bias = random_leaf({3}, 2);
+  const Tensor x = random_leaf({4, 7}, 3);
+  check_gradient([&] { return linear(x, weight, bias); }, {x, weight, bias});
+  const Tensor vector = random_leaf({7}, 4);
+  check_gradient([&] { return linear(vector, weight); }, {vector, weight});
+  const Tensor deep = random_leaf({2, 1, 7}, 5);
+  check_gradient([&] { return linear(deep, weight, bias); }, {deep, weight, bias});
 }
 
 TEST_CASE("linear over an empty batch has gradients of 0", "[autograd][linear]") {
-  const Tensor weight = leaf({2, 3}, 1);
-  const Tensor bias = leaf({2}, 2);
-  const Tensor x = leaf({0, 3}, 3);
+  const Tensor weight = random_leaf({2, 3}, 1);
+  const Tensor bias = random_leaf({2}, 2);
+  const Tensor x = random_leaf({0, 3}, 3);
   const Tensor y = linear(x, weight, bias);
   const std::vector<Tensor> grads = y.node()->backward(Tensor::zeros(y.shape()));
   CHECK(grads[0].shape() == Shape{0, 3});
@@ -51,7 +52,7 @@ TEST_CASE("linear over an empty batch has gradients of 0", "[autograd][linear]")
 }
 
 TEST_CASE("linear computes only the gradients that are wanted", "[autograd][linear]") {
-  const Tensor weight = leaf({2, 3}, 1);
+  const Tensor weight = random_leaf({2, 3}, 1);
   const Tensor y = linear(test::random_tensor({4, 3}, 2), weight);
   const std::vector<Tensor> grads = y.node()->backward(Tensor::full(y.shape(), 1.0f));
   CHECK_FALSE(grads[0].defined());

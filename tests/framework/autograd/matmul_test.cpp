@@ -1,25 +1,27 @@
 #include "framework/autograd/ops/matmul.hpp"
 
+#include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
-#include "tests/framework/autograd/tensors.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain {
 
-using test::check_gradients;
-using test::from;
-using test::leaf;
+using test::check_gradient;
+using test::make_tensor;
+using test::random_leaf;
 using test::values;
 
 TEST_CASE("matmul multiplies matrices, with leading axes too", "[autograd][matmul]") {
-  const Tensor a = from({2, 3}, {1, 2, 3, 4, 5, 6});
-  const Tensor b = from({3, 2}, {1, 0, 0, 1, 1, 1});
+  const Tensor a = make_tensor({2, 3}, {1, 2, 3, 4, 5, 6});
+  const Tensor b = make_tensor({3, 2}, {1, 0, 0, 1, 1, 1});
   CHECK(values(matmul(a, b)) == std::vector<float>{4, 5, 10, 11});
 
-  const Tensor tall = matmul(a.with_shape({2, 1, 3}), b);
+  const Tensor tall = matmul(TensorAccess::with_shape(a, {2, 1, 3}), b);
   CHECK(tall.shape() == Shape{2, 1, 2});
   CHECK(values(tall) == std::vector<float>{4, 5, 10, 11});
 
-  const Tensor batched = matmul(a.with_shape({2, 1, 3}), from({2, 3, 1}, {1, 1, 1, 2, 0, 0}));
+  const Tensor batched =
+      matmul(TensorAccess::with_shape(a, {2, 1, 3}), make_tensor({2, 3, 1}, {1, 1, 1, 2, 0, 0}));
   CHECK(values(batched) == std::vector<float>{6, 8});
 }
 
@@ -29,13 +31,13 @@ TEST_CASE("matmul of nothing is empty, over nothing is 0", "[autograd][matmul]")
 }
 
 TEST_CASE("matmul gradient matches finite differences", "[autograd][matmul]") {
-  const Tensor a = leaf({3, 5}, 1);
-  const Tensor b = leaf({5, 2}, 2);
-  check_gradients([&] { return matmul(a, b); }, {a, b});
-  const Tensor deep = leaf({2, 3, 5}, 3);
-  check_gradients([&] { return matmul(deep, b); }, {deep, b});
-  const Tensor batched = leaf({2, 5, 1}, 4);
-  check_gradients([&] { return matmul(deep, batched); }, {deep, batched});
+  const Tensor a = random_leaf({3, 5}, 1);
+  const Tensor b = random_leaf({5, 2}, 2);
+  check_gradient([&] { return matmul(a, b); }, {a, b});
+  const Tensor deep = random_leaf({2, 3, 5}, 3);
+  check_gradient([&] { return matmul(deep, b); }, {deep, b});
+  const Tensor batched = random_leaf({2, 5, 1}, 4);
+  check_gradient([&] { return matmul(deep, batched); }, {deep, batched});
 }
 
 TEST_CASE("matmul rejects operands that do not fit", "[autograd][matmul]") {

@@ -17,7 +17,7 @@ using quantrain::ShapeError;
 using quantrain::Tensor;
 
 // [node]
-class Prelu : public Node {
+class PreluNode : public Node {
  public:
   std::string_view type() const override { return "prelu"; }
 
@@ -64,7 +64,7 @@ Tensor prelu(const Tensor& x, const Tensor& slope) {
   for (int64_t i = 0; i < x.elements(); ++i) {
     out[i] = in[i] > 0.0f ? in[i] : factor[i % slope.elements()] * in[i];
   }
-  return quantrain::record<Prelu>(y, {x, slope});
+  return quantrain::record<PreluNode>(y, {x, slope});
 }
 // [function]
 
@@ -130,9 +130,9 @@ TEST_CASE("docs/adding_an_operation.md shows the code that is compiled here", "[
 
 TEST_CASE("a node that holds its own result is refused, a detached one is freed",
           "[autograd][own]") {
-  class Keeps : public Node {
+  class KeepsNode : public Node {
    public:
-    explicit Keeps(Tensor y) : y_(std::move(y)) {}
+    explicit KeepsNode(Tensor y) : y_(std::move(y)) {}
     std::string_view type() const override { return "keeps"; }
     std::vector<Tensor> backward(Tensor grad_y) override { return {grad_y}; }
 
@@ -141,13 +141,13 @@ TEST_CASE("a node that holds its own result is refused, a detached one is freed"
   };
   const Tensor x = Tensor::zeros({2}).set_requires_grad(true);
   const Tensor y = Tensor::zeros({2});
-  QUANTRAIN_CHECK_ERROR(quantrain::record<Keeps>(y, {x}, y),
+  QUANTRAIN_CHECK_ERROR(quantrain::record<KeepsNode>(y, {x}, y),
                         GraphError,
                         "[keeps] the node holds its own result: pass it y.detach()");
   CHECK(y.node() == nullptr);
   const auto keep = [&] {
     const Tensor z = Tensor::zeros({2});
-    return std::weak_ptr(quantrain::record<Keeps>(z, {x}, z.detach()).node());
+    return std::weak_ptr(quantrain::record<KeepsNode>(z, {x}, z.detach()).node());
   };
   CHECK(keep().expired());
 }

@@ -3,17 +3,17 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/flatten.hpp"
 #include "framework/core/error.hpp"
-#include "tests/framework/autograd/tensors.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain {
 
-using test::check_gradients;
-using test::from;
-using test::leaf;
+using test::check_gradient;
+using test::make_tensor;
+using test::random_leaf;
 using test::values;
 
 TEST_CASE("reshape keeps elements and their order", "[autograd][reshape]") {
-  const Tensor x = from({2, 3}, {1, 2, 3, 4, 5, 6});
+  const Tensor x = make_tensor({2, 3}, {1, 2, 3, 4, 5, 6});
   CHECK(reshape(x, {3, 2}).shape() == Shape{3, 2});
   CHECK(values(reshape(x, {3, 2})) == values(x));
   CHECK(reshape(x, {-1}).shape() == Shape{6});
@@ -31,13 +31,13 @@ TEST_CASE("flatten keeps the first axis", "[autograd][flatten]") {
 }
 
 TEST_CASE("reshape and flatten gradients match finite differences", "[autograd][reshape]") {
-  const Tensor x = leaf({2, 3, 2}, 1);
-  check_gradients([&] { return reshape(x, {4, -1}); }, {x});
-  check_gradients([&] { return flatten(x); }, {x});
+  const Tensor x = random_leaf({2, 3, 2}, 1);
+  check_gradient([&] { return reshape(x, {4, -1}); }, {x});
+  check_gradient([&] { return flatten(x); }, {x});
 }
 
 TEST_CASE("reshape records the extents it was asked for", "[autograd][reshape]") {
-  const Tensor y = reshape(leaf({2, 6}, 1), {-1, 3});
+  const Tensor y = reshape(random_leaf({2, 6}, 1), {-1, 3});
   CHECK(y.node()->type() == "reshape");
   CHECK(y.node()->attributes().integers("shape") == std::vector<int64_t>{-1, 3});
 }

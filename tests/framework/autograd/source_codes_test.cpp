@@ -43,8 +43,8 @@ TEST_CASE("source codes stay with a tensor that is detached or reshaped",
   const auto codes = x.source_codes();
   REQUIRE(codes != nullptr);
   CHECK(x.detach().source_codes() == codes);
-  CHECK(x.as_floats().source_codes() == codes);
-  CHECK(x.with_shape({12}).source_codes() == codes);
+  CHECK(TensorAccess::as_floats(x).source_codes() == codes);
+  CHECK(TensorAccess::with_shape(x, {12}).source_codes() == codes);
   CHECK(x.detach().data() == x.data());
   CHECK(Tensor::zeros({2}).source_codes() == nullptr);
   CHECK(Tensor::from_codes({2, 6}, codes).source_codes() == nullptr);
@@ -56,11 +56,11 @@ TEST_CASE("a write through any tensor that shares the floats loses the codes",
           "[autograd][source_codes]") {
   Tensor x = pixels({2, 6});
   Tensor other = x.detach();
-  const Tensor shaped = x.with_shape({3, 4});
+  const Tensor shaped = TensorAccess::with_shape(x, {3, 4});
   SECTION("of the tensor itself") { x.mutable_data(); }
   SECTION("of another") { other.mutable_data(); }
   SECTION("of its owner") { as_array(shaped); }
-  for (const Tensor& tensor : {x, other, shaped, other.detach(), x.with_shape({12})})
+  for (const Tensor& tensor : {x, other, shaped, other.detach(), TensorAccess::with_shape(x, {12})})
     CHECK(tensor.source_codes() == nullptr);
 }
 
@@ -69,8 +69,8 @@ TEST_CASE("features stay with a shape that keeps rows", "[autograd][source_codes
   codes->features =
       std::make_shared<const integer::InputFeatures>(integer::InputFeatures{{0, 0, 0}, {1, 1, 1}});
   const Tensor x = Tensor::decoded({2, 2, 3}, codes);
-  CHECK(x.with_shape({4, 3}).source_codes() == codes);
-  CHECK(x.with_shape({2, 6}).source_codes() == nullptr);
+  CHECK(TensorAccess::with_shape(x, {4, 3}).source_codes() == codes);
+  CHECK(TensorAccess::with_shape(x, {2, 6}).source_codes() == nullptr);
   CHECK(x.source_codes() == codes);
   QUANTRAIN_CHECK_ERROR(Tensor::decoded({3, 4}, codes), QuantError, "for each of the 4");
 }

@@ -25,7 +25,7 @@ InputFeatures random_features(int64_t count, Random& random) {
   return features;
 }
 
-/// The rules, one value after the other.
+/// The equations, one value after the other.
 struct Expected {
   std::vector<uint8_t> codes;
   std::vector<bool> inside;
@@ -45,7 +45,7 @@ struct Expected {
 }  // namespace
 
 TEST_CASE(
-    "an input is encoded by rules (20) and (3), on every instruction set and any number of "
+    "an input is encoded by (20) and (3), on every instruction set and any number of "
     "threads",
     "[integer][input]") {
   Random random(3);

@@ -13,7 +13,7 @@
 #include "tests/framework/integer/programs.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
 
-// Each integer operation on its own, against the rules written out.
+// Each integer operation on its own, against the equations written out.
 namespace quantrain::integer {
 namespace {
 
@@ -44,7 +44,7 @@ std::vector<uint8_t> run(const Operation& op,
   return run_as<uint8_t>(op, n, x);
 }
 
-/// Rule (8) of an integer whose real value is scale times it, in stored bytes.
+/// Equation (8) of an integer whose real value is scale times it, in stored bytes.
 uint8_t expected_code(int32_t acc, double scale, const QParams& y, Activation activation) {
   const CodeClamp clamp = code_clamp(activation, y.type, y.scale[0], y.zero_point[0]);
   const Multiplier m = make_multiplier(scale / static_cast<double>(y.scale[0]));
@@ -281,7 +281,7 @@ TEST_CASE("QuantizedAdd rounds once, at one shift, in place too", "[integer][add
   CHECK(*std::min_element(a.begin(), a.end()) >= 5);
 }
 
-TEST_CASE("pools equal their rules", "[integer][pool]") {
+TEST_CASE("pools equal (10) written out", "[integer][pool]") {
   for (const kernels::Conv2dShape& shape : {pool_shape(5, 4, 3, 2, 2, 1),
                                             pool_shape(6, 6, 17, 3, 1, 2),
                                             pool_shape(3, 5, 1, 3, 2, 0)}) {
@@ -396,7 +396,7 @@ TEST_CASE("a view keeps its bytes", "[integer][view]") {
   CHECK(keeps_params(op));
 }
 
-TEST_CASE("a rescaling lookup is rule (8) of every code, and a clamp where parameters stay",
+TEST_CASE("a rescaling lookup is (8) of every code, and a clamp where parameters stay",
           "[integer][lookup]") {
   std::vector<uint8_t> all(256);
   std::iota(all.begin(), all.end(), uint8_t{0});
@@ -446,7 +446,8 @@ TEST_CASE("a function's lookup quantizes its value of each code", "[integer][loo
           for (const Activation activation :
                {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
             for (const auto& f : functions) {
-              const auto op = QuantizedLookup::function(5, f, x, y, activation, "f");
+              const auto op =
+                  QuantizedLookup::function(5, code_values(f, x), x, y, activation, "f");
               const CodeClamp clamp = code_clamp(activation, y.type, y.scale[0], y.zero_point[0]);
               bool equal = op.size == 5;
               for (int32_t q = type.qmin(); q <= type.qmax(); ++q) {
@@ -474,8 +475,8 @@ TEST_CASE("a function's lookup quantizes its value of each code", "[integer][loo
 
 TEST_CASE("a function that gives no number has no lookup", "[integer][lookup]") {
   const auto make = [](double value) {
-    QuantizedLookup::function(
-        4, [=](double v) { return v > 0.05 ? value : 0.0; }, kX, kY, Activation::kNone, "softlog");
+    const auto f = [=](double v) { return v > 0.05 ? value : 0.0; };
+    QuantizedLookup::function(4, code_values(f, kX), kX, kY, Activation::kNone, "softlog");
   };
   QUANTRAIN_CHECK_ERROR(make(kInfinity), QuantError, "[softlog] the function of 0.06");
   QUANTRAIN_CHECK_ERROR(make(-kInfinity), QuantError, "a value of the input, is -inf");
@@ -603,9 +604,10 @@ TEST_CASE("operations are not made for parameters that activations do not have",
     QUANTRAIN_CHECK_ERROR(make(tiny), QuantError, "[requantize] multiplier");
   }
   for (const QParams& y : {wide, per_channel}) {
-    QUANTRAIN_CHECK_ERROR(QuantizedLookup::function(4, square, kX, y, none, "square"),
-                          QuantError,
-                          "activations have one scale and at most 8 bits");
+    QUANTRAIN_CHECK_ERROR(
+        QuantizedLookup::function(4, code_values(square, kX), kX, y, none, "square"),
+        QuantError,
+        "activations have one scale and at most 8 bits");
   }
 }
 
@@ -716,10 +718,13 @@ TEST_CASE("additions, lookups, views and concatenations refuse what makes no sen
            {[](QuantizedAdd& op) { op.zero_a = 256; }, "zero point 256 is no byte"},
            {[](QuantizedAdd& op) { op.zero_b = -1; }, "zero point -1 is no byte"},
            {[](QuantizedAdd& op) { op.multipliers.a = -1; },
-            "rule (11) has no multipliers -1 and "},
-           {[](QuantizedAdd& op) { op.multipliers.b = -1; }, "rule (11) has no multipliers "},
-           {[](QuantizedAdd& op) { op.multipliers.shift = 0; }, "rule (11) has no multipliers "},
-           {[](QuantizedAdd& op) { op.multipliers.shift = 63; }, "rule (11) has no multipliers "}},
+            "docs/quantization.md (11) has no multipliers -1 and "},
+           {[](QuantizedAdd& op) { op.multipliers.b = -1; },
+            "docs/quantization.md (11) has no multipliers "},
+           {[](QuantizedAdd& op) { op.multipliers.shift = 0; },
+            "docs/quantization.md (11) has no multipliers "},
+           {[](QuantizedAdd& op) { op.multipliers.shift = 63; },
+            "docs/quantization.md (11) has no multipliers "}},
           output_faults<QuantizedAdd>([](QuantizedAdd& op) -> StoredOutput& { return op.y; })));
   check_faults<QuantizedConcat>(
       concat,
@@ -731,9 +736,9 @@ TEST_CASE("additions, lookups, views and concatenations refuse what makes no sen
            {[=](QuantizedConcat& op) { op.parts[2].run = kMostElements / 2; }, more, true},
            {[](QuantizedConcat& op) { op.parts[2].zero_x = 256; }, "zero point 256 is no byte"},
            {[](QuantizedConcat& op) { op.parts[1].multiplier.m0 = 5; },
-            "rule (8) has no multiplier 5 with shift "},
+            "docs/quantization.md (8) has no multiplier 5 with shift "},
            {[](QuantizedConcat& op) { op.parts[1].multiplier.shift = 63; },
-            "rule (8) has no multiplier "}},
+            "docs/quantization.md (8) has no multiplier "}},
           output_faults<QuantizedConcat>(
               [](QuantizedConcat& op) -> StoredOutput& { return op.y; })));
 }
@@ -766,16 +771,18 @@ TEST_CASE("pools refuse what makes no sense", "[integer][operation]") {
            {[](QuantizedAvgPool2d& op) { op.means.pop_back(); }, incomplete},
            {[](QuantizedAvgPool2d& op) { op.means.clear(); }, incomplete},
            {[](QuantizedAvgPool2d& op) { op.means.push_back(op.means.back()); }, incomplete},
-           {[](QuantizedAvgPool2d& op) { std::swap(op.means[0], op.means[1]); }, incomplete},
-           {[](QuantizedAvgPool2d& op) { op.means[1].count = 3; }, incomplete},
+           {[](QuantizedAvgPool2d& op) { std::swap(op.means[0], op.means[1]); },
+            "multiplier 0 is for windows of "},
+           {[](QuantizedAvgPool2d& op) { op.means[1].count = 3; },
+            "multiplier 1 is for windows of 3 elements, expected "},
            {[](QuantizedAvgPool2d& op) { op.means[0].multiplier.m0 = 77; },
-            "rule (8) has no multiplier 77 with shift "},
+            "docs/quantization.md (8) has no multiplier 77 with shift "},
            {[](QuantizedAvgPool2d& op) { op.means[0].multiplier.m0 = -77; },
-            "rule (8) has no multiplier -77 with shift "},
+            "docs/quantization.md (8) has no multiplier -77 with shift "},
            {[](QuantizedAvgPool2d& op) { op.means[2].multiplier.shift = 0; },
-            "rule (8) has no multiplier "},
+            "docs/quantization.md (8) has no multiplier "},
            {[](QuantizedAvgPool2d& op) { op.means[2].multiplier.shift = 63; },
-            "rule (8) has no multiplier "}},
+            "docs/quantization.md (8) has no multiplier "}},
           output_faults<QuantizedAvgPool2d>(
               [](QuantizedAvgPool2d& op) -> StoredOutput& { return op.y; })));
   QuantizedAvgPool2d large;
@@ -836,14 +843,16 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
       {[](QuantizedProduct& p) { p.output->m0.pop_back(); }, "", true},
       {[](QuantizedProduct& p) { p.output->shift.pop_back(); }, "", true},
       {[](QuantizedProduct& p) { p.output->m0[0] = (1 << 30) - 1; },
-       "rule (8) has no multiplier 1073741823 with shift ",
+       "docs/quantization.md (8) has no multiplier 1073741823 with shift ",
        false},
       {[](QuantizedProduct& p) { p.output->m0.back() = -1; },
-       "rule (8) has no multiplier -1 with shift ",
+       "docs/quantization.md (8) has no multiplier -1 with shift ",
        false},
-      {[](QuantizedProduct& p) { p.output->shift[0] = 0; }, "rule (8) has no multiplier ", false},
+      {[](QuantizedProduct& p) { p.output->shift[0] = 0; },
+       "docs/quantization.md (8) has no multiplier ",
+       false},
       {[](QuantizedProduct& p) { p.output->shift.back() = 63; },
-       "rule (8) has no multiplier ",
+       "docs/quantization.md (8) has no multiplier ",
        false},
       {[](QuantizedProduct& p) { p.output->y.zero_point = 256; },
        "zero point 256 is no byte",

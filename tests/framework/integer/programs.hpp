@@ -156,8 +156,12 @@ inline Program every_operation() {
               kSigned);
   const int squashed =
       b.codes("squashed",
-              QuantizedLookup::function(
-                  24, [](double v) { return v * v; }, kSigned, kX, Activation::kNone, "square"),
+              QuantizedLookup::function(24,
+                                        code_values([](double v) { return v * v; }, kSigned),
+                                        kSigned,
+                                        kX,
+                                        Activation::kNone,
+                                        "square"),
               {both},
               {2, 2, 6},
               kX);

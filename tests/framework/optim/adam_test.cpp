@@ -11,8 +11,8 @@
 namespace quantrain {
 namespace {
 
+using test::normal_tensor;
 using test::parameter;
-using test::random_tensor;
 using test::values;
 
 // The formulas of torch.optim.Adam and AdamW in double precision.
@@ -22,7 +22,7 @@ std::vector<double> reference(const AdamOptions& options, bool decoupled, int64_
   std::vector<double> m(37);
   std::vector<double> v(37);
   for (int64_t t = 0; t < steps; ++t) {
-    const Tensor grad = random_tensor({37}, static_cast<uint64_t>(100 + t));
+    const Tensor grad = normal_tensor({37}, static_cast<uint64_t>(100 + t));
     const double correction1 = 1.0 - std::pow(double{options.beta1}, static_cast<double>(t + 1));
     const double correction2 = 1.0 - std::pow(double{options.beta2}, static_cast<double>(t + 1));
     for (size_t i = 0; i < 37; ++i) {
@@ -43,7 +43,7 @@ std::vector<double> reference(const AdamOptions& options, bool decoupled, int64_
 
 void run(Optimizer& optimizer, Tensor& w, int64_t begin, int64_t end) {
   for (int64_t t = begin; t < end; ++t) {
-    w.set_grad(random_tensor(w.shape(), static_cast<uint64_t>(100 + t)));
+    w.set_grad(normal_tensor(w.shape(), static_cast<uint64_t>(100 + t)));
     optimizer.step();
   }
 }

@@ -5,12 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "framework/autograd/tensor.hpp"
-#include "framework/core/random.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain::test {
 
-inline Tensor random_tensor(const Shape& shape, uint64_t seed) {
+inline Tensor normal_tensor(const Shape& shape, uint64_t seed) {
   Random random(seed);
   Tensor tensor = Tensor::empty(shape);
   float* const x = tensor.mutable_data();
@@ -19,12 +18,8 @@ inline Tensor random_tensor(const Shape& shape, uint64_t seed) {
 }
 
 inline Tensor parameter(const Shape& shape, uint64_t seed, const std::string& name = "w") {
-  Tensor tensor = random_tensor(shape, seed);
+  Tensor tensor = normal_tensor(shape, seed);
   return tensor.set_requires_grad(true).set_name(name);
-}
-
-inline std::vector<float> values(const Tensor& tensor) {
-  return {tensor.data(), tensor.data() + tensor.elements()};
 }
 
 /// Largest difference from what double precision gives, relative to 1.

@@ -14,8 +14,8 @@
 namespace quantrain {
 namespace {
 
+using test::normal_tensor;
 using test::parameter;
-using test::random_tensor;
 using test::values;
 
 // The formula of torch.optim.SGD in double precision.
@@ -24,7 +24,7 @@ std::vector<double> reference(const SgdOptions& options, int64_t steps) {
   std::vector<double> w(start.data(), start.data() + 37);
   std::vector<double> v(37);
   for (int64_t t = 0; t < steps; ++t) {
-    const Tensor grad = random_tensor({37}, static_cast<uint64_t>(100 + t));
+    const Tensor grad = normal_tensor({37}, static_cast<uint64_t>(100 + t));
     for (size_t i = 0; i < 37; ++i) {
       const double g = grad.data()[i] + options.weight_decay * w[i];
       v[i] = options.momentum * v[i] + g;
@@ -39,7 +39,7 @@ std::vector<double> reference(const SgdOptions& options, int64_t steps) {
 
 void run(Optimizer& optimizer, Tensor& w, int64_t begin, int64_t end) {
   for (int64_t t = begin; t < end; ++t) {
-    w.set_grad(random_tensor(w.shape(), static_cast<uint64_t>(100 + t)));
+    w.set_grad(normal_tensor(w.shape(), static_cast<uint64_t>(100 + t)));
     optimizer.step();
   }
 }

@@ -135,12 +135,12 @@ class Version1 {
                   elements(a.at("shape")), params_at(a, "a"), params_at(a, "b"), y, activation),
               codes(y)};
     }
-    if (type == "quantized_rescale") {  // its 256 results by rule (8)
+    if (type == "quantized_rescale") {  // its 256 results by (8)
       return {integer::QuantizedLookup::rescale(
                   elements(a.at("shape")), params_at(a, "x"), y, activation),
               codes(y)};
     }
-    throw DataError("version 1", "no rule here for a layer of type ", type);
+    throw DataError("version 1", "nothing here translates a layer of type ", type);
   }
 
   static Value codes(const QParams& params) { return {.name = {}, .shape = {}, .params = params}; }

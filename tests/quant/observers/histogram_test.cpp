@@ -18,8 +18,8 @@ const std::vector<QType> kTypes{
     {8, false, false}, {8, true, true}, {4, true, false}, {3, false, false}, {2, true, true}};
 constexpr QScheme kSchemes[] = {QScheme::kAffine, QScheme::kSymmetric};
 
-/// The centres of a histogram's bins and how often they count; the error of parameters by the plain
-/// rules.
+/// The centres of a histogram's bins and how often they count; the error of parameters by the
+/// equations.
 struct Centres {
   explicit Centres(const Json& json) {
     const auto all = json.at("counts").get<std::vector<double>>();

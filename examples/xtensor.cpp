@@ -1,0 +1,37 @@
+// Expressions of xtensor on tensors: statistics, metrics, weights from elsewhere, whatever needs no
+// kernel. Nothing is copied: an array is a view of a tensor's floats, and an expression is computed
+// straight into a tensor's memory.
+#include <iostream>
+
+#include "framework/autograd/xtensor.hpp"
+#include "framework/core/error.hpp"
+
+using namespace quantrain;
+
+int main() try {
+  const float heights_and_ages[] = {160, 20, 170, 30, 180, 40, 190, 50};
+  Tensor x = Tensor::from({4, 2}, heights_and_ages);
+
+  // A tensor in an expression. Reductions are lazy: xt::eval computes them once.
+  Array rows = as_array(x);
+  const auto mean = xt::eval(xt::mean(rows, {0}));
+  const auto deviation = xt::eval(xt::sqrt(xt::mean(xt::square(rows - mean), {0})));
+  std::cout << "mean " << mean(0) << ' ' << mean(1) << '\n';
+
+  // An expression as a new tensor.
+  const Tensor z = as_tensor((rows - mean) / deviation);
+  std::cout << "z of the first row " << z.data()[0] << ' ' << z.data()[1] << '\n';
+
+  // An expression into a tensor that exists, before it takes part in a graph.
+  xt::noalias(rows) = xt::maximum(rows - mean, 0.0f);
+  std::cout << "above the mean " << x.data()[4] << ' ' << x.data()[5] << '\n';
+
+  // A container of one's own: its values become a tensor's in one pass.
+  const xt::xarray<float> kernel{{1, 0}, {0, 2}};
+  const Tensor weight = as_tensor(kernel);
+  std::cout << "weight " << weight.shape() << " of sum " << xt::sum(as_array(weight))() << '\n';
+  return rows.data() == x.data() ? 0 : 1;  // the tensor's own floats
+} catch (const Error& error) {
+  std::cerr << error.what() << '\n';
+  return 1;
+}

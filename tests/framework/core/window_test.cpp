@@ -1,0 +1,44 @@
+#include "framework/core/window.hpp"
+
+#include <limits>
+#include <sstream>
+
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain {
+
+TEST_CASE("a window fits an image that its kernel does not exceed, padding included",
+          "[core][window]") {
+  const Window2d window{.kernel = {3, 5}, .padding = {0, 1}};
+  CHECK(window.fits({3, 3}));
+  CHECK_FALSE(window.fits({2, 3}));
+  CHECK_FALSE(window.fits({3, 2}));
+  std::ostringstream text;
+  text << window;
+  CHECK(text.str() == "kernel [3, 5], stride [1, 1], padding [0, 1]");
+}
+
+TEST_CASE("a window that makes no sense is refused", "[core][window]") {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  CHECK_NOTHROW(validate(Window2d{.kernel = kMost, .stride = kMost, .padding = kMost}, "conv"));
+  struct Fault {
+    Window2d window;
+    const char* message;
+  };
+  const Fault faults[] = {
+      {{.kernel = {0, 1}}, "[conv] the kernel is below 1: kernel [0, 1], stride [1, 1]"},
+      {{.kernel = {1, -1}}, "[conv] the kernel is below 1: kernel [1, -1]"},
+      {{.stride = {0, 1}}, "[conv] the stride is below 1"},
+      {{.stride = {1, 0}}, "[conv] the stride is below 1"},
+      {{.padding = {-1, 0}}, "[conv] the padding is negative"},
+      {{.padding = {0, -1}}, "[conv] the padding is negative"},
+      {{.kernel = {1, kMost + 1}}, "[conv] kernel, stride or padding is 2^31 or more"},
+      {{.stride = {kMost + 1, 1}}, "[conv] kernel, stride or padding is 2^31 or more"},
+      {{.padding = {1, kMost + 1}}, "[conv] kernel, stride or padding is 2^31 or more"},
+  };
+  for (const Fault& fault : faults)
+    QUANTRAIN_CHECK_ERROR(validate(fault.window, "conv"), ShapeError, fault.message);
+}
+
+}  // namespace quantrain
