@@ -14,7 +14,8 @@ namespace quantrain::kernels {
 namespace {
 
 constexpr int64_t kTaskWork = 200000;
-constexpr int64_t kMostChunks = 16;
+constexpr int64_t kMostTasks = 16;
+constexpr int64_t kLongestChain = 256;  // lines of a chunk, whose sums are one chain
 
 DepthwiseF32 depthwise(const Conv2dShape& s) {
   DepthwiseF32 p{};
@@ -69,8 +70,9 @@ void depthwise_backward_weights_f32(const Conv2dShape& s,
   const DepthwiseF32 p = depthwise(s);
   const int64_t lines = s.n * s.oh();
   const int64_t taps = s.kh * s.kw;
-  const int64_t chunk =
-      std::max(kTaskWork / (s.ow() * taps * s.c) + 1, (lines + kMostChunks - 1) / kMostChunks);
+  const int64_t task =
+      std::max(kTaskWork / (s.ow() * taps * s.c) + 1, (lines + kMostTasks - 1) / kMostTasks);
+  const int64_t chunk = std::min(task, kLongestChain);
   const int64_t chunks = (lines + chunk - 1) / chunk;
   Buffer<float> partial(chunks * taps * s.c);
   parallel_for(lines, chunk, [&](int64_t begin, int64_t end) {
