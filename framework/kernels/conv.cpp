@@ -1,6 +1,7 @@
 #include "framework/kernels/conv.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/conv_axis.hpp"
@@ -25,6 +26,8 @@ constexpr int64_t kMostTaskWork = 4000000;
 constexpr int64_t kFewPixels = 1024;        // so few do not pay for packing the weights
 constexpr int64_t kImagePixels = 64 * 256;  // so many are no longer taken at once
 constexpr int64_t kManyPixels = 32;         // of one sort in an image: many tiles
+constexpr int64_t kLongestChain = 1024;     // terms; longer sums are cut into blocks
+constexpr int64_t kBlockTerms = 512;        // at most
 
 /// y[n, i, j, :] = sum over taps (u, v) of the `channels` values of the source's pixel that the tap
 /// sees times the `channels` rows of b, [kh * kw * channels, columns], that belong to the tap.
@@ -48,7 +51,6 @@ class Sort {
       : p_(p), x_(p.x), begin_(begin), end_(end), epilogue_(epilogue) {
     if (p.padding != nullptr) pad();
     tiles_.runs = 1;
-    tiles_.segment = segments_.data();
     tiles_.a_step = 1;
     tiles_.b_rows = p.kh * p.kw * p.channels;
     tiles_.b_step = p.b_step;
@@ -96,19 +98,51 @@ class Sort {
   }
 
  private:
+  /// Segments of the sum that are one chain, all of one length.
+  struct Block {
+    int64_t first, segments, length;
+  };
+
   /// A segment of the sum for each row of the kernel where what its taps multiply is contiguous,
-  /// else for each tap.
+  /// else for each tap. Of a long sum in several blocks, and where a segment is too long for one,
+  /// in pieces.
   void set_segments(const AxisPart& lines, const AxisPart& pixels) {
     const bool contiguous =
         p_.channels == p_.pixel && p_.b_tap == p_.channels && pixels.tap_step == 1;
     const int64_t taps = contiguous ? std::min<int64_t>(1, pixels.taps) : pixels.taps;
-    tiles_.length = contiguous ? pixels.taps * p_.channels : p_.channels;
-    tiles_.segments = 0;
+    const int64_t length = contiguous ? pixels.taps * p_.channels : p_.channels;
+    const int64_t all = lines.taps * taps;
+    const bool whole = all * length <= kLongestChain;
+    const int64_t piece = whole ? length : std::min(length, kBlockTerms);
+    const int64_t in_block = whole ? all : kBlockTerms / piece;
+    SegmentF32* to = segments_.data();
+    blocks_.clear();
+    int64_t begin = 0;
+    do {  // at least one block, though it may have no terms
+      const int64_t first = to - segments_.data();
+      add_segments(lines, pixels, taps, begin, to);
+      int64_t i = 0;
+      do {
+        blocks_.push_back(
+            {first + i, std::min(in_block, all - i), std::min(piece, length - begin)});
+        i += in_block;
+      } while (i < all);
+      begin += piece;
+    } while (begin < length);
+  }
+
+  /// Writes where each segment begins, from the element `begin` of it on.
+  void add_segments(const AxisPart& lines,
+                    const AxisPart& pixels,
+                    int64_t taps,
+                    int64_t begin,
+                    SegmentF32*& to) const {
+    const int64_t b_begin = begin * (p_.b_step == 0 ? 1 : p_.b_step);
     for (int64_t u = 0; u < lines.taps; ++u) {
       const int64_t first = (lines.first_tap + u * lines.tap_step) * p_.kw + pixels.first_tap;
       for (int64_t v = 0; v < taps; ++v) {
-        segments_[tiles_.segments++] = {(u * p_.w + v) * p_.pixel,
-                                        (first + v * pixels.tap_step) * p_.b_tap};
+        *to++ = {(u * p_.w + v) * p_.pixel + begin,
+                 (first + v * pixels.tap_step) * p_.b_tap + b_begin};
       }
     }
   }
@@ -152,8 +186,13 @@ class Sort {
       tiles_.n = std::min(p_.columns - column, kPanelColumns);
       tiles_.b = p_.b + column * (p_.b_step == 0 ? tiles_.b_rows : 1);
       tiles_.column = column;
-      set_epilogue(tiles_, epilogue_, column, true, true);
-      kernel_(tiles_);
+      for (size_t i = 0; i < blocks_.size(); ++i) {
+        tiles_.segment = segments_.data() + blocks_[i].first;
+        tiles_.segments = blocks_[i].segments;
+        tiles_.length = blocks_[i].length;
+        set_epilogue(tiles_, epilogue_, column, i == 0, i + 1 == blocks_.size());
+        kernel_(tiles_);
+      }
     }
   }
 
@@ -166,7 +205,9 @@ class Sort {
   void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_;
   Buffer<float*> to_;
-  Buffer<SegmentF32> segments_{p_.kh * p_.kw};
+  // A row of the kernel is at most so many pieces, or its taps are.
+  Buffer<SegmentF32> segments_{p_.kh * p_.kw * ((p_.kw * p_.channels - 1) / kBlockTerms + 1)};
+  std::vector<Block> blocks_;
   TilesF32 tiles_{};
 };
 

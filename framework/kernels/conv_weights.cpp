@@ -11,14 +11,17 @@
 // The gradient by the weights is a product too: its rows are the elements (u, v, c) of the kernel,
 // its columns the output channels, and the sum runs over all output pixels that see the element
 // inside the image. So there is a product for each part of both axes, read in place. Chunks of
-// output lines, cut by problem size, are summed for themselves and then joined in a fixed tree.
+// output lines, cut by problem size, are summed for themselves and then joined in a fixed tree; in
+// a chunk, blocks of pixels are chains of their own, which are added up one after the other.
 namespace quantrain::kernels {
 namespace {
 
-constexpr int64_t kMostChunks = 16;
+constexpr int64_t kMostTasks = 16;
 constexpr int64_t kTaskWork = 250000;          // multiply-adds that a task should have at least
 constexpr int64_t kChunkPixels = 768;          // so that joining the chunks costs little
-constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks together
+constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks together, unless sums are long
+constexpr int64_t kLongestChunk = 32768;       // pixels: the blocks of so many are one chain
+constexpr int64_t kLongestChain = 768;         // pixels of a block
 constexpr int64_t kBlockPixels = 128;  // so that a panel of grad_y stays in the first-level cache
 constexpr int64_t kTileRows = 9;       // a tile or two: it is read so seldom that it need not
 constexpr int64_t kMostSegments = 256;
@@ -115,14 +118,22 @@ class Chunk {
       if (count <= 0) continue;
       const SegmentF32 from{at.a + first * x_line, at.b + first * y_line};
       if (pixels.count >= count) {
-        set_steps(pixels.count, x_step, p_.grad_pixel);
-        add_segments(count, from, {x_line, y_line});
+        add_lines(count, from, {x_line, y_line}, pixels.count, {x_step, p_.grad_pixel});
       } else {
-        set_steps(count, x_line, y_line);
-        add_segments(pixels.count, from, {x_step, p_.grad_pixel});
+        add_lines(pixels.count, from, {x_step, p_.grad_pixel}, count, {x_line, y_line});
       }
     }
     flush();
+  }
+
+  /// `count` segments of `length` pixels from `first` on, in pieces where they are too long for one
+  /// chain.
+  void add_lines(
+      int64_t count, SegmentF32 first, SegmentF32 step, int64_t length, SegmentF32 pixel_step) {
+    for (int64_t begin = 0; begin < length; begin += kLongestChain) {
+      set_steps(std::min(kLongestChain, length - begin), pixel_step.a, pixel_step.b);
+      add_segments(count, {first.a + begin * pixel_step.a, first.b + begin * pixel_step.b}, step);
+    }
   }
 
   void set_steps(int64_t length, int64_t a_step, int64_t b_step) {
@@ -131,7 +142,8 @@ class Chunk {
     tiles_.length = length;
     tiles_.a_step = a_step;
     tiles_.b_step = b_step;
-    most_segments_ = tiles_.m > kTileRows ? (kBlockPixels - 1) / length + 1 : kMostSegments;
+    const int64_t pixels = tiles_.m > kTileRows ? kBlockPixels : kLongestChain;
+    most_segments_ = std::min(kMostSegments, (pixels - 1) / length + 1);
   }
 
   /// `count` segments from `first` on, `step` apart.
@@ -183,7 +195,8 @@ int64_t chunk_lines(const Conv2dShape& s, int64_t sums) {
   const int64_t pixels = lines * s.ow();
   const int64_t most =
       std::min({pixels * sums / kTaskWork, pixels / kChunkPixels, kMostPartialSums / sums});
-  const int64_t chunks = std::clamp<int64_t>(most, 1, std::min(lines, kMostChunks));
+  const int64_t tasks = std::clamp<int64_t>(most, 1, kMostTasks);
+  const int64_t chunks = std::min(lines, std::max(tasks, (pixels - 1) / kLongestChunk + 1));
   return (lines + chunks - 1) / chunks;
 }
 

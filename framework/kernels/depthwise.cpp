@@ -14,7 +14,10 @@ namespace quantrain::kernels {
 namespace {
 
 constexpr int64_t kTaskWork = 200000;
-constexpr int64_t kMostChunks = 16;
+constexpr int64_t kMostTasks = 16;
+// Lines and pixels of a chunk: their chains are added up one after the other.
+constexpr int64_t kMostLines = 256;
+constexpr int64_t kMostPixels = 32768;
 
 DepthwiseF32 depthwise(const Conv2dShape& s) {
   DepthwiseF32 p{};
@@ -69,8 +72,9 @@ void depthwise_backward_weights_f32(const Conv2dShape& s,
   const DepthwiseF32 p = depthwise(s);
   const int64_t lines = s.n * s.oh();
   const int64_t taps = s.kh * s.kw;
-  const int64_t chunk =
-      std::max(kTaskWork / (s.ow() * taps * s.c) + 1, (lines + kMostChunks - 1) / kMostChunks);
+  const int64_t task =
+      std::max(kTaskWork / (s.ow() * taps * s.c) + 1, (lines + kMostTasks - 1) / kMostTasks);
+  const int64_t chunk = std::min({task, kMostLines, std::max<int64_t>(1, kMostPixels / s.ow())});
   const int64_t chunks = (lines + chunk - 1) / chunk;
   Buffer<float> partial(chunks * taps * s.c);
   parallel_for(lines, chunk, [&](int64_t begin, int64_t end) {

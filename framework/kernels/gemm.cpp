@@ -5,14 +5,19 @@
 
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch.hpp"
+#include "framework/kernels/partial_sums.hpp"
 #include "framework/kernels/tiles.hpp"
 
 namespace quantrain::kernels {
 namespace {
 
-// Long sums are cut so that a panel of B stays in the second-level cache. C carries the sum from
-// block to block, so the cut does not show in the bits.
-constexpr int64_t kLongestBlock = 512;
+// The rounding error of a chain grows with its length. So a sum whose chains would have more terms
+// than this is cut into blocks whose chains have at most half as many, and C adds up the blocks. A
+// block's panel of B stays in the second-level cache.
+constexpr int64_t kLongestChain = 1024;
+// A sum of more terms than this is cut into chunks, which are summed apart: few enough blocks for
+// one chain. Chunks are tasks, too, where there are few results.
+constexpr int64_t kLongestChunk = 32768;
 // With more rows than this B is packed once for all; with fewer it is read in place, or packed by
 // each task where its columns are contiguous.
 constexpr int64_t kManyRows = 256;
@@ -29,15 +34,31 @@ constexpr int64_t kPageFloats = 4096 / sizeof(float);
 // Multiply-adds worth a task.
 constexpr int64_t kTaskWork = 500000;
 
-/// Calls f(begin, end, first, last) for blocks of about equal size, `longest` at most, that make up
-/// the sum [0, k), at least one.
+/// The terms [begin, end) of a sum.
+struct Terms {
+  int64_t count() const { return end - begin; }
+
+  int64_t begin, end;
+};
+
+/// Terms of a chunk of the sum of k: all, or as many as in the others.
+int64_t chunk_terms(int64_t k) {
+  if (k <= kLongestChunk) return k;
+  const int64_t chunks = (k + kLongestChunk - 1) / kLongestChunk;
+  return (k + chunks - 1) / chunks;
+}
+
+/// Calls f(block, first, last) for the blocks of these terms, at least one: all of them, or, where
+/// they are more than `longest`, blocks of about equal size of at most half as many.
 template <class F>
-void for_k_blocks(int64_t k, int64_t longest, F&& f) {
-  if (k <= longest) return f(0, k, true, true);  // divisions take as long as a short product's tile
-  const int64_t blocks = (k + longest - 1) / longest;
-  const int64_t size = (k + blocks - 1) / blocks;
-  for (int64_t i = 0; i < blocks; ++i)
-    f(i * size, std::min(k, (i + 1) * size), i == 0, i == blocks - 1);
+void for_blocks(Terms k, int64_t longest, F&& f) {
+  if (k.count() <= longest) return f(k, true, true);  // a division takes as long as a short product
+  const int64_t blocks = (2 * k.count() + longest - 1) / longest;
+  const int64_t size = (k.count() + blocks - 1) / blocks;
+  for (int64_t begin = k.begin; begin < k.end; begin += size) {
+    const int64_t end = std::min(k.end, begin + size);
+    f(Terms{begin, end}, begin == k.begin, end == k.end);
+  }
 }
 
 /// The left operand and the result of a product.
@@ -92,27 +113,65 @@ bool packs_rows(const MatrixCodesF32& /*b*/, int64_t /*m*/, int64_t /*k*/) { ret
 /// Memory that block() may need for sums of length k.
 Buffer<float> scratch(const MatrixF32& /*b*/, int64_t /*k*/) { return {}; }
 Buffer<float> scratch(const MatrixCodesF32& /*b*/, int64_t k) {
-  return Buffer<float>(std::min(k, kLongestBlock) * kPanelColumns);
+  return Buffer<float>(std::min(k, kLongestChain) * kPanelColumns);
 }
 
-/// Rows [begin, stop) of a panel's columns as floats: where they lie, or made.
-MatrixF32 block(const MatrixF32& b,
-                int64_t begin,
-                int64_t /*stop*/,
-                int64_t column,
-                int64_t /*columns*/,
-                float* /*made*/) {
-  return {b.data + begin * b.row_stride + column * b.col_stride, b.row_stride, b.col_stride};
+/// Rows k of a panel's columns as floats: where they lie, or made.
+MatrixF32 rows_of(
+    const MatrixF32& b, Terms k, int64_t column, int64_t /*columns*/, float* /*made*/) {
+  return {b.data + k.begin * b.row_stride + column * b.col_stride, b.row_stride, b.col_stride};
 }
-MatrixF32 block(const MatrixCodesF32& b,
-                int64_t begin,
-                int64_t stop,
-                int64_t column,
-                int64_t columns,
-                float* made) {
-  for (int64_t i = begin; i < stop; ++i)
-    b.codes.to_float(i, i * b.row_stride + column, columns, made + (i - begin) * kPanelColumns);
+MatrixF32 rows_of(const MatrixCodesF32& b, Terms k, int64_t column, int64_t columns, float* made) {
+  for (int64_t i = k.begin; i < k.end; ++i)
+    b.codes.to_float(i, i * b.row_stride + column, columns, made + (i - k.begin) * kPanelColumns);
   return {made, kPanelColumns, 1};
+}
+
+/// c = partial [m, n] + what c holds where that is added + bias, then the activation.
+void finish(int64_t m,
+            int64_t n,
+            const float* partial,
+            float* c,
+            int64_t c_stride,
+            const EpilogueF32& epilogue) {
+  for (int64_t i = 0; i < m; ++i, partial += n) {
+    float* const row = c + i * c_stride;
+    if (epilogue.accumulate) {
+      float_table().add_f32(n, partial, row, row);
+    } else {
+      std::copy_n(partial, n, row);
+    }
+  }
+  if (epilogue.bias == nullptr && epilogue.activation == Activation::kNone) return;
+  // A product without terms.
+  const MatrixF32 none{nullptr, 0, 0};
+  const SegmentF32 segment{0, 0};
+  const Sides sides{none, c, c_stride, epilogue};
+  for (int64_t column = 0; column < n; column += kPanelColumns) {
+    TilesF32 p = sides.tiles(
+        0, m, column, std::min(n - column, kPanelColumns), segment, 0, nullptr, 0, false, true);
+    float_table().tiles_f32(p);
+  }
+}
+
+/// c = the sum of k terms that are more than a chunk: calls product(terms, c, c_stride, epilogue)
+/// for each chunk and adds up what they give in a binary tree.
+template <class Product>
+void add_chunks(int64_t m,
+                int64_t n,
+                int64_t k,
+                float* c,
+                int64_t c_stride,
+                const EpilogueF32& epilogue,
+                const Product& product) {
+  const int64_t size = chunk_terms(k);
+  const int64_t chunks = (k + size - 1) / size;
+  Buffer<float> partial(chunks * m * n);
+  parallel_for(k, size, [&](int64_t begin, int64_t end) {
+    product(Terms{begin, end}, partial.data() + begin / size * m * n, n, EpilogueF32{});
+  });
+  add_up(chunks, m * n, partial.data());
+  finish(m, n, partial.data(), c, c_stride, epilogue);
 }
 
 }  // namespace
@@ -138,17 +197,20 @@ void PackedMatrixF32::pack(const B& b) {
       const int64_t column = i * kPanelColumns;
       const int64_t columns = std::min(n_ - column, kPanelColumns);
       float* const to = data_.data() + column * k_;
-      for_k_blocks(k_, kLongestBlock, [&](int64_t begin, int64_t stop, bool, bool) {
-        const MatrixF32 from = block(b, begin, stop, column, columns, made.data());
-        kernel({stop - begin,
+      const auto pack_block = [&](Terms k, bool, bool) {
+        const MatrixF32 from = rows_of(b, k, column, columns, made.data());
+        kernel({k.count(),
                 0,
-                stop - begin,
+                k.count(),
                 columns,
                 from.data,
                 from.row_stride,
                 from.col_stride,
-                to + begin * packed_columns(columns)});
-      });
+                to + k.begin * packed_columns(columns)});
+      };
+      const int64_t chunk = chunk_terms(k_);
+      for (int64_t begin = 0; begin < k_; begin += chunk)
+        for_blocks({begin, std::min(k_, begin + chunk)}, kLongestChain, pack_block);
     }
   });
 }
@@ -163,11 +225,14 @@ bool takes_dots(int64_t m, int64_t n, int64_t k, const MatrixF32& a, const Matri
          ((m <= kDotRows && 8 * m <= k) || (n <= kDotColumns && 8 * n <= k));
 }
 
-/// c = a * b by dots_f32 or chains_f32, each of which takes all of k at once.
+/// How many chains make up a sum.
+int64_t chains_of(bool dots, int64_t n) { return dots ? 16 : n > kPanelColumns ? 1 : 4; }
+
+/// c = a * b over the terms k by dots_f32 or chains_f32, which take all of them at once.
 void multiply_few(bool dots,
                   int64_t m,
                   int64_t n,
-                  int64_t k,
+                  Terms k,
                   const MatrixF32& a,
                   const MatrixF32& b,
                   float* c,
@@ -177,19 +242,19 @@ void multiply_few(bool dots,
   FewF32 p;
   p.m = m;
   p.n = n;
-  p.k = k;
-  p.chains = n > kPanelColumns ? 1 : 4;
-  p.a = a.data;
+  p.k = k.count();
+  p.chains = chains_of(dots, n);
+  p.a = a.data + k.begin;
   p.a_step = a.row_stride;
-  p.b = b.data;
+  p.b = b.data + k.begin * b.row_stride;
   p.b_step = dots ? b.col_stride : b.row_stride;
   p.c = c;
   p.c_step = c_stride;
   set_epilogue(p, epilogue, 0);
   // A thread alone reads whole rows of B: parts of them come at two thirds of the speed.
-  if (m * n * k <= kTaskWork || (!dots && threads() == 1)) return kernel(p);
+  if (m * n * p.k <= kTaskWork || (!dots && threads() == 1)) return kernel(p);
   if (m > n) {
-    parallel_for_even(m, kTaskWork / (n * k) + 1, [&](int64_t row, int64_t end) {
+    parallel_for_even(m, kTaskWork / (n * p.k) + 1, [&](int64_t row, int64_t end) {
       FewF32 part = p;
       part.m = end - row;
       part.a += row * p.a_step;
@@ -197,7 +262,7 @@ void multiply_few(bool dots,
       kernel(part);
     });
   } else {
-    const int64_t panels = kTaskWork / (m * k * kPanelColumns) + 1;
+    const int64_t panels = kTaskWork / (m * p.k * kPanelColumns) + 1;
     parallel_for(n, panels * kPanelColumns, [&](int64_t column, int64_t end) {
       FewF32 part = p;
       part.n = end - column;
@@ -207,6 +272,78 @@ void multiply_few(bool dots,
       kernel(part);
     });
   }
+}
+
+/// c = a * b over the terms k for up to kManyRows rows: panel by panel, packed or where they lie.
+template <class B>
+void multiply_panels(int64_t m,
+                     int64_t n,
+                     Terms k,
+                     const MatrixF32& a,
+                     const B& b,
+                     float* c,
+                     int64_t c_stride,
+                     const EpilogueF32& epilogue) {
+  const FloatTable& kernels = float_table();
+  const Sides sides{a, c, c_stride, epilogue};
+  const bool packs_all = packs_rows(b, m, k.count());
+  const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
+  const int64_t work = m * k.count() * kPanelColumns;
+  // Rows are cut only where there are fewer panels than threads, because each part reads its panels
+  // anew, or packs them.
+  const int64_t parts =
+      work < 2 * kTaskWork ? 1 : std::clamp<int64_t>(threads() / panels, 1, (m + 31) / 32);
+  // Here and below, no division where there is nothing to divide: short products would feel it.
+  const int64_t part = parts == 1 ? m : (m + parts - 1) / parts;
+  const int64_t grain = parts > 1                    ? 1
+                        : panels * work <= kTaskWork ? panels
+                                                     : kTaskWork / (work + 1) + 1;
+  parallel_for(panels * parts, grain, [&](int64_t task, int64_t end) {
+    Buffer<float> packed;
+    Buffer<float> made = scratch(b, k.count());
+    for (; task < end; ++task) {
+      const int64_t panel = parts == 1 ? task : task / parts;
+      const int64_t row = (task - panel * parts) * part;
+      const int64_t row_end = std::min(m, row + part);
+      const int64_t column = panel * kPanelColumns;
+      const int64_t columns = std::min(n - column, kPanelColumns);
+      int64_t longest = kLongestChain;
+      if constexpr (std::is_same_v<B, MatrixF32>) {
+        const bool turns = m <= kFewRows && b.col_stride != 1;
+        if (turns) longest = kTurnedRows * kPanelColumns / packed_columns(columns);
+      }
+      for_blocks(k, longest, [&](Terms block, bool first, bool last) {
+        const MatrixF32 from = rows_of(b, block, column, columns, made.data());
+        const bool packs = packs_all || from.col_stride != 1;
+        const SegmentF32 segment{block.begin * a.col_stride, 0};
+        if (packs) {
+          if (packed.size() == 0) {
+            packed = Buffer<float>(std::min(k.count(), kLongestChain) * kPanelColumns);
+          }
+          kernels.pack_f32({block.count(),
+                            0,
+                            block.count(),
+                            columns,
+                            from.data,
+                            from.row_stride,
+                            from.col_stride,
+                            packed.data()});
+        }
+        TilesF32 p = sides.tiles(row,
+                                 row_end,
+                                 column,
+                                 columns,
+                                 segment,
+                                 block.count(),
+                                 packs ? packed.data() : from.data,
+                                 packs ? 0 : from.row_stride,
+                                 first,
+                                 last);
+        p.fetches_next = !packs && from.row_stride >= kPageFloats;
+        kernels.tiles_f32(p);
+      });
+    }
+  });
 }
 
 template <class B>
@@ -222,7 +359,17 @@ void multiply(int64_t m,
   if constexpr (std::is_same_v<B, MatrixF32>) {
     const bool dots = takes_dots(m, n, k, a, b);
     if (dots || (m == 1 && a.col_stride == 1 && b.col_stride == 1)) {
-      return multiply_few(dots, m, n, k, a, b, c, c_stride, epilogue);
+      const int64_t longest = kLongestChain * chains_of(dots, n);
+      if (k <= longest) return multiply_few(dots, m, n, {0, k}, a, b, c, c_stride, epilogue);
+      const auto few = [&](Terms terms, float* to, int64_t to_stride, const EpilogueF32& end) {
+        for_blocks(terms, longest, [&](Terms block, bool first, bool last) {
+          const EpilogueF32 of_block{last ? end.bias : nullptr,
+                                     last ? end.activation : Activation::kNone,
+                                     end.accumulate || !first};
+          multiply_few(dots, m, n, block, a, b, to, to_stride, of_block);
+        });
+      };
+      return add_chunks(m, n, k, c, c_stride, epilogue, few);
     }
   } else if (m == 1) {
     Buffer<float> made(k * n);
@@ -230,63 +377,54 @@ void multiply(int64_t m,
     return multiply(m, n, k, a, MatrixF32{made.data(), n, 1}, c, c_stride, epilogue);
   }
   if (m > kManyRows) return gemm_f32(m, a, PackedMatrixF32(k, n, b), c, c_stride, epilogue);
-  const FloatTable& kernels = float_table();
+  if (k <= kLongestChunk) return multiply_panels(m, n, {0, k}, a, b, c, c_stride, epilogue);
+  const auto panels = [&](Terms terms, float* to, int64_t to_stride, const EpilogueF32& end) {
+    multiply_panels(m, n, terms, a, b, to, to_stride, end);
+  };
+  add_chunks(m, n, k, c, c_stride, epilogue, panels);
+}
+
+/// c = a * b over the terms k for many rows: blocks of rows, over as many panels as they can share.
+void multiply_packed(int64_t m,
+                     Terms k,
+                     const MatrixF32& a,
+                     const PackedMatrixF32& b,
+                     float* c,
+                     int64_t c_stride,
+                     const EpilogueF32& epilogue) {
+  const int64_t n = b.n();
+  const auto kernel = float_table().tiles_f32;
   const Sides sides{a, c, c_stride, epilogue};
-  const bool packs_all = packs_rows(b, m, k);
+  // Blocks of many tiles of rows; where there are too few of them, the panels are cut too.
+  const int64_t parts = m <= 192 ? 1 : even_blocks(m, 96);
   const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
-  const int64_t work = m * k * kPanelColumns;
-  // Rows are cut only where there are fewer panels than threads, because each part reads its panels
-  // anew, or packs them.
-  const int64_t parts =
-      work < 2 * kTaskWork ? 1 : std::clamp<int64_t>(threads() / panels, 1, (m + 31) / 32);
-  // Here and below, no division where there is nothing to divide: short products would feel it.
-  const int64_t part = parts == 1 ? m : (m + parts - 1) / parts;
-  const int64_t grain = parts > 1                    ? 1
-                        : panels * work <= kTaskWork ? panels
-                                                     : kTaskWork / (work + 1) + 1;
-  parallel_for(panels * parts, grain, [&](int64_t task, int64_t end) {
-    Buffer<float> packed;
-    Buffer<float> made = scratch(b, k);
+  const int64_t group =
+      parts >= 4 * threads()
+          ? panels
+          : std::max<int64_t>(1, kTaskWork / (m / parts * k.count() * kPanelColumns + 1));
+  const int64_t groups = (panels + group - 1) / group;
+  const int64_t work = m / parts * k.count() * group * kPanelColumns;
+  parallel_for(parts * groups, kTaskWork / (work + 1) + 1, [&](int64_t task, int64_t end) {
     for (; task < end; ++task) {
-      const int64_t panel = parts == 1 ? task : task / parts;
-      const int64_t row = (task - panel * parts) * part;
-      const int64_t row_end = std::min(m, row + part);
-      const int64_t column = panel * kPanelColumns;
-      const int64_t columns = std::min(n - column, kPanelColumns);
-      int64_t longest = kLongestBlock;
-      if constexpr (std::is_same_v<B, MatrixF32>) {
-        const bool turns = m <= kFewRows && b.col_stride != 1;
-        if (turns) longest = kTurnedRows * kPanelColumns / packed_columns(columns);
-      }
-      for_k_blocks(k, longest, [&](int64_t begin, int64_t stop, bool first, bool last) {
-        const MatrixF32 from = block(b, begin, stop, column, columns, made.data());
-        const bool packs = packs_all || from.col_stride != 1;
-        const SegmentF32 segment{begin * a.col_stride, 0};
-        if (packs) {
-          if (packed.size() == 0) {
-            packed = Buffer<float>(std::min(k, kLongestBlock) * kPanelColumns);
-          }
-          kernels.pack_f32({stop - begin,
-                            0,
-                            stop - begin,
-                            columns,
-                            from.data,
-                            from.row_stride,
-                            from.col_stride,
-                            packed.data()});
+      const int64_t row = m * (task / groups) / parts;
+      const int64_t row_end = m * (task / groups + 1) / parts;
+      const int64_t first_panel = task % groups * group;
+      for_blocks(k, kLongestChain, [&](Terms block, bool first, bool last) {
+        const SegmentF32 segment{block.begin * a.col_stride, 0};
+        for (int64_t i = first_panel; i < std::min(panels, first_panel + group); ++i) {
+          const int64_t column = i * kPanelColumns;
+          const int64_t columns = std::min(n - column, kPanelColumns);
+          kernel(sides.tiles(row,
+                             row_end,
+                             column,
+                             columns,
+                             segment,
+                             block.count(),
+                             b.data() + column * b.k() + block.begin * packed_columns(columns),
+                             0,
+                             first,
+                             last));
         }
-        TilesF32 p = sides.tiles(row,
-                                 row_end,
-                                 column,
-                                 columns,
-                                 segment,
-                                 stop - begin,
-                                 packs ? packed.data() : from.data,
-                                 packs ? 0 : from.row_stride,
-                                 first,
-                                 last);
-        p.fetches_next = !packs && from.row_stride >= kPageFloats;
-        kernels.tiles_f32(p);
       });
     }
   });
@@ -304,7 +442,7 @@ void gemm_f32(int64_t m,
               const EpilogueF32& epilogue) {
   // One task, one block, nothing to pack, more than one row (which is chains): the kernel takes all
   // columns at once.
-  if (m > 1 && m <= kManyRows && k <= kLongestBlock && m * n * k <= kTaskWork &&
+  if (m > 1 && m <= kManyRows && k <= kLongestChain && m * n * k <= kTaskWork &&
       b.col_stride == 1 && !packs_rows(b, m, k)) {
     const SegmentF32 whole{0, 0};
     const Sides sides{a, c, c_stride, epilogue};
@@ -331,43 +469,12 @@ void gemm_f32(int64_t m,
               float* c,
               int64_t c_stride,
               const EpilogueF32& epilogue) {
-  const int64_t n = b.n();
-  const int64_t k = b.k();
-  if (m == 0 || n == 0) return;
-  const auto kernel = float_table().tiles_f32;
-  const Sides sides{a, c, c_stride, epilogue};
-  // Blocks of many tiles of rows; where there are too few of them, the panels are cut too.
-  const int64_t parts = m <= 192 ? 1 : even_blocks(m, 96);
-  const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
-  const int64_t group = parts >= 4 * threads()
-                            ? panels
-                            : std::max<int64_t>(1, kTaskWork / (m / parts * k * kPanelColumns + 1));
-  const int64_t groups = (panels + group - 1) / group;
-  const int64_t work = m / parts * k * group * kPanelColumns;
-  parallel_for(parts * groups, kTaskWork / (work + 1) + 1, [&](int64_t task, int64_t end) {
-    for (; task < end; ++task) {
-      const int64_t row = m * (task / groups) / parts;
-      const int64_t row_end = m * (task / groups + 1) / parts;
-      const int64_t first_panel = task % groups * group;
-      for_k_blocks(k, kLongestBlock, [&](int64_t begin, int64_t stop, bool first, bool last) {
-        const SegmentF32 segment{begin * a.col_stride, 0};
-        for (int64_t i = first_panel; i < std::min(panels, first_panel + group); ++i) {
-          const int64_t column = i * kPanelColumns;
-          const int64_t columns = std::min(n - column, kPanelColumns);
-          kernel(sides.tiles(row,
-                             row_end,
-                             column,
-                             columns,
-                             segment,
-                             stop - begin,
-                             b.data() + column * k + begin * packed_columns(columns),
-                             0,
-                             first,
-                             last));
-        }
-      });
-    }
-  });
+  if (m == 0 || b.n() == 0) return;
+  if (b.k() <= kLongestChunk) return multiply_packed(m, {0, b.k()}, a, b, c, c_stride, epilogue);
+  const auto packed = [&](Terms terms, float* to, int64_t to_stride, const EpilogueF32& end) {
+    multiply_packed(m, terms, a, b, to, to_stride, end);
+  };
+  add_chunks(m, b.n(), b.k(), c, c_stride, epilogue, packed);
 }
 
 }  // namespace quantrain::kernels

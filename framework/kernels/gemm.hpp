@@ -58,9 +58,10 @@ class PackedMatrixF32 {
 };
 
 /// c[M, N] (rows c_stride apart) = a[M, K] * b[K, N], then the epilogue. K = 0 gives the epilogue
-/// of 0. Sums run in the order of k, from what c holds where that is added, but for one row, and
-/// for up to 16 rows or 12 columns where both operands are contiguous along a k at least eight
-/// times as long: a row's last bits depend on whether it is alone.
+/// of 0. Sums run in the order of k, but for one row, and for up to 16 rows or 12 columns where
+/// both operands are contiguous along a k at least eight times as long: a row's last bits depend on
+/// whether it is alone. Sums of more than 1024 terms are cut, so that their rounding errors are
+/// about those of a pairwise sum.   docs/kernels.md, long sums
 void gemm_f32(int64_t m,
               int64_t n,
               int64_t k,

@@ -39,8 +39,8 @@ struct RowsF32 {
 /// c[i][column + j] = min(max(sum over s < segments, t < length of
 ///     a[i][segment[s].a + t * a_step] * b(segment[s].b, t, j) + bias[j], lo), hi)
 /// for all rows i of all runs and j < n. The sum is one chain of fused multiply-adds in this order,
-/// which starts from c where accumulate is set: a long sum may be cut into several calls without a
-/// change of its bits. lo and hi may be infinite, bias null. b is a packed panel of b_rows rows, n
+/// to which what c held is added, before the bias, where accumulate is set. lo and hi may be
+/// infinite, bias null. b is a packed panel of b_rows rows, n
 /// <= kPanelColumns, and b(i, t, j) is column j of its row i + t; or, where b_step is not 0, it is
 /// b[i + t * b_step + j]. Where fetches_next is set, and there is one segment, of a b in place, the
 /// columns behind the panel will be read next and may be fetched.

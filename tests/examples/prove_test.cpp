@@ -43,6 +43,13 @@ TEST_CASE("prove shows parity of random networks", "[examples]") {
   CHECK_THAT(place.read("out"), test::ContainsSubstring("Random networks: 3, with "));
 }
 
+TEST_CASE("prove shows the errors of long sums", "[examples]") {
+  const Workplace place;
+  REQUIRE(place.run(kProve, "sums --most 10000") == 0);
+  CHECK_THAT(place.read("out"), test::ContainsSubstring("linear's gradient by weights"));
+  CHECK(count(place.read("out"), "TOO LARGE") == 0);
+}
+
 TEST_CASE("prove shows that threads and instruction sets train the same model", "[examples]") {
   const Workplace place;
   REQUIRE(place.run(kProve, "determinism --limit 48 --network mnist_bncnn") == 0);
@@ -70,7 +77,8 @@ TEST_CASE("prove measures each accuracy once", "[examples]") {
 
 TEST_CASE("prove refuses flags that make no sense and data that are not there", "[examples]") {
   const Workplace place;
-  for (const char* flags : {"parity --bits 1", "--network mnist", "disprove", "random --count 0"})
+  for (const char* flags :
+       {"parity --bits 1", "--network mnist", "disprove", "random --count 0", "sums --most 9999"})
     place.check_fails(kProve, flags, "");
   place.check_fails(kProve, "parity --data '" + place.path("nowhere") + '\'', "nowhere");
   CHECK(place.run(kProve, "accuracy --help") == 0);

@@ -54,6 +54,10 @@ bool prove_random_parity(int64_t networks);
 /// set that has fused multiply-adds.
 bool prove_determinism(const Subjects& subjects, const Training& training);
 
+/// Sums of so many terms at most, by every operation that makes long ones, are as exact as pairwise
+/// sums.
+bool prove_sums(int64_t most);
+
 struct AccuracyOptions {
   Training training{.epochs = 3, .qat_epochs = 1, .limit = 0};
   std::vector<uint64_t> seeds{0, 1, 2, 3, 4};

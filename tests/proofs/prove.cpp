@@ -20,6 +20,7 @@ struct Flags {
   std::vector<int> bits{8, 4, 2};
   bool every_layer = false;
   int64_t random_networks = 200;
+  int64_t most_terms = 1'000'000;
   AccuracyOptions accuracy;
   std::vector<int> observer_bits{4};
 };
@@ -72,6 +73,11 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(int64_t{1}, kMany))
       ->capture_default_str();
 
+  app.add_subcommand("sums", "long sums of floats are as exact as pairwise sums")
+      ->add_option("--most", flags.most_terms, "terms at most, from 10000 on")
+      ->check(CLI::Range(int64_t{10'000}, kMany))
+      ->capture_default_str();
+
   CLI::App& determinism =
       *app.add_subcommand("determinism", "threads and instruction sets train the same model");
   add_training_flags(determinism, flags.training);
@@ -101,8 +107,9 @@ bool run(const CLI::App& app, const Flags& flags) {
     return app.get_subcommands().empty() ? proves : app.got_subcommand(proof);
   };
   bool held = true;
+  if (wanted("sums")) held = prove_sums(flags.most_terms) && held;
   if (wanted("random")) held = prove_random_parity(flags.random_networks) && held;
-  if (app.got_subcommand("random")) return held;
+  if (app.got_subcommand("random") || app.got_subcommand("sums")) return held;
 
   Subjects subjects;
   for (const std::string& folder : flags.data) {
@@ -128,7 +135,7 @@ bool run(const CLI::App& app, const Flags& flags) {
 int main(int argc, char** argv) {
   using namespace quantrain::proofs;
   Flags flags;
-  CLI::App app("Runs the long proofs: parity, random and determinism unless one is named.");
+  CLI::App app("Runs the long proofs: parity, random, sums and determinism unless one is named.");
   add_flags(app, flags);
   try {
     app.parse(argc, argv);

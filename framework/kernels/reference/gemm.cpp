@@ -39,12 +39,13 @@ void tiles_f32(const TilesF32& p) {
     const float* const a = row_of(p.a, row / p.m, row % p.m);
     float* const c = row_of(p.c, row / p.m, row % p.m) + p.column;
     for (int64_t j = 0; j < p.n; ++j) {
-      float sum = p.accumulate ? c[j] : 0.0f;
+      float sum = 0.0f;
       for (int64_t s = 0; s < p.segments; ++s) {
         for (int64_t t = 0; t < p.length; ++t) {
           sum += a[p.segment[s].a + t * p.a_step] * p.b[p.segment[s].b * b_unit + t * b_step + j];
         }
       }
+      if (p.accumulate) sum += c[j];
       if (p.bias != nullptr) sum += p.bias[j];
       c[j] = sum < p.lo ? p.lo : sum > p.hi ? p.hi : sum;
     }

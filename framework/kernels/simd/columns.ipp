@@ -7,31 +7,38 @@ namespace quantrain::kernels::simd {
 
 template <class Arch>
 void sum_f32(int64_t n, const float* x, float* sum_of_all) {
-  Lanes<Arch> total(0.0f);
-  for_lanes<Arch>(
-      n, [&](int64_t i, auto at) __attribute__((always_inline)) {
-        total = total + at.load(x + i);
-      });
-  *sum_of_all = sum(total);
+  using L = Lanes<Arch>;
+  constexpr int64_t kPart = 16 * kLongestChain;
+  const auto part = [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+    L chain(0.0f);
+    for_lanes<Arch>(
+        end - begin, [&](int64_t i, auto at) __attribute__((always_inline)) {
+          chain = chain + at.load(x + begin + i);
+        });
+    return chain;
+  };
+  *sum_of_all = sum(n <= kPart ? part(0, n) : sum_of_parts<L>(n, kPart, part));
 }
 
 // Rows are summed in four chains, so that an addition need not wait for the one before.
 constexpr int kChains = 4;
 
-/// Calls term(row, at) -> Lanes for each row of 16 columns from c on and gives back their sum.
-template <class Arch, class At, class Term>
-QUANTRAIN_LANES Lanes<Arch> sum_rows(int64_t rows, At at, const Term& accumulate) {
+/// The sum over rows of 16 columns: accumulate(chain, row) -> Lanes adds a row to a chain.
+template <class Arch, class Accumulate>
+QUANTRAIN_LANES Lanes<Arch> sum_rows(int64_t rows, const Accumulate& accumulate) {
   using L = Lanes<Arch>;
-  L chain[kChains];
+  return sum_of_parts<L>(
+      rows, kChains * kLongestChain, [&](int64_t r, int64_t end) __attribute__((always_inline)) {
+        L chain[kChains];
 #pragma GCC unroll 4
-  for (int i = 0; i < kChains; ++i) chain[i] = L(0.0f);
-  int64_t r = 0;
-  for (; r + kChains <= rows; r += kChains) {
+        for (int i = 0; i < kChains; ++i) chain[i] = L(0.0f);
+        for (; r + kChains <= end; r += kChains) {
 #pragma GCC unroll 4
-    for (int i = 0; i < kChains; ++i) chain[i] = accumulate(chain[i], r + i, at);
-  }
-  for (; r < rows; ++r) chain[0] = accumulate(chain[0], r, at);
-  return (chain[0] + chain[1]) + (chain[2] + chain[3]);
+          for (int i = 0; i < kChains; ++i) chain[i] = accumulate(chain[i], r + i);
+        }
+        for (; r < end; ++r) chain[0] = accumulate(chain[0], r);
+        return (chain[0] + chain[1]) + (chain[2] + chain[3]);
+      });
 }
 
 template <class Arch>
@@ -41,7 +48,7 @@ void column_sums_f32(int64_t rows, int64_t columns, const float* x, float* sums)
       columns, [&](int64_t c, auto at) __attribute__((always_inline)) {
         at.store(sums + c,
                  sum_rows<Arch>(
-                     rows, at, [&](const L& chain, int64_t r, auto) __attribute__((always_inline)) {
+                     rows, [&](const L& chain, int64_t r) __attribute__((always_inline)) {
                        return chain + at.load(x + r * columns + c);
                      }));
       });
@@ -56,12 +63,21 @@ void column_square_sums_f32(
         const L middle = at.load(mean + c);
         at.store(sums + c,
                  sum_rows<Arch>(
-                     rows, at, [&](const L& chain, int64_t r, auto) __attribute__((always_inline)) {
+                     rows, [&](const L& chain, int64_t r) __attribute__((always_inline)) {
                        const L d = at.load(x + r * columns + c) - middle;
                        return fma(d, d, chain);
                      }));
       });
 }
+
+/// Two sums over the same rows.
+template <class Arch>
+struct GradSums {
+  Lanes<Arch> plain, product;
+  QUANTRAIN_LANES friend GradSums operator+(const GradSums& a, const GradSums& b) {
+    return {a.plain + b.plain, a.product + b.product};
+  }
+};
 
 template <class Arch>
 void column_grad_sums_f32(int64_t rows,
@@ -75,21 +91,25 @@ void column_grad_sums_f32(int64_t rows,
   for_lanes<Arch>(
       columns, [&](int64_t c, auto at) __attribute__((always_inline)) {
         const L middle = at.load(mean + c);
-        L plain[2] = {L(0.0f), L(0.0f)};
-        L product[2] = {L(0.0f), L(0.0f)};
-        const auto row = [&](int64_t r, int i) __attribute__((always_inline)) {
-          const L grad = at.load(grad_y + r * columns + c);
-          plain[i] = plain[i] + grad;
-          product[i] = fma(grad, at.load(x + r * columns + c) - middle, product[i]);
-        };
-        int64_t r = 0;
-        for (; r + 2 <= rows; r += 2) {
-          row(r, 0);
-          row(r + 1, 1);
-        }
-        if (r < rows) row(r, 0);
-        at.store(sum_grad + c, plain[0] + plain[1]);
-        at.store(sum_grad_x + c, product[0] + product[1]);
+        using Sums = GradSums<Arch>;
+        const Sums sums = sum_of_parts<Sums>(
+            rows, 2 * kLongestChain, [&](int64_t r, int64_t end) __attribute__((always_inline)) {
+              Sums chain[2] = {{L(0.0f), L(0.0f)}, {L(0.0f), L(0.0f)}};
+              const auto row = [&](int64_t k, int i) __attribute__((always_inline)) {
+                const L grad = at.load(grad_y + k * columns + c);
+                chain[i].plain = chain[i].plain + grad;
+                chain[i].product =
+                    fma(grad, at.load(x + k * columns + c) - middle, chain[i].product);
+              };
+              for (; r + 2 <= end; r += 2) {
+                row(r, 0);
+                row(r + 1, 1);
+              }
+              if (r < end) row(r, 0);
+              return chain[0] + chain[1];
+            });
+        at.store(sum_grad + c, sums.plain);
+        at.store(sum_grad_x + c, sums.product);
       });
 }
 

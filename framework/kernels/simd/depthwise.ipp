@@ -80,6 +80,11 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
   using L = Lanes<Arch>;
   const PoolShape& s = p.pool;
   for (int64_t tap = 0; tap < s.kh * s.kw; ++tap) {
+    // Pixels j whose window has the tap inside the image, at column j * stride_w - before.
+    const int64_t before = s.pad_w - tap % s.kw;
+    const int64_t j_begin = before > 0 ? (before + s.stride_w - 1) / s.stride_w : 0;
+    const int64_t inside = s.w - 1 + before < 0 ? 0 : (s.w - 1 + before) / s.stride_w + 1;
+    const int64_t j_end = inside < s.ow ? inside : s.ow;
     for_lanes<Arch>(
         s.c, [&](int64_t c, auto at) __attribute__((always_inline)) {
           L total(0.0f);
@@ -87,11 +92,16 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
             const int64_t h = line % s.oh * s.stride_h - s.pad_h + tap / s.kw;
             if (h < 0 || h >= s.h) continue;
             const float* const row = x + (line / s.oh * s.h + h) * s.w * s.c + c;
-            for (int64_t j = 0; j < s.ow; ++j) {
-              const int64_t k = j * s.stride_w - s.pad_w + tap % s.kw;
-              if (k < 0 || k >= s.w) continue;
-              total =
-                  fma(at.load(row + k * s.c), at.load(grad_y + (line * s.ow + j) * s.c + c), total);
+            // Each line is a chain of its own, or several.
+            for (int64_t j = j_begin; j < j_end;) {
+              const int64_t stop = j_end - j < kLongestChain ? j_end : j + kLongestChain;
+              L chain(0.0f);
+              for (; j < stop; ++j) {
+                chain = fma(at.load(row + (j * s.stride_w - before) * s.c),
+                            at.load(grad_y + (line * s.ow + j) * s.c + c),
+                            chain);
+              }
+              total = total + chain;
             }
           }
           at.store(grad_w + tap * s.c + c, total);

@@ -4,8 +4,8 @@
 #include "framework/kernels/simd/pack.ipp"
 
 // The one loop nest behind every float product. A tile of rows x vectors of the result stays in
-// registers; lanes run along the columns, so there are no sums across lanes and each result is one
-// chain of fused multiply-adds.
+// registers; lanes run along the columns, so there are no sums across lanes and each call's sum is
+// one chain of fused multiply-adds.
 namespace quantrain::kernels::simd {
 
 // GCC would join integers that go to neighbouring places in the register of a vector, and what is
@@ -127,25 +127,16 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
     kept.tiles = kept.s->tiles;
     for (;;) {
       V sum[kRows][kVectors];
-      if (kept.p->accumulate) {
-        for_rows([&](int r, const float* c) __attribute__((always_inline)) {
-          QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
-            sum[r][v] = V::load_unaligned(c + v * kLanes);
+      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+        QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = V(0.0f);
+      }
+      // Without it stores would wait for lines that are in no cache.
+      if (kFetching || (kStep == 0 && kVectors > 1 && kept.s->fetches)) {
+        for_rows([&](int, const float* c) __attribute__((always_inline)) {
+          QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+            __builtin_prefetch(c + v * kLanes, 1);
           }
-          sum[r][kVectors - 1] = load_last(c, in_last);
         });
-      } else {
-        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-          QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = V(0.0f);
-        }
-        // Without it stores would wait for lines that are in no cache.
-        if (kFetching || (kStep == 0 && kVectors > 1 && kept.s->fetches)) {
-          for_rows([&](int, const float* c) __attribute__((always_inline)) {
-            QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-              __builtin_prefetch(c + v * kLanes, 1);
-            }
-          });
-        }
       }
       const float* a[kRows];
       if (kStep == 0 && kept.p->a.rows != nullptr) {
@@ -193,6 +184,14 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
       }
 
       forget_registers(kept);
+      if (kept.p->accumulate) {
+        for_rows([&, in_last ](int r, const float* c) __attribute__((always_inline)) {
+          QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
+            sum[r][v] = sum[r][v] + V::load_unaligned(c + v * kLanes);
+          }
+          sum[r][kVectors - 1] = sum[r][kVectors - 1] + load_last(c, in_last);
+        });
+      }
       if (kept.p->bias != nullptr) {
         const float* const bias = kept.p->bias + kept.s->first;
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {

@@ -121,6 +121,29 @@ QUANTRAIN_LANES float sum(const Lanes<Arch>& lanes) {
       lanes, [](float a, float b) __attribute__((always_inline)) { return a + b; });
 }
 
+/// Terms of one chain of additions at most. The rounding error of a chain grows with its length.
+inline constexpr int64_t kLongestChain = 128;
+
+/// Calls part(begin, end) -> Sum for blocks of `longest` of n terms, each a few chains side by
+/// side, and adds up what they give in a binary tree whose form depends on n alone. No more than
+/// `longest` terms are one call. Partial sums wait in a stack: as in a binary counter, two are
+/// added once they cover as many blocks.
+template <class Sum, class Part>
+QUANTRAIN_LANES Sum sum_of_parts(int64_t n, int64_t longest, const Part& part) {
+  Sum waiting[64];
+  int depth = 0;
+  for (int64_t block = 0, begin = 0;; ++block, begin += longest) {
+    const bool last = n - begin <= longest;
+    Sum sum = part(begin, last ? n : begin + longest);
+    for (int64_t i = block; (i & 1) != 0; i >>= 1) sum = waiting[--depth] + sum;
+    if (last) {
+      while (depth > 0) sum = waiting[--depth] + sum;
+      return sum;
+    }
+    waiting[depth++] = sum;
+  }
+}
+
 /// How 16 elements, or the few that are left at an end, are read and written. uint16 become floats,
 /// exactly.
 template <class Arch>

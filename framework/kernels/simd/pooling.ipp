@@ -89,12 +89,30 @@ void avg_pool2d_f32(const PoolShape& s, int64_t begin, int64_t end, const float*
       end,
       [&](int64_t pixel, const Window<Arch>& w, int64_t image) __attribute__((always_inline)) {
         const L count(static_cast<float>(w.pixels()));
+        const int64_t width = w.right - w.left;
+        const bool one_chain = w.pixels() <= kLongestChain;
         for_lanes<Arch>(
             s.c, [&](int64_t c, auto at) __attribute__((always_inline)) {
+              const float* const first = x + image + (w.top * s.w + w.left) * s.c + c;
+              const auto add_pixels = [&](L chain, int64_t row, int64_t v, int64_t stop)
+                  __attribute__((always_inline)) {
+                for (; v < stop; ++v) chain = chain + at.load(first + (row * s.w + v) * s.c);
+                return chain;
+              };
               L total(0.0f);
-              for (int64_t u = w.top; u < w.bottom; ++u) {
-                for (int64_t v = w.left; v < w.right; ++v)
-                  total = total + at.load(x + image + (u * s.w + v) * s.c + c);
+              if (one_chain) {
+                for (int64_t row = 0; row < w.bottom - w.top; ++row)
+                  total = add_pixels(total, row, 0, width);
+              } else {
+                total = sum_of_parts<L>(
+                    w.bottom - w.top, 1, [&](int64_t row, int64_t) __attribute__((always_inline)) {
+                      return sum_of_parts<L>(
+                          width,
+                          kLongestChain,
+                          [&](int64_t v, int64_t stop) __attribute__((always_inline)) {
+                            return add_pixels(L(0.0f), row, v, stop);
+                          });
+                    });
               }
               at.store(y + pixel + c, total / count);
             });

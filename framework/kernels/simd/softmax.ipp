@@ -1,6 +1,6 @@
 #pragma once
 
-#include "framework/kernels/simd/lanes.hpp"
+#include "framework/kernels/simd/columns.ipp"
 
 namespace quantrain::kernels::simd {
 
@@ -39,14 +39,17 @@ template <class Arch, class Use>
 QUANTRAIN_LANES float exp_sum(int64_t n, const float* x, float top, const Use& use) {
   using L = Lanes<Arch>;
   const L highest(top);
-  L total(0.0f);
-  for_lanes<Arch>(
-      n, [&](int64_t i, auto at) __attribute__((always_inline)) {
-        const L e = exp(at.load(x + i, -__builtin_inff()) - highest);
-        total = total + e;
-        use(i, at, e);
-      });
-  return sum(total);
+  return sum(sum_of_parts<L>(
+      n, 16 * kLongestChain, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+        L chain(0.0f);
+        for_lanes<Arch>(
+            end - begin, [&](int64_t i, auto at) __attribute__((always_inline)) {
+              const L e = exp(at.load(x + begin + i, -__builtin_inff()) - highest);
+              chain = chain + e;
+              use(begin + i, at, e);
+            });
+        return chain;
+      }));
 }
 
 template <class Arch>
@@ -86,12 +89,17 @@ void softmax_backward_f32(
     int64_t rows, int64_t columns, const float* y, const float* grad_y, float* grad_x) {
   using L = Lanes<Arch>;
   for (int64_t r = 0; r < rows; ++r, y += columns, grad_y += columns, grad_x += columns) {
-    L dot(0.0f);
-    for_lanes<Arch>(
-        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
-          dot = fma(at.load(grad_y + i), at.load(y + i), dot);
-        });
-    const L total(sum(dot));
+    const L total(sum(sum_of_parts<L>(
+        columns,
+        16 * kLongestChain,
+        [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+          L chain(0.0f);
+          for_lanes<Arch>(
+              end - begin, [&](int64_t i, auto at) __attribute__((always_inline)) {
+                chain = fma(at.load(grad_y + begin + i), at.load(y + begin + i), chain);
+              });
+          return chain;
+        })));
     for_lanes<Arch>(
         columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
           at.store(grad_x + i, at.load(y + i) * (at.load(grad_y + i) - total));
@@ -104,12 +112,9 @@ void log_softmax_backward_f32(
     int64_t rows, int64_t columns, const float* y, const float* grad_y, float* grad_x) {
   using L = Lanes<Arch>;
   for (int64_t r = 0; r < rows; ++r, y += columns, grad_y += columns, grad_x += columns) {
-    L grads(0.0f);
-    for_lanes<Arch>(
-        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
-          grads = grads + at.load(grad_y + i);
-        });
-    const L minus_total(-sum(grads));
+    float total;
+    sum_f32<Arch>(columns, grad_y, &total);
+    const L minus_total(-total);
     for_lanes<Arch>(
         columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
           at.store(grad_x + i, fma(exp(at.load(y + i)), minus_total, at.load(grad_y + i)));

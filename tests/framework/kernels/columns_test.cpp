@@ -30,6 +30,7 @@ constexpr Size kSizes[] = {{0, 5},
                            {6, 17},
                            {5, 33},
                            {4, 100},
+                           {1, 5000},
                            {9001, 16},
                            {3001, 37}};
 
@@ -38,6 +39,18 @@ TEST_CASE("sums are close to sums in double and the same bits for any number of 
   for (const int64_t n : {0, 1, 15, 16, 17, 1000, 100001}) {
     const std::vector<float> x = random_floats(n, 1);
     check_against_reference(kSums, [&] { return std::vector<float>{sum_f32(n, x.data())}; });
+  }
+}
+
+TEST_CASE("sums of parts of any number are complete", "[kernels][columns]") {
+  // Parts of 2048 elements, in a tree of up to 16: whole numbers, so that no order rounds.
+  for (int64_t parts = 0; parts <= 16; ++parts) {
+    for (const int64_t more : {0, 1, 17}) {
+      const int64_t n = 2048 * parts + more;
+      const std::vector<float> x(static_cast<size_t>(n), 3.0f);
+      check_against_reference(test::Exactly{},
+                              [&] { return std::vector<float>{sum_f32(n, x.data())}; });
+    }
   }
 }
 

@@ -214,6 +214,37 @@ TEST_CASE("convolutions large enough for several tasks and chunks keep their bit
   check(s);
 }
 
+TEST_CASE("convolutions over many channels add up every block of a sum", "[kernels][conv]") {
+  // Rows of taps of up to a block, and of several.
+  for (const int64_t channels : {80, 120, 200, 700, 1100}) {
+    Conv2dShape s = shape(2, 4, 5, channels, 3, 3, 3);
+    s.pad_h = s.pad_w = 1;
+    check(s);
+    s.stride_h = s.stride_w = 2;
+    check(s);
+    check(shape(1, 3, 4, 2, channels, 3, 2));
+    check(shape(1, 3, 2, 16, channels, 2, 2));
+  }
+  Conv2dShape grouped = shape(1, 4, 4, 1400, 4, 2, 2);
+  grouped.groups = 2;
+  check(grouped);
+}
+
+TEST_CASE("gradients by weights add up every part of a long sum", "[kernels][conv]") {
+  for (const int64_t groups : {1, 4}) {
+    Conv2dShape s = shape(1, 3, 1100, 4, 4, 3, 3);  // lines longer than a chain
+    s.groups = groups;
+    s.pad_h = s.pad_w = 1;
+    check(s);
+    s.h = 1100, s.w = 2;
+    check(s);
+    s = shape(1, 190, 190, 4, 4, 2, 2);  // more pixels than a chunk
+    s.groups = groups;
+    check(s);
+  }
+  check(shape(1, 190, 190, 1, 4, 3, 3));
+}
+
 TEST_CASE("convolutions of no images leave a gradient of 0 by the weights", "[kernels][conv]") {
   check(shape(0, 5, 5, 3, 4, 3, 3));
 }

@@ -41,7 +41,10 @@ std::vector<float> obvious(const Case& p, const float* a, const float* b, std::v
   return c;
 }
 
-void check(const Case& p) {
+// Of 10^5 terms: partial sums are ten times as large as those of some thousand.
+constexpr RoundingTolerance kLongSums{5e-4, 5e-5};
+
+void check(const Case& p, const RoundingTolerance& tolerance = {}) {
   INFO("m " << p.m << " n " << p.n << " k " << p.k << " transposed " << p.transposed_a
             << p.transposed_b);
   const Guarded a(random_floats(p.m * p.k, 1));
@@ -54,12 +57,12 @@ void check(const Case& p) {
   if (p.transposed_a) left = {a.data(), 1, p.m};
   if (p.transposed_b) right = {b.data(), 1, p.k};
   const std::vector<float> expected = obvious(p, a.data(), b.data(), c);
-  check_everywhere(expected, RoundingTolerance{}, [&] {
+  check_everywhere(expected, tolerance, [&] {
     Guarded result(c);
     gemm_f32(p.m, p.n, p.k, left, right, result.data(), p.n + p.c_gap, p.epilogue);
     return result.values();
   });
-  check_everywhere(expected, RoundingTolerance{}, [&] {
+  check_everywhere(expected, tolerance, [&] {
     Guarded result(c);
     gemm_f32(p.m, left, PackedMatrixF32(p.k, p.n, right), result.data(), p.n + p.c_gap, p.epilogue);
     return result.values();
@@ -120,6 +123,18 @@ TEST_CASE("gemm takes sums longer than a block and more rows than a block", "[ke
   check({9, 40, 1100, true, true});
   check({300, 37, 45, false, true});
   check({389, 130, 513, true, false});
+}
+
+TEST_CASE("gemm adds up the chunks of a long sum before the epilogue", "[kernels][gemm]") {
+  const std::vector<float> bias = random_floats(70, 4, -2.0f, 8.0f);
+  for (const int64_t k : {32769, 70000}) {
+    check({1, 3, k}, kLongSums);
+    check({1, 70, k, false, false, {bias.data(), Activation::kRelu6, true}, 3}, kLongSums);
+    check({3, 5, k, false, true, {bias.data(), Activation::kRelu6, true}, 3}, kLongSums);
+    check({9, 70, k, true, false, {bias.data(), Activation::kRelu, true}, 3}, kLongSums);
+    check({9, 7, k, true, false, {bias.data(), Activation::kNone, false}, 3}, kLongSums);
+  }
+  check({260, 3, 32769, false, false, {bias.data(), Activation::kRelu, true}, 3}, kLongSums);
 }
 
 TEST_CASE("gemm equals the obvious loop where rows of B are pages apart", "[kernels][gemm]") {

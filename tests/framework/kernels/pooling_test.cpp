@@ -34,6 +34,17 @@ std::vector<Conv2dShape> shapes() {
   large.n = 40;
   large.h = large.w = 12;
   shapes.push_back(large);
+  // Windows of several chains: of some rows each, and of a part of one row.
+  Conv2dShape wide = shapes.back();
+  wide.n = 1;
+  wide.h = wide.kh = 20;
+  wide.w = wide.kw = 21;
+  wide.stride_h = wide.stride_w = 1;
+  wide.pad_h = wide.pad_w = 1;
+  shapes.push_back(wide);
+  wide.h = wide.kh = 3;
+  wide.w = wide.kw = 300;
+  shapes.push_back(wide);
   return shapes;
 }
 

@@ -1,0 +1,34 @@
+#include "tests/long_sums.hpp"
+
+#include "tests/catch.hpp"
+
+namespace quantrain::test {
+namespace {
+
+void check(const LongSum& sum, const Range& range, int64_t terms) {
+  const SumErrors errors = sum.run(terms, range);
+  INFO(sum.name << " of " << terms << " terms in " << range.name << ": pairwise "
+                << errors.pairwise);
+  CHECK(errors.own <= errors.bound());
+}
+
+TEST_CASE("sums of many terms are as exact as pairwise sums", "[autograd][long_sums]") {
+  for (const LongSum& sum : long_sums()) {
+    for (const Range& range : kRanges) {
+      for (const int64_t terms : {10'000, 100'000}) {
+        if (terms > sum.most) continue;
+        check(sum, range, terms);
+      }
+    }
+  }
+}
+
+TEST_CASE("gradients by weights are as exact where lines are long", "[autograd][long_sums]") {
+  for (const LongSum& sum : long_sums()) {
+    if (sum.name == "conv2d's gradient by weights" || sum.name == "the same, depthwise")
+      check(sum, kRanges[2], 1'000'000);
+  }
+}
+
+}  // namespace
+}  // namespace quantrain::test

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// Every operation that sums along an axis of any length, over terms of one sign, against the same
+// sum in double. For the tests, and for the long proof.
+namespace quantrain::test {
+
+/// Terms are drawn uniformly from [low, high), or are products of two such numbers.
+struct Range {
+  const char* name;
+  float low, high;
+};
+
+/// From 1 on, a chain that is too long loses the digits behind the 1.
+inline constexpr Range kRanges[] = {
+    {"[0, 1)", 0.0f, 1.0f}, {"[1, 1.001)", 1.0f, 1.001f}, {"[1, 1.0001)", 1.0f, 1.0001f}};
+
+/// The largest relative errors among the results of an operation: its own, and those of pairwise
+/// sums of the same terms in float32 (halves of halves, about one rounding for each doubling).
+struct SumErrors {
+  double own, pairwise;
+
+  /// Four times that of the pairwise sums, at least four units in the last place.
+  double bound() const;
+};
+
+struct LongSum {
+  std::string name;
+  int64_t most;  ///< terms: what memory holds in a gigabyte or two, or what layers have
+  SumErrors (*run)(int64_t terms, const Range& range);
+};
+
+const std::vector<LongSum>& long_sums();
+
+}  // namespace quantrain::test
