@@ -12,10 +12,11 @@ int main() try {
   const float heights_and_ages[] = {160, 20, 170, 30, 180, 40, 190, 50};
   Tensor x = Tensor::from({4, 2}, heights_and_ages);
 
-  // A tensor in an expression. Reductions are lazy: xt::eval computes them once.
+  // A tensor in an expression. Reductions are lazy: a container computes them once. (Not xt::eval:
+  // that of a reduction reads uninitialised memory in xtensor 0.24, its issue 2785.)
   Array rows = as_array(x);
-  const auto mean = xt::eval(xt::mean(rows, {0}));
-  const auto deviation = xt::eval(xt::sqrt(xt::mean(xt::square(rows - mean), {0})));
+  const xt::xarray<float> mean = xt::mean(rows, 0);
+  const xt::xarray<float> deviation = xt::sqrt(xt::mean(xt::square(rows - mean), 0));
   std::cout << "mean " << mean(0) << ' ' << mean(1) << '\n';
 
   // An expression as a new tensor.

@@ -183,8 +183,8 @@ TEST_CASE("slots run in order: input, weight, output, inside the layer's scope",
   const Tensor y = net(Tensor::from({1, 2}, std::vector<float>{1, 2}));
   CHECK(log == Log{"input in fc", "weight", "output in fc"});
   CHECK(y.item() == 2 * 1 + 3 * 10 + 100 + 1000);
-  CHECK(weight->seen.weight == fc.weight());
-  CHECK(weight->seen.bias == fc.bias());
+  CHECK(weight->seen.weight.same_as(fc.weight()));
+  CHECK(weight->seen.bias.same_as(fc.bias()));
   CHECK(weight->seen_x.data()[1] == 3.0f);
 }
 

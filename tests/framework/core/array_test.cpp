@@ -31,6 +31,10 @@ TEST_CASE("an array stands in xtensor expressions, and a tensor takes their valu
   CHECK(std::vector<float>(y.data(), y.data() + 4) ==
         std::vector<float>{12.0f, 24.0f, 16.0f, 28.0f});
   CHECK(as_tensor(xt::transpose(as_array(a))).data()[1] == 3.0f);
+  const Tensor means = as_tensor(xt::mean(as_array(a), 0));
+  CHECK(means.shape() == Shape{2});
+  CHECK(means.data()[1] == 3.0f);
+  CHECK(as_tensor(xt::sum(as_array(a))).item() == 10.0f);
   xt::xarray<float> own = as_array(a);
   own(0, 0) = 9.0f;
   CHECK(a.data()[0] == 1.0f);
