@@ -16,7 +16,9 @@ int main() try {
   // that of a reduction reads uninitialised memory in xtensor 0.24, its issue 2785.)
   Array rows = as_array(x);
   const xt::xarray<float> mean = xt::mean(rows, 0);
-  const xt::xarray<float> deviation = xt::sqrt(xt::mean(xt::square(rows - mean), 0));
+  const xt::xarray<float> squares = xt::square(rows - mean);
+  const xt::xarray<float> variance = xt::mean(squares, 0);
+  const xt::xarray<float> deviation = xt::sqrt(variance);
   std::cout << "mean " << mean(0) << ' ' << mean(1) << '\n';
 
   // An expression as a new tensor.
