@@ -76,7 +76,9 @@ Dataset Dataset::from_floats(const Shape& shape,
                              Range range,
                              InputFeatures features) {
   const QParams params = integer::input_params(range, kWhere);
-  if (shape.rank() > 0) validate(features, shape.back(), kWhere);
+  if (shape.rank() < 2)
+    throw DataError(kWhere, "samples have shape ", shape, ", expected [N, ...]");
+  validate(features, shape.back(), kWhere);
   check_count("values", values.size(), shape);
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t f = features.empty() ? 0 : i % features.scale.size();

@@ -12,7 +12,7 @@ namespace quantrain::quant {
 using quantrain::IntegerModel;
 
 /// The integer form of a prepared and calibrated network: its graph, recorded over an example [N,
-/// ...] in deployed mode (evaluation, observers off, fake quantization on), lowered node by node.
+/// ...] in deployed mode (DeployedMode), lowered node by node.
 /// The network is left as it was.
 /// The example may be codes or floats.
 /// Throws: QuantError if a FakeQuantize was not calibrated, the example's codes are not what the

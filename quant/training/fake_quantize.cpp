@@ -198,8 +198,8 @@ void FakeQuantize::calibrate(const Tensor& x) {
   choose();
 }
 
-void FakeQuantize::end_calibration() noexcept {
-  if (!std::exchange(observed_, false)) return;
+void FakeQuantize::end_calibration(bool complete) noexcept {
+  if (!std::exchange(observed_, false) || !complete || is_given()) return;
   try {
     choose();
     why_no_params_.clear();

@@ -85,7 +85,7 @@ class FakeQuantize : public Module, public PhasedSlot {
 
  protected:
   Tensor forward(const Tensor& x) override;
-  void end_calibration() noexcept override;
+  void end_calibration(bool complete) noexcept override;
 
  private:
   static constexpr float kGiven = 2.0f;  // of initialized_

@@ -19,9 +19,9 @@ std::string describe_input(const QParams& params, const integer::InputFeatures* 
 /// Input slot: turns what comes in into codes of given parameters, which never move.
 /// docs/quantization.md (12), (20)
 /// x that carries codes of these parameters and features: those very codes. Floats: quantized by
-/// (3), and counted where they saturate; in float, x passes as it is once it was checked; an input
-/// with features takes none, as nothing says whether they are raw. Parameters and features are
-/// constants of the state: one that has others is refused.
+/// (3), and counted where they saturate; within a Calibration, x passes as it is once it was
+/// checked; an input with features takes none, as nothing says whether they are raw. Parameters and
+/// features are constants of the state: one that has others is refused.
 /// Shapes: y like x. Gradient: to floats as that of fake_quantize(); to x with codes, all of it.
 /// Throws: QuantError if x carries codes of another meaning, or has features and x carries no codes;
 /// DataError if x has a NaN or an infinity, or, while calibrating, values that saturate.

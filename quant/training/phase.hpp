@@ -47,8 +47,8 @@ class PhasedSlot {
   bool in_float() const { return scope_ == Scope::kCalibration || scope_ == Scope::kFloat; }
   /// [1]: the saved phase, for the module to register as a buffer.
   const Tensor& saved_phase() const { return phase_; }
-  /// Called when a Calibration ends.
-  virtual void end_calibration() noexcept {}
+  /// Called when a Calibration ends; not complete: an exception ends it.
+  virtual void end_calibration(bool /*complete*/) noexcept {}
 
  private:
   friend class SlotScope;

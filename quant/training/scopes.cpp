@@ -1,5 +1,7 @@
 #include "quant/training/scopes.hpp"
 
+#include <exception>
+
 namespace quantrain::quant {
 namespace {
 
@@ -59,17 +61,22 @@ FakeQuantize& output_quantizer(Module& net, std::string_view path) {
   return slot_at<FakeQuantize>(net, path, net.find(path).slots().output.get(), "FakeQuantize");
 }
 
-SlotScope::SlotScope(Module& net, Kind kind) {
-  for (PhasedSlot* slot : Plugged(net).all) {
+SlotScope::SlotScope(Module& net, Kind kind) : exceptions_(std::uncaught_exceptions()) {
+  const std::vector<PhasedSlot*> slots = Plugged(net).all;
+  before_.reserve(slots.size());
+  for (PhasedSlot* slot : slots) {
     before_.emplace_back(slot, slot->scope_);
     slot->scope_ = kind;
   }
 }
 
 SlotScope::~SlotScope() {
-  for (const auto& [slot, kind] : before_) {
-    if (slot->scope_ == Kind::kCalibration) slot->end_calibration();
-    slot->scope_ = kind;
+  const bool complete = std::uncaught_exceptions() == exceptions_;
+  // From the last to the first: a slot that two layers share gets back what it was at first.
+  for (auto entry = before_.rbegin(); entry != before_.rend(); ++entry) {
+    if (entry->first->scope_ == Kind::kCalibration && entry->second != Kind::kCalibration)
+      entry->first->end_calibration(complete);
+    entry->first->scope_ = entry->second;
   }
 }
 

@@ -47,7 +47,7 @@ WeightQuantizer& weight_quantizer(Module& net, std::string_view path);
 FakeQuantize& output_quantizer(Module& net, std::string_view path);
 
 /// Base of the scopes: sets every slot's, and puts back what was there before. The network must
-/// outlive it.
+/// outlive it, and keep its slots.
 class SlotScope {
  public:
   SlotScope(const SlotScope&) = delete;
@@ -59,6 +59,7 @@ class SlotScope {
   ~SlotScope();
 
  private:
+  int exceptions_;  // under way when it began
   std::vector<std::pair<PhasedSlot*, Kind>> before_;
 };
 
@@ -85,7 +86,9 @@ class DeployedMode : SlotScope {
 ///     const quant::Calibration calibration(net);
 ///     for (const Batch& batch : some) net(batch.images);
 ///   }
-/// Parameters that were given are not observed. If no choice is possible, the next pass says why.
+/// Parameters that were given are not observed, and a learned scale starts at the first batch and
+/// stays. If no choice is possible, the next pass says why; where an exception ends the scope, no
+/// range is chosen.
 class Calibration : SlotScope {
  public:
   /// Throws: GraphError if the network is not prepared.

@@ -72,6 +72,14 @@ void WeightQuantizer::set_params(const QParams& params) {
                      " channels along axis ",
                      own.axis);
   }
+  const bool centred = std::all_of(
+      params.zero_point.begin(), params.zero_point.end(), [](int32_t zero) { return zero == 0; });
+  if (config_.scheme == QScheme::kSymmetric && !centred) {
+    throw QuantError(where(),
+                     "symmetric weights have zero point 0, got ",
+                     params,
+                     ": affine weights exist in simulation only (WeightConfig::scheme)");
+  }
   std::copy(params.scale.begin(), params.scale.end(), scale_.mutable_data());
   std::transform(params.zero_point.begin(),
                  params.zero_point.end(),

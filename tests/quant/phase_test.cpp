@@ -135,6 +135,36 @@ TEST_CASE("a range that cannot be chosen is reported by the next pass", "[quant]
       net(x), QuantError, "has no parameters: [undecided] no range is good enough");
 }
 
+TEST_CASE("a calibration that fails chooses nothing, and parameters given within one stay",
+          "[quant][phase]") {
+  const Tensor example = random_images({2, 12}, 1);
+  Sequential net = mlp();
+  prepare_ptq(net, example, QConfig::int8());
+  const std::vector<Batch> batches{{example, {}}, {Tensor::full({2, 12}, 2.0f), {}}};
+  QUANTRAIN_CHECK_ERROR(calibrate(net, batches), DataError, "lie outside");
+  CHECK_FALSE(output_quantizer(net, "1").is_initialized());
+  CHECK(output_quantizer(net, "1").phase() == Phase::kFrozen);
+  const QParams given{{.bits = 8}, -1, {0.5f}, {3}};
+  {
+    const Calibration calibration(net);
+    net(example);
+    output_quantizer(net, "1").update_params(given);
+  }
+  CHECK(output_quantizer(net, "1").is_given());
+  CHECK(output_quantizer(net, "1").params() == given);
+}
+
+TEST_CASE("scopes leave a slot that two layers share", "[quant][phase]") {
+  auto shared = std::make_shared<FakeQuantize>(FakeQuantizeConfig::q8());
+  Sequential net{Linear{12, 9}, Linear{9, 4}};
+  for (const char* layer : {"0", "1"}) net.find(layer).slots().output = shared;
+  const Tensor x = random_images({4, 12}, 1);
+  calibrate(net, x);
+  CHECK(shared->phase() == Phase::kTraining);
+  CHECK(shared->is_initialized());
+  CHECK(net(x).kind() == ValueKind::kCodes);
+}
+
 TEST_CASE("a network's own FakeQuantize has phases too", "[quant][phase]") {
   Sequential net{Linear{12, 9}, FakeQuantize{FakeQuantizeConfig::q8()}};
   const Tensor x = random_images({4, 12}, 1);

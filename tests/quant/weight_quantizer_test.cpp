@@ -240,6 +240,9 @@ TEST_CASE("weights that were quantized elsewhere keep their codes", "[quant][wei
 
   QUANTRAIN_CHECK_ERROR(
       weights.set_params({given.type, 0, {0.25f, 1.0f}, {0, 0}}), QuantError, "with 3 channels");
+  QUANTRAIN_CHECK_ERROR(weights.set_params({given.type, 0, {1.0f, 1.0f, 1.0f}, {0, 1, 0}}),
+                        QuantError,
+                        "symmetric weights have zero point 0");
   QUANTRAIN_CHECK_ERROR(
       weights.set_params({given.type, -1, {0.25f}, {0}}), QuantError, "along axis 0");
   QUANTRAIN_CHECK_ERROR(weights.set_params({given.type, 0, {0.25f, 0.0f, 1.0f}, {0, 0, 0}}),
