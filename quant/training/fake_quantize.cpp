@@ -93,7 +93,8 @@ QParams FakeQuantize::params() const {
     params.scale.push_back(config_.estimator == Estimator::kLearned
                                ? std::max(scale_.data()[c], kSmallestLearnedScale)
                                : scale_.data()[c]);
-    params.zero_point.push_back(static_cast<int32_t>(zero_point_.data()[c]));
+    params.zero_point.push_back(saved_integer(
+        zero_point_.data()[c], config_.type.qmin(), config_.type.qmax(), "zero_point"));
   }
   return params;
 }
@@ -122,7 +123,7 @@ void FakeQuantize::update_params(const QParams& params) {
                      config_.axis);
   }
   store(params);
-  initialized_.mutable_data()[0] = kGiven;
+  initialized_.mutable_data()[0] = static_cast<float>(kGiven);
 }
 
 void FakeQuantize::check_input(const Tensor& x) const {

@@ -62,10 +62,11 @@ class FakeQuantize : public Module, public PhasedSlot {
   /// number of channels than the configuration says; QuantError if the parameters were given.
   /// Nothing has changed then.
   void calibrate(const Tensor& x);
-  bool is_initialized() const { return initialized_.data()[0] != 0.0f; }
+  /// Throws: DataError if a loaded state holds no 0, 1 or 2; as is_given().
+  bool is_initialized() const { return origin() != 0; }
   /// Whether the parameters were given, by the constructor or update_params(), and so never move.
   /// Saved with the state.
-  bool is_given() const { return initialized_.data()[0] == kGiven; }
+  bool is_given() const { return origin() == kGiven; }
   /// Throws: QuantError if not initialized.
   QParams params() const;
   /// Gives the parameters: they never move again.
@@ -88,7 +89,8 @@ class FakeQuantize : public Module, public PhasedSlot {
   void end_calibration(bool complete) noexcept override;
 
  private:
-  static constexpr float kGiven = 2.0f;  // of initialized_
+  static constexpr int32_t kGiven = 2;
+  int32_t origin() const { return saved_integer(initialized_.data()[0], 0, kGiven, "initialized"); }
 
   void check_input(const Tensor& x) const;
   void observe(const Tensor& x);

@@ -72,6 +72,7 @@ InputQuantize::InputQuantize(QParams params,
   if (features_ != nullptr && features_->empty()) features_ = nullptr;
   add_constant("scale", tensor_of(params_.scale));
   add_constant("zero_point", tensor_of({static_cast<float>(params_.zero_point[0])}));
+  add_buffer("phase", saved_phase());
   if (features_ == nullptr) return;
   validate(*features_, features_->size(), input_);
   add_constant("feature_offset", tensor_of(features_->offset));

@@ -18,6 +18,22 @@ std::string_view to_string(Phase phase) {
   return "unknown";
 }
 
+int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_view what) {
+  const bool inside = value >= static_cast<float>(lowest) && value <= static_cast<float>(highest);
+  if (!inside || value != static_cast<float>(static_cast<int32_t>(value))) {
+    throw DataError("state",
+                    "the loaded state holds ",
+                    what,
+                    ' ',
+                    value,
+                    ", expected a whole number from ",
+                    lowest,
+                    " to ",
+                    highest);
+  }
+  return static_cast<int32_t>(value);
+}
+
 PhasedSlot::PhasedSlot(Simulation simulation)
     : phase_(Tensor::full({1}, saved(Phase::kTraining))), simulation_(simulation) {}
 
@@ -28,12 +44,9 @@ Phase PhasedSlot::phase() const {
     case Scope::kNone:
     case Scope::kFloat: break;
   }
-  const float value = phase_.data()[0];
-  for (const Phase phase : {Phase::kTraining, Phase::kFrozen}) {
-    if (value == saved(phase)) return phase;
-  }
-  throw DataError(
-      "phase", "the loaded state holds phase ", value, ", expected 1 (training) or 2 (frozen)");
+  constexpr auto kFirst = static_cast<int32_t>(Phase::kTraining);
+  constexpr auto kLast = static_cast<int32_t>(Phase::kFrozen);
+  return static_cast<Phase>(saved_integer(phase_.data()[0], kFirst, kLast, "phase"));
 }
 
 void PhasedSlot::set_phase(Phase phase) {

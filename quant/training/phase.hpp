@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "framework/autograd/tensor.hpp"
@@ -23,6 +24,10 @@ enum class Simulation {
   kFloat,    ///< floats that were quantized and dequantized, as other frameworks do
 };
 
+/// A whole number in [lowest, highest] that a slot keeps as a float in its state, which may have
+/// been loaded from a file.   Throws: DataError naming `what`.
+int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_view what);
+
 /// Base of the modules that prepare_qat and prepare_ptq plug into slots: what they compute depends
 /// on a phase, which is saved, and on the scope that is open (Calibration, FloatMode, DeployedMode;
 /// scopes.hpp), which is not.
@@ -32,7 +37,7 @@ class PhasedSlot {
   PhasedSlot(PhasedSlot&&) = default;
   PhasedSlot& operator=(PhasedSlot&&) = default;
 
-  /// Throws: DataError if a loaded state says something else than 1 (training) or 2 (frozen).
+  /// Throws: as saved_integer(): 1 is training, 2 frozen.
   Phase phase() const;
   /// Throws: QuantError for kCalibrating, which is a scope.
   void set_phase(Phase phase);

@@ -99,7 +99,8 @@ QParams WeightQuantizer::given_params() const {
   QParams params = empty_params();
   for (int64_t c = 0; c < scale_.elements(); ++c) {
     params.scale.push_back(scale_.data()[c]);
-    params.zero_point.push_back(static_cast<int32_t>(zero_point_.data()[c]));
+    params.zero_point.push_back(
+        saved_integer(zero_point_.data()[c], params.type.qmin(), params.type.qmax(), "zero_point"));
   }
   validate(params, where().c_str());
   return params;

@@ -36,7 +36,7 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   /// train, and are saved with the state. For weights that were quantized elsewhere.
   /// Throws: QuantError if they are not valid, or are not of this type and number of channels.
   void set_params(const QParams& params);
-  bool is_given() const { return given_.data()[0] != 0.0f; }
+  bool is_given() const { return saved_integer(given_.data()[0], 0, 1, "given") == 1; }
   const WeightConfig& config() const { return config_; }
   const std::shared_ptr<Folding>& folding() const { return folding_; }
 

@@ -1,5 +1,7 @@
 #include "quant/training/phase.hpp"
 
+#include <limits>
+
 #include "framework/autograd/ops.hpp"
 #include "framework/data/loader.hpp"
 #include "layers/state.hpp"
@@ -300,6 +302,16 @@ TEST_CASE("what is no phase is refused", "[quant][phase]") {
     if (buffer.name == "phase") buffer.tensor.mutable_data()[0] = 7.0f;
   }
   QUANTRAIN_CHECK_ERROR(q(Tensor::zeros({1})), DataError, "holds phase 7");
+  for (const char* name : {"initialized", "zero_point"}) {
+    for (const float value : {0.5f, -1.0f, 1e20f, std::numeric_limits<float>::quiet_NaN()}) {
+      FakeQuantize damaged(QParams{{.bits = 8}, -1, {0.5f}, {3}});
+      for (NamedTensor& buffer : damaged.named_buffers()) {
+        if (buffer.name == name) buffer.tensor.mutable_data()[0] = value;
+      }
+      CAPTURE(name, value);
+      QUANTRAIN_CHECK_ERROR(damaged(Tensor::zeros({1})), DataError, name);
+    }
+  }
   CHECK(to_string(Phase::kCalibrating) == "calibrating");
   CHECK(to_string(Phase::kTraining) == "training");
   CHECK(to_string(Phase::kFrozen) == "frozen");
