@@ -22,7 +22,7 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
    Weights lie in groups of four outputs, [k / 4][output][k % 4]; the outputs left over follow, one
    row each. Rows are filled up with zeros to `length`. */
 struct product {
-  const int8_t *weights;
+  const void *weights; /* int8_t, or packed in uint32_t */
   const int32_t *start;
   const int32_t *multiplier;
   const uint8_t *shift;

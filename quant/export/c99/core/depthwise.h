@@ -2,7 +2,7 @@
 /* y[c] of one pixel: channel c of every tap times its own weights. Weights lie in groups of four
    channels, [tap][channel]; the channels left over follow, one row of taps each. */
 static void DEPTHWISE(const struct product *p, const uint8_t *const *taps, OUTPUT *y) {
-  const int8_t *w = p->weights;
+  const int8_t *w = (const int8_t *)p->weights;
   const int32_t *start = p->start;
   SETUP
   const int32_t count = p->length, channels = p->outputs;
