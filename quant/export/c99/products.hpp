@@ -36,7 +36,7 @@ StepSource step_source(const ProductStep& step,
 /// The C of a form's function, with or without outputs beyond groups of four; and of depthwise
 /// convolutions', to codes or to sums.
 std::string product_function(const ProductForm& form, bool rows);
-std::string depthwise_function(bool codes);
+std::string depthwise_function(const DepthwiseForm& form, bool rows);
 
 /// The loop over pixels of a window operation: "for (...) {", with `i` the pixel and, where it is
 /// asked for, `top` and `left` of its window.

@@ -21,12 +21,20 @@ struct ProductForm {
   std::string name() const;
 };
 
+/// The same of depthwise convolutions.
+struct DepthwiseForm {
+  bool codes = true;
+  int64_t taps = 1;
+
+  friend auto operator<=>(const DepthwiseForm&, const DepthwiseForm&) = default;
+  std::string name() const;  ///< "depthwise_9"
+};
+
 /// What the steps of a network call.
 struct Needs {
   /// Whether some have outputs beyond groups of four.
   std::map<ProductForm, bool> products;
-  bool depthwise = false;
-  bool depthwise_sums = false;
+  std::map<DepthwiseForm, bool> depthwise;
   bool requantize = false;
   bool requantize_any = false;  ///< with shifts below 33
 };

@@ -8,6 +8,19 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 #define INLINE static inline
 #endif
 //@ products
+/* On a Cortex-M: what comes before this is computed before what comes after is loaded. Compilers
+   load everything first, which takes more registers than there are. */
+#if defined(__GNUC__) && defined(__arm__)
+#define STEP_4(a, b, c, d) \
+  __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d) : : "memory")
+#define KEEP_ORDER __asm__ volatile("" : : : "memory")
+#define KEEP_IN_REGISTER(x) __asm__("" : "+r"(x))
+#else
+#define KEEP_ORDER (void)0
+#define STEP_4(a, b, c, d) (void)0
+#define KEEP_IN_REGISTER(x) (void)0
+#endif
+
 /* The form in which products are computed; all give the same integers. CORE_PLAIN is any C. */
 #if defined(CORE_PLAIN)
 #elif defined(__GNUC__) && defined(__ARM_FEATURE_DSP) && defined(__thumb2__)

@@ -27,6 +27,17 @@ INLINE int32_t add_products(uint32_t x, uint32_t w, int32_t sum) {
   __asm__("smlad %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
   return result;
 }
+/* sum + the product of the low halves, or of the high ones. */
+INLINE int32_t add_low_product(uint32_t x, uint32_t w, int32_t sum) {
+  int32_t result;
+  __asm__("smlabb %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
+  return result;
+}
+INLINE int32_t add_high_product(uint32_t x, uint32_t w, int32_t sum) {
+  int32_t result;
+  __asm__("smlatt %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
+  return result;
+}
 #elif defined(CORE_WIDE)
 /* Sixteen weights, four of each output of a group, times four codes. `quads` holds what the sums of
    the four outputs are made of. */
