@@ -73,8 +73,7 @@ INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
                      const uint32_t *columns, int32_t length, int32_t *sums) {
   int32_t a0 = sums[0], a1 = sums[1], a2 = sums[2], a3 = sums[3];
   int32_t b0 = sums[4], b1 = sums[5], b2 = sums[6], b3 = sums[7];
-  /* In memory: all registers of a Cortex-M are taken. */
-  const uint8_t *volatile const end = x0 + length;
+  const uint8_t *const end = x0 + length;
   (void)columns;
 #define TERM(k)                               \
   {                                           \
@@ -95,7 +94,7 @@ INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
   TERM((k) + 1)   \
   TERM((k) + 2)   \
   TERM((k) + 3)
-  if (length % 8 != 0) {
+  while (x0 != end && (length <= 16 || (end - x0) % 8 != 0)) {
     QUAD(0)
     x0 += 4;
     x1 += 4;
