@@ -12,6 +12,7 @@ namespace {
 using integer::QuantizedProduct;
 using kernels::Conv2dShape;
 
+constexpr int64_t kShortestPacked = 32;
 constexpr int32_t kHighShift = 33;  // from here on the low half of a product decides nothing
 
 bool any_shift(const QuantizedProduct& product) {
@@ -363,6 +364,8 @@ bool ProductStep::contiguous() const {
 
 int ProductStep::stored_bits(const Settings& settings) const {
   if (!settings.pack_weights || depthwise() || product->weight_bits > 4) return 8;
+  // Filling up a short sum costs more than its weights are worth.
+  if (length() < kShortestPacked) return 8;
   return product->weight_bits > 2 ? 4 : 2;
 }
 

@@ -3,7 +3,7 @@
 typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 
 #if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE static inline __attribute__((always_inline, unused))
 #else
 #define INLINE static inline
 #endif
