@@ -112,9 +112,9 @@ INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
 INLINE wide_weights take_fields(const uint32_t *w, int32_t shift, int32_t bits) {
   const int8_t mask = (int8_t)(bits == 4 ? 15 : 3);
   codes_16 bytes;
-  weights_16 fields;
+  sixteen_weights fields;
   memcpy(&bytes, w, sizeof bytes);
-  fields = (weights_16)(bytes >> (uint8_t)shift) & mask;
+  fields = (sixteen_weights)(bytes >> (uint8_t)shift) & mask;
   return widen((const int8_t *)&fields);
 }
 /* Codes as bytes, in the order in which masks take out the fields of a word's bytes. */
