@@ -5,7 +5,7 @@
 
 #include "framework/autograd/ops.hpp"
 #include "framework/core/random.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain::test {
 namespace {

@@ -5,7 +5,7 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 

@@ -3,9 +3,9 @@
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/dispatch.hpp"
-#include "framework/kernels/elementwise.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {
 

@@ -4,7 +4,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/integer/quantized_product.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::integer {
 namespace {

@@ -3,8 +3,8 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/integer_product.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
-#include "framework/kernels/gemm.hpp"
+#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/gemm.hpp"
 
 namespace quantrain {
 namespace {

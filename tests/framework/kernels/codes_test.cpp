@@ -1,8 +1,8 @@
 #include "framework/kernels/codes.hpp"
 
 #include "framework/arithmetic/quantize.hpp"
-#include "framework/kernels/conv.hpp"
-#include "framework/kernels/gemm.hpp"
+#include "framework/kernels/float/conv.hpp"
+#include "framework/kernels/float/gemm.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 #include "tests/threads.hpp"

@@ -1,4 +1,4 @@
-#include "framework/kernels/conv.hpp"
+#include "framework/kernels/float/conv.hpp"
 
 #include <algorithm>
 

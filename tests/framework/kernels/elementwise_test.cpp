@@ -1,4 +1,4 @@
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 #include <limits>
 

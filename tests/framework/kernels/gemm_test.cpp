@@ -1,8 +1,8 @@
-#include "framework/kernels/gemm.hpp"
+#include "framework/kernels/float/gemm.hpp"
 
 #include <limits>
 
-#include "framework/kernels/dispatch.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
 #include "tests/framework/kernels/guarded.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 

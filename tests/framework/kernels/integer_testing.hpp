@@ -6,7 +6,7 @@
 #include "framework/core/cpu.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/core/random.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer/integer.hpp"
 #include "tests/catch.hpp"
 #include "tests/threads.hpp"
 

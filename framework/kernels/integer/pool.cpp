@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/dispatch.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/integer/integer.hpp"
 #include "framework/kernels/pool_shape.hpp"
 
 namespace quantrain::kernels {

@@ -1,5 +1,5 @@
-#include "framework/kernels/dispatch.hpp"
-#include "framework/kernels/tables.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/dispatch/tables.hpp"
 
 namespace quantrain::kernels {
 

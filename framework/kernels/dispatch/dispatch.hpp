@@ -1,7 +1,7 @@
 #pragma once
 
 #include "framework/core/cpu.hpp"
-#include "framework/kernels/table.hpp"
+#include "framework/kernels/dispatch/table.hpp"
 
 namespace quantrain::kernels {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "framework/kernels/gemm.hpp"
+#include "framework/kernels/float/gemm.hpp"
 #include "framework/kernels/params.hpp"
 
 // What products of matrices and convolutions share.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "framework/kernels/conv_shape.hpp"
-#include "framework/kernels/gemm.hpp"
+#include "framework/kernels/float/gemm.hpp"
 
 // Convolutions in float32 as implicit matrix products (no im2col of the whole input), cut into
 // blocks over threads. Groups from 1 to C; depthwise (groups = C) has a kernel of its own.

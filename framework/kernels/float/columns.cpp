@@ -2,9 +2,9 @@
 
 #include "framework/core/buffer.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/dispatch.hpp"
-#include "framework/kernels/elementwise.hpp"
-#include "framework/kernels/partial_sums.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/partial_sums.hpp"
 
 namespace quantrain::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "framework/kernels/conv_axis.hpp"
+#include "framework/kernels/float/conv_axis.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/dispatch.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/pool_shape.hpp"
 
 namespace quantrain::kernels {

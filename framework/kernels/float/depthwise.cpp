@@ -1,12 +1,12 @@
-#include "framework/kernels/depthwise.hpp"
+#include "framework/kernels/float/depthwise.hpp"
 
 #include <algorithm>
 
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/dispatch.hpp"
-#include "framework/kernels/partial_sums.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/float/partial_sums.hpp"
+#include "framework/kernels/float/tiles.hpp"
 #include "framework/kernels/pool_shape.hpp"
-#include "framework/kernels/tiles.hpp"
 
 // Depthwise convolutions (one input and one output channel to a group): lanes run along the
 // channels.

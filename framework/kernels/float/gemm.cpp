@@ -1,12 +1,12 @@
-#include "framework/kernels/gemm.hpp"
+#include "framework/kernels/float/gemm.hpp"
 
 #include <algorithm>
 #include <type_traits>
 
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/dispatch.hpp"
-#include "framework/kernels/partial_sums.hpp"
-#include "framework/kernels/tiles.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/float/partial_sums.hpp"
+#include "framework/kernels/float/tiles.hpp"
 
 namespace quantrain::kernels {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/codes.hpp"
-#include "framework/kernels/dispatch.hpp"
-#include "framework/kernels/integer.hpp"
-#include "framework/kernels/integer_channels.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/integer/channels.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::kernels {
 namespace {

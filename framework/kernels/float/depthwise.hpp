@@ -1,6 +1,6 @@
 #pragma once
 
-#include "framework/kernels/conv.hpp"
+#include "framework/kernels/float/conv.hpp"
 
 namespace quantrain::kernels {
 

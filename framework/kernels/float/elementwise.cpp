@@ -1,4 +1,4 @@
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "framework/core/buffer.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/dispatch.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
 
 namespace quantrain::kernels {
 namespace {

@@ -1,12 +1,12 @@
 #include <algorithm>
 
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/conv.hpp"
-#include "framework/kernels/conv_axis.hpp"
-#include "framework/kernels/depthwise.hpp"
-#include "framework/kernels/dispatch.hpp"
-#include "framework/kernels/partial_sums.hpp"
-#include "framework/kernels/tiles.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/float/conv.hpp"
+#include "framework/kernels/float/conv_axis.hpp"
+#include "framework/kernels/float/depthwise.hpp"
+#include "framework/kernels/float/partial_sums.hpp"
+#include "framework/kernels/float/tiles.hpp"
 
 // The gradient by the weights is a product too: its rows are the elements (u, v, c) of the kernel,
 // its columns the output channels, and the sum runs over all output pixels that see the element

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "framework/core/buffer.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 // Multipliers of output channels as kernels read them.
 namespace quantrain::kernels {

@@ -9,7 +9,7 @@ namespace quantrain::kernels {
 /// One function pointer for each kernel of float_kernels.inc.
 struct FloatTable {
 #define QUANTRAIN_KERNEL(name, parameters) void(*name) parameters;
-#include "framework/kernels/float_kernels.inc"
+#include "framework/kernels/dispatch/float_kernels.inc"
 #undef QUANTRAIN_KERNEL
   const char* isa_name;
   int64_t vector_floats;  ///< floats in a vector
@@ -18,7 +18,7 @@ struct FloatTable {
 /// One function pointer for each kernel of integer_kernels.inc.
 struct IntegerTable {
 #define QUANTRAIN_KERNEL(name, parameters) void(*name) parameters;
-#include "framework/kernels/integer_kernels.inc"
+#include "framework/kernels/dispatch/integer_kernels.inc"
 #undef QUANTRAIN_KERNEL
   const char* isa_name;
 };

@@ -1,14 +1,14 @@
-#include "framework/kernels/conv.hpp"
+#include "framework/kernels/float/conv.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/conv_axis.hpp"
-#include "framework/kernels/depthwise.hpp"
-#include "framework/kernels/dispatch.hpp"
-#include "framework/kernels/padding.hpp"
-#include "framework/kernels/tiles.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/float/conv_axis.hpp"
+#include "framework/kernels/float/depthwise.hpp"
+#include "framework/kernels/float/padding.hpp"
+#include "framework/kernels/float/tiles.hpp"
 
 // A convolution is a product whose left operand is never written down: row (n, i, j) of it
 // consists, for each of the KH rows of the kernel, of KW * C contiguous values of the input, so a

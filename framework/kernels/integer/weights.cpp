@@ -2,9 +2,9 @@
 #include <cstring>
 
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/dispatch.hpp"
-#include "framework/kernels/integer.hpp"
-#include "framework/kernels/integer_channels.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/integer/channels.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::kernels {
 

@@ -1,4 +1,4 @@
-#include "framework/kernels/padding.hpp"
+#include "framework/kernels/float/padding.hpp"
 
 #include <algorithm>
 
