@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "framework/kernels/compiler.hpp"
+
 // Parameter structs of kernels: plain data, seen by files with -m flags too, so nothing of the
 // standard library's code.
 namespace quantrain::kernels {
@@ -117,7 +119,7 @@ struct RequantizeU8 {
   const int32_t* round = nullptr;
 
   /// The same from one channel on.
-  __attribute__((always_inline)) RequantizeU8 from(int64_t channel) const {
+  QUANTRAIN_INLINE RequantizeU8 from(int64_t channel) const {
     RequantizeU8 r = *this;
     r.m0 = m0 == nullptr ? nullptr : m0 + channel;
     r.shift = shift == nullptr ? nullptr : shift + channel;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <xsimd/xsimd.hpp>
 
+#include "framework/kernels/compiler.hpp"
+
 namespace quantrain::kernels::simd {
 
 #if defined(__AVX512VNNI__)
@@ -137,7 +139,7 @@ inline Batch<float, Arch> as_floats(Batch<int32_t, Arch> v) {
 /// need all registers: what it kept over them would be made and put aside first, and the tile begin
 /// late; or it would come back from a vector's register, behind all multiply-adds under way.
 template <class T>
-inline __attribute__((always_inline)) void forget_registers(T& kept) {
+inline QUANTRAIN_INLINE void forget_registers(T& kept) {
   asm volatile("" : "+m"(kept) : : "memory");
 }
 

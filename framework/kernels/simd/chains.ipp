@@ -14,8 +14,6 @@ namespace quantrain::kernels::simd {
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-#define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
-
 /// Columns j to j + columns of all rows, columns no more than kVectors vectors hold.
 template <class Arch, int kChains, int kVectors>
 void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
@@ -23,7 +21,7 @@ void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   constexpr int kLanes = static_cast<int>(V::size);
   constexpr int kLast = (kVectors - 1) * kLanes;
   const int64_t in_last = columns - kLast;
-  const auto load = [in_last](const float* from, int v) __attribute__((always_inline)) {
+  const auto load = [in_last](const float* from, int v) QUANTRAIN_INLINE {
     if (v + 1 == kVectors && in_last < kLanes) return load_first<Arch>(from + kLast, in_last);
     return V::load_unaligned(from + v * kLanes);
   };
@@ -34,7 +32,7 @@ void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
     QUANTRAIN_UNROLL for (int q = 0; q < kChains; ++q) {
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[q][v] = V(0.0f);
     }
-    const auto add = [&](int q, int64_t t) __attribute__((always_inline)) {
+    const auto add = [&](int q, int64_t t) QUANTRAIN_INLINE {
       const V factor(a[t]);
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
         sum[q][v] = fused<Arch>(factor, load(b, v), sum[q][v]);
@@ -100,7 +98,6 @@ void chains_f32(const FewF32& p) {
   }
 }
 
-#undef QUANTRAIN_UNROLL
 #if !defined(__clang__)
 #pragma GCC pop_options
 #endif

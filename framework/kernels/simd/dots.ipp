@@ -13,8 +13,6 @@ namespace quantrain::kernels::simd {
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-#define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
-
 /// Rows of dots_f32's tiles, and columns of those of kRows rows: as many sums of 16 lanes as find
 /// registers.
 template <class Arch>
@@ -33,7 +31,7 @@ constexpr int dot_columns() {
 
 /// The sums of the lanes of four, each in the order of sum().
 template <class Arch>
-QUANTRAIN_LANES void store_4_sums(const Lanes<Arch>* lanes, float* to) {
+inline QUANTRAIN_INLINE void store_4_sums(const Lanes<Arch>* lanes, float* to) {
 #if defined(__x86_64__)
   __m128 r[4];
   QUANTRAIN_UNROLL for (int i = 0; i < 4; ++i) {
@@ -68,7 +66,7 @@ struct SumsF32 {
       kRows == 1 ? kColumns : 1;  // so many sums of a row lie side by side in `to`
   static constexpr int kCount = (kRows * kColumns + 3) / 4 * 4;
   static constexpr int at(int r, int v) { return v * kRows + r; }
-  static QUANTRAIN_LANES void store(const Lanes<Arch>* lanes, float* to) {
+  static QUANTRAIN_INLINE void store(const Lanes<Arch>* lanes, float* to) {
     QUANTRAIN_UNROLL for (int s = 0; s < kCount; s += 4) store_4_sums(lanes + s, to + s);
   }
 };
@@ -81,7 +79,7 @@ requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
   static constexpr int kWidth = kRows == 2 ? 8 : 4;
   static constexpr int kCount = (kColumns + kWidth - 1) / kWidth * 16;
   static constexpr int at(int r, int v) { return v / kWidth * 16 + r * kWidth + v % kWidth; }
-  static QUANTRAIN_LANES void store(const Lanes<Arch>* lanes, float* to) {
+  static QUANTRAIN_INLINE void store(const Lanes<Arch>* lanes, float* to) {
     QUANTRAIN_UNROLL for (int s = 0; s < kCount; s += 16) {
       __m512 quarters[4];  // quarter j of quarters[i] belongs to sum s + 4 * j + i
       QUANTRAIN_UNROLL for (int i = 0; i < 4; ++i) {
@@ -130,7 +128,7 @@ void tiles_of_dots_f32(const FewF32& p, int64_t i, int64_t i_end, int64_t j, int
       QUANTRAIN_UNROLL for (int v = 1; v < kColumns; ++v) b[v] = b[v - 1] + p.b_step;
       L sums[kSums];
       QUANTRAIN_UNROLL for (int s = 0; s < kSums; ++s) sums[s] = L(0.0f);
-      const auto add = [&](int part, const auto& load) __attribute__((always_inline)) {
+      const auto add = [&](int part, const auto& load) QUANTRAIN_INLINE {
         V left[kRows];
         QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) left[r] = load(a[r]);
         QUANTRAIN_UNROLL for (int v = 0; v < kColumns; ++v) {
@@ -145,19 +143,17 @@ void tiles_of_dots_f32(const FewF32& p, int64_t i, int64_t i_end, int64_t j, int
       int64_t t = 0;
       for (; t + L::kWidth <= k; t += L::kWidth) {
         QUANTRAIN_UNROLL for (int part = 0; part < L::kParts; ++part) {
-          add(
-              part, [at = t + part * L::kEach](const float* from) __attribute__((always_inline)) {
-                return V::load_unaligned(from + at);
-              });
+          add(part, [at = t + part * L::kEach](const float* from) QUANTRAIN_INLINE {
+            return V::load_unaligned(from + at);
+          });
         }
       }
       QUANTRAIN_UNROLL for (int part = 0; part < L::kParts; ++part, t += L::kEach) {
         const int64_t left = k - t < L::kEach ? k - t : L::kEach;
         if (left <= 0) break;
-        add(
-            part, [ t, left ](const float* from) __attribute__((always_inline)) {
-              return load_first<Arch>(from + t, left);
-            });
+        add(part, [t, left](const float* from) QUANTRAIN_INLINE {
+          return load_first<Arch>(from + t, left);
+        });
       }
       float* c = p.c + first * p.c_step + j;
       if (kRows == 1 && kColumns % 4 == 0 && !p.accumulate) {
@@ -243,7 +239,6 @@ void dots_f32(const FewF32& p) {
   }
 }
 
-#undef QUANTRAIN_UNROLL
 #if !defined(__clang__)
 #pragma GCC pop_options
 #endif

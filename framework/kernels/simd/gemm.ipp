@@ -15,10 +15,6 @@ namespace quantrain::kernels::simd {
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-// Tiles are arrays of vectors: only loops that are unrolled whole keep them in registers.
-#define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
-#define QUANTRAIN_ROW inline __attribute__((always_inline))
-
 /// With no more results than this in a call c is in a cache, and fetching its lines takes as long
 /// as a sum of fewer terms than these.
 inline constexpr int64_t kManyResults = 65536;
@@ -64,7 +60,7 @@ inline constexpr bool kHasFetching = kPanelColumns == int64_t{kVectors} * Batch<
 
 /// GCC would load a vector again for each row of a low tile.
 template <class T>
-QUANTRAIN_ROW void keep_in_register(T& v) {
+inline QUANTRAIN_INLINE void keep_in_register(T& v) {
 #if defined(__x86_64__)
   asm("" : "+v"(v));
 #else
@@ -94,7 +90,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
 
   const auto row_step = [&] { return kStep > 0 ? kStep : kept.p->a.row_step; };
   /// Calls f(r, where row r of the tile begins in c).
-  const auto for_rows = [&](auto f) __attribute__((always_inline)) {
+  const auto for_rows = [&](auto f) QUANTRAIN_INLINE {
     if (kStep == 0 && kept.p->c.rows != nullptr) {
       float* const* const rows = kept.p->c.rows + kept.row;
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) f(r, rows[r] + kept.c);
@@ -111,10 +107,10 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
   // captured by value: else it would be in memory.
   const int64_t in_last = strip.in_last;
   const int64_t b_in_last = strip.b_in_last;
-  const auto load_last = [](const float* from, int64_t n) __attribute__((always_inline)) {
+  const auto load_last = [](const float* from, int64_t n) QUANTRAIN_INLINE {
     return kPart ? load_first<Arch>(from + kLast, n) : V::load_unaligned(from + kLast);
   };
-  const auto store_last = [](V v, float* to, int64_t n) __attribute__((always_inline)) {
+  const auto store_last = [](V v, float* to, int64_t n) QUANTRAIN_INLINE {
     if (kPart) return store_first<Arch>(to + kLast, v, n);
     v.store_unaligned(to + kLast);
   };
@@ -132,7 +128,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
       }
       // Without it stores would wait for lines that are in no cache.
       if (kFetching || (kStep == 0 && kVectors > 1 && kept.s->fetches)) {
-        for_rows([&](int, const float* c) __attribute__((always_inline)) {
+        for_rows([&](int, const float* c) QUANTRAIN_INLINE {
           QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
             __builtin_prefetch(c + v * kLanes, 1);
           }
@@ -185,7 +181,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
 
       forget_registers(kept);
       if (kept.p->accumulate) {
-        for_rows([&, in_last ](int r, const float* c) __attribute__((always_inline)) {
+        for_rows([&, in_last](int r, const float* c) QUANTRAIN_INLINE {
           QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
             sum[r][v] = sum[r][v] + V::load_unaligned(c + v * kLanes);
           }
@@ -210,7 +206,7 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
           }
         }
       }
-      for_rows([&, in_last ](int r, float* c) __attribute__((always_inline)) {
+      for_rows([&, in_last](int r, float* c) QUANTRAIN_INLINE {
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
           sum[r][v].store_unaligned(c + v * kLanes);
         }
@@ -323,8 +319,6 @@ void tiles_f32(const TilesF32& p) {
   }
 }
 
-#undef QUANTRAIN_ROW
-#undef QUANTRAIN_UNROLL
 #if !defined(__clang__)
 #pragma GCC pop_options
 #endif

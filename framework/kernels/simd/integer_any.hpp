@@ -10,17 +10,14 @@
 // AVX-512 is used in two files with different flags, so it must leave no symbol behind.
 namespace quantrain::kernels::simd {
 
-#define QUANTRAIN_INLINE inline __attribute__((always_inline))
-#define QUANTRAIN_INLINED __attribute__((always_inline))
-
 /// f(0), f(1) .. f(N - 1) with constants as arguments, one after the other: what such a loop
 /// indexes stays in registers.
 template <class F, int... i>
-QUANTRAIN_INLINE void repeat(std::integer_sequence<int, i...>, const F& f) {
+inline QUANTRAIN_INLINE void repeat(std::integer_sequence<int, i...>, const F& f) {
   (f(std::integral_constant<int, i>()), ...);
 }
 template <int N, class F>
-QUANTRAIN_INLINE void repeat(const F& f) {
+inline QUANTRAIN_INLINE void repeat(const F& f) {
   repeat(std::make_integer_sequence<int, N>(), f);
 }
 
@@ -59,8 +56,8 @@ struct AnyInts {
                                           const Int (&tile)[R][V],
                                           const Codes& codes) {
     using I = Ints<Arch>;
-    repeat<R>([&](auto r) QUANTRAIN_INLINED {
-      repeat<V>([&](auto v) QUANTRAIN_INLINED {
+    repeat<R>([&](auto r) QUANTRAIN_INLINE {
+      repeat<V>([&](auto v) QUANTRAIN_INLINE {
         I::store_codes(p + r * stride + v * I::kLanes, tile[r][v], codes);
       });
     });
@@ -72,9 +69,9 @@ struct AnyInts {
                                              const Int (&tile)[R][V],
                                              int64_t columns) {
     using I = Ints<Arch>;
-    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+    repeat<R>([&](auto r) QUANTRAIN_INLINE {
       int32_t row[V * I::kLanes];
-      repeat<V>([&](auto v) QUANTRAIN_INLINED { I::store(row + v * I::kLanes, tile[r][v]); });
+      repeat<V>([&](auto v) QUANTRAIN_INLINE { I::store(row + v * I::kLanes, tile[r][v]); });
       for (int64_t i = 0; i < columns; ++i) p[r * stride + i] = row[i];
     });
   }

@@ -59,10 +59,8 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
                                           int64_t stride,
                                           const Int (&tile)[R][V],
                                           const Codes& codes) {
-    const auto at = [&](int i) __attribute__((always_inline)) {
-      return p + i / V * stride + i % V * kLanes;
-    };
-    repeat<R * V / 4>([&](auto group) QUANTRAIN_INLINED {
+    const auto at = [&](int i) QUANTRAIN_INLINE { return p + i / V * stride + i % V * kLanes; };
+    repeat<R * V / 4>([&](auto group) QUANTRAIN_INLINE {
       constexpr int i = 4 * group;
       const Int bytes = pack_codes(tile[i / V][i % V],
                                    tile[(i + 1) / V][(i + 1) % V],
@@ -85,7 +83,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
                          _mm512_extracti32x4_epi32(bytes, 3));
       }
     });
-    repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINED {
+    repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINE {
       constexpr int i = R * V / 4 * 4 + last;
       store_codes(at(i), tile[i / V][i % V], codes);
     });
@@ -95,7 +93,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   struct Columns {
     uint32_t first[V];
     QUANTRAIN_INLINE explicit Columns(int64_t columns) {
-      repeat<V>([&](auto v) QUANTRAIN_INLINED { first[v] = Ints::first(columns - v * kLanes); });
+      repeat<V>([&](auto v) QUANTRAIN_INLINE { first[v] = Ints::first(columns - v * kLanes); });
     }
     QUANTRAIN_INLINE __mmask16 mask(int v) const { return static_cast<__mmask16>(first[v]); }
   };
@@ -105,8 +103,8 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
                                              const Int (&tile)[R][V],
                                              int64_t columns) {
     const Columns<V> few(columns);
-    repeat<R>([&](auto r) QUANTRAIN_INLINED {
-      repeat<V>([&](auto v) QUANTRAIN_INLINED {
+    repeat<R>([&](auto r) QUANTRAIN_INLINE {
+      repeat<V>([&](auto v) QUANTRAIN_INLINE {
         _mm512_mask_storeu_epi32(p + r * stride + v * kLanes, few.mask(v), tile[r][v]);
       });
     });
@@ -115,10 +113,10 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static QUANTRAIN_INLINE void store_columns(
       uint8_t* p, int64_t stride, const Int (&tile)[R][V], const Codes& codes, int64_t columns) {
     const Columns<V> few(columns);
-    const auto put = [&](int i, __m128i bytes) QUANTRAIN_INLINED {
+    const auto put = [&](int i, __m128i bytes) QUANTRAIN_INLINE {
       _mm_mask_storeu_epi8(p + i / V * stride + i % V * kLanes, few.mask(i % V), bytes);
     };
-    repeat<R * V / 4>([&](auto group) QUANTRAIN_INLINED {
+    repeat<R * V / 4>([&](auto group) QUANTRAIN_INLINE {
       constexpr int i = 4 * group;
       const Int bytes = pack_codes(tile[i / V][i % V],
                                    tile[(i + 1) / V][(i + 1) % V],
@@ -130,7 +128,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
       put(i + 2, _mm512_extracti32x4_epi32(bytes, 2));
       put(i + 3, _mm512_extracti32x4_epi32(bytes, 3));
     });
-    repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINED {
+    repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINE {
       constexpr int i = R * V / 4 * 4 + last;
       const Int v = tile[i / V][i % V];
       put(i,

@@ -29,18 +29,18 @@ struct Ahead {
 
 /// One group of 4 consecutive k: sums[r][v] += x[r] * w, for R rows and a panel of V vectors.
 template <class Arch, int R, int V>
-QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
-                               int64_t j,
-                               const int8_t* w,
-                               typename Ints<Arch>::Int (&sums)[R][V]) {
+inline QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
+                                      int64_t j,
+                                      const int8_t* w,
+                                      typename Ints<Arch>::Int (&sums)[R][V]) {
   using I = Ints<Arch>;
-  repeat<I::kSteps>([&](auto step) QUANTRAIN_INLINED {
+  repeat<I::kSteps>([&](auto step) QUANTRAIN_INLINE {
     typename I::Int right[V];
     repeat<V>([&](auto v)
-                  QUANTRAIN_INLINED { right[v] = I::load(w + (step * V + v) * I::kLanes * 4); });
-    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+                  QUANTRAIN_INLINE { right[v] = I::load(w + (step * V + v) * I::kLanes * 4); });
+    repeat<R>([&](auto r) QUANTRAIN_INLINE {
       const typename I::Int x = I::broadcast(left[r] + j, step);
-      repeat<V>([&](auto v) QUANTRAIN_INLINED {
+      repeat<V>([&](auto v) QUANTRAIN_INLINE {
         sums[r][v] = I::dot(sums[r][v], x, right[v]);
         // Or the compiler adds the products of both steps first, and runs out of registers.
         if constexpr (I::kSteps > 1) I::settle(sums[r][v]);
@@ -52,12 +52,12 @@ QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
 /// sums[r][v] = start + the products of R rows and one panel of V vectors. kShort: there are 3
 /// segments of one quad each, a window of 3x3 on one channel, and nothing to loop over.
 template <class Arch, int R, int V, bool kShort>
-QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
-                               const uint8_t* const* x,
-                               const int8_t* w,
-                               const int32_t* start,
-                               Ahead ahead,
-                               typename Ints<Arch>::Int (&sums)[R][V]) {
+inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
+                                      const uint8_t* const* x,
+                                      const int8_t* w,
+                                      const int32_t* start,
+                                      Ahead ahead,
+                                      typename Ints<Arch>::Int (&sums)[R][V]) {
   using I = Ints<Arch>;
   constexpr int64_t kQuad = V * I::kLanes * 4 * I::kSteps;
   // A chain of sums takes a few cycles for each step: where a tile has few of them, every other
@@ -66,17 +66,17 @@ QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
   // Arrays of its own, or the compiler keeps them in memory.
   typename I::Int acc[R][V];
   typename I::Int more[R][V];
-  repeat<V>([&](auto v) QUANTRAIN_INLINED {
+  repeat<V>([&](auto v) QUANTRAIN_INLINE {
     const typename I::Int first = I::load(start + v * I::kLanes);
-    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+    repeat<R>([&](auto r) QUANTRAIN_INLINE {
       acc[r][v] = first;
       if constexpr (kTwice) more[r][v] = I::zero();
     });
   });
   const uint8_t* left[R];
-  repeat<R>([&](auto r) QUANTRAIN_INLINED { left[r] = x[r]; });
+  repeat<R>([&](auto r) QUANTRAIN_INLINE { left[r] = x[r]; });
   if constexpr (kShort) {
-    repeat<3>([&](auto segment) QUANTRAIN_INLINED {
+    repeat<3>([&](auto segment) QUANTRAIN_INLINE {
       dot_quad<Arch, R, V>(left, segment * p.segment_step, w + segment * kQuad, acc);
     });
   } else {
@@ -96,8 +96,8 @@ QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
       }
     }
   }
-  repeat<R>([&](auto r) QUANTRAIN_INLINED {
-    repeat<V>([&](auto v) QUANTRAIN_INLINED {
+  repeat<R>([&](auto r) QUANTRAIN_INLINE {
+    repeat<V>([&](auto v) QUANTRAIN_INLINE {
       sums[r][v] = acc[r][v];
       if constexpr (kTwice) sums[r][v] = I::add(acc[r][v], more[r][v]);
       I::settle(sums[r][v]);
@@ -118,10 +118,9 @@ class SumsToMemory {
   QUANTRAIN_INLINE void operator()(int64_t row, typename I::Int (&sums)[R][V]) const {
     int32_t* const to = acc_ + row * stride_;
     if (columns_ >= V * I::kLanes) {
-      repeat<R>([&](auto r) QUANTRAIN_INLINED {
-        repeat<V>([&](auto v) QUANTRAIN_INLINED {
-          I::store(to + r * stride_ + v * I::kLanes, sums[r][v]);
-        });
+      repeat<R>([&](auto r) QUANTRAIN_INLINE {
+        repeat<V>([&](auto v)
+                      QUANTRAIN_INLINE { I::store(to + r * stride_ + v * I::kLanes, sums[r][v]); });
       });
       return;
     }
@@ -152,9 +151,9 @@ class CodesToMemory {
 
   template <int R>
   QUANTRAIN_INLINE void operator()(int64_t row, typename I::Int (&sums)[R][V]) const {
-    repeat<V>([&](auto v) QUANTRAIN_INLINED {
+    repeat<V>([&](auto v) QUANTRAIN_INLINE {
       const Requantizer<Arch, kUsual> requantizer = requantizers_[v];
-      repeat<R>([&](auto r) QUANTRAIN_INLINED { sums[r][v] = requantizer(sums[r][v]); });
+      repeat<R>([&](auto r) QUANTRAIN_INLINE { sums[r][v] = requantizer(sums[r][v]); });
     });
     uint8_t* const to = y_ + row * stride_;
     if (columns_ >= V * I::kLanes) {
@@ -208,8 +207,8 @@ template <class Arch, int P, int V, class ToMemory>
 void dot_row(const DotU8S8& p, const int8_t* w, int64_t output) {
   using I = Ints<Arch>;
   typename I::Int sums[P][1][V];
-  repeat<P>([&](auto i) QUANTRAIN_INLINED {
-    repeat<V>([&](auto v) QUANTRAIN_INLINED {
+  repeat<P>([&](auto i) QUANTRAIN_INLINE {
+    repeat<V>([&](auto v) QUANTRAIN_INLINE {
       sums[i][0][v] = I::load(p.start + output + (i * V + v) * I::kLanes);
     });
   });
@@ -218,10 +217,10 @@ void dot_row(const DotU8S8& p, const int8_t* w, int64_t output) {
     for (int64_t j = begin; j < begin + 4 * p.quads; j += 4, w += V * I::kLanes * 4 * I::kSteps) {
       const uint8_t* const left[1] = {p.x[0]};
       repeat<P>([&](auto i)
-                    QUANTRAIN_INLINED { dot_quad<Arch, 1, V>(left, j, w + i * p.panel, sums[i]); });
+                    QUANTRAIN_INLINE { dot_quad<Arch, 1, V>(left, j, w + i * p.panel, sums[i]); });
     }
   }
-  repeat<P>([&](auto i) QUANTRAIN_INLINED {
+  repeat<P>([&](auto i) QUANTRAIN_INLINE {
     ToMemory(p, output + i * V * I::kLanes).template operator()<1>(0, sums[i]);
   });
 }
@@ -233,7 +232,7 @@ void dot_panels(const DotU8S8& p) {
   const int8_t* w = p.w;
   int64_t output = 0;
   if constexpr (I::kManyRegisters && V == 4 && !kShort) {
-    const auto row = [&](auto panels) QUANTRAIN_INLINED {
+    const auto row = [&](auto panels) QUANTRAIN_INLINE {
       for (; output + panels * kWidth <= p.outputs;
            output += panels * kWidth, w += panels * p.panel)
         dot_row<Arch, panels, V, ToMemory>(p, w, output);
@@ -246,7 +245,7 @@ void dot_panels(const DotU8S8& p) {
   for (; output < p.outputs; output += kWidth, w += p.panel) {
     const ToMemory to_memory(p, output);
     int64_t row = 0;
-    const auto rows = [&](auto r) QUANTRAIN_INLINED {
+    const auto rows = [&](auto r) QUANTRAIN_INLINE {
       if (row + r <= p.rows) dot_rows<Arch, r, V, kShort>(p, w, output, to_memory, row);
     };
     rows(std::integral_constant<int, I::rows(V)>());

@@ -16,18 +16,17 @@ inline constexpr int kTransposedRows = Arch::alignment() >= 32 ? 8 : 4;
 
 /// Element at + j of each row goes to to[j * to_stride], row after row, for j < 4.
 template <class Arch, class T>
-inline __attribute__((always_inline)) void transpose_4(const T* const* rows,
-                                                       int64_t at,
-                                                       T* to,
-                                                       int64_t to_stride) {
+inline QUANTRAIN_INLINE void transpose_4(const T* const* rows,
+                                         int64_t at,
+                                         T* to,
+                                         int64_t to_stride) {
   static_assert(sizeof(T) == 4);
 #if defined(__x86_64__)
-  const auto load = [&](int row) __attribute__((always_inline)) {
+  const auto load = [&](int row) QUANTRAIN_INLINE {
     return _mm_loadu_ps(reinterpret_cast<const float*>(rows[row] + at));
   };
-  const auto column = [&](int j) __attribute__((always_inline)) {
-    return reinterpret_cast<float*>(to + j * to_stride);
-  };
+  const auto column = [&](int j)
+                          QUANTRAIN_INLINE { return reinterpret_cast<float*>(to + j * to_stride); };
 #endif
 #if defined(__AVX__)
   if constexpr (kTransposedRows<Arch> == 8) {
