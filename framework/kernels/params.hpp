@@ -105,8 +105,8 @@ struct DepthwiseF32 {
   bool accumulate;
 };
 
-/// Rule 8 for each output channel; m0 and shift hold `outputs` entries each.   docs/quantization.md
-/// (8), (9)
+/// Multipliers and clamp of each output channel; m0 and shift hold `outputs` entries each.
+/// docs/quantization.md (8), (9)
 struct RequantizeU8 {
   const int32_t* m0 = nullptr;
   const int32_t* shift = nullptr;
@@ -174,7 +174,7 @@ struct DepthwiseU8S8 {
   int32_t* acc;
 };
 
-/// Rule 11 as clamp(((a * m_a + b * m_b + offset) >> shift) + zero_point, lo, hi), where offset =
+/// (11) as clamp(((a * m_a + b * m_b + offset) >> shift) + zero_point, lo, hi), where offset =
 /// 2^(shift-1) - zero_a * m_a - zero_b * m_b.   docs/quantization.md (11)
 struct AddU8 {
   int32_t m_a, m_b, shift;

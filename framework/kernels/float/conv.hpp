@@ -48,7 +48,7 @@ void conv2d_backward_weights_f32(const Conv2dShape& shape,
 /// The same for an x of codes of one scale, whose floats are made chunk by chunk where one task
 /// alone reads them.
 void conv2d_backward_weights_f32(const Conv2dShape& shape,
-                                 const CodesF32& x,
+                                 const CodeView& x,
                                  const float* grad_y,
                                  float* grad_w);
 

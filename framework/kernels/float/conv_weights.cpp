@@ -31,7 +31,7 @@ struct WeightsGradient {
   Conv2dShape s;
   std::vector<AxisPart> lines, pixels;
   const float* x;         // of the group
-  const CodesF32* codes;  // instead of it; then there is one group
+  const CodeView* codes;  // instead of it; then there is one group
   const float* grad_y;    // whole vectors of each pixel can be read
   int64_t grad_pixel;
   int64_t width;  // of the sums
@@ -245,7 +245,7 @@ bool is_empty(const Conv2dShape& s, float* grad_w) {
 /// x: floats, or codes.
 void backward_weights(const Conv2dShape& s,
                       const float* x,
-                      const CodesF32* codes,
+                      const CodeView* codes,
                       const float* grad_y,
                       float* grad_w) {
   const Cut cut(s);
@@ -301,7 +301,7 @@ void conv2d_backward_weights_f32(const Conv2dShape& s,
 }
 
 void conv2d_backward_weights_f32(const Conv2dShape& s,
-                                 const CodesF32& x,
+                                 const CodeView& x,
                                  const float* grad_y,
                                  float* grad_w) {
   if (is_empty(s, grad_w)) return;

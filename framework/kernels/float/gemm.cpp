@@ -108,11 +108,11 @@ struct Sides {
 bool packs_rows(const MatrixF32& b, int64_t m, int64_t k) {
   return m > 48 && k <= 128 && b.row_stride % kPageFloats == 0 && float_table().vector_floats < 16;
 }
-bool packs_rows(const MatrixCodesF32& /*b*/, int64_t /*m*/, int64_t /*k*/) { return false; }
+bool packs_rows(const CodeMatrix& /*b*/, int64_t /*m*/, int64_t /*k*/) { return false; }
 
 /// Memory that block() may need for sums of length k.
 Buffer<float> scratch(const MatrixF32& /*b*/, int64_t /*k*/) { return {}; }
-Buffer<float> scratch(const MatrixCodesF32& /*b*/, int64_t k) {
+Buffer<float> scratch(const CodeMatrix& /*b*/, int64_t k) {
   return Buffer<float>(std::min(k, kLongestChain) * kPanelColumns);
 }
 
@@ -121,7 +121,7 @@ MatrixF32 rows_of(
     const MatrixF32& b, Terms k, int64_t column, int64_t /*columns*/, float* /*made*/) {
   return {b.data + k.begin * b.row_stride + column * b.col_stride, b.row_stride, b.col_stride};
 }
-MatrixF32 rows_of(const MatrixCodesF32& b, Terms k, int64_t column, int64_t columns, float* made) {
+MatrixF32 rows_of(const CodeMatrix& b, Terms k, int64_t column, int64_t columns, float* made) {
   for (int64_t i = k.begin; i < k.end; ++i)
     b.codes.to_float(i, i * b.row_stride + column, columns, made + (i - k.begin) * kPanelColumns);
   return {made, kPanelColumns, 1};
@@ -181,7 +181,7 @@ PackedMatrixF32::PackedMatrixF32(int64_t k, int64_t n, const MatrixF32& b)
   pack(b);
 }
 
-PackedMatrixF32::PackedMatrixF32(int64_t k, int64_t n, const MatrixCodesF32& b)
+PackedMatrixF32::PackedMatrixF32(int64_t k, int64_t n, const CodeMatrix& b)
     : k_(k), n_(n), data_(k * packed_columns(n)) {
   pack(b);
 }
@@ -456,7 +456,7 @@ void gemm_f32(int64_t m,
               int64_t n,
               int64_t k,
               const MatrixF32& a,
-              const MatrixCodesF32& b,
+              const CodeMatrix& b,
               float* c,
               int64_t c_stride,
               const EpilogueF32& epilogue) {

@@ -4,7 +4,7 @@
 
 #include "framework/arithmetic/activation.hpp"
 #include "framework/core/buffer.hpp"
-#include "framework/kernels/codes.hpp"
+#include "framework/kernels/code_view.hpp"
 
 // Matrix products in float32, cut into blocks over threads. The caller has checked every size;
 // nothing here throws but for memory. Results are the same bits at any number of threads, and on
@@ -23,8 +23,8 @@ struct MatrixF32 {
 
 /// A matrix of codes in place, rows row_stride bytes apart, of which a product makes the floats of
 /// the part that it works on.
-struct MatrixCodesF32 {
-  CodesF32 codes;
+struct CodeMatrix {
+  CodeView codes;
   int64_t row_stride = 0;
 };
 
@@ -42,7 +42,7 @@ class PackedMatrixF32 {
  public:
   PackedMatrixF32() = default;
   PackedMatrixF32(int64_t k, int64_t n, const MatrixF32& b);
-  PackedMatrixF32(int64_t k, int64_t n, const MatrixCodesF32& b);
+  PackedMatrixF32(int64_t k, int64_t n, const CodeMatrix& b);
 
   int64_t k() const { return k_; }
   int64_t n() const { return n_; }
@@ -74,7 +74,7 @@ void gemm_f32(int64_t m,
               int64_t n,
               int64_t k,
               const MatrixF32& a,
-              const MatrixCodesF32& b,
+              const CodeMatrix& b,
               float* c,
               int64_t c_stride,
               const EpilogueF32& epilogue = {});

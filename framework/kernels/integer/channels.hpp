@@ -15,7 +15,7 @@ inline constexpr int64_t round_up(int64_t n, int64_t multiple) {
 }
 
 /// Products for which another thread is worth waking, about 10 microseconds of them, and how many
-/// take as long as the rest that an output needs: rule 8 and its store.
+/// take as long as the rest that an output needs: (8) and its store.
 inline constexpr int64_t kBlockProducts = int64_t{1} << 21;
 inline constexpr int64_t kOutputProducts = 32;
 

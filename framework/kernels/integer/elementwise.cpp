@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/codes.hpp"
+#include "framework/kernels/code_view.hpp"
 #include "framework/kernels/dispatch/dispatch.hpp"
 #include "framework/kernels/integer/channels.hpp"
 #include "framework/kernels/integer/integer.hpp"
@@ -47,9 +47,7 @@ void requantize_s32_u8(int64_t rows,
                        const int32_t* acc,
                        const RequantizeU8& requantize,
                        uint8_t* y,
-                       uint8_t* mask,
-                       int32_t mask_lo,
-                       int32_t mask_hi) {
+                       const GradientMask& mask) {
   const int64_t n = rows * channels;
   if (n <= 0) return;
   const PeriodicRequantize periodic(n, channels, requantize);
@@ -60,9 +58,9 @@ void requantize_s32_u8(int64_t rows,
                               acc + begin,
                               periodic.requantize(),
                               y + begin,
-                              mask != nullptr ? mask + begin / 8 : nullptr,
-                              mask_lo,
-                              mask_hi);
+                              mask.bits != nullptr ? mask.bits + begin / 8 : nullptr,
+                              mask.lo,
+                              mask.hi);
   });
 }
 
@@ -113,27 +111,25 @@ void dequantize_s32_f32(
 
 void add_u8(int64_t n,
             const uint8_t* a,
-            int32_t zero_a,
             const uint8_t* b,
-            int32_t zero_b,
-            const AddMultipliers& m,
-            int32_t zero_y,
-            int32_t lo,
-            int32_t hi,
+            const AddParams& params,
             uint8_t* y,
-            uint8_t* mask,
-            int32_t mask_lo,
-            int32_t mask_hi) {
+            const GradientMask& mask) {
+  const AddMultipliers& m = params.multipliers;
   const int64_t offset =
-      (int64_t{1} << (m.shift - 1)) - int64_t{zero_a} * m.a - int64_t{zero_b} * m.b;
-  const AddU8 p{m.a, m.b, m.shift, offset, zero_y, lo, hi};
+      (int64_t{1} << (m.shift - 1)) - int64_t{params.zero_a} * m.a - int64_t{params.zero_b} * m.b;
+  const auto to = [&](int32_t zero_point, int32_t lo, int32_t hi) {
+    return AddU8{m.a, m.b, m.shift, offset, zero_point, lo, hi};
+  };
+  const int32_t zero_y = params.y.zero_point;
+  const AddU8 p = to(zero_y, params.y.lo, params.y.hi);
   // Clamped to 0 and 1, the sum says which side of a bound it is on.
-  const AddU8 reaches{m.a, m.b, m.shift, offset, zero_y - mask_lo + 1, 0, 1};
-  const AddU8 exceeds{m.a, m.b, m.shift, offset, zero_y - mask_hi, 0, 1};
+  const AddU8 reaches = to(zero_y - mask.lo + 1, 0, 1);
+  const AddU8 exceeds = to(zero_y - mask.hi, 0, 1);
   const IntegerTable& kernels = integer_table();
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
     kernels.add_u8(end - begin, a + begin, b + begin, p, y + begin);
-    if (mask == nullptr) return;
+    if (mask.bits == nullptr) return;
     constexpr int64_t kBlock = 2048;
     uint8_t low[kBlock];
     uint8_t high[kBlock];
@@ -143,7 +139,7 @@ void add_u8(int64_t n,
       kernels.add_u8(count, a + i, b + i, exceeds, high);
       for (int64_t j = 0; j < count; ++j) low[j] = static_cast<uint8_t>(low[j] & ~high[j]);
       std::fill(low + count, low + round_up(count, 8), uint8_t{0});
-      pack_bits(count, low, mask + i / 8);
+      pack_bits(count, low, mask.bits + i / 8);
     }
   });
 }
@@ -218,13 +214,13 @@ bool quantize_channels_f32_u8(int64_t n,
   return finite;
 }
 
-void CodesF32::to_float(int64_t channel, int64_t at, int64_t n, float* y) const {
+void CodeView::to_float(int64_t channel, int64_t at, int64_t n, float* y) const {
   const int64_t c = channel * step;
   integer_table().dequantize_f32(n, bytes + at, is_signed, scale[c], zero_point[c] + offset, y);
 }
 
 void dequantize_u8_f32(int64_t n, const uint8_t* codes, float scale, int32_t zero_point, float* y) {
-  const CodesF32 all{.bytes = codes, .scale = &scale, .zero_point = &zero_point};
+  const CodeView all{.bytes = codes, .scale = &scale, .zero_point = &zero_point};
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
     all.to_float(0, begin, end - begin, y + begin);
   });

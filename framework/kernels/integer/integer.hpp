@@ -4,6 +4,7 @@
 #include <span>
 
 #include "framework/arithmetic/fixed_point.hpp"
+#include "framework/arithmetic/stored.hpp"
 #include "framework/core/buffer.hpp"
 #include "framework/core/cpu.hpp"
 #include "framework/kernels/conv_shape.hpp"
@@ -110,17 +111,14 @@ void conv2d_u8s8_u8(const Conv2dShape& shape,
                     const ProductParams& params,
                     uint8_t* y);
 
-/// y[i, c] = rule 8 of acc[i, c] for rows x channels. Where mask is not null, bit j of the flat
-/// index j = i * channels + c says whether the value before the clamp lay in [mask_lo, mask_hi]
-/// (stored codes).
+/// y[i, c] = acc[i, c] requantized, for rows x channels; element i * channels + c of the mask is
+/// that of y[i, c].   docs/quantization.md (4), (8)
 void requantize_s32_u8(int64_t rows,
                        int64_t channels,
                        const int32_t* acc,
                        const RequantizeU8& requantize,
                        uint8_t* y,
-                       uint8_t* mask = nullptr,
-                       int32_t mask_lo = 0,
-                       int32_t mask_hi = 255);
+                       const GradientMask& mask = {});
 /// Smallest and largest of each column; rows >= 1.
 void column_extremes_s32(
     int64_t rows, int64_t channels, const int32_t* acc, int32_t* min, int32_t* max);
@@ -132,20 +130,20 @@ void positive_mask_s32(
 void dequantize_s32_f32(
     int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y);
 
-/// Rule 11 on stored codes; mask as requantize_s32_u8's.   docs/quantization.md (11)
+/// Zero points and multipliers of a sum's operands, and its output; all of stored codes.
+struct AddParams {
+  int32_t zero_a = 0;
+  int32_t zero_b = 0;
+  AddMultipliers multipliers;
+  StoredOutput y;
+};
+/// y = a + b of stored codes.   docs/quantization.md (4), (11)
 void add_u8(int64_t n,
             const uint8_t* a,
-            int32_t zero_a,
             const uint8_t* b,
-            int32_t zero_b,
-            const AddMultipliers& m,
-            int32_t zero_y,
-            int32_t lo,
-            int32_t hi,
+            const AddParams& params,
             uint8_t* y,
-            uint8_t* mask = nullptr,
-            int32_t mask_lo = 0,
-            int32_t mask_hi = 255);
+            const GradientMask& mask = {});
 /// Max pool on codes; elements outside of the image count as 0, the lowest code. position, where it
 /// is not null, is that of the winner in its window, row by row, the first among equals; windows
 /// have at most kLargestPoolWindow elements then.   docs/quantization.md (10)
@@ -160,16 +158,14 @@ struct MeanMultiplier {
 
   friend bool operator==(const MeanMultiplier&, const MeanMultiplier&) = default;
 };
-/// Average pool: rule (8) on the sum of (x - zero_x) over the elements inside the image, with the
+/// Average pool: (8) on the sum of (x - zero_x) over the elements inside the image, with the
 /// multiplier for their number; means holds one for each number that occurs, ascending.
 /// docs/quantization.md (10)
 void avg_pool2d_u8(const Conv2dShape& shape,
                    const uint8_t* x,
                    int32_t zero_x,
                    std::span<const MeanMultiplier> means,
-                   int32_t zero_y,
-                   int32_t lo,
-                   int32_t hi,
+                   const StoredOutput& output,
                    uint8_t* y);
 /// The same sums as they are.
 void sum_pool2d_u8_s32(const Conv2dShape& shape, const uint8_t* x, int32_t zero_x, int32_t* sums);
@@ -184,7 +180,7 @@ void lookup_rows_u8(int64_t rows,
                     int64_t y_stride);
 
 /// codes[i] = byte(quantize(x[i]) + offset); where mask is not null, bit i % 8 of mask[i / 8] says
-/// whether the gradient passes (rule 4). Returns whether every x is finite; otherwise codes and
+/// whether the gradient passes, (4). Returns whether every x is finite; otherwise codes and
 /// mask are unspecified. docs/quantization.md (3), (4)
 bool quantize_f32_u8(
     int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask);

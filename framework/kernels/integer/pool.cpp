@@ -35,9 +35,7 @@ void avg_pool2d_u8(const Conv2dShape& shape,
                    const uint8_t* x,
                    int32_t zero_x,
                    std::span<const MeanMultiplier> means,
-                   int32_t zero_y,
-                   int32_t lo,
-                   int32_t hi,
+                   const StoredOutput& output,
                    uint8_t* y) {
   const PoolShape s = pool_shape(shape);
   const IntegerTable& kernels = integer_table();
@@ -58,7 +56,8 @@ void avg_pool2d_u8(const Conv2dShape& shape,
             });
         const Multiplier multiplier = mean != means.end() ? mean->multiplier : Multiplier{};
         for (int64_t i = pixel * s.c; i < (pixel + 1) * s.c; ++i) {
-          y[n * image + i] = static_cast<uint8_t>(requantize(sums[i], multiplier, zero_y, lo, hi));
+          y[n * image + i] = static_cast<uint8_t>(
+              requantize(sums[i], multiplier, output.zero_point, output.lo, output.hi));
         }
       }
     }

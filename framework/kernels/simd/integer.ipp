@@ -36,7 +36,7 @@ void requantize_groups(int64_t n,
                        int32_t mask_lo,
                        int32_t mask_hi) {
   using I = Ints<Arch>;
-  const Codes codes{r.lo, r.hi};
+  const Clamp clamp{r.lo, r.hi};
   int64_t channel = 0;
   for_groups(n, [&](int64_t i, int64_t count) QUANTRAIN_INLINE {
     int32_t last_acc[16] = {};
@@ -50,7 +50,7 @@ void requantize_groups(int64_t n,
     for (int j = 0; j < 16; j += I::kLanes) {
       const Requantizer<Arch, kUsual> requantizer(r.from(channel + j));
       const typename I::Int v = requantizer(I::load(from + j));
-      I::store_codes(to + j, v, codes);
+      I::store_codes(to + j, v, clamp);
       if (mask != nullptr) bits |= I::bits_between(v, mask_lo, mask_hi) << j;
     }
     if (!whole) copy_few(count, last_y, y + i);
@@ -131,7 +131,7 @@ void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8
   if (p.shift < 10) return reference::add_u8(n, a, b, p, y);
   using I = Ints<Arch>;
   using Int = typename I::Int;
-  const Codes codes{p.lo, p.hi};
+  const Clamp clamp{p.lo, p.hi};
   const Int zero_point = I::set1(p.zero_point);
   const Int m_a = I::set1(p.m_a);
   const Int m_b = I::set1(p.m_b);
@@ -147,7 +147,7 @@ void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8
         // The bits that a logical shift by up to 32 gets wrong are not among the low 32.
         const Int v = p.shift <= 32 ? I::low_halves(I::srl64(even, p.shift), I::srl64(odd, p.shift))
                                     : I::sra(I::high_halves(even, odd), p.shift - 32);
-        I::store_codes(to, I::add(v, zero_point), codes);
+        I::store_codes(to, I::add(v, zero_point), clamp);
       };
   int64_t i = 0;
   for (; i + I::kLanes <= n; i += I::kLanes) four_or_more(a + i, b + i, y + i);
@@ -170,7 +170,7 @@ void quantize_f32_u8(
   const Float hi = I::set1(0x1p20f);
   const Float lo = I::set1(-0x1p20f);
   const typename I::Int zero_point = I::set1(q.zero_point + q.offset);
-  const Codes stored{q.qmin + q.offset, q.qmax + q.offset};
+  const Clamp stored{q.qmin + q.offset, q.qmax + q.offset};
   typename I::Int bad = I::zero();
   for_groups(n, [&](int64_t i, int64_t count) QUANTRAIN_INLINE {
     float last_x[16] = {};

@@ -22,7 +22,7 @@ inline QUANTRAIN_INLINE void repeat(const F& f) {
 }
 
 /// clamp(v, lo, hi), the end of every requantization.
-struct Codes {
+struct Clamp {
   int32_t lo, hi;
 };
 
@@ -54,11 +54,11 @@ struct AnyInts {
   static QUANTRAIN_INLINE void store_tile(uint8_t* p,
                                           int64_t stride,
                                           const Int (&tile)[R][V],
-                                          const Codes& codes) {
+                                          const Clamp& clamp) {
     using I = Ints<Arch>;
     repeat<R>([&](auto r) QUANTRAIN_INLINE {
       repeat<V>([&](auto v) QUANTRAIN_INLINE {
-        I::store_codes(p + r * stride + v * I::kLanes, tile[r][v], codes);
+        I::store_codes(p + r * stride + v * I::kLanes, tile[r][v], clamp);
       });
     });
   }
@@ -77,10 +77,10 @@ struct AnyInts {
   }
   template <int R, int V, class Int>
   static QUANTRAIN_INLINE void store_columns(
-      uint8_t* p, int64_t stride, const Int (&tile)[R][V], const Codes& codes, int64_t columns) {
+      uint8_t* p, int64_t stride, const Int (&tile)[R][V], const Clamp& clamp, int64_t columns) {
     using I = Ints<Arch>;
     uint8_t rows[R * V * I::kLanes];
-    I::template store_tile<R, V>(rows, V * I::kLanes, tile, codes);
+    I::template store_tile<R, V>(rows, V * I::kLanes, tile, clamp);
     for (int r = 0; r < R; ++r) {
       for (int64_t i = 0; i < columns; ++i) p[r * stride + i] = rows[r * V * I::kLanes + i];
     }

@@ -3,8 +3,8 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/requantizer.hpp"
 
-// Products of bytes: tiles of rows x vectors of outputs, sums in registers, then rule 8 on the way
-// to memory.
+// Products of bytes: tiles of rows x vectors of outputs, sums in registers, then
+// docs/quantization.md (8) on the way to memory.
 namespace quantrain::kernels::simd {
 
 template <class Arch>
@@ -133,14 +133,14 @@ class SumsToMemory {
   int64_t columns_;
 };
 
-/// Through rule 8.
+/// Requantized, (8).
 template <class Arch, int V, bool kUsual>
 class CodesToMemory {
   using I = Ints<Arch>;
 
  public:
   QUANTRAIN_INLINE CodesToMemory(const DotU8S8& p, int64_t output)
-      : codes_{p.requantize.lo, p.requantize.hi},
+      : clamp_{p.requantize.lo, p.requantize.hi},
         y_(p.y + output),
         stride_(p.stride),
         columns_(p.outputs - output) {
@@ -157,15 +157,15 @@ class CodesToMemory {
     });
     uint8_t* const to = y_ + row * stride_;
     if (columns_ >= V * I::kLanes) {
-      I::template store_tile<R, V>(to, stride_, sums, codes_);
+      I::template store_tile<R, V>(to, stride_, sums, clamp_);
       return;
     }
-    I::template store_columns<R, V>(to, stride_, sums, codes_, columns_);
+    I::template store_columns<R, V>(to, stride_, sums, clamp_, columns_);
   }
 
  private:
   Requantizer<Arch, kUsual> requantizers_[V];
-  Codes codes_;
+  Clamp clamp_;
   uint8_t* y_;
   int64_t stride_;
   int64_t columns_;
@@ -263,14 +263,14 @@ void dot_length(const DotU8S8& p) {
   dot_panels<Arch, V, false, ToMemory>(p);
 }
 
-/// Through rule 8 with any shifts, which are rare: sums of a few rows first, so that there are no
-/// tiles of their own for them.
+/// Requantized, (8), with any shifts, which are rare: sums of a few rows first, so that there are
+/// no tiles of their own for them.
 template <class Arch, int V>
 void dot_any_shift(const DotU8S8& p) {
   using I = Ints<Arch>;
   constexpr int64_t kWidth = V * I::kLanes;
   constexpr int64_t kRows = 8;
-  const Codes codes{p.requantize.lo, p.requantize.hi};
+  const Clamp clamp{p.requantize.lo, p.requantize.hi};
   int32_t sums[kRows * kWidth];
   uint8_t bytes[I::kLanes];
   const int8_t* w = p.w;
@@ -289,7 +289,7 @@ void dot_any_shift(const DotU8S8& p) {
         const int64_t left = p.outputs - output - c;
         const int64_t count = left < I::kLanes ? left : I::kLanes;
         for (int64_t r = 0; r < part.rows; ++r) {
-          I::store_codes(bytes, requantizer(I::load(sums + r * kWidth + c)), codes);
+          I::store_codes(bytes, requantizer(I::load(sums + r * kWidth + c)), clamp);
           uint8_t* const to = p.y + (row + r) * p.stride + output + c;
           for (int64_t i = 0; i < count; ++i) to[i] = bytes[i];
         }

@@ -6,7 +6,7 @@ namespace quantrain::kernels {
 
 /// A view of bytes that stand for floats: byte b of channel c means scale[c * step] * (b - offset -
 /// zero_point[c * step]).   docs/quantization.md (1)
-struct CodesF32 {
+struct CodeView {
   const uint8_t* bytes = nullptr;
   bool is_signed = false;  ///< bytes are in two's complement
   int32_t offset = 0;
