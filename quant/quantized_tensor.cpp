@@ -4,7 +4,7 @@
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::quant {

@@ -5,7 +5,7 @@
 
 #include "framework/autograd/ops.hpp"
 #include "framework/core/random.hpp"
-#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/columns.hpp"
 
 namespace quantrain::test {
 namespace {

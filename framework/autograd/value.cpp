@@ -5,6 +5,7 @@
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch/dispatch.hpp"
 #include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {

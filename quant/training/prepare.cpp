@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "framework/core/error.hpp"
-#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "quant/training/scopes.hpp"

@@ -4,7 +4,7 @@
 
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/pooling.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {

@@ -3,7 +3,7 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/integer_product.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/gemm.hpp"
 
 namespace quantrain {

@@ -2,6 +2,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
+#include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {

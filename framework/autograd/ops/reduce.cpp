@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain::reduce {

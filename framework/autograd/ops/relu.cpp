@@ -6,6 +6,7 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 
 namespace quantrain {
 namespace {

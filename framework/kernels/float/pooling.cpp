@@ -1,6 +1,7 @@
+#include "framework/kernels/float/pooling.hpp"
+
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch/dispatch.hpp"
-#include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/pool_shape.hpp"
 
 namespace quantrain::kernels {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "framework/arithmetic/activation.hpp"
 #include "framework/kernels/float/gemm.hpp"
 #include "framework/kernels/params.hpp"
 
@@ -16,7 +17,7 @@ void set_epilogue(
   p.accumulate = epilogue.accumulate || !first;
   p.bias = last && epilogue.bias != nullptr ? epilogue.bias + column : nullptr;
   p.lo = clamps ? 0.0f : -kInfinity;
-  p.hi = clamps && epilogue.activation == Activation::kRelu6 ? 6.0f : kInfinity;
+  p.hi = clamps ? upper_bound(epilogue.activation) : kInfinity;
 }
 
 }  // namespace quantrain::kernels

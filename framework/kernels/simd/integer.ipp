@@ -214,12 +214,7 @@ void transpose_u32(int64_t rows,
                    int64_t from_stride,
                    void* to,
                    int64_t to_stride) {
-  transpose<Arch>(rows,
-                  columns,
-                  static_cast<const Word*>(from),
-                  from_stride,
-                  static_cast<Word*>(to),
-                  to_stride);
+  transpose<Arch>(rows, columns, from, from_stride, to, to_stride);
 }
 
 }  // namespace quantrain::kernels::simd

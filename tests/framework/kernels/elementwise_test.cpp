@@ -1,4 +1,5 @@
 #include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/optimizer.hpp"
 
 #include <limits>
 

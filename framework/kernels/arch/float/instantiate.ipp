@@ -7,6 +7,7 @@
 #include "framework/kernels/simd/dots.ipp"
 #include "framework/kernels/simd/elementwise.ipp"
 #include "framework/kernels/simd/gemm.ipp"
+#include "framework/kernels/simd/optimizer.ipp"
 #include "framework/kernels/simd/pack.ipp"
 #include "framework/kernels/simd/pooling.ipp"
 #include "framework/kernels/simd/ranges.ipp"
