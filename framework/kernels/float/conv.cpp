@@ -10,22 +10,22 @@
 #include "framework/kernels/float/padding.hpp"
 #include "framework/kernels/float/tiles.hpp"
 
-// A convolution is a product whose left operand is never written down: row (n, i, j) of it
-// consists, for each of the KH rows of the kernel, of KW * C contiguous values of the input, so a
-// pointer for each output pixel says where they are. Pixels are sorted by which taps of the kernel
-// lie inside the image, and only those are multiplied; where sums are short, zeros are put around
-// the image instead (padding.hpp). The gradient by data is the same walk over the output's gradient
-// with the kernel upside down; with a stride the taps that a pixel was seen by are every stride-th,
-// so pixels are sorted by residue too.
+// A convolution is a product whose left operand is never written down. Its row (n, i, j) is KW * C
+// contiguous values of the input for each of the KH rows of the kernel, so one pointer for each
+// output pixel finds them. Pixels are grouped by the taps of the kernel that lie inside the image,
+// and only those taps are multiplied; if sums are short, the image gets a border of zeros instead
+// (padding.hpp). The gradient by data is the same walk over the output's gradient with the kernel
+// upside down; with a stride only every stride-th tap has seen a pixel, so pixels are grouped by
+// residue too.
 namespace quantrain::kernels {
 namespace {
 
 // Multiply-adds worth a task, and the most that one should have.
 constexpr int64_t kTaskWork = 500000;
 constexpr int64_t kMostTaskWork = 4000000;
-constexpr int64_t kFewPixels = 1024;        // so few do not pay for packing the weights
-constexpr int64_t kImagePixels = 64 * 256;  // so many are no longer taken at once
-constexpr int64_t kManyPixels = 32;         // of one sort in an image: many tiles
+constexpr int64_t kFewPixels = 1024;        // too few to pay for packing the weights
+constexpr int64_t kImagePixels = 64 * 256;  // images with more are cut
+constexpr int64_t kManyPixels = 32;         // of one tap group in an image: many tiles
 constexpr int64_t kLongestChain = 1024;     // terms; longer sums are cut into blocks
 constexpr int64_t kBlockTerms = 512;        // at most
 
@@ -33,7 +33,7 @@ constexpr int64_t kBlockTerms = 512;        // at most
 /// sees times the `channels` rows of b, [kh * kw * channels, columns], that belong to the tap.
 struct Correlation {
   const float* x;
-  const Conv2dShape* padding;  // not null: zeros are to be put around x, as n, h, w count them
+  const Conv2dShape* padding;        // if not null, x gets a border of zeros, which n, h, w include
   int64_t n, h, w, pixel, channels;  // pixels are `pixel` values apart
   std::vector<AxisPart> lines, pixels;
   int64_t oh, ow, columns, kh, kw;
@@ -44,10 +44,10 @@ struct Correlation {
   int64_t y_pixel;
 };
 
-/// The pixels of one sort in lines [begin, end), and what of them is the same for all sorts.
-class Sort {
+/// The pixels of lines [begin, end) in tap groups: pixels whose windows cover the same taps.
+class TapGroups {
  public:
-  Sort(const Correlation& p, int64_t begin, int64_t end, const EpilogueF32& epilogue)
+  TapGroups(const Correlation& p, int64_t begin, int64_t end, const EpilogueF32& epilogue)
       : p_(p), x_(p.x), begin_(begin), end_(end), epilogue_(epilogue) {
     if (p.padding != nullptr) pad();
     tiles_.runs = 1;
@@ -56,9 +56,10 @@ class Sort {
     tiles_.b_step = p.b_step;
   }
 
+  /// The group of these lines and pixels.
   void multiply(const AxisPart& lines, const AxisPart& pixels) {
     set_segments(lines, pixels);
-    // Pixels that lie this close are read without a pointer to each.
+    // Pixels this close together need no pointer each.
     if (pixels.source_step * p_.pixel <= 2 && pixels.count >= 4) {
       for_lines(lines, pixels, [&](int64_t count, const float* x, float* y) {
         tiles_.m = pixels.count;
@@ -74,8 +75,8 @@ class Sort {
       from_ = Buffer<const float*>((end_ - begin_) * p_.ow);
       to_ = Buffer<float*>((end_ - begin_) * p_.ow);
     }
-    // Of whole images with many pixels of the sort a list for the first one is enough; few pixels
-    // would end in tiles of few rows.
+    // For whole images with many pixels of the group, a list for the first one is enough; few
+    // pixels would make tiles of few rows.
     const bool once =
         begin_ % p_.oh == 0 && end_ % p_.oh == 0 && lines.count * pixels.count >= kManyPixels;
     tiles_.m = 0;
@@ -103,9 +104,9 @@ class Sort {
     int64_t first, segments, length;
   };
 
-  /// A segment of the sum for each row of the kernel where what its taps multiply is contiguous,
-  /// else for each tap. Of a long sum in several blocks, and where a segment is too long for one,
-  /// in pieces.
+  /// One segment of the sum for each row of the kernel if its taps read contiguous values, else one
+  /// for each tap. A long sum has several blocks, and a segment too long for a block is cut into
+  /// pieces.
   void set_segments(const AxisPart& lines, const AxisPart& pixels) {
     const bool contiguous =
         p_.channels == p_.pixel && p_.b_tap == p_.channels && pixels.tap_step == 1;
@@ -131,7 +132,7 @@ class Sort {
     } while (begin < length);
   }
 
-  /// Writes where each segment begins, from the element `begin` of it on.
+  /// Writes where each segment begins; the segments start at their element `begin`.
   void add_segments(const AxisPart& lines,
                     const AxisPart& pixels,
                     int64_t taps,
@@ -168,7 +169,7 @@ class Sort {
     }
   }
 
-  /// Makes the lines that are seen from [begin, end).
+  /// Copies the lines that [begin, end) reads, with their padding.
   void pad() {
     const auto seen = [&](int64_t line, int64_t tap) {
       return line / p_.oh * p_.h + line % p_.oh + tap;
@@ -198,14 +199,14 @@ class Sort {
 
   const Correlation& p_;
   const float* x_;
-  int64_t first_row_ = 0;  // of x, that x_ begins with
+  int64_t first_row_ = 0;  // the row of x where x_ begins
   Buffer<float> padded_;
   int64_t begin_, end_;
   const EpilogueF32& epilogue_;
   void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_;
   Buffer<float*> to_;
-  // A row of the kernel is at most so many pieces, or its taps are.
+  // At most so many pieces for each row of the kernel, or for each tap.
   Buffer<SegmentF32> segments_{p_.kh * p_.kw * ((p_.kw * p_.channels - 1) / kBlockTerms + 1)};
   std::vector<Block> blocks_;
   TilesF32 tiles_{};
@@ -217,13 +218,13 @@ void correlate(const Correlation& p, const EpilogueF32& epilogue) {
   const int64_t task_work = std::clamp(lines * line_work / 16, kTaskWork, kMostTaskWork);
   const int64_t task_lines = task_work / line_work + 1;
   const auto multiply = [&](int64_t begin, int64_t end) {
-    Sort sort(p, begin, end, epilogue);
+    TapGroups groups(p, begin, end, epilogue);
     for (const AxisPart& i : p.lines) {
-      for (const AxisPart& j : p.pixels) sort.multiply(i, j);
+      for (const AxisPart& j : p.pixels) groups.multiply(i, j);
     }
   };
-  // Whole images where there are enough, or no one to share them with, so that there are many
-  // pixels of each sort. Every sum belongs to one task, however lines are cut.
+  // Whole images, if there are enough of them or only one thread: tap groups then have many pixels.
+  // Every sum belongs to one task, however lines are cut.
   const bool whole = (p.n >= 16 || threads() == 1) && p.oh * p.ow <= kImagePixels;
   if (task_lines > p.oh || whole) {
     parallel_for_even(p.n, (task_lines + p.oh - 1) / p.oh, [&](int64_t begin, int64_t end) {
@@ -256,7 +257,8 @@ Buffer<float> pack_flipped_weights(const Conv2dShape& s, const float* w) {
   return packed;
 }
 
-/// With the part of the most positions in front: what it reads in order, the others find in cache.
+/// The part with the most positions comes first: it reads in order, and the others find its data in
+/// cache.
 std::vector<AxisPart> most_first(std::vector<AxisPart> parts) {
   const auto most =
       std::max_element(parts.begin(), parts.end(), [](const AxisPart& a, const AxisPart& b) {

@@ -45,8 +45,8 @@ void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const float* x,
                                  const float* grad_y,
                                  float* grad_w);
-/// The same for an x of codes of one scale, whose floats are made chunk by chunk where one task
-/// alone reads them.
+/// The same for codes of one scale: each task dequantizes the chunk that it reads, if no other task
+/// reads it.
 void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const CodeView& x,
                                  const float* grad_y,

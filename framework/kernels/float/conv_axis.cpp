@@ -5,9 +5,9 @@
 namespace quantrain::kernels {
 namespace {
 
-/// Adds position part.result, whose part.taps taps from part.first_tap on would see the source's
-/// elements from part.source on; if it sees them all, also those of the `left` positions from it on
-/// that do. Returns how many were added.
+/// Adds position part.result, whose part.taps taps from part.first_tap on see the source from
+/// part.source on. If all of these are inside, also adds the next positions, up to `left` in all,
+/// whose taps are. Returns how many were added.
 int64_t add_positions(std::vector<AxisPart>& parts,
                       AxisPart part,
                       int64_t left,

@@ -11,19 +11,19 @@
 // The gradient by the weights is a product too: its rows are the elements (u, v, c) of the kernel,
 // its columns the output channels, and the sum runs over all output pixels that see the element
 // inside the image. So there is a product for each part of both axes, read in place. Chunks of
-// output lines, cut by problem size, are summed for themselves and then joined in a fixed tree; in
-// a chunk, blocks of pixels are chains of their own, which are added up one after the other.
+// output lines, cut by problem size, are summed separately and then joined in a fixed tree. In a
+// chunk, each block of pixels is a chain, and the blocks are added up one after the other.
 namespace quantrain::kernels {
 namespace {
 
 constexpr int64_t kMostTasks = 16;
 constexpr int64_t kTaskWork = 250000;          // multiply-adds that a task should have at least
-constexpr int64_t kChunkPixels = 768;          // so that joining the chunks costs little
+constexpr int64_t kChunkPixels = 768;          // enough that joining the chunks costs little
 constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks together, unless sums are long
-constexpr int64_t kLongestChunk = 32768;       // pixels: the blocks of so many are one chain
+constexpr int64_t kLongestChunk = 32768;       // pixels, whose blocks are added up in one chain
 constexpr int64_t kLongestChain = 768;         // pixels of a block
 constexpr int64_t kBlockPixels = 128;  // so that a panel of grad_y stays in the first-level cache
-constexpr int64_t kTileRows = 9;       // a tile or two: it is read so seldom that it need not
+constexpr int64_t kTileRows = 9;  // a tile or two: they read a panel too seldom for that to matter
 constexpr int64_t kMostSegments = 256;
 constexpr int64_t kManyChannels = 8;  // enough rows for a tile, for one tap
 
@@ -68,7 +68,7 @@ class Chunk {
   }
 
  private:
-  /// Lines of x that are seen from the chunk's, all channels.
+  /// Dequantizes the lines of x that the chunk reads, all channels.
   void make_floats() {
     const auto seen = [&](int64_t line, int64_t tap) {
       const int64_t at = line % oh_ * s_.stride_h - s_.pad_h + tap;
@@ -84,7 +84,7 @@ class Chunk {
     const int64_t c = s_.group_c();
     const float* const x =
         (p_.codes != nullptr ? made_.data() : p_.x) + (lines.source * s_.w + pixels.source) * s_.c;
-    // Taps whose elements are contiguous are as good as one.
+    // Taps with contiguous elements count as one.
     const int64_t taps = c == s_.c ? std::min<int64_t>(1, pixels.taps) : pixels.taps;
     const int64_t elements = c == s_.c ? pixels.taps * c : c;
     const float** from = from_.data();
@@ -102,7 +102,7 @@ class Chunk {
     tiles_.m = from - from_.data();
   }
 
-  /// Segments run along the longer side of a part, and over all images.
+  /// Adds segments along the longer side of a part, for all images.
   void sum_part(const AxisPart& lines, const AxisPart& pixels) {
     const int64_t x_step = pixels.source_step * s_.c;
     const int64_t x_line = lines.source_step * s_.w * s_.c;
@@ -126,8 +126,8 @@ class Chunk {
     flush();
   }
 
-  /// `count` segments of `length` pixels from `first` on, in pieces where they are too long for one
-  /// chain.
+  /// Adds `count` segments of `length` pixels from `first` on, in pieces if they are too long for
+  /// one chain.
   void add_lines(
       int64_t count, SegmentF32 first, SegmentF32 step, int64_t length, SegmentF32 pixel_step) {
     for (int64_t begin = 0; begin < length; begin += kLongestChain) {
@@ -146,7 +146,7 @@ class Chunk {
     most_segments_ = std::min(kMostSegments, (pixels - 1) / length + 1);
   }
 
-  /// `count` segments from `first` on, `step` apart.
+  /// Adds `count` segments from `first` on, `step` apart.
   void add_segments(int64_t count, SegmentF32 first, SegmentF32 step) {
     while (count > 0) {
       const int64_t n = std::min(count, most_segments_ - tiles_.segments);
@@ -189,7 +189,7 @@ class Chunk {
   TilesF32 tiles_{};
 };
 
-/// Chunks of lines that are summed for themselves.
+/// Lines of a chunk, which is summed separately.
 int64_t chunk_lines(const Conv2dShape& s, int64_t sums) {
   const int64_t lines = s.n * s.oh();
   const int64_t pixels = lines * s.ow();
@@ -200,7 +200,8 @@ int64_t chunk_lines(const Conv2dShape& s, int64_t sums) {
   return (lines + chunks - 1) / chunks;
 }
 
-/// With few chunks their rows are cut too, which changes no sum: into whole taps or whole tiles.
+/// Rows of a part: few chunks are cut into parts of whole taps or whole tiles, which changes no
+/// sum.
 int64_t part_rows(const Conv2dShape& s, int64_t sums, int64_t chunks) {
   const int64_t tasks = std::clamp<int64_t>(s.n * s.oh() * s.ow() * sums / kTaskWork, 1, 16);
   const int64_t parts = (tasks + chunks - 1) / chunks;
@@ -306,7 +307,7 @@ void conv2d_backward_weights_f32(const Conv2dShape& s,
                                  float* grad_w) {
   if (is_empty(s, grad_w)) return;
   if (s.groups == 1 && Cut(s).parts == 1) return backward_weights(s, nullptr, &x, grad_y, grad_w);
-  // Several tasks would make the same floats.
+  // Several tasks would dequantize the same codes.
   Buffer<float> floats(s.x_elements());
   parallel_for(s.x_elements(), 65536, [&](int64_t begin, int64_t end) {
     x.to_float(0, begin, end - begin, floats.data() + begin);

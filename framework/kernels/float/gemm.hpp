@@ -21,8 +21,8 @@ struct MatrixF32 {
   MatrixF32 transposed() const { return {data, col_stride, row_stride}; }
 };
 
-/// A matrix of codes in place, rows row_stride bytes apart, of which a product makes the floats of
-/// the part that it works on.
+/// A matrix of codes in place, rows row_stride bytes apart; a product dequantizes the part that it
+/// works on.
 struct CodeMatrix {
   CodeView codes;
   int64_t row_stride = 0;
@@ -58,10 +58,10 @@ class PackedMatrixF32 {
 };
 
 /// c[M, N] (rows c_stride apart) = a[M, K] * b[K, N], then the epilogue. K = 0 gives the epilogue
-/// of 0. Sums run in the order of k, but for one row, and for up to 16 rows or 12 columns where
-/// both operands are contiguous along a k at least eight times as long: a row's last bits depend on
-/// whether it is alone. Sums of more than 1024 terms are cut, so that their rounding errors are
-/// about those of a pairwise sum.   docs/kernels.md, long sums
+/// of 0. Sums run in the order of k, with two exceptions: one row, and up to 16 rows or 12 columns
+/// if both operands are contiguous along a k at least eight times as long. So a row's last bits
+/// depend on whether it is alone. Sums of more than 1024 terms are cut, which keeps their rounding
+/// errors about as small as a pairwise sum's.   docs/kernels.md, long sums
 void gemm_f32(int64_t m,
               int64_t n,
               int64_t k,

@@ -4,18 +4,18 @@
 
 #include "framework/kernels/conv_shape.hpp"
 
-// Where sums are short, as over the taps of few channels, zeros around the image cost less than
-// pixels that see other taps than their neighbours.
+// If sums are short, as over the taps of few channels, a border of zeros costs less than pixels
+// whose windows cover fewer taps than their neighbours'.
 namespace quantrain::kernels {
 
-/// Whether a convolution pads. With a stride each pixel that is copied serves too few sums.
+/// Whether a convolution pads. With a stride, each copied pixel serves too few sums.
 bool is_padded(const Conv2dShape& s);
 
-/// The same convolution of images that have their padding around them.
+/// The same convolution, of images that include their padding.
 Conv2dShape with_padding(Conv2dShape s);
 
-/// Lines [begin, end) of the images of with_padding(s), those of all images one behind the other,
-/// made of x [N, H, W, C].
+/// Writes lines [begin, end) of the images of with_padding(s), counted over all images, from x [N,
+/// H, W, C].
 void pad_lines(const Conv2dShape& s, const float* x, int64_t begin, int64_t end, float* to);
 
 }  // namespace quantrain::kernels

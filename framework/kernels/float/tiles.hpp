@@ -7,8 +7,8 @@
 // What products of matrices and convolutions share.
 namespace quantrain::kernels {
 
-/// The part of the epilogue that falls to one call of a kernel: columns from `column` on; `first`
-/// and `last` say which parts of the sum the call covers.
+/// Sets one call's part of the epilogue: columns from `column` on. `first` and `last`: the call
+/// begins, or ends, the sum.
 template <class Params>
 void set_epilogue(
     Params& p, const EpilogueF32& epilogue, int64_t column, bool first = true, bool last = true) {
