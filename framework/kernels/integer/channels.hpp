@@ -14,15 +14,15 @@ inline constexpr int64_t round_up(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-/// Products for which another thread is worth waking, about 10 microseconds of them, and how many
-/// take as long as the rest that an output needs: (8) and its store.
+/// Products worth another thread, about 10 microseconds, and how many take as long as the rest of
+/// an output: docs/quantization.md (8) and the store.
 inline constexpr int64_t kBlockProducts = int64_t{1} << 21;
 inline constexpr int64_t kOutputProducts = 32;
 
-/// What stands in for the shift where the multiplier is 0 and any will do.
+/// The shift for a multiplier of 0, where any will do.
 inline constexpr int32_t kAnyShift = 40;
 
-/// Sets r.round to `round`, filled, where the zero point and all n shifts allow it.
+/// Fills `round` and sets r.round to it, if the zero point and all n shifts allow it.
 inline void fill_rounds(int64_t n, RequantizeU8& r, int32_t* round) {
   const bool usual =
       r.zero_point >= 0 && r.zero_point <= 255 &&
@@ -34,7 +34,7 @@ inline void fill_rounds(int64_t n, RequantizeU8& r, int32_t* round) {
   }
 }
 
-/// After how many elements the entries of `channels` channels repeat, in whole groups of 16.
+/// Elements after which the entries of `channels` channels repeat, in whole groups of 16.
 inline int64_t period_of(int64_t channels) {
   return channels * 16 / std::gcd(channels, int64_t{16});
 }

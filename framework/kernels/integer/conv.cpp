@@ -9,13 +9,13 @@
 namespace quantrain::kernels {
 namespace {
 
-// As kBlockProducts, for the depthwise kernel, which does fewer in that time.
+// kBlockProducts for the depthwise kernel, which is slower.
 constexpr int64_t kBlockDepthwiseProducts = int64_t{1} << 20;
 // Output pixels of one call of the kernel.
 constexpr int64_t kPixels = 480;
 
-/// Input rows behind some output rows of one image: where the first window starts, and the steps in
-/// bytes.
+/// The input rows that some output rows of one image read: where the first window starts, and the
+/// steps in bytes.
 struct Band {
   const uint8_t* x;
   int64_t row_step;
@@ -131,6 +131,44 @@ void depthwise(const Conv2dShape& s,
   });
 }
 
+/// Collects the pixels of a group's output, one after the other, and computes up to kPixels at a
+/// time.
+class PixelCalls {
+ public:
+  /// p.acc or p.y is that of the first pixel.
+  explicit PixelCalls(const DotU8S8& p) : p_(p) { p_.x = pointers_; }
+
+  /// From now on sums have these segments, with weights from w on.
+  void set_segments(const int8_t* w, int64_t segments) {
+    if (p_.w != w || p_.segments != segments) flush();
+    p_.w = w;
+    p_.segments = segments;
+  }
+  /// The next `count` pixels, whose inputs are `step` bytes apart.
+  void add(const uint8_t* x, int64_t step, int64_t count) {
+    while (count > 0) {
+      const int64_t n = std::min(count, kPixels - p_.rows);
+      for (int64_t i = 0; i < n; ++i) pointers_[p_.rows + i] = x + i * step;
+      x += n * step;
+      count -= n;
+      p_.rows += n;
+      if (p_.rows == kPixels) flush();
+    }
+  }
+  void flush() {
+    if (p_.rows == 0) return;
+    kernels_.dot_u8s8(p_);
+    if (p_.acc != nullptr) p_.acc += p_.rows * p_.stride;
+    if (p_.y != nullptr) p_.y += p_.rows * p_.stride;
+    p_.rows = 0;
+  }
+
+ private:
+  const IntegerTable& kernels_ = integer_table();
+  DotU8S8 p_;
+  const uint8_t* pointers_[kPixels];
+};
+
 void conv2d(const Conv2dShape& s,
             const uint8_t* x,
             const PackedWeightsS8& given,
@@ -149,63 +187,40 @@ void conv2d(const Conv2dShape& s,
 
   PackedWeightsS8 copy;
   const PackedWeightsS8& w = given.for_chosen_isa(copy);
-  const IntegerTable& kernels = integer_table();
   const int64_t oh = s.oh();
   const int64_t ow = s.ow();
   const Bands bands(s, x, params.zero_x(), kBlockProducts, s.group_c(), 4 * w.quads());
   bands.for_each([&](int64_t image, int64_t begin, int64_t end, Buffer<uint8_t>& scratch) {
     for (int64_t group = 0; group < s.groups; ++group) {
       const Band band = bands.input(image, begin, end, group * s.group_c(), scratch);
-      const uint8_t* pointers[kPixels];
       const int8_t* const weights = w.data() + group * w.panels_per_group() * w.panel_bytes();
+      const int64_t to = (image * oh + begin) * ow * s.o + group * s.group_o();
       DotU8S8 p{};
       p.outputs = s.group_o();
       p.segments = s.kh;
       p.segment_step = band.row_step;
       p.quads = w.quads();
-      p.x = pointers;
       p.w = weights;
       p.panel = w.panel_bytes();
       p.layout = w.layout();
       p.start = params.start(group * s.group_o());
       p.requantize = params.requantize(group * s.group_o());
+      p.acc = acc != nullptr ? acc + to : nullptr;
+      p.y = y != nullptr ? y + to : nullptr;
       p.stride = s.o;
-      int64_t to = (image * oh + begin) * ow * s.o + group * s.group_o();
-      const auto flush = [&](int64_t pixels) {
-        p.rows = pixels;
-        p.acc = acc != nullptr ? acc + to : nullptr;
-        p.y = y != nullptr ? y + to : nullptr;
-        kernels.dot_u8s8(p);
-        to += pixels * s.o;
-      };
-      int64_t pixels = 0;
+      PixelCalls pixels(p);
       for (int64_t row = begin; row < end; ++row) {
-        // Rows of the kernel that are inside the image; those outside add nothing to a sum only
-        // where the zero point is 0.
+        // Rows of the kernel inside the image. Those outside may be skipped only if the zero point
+        // is 0: they add nothing then.
         const int64_t top = row * s.stride_h - s.pad_h;
         const bool skips = params.zero_x() == 0;
         const int64_t first = skips ? std::clamp<int64_t>(-top, 0, s.kh) : 0;
         const int64_t last = skips ? std::clamp<int64_t>(s.h - top, first, s.kh) : s.kh;
-        const int8_t* const inside = weights + first * (w.panel_bytes() / s.kh);
-        if (pixels > 0 && (p.w != inside || p.segments != last - first)) {
-          flush(pixels);
-          pixels = 0;
-        }
-        p.w = inside;
-        p.segments = last - first;
+        pixels.set_segments(weights + first * (w.panel_bytes() / s.kh), last - first);
         const uint8_t* const line = band.x + ((row - begin) * s.stride_h + first) * band.row_step;
-        const int64_t step = s.stride_w * band.pixel_step;
-        for (int64_t column = 0; column < ow;) {
-          const int64_t count = std::min(ow - column, kPixels - pixels);
-          for (int64_t i = 0; i < count; ++i) pointers[pixels + i] = line + (column + i) * step;
-          column += count;
-          pixels += count;
-          if (pixels < kPixels) continue;
-          flush(pixels);
-          pixels = 0;
-        }
+        pixels.add(line, s.stride_w * band.pixel_step, ow);
       }
-      if (pixels > 0) flush(pixels);
+      pixels.flush();
     }
   });
 }

@@ -19,8 +19,7 @@ void set(std::atomic<bool>& flag, bool value) {
   if (!value) flag.store(false, std::memory_order_relaxed);
 }
 
-/// Writes the first n bits of `bits` from bit `at` of mask on; the bits of mask from there on are
-/// 0.
+/// Writes the first n bits of `bits` from bit `at` of mask on, where mask must hold zeros.
 void append_bits(int64_t n, const uint8_t* bits, int64_t at, uint8_t* mask) {
   const int offset = static_cast<int>(at % 8);
   uint8_t* to = mask + at / 8;

@@ -29,7 +29,8 @@ void gemm(int64_t m,
   const int64_t width = w.layout().width;
   const IntegerTable& kernels = integer_table();
 
-  // Rows at the end that a read of whole groups of 4 would leave the caller's buffer from.
+  // Reads of whole groups of 4 would pass the end of the caller's buffer in the last rows: those
+  // are copied.
   const int64_t reach = 4 * w.quads();
   int64_t whole_rows = m;
   while (whole_rows > 0 && (whole_rows - 1) * k + reach > m * k) --whole_rows;
@@ -50,7 +51,8 @@ void gemm(int64_t m,
         kBlockProducts / 2 / (std::min(m, most_rows) * (k + kOutputProducts) * width);
     panels = std::min(panels, std::max({by_weights, by_products, int64_t{1}}));
   }
-  // Neighbours have the same weights, and each of two threads half of the panels or of the rows.
+  // Neighbouring blocks share weights, and each of two threads gets half of the panels or of the
+  // rows.
   const int64_t pairs = (m + 1) / 2;
   const int64_t row_blocks = even_blocks(pairs, most_rows / 2);
 
@@ -78,7 +80,7 @@ void gemm(int64_t m,
                       .y = y != nullptr ? y + row * n + output : nullptr,
                       .stride = n});
   };
-  // For one row the divisions below would count.
+  // The divisions below would slow a single row down.
   if (row_blocks == 1 && panels == w.panels_per_group()) return multiply(0, m, 0);
   const int64_t panel_blocks = (w.panels_per_group() + panels - 1) / panels;
   parallel_for(row_blocks * panel_blocks, 1, [&](int64_t begin, int64_t end) {

@@ -16,9 +16,8 @@
 namespace quantrain::kernels {
 
 /// Weights [O, KH, KW, C / groups] of a convolution, or [O, K] of a linear layer, laid out for the
-/// kernels of the instruction set that is chosen at that time. Where another one is chosen later,
-/// each use lays out a copy first: right, but slow. The weights that it was made from must outlive
-/// it.
+/// kernels of the instruction set that is chosen at that time. If another one is chosen later, each
+/// use lays out a copy first: right, but slow. The original weights must outlive it.
 class PackedWeightsS8 {
  public:
   PackedWeightsS8() = default;
@@ -40,13 +39,19 @@ class PackedWeightsS8 {
   int64_t panels_per_group() const { return panels_per_group_; }
   /// Groups of 4 in a kernel row of KW * C / groups weights.
   int64_t quads() const { return quads_; }
-  /// The same weights for chosen_isa(): *this, or `copy`, which is made.
+  /// The same weights for chosen_isa(): *this, or else `copy`, which is filled.
   const PackedWeightsS8& for_chosen_isa(PackedWeightsS8& copy) const;
 
  private:
   void pack_panels();
+  void pack_panel(int64_t panel);
+  /// A row of the kernel of `count` outputs.
+  void pack_segment(int64_t count, const int8_t* rows, int8_t* to) const;
   void pack_depthwise();
   void sum_panels();
+
+  /// Bytes of a panel's group of 4.
+  int64_t quad_bytes() const { return layout_.width * (layout_.pairs ? 8 : 4); }
 
   Conv2dShape shape_;
   Isa isa_ = Isa::kReference;
@@ -60,8 +65,8 @@ class PackedWeightsS8 {
   Buffer<int32_t> sums_;
 };
 
-/// What products with weights start their sums from, bias - zero_x * sum of the weights, and how
-/// they are requantized: made once for many calls, whatever the instruction set.
+/// The starts of a product's sums, bias - zero_x * sum of the weights, and how the sums are
+/// requantized. Made once for many calls, for every instruction set.
 class ProductParams {
  public:
   ProductParams() = default;
@@ -73,8 +78,8 @@ class ProductParams {
 
   int32_t zero_x() const { return zero_x_; }
 
-  // For the kernels' callers: what is there for a channel and those behind it; a whole panel may be
-  // read from any channel on.
+  // For the kernels' callers: the values from a channel on; a whole panel may be read from any
+  // channel.
   const int32_t* start(int64_t channel) const { return values_.data() + channel; }
   RequantizeU8 requantize(int64_t channel) const { return requantize_.from(channel); }
 

@@ -27,21 +27,48 @@ PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w)
 
 void PackedWeightsS8::pack_panels() {
   const int64_t outputs = shape_.group_o();
-  const int64_t length = shape_.kw * shape_.group_c();
   integer_table(isa_).panel_layout_u8s8(outputs, &layout_);
-  quads_ = (length + 3) / 4;
+  quads_ = (shape_.kw * shape_.group_c() + 3) / 4;
   panels_per_group_ = (outputs + layout_.width - 1) / layout_.width;
-  const int64_t quad_bytes = layout_.width * (layout_.pairs ? 8 : 4);
-  panel_bytes_ = shape_.kh * quads_ * quad_bytes;
+  panel_bytes_ = shape_.kh * quads_ * quad_bytes();
   data_ = Buffer<int8_t>(shape_.groups * panels_per_group_ * panel_bytes_);
+  const int64_t panels = shape_.groups * panels_per_group_;
+  parallel_for(panels,
+               std::max<int64_t>(1, 16384 / std::max<int64_t>(panel_bytes_, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t panel = begin; panel < end; ++panel) pack_panel(panel);
+               });
+}
 
-  // Groups of 4 that are nowhere cut short are words, and a panel is their transpose.
+void PackedWeightsS8::pack_panel(int64_t panel) {
+  const int64_t outputs = shape_.group_o();
+  const int64_t length = shape_.kw * shape_.group_c();
+  int8_t* const to = data_.data() + panel * panel_bytes_;
+  const int64_t first = panel % panels_per_group_ * layout_.width;
+  const int64_t count = std::min(layout_.width, outputs - first);
+  if (count < layout_.width) std::memset(to, 0, static_cast<size_t>(panel_bytes_));
+  const int8_t* const rows =
+      plain_ + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
+  // If no group of 4 is cut short, groups are words, and a panel is their transpose.
   const bool words = !layout_.pairs && length % 4 == 0;
-  const auto transpose = integer_table(isa_).transpose_u32;
+  for (int64_t segment = 0; segment < shape_.kh; ++segment) {
+    const int8_t* const from = rows + segment * length;
+    int8_t* const segment_to = to + segment * quads_ * quad_bytes();
+    if (words) {
+      integer_table(isa_).transpose_u32(
+          count, quads_, from, shape_.kh * quads_, segment_to, layout_.width);
+    } else {
+      pack_segment(count, from, segment_to);
+    }
+  }
+}
 
+void PackedWeightsS8::pack_segment(int64_t count, const int8_t* rows, int8_t* to) const {
+  const int64_t length = shape_.kw * shape_.group_c();
+  const bool pairs = layout_.pairs;
   const int64_t odd_at = 4 * layout_.width;
   const auto put = [&](const int8_t* quad, int8_t* at) {
-    if (!layout_.pairs) {
+    if (!pairs) {
       std::memcpy(at, quad, 4);
       return;
     }
@@ -50,47 +77,22 @@ void PackedWeightsS8::pack_panels() {
     std::memcpy(at, even, 4);
     std::memcpy(at + odd_at, odd, 4);
   };
-  const auto pack_panel = [&](int64_t panel) {
-    int8_t* const to = data_.data() + panel * panel_bytes_;
-    const int64_t first = panel % panels_per_group_ * layout_.width;
-    const int64_t count = std::min(layout_.width, outputs - first);
-    if (count < layout_.width) std::memset(to, 0, static_cast<size_t>(panel_bytes_));
-    const int8_t* const rows =
-        plain_ + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
-    // A few groups of 4 of every output at a time: what they are written to stays in the
-    // first-level cache.
-    constexpr int64_t kQuads = 16;
-    for (int64_t segment = 0; segment < shape_.kh; ++segment) {
-      if (words) {
-        transpose(count,
-                  quads_,
-                  rows + segment * length,
-                  shape_.kh * quads_,
-                  to + segment * quads_ * quad_bytes,
-                  layout_.width);
-        continue;
-      }
-      for (int64_t q = 0; q < quads_; q += kQuads) {
-        for (int64_t o = 0; o < count; ++o) {
-          const int8_t* const from = rows + (o * shape_.kh + segment) * length;
-          int8_t* at = to + (segment * quads_ + q) * quad_bytes + 4 * o;
-          const int64_t end = std::min(length, 4 * (q + kQuads));
-          int64_t j = 4 * q;
-          for (; j + 4 <= end; j += 4, at += quad_bytes) put(from + j, at);
-          if (j == end) continue;
-          int8_t last[4] = {};
-          std::copy(from + j, from + end, last);
-          put(last, at);
-        }
-      }
+  // A few groups of 4 of every output at a time: their destination stays in the first-level cache.
+  constexpr int64_t kQuads = 16;
+  const int64_t quad_step = quad_bytes();
+  for (int64_t q = 0; q < quads_; q += kQuads) {
+    for (int64_t o = 0; o < count; ++o) {
+      const int8_t* const from = rows + o * shape_.kh * length;
+      int8_t* at = to + q * quad_step + 4 * o;
+      const int64_t end = std::min(length, 4 * (q + kQuads));
+      int64_t j = 4 * q;
+      for (; j + 4 <= end; j += 4, at += quad_step) put(from + j, at);
+      if (j == end) continue;
+      int8_t last[4] = {};
+      std::copy(from + j, from + end, last);
+      put(last, at);
     }
-  };
-  const int64_t panels = shape_.groups * panels_per_group_;
-  parallel_for(panels,
-               std::max<int64_t>(1, 16384 / std::max<int64_t>(panel_bytes_, 1)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t panel = begin; panel < end; ++panel) pack_panel(panel);
-               });
+  }
 }
 
 void PackedWeightsS8::pack_depthwise() {
