@@ -5,7 +5,7 @@
 
 namespace quantrain::kernels {
 
-/// Float kernels of one instruction set; of one that adds integer instructions only, those of the
+/// Float kernels of one instruction set. A set that adds integer instructions only has those of the
 /// set that it extends. Throws: DataError if it is not built.
 const FloatTable& float_table(Isa isa);
 /// Float kernels of chosen_isa().

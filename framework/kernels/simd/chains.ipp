@@ -3,9 +3,9 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/batch.hpp"
 
-// One row, or few: tiles of them would wait for each multiply-add. So strips are wider than tiles,
-// and where there are too few columns for them each sum is four chains, which of them a product
-// goes to depending on its place alone. Lanes run along the columns.
+// One row, or few: their tiles would wait for each multiply-add. So strips are wider than tiles. If
+// there are too few columns for that, each sum is four chains, and the place of a term alone
+// decides its chain. Lanes run along the columns.
 namespace quantrain::kernels::simd {
 
 // As in gemm.ipp.
@@ -14,7 +14,7 @@ namespace quantrain::kernels::simd {
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-/// Columns j to j + columns of all rows, columns no more than kVectors vectors hold.
+/// Columns [j, j + columns) of all rows, at most kVectors vectors of them.
 template <class Arch, int kChains, int kVectors>
 void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   using V = Batch<float, Arch>;
@@ -65,7 +65,7 @@ void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   }
 }
 
-/// Calls the one that holds `columns`, of those up to kVectors.
+/// Calls columns_of_chains_f32 with as few vectors as hold `columns`, at most kVectors.
 template <class Arch, int kChains, int kVectors>
 void strip_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   if constexpr (kVectors > 1) {
@@ -88,7 +88,7 @@ void chains_f32(const FewF32& p) {
     }
     return;
   }
-  // Eight sums hide the latency: about as many vectors in each strip.
+  // Eight sums hide the latency; all strips have about as many vectors.
   constexpr int kVectors = 8;
   const int64_t vectors = (p.n + kLanes - 1) / kLanes;
   const int64_t strips = (vectors + kVectors - 1) / kVectors;

@@ -2,7 +2,7 @@
 
 #include "framework/kernels/simd/lanes.hpp"
 
-// Reductions in 16 lanes, and what is done by column, lanes running along the columns.
+// Reductions in 16 lanes, and functions of columns with lanes along the columns.
 namespace quantrain::kernels::simd {
 
 template <class Arch>
@@ -19,7 +19,7 @@ void sum_f32(int64_t n, const float* x, float* sum_of_all) {
   *sum_of_all = sum(n <= kPart ? part(0, n) : sum_of_parts<L>(n, kPart, part));
 }
 
-// Rows are summed in four chains, so that an addition need not wait for the one before.
+// Rows are summed in four chains: no addition waits for the one before.
 constexpr int kChains = 4;
 
 /// The sum over rows of 16 columns: accumulate(chain, row) -> Lanes adds a row to a chain.

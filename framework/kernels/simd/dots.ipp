@@ -3,8 +3,8 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/lanes.hpp"
 
-// Products of few rows or columns whose operands are both contiguous along k: sums in 16 lanes
-// along it, joined in the tree of sum(), so that nothing is turned and no lane is empty.
+// Products of few rows or columns whose operands are both contiguous along k. Sums run in 16 lanes
+// along k and join in the tree of sum(): nothing is transposed, no lane is empty.
 namespace quantrain::kernels::simd {
 
 // As in gemm.ipp.
@@ -13,8 +13,8 @@ namespace quantrain::kernels::simd {
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-/// Rows of dots_f32's tiles, and columns of those of kRows rows: as many sums of 16 lanes as find
-/// registers.
+/// Rows of dots_f32's tiles, and columns of tiles of kRows rows: as many sums of 16 lanes as
+/// registers hold.
 template <class Arch>
 inline constexpr int kDotRows = Lanes<Arch>::kParts == 1 ? 4 : 2;
 template <class Arch, int kRows>
@@ -29,7 +29,7 @@ constexpr int dot_columns() {
   return kSums / kRows < 12 ? kSums / kRows : 12;
 }
 
-/// The sums of the lanes of four, each in the order of sum().
+/// Stores sum(lanes[i]) for four i, each in the order of sum().
 template <class Arch>
 inline QUANTRAIN_INLINE void store_4_sums(const Lanes<Arch>* lanes, float* to) {
 #if defined(__x86_64__)
@@ -72,8 +72,8 @@ struct SumsF32 {
 };
 
 #if defined(__AVX512DQ__)
-/// 16 sums at once, kWidth columns of each row side by side: half the instructions, and no other
-/// order. Sums that are not there are copies of others.
+/// 16 sums at once, kWidth columns of each row side by side: half the instructions in the same
+/// order. Missing sums are copies of others.
 template <class Arch, int kRows, int kColumns>
 requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
   static constexpr int kWidth = kRows == 2 ? 8 : 4;
@@ -191,13 +191,12 @@ struct DotKernelsF32 {
   }
 };
 
-/// Rows [i, end), a multiple of kRows of them and at least one tile, in tiles of about the same
-/// width.
+/// Rows [i, end), a positive multiple of kRows, in tiles of about the same width.
 template <class Arch, int kRows>
 void rows_of_dots_f32(const FewF32& p, int64_t i, int64_t end) {
   static constexpr DotKernelsF32<Arch, kRows> kKernels;
   if (p.n <= kKernels.kColumns) return kKernels.of_columns[p.n - 1](p, i, end, 0, p.n);
-  // Of many columns more than 8 at a time are too many places to read from.
+  // Many columns are read 8 at a time: more are too many places to read from.
   constexpr int64_t kMany = kKernels.kColumns < 8 ? kKernels.kColumns : 8;
   const int64_t tiles = (p.n + kMany - 1) / kMany;
   const int64_t width = (p.n + tiles - 1) / tiles;
@@ -206,7 +205,7 @@ void rows_of_dots_f32(const FewF32& p, int64_t i, int64_t end) {
   if (left > 0) kKernels.of_columns[left - 1](p, i, end, p.n - left, p.n);
 }
 
-/// Row i and those behind it, fewer than kRows.
+/// Row i and the ones after it, fewer than kRows.
 template <class Arch, int kRows>
 void last_rows_of_dots_f32(const FewF32& p, int64_t i) {
   if constexpr (kRows > 1) {

@@ -74,7 +74,7 @@ void requantize_s32_u8(int64_t n,
        : requantize_groups<Arch, false>)(n, period, acc, r, y, mask, mask_lo, mask_hi);
 }
 
-// Loops over channels that the compiler makes vectors of.
+// Loops over channels, which the compiler vectorizes.
 template <class Arch>
 void column_extremes_s32(
     int64_t rows, int64_t channels, const int32_t* acc, int32_t* min, int32_t* max) {

@@ -5,13 +5,12 @@
 
 #include "framework/kernels/simd/batch.hpp"
 
-// What integer kernels need and xsimd has not, one struct for each architecture: lanes of int32,
-// the halves of 64-bit products, dot products of bytes. Everything is inlined always: the struct of
-// AVX-512 is used in two files with different flags, so it must leave no symbol behind.
+// What integer kernels need and xsimd lacks, one struct for each architecture: lanes of int32, the
+// halves of 64-bit products, dot products of bytes. Everything is always inlined: two files with
+// different flags use the struct of AVX-512, so it must leave no symbol.
 namespace quantrain::kernels::simd {
 
-/// f(0), f(1) .. f(N - 1) with constants as arguments, one after the other: what such a loop
-/// indexes stays in registers.
+/// Calls f(0), f(1) .. f(N - 1) with constants: arrays that such a loop indexes stay in registers.
 template <class F, int... i>
 inline QUANTRAIN_INLINE void repeat(std::integer_sequence<int, i...>, const F& f) {
   (f(std::integral_constant<int, i>()), ...);
@@ -31,7 +30,7 @@ inline constexpr int32_t kSaturated = 1 << 30;
 template <class Arch>
 struct Ints;
 
-/// The ends of tiles that any instruction set can write.
+/// Defaults: stores of tiles that any instruction set can do.
 template <class Arch>
 struct AnyInts {
   /// 32 of them.
@@ -39,8 +38,8 @@ struct AnyInts {
   /// The widest panel that has tiles of its own for windows of 3x3 on one channel.
   static constexpr int kShortPanel = 0;
 
-  /// A value of its own, in a register: what happens to it later does not cost the loop that made
-  /// it registers.
+  /// Keeps v in a register as a value of its own: its later use costs the loop that computed it no
+  /// registers.
   template <class Int>
   static QUANTRAIN_INLINE void settle(Int& v) {
 #if defined(__x86_64__)
@@ -62,7 +61,7 @@ struct AnyInts {
       });
     });
   }
-  /// The first `columns` of R rows of V vectors, fewer than there are.
+  /// Stores the first `columns` of R rows of V vectors.
   template <int R, int V, class Int>
   static QUANTRAIN_INLINE void store_columns(int32_t* p,
                                              int64_t stride,

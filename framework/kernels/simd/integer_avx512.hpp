@@ -15,9 +15,8 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static constexpr int kShortPanel = 2;
   static constexpr int rows(int v) { return v == 4 ? 6 : 8; }
 
-  /// A mask as a number. g++ 12 keeps it in a mask register, and around a call (the thread
-  /// sanitizer makes them) saves two bytes of it and reads four back; a general register is saved
-  /// whole.
+  /// A mask as a number. g++ 12 keeps it in a mask register; around a call (the thread sanitizer
+  /// makes them) it saves two bytes and reads four back. A general register is saved whole.
   static QUANTRAIN_INLINE uint32_t bits(__mmask16 mask) {
     uint32_t number = mask;
     __asm__("" : "+r"(number));
@@ -88,7 +87,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
       store_codes(at(i), tile[i / V][i % V], clamp);
     });
   }
-  /// Masks are made once for all rows.
+  /// The masks of a tile's columns, computed once for all rows.
   template <int V>
   struct Columns {
     uint32_t first[V];

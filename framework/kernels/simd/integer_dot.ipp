@@ -20,8 +20,8 @@ void panel_layout_u8s8(int64_t outputs, PanelLayout* layout) {
   *layout = {.width = (best < 1 ? 1 : best) * I::kLanes, .pairs = I::kPairs};
 }
 
-/// What a tile prefetches while it sums: the rows of the next one, as if they lay one behind the
-/// other. Processors do not guess where short rows go on. Without a step nothing is fetched anew.
+/// What a tile prefetches while it sums: the rows of the next tile, which it takes to be
+/// contiguous. Processors do not guess where short rows go on. A step of 0 fetches nothing new.
 struct Ahead {
   const uint8_t* at;
   int64_t step;
@@ -42,7 +42,7 @@ inline QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
       const typename I::Int x = I::broadcast(left[r] + j, step);
       repeat<V>([&](auto v) QUANTRAIN_INLINE {
         sums[r][v] = I::dot(sums[r][v], x, right[v]);
-        // Or the compiler adds the products of both steps first, and runs out of registers.
+        // Else the compiler adds the products of both steps first, and runs out of registers.
         if constexpr (I::kSteps > 1) I::settle(sums[r][v]);
       });
     });
@@ -60,10 +60,10 @@ inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
                                       typename Ints<Arch>::Int (&sums)[R][V]) {
   using I = Ints<Arch>;
   constexpr int64_t kQuad = V * I::kLanes * 4 * I::kSteps;
-  // A chain of sums takes a few cycles for each step: where a tile has few of them, every other
-  // quad has its own.
+  // Each step of a chain takes a few cycles: if a tile has few chains, every other quad has its
+  // own.
   constexpr bool kTwice = R * V <= 4 && !kShort;
-  // Arrays of its own, or the compiler keeps them in memory.
+  // Local arrays: the compiler would keep the caller's in memory.
   typename I::Int acc[R][V];
   typename I::Int more[R][V];
   repeat<V>([&](auto v) QUANTRAIN_INLINE {
@@ -105,7 +105,7 @@ inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
   });
 }
 
-/// Where the sums of a panel's tiles go: to memory as they are.
+/// Stores the sums of a panel's tiles as they are.
 template <class Arch, int V>
 class SumsToMemory {
   using I = Ints<Arch>;
@@ -133,7 +133,7 @@ class SumsToMemory {
   int64_t columns_;
 };
 
-/// Requantized, (8).
+/// Stores the sums of a panel's tiles requantized, (8).
 template <class Arch, int V, bool kUsual>
 class CodesToMemory {
   using I = Ints<Arch>;
@@ -185,8 +185,8 @@ template <class Arch, int R, int V, bool kShort, class ToMemory>
 void dot_rows(
     const DotU8S8& p, const int8_t* w, int64_t output, const ToMemory& given, int64_t& row) {
   using I = Ints<Arch>;
-  // A copy of one's own stays in registers, no store of bytes can change it; where there is a loop
-  // over k the registers are for that.
+  // A local copy stays in registers, because no store of bytes can change it. With a loop over k,
+  // that loop needs the registers.
   std::conditional_t<kShort, const ToMemory, const ToMemory&> to_memory = given;
   for (; row + R <= p.rows; row += R) {
     typename I::Int sums[R][V];
@@ -201,8 +201,8 @@ void dot_rows(
   }
 }
 
-/// One row by P panels at once: where each panel had its own loop, the processor would guess the
-/// end of each wrong, and read no weights meanwhile.
+/// One row by P panels at once: with a loop for each panel, the processor would mispredict each
+/// end, and read no weights meanwhile.
 template <class Arch, int P, int V, class ToMemory>
 void dot_row(const DotU8S8& p, const int8_t* w, int64_t output) {
   using I = Ints<Arch>;
@@ -263,8 +263,8 @@ void dot_length(const DotU8S8& p) {
   dot_panels<Arch, V, false, ToMemory>(p);
 }
 
-/// Requantized, (8), with any shifts, which are rare: sums of a few rows first, so that there are
-/// no tiles of their own for them.
+/// Requantizes, (8), with any shifts. They are rare, so they have no tiles of their own: sums of a
+/// few rows first, then the codes.
 template <class Arch, int V>
 void dot_any_shift(const DotU8S8& p) {
   using I = Ints<Arch>;

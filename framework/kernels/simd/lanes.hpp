@@ -2,8 +2,8 @@
 
 #include "framework/kernels/simd/batch.hpp"
 
-// 16 lanes of float32 whatever the width of the machine's vectors: what is summed in lanes is
-// summed in the same order on every instruction set.
+// 16 lanes of float32, whatever the width of the machine's vectors: sums in lanes have the same
+// order on every instruction set.
 namespace quantrain::kernels::simd {
 
 template <class Arch>
@@ -122,9 +122,9 @@ inline QUANTRAIN_INLINE float sum(const Lanes<Arch>& lanes) {
 inline constexpr int64_t kLongestChain = 128;
 
 /// Calls part(begin, end) -> Sum for blocks of `longest` of n terms, each a few chains side by
-/// side, and adds up what they give in a binary tree whose form depends on n alone. No more than
-/// `longest` terms are one call. Partial sums wait in a stack: as in a binary counter, two are
-/// added once they cover as many blocks.
+/// side, and adds up the results in a binary tree whose form depends on n alone. Up to `longest`
+/// terms are one call. Partial sums wait in a stack: as in a binary counter, two are added once
+/// they cover as many blocks.
 template <class Sum, class Part>
 inline QUANTRAIN_INLINE Sum sum_of_parts(int64_t n, int64_t longest, const Part& part) {
   Sum waiting[64];
@@ -141,8 +141,7 @@ inline QUANTRAIN_INLINE Sum sum_of_parts(int64_t n, int64_t longest, const Part&
   }
 }
 
-/// How 16 elements, or the few that are left at an end, are read and written. uint16 become floats,
-/// exactly.
+/// Reads and writes 16 elements, or (Part) the few left at an end. uint16 become floats, exactly.
 template <class Arch>
 struct Whole {
   static constexpr int kCount = 16;
@@ -167,7 +166,7 @@ template <class Arch>
 struct Part {
   int elements;
   int count() const { return elements; }
-  /// Lanes that are not there become `fill`.
+  /// Missing lanes become `fill`.
   QUANTRAIN_INLINE Lanes<Arch> load(const float* from, float fill = 0.0f) const {
     float values[16];
     for (int i = 0; i < 16; ++i) values[i] = i < elements ? from[i] : fill;

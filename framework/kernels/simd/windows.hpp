@@ -4,8 +4,7 @@
 
 namespace quantrain::kernels::simd {
 
-/// A window of a pooling as far as it is inside the image: rows [top, bottom), columns [left,
-/// right).
+/// The part of a pooling window inside the image: rows [top, bottom), columns [left, right).
 template <class Arch>
 struct Window {
   int64_t top, bottom, left, right;
