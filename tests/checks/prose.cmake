@@ -26,7 +26,7 @@ phrase("[ .](has|have|is|are) but (an?|one|the) " "only")
 
 set(files)
 foreach(folder framework layers quant examples tests benchmarks docs scripts cmake)
-  foreach(suffix cpp hpp ipp inc md cmake txt sh)
+  foreach(suffix c h cpp hpp ipp inc md cmake txt sh)
     file(GLOB_RECURSE found RELATIVE ${SOURCE} ${SOURCE}/${folder}/*.${suffix})
     list(APPEND files ${found})
   endforeach()
