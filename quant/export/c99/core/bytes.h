@@ -1,6 +1,6 @@
 //@ expand_pair
 /* What sums_4x2 reads of two pixels' codes. */
-#if defined(CORE_DSP)
+#if defined(CORE_DSP) && !defined(CORE_MVE)
 INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1, int32_t length) {
   int32_t k;
   for (k = 0; k < length; k += 4, columns += 4) {
@@ -21,7 +21,40 @@ INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
 #endif
 //@ sums_pair
 /* sums[r] += w[r] * x0 and sums[4 + r] += w[r] * x1, for the four outputs of a group. */
-#if defined(CORE_DSP)
+#if defined(CORE_MVE)
+INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
+                     const uint32_t *columns, int32_t length, int32_t *sums) {
+  int32_t a0 = sums[0], a1 = sums[1], a2 = sums[2], a3 = sums[3];
+  int32_t b0 = sums[4], b1 = sums[5], b2 = sums[6], b3 = sums[7];
+  int32_t left = length;
+  (void)columns;
+  do {
+    const int8x16_t a = codes_less_128(x0, left), b = codes_less_128(x1, left);
+    const int8x16_t w0 = vld1q_s8(w), w1 = vld1q_s8(w + 16);
+    const int8x16_t w2 = vld1q_s8(w + 32), w3 = vld1q_s8(w + 48);
+    a0 = vmladavaq_s8(a0, a, w0);
+    b0 = vmladavaq_s8(b0, b, w0);
+    a1 = vmladavaq_s8(a1, a, w1);
+    b1 = vmladavaq_s8(b1, b, w1);
+    a2 = vmladavaq_s8(a2, a, w2);
+    b2 = vmladavaq_s8(b2, b, w2);
+    a3 = vmladavaq_s8(a3, a, w3);
+    b3 = vmladavaq_s8(b3, b, w3);
+    x0 += 16;
+    x1 += 16;
+    w += 64;
+    left -= 16;
+  } while (left > 0);
+  sums[0] = a0;
+  sums[1] = a1;
+  sums[2] = a2;
+  sums[3] = a3;
+  sums[4] = b0;
+  sums[5] = b1;
+  sums[6] = b2;
+  sums[7] = b3;
+}
+#elif defined(CORE_DSP)
 INLINE void sums_2x2(const int8_t *w, const uint32_t *columns, int32_t length, int32_t *sums) {
   int32_t a0 = sums[0], a1 = sums[1], b0 = sums[4], b1 = sums[5];
   const uint32_t *const end = columns + length;
@@ -75,28 +108,39 @@ INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
   int32_t b0 = sums[4], b1 = sums[5], b2 = sums[6], b3 = sums[7];
   const uint8_t *const end = x0 + length;
   (void)columns;
-#define TERM(k)              \
-  {                          \
-    const int32_t a = x0[k]; \
-    const int32_t b = x1[k]; \
-    a0 += w[k] * a;          \
-    b0 += w[k] * b;          \
-    a1 += w[4 + (k)] * a;    \
-    b1 += w[4 + (k)] * b;    \
-    a2 += w[8 + (k)] * a;    \
-    b2 += w[8 + (k)] * b;    \
-    a3 += w[12 + (k)] * a;   \
-    b3 += w[12 + (k)] * b;   \
+#define TERM(k)                               \
+  {                                           \
+    const int32_t a = x0[k];                  \
+    const int32_t b = x1[k];                  \
+    const int8_t *const v = w + (k) / 4 * 16 + (k) % 4; \
+    a0 += v[0] * a;                           \
+    b0 += v[0] * b;                           \
+    a1 += v[4] * a;                           \
+    b1 += v[4] * b;                           \
+    a2 += v[8] * a;                           \
+    b2 += v[8] * b;                           \
+    a3 += v[12] * a;                          \
+    b3 += v[12] * b;                          \
   }
-  do {
-    TERM(0)
-    TERM(1)
-    TERM(2)
-    TERM(3)
+#define QUAD(k)   \
+  TERM(k)         \
+  TERM((k) + 1)   \
+  TERM((k) + 2)   \
+  TERM((k) + 3)
+  while (x0 != end && (length <= 16 || (end - x0) % 8 != 0)) {
+    QUAD(0)
     x0 += 4;
     x1 += 4;
     w += 16;
-  } while (x0 != end);
+  }
+  while (x0 != end) {
+    QUAD(0)
+    QUAD(4)
+    x0 += 8;
+    x1 += 8;
+    w += 32;
+  }
+#undef QUAD
 #undef TERM
   sums[0] = a0;
   sums[1] = a1;
@@ -110,7 +154,26 @@ INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
 #endif
 //@ sums_one
 /* sums[r] += w[r] * x, for the four outputs of a group. */
-#if defined(CORE_DSP)
+#if defined(CORE_MVE)
+INLINE void sums_4x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t *sums) {
+  int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
+  int32_t left = length;
+  do {
+    const int8x16_t codes = codes_less_128(x, left);
+    s0 = vmladavaq_s8(s0, codes, vld1q_s8(w));
+    s1 = vmladavaq_s8(s1, codes, vld1q_s8(w + 16));
+    s2 = vmladavaq_s8(s2, codes, vld1q_s8(w + 32));
+    s3 = vmladavaq_s8(s3, codes, vld1q_s8(w + 48));
+    x += 16;
+    w += 64;
+    left -= 16;
+  } while (left > 0);
+  sums[0] = s0;
+  sums[1] = s1;
+  sums[2] = s2;
+  sums[3] = s3;
+}
+#elif defined(CORE_DSP)
 INLINE void sums_4x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t *sums) {
   int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
   const uint8_t *const end = x + length;
@@ -146,15 +209,32 @@ INLINE void sums_4x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t 
 INLINE void sums_4x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t *sums) {
   int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
   const uint8_t *const end = x + length;
-  do {
-    const int32_t k0 = x[0], k1 = x[1], k2 = x[2], k3 = x[3];
-    s0 += w[0] * k0 + w[1] * k1 + w[2] * k2 + w[3] * k3;
-    s1 += w[4] * k0 + w[5] * k1 + w[6] * k2 + w[7] * k3;
-    s2 += w[8] * k0 + w[9] * k1 + w[10] * k2 + w[11] * k3;
-    s3 += w[12] * k0 + w[13] * k1 + w[14] * k2 + w[15] * k3;
+#define TERM(k)                                    \
+  {                                                \
+    const int32_t a = x[k];                        \
+    s0 += w[(k) / 4 * 16 + (k) % 4] * a;           \
+    s1 += w[(k) / 4 * 16 + (k) % 4 + 4] * a;       \
+    s2 += w[(k) / 4 * 16 + (k) % 4 + 8] * a;       \
+    s3 += w[(k) / 4 * 16 + (k) % 4 + 12] * a;      \
+  }
+#define QUAD(k)   \
+  TERM(k)         \
+  TERM((k) + 1)   \
+  TERM((k) + 2)   \
+  TERM((k) + 3)
+  if (length % 8 != 0) {
+    QUAD(0)
     x += 4;
     w += 16;
-  } while (x != end);
+  }
+  while (x != end) {
+    QUAD(0)
+    QUAD(4)
+    x += 8;
+    w += 32;
+  }
+#undef QUAD
+#undef TERM
   sums[0] = s0;
   sums[1] = s1;
   sums[2] = s2;

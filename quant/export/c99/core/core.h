@@ -3,13 +3,33 @@
 typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 
 #if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE static inline __attribute__((always_inline, unused))
+/* One body that all layers share; inlined into one, it loses registers. */
+#define NOINLINE static __attribute__((noinline))
 #else
 #define INLINE static inline
+#define NOINLINE static
 #endif
 //@ products
+/* On a Cortex-M: what comes before this is computed before what comes after is loaded. Compilers
+   load everything first, which takes more registers than there are. */
+#if defined(__GNUC__) && defined(__arm__)
+#define STEP_4(a, b, c, d) \
+  __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d) : : "memory")
+#define KEEP_ORDER __asm__ volatile("" : : : "memory")
+#define KEEP_IN_REGISTER(x) __asm__("" : "+r"(x))
+#else
+#define KEEP_ORDER (void)0
+#define STEP_4(a, b, c, d) (void)0
+#define KEEP_IN_REGISTER(x) (void)0
+#endif
+
 /* The form in which products are computed; all give the same integers. CORE_PLAIN is any C. */
 #if defined(CORE_PLAIN)
+#elif defined(__GNUC__) && defined(__ARM_FEATURE_MVE)
+#include <arm_mve.h>
+#define CORE_MVE 1
+#define CORE_DSP 1 /* for packed weights and rows that are not in a group */
 #elif defined(__GNUC__) && defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
 #define CORE_DSP 1
 #elif defined(__GNUC__) && (defined(__SSE2__) || defined(__aarch64__) || defined(__wasm_simd128__))
@@ -39,12 +59,12 @@ INLINE uint32_t load_word(const void *from) {
   return word;
 }
 //@ requantize
-/* clamp(((sum * multiplier + 2^(s - 1)) >> s) + zero, low, high) for s = shift + 32 of at least 33:
-   then the low half of the product decides nothing. */
+/* clamp(((sum * multiplier + 2^(s - 1)) >> s) + zero, low, high) for s = shift + 32 from 33 to 52:
+   the low half of the product decides nothing, and zero joins the sum, as zero * 2^shift. */
 INLINE uint8_t requantize(int32_t sum, int32_t multiplier, int32_t shift, int32_t zero,
                           int32_t low, int32_t high) {
   const int32_t top = (int32_t)(((int64_t)sum * multiplier) >> 32);
-  int32_t code = ((top + ((int32_t)1 << (shift - 1))) >> shift) + zero;
+  int32_t code = (top + ((2 * zero + 1) << (shift - 1))) >> shift;
   code = code < low ? low : code;
   code = code > high ? high : code;
   return (uint8_t)code;
@@ -69,6 +89,30 @@ INLINE uint8_t code(const struct product *p, int32_t sum, int32_t multiplier, in
 #endif
   return requantize(sum, multiplier, shift, zero, low, high);
 }
+//@ store_mve
+#if defined(CORE_MVE)
+/* Codes of four sums. */
+INLINE void store_4(const struct product *p, int32x4_t sums, const int32_t *multiplier,
+                    const uint8_t *shift, int32_t zero, int32_t low, int32_t high, uint8_t *y) {
+  int32x4_t codes;
+#if ANY_SHIFT
+  if (p->any_shift) {
+    int32_t each[4], i;
+    vst1q_s32(each, sums);
+    for (i = 0; i < 4; ++i)
+      y[i] = requantize_any(each[i], multiplier[i], shift[i], zero, low, high);
+    return;
+  }
+#else
+  (void)p;
+#endif
+  codes = vmulhq_s32(sums, vld1q_s32(multiplier));
+  codes = vrshlq_s32(codes, vnegq_s32(vreinterpretq_s32_u32(vldrbq_u32(shift))));
+  codes = vaddq_n_s32(codes, zero);
+  codes = vminq_s32(vmaxq_s32(codes, vdupq_n_s32(low)), vdupq_n_s32(high));
+  vstrbq_s32((int8_t *)y, codes);
+}
+#endif
 //@ store_pair
 INLINE void store_pair(const struct product *p, int32_t sum0, int32_t sum1, int32_t multiplier,
                        int32_t shift, int32_t zero, int32_t low, int32_t high, uint8_t *y0,

@@ -1,39 +1,106 @@
 //@ depthwise
-/* y[c] of one pixel: channel c of every tap times its own weights. Weights lie in groups of four
-   channels, [tap][channel]; the channels left over follow, one row of taps each. */
-static void DEPTHWISE(const struct product *p, const uint8_t *const *taps, OUTPUT *y) {
+/* y[c] of one pixel: channel c of each of COUNT taps times its own weight. Weights lie in groups of
+   four channels, [tap][channel]; the channels left over follow, one row of taps each. */
+NOINLINE void DEPTHWISE(const struct product *p, const uint8_t *const *taps, OUTPUT *y) {
   const int8_t *w = (const int8_t *)p->weights;
   const int32_t *start = p->start;
   SETUP
-  const int32_t count = p->length, channels = p->outputs;
-  const uint8_t *const *const end = taps + count;
-  int32_t c = 0;
-  for (; c + 4 <= channels; c += 4) {
-    const uint8_t *const *tap = taps;
-    int32_t sums[4];
-    sums[0] = start[c];
-    sums[1] = start[c + 1];
-    sums[2] = start[c + 2];
-    sums[3] = start[c + 3];
-    do {
-      const uint8_t *const x = *tap++ + c;
-      sums[0] += w[0] * x[0];
-      sums[1] += w[1] * x[1];
-      sums[2] += w[2] * x[2];
-      sums[3] += w[3] * x[3];
-      w += 4;
-    } while (tap != end);
+  int32_t left = p->outputs, c = 0;
+#if defined(CORE_MVE)
+#define TAP(t)                                                                       \
+  {                                                                                  \
+    sums = vaddq_s32(sums, vmulq_s32(vreinterpretq_s32_u32(vldrbq_u32(taps[t] + c)), \
+                                     vldrbq_s32(w)));                                \
+    w += 4;                                                                          \
+    KEEP_IN_REGISTER(w);                                                             \
+  }
+  for (; left >= 4; left -= 4) {
+    int32x4_t sums = vld1q_s32(start);
+    EACH_TAP
+    STORE_MVE
+    c += 4;
+    start += 4;
+    y += 4;
+    NEXT_GROUP
+  }
+#undef TAP
+#else
+  for (; left >= 4; left -= 4) {
+    int32_t s0 = start[0], s1 = start[1], s2 = start[2], s3 = start[3];
+#if defined(CORE_DSP)
+#define TAP(t)                                                                    \
+  {                                                                               \
+    const uint32_t x = load_word(taps[t] + c), v = load_word(w + 4 * (t));        \
+    const uint32_t x_even = even_codes(x), x_odd = odd_codes(x);                  \
+    const uint32_t v_even = even_weights(v), v_odd = odd_weights(v);              \
+    s0 = add_low_product(x_even, v_even, s0);                                     \
+    s1 = add_low_product(x_odd, v_odd, s1);                                       \
+    s2 = add_high_product(x_even, v_even, s2);                                    \
+    s3 = add_high_product(x_odd, v_odd, s3);                                      \
+    STEP_4(s0, s1, s2, s3);                                                       \
+  }
+#else
+#define TAP(t)                            \
+  {                                       \
+    const uint8_t *const x = taps[t] + c; \
+    s0 += w[4 * (t)] * x[0];              \
+    s1 += w[4 * (t) + 1] * x[1];          \
+    s2 += w[4 * (t) + 2] * x[2];          \
+    s3 += w[4 * (t) + 3] * x[3];          \
+    STEP_4(s0, s1, s2, s3);               \
+  }
+#endif
+    EACH_TAP
+#undef TAP
     STORE(0)
     STORE(1)
     STORE(2)
     STORE(3)
+    w += 4 * COUNT;
+    c += 4;
+    start += 4;
+    y += 4;
+    NEXT_GROUP
   }
-  for (; c < channels; ++c) {
-    const uint8_t *const *tap = taps;
-    int32_t sums[1];
-    sums[0] = start[c];
-    do sums[0] += *w++ * (*tap++)[c];
-    while (tap != end);
+#endif
+  ROWS
+}
+//@ depthwise_rows
+  for (; left > 0; --left) {
+    int32_t s0 = start[0], t;
+    for (t = 0; t < COUNT; ++t) s0 += w[t] * taps[t][c];
     STORE(0)
+    w += COUNT;
+    ++c;
+    ++start;
+    ++y;
+    NEXT_ROW
+  }
+//@ depthwise_step
+static void step@ID@(const uint8_t *x, @TYPE@ *y) {
+  const uint8_t *taps[@TAPS@];
+  int32_t i;
+@PIXELS@@CORNER@    const uint8_t *const at = x + (top * @WIDTH@ + left) * @CHANNELS@;
+@INSIDE@    @FUNCTION@(product@ID@, taps, y + i * @CHANNELS@);
+  }
+}
+//@ depthwise_step_padded
+static void step@ID@(const uint8_t *x, @TYPE@ *y, uint8_t *blank) {
+  const uint8_t *taps[@TAPS@];
+  int32_t i, u, v;
+  memset(blank, @ZERO@, @CHANNELS@);
+@PIXELS@@CORNER@    if (top >= 0 && top <= @LAST_TOP@ && left >= 0 && left <= @LAST_LEFT@) {
+      const uint8_t *const at = x + (top * @WIDTH@ + left) * @CHANNELS@;
+@INSIDE@    } else {
+      const uint8_t **tap = taps;
+      for (u = top; u < top + @KH@; ++u) {
+        const int32_t in_image = u >= 0 && u < @HEIGHT@;
+        for (v = left; v < left + @KW@; ++v) {
+          const int32_t inside = in_image && v >= 0 && v < @WIDTH@;
+          *tap++ = inside ? x + u * @ROW@ + v * @CHANNELS@ : blank;
+        }
+      }
+    }
+    @FUNCTION@(product@ID@, taps, y + i * @CHANNELS@);
   }
 }

@@ -1,4 +1,53 @@
+//@ groups
+/* Codes of the rows of a group, up to sixteen of each: as they lie in the table, or row by row. */
+#if defined(CORE_MVE)
+#define ROWS_4(...) ROWS_OF_4(__VA_ARGS__)
+#define ROWS_8(...) ROWS_OF_8(__VA_ARGS__)
+#define ROWS_12(...) ROWS_OF_12(__VA_ARGS__)
+#define ROWS_16(...) ROWS_OF_16(__VA_ARGS__)
+#define ROWS_OF_4(                                                                            \
+    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3)                           \
+  a0, a1, a2, a3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b0, b1, b2, b3, 0, 0, 0, 0, 0, 0, 0, 0, \
+  0, 0, 0, 0, c0, c1, c2, c3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, d0, d1, d2, d3, 0, 0, 0, 0, \
+  0, 0, 0, 0, 0, 0, 0, 0
+#define ROWS_OF_8(                                                                             \
+    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, b4, b5,    \
+    b6, b7, c4, c5, c6, c7, d4, d5, d6, d7)                                                    \
+  a0, a1, a2, a3, a4, a5, a6, a7, 0, 0, 0, 0, 0, 0, 0, 0, b0, b1, b2, b3, b4, b5, b6, b7, 0,   \
+  0, 0, 0, 0, 0, 0, 0, c0, c1, c2, c3, c4, c5, c6, c7, 0, 0, 0, 0, 0, 0, 0, 0, d0, d1, d2, d3, \
+  d4, d5, d6, d7, 0, 0, 0, 0, 0, 0, 0, 0
+#define ROWS_OF_12(                                                                           \
+    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, b4, b5,   \
+    b6, b7, c4, c5, c6, c7, d4, d5, d6, d7, a8, a9, aa, ab, b8, b9, ba, bb, c8, c9, ca, cb,   \
+    d8, d9, da, db)                                                                           \
+  a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, aa, ab, 0, 0, 0, 0, b0, b1, b2, b3, b4, b5, b6, b7, \
+  b8, b9, ba, bb, 0, 0, 0, 0, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, ca, cb, 0, 0, 0, 0, d0, \
+  d1, d2, d3, d4, d5, d6, d7, d8, d9, da, db, 0, 0, 0, 0
+#define ROWS_OF_16(                                                                           \
+    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, b4, b5,   \
+    b6, b7, c4, c5, c6, c7, d4, d5, d6, d7, a8, a9, aa, ab, b8, b9, ba, bb, c8, c9, ca, cb,   \
+    d8, d9, da, db, ac, ad, ae, af, bc, bd, be, bf, cc, cd, ce, cf, dc, dd, de, df)           \
+  a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, aa, ab, ac, ad, ae, af, b0, b1, b2, b3, b4, b5, b6, \
+  b7, b8, b9, ba, bb, bc, bd, be, bf, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, ca, cb, cc, cd, \
+  ce, cf, d0, d1, d2, d3, d4, d5, d6, d7, d8, d9, da, db, dc, dd, de, df
+#define GROUP_ROW(length) (((length) + 15) / 16 * 16)
+#define START(sum, sum_of_codes_less_128) (sum_of_codes_less_128)
+#else
+#define ROWS_4(...) __VA_ARGS__
+#define ROWS_8(...) __VA_ARGS__
+#define ROWS_12(...) __VA_ARGS__
+#define ROWS_16(...) __VA_ARGS__
+#define GROUP_ROW(length) (length)
+#define START(sum, sum_of_codes_less_128) (sum)
+#endif
 //@ vectors
+#if defined(CORE_MVE)
+/* Sixteen codes less 128; of fewer, the others are read from nowhere, and their weights are 0. */
+INLINE int8x16_t codes_less_128(const uint8_t *x, int32_t left) {
+  const uint8x16_t codes = left >= 16 ? vld1q_u8(x) : vld1q_z_u8(x, vctp8q((uint32_t)left));
+  return vreinterpretq_s8_u8(veorq_u8(codes, vdupq_n_u8(0x80)));
+}
+#endif
 #if defined(CORE_DSP)
 /* Four codes or weights of a word as pairs of 16 bits: those at even and at odd places. */
 INLINE uint32_t even_codes(uint32_t word) {
@@ -27,6 +76,17 @@ INLINE int32_t add_products(uint32_t x, uint32_t w, int32_t sum) {
   __asm__("smlad %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
   return result;
 }
+/* sum + the product of the low halves, or of the high ones. */
+INLINE int32_t add_low_product(uint32_t x, uint32_t w, int32_t sum) {
+  int32_t result;
+  __asm__("smlabb %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
+  return result;
+}
+INLINE int32_t add_high_product(uint32_t x, uint32_t w, int32_t sum) {
+  int32_t result;
+  __asm__("smlatt %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
+  return result;
+}
 #elif defined(CORE_WIDE)
 /* Sixteen weights, four of each output of a group, times four codes. `quads` holds what the sums of
    the four outputs are made of. */
@@ -38,18 +98,46 @@ INLINE codes_16 repeat_codes(const uint8_t *x) {
   memcpy(&four, x, sizeof four);
   return (codes_16)(words_4){four, four, four, four};
 }
-#if defined(__AVX2__)
+#if (defined(__AVX512VNNI__) && defined(__AVX512VL__)) || defined(__AVXVNNI__)
+typedef words_4 wide_weights;
+typedef words_4 quads;
+#define NO_QUADS {0}
+INLINE wide_weights widen(const int8_t *w) {
+  wide_weights words;
+  memcpy(&words, w, sizeof words);
+  return words;
+}
+INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
+#if defined(__clang__)
+  return __builtin_ia32_vpdpbusd128(sum, (words_4)repeat_codes(x), w);
+#else
+  return __builtin_ia32_vpdpbusd_v4si(sum, (words_4)repeat_codes(x), w);
+#endif
+}
+INLINE void join_quads(quads sum, int32_t *sums) {
+  int32_t r;
+  for (r = 0; r < 4; ++r) sums[r] += sum[r];
+}
+#elif defined(__AVX2__)
 typedef int16_t wide_weights __attribute__((vector_size(32)));
 typedef int32_t quads __attribute__((vector_size(32)));
 #define NO_QUADS {0}
+/* GCC converts vectors half by half. */
+#if defined(__clang__)
+#define WIDEN_WEIGHTS(bytes) __builtin_convertvector(bytes, wide_weights)
+#define WIDEN_CODES(bytes) __builtin_convertvector(bytes, wide_weights)
+#else
+typedef char bytes_16 __attribute__((vector_size(16)));
+#define WIDEN_WEIGHTS(bytes) (wide_weights)__builtin_ia32_pmovsxbw256((bytes_16)(bytes))
+#define WIDEN_CODES(bytes) (wide_weights)__builtin_ia32_pmovzxbw256((bytes_16)(bytes))
+#endif
 INLINE wide_weights widen(const int8_t *w) {
   weights_16 bytes;
   memcpy(&bytes, w, sizeof bytes);
-  return __builtin_convertvector(bytes, wide_weights);
+  return WIDEN_WEIGHTS(bytes);
 }
 INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
-  const wide_weights codes = __builtin_convertvector(repeat_codes(x), wide_weights);
-  return sum + (quads)__builtin_ia32_pmaddwd256(codes, w);
+  return sum + (quads)__builtin_ia32_pmaddwd256(WIDEN_CODES(repeat_codes(x)), w);
 }
 INLINE void join_quads(quads sum, int32_t *sums) {
   int32_t r;
