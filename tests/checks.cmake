@@ -10,6 +10,8 @@ endif()
 
 add_test(NAME includes COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/includes.cmake)
+add_test(NAME prose COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
+                            -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/prose.cmake)
 add_test(NAME format COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                              -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/format.cmake)
 set_tests_properties(format PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED")

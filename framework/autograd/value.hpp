@@ -10,7 +10,7 @@
 #include "framework/core/shape.hpp"
 #include "framework/integer/input_encoding.hpp"
 #include "framework/integer/operation.hpp"
-#include "framework/kernels/codes.hpp"
+#include "framework/kernels/code_view.hpp"
 
 namespace quantrain {
 
@@ -46,7 +46,7 @@ struct Codes {
   const uint8_t* u8() const { return bytes.data(); }
   const int8_t* s8() const { return reinterpret_cast<const int8_t*>(bytes.data()); }
   /// For products that make the floats as they need them, while the codes live.
-  kernels::CodesF32 view() const {
+  kernels::CodeView view() const {
     return {bytes.data(),
             storage == CodeStorage::kS8,
             offset(),

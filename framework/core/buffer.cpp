@@ -38,7 +38,7 @@ constexpr bool kSpreads = false;
 constexpr bool kSpreads = true;
 #endif
 constexpr size_t kPage = 4096;
-// Of less a page more would be much.
+// For smaller blocks, an extra page would be too much overhead.
 constexpr bool is_spread(size_t size) { return kSpreads && size >= 16 * kPage; }
 
 /// A block of `size` bytes, of large ones the one with this number. Throws: std::bad_alloc

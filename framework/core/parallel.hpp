@@ -46,8 +46,8 @@ constexpr int64_t even_blocks(int64_t n, int64_t most) {
   return n <= most ? 1 : std::min(n, (n + 2 * most - 1) / (2 * most) * 2);
 }
 
-/// As parallel_for, for the even_blocks(n, most) blocks that n elements are dealt to evenly: where
-/// there are few of them, each one much work.
+/// As parallel_for, but splits n evenly into even_blocks(n, most) blocks; for a few expensive
+/// tasks.
 template <class Body>
 void parallel_for_even(int64_t n, int64_t most, Body&& body) {
   if (n <= 0) return;

@@ -37,7 +37,7 @@ class DataLoader::Iterator::Prefetch {
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  /// The next batch, or nothing behind the last. Throws what preparing it threw.
+  /// The next batch, or nothing after the last. Throws what preparing it threw.
   std::optional<Batch> next() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ready_ || ended_; });

@@ -4,7 +4,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/integer/quantized_product.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::integer {
 namespace {
@@ -88,9 +88,7 @@ void Prepared<QuantizedAvgPool2d>::run(int64_t n, Inputs inputs, void* output) c
                          inputs[0],
                          op_->zero_x,
                          op_->means,
-                         op_->y.zero_point,
-                         op_->y.lo,
-                         op_->y.hi,
+                         op_->y,
                          static_cast<uint8_t*>(output));
 }
 

@@ -7,7 +7,7 @@
 #include "framework/arithmetic/stored.hpp"
 #include "framework/integer/prepared.hpp"
 #include "framework/integer/sizes.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::integer {
 

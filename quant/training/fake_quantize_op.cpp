@@ -9,8 +9,8 @@
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/elementwise.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/float/ranges.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::quant {
 namespace {

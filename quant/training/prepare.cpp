@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "quant/training/scopes.hpp"
@@ -87,7 +87,7 @@ class Survey {
   }
 
   // The layer whose slots are to be filled: one that runs this operation and nothing else, so that
-  // its slots stand directly in front of it and behind it.
+  // its slots stand directly before and after it.
   Module& layer_of(const GraphNode& node) const {
     const auto found = modules_.find(node.scope());
     const QuantizationTraits traits = node.node->traits();
@@ -181,7 +181,7 @@ class Survey {
     sites_.push_back(site);
   }
 
-  // A reshape moves nothing: what stands behind it is fused as if it stood in front.
+  // A reshape moves nothing: what follows it is fused as if it came before.
   const GraphNode* behind_views(const GraphNode* node) const {
     while (node != nullptr && node->node->traits().is_view) node = sole_consumer(*node);
     return node;

@@ -82,7 +82,7 @@ class TwoRanges : public Module {
   std::shared_ptr<FakeQuantize> second_;
 };
 
-/// A range, or an activation, that stands behind the reshape of what it belongs to.
+/// A range, or an activation, that follows the reshape of what it belongs to.
 class LateRange : public Module {
  public:
   explicit LateRange(bool activation)
@@ -335,7 +335,7 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   part(example);
   QUANTRAIN_CHECK_ERROR(convert(part, example), QuantError, "[4] the weights are not quantized");
 
-  // One layer cannot give the codes of two ranges; behind a FakeQuantize of its own it can.
+  // One layer cannot give the codes of two ranges; after a FakeQuantize of its own it can.
   TwoRanges two;
   prepare_qat(two, example, QConfig::int8());
   two(example);

@@ -6,8 +6,8 @@
 #include "framework/autograd/ops/integer_product.hpp"
 #include "framework/autograd/ops/pool2d.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/conv.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/columns.hpp"
+#include "framework/kernels/float/conv.hpp"
 
 namespace quantrain {
 namespace {
