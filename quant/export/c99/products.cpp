@@ -12,13 +12,10 @@ namespace {
 using integer::QuantizedProduct;
 using kernels::Conv2dShape;
 
-constexpr int32_t kHighShift = 33;  // from here on the low half of a product decides nothing
-
-bool any_shift(const QuantizedProduct& product) {
-  if (!product.output) return false;
-  const auto& shift = product.output->shift;
-  return std::any_of(shift.begin(), shift.end(), [](int32_t s) { return s < kHighShift; });
-}
+constexpr int64_t kShortestPacked = 32;
+// With these shifts requantizing takes 32 bits: the low half of a product decides nothing, and the
+// zero point fits in front of the shift.
+bool is_short(int32_t shift) { return shift >= 33 && shift <= 52; }
 
 // bias - zero_x * sum of weights: the input's zero point costs nothing at run time.
 std::vector<int32_t> start_values(const ProductStep& step) {
@@ -350,6 +347,12 @@ std::string setup(bool codes) {
 
 }  // namespace
 
+bool any_shift(const integer::QuantizedProduct& product) {
+  if (!product.output) return false;
+  const auto& shift = product.output->shift;
+  return std::any_of(shift.begin(), shift.end(), [](int32_t s) { return !is_short(s); });
+}
+
 std::string ProductForm::name() const {
   return cat(codes ? "product" : "sums",
              pair ? "_pair" : "_one",
@@ -363,6 +366,8 @@ bool ProductStep::contiguous() const {
 
 int ProductStep::stored_bits(const Settings& settings) const {
   if (!settings.pack_weights || depthwise() || product->weight_bits > 4) return 8;
+  // Filling up a short sum costs more than its weights are worth.
+  if (length() < kShortestPacked) return 8;
   return product->weight_bits > 2 ? 4 : 2;
 }
 

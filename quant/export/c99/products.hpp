@@ -23,6 +23,9 @@ struct ProductStep {
   int stored_bits(const Settings& settings) const;
 };
 
+/// Whether a shift of the output needs 64 bits.
+bool any_shift(const integer::QuantizedProduct& product);
+
 ProductStep product_step(const integer::QuantizedConv2d& op);
 ProductStep product_step(const integer::QuantizedLinear& op);
 

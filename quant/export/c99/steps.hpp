@@ -36,13 +36,13 @@ struct Needs {
   std::map<ProductForm, bool> products;
   std::map<DepthwiseForm, bool> depthwise;
   bool requantize = false;
-  bool requantize_any = false;  ///< with shifts below 33
+  bool requantize_any = false;  ///< with shifts that need 64 bits
 };
 
 /// What all steps of a network share.
 struct Settings {
   bool pack_weights = true;  ///< weights of up to 4 bits lie packed
-  bool any_shift = false;    ///< some product has a shift below 33
+  bool any_shift = false;    ///< some product has a shift that needs 64 bits
 };
 
 struct StepSource {
@@ -53,7 +53,7 @@ struct StepSource {
 
 /// Bytes that a step needs for itself while it runs.
 int64_t local_bytes(const integer::Operation& op, const Settings& settings);
-/// Whether a multiplier of a product has a shift below 33.
+/// Whether a product has a shift that needs 64 bits.
 bool has_any_shift(const integer::Operation& op);
 /// Functions and tables have names that end in `id`.
 StepSource step_source(const integer::Operation& op,

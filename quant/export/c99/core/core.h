@@ -3,9 +3,12 @@
 typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 
 #if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE static inline __attribute__((always_inline, unused))
+/* One body that all layers share; inlined into one, it loses registers. */
+#define NOINLINE static __attribute__((noinline))
 #else
 #define INLINE static inline
+#define NOINLINE static
 #endif
 //@ products
 /* On a Cortex-M: what comes before this is computed before what comes after is loaded. Compilers
@@ -52,12 +55,12 @@ INLINE uint32_t load_word(const void *from) {
   return word;
 }
 //@ requantize
-/* clamp(((sum * multiplier + 2^(s - 1)) >> s) + zero, low, high) for s = shift + 32 of at least 33:
-   then the low half of the product decides nothing. */
+/* clamp(((sum * multiplier + 2^(s - 1)) >> s) + zero, low, high) for s = shift + 32 from 33 to 52:
+   the low half of the product decides nothing, and zero joins the sum, as zero * 2^shift. */
 INLINE uint8_t requantize(int32_t sum, int32_t multiplier, int32_t shift, int32_t zero,
                           int32_t low, int32_t high) {
   const int32_t top = (int32_t)(((int64_t)sum * multiplier) >> 32);
-  int32_t code = ((top + ((int32_t)1 << (shift - 1))) >> shift) + zero;
+  int32_t code = (top + ((2 * zero + 1) << (shift - 1))) >> shift;
   code = code < low ? low : code;
   code = code > high ? high : code;
   return (uint8_t)code;
