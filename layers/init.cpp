@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 namespace {
@@ -46,35 +47,42 @@ Fans fans(const Shape& weight) {
 Random next_stream() { return Random(current_seed, kInitStream, parameters_drawn++); }
 
 void uniform(Tensor tensor, float low, float high) {
+  const DefaultRounding rounding;
   Random random = next_stream();
   float* const x = tensor.mutable_data();
   for (int64_t i = 0; i < tensor.elements(); ++i) x[i] = random.uniform(low, high);
 }
 
 void normal(Tensor tensor, float mean, float deviation) {
+  const DefaultRounding rounding;
   Random random = next_stream();
   float* const x = tensor.mutable_data();
   for (int64_t i = 0; i < tensor.elements(); ++i) x[i] = mean + deviation * random.normal();
 }
 
 void kaiming_uniform(Tensor weight, double a_squared) {
+  const DefaultRounding rounding;
   symmetric_uniform(weight, std::sqrt(6.0 / ((1.0 + a_squared) * fan_in(weight))));
 }
 
 void kaiming_normal(Tensor weight, double a_squared) {
+  const DefaultRounding rounding;
   const double deviation = std::sqrt(2.0 / ((1.0 + a_squared) * fan_in(weight)));
   normal(weight, 0.0f, static_cast<float>(deviation));
 }
 
 void xavier_uniform(Tensor weight, double gain) {
+  const DefaultRounding rounding;
   symmetric_uniform(weight, gain * std::sqrt(6.0 / fan_sum(weight)));
 }
 
 void xavier_normal(Tensor weight, double gain) {
+  const DefaultRounding rounding;
   normal(weight, 0.0f, static_cast<float>(gain * std::sqrt(2.0 / fan_sum(weight))));
 }
 
 void layer_default(const Tensor& weight, const Tensor& bias) {
+  const DefaultRounding rounding;
   kaiming_uniform(weight, 5.0);
   if (bias.defined()) symmetric_uniform(bias, 1.0 / std::sqrt(fan_in(weight)));
 }

@@ -56,6 +56,7 @@ class DataLoader {
     /// The caller's, to move from too, until the next increment.
     Batch& operator*() const { return batch_; }
     Batch* operator->() const { return &batch_; }
+    /// Throws: DataError at the end, or if it was moved from.
     Iterator& operator++();
     bool operator==(std::default_sentinel_t) const { return prefetch_ == nullptr; }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ class IntegerModel {
  public:
   /// Throws: as integer::validate().
   explicit IntegerModel(integer::Program program);
+  // No moves: what was moved from is a model still.
+  IntegerModel(const IntegerModel&) = default;
+  IntegerModel& operator=(const IntegerModel&) = default;
 
   const integer::Program& program() const;
   /// Of an input, in the program's order.   Throws: ShapeError if there is no such input.
@@ -35,8 +39,8 @@ class IntegerModel {
   double logit_scale(size_t i = 0) const;
   /// Bytes of what the network consists of, as it is stored.
   int64_t size_bytes() const { return integer::size_bytes(program()); }
-  /// Bytes that the values of n samples take while they run, from the pool; integer::memory() says
-  /// it of a program.
+  /// Bytes that a run of n samples takes from the pool, from codes to integers: integer::memory()
+  /// of a chunk at most. Real values take their own beside them.
   int64_t memory(int64_t n) const;
   /// Of everything that the integers depend on; equal for a model and its file.
   uint64_t hash() const { return integer::content_hash(program()); }
@@ -80,11 +84,12 @@ class IntegerModel {
   /// Samples that are run together; more are cut into chunks of this size.
   static constexpr int64_t kChunk = 256;
 
-  /// integer::save_program and load_program.
+  /// integer::save_program and load_program: a model that would take more memory than the limit, by
+  /// default integer::memory_limit() of its file, is refused before any is allocated.
   void save(const std::string& path) const;
-  static IntegerModel load(const std::string& path);
+  static IntegerModel load(const std::string& path, std::optional<int64_t> memory_limit = {});
   /// From the bytes of a file.
-  static IntegerModel load(std::span<const uint8_t> file);
+  static IntegerModel load(std::span<const uint8_t> file, std::optional<int64_t> memory_limit = {});
 
  private:
   struct Ready;

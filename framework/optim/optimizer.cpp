@@ -5,6 +5,7 @@
 
 #include "framework/autograd/profile.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 
@@ -57,6 +58,7 @@ void Optimizer::check_loaded(State& state) const {
 }
 
 void Optimizer::step() {
+  const DefaultRounding rounding;
   const auto trained = [&](size_t i) { return parameters_[i].grad().defined(); };
   for (State& state : state_) {
     if (trained(state.parameter)) check_loaded(state);

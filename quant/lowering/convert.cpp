@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "layers/dry_run.hpp"
 #include "quant/training/prepare.hpp"
 #include "quant/training/scopes.hpp"
@@ -13,6 +14,7 @@ namespace quantrain::quant {
 namespace {
 
 Lowered lower_network(Module& net, const std::vector<Tensor>& examples) {
+  const DefaultRounding rounding;
   if (Plugged(net).empty()) {
     throw GraphError(net.name().empty() ? "network" : net.name(),
                      "the network is not prepared: prepare_ptq or prepare_qat comes first");

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/evaluation_mode.hpp"
@@ -299,6 +300,7 @@ void prepare(Module& net,
              const std::vector<Tensor>& examples,
              const QConfig& config,
              Purpose purpose) {
+  const DefaultRounding rounding;
   validate(config);
   for (const NamedModule& entry : net.named_modules()) {
     const Slots& slots = entry.module->slots();

@@ -477,4 +477,20 @@ TEST_CASE("each operation of the float simulation stays within its bound of the 
   }
 }
 
+TEST_CASE("a network that died in training is refused by the layer's name", "[quant][convert]") {
+  const Tensor example = random_images({2, 12}, 1);
+  const auto died = [&](size_t parameter, float factor) {
+    Sequential net = mlp();
+    prepare_ptq(net, example, QConfig::int8());
+    calibrate(net, random_images({20, 12}, 2));
+    Tensor tensor = net.parameters()[parameter];
+    float* const values = tensor.mutable_data();
+    for (int64_t i = 0; i < tensor.elements(); ++i) values[i] *= factor;
+    return net;
+  };
+  Sequential exploded = died(0, 1e14f);
+  QUANTRAIN_CHECK_ERROR(convert(exploded, example), QuantError, "[1] [requantize] multiplier ");
+  QUANTRAIN_CHECK_ERROR(exploded(example), QuantError, "[1] [requantize] multiplier ");
+}
+
 }  // namespace quantrain::quant

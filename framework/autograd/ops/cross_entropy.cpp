@@ -2,6 +2,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/float/softmax.hpp"
 
@@ -46,6 +47,7 @@ void check(const Shape& logits, std::span<const int32_t> labels) {
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> labels) {
+  const DefaultRounding rounding;
   check(logits.shape(), labels);
   Tensor grad_logits;
   if (needs_gradient({logits})) grad_logits = Tensor::empty(logits.shape());

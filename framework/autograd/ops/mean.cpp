@@ -2,6 +2,7 @@
 
 #include "framework/autograd/ops/reduce.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 namespace {
@@ -31,6 +32,7 @@ Tensor run(const Tensor& x,
            const reduce::Extents& extents,
            const Shape& shape,
            Attributes attributes) {
+  const DefaultRounding rounding;
   if (extents.count == 0) throw ShapeError("mean", "no elements to average in shape ", x.shape());
   Tensor y = Tensor::empty(shape);
   reduce::sum(extents, 1.0f / static_cast<float>(extents.count), x.floats(), y.mutable_data());

@@ -4,9 +4,6 @@
 
 namespace quantrain::kernels {
 
-inline bool is_depthwise(const Conv2dShape& s) {
-  return s.groups > 1 && s.group_c() == 1 && s.group_o() == 1;
-}
 /// Weights [c, kh, kw] as [kh, kw, c].
 Buffer<float> taps_outermost(const Conv2dShape& s, const float* w);
 

@@ -13,6 +13,8 @@ namespace {
 constexpr int64_t kBlockDepthwiseProducts = int64_t{1} << 20;
 // Output pixels of one call of the kernel.
 constexpr int64_t kPixels = 480;
+// Input rows that a thread copies at a time, in bytes, or those of one output row.
+constexpr int64_t kMostScratch = int64_t{1} << 20;
 
 /// The input rows that some output rows of one image read: where the first window starts, and the
 /// steps in bytes.
@@ -34,9 +36,18 @@ class Bands {
         int64_t reach)
       : s_(shape), oh_(shape.oh()), x_(x), zero_x_(zero_x), channels_(channels), reach_(reach) {
     const int64_t row = s_.ow() * s_.o * (s_.reduction() + kOutputProducts);
-    per_image_ = even_blocks(oh_, products / row);
+    const int64_t most_inputs = std::max(kMostScratch / row_step(), s_.kh);
+    const int64_t most_rows = (most_inputs - s_.kh) / s_.stride_h + 1;
+    per_image_ = even_blocks(oh_, std::min(products / row, most_rows));
     most_ = products * per_image_ / (oh_ * row);
   }
+
+  /// Bytes of the largest band, padded.
+  int64_t scratch() const {
+    const int64_t rows = (oh_ + per_image_ - 1) / per_image_;
+    return ((rows - 1) * s_.stride_h + s_.kh) * row_step();
+  }
+  int64_t count() const { return s_.n * per_image_; }
 
   /// body(image, first output row, end of the output rows, scratch for input) for every band, over
   /// threads.
@@ -63,7 +74,7 @@ class Bands {
         last_read <= s_.x_elements()) {
       return {x_ + (image * s_.h + top) * s_.w * s_.c, s_.w * s_.c, s_.c};
     }
-    const int64_t row_step = (s_.w + 2 * s_.pad_w) * channels_;
+    const int64_t row_step = this->row_step();
     const int64_t bytes = (bottom - top) * row_step;
     if (scratch.size() < bytes) scratch = Buffer<uint8_t>(bytes);
     std::memset(scratch.data(), zero_x_, static_cast<size_t>(bytes));
@@ -74,6 +85,8 @@ class Bands {
   }
 
  private:
+  int64_t row_step() const { return (s_.w + 2 * s_.pad_w) * channels_; }
+
   void copy_row(int64_t image, int64_t h, int64_t channel, uint8_t* to) const {
     const uint8_t* const from = x_ + (image * s_.h + h) * s_.w * s_.c + channel;
     if (channels_ == s_.c) {
@@ -94,6 +107,11 @@ class Bands {
   int64_t per_image_;
   int64_t most_;
 };
+
+bool is_pointwise(const Conv2dShape& s) {
+  return s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_h == 0 &&
+         s.pad_w == 0 && s.groups == 1;
+}
 
 void depthwise(const Conv2dShape& s,
                const uint8_t* x,
@@ -177,9 +195,7 @@ void conv2d(const Conv2dShape& s,
             uint8_t* y) {
   if (s.y_elements() <= 0) return;
   if (given.depthwise()) return depthwise(s, x, given, params, acc, y);
-  const bool pointwise = s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 &&
-                         s.pad_h == 0 && s.pad_w == 0 && s.groups == 1;
-  if (pointwise) {
+  if (is_pointwise(s)) {
     const int64_t pixels = s.n * s.h * s.w;
     if (y != nullptr) return gemm_u8s8_u8(pixels, s.c, x, given, params, y);
     return gemm_u8s8_s32(pixels, s.c, x, given, params, acc);
@@ -226,6 +242,17 @@ void conv2d(const Conv2dShape& s,
 }
 
 }  // namespace
+
+int64_t conv2d_scratch(const Conv2dShape& s, bool requantizes) {
+  if (s.y_elements() <= 0) return 0;
+  if (is_pointwise(s)) return gemm_scratch(s.n * s.h * s.w, s.c);
+  const bool deep = is_depthwise(s);
+  const int64_t products = deep ? kBlockDepthwiseProducts : kBlockProducts;
+  const Bands bands(s, nullptr, 0, products, deep ? s.c : s.group_c(), 0);
+  const int64_t line = deep && requantizes ? s.ow() * s.c * int64_t{sizeof(int32_t)} : 0;
+  const int64_t multipliers = 3 * std::min(line, 4 * period_of(s.c));
+  return std::min<int64_t>(bands.count(), threads()) * (bands.scratch() + line) + multipliers;
+}
 
 void conv2d_u8s8_s32(const Conv2dShape& shape,
                      const uint8_t* x,

@@ -95,6 +95,11 @@ void gemm(int64_t m,
 
 }  // namespace
 
+int64_t gemm_scratch(int64_t m, int64_t k) {
+  const int64_t reach = round_up(k, 4);
+  return std::min(m, (reach - k + k - 1) / k) * reach;
+}
+
 void gemm_u8s8_s32(int64_t m,
                    int64_t k,
                    const uint8_t* x,

@@ -26,6 +26,9 @@ class PackedWeightsS8 {
   /// Convolution; only the shape of the weights and the groups are taken from `shape`.
   PackedWeightsS8(const Conv2dShape& shape, const int8_t* w);
 
+  /// What weights of this shape take.
+  static int64_t bytes(const Conv2dShape& shape);
+
   int64_t outputs() const { return sums_.size(); }
   /// Sum of the weights of each output channel: what a zero point of the input is multiplied by.
   const int32_t* sums() const { return sums_.data(); }
@@ -43,6 +46,8 @@ class PackedWeightsS8 {
   const PackedWeightsS8& for_chosen_isa(PackedWeightsS8& copy) const;
 
  private:
+  int64_t quad_bytes() const { return layout_.width * (layout_.pairs ? 8 : 4); }
+  void lay_out();
   void pack_panels();
   void pack_panel(int64_t panel);
   /// A row of the kernel of `count` outputs.
@@ -76,6 +81,9 @@ class ProductParams {
                 const int32_t* bias,
                 const RequantizeU8* requantize);
 
+  /// What those of so many output channels take.
+  static int64_t bytes(int64_t outputs, bool requantizes);
+
   int32_t zero_x() const { return zero_x_; }
 
   // For the kernels' callers: the values from a channel on; a whole panel may be read from any
@@ -88,6 +96,12 @@ class ProductParams {
   Buffer<int32_t> values_;
   RequantizeU8 requantize_;
 };
+
+/// Bytes that a call below takes from the pool while it runs, on threads() threads: copies of input
+/// rows, and sums that are requantized. Not the copy of weights for another instruction set.
+int64_t gemm_scratch(int64_t m, int64_t k);
+int64_t conv2d_scratch(const Conv2dShape& shape, bool requantizes);
+int64_t avg_pool2d_scratch(const Conv2dShape& shape);
 
 /// acc[m, o] = sum over k of w[o, k] * (x[m, k] - zero_x) + bias[o].   docs/quantization.md (7)
 void gemm_u8s8_s32(int64_t m,

@@ -7,6 +7,11 @@
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::kernels {
+namespace {
+
+constexpr int64_t kWidestPanel = 64;
+
+}  // namespace
 
 PackedWeightsS8::PackedWeightsS8(int64_t o, int64_t k, const int8_t* w)
     : PackedWeightsS8(Conv2dShape{.c = k, .o = o}, w) {}
@@ -14,7 +19,7 @@ PackedWeightsS8::PackedWeightsS8(int64_t o, int64_t k, const int8_t* w)
 PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w)
     : shape_(shape),
       isa_(chosen_isa()),
-      depthwise_(shape.groups > 1 && shape.group_c() == 1 && shape.group_o() == 1),
+      depthwise_(is_depthwise(shape)),
       plain_(w),
       sums_(shape.o) {
   if (depthwise_) {
@@ -25,12 +30,27 @@ PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w)
   }
 }
 
-void PackedWeightsS8::pack_panels() {
+void PackedWeightsS8::lay_out() {
   const int64_t outputs = shape_.group_o();
   integer_table(isa_).panel_layout_u8s8(outputs, &layout_);
   quads_ = (shape_.kw * shape_.group_c() + 3) / 4;
   panels_per_group_ = (outputs + layout_.width - 1) / layout_.width;
   panel_bytes_ = shape_.kh * quads_ * quad_bytes();
+}
+
+int64_t PackedWeightsS8::bytes(const Conv2dShape& shape) {
+  PackedWeightsS8 planned;
+  planned.shape_ = shape;
+  planned.isa_ = chosen_isa();
+  const int64_t sums = shape.o * int64_t{sizeof(int32_t)};
+  if (is_depthwise(shape)) return sums + shape.kh * shape.kw * round_up(shape.o, 16);
+  planned.lay_out();
+  return sums + shape.groups * planned.panels_per_group_ * planned.panel_bytes_;
+}
+
+void PackedWeightsS8::pack_panels() {
+  const int64_t outputs = shape_.group_o();
+  lay_out();
   data_ = Buffer<int8_t>(shape_.groups * panels_per_group_ * panel_bytes_);
   const int64_t panels = shape_.groups * panels_per_group_;
   parallel_for(panels,
@@ -142,12 +162,15 @@ const PackedWeightsS8& PackedWeightsS8::for_chosen_isa(PackedWeightsS8& copy) co
   return copy;
 }
 
+int64_t ProductParams::bytes(int64_t outputs, bool requantizes) {
+  return (requantizes ? 4 : 1) * (outputs + kWidestPanel) * int64_t{sizeof(int32_t)};
+}
+
 ProductParams::ProductParams(const PackedWeightsS8& w,
                              int32_t zero_x,
                              const int32_t* bias,
                              const RequantizeU8* requantize)
     : zero_x_(zero_x) {
-  constexpr int64_t kWidestPanel = 64;
   const int64_t outputs = w.outputs();
   const int64_t size = outputs + kWidestPanel;
   values_ = Buffer<int32_t>((requantize != nullptr ? 4 : 1) * size);

@@ -10,7 +10,8 @@ namespace {
 
 // Images of one block: about 10 microseconds of work.
 int64_t grain(const PoolShape& s) {
-  return std::max<int64_t>(1, (1 << 18) / std::max<int64_t>(s.oh * s.ow * s.kh * s.kw * s.c, 1));
+  const int64_t window = std::min(s.kh, s.h) * std::min(s.kw, s.w);
+  return std::max<int64_t>(1, (1 << 18) / std::max<int64_t>(s.oh * s.ow * window * s.c, 1));
 }
 
 }  // namespace
@@ -29,6 +30,12 @@ void sum_pool2d_u8_s32(const Conv2dShape& shape, const uint8_t* x, int32_t zero_
   parallel_for(shape.n, grain(s), [&](int64_t begin, int64_t end) {
     kernels.sum_pool2d_u8_s32(s, begin, end, x, zero_x, sums);
   });
+}
+
+int64_t avg_pool2d_scratch(const Conv2dShape& shape) {
+  const PoolShape s = pool_shape(shape);
+  const int64_t blocks = (shape.n + grain(s) - 1) / grain(s);
+  return std::min<int64_t>(blocks, threads()) * s.oh * s.ow * s.c * int64_t{sizeof(int32_t)};
 }
 
 void avg_pool2d_u8(const Conv2dShape& shape,
