@@ -35,10 +35,13 @@ class Conv2d : public Module {
 
   std::string_view type() const override { return "Conv2d"; }
   bool has_weight_slot() const override { return true; }
-  const Tensor& weight() const { return weight_; }
+  const Tensor& weight() const& { return weight_; }
+  Tensor weight() const&& { return weight_; }
   /// Undefined without bias.
-  const Tensor& bias() const { return bias_; }
-  const Options& options() const { return options_; }
+  const Tensor& bias() const& { return bias_; }
+  Tensor bias() const&& { return bias_; }
+  const Options& options() const& { return options_; }
+  Options options() const&& { return options_; }
 
  protected:
   /// Throws: ShapeError if x is not [N, H, W, in_channels], or smaller than the kernel.

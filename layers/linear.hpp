@@ -24,9 +24,11 @@ class Linear : public Module {
 
   std::string_view type() const override { return "Linear"; }
   bool has_weight_slot() const override { return true; }
-  const Tensor& weight() const { return weight_; }
+  const Tensor& weight() const& { return weight_; }
+  Tensor weight() const&& { return weight_; }
   /// Undefined without bias.
-  const Tensor& bias() const { return bias_; }
+  const Tensor& bias() const& { return bias_; }
+  Tensor bias() const&& { return bias_; }
 
  protected:
   /// Throws: ShapeError if the last axis of x is not in_features.

@@ -155,7 +155,7 @@ void Module::zero_grad() {
   for (Tensor& parameter : parameters()) parameter.zero_grad();
 }
 
-std::vector<NamedModule> Module::named_modules() {
+std::vector<NamedModule> Module::named_modules() & {
   std::vector<NamedModule> all{{"", this}};
   for (size_t next = 0; next < all.size(); ++next) {
     const NamedModule parent = all[next];
@@ -167,7 +167,7 @@ std::vector<NamedModule> Module::named_modules() {
   return all;
 }
 
-Module& Module::find(std::string_view path) {
+Module& Module::find(std::string_view path) & {
   std::ostringstream known;
   for (const NamedModule& entry : named_modules()) {
     if (entry.name == path) return *entry.module;

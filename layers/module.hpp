@@ -58,9 +58,11 @@ class Module {
   void zero_grad();
 
   /// This module and all below it, parents first; what slots hold is not among them.
-  std::vector<NamedModule> named_modules();
+  std::vector<NamedModule> named_modules() &;
+  std::vector<NamedModule> named_modules() && = delete;
   /// Throws: GraphError naming the known paths if there is none at this one.
-  Module& find(std::string_view path);
+  Module& find(std::string_view path) &;
+  Module& find(std::string_view path) && = delete;
 
   bool training() const { return training_; }
   /// Also for all children and slots.
@@ -71,10 +73,12 @@ class Module {
   virtual bool has_weight_slot() const { return false; }
   bool has_children() const { return !children_.empty(); }
 
-  Slots& slots() { return slots_; }
-  const Slots& slots() const { return slots_; }
+  Slots& slots() & { return slots_; }
+  const Slots& slots() const& { return slots_; }
+  const Slots& slots() const&& = delete;
   /// Last part of its path; empty at the root.
-  const std::string& name() const { return name_; }
+  const std::string& name() const& { return name_; }
+  std::string name() const&& { return name_; }
 
  protected:
   /// The base version throws ShapeError: the layer does not take that many inputs.

@@ -103,7 +103,7 @@ int Graph::producer(const Tensor& tensor) const {
   throw GraphError("graph", "the tensor of shape ", tensor.shape(), " is not part of the graph");
 }
 
-std::vector<int> Graph::consumers(const Tensor& tensor) const {
+std::vector<int> Graph::consumers(const Tensor& tensor) const& {
   const int made_by = producer(tensor);
   if (made_by != GraphNode::kLeaf) return consumers(made_by);
   std::vector<int> result;

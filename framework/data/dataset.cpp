@@ -146,12 +146,12 @@ void Dataset::check_index(int64_t i) const {
 
 uint8_t Dataset::zero_byte() const { return static_cast<uint8_t>(data_->params.zero_point[0]); }
 
-const InputFeatures& Dataset::features() const {
+const InputFeatures& Dataset::features() const& {
   static const InputFeatures none;
   return data_->features == nullptr ? none : *data_->features;
 }
 
-std::span<const uint8_t> Dataset::image(int64_t i) const {
+std::span<const uint8_t> Dataset::image(int64_t i) const& {
   check_index(i);
   const auto pixels = static_cast<size_t>(image_shape().elements());
   return std::span(data_->pixels).subspan(static_cast<size_t>(i) * pixels, pixels);
@@ -202,7 +202,7 @@ Tensor Dataset::to_tensor(Buffer<uint8_t> bytes) const {
   return Tensor::decoded(shape, std::move(codes));
 }
 
-std::span<const uint8_t> Batch::bytes() const {
+std::span<const uint8_t> Batch::bytes() const& {
   const std::shared_ptr<const Codes> codes = images.defined() ? images.source_codes() : nullptr;
   if (codes == nullptr) {
     throw DataError("batch",

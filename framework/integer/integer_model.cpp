@@ -77,17 +77,18 @@ const Value& value_at(const Program& program,
 IntegerModel::IntegerModel(Program program)
     : ready_(std::make_shared<const Ready>(validated(std::move(program)))) {}
 
-const Program& IntegerModel::program() const { return ready_->program; }
+const Program& IntegerModel::program() const& { return ready_->program; }
+Program IntegerModel::program() const&& { return ready_->program; }
 
-const Shape& IntegerModel::input_shape(size_t i) const {
+const Shape& IntegerModel::input_shape(size_t i) const& {
   return value_at(program(), program().inputs, i, "input").shape;
 }
 
-const QParams& IntegerModel::input_params(size_t i) const {
+const QParams& IntegerModel::input_params(size_t i) const& {
   return *value_at(program(), program().inputs, i, "input").params;
 }
 
-const integer::InputFeatures& IntegerModel::input_features(size_t i) const {
+const integer::InputFeatures& IntegerModel::input_features(size_t i) const& {
   return value_at(program(), program().inputs, i, "input").features;
 }
 

@@ -19,12 +19,16 @@ class IntegerModel {
   /// Throws: as integer::validate().
   explicit IntegerModel(integer::Program program);
 
-  const integer::Program& program() const;
+  const integer::Program& program() const&;
+  integer::Program program() const&&;
   /// Of an input, in the program's order.   Throws: ShapeError if there is no such input.
-  const Shape& input_shape(size_t i = 0) const;  ///< of one sample
-  const QParams& input_params(size_t i = 0) const;
+  const Shape& input_shape(size_t i = 0) const&;  ///< of one sample
+  Shape input_shape(size_t i = 0) const&& { return input_shape(i); }
+  const QParams& input_params(size_t i = 0) const&;
+  QParams input_params(size_t i = 0) const&& { return input_params(i); }
   /// Empty: none.   docs/quantization.md (20)
-  const integer::InputFeatures& input_features(size_t i = 0) const;
+  const integer::InputFeatures& input_features(size_t i = 0) const&;
+  integer::InputFeatures input_features(size_t i = 0) const&& { return input_features(i); }
   size_t input_count() const { return program().inputs.size(); }
   size_t output_count() const { return program().outputs.size(); }
   /// Integers of one sample of an output: logits, for a classifier.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/arithmetic/qparams.hpp"
@@ -46,7 +47,8 @@ struct Program {
   std::vector<int> outputs;
   std::vector<Step> steps;
 
-  const Value& value(int id) const { return values[static_cast<size_t>(id)]; }
+  const Value& value(int id) const& { return values[static_cast<size_t>(id)]; }
+  Value value(int id) && { return std::move(values[static_cast<size_t>(id)]); }
   friend bool operator==(const Program&, const Program&) = default;
 };
 

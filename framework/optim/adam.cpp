@@ -69,9 +69,10 @@ void Adam::update(size_t i, Tensor& parameter, const Tensor& grad) {
       .correction1 = correction(options_.beta1, static_cast<int64_t>(steps)),
       .correction2 = correction(options_.beta2, static_cast<int64_t>(steps)),
       .decoupled = decoupled_};
+  const Floats grad_floats = grad.floats();
   kernels::adam_f32(parameter.elements(),
                     step,
-                    grad.floats(),
+                    grad_floats,
                     moments.m.mutable_data(),
                     moments.v.mutable_data(),
                     parameter.mutable_data());

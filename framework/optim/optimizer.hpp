@@ -28,7 +28,8 @@ class Optimizer {
   /// Throws: DataError if it is negative or not finite; 0, where a schedule may end, is allowed.
   void set_learning_rate(float learning_rate);
 
-  const std::vector<Tensor>& parameters() const { return parameters_; }
+  const std::vector<Tensor>& parameters() const& { return parameters_; }
+  std::vector<Tensor> parameters() && { return std::move(parameters_); }
   /// What the optimizer remembers, as "<index of the parameter>.<what>": handles on the state
   /// itself, so that save_parameters and load_parameters store and restore it.
   std::vector<NamedTensor> state() const;

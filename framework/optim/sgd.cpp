@@ -28,7 +28,8 @@ void Sgd::update(size_t i, Tensor& parameter, const Tensor& grad) {
       .nesterov = options_.nesterov,
       .first_step = false};  // a velocity of 0 makes the first step like any other
   float* const velocity = velocity_.empty() ? nullptr : velocity_[i].mutable_data();
-  kernels::sgd_f32(parameter.elements(), step, grad.floats(), velocity, parameter.mutable_data());
+  const Floats grad_floats = grad.floats();
+  kernels::sgd_f32(parameter.elements(), step, grad_floats, velocity, parameter.mutable_data());
 }
 
 }  // namespace quantrain

@@ -68,7 +68,7 @@ Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<T
 /// The same over the images of a range of batches, each with a member `images`.
 template <class Batches>
 Parity verify_parity(Module& net, const IntegerModel& model, Batches&& batches) requires requires {
-  batches.begin()->images;
+  (*batches.begin()).images;
 }
 {
   Parity total;

@@ -73,7 +73,8 @@ class FakeQuantize : public Module, public PhasedSlot {
   /// Throws: QuantError if they are not valid, or are not of this type and number of channels.
   void update_params(const QParams& params);
 
-  const FakeQuantizeConfig& config() const { return config_; }
+  const FakeQuantizeConfig& config() const& { return config_; }
+  FakeQuantizeConfig config() const&& { return config_; }
   int32_t levels() const { return config_.type.levels(); }
   /// Lowest and highest code.
   std::pair<int32_t, int32_t> quant_range() const {

@@ -34,9 +34,11 @@ class InputQuantize : public Module, public PhasedSlot {
                          std::string name = "input");
   std::string_view type() const override { return "InputQuantize"; }
 
-  const QParams& params() const { return params_; }
+  const QParams& params() const& { return params_; }
+  QParams params() const&& { return params_; }
   /// Null: none.
-  const std::shared_ptr<const integer::InputFeatures>& features() const { return features_; }
+  const std::shared_ptr<const integer::InputFeatures>& features() const& { return features_; }
+  std::shared_ptr<const integer::InputFeatures> features() const&& { return features_; }
 
   /// Values that saturated so far, of floats that were quantized. Not part of the state.
   int64_t saturated() const { return saturated_; }

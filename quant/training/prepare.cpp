@@ -279,7 +279,8 @@ std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
       integer::input_params(*declared, "QConfig.input_range"), nullptr, name);
   float min = 0.0f;
   float max = 0.0f;
-  kernels::min_max_f32(example.elements(), example.floats(), &min, &max);
+  const Floats example_floats = example.floats();
+  kernels::min_max_f32(example.elements(), example_floats, &min, &max);
   if (!(min >= declared->min && max <= declared->max)) {
     throw DataError(name,
                     "the example's values reach from ",

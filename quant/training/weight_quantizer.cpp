@@ -15,7 +15,8 @@ std::vector<Range> ranges(const Tensor& w, int64_t channels) {
   const int64_t inner = w.elements() / channels;
   std::vector<float> min(static_cast<size_t>(channels));
   std::vector<float> max(static_cast<size_t>(channels));
-  kernels::min_max_channels_f32(w.elements(), channels, inner, w.floats(), min.data(), max.data());
+  const Floats w_floats = w.floats();
+  kernels::min_max_channels_f32(w.elements(), channels, inner, w_floats, min.data(), max.data());
   std::vector<Range> result;
   for (size_t c = 0; c < min.size(); ++c) result.push_back({min[c], max[c]});
   return result;

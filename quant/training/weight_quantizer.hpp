@@ -37,8 +37,10 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   /// Throws: QuantError if they are not valid, or are not of this type and number of channels.
   void set_params(const QParams& params);
   bool is_given() const { return saved_integer(given_.data()[0], 0, 1, "given") == 1; }
-  const WeightConfig& config() const { return config_; }
-  const std::shared_ptr<Folding>& folding() const { return folding_; }
+  const WeightConfig& config() const& { return config_; }
+  WeightConfig config() const&& { return config_; }
+  const std::shared_ptr<Folding>& folding() const& { return folding_; }
+  std::shared_ptr<Folding> folding() const&& { return folding_; }
 
  private:
   void start_scale(const Weights& own);

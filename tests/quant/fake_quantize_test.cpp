@@ -9,6 +9,7 @@
 #include "layers/dry_run.hpp"
 #include "layers/state.hpp"
 #include "tests/catch.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -343,7 +344,7 @@ TEST_CASE("a checkpoint whose observer makes no sense is refused by layer",
   q(x);
   const QParams before = q.params();
   for (const NamedTensor& buffer : q.named_buffers()) {
-    if (buffer.name == "observer.range") Tensor(buffer.tensor).mutable_data()[0] = 9.0f;
+    if (buffer.name == "observer.range") test::writable(buffer.tensor)[0] = 9.0f;
   }
   QUANTRAIN_CHECK_ERROR(q(x), DataError, "[FakeQuantize] min_max observer");
   CHECK(q.params() == before);

@@ -167,7 +167,8 @@ TEST_CASE("a part of a dataset is its first images", "[data][dataset]") {
   QUANTRAIN_CHECK_ERROR(dataset.first(2).batch(0, 3), DataError, "no images [0, 3) among 2");
   QUANTRAIN_CHECK_ERROR(dataset.batch(1, 1), DataError, "no images [1, 1)");
   QUANTRAIN_CHECK_ERROR(dataset.batch(-1, 1), DataError, "no images [-1, 1)");
-  QUANTRAIN_CHECK_ERROR(dataset.first(2).image(2), DataError, "no image 2 among 2");
+  const Dataset two = dataset.first(2);
+  QUANTRAIN_CHECK_ERROR(two.image(2), DataError, "no image 2 among 2");
   QUANTRAIN_CHECK_ERROR(dataset.image(-1), DataError, "no image -1 among 3");
   QUANTRAIN_CHECK_ERROR(dataset.label(3), DataError, "no image 3 among 3");
 }
