@@ -205,6 +205,9 @@ void Module::add_child(std::string name, std::shared_ptr<Module> child) {
     if (other->name_ == name) throw GraphError(type(), "two children are named \"", name, "\"");
   }
   child->name_ = std::move(name);
+  // Messages of optimizers and dumps of graphs name a parameter by its path from the root.
+  for (NamedTensor& entry : child->named_parameters())
+    entry.tensor.set_name(join(child->name_, entry.name));
   children_.push_back(std::move(child));
 }
 

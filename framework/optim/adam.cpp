@@ -33,7 +33,7 @@ Adam::Adam(const char* name,
            std::vector<Tensor> parameters,
            const AdamOptions& options,
            bool decoupled)
-    : Optimizer(name, std::move(parameters), options.learning_rate),
+    : Optimizer(name, std::move(parameters), options.learning_rate, options.allow_nonfinite),
       options_(options),
       decoupled_(decoupled) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -85,7 +85,8 @@ AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)
             .beta1 = options.beta1,
             .beta2 = options.beta2,
             .epsilon = options.epsilon,
-            .weight_decay = options.weight_decay},
+            .weight_decay = options.weight_decay,
+            .allow_nonfinite = options.allow_nonfinite},
            true) {}
 
 }  // namespace quantrain

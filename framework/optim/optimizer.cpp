@@ -2,14 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "framework/autograd/profile.hpp"
 #include "framework/core/error.hpp"
+#include "framework/kernels/elementwise.hpp"
 
 namespace quantrain {
 
-Optimizer::Optimizer(std::string name, std::vector<Tensor> parameters, float learning_rate)
-    : name_(std::move(name)), parameters_(std::move(parameters)), learning_rate_(learning_rate) {
+Optimizer::Optimizer(std::string name,
+                     std::vector<Tensor> parameters,
+                     float learning_rate,
+                     bool allow_nonfinite)
+    : name_(std::move(name)),
+      parameters_(std::move(parameters)),
+      learning_rate_(learning_rate),
+      allow_nonfinite_(allow_nonfinite) {
   if (parameters_.empty()) throw DataError(name_, "there are no parameters");
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& parameter = parameters_[i];
@@ -56,8 +64,42 @@ void Optimizer::check_loaded(State& state) const {
   state.version = tensor.version();
 }
 
+std::string Optimizer::describe(size_t i) const {
+  const Tensor& parameter = parameters_[i];
+  std::ostringstream text;
+  text << "parameter " << i;
+  if (!parameter.name().empty()) text << " \"" << parameter.name() << '"';
+  text << ' ' << parameter.shape();
+  return text.str();
+}
+
+// One pass over the gradient, of which the update makes seven or so over as much memory.
+void Optimizer::check_gradient(size_t i) const {
+  const Tensor grad = parameters_[i].grad();
+  if (allow_nonfinite_ || grad.elements() == 0) return;
+  const Floats values = grad.floats();
+  float min = 0.0f;
+  float max = 0.0f;
+  kernels::min_max_f32(grad.elements(), values, &min, &max);
+  if (std::isfinite(min) && std::isfinite(max)) return;
+  int64_t first = 0;
+  while (std::isfinite(values[first])) ++first;
+  throw DataError(name_,
+                  "the gradient of ",
+                  describe(i),
+                  " is ",
+                  values[first],
+                  " at ",
+                  first,
+                  ", and no parameter was updated: the learning rate may be too large, or the data "
+                  "hold such a value; the option allow_nonfinite steps all the same");
+}
+
 void Optimizer::step() {
   const auto trained = [&](size_t i) { return parameters_[i].grad().defined(); };
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (trained(i)) check_gradient(i);
+  }
   for (State& state : state_) {
     if (trained(state.parameter)) check_loaded(state);
   }

@@ -8,7 +8,8 @@
 namespace quantrain {
 
 Sgd::Sgd(std::vector<Tensor> parameters, const SgdOptions& options)
-    : Optimizer("sgd", std::move(parameters), options.learning_rate), options_(options) {
+    : Optimizer("sgd", std::move(parameters), options.learning_rate, options.allow_nonfinite),
+      options_(options) {
   check_option("momentum", options.momentum, 0.0f, 1.0f);
   check_option("weight decay", options.weight_decay, 0.0f, std::numeric_limits<float>::infinity());
   if (options.nesterov && options.momentum == 0.0f)

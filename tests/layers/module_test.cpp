@@ -222,4 +222,10 @@ TEST_CASE("a layer refuses another number of inputs than it takes", "[layers][mo
   QUANTRAIN_CHECK_ERROR(Add{}(x), ShapeError, "[Add] does not take one input");
 }
 
+TEST_CASE("a parameter's name is its path from the root", "[layers][module]") {
+  Sequential net{Sequential{Linear{2, 2}, BatchNorm2d{2}}, Linear{2, 1}};
+  for (const NamedTensor& entry : net.named_parameters()) CHECK(entry.tensor.name() == entry.name);
+  CHECK(net.parameters().front().name() == "0.0.weight");
+}
+
 }  // namespace quantrain
