@@ -23,6 +23,7 @@ struct Tensor::State {
   Tensor grad;
   std::shared_ptr<Node> node;
   std::string name;
+  TensorAccess::Companions companions;
 
   /// Floats of the codes, or of the accumulators behind the activation.
   std::shared_ptr<Buffer<float>> materialise() const;
@@ -294,6 +295,14 @@ void TensorAccess::set_node(Tensor& x, std::shared_ptr<Node> node, bool requires
   Tensor::State& s = x.state();
   s.node = std::move(node);
   s.requires_grad = requires_grad;
+}
+
+const TensorAccess::Companions& TensorAccess::companions(const Tensor& x) {
+  return x.state().companions;
+}
+
+void TensorAccess::set_companions(Tensor& x, Companions companions) {
+  x.state().companions = std::move(companions);
 }
 
 }  // namespace quantrain

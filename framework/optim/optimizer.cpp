@@ -32,6 +32,7 @@ Optimizer::Optimizer(std::string name,
     if (!parameter.requires_grad()) fail(" does not require a gradient");
     const auto same = [&](const Tensor& other) { return other.same_as(parameter); };
     if (std::any_of(parameters_.begin(), here, same)) fail(" is there twice");
+    companions_.push_back(TensorAccess::companions(parameter));
   }
   if (!(learning_rate > 0.0f && std::isfinite(learning_rate))) {
     throw DataError(name_, "learning rate is ", learning_rate, ", expected more than 0");
@@ -73,6 +74,29 @@ std::string Optimizer::describe(size_t i) const {
   return text.str();
 }
 
+// What is there since the network was prepared, and has a gradient, would never learn. A parameter
+// that was there before and was left out is the caller's choice.
+void Optimizer::check_complete() const {
+  TensorAccess::Companions checked;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const TensorAccess::Companions& now = TensorAccess::companions(parameters_[i]);
+    if (now == companions_[i] || now == checked) continue;
+    checked = now;
+    std::ostringstream lacking;
+    for (const NamedTensor& entry : *now) {
+      const auto same = [&](const Tensor& own) { return own.same_as(entry.tensor); };
+      if (!entry.tensor.grad().defined()) continue;
+      if (std::any_of(parameters_.begin(), parameters_.end(), same)) continue;
+      lacking << (lacking.tellp() == 0 ? "" : ", ") << '"' << entry.name << '"';
+    }
+    if (lacking.tellp() == 0) continue;
+    throw DataError(name_,
+                    "lacks parameters that are newer than it and have gradients: ",
+                    lacking.str(),
+                    "; make the optimizer of net.parameters() after prepare_qat");
+  }
+}
+
 // One pass over the gradient, of which the update makes seven or so over as much memory.
 void Optimizer::check_gradient(size_t i) const {
   const Tensor grad = parameters_[i].grad();
@@ -97,6 +121,7 @@ void Optimizer::check_gradient(size_t i) const {
 
 void Optimizer::step() {
   const auto trained = [&](size_t i) { return parameters_[i].grad().defined(); };
+  check_complete();
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (trained(i)) check_gradient(i);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/autograd/named_tensor.hpp"
+#include "framework/autograd/tensor_access.hpp"
 
 namespace quantrain {
 
@@ -19,8 +20,10 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// One update of every parameter that has a gradient; gradients are as their tensors are shaped.
-  /// Throws: DataError naming the parameter whose gradient is NaN or infinite, or if the state,
-  /// loaded from a file perhaps, makes no sense. Nothing is changed then.
+  /// Throws: DataError naming the parameters that have a gradient and came after the optimizer: a
+  /// learned scale of a network that was prepared meanwhile; the parameter whose gradient is NaN or
+  /// infinite, or if the state, loaded from a file perhaps, makes no sense. Nothing is changed
+  /// then.
   void step();
   /// Drops all gradients.
   void zero_grad();
@@ -64,12 +67,14 @@ class Optimizer {
   std::string describe(size_t i) const;
 
  private:
+  void check_complete() const;
   void check_gradient(size_t i) const;
 
   std::string name_;
   std::vector<Tensor> parameters_;
   float learning_rate_;
   bool allow_nonfinite_;
+  std::vector<TensorAccess::Companions> companions_;  // of each parameter, when this was made
   struct State {
     NamedTensor entry;
     size_t parameter;

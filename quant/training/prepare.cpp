@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/elementwise.hpp"
 #include "layers/dry_run.hpp"
@@ -296,6 +297,21 @@ std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
   return slot;
 }
 
+// Optimizers that were made before ask their parameters for those that are new.
+void announce_new_parameters(const Module& net, const std::vector<NamedTensor>& before) {
+  auto added = std::make_shared<std::vector<NamedTensor>>();
+  for (NamedTensor& entry : net.named_parameters()) {
+    const bool known = std::any_of(before.begin(), before.end(), [&](const NamedTensor& old) {
+      return old.tensor.same_as(entry.tensor);
+    });
+    if (known) continue;
+    entry.tensor.set_name(entry.name);
+    added->push_back(std::move(entry));
+  }
+  if (added->empty()) return;
+  for (NamedTensor entry : before) TensorAccess::set_companions(entry.tensor, added);
+}
+
 void prepare(Module& net,
              const std::vector<Tensor>& examples,
              const QConfig& config,
@@ -324,8 +340,10 @@ void prepare(Module& net,
     slot->set_simulation(config.simulation);
     slots.push_back(plugged(std::move(slot), net));
   }
+  const std::vector<NamedTensor> before = net.named_parameters();
   net.slots().inputs.assign(slots.begin(), slots.end());
   for (const Site& site : survey.sites()) plug(site, config, purpose);
+  announce_new_parameters(net, before);
   if (purpose == Purpose::kCalibration) freeze(net);
 }
 

@@ -11,7 +11,8 @@ namespace quantrain::quant {
 /// floats, QConfig::input_range; on the weights of each Conv2d and Linear, and behind each Conv2d,
 /// Linear, Add, AvgPool2d, Concat and elementwise function, or behind the batch norm and ReLU that
 /// are fused with it. Batch norms are folded into the convolution in front.   docs/quantization.md
-/// (12), (15) Train afterwards: ranges move in training mode, evaluation moves nothing; before the
+/// (12), (15) Train afterwards, with an optimizer that is made afterwards (learned scales are new
+/// parameters): ranges move in training mode, evaluation moves nothing; before the
 /// first step evaluating is an error, unless calibrate(net, batches) came first. The network's mode
 /// is left as it was.
 /// Throws: GraphError if the network is prepared already, a layer to be quantized runs twice in one
