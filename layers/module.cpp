@@ -91,6 +91,7 @@ Tensor Module::slotted_input(size_t i, Tensor x) const {
 
 Tensor Module::operator()(Tensor x) {
   return run([&] {
+    if (!x.defined()) throw GraphError(where(), "the input is undefined: it has no value");
     x = slotted_input(0, std::move(x));
     Tensor y = slots_.body ? (*slots_.body)(x) : forward(x);
     x = Tensor();  // nobody may need it any more: freed before the output slot runs

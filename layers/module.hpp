@@ -45,6 +45,7 @@ class Module {
 
   /// Runs input slot, forward (or body slot) and output slot inside this module's Scope: its path
   /// from the module that was called first, whatever that is a part of.
+  /// Throws: GraphError if the only input is undefined.
   Tensor operator()(Tensor x);
   Tensor operator()(const Tensor& a, const Tensor& b);
   /// The same for any number of inputs and outputs. An output slot belongs to the first output.
@@ -76,6 +77,8 @@ class Module {
   Slots& slots() & { return slots_; }
   const Slots& slots() const& { return slots_; }
   const Slots& slots() const&& = delete;
+  /// Its name, or its class where it has none: the place in messages about a whole network.
+  std::string label() const { return name_.empty() ? std::string(type()) : name_; }
   /// Last part of its path; empty at the root.
   const std::string& name() const& { return name_; }
   std::string name() const&& { return name_; }

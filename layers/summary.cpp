@@ -61,6 +61,9 @@ Row row(const LayerSummary& layer) {
 }  // namespace
 
 Summary summary(Module& net, const Tensor& example) {
+  if (!example.defined()) {
+    throw GraphError("summary", "the example is undefined: give a batch of at least one sample");
+  }
   if (example.rank() < 1 || example.dim(0) == 0) {
     throw ShapeError("summary", "the example needs a batch of at least one, got ", example.shape());
   }

@@ -63,6 +63,9 @@ struct QuantizationTraits {
   bool is_activation = false;
   /// The same elements under another shape.
   bool is_view = false;
+  /// Whether there are operands of this kind that it has an integer form for; else
+  /// refuse_integers() says why not.
+  bool has_integer_form = true;
   /// The layer to use instead where the operation stands alone, in messages.
   std::string_view layer{};
 };

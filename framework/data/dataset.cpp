@@ -86,6 +86,7 @@ Dataset Dataset::from_floats(const Shape& shape,
                         ? values[i]
                         : integer::feature_value(values[i], features.offset[f], features.scale[f]);
     if (z >= range.min && z <= range.max) continue;
+    const auto row = static_cast<int64_t>(i) / (shape.elements() / shape[0]);
     std::ostringstream seen;
     if (!features.empty()) seen << ", of feature " << f << " " << z << " after offset and scale,";
     throw DataError(kWhere,
@@ -93,12 +94,16 @@ Dataset Dataset::from_floats(const Shape& shape,
                     values[i],
                     " at ",
                     i,
+                    " (sample ",
+                    row,
+                    ")",
                     seen.str(),
-                    " is outside the declared range [",
+                    " is outside the range [",
                     range.min,
                     ", ",
                     range.max,
-                    "]");
+                    "]: declare the range of the values, or for columns that differ the features "
+                    "of fit_min_max() or fit_mean_std() with their feature_range()");
   }
   std::vector<uint8_t> pixels(values.size());
   integer::encode_input(values, params, features, pixels, kWhere);

@@ -45,7 +45,7 @@ class Dataset {
   /// docs/quantization.md (2), (3). Where there are features, values are raw: z = (x - offset[f]) /
   /// scale[f] along the last axis takes their place, in the range too, and is what a network sees.
   /// fit_mean_std() and fit_min_max() find offsets and scales.   docs/quantization.md (20)
-  /// Throws: DataError also if a value is NaN or outside the range; QuantError if the range is empty
+  /// Throws: DataError also if a value is NaN or outside the range, which is [0, 1] unless declared; QuantError if the range is empty
   /// or infinite, or features are not as many as the last extent, finite, and of positive scale.
   static Dataset from_floats(const Shape& shape,
                              std::span<const float> values,

@@ -18,7 +18,13 @@ Optimizer::Optimizer(std::string name,
       parameters_(std::move(parameters)),
       learning_rate_(learning_rate),
       allow_nonfinite_(allow_nonfinite) {
-  if (parameters_.empty()) throw DataError(name_, "there are no parameters");
+  if (parameters_.empty()) {
+    throw DataError(
+        name_,
+        "there are no parameters: give it net.parameters(), where a module counts the "
+        "layers that it registers, by add(name, layer) in its constructor, and no plain "
+        "members");
+  }
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& parameter = parameters_[i];
     const auto here = parameters_.begin() + static_cast<std::ptrdiff_t>(i);

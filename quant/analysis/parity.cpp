@@ -242,7 +242,7 @@ void Parity::print(std::ostream& stream) const {
            << codes_from_floats << " codes differ\n";
   }
   if (const std::string first = first_difference(); !first.empty())
-    stream << "  first difference: " << first << '\n';
+    stream << "  first difference: \"" << first << "\"\n";
 }
 
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch) {
@@ -255,6 +255,7 @@ Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<T
         "parity", "the model takes ", model.input_count(), " inputs, got ", batches.size());
   }
   for (size_t i = 0; i < batches.size(); ++i) {
+    if (!batches[i].defined()) throw GraphError("parity", "batch ", i, " is undefined");
     const Shape& shape = batches[i].shape();
     if (shape.rank() < 1) throw ShapeError("parity", "needs a batch [N, ...], got ", shape);
     if (!(Shape(std::span(shape.begin() + 1, shape.end())) == model.input_shape(i))) {

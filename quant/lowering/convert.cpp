@@ -12,9 +12,10 @@
 namespace quantrain::quant {
 namespace {
 
-Lowered lower_network(Module& net, const std::vector<Tensor>& examples) {
+Lowered lower_network(const char* where, Module& net, const std::vector<Tensor>& examples) {
+  check_examples(where, examples);
   if (Plugged(net).empty()) {
-    throw GraphError(net.name().empty() ? "network" : net.name(),
+    throw GraphError(net.label(),
                      "the network is not prepared: prepare_ptq or prepare_qat comes first");
   }
   std::vector<Tensor> inputs;
@@ -32,7 +33,7 @@ IntegerModel convert(Module& net, const Tensor& example) {
 }
 
 IntegerModel convert(Module& net, const std::vector<Tensor>& examples) {
-  Lowered lowered = lower_network(net, examples);
+  Lowered lowered = lower_network("convert", net, examples);
   if (lowered.error != nullptr) std::rethrow_exception(lowered.error);
   return IntegerModel(std::move(lowered.program));
 }
@@ -41,7 +42,7 @@ Plan plan(Module& net, const Tensor& example) { return plan(net, std::vector<Ten
 
 Plan plan(Module& net, const std::vector<Tensor>& examples) {
   const DryRun dry_run;
-  Lowered lowered = lower_network(net, examples);
+  Lowered lowered = lower_network("plan", net, examples);
   if (lowered.error != nullptr &&
       std::none_of(lowered.rows.begin(), lowered.rows.end(), [](const PlanRow& row) {
         return !row.reason.empty();

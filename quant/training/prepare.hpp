@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "framework/autograd/graph.hpp"
 #include "layers/module.hpp"
 #include "quant/training/qconfig.hpp"
@@ -30,6 +32,10 @@ void prepare_qat(Module& net, const std::vector<Tensor>& examples, const QConfig
 /// set_phase(net, Phase::kTraining) makes the ranges move.
 void prepare_ptq(Module& net, const Tensor& example, const QConfig& config);
 void prepare_ptq(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
+
+/// Throws: GraphError naming `where` if an example is undefined; ShapeError unless there are some, and
+/// all are batches of equally many samples.
+void check_examples(std::string_view where, const std::vector<Tensor>& examples);
 
 /// The network's graph over an example, recorded in evaluation mode without gradients.
 Graph record_graph(Module& net, const Tensor& example);

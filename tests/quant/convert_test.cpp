@@ -435,7 +435,8 @@ TEST_CASE("a function that runs beside others has no place for its range", "[qua
   Gate gate(sigmoid);
   QUANTRAIN_CHECK_ERROR(prepare_qat(gate, example, QConfig::int8()),
                         GraphError,
-                        "operation sigmoid has no place for a FakeQuantize: use the layer Sigmoid");
+                        "operation sigmoid of [2, 6, 6, 2] in its forward() has no place for a "
+                        "FakeQuantize: use the layer Sigmoid");
   Gate squares([](const Tensor& x) {
     return elementwise(std::make_shared<const ElementwiseFunction>(
                            ElementwiseFunction{.type = "square",
@@ -446,7 +447,8 @@ TEST_CASE("a function that runs beside others has no place for its range", "[qua
   QUANTRAIN_CHECK_ERROR(
       prepare_qat(squares, example, QConfig::int8()),
       GraphError,
-      "operation square has no place for a FakeQuantize: run it in a layer of its own");
+      "operation square of [2, 6, 6, 2] in its forward() has no place for a FakeQuantize: run it "
+      "in a layer of its own");
 }
 
 TEST_CASE("each operation of the float simulation stays within its bound of the integer one",
