@@ -1,5 +1,6 @@
 #pragma once
 
+#include "layers/init.hpp"
 #include "layers/module.hpp"
 
 namespace quantrain {
@@ -16,7 +17,11 @@ class Linear : public Module {
   /// Throws: ShapeError if a number of features is not positive.
   Linear(int64_t in_features, int64_t out_features)
       : Linear(in_features, out_features, Options{}) {}
-  Linear(int64_t in_features, int64_t out_features, Options options);
+  /// generator: of the starting values, as in all layers that have some.
+  Linear(int64_t in_features,
+         int64_t out_features,
+         Options options,
+         Generator& generator = default_generator());
   /// Computes with tensors that exist, such as another layer's weight() and bias(): a network that
   /// would run one layer twice runs two that share their parameters.
   /// Throws: ShapeError unless weight is [out, in] and bias [out] or undefined.
