@@ -67,10 +67,7 @@ class Graph {
   /// Name of a tensor in the dumps: "%4" for what node 4 made, the name of a leaf, else "leaf0";
   /// "-" where undefined.
   std::string label(const Tensor& tensor) const;
-  /// One line for each node: "%4 conv2d block1.conv (%3, block1.conv.weight, -) -> [8, 14, 14, 16]
-  /// float stride=[1, 1]".
-  void print(std::ostream& stream) const;
-  /// The same as a graph in Graphviz' language.
+  /// All of it as a graph in Graphviz' language.
   void write_dot(std::ostream& stream) const;
 
  private:
@@ -79,7 +76,8 @@ class Graph {
   std::vector<Tensor> leaves_;
 };
 
-/// Graph::print.
+/// One line for each node: "%4 conv2d block1.conv (%3, block1.conv.weight, -) -> [8, 14, 14, 16]
+/// float stride=[1, 1]".
 std::ostream& operator<<(std::ostream& stream, const Graph& graph);
 
 }  // namespace quantrain

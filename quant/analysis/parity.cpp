@@ -230,19 +230,20 @@ void Parity::add(const Parity& other) {
   codes_from_floats_different += other.codes_from_floats_different;
 }
 
-void Parity::print(std::ostream& stream) const {
-  for (const LayerParity& layer : layers) {
+std::ostream& operator<<(std::ostream& stream, const Parity& parity) {
+  for (const LayerParity& layer : parity.layers) {
     stream << "  " << layer.name << ": " << layer.different << " of " << layer.codes
            << " integers differ, at most by " << layer.max_difference << '\n';
   }
-  stream << "  logits: " << logits_different << " of " << logits << " differ; "
-         << top1_disagreements << " of " << images << " predictions change\n";
-  if (codes_from_floats > 0) {
-    stream << "  inputs from raw values: " << codes_from_floats_different << " of "
-           << codes_from_floats << " codes differ\n";
+  stream << "  logits: " << parity.logits_different << " of " << parity.logits << " differ; "
+         << parity.top1_disagreements << " of " << parity.images << " predictions change\n";
+  if (parity.codes_from_floats > 0) {
+    stream << "  inputs from raw values: " << parity.codes_from_floats_different << " of "
+           << parity.codes_from_floats << " codes differ\n";
   }
-  if (const std::string first = first_difference(); !first.empty())
+  if (const std::string first = parity.first_difference(); !first.empty())
     stream << "  first difference: \"" << first << "\"\n";
+  return stream;
 }
 
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch) {

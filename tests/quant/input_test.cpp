@@ -314,7 +314,7 @@ TEST_CASE("parity says where raw values cannot carry the codes", "[quant][input]
   CHECK(parity.codes_different() == 0);
   CHECK(parity.first_difference() == "raw values");
   std::ostringstream text;
-  parity.print(text);
+  text << parity;
   CHECK_THAT(text.str(),
              quantrain::test::ContainsSubstring("inputs from raw values: 21 of 24 codes differ"));
   Parity twice = parity;

@@ -182,7 +182,7 @@ TEST_CASE("an activation of one's own trains, converts and equals its simulation
   CHECK(rows.rows[4].name == "5");
   CHECK(rows.rows[4].folded == "6");  // its ReLU
   std::ostringstream text;
-  rows.print(text);
+  text << rows;
   CHECK_THAT(text.str(), quantrain::test::ContainsSubstring("softsign"));
 
   // The file needs nothing of the function.

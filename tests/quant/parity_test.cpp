@@ -52,7 +52,7 @@ LayerParity differences(const std::vector<int32_t>& a, const std::vector<int32_t
 
 std::string printed(const Parity& parity) {
   std::ostringstream text;
-  parity.print(text);
+  text << parity;
   return text.str();
 }
 
