@@ -86,11 +86,13 @@ void save(const Module& module,
   save_parameters(path, state(module), metadata);
 }
 
-void load(Module& module, const std::string& path) {
-  const TensorFile file = load_safetensors(path);
+std::map<std::string, std::string> load(Module& module, const std::string& path) {
+  TensorFile file = load_safetensors(path);
   const std::vector<NamedTensor> tensors = state(module);
   check_prepared_alike(path, file, tensors);
   load_parameters(path, file, tensors);
+  for (const char* own : {"format", "version", "layout"}) file.metadata.erase(own);
+  return std::move(file.metadata);
 }
 
 }  // namespace quantrain

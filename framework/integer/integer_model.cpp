@@ -1,10 +1,12 @@
 #include "framework/integer/integer_model.hpp"
 
 #include <algorithm>
+#include <ostream>
 
 #include "framework/core/error.hpp"
 #include "framework/integer/memory_plan.hpp"
 #include "framework/integer/program_file.hpp"
+#include "framework/integer/program_table.hpp"
 
 namespace quantrain {
 
@@ -317,7 +319,13 @@ void IntegerModel::trace(int64_t n, std::span<const uint8_t* const> x, const Vis
   run_chunk(n, x, {}, memory.data(), &visit);
 }
 
-void IntegerModel::save(const std::string& path) const { save_program(path, program()); }
+void IntegerModel::save(const std::string& path,
+                        const std::map<std::string, std::string>& metadata) const {
+  if (metadata.empty()) return save_program(path, program());
+  Program named = program();  // weights are shared
+  for (const auto& [key, value] : metadata) named.metadata[key] = value;
+  save_program(path, named);
+}
 
 IntegerModel IntegerModel::load(const std::string& path) {
   return IntegerModel(std::make_shared<const Ready>(integer::load_program(path)));
@@ -325,6 +333,10 @@ IntegerModel IntegerModel::load(const std::string& path) {
 
 IntegerModel IntegerModel::load(std::span<const uint8_t> file) {
   return IntegerModel(std::make_shared<const Ready>(integer::parse_program(file, "model")));
+}
+
+std::ostream& operator<<(std::ostream& stream, const IntegerModel& model) {
+  return stream << model.program();
 }
 
 }  // namespace quantrain

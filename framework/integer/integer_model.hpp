@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -84,8 +86,13 @@ class IntegerModel {
   /// Samples that are run together; more are cut into chunks of this size.
   static constexpr int64_t kChunk = 256;
 
-  /// integer::save_program and load_program.
-  void save(const std::string& path) const;
+  /// What the file says of the model besides, by name: of load(), what save() was given.
+  const std::map<std::string, std::string>& metadata() const& { return program().metadata; }
+  std::map<std::string, std::string> metadata() const&& { return program().metadata; }
+
+  /// integer::save_program and load_program. metadata is added to the model's own, and counts where
+  /// both have a name.
+  void save(const std::string& path, const std::map<std::string, std::string>& metadata = {}) const;
   static IntegerModel load(const std::string& path);
   /// From the bytes of a file.
   static IntegerModel load(std::span<const uint8_t> file);
@@ -109,5 +116,8 @@ class IntegerModel {
 
   std::shared_ptr<const Ready> ready_;
 };
+
+/// A table of the layers: kernel, shape, bits, bytes and multiply-adds; program_table.hpp.
+std::ostream& operator<<(std::ostream& stream, const IntegerModel& model);
 
 }  // namespace quantrain

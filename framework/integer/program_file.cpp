@@ -387,6 +387,8 @@ Program program_from(const TensorFile& file, const std::string& where) {
       program.steps.push_back(step_from(step, program.steps.size(), tensors));
     reader.finish();
     tensors.finish();
+    program.metadata = file.metadata;
+    for (const char* own : {"format", "version", "layout", "network"}) program.metadata.erase(own);
   } catch (const nlohmann::json::exception& error) {
     throw DataError(where, "the network is not as it should be: ", error.what());
   }
@@ -399,6 +401,11 @@ Program program_from(const TensorFile& file, const std::string& where) {
 void save_program(const std::string& path, const Program& program) {
   TensorFile file;
   set_format(file, kFormat, kVersion);
+  file.metadata["network"] = "";
+  for (const auto& [key, value] : program.metadata) {
+    if (!file.metadata.emplace(key, value).second)
+      throw DataError("save", path, ": \"", key, "\" is the file's to say, not the caller's");
+  }
   Json network = {{"values", Json::array()},
                   {"inputs", program.inputs},
                   {"outputs", program.outputs},

@@ -27,7 +27,7 @@ std::vector<Range> ranges(const Tensor& w, int64_t channels) {
 WeightQuantizer::WeightQuantizer(const WeightConfig& config,
                                  const Weights& own,
                                  std::shared_ptr<Folding> folding)
-    : config_(config), folding_(std::move(folding)) {
+    : config_(config), own_(own), folding_(std::move(folding)) {
   if (config.bits < 2 || config.bits > 8) {
     throw QuantError("WeightQuantizer", "weights have 2 to 8 bits, got ", config.bits);
   }
@@ -107,11 +107,19 @@ QParams WeightQuantizer::given_params() const {
   return params;
 }
 
+QParams WeightQuantizer::params() const {
+  const NoGrad no_grad;
+  if (!folding_) return params_for(own_, Tensor());
+  Folding folding = *folding_;  // the pass that runs has its own
+  return params_for(fold_batch_norm(own_, folding), Tensor());
+}
+
 QParams WeightQuantizer::params_for(const Weights& weights, const Tensor& x) const {
   const int64_t outputs = weights.weight.dim(0);
   const int64_t channels = config_.per_channel ? outputs : 1;
   if (is_given()) return given_params();
-  const float scale_x = x.kind() == ValueKind::kCodes ? x.codes()->params.scale[0] : 0.0f;
+  const float scale_x =
+      x.defined() && x.kind() == ValueKind::kCodes ? x.codes()->params.scale[0] : 0.0f;
   QParams params = empty_params();
   const std::vector<Range> extremes = ranges(weights.weight, channels);
   for (int64_t c = 0; c < channels; ++c) {

@@ -568,4 +568,23 @@ TEST_CASE("a program without steps is saved and loaded", "[integer][program_file
   CHECK(saved_and_loaded(b.program) == b.program);
 }
 
+TEST_CASE("metadata of the maker's come back from a file", "[integer][program_file]") {
+  const TemporaryFolder folder;
+  const IntegerModel model(test::mlp());
+  CHECK(model.metadata().empty());
+  model.save(folder / "model", {{"classes", "cat, dog"}, {"data", "pets"}});
+  const IntegerModel loaded = IntegerModel::load(folder / "model");
+  CHECK(loaded.metadata() ==
+        std::map<std::string, std::string>{{"classes", "cat, dog"}, {"data", "pets"}});
+  CHECK(loaded.hash() == model.hash());
+  loaded.save(folder / "again", {{"data", "more pets"}});
+  CHECK(IntegerModel::load(folder / "again").metadata() ==
+        std::map<std::string, std::string>{{"classes", "cat, dog"}, {"data", "more pets"}});
+  for (const char* key : {"format", "version", "layout", "network"}) {
+    QUANTRAIN_CHECK_ERROR(model.save(folder / "refused", {{key, "x"}}),
+                          DataError,
+                          '"' + std::string(key) + "\" is the file's to say, not the caller's");
+  }
+}
+
 }  // namespace quantrain::integer
