@@ -23,6 +23,8 @@ class Floats {
   operator const float*() const&& = delete;
   int64_t size() const { return buffer_->size(); }
   float operator[](int64_t i) const { return buffer_->data()[i]; }
+  /// What keeps them alive.
+  std::shared_ptr<const Buffer<float>> owner() const { return buffer_; }
 
  private:
   std::shared_ptr<const Buffer<float>> buffer_;
