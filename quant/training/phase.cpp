@@ -39,10 +39,10 @@ PhasedSlot::PhasedSlot(Simulation simulation)
 
 Phase PhasedSlot::phase() const {
   switch (scope_) {
-    case Scope::kCalibration: return Phase::kCalibrating;
-    case Scope::kDeployed: return Phase::kFrozen;
-    case Scope::kNone:
-    case Scope::kFloat: break;
+    case ScopeKind::kCalibration: return Phase::kCalibrating;
+    case ScopeKind::kDeployed: return Phase::kFrozen;
+    case ScopeKind::kNone:
+    case ScopeKind::kFloat: break;
   }
   constexpr auto kFirst = static_cast<int32_t>(Phase::kTraining);
   constexpr auto kLast = static_cast<int32_t>(Phase::kFrozen);
@@ -58,7 +58,7 @@ void PhasedSlot::set_phase(Phase phase) {
 }
 
 Simulation PhasedSlot::simulation() const {
-  return scope_ == Scope::kDeployed ? Simulation::kInteger : simulation_;
+  return scope_ == ScopeKind::kDeployed ? Simulation::kInteger : simulation_;
 }
 
 }  // namespace quantrain::quant

@@ -49,7 +49,7 @@ class PhasedSlot {
   explicit PhasedSlot(Simulation simulation = Simulation::kInteger);
 
   /// Values pass as they are: a Calibration or FloatMode is open.
-  bool in_float() const { return scope_ == Scope::kCalibration || scope_ == Scope::kFloat; }
+  bool in_float() const { return scope_ == ScopeKind::kCalibration || scope_ == ScopeKind::kFloat; }
   /// [1]: the saved phase, for the module to register as a buffer.
   const Tensor& saved_phase() const { return phase_; }
   /// Called when a Calibration ends; not complete: an exception ends it.
@@ -57,11 +57,11 @@ class PhasedSlot {
 
  private:
   friend class SlotScope;
-  enum class Scope { kNone, kFloat, kCalibration, kDeployed };
+  enum class ScopeKind { kNone, kFloat, kCalibration, kDeployed };
 
   Tensor phase_;
   Simulation simulation_;
-  Scope scope_ = Scope::kNone;
+  ScopeKind scope_ = ScopeKind::kNone;
 };
 
 }  // namespace quantrain::quant

@@ -54,7 +54,7 @@ class SlotScope {
   SlotScope& operator=(const SlotScope&) = delete;
 
  protected:
-  using Kind = PhasedSlot::Scope;
+  using Kind = PhasedSlot::ScopeKind;
   SlotScope(Module& net, Kind kind);
   ~SlotScope();
 
