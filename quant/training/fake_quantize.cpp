@@ -195,6 +195,11 @@ void FakeQuantize::choose() {
 void FakeQuantize::calibrate(const Tensor& x) {
   if (is_given())
     throw QuantError(path_of(*this), "FakeQuantize does not observe: its parameters were given");
+  if (phase() == Phase::kFrozen) {
+    throw QuantError(path_of(*this),
+                     "FakeQuantize is frozen, and its range stays: set_phase(Phase::kTraining) "
+                     "lets it move, and a Calibration chooses it anew");
+  }
   observe(x);
   choose();
 }
