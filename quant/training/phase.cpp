@@ -1,5 +1,6 @@
 #include "quant/training/phase.hpp"
 
+#include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
 
 namespace quantrain::quant {
@@ -32,6 +33,29 @@ int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_
                     highest);
   }
   return static_cast<int32_t>(value);
+}
+
+void check_given(
+    const QParams& params, const QType& type, int axis, int64_t channels, std::string_view where) {
+  validate(params, where);
+  if (params.type == type && params.axis == axis &&
+      static_cast<int64_t>(params.scale.size()) == channels) {
+    return;
+  }
+  throw QuantError(where,
+                   "parameters ",
+                   params,
+                   " are not of type ",
+                   type,
+                   " with ",
+                   channels,
+                   " channels along axis ",
+                   axis);
+}
+
+std::string PhasedSlot::place(std::string_view type) const {
+  const std::string running = Scope::path();
+  return !running.empty() ? running : !layer_.empty() ? layer_ : std::string(type);
 }
 
 PhasedSlot::PhasedSlot(Simulation simulation)

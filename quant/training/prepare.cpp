@@ -24,7 +24,8 @@ struct Site {
   Weights weights;  ///< the layer's own
   BatchNorm2d* folded = nullptr;
   std::string folded_path;
-  Module* last = nullptr;     ///< the end of what is fused
+  Module* last = nullptr;  ///< the end of what is fused
+  std::string last_path;
   bool gives_logits = false;  ///< is the output, or reshaped to it
 };
 
@@ -214,6 +215,7 @@ class Survey {
     site.has_weights = traits.weight >= 0;
     site.config = &config_.of(site.layer->type(), site.path);
     site.last = site.layer;
+    site.last_path = site.path;
     if (site.has_weights) {
       const auto weight = static_cast<size_t>(traits.weight);
       site.weights = {node.inputs[weight], node.inputs[weight + 1]};
@@ -236,6 +238,7 @@ class Survey {
       }
       site.folded_path = next->scope();
       site.last = site.folded;
+      site.last_path = site.folded_path;
       folded_.insert(next->index);
       end = next;
       next = sole_consumer(*end);
@@ -243,6 +246,7 @@ class Survey {
     next = behind_views(next);
     if (next != nullptr && next->node->traits().is_activation) {
       site.last = &layer_of(*next);
+      site.last_path = next->scope();
       end = next;
     }
     site.gives_logits = gives_logits(*end);
@@ -301,6 +305,7 @@ std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
     observer = PercentileOptions{};
   }
   auto slot = std::make_shared<FakeQuantize>(activation.fake_quantize(config.simulation, observer));
+  slot->set_layer(site.last_path);
   return plugged(std::move(slot), *site.last);
 }
 
@@ -317,6 +322,7 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
     if (accumulators_out) weight.per_channel = false;  // one scale: argmax needs no float
     auto slot = std::make_shared<WeightQuantizer>(weight, site.weights, folding);
     slot->set_simulation(config.simulation);
+    slot->set_layer(site.path);
     site.layer->slots().weight = plugged(std::move(slot), *site.layer);
   }
   if (!accumulators_out && site.config->quantize) {

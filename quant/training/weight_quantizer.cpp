@@ -59,24 +59,13 @@ void WeightQuantizer::start_scale(const Weights& own) {
 }
 
 void WeightQuantizer::set_params(const QParams& params) {
-  validate(params, where().c_str());
+  const std::string place = this->place(type());
   const QParams own = empty_params();
-  const auto channels = static_cast<size_t>(scale_.elements());
-  if (!(params.type == own.type) || params.axis != own.axis || params.scale.size() != channels) {
-    throw QuantError(where(),
-                     "parameters ",
-                     params,
-                     " are not of type ",
-                     own.type,
-                     " with ",
-                     channels,
-                     " channels along axis ",
-                     own.axis);
-  }
+  check_given(params, own.type, own.axis, scale_.elements(), place);
   const bool centred = std::all_of(
       params.zero_point.begin(), params.zero_point.end(), [](int32_t zero) { return zero == 0; });
   if (config_.scheme == QScheme::kSymmetric && !centred) {
-    throw QuantError(where(),
+    throw QuantError(place,
                      "symmetric weights have zero point 0, got ",
                      params,
                      ": affine weights exist in simulation only (WeightConfig::scheme)");
@@ -103,7 +92,7 @@ QParams WeightQuantizer::given_params() const {
     params.zero_point.push_back(
         saved_integer(zero_point_.data()[c], params.type.qmin(), params.type.qmax(), "zero_point"));
   }
-  validate(params, where().c_str());
+  validate(params, place(type()));
   return params;
 }
 
@@ -125,7 +114,7 @@ QParams WeightQuantizer::params_for(const Weights& weights, const Tensor& x) con
   for (int64_t c = 0; c < channels; ++c) {
     const Range range = extremes[static_cast<size_t>(c)];
     if (config_.scheme == QScheme::kAffine) {
-      const ScaleZero chosen = choose_params(range, params.type, QScheme::kAffine, where());
+      const ScaleZero chosen = choose_params(range, params.type, QScheme::kAffine, place(type()));
       params.scale.push_back(chosen.scale);
       params.zero_point.push_back(chosen.zero_point);
       continue;
@@ -140,12 +129,12 @@ QParams WeightQuantizer::params_for(const Weights& weights, const Tensor& x) con
     }
     if (config_.estimator == Estimator::kLearned) {
       const float by_bias =
-          bias != 0.0f ? weight_scale(0.0f, bias, scale_x, params.type, where()) : 0.0f;
+          bias != 0.0f ? weight_scale(0.0f, bias, scale_x, params.type, place(type())) : 0.0f;
       params.scale.push_back(std::max({scale_.data()[c], by_bias, kSmallestLearnedScale}));
     } else {
       const float max_abs = std::max(-range.min, range.max);
       params.scale.push_back(
-          weight_scale(max_abs, bias, scale_x > 0.0f ? scale_x : 1.0f, params.type, where()));
+          weight_scale(max_abs, bias, scale_x > 0.0f ? scale_x : 1.0f, params.type, place(type())));
     }
     params.zero_point.push_back(0);
   }

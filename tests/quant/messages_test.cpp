@@ -159,4 +159,23 @@ TEST_CASE("a file of a float network says when to load it", "[quant][messages]")
                         "not: prepare it alike");
 }
 
+TEST_CASE("parameters that do not fit name the layer that they are given to", "[quant][messages]") {
+  Sequential net{Sequential{Linear{12, 9}, ReLU{}}, Linear{9, 4}};
+  prepare_qat(net, example(), kConfig);
+  const QParams wrong{{.bits = 4}, -1, {1.0f}, {0}};
+  const QParams invalid{{.bits = 8}, -1, {0.0f}, {0}};
+  QUANTRAIN_CHECK_ERROR(output_quantizer(net, "0.1").update_params(wrong),
+                        QuantError,
+                        "[0.1] parameters u4 scale 1 zero point 0 are not of type u8 with 1 ");
+  QUANTRAIN_CHECK_ERROR(output_quantizer(net, "0.1").update_params(invalid), QuantError, "[0.1] ");
+  QUANTRAIN_CHECK_ERROR(
+      weight_quantizer(net, "0.0").set_params(wrong),
+      QuantError,
+      "[0.0] parameters u4 scale 1 zero point 0 are not of type s8 narrow with 9 ");
+  QUANTRAIN_CHECK_ERROR(
+      output_quantizer(net, "0.1").params(), QuantError, "[0.1] FakeQuantize has");
+  QUANTRAIN_CHECK_ERROR(
+      FakeQuantize().update_params(wrong), QuantError, "[FakeQuantize] parameters u4");
+}
+
 }  // namespace quantrain::quant
