@@ -75,11 +75,13 @@ void check_meaning(const Codes& own, const IntegerModel& model, size_t i, const 
   const integer::InputFeatures& features = model.input_features(i);
   const bool same_features = own.features == nullptr ? features.empty() : *own.features == features;
   if (own.params == model.input_params(i) && same_features) return;
+  const auto [network, models] =
+      describe_inputs(own.params, own.features.get(), model.input_params(i), &features);
   throw QuantError(name,
                    "the network's codes mean ",
-                   describe_input(own.params, own.features.get()),
+                   network,
                    ", and the model's ",
-                   describe_input(model.input_params(i), &features),
+                   models,
                    ": convert the network again");
 }
 
