@@ -318,13 +318,17 @@ RandomNetwork random_network(uint64_t seed) {
   return Composer(seed).compose();
 }
 
-Parity train_and_verify(RandomNetwork& network, uint64_t seed) {
+IntegerModel train_and_convert(RandomNetwork& network, uint64_t seed) {
   const std::vector<Tensor> example = batches_of(2, network.inputs, seed);
   prepare_qat(*network.net, example, network.config);
   std::vector<Shape> batches;
   for (const Shape& sample : network.inputs) batches.push_back(batch_of(6, sample));
   train_a_little(*network.net, batches, 2, network.classes);
-  const IntegerModel model = convert(*network.net, example);
+  return convert(*network.net, example);
+}
+
+Parity train_and_verify(RandomNetwork& network, uint64_t seed) {
+  const IntegerModel model = train_and_convert(network, seed);
   return verify_parity(*network.net, model, batches_of(11, network.inputs, seed + 1000));
 }
 

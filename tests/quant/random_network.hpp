@@ -23,8 +23,9 @@ struct RandomNetwork {
 
 RandomNetwork random_network(uint64_t seed);
 
-/// Trains the network of this seed a little with quantization, converts it, and compares the two on
-/// random images.
+/// Trains the network of this seed a little with quantization and converts it.
+IntegerModel train_and_convert(RandomNetwork& network, uint64_t seed);
+/// The same; compares the two on random images.
 Parity train_and_verify(RandomNetwork& network, uint64_t seed);
 
 }  // namespace quantrain::quant::test

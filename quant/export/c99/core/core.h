@@ -1,0 +1,96 @@
+//@ begin
+/* C99 leaves right shifts of negative numbers to the compiler. This one must keep the sign. */
+typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
+
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline, unused))
+/* One body that all layers share; inlined into one, it loses registers. */
+#define NOINLINE static __attribute__((noinline))
+#else
+#define INLINE static inline
+#define NOINLINE static
+#endif
+//@ products
+/* On a Cortex-M: what comes before this is computed before what comes after is loaded. Compilers
+   load everything first, which takes more registers than there are. */
+#if defined(__GNUC__) && defined(__arm__)
+#define STEP_4(a, b, c, d) \
+  __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d) : : "memory")
+#define KEEP_ORDER __asm__ volatile("" : : : "memory")
+#define KEEP_IN_REGISTER(x) __asm__("" : "+r"(x))
+#else
+#define KEEP_ORDER (void)0
+#define STEP_4(a, b, c, d) (void)0
+#define KEEP_IN_REGISTER(x) (void)0
+#endif
+
+/* The form in which products are computed; all give the same integers. CORE_PLAIN is any C. */
+#if defined(CORE_PLAIN)
+#elif defined(__GNUC__) && defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
+#define CORE_DSP 1
+#elif defined(__GNUC__) && (defined(__SSE2__) || defined(__aarch64__) || defined(__wasm_simd128__))
+#define CORE_WIDE 1
+#else
+#define CORE_PLAIN 1
+#endif
+
+/* A product: y[o] = requantize(start[o] + sum over k of weight[o][k] * x[k]).
+   Weights lie in groups of four outputs, [k / 4][output][k % 4]; the outputs left over follow, one
+   row each. Rows are filled up with zeros to `length`. */
+struct product {
+  const void *weights; /* int8_t, or packed in uint32_t */
+  const int32_t *start;
+  const int32_t *multiplier;
+  const uint8_t *shift;
+  int32_t length, outputs;
+  int32_t zero, low, high;
+#if ANY_SHIFT
+  int32_t any_shift;
+#endif
+};
+
+INLINE uint32_t load_word(const void *from) {
+  uint32_t word;
+  memcpy(&word, from, sizeof word);
+  return word;
+}
+//@ requantize
+/* clamp(((sum * multiplier + 2^(s - 1)) >> s) + zero, low, high) for s = shift + 32 from 33 to 52:
+   the low half of the product decides nothing, and zero joins the sum, as zero * 2^shift. */
+INLINE uint8_t requantize(int32_t sum, int32_t multiplier, int32_t shift, int32_t zero,
+                          int32_t low, int32_t high) {
+  const int32_t top = (int32_t)(((int64_t)sum * multiplier) >> 32);
+  int32_t code = (top + ((2 * zero + 1) << (shift - 1))) >> shift;
+  code = code < low ? low : code;
+  code = code > high ? high : code;
+  return (uint8_t)code;
+}
+//@ requantize_any
+/* The same for any shift from 1 to 62. */
+INLINE uint8_t requantize_any(int32_t sum, int32_t multiplier, int32_t shift, int32_t zero,
+                              int32_t low, int32_t high) {
+  const int64_t product = (int64_t)sum * multiplier;
+  int64_t code = ((product + ((int64_t)1 << (shift - 1))) >> shift) + zero;
+  code = code < low ? low : code;
+  code = code > high ? high : code;
+  return (uint8_t)code;
+}
+//@ code
+INLINE uint8_t code(const struct product *p, int32_t sum, int32_t multiplier, int32_t shift,
+                    int32_t zero, int32_t low, int32_t high) {
+#if ANY_SHIFT
+  if (p->any_shift) return requantize_any(sum, multiplier, shift, zero, low, high);
+#else
+  (void)p;
+#endif
+  return requantize(sum, multiplier, shift, zero, low, high);
+}
+//@ store_pair
+INLINE void store_pair(const struct product *p, int32_t sum0, int32_t sum1, int32_t multiplier,
+                       int32_t shift, int32_t zero, int32_t low, int32_t high, uint8_t *y0,
+                       uint8_t *y1) {
+  const uint8_t code0 = code(p, sum0, multiplier, shift, zero, low, high);
+  const uint8_t code1 = code(p, sum1, multiplier, shift, zero, low, high);
+  *y0 = code0;
+  *y1 = code1;
+}

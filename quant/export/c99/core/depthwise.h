@@ -1,0 +1,58 @@
+//@ depthwise
+/* y[c] of one pixel: channel c of each of COUNT taps times its own weight. Weights lie in groups of
+   four channels, [tap][channel]; the channels left over follow, one row of taps each. */
+NOINLINE void DEPTHWISE(const struct product *p, const uint8_t *const *taps, OUTPUT *y) {
+  const int8_t *w = (const int8_t *)p->weights;
+  const int32_t *start = p->start;
+  SETUP
+  int32_t left = p->outputs, c = 0;
+  for (; left >= 4; left -= 4) {
+    int32_t s0 = start[0], s1 = start[1], s2 = start[2], s3 = start[3];
+#if defined(CORE_DSP)
+#define TAP(t)                                                                    \
+  {                                                                               \
+    const uint32_t x = load_word(taps[t] + c), v = load_word(w + 4 * (t));        \
+    const uint32_t x_even = even_codes(x), x_odd = odd_codes(x);                  \
+    const uint32_t v_even = even_weights(v), v_odd = odd_weights(v);              \
+    s0 = add_low_product(x_even, v_even, s0);                                     \
+    s1 = add_low_product(x_odd, v_odd, s1);                                       \
+    s2 = add_high_product(x_even, v_even, s2);                                    \
+    s3 = add_high_product(x_odd, v_odd, s3);                                      \
+    STEP_4(s0, s1, s2, s3);                                                       \
+  }
+#else
+#define TAP(t)                            \
+  {                                       \
+    const uint8_t *const x = taps[t] + c; \
+    s0 += w[4 * (t)] * x[0];              \
+    s1 += w[4 * (t) + 1] * x[1];          \
+    s2 += w[4 * (t) + 2] * x[2];          \
+    s3 += w[4 * (t) + 3] * x[3];          \
+    STEP_4(s0, s1, s2, s3);               \
+  }
+#endif
+    EACH_TAP
+#undef TAP
+    STORE(0)
+    STORE(1)
+    STORE(2)
+    STORE(3)
+    w += 4 * COUNT;
+    c += 4;
+    start += 4;
+    y += 4;
+    NEXT_GROUP
+  }
+  ROWS
+}
+//@ depthwise_rows
+  for (; left > 0; --left) {
+    int32_t s0 = start[0], t;
+    for (t = 0; t < COUNT; ++t) s0 += w[t] * taps[t][c];
+    STORE(0)
+    w += COUNT;
+    ++c;
+    ++start;
+    ++y;
+    NEXT_ROW
+  }

@@ -1,0 +1,153 @@
+//@ vectors
+#if defined(CORE_DSP)
+/* Four codes or weights of a word as pairs of 16 bits: those at even and at odd places. */
+INLINE uint32_t even_codes(uint32_t word) {
+  uint32_t pair;
+  __asm__("uxtb16 %0, %1" : "=r"(pair) : "r"(word));
+  return pair;
+}
+INLINE uint32_t odd_codes(uint32_t word) {
+  uint32_t pair;
+  __asm__("uxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(word));
+  return pair;
+}
+INLINE uint32_t even_weights(uint32_t word) {
+  uint32_t pair;
+  __asm__("sxtb16 %0, %1" : "=r"(pair) : "r"(word));
+  return pair;
+}
+INLINE uint32_t odd_weights(uint32_t word) {
+  uint32_t pair;
+  __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(word));
+  return pair;
+}
+/* sum + both products of the pairs. */
+INLINE int32_t add_products(uint32_t x, uint32_t w, int32_t sum) {
+  int32_t result;
+  __asm__("smlad %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
+  return result;
+}
+/* sum + the product of the low halves, or of the high ones. */
+INLINE int32_t add_low_product(uint32_t x, uint32_t w, int32_t sum) {
+  int32_t result;
+  __asm__("smlabb %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
+  return result;
+}
+INLINE int32_t add_high_product(uint32_t x, uint32_t w, int32_t sum) {
+  int32_t result;
+  __asm__("smlatt %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
+  return result;
+}
+#elif defined(CORE_WIDE)
+/* Sixteen weights, four of each output of a group, times four codes. `quads` holds what the sums of
+   the four outputs are made of. */
+typedef int8_t weights_16 __attribute__((vector_size(16)));
+typedef uint8_t codes_16 __attribute__((vector_size(16)));
+typedef int32_t words_4 __attribute__((vector_size(16)));
+INLINE codes_16 repeat_codes(const uint8_t *x) {
+  int32_t four;
+  memcpy(&four, x, sizeof four);
+  return (codes_16)(words_4){four, four, four, four};
+}
+#if (defined(__AVX512VNNI__) && defined(__AVX512VL__)) || defined(__AVXVNNI__)
+typedef words_4 wide_weights;
+typedef words_4 quads;
+#define NO_QUADS {0}
+INLINE wide_weights widen(const int8_t *w) {
+  wide_weights words;
+  memcpy(&words, w, sizeof words);
+  return words;
+}
+INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
+#if defined(__clang__)
+  return __builtin_ia32_vpdpbusd128(sum, (words_4)repeat_codes(x), w);
+#else
+  return __builtin_ia32_vpdpbusd_v4si(sum, (words_4)repeat_codes(x), w);
+#endif
+}
+INLINE void join_quads(quads sum, int32_t *sums) {
+  int32_t r;
+  for (r = 0; r < 4; ++r) sums[r] += sum[r];
+}
+#elif defined(__AVX2__)
+typedef int16_t wide_weights __attribute__((vector_size(32)));
+typedef int32_t quads __attribute__((vector_size(32)));
+#define NO_QUADS {0}
+/* GCC converts vectors half by half. */
+#if defined(__clang__)
+#define WIDEN_WEIGHTS(bytes) __builtin_convertvector(bytes, wide_weights)
+#define WIDEN_CODES(bytes) __builtin_convertvector(bytes, wide_weights)
+#else
+typedef char bytes_16 __attribute__((vector_size(16)));
+#define WIDEN_WEIGHTS(bytes) (wide_weights)__builtin_ia32_pmovsxbw256((bytes_16)(bytes))
+#define WIDEN_CODES(bytes) (wide_weights)__builtin_ia32_pmovzxbw256((bytes_16)(bytes))
+#endif
+INLINE wide_weights widen(const int8_t *w) {
+  weights_16 bytes;
+  memcpy(&bytes, w, sizeof bytes);
+  return WIDEN_WEIGHTS(bytes);
+}
+INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
+  return sum + (quads)__builtin_ia32_pmaddwd256(WIDEN_CODES(repeat_codes(x)), w);
+}
+INLINE void join_quads(quads sum, int32_t *sums) {
+  int32_t r;
+  for (r = 0; r < 4; ++r) sums[r] += sum[2 * r] + sum[2 * r + 1];
+}
+#elif defined(__SSE2__)
+typedef int8_t weights_8 __attribute__((vector_size(8)));
+typedef uint8_t codes_8 __attribute__((vector_size(8)));
+typedef int16_t halves_8 __attribute__((vector_size(16)));
+typedef struct {
+  halves_8 low, high;
+} wide_weights;
+typedef struct {
+  words_4 low, high;
+} quads;
+#define NO_QUADS {{0}, {0}}
+INLINE wide_weights widen(const int8_t *w) {
+  weights_8 low, high;
+  wide_weights wide;
+  memcpy(&low, w, sizeof low);
+  memcpy(&high, w + 8, sizeof high);
+  wide.low = __builtin_convertvector(low, halves_8);
+  wide.high = __builtin_convertvector(high, halves_8);
+  return wide;
+}
+INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
+  int32_t four;
+  halves_8 codes;
+  memcpy(&four, x, sizeof four);
+  codes = __builtin_convertvector((codes_8)(int32_t __attribute__((vector_size(8)))){four, four},
+                                  halves_8);
+  sum.low += (words_4)__builtin_ia32_pmaddwd128(codes, w.low);
+  sum.high += (words_4)__builtin_ia32_pmaddwd128(codes, w.high);
+  return sum;
+}
+INLINE void join_quads(quads sum, int32_t *sums) {
+  sums[0] += sum.low[0] + sum.low[1];
+  sums[1] += sum.low[2] + sum.low[3];
+  sums[2] += sum.high[0] + sum.high[1];
+  sums[3] += sum.high[2] + sum.high[3];
+}
+#else
+typedef int16_t wide_weights __attribute__((vector_size(32)));
+typedef int32_t quads __attribute__((vector_size(64)));
+#define NO_QUADS {0}
+INLINE wide_weights widen(const int8_t *w) {
+  weights_16 bytes;
+  memcpy(&bytes, w, sizeof bytes);
+  return __builtin_convertvector(bytes, wide_weights);
+}
+/* A product of a code and a weight fits 16 bits. */
+INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
+  const wide_weights codes = __builtin_convertvector(repeat_codes(x), wide_weights);
+  return sum + __builtin_convertvector(codes * w, quads);
+}
+INLINE void join_quads(quads sum, int32_t *sums) {
+  int32_t r;
+  for (r = 0; r < 4; ++r)
+    sums[r] += sum[4 * r] + sum[4 * r + 1] + sum[4 * r + 2] + sum[4 * r + 3];
+}
+#endif
+#endif

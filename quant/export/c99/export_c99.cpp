@@ -1,0 +1,302 @@
+#include "quant/export/c99/export_c99.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <iomanip>
+
+#include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+#include "framework/core/version.hpp"
+#include "framework/integer/dead_channels.hpp"
+#include "quant/export/c99/interface.hpp"
+#include "quant/export/c99/memory.hpp"
+#include "quant/export/c99/products.hpp"
+#include "quant/export/c99/steps.hpp"
+#include "quant/export/c99/text.hpp"
+
+namespace quantrain {
+namespace c99 {
+namespace {
+
+using integer::Program;
+using integer::Step;
+using integer::Value;
+
+constexpr std::string_view kStandardHeaders[] = {
+    "assert", "complex", "ctype",  "errno",  "fenv",   "float",  "inttypes", "iso646",
+    "limits", "locale",  "math",   "setjmp", "signal", "stdarg", "stdbool",  "stddef",
+    "stdint", "stdio",   "stdlib", "string", "tgmath", "time",   "wchar",    "wctype"};
+
+void check_options(const C99Options& options) {
+  const std::string& name = options.name;
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto part = [&](char c) { return letter(c) || c == '_' || (c >= '0' && c <= '9'); };
+  if (name.empty() || !letter(name[0]) || !std::all_of(name.begin(), name.end(), part)) {
+    throw ExportError("c99",
+                      "the name \"",
+                      comment(name),
+                      "\" is no C identifier: use letters, digits and underscores, and begin with "
+                      "a letter");
+  }
+  if (name.size() > 48)
+    throw ExportError("c99", "the name has ", name.size(), " characters: use at most 48");
+  if (std::find(std::begin(kStandardHeaders), std::end(kStandardHeaders), name) !=
+      std::end(kStandardHeaders)) {
+    throw ExportError(
+        "c99", "the name \"", name, "\" would hide C's header <", name, ".h>: choose another");
+  }
+  const bool section = std::all_of(options.section.begin(), options.section.end(), [&](char c) {
+    return part(c) || c == '.' || c == ',' || c == '$';
+  });
+  if (!section) {
+    throw ExportError("c99",
+                      "the section \"",
+                      comment(options.section),
+                      "\" is no section's name: use letters, digits, '.', '_', ',' and '$'");
+  }
+}
+
+struct Lowered {
+  Program program;
+  Settings settings;
+  MemoryPlan memory;
+};
+
+Lowered lower(const Program& given, bool pack_weights) {
+  Lowered result{.program = integer::remove_dead_channels(given), .settings = {}, .memory = {}};
+  const Program& program = result.program;
+  result.settings.pack_weights = pack_weights;
+  std::vector<int64_t> locals;
+  for (const Step& step : program.steps) {
+    result.settings.any_shift |= has_any_shift(step.operation);
+  }
+  for (const Step& step : program.steps)
+    locals.push_back(local_bytes(step.operation, result.settings));
+  result.memory = plan_memory(program, locals);
+  return result;
+}
+
+std::string step_id(size_t i) { return cat("_", i); }
+
+class Exporter {
+ public:
+  Exporter(const Lowered& lowered, const C99Options& options)
+      : lowered_(lowered),
+        program_(lowered.program),
+        options_(options),
+        interface_(make_interface(program_, options.name, lowered.memory.scratch_bytes)) {
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      sources_.push_back(step_source(program_.steps[i].operation,
+                                     step_id(i),
+                                     lowered_.memory.orders[i],
+                                     lowered_.settings,
+                                     needs_));
+      table_bytes_ += sources_.back().table_bytes;
+    }
+  }
+
+  C99Sources make() const {
+    C99Sources result{.name = options_.name,
+                      .header = header_text(interface_, program_, table_bytes_),
+                      .source = {},
+                      .plan = plan(),
+                      .scratch_bytes = lowered_.memory.scratch_bytes,
+                      .table_bytes = table_bytes_};
+    result.source = source();
+    return result;
+  }
+
+ private:
+  std::string source() const {
+    std::string text = cat("/* Made by quantrain ",
+                           version(),
+                           ". What this computes: ",
+                           options_.name,
+                           ".h */\n",
+                           "#include \"",
+                           options_.name,
+                           ".h\"\n\n#include <stddef.h>\n#include <string.h>\n\n");
+    if (!options_.section.empty()) {
+      text += cat("#if defined(__GNUC__)\n#define TABLE __attribute__((section(\"",
+                  options_.section,
+                  "\")))\n#else\n#define TABLE\n#endif\n");
+    } else {
+      text += "#define TABLE\n";
+    }
+    text += cat("#define ANY_SHIFT ",
+                lowered_.settings.any_shift ? 1 : 0,
+                "\n",
+                "#ifndef TRACE\n#define TRACE(step, codes, size) (void)0\n#endif\n\n");
+    text += core_text();
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      if (sources_[i].text.empty()) continue;
+      text += cat("\n/* ", i, ": ", describe(i), " */\n", sources_[i].text);
+    }
+    return cat(text, "\n", run());
+  }
+
+  // The parts of the core that this network calls.
+  std::string core_text() const {
+    std::string text = core("begin");
+    const bool products = !needs_.products.empty() || !needs_.depthwise.empty();
+    if (needs_.requantize || (lowered_.settings.any_shift && codes())) text += core("requantize");
+    if (needs_.requantize_any) text += core("requantize_any");
+    if (!products) return text;
+    text += core("products");
+    if (codes()) text += core("code");
+    bool pair[2] = {}, one[2] = {}, rows[2] = {}, pair_codes = false;
+    for (const auto& [form, has_rows] : needs_.products) {
+      const bool packed = form.bits < 8;
+      (form.pair ? pair : one)[packed] = true;
+      rows[packed] |= has_rows;
+      pair_codes |= form.pair && form.codes;
+    }
+    if (pair_codes) text += core("store_pair");
+    text += core("vectors");
+    if (pair[0]) text += core("expand_pair") + core("sums_pair");
+    if (one[0]) text += core("sums_one");
+    if (rows[0]) text += core("sum_row");
+    if (one[1]) text += core("sum_codes");
+    if (pair[1] || one[1] || rows[1]) text += core("field");
+    if (pair[1]) text += core("packed_pair");
+    if (one[1]) text += core("packed_one");
+    if (rows[1]) text += core("packed_row");
+    for (const auto& [form, has_rows] : needs_.products)
+      text += cat("\n", product_function(form, has_rows));
+    for (const auto& [form, has_rows] : needs_.depthwise)
+      text += cat("\n", depthwise_function(form, has_rows));
+    return text;
+  }
+
+  bool codes() const {
+    const auto gives_codes = [](const auto& form) { return form.first.codes; };
+    return std::any_of(needs_.products.begin(), needs_.products.end(), gives_codes) ||
+           std::any_of(needs_.depthwise.begin(), needs_.depthwise.end(), gives_codes);
+  }
+
+  std::string describe(size_t i) const {
+    const Step& step = program_.steps[i];
+    std::string text = comment(program_.value(step.output).name);
+    if (!text.empty()) text += ", ";
+    text += cat(integer::type(step.operation));
+    for (const int id : step.inputs) text += cat(" ", program_.value(id).shape);
+    return text + cat(" -> ", program_.value(step.output).shape);
+  }
+
+  std::string pointer(int id) const {
+    const Place& place = lowered_.memory.places[static_cast<size_t>(id)];
+    switch (place.where) {
+      case Place::Where::kInput:
+        return interface_.inputs[static_cast<size_t>(place.position)].parameter;
+      case Place::Where::kOutput:
+        return interface_.outputs[static_cast<size_t>(place.position)].parameter;
+      case Place::Where::kScratch: break;
+    }
+    return place.position == 0 ? std::string("memory") : cat("memory + ", place.position);
+  }
+
+  std::string run() const {
+    std::string body;
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      const Step& step = program_.steps[i];
+      std::string call = sources_[i].call;
+      if (call.empty()) continue;
+      for (size_t n = step.inputs.size(); n-- > 0;)
+        call = replaced(call, cat("X", n), pointer(step.inputs[n]));
+      call = replaced(call, "LOCAL", local(i));
+      call = replaced(call, "Y", pointer(step.output));
+      const Value& value = program_.value(step.output);
+      body += cat("  ", call, "\n");
+      if (value.is_codes())
+        body +=
+            cat("  TRACE(", i, ", ", pointer(step.output), ", ", value.shape.elements(), ");\n");
+    }
+    // An output that is another's memory, or an input's.
+    for (size_t i = 0; i < program_.outputs.size(); ++i) {
+      const int id = program_.outputs[i];
+      const Place& place = lowered_.memory.places[static_cast<size_t>(id)];
+      const Parameter& output = interface_.outputs[i];
+      if (place.where == Place::Where::kOutput && place.position == static_cast<int64_t>(i))
+        continue;
+      body += cat("  memcpy(",
+                  output.parameter,
+                  ", ",
+                  pointer(id),
+                  ", ",
+                  output.size,
+                  " * sizeof *",
+                  output.parameter,
+                  ");\n");
+    }
+    std::string text = interface_.run + " {\n";
+    if (body.find("memory") != std::string::npos)
+      text += "  uint8_t *const memory = (uint8_t *)scratch;\n";
+    else
+      text += "  (void)scratch;\n";
+    text += body + "}\n";
+    if (!interface_.classify.empty()) text += cat("\n", classify_text(interface_));
+    return text;
+  }
+
+  std::string local(size_t i) const {
+    if (local_bytes(program_.steps[i].operation, lowered_.settings) == 0) return "0";
+    const int64_t at = lowered_.memory.locals[i];
+    return at == 0 ? "scratch" : cat("(void *)(memory + ", at, ")");
+  }
+
+  std::string plan() const {
+    std::ostringstream stream;
+    stream.imbue(std::locale::classic());
+    stream << std::left << std::setw(5) << "step" << std::setw(28) << "operation" << std::setw(16)
+           << "output" << std::right << std::setw(12) << "mult-adds" << std::setw(10) << "tables"
+           << std::setw(10) << "values" << std::setw(10) << "own"
+           << "\n";
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      const Step& step = program_.steps[i];
+      std::ostringstream shape;
+      shape << program_.value(step.output).shape;
+      stream << std::left << std::setw(5) << i << std::setw(28) << integer::type(step.operation)
+             << std::setw(16) << shape.str() << std::right << std::setw(12)
+             << integer::multiply_adds(step.operation) << std::setw(10) << sources_[i].table_bytes
+             << std::setw(10) << lowered_.memory.values[i] << std::setw(10)
+             << local_bytes(step.operation, lowered_.settings) << "\n";
+    }
+    stream << "scratch " << lowered_.memory.scratch_bytes << " bytes, tables " << table_bytes_
+           << " bytes\n";
+    return stream.str();
+  }
+
+  const Lowered& lowered_;
+  const Program& program_;
+  const C99Options& options_;
+  Interface interface_;
+  Needs needs_;
+  std::vector<StepSource> sources_;
+  int64_t table_bytes_ = 0;
+};
+
+}  // namespace
+}  // namespace c99
+
+C99Sources export_c99(const integer::Program& program, const C99Options& options) {
+  c99::check_options(options);
+  const c99::Lowered lowered = c99::lower(program, options.pack_weights);
+  return c99::Exporter(lowered, options).make();
+}
+
+int64_t ram_bytes(const integer::Program& program, bool pack_weights) {
+  return c99::lower(program, pack_weights).memory.scratch_bytes;
+}
+
+void write_c99(const std::string& folder, const C99Sources& sources, const std::string& test) {
+  const std::string base = folder + "/" + sources.name;
+  check_writable(base + ".h");
+  check_writable(base + ".c");
+  if (!test.empty()) check_writable(base + "_test.c");
+  write_file(base + ".h", sources.header);
+  write_file(base + ".c", sources.source);
+  if (!test.empty()) write_file(base + "_test.c", test);
+}
+
+}  // namespace quantrain

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/integer/program.hpp"
+
+// What an exported network shows: the header.
+namespace quantrain::c99 {
+
+struct Parameter {
+  std::string parameter;  ///< "input", "input_0"
+  std::string macro;      ///< "DIGITS_INPUT", "DIGITS_INPUT_0"
+  std::string type;       ///< of an output: "digits_output"
+  std::string element;    ///< "uint8_t" or "int32_t"
+  int64_t size = 0;       ///< elements
+  int value = 0;          ///< of the program
+};
+
+struct Interface {
+  std::string name;   ///< "digits"
+  std::string macro;  ///< "DIGITS"
+  std::vector<Parameter> inputs, outputs;
+  int64_t scratch_bytes = 0;
+  std::string run;       ///< "void digits_run(...)"
+  std::string classify;  ///< "int32_t digits_classify(...)"; empty where there are no classes
+};
+
+Interface make_interface(const integer::Program& program,
+                         const std::string& name,
+                         int64_t scratch_bytes);
+std::string header_text(const Interface& interface,
+                        const integer::Program& program,
+                        int64_t table_bytes);
+/// The body of NAME_classify.
+std::string classify_text(const Interface& interface);
+
+}  // namespace quantrain::c99

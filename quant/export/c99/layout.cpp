@@ -1,0 +1,71 @@
+#include "quant/export/c99/layout.hpp"
+
+#include <cstddef>
+
+namespace quantrain::c99 {
+
+std::vector<int8_t> grouped_weights(const int8_t* weights, int64_t outputs, int64_t length) {
+  const int64_t padded = round_up(length, 4);
+  const auto weight = [&](int64_t o, int64_t k) {
+    return k < length ? weights[o * length + k] : int8_t{0};
+  };
+  std::vector<int8_t> result;
+  result.reserve(static_cast<size_t>(outputs * padded));
+  int64_t o = 0;
+  for (; o + 4 <= outputs; o += 4) {
+    for (int64_t k = 0; k < padded; k += 4) {
+      for (int64_t r = 0; r < 4; ++r) {
+        for (int64_t j = 0; j < 4; ++j) result.push_back(weight(o + r, k + j));
+      }
+    }
+  }
+  for (; o < outputs; ++o) {
+    for (int64_t k = 0; k < padded; ++k) result.push_back(weight(o, k));
+  }
+  return result;
+}
+
+std::vector<uint32_t> packed_weights(const int8_t* weights,
+                                     int64_t outputs,
+                                     int64_t length,
+                                     int bits) {
+  const int64_t in_word = fields(bits);
+  const int64_t words = round_up(length, in_word) / in_word;
+  const int32_t lowest = -(1 << (bits - 1));
+  const auto word = [&](int64_t o, int64_t i) {
+    uint32_t result = 0;
+    for (int64_t n = 0; n < in_word; ++n) {
+      const int64_t k = i * in_word + field_position(n, bits);
+      const int32_t weight = k < length ? weights[o * length + k] : 0;
+      result |= static_cast<uint32_t>(weight - lowest) << (n * bits);
+    }
+    return result;
+  };
+  std::vector<uint32_t> result;
+  int64_t o = 0;
+  for (; o + 4 <= outputs; o += 4) {
+    for (int64_t i = 0; i < words; ++i) {
+      for (int64_t r = 0; r < 4; ++r) result.push_back(word(o + r, i));
+    }
+  }
+  for (; o < outputs; ++o) {
+    for (int64_t i = 0; i < words; ++i) result.push_back(word(o, i));
+  }
+  return result;
+}
+
+std::vector<int8_t> depthwise_weights(const int8_t* weights, int64_t channels, int64_t taps) {
+  std::vector<int8_t> result;
+  int64_t c = 0;
+  for (; c + 4 <= channels; c += 4) {
+    for (int64_t t = 0; t < taps; ++t) {
+      for (int64_t r = 0; r < 4; ++r) result.push_back(weights[(c + r) * taps + t]);
+    }
+  }
+  for (; c < channels; ++c) {
+    for (int64_t t = 0; t < taps; ++t) result.push_back(weights[c * taps + t]);
+  }
+  return result;
+}
+
+}  // namespace quantrain::c99

@@ -1,0 +1,169 @@
+#include "quant/export/c99/steps.hpp"
+
+#include "quant/export/c99/products.hpp"
+#include "quant/export/c99/text.hpp"
+#include "quant/export/c99/windows.hpp"
+
+// The list of operations that have a C form: the compiler says where a new one is missing.
+namespace quantrain::c99 {
+namespace {
+
+using integer::Operation;
+
+std::string loop(int64_t size, Order order) {
+  if (order == Order::kForward) return cat("  for (i = 0; i < ", size, "; ++i)");
+  return cat("  for (i = ", size - 1, "; i >= 0; --i)");
+}
+
+struct Local {
+  const Settings& settings;
+  int64_t operator()(const integer::QuantizedConv2d& op) const {
+    return local_bytes(product_step(op), settings);
+  }
+  int64_t operator()(const integer::QuantizedLinear& op) const {
+    return local_bytes(product_step(op), settings);
+  }
+  int64_t operator()(const integer::QuantizedAdd&) const { return 0; }
+  int64_t operator()(const integer::QuantizedAvgPool2d&) const { return 0; }
+  int64_t operator()(const integer::QuantizedConcat&) const { return 0; }
+  int64_t operator()(const integer::QuantizedLookup&) const { return 0; }
+  int64_t operator()(const integer::QuantizedMaxPool2d&) const { return 0; }
+  int64_t operator()(const integer::View&) const { return 0; }
+};
+
+struct Source {
+  const std::string& id;
+  Order order;
+  const Settings& settings;
+  Needs& needs;
+
+  StepSource operator()(const integer::QuantizedConv2d& op) const {
+    return step_source(product_step(op), id, order, settings, needs);
+  }
+  StepSource operator()(const integer::QuantizedLinear& op) const {
+    return step_source(product_step(op), id, order, settings, needs);
+  }
+  StepSource operator()(const integer::QuantizedMaxPool2d& op) const {
+    return step_source(op, id, order);
+  }
+  StepSource operator()(const integer::QuantizedAvgPool2d& op) const {
+    return step_source(op, id, order, needs);
+  }
+
+  // clamp(((a - zero_a) * m_a + (b - zero_b) * m_b + 2^(shift - 1)) >> shift + zero, low, high)
+  StepSource operator()(const integer::QuantizedAdd& op) const {
+    const AddMultipliers& m = op.multipliers;
+    const int64_t offset =
+        (int64_t{1} << (m.shift - 1)) - int64_t{op.zero_a} * m.a - int64_t{op.zero_b} * m.b;
+    StepSource source;
+    source.text = cat("static void step",
+                      id,
+                      "(const uint8_t *a, const uint8_t *b, uint8_t *y) {\n",
+                      "  int32_t i;\n",
+                      loop(op.size, order),
+                      " {\n",
+                      "    int64_t code = (((int64_t)a[i] * ",
+                      m.a,
+                      " + (int64_t)b[i] * ",
+                      m.b,
+                      " + INT64_C(",
+                      offset,
+                      ")) >> ",
+                      m.shift,
+                      ") + ",
+                      op.y.zero_point,
+                      ";\n    code = code < ",
+                      op.y.lo,
+                      " ? ",
+                      op.y.lo,
+                      " : code;\n",
+                      "    code = code > ",
+                      op.y.hi,
+                      " ? ",
+                      op.y.hi,
+                      " : code;\n",
+                      "    y[i] = (uint8_t)code;\n  }\n}\n");
+    source.call = cat("step", id, "(X0, X1, Y);");
+    return source;
+  }
+
+  StepSource operator()(const integer::QuantizedLookup& op) const {
+    StepSource source;
+    source.text = table<uint8_t>("uint8_t", cat("table", id), op.table) +
+                  cat("static void step",
+                      id,
+                      "(const uint8_t *x, uint8_t *y) {\n",
+                      "  int32_t i;\n",
+                      loop(op.size, order),
+                      " y[i] = table",
+                      id,
+                      "[x[i]];\n}\n");
+    source.table_bytes = 256;
+    source.call = cat("step", id, "(X0, Y);");
+    return source;
+  }
+
+  StepSource operator()(const integer::QuantizedConcat& op) const {
+    StepSource source;
+    std::string parameters, body;
+    int64_t at = 0;
+    for (size_t n = 0; n < op.parts.size(); ++n) {
+      const integer::QuantizedConcat::Part& part = op.parts[n];
+      const integer::CodeTable codes = integer::rescale_table(part.zero_x, part.multiplier, op.y);
+      const std::string name = cat("table", id, "_", n);
+      source.text += table<uint8_t>("uint8_t", name, codes);
+      source.table_bytes += 256;
+      parameters += cat("const uint8_t *x", n, ", ");
+      body += cat("    for (j = 0; j < ",
+                  part.run,
+                  "; ++j)\n      y[i * ",
+                  op.row_length(),
+                  " + ",
+                  at,
+                  " + j] = ",
+                  name,
+                  "[x",
+                  n,
+                  "[i * ",
+                  part.run,
+                  " + j]];\n");
+      at += part.run;
+      source.call += cat("X", n, ", ");
+    }
+    source.text += cat("static void step",
+                       id,
+                       "(",
+                       parameters,
+                       "uint8_t *y) {\n  int32_t i, j;\n",
+                       "  for (i = 0; i < ",
+                       op.rows,
+                       "; ++i) {\n",
+                       body,
+                       "  }\n}\n");
+    source.call = cat("step", id, "(", source.call, "Y);");
+    return source;
+  }
+
+  StepSource operator()(const integer::View&) const { return {}; }
+};
+
+}  // namespace
+
+int64_t local_bytes(const Operation& op, const Settings& settings) {
+  return std::visit(Local{settings}, op);
+}
+
+bool has_any_shift(const Operation& op) {
+  const integer::QuantizedProduct* const product = integer::product(op);
+  return product != nullptr && any_shift(*product);
+}
+
+StepSource step_source(const Operation& op,
+                       const std::string& id,
+                       Order order,
+                       const Settings& settings,
+                       Needs& needs) {
+  return std::visit(Source{id, order, settings, needs}, op);
+}
+
+}  // namespace quantrain::c99

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <locale>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// C source as text.
+namespace quantrain::c99 {
+
+/// The parts one after the other; numbers as in C.
+template <class... Parts>
+std::string cat(const Parts&... parts) {
+  std::ostringstream stream;
+  stream.imbue(std::locale::classic());
+  (stream << ... << parts);
+  return stream.str();
+}
+
+/// text with every `from` replaced.
+std::string replaced(std::string text, std::string_view from, std::string_view to);
+
+/// "a, b, ..." in lines of at most 100 characters, indented by two.
+std::string list(std::span<const int64_t> values);
+
+/// static const TYPE name[n] TABLE = { values };
+template <class T>
+std::string table(std::string_view type, std::string_view name, std::span<const T> values) {
+  const std::vector<int64_t> numbers(values.begin(), values.end());
+  return cat(
+      "static const ", type, " ", name, "[", values.size(), "] TABLE = {\n", list(numbers), "};\n");
+}
+
+/// Shortest decimal that reads back as the same float or double, for a macro: "0.5f", "1e-08".
+std::string number(float value);
+std::string number(double value);
+
+/// "[28, 28, 1]" without the brackets' spaces that C comments need no care of; "*/" never occurs.
+std::string comment(std::string_view text);
+
+/// A part of the C core: what stands after "//@ section" in a file of core/.
+/// Throws: ExportError if there is no such section.
+std::string core(std::string_view section);
+
+}  // namespace quantrain::c99
