@@ -131,6 +131,7 @@ Tensor Module::slotted_input(size_t i, Tensor x) const {
 
 Tensor Module::operator()(Tensor x) {
   return run([&] {
+    if (!x.defined()) throw GraphError(where(), "the input is undefined: it has no value");
     x = slotted_input(0, std::move(x));
     Tensor y = slots_.body ? (*slots_.body)(x) : forward(x);
     x = Tensor();  // nobody may need it any more: freed before the output slot runs
@@ -195,7 +196,7 @@ void Module::zero_grad() {
   for (Tensor& parameter : parameters()) parameter.zero_grad();
 }
 
-std::vector<NamedModule> Module::named_modules() {
+std::vector<NamedModule> Module::named_modules() & {
   std::vector<NamedModule> all;
   append_modules("", 0, all);
   return all;
@@ -208,7 +209,7 @@ void Module::append_modules(const std::string& name, int depth, std::vector<Name
     child->append_modules(join(name, child->name_), depth + 1, all);
 }
 
-Module& Module::find(std::string_view path) {
+Module& Module::find(std::string_view path) & {
   std::ostringstream known;
   for (const NamedModule& entry : named_modules()) {
     if (entry.name == path) return *entry.module;
@@ -250,6 +251,9 @@ void Module::add_child(std::string name, std::shared_ptr<Module> child) {
     if (other->name_ == name) throw GraphError(type(), "two children are named \"", name, "\"");
   }
   child->name_ = std::move(name);
+  // Messages of optimizers and dumps of graphs name a parameter by its path from the root.
+  for (NamedTensor& entry : child->named_parameters())
+    entry.tensor.set_name(join(child->name_, entry.name));
   children_.push_back(std::move(child));
 }
 

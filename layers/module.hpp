@@ -49,6 +49,7 @@ class Module {
 
   /// Runs input slot, forward (or body slot) and output slot inside this module's Scope: its path
   /// from the module that was called first, whatever that is a part of.
+  /// Throws: GraphError if the only input is undefined.
   Tensor operator()(Tensor x);
   Tensor operator()(const Tensor& a, const Tensor& b);
   /// The same for any number of inputs and outputs. An output slot belongs to the first output.
@@ -62,9 +63,11 @@ class Module {
   void zero_grad();
 
   /// This module and all below it, parents first; what slots hold is not among them.
-  std::vector<NamedModule> named_modules();
+  std::vector<NamedModule> named_modules() &;
+  std::vector<NamedModule> named_modules() && = delete;
   /// Throws: GraphError naming the known paths if there is none at this one.
-  Module& find(std::string_view path);
+  Module& find(std::string_view path) &;
+  Module& find(std::string_view path) && = delete;
 
   bool training() const { return training_; }
   /// Also for all children and slots.
@@ -75,10 +78,14 @@ class Module {
   virtual bool has_weight_slot() const { return false; }
   bool has_children() const { return !children_.empty(); }
 
-  Slots& slots() { return slots_; }
-  const Slots& slots() const { return slots_; }
+  Slots& slots() & { return slots_; }
+  const Slots& slots() const& { return slots_; }
+  const Slots& slots() const&& = delete;
+  /// Its name, or its class where it has none: the place in messages about a whole network.
+  std::string label() const { return name_.empty() ? std::string(type()) : name_; }
   /// Last part of its path; empty at the root.
-  const std::string& name() const { return name_; }
+  const std::string& name() const& { return name_; }
+  std::string name() const&& { return name_; }
 
  protected:
   /// The base version throws ShapeError: the layer does not take that many inputs.

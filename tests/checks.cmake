@@ -8,6 +8,10 @@ if(QUANTRAIN_INSTALL)
                    -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/run.cmake)
 endif()
 
+add_test(NAME without_packages COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
+                                       -D WORK=${CMAKE_CURRENT_BINARY_DIR}/without_packages
+                                       -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER}
+                                       -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/without_packages.cmake)
 add_test(NAME includes COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/includes.cmake)
 add_test(NAME prose COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}

@@ -149,7 +149,8 @@ SumErrors of_linear_weight(int64_t n, const Range& range) {
   const auto term = [&](int64_t j, int64_t i) {
     return double{x.data()[i * kIn + j % kIn]} * double{grad_y.data()[i * kOut + j / kIn]};
   };
-  return errors(kIn * kOut, weight.grad().data(), n, term, same);
+  const Tensor grad = weight.grad();
+  return errors(kIn * kOut, grad.data(), n, term, same);
 }
 
 SumErrors of_linear_bias(int64_t n, const Range& range) {
@@ -159,7 +160,8 @@ SumErrors of_linear_bias(int64_t n, const Range& range) {
   bias.set_requires_grad(true);
   backward(linear(Tensor::zeros({n, 1}), Tensor::zeros({kOut, 1}), bias), grad_y);
   const auto term = [&](int64_t j, int64_t i) { return double{grad_y.data()[i * kOut + j]}; };
-  return errors(kOut, bias.grad().data(), n, term, same);
+  const Tensor grad = bias.grad();
+  return errors(kOut, grad.data(), n, term, same);
 }
 
 constexpr int64_t kChannels = 4;
@@ -247,7 +249,8 @@ SumErrors of_conv_data(int64_t n, const Range& range) {
     return double{grad_y.data()[(kTaps - 1 - tap) * out + o]} *
            double{weight.data()[(o * kTaps + tap) * kChannels + j]};
   };
-  return errors(kChannels, x.grad().data() + 4 * kChannels, kTaps * out, term, same);
+  const Tensor grad = x.grad();
+  return errors(kChannels, grad.data() + 4 * kChannels, kTaps * out, term, same);
 }
 
 /// The gradient by the weights [out, 3, 3, in / groups] of a convolution that keeps the image's
@@ -268,7 +271,8 @@ SumErrors of_conv_weights(int64_t n, const Range& range, int64_t in, int64_t out
     const int64_t c = o / (out / groups) * group_in + j % group_in;
     return double{x.data()[(line * size + pixel) * in + c]} * double{grad_y.data()[i * out + o]};
   };
-  return errors(weight.elements(), weight.grad().data(), size * size, term, same);
+  const Tensor grad = weight.grad();
+  return errors(weight.elements(), grad.data(), size * size, term, same);
 }
 
 SumErrors of_dense_weights(int64_t n, const Range& range) {

@@ -88,6 +88,7 @@ Dataset Dataset::from_floats(const Shape& shape,
                         ? values[i]
                         : integer::feature_value(values[i], features.offset[f], features.scale[f]);
     if (z >= range.min && z <= range.max) continue;
+    const auto row = static_cast<int64_t>(i) / (shape.elements() / shape[0]);
     std::ostringstream seen;
     if (!features.empty()) seen << ", of feature " << f << " " << z << " after offset and scale,";
     throw DataError(kWhere,
@@ -95,12 +96,16 @@ Dataset Dataset::from_floats(const Shape& shape,
                     values[i],
                     " at ",
                     i,
+                    " (sample ",
+                    row,
+                    ")",
                     seen.str(),
-                    " is outside the declared range [",
+                    " is outside the range [",
                     range.min,
                     ", ",
                     range.max,
-                    "]");
+                    "]: declare the range of the values, or for columns that differ the features "
+                    "of fit_min_max() or fit_mean_std() with their feature_range()");
   }
   std::vector<uint8_t> pixels(values.size());
   integer::encode_input(values, params, features, pixels, kWhere);
@@ -149,12 +154,12 @@ void Dataset::check_index(int64_t i) const {
 
 uint8_t Dataset::zero_byte() const { return static_cast<uint8_t>(data_->params.zero_point[0]); }
 
-const InputFeatures& Dataset::features() const {
+const InputFeatures& Dataset::features() const& {
   static const InputFeatures none;
   return data_->features == nullptr ? none : *data_->features;
 }
 
-std::span<const uint8_t> Dataset::image(int64_t i) const {
+std::span<const uint8_t> Dataset::image(int64_t i) const& {
   check_index(i);
   const auto pixels = static_cast<size_t>(image_shape().elements());
   return std::span(data_->pixels).subspan(static_cast<size_t>(i) * pixels, pixels);
@@ -206,7 +211,7 @@ Tensor Dataset::to_tensor(Buffer<uint8_t> bytes) const {
   return Tensor::decoded(shape, std::move(codes));
 }
 
-std::span<const uint8_t> Batch::bytes() const {
+std::span<const uint8_t> Batch::bytes() const& {
   const std::shared_ptr<const Codes> codes = images.defined() ? images.source_codes() : nullptr;
   if (codes == nullptr) {
     throw DataError("batch",

@@ -23,7 +23,8 @@ struct Batch {
   int64_t size() const { return static_cast<int64_t>(labels.size()); }
   /// [B, ...]: the images as the 8-bit codes of the input; valid as long as the images.
   /// Throws: DataError if the images were written since they were made, or never had codes.
-  std::span<const uint8_t> bytes() const;
+  std::span<const uint8_t> bytes() const&;
+  std::span<const uint8_t> bytes() const&& = delete;
 };
 
 enum class Split { kTrain, kTest };
@@ -48,7 +49,7 @@ class Dataset {
   /// docs/quantization.md (2), (3). Where there are features, values are raw: z = (x - offset[f]) /
   /// scale[f] along the last axis takes their place, in the range too, and is what a network sees.
   /// fit_mean_std() and fit_min_max() find offsets and scales.   docs/quantization.md (20)
-  /// Throws: DataError also if a value is NaN or outside the range; QuantError if the range is empty
+  /// Throws: DataError also if a value is NaN or outside the range, which is [0, 1] unless declared; QuantError if the range is empty
   /// or infinite, or features are not as many as the last extent, finite, and of positive scale.
   static Dataset from_floats(const Shape& shape,
                              std::span<const float> values,
@@ -72,15 +73,18 @@ class Dataset {
   int64_t size() const { return size_; }
   int64_t classes() const { return data_->classes; }
   /// Of one image, [H, W, C], or of one row.
-  const Shape& image_shape() const { return data_->image_shape; }
+  const Shape& image_shape() const& { return data_->image_shape; }
+  Shape image_shape() const&& { return data_->image_shape; }
   /// Real values of the bytes 0 and 255, before widening.
   Range range() const { return data_->range; }
   /// Empty: none.
-  const InputFeatures& features() const;
+  const InputFeatures& features() const&;
+  InputFeatures features() const&& { return features(); }
   /// The byte that means the real value 0.
   uint8_t zero_byte() const;
   /// Bytes of image i. Throws: DataError unless 0 <= i < size().
-  std::span<const uint8_t> image(int64_t i) const;
+  std::span<const uint8_t> image(int64_t i) const&;
+  std::span<const uint8_t> image(int64_t i) const&& = delete;
   /// Throws: DataError unless 0 <= i < size().
   int32_t label(int64_t i) const;
 

@@ -137,11 +137,13 @@ DataLoader::DataLoader(Dataset dataset, LoaderOptions options)
   }
 }
 
-DataLoader& DataLoader::epoch(int64_t epoch) {
+DataLoader& DataLoader::epoch(int64_t epoch) & {
   if (epoch < 0) throw DataError("loader", "epoch is ", epoch);
   epoch_ = epoch;
   return *this;
 }
+
+DataLoader DataLoader::epoch(int64_t epoch) && { return std::move(this->epoch(epoch)); }
 
 int64_t DataLoader::batches() const {
   const int64_t full = dataset_.size() / options_.batch;

@@ -1,11 +1,13 @@
 #include "framework/integer/integer_model.hpp"
 
 #include <algorithm>
+#include <ostream>
 
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/integer/memory_plan.hpp"
 #include "framework/integer/program_file.hpp"
+#include "framework/integer/program_table.hpp"
 
 namespace quantrain {
 
@@ -78,17 +80,18 @@ const Value& value_at(const Program& program,
 IntegerModel::IntegerModel(Program program)
     : ready_(std::make_shared<const Ready>(validated(std::move(program)))) {}
 
-const Program& IntegerModel::program() const { return ready_->program; }
+const Program& IntegerModel::program() const& { return ready_->program; }
+Program IntegerModel::program() const&& { return ready_->program; }
 
-const Shape& IntegerModel::input_shape(size_t i) const {
+const Shape& IntegerModel::input_shape(size_t i) const& {
   return value_at(program(), program().inputs, i, "input").shape;
 }
 
-const QParams& IntegerModel::input_params(size_t i) const {
+const QParams& IntegerModel::input_params(size_t i) const& {
   return *value_at(program(), program().inputs, i, "input").params;
 }
 
-const integer::InputFeatures& IntegerModel::input_features(size_t i) const {
+const integer::InputFeatures& IntegerModel::input_features(size_t i) const& {
   return value_at(program(), program().inputs, i, "input").features;
 }
 
@@ -320,7 +323,13 @@ void IntegerModel::trace(int64_t n, std::span<const uint8_t* const> x, const Vis
   run_chunk(n, x, {}, memory.data(), &visit);
 }
 
-void IntegerModel::save(const std::string& path) const { save_program(path, program()); }
+void IntegerModel::save(const std::string& path,
+                        const std::map<std::string, std::string>& metadata) const {
+  if (metadata.empty()) return save_program(path, program());
+  Program named = program();  // weights are shared
+  for (const auto& [key, value] : metadata) named.metadata[key] = value;
+  save_program(path, named);
+}
 
 IntegerModel IntegerModel::load(const std::string& path, std::optional<int64_t> memory_limit) {
   return IntegerModel(std::make_shared<const Ready>(integer::load_program(path, memory_limit)));
@@ -330,6 +339,10 @@ IntegerModel IntegerModel::load(std::span<const uint8_t> file,
                                 std::optional<int64_t> memory_limit) {
   return IntegerModel(
       std::make_shared<const Ready>(integer::parse_program(file, "model", memory_limit)));
+}
+
+std::ostream& operator<<(std::ostream& stream, const IntegerModel& model) {
+  return stream << model.program();
 }
 
 }  // namespace quantrain

@@ -308,10 +308,6 @@ void check_version(const TensorFile& file, const std::string& where) {
 void check_metadata(const TensorFile& file, const std::string& where) {
   check_version(file, where);
   check_format(where, file, kFormat, kVersion);
-  const std::set<std::string_view> known = {"format", "layout", "network", "version"};
-  for (const auto& [key, text] : file.metadata) {
-    if (known.count(key) == 0) throw DataError(where, "has unknown metadata \"", key, '"');
-  }
 }
 
 JsonDocument network_of(const TensorFile& file, const std::string& where) {
@@ -344,6 +340,8 @@ Program program_from(const TensorFile& file,
     program.steps.push_back(step_from(step, program.steps.size(), tensors));
   reader.finish();
   tensors.finish();
+  program.metadata = file.metadata;
+  for (const char* own : {"format", "version", "layout", "network"}) program.metadata.erase(own);
   validate(program);
   check_memory(program, limit.value_or(memory_limit(bytes_of(file))));
   return program;
@@ -354,6 +352,11 @@ Program program_from(const TensorFile& file,
 void save_program(const std::string& path, const Program& program) {
   TensorFile file;
   set_format(file, kFormat, kVersion);
+  file.metadata["network"] = "";
+  for (const auto& [key, value] : program.metadata) {
+    if (!file.metadata.emplace(key, value).second)
+      throw DataError("save", path, ": \"", key, "\" is the file's to say, not the caller's");
+  }
   Json network = {{"values", Json::array()},
                   {"inputs", program.inputs},
                   {"outputs", program.outputs},

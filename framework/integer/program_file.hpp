@@ -11,9 +11,10 @@
 namespace quantrain::integer {
 
 /// A safetensors file: the arrays of the operations as tensors "<step>.<member>", and in its
-/// metadata the values, steps, inputs and outputs as JSON. Weights are packed
-/// (packed_weights.hpp). Written whole or not at all.
-/// Throws: DataError if it cannot be written, or a name is not UTF-8.
+/// metadata the values, steps, inputs and outputs as JSON, beside the program's own metadata.
+/// Weights are packed (packed_weights.hpp). Written whole or not at all.
+/// Throws: DataError if it cannot be written, a name is not UTF-8, or metadata has one of the file's
+/// keys: "format", "version", "layout", "network".
 void save_program(const std::string& path, const Program& program);
 /// What a model that is loaded may take of memory unless the caller says: 256 MiB, and 16 times the
 /// bytes of its file.

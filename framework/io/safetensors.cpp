@@ -219,19 +219,19 @@ const TensorFile::Entry* TensorFile::find(std::string_view name) const {
   return found == index_.end() ? nullptr : &entries_[found->second];
 }
 
-const TensorFile::Entry& TensorFile::at(std::string_view name) const {
+const TensorFile::Entry& TensorFile::at(std::string_view name) const& {
   if (const Entry* entry = find(name)) return *entry;
   throw DataError(kWhere, "no entry \"", name, "\"");
 }
 
-const TensorFile::Entry& TensorFile::at(std::string_view name, DType dtype) const {
+const TensorFile::Entry& TensorFile::at(std::string_view name, DType dtype) const& {
   const Entry& entry = at(name);
   if (entry.dtype == dtype) return entry;
   throw DataError(
       kWhere, "\"", name, "\" is ", dtype_name(entry.dtype), ", expected ", dtype_name(dtype));
 }
 
-const std::string& TensorFile::metadata_at(const std::string& name) const {
+const std::string& TensorFile::metadata_at(const std::string& name) const& {
   const auto found = metadata.find(name);
   if (found == metadata.end()) throw DataError(kWhere, "the metadata have no \"", name, "\"");
   return found->second;

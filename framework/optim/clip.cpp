@@ -66,7 +66,8 @@ float clip_grad_norm(std::span<const Tensor> parameters, float max_norm) {
     const Tensor grad = parameter.grad();
     if (!grad.defined()) continue;
     Tensor scaled = Tensor::empty(grad.shape());  // others may share the gradient's memory
-    kernels::affine_f32(grad.elements(), grad.floats(), scale, 0.0f, scaled.mutable_data());
+    const Floats grad_floats = grad.floats();
+    kernels::affine_f32(grad.elements(), grad_floats, scale, 0.0f, scaled.mutable_data());
     parameter.set_grad(scaled);
   }
   return norm;

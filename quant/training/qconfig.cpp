@@ -193,7 +193,7 @@ std::vector<std::string> QConfig::names() {
   return names;
 }
 
-const LayerConfig& QConfig::of(std::string_view type, const std::string& path) const {
+const LayerConfig& QConfig::of(std::string_view type, const std::string& path) const& {
   if (const auto layer = layers.find(path); layer != layers.end()) return layer->second;
   if (const auto entry = types.find(std::string(type)); entry != types.end()) return entry->second;
   return model;

@@ -62,7 +62,8 @@ struct QConfig {
   static std::vector<std::string> names();
 
   /// What holds for one layer.
-  const LayerConfig& of(std::string_view type, const std::string& path) const;
+  const LayerConfig& of(std::string_view type, const std::string& path) const&;
+  LayerConfig of(std::string_view type, const std::string& path) const&& { return of(type, path); }
 
   /// JSON, of 4 MiB at most. from_json throws: QuantError naming the key for what is missing,
   /// unknown, there twice or out of range.

@@ -54,7 +54,7 @@ class SlotScope {
   SlotScope& operator=(const SlotScope&) = delete;
 
  protected:
-  using Kind = PhasedSlot::Scope;
+  using Kind = PhasedSlot::ScopeKind;
   SlotScope(Module& net, Kind kind);
   ~SlotScope();
 
@@ -107,7 +107,7 @@ void calibrate(Module& net, const std::vector<Tensor>& batch);
 /// Throws: also DataError if there is no batch.
 template <class Batches>
 void calibrate(Module& net, Batches&& batches) requires requires {
-  batches.begin()->images;
+  (*batches.begin()).images;
 }
 {
   const Calibration calibration(net);

@@ -36,9 +36,14 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   /// train, and are saved with the state. For weights that were quantized elsewhere.
   /// Throws: QuantError if they are not valid, or are not of this type and number of channels.
   void set_params(const QParams& params);
+  /// Those of the weights as they are now, folded where a batch norm is. A pass may raise a scale
+  /// for the bias, by what the input's scale is.   docs/quantization.md (5)
+  QParams params() const;
   bool is_given() const { return saved_integer(given_.data()[0], 0, 1, "given") == 1; }
-  const WeightConfig& config() const { return config_; }
-  const std::shared_ptr<Folding>& folding() const { return folding_; }
+  const WeightConfig& config() const& { return config_; }
+  WeightConfig config() const&& { return config_; }
+  const std::shared_ptr<Folding>& folding() const& { return folding_; }
+  std::shared_ptr<Folding> folding() const&& { return folding_; }
 
  private:
   void start_scale(const Weights& own);
@@ -47,6 +52,7 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   QParams given_params() const;
 
   WeightConfig config_;
+  Weights own_;  // the layer's
   std::shared_ptr<Folding> folding_;
   Tensor scale_;       // [O] or [1]: learned, or given
   Tensor zero_point_;  // likewise: given

@@ -336,4 +336,10 @@ TEST_CASE("groups near 2^62 are refused", "[layers][conv2d]") {
       "channels do not fit 4611686018427387904 groups");
 }
 
+TEST_CASE("a parameter's name is its path from the root", "[layers][module]") {
+  Sequential net{Sequential{Linear{2, 2}, BatchNorm2d{2}}, Linear{2, 1}};
+  for (const NamedTensor& entry : net.named_parameters()) CHECK(entry.tensor.name() == entry.name);
+  CHECK(net.parameters().front().name() == "0.0.weight");
+}
+
 }  // namespace quantrain

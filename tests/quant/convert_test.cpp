@@ -223,8 +223,7 @@ TEST_CASE("PTQ is QAT with zero training steps", "[quant][convert]") {
     // Calibration passes real values: the batch norm alone may round differently once its slot
     // runs.
     for (int64_t i = 0; i < float_logits.elements(); ++i) {
-      CHECK(float_logits.floats().data()[i] ==
-            quantrain::test::Approx(before.data()[i]).margin(1e-5));
+      CHECK(float_logits.floats()[i] == quantrain::test::Approx(before.data()[i]).margin(1e-5));
     }
   }
   const IntegerModel model = convert(net, example);
@@ -294,7 +293,7 @@ TEST_CASE("frozen training computes the deployed network", "[quant][convert]") {
   const Tensor logits = net(images);
   std::vector<float> deployed(static_cast<size_t>(logits.elements()));
   model.run(test::span_of(images), deployed);
-  for (size_t i = 0; i < deployed.size(); ++i) CHECK(deployed[i] == logits.floats().data()[i]);
+  for (size_t i = 0; i < deployed.size(); ++i) CHECK(deployed[i] == logits.floats()[i]);
 }
 
 TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]") {
@@ -436,7 +435,8 @@ TEST_CASE("a function that runs beside others has no place for its range", "[qua
   Gate gate(sigmoid);
   QUANTRAIN_CHECK_ERROR(prepare_qat(gate, example, QConfig::int8()),
                         GraphError,
-                        "operation sigmoid has no place for a FakeQuantize: use the layer Sigmoid");
+                        "operation sigmoid of [2, 6, 6, 2] in its forward() has no place for a "
+                        "FakeQuantize: use the layer Sigmoid");
   Gate squares([](const Tensor& x) {
     return elementwise(std::make_shared<const ElementwiseFunction>(
                            ElementwiseFunction{.type = "square",
@@ -447,7 +447,8 @@ TEST_CASE("a function that runs beside others has no place for its range", "[qua
   QUANTRAIN_CHECK_ERROR(
       prepare_qat(squares, example, QConfig::int8()),
       GraphError,
-      "operation square has no place for a FakeQuantize: run it in a layer of its own");
+      "operation square of [2, 6, 6, 2] in its forward() has no place for a FakeQuantize: run it "
+      "in a layer of its own");
 }
 
 TEST_CASE("each operation of the float simulation stays within its bound of the integer one",

@@ -258,7 +258,10 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
     CHECK(Plugged(net).empty());
   };
   Custom no_layer(Custom::Kind::kNoLayer);
-  refuses(no_layer, "operation add has no place for a FakeQuantize: use the layer Add");
+  refuses(
+      no_layer,
+      "[Custom] operation add of [2, 6, 6, 2] and [2, 6, 6, 2] in its forward() has no place for "
+      "a FakeQuantize: use the layer Add, registered by add(name, layer)");
   Custom twice(Custom::Kind::kTwice);
   refuses(twice, "[conv] the layer runs twice");
   Custom in_front(Custom::Kind::kReluInFront);
@@ -270,7 +273,7 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
   Sequential lonely{BatchNorm2d{1}, Flatten{}, Linear{64, 3}};
   refuses(lonely, "no convolution is in front");
   Sequential nothing{Flatten{}};
-  refuses(nothing, "no layer to quantize");
+  refuses(nothing, "[Sequential] there is no layer to quantize among what it runs: flatten; ");
   Sequential net = conv_net();
   prepare_qat(net, example, config);
   QUANTRAIN_CHECK_ERROR(prepare_qat(net, example, config), GraphError, "prepared already");

@@ -16,10 +16,9 @@ class MeanNode : public Node {
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());
-    reduce::expand(extents_,
-                   1.0f / static_cast<float>(extents_.count),
-                   grad_y.floats(),
-                   grad_x.mutable_data());
+    const Floats grad_y_floats = grad_y.floats();
+    reduce::expand(
+        extents_, 1.0f / static_cast<float>(extents_.count), grad_y_floats, grad_x.mutable_data());
     return {grad_x};
   }
 
@@ -35,7 +34,8 @@ Tensor run(const Tensor& x,
   const DefaultRounding rounding;
   if (extents.count == 0) throw ShapeError("mean", "no elements to average in shape ", x.shape());
   Tensor y = Tensor::empty(shape);
-  reduce::sum(extents, 1.0f / static_cast<float>(extents.count), x.floats(), y.mutable_data());
+  const Floats x_floats = x.floats();
+  reduce::sum(extents, 1.0f / static_cast<float>(extents.count), x_floats, y.mutable_data());
   return record<MeanNode>(y, {x}, extents, std::move(attributes));
 }
 

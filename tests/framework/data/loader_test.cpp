@@ -13,6 +13,7 @@
 #include "framework/core/parallel.hpp"
 #include "tests/catch.hpp"
 #include "tests/child.hpp"
+#include "tests/compiles.hpp"
 #include "tests/threads.hpp"
 
 namespace quantrain {
@@ -330,6 +331,30 @@ TEST_CASE("an iterator knows that its thread stayed in the process that forked",
         "new pass here 3 3 3 3 3 3 3 3 3 3");
   ++*iterator;
   CHECK((**iterator).size() == 3);
+}
+
+TEST_CASE("a loop over an epoch of a temporary loader keeps the loader", "[data][temporaries]") {
+  DataLoader named(numbered(9), {.batch = 4, .shuffle = true});
+  const Epoch expected = run(named.epoch(1));
+  Epoch epoch;
+  for (const Batch& batch : DataLoader{numbered(9), {.batch = 4, .shuffle = true}}.epoch(1)) {
+    epoch.bytes.insert(epoch.bytes.end(), batch.bytes().begin(), batch.bytes().end());
+    epoch.labels.insert(epoch.labels.end(), batch.labels.begin(), batch.labels.end());
+    epoch.sizes.push_back(batch.size());
+  }
+  CHECK(epoch == expected);
+}
+
+TEST_CASE("nothing refers into a loader, batch or data set without a name", "[data][temporaries]") {
+  CHECK(std::is_same_v<decltype(DataLoader(numbered(1)).epoch(0)), DataLoader>);
+  CHECK(std::is_same_v<decltype(DataLoader(numbered(1)).dataset()), Dataset>);
+  CHECK(std::is_same_v<decltype(DataLoader(numbered(1)).options()), LoaderOptions>);
+  CHECK(std::is_same_v<decltype(*DataLoader(numbered(1)).begin()), Batch>);
+  CHECK_FALSE(QUANTRAIN_COMPILES(DataLoader::Iterator, temporary()->labels));
+  CHECK_FALSE(QUANTRAIN_COMPILES(Batch, temporary().bytes()));
+  CHECK_FALSE(QUANTRAIN_COMPILES(Dataset, temporary().image(0)));
+  CHECK(std::is_same_v<decltype(numbered(1).image_shape()), Shape>);
+  CHECK(std::is_same_v<decltype(numbered(1).features()), InputFeatures>);
 }
 
 }  // namespace quantrain

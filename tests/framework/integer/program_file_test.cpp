@@ -477,10 +477,6 @@ TEST_CASE("what a file says twice, or that no model says, is refused", "[integer
   }),
                         DataError,
                         "the network has two keys \"outputs\"");
-  QUANTRAIN_CHECK_ERROR(
-      program.load_changed([](TensorFile& file) { file.metadata["author"] = "nobody"; }),
-      DataError,
-      "has unknown metadata \"author\"");
   // Nothing is the bias that is not there; as a tensor it would be another way to say so.
   QUANTRAIN_CHECK_ERROR(
       program.load_with("8.bias", [](TensorFile& file) { file.add<int32_t>("8.bias", {0}, {}); }),
@@ -737,6 +733,25 @@ TEST_CASE("a program without steps is saved and loaded", "[integer][program_file
   Builder b;
   b.program.outputs = {b.input({2, 3}, kX)};
   CHECK(saved_and_loaded(b.program) == b.program);
+}
+
+TEST_CASE("metadata of the maker's come back from a file", "[integer][program_file]") {
+  const TemporaryFolder folder;
+  const IntegerModel model(test::mlp());
+  CHECK(model.metadata().empty());
+  model.save(folder / "model", {{"classes", "cat, dog"}, {"data", "pets"}});
+  const IntegerModel loaded = IntegerModel::load(folder / "model");
+  CHECK(loaded.metadata() ==
+        std::map<std::string, std::string>{{"classes", "cat, dog"}, {"data", "pets"}});
+  CHECK(loaded.hash() == model.hash());
+  loaded.save(folder / "again", {{"data", "more pets"}});
+  CHECK(IntegerModel::load(folder / "again").metadata() ==
+        std::map<std::string, std::string>{{"classes", "cat, dog"}, {"data", "more pets"}});
+  for (const char* key : {"format", "version", "layout", "network"}) {
+    QUANTRAIN_CHECK_ERROR(model.save(folder / "refused", {{key, "x"}}),
+                          DataError,
+                          '"' + std::string(key) + "\" is the file's to say, not the caller's");
+  }
 }
 
 }  // namespace quantrain::integer
