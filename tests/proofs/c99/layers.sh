@@ -56,7 +56,7 @@ while IFS=$'\t' read -r name description b; do
     if [[ $value == FAILED ]]; then failed=$((failed + 1)); fi
     goal=$(awk -F'\t' -v n="$name" -v b="$board" '$1 == n && $2 == b { print $3 }' "$root/tests/proofs/c99/goals.tsv")
     if [[ -n $goal && $value != FAILED ]]; then
-      mark=$(awk -v v="$value" -v g="$goal" 'BEGIN { print v > g ? "!" : " " }')
+      mark=$(awk -v v="$value" -v g="$goal" 'BEGIN { print (v + 0 > g + 0 ? "!" : " ") }')
       value="$value ($goal)$mark"
     else
       value="$value "

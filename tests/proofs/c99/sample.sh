@@ -11,7 +11,7 @@ done
 rm -rf "$work" && mkdir -p "$work"
 c99_results=$work/results
 "$programs" random "$work" 5 >"$work/random.tsv"
-"$programs" layers "$work" --bits 4 --only depthwise >>"$work/random.tsv"
+for layer in depthwise linear; do "$programs" layers "$work" --bits 4 --only $layer >>"$work/random.tsv"; done
 
 spoil "$work" random_0 "$work/wrong"
 check_failure "$3" test_on "$3" "$work/wrong" random_0

@@ -68,7 +68,7 @@ report() {
   else
     log=$("${@:3}" 2>&1) || status=$?
     line=$(grep -m 1 -oE '^[0-9]+ of [0-9]+ equal' <<<"$log" || true)
-    if [[ $status -ne 0 || -z $line ]]; then line="NOT EQUAL: ${line:-status $status}"$'\n'"$log"; fi
+    if [[ $status -ne 0 || -z $line ]]; then line="NOT EQUAL: ${line:-status $status}"$'\n'"$(head -n 6 <<<"$log")"; fi
   fi
   printf '%-24s %-24s %s\n' "$label" "$target" "$line"
   case $line in

@@ -1,4 +1,53 @@
+//@ groups
+/* Codes of the rows of a group, up to sixteen of each: as they lie in the table, or row by row. */
+#if defined(CORE_MVE)
+#define ROWS_4(...) ROWS_OF_4(__VA_ARGS__)
+#define ROWS_8(...) ROWS_OF_8(__VA_ARGS__)
+#define ROWS_12(...) ROWS_OF_12(__VA_ARGS__)
+#define ROWS_16(...) ROWS_OF_16(__VA_ARGS__)
+#define ROWS_OF_4(                                                                            \
+    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3)                           \
+  a0, a1, a2, a3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b0, b1, b2, b3, 0, 0, 0, 0, 0, 0, 0, 0, \
+  0, 0, 0, 0, c0, c1, c2, c3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, d0, d1, d2, d3, 0, 0, 0, 0, \
+  0, 0, 0, 0, 0, 0, 0, 0
+#define ROWS_OF_8(                                                                             \
+    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, b4, b5,    \
+    b6, b7, c4, c5, c6, c7, d4, d5, d6, d7)                                                    \
+  a0, a1, a2, a3, a4, a5, a6, a7, 0, 0, 0, 0, 0, 0, 0, 0, b0, b1, b2, b3, b4, b5, b6, b7, 0,   \
+  0, 0, 0, 0, 0, 0, 0, c0, c1, c2, c3, c4, c5, c6, c7, 0, 0, 0, 0, 0, 0, 0, 0, d0, d1, d2, d3, \
+  d4, d5, d6, d7, 0, 0, 0, 0, 0, 0, 0, 0
+#define ROWS_OF_12(                                                                           \
+    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, b4, b5,   \
+    b6, b7, c4, c5, c6, c7, d4, d5, d6, d7, a8, a9, aa, ab, b8, b9, ba, bb, c8, c9, ca, cb,   \
+    d8, d9, da, db)                                                                           \
+  a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, aa, ab, 0, 0, 0, 0, b0, b1, b2, b3, b4, b5, b6, b7, \
+  b8, b9, ba, bb, 0, 0, 0, 0, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, ca, cb, 0, 0, 0, 0, d0, \
+  d1, d2, d3, d4, d5, d6, d7, d8, d9, da, db, 0, 0, 0, 0
+#define ROWS_OF_16(                                                                           \
+    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, b4, b5,   \
+    b6, b7, c4, c5, c6, c7, d4, d5, d6, d7, a8, a9, aa, ab, b8, b9, ba, bb, c8, c9, ca, cb,   \
+    d8, d9, da, db, ac, ad, ae, af, bc, bd, be, bf, cc, cd, ce, cf, dc, dd, de, df)           \
+  a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, aa, ab, ac, ad, ae, af, b0, b1, b2, b3, b4, b5, b6, \
+  b7, b8, b9, ba, bb, bc, bd, be, bf, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, ca, cb, cc, cd, \
+  ce, cf, d0, d1, d2, d3, d4, d5, d6, d7, d8, d9, da, db, dc, dd, de, df
+#define GROUP_ROW(length) (((length) + 15) / 16 * 16)
+#define START(sum, sum_of_codes_less_128) (sum_of_codes_less_128)
+#else
+#define ROWS_4(...) __VA_ARGS__
+#define ROWS_8(...) __VA_ARGS__
+#define ROWS_12(...) __VA_ARGS__
+#define ROWS_16(...) __VA_ARGS__
+#define GROUP_ROW(length) (length)
+#define START(sum, sum_of_codes_less_128) (sum)
+#endif
 //@ vectors
+#if defined(CORE_MVE)
+/* Sixteen codes less 128; of fewer, the others are read from nowhere, and their weights are 0. */
+INLINE int8x16_t codes_less_128(const uint8_t *x, int32_t left) {
+  const uint8x16_t codes = left >= 16 ? vld1q_u8(x) : vld1q_z_u8(x, vctp8q((uint32_t)left));
+  return vreinterpretq_s8_u8(veorq_u8(codes, vdupq_n_u8(0x80)));
+}
+#endif
 #if defined(CORE_DSP)
 /* Four codes or weights of a word as pairs of 16 bits: those at even and at odd places. */
 INLINE uint32_t even_codes(uint32_t word) {
