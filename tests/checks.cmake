@@ -40,3 +40,17 @@ if(QUANTRAIN_EXAMPLES)
   add_test(NAME readme COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/readme.cmake)
 endif()
+
+# Exported C on other processors: random networks and a layer, compiled and emulated. What is missing is skipped.
+if(QUANTRAIN_EXAMPLES AND NOT QUANTRAIN_SANITIZE)
+  function(quantrain_c99_test name)
+    add_test(NAME c99_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/proofs/c99/sample.sh $<TARGET_FILE:c99_programs>
+                                      ${CMAKE_CURRENT_BINARY_DIR}/c99_${name} ${ARGN})
+    set_tests_properties(c99_${name} PROPERTIES SKIP_RETURN_CODE 77)
+  endfunction()
+  quantrain_c99_test(gcc gcc-O0 gcc-O3 plain)
+  quantrain_c99_test(clang clang-O0 clang-O3)
+  quantrain_c99_test(aarch64 aarch64)
+  quantrain_c99_test(riscv64 riscv64)
+  quantrain_c99_test(cortex_m mps2-an385/cortex-m0 mps2-an385 mps2-an386 mps3-an547)
+endif()

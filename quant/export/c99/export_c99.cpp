@@ -162,6 +162,7 @@ class Exporter {
     if (rows[0]) text += core("sum_row");
     if (one[1]) text += core("sum_codes");
     if (pair[1] || one[1] || rows[1]) text += core("field");
+    if (pair[1] || one[1]) text += core("take_fields");
     if (pair[1]) text += core("packed_pair");
     if (one[1]) text += core("packed_one");
     if (rows[1]) text += core("packed_row");

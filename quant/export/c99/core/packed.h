@@ -42,6 +42,18 @@ INLINE int32_t field_position(int32_t n, int32_t bits) {
     FIELD(15, 15)  \
   }
 #endif
+//@ take_fields
+#if defined(CORE_WIDE)
+/* The fields at `shift` of the bytes of four words. */
+INLINE wide_weights take_fields(const uint32_t *w, int32_t shift, int32_t bits) {
+  const int8_t mask = (int8_t)(bits == 4 ? 15 : 3);
+  codes_16 bytes;
+  sixteen_weights fields;
+  memcpy(&bytes, w, sizeof bytes);
+  fields = (sixteen_weights)(bytes >> (uint8_t)shift) & mask;
+  return widen((const int8_t *)&fields);
+}
+#endif
 //@ packed_pair
 #if defined(CORE_DSP)
 INLINE void expand_pair_packed(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
@@ -108,15 +120,6 @@ INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
   sums_2x2_packed(w + 2, columns, length, bits, sums + 2);
 }
 #elif defined(CORE_WIDE)
-/* The fields at `shift` of the bytes of four words. */
-INLINE wide_weights take_fields(const uint32_t *w, int32_t shift, int32_t bits) {
-  const int8_t mask = (int8_t)(bits == 4 ? 15 : 3);
-  codes_16 bytes;
-  sixteen_weights fields;
-  memcpy(&bytes, w, sizeof bytes);
-  fields = (sixteen_weights)(bytes >> (uint8_t)shift) & mask;
-  return widen((const int8_t *)&fields);
-}
 /* Codes as bytes, in the order in which masks take out the fields of a word's bytes. */
 INLINE void expand_pair_packed(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
                                int32_t length, int32_t bits, int32_t *total) {
