@@ -116,7 +116,7 @@ class Exporter {
                            ".h */\n",
                            "#include \"",
                            options_.name,
-                           ".h\"\n\n#include <string.h>\n\n");
+                           ".h\"\n\n#include <stddef.h>\n#include <string.h>\n\n");
     if (!options_.section.empty()) {
       text += cat("#if defined(__GNUC__)\n#define TABLE __attribute__((section(\"",
                   options_.section,
@@ -139,7 +139,7 @@ class Exporter {
   // The parts of the core that this network calls.
   std::string core_text() const {
     std::string text = core("begin");
-    const bool products = !needs_.products.empty() || needs_.depthwise || needs_.depthwise_sums;
+    const bool products = !needs_.products.empty() || !needs_.depthwise.empty();
     if (needs_.requantize || (lowered_.settings.any_shift && codes())) text += core("requantize");
     if (needs_.requantize_any) text += core("requantize_any");
     if (!products) return text;
@@ -153,7 +153,7 @@ class Exporter {
       pair_codes |= form.pair && form.codes;
     }
     if (pair_codes) text += core("store_pair");
-    if (!needs_.products.empty()) text += core("vectors");
+    text += core("vectors");
     if (pair[0]) text += core("expand_pair") + core("sums_pair");
     if (one[0]) text += core("sums_one");
     if (rows[0]) text += core("sum_row");
@@ -164,15 +164,15 @@ class Exporter {
     if (rows[1]) text += core("packed_row");
     for (const auto& [form, has_rows] : needs_.products)
       text += cat("\n", product_function(form, has_rows));
-    if (needs_.depthwise) text += cat("\n", depthwise_function(true));
-    if (needs_.depthwise_sums) text += cat("\n", depthwise_function(false));
+    for (const auto& [form, has_rows] : needs_.depthwise)
+      text += cat("\n", depthwise_function(form, has_rows));
     return text;
   }
 
   bool codes() const {
-    return needs_.depthwise || std::any_of(needs_.products.begin(),
-                                           needs_.products.end(),
-                                           [](const auto& product) { return product.first.codes; });
+    const auto gives_codes = [](const auto& form) { return form.first.codes; };
+    return std::any_of(needs_.products.begin(), needs_.products.end(), gives_codes) ||
+           std::any_of(needs_.depthwise.begin(), needs_.depthwise.end(), gives_codes);
   }
 
   std::string describe(size_t i) const {

@@ -12,13 +12,10 @@ namespace {
 using integer::QuantizedProduct;
 using kernels::Conv2dShape;
 
-constexpr int32_t kHighShift = 33;  // from here on the low half of a product decides nothing
-
-bool any_shift(const QuantizedProduct& product) {
-  if (!product.output) return false;
-  const auto& shift = product.output->shift;
-  return std::any_of(shift.begin(), shift.end(), [](int32_t s) { return s < kHighShift; });
-}
+constexpr int64_t kShortestPacked = 32;
+// With these shifts requantizing takes 32 bits: the low half of a product decides nothing, and the
+// zero point fits in front of the shift.
+bool is_short(int32_t shift) { return shift >= 33 && shift <= 52; }
 
 // bias - zero_x * sum of weights: the input's zero point costs nothing at run time.
 std::vector<int32_t> start_values(const ProductStep& step) {
@@ -168,6 +165,10 @@ std::string patch_function(const ProductStep& step, const std::string& id) {
   return text + "    }\n  }\n}\n";
 }
 
+DepthwiseForm depthwise_form(const ProductStep& step) {
+  return {.codes = step.product->output.has_value(), .taps = step.length()};
+}
+
 std::string depthwise_step(const ProductStep& step, const std::string& id, Order order) {
   const Conv2dShape& s = step.shape;
   const bool padded = s.pad_h > 0 || s.pad_w > 0;
@@ -201,7 +202,7 @@ std::string depthwise_step(const ProductStep& step, const std::string& id, Order
     text += cat("        *tap++ = ", at, ";\n");
   }
   text += cat("    }\n    ",
-              step.product->output ? "depthwise" : "depthwise_sums",
+              depthwise_form(step).name(),
               "(product",
               id,
               ", taps, y + i * ",
@@ -346,6 +347,12 @@ std::string setup(bool codes) {
 
 }  // namespace
 
+bool any_shift(const integer::QuantizedProduct& product) {
+  if (!product.output) return false;
+  const auto& shift = product.output->shift;
+  return std::any_of(shift.begin(), shift.end(), [](int32_t s) { return !is_short(s); });
+}
+
 std::string ProductForm::name() const {
   return cat(codes ? "product" : "sums",
              pair ? "_pair" : "_one",
@@ -359,6 +366,8 @@ bool ProductStep::contiguous() const {
 
 int ProductStep::stored_bits(const Settings& settings) const {
   if (!settings.pack_weights || depthwise() || product->weight_bits > 4) return 8;
+  // Filling up a short sum costs more than its weights are worth.
+  if (length() < kShortestPacked) return 8;
   return product->weight_bits > 2 ? 4 : 2;
 }
 
@@ -383,26 +392,43 @@ int64_t local_bytes(const ProductStep& step, const Settings& settings) {
   return (pair ? 4 * length : 0) + (direct ? 0 : (pair ? 2 : 1) * length);
 }
 
-std::string depthwise_function(bool codes) {
+std::string DepthwiseForm::name() const {
+  return cat(codes ? "depthwise_" : "depthwise_sums_", taps);
+}
+
+std::string depthwise_function(const DepthwiseForm& form, bool rows) {
+  const bool codes = form.codes;
   std::string text = core("depthwise");
-  text = replaced(text, "DEPTHWISE", codes ? "depthwise" : "depthwise_sums");
+  text = replaced(text, "  ROWS\n", rows ? core("depthwise_rows") : "");
+  text = replaced(text, "DEPTHWISE", form.name());
+  text = replaced(text, "COUNT", cat(form.taps));
+  // Written out where that is short.
+  std::string each;
+  if (form.taps <= 16) {
+    for (int64_t t = 0; t < form.taps; ++t) each += cat(t > 0 ? "    TAP(" : "TAP(", t, ")\n");
+    each.pop_back();
+  } else {
+    each = cat("{\n      int32_t t;\n      for (t = 0; t < ", form.taps, "; ++t) TAP(t)\n    }");
+  }
+  text = replaced(text, "EACH_TAP", each);
   text = replaced(text, "OUTPUT", codes ? "uint8_t" : "int32_t");
   text = replaced(text, "  SETUP\n", setup(codes));
   for (const char* const r : {"0", "1", "2", "3"}) {
-    const std::string at = r[0] == '0' ? "c" : cat("c + ", r);
     text = replaced(text,
                     cat("STORE(", r, ")"),
                     codes ? cat("y[",
-                                at,
-                                "] = code(p, sums[",
                                 r,
-                                "], multiplier[",
-                                at,
+                                "] = code(p, s",
+                                r,
+                                ", multiplier[",
+                                r,
                                 "], shift[",
-                                at,
+                                r,
                                 "], zero, low, high);")
-                          : cat("y[", at, "] = sums[", r, "];"));
+                          : cat("y[", r, "] = s", r, ";"));
   }
+  text = replaced(text, "    NEXT_GROUP\n", codes ? "    multiplier += 4;\n    shift += 4;\n" : "");
+  text = replaced(text, "    NEXT_ROW\n", codes ? "    ++multiplier;\n    ++shift;\n" : "");
   return text;
 }
 
@@ -417,7 +443,7 @@ StepSource step_source(const ProductStep& step,
   StepSource source;
   source.text = tables(step, id, settings, &source.table_bytes);
   if (step.depthwise()) {
-    (codes ? needs.depthwise : needs.depthwise_sums) = true;
+    needs.depthwise[depthwise_form(step)] |= step.shape.c % 4 != 0;
     source.text += depthwise_step(step, id, order);
     const bool padded = step.shape.pad_h > 0 || step.shape.pad_w > 0;
     source.call = cat("step", id, padded ? "(X0, Y, (uint8_t *)LOCAL);" : "(X0, Y);");

@@ -23,6 +23,9 @@ struct ProductStep {
   int stored_bits(const Settings& settings) const;
 };
 
+/// Whether a shift of the output needs 64 bits.
+bool any_shift(const integer::QuantizedProduct& product);
+
 ProductStep product_step(const integer::QuantizedConv2d& op);
 ProductStep product_step(const integer::QuantizedLinear& op);
 
@@ -36,7 +39,7 @@ StepSource step_source(const ProductStep& step,
 /// The C of a form's function, with or without outputs beyond groups of four; and of depthwise
 /// convolutions', to codes or to sums.
 std::string product_function(const ProductForm& form, bool rows);
-std::string depthwise_function(bool codes);
+std::string depthwise_function(const DepthwiseForm& form, bool rows);
 
 /// The loop over pixels of a window operation: "for (...) {", with `i` the pixel and, where it is
 /// asked for, `top` and `left` of its window.

@@ -1,7 +1,5 @@
 #include "quant/export/c99/steps.hpp"
 
-#include <algorithm>
-
 #include "quant/export/c99/products.hpp"
 #include "quant/export/c99/text.hpp"
 #include "quant/export/c99/windows.hpp"
@@ -149,19 +147,16 @@ struct Source {
   StepSource operator()(const integer::View&) const { return {}; }
 };
 
-bool any_shift(const integer::QuantizedProduct* product) {
-  if (product == nullptr || !product->output) return false;
-  const auto& shift = product->output->shift;
-  return std::any_of(shift.begin(), shift.end(), [](int32_t s) { return s < 33; });
-}
-
 }  // namespace
 
 int64_t local_bytes(const Operation& op, const Settings& settings) {
   return std::visit(Local{settings}, op);
 }
 
-bool has_any_shift(const Operation& op) { return any_shift(integer::product(op)); }
+bool has_any_shift(const Operation& op) {
+  const integer::QuantizedProduct* const product = integer::product(op);
+  return product != nullptr && any_shift(*product);
+}
 
 StepSource step_source(const Operation& op,
                        const std::string& id,

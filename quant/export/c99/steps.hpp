@@ -21,20 +21,28 @@ struct ProductForm {
   std::string name() const;
 };
 
+/// The same of depthwise convolutions.
+struct DepthwiseForm {
+  bool codes = true;
+  int64_t taps = 1;
+
+  friend auto operator<=>(const DepthwiseForm&, const DepthwiseForm&) = default;
+  std::string name() const;  ///< "depthwise_9"
+};
+
 /// What the steps of a network call.
 struct Needs {
   /// Whether some have outputs beyond groups of four.
   std::map<ProductForm, bool> products;
-  bool depthwise = false;
-  bool depthwise_sums = false;
+  std::map<DepthwiseForm, bool> depthwise;
   bool requantize = false;
-  bool requantize_any = false;  ///< with shifts below 33
+  bool requantize_any = false;  ///< with shifts that need 64 bits
 };
 
 /// What all steps of a network share.
 struct Settings {
   bool pack_weights = true;  ///< weights of up to 4 bits lie packed
-  bool any_shift = false;    ///< some product has a shift below 33
+  bool any_shift = false;    ///< some product has a shift that needs 64 bits
 };
 
 struct StepSource {
@@ -45,7 +53,7 @@ struct StepSource {
 
 /// Bytes that a step needs for itself while it runs.
 int64_t local_bytes(const integer::Operation& op, const Settings& settings);
-/// Whether a multiplier of a product has a shift below 33.
+/// Whether a product has a shift that needs 64 bits.
 bool has_any_shift(const integer::Operation& op);
 /// Functions and tables have names that end in `id`.
 StepSource step_source(const integer::Operation& op,

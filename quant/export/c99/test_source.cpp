@@ -107,18 +107,36 @@ std::string c99_test(const integer::Program& given,
                          "#define TRACE(step, codes, size) trace(step, codes, size)\n#include \"",
                          options.name,
                          ".c\"\n\n");
-  std::string names;
+  std::string steps;
   int64_t traced = 0;
+  size_t last = 0;  // that computes
   for (size_t i = 0; i < program.steps.size(); ++i) {
-    const integer::Step& step = program.steps[i];
-    if (!c99::is_traced(program, step)) continue;
-    ++traced;
-    names += cat("  \"", i, ": ", c99::comment(integer::type(step.operation)), "\",\n");
+    const integer::Operation& op = program.steps[i].operation;
+    if (c99::is_traced(program, program.steps[i])) ++traced;
+    if (!std::holds_alternative<integer::View>(op)) last = i;
+    steps += cat("  {\"",
+                 i,
+                 ": ",
+                 c99::comment(integer::type(op)),
+                 "\", ",
+                 integer::multiply_adds(op),
+                 "},\n");
   }
-  if (traced > 0) {
-    text += cat("static const char *const test_steps[", traced, "] = {\n", names, "};\n");
-    text += c99::table<uint32_t>("uint32_t", "test_checksums", expected.checksums);
+  const bool measured = !program.steps.empty();
+  if (measured) {
+    text += cat(
+        "/* Who measures defines these. Between PAUSE and RESUME the test does its own work. */\n"
+        "#ifndef MEASURE_START\n#define MEASURE_START() (void)0\n"
+        "#define MEASURE_PAUSE(step) (void)(step)\n#define MEASURE_RESUME() (void)0\n"
+        "#define MEASURE_STOP(step) (void)(step)\n#endif\n"
+        "struct test_step {\n  const char *name;\n  int64_t multiply_adds;\n};\n",
+        "static const struct test_step test_steps[",
+        program.steps.size(),
+        "] = {\n",
+        steps,
+        "};\n");
   }
+  if (traced > 0) text += c99::table<uint32_t>("uint32_t", "test_checksums", expected.checksums);
   int64_t begin = 0;
   for (const c99::Parameter& p : interface.inputs) {
     text += c99::table<uint8_t>(
@@ -140,15 +158,14 @@ std::string c99_test(const integer::Program& given,
               "static void trace(int32_t step, const uint8_t *codes, int32_t size) {\n");
   if (traced > 0) {
     text +=
-        cat("  uint32_t hash = 2166136261u;\n  int32_t i;\n  (void)step;\n"
-            "  for (i = 0; i < size; ++i) hash = (hash ^ codes[i]) * 16777619u;\n"
+        cat("  uint32_t hash = 2166136261u;\n  int32_t i;\n"
+            "  MEASURE_PAUSE(test_steps + step);\n  for (i = 0; i < size; ++i) hash = (hash ^ "
+            "codes[i]) * 16777619u;\n"
             "  if (wrong == 0 && hash != test_checksums[sample * ",
             traced,
             " + traced % ",
             traced,
-            "])\n    wrong = test_steps[traced % ",
-            traced,
-            "];\n  ++traced;\n}\n\n");
+            "])\n    wrong = test_steps[step].name;\n  ++traced;\n  MEASURE_RESUME();\n}\n\n");
   } else {
     text += "  (void)step;\n  (void)codes;\n  (void)size;\n}\n\n";
   }
@@ -180,8 +197,10 @@ std::string c99_test(const integer::Program& given,
   text += cat("int main(void) {\n  int32_t i, equal = 0;\n  for (sample = 0; sample < ",
               count,
               "; ++sample) {\n    wrong = 0;\n    traced = 0;\n    ",
+              measured ? "MEASURE_START();\n    " : "",
               call,
               "scratch);\n",
+              measured ? cat("    MEASURE_STOP(test_steps + ", last, ");\n") : "",
               compare,
               "    if (wrong == 0) {\n      ++equal;\n    } else if (sample == equal) {\n"
               "      printf(\"sample %d: %s differs\\n\", (int)sample, wrong);\n    }\n  }\n"

@@ -1,8 +1,10 @@
 #include "quant/export/c99/export_c99.hpp"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
+#include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/random_network.hpp"
@@ -65,6 +67,96 @@ TEST_CASE("exported random networks give the engine's integers", "[quant][c99]")
     CHECK(build_and_run(model.program(), options, compilers[seed % 4] + std::string(kWarnings)) ==
           "");
   }
+}
+
+TEST_CASE("an exported network is a C++ program, too, and two link together", "[quant][c99]") {
+  RandomNetwork network = random_network(3);
+  const IntegerModel model = train_and_convert(network, 3);
+  const TemporaryFolder folder;
+  for (const char* const name : {"first", "second"}) {
+    const C99Options options{.name = name, .section = ".rodata.tables"};
+    write_c99(folder.path(), export_c99(model.program(), options));
+  }
+  std::ofstream(folder / "main.cpp")
+      << "#include \"first.h\"\n#include \"second.h\"\n"
+         "static int32_t scratch[FIRST_SCRATCH_SIZE / 4 + SECOND_SCRATCH_SIZE / 4];\n"
+         "int main() {\n  auto* const volatile one = &first_run;\n"
+         "  auto* const volatile other = &second_run;\n"
+         "  return scratch[0] + (one == nullptr) + (other == nullptr);\n}\n";
+  const std::string in = "cd " + folder.path() + " && ";
+  const std::string flags = " -Wall -Wextra -Werror ";
+  CHECK(std::system((in + "gcc -std=c99 -c" + flags + "first.c second.c && g++" + flags +
+                     "-o both main.cpp first.o second.o && ./both")
+                        .c_str()) == 0);
+  // The C file itself, read as C++.
+  CHECK(std::system((in + "g++ -x c++ -c" + flags + "-o first_as_cpp.o first.c").c_str()) == 0);
+}
+
+TEST_CASE("names that C cannot take are refused", "[quant][c99]") {
+  RandomNetwork network = random_network(3);
+  const integer::Program program = train_and_convert(network, 3).program();
+  const auto refusal = [&](const C99Options& options) {
+    try {
+      (void)export_c99(program, options);
+    } catch (const ExportError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  CHECK(refusal({.name = "9lives"}) ==
+        "[c99] the name \"9lives\" is no C identifier: use letters, digits and underscores, and "
+        "begin with a letter");
+  CHECK(refusal({.name = ""}).find("is no C identifier") != std::string::npos);
+  CHECK(refusal({.name = "a-b"}).find("is no C identifier") != std::string::npos);
+  CHECK(refusal({.name = "_x"}).find("is no C identifier") != std::string::npos);
+  CHECK(refusal({.name = "a\n#error"}).find("is no C identifier") != std::string::npos);
+  CHECK(refusal({.name = std::string(49, 'a')}) ==
+        "[c99] the name has 49 characters: use at most 48");
+  CHECK(refusal({.name = "string"}) ==
+        "[c99] the name \"string\" would hide C's header <string.h>: choose another");
+  CHECK(refusal({.section = "\")))"}).find("is no section's name") != std::string::npos);
+}
+
+TEST_CASE("a folder that cannot be written gets no file at all", "[quant][c99]") {
+  RandomNetwork network = random_network(3);
+  const C99Sources sources = export_c99(train_and_convert(network, 3).program(), {.name = "net"});
+  CHECK_THROWS_AS(write_c99("/proc/no/such/folder", sources), DataError);
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "net_test.c");  // in the way of the last file
+  CHECK_THROWS_AS(write_c99(folder.path(), sources, "int main(void) { return 0; }\n"), DataError);
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("samples for the generated test must be whole", "[quant][c99]") {
+  RandomNetwork network = random_network(3);
+  const integer::Program program = train_and_convert(network, 3).program();
+  std::vector<uint8_t> samples = random_samples(program, 2, 1);
+  samples.pop_back();
+  CHECK_THROWS_AS(c99_test(program, samples), ShapeError);
+  CHECK_THROWS_AS(c99_test(program, {}), ShapeError);
+}
+
+TEST_CASE("the generated test sees a wrong table", "[quant][c99]") {
+  RandomNetwork network = random_network(3);
+  const integer::Program program = train_and_convert(network, 3).program();
+  const TemporaryFolder folder;
+  C99Sources sources = export_c99(program, {.name = "net"});
+  const std::string test = c99_test(program, random_samples(program, 3, 1), {.name = "net"});
+  // Every start value of the first product is one too large.
+  const size_t at = sources.source.find("static const int32_t start_");
+  REQUIRE(at != std::string::npos);
+  const size_t brace = sources.source.find('{', at);
+  sources.source.insert(brace + 1, " 1000000 +");
+  write_c99(folder.path(), sources, test);
+  const std::string in = "cd " + folder.path() + " && ";
+  CHECK(std::system((in + "gcc -o net net_test.c && ./net > log").c_str()) != 0);
+  CHECK(contents(folder / "log").find(" differs") != std::string::npos);
+}
+
+TEST_CASE("the scratch is known before training", "[quant][c99]") {
+  RandomNetwork network = random_network(5);
+  const integer::Program program = train_and_convert(network, 5).program();
+  CHECK(ram_bytes(program) == export_c99(program).scratch_bytes);
 }
 
 }  // namespace quantrain::quant::test

@@ -75,28 +75,39 @@ INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
   int32_t b0 = sums[4], b1 = sums[5], b2 = sums[6], b3 = sums[7];
   const uint8_t *const end = x0 + length;
   (void)columns;
-#define TERM(k)              \
-  {                          \
-    const int32_t a = x0[k]; \
-    const int32_t b = x1[k]; \
-    a0 += w[k] * a;          \
-    b0 += w[k] * b;          \
-    a1 += w[4 + (k)] * a;    \
-    b1 += w[4 + (k)] * b;    \
-    a2 += w[8 + (k)] * a;    \
-    b2 += w[8 + (k)] * b;    \
-    a3 += w[12 + (k)] * a;   \
-    b3 += w[12 + (k)] * b;   \
+#define TERM(k)                               \
+  {                                           \
+    const int32_t a = x0[k];                  \
+    const int32_t b = x1[k];                  \
+    const int8_t *const v = w + (k) / 4 * 16 + (k) % 4; \
+    a0 += v[0] * a;                           \
+    b0 += v[0] * b;                           \
+    a1 += v[4] * a;                           \
+    b1 += v[4] * b;                           \
+    a2 += v[8] * a;                           \
+    b2 += v[8] * b;                           \
+    a3 += v[12] * a;                          \
+    b3 += v[12] * b;                          \
   }
-  do {
-    TERM(0)
-    TERM(1)
-    TERM(2)
-    TERM(3)
+#define QUAD(k)   \
+  TERM(k)         \
+  TERM((k) + 1)   \
+  TERM((k) + 2)   \
+  TERM((k) + 3)
+  while (x0 != end && (length <= 16 || (end - x0) % 8 != 0)) {
+    QUAD(0)
     x0 += 4;
     x1 += 4;
     w += 16;
-  } while (x0 != end);
+  }
+  while (x0 != end) {
+    QUAD(0)
+    QUAD(4)
+    x0 += 8;
+    x1 += 8;
+    w += 32;
+  }
+#undef QUAD
 #undef TERM
   sums[0] = a0;
   sums[1] = a1;
@@ -146,15 +157,32 @@ INLINE void sums_4x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t 
 INLINE void sums_4x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t *sums) {
   int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
   const uint8_t *const end = x + length;
-  do {
-    const int32_t k0 = x[0], k1 = x[1], k2 = x[2], k3 = x[3];
-    s0 += w[0] * k0 + w[1] * k1 + w[2] * k2 + w[3] * k3;
-    s1 += w[4] * k0 + w[5] * k1 + w[6] * k2 + w[7] * k3;
-    s2 += w[8] * k0 + w[9] * k1 + w[10] * k2 + w[11] * k3;
-    s3 += w[12] * k0 + w[13] * k1 + w[14] * k2 + w[15] * k3;
+#define TERM(k)                                    \
+  {                                                \
+    const int32_t a = x[k];                        \
+    s0 += w[(k) / 4 * 16 + (k) % 4] * a;           \
+    s1 += w[(k) / 4 * 16 + (k) % 4 + 4] * a;       \
+    s2 += w[(k) / 4 * 16 + (k) % 4 + 8] * a;       \
+    s3 += w[(k) / 4 * 16 + (k) % 4 + 12] * a;      \
+  }
+#define QUAD(k)   \
+  TERM(k)         \
+  TERM((k) + 1)   \
+  TERM((k) + 2)   \
+  TERM((k) + 3)
+  if (length % 8 != 0) {
+    QUAD(0)
     x += 4;
     w += 16;
-  } while (x != end);
+  }
+  while (x != end) {
+    QUAD(0)
+    QUAD(4)
+    x += 8;
+    w += 32;
+  }
+#undef QUAD
+#undef TERM
   sums[0] = s0;
   sums[1] = s1;
   sums[2] = s2;

@@ -3,11 +3,27 @@
 typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 
 #if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE static inline __attribute__((always_inline, unused))
+/* One body that all layers share; inlined into one, it loses registers. */
+#define NOINLINE static __attribute__((noinline))
 #else
 #define INLINE static inline
+#define NOINLINE static
 #endif
 //@ products
+/* On a Cortex-M: what comes before this is computed before what comes after is loaded. Compilers
+   load everything first, which takes more registers than there are. */
+#if defined(__GNUC__) && defined(__arm__)
+#define STEP_4(a, b, c, d) \
+  __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d) : : "memory")
+#define KEEP_ORDER __asm__ volatile("" : : : "memory")
+#define KEEP_IN_REGISTER(x) __asm__("" : "+r"(x))
+#else
+#define KEEP_ORDER (void)0
+#define STEP_4(a, b, c, d) (void)0
+#define KEEP_IN_REGISTER(x) (void)0
+#endif
+
 /* The form in which products are computed; all give the same integers. CORE_PLAIN is any C. */
 #if defined(CORE_PLAIN)
 #elif defined(__GNUC__) && defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
@@ -22,7 +38,7 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
    Weights lie in groups of four outputs, [k / 4][output][k % 4]; the outputs left over follow, one
    row each. Rows are filled up with zeros to `length`. */
 struct product {
-  const int8_t *weights;
+  const void *weights; /* int8_t, or packed in uint32_t */
   const int32_t *start;
   const int32_t *multiplier;
   const uint8_t *shift;
@@ -39,12 +55,12 @@ INLINE uint32_t load_word(const void *from) {
   return word;
 }
 //@ requantize
-/* clamp(((sum * multiplier + 2^(s - 1)) >> s) + zero, low, high) for s = shift + 32 of at least 33:
-   then the low half of the product decides nothing. */
+/* clamp(((sum * multiplier + 2^(s - 1)) >> s) + zero, low, high) for s = shift + 32 from 33 to 52:
+   the low half of the product decides nothing, and zero joins the sum, as zero * 2^shift. */
 INLINE uint8_t requantize(int32_t sum, int32_t multiplier, int32_t shift, int32_t zero,
                           int32_t low, int32_t high) {
   const int32_t top = (int32_t)(((int64_t)sum * multiplier) >> 32);
-  int32_t code = ((top + ((int32_t)1 << (shift - 1))) >> shift) + zero;
+  int32_t code = (top + ((2 * zero + 1) << (shift - 1))) >> shift;
   code = code < low ? low : code;
   code = code > high ? high : code;
   return (uint8_t)code;

@@ -1,39 +1,58 @@
 //@ depthwise
-/* y[c] of one pixel: channel c of every tap times its own weights. Weights lie in groups of four
-   channels, [tap][channel]; the channels left over follow, one row of taps each. */
-static void DEPTHWISE(const struct product *p, const uint8_t *const *taps, OUTPUT *y) {
-  const int8_t *w = p->weights;
+/* y[c] of one pixel: channel c of each of COUNT taps times its own weight. Weights lie in groups of
+   four channels, [tap][channel]; the channels left over follow, one row of taps each. */
+NOINLINE void DEPTHWISE(const struct product *p, const uint8_t *const *taps, OUTPUT *y) {
+  const int8_t *w = (const int8_t *)p->weights;
   const int32_t *start = p->start;
   SETUP
-  const int32_t count = p->length, channels = p->outputs;
-  const uint8_t *const *const end = taps + count;
-  int32_t c = 0;
-  for (; c + 4 <= channels; c += 4) {
-    const uint8_t *const *tap = taps;
-    int32_t sums[4];
-    sums[0] = start[c];
-    sums[1] = start[c + 1];
-    sums[2] = start[c + 2];
-    sums[3] = start[c + 3];
-    do {
-      const uint8_t *const x = *tap++ + c;
-      sums[0] += w[0] * x[0];
-      sums[1] += w[1] * x[1];
-      sums[2] += w[2] * x[2];
-      sums[3] += w[3] * x[3];
-      w += 4;
-    } while (tap != end);
+  int32_t left = p->outputs, c = 0;
+  for (; left >= 4; left -= 4) {
+    int32_t s0 = start[0], s1 = start[1], s2 = start[2], s3 = start[3];
+#if defined(CORE_DSP)
+#define TAP(t)                                                                    \
+  {                                                                               \
+    const uint32_t x = load_word(taps[t] + c), v = load_word(w + 4 * (t));        \
+    const uint32_t x_even = even_codes(x), x_odd = odd_codes(x);                  \
+    const uint32_t v_even = even_weights(v), v_odd = odd_weights(v);              \
+    s0 = add_low_product(x_even, v_even, s0);                                     \
+    s1 = add_low_product(x_odd, v_odd, s1);                                       \
+    s2 = add_high_product(x_even, v_even, s2);                                    \
+    s3 = add_high_product(x_odd, v_odd, s3);                                      \
+    STEP_4(s0, s1, s2, s3);                                                       \
+  }
+#else
+#define TAP(t)                            \
+  {                                       \
+    const uint8_t *const x = taps[t] + c; \
+    s0 += w[4 * (t)] * x[0];              \
+    s1 += w[4 * (t) + 1] * x[1];          \
+    s2 += w[4 * (t) + 2] * x[2];          \
+    s3 += w[4 * (t) + 3] * x[3];          \
+    STEP_4(s0, s1, s2, s3);               \
+  }
+#endif
+    EACH_TAP
+#undef TAP
     STORE(0)
     STORE(1)
     STORE(2)
     STORE(3)
+    w += 4 * COUNT;
+    c += 4;
+    start += 4;
+    y += 4;
+    NEXT_GROUP
   }
-  for (; c < channels; ++c) {
-    const uint8_t *const *tap = taps;
-    int32_t sums[1];
-    sums[0] = start[c];
-    do sums[0] += *w++ * (*tap++)[c];
-    while (tap != end);
-    STORE(0)
-  }
+  ROWS
 }
+//@ depthwise_rows
+  for (; left > 0; --left) {
+    int32_t s0 = start[0], t;
+    for (t = 0; t < COUNT; ++t) s0 += w[t] * taps[t][c];
+    STORE(0)
+    w += COUNT;
+    ++c;
+    ++start;
+    ++y;
+    NEXT_ROW
+  }

@@ -1,6 +1,6 @@
 //@ product_pair
 /* y0[o] and y1[o] of two pixels with the codes x0 and x1, for all outputs. */
-static void PRODUCT_pair(const struct product *p, const uint8_t *x0, const uint8_t *x1,
+NOINLINE void PRODUCT_pair(const struct product *p, const uint8_t *x0, const uint8_t *x1,
                          uint32_t *columns, OUTPUT *y0, OUTPUT *y1) {
   WEIGHT w = (WEIGHT)p->weights;
   const int32_t *start = p->start;
@@ -33,7 +33,7 @@ static void PRODUCT_pair(const struct product *p, const uint8_t *x0, const uint8
 }
 //@ product_one
 /* y[o] of one pixel with the codes x, for all outputs. */
-static void PRODUCT_one(const struct product *p, const uint8_t *x, OUTPUT *y) {
+NOINLINE void PRODUCT_one(const struct product *p, const uint8_t *x, OUTPUT *y) {
   WEIGHT w = (WEIGHT)p->weights;
   const int32_t *start = p->start;
   SETUP

@@ -11,6 +11,37 @@ INLINE int32_t field_position(int32_t n, int32_t bits) {
   const int32_t half = 16 / bits;
   return n % half / 2 * 4 + n % 2 + (n >= half ? 2 : 0);
 }
+#if defined(CORE_PLAIN)
+/* FIELD(n, its position) for all fields of a word. */
+#define EACH_FIELD \
+  if (bits == 4) { \
+    FIELD(0, 0)    \
+    FIELD(1, 1)    \
+    FIELD(2, 4)    \
+    FIELD(3, 5)    \
+    FIELD(4, 2)    \
+    FIELD(5, 3)    \
+    FIELD(6, 6)    \
+    FIELD(7, 7)    \
+  } else {         \
+    FIELD(0, 0)    \
+    FIELD(1, 1)    \
+    FIELD(2, 4)    \
+    FIELD(3, 5)    \
+    FIELD(4, 8)    \
+    FIELD(5, 9)    \
+    FIELD(6, 12)   \
+    FIELD(7, 13)   \
+    FIELD(8, 2)    \
+    FIELD(9, 3)    \
+    FIELD(10, 6)   \
+    FIELD(11, 7)   \
+    FIELD(12, 10)  \
+    FIELD(13, 11)  \
+    FIELD(14, 14)  \
+    FIELD(15, 15)  \
+  }
+#endif
 //@ packed_pair
 #if defined(CORE_DSP)
 INLINE void expand_pair_packed(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
@@ -35,9 +66,10 @@ INLINE void expand_pair_packed(uint32_t *columns, const uint8_t *x0, const uint8
 }
 INLINE void sums_2x2_packed(const uint32_t *w, const uint32_t *columns, int32_t length,
                             int32_t bits, int32_t *sums) {
-  const uint32_t mask = bits == 4 ? 0x000f000f : 0x00030003;
+  uint32_t mask = bits == 4 ? 0x000f000f : 0x00030003;
   int32_t a0 = sums[0], a1 = sums[1], b0 = sums[4], b1 = sums[5];
   const uint32_t *const end = columns + length;
+  KEEP_IN_REGISTER(mask);
   do {
     const uint32_t w0 = w[0], w1 = w[1];
 #define PAIRS(n)                                                     \
@@ -49,6 +81,7 @@ INLINE void sums_2x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
     a1 = add_products(x0, p1, a1);                                   \
     b0 = add_products(x1, p0, b0);                                   \
     b1 = add_products(x1, p1, b1);                                   \
+    KEEP_ORDER;                                                      \
   }
     PAIRS(0)
     PAIRS(1)
@@ -154,34 +187,9 @@ INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
     s1 += (w1 >> ((n)*bits) & mask) * x;      \
     s2 += (w2 >> ((n)*bits) & mask) * x;      \
     s3 += (w3 >> ((n)*bits) & mask) * x;      \
+    STEP_4(s0, s1, s2, s3);                   \
   }
-      if (bits == 4) {
-        FIELD(0, 0)
-        FIELD(1, 1)
-        FIELD(2, 4)
-        FIELD(3, 5)
-        FIELD(4, 2)
-        FIELD(5, 3)
-        FIELD(6, 6)
-        FIELD(7, 7)
-      } else {
-        FIELD(0, 0)
-        FIELD(1, 1)
-        FIELD(2, 4)
-        FIELD(3, 5)
-        FIELD(4, 8)
-        FIELD(5, 9)
-        FIELD(6, 12)
-        FIELD(7, 13)
-        FIELD(8, 2)
-        FIELD(9, 3)
-        FIELD(10, 6)
-        FIELD(11, 7)
-        FIELD(12, 10)
-        FIELD(13, 11)
-        FIELD(14, 14)
-        FIELD(15, 15)
-      }
+      EACH_FIELD
 #undef FIELD
       columns += 32 / bits;
       w += 4;
@@ -198,26 +206,37 @@ INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
 }
 #endif
 //@ packed_one
+#if defined(CORE_DSP)
 INLINE void sums_4x1_packed(const uint32_t *w, const uint8_t *x, int32_t length, int32_t bits,
                             int32_t *sums) {
-  const uint32_t mask = bits == 4 ? 15 : 3;
-  const int32_t in_word = 32 / bits;
-  int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3], n;
+  uint32_t mask = bits == 4 ? 0x000f000f : 0x00030003;
+  int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
   const uint8_t *const end = x + length;
+  KEEP_IN_REGISTER(mask);
   do {
-    uint32_t w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
-    for (n = 0; n < in_word; ++n) {
-      const int32_t code = x[field_position(n, bits)];
-      s0 += (int32_t)(w0 & mask) * code;
-      s1 += (int32_t)(w1 & mask) * code;
-      s2 += (int32_t)(w2 & mask) * code;
-      s3 += (int32_t)(w3 & mask) * code;
-      w0 >>= bits;
-      w1 >>= bits;
-      w2 >>= bits;
-      w3 >>= bits;
+    const uint32_t w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
+#define PAIR(n, codes)                                       \
+  s0 = add_products(codes, (w0 >> ((n)*bits)) & mask, s0);   \
+  s1 = add_products(codes, (w1 >> ((n)*bits)) & mask, s1);   \
+  s2 = add_products(codes, (w2 >> ((n)*bits)) & mask, s2);   \
+  s3 = add_products(codes, (w3 >> ((n)*bits)) & mask, s3);
+#define PAIRS(n)                                             \
+  {                                                          \
+    const uint32_t four = load_word(x + 2 * (n));            \
+    const uint32_t even = even_codes(four), odd = odd_codes(four); \
+    PAIR(n, even)                                            \
+    PAIR((n) + 1, odd)                                       \
+    KEEP_ORDER;                                              \
+  }
+    PAIRS(0)
+    PAIRS(2)
+    if (bits == 2) {
+      PAIRS(4)
+      PAIRS(6)
     }
-    x += in_word;
+#undef PAIRS
+#undef PAIR
+    x += 32 / bits;
     w += 4;
   } while (x != end);
   sums[0] = s0;
@@ -225,6 +244,48 @@ INLINE void sums_4x1_packed(const uint32_t *w, const uint8_t *x, int32_t length,
   sums[2] = s2;
   sums[3] = s3;
 }
+#elif defined(CORE_WIDE)
+INLINE void sums_4x1_packed(const uint32_t *w, const uint8_t *x, int32_t length, int32_t bits,
+                            int32_t *sums) {
+  quads s = NO_QUADS;
+  int32_t k, f, i;
+  for (k = 0; k < length; k += 32 / bits, w += 4) {
+    for (f = 0; f < 8 / bits; ++f) {
+      uint8_t codes[4];
+      for (i = 0; i < 4; ++i) codes[i] = x[k + field_position(i * (8 / bits) + f, bits)];
+      s = add_quads(s, take_fields(w, f * bits, bits), codes);
+    }
+  }
+  join_quads(s, sums);
+}
+#else
+INLINE void sums_4x1_packed(const uint32_t *w, const uint8_t *x, int32_t length, int32_t bits,
+                            int32_t *sums) {
+  const uint32_t mask = bits == 4 ? 15 : 3;
+  uint32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+  const uint8_t *const end = x + length;
+  do {
+    const uint32_t w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
+#define FIELD(n, at)                         \
+  {                                          \
+    const uint32_t code = x[at];             \
+    s0 += (w0 >> ((n)*bits) & mask) * code;  \
+    s1 += (w1 >> ((n)*bits) & mask) * code;  \
+    s2 += (w2 >> ((n)*bits) & mask) * code;  \
+    s3 += (w3 >> ((n)*bits) & mask) * code;  \
+    STEP_4(s0, s1, s2, s3);                  \
+  }
+    EACH_FIELD
+#undef FIELD
+    x += 32 / bits;
+    w += 4;
+  } while (x != end);
+  sums[0] += (int32_t)s0;
+  sums[1] += (int32_t)s1;
+  sums[2] += (int32_t)s2;
+  sums[3] += (int32_t)s3;
+}
+#endif
 //@ packed_row
 INLINE int32_t sum_row_packed(const uint32_t *w, const uint8_t *x, int32_t length, int32_t bits,
                               int32_t sum) {

@@ -27,6 +27,17 @@ INLINE int32_t add_products(uint32_t x, uint32_t w, int32_t sum) {
   __asm__("smlad %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
   return result;
 }
+/* sum + the product of the low halves, or of the high ones. */
+INLINE int32_t add_low_product(uint32_t x, uint32_t w, int32_t sum) {
+  int32_t result;
+  __asm__("smlabb %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
+  return result;
+}
+INLINE int32_t add_high_product(uint32_t x, uint32_t w, int32_t sum) {
+  int32_t result;
+  __asm__("smlatt %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
+  return result;
+}
 #elif defined(CORE_WIDE)
 /* Sixteen weights, four of each output of a group, times four codes. `quads` holds what the sums of
    the four outputs are made of. */
@@ -38,18 +49,46 @@ INLINE codes_16 repeat_codes(const uint8_t *x) {
   memcpy(&four, x, sizeof four);
   return (codes_16)(words_4){four, four, four, four};
 }
-#if defined(__AVX2__)
+#if (defined(__AVX512VNNI__) && defined(__AVX512VL__)) || defined(__AVXVNNI__)
+typedef words_4 wide_weights;
+typedef words_4 quads;
+#define NO_QUADS {0}
+INLINE wide_weights widen(const int8_t *w) {
+  wide_weights words;
+  memcpy(&words, w, sizeof words);
+  return words;
+}
+INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
+#if defined(__clang__)
+  return __builtin_ia32_vpdpbusd128(sum, (words_4)repeat_codes(x), w);
+#else
+  return __builtin_ia32_vpdpbusd_v4si(sum, (words_4)repeat_codes(x), w);
+#endif
+}
+INLINE void join_quads(quads sum, int32_t *sums) {
+  int32_t r;
+  for (r = 0; r < 4; ++r) sums[r] += sum[r];
+}
+#elif defined(__AVX2__)
 typedef int16_t wide_weights __attribute__((vector_size(32)));
 typedef int32_t quads __attribute__((vector_size(32)));
 #define NO_QUADS {0}
+/* GCC converts vectors half by half. */
+#if defined(__clang__)
+#define WIDEN_WEIGHTS(bytes) __builtin_convertvector(bytes, wide_weights)
+#define WIDEN_CODES(bytes) __builtin_convertvector(bytes, wide_weights)
+#else
+typedef char bytes_16 __attribute__((vector_size(16)));
+#define WIDEN_WEIGHTS(bytes) (wide_weights)__builtin_ia32_pmovsxbw256((bytes_16)(bytes))
+#define WIDEN_CODES(bytes) (wide_weights)__builtin_ia32_pmovzxbw256((bytes_16)(bytes))
+#endif
 INLINE wide_weights widen(const int8_t *w) {
   weights_16 bytes;
   memcpy(&bytes, w, sizeof bytes);
-  return __builtin_convertvector(bytes, wide_weights);
+  return WIDEN_WEIGHTS(bytes);
 }
 INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
-  const wide_weights codes = __builtin_convertvector(repeat_codes(x), wide_weights);
-  return sum + (quads)__builtin_ia32_pmaddwd256(codes, w);
+  return sum + (quads)__builtin_ia32_pmaddwd256(WIDEN_CODES(repeat_codes(x)), w);
 }
 INLINE void join_quads(quads sum, int32_t *sums) {
   int32_t r;

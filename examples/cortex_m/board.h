@@ -1,0 +1,21 @@
+/* What a board gives to main.c. */
+#ifndef BOARD_H
+#define BOARD_H
+
+#include <stdint.h>
+
+/* Prints a text. */
+void board_print(const char *text);
+/* Ends the program, with 0 where all is well. */
+void board_exit(int status) __attribute__((noreturn));
+
+/* Starts counting from 0. */
+void board_start_count(void);
+/* Instructions under an emulator that counts them, cycles of the processor on a board. */
+uint64_t board_count(void);
+extern const char board_unit[];
+
+/* Bytes of the stack below the caller that calls have written since the start. */
+uint32_t board_stack_used(void);
+
+#endif

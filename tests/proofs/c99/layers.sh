@@ -1,0 +1,71 @@
+#!/bin/bash
+# scripts/prove c99 --layers [--boards BOARD,...] [--bits B,...] [--layer PATTERN] [FLAG...]: instructions per multiply-add
+# of each layer on emulated boards, beside the goals of goals.tsv; "!" marks what is above its goal. FLAGs, after --, go
+# to the compiler.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+boards=mps2-an385,mps2-an386,mps2-an500,mps3-an547 bits=8,4,2 pattern=.
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --boards) boards=$2; shift 2 ;;
+    --bits) bits=$2; shift 2 ;;
+    --layer) pattern=$2; shift 2 ;;
+    --) shift; break ;;
+    *) echo "prove c99 --layers: no flag $1: use --boards, --bits, --layer, or -- and the compiler's" >&2; exit 2 ;;
+  esac
+done
+work=$root/build/c99/layers
+rm -rf "$work" && mkdir -p "$work"
+"$root/build/release/examples/c99_programs" layers "$work" --bits "$bits" | grep -E -- "$pattern" >"$work/layers.tsv"
+
+# count NAME BOARD FLAG...: NAME.BOARD.count holds the instructions per multiply-add, or why there are none.
+count() {
+  local log=$work/$1.$2.log
+  if ! "$root/examples/cortex_m/run" "$2" "$work" "$1" "${@:3}" >"$log" 2>&1; then
+    echo "FAILED" >"$work/$1.$2.count"
+  else
+    awk '$1 == "0:" { print $NF }' "$log" >"$work/$1.$2.count"
+  fi
+}
+export -f count
+export work root
+IFS=, read -ra list <<<"$boards"
+while IFS=$'\t' read -r name _; do
+  for board in "${list[@]}"; do printf '%s\0' "$name $board"; done
+done <"$work/layers.tsv" | xargs -0 -P "$(nproc)" -I{} bash -c 'read -r name board <<<"{}"; count $name $board "$@"' _ "$@"
+
+echo "Instructions per multiply-add, in parentheses the goal:"
+printf '%-44s %4s' layer bits
+for board in "${list[@]}"; do
+  case $board in
+    mps2-an385) title=M3 ;;
+    mps2-an386) title=M4 ;;
+    mps2-an500) title=M7 ;;
+    mps3-an547) title=M55 ;;
+    microbit) title=M0 ;;
+    *) title=$board ;;
+  esac
+  printf '%16s' $title
+done
+echo
+failed=0
+while IFS=$'\t' read -r name description b; do
+  printf '%-44s %4s' "$description" "$b"
+  for board in "${list[@]}"; do
+    value=$(<"$work/$name.$board.count")
+    if [[ $value == FAILED ]]; then failed=$((failed + 1)); fi
+    goal=$(awk -F'\t' -v n="$name" -v b="$board" '$1 == n && $2 == b { print $3 }' "$root/tests/proofs/c99/goals.tsv")
+    if [[ -n $goal && $value != FAILED ]]; then
+      mark=$(awk -v v="$value" -v g="$goal" 'BEGIN { print v > g ? "!" : " " }')
+      value="$value ($goal)$mark"
+    else
+      value="$value "
+    fi
+    printf '%16s' "$value"
+  done
+  echo
+done <"$work/layers.tsv"
+if [[ $failed -gt 0 ]]; then
+  echo "$failed did not run, or gave other integers than the engine; their output is in build/c99/layers/*.log"
+  exit 1
+fi
