@@ -46,7 +46,6 @@ class PackedWeightsS8 {
   const PackedWeightsS8& for_chosen_isa(PackedWeightsS8& copy) const;
 
  private:
-  int64_t quad_bytes() const { return layout_.width * (layout_.pairs ? 8 : 4); }
   void lay_out();
   void pack_panels();
   void pack_panel(int64_t panel);
