@@ -47,6 +47,10 @@ Conv2d::Conv2d(Tensor weight, Tensor bias, Options options) : options_(options) 
   }
   options_.kernel = {weight.dim(1), weight.dim(2)};
   options_.bias = bias.defined();
+  // Before their product with the channels is taken.
+  if (options.groups < 1 || options.groups > weight.dim(0)) {
+    throw ShapeError("Conv2d", "groups ", options.groups, " for a weight ", weight.shape());
+  }
   check(weight.dim(3) * options.groups, weight.dim(0), options_);
   weight_ = add_parameter("weight", std::move(weight));
   if (bias.defined()) bias_ = add_parameter("bias", std::move(bias));

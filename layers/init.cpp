@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 namespace {
@@ -44,35 +45,42 @@ Fans fans(const Shape& weight) {
 }
 
 void uniform(Tensor tensor, float low, float high, Generator& generator) {
+  const DefaultRounding rounding;
   Random random = generator.next_stream();
   float* const x = tensor.mutable_data();
   for (int64_t i = 0; i < tensor.elements(); ++i) x[i] = random.uniform(low, high);
 }
 
 void normal(Tensor tensor, float mean, float deviation, Generator& generator) {
+  const DefaultRounding rounding;
   Random random = generator.next_stream();
   float* const x = tensor.mutable_data();
   for (int64_t i = 0; i < tensor.elements(); ++i) x[i] = mean + deviation * random.normal();
 }
 
 void kaiming_uniform(Tensor weight, double a_squared, Generator& generator) {
+  const DefaultRounding rounding;
   symmetric_uniform(weight, std::sqrt(6.0 / ((1.0 + a_squared) * fan_in(weight))), generator);
 }
 
 void kaiming_normal(Tensor weight, double a_squared, Generator& generator) {
+  const DefaultRounding rounding;
   const double deviation = std::sqrt(2.0 / ((1.0 + a_squared) * fan_in(weight)));
   normal(weight, 0.0f, static_cast<float>(deviation), generator);
 }
 
 void xavier_uniform(Tensor weight, double gain, Generator& generator) {
+  const DefaultRounding rounding;
   symmetric_uniform(weight, gain * std::sqrt(6.0 / fan_sum(weight)), generator);
 }
 
 void xavier_normal(Tensor weight, double gain, Generator& generator) {
+  const DefaultRounding rounding;
   normal(weight, 0.0f, static_cast<float>(gain * std::sqrt(2.0 / fan_sum(weight))), generator);
 }
 
 void layer_default(const Tensor& weight, const Tensor& bias, Generator& generator) {
+  const DefaultRounding rounding;
   kaiming_uniform(weight, 5.0, generator);
   if (bias.defined()) symmetric_uniform(bias, 1.0 / std::sqrt(fan_in(weight)), generator);
 }

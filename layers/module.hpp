@@ -35,10 +35,14 @@ struct NamedModule {
 /// children with add(), override forward().
 class Module {
  public:
+  /// Levels of modules in each other, or of their calls. What nests deeper, or is a part of itself,
+  /// is refused when it is asked or run: GraphError.
+  static constexpr int kMostNested = 500;
+
   Module() = default;
   Module(Module&&) = default;
   Module& operator=(Module&&) = default;
-  virtual ~Module() = default;
+  virtual ~Module();
 
   /// "Conv2d": the class, in messages, summaries and QConfig.
   virtual std::string_view type() const = 0;
@@ -91,7 +95,7 @@ class Module {
   virtual std::vector<Tensor> forward(const std::vector<Tensor>& x);
 
   /// Keeps a child under a name without dots and returns it.
-  /// Throws: GraphError if the name is taken, empty or not UTF-8.
+  /// Throws: GraphError if the name is taken, empty or not UTF-8, or the child is null.
   template <class M>
   std::shared_ptr<std::decay_t<M>> add(const std::string& name, M&& module) {
     auto child = std::make_shared<std::decay_t<M>>(std::forward<M>(module));
@@ -112,8 +116,12 @@ class Module {
   virtual void on_train(bool /*training*/) {}
 
  private:
+  void check_nesting(int depth) const;
   template <class Visit>
-  void visit_owned(const std::string& prefix, const Visit& visit) const;
+  void visit_owned(const std::string& prefix, const Visit& visit, int depth = 0) const;
+  void append_modules(const std::string& name, int depth, std::vector<NamedModule>& all);
+  void set_training(bool training, int depth);
+  void give_up(std::vector<std::shared_ptr<Module>>& parts);
   template <class Call>
   auto run(Call&& call);
   Tensor slotted_input(size_t i, Tensor x) const;

@@ -14,6 +14,8 @@ add_test(NAME without_packages COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOUR
                                        -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/without_packages.cmake)
 add_test(NAME includes COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/includes.cmake)
+add_test(NAME prose COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
+                            -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/prose.cmake)
 add_test(NAME format COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                              -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/format.cmake)
 set_tests_properties(format PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED")
@@ -37,4 +39,24 @@ if(QUANTRAIN_EXAMPLES)
     "mean 175 35\nz of the first row -1.34164 -1.34164\nabove the mean 5 5\nweight .2, 2. of sum 3\n$")
   add_test(NAME readme COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/readme.cmake)
+
+  # A visit to the page of examples/browser. What sanitizers could find in it, the tests of the export do.
+  if(NOT QUANTRAIN_SANITIZE)
+    add_test(NAME browser COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/examples/browser/run $<TARGET_FILE_DIR:mnist_bncnn>)
+    set_tests_properties(browser PROPERTIES SKIP_RETURN_CODE 77)
+  endif()
+endif()
+
+# Exported C on other processors: random networks and a layer, compiled and emulated. What is missing is skipped.
+if(QUANTRAIN_EXAMPLES AND NOT QUANTRAIN_SANITIZE)
+  function(quantrain_c99_test name)
+    add_test(NAME c99_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/proofs/c99/sample.sh $<TARGET_FILE:c99_programs>
+                                      ${CMAKE_CURRENT_BINARY_DIR}/c99_${name} ${ARGN})
+    set_tests_properties(c99_${name} PROPERTIES SKIP_RETURN_CODE 77)
+  endfunction()
+  quantrain_c99_test(gcc gcc-O0 gcc-O3 plain)
+  quantrain_c99_test(clang clang-O0 clang-O3)
+  quantrain_c99_test(aarch64 aarch64)
+  quantrain_c99_test(riscv64 riscv64)
+  quantrain_c99_test(cortex_m mps2-an385/cortex-m0 mps2-an385 mps2-an386 mps3-an547)
 endif()

@@ -5,7 +5,7 @@
 
 #include "framework/autograd/ops.hpp"
 #include "framework/core/random.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/columns.hpp"
 
 namespace quantrain::test {
 namespace {
@@ -49,6 +49,9 @@ SumErrors errors(
 }
 
 double same(double sum) { return sum; }
+auto mean_of(int64_t n) {
+  return [n](double sum) { return sum / static_cast<double>(n); };
+}
 
 SumErrors of_sum(int64_t n, const Range& range) {
   const Tensor x = draw({n}, 1, range);
@@ -61,7 +64,7 @@ SumErrors of_mean(int64_t n, const Range& range) {
   const Tensor x = draw({n}, 1, range);
   const Tensor y = mean(x);
   const auto term = [&](int64_t, int64_t i) { return double{x.data()[i]}; };
-  return errors(1, y.data(), n, term, [n](double s) { return s / static_cast<double>(n); });
+  return errors(1, y.data(), n, term, mean_of(n));
 }
 
 SumErrors of_axis(int64_t n, const Range& range) {
@@ -75,7 +78,7 @@ SumErrors of_mse(int64_t n, const Range& range) {
   const Tensor x = draw({n}, 1, range);
   const Tensor y = mse_loss(x, Tensor::zeros({n}));
   const auto term = [&](int64_t, int64_t i) { return double{x.data()[i]} * double{x.data()[i]}; };
-  return errors(1, y.data(), n, term, [n](double s) { return s / static_cast<double>(n); });
+  return errors(1, y.data(), n, term, mean_of(n));
 }
 
 SumErrors of_cross_entropy(int64_t n, const Range& range) {
@@ -90,7 +93,7 @@ SumErrors of_cross_entropy(int64_t n, const Range& range) {
     for (int64_t c = 0; c < kClasses; ++c) total += std::exp(double{row[c]});
     return std::log(total) - double{row[labels[static_cast<size_t>(i)]]};
   };
-  return errors(1, y.data(), n, term, [n](double s) { return s / static_cast<double>(n); });
+  return errors(1, y.data(), n, term, mean_of(n));
 }
 
 /// The denominators, which the first element of each row shows.
@@ -180,16 +183,14 @@ SumErrors of_moments(int64_t n, const Range& range, bool of_variance) {
   const auto value = [&](int64_t j, int64_t i) { return double{x.data()[i * kChannels + j]}; };
   if (of_variance) {
     const auto term = [&](int64_t j, int64_t i) { return std::pow(value(j, i) - middle[j], 2); };
-    const auto finish = [n](double s) { return s / static_cast<double>(n - 1); };
-    return errors(kChannels, variance.data(), n, term, finish);
+    return errors(kChannels, variance.data(), n, term, mean_of(n - 1));
   }
-  const auto finish = [n](double s) { return s / static_cast<double>(n); };
-  return errors(kChannels, mean.data(), n, value, finish);
+  return errors(kChannels, mean.data(), n, value, mean_of(n));
 }
 
 SumErrors of_batch_mean(int64_t n, const Range& range) { return of_moments(n, range, false); }
 
-/// Of terms that are spread: the digits behind a 1 are no variance to speak of.
+/// Of terms that are spread: the digits after a 1 are no variance to speak of.
 SumErrors of_batch_variance(int64_t n, const Range&) { return of_moments(n, kRanges[0], true); }
 
 /// sum(grad_y), and sum(grad_y * (x - mean)) with a mean that leaves all terms one sign.
@@ -216,9 +217,7 @@ SumErrors of_global_pool(int64_t n, const Range& range) {
   const Tensor y = global_avg_pool2d(x);
   const int64_t pixels = size * size;
   const auto term = [&](int64_t j, int64_t i) { return double{x.data()[i * kChannels + j]}; };
-  return errors(kChannels, y.data(), pixels, term, [pixels](double s) {
-    return s / static_cast<double>(pixels);
-  });
+  return errors(kChannels, y.data(), pixels, term, mean_of(pixels));
 }
 
 /// One pixel of images of 2 x 2, or all of its taps in the gradient by data; n / 4 channels.

@@ -4,7 +4,8 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/profile.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 namespace {
@@ -143,6 +144,7 @@ class BackwardPass {
 };
 
 void Tensor::backward(bool keep_graph) {
+  const DefaultRounding rounding;
   if (elements() != 1) throw ShapeError("backward", "needs a single element, got shape ", shape());
   if (!requires_grad() || node() == nullptr)
     throw GraphError("backward", "nothing was recorded that requires a gradient");

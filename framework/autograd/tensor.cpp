@@ -5,7 +5,7 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 
@@ -25,7 +25,7 @@ struct Tensor::State {
   std::string name;
   TensorAccess::Companions companions;
 
-  /// Floats of the codes, or of the accumulators behind the activation.
+  /// Floats of the codes, or of the accumulators after the activation.
   std::shared_ptr<Buffer<float>> materialise() const;
 };
 

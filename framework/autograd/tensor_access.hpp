@@ -21,7 +21,7 @@ class TensorAccess {
   static const std::shared_ptr<const Accumulators>& accumulators(const Tensor& x);
   /// What is still to be applied to the accumulators.
   static Activation activation(const Tensor& x);
-  /// Same accumulators behind an activation.
+  /// Same accumulators after an activation.
   static Tensor with_activation(const Tensor& x, Activation activation);
   /// What the codes mean; also where the value was freed.
   /// Throws: GraphError unless the kind is kCodes.

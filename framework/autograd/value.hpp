@@ -10,7 +10,7 @@
 #include "framework/core/shape.hpp"
 #include "framework/integer/input_encoding.hpp"
 #include "framework/integer/operation.hpp"
-#include "framework/kernels/codes.hpp"
+#include "framework/kernels/code_view.hpp"
 
 namespace quantrain {
 
@@ -48,8 +48,8 @@ struct Codes {
   const int8_t* s8() const& { return reinterpret_cast<const int8_t*>(bytes.data()); }
   const int8_t* s8() const&& = delete;
   /// For products that make the floats as they need them, while the codes live.
-  kernels::CodesF32 view() const&& = delete;
-  kernels::CodesF32 view() const& {
+  kernels::CodeView view() const&& = delete;
+  kernels::CodeView view() const& {
     return {bytes.data(),
             storage == CodeStorage::kS8,
             offset(),

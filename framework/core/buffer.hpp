@@ -8,7 +8,7 @@
 
 namespace quantrain {
 
-/// Memory for values: blocks aligned to kAlignment bytes with kSlack readable bytes behind them, so
+/// Memory for values: blocks aligned to kAlignment bytes with kSlack readable bytes after them, so
 /// that kernels may load whole vectors at the end. Large ones begin at different lines of a page.
 /// Freed blocks are kept by size class and reused. Safe to call from several threads.
 namespace pool {

@@ -18,8 +18,8 @@ class Shape {
   Shape() = default;
   Shape(std::initializer_list<int64_t> extents)
       : Shape(std::span(extents.begin(), extents.size())) {}
-  /// Throws: ShapeError if an extent is negative, the rank exceeds kMaxRank or the element count
-  /// overflows.
+  /// Throws: ShapeError if an extent is negative, the rank exceeds kMaxRank or the product of the
+  /// extents that are not 0 overflows.
   explicit Shape(std::span<const int64_t> extents);
 
   int rank() const { return rank_; }

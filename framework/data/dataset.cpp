@@ -6,6 +6,7 @@
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "framework/data/idx.hpp"
 
 namespace quantrain {
@@ -75,6 +76,7 @@ Dataset Dataset::from_floats(const Shape& shape,
                              int64_t classes,
                              Range range,
                              InputFeatures features) {
+  const DefaultRounding rounding;
   const QParams params = integer::input_params(range, kWhere);
   if (shape.rank() < 2)
     throw DataError(kWhere, "samples have shape ", shape, ", expected [N, ...]");
@@ -112,9 +114,10 @@ Dataset Dataset::from_floats(const Shape& shape,
 
 Dataset Dataset::from_idx(const std::string& images_path,
                           const std::string& labels_path,
-                          int64_t classes) {
-  IdxArray images = read_idx_u8(images_path);
-  const IdxArray labels = read_idx_u8(labels_path);
+                          int64_t classes,
+                          std::optional<int64_t> limit) {
+  IdxArray images = read_idx_u8(images_path, limit);
+  const IdxArray labels = read_idx_u8(labels_path, limit);
   if (images.shape.rank() < 3 || images.shape.rank() > 4) {
     throw DataError(kWhere,
                     images_path,
@@ -136,13 +139,13 @@ Dataset Dataset::from_idx(const std::string& images_path,
   }
 }
 
-Dataset Dataset::mnist(const std::string& folder, Split split) {
+Dataset Dataset::mnist(const std::string& folder, Split split, std::optional<int64_t> limit) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored))
     throw DataError(kWhere, folder, ": is not a folder");
   const std::string prefix = split == Split::kTrain ? "train" : "t10k";
   const std::string images = find_file(folder, prefix + "-images-idx3-ubyte");
-  return from_idx(images, find_file(folder, prefix + "-labels-idx1-ubyte"), 10);
+  return from_idx(images, find_file(folder, prefix + "-labels-idx1-ubyte"), 10, limit);
 }
 
 void Dataset::check_index(int64_t i) const {
@@ -195,6 +198,7 @@ Tensor Dataset::to_tensor(std::span<const uint8_t> bytes) const {
 }
 
 Tensor Dataset::to_tensor(Buffer<uint8_t> bytes) const {
+  const DefaultRounding rounding;
   const int64_t n = bytes.size() / image_shape().elements();
   std::vector<int64_t> extents{n};
   extents.insert(extents.end(), image_shape().begin(), image_shape().end());

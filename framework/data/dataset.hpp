@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ enum class Split { kTrain, kTest };
 /// declared in. A batch's images carry bytes, range and features: nothing else has to repeat them.
 class Dataset {
  public:
+  // No moves: what was moved from is a data set still.
+  Dataset(const Dataset&) = default;
+  Dataset& operator=(const Dataset&) = default;
   /// Shapes: pixels [N, ...], images [N, H, W, C]; labels [N] in [0, classes).
   /// Throws: DataError if there is nothing in it, counts do not match or a label is out of range.
   Dataset(const Shape& shape,
@@ -54,15 +58,17 @@ class Dataset {
                              Range range = {0.0f, 1.0f},
                              InputFeatures features = {});
 
-  /// Images [N, H, W] or [N, H, W, C] and labels [N] of two IDX files.
+  /// Images [N, H, W] or [N, H, W, C] and labels [N] of two IDX files; limit: read_idx_u8's, for
+  /// each of them.
   /// Throws: DataError also as read_idx_u8.
   static Dataset from_idx(const std::string& images_path,
                           const std::string& labels_path,
-                          int64_t classes);
+                          int64_t classes,
+                          std::optional<int64_t> limit = {});
   /// A folder with the files of MNIST (train-images-idx3-ubyte and so on), plain or with .gz
   /// behind: 10 classes.
   /// Throws: DataError also if folder or file is missing.
-  static Dataset mnist(const std::string& folder, Split split);
+  static Dataset mnist(const std::string& folder, Split split, std::optional<int64_t> limit = {});
 
   int64_t size() const { return size_; }
   int64_t classes() const { return data_->classes; }

@@ -63,6 +63,7 @@ class DataLoader {
     Batch operator*() && { return std::move(batch_); }
     Batch* operator->() const& { return &batch_; }
     Batch* operator->() && = delete;
+    /// Throws: DataError at the end, or if it was moved from.
     Iterator& operator++();
     bool operator==(std::default_sentinel_t) const { return prefetch_ == nullptr; }
 

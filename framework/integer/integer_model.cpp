@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "framework/integer/memory_plan.hpp"
 #include "framework/integer/program_file.hpp"
 #include "framework/integer/program_table.hpp"
@@ -108,7 +109,7 @@ double IntegerModel::logit_scale(size_t i) const {
 }
 
 int64_t IntegerModel::memory(int64_t n) const {
-  return std::clamp<int64_t>(n, 0, kChunk) * ready_->plan.sample_bytes;
+  return integer::memory(program(), std::min(n, kChunk));
 }
 
 int64_t IntegerModel::quantize_input(std::span<const float> x,
@@ -187,9 +188,11 @@ int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t>
     n = count;
   }
   for (size_t i = 0; i < y.size(); ++i) {
-    if (static_cast<int64_t>(y[i]) != n * outputs(i)) {
+    // By division: the product may wrap around.
+    const auto room = static_cast<int64_t>(y[i]);
+    if (room % outputs(i) != 0 || room / outputs(i) != n) {
       throw ShapeError(
-          kWhere, n, " samples give ", n * outputs(i), " integers, there is room for ", y[i]);
+          kWhere, n, " samples give ", outputs(i), " integers each, there is room for ", y[i]);
     }
   }
   return n;
@@ -204,6 +207,7 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   for (size_t i = 0; i < y.size(); ++i) y_sizes[i] = y[i].size();
   const int64_t n = samples(x_sizes, y_sizes);
   if (n == 0) return;
+  const DefaultRounding rounding;
   const Program& p = program();
   const int64_t chunk = std::min(n, kChunk);
   Buffer<uint8_t> memory(chunk * ready_->plan.sample_bytes);
@@ -327,12 +331,14 @@ void IntegerModel::save(const std::string& path,
   save_program(path, named);
 }
 
-IntegerModel IntegerModel::load(const std::string& path) {
-  return IntegerModel(std::make_shared<const Ready>(integer::load_program(path)));
+IntegerModel IntegerModel::load(const std::string& path, std::optional<int64_t> memory_limit) {
+  return IntegerModel(std::make_shared<const Ready>(integer::load_program(path, memory_limit)));
 }
 
-IntegerModel IntegerModel::load(std::span<const uint8_t> file) {
-  return IntegerModel(std::make_shared<const Ready>(integer::parse_program(file, "model")));
+IntegerModel IntegerModel::load(std::span<const uint8_t> file,
+                                std::optional<int64_t> memory_limit) {
+  return IntegerModel(
+      std::make_shared<const Ready>(integer::parse_program(file, "model", memory_limit)));
 }
 
 std::ostream& operator<<(std::ostream& stream, const IntegerModel& model) {

@@ -5,6 +5,7 @@
 #include <iosfwd>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ class IntegerModel {
  public:
   /// Throws: as integer::validate().
   explicit IntegerModel(integer::Program program);
+  // No moves: what was moved from is a model still.
+  IntegerModel(const IntegerModel&) = default;
+  IntegerModel& operator=(const IntegerModel&) = default;
 
   const integer::Program& program() const&;
   integer::Program program() const&&;
@@ -41,8 +45,8 @@ class IntegerModel {
   double logit_scale(size_t i = 0) const;
   /// Bytes of what the network consists of, as it is stored.
   int64_t size_bytes() const { return integer::size_bytes(program()); }
-  /// Bytes that the values of n samples take while they run, from the pool; integer::memory() says
-  /// it of a program.
+  /// Bytes that a run of n samples takes from the pool, from codes to integers: integer::memory()
+  /// of a chunk at most. Real values take their own beside them.
   int64_t memory(int64_t n) const;
   /// Of everything that the integers depend on; equal for a model and its file.
   uint64_t hash() const { return integer::content_hash(program()); }
@@ -91,11 +95,12 @@ class IntegerModel {
   std::map<std::string, std::string> metadata() const&& { return program().metadata; }
 
   /// integer::save_program and load_program. metadata is added to the model's own, and counts where
-  /// both have a name.
+  /// both have a name. A model that would take more memory than the limit, by default
+  /// integer::memory_limit() of its file, is refused before any is allocated.
   void save(const std::string& path, const std::map<std::string, std::string>& metadata = {}) const;
-  static IntegerModel load(const std::string& path);
+  static IntegerModel load(const std::string& path, std::optional<int64_t> memory_limit = {});
   /// From the bytes of a file.
-  static IntegerModel load(std::span<const uint8_t> file);
+  static IntegerModel load(std::span<const uint8_t> file, std::optional<int64_t> memory_limit = {});
 
  private:
   struct Ready;

@@ -6,7 +6,8 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 namespace {
@@ -50,6 +51,7 @@ void check_limit(const char* where, const char* what, float limit) {
 }  // namespace
 
 float clip_grad_norm(std::span<const Tensor> parameters, float max_norm) {
+  const DefaultRounding rounding;
   check_limit("clip_grad_norm", "max_norm", max_norm);
   double sum = 0.0;
   for (const Tensor& parameter : parameters) {

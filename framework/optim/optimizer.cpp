@@ -6,7 +6,8 @@
 
 #include "framework/autograd/profile.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/kernels/float/ranges.hpp"
 
 namespace quantrain {
 
@@ -126,6 +127,7 @@ void Optimizer::check_gradient(size_t i) const {
 }
 
 void Optimizer::step() {
+  const DefaultRounding rounding;
   const auto trained = [&](size_t i) { return parameters_[i].grad().defined(); };
   check_complete();
   for (size_t i = 0; i < parameters_.size(); ++i) {

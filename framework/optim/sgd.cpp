@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/optimizer.hpp"
 
 namespace quantrain {
 

@@ -6,6 +6,7 @@
 
 #include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "quant/training/input_quantize.hpp"
 #include "quant/training/prepare.hpp"
 #include "quant/training/scopes.hpp"
@@ -116,6 +117,7 @@ Tensor samples(const Tensor& batch, int64_t first, int64_t n) {
 }
 
 Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches) {
+  const DefaultRounding rounding;
   const int64_t n = batches[0].dim(0);
   const integer::Program& program = model.program();
   const Graph graph = record_graph(net, batches);

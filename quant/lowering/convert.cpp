@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "framework/core/text_table.hpp"
 #include "layers/dry_run.hpp"
 #include "quant/training/prepare.hpp"
@@ -13,6 +14,7 @@ namespace quantrain::quant {
 namespace {
 
 Lowered lower_network(const char* where, Module& net, const std::vector<Tensor>& examples) {
+  const DefaultRounding rounding;
   check_examples(where, examples);
   if (Plugged(net).empty()) {
     throw GraphError(net.label(),

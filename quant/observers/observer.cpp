@@ -6,7 +6,7 @@
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "quant/observers/exact_count.hpp"
 
 namespace quantrain::quant {

@@ -8,7 +8,7 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
 
 namespace quantrain::quant {

@@ -4,7 +4,8 @@
 
 #include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "quant/training/scopes.hpp"
@@ -121,6 +122,7 @@ void prepare(Module& net,
              const std::vector<Tensor>& examples,
              const QConfig& config,
              Purpose purpose) {
+  const DefaultRounding rounding;
   check_examples(purpose == Purpose::kTraining ? "prepare_qat" : "prepare_ptq", examples);
   validate(config);
   for (const NamedModule& entry : net.named_modules()) {

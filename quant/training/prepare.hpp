@@ -10,8 +10,8 @@ namespace quantrain::quant {
 
 /// Plugs fake quantization into a network's layers, from one recorded pass over an example [N,
 /// ...]: on the input, whose range and features are those of the example's codes or, of plain
-/// floats, QConfig::input_range; on the weights of each Conv2d and Linear, and behind each Conv2d,
-/// Linear, Add, AvgPool2d, Concat and elementwise function, or behind the batch norm and ReLU that
+/// floats, QConfig::input_range; on the weights of each Conv2d and Linear, and after each Conv2d,
+/// Linear, Add, AvgPool2d, Concat and elementwise function, or after the batch norm and ReLU that
 /// are fused with it. Batch norms are folded into the convolution in front.   docs/quantization.md
 /// (12), (15) Train afterwards, with an optimizer that is made afterwards (learned scales are new
 /// parameters): ranges move in training mode, evaluation moves nothing; before the

@@ -41,7 +41,7 @@ void freeze(Module& net);
 /// What runs the products from now on; not saved.
 void set_simulation(Module& net, Simulation simulation);
 
-/// What prepare plugged in for the weights, or behind the layer at this path.
+/// What prepare plugged in for the weights, or after the layer at this path.
 /// Throws: GraphError if there is no such layer, or nothing was plugged in there.
 WeightQuantizer& weight_quantizer(Module& net, std::string_view path);
 FakeQuantize& output_quantizer(Module& net, std::string_view path);

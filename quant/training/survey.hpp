@@ -57,7 +57,7 @@ class Survey {
   void check_has_site(const std::string& path) const;
 
   // The layer whose slots are to be filled: one that runs this operation and nothing else, so that
-  // its slots stand directly in front of it and behind it.
+  // its slots stand directly before and after it.
   Module& layer_of(const GraphNode& node) const;
   const GraphNode* sole_consumer(const GraphNode& node) const;
   bool is_output(const GraphNode& node) const;
@@ -66,7 +66,7 @@ class Survey {
   bool gives_logits(const GraphNode& node) const;
   void add_site(const GraphNode& node);
 
-  // A reshape moves nothing: what stands behind it is fused as if it stood in front.
+  // A reshape moves nothing: what follows it is fused as if it came before.
   const GraphNode* behind_views(const GraphNode* node) const;
   void refuse_batch_norm(const GraphNode& node) const;
 

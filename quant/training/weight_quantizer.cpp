@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 
 namespace quantrain::quant {
 namespace {

@@ -28,8 +28,8 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   WeightQuantizer(const WeightConfig& config, const Weights& own, std::shared_ptr<Folding> folding);
   std::string_view type() const override { return "WeightQuantizer"; }
 
-  /// The bias of the result is undefined while the batch norm behind uses batch statistics: it adds
-  /// its own.
+  /// The bias of the result is undefined while the batch norm after it uses batch statistics: it
+  /// adds its own.
   Weights apply(const Weights& own, const Tensor& x) override;
 
   /// Gives the parameters of the weights, folded where a batch norm is: they stay while the weights

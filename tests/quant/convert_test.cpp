@@ -82,7 +82,7 @@ class TwoRanges : public Module {
   std::shared_ptr<FakeQuantize> second_;
 };
 
-/// A range, or an activation, that stands behind the reshape of what it belongs to.
+/// A range, or an activation, that follows the reshape of what it belongs to.
 class LateRange : public Module {
  public:
   explicit LateRange(bool activation)
@@ -334,7 +334,7 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   part(example);
   QUANTRAIN_CHECK_ERROR(convert(part, example), QuantError, "[4] the weights are not quantized");
 
-  // One layer cannot give the codes of two ranges; behind a FakeQuantize of its own it can.
+  // One layer cannot give the codes of two ranges; after a FakeQuantize of its own it can.
   TwoRanges two;
   prepare_qat(two, example, QConfig::int8());
   two(example);
@@ -476,6 +476,22 @@ TEST_CASE("each operation of the float simulation stays within its bound of the 
     }
     CHECK(largest_difference(node.output, other.output) <= bound);
   }
+}
+
+TEST_CASE("a network that died in training is refused by the layer's name", "[quant][convert]") {
+  const Tensor example = random_images({2, 12}, 1);
+  const auto died = [&](size_t parameter, float factor) {
+    Sequential net = mlp();
+    prepare_ptq(net, example, QConfig::int8());
+    calibrate(net, random_images({20, 12}, 2));
+    Tensor tensor = net.parameters()[parameter];
+    float* const values = tensor.mutable_data();
+    for (int64_t i = 0; i < tensor.elements(); ++i) values[i] *= factor;
+    return net;
+  };
+  Sequential exploded = died(0, 1e14f);
+  QUANTRAIN_CHECK_ERROR(convert(exploded, example), QuantError, "[1] [requantize] multiplier ");
+  QUANTRAIN_CHECK_ERROR(exploded(example), QuantError, "[1] [requantize] multiplier ");
 }
 
 }  // namespace quantrain::quant

@@ -6,7 +6,7 @@
 #include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/columns.hpp"
 
 namespace quantrain {
 namespace {

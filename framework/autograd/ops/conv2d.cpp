@@ -6,8 +6,8 @@
 #include "framework/autograd/ops/integer_product.hpp"
 #include "framework/autograd/ops/pool2d.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/conv.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/columns.hpp"
+#include "framework/kernels/float/conv.hpp"
 
 namespace quantrain {
 namespace {
@@ -87,7 +87,7 @@ kernels::Conv2dShape conv2d_shape(const Shape& x,
   if (*std::min_element(weight.begin(), weight.end()) < 1) {
     throw ShapeError("conv2d", "weight has no elements: ", weight);
   }
-  if (groups < 1 || x[3] != weight[3] * groups || weight[0] % groups != 0) {
+  if (groups < 1 || x[3] % groups != 0 || x[3] / groups != weight[3] || weight[0] % groups != 0) {
     throw ShapeError("conv2d",
                      "channels do not fit ",
                      groups,

@@ -2,7 +2,9 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/softmax.hpp"
 
 namespace quantrain {
 namespace {
@@ -46,6 +48,7 @@ void check(const Shape& logits, std::span<const int32_t> labels) {
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> labels) {
+  const DefaultRounding rounding;
   check(logits.shape(), labels);
   Tensor grad_logits;
   if (needs_gradient({logits})) grad_logits = Tensor::empty(logits.shape());

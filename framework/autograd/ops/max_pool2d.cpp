@@ -2,7 +2,7 @@
 
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/pooling.hpp"
 
 namespace quantrain {
 namespace {

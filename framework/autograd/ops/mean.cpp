@@ -2,6 +2,7 @@
 
 #include "framework/autograd/ops/reduce.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 namespace {
@@ -30,6 +31,7 @@ Tensor run(const Tensor& x,
            const reduce::Extents& extents,
            const Shape& shape,
            Attributes attributes) {
+  const DefaultRounding rounding;
   if (extents.count == 0) throw ShapeError("mean", "no elements to average in shape ", x.shape());
   Tensor y = Tensor::empty(shape);
   const Floats x_floats = x.floats();

@@ -2,7 +2,9 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/kernels/float/columns.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 namespace {
@@ -31,6 +33,7 @@ class MseLossNode : public Node {
 }  // namespace
 
 Tensor mse_loss(const Tensor& x, const Tensor& target) {
+  const DefaultRounding rounding;
   if (!(x.shape() == target.shape())) {
     throw ShapeError("mse_loss", "shapes differ: x ", x.shape(), ", target ", target.shape());
   }

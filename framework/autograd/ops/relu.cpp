@@ -5,7 +5,8 @@
 #include "framework/arithmetic/activation.hpp"
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 
 namespace quantrain {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/softmax.hpp"
 
 namespace quantrain {
 namespace {

@@ -145,6 +145,9 @@ class Exporter {
     if (!products) return text;
     text += core("products");
     if (codes()) text += core("code");
+    const auto gives_codes = [](const auto& form) { return form.first.codes; };
+    if (std::any_of(needs_.depthwise.begin(), needs_.depthwise.end(), gives_codes))
+      text += core("store_mve");
     bool pair[2] = {}, one[2] = {}, rows[2] = {}, pair_codes = false;
     for (const auto& [form, has_rows] : needs_.products) {
       const bool packed = form.bits < 8;
@@ -153,12 +156,13 @@ class Exporter {
       pair_codes |= form.pair && form.codes;
     }
     if (pair_codes) text += core("store_pair");
-    text += core("vectors");
+    text += core("groups") + core("vectors");
     if (pair[0]) text += core("expand_pair") + core("sums_pair");
     if (one[0]) text += core("sums_one");
     if (rows[0]) text += core("sum_row");
     if (one[1]) text += core("sum_codes");
     if (pair[1] || one[1] || rows[1]) text += core("field");
+    if (pair[1] || one[1]) text += core("take_fields");
     if (pair[1]) text += core("packed_pair");
     if (one[1]) text += core("packed_one");
     if (rows[1]) text += core("packed_row");

@@ -30,6 +30,57 @@ std::vector<int32_t> start_values(const ProductStep& step) {
   return start;
 }
 
+// In groups of 8-bit weights some forms see codes less 128, and start from 128 sums of weights
+// more; modulo 2^32.
+std::string start_table(const ProductStep& step, const std::string& id, const Settings& settings) {
+  const std::vector<int32_t> start = start_values(step);
+  if (step.depthwise() || step.stored_bits(settings) < 8)
+    return table<int32_t>("int32_t", cat("start", id), start);
+  const QuantizedProduct& p = *step.product;
+  std::string text = cat("static const int32_t start", id, "[", start.size(), "] TABLE = {\n");
+  for (int64_t o = 0; o < step.shape.o; ++o) {
+    const int32_t value = start[static_cast<size_t>(o)];
+    int64_t sum = 0;
+    for (int64_t k = 0; k < step.length(); ++k) sum += p.weight[o * step.length() + k];
+    const bool grouped = o % step.shape.group_o() < step.shape.group_o() / 4 * 4;
+    const auto moved =
+        static_cast<int32_t>(static_cast<uint32_t>(value + (grouped ? 128 * sum : 0)));
+    text += cat("  START(", value, ", ", moved, "),\n");
+  }
+  return text + "};\n";
+}
+
+// A table of groups of four rows, with a macro around every sixteen codes of each row: some forms
+// want them in another order.
+std::string grouped_table(const std::string& name,
+                          std::span<const int8_t> weights,
+                          int64_t groups,
+                          int64_t outputs,
+                          int64_t length) {
+  std::string text = cat("static const int8_t ", name, "[] TABLE = {\n");
+  size_t at = 0;
+  const auto next = [&](int64_t n) {
+    const std::vector<int64_t> values(
+        weights.begin() + static_cast<std::ptrdiff_t>(at),
+        weights.begin() + static_cast<std::ptrdiff_t>(at) + static_cast<std::ptrdiff_t>(n));
+    at += static_cast<size_t>(n);
+    std::string lines = list(values);
+    return lines.substr(0, lines.size() - 1);  // without the line's end
+  };
+  for (int64_t g = 0; g < groups; ++g) {
+    for (int64_t o = 0; o + 4 <= outputs; o += 4) {
+      for (int64_t k = 0; k < length; k += 16) {
+        const int64_t codes = std::min<int64_t>(16, length - k);
+        std::string values = next(4 * codes);
+        values.pop_back();  // the last comma
+        text += cat("ROWS_", codes, "(\n", values, "),\n");
+      }
+    }
+    if (outputs % 4 != 0) text += next(outputs % 4 * length) + "\n";
+  }
+  return text + "};\n";
+}
+
 // The tables of a product and the structs, one for each group, that point to them.
 std::string tables(const ProductStep& step,
                    const std::string& id,
@@ -63,10 +114,14 @@ std::string tables(const ProductStep& step,
       group_size = static_cast<int64_t>(codes.size());
       all.insert(all.end(), codes.begin(), codes.end());
     }
-    text += table<int8_t>("int8_t", cat("weights", id), all);
+    if (step.depthwise()) {
+      text += table<int8_t>("int8_t", cat("weights", id), all);
+    } else {
+      text += grouped_table(cat("weights", id), all, groups, outputs, round_up(step.length(), 4));
+    }
     *bytes += static_cast<int64_t>(all.size());
   }
-  text += table<int32_t>("int32_t", cat("start", id), start_values(step));
+  text += start_table(step, id, settings);
   *bytes += 4 * s.o;
   const bool any = any_shift(p);
   if (p.output) {
@@ -85,7 +140,21 @@ std::string tables(const ProductStep& step,
     const auto at = [&](const char* name, int64_t offset) {
       return cat(name, id, g == 0 ? std::string() : cat(" + ", offset));
     };
-    text += cat("  {", at("weights", g * group_size), ", ", at("start", g * outputs), ", ");
+    // Rows of a group may be longer than their codes.
+    const std::string weights = bits < 8 || step.depthwise() || g == 0
+                                    ? at("weights", g * group_size)
+                                    : cat("weights",
+                                          id,
+                                          " + ",
+                                          g,
+                                          " * (",
+                                          outputs / 4 * 4,
+                                          " * GROUP_ROW(",
+                                          length,
+                                          ") + ",
+                                          outputs % 4 * length,
+                                          ")");
+    text += cat("  {", weights, ", ", at("start", g * outputs), ", ");
     if (p.output) {
       text += cat(at("multiplier", g * outputs),
                   ", ",
@@ -172,43 +241,28 @@ DepthwiseForm depthwise_form(const ProductStep& step) {
 std::string depthwise_step(const ProductStep& step, const std::string& id, Order order) {
   const Conv2dShape& s = step.shape;
   const bool padded = s.pad_h > 0 || s.pad_w > 0;
-  const char* const type = step.product->output ? "uint8_t" : "int32_t";
-  std::string text = cat("static void step",
-                         id,
-                         "(const uint8_t *x, ",
-                         type,
-                         " *y",
-                         padded ? ", uint8_t *blank" : "",
-                         ") {\n");
-  text += cat("  const uint8_t *taps[", s.kh * s.kw, "];\n  int32_t i, u, v;\n");
-  if (padded) text += cat("  memset(blank, ", step.product->zero_x, ", ", s.c, ");\n");
-  text += pixel_loop(s, 1, order);
-  text += "    const uint8_t **tap = taps;\n" + window_corner(s, "i");
-  text += cat("    for (u = top; u < top + ",
-              s.kh,
-              "; ++u) {\n      for (v = left; v < left + ",
-              s.kw,
-              "; ++v)\n");
-  const std::string at = cat("x + (u * ", s.w, " + v) * ", s.c);
-  if (padded) {
-    text += cat("        *tap++ = u >= 0 && u < ",
-                s.h,
-                " && v >= 0 && v < ",
-                s.w,
-                " ? ",
-                at,
-                " : blank;\n");
-  } else {
-    text += cat("        *tap++ = ", at, ";\n");
+  std::string inside;
+  for (int64_t u = 0; u < s.kh; ++u) {
+    for (int64_t v = 0; v < s.kw; ++v)
+      inside += cat("      taps[", u * s.kw + v, "] = at + ", (u * s.w + v) * s.c, ";\n");
   }
-  text += cat("    }\n    ",
-              depthwise_form(step).name(),
-              "(product",
-              id,
-              ", taps, y + i * ",
-              s.o,
-              ");\n  }\n}\n");
-  return text;
+  return fill(core(padded ? "depthwise_step_padded" : "depthwise_step"),
+              {{"ID", id},
+               {"TYPE", step.product->output ? "uint8_t" : "int32_t"},
+               {"TAPS", cat(s.kh * s.kw)},
+               {"ZERO", cat(step.product->zero_x)},
+               {"PIXELS", pixel_loop(s, 1, order)},
+               {"CORNER", window_corner(s, "i")},
+               {"INSIDE", inside},
+               {"HEIGHT", cat(s.h)},
+               {"WIDTH", cat(s.w)},
+               {"CHANNELS", cat(s.c)},
+               {"ROW", cat(s.w * s.c)},
+               {"LAST_TOP", cat(s.h - s.kh)},
+               {"LAST_LEFT", cat(s.w - s.kw)},
+               {"KH", cat(s.kh)},
+               {"KW", cat(s.kw)},
+               {"FUNCTION", depthwise_form(step).name()}});
 }
 
 std::string product_pixels(const ProductStep& step,
@@ -427,6 +481,10 @@ std::string depthwise_function(const DepthwiseForm& form, bool rows) {
                                 "], zero, low, high);")
                           : cat("y[", r, "] = s", r, ";"));
   }
+  text = replaced(
+      text,
+      "STORE_MVE",
+      codes ? "store_4(p, sums, multiplier, shift, zero, low, high, y);" : "vst1q_s32(y, sums);");
   text = replaced(text, "    NEXT_GROUP\n", codes ? "    multiplier += 4;\n    shift += 4;\n" : "");
   text = replaced(text, "    NEXT_ROW\n", codes ? "    ++multiplier;\n    ++shift;\n" : "");
   return text;
@@ -463,7 +521,9 @@ std::string product_function(const ProductForm& form, bool rows) {
   text = replaced(text, form.pair ? "PRODUCT_pair" : "PRODUCT_one", form.name());
   text = replaced(text, "OUTPUT", form.codes ? "uint8_t" : "int32_t");
   text = replaced(text, "WEIGHT", packed ? "const uint32_t *" : "const int8_t *");
-  text = replaced(text, "ROW_STEP", packed ? cat("(length / ", fields(form.bits), ")") : "length");
+  text = replaced(
+      text, "GROUP_STEP", packed ? cat("length / ", fields(form.bits)) : "GROUP_ROW(length)");
+  text = replaced(text, "ROW_STEP", packed ? cat("length / ", fields(form.bits)) : "length");
   text = replaced(text, "  SETUP\n", setup(form.codes));
   text = replaced(
       text, "    NEXT_GROUP\n", form.codes ? "    multiplier += 4;\n    shift += 4;\n" : "");

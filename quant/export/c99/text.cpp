@@ -26,6 +26,12 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
+std::string fill(std::string text,
+                 std::initializer_list<std::pair<std::string_view, std::string>> values) {
+  for (const auto& [name, value] : values) text = replaced(text, cat("@", name, "@"), value);
+  return text;
+}
+
 std::string list(std::span<const int64_t> values) {
   std::string text;
   size_t begin = 0;  // of the line

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <locale>
 #include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // C source as text.
@@ -22,6 +24,10 @@ std::string cat(const Parts&... parts) {
 
 /// text with every `from` replaced.
 std::string replaced(std::string text, std::string_view from, std::string_view to);
+
+/// text with every "@NAME@" replaced by its value.
+std::string fill(std::string text,
+                 std::initializer_list<std::pair<std::string_view, std::string>> values);
 
 /// "a, b, ..." in lines of at most 100 characters, indented by two.
 std::string list(std::span<const int64_t> values);

@@ -24,7 +24,7 @@ constexpr bool kKeepsBlocks = true;
 
 }  // namespace
 
-TEST_CASE("blocks are aligned and may be read behind their end", "[core][buffer]") {
+TEST_CASE("blocks are aligned and may be read past their end", "[core][buffer]") {
   for (const int64_t size : {0, 1, 15, 16, 17, 191, 192, 193, 255, 256, 257, 4095, 4096, 100000}) {
     Buffer<uint8_t> buffer(size);
     CHECK(aligned(buffer.data()));

@@ -5,6 +5,7 @@
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/child.hpp"
 #include "tests/framework/data/idx_files.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -210,6 +211,16 @@ TEST_CASE("IDX files that do not fit each other are rejected by name", "[data][d
       load("flat", "labels", 10), DataError, "flat: images have shape [12], expected [N, H, W]");
   QUANTRAIN_CHECK_ERROR(
       load("images", "images", 10), DataError, "images: labels have shape [2, 2, 3], expected [N]");
+}
+
+TEST_CASE("a dataset that was moved from is the same dataset", "[data][dataset]") {
+  Dataset first({2, 1, 2, 1}, {1, 2, 3, 4}, {0, 1}, 2);
+  const test::Child child = test::in_child([&]() -> std::string {
+    const Dataset second = std::move(first);
+    return std::to_string(first.batch(0, 2).bytes()[3]) +  // NOLINT(bugprone-use-after-move)
+           std::to_string(second.image(1)[0]) + std::to_string(first.classes());
+  });
+  CHECK(child.text == "432");
 }
 
 }  // namespace quantrain

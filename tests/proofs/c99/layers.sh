@@ -1,22 +1,22 @@
 #!/bin/bash
-# scripts/prove c99 --layers [--boards BOARD,...] [--bits B,...] [--layer PATTERN] [FLAG...]: instructions per multiply-add
+# scripts/prove c99 --layers [--boards BOARD,...] [--bits B,...] [--only TEXT] [FLAG...]: instructions per multiply-add
 # of each layer on emulated boards, beside the goals of goals.tsv; "!" marks what is above its goal. FLAGs, after --, go
 # to the compiler.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
-boards=mps2-an385,mps2-an386,mps2-an500,mps3-an547 bits=8,4,2 pattern=.
+boards=mps2-an385,mps2-an386,mps2-an500,mps3-an547 bits=8,4,2 only=
 while [[ $# -gt 0 ]]; do
   case $1 in
     --boards) boards=$2; shift 2 ;;
     --bits) bits=$2; shift 2 ;;
-    --layer) pattern=$2; shift 2 ;;
+    --only) only=$2; shift 2 ;;
     --) shift; break ;;
-    *) echo "prove c99 --layers: no flag $1: use --boards, --bits, --layer, or -- and the compiler's" >&2; exit 2 ;;
+    *) echo "prove c99 --layers: no flag $1: use --boards, --bits, --only, or -- and the compiler's" >&2; exit 2 ;;
   esac
 done
 work=$root/build/c99/layers
 rm -rf "$work" && mkdir -p "$work"
-"$root/build/release/examples/c99_programs" layers "$work" --bits "$bits" | grep -E -- "$pattern" >"$work/layers.tsv"
+"$root/build/release/examples/c99_programs" layers "$work" --bits "$bits" --only "$only" >"$work/layers.tsv"
 
 # count NAME BOARD FLAG...: NAME.BOARD.count holds the instructions per multiply-add, or why there are none.
 count() {
@@ -56,7 +56,7 @@ while IFS=$'\t' read -r name description b; do
     if [[ $value == FAILED ]]; then failed=$((failed + 1)); fi
     goal=$(awk -F'\t' -v n="$name" -v b="$board" '$1 == n && $2 == b { print $3 }' "$root/tests/proofs/c99/goals.tsv")
     if [[ -n $goal && $value != FAILED ]]; then
-      mark=$(awk -v v="$value" -v g="$goal" 'BEGIN { print v > g ? "!" : " " }')
+      mark=$(awk -v v="$value" -v g="$goal" 'BEGIN { print (v + 0 > g + 0 ? "!" : " ") }')
       value="$value ($goal)$mark"
     else
       value="$value "

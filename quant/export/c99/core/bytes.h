@@ -1,6 +1,6 @@
 //@ expand_pair
 /* What sums_4x2 reads of two pixels' codes. */
-#if defined(CORE_DSP)
+#if defined(CORE_DSP) && !defined(CORE_MVE)
 INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1, int32_t length) {
   int32_t k;
   for (k = 0; k < length; k += 4, columns += 4) {
@@ -21,7 +21,40 @@ INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
 #endif
 //@ sums_pair
 /* sums[r] += w[r] * x0 and sums[4 + r] += w[r] * x1, for the four outputs of a group. */
-#if defined(CORE_DSP)
+#if defined(CORE_MVE)
+INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
+                     const uint32_t *columns, int32_t length, int32_t *sums) {
+  int32_t a0 = sums[0], a1 = sums[1], a2 = sums[2], a3 = sums[3];
+  int32_t b0 = sums[4], b1 = sums[5], b2 = sums[6], b3 = sums[7];
+  int32_t left = length;
+  (void)columns;
+  do {
+    const int8x16_t a = codes_less_128(x0, left), b = codes_less_128(x1, left);
+    const int8x16_t w0 = vld1q_s8(w), w1 = vld1q_s8(w + 16);
+    const int8x16_t w2 = vld1q_s8(w + 32), w3 = vld1q_s8(w + 48);
+    a0 = vmladavaq_s8(a0, a, w0);
+    b0 = vmladavaq_s8(b0, b, w0);
+    a1 = vmladavaq_s8(a1, a, w1);
+    b1 = vmladavaq_s8(b1, b, w1);
+    a2 = vmladavaq_s8(a2, a, w2);
+    b2 = vmladavaq_s8(b2, b, w2);
+    a3 = vmladavaq_s8(a3, a, w3);
+    b3 = vmladavaq_s8(b3, b, w3);
+    x0 += 16;
+    x1 += 16;
+    w += 64;
+    left -= 16;
+  } while (left > 0);
+  sums[0] = a0;
+  sums[1] = a1;
+  sums[2] = a2;
+  sums[3] = a3;
+  sums[4] = b0;
+  sums[5] = b1;
+  sums[6] = b2;
+  sums[7] = b3;
+}
+#elif defined(CORE_DSP)
 INLINE void sums_2x2(const int8_t *w, const uint32_t *columns, int32_t length, int32_t *sums) {
   int32_t a0 = sums[0], a1 = sums[1], b0 = sums[4], b1 = sums[5];
   const uint32_t *const end = columns + length;
@@ -121,7 +154,26 @@ INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
 #endif
 //@ sums_one
 /* sums[r] += w[r] * x, for the four outputs of a group. */
-#if defined(CORE_DSP)
+#if defined(CORE_MVE)
+INLINE void sums_4x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t *sums) {
+  int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
+  int32_t left = length;
+  do {
+    const int8x16_t codes = codes_less_128(x, left);
+    s0 = vmladavaq_s8(s0, codes, vld1q_s8(w));
+    s1 = vmladavaq_s8(s1, codes, vld1q_s8(w + 16));
+    s2 = vmladavaq_s8(s2, codes, vld1q_s8(w + 32));
+    s3 = vmladavaq_s8(s3, codes, vld1q_s8(w + 48));
+    x += 16;
+    w += 64;
+    left -= 16;
+  } while (left > 0);
+  sums[0] = s0;
+  sums[1] = s1;
+  sums[2] = s2;
+  sums[3] = s3;
+}
+#elif defined(CORE_DSP)
 INLINE void sums_4x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t *sums) {
   int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
   const uint8_t *const end = x + length;

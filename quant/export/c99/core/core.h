@@ -26,6 +26,10 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 
 /* The form in which products are computed; all give the same integers. CORE_PLAIN is any C. */
 #if defined(CORE_PLAIN)
+#elif defined(__GNUC__) && defined(__ARM_FEATURE_MVE)
+#include <arm_mve.h>
+#define CORE_MVE 1
+#define CORE_DSP 1 /* for packed weights and rows that are not in a group */
 #elif defined(__GNUC__) && defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
 #define CORE_DSP 1
 #elif defined(__GNUC__) && (defined(__SSE2__) || defined(__aarch64__) || defined(__wasm_simd128__))
@@ -85,6 +89,30 @@ INLINE uint8_t code(const struct product *p, int32_t sum, int32_t multiplier, in
 #endif
   return requantize(sum, multiplier, shift, zero, low, high);
 }
+//@ store_mve
+#if defined(CORE_MVE)
+/* Codes of four sums. */
+INLINE void store_4(const struct product *p, int32x4_t sums, const int32_t *multiplier,
+                    const uint8_t *shift, int32_t zero, int32_t low, int32_t high, uint8_t *y) {
+  int32x4_t codes;
+#if ANY_SHIFT
+  if (p->any_shift) {
+    int32_t each[4], i;
+    vst1q_s32(each, sums);
+    for (i = 0; i < 4; ++i)
+      y[i] = requantize_any(each[i], multiplier[i], shift[i], zero, low, high);
+    return;
+  }
+#else
+  (void)p;
+#endif
+  codes = vmulhq_s32(sums, vld1q_s32(multiplier));
+  codes = vrshlq_s32(codes, vnegq_s32(vreinterpretq_s32_u32(vldrbq_u32(shift))));
+  codes = vaddq_n_s32(codes, zero);
+  codes = vminq_s32(vmaxq_s32(codes, vdupq_n_s32(low)), vdupq_n_s32(high));
+  vstrbq_s32((int8_t *)y, codes);
+}
+#endif
 //@ store_pair
 INLINE void store_pair(const struct product *p, int32_t sum0, int32_t sum1, int32_t multiplier,
                        int32_t shift, int32_t zero, int32_t low, int32_t high, uint8_t *y0,

@@ -6,6 +6,25 @@ NOINLINE void DEPTHWISE(const struct product *p, const uint8_t *const *taps, OUT
   const int32_t *start = p->start;
   SETUP
   int32_t left = p->outputs, c = 0;
+#if defined(CORE_MVE)
+#define TAP(t)                                                                       \
+  {                                                                                  \
+    sums = vaddq_s32(sums, vmulq_s32(vreinterpretq_s32_u32(vldrbq_u32(taps[t] + c)), \
+                                     vldrbq_s32(w)));                                \
+    w += 4;                                                                          \
+    KEEP_IN_REGISTER(w);                                                             \
+  }
+  for (; left >= 4; left -= 4) {
+    int32x4_t sums = vld1q_s32(start);
+    EACH_TAP
+    STORE_MVE
+    c += 4;
+    start += 4;
+    y += 4;
+    NEXT_GROUP
+  }
+#undef TAP
+#else
   for (; left >= 4; left -= 4) {
     int32_t s0 = start[0], s1 = start[1], s2 = start[2], s3 = start[3];
 #if defined(CORE_DSP)
@@ -43,6 +62,7 @@ NOINLINE void DEPTHWISE(const struct product *p, const uint8_t *const *taps, OUT
     y += 4;
     NEXT_GROUP
   }
+#endif
   ROWS
 }
 //@ depthwise_rows
@@ -56,3 +76,31 @@ NOINLINE void DEPTHWISE(const struct product *p, const uint8_t *const *taps, OUT
     ++y;
     NEXT_ROW
   }
+//@ depthwise_step
+static void step@ID@(const uint8_t *x, @TYPE@ *y) {
+  const uint8_t *taps[@TAPS@];
+  int32_t i;
+@PIXELS@@CORNER@    const uint8_t *const at = x + (top * @WIDTH@ + left) * @CHANNELS@;
+@INSIDE@    @FUNCTION@(product@ID@, taps, y + i * @CHANNELS@);
+  }
+}
+//@ depthwise_step_padded
+static void step@ID@(const uint8_t *x, @TYPE@ *y, uint8_t *blank) {
+  const uint8_t *taps[@TAPS@];
+  int32_t i, u, v;
+  memset(blank, @ZERO@, @CHANNELS@);
+@PIXELS@@CORNER@    if (top >= 0 && top <= @LAST_TOP@ && left >= 0 && left <= @LAST_LEFT@) {
+      const uint8_t *const at = x + (top * @WIDTH@ + left) * @CHANNELS@;
+@INSIDE@    } else {
+      const uint8_t **tap = taps;
+      for (u = top; u < top + @KH@; ++u) {
+        const int32_t in_image = u >= 0 && u < @HEIGHT@;
+        for (v = left; v < left + @KW@; ++v) {
+          const int32_t inside = in_image && v >= 0 && v < @WIDTH@;
+          *tap++ = inside ? x + u * @ROW@ + v * @CHANNELS@ : blank;
+        }
+      }
+    }
+    @FUNCTION@(product@ID@, taps, y + i * @CHANNELS@);
+  }
+}

@@ -23,7 +23,7 @@ NOINLINE void PRODUCT_pair(const struct product *p, const uint8_t *x0, const uin
     STORE_PAIR(1)
     STORE_PAIR(2)
     STORE_PAIR(3)
-    w += 4 * ROW_STEP;
+    w += 4 * (GROUP_STEP);
     start += 4;
     y0 += 4;
     y1 += 4;
@@ -51,7 +51,7 @@ NOINLINE void PRODUCT_one(const struct product *p, const uint8_t *x, OUTPUT *y) 
     STORE_ONE(1)
     STORE_ONE(2)
     STORE_ONE(3)
-    w += 4 * ROW_STEP;
+    w += 4 * (GROUP_STEP);
     start += 4;
     y += 4;
     NEXT_GROUP

@@ -1,4 +1,53 @@
+//@ groups
+/* Codes of the rows of a group, up to sixteen of each: as they lie in the table, or row by row. */
+#if defined(CORE_MVE)
+#define ROWS_4(...) ROWS_OF_4(__VA_ARGS__)
+#define ROWS_8(...) ROWS_OF_8(__VA_ARGS__)
+#define ROWS_12(...) ROWS_OF_12(__VA_ARGS__)
+#define ROWS_16(...) ROWS_OF_16(__VA_ARGS__)
+#define ROWS_OF_4(                                                                            \
+    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3)                           \
+  a0, a1, a2, a3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b0, b1, b2, b3, 0, 0, 0, 0, 0, 0, 0, 0, \
+  0, 0, 0, 0, c0, c1, c2, c3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, d0, d1, d2, d3, 0, 0, 0, 0, \
+  0, 0, 0, 0, 0, 0, 0, 0
+#define ROWS_OF_8(                                                                             \
+    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, b4, b5,    \
+    b6, b7, c4, c5, c6, c7, d4, d5, d6, d7)                                                    \
+  a0, a1, a2, a3, a4, a5, a6, a7, 0, 0, 0, 0, 0, 0, 0, 0, b0, b1, b2, b3, b4, b5, b6, b7, 0,   \
+  0, 0, 0, 0, 0, 0, 0, c0, c1, c2, c3, c4, c5, c6, c7, 0, 0, 0, 0, 0, 0, 0, 0, d0, d1, d2, d3, \
+  d4, d5, d6, d7, 0, 0, 0, 0, 0, 0, 0, 0
+#define ROWS_OF_12(                                                                           \
+    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, b4, b5,   \
+    b6, b7, c4, c5, c6, c7, d4, d5, d6, d7, a8, a9, aa, ab, b8, b9, ba, bb, c8, c9, ca, cb,   \
+    d8, d9, da, db)                                                                           \
+  a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, aa, ab, 0, 0, 0, 0, b0, b1, b2, b3, b4, b5, b6, b7, \
+  b8, b9, ba, bb, 0, 0, 0, 0, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, ca, cb, 0, 0, 0, 0, d0, \
+  d1, d2, d3, d4, d5, d6, d7, d8, d9, da, db, 0, 0, 0, 0
+#define ROWS_OF_16(                                                                           \
+    a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3, a4, a5, a6, a7, b4, b5,   \
+    b6, b7, c4, c5, c6, c7, d4, d5, d6, d7, a8, a9, aa, ab, b8, b9, ba, bb, c8, c9, ca, cb,   \
+    d8, d9, da, db, ac, ad, ae, af, bc, bd, be, bf, cc, cd, ce, cf, dc, dd, de, df)           \
+  a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, aa, ab, ac, ad, ae, af, b0, b1, b2, b3, b4, b5, b6, \
+  b7, b8, b9, ba, bb, bc, bd, be, bf, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, ca, cb, cc, cd, \
+  ce, cf, d0, d1, d2, d3, d4, d5, d6, d7, d8, d9, da, db, dc, dd, de, df
+#define GROUP_ROW(length) (((length) + 15) / 16 * 16)
+#define START(sum, sum_of_codes_less_128) (sum_of_codes_less_128)
+#else
+#define ROWS_4(...) __VA_ARGS__
+#define ROWS_8(...) __VA_ARGS__
+#define ROWS_12(...) __VA_ARGS__
+#define ROWS_16(...) __VA_ARGS__
+#define GROUP_ROW(length) (length)
+#define START(sum, sum_of_codes_less_128) (sum)
+#endif
 //@ vectors
+#if defined(CORE_MVE)
+/* Sixteen codes less 128; of fewer, the others are read from nowhere, and their weights are 0. */
+INLINE int8x16_t codes_less_128(const uint8_t *x, int32_t left) {
+  const uint8x16_t codes = left >= 16 ? vld1q_u8(x) : vld1q_z_u8(x, vctp8q((uint32_t)left));
+  return vreinterpretq_s8_u8(veorq_u8(codes, vdupq_n_u8(0x80)));
+}
+#endif
 #if defined(CORE_DSP)
 /* Four codes or weights of a word as pairs of 16 bits: those at even and at odd places. */
 INLINE uint32_t even_codes(uint32_t word) {
@@ -41,7 +90,7 @@ INLINE int32_t add_high_product(uint32_t x, uint32_t w, int32_t sum) {
 #elif defined(CORE_WIDE)
 /* Sixteen weights, four of each output of a group, times four codes. `quads` holds what the sums of
    the four outputs are made of. */
-typedef int8_t weights_16 __attribute__((vector_size(16)));
+typedef int8_t sixteen_weights __attribute__((vector_size(16)));
 typedef uint8_t codes_16 __attribute__((vector_size(16)));
 typedef int32_t words_4 __attribute__((vector_size(16)));
 INLINE codes_16 repeat_codes(const uint8_t *x) {
@@ -83,7 +132,7 @@ typedef char bytes_16 __attribute__((vector_size(16)));
 #define WIDEN_CODES(bytes) (wide_weights)__builtin_ia32_pmovzxbw256((bytes_16)(bytes))
 #endif
 INLINE wide_weights widen(const int8_t *w) {
-  weights_16 bytes;
+  sixteen_weights bytes;
   memcpy(&bytes, w, sizeof bytes);
   return WIDEN_WEIGHTS(bytes);
 }
@@ -95,7 +144,7 @@ INLINE void join_quads(quads sum, int32_t *sums) {
   for (r = 0; r < 4; ++r) sums[r] += sum[2 * r] + sum[2 * r + 1];
 }
 #elif defined(__SSE2__)
-typedef int8_t weights_8 __attribute__((vector_size(8)));
+typedef int8_t eight_weights __attribute__((vector_size(8)));
 typedef uint8_t codes_8 __attribute__((vector_size(8)));
 typedef int16_t halves_8 __attribute__((vector_size(16)));
 typedef struct {
@@ -106,7 +155,7 @@ typedef struct {
 } quads;
 #define NO_QUADS {{0}, {0}}
 INLINE wide_weights widen(const int8_t *w) {
-  weights_8 low, high;
+  eight_weights low, high;
   wide_weights wide;
   memcpy(&low, w, sizeof low);
   memcpy(&high, w + 8, sizeof high);
@@ -135,7 +184,7 @@ typedef int16_t wide_weights __attribute__((vector_size(32)));
 typedef int32_t quads __attribute__((vector_size(64)));
 #define NO_QUADS {0}
 INLINE wide_weights widen(const int8_t *w) {
-  weights_16 bytes;
+  sixteen_weights bytes;
   memcpy(&bytes, w, sizeof bytes);
   return __builtin_convertvector(bytes, wide_weights);
 }
