@@ -5,9 +5,9 @@
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/core/cpu.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/conv.hpp"
-#include "framework/kernels/gemm.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/float/conv.hpp"
+#include "framework/kernels/float/gemm.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::benchmarks {
 namespace {

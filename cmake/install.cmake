@@ -5,10 +5,9 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quantrain)
 set(QUANTRAIN_COMPONENTS runtime)
 set(folders framework)
 set(not_installed
-    REGEX "framework/kernels/(arch|reference|simd)$" EXCLUDE
-    PATTERN "framework/kernels/dispatch.hpp" EXCLUDE
-    PATTERN "framework/kernels/table.hpp" EXCLUDE
-    PATTERN "framework/kernels/tables.hpp" EXCLUDE)
+    REGEX "framework/kernels/(arch|dispatch|reference|simd)$" EXCLUDE
+    REGEX "framework/kernels/float/(conv_axis|depthwise|grain|padding|partial_sums|product|tiles)\\.hpp$" EXCLUDE
+    REGEX "framework/kernels/integer/channels\\.hpp$" EXCLUDE)
 if(QUANTRAIN_TRAINING)
   list(APPEND QUANTRAIN_COMPONENTS framework layers quant)
   list(APPEND folders layers quant)
@@ -16,7 +15,7 @@ else()
   list(APPEND not_installed
        REGEX "framework/(autograd|data|optim)$" EXCLUDE
        REGEX "framework/core/(array|random)\\.hpp$" EXCLUDE
-       REGEX "framework/kernels/(conv|conv_axis|depthwise|elementwise|gemm|padding|partial_sums|tiles)\\.hpp$" EXCLUDE)
+       REGEX "framework/kernels/float$" EXCLUDE)
 endif()
 
 # quantrain_install(export component...): libraries, and the file of the package that describes them.

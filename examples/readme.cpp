@@ -37,11 +37,11 @@ int main(int argc, char** argv) try {
   train(net, batches.epoch(0), 1e-3f);  // float
 
   quant::prepare_qat(net, example, quant::QConfig::int8());
-  quant::plan(net, example).print();    // what becomes of each layer
-  train(net, batches.epoch(1), 2e-4f);  // 8-bit weights and activations, simulated
+  std::cout << quant::plan(net, example);  // what becomes of each layer
+  train(net, batches.epoch(1), 2e-4f);     // 8-bit weights and activations, simulated
 
   const quant::IntegerModel model = quant::convert(net, example);
-  quant::verify_parity(net, model, DataLoader{test_set}).print(std::cout);
+  std::cout << quant::verify_parity(net, model, DataLoader{test_set});
   model.save("model.safetensors");
   return 0;
 } catch (const Error& error) {

@@ -24,10 +24,14 @@ class BatchNorm2d : public Module {
   BatchNorm2d(int64_t channels, Options options);
 
   std::string_view type() const override { return "BatchNorm2d"; }
-  const Tensor& gamma() const { return gamma_; }
-  const Tensor& beta() const { return beta_; }
-  const Tensor& running_mean() const { return running_mean_; }
-  const Tensor& running_var() const { return running_var_; }
+  const Tensor& gamma() const& { return gamma_; }
+  Tensor gamma() const&& { return gamma_; }
+  const Tensor& beta() const& { return beta_; }
+  Tensor beta() const&& { return beta_; }
+  const Tensor& running_mean() const& { return running_mean_; }
+  Tensor running_mean() const&& { return running_mean_; }
+  const Tensor& running_var() const& { return running_var_; }
+  Tensor running_var() const&& { return running_var_; }
   float epsilon() const { return options_.epsilon; }
   float momentum() const { return options_.momentum; }
 

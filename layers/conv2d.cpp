@@ -4,7 +4,6 @@
 
 #include "framework/autograd/ops/conv2d.hpp"
 #include "framework/core/error.hpp"
-#include "layers/init.hpp"
 
 namespace quantrain {
 namespace {
@@ -29,13 +28,14 @@ void check(int64_t in_channels, int64_t out_channels, const Conv2d::Options& opt
 
 }  // namespace
 
-Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Options options) : options_(options) {
+Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Options options, Generator& generator)
+    : options_(options) {
   check(in_channels, out_channels, options);
   const auto& [kernel, stride, padding, groups, bias] = options_;
   weight_ = add_parameter("weight",
                           Tensor::empty({out_channels, kernel.h, kernel.w, in_channels / groups}));
   if (bias) bias_ = add_parameter("bias", Tensor::empty({out_channels}));
-  init::layer_default(weight_, bias_);
+  init::layer_default(weight_, bias_, generator);
 }
 
 Conv2d::Conv2d(Tensor weight, Tensor bias, Options options) : options_(options) {
@@ -47,6 +47,10 @@ Conv2d::Conv2d(Tensor weight, Tensor bias, Options options) : options_(options) 
   }
   options_.kernel = {weight.dim(1), weight.dim(2)};
   options_.bias = bias.defined();
+  // Before their product with the channels is taken.
+  if (options.groups < 1 || options.groups > weight.dim(0)) {
+    throw ShapeError("Conv2d", "groups ", options.groups, " for a weight ", weight.shape());
+  }
   check(weight.dim(3) * options.groups, weight.dim(0), options_);
   weight_ = add_parameter("weight", std::move(weight));
   if (bias.defined()) bias_ = add_parameter("bias", std::move(bias));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "framework/core/window.hpp"
+#include "layers/init.hpp"
 #include "layers/module.hpp"
 
 namespace quantrain {
@@ -26,7 +27,10 @@ class Conv2d : public Module {
   /// both channels.
   Conv2d(int64_t in_channels, int64_t out_channels)
       : Conv2d(in_channels, out_channels, Options{}) {}
-  Conv2d(int64_t in_channels, int64_t out_channels, Options options);
+  Conv2d(int64_t in_channels,
+         int64_t out_channels,
+         Options options,
+         Generator& generator = default_generator());
   /// Computes with tensors that exist, such as another layer's weight() and bias(): a network that
   /// would run one layer twice runs two that share their parameters. Of the options, kernel and
   /// bias are the tensors' own.
@@ -35,10 +39,13 @@ class Conv2d : public Module {
 
   std::string_view type() const override { return "Conv2d"; }
   bool has_weight_slot() const override { return true; }
-  const Tensor& weight() const { return weight_; }
+  const Tensor& weight() const& { return weight_; }
+  Tensor weight() const&& { return weight_; }
   /// Undefined without bias.
-  const Tensor& bias() const { return bias_; }
-  const Options& options() const { return options_; }
+  const Tensor& bias() const& { return bias_; }
+  Tensor bias() const&& { return bias_; }
+  const Options& options() const& { return options_; }
+  Options options() const&& { return options_; }
 
  protected:
   /// Throws: ShapeError if x is not [N, H, W, in_channels], or smaller than the kernel.

@@ -4,7 +4,6 @@
 
 #include "framework/autograd/ops/dropout.hpp"
 #include "framework/core/error.hpp"
-#include "layers/init.hpp"
 
 namespace quantrain {
 namespace {
@@ -15,7 +14,7 @@ bool is_digit(float x) { return x >= 0.0f && x < kDigit && x == std::floor(x); }
 
 }  // namespace
 
-Dropout::Dropout(float p) : p_(p), seed_(init::next_stream().bits()) {
+Dropout::Dropout(float p, Generator& generator) : p_(p), seed_(generator.next_stream().bits()) {
   if (!(p >= 0.0f && p < 1.0f)) throw DataError("Dropout", "p must be in [0, 1): ", p);
   passes_ = add_buffer("passes", Tensor::zeros({2}));
 }

@@ -1,12 +1,13 @@
 #pragma once
 
+#include "layers/init.hpp"
 #include "layers/module.hpp"
 
 namespace quantrain {
 
 /// While training, each element becomes 0 with probability p and the others are divided by 1 - p;
-/// in evaluation y = x. Which ones depends on the seed of manual_seed(), the position of the layer
-/// among those made since, and the number of passes that it has run: the same program gives the
+/// in evaluation y = x. Which ones depends on the generator's seed, the position of the layer among
+/// those made from it, and the number of passes that it has run: the same program gives the
 /// same bits, also if it was interrupted and resumed.
 /// Buffer: "passes" [2].
 /// Source: Srivastava et al. 2014.
@@ -14,7 +15,7 @@ class Dropout : public Module {
  public:
   /// Throws: DataError unless 0 <= p < 1. While training: DataError if what was loaded into
   /// "passes" is no number of passes.
-  explicit Dropout(float p = 0.5f);
+  explicit Dropout(float p = 0.5f, Generator& generator = default_generator());
   std::string_view type() const override { return "Dropout"; }
 
  protected:

@@ -7,9 +7,25 @@
 
 namespace quantrain {
 
-/// Layers made from now on start from this seed (0 unless set). Every parameter draws from a stream
-/// of its own, counted from here: the same seed followed by the same layers gives the same bits, on
-/// every machine.
+/// What layers draw their starting values from. Every parameter has a stream of its own, counted
+/// from 0: the same seed followed by the same layers gives the same bits, on every machine,
+/// whatever other threads do with generators of their own.
+class Generator {
+ public:
+  explicit Generator(uint64_t seed = 0) : seed_(seed) {}
+  /// The stream of the next parameter.
+  Random next_stream();
+
+ private:
+  uint64_t seed_;
+  uint64_t drawn_ = 0;
+};
+
+/// That of this thread, for layers that are given none. Its seed is 0, in every thread, unless
+/// manual_seed() says another.
+Generator& default_generator();
+/// Layers that this thread makes from now on start from this seed: default_generator() =
+/// Generator(seed).
 void manual_seed(uint64_t seed);
 
 /// Starting values. A weight is [out, in] or [O, KH, KW, C / groups]; it must hold floats.
@@ -24,28 +40,31 @@ struct Fans {
 /// Throws: ShapeError for another rank.
 Fans fans(const Shape& weight);
 
-/// The stream of the next parameter.
-Random next_stream();
-
 /// Each element in [low, high).
-void uniform(Tensor tensor, float low, float high);
+void uniform(Tensor tensor, float low, float high, Generator& generator = default_generator());
 /// Each element normal with this mean and standard deviation.
-void normal(Tensor tensor, float mean, float deviation);
+void normal(Tensor tensor, float mean, float deviation, Generator& generator = default_generator());
 
 /// Uniform in +-sqrt(6 / ((1 + a^2) * fan_in)); a is the slope of the activation below 0. A layer
 /// starts with a^2 = 5: +-1 / sqrt(fan_in), as in PyTorch.
 /// Source: He et al. 2015.
-void kaiming_uniform(Tensor weight, double a_squared = 0.0);
+void kaiming_uniform(Tensor weight,
+                     double a_squared = 0.0,
+                     Generator& generator = default_generator());
 /// Normal with deviation sqrt(2 / ((1 + a^2) * fan_in)).   Source: He et al. 2015.
-void kaiming_normal(Tensor weight, double a_squared = 0.0);
+void kaiming_normal(Tensor weight,
+                    double a_squared = 0.0,
+                    Generator& generator = default_generator());
 /// Uniform in +-gain * sqrt(6 / (fan_in + fan_out)).   Source: Glorot and Bengio 2010.
-void xavier_uniform(Tensor weight, double gain = 1.0);
+void xavier_uniform(Tensor weight, double gain = 1.0, Generator& generator = default_generator());
 /// Normal with deviation gain * sqrt(2 / (fan_in + fan_out)).   Source: Glorot and Bengio 2010.
-void xavier_normal(Tensor weight, double gain = 1.0);
+void xavier_normal(Tensor weight, double gain = 1.0, Generator& generator = default_generator());
 
 /// What Linear and Conv2d start from: kaiming_uniform with a^2 = 5; the bias uniform in +-1 /
 /// sqrt(fan_in).
-void layer_default(const Tensor& weight, const Tensor& bias);
+void layer_default(const Tensor& weight,
+                   const Tensor& bias,
+                   Generator& generator = default_generator());
 
 }  // namespace init
 }  // namespace quantrain

@@ -4,18 +4,17 @@
 
 #include "framework/autograd/ops/linear.hpp"
 #include "framework/core/error.hpp"
-#include "layers/init.hpp"
 
 namespace quantrain {
 
-Linear::Linear(int64_t in_features, int64_t out_features, Options options) {
+Linear::Linear(int64_t in_features, int64_t out_features, Options options, Generator& generator) {
   if (in_features <= 0 || out_features <= 0) {
     throw ShapeError(
         "Linear", "features must be positive: in ", in_features, ", out ", out_features);
   }
   weight_ = add_parameter("weight", Tensor::empty({out_features, in_features}));
   if (options.bias) bias_ = add_parameter("bias", Tensor::empty({out_features}));
-  init::layer_default(weight_, bias_);
+  init::layer_default(weight_, bias_, generator);
 }
 
 Linear::Linear(Tensor weight, Tensor bias) {

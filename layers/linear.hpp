@@ -1,5 +1,6 @@
 #pragma once
 
+#include "layers/init.hpp"
 #include "layers/module.hpp"
 
 namespace quantrain {
@@ -16,7 +17,11 @@ class Linear : public Module {
   /// Throws: ShapeError if a number of features is not positive.
   Linear(int64_t in_features, int64_t out_features)
       : Linear(in_features, out_features, Options{}) {}
-  Linear(int64_t in_features, int64_t out_features, Options options);
+  /// generator: of the starting values, as in all layers that have some.
+  Linear(int64_t in_features,
+         int64_t out_features,
+         Options options,
+         Generator& generator = default_generator());
   /// Computes with tensors that exist, such as another layer's weight() and bias(): a network that
   /// would run one layer twice runs two that share their parameters.
   /// Throws: ShapeError unless weight is [out, in] and bias [out] or undefined.
@@ -24,9 +29,11 @@ class Linear : public Module {
 
   std::string_view type() const override { return "Linear"; }
   bool has_weight_slot() const override { return true; }
-  const Tensor& weight() const { return weight_; }
+  const Tensor& weight() const& { return weight_; }
+  Tensor weight() const&& { return weight_; }
   /// Undefined without bias.
-  const Tensor& bias() const { return bias_; }
+  const Tensor& bias() const& { return bias_; }
+  Tensor bias() const&& { return bias_; }
 
  protected:
   /// Throws: ShapeError if the last axis of x is not in_features.

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 namespace {
@@ -47,10 +48,20 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+[[noreturn]] void refuse_nesting(std::string_view type) {
+  throw GraphError(type,
+                   "modules nest deeper than ",
+                   Module::kMostNested,
+                   " levels; is one of them a part of itself?");
+}
+
 // Whether a module is called by another one, or is the root of the paths.
 class Running {
  public:
-  Running() { ++depth_; }
+  explicit Running(std::string_view type) {
+    if (depth_ >= Module::kMostNested) refuse_nesting(type);
+    ++depth_;
+  }
   ~Running() { --depth_; }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
@@ -63,23 +74,52 @@ thread_local int Running::depth_ = 0;
 
 }  // namespace
 
+// What it consists of is not destroyed by its destructor, each level in that of the one above: a
+// deep network would run out of stack.
+Module::~Module() {
+  std::vector<std::shared_ptr<Module>> parts;
+  give_up(parts);
+  while (!parts.empty()) {
+    const std::shared_ptr<Module> part = std::move(parts.back());
+    parts.pop_back();
+    if (part != nullptr && part.use_count() == 1) part->give_up(parts);
+  }
+}
+
+void Module::give_up(std::vector<std::shared_ptr<Module>>& parts) {
+  for (auto& child : children_) parts.push_back(std::move(child));
+  children_.clear();
+  for (auto& slot : slots_.inputs) parts.push_back(std::move(slot));
+  parts.push_back(std::move(slots_.weight));
+  parts.push_back(std::move(slots_.body));
+  parts.push_back(std::move(slots_.output));
+  slots_ = {};
+}
+
+void Module::check_nesting(int depth) const {
+  if (depth >= kMostNested) refuse_nesting(type());
+}
+
 template <class Visit>
-void Module::visit_owned(const std::string& prefix, const Visit& visit) const {
+void Module::visit_owned(const std::string& prefix, const Visit& visit, int depth) const {
+  check_nesting(depth);
   visit(prefix, *this);
   const auto visit_slot = [&](const std::string& name, const Module* module) {
-    if (module != nullptr) module->visit_owned(join(prefix, name), visit);
+    if (module != nullptr) module->visit_owned(join(prefix, name), visit, depth + 1);
   };
   for (size_t i = 0; i < slots_.inputs.size(); ++i)
     visit_slot(i == 0 ? "input_slot" : "input_slot" + std::to_string(i), slots_.inputs[i].get());
   visit_slot("weight_slot", slots_.weight.get());
   visit_slot("body_slot", slots_.body.get());
   visit_slot("output_slot", slots_.output.get());
-  for (const auto& child : children_) child->visit_owned(join(prefix, child->name_), visit);
+  for (const auto& child : children_)
+    child->visit_owned(join(prefix, child->name_), visit, depth + 1);
 }
 
 template <class Call>
 auto Module::run(Call&& call) {
-  const Running running;
+  const Running running(type());
+  const DefaultRounding rounding;
   const Scope scope(running.is_root() ? std::string_view() : name_);
   return call();
 }
@@ -91,6 +131,7 @@ Tensor Module::slotted_input(size_t i, Tensor x) const {
 
 Tensor Module::operator()(Tensor x) {
   return run([&] {
+    if (!x.defined()) throw GraphError(where(), "the input is undefined: it has no value");
     x = slotted_input(0, std::move(x));
     Tensor y = slots_.body ? (*slots_.body)(x) : forward(x);
     x = Tensor();  // nobody may need it any more: freed before the output slot runs
@@ -155,19 +196,20 @@ void Module::zero_grad() {
   for (Tensor& parameter : parameters()) parameter.zero_grad();
 }
 
-std::vector<NamedModule> Module::named_modules() {
-  std::vector<NamedModule> all{{"", this}};
-  for (size_t next = 0; next < all.size(); ++next) {
-    const NamedModule parent = all[next];
-    auto position = static_cast<std::ptrdiff_t>(next + 1);
-    for (const auto& child : parent.module->children_) {
-      all.insert(all.begin() + position++, {join(parent.name, child->name_), child.get()});
-    }
-  }
+std::vector<NamedModule> Module::named_modules() & {
+  std::vector<NamedModule> all;
+  append_modules("", 0, all);
   return all;
 }
 
-Module& Module::find(std::string_view path) {
+void Module::append_modules(const std::string& name, int depth, std::vector<NamedModule>& all) {
+  check_nesting(depth);
+  all.push_back({name, this});
+  for (const auto& child : children_)
+    child->append_modules(join(name, child->name_), depth + 1, all);
+}
+
+Module& Module::find(std::string_view path) & {
   std::ostringstream known;
   for (const NamedModule& entry : named_modules()) {
     if (entry.name == path) return *entry.module;
@@ -176,16 +218,19 @@ Module& Module::find(std::string_view path) {
   throw GraphError(type(), "no layer \"", path, "\"; known:", known.str());
 }
 
-void Module::train(bool training) {
+void Module::train(bool training) { set_training(training, 0); }
+
+void Module::set_training(bool training, int depth) {
+  check_nesting(depth);
   training_ = training;
   for (const auto& slot : slots_.inputs) {
-    if (slot) slot->train(training);
+    if (slot) slot->set_training(training, depth + 1);
   }
   for (Module* slot :
        {static_cast<Module*>(slots_.weight.get()), slots_.body.get(), slots_.output.get()}) {
-    if (slot != nullptr) slot->train(training);
+    if (slot != nullptr) slot->set_training(training, depth + 1);
   }
-  for (const auto& child : children_) child->train(training);
+  for (const auto& child : children_) child->set_training(training, depth + 1);
   on_train(training);
 }
 
@@ -201,10 +246,14 @@ void Module::add_child(std::string name, std::shared_ptr<Module> child) {
   if (!is_utf8(name)) {
     throw GraphError(type(), "a child's name is not UTF-8, as files need it: \"", name, "\"");
   }
+  if (child == nullptr) throw GraphError(type(), "the child \"", name, "\" is null");
   for (const auto& other : children_) {
     if (other->name_ == name) throw GraphError(type(), "two children are named \"", name, "\"");
   }
   child->name_ = std::move(name);
+  // Messages of optimizers and dumps of graphs name a parameter by its path from the root.
+  for (NamedTensor& entry : child->named_parameters())
+    entry.tensor.set_name(join(child->name_, entry.name));
   children_.push_back(std::move(child));
 }
 

@@ -35,16 +35,21 @@ struct NamedModule {
 /// children with add(), override forward().
 class Module {
  public:
+  /// Levels of modules in each other, or of their calls. What nests deeper, or is a part of itself,
+  /// is refused when it is asked or run: GraphError.
+  static constexpr int kMostNested = 500;
+
   Module() = default;
   Module(Module&&) = default;
   Module& operator=(Module&&) = default;
-  virtual ~Module() = default;
+  virtual ~Module();
 
   /// "Conv2d": the class, in messages, summaries and QConfig.
   virtual std::string_view type() const = 0;
 
   /// Runs input slot, forward (or body slot) and output slot inside this module's Scope: its path
   /// from the module that was called first, whatever that is a part of.
+  /// Throws: GraphError if the only input is undefined.
   Tensor operator()(Tensor x);
   Tensor operator()(const Tensor& a, const Tensor& b);
   /// The same for any number of inputs and outputs. An output slot belongs to the first output.
@@ -58,9 +63,11 @@ class Module {
   void zero_grad();
 
   /// This module and all below it, parents first; what slots hold is not among them.
-  std::vector<NamedModule> named_modules();
+  std::vector<NamedModule> named_modules() &;
+  std::vector<NamedModule> named_modules() && = delete;
   /// Throws: GraphError naming the known paths if there is none at this one.
-  Module& find(std::string_view path);
+  Module& find(std::string_view path) &;
+  Module& find(std::string_view path) && = delete;
 
   bool training() const { return training_; }
   /// Also for all children and slots.
@@ -71,10 +78,14 @@ class Module {
   virtual bool has_weight_slot() const { return false; }
   bool has_children() const { return !children_.empty(); }
 
-  Slots& slots() { return slots_; }
-  const Slots& slots() const { return slots_; }
+  Slots& slots() & { return slots_; }
+  const Slots& slots() const& { return slots_; }
+  const Slots& slots() const&& = delete;
+  /// Its name, or its class where it has none: the place in messages about a whole network.
+  std::string label() const { return name_.empty() ? std::string(type()) : name_; }
   /// Last part of its path; empty at the root.
-  const std::string& name() const { return name_; }
+  const std::string& name() const& { return name_; }
+  std::string name() const&& { return name_; }
 
  protected:
   /// The base version throws ShapeError: the layer does not take that many inputs.
@@ -84,7 +95,7 @@ class Module {
   virtual std::vector<Tensor> forward(const std::vector<Tensor>& x);
 
   /// Keeps a child under a name without dots and returns it.
-  /// Throws: GraphError if the name is taken, empty or not UTF-8.
+  /// Throws: GraphError if the name is taken, empty or not UTF-8, or the child is null.
   template <class M>
   std::shared_ptr<std::decay_t<M>> add(const std::string& name, M&& module) {
     auto child = std::make_shared<std::decay_t<M>>(std::forward<M>(module));
@@ -105,8 +116,12 @@ class Module {
   virtual void on_train(bool /*training*/) {}
 
  private:
+  void check_nesting(int depth) const;
   template <class Visit>
-  void visit_owned(const std::string& prefix, const Visit& visit) const;
+  void visit_owned(const std::string& prefix, const Visit& visit, int depth = 0) const;
+  void append_modules(const std::string& name, int depth, std::vector<NamedModule>& all);
+  void set_training(bool training, int depth);
+  void give_up(std::vector<std::shared_ptr<Module>>& parts);
   template <class Call>
   auto run(Call&& call);
   Tensor slotted_input(size_t i, Tensor x) const;

@@ -4,8 +4,42 @@
 
 #include "framework/autograd/parameters.hpp"
 #include "framework/core/error.hpp"
+#include "framework/io/safetensors.hpp"
 
 namespace quantrain {
+namespace {
+
+/// Whether the tensor belongs to what fills a slot: a part of its path says so, as
+/// Module::named_parameters() writes it.
+bool is_of_slot(std::string_view path) {
+  for (const char* slot : {"input_slot", "weight_slot", "body_slot", "output_slot"}) {
+    if (path.starts_with(slot) || path.find('.' + std::string(slot)) != std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
+// A network's slots are filled when it is prepared for quantization.
+void check_prepared_alike(const std::string& path,
+                          const TensorFile& file,
+                          const std::vector<NamedTensor>& tensors) {
+  const bool in_file =
+      std::any_of(file.entries().begin(), file.entries().end(), [](const TensorFile::Entry& entry) {
+        return is_of_slot(entry.name);
+      });
+  const bool in_module = std::any_of(tensors.begin(), tensors.end(), [](const NamedTensor& entry) {
+    return is_of_slot(entry.name);
+  });
+  if (in_file == in_module) return;
+  throw DataError("load",
+                  path,
+                  in_file ? ": is of a network prepared for quantization, and this one is not: "
+                            "prepare it alike, by prepare_qat or prepare_ptq, then load"
+                          : ": is of a float network, and this one is prepared for quantization: "
+                            "load it before prepare_qat or prepare_ptq");
+}
+
+}  // namespace
 
 std::vector<NamedTensor> state(const Module& module) {
   std::vector<NamedTensor> all = module.named_parameters();
@@ -52,6 +86,13 @@ void save(const Module& module,
   save_parameters(path, state(module), metadata);
 }
 
-void load(Module& module, const std::string& path) { load_parameters(path, state(module)); }
+std::map<std::string, std::string> load(Module& module, const std::string& path) {
+  TensorFile file = load_safetensors(path);
+  const std::vector<NamedTensor> tensors = state(module);
+  check_prepared_alike(path, file, tensors);
+  load_parameters(path, file, tensors);
+  for (const char* own : {"format", "version", "layout"}) file.metadata.erase(own);
+  return std::move(file.metadata);
+}
 
 }  // namespace quantrain

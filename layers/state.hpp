@@ -23,9 +23,10 @@ void copy_state(const Module& from, Module& to);
 void save(const Module& module,
           const std::string& path,
           const std::map<std::string, std::string>& metadata = {});
-/// Reads what save() wrote into a module of the same structure.
-/// Throws: DataError as load_parameters: a damaged file, another layout, a missing, unknown or
+/// Reads what save() wrote into a module of the same structure. Returns the caller's metadata.
+/// Throws: DataError if the file is of a network prepared for quantization and the module is not, or
+/// the reverse; as load_parameters: a damaged file, another layout, a missing, unknown or
 /// misshapen tensor, a constant of another value. Then nothing has changed.
-void load(Module& module, const std::string& path);
+std::map<std::string, std::string> load(Module& module, const std::string& path);
 
 }  // namespace quantrain

@@ -1,12 +1,12 @@
 #include "layers/summary.hpp"
 
 #include <algorithm>
-#include <array>
 #include <ostream>
 #include <sstream>
 
 #include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/text_table.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/evaluation_mode.hpp"
 
@@ -36,19 +36,7 @@ int64_t multiply_adds(const GraphNode& node) {
   return weight[0] == 0 ? 0 : node.output.elements() * (weight.elements() / weight[0]);
 }
 
-std::string grouped(int64_t number) {
-  const std::string digits = std::to_string(number);
-  std::string text;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
-using Row = std::array<std::string, 5>;
-
-Row row(const LayerSummary& layer) {
+std::vector<std::string> row(const LayerSummary& layer) {
   std::ostringstream shape;
   if (!layer.output.empty()) shape << Shape(layer.output);
   return {layer.name.empty() ? "(itself)" : layer.name,
@@ -61,6 +49,9 @@ Row row(const LayerSummary& layer) {
 }  // namespace
 
 Summary summary(Module& net, const Tensor& example) {
+  if (!example.defined()) {
+    throw GraphError("summary", "the example is undefined: give a batch of at least one sample");
+  }
   if (example.rank() < 1 || example.dim(0) == 0) {
     throw ShapeError("summary", "the example needs a batch of at least one, got ", example.shape());
   }
@@ -98,23 +89,11 @@ Summary summary(Module& net, const Tensor& example) {
 }
 
 std::ostream& operator<<(std::ostream& stream, const Summary& summary) {
-  std::vector<Row> rows{{"layer", "type", "output", "parameters", "multiply-adds"}};
-  for (const LayerSummary& layer : summary.layers) rows.push_back(row(layer));
-  rows.push_back({"total", "", "", grouped(summary.parameters), grouped(summary.multiply_adds)});
-
-  std::array<size_t, std::tuple_size_v<Row>> widths{};
-  for (const Row& cells : rows) {
-    for (size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
-  }
-  for (const Row& cells : rows) {
-    for (size_t i = 0; i < cells.size(); ++i) {
-      const std::string padding(widths[i] - cells[i].size(), ' ');
-      const bool is_number = i >= 3;
-      stream << (i == 0 ? "" : "  ") << (is_number ? padding + cells[i] : cells[i] + padding);
-    }
-    stream << '\n';
-  }
-  return stream;
+  TextTable table("lllrr");
+  table.add({"layer", "type", "output", "parameters", "multiply-adds"});
+  for (const LayerSummary& layer : summary.layers) table.add(row(layer));
+  table.add({"total", "", "", grouped(summary.parameters), grouped(summary.multiply_adds)});
+  return stream << table;
 }
 
 }  // namespace quantrain

@@ -4,8 +4,8 @@
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/float/ranges.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -38,8 +38,9 @@ QParams own_params(const Tensor& x, const QType& type, QScheme scheme, int axis)
   std::vector<float> min(channels, 0.0f);
   std::vector<float> max(channels, 0.0f);
   if (x.elements() > 0) {
+    const Floats x_floats = x.floats();
     kernels::min_max_channels_f32(
-        x.elements(), runs.channels, runs.inner, x.floats(), min.data(), max.data());
+        x.elements(), runs.channels, runs.inner, x_floats, min.data(), max.data());
   }
   std::vector<Range> ranges;
   for (size_t c = 0; c < channels; ++c) ranges.push_back({min[c], max[c]});
@@ -73,10 +74,11 @@ QuantizedTensor::QuantizedTensor(const Tensor& x, const QParams& params) : shape
                         .qmax = params.type.qmax(),
                         .offset = codes->offset()});
   }
+  const Floats x_floats = x.floats();
   if (x.elements() > 0 && !kernels::quantize_channels_f32_u8(x.elements(),
                                                              runs.channels,
                                                              runs.inner,
-                                                             x.floats(),
+                                                             x_floats,
                                                              channels.data(),
                                                              codes->bytes.data(),
                                                              nullptr)) {

@@ -18,10 +18,13 @@ class QuantizedTensor {
   /// or (axis < 0) of all.
   QuantizedTensor(const Tensor& x, const QType& type, QScheme scheme, int axis = -1);
 
-  const Shape& shape() const { return shape_; }
-  const QParams& params() const { return codes_->params; }
+  const Shape& shape() const& { return shape_; }
+  Shape shape() const&& { return shape_; }
+  const QParams& params() const& { return codes_->params; }
+  QParams params() const&& { return codes_->params; }
   /// Signed codes as CodeStorage::kS8, unsigned ones as kU8.
-  const std::shared_ptr<const Codes>& codes() const { return codes_; }
+  const std::shared_ptr<const Codes>& codes() const& { return codes_; }
+  std::shared_ptr<const Codes> codes() const&& { return codes_; }
   /// Code number i, row-major. Throws: ShapeError if there is no such element.
   int32_t code(int64_t i) const;
 

@@ -8,8 +8,14 @@ if(QUANTRAIN_INSTALL)
                    -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/run.cmake)
 endif()
 
+add_test(NAME without_packages COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
+                                       -D WORK=${CMAKE_CURRENT_BINARY_DIR}/without_packages
+                                       -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER}
+                                       -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/without_packages.cmake)
 add_test(NAME includes COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/includes.cmake)
+add_test(NAME prose COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
+                            -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/prose.cmake)
 add_test(NAME format COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                              -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/format.cmake)
 set_tests_properties(format PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED")
@@ -33,6 +39,12 @@ if(QUANTRAIN_EXAMPLES)
     "mean 175 35\nz of the first row -1.34164 -1.34164\nabove the mean 5 5\nweight .2, 2. of sum 3\n$")
   add_test(NAME readme COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/readme.cmake)
+
+  # A visit to the page of examples/browser. What sanitizers could find in it, the tests of the export do.
+  if(NOT QUANTRAIN_SANITIZE)
+    add_test(NAME browser COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/examples/browser/run $<TARGET_FILE_DIR:mnist_bncnn>)
+    set_tests_properties(browser PROPERTIES SKIP_RETURN_CODE 77)
+  endif()
 endif()
 
 # Exported C on other processors: random networks and a layer, compiled and emulated. What is missing is skipped.

@@ -5,7 +5,7 @@
 
 #include "framework/autograd/ops.hpp"
 #include "framework/core/random.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/columns.hpp"
 
 namespace quantrain::test {
 namespace {
@@ -49,6 +49,9 @@ SumErrors errors(
 }
 
 double same(double sum) { return sum; }
+auto mean_of(int64_t n) {
+  return [n](double sum) { return sum / static_cast<double>(n); };
+}
 
 SumErrors of_sum(int64_t n, const Range& range) {
   const Tensor x = draw({n}, 1, range);
@@ -61,7 +64,7 @@ SumErrors of_mean(int64_t n, const Range& range) {
   const Tensor x = draw({n}, 1, range);
   const Tensor y = mean(x);
   const auto term = [&](int64_t, int64_t i) { return double{x.data()[i]}; };
-  return errors(1, y.data(), n, term, [n](double s) { return s / static_cast<double>(n); });
+  return errors(1, y.data(), n, term, mean_of(n));
 }
 
 SumErrors of_axis(int64_t n, const Range& range) {
@@ -75,7 +78,7 @@ SumErrors of_mse(int64_t n, const Range& range) {
   const Tensor x = draw({n}, 1, range);
   const Tensor y = mse_loss(x, Tensor::zeros({n}));
   const auto term = [&](int64_t, int64_t i) { return double{x.data()[i]} * double{x.data()[i]}; };
-  return errors(1, y.data(), n, term, [n](double s) { return s / static_cast<double>(n); });
+  return errors(1, y.data(), n, term, mean_of(n));
 }
 
 SumErrors of_cross_entropy(int64_t n, const Range& range) {
@@ -90,7 +93,7 @@ SumErrors of_cross_entropy(int64_t n, const Range& range) {
     for (int64_t c = 0; c < kClasses; ++c) total += std::exp(double{row[c]});
     return std::log(total) - double{row[labels[static_cast<size_t>(i)]]};
   };
-  return errors(1, y.data(), n, term, [n](double s) { return s / static_cast<double>(n); });
+  return errors(1, y.data(), n, term, mean_of(n));
 }
 
 /// The denominators, which the first element of each row shows.
@@ -146,7 +149,8 @@ SumErrors of_linear_weight(int64_t n, const Range& range) {
   const auto term = [&](int64_t j, int64_t i) {
     return double{x.data()[i * kIn + j % kIn]} * double{grad_y.data()[i * kOut + j / kIn]};
   };
-  return errors(kIn * kOut, weight.grad().data(), n, term, same);
+  const Tensor grad = weight.grad();
+  return errors(kIn * kOut, grad.data(), n, term, same);
 }
 
 SumErrors of_linear_bias(int64_t n, const Range& range) {
@@ -156,7 +160,8 @@ SumErrors of_linear_bias(int64_t n, const Range& range) {
   bias.set_requires_grad(true);
   backward(linear(Tensor::zeros({n, 1}), Tensor::zeros({kOut, 1}), bias), grad_y);
   const auto term = [&](int64_t j, int64_t i) { return double{grad_y.data()[i * kOut + j]}; };
-  return errors(kOut, bias.grad().data(), n, term, same);
+  const Tensor grad = bias.grad();
+  return errors(kOut, grad.data(), n, term, same);
 }
 
 constexpr int64_t kChannels = 4;
@@ -178,16 +183,14 @@ SumErrors of_moments(int64_t n, const Range& range, bool of_variance) {
   const auto value = [&](int64_t j, int64_t i) { return double{x.data()[i * kChannels + j]}; };
   if (of_variance) {
     const auto term = [&](int64_t j, int64_t i) { return std::pow(value(j, i) - middle[j], 2); };
-    const auto finish = [n](double s) { return s / static_cast<double>(n - 1); };
-    return errors(kChannels, variance.data(), n, term, finish);
+    return errors(kChannels, variance.data(), n, term, mean_of(n - 1));
   }
-  const auto finish = [n](double s) { return s / static_cast<double>(n); };
-  return errors(kChannels, mean.data(), n, value, finish);
+  return errors(kChannels, mean.data(), n, value, mean_of(n));
 }
 
 SumErrors of_batch_mean(int64_t n, const Range& range) { return of_moments(n, range, false); }
 
-/// Of terms that are spread: the digits behind a 1 are no variance to speak of.
+/// Of terms that are spread: the digits after a 1 are no variance to speak of.
 SumErrors of_batch_variance(int64_t n, const Range&) { return of_moments(n, kRanges[0], true); }
 
 /// sum(grad_y), and sum(grad_y * (x - mean)) with a mean that leaves all terms one sign.
@@ -214,9 +217,7 @@ SumErrors of_global_pool(int64_t n, const Range& range) {
   const Tensor y = global_avg_pool2d(x);
   const int64_t pixels = size * size;
   const auto term = [&](int64_t j, int64_t i) { return double{x.data()[i * kChannels + j]}; };
-  return errors(kChannels, y.data(), pixels, term, [pixels](double s) {
-    return s / static_cast<double>(pixels);
-  });
+  return errors(kChannels, y.data(), pixels, term, mean_of(pixels));
 }
 
 /// One pixel of images of 2 x 2, or all of its taps in the gradient by data; n / 4 channels.
@@ -248,7 +249,8 @@ SumErrors of_conv_data(int64_t n, const Range& range) {
     return double{grad_y.data()[(kTaps - 1 - tap) * out + o]} *
            double{weight.data()[(o * kTaps + tap) * kChannels + j]};
   };
-  return errors(kChannels, x.grad().data() + 4 * kChannels, kTaps * out, term, same);
+  const Tensor grad = x.grad();
+  return errors(kChannels, grad.data() + 4 * kChannels, kTaps * out, term, same);
 }
 
 /// The gradient by the weights [out, 3, 3, in / groups] of a convolution that keeps the image's
@@ -269,7 +271,8 @@ SumErrors of_conv_weights(int64_t n, const Range& range, int64_t in, int64_t out
     const int64_t c = o / (out / groups) * group_in + j % group_in;
     return double{x.data()[(line * size + pixel) * in + c]} * double{grad_y.data()[i * out + o]};
   };
-  return errors(weight.elements(), weight.grad().data(), size * size, term, same);
+  const Tensor grad = weight.grad();
+  return errors(weight.elements(), grad.data(), size * size, term, same);
 }
 
 SumErrors of_dense_weights(int64_t n, const Range& range) {

@@ -14,7 +14,7 @@ struct Range {
   float low, high;
 };
 
-/// From 1 on, a chain that is too long loses the digits behind the 1.
+/// From 1 on, a chain that is too long loses the digits after the 1.
 inline constexpr Range kRanges[] = {
     {"[0, 1)", 0.0f, 1.0f}, {"[1, 1.001)", 1.0f, 1.001f}, {"[1, 1.0001)", 1.0f, 1.0001f}};
 

@@ -42,6 +42,9 @@ inline Tensor spread_leaf(const Shape& shape, uint64_t seed) {
   return x.set_requires_grad(true);
 }
 
+/// Floats for writing, of a tensor that something else keeps.
+inline float* writable(Tensor tensor) { return tensor.mutable_data(); }
+
 inline Tensor make_tensor(const Shape& shape, const std::vector<float>& values) {
   return Tensor::from(shape, values);
 }

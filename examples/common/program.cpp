@@ -126,7 +126,7 @@ void train_and_convert(const Program& program,
   Sequential qat_net = network();
   copy_state(net, qat_net);
   quant::prepare_qat(qat_net, example, config);
-  quant::plan(qat_net, example).print(std::cout);
+  std::cout << quant::plan(qat_net, example);
   report.qat.seconds_per_epoch = train(qat_net,
                                        loader,
                                        {.label = "QAT",

@@ -122,7 +122,7 @@ std::ostream& operator<<(std::ostream& stream, const Report& report) {
          << parity.logits_different << " of " << parity.logits << " logits, "
          << parity.top1_disagreements << " predictions differ\n";
   if (const std::string first = parity.first_difference(); !first.empty()) {
-    stream << "first difference: " << first << "; codes are off by at most "
+    stream << "first difference: \"" << first << "\"; codes are off by at most "
            << parity.max_code_difference() << ", logits by at most " << parity.max_logit_difference
            << '\n';
   }

@@ -3,10 +3,12 @@
 #include <cmath>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 
 Multiplier make_multiplier(double multiplier) {
+  const DefaultRounding rounding;
   if (!std::isfinite(multiplier) || multiplier < 0.0) {
     throw QuantError("requantize", "multiplier is negative or not finite: ", multiplier);
   }
@@ -27,19 +29,23 @@ Multiplier make_multiplier(double multiplier) {
 }
 
 Multiplier sum_multiplier(double sum_scale, float scale_y) {
+  const DefaultRounding rounding;
   return make_multiplier(sum_scale / static_cast<double>(scale_y));
 }
 
 Multiplier rescale_multiplier(float scale_x, float scale_y) {
+  const DefaultRounding rounding;
   return make_multiplier(static_cast<double>(scale_x) / static_cast<double>(scale_y));
 }
 
 Multiplier mean_multiplier(float scale_x, int64_t n, float scale_y) {
+  const DefaultRounding rounding;
   return make_multiplier(static_cast<double>(scale_x) /
                          (static_cast<double>(n) * static_cast<double>(scale_y)));
 }
 
 AddMultipliers make_add_multipliers(double a, double b) {
+  const DefaultRounding rounding;
   const Multiplier of_a = make_multiplier(a);
   const Multiplier of_b = make_multiplier(b);
   const Multiplier& larger = a >= b ? of_a : of_b;
@@ -51,6 +57,7 @@ AddMultipliers make_add_multipliers(double a, double b) {
 }
 
 AddMultipliers add_multipliers(float scale_a, float scale_b, float scale_y) {
+  const DefaultRounding rounding;
   return make_add_multipliers(static_cast<double>(scale_a) / static_cast<double>(scale_y),
                               static_cast<double>(scale_b) / static_cast<double>(scale_y));
 }

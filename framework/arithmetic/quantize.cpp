@@ -4,6 +4,7 @@
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 namespace {
@@ -18,6 +19,7 @@ float usable_scale(double scale) {
 }  // namespace
 
 ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::string_view where) {
+  const DefaultRounding rounding;
   if (!std::isfinite(range.min) || !std::isfinite(range.max) || range.min > range.max) {
     throw DataError(
         where, "range [", range.min, ", ", range.max, "] is not finite or not in order");
@@ -56,6 +58,7 @@ QParams choose_params(std::span<const Range> ranges,
 
 float weight_scale(
     float max_abs, float bias, float scale_x, const QType& type, std::string_view where) {
+  const DefaultRounding rounding;
   if (!std::isfinite(max_abs) || !std::isfinite(bias) || !std::isfinite(scale_x)) {
     throw DataError(where,
                     "weight, bias or input scale is not finite: max|w| ",
@@ -79,6 +82,7 @@ float weight_scale(
 }
 
 int32_t quantize_bias(float bias, float scale_x, float scale_w) {
+  const DefaultRounding rounding;
   const double code = __builtin_rint(static_cast<double>(bias) / sum_scale(scale_x, scale_w));
   constexpr auto kLargest = static_cast<double>(kLargestBias);
   // Rounding the scale to float32 may leave the code above 2^30 by a relative 2^-24 at most.

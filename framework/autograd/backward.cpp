@@ -4,7 +4,8 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/profile.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 namespace {
@@ -17,14 +18,18 @@ struct EarlierFirst {
 
 Tensor sum(const Tensor& a, const Tensor& b) {
   Tensor y = Tensor::empty(a.shape());
-  kernels::add_f32(y.elements(), a.floats(), b.floats(), y.mutable_data());
+  const Floats a_floats = a.floats();
+  const Floats b_floats = b.floats();
+  kernels::add_f32(y.elements(), a_floats, b_floats, y.mutable_data());
   return y;
 }
 
 // The same values in memory that nobody else has: who holds a leaf may write its gradient.
 Tensor own(const Tensor& grad) {
   Tensor y = TensorAccess::overwritable(grad);
-  if (!y.same_as(grad)) std::copy_n(grad.floats().data(), y.elements(), y.mutable_data());
+  if (y.same_as(grad)) return y;
+  const Floats values = grad.floats();
+  std::copy_n(values.data(), y.elements(), y.mutable_data());
   return y;
 }
 
@@ -139,6 +144,7 @@ class BackwardPass {
 };
 
 void Tensor::backward(bool keep_graph) {
+  const DefaultRounding rounding;
   if (elements() != 1) throw ShapeError("backward", "needs a single element, got shape ", shape());
   if (!requires_grad() || node() == nullptr)
     throw GraphError("backward", "nothing was recorded that requires a gradient");

@@ -110,7 +110,7 @@ class Comparison {
     }
     const Tensor grad = input.grad();
     for (int64_t i = 0; i < input.elements(); ++i) {
-      const double analytic = grad.defined() ? double{grad.floats().data()[i]} : 0.0;
+      const double analytic = grad.defined() ? double{grad.floats()[i]} : 0.0;
       compare(index, input, i, analytic, numeric[static_cast<size_t>(i)], scale);
     }
   }

@@ -103,7 +103,7 @@ int Graph::producer(const Tensor& tensor) const {
   throw GraphError("graph", "the tensor of shape ", tensor.shape(), " is not part of the graph");
 }
 
-std::vector<int> Graph::consumers(const Tensor& tensor) const {
+std::vector<int> Graph::consumers(const Tensor& tensor) const& {
   const int made_by = producer(tensor);
   if (made_by != GraphNode::kLeaf) return consumers(made_by);
   std::vector<int> result;
@@ -143,13 +143,13 @@ std::string Graph::label(const Tensor& tensor) const {
                                  leaves_.begin());
 }
 
-void Graph::print(std::ostream& stream) const {
-  for (const GraphNode& entry : nodes_) {
+std::ostream& operator<<(std::ostream& stream, const Graph& graph) {
+  for (const GraphNode& entry : graph.nodes()) {
     stream << '%' << entry.index << ' ' << entry.type();
     if (!entry.scope().empty()) stream << ' ' << entry.scope();
     const char* separator = " (";
     for (const Tensor& input : entry.inputs) {
-      stream << separator << label(input);
+      stream << separator << graph.label(input);
       separator = ", ";
     }
     stream << ") -> " << entry.output.shape() << ' ' << value_text(entry.output);
@@ -157,6 +157,7 @@ void Graph::print(std::ostream& stream) const {
     if (!attributes.empty()) stream << ' ' << attributes;
     stream << '\n';
   }
+  return stream;
 }
 
 void Graph::write_dot(std::ostream& stream) const {
@@ -179,11 +180,6 @@ void Graph::write_dot(std::ostream& stream) const {
     }
   }
   stream << "}\n";
-}
-
-std::ostream& operator<<(std::ostream& stream, const Graph& graph) {
-  graph.print(stream);
-  return stream;
 }
 
 }  // namespace quantrain

@@ -25,7 +25,8 @@ struct GraphNode {
       consumers;  ///< nodes that read the output, ascending; one that reads it twice is there twice
 
   std::string_view type() const { return node->type(); }
-  const std::string& scope() const { return node->scope(); }
+  const std::string& scope() const& { return node->scope(); }
+  std::string scope() const&& { return node->scope(); }
 };
 
 /// Read-only view of all that was recorded on the way to one or several outputs. Holds on to the
@@ -39,20 +40,25 @@ class Graph {
   explicit Graph(std::vector<Tensor> outputs);
 
   /// In the order of recording: producers come before consumers.
-  const std::vector<GraphNode>& nodes() const { return nodes_; }
-  const GraphNode& node(int index) const { return nodes_.at(static_cast<size_t>(index)); }
-  const std::vector<Tensor>& outputs() const { return outputs_; }
+  const std::vector<GraphNode>& nodes() const& { return nodes_; }
+  std::vector<GraphNode> nodes() && { return std::move(nodes_); }
+  const GraphNode& node(int index) const& { return nodes_.at(static_cast<size_t>(index)); }
+  GraphNode node(int index) && { return nodes_.at(static_cast<size_t>(index)); }
+  const std::vector<Tensor>& outputs() const& { return outputs_; }
+  std::vector<Tensor> outputs() && { return std::move(outputs_); }
   /// Inputs and parameters, in the order of their first use.
-  const std::vector<Tensor>& leaves() const { return leaves_; }
+  const std::vector<Tensor>& leaves() const& { return leaves_; }
+  std::vector<Tensor> leaves() && { return std::move(leaves_); }
 
   /// Index of the node that made this tensor; GraphNode::kLeaf for a leaf of the graph.
   /// Throws: GraphError if the tensor is not in the graph.
   int producer(const Tensor& tensor) const;
   /// Nodes that read what node `index` made.
-  const std::vector<int>& consumers(int index) const { return node(index).consumers; }
+  const std::vector<int>& consumers(int index) const& { return node(index).consumers; }
+  std::vector<int> consumers(int index) && { return node(index).consumers; }
   /// Nodes that read this tensor, be it a leaf or not, ascending; one that reads it twice is there
   /// twice.
-  std::vector<int> consumers(const Tensor& tensor) const;
+  std::vector<int> consumers(const Tensor& tensor) const&;
   /// Of each node, whether what it computes depends on this tensor.
   std::vector<bool> dependents(const Tensor& tensor) const;
   /// Calls function for each node in order.
@@ -61,10 +67,7 @@ class Graph {
   /// Name of a tensor in the dumps: "%4" for what node 4 made, the name of a leaf, else "leaf0";
   /// "-" where undefined.
   std::string label(const Tensor& tensor) const;
-  /// One line for each node: "%4 conv2d block1.conv (%3, block1.conv.weight, -) -> [8, 14, 14, 16]
-  /// float stride=[1, 1]".
-  void print(std::ostream& stream) const;
-  /// The same as a graph in Graphviz' language.
+  /// All of it as a graph in Graphviz' language.
   void write_dot(std::ostream& stream) const;
 
  private:
@@ -73,7 +76,8 @@ class Graph {
   std::vector<Tensor> leaves_;
 };
 
-/// Graph::print.
+/// One line for each node: "%4 conv2d block1.conv (%3, block1.conv.weight, -) -> [8, 14, 14, 16]
+/// float stride=[1, 1]".
 std::ostream& operator<<(std::ostream& stream, const Graph& graph);
 
 }  // namespace quantrain

@@ -50,10 +50,10 @@ void Attributes::add(std::string name, Attribute value) {
 
 int64_t Attributes::integer(std::string_view name) const { return as<int64_t>(find(name), name); }
 double Attributes::real(std::string_view name) const { return as<double>(find(name), name); }
-const std::string& Attributes::string(std::string_view name) const {
+const std::string& Attributes::string(std::string_view name) const& {
   return as<std::string>(find(name), name);
 }
-const std::vector<int64_t>& Attributes::integers(std::string_view name) const {
+const std::vector<int64_t>& Attributes::integers(std::string_view name) const& {
   return as<std::vector<int64_t>>(find(name), name);
 }
 

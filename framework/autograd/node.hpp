@@ -28,11 +28,15 @@ class Attributes {
   /// Throws: GraphError if there is no such attribute or it has another type.
   int64_t integer(std::string_view name) const;
   double real(std::string_view name) const;
-  const std::string& string(std::string_view name) const;
-  const std::vector<int64_t>& integers(std::string_view name) const;
+  const std::string& string(std::string_view name) const&;
+  std::string string(std::string_view name) const&& { return string(name); }
+  const std::vector<int64_t>& integers(std::string_view name) const&;
+  std::vector<int64_t> integers(std::string_view name) const&& { return integers(name); }
 
-  auto begin() const { return entries_.begin(); }
-  auto end() const { return entries_.end(); }
+  auto begin() const& { return entries_.begin(); }
+  auto end() const& { return entries_.end(); }
+  void begin() const&& = delete;
+  void end() const&& = delete;
   bool empty() const { return entries_.empty(); }
   friend bool operator==(const Attributes&, const Attributes&) = default;
 
@@ -59,6 +63,9 @@ struct QuantizationTraits {
   bool is_activation = false;
   /// The same elements under another shape.
   bool is_view = false;
+  /// Whether there are operands of this kind that it has an integer form for; else
+  /// refuse_integers() says why not.
+  bool has_integer_form = true;
   /// The layer to use instead where the operation stands alone, in messages.
   std::string_view layer{};
 };

@@ -57,7 +57,12 @@ void save_parameters(const std::string& path,
 }
 
 void load_parameters(const std::string& path, std::span<const NamedTensor> tensors) {
-  const TensorFile file = load_safetensors(path);
+  load_parameters(path, load_safetensors(path), tensors);
+}
+
+void load_parameters(const std::string& path,
+                     const TensorFile& file,
+                     std::span<const NamedTensor> tensors) {
   check_format(path, file, kFormat, kVersion);
   std::vector<const TensorFile::Entry*> sources;
   for (const auto& [name, tensor, constant] : tensors) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "framework/autograd/named_tensor.hpp"
+#include "framework/io/safetensors.hpp"
 
 namespace quantrain {
 
@@ -18,5 +19,9 @@ void save_parameters(const std::string& path,
 /// DataError if the file cannot be loaded, is in another layout, lacks a name, has one that is not
 /// among the tensors, or has one with another type or shape, or a constant with another value.
 void load_parameters(const std::string& path, std::span<const NamedTensor> tensors);
+/// The same from a file that was read already.
+void load_parameters(const std::string& path,
+                     const TensorFile& file,
+                     std::span<const NamedTensor> tensors);
 
 }  // namespace quantrain

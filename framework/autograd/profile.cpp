@@ -1,7 +1,10 @@
 #include "framework/autograd/profile.hpp"
 
 #include <algorithm>
+#include <ostream>
 #include <utility>
+
+#include "framework/core/text_table.hpp"
 
 namespace quantrain {
 namespace {
@@ -37,6 +40,21 @@ void Profile::mark(std::string_view operation, std::string_view part) {
   ++entry->calls;
   entry->seconds += seconds;
   running->last_ = Clock::now();
+}
+
+std::ostream& operator<<(std::ostream& stream, const Profile& profile) {
+  const std::vector<Profile::Entry> entries = profile.entries();
+  double total = 0.0;
+  for (const Profile::Entry& entry : entries) total += entry.seconds;
+  TextTable table("lrrr");
+  table.add({"operation", "calls", "ms", "share"});
+  for (const Profile::Entry& entry : entries) {
+    table.add({entry.operation,
+               grouped(entry.calls),
+               decimals(1000.0 * entry.seconds, 3),
+               decimals(total > 0.0 ? 100.0 * entry.seconds / total : 0.0, 1) + " %"});
+  }
+  return stream << table;
 }
 
 }  // namespace quantrain

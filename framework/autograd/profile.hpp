@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,5 +39,8 @@ class Profile {
   Clock::time_point last_ = Clock::now();
   std::vector<Entry> entries_;
 };
+
+/// A table: operation, calls, milliseconds and their share, the most expensive first.
+std::ostream& operator<<(std::ostream& stream, const Profile& profile);
 
 }  // namespace quantrain

@@ -5,7 +5,7 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 
@@ -23,8 +23,9 @@ struct Tensor::State {
   Tensor grad;
   std::shared_ptr<Node> node;
   std::string name;
+  TensorAccess::Companions companions;
 
-  /// Floats of the codes, or of the accumulators behind the activation.
+  /// Floats of the codes, or of the accumulators after the activation.
   std::shared_ptr<Buffer<float>> materialise() const;
 };
 
@@ -114,7 +115,8 @@ Tensor Tensor::decoded(const Shape& shape, std::shared_ptr<const Codes> codes) {
   return tensor;
 }
 
-const Shape& Tensor::shape() const { return state().shape; }
+const Shape& Tensor::shape() const& { return state().shape; }
+Shape Tensor::shape() const&& { return state().shape; }
 
 ValueKind Tensor::kind() const { return state().kind; }
 
@@ -123,13 +125,13 @@ Floats Tensor::floats() const {
   return Floats(s.floats != nullptr ? s.floats : s.materialise());
 }
 
-const float* Tensor::data() const {
+const float* Tensor::data() const& {
   State& s = state();
   if (s.floats == nullptr) s.floats = s.materialise();
   return s.floats->data();
 }
 
-float* Tensor::mutable_data() {
+float* Tensor::mutable_data() & {
   State& s = state();
   if (s.kind != ValueKind::kFloat)
     throw GraphError("tensor", "codes and accumulators cannot be written");
@@ -140,10 +142,10 @@ float* Tensor::mutable_data() {
 
 float Tensor::item() const {
   if (elements() != 1) throw ShapeError("tensor", "item() of a tensor with shape ", shape());
-  return *floats().data();
+  return floats()[0];
 }
 
-const std::shared_ptr<const Codes>& Tensor::codes() const {
+const std::shared_ptr<const Codes>& Tensor::codes() const& {
   if (kind() != ValueKind::kCodes) throw GraphError("tensor", "the tensor does not hold codes");
   if (state().codes->bytes.size() != elements()) throw value_was_freed();
   return state().codes;
@@ -163,7 +165,7 @@ uint64_t Tensor::version() const {
 
 bool Tensor::requires_grad() const { return state().requires_grad; }
 
-Tensor& Tensor::set_requires_grad(bool requires_grad) {
+Tensor& Tensor::set_requires_grad(bool requires_grad) & {
   if (node() != nullptr)
     throw GraphError("tensor", "requires_grad of a recorded result is its operation's to set");
   state().requires_grad = requires_grad;
@@ -192,14 +194,14 @@ Tensor Tensor::detach() const {
   return Tensor(std::move(copy));
 }
 
-const std::string& Tensor::name() const { return state().name; }
+const std::string& Tensor::name() const& { return state().name; }
 
-Tensor& Tensor::set_name(std::string name) {
+Tensor& Tensor::set_name(std::string name) & {
   state().name = std::move(name);
   return *this;
 }
 
-const std::shared_ptr<Node>& Tensor::node() const { return state().node; }
+const std::shared_ptr<Node>& Tensor::node() const& { return state().node; }
 
 Tensor TensorAccess::from_accumulators(const Shape& shape,
                                        std::shared_ptr<const Accumulators> accumulators,
@@ -293,6 +295,14 @@ void TensorAccess::set_node(Tensor& x, std::shared_ptr<Node> node, bool requires
   Tensor::State& s = x.state();
   s.node = std::move(node);
   s.requires_grad = requires_grad;
+}
+
+const TensorAccess::Companions& TensorAccess::companions(const Tensor& x) {
+  return x.state().companions;
+}
+
+void TensorAccess::set_companions(Tensor& x, Companions companions) {
+  x.state().companions = std::move(companions);
 }
 
 }  // namespace quantrain

@@ -11,13 +11,20 @@ namespace quantrain {
 
 class Node;
 
-/// Floats of a tensor for reading: the tensor's own where it holds floats, else a temporary made
-/// from its codes or accumulators. Keeps what it points to alive.
+/// Floats of a tensor for reading: the tensor's own where it holds floats, else made from its codes
+/// or accumulators. Keeps what it points to alive, and gives pointers only while it has a name:
+///   const Floats y = net(x).floats();
 class Floats {
  public:
   explicit Floats(std::shared_ptr<const Buffer<float>> buffer) : buffer_(std::move(buffer)) {}
-  const float* data() const { return buffer_->data(); }
-  operator const float*() const { return buffer_->data(); }
+  const float* data() const& { return buffer_->data(); }
+  const float* data() const&& = delete;
+  operator const float*() const& { return buffer_->data(); }
+  operator const float*() const&& = delete;
+  int64_t size() const { return buffer_->size(); }
+  float operator[](int64_t i) const { return buffer_->data()[i]; }
+  /// What keeps them alive.
+  std::shared_ptr<const Buffer<float>> owner() const { return buffer_; }
 
  private:
   std::shared_ptr<const Buffer<float>> buffer_;
@@ -45,7 +52,8 @@ class Tensor {
   static Tensor decoded(const Shape& shape, std::shared_ptr<const Codes> codes);
 
   bool defined() const { return state_ != nullptr; }
-  const Shape& shape() const;
+  const Shape& shape() const&;
+  Shape shape() const&&;
   int rank() const { return shape().rank(); }
   int64_t dim(int axis) const { return shape()[axis]; }
   int64_t elements() const { return shape().elements(); }
@@ -55,13 +63,17 @@ class Tensor {
   /// Throws: GraphError if the tensor is undefined.
   Floats floats() const;
   /// Floats for reading that stay valid as long as the tensor; made on demand and kept.
-  const float* data() const;
+  const float* data() const&;
+  /// Of a temporary, whose pointer nothing would keep valid: net(x).data()[0] is a number.
+  Floats data() const&& { return floats(); }
   /// Floats for writing; counts a new version. Throws: GraphError unless the tensor holds floats.
-  float* mutable_data();
+  float* mutable_data() &;
+  float* mutable_data() && = delete;
   /// The only element. Throws: ShapeError if there is not exactly one.
   float item() const;
   /// Throws: GraphError unless kind() is kCodes.
-  const std::shared_ptr<const Codes>& codes() const;
+  const std::shared_ptr<const Codes>& codes() const&;
+  std::shared_ptr<const Codes> codes() const&& { return codes(); }
   /// What the floats were made from by decoded(). Null where they were written since, through any
   /// tensor that shares them, or never had codes.
   std::shared_ptr<const Codes> source_codes() const;
@@ -72,7 +84,8 @@ class Tensor {
 
   bool requires_grad() const;
   /// Returns *this. Throws: GraphError if the tensor is the result of a recorded operation.
-  Tensor& set_requires_grad(bool requires_grad);
+  Tensor& set_requires_grad(bool requires_grad) &;
+  Tensor set_requires_grad(bool requires_grad) && { return set_requires_grad(requires_grad); }
   /// Undefined until a backward pass has reached this leaf.
   Tensor grad() const;
   void set_grad(Tensor grad);  ///< undefined: none; throws ShapeError unless shaped like this
@@ -88,11 +101,14 @@ class Tensor {
   /// Same value, no history, no gradient.
   Tensor detach() const;
   /// Name in dumps of the graph: of a parameter, or of an input.
-  const std::string& name() const;
-  Tensor& set_name(std::string name);
+  const std::string& name() const&;
+  std::string name() const&& { return name(); }
+  Tensor& set_name(std::string name) &;
+  Tensor set_name(std::string name) && { return set_name(std::move(name)); }
 
   /// The operation that made this, if it was recorded.
-  const std::shared_ptr<Node>& node() const;
+  const std::shared_ptr<Node>& node() const&;
+  std::shared_ptr<Node> node() const&& { return node(); }
 
   /// Whether both handles mean the same tensor, not whether their values are equal.
   bool same_as(const Tensor& other) const { return state_ == other.state_; }

@@ -1,8 +1,13 @@
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "framework/autograd/tensor.hpp"
 
 namespace quantrain {
+
+struct NamedTensor;
 
 /// What operations and the engine ask of a tensor, and users do not. node.hpp includes it: the
 /// author of an operation includes that.
@@ -16,7 +21,7 @@ class TensorAccess {
   static const std::shared_ptr<const Accumulators>& accumulators(const Tensor& x);
   /// What is still to be applied to the accumulators.
   static Activation activation(const Tensor& x);
-  /// Same accumulators behind an activation.
+  /// Same accumulators after an activation.
   static Tensor with_activation(const Tensor& x, Activation activation);
   /// What the codes mean; also where the value was freed.
   /// Throws: GraphError unless the kind is kCodes.
@@ -41,6 +46,12 @@ class TensorAccess {
   /// its gradient does not read. Reading the value throws GraphError.
   static Tensor without_value(const Tensor& x);
   static void set_node(Tensor& x, std::shared_ptr<Node> node, bool requires_grad);
+
+  /// Parameters that are to be trained with this one and came after it, such as the scales that
+  /// preparing a network plugs in: an optimizer made before does not have them. Null: none.
+  using Companions = std::shared_ptr<const std::vector<NamedTensor>>;
+  static const Companions& companions(const Tensor& x);
+  static void set_companions(Tensor& x, Companions companions);
 };
 
 }  // namespace quantrain

@@ -3,9 +3,10 @@
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/dispatch.hpp"
-#include "framework/kernels/elementwise.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {
 
@@ -20,7 +21,7 @@ void Codes::to_float(const Shape& shape, float* y) const {
     inner *= shape[axis];
   const int64_t rows = inner == 0 ? 0 : shape.elements() / inner;
   constexpr int64_t kGrain = 1 << 15;  // elements
-  const kernels::CodesF32 codes = view();
+  const kernels::CodeView codes = view();
   parallel_for(rows, kGrain / std::max<int64_t>(inner, 1), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
       codes.to_float(row % channels, row * inner, inner, y + row * inner);

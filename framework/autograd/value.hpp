@@ -10,7 +10,7 @@
 #include "framework/core/shape.hpp"
 #include "framework/integer/input_encoding.hpp"
 #include "framework/integer/operation.hpp"
-#include "framework/kernels/codes.hpp"
+#include "framework/kernels/code_view.hpp"
 
 namespace quantrain {
 
@@ -43,10 +43,13 @@ struct Codes {
   int32_t offset() const { return offset(storage, params.type); }
   /// Zero point of the stored bytes; per-tensor parameters.
   int32_t stored_zero_point() const { return params.zero_point[0] + offset(); }
-  const uint8_t* u8() const { return bytes.data(); }
-  const int8_t* s8() const { return reinterpret_cast<const int8_t*>(bytes.data()); }
+  const uint8_t* u8() const& { return bytes.data(); }
+  const uint8_t* u8() const&& = delete;
+  const int8_t* s8() const& { return reinterpret_cast<const int8_t*>(bytes.data()); }
+  const int8_t* s8() const&& = delete;
   /// For products that make the floats as they need them, while the codes live.
-  kernels::CodesF32 view() const {
+  kernels::CodeView view() const&& = delete;
+  kernels::CodeView view() const& {
     return {bytes.data(),
             storage == CodeStorage::kS8,
             offset(),

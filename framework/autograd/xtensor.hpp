@@ -10,12 +10,22 @@ namespace quantrain {
 
 /// The tensor's floats as an xtensor container that shares them. Writing through it is not counted
 /// as a new version: use it for reading, or before the tensor takes part in a graph. Of a tensor
-/// with source codes this call itself counts as a write, and the codes are gone. Throws:
-/// GraphError unless the tensor holds floats.
+/// with source codes, such as a batch's images, this call itself counts as a write, and the codes
+/// are gone: as_const_array() keeps them. Throws: GraphError unless the tensor holds floats.
 inline Array as_array(const Tensor& tensor) {
   std::shared_ptr<Buffer<float>> buffer = TensorAccess::buffer(tensor);
   float* const data = buffer->data();
   return make_array(std::shared_ptr<float>(std::move(buffer), data), tensor.shape());
+}
+
+/// The tensor's floats for reading, of a value of any kind: its own where it holds floats, else
+/// made from its codes or accumulators. Nothing is written: version and source codes stay as they
+/// are.
+/// Throws: GraphError if the tensor is undefined.
+inline ConstArray as_const_array(const Tensor& tensor) {
+  std::shared_ptr<const Buffer<float>> buffer = tensor.floats().owner();
+  const float* const data = buffer->data();
+  return make_const_array(std::shared_ptr<const float>(std::move(buffer), data), tensor.shape());
 }
 
 /// A tensor with the values of an xtensor expression, which is computed into the tensor's memory;

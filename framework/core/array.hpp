@@ -20,13 +20,29 @@ using Array =
                        xt::layout_type::row_major,
                        xt::xarray<float>::shape_type>;
 
-inline Array make_array(std::shared_ptr<float> data, const Shape& shape) {
+/// The same for reading.
+using ConstArray = xt::xarray_adaptor<
+    xt::xbuffer_adaptor<const float*, xt::smart_ownership, std::shared_ptr<const float>>,
+    xt::layout_type::row_major,
+    xt::xarray<float>::shape_type>;
+
+namespace detail {
+template <class Adaptor, class Float>
+Adaptor adapt(std::shared_ptr<Float> data, const Shape& shape) {
   xt::xarray<float>::shape_type extents(static_cast<size_t>(shape.rank()));
   std::copy(shape.begin(), shape.end(), extents.begin());
-  float* const first = data.get();
-  return Array(xt::xbuffer_adaptor<float*, xt::smart_ownership, std::shared_ptr<float>>(
-                   first, static_cast<size_t>(shape.elements()), std::move(data)),
-               extents);
+  Float* const first = data.get();
+  return Adaptor(xt::xbuffer_adaptor<Float*, xt::smart_ownership, std::shared_ptr<Float>>(
+                     first, static_cast<size_t>(shape.elements()), std::move(data)),
+                 extents);
+}
+}  // namespace detail
+
+inline Array make_array(std::shared_ptr<float> data, const Shape& shape) {
+  return detail::adapt<Array>(std::move(data), shape);
+}
+inline ConstArray make_const_array(std::shared_ptr<const float> data, const Shape& shape) {
+  return detail::adapt<ConstArray>(std::move(data), shape);
 }
 
 }  // namespace quantrain

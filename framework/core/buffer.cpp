@@ -1,5 +1,7 @@
 #include "framework/core/buffer.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -38,7 +40,7 @@ constexpr bool kSpreads = false;
 constexpr bool kSpreads = true;
 #endif
 constexpr size_t kPage = 4096;
-// Of less a page more would be much.
+// For smaller blocks, an extra page would be too much overhead.
 constexpr bool is_spread(size_t size) { return kSpreads && size >= 16 * kPage; }
 
 /// A block of `size` bytes, of large ones the one with this number. Throws: std::bad_alloc
@@ -101,6 +103,9 @@ class Pool {
     free_kept();
   }
 
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
  private:
   // Blocks of other sizes must not stand in the way of this one.
   void* from_system(size_t size) {
@@ -126,9 +131,18 @@ class Pool {
   Counters counters_{};
 };
 
-// Never destroyed: buffers of static storage duration may outlive any order of destruction.
+Pool& instance();
+
+// Never destroyed: buffers of static storage duration may outlive any order of destruction. While a
+// process forks nobody else has the lock, which the child would find closed forever.
+Pool* new_pool() {
+  ::pthread_atfork(
+      [] { instance().lock(); }, [] { instance().unlock(); }, [] { instance().unlock(); });
+  return new Pool;
+}
+
 Pool& instance() {
-  static Pool& pool = *new Pool;
+  static Pool& pool = *new_pool();
   return pool;
 }
 

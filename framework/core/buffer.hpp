@@ -8,7 +8,7 @@
 
 namespace quantrain {
 
-/// Memory for values: blocks aligned to kAlignment bytes with kSlack readable bytes behind them, so
+/// Memory for values: blocks aligned to kAlignment bytes with kSlack readable bytes after them, so
 /// that kernels may load whole vectors at the end. Large ones begin at different lines of a page.
 /// Freed blocks are kept by size class and reused. Safe to call from several threads.
 namespace pool {
@@ -57,15 +57,19 @@ class Buffer {
     if (data_ != nullptr) pool::release(data_, static_cast<size_t>(size_) * sizeof(T));
   }
 
-  T* data() { return data_; }
-  const T* data() const { return data_; }
+  T* data() & { return data_; }
+  const T* data() const& { return data_; }
+  const T* data() const&& = delete;
   int64_t size() const { return size_; }
-  T* begin() { return data_; }
-  T* end() { return data_ + size_; }
-  const T* begin() const { return data_; }
-  const T* end() const { return data_ + size_; }
-  T& operator[](int64_t i) { return data_[i]; }
-  const T& operator[](int64_t i) const { return data_[i]; }
+  T* begin() & { return data_; }
+  T* end() & { return data_ + size_; }
+  const T* begin() const& { return data_; }
+  const T* end() const& { return data_ + size_; }
+  const T* begin() const&& = delete;
+  const T* end() const&& = delete;
+  T& operator[](int64_t i) & { return data_[i]; }
+  const T& operator[](int64_t i) const& { return data_[i]; }
+  T operator[](int64_t i) const&& { return data_[i]; }
 
  private:
   // Saturates where the product would wrap around to something small.

@@ -1,12 +1,14 @@
 #include "framework/core/file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +27,26 @@ constexpr const char* kWhere = "file";
 [[noreturn]] void fail(const std::string& path, const char* what) {
   throw DataError(kWhere, path, ": ", what, ": ", std::strerror(errno));
 }
+
+/// An open file.
+class Descriptor {
+ public:
+  explicit Descriptor(int descriptor = -1) : descriptor_(descriptor) {}
+  Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~Descriptor() { close(); }
+
+  int get() const { return descriptor_; }
+  int release() { return std::exchange(descriptor_, -1); }
+  /// False: with errno.
+  bool close() { return descriptor_ < 0 || ::close(release()) == 0; }
+
+ private:
+  int descriptor_;
+};
 
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -53,34 +75,100 @@ std::string resolve(const std::string& path) {
   return real.get();
 }
 
+// In a sticky folder only the owner of a file, or of the folder, may rename another one over it.
+void check_replaceable(const std::string& target) {
+  struct stat file {};
+  struct stat folder {};
+  if (::stat(target.c_str(), &file) != 0 || ::stat(folder_of(target).c_str(), &folder) != 0) return;
+  const uid_t user = ::geteuid();
+  if ((folder.st_mode & S_ISVTX) == 0 || user == 0 || user == file.st_uid || user == folder.st_uid)
+    return;
+  throw DataError(kWhere,
+                  target,
+                  ": cannot be replaced: the file is another user's, in a folder where only owners "
+                  "replace files (sticky)");
+}
+
+// Removes what processes left behind that were killed while they wrote to target. Those that live
+// hold a lock on theirs.
+void remove_leftovers(const std::string& target) {
+  const std::filesystem::path folder = folder_of(target);
+  const std::string prefix = std::filesystem::path(target).filename().string() + ".tmp";
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() &&
+           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  std::error_code error;  // that of a folder that cannot be listed is no error of the write
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.rfind(prefix, 0) != 0) continue;
+    const std::string_view numbers = std::string_view(name).substr(prefix.size());
+    const size_t dash = std::min(numbers.find('-'), numbers.size());
+    if (!is_number(numbers.substr(0, dash)) ||
+        !is_number(numbers.substr(std::min(dash + 1, numbers.size()))))
+      continue;
+    const Descriptor left(
+        ::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (left.get() >= 0 && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0)
+      ::unlink(entry->path().c_str());
+  }
+}
+
+// A write beyond the limit of a file's size raises SIGXFSZ, of which the process would die. While
+// this lives the thread does not receive it, and write() fails.
+class NoFileSizeSignal {
+ public:
+  NoFileSizeSignal() {
+    ::sigemptyset(&signal_);
+    ::sigaddset(&signal_, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &signal_, &old_);
+    waited_before_ = is_waiting();
+  }
+  ~NoFileSizeSignal() {
+    int number = 0;
+    if (!waited_before_ && is_waiting()) ::sigwait(&signal_, &number);
+    ::pthread_sigmask(SIG_SETMASK, &old_, nullptr);
+  }
+  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
+  NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+
+ private:
+  static bool is_waiting() {
+    sigset_t waiting;
+    ::sigpending(&waiting);
+    return ::sigismember(&waiting, SIGXFSZ) == 1;
+  }
+
+  sigset_t signal_{};
+  sigset_t old_{};
+  bool waited_before_ = false;
+};
+
 // A new file beside the one it is to become; gone with this object unless it was renamed.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::string target) : target_(std::move(target)) {
-    static std::atomic<int> number{0};
+    check_replaceable(target_);
+    remove_leftovers(target_);
     struct stat old {};
     const bool replaces = ::stat(target_.c_str(), &old) == 0;
     const mode_t mode = replaces ? old.st_mode & 0777 : 0666;
-    // A process that was killed may have left one behind, and in a container had the same number.
-    do {
-      name_ = target_ + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(++number);
-      descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    } while (descriptor_ < 0 && errno == EEXIST);
-    if (descriptor_ < 0) fail(target_, "no file can be made in its folder");
+    if (!make_nameless(mode)) make_named(mode);
     // It was made with no more than these bits: a file system that cannot set the rest gives
     // nothing away.
-    if (replaces) static_cast<void>(::fchmod(descriptor_, mode));
+    if (replaces) static_cast<void>(::fchmod(file_.get(), mode));
   }
   ~TemporaryFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
     if (!name_.empty()) ::unlink(name_.c_str());
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
   void write(std::span<const uint8_t> bytes) {
+    const NoFileSizeSignal no_signal;
     while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+      const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
       if (written < 0 && errno == EINTR) continue;
       if (written <= 0) fail(target_, "cannot be written");
       bytes = bytes.subspan(static_cast<size_t>(written));
@@ -88,22 +176,71 @@ class TemporaryFile {
   }
 
   void rename() {
-    if (::fsync(descriptor_) != 0) fail(target_, "cannot be flushed to the disk");
-    if (::close(std::exchange(descriptor_, -1)) != 0) fail(target_, "cannot be closed");
+    if (::fsync(file_.get()) != 0) fail(target_, "cannot be flushed to the disk");
+    if (name_.empty()) give_name();
     if (std::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "cannot be renamed to");
     name_.clear();
+    if (!file_.close()) fail(target_, "cannot be closed");
     // The new name must be on the disk too; a file system that cannot do it has no more to offer.
-    const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder >= 0) {
-      ::fsync(folder);
-      ::close(folder);
-    }
+    const Descriptor folder(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder.get() >= 0) ::fsync(folder.get());
   }
 
  private:
+  std::string next_name() const {
+    static std::atomic<int> number{0};
+    return target_ + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(++number);
+  }
+  std::string own_link() const { return "/proc/self/fd/" + std::to_string(file_.get()); }
+
+  // Of which nothing is left should the process die.
+  bool make_nameless(mode_t mode) {
+#if defined(O_TMPFILE)
+    file_ = Descriptor(::open(folder_of(target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode));
+    if (file_.get() < 0) return false;
+    // A name is given through this link; locked before it has one.
+    if (::access(own_link().c_str(), F_OK) == 0 && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0)
+      return true;
+    file_.close();
+#else
+    static_cast<void>(mode);
+#endif
+    return false;
+  }
+
+  void make_named(mode_t mode) {
+    for (;;) {
+      // In a container another process may have the same number.
+      do {
+        name_ = next_name();
+        file_ = Descriptor(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+      } while (file_.get() < 0 && errno == EEXIST);
+      if (file_.get() < 0) {
+        name_.clear();
+        fail(target_, "no file can be made in its folder");
+      }
+      // Another process may have taken it for a leftover before it was locked. A file system
+      // without locks has no such process.
+      struct stat info {};
+      const bool locked = ::flock(file_.get(), LOCK_EX) == 0;
+      if (!locked || (::fstat(file_.get(), &info) == 0 && info.st_nlink > 0)) return;
+    }
+  }
+
+  void give_name() {
+    for (;;) {
+      const std::string name = next_name();
+      if (::linkat(AT_FDCWD, own_link().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+        name_ = name;
+        return;
+      }
+      if (errno != EEXIST) fail(target_, "cannot be given a name");
+    }
+  }
+
   std::string target_;
   std::string name_;
-  int descriptor_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace
@@ -123,13 +260,21 @@ void write_file(const std::string& path, std::string_view text) {
 }
 
 InputFile::InputFile(const std::string& path) : path_(path) {
+  // What was opened is asked, not the path, which another process may rename a file to meanwhile.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (file.get() < 0) fail(path, "cannot be opened");
   struct stat info {};
-  // Opening a pipe would wait for its other end.
-  if (::stat(path.c_str(), &info) != 0) fail(path, "cannot be opened");
+  if (::fstat(file.get(), &info) != 0) fail(path, "cannot be opened");
   if (!S_ISREG(info.st_mode)) throw DataError(kWhere, path, ": is not a regular file");
-  file_.reset(std::fopen(path.c_str(), "rb"));
+  file_.reset(::fdopen(file.get(), "rb"));
   if (file_ == nullptr) fail(path, "cannot be opened");
-  left_ = info.st_size;
+  file.release();
+  size_ = left_ = info.st_size;
+}
+
+void InputFile::rewind() {
+  if (std::fseek(file_.get(), 0, SEEK_SET) != 0) fail(path_, "cannot be read");
+  left_ = size_;
 }
 
 size_t InputFile::read(std::span<uint8_t> out) {

@@ -1,5 +1,6 @@
 #include "framework/core/parallel.hpp"
 
+#include <pthread.h>
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
@@ -27,12 +28,22 @@ int requested_threads = 0;
 std::unique_ptr<tbb::task_arena> arena;
 // More threads than cores are there only once TBB is allowed to make them.
 std::unique_ptr<tbb::global_control> allowed;
+// A process that fork() made has none of TBB's threads, and what they held when it was made.
+bool is_forked = false;
+
+void after_fork() {
+  is_forked = true;
+  static_cast<void>(arena.release());
+  static_cast<void>(allowed.release());
+}
+[[maybe_unused]] const int registered = ::pthread_atfork(nullptr, nullptr, after_fork);
 
 }  // namespace
 
 void set_threads(int n) {
   if (n < 0) throw DataError("set_threads", "number of threads is negative: ", n);
   requested_threads = n;
+  if (is_forked) return;
   arena.reset();
   allowed.reset();
   if (n > tbb::this_task_arena::max_concurrency()) {
@@ -43,13 +54,15 @@ void set_threads(int n) {
 }
 
 int threads() {
+  if (is_forked) return 1;
   return requested_threads > 0 ? requested_threads : tbb::this_task_arena::max_concurrency();
 }
 
 namespace detail {
 
 void run_blocks(int64_t blocks, void* context, BlockFunction function) {
-  if (requested_threads == 1) {
+  if (requested_threads == 1 || is_forked) {
+    const DefaultRounding rounding;
     for (int64_t i = 0; i < blocks; ++i) function(context, i);
     return;
   }
@@ -60,6 +73,7 @@ void run_blocks(int64_t blocks, void* context, BlockFunction function) {
         tbb::blocked_range<int64_t>(0, blocks, 1),
         [&](const tbb::blocked_range<int64_t>& range) {
           QUANTRAIN_ACQUIRE(&start);
+          const DefaultRounding rounding;
           for (int64_t i = range.begin(); i < range.end(); ++i) function(context, i);
           QUANTRAIN_RELEASE(&end);
         },

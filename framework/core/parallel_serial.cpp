@@ -19,6 +19,7 @@ int threads() { return 1; }
 namespace detail {
 
 void run_blocks(int64_t blocks, void* context, BlockFunction function) {
+  const DefaultRounding rounding;
   for (int64_t i = 0; i < blocks; ++i) function(context, i);
 }
 

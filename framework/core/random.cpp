@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include "framework/core/error.hpp"
+
 namespace quantrain {
 namespace {
 
@@ -42,6 +44,7 @@ float Random::uniform() { return static_cast<float>(bits() >> 40) * 0x1p-24f; }
 float Random::uniform(float low, float high) { return low + (high - low) * uniform(); }
 
 int64_t Random::below(int64_t n) {
+  if (n < 1) throw DataError("random", "below(", n, "), expected at least 1");
   const auto bound = static_cast<uint64_t>(n);
   const uint64_t rejected = (0 - bound) % bound;  // 2^64 mod bound
   uint64_t draw = bits();

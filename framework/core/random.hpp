@@ -17,7 +17,7 @@ class Random {
   float uniform();
   /// In [low, high]; high only by rounding.
   float uniform(float low, float high);
-  /// In [0, n), n >= 1, without bias.
+  /// In [0, n), without bias.   Throws: DataError if n is below 1.
   int64_t below(int64_t n);
   /// Standard normal; Marsaglia's polar method with a logarithm of our own.
   float normal();

@@ -18,8 +18,8 @@ class Shape {
   Shape() = default;
   Shape(std::initializer_list<int64_t> extents)
       : Shape(std::span(extents.begin(), extents.size())) {}
-  /// Throws: ShapeError if an extent is negative, the rank exceeds kMaxRank or the element count
-  /// overflows.
+  /// Throws: ShapeError if an extent is negative, the rank exceeds kMaxRank or the product of the
+  /// extents that are not 0 overflows.
   explicit Shape(std::span<const int64_t> extents);
 
   int rank() const { return rank_; }
@@ -31,9 +31,12 @@ class Shape {
   /// Axis as a number from 0. Throws: ShapeError if it is outside [-rank, rank).
   int axis(int i) const;
 
-  const int64_t* begin() const { return extents_.data(); }
-  const int64_t* end() const { return extents_.data() + rank_; }
-  operator std::span<const int64_t>() const { return {begin(), end()}; }
+  const int64_t* begin() const& { return extents_.data(); }
+  const int64_t* end() const& { return extents_.data() + rank_; }
+  const int64_t* begin() const&& = delete;
+  const int64_t* end() const&& = delete;
+  operator std::span<const int64_t>() const& { return {begin(), end()}; }
+  operator std::span<const int64_t>() && = delete;
 
   friend bool operator==(const Shape& a, const Shape& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());

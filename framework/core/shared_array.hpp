@@ -20,12 +20,16 @@ class SharedArray {
   /// data keeps the elements alive.
   SharedArray(std::shared_ptr<const T> data, int64_t size) : data_(std::move(data)), size_(size) {}
 
-  const T* data() const { return data_.get(); }
+  const T* data() const& { return data_.get(); }
+  const T* data() const&& = delete;
   int64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  const T* begin() const { return data(); }
-  const T* end() const { return data() + size_; }
-  const T& operator[](int64_t i) const { return data()[i]; }
+  const T* begin() const& { return data(); }
+  const T* end() const& { return data() + size_; }
+  const T* begin() const&& = delete;
+  const T* end() const&& = delete;
+  const T& operator[](int64_t i) const& { return data()[i]; }
+  T operator[](int64_t i) const&& { return data_.get()[i]; }
 
   /// Equal elements.
   friend bool operator==(const SharedArray& a, const SharedArray& b) {

@@ -6,6 +6,7 @@
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "framework/data/idx.hpp"
 
 namespace quantrain {
@@ -75,6 +76,7 @@ Dataset Dataset::from_floats(const Shape& shape,
                              int64_t classes,
                              Range range,
                              InputFeatures features) {
+  const DefaultRounding rounding;
   const QParams params = integer::input_params(range, kWhere);
   if (shape.rank() < 2)
     throw DataError(kWhere, "samples have shape ", shape, ", expected [N, ...]");
@@ -86,6 +88,7 @@ Dataset Dataset::from_floats(const Shape& shape,
                         ? values[i]
                         : integer::feature_value(values[i], features.offset[f], features.scale[f]);
     if (z >= range.min && z <= range.max) continue;
+    const auto row = static_cast<int64_t>(i) / (shape.elements() / shape[0]);
     std::ostringstream seen;
     if (!features.empty()) seen << ", of feature " << f << " " << z << " after offset and scale,";
     throw DataError(kWhere,
@@ -93,12 +96,16 @@ Dataset Dataset::from_floats(const Shape& shape,
                     values[i],
                     " at ",
                     i,
+                    " (sample ",
+                    row,
+                    ")",
                     seen.str(),
-                    " is outside the declared range [",
+                    " is outside the range [",
                     range.min,
                     ", ",
                     range.max,
-                    "]");
+                    "]: declare the range of the values, or for columns that differ the features "
+                    "of fit_min_max() or fit_mean_std() with their feature_range()");
   }
   std::vector<uint8_t> pixels(values.size());
   integer::encode_input(values, params, features, pixels, kWhere);
@@ -107,9 +114,10 @@ Dataset Dataset::from_floats(const Shape& shape,
 
 Dataset Dataset::from_idx(const std::string& images_path,
                           const std::string& labels_path,
-                          int64_t classes) {
-  IdxArray images = read_idx_u8(images_path);
-  const IdxArray labels = read_idx_u8(labels_path);
+                          int64_t classes,
+                          std::optional<int64_t> limit) {
+  IdxArray images = read_idx_u8(images_path, limit);
+  const IdxArray labels = read_idx_u8(labels_path, limit);
   if (images.shape.rank() < 3 || images.shape.rank() > 4) {
     throw DataError(kWhere,
                     images_path,
@@ -131,13 +139,13 @@ Dataset Dataset::from_idx(const std::string& images_path,
   }
 }
 
-Dataset Dataset::mnist(const std::string& folder, Split split) {
+Dataset Dataset::mnist(const std::string& folder, Split split, std::optional<int64_t> limit) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored))
     throw DataError(kWhere, folder, ": is not a folder");
   const std::string prefix = split == Split::kTrain ? "train" : "t10k";
   const std::string images = find_file(folder, prefix + "-images-idx3-ubyte");
-  return from_idx(images, find_file(folder, prefix + "-labels-idx1-ubyte"), 10);
+  return from_idx(images, find_file(folder, prefix + "-labels-idx1-ubyte"), 10, limit);
 }
 
 void Dataset::check_index(int64_t i) const {
@@ -146,12 +154,12 @@ void Dataset::check_index(int64_t i) const {
 
 uint8_t Dataset::zero_byte() const { return static_cast<uint8_t>(data_->params.zero_point[0]); }
 
-const InputFeatures& Dataset::features() const {
+const InputFeatures& Dataset::features() const& {
   static const InputFeatures none;
   return data_->features == nullptr ? none : *data_->features;
 }
 
-std::span<const uint8_t> Dataset::image(int64_t i) const {
+std::span<const uint8_t> Dataset::image(int64_t i) const& {
   check_index(i);
   const auto pixels = static_cast<size_t>(image_shape().elements());
   return std::span(data_->pixels).subspan(static_cast<size_t>(i) * pixels, pixels);
@@ -190,6 +198,7 @@ Tensor Dataset::to_tensor(std::span<const uint8_t> bytes) const {
 }
 
 Tensor Dataset::to_tensor(Buffer<uint8_t> bytes) const {
+  const DefaultRounding rounding;
   const int64_t n = bytes.size() / image_shape().elements();
   std::vector<int64_t> extents{n};
   extents.insert(extents.end(), image_shape().begin(), image_shape().end());
@@ -202,7 +211,7 @@ Tensor Dataset::to_tensor(Buffer<uint8_t> bytes) const {
   return Tensor::decoded(shape, std::move(codes));
 }
 
-std::span<const uint8_t> Batch::bytes() const {
+std::span<const uint8_t> Batch::bytes() const& {
   const std::shared_ptr<const Codes> codes = images.defined() ? images.source_codes() : nullptr;
   if (codes == nullptr) {
     throw DataError("batch",

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 namespace {
@@ -28,6 +29,7 @@ void check_rows(std::span<const float> rows, int64_t features) {
 }  // namespace
 
 InputFeatures fit_mean_std(std::span<const float> rows, int64_t features) {
+  const DefaultRounding rounding;
   check_rows(rows, features);
   const auto width = static_cast<size_t>(features);
   const double count = static_cast<double>(rows.size() / width);
@@ -49,6 +51,7 @@ InputFeatures fit_mean_std(std::span<const float> rows, int64_t features) {
 }
 
 InputFeatures fit_min_max(std::span<const float> rows, int64_t features) {
+  const DefaultRounding rounding;
   check_rows(rows, features);
   const auto width = static_cast<size_t>(features);
   std::vector<float> max(rows.begin(), rows.begin() + features);

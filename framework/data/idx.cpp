@@ -3,8 +3,8 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <memory>
 #include <span>
+#include <utility>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
@@ -24,14 +24,18 @@ class Source {
   virtual size_t read(std::span<uint8_t> out) = 0;
   /// Upper bound of what is left to read.
   virtual int64_t left() const = 0;
+  /// Bytes to take memory for before they have been seen.
+  virtual size_t step() const = 0;
 };
 
 class PlainSource : public Source {
  public:
-  explicit PlainSource(const std::string& path) : file_(path) {}
+  explicit PlainSource(InputFile file) : file_(std::move(file)) {}
 
   size_t read(std::span<uint8_t> out) override { return file_.read(out); }
   int64_t left() const override { return file_.left(); }
+  // The file has them.
+  size_t step() const override { return static_cast<size_t>(file_.left()); }
 
  private:
   InputFile file_;
@@ -39,7 +43,8 @@ class PlainSource : public Source {
 
 class GzipSource : public Source {
  public:
-  explicit GzipSource(const std::string& path) : path_(path), file_(path), in_(kChunk) {
+  GzipSource(const std::string& path, InputFile file)
+      : path_(path), file_(std::move(file)), in_(kChunk) {
     constexpr int kGzipWithLargestWindow = 16 + MAX_WBITS;
     if (inflateInit2(&stream_, kGzipWithLargestWindow) != Z_OK)
       throw DataError(kWhere, path_, ": zlib does not start");
@@ -77,6 +82,7 @@ class GzipSource : public Source {
     return count;
   }
   int64_t left() const override { return (compressed_left() + 1) * kMaxCompression; }
+  size_t step() const override { return kChunk; }
 
  private:
   static constexpr size_t kChunk = size_t{1} << 20;
@@ -90,12 +96,22 @@ class GzipSource : public Source {
   bool ended_ = false;
 };
 
-bool is_gzipped(const std::string& path) {
-  uint8_t magic[2];
-  return InputFile(path).read(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+// In steps: no more than twice of what there is, whatever the header says.
+std::vector<uint8_t> read_bytes(int64_t size, Source& source) {
+  std::vector<uint8_t> bytes;
+  const auto wanted = static_cast<size_t>(size);
+  while (bytes.size() < wanted) {
+    const size_t begin = bytes.size();
+    bytes.resize(std::min(wanted, begin + std::max(begin, source.step())));
+    const size_t got = source.read(std::span(bytes).subspan(begin));
+    if (got == bytes.size() - begin) continue;
+    bytes.resize(begin + got);
+    break;
+  }
+  return bytes;
 }
 
-IdxArray read(const std::string& path, Source& source) {
+IdxArray read(const std::string& path, Source& source, int64_t limit) {
   uint8_t magic[4];
   const size_t header = source.read(magic);
   if (header < sizeof magic)
@@ -140,15 +156,26 @@ IdxArray read(const std::string& path, Source& source) {
                     source.left(),
                     " follow");
   }
-  IdxArray array{shape, std::vector<uint8_t>(static_cast<size_t>(shape.elements()))};
-  const size_t got = source.read(array.bytes);
-  if (got < array.bytes.size()) {
+  if (shape.elements() > limit) {
+    throw DataError(kWhere,
+                    path,
+                    ": shape ",
+                    shape,
+                    " needs ",
+                    shape.elements(),
+                    " bytes, the limit is ",
+                    limit,
+                    "; read it with a larger one if you trust the file");
+  }
+  IdxArray array{shape, read_bytes(shape.elements(), source)};
+  const auto got = static_cast<int64_t>(array.bytes.size());
+  if (got < shape.elements()) {
     throw DataError(kWhere,
                     path,
                     ": truncated: shape ",
                     shape,
                     " needs ",
-                    array.bytes.size(),
+                    shape.elements(),
                     " bytes, ",
                     got,
                     " follow");
@@ -163,11 +190,20 @@ IdxArray read(const std::string& path, Source& source) {
 
 }  // namespace
 
-IdxArray read_idx_u8(const std::string& path) {
-  const std::unique_ptr<Source> source =
-      is_gzipped(path) ? std::unique_ptr<Source>(std::make_unique<GzipSource>(path))
-                       : std::make_unique<PlainSource>(path);
-  return read(path, *source);
+int64_t unpacked_limit(int64_t file_bytes) { return (int64_t{256} << 20) + 16 * file_bytes; }
+
+IdxArray read_idx_u8(const std::string& path, std::optional<int64_t> limit) {
+  InputFile file(path);
+  const int64_t size = file.left();
+  uint8_t magic[2];
+  const bool gzipped = file.read(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+  file.rewind();
+  if (!gzipped) {
+    PlainSource source(std::move(file));
+    return read(path, source, limit.value_or(size));
+  }
+  GzipSource source(path, std::move(file));
+  return read(path, source, limit.value_or(unpacked_limit(size)));
 }
 
 }  // namespace quantrain

@@ -1,5 +1,7 @@
 #include "framework/data/loader.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
@@ -12,6 +14,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 namespace {
@@ -37,8 +40,16 @@ class DataLoader::Iterator::Prefetch {
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  /// The next batch, or nothing behind the last. Throws what preparing it threw.
+  /// A process that fork() made has no such thread.
+  bool is_ours() const { return process_ == ::getpid(); }
+
+  /// The next batch, or nothing after the last. Throws what preparing it threw.
   std::optional<Batch> next() {
+    if (!is_ours()) {
+      throw DataError("loader",
+                      "the iterator's thread is in another process, which forked into this one: "
+                      "begin a new pass here");
+    }
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ready_ || ended_; });
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
@@ -50,6 +61,7 @@ class DataLoader::Iterator::Prefetch {
 
  private:
   void run() {
+    const DefaultRounding rounding;
     std::exception_ptr error;
     try {
       for (int64_t i = 0; i < loader_.batches(); ++i) {
@@ -104,6 +116,7 @@ class DataLoader::Iterator::Prefetch {
 
   const DataLoader loader_;
   const std::vector<int64_t> order_;
+  const pid_t process_ = ::getpid();
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -124,11 +137,13 @@ DataLoader::DataLoader(Dataset dataset, LoaderOptions options)
   }
 }
 
-DataLoader& DataLoader::epoch(int64_t epoch) {
+DataLoader& DataLoader::epoch(int64_t epoch) & {
   if (epoch < 0) throw DataError("loader", "epoch is ", epoch);
   epoch_ = epoch;
   return *this;
 }
+
+DataLoader DataLoader::epoch(int64_t epoch) && { return std::move(this->epoch(epoch)); }
 
 int64_t DataLoader::batches() const {
   const int64_t full = dataset_.size() / options_.batch;
@@ -153,9 +168,15 @@ DataLoader::Iterator::Iterator(const DataLoader& loader)
 }
 DataLoader::Iterator::Iterator(Iterator&&) noexcept = default;
 DataLoader::Iterator& DataLoader::Iterator::operator=(Iterator&&) noexcept = default;
-DataLoader::Iterator::~Iterator() = default;
+DataLoader::Iterator::~Iterator() {
+  // Nobody to stop, and nobody to wait for.
+  if (prefetch_ != nullptr && !prefetch_->is_ours()) static_cast<void>(prefetch_.release());
+}
 
 DataLoader::Iterator& DataLoader::Iterator::operator++() {
+  if (prefetch_ == nullptr)
+    throw DataError("loader",
+                    "the iterator is at its end or was moved from: there is no next batch");
   if (std::optional<Batch> batch = prefetch_->next()) {
     batch_ = std::move(*batch);
   } else {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "framework/data/dataset.hpp"
@@ -28,15 +29,19 @@ class DataLoader {
   /// Throws: DataError if the batch is less than 1, or drop_last would leave no batch.
   explicit DataLoader(Dataset dataset, LoaderOptions options = {});
 
-  /// Which epoch begin() runs, from now on; 0 at first. Returns *this.
+  /// Which epoch begin() runs, from now on; 0 at first. Returns *this; of a temporary, the loader
+  /// itself, which a loop over DataLoader{...}.epoch(e) keeps.
   /// Throws: DataError if it is negative.
-  DataLoader& epoch(int64_t epoch);
+  DataLoader& epoch(int64_t epoch) &;
+  DataLoader epoch(int64_t epoch) &&;
   int64_t epoch() const { return epoch_; }
 
   /// Batches of an epoch.
   int64_t batches() const;
-  const Dataset& dataset() const { return dataset_; }
-  const LoaderOptions& options() const { return options_; }
+  const Dataset& dataset() const& { return dataset_; }
+  Dataset dataset() && { return std::move(dataset_); }
+  const LoaderOptions& options() const& { return options_; }
+  LoaderOptions options() && { return std::move(options_); }
   /// Images in the order of the current epoch.
   std::vector<int64_t> order() const;
 
@@ -54,8 +59,11 @@ class DataLoader {
     ~Iterator();  ///< stops and joins the thread
 
     /// The caller's, to move from too, until the next increment.
-    Batch& operator*() const { return batch_; }
-    Batch* operator->() const { return &batch_; }
+    Batch& operator*() const& { return batch_; }
+    Batch operator*() && { return std::move(batch_); }
+    Batch* operator->() const& { return &batch_; }
+    Batch* operator->() && = delete;
+    /// Throws: DataError at the end, or if it was moved from.
     Iterator& operator++();
     bool operator==(std::default_sentinel_t) const { return prefetch_ == nullptr; }
 

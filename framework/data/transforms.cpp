@@ -27,6 +27,8 @@ Transform random_shift(int64_t pixels) {
 void shift_image(const ImageBytes& image, int64_t dy, int64_t dx) {
   const auto& [pixels, shape, zero] = image;
   if (shape.rank() != 3) throw DataError("shift_image", "shifts images [H, W, C], got ", shape);
+  if (static_cast<int64_t>(pixels.size()) != shape.elements())
+    throw DataError("shift_image", pixels.size(), " bytes do not fill shape ", shape);
   const int64_t height = shape[0];
   const int64_t row = shape[1] * shape[2];  // bytes
   // Beyond its own size an image is gone.

@@ -27,7 +27,7 @@ Transform random_shift(int64_t pixels);
 
 /// Moves the image down by dy and right by dx pixels (up and left where negative); what comes in is
 /// the real value 0.
-/// Throws: DataError unless the image is [H, W, C].
+/// Throws: DataError unless the image is [H, W, C] and has as many bytes.
 void shift_image(const ImageBytes& image, int64_t dy, int64_t dx);
 
 }  // namespace quantrain

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "framework/integer/program.hpp"
@@ -30,7 +31,8 @@ class CodeRanges {
   /// For a valid program.
   explicit CodeRanges(const Program& program);
 
-  const Channels& at(int id) const { return of_[static_cast<size_t>(id)]; }
+  const Channels& at(int id) const& { return of_[static_cast<size_t>(id)]; }
+  Channels at(int id) && { return std::move(of_[static_cast<size_t>(id)]); }
 
  private:
   std::vector<Channels> of_;

@@ -8,10 +8,6 @@
 namespace quantrain::integer {
 namespace {
 
-bool is_depthwise(const kernels::Conv2dShape& s) {
-  return s.groups > 1 && s.groups == s.c && s.groups == s.o;
-}
-
 /// Finds the channels to remove. Marks all as dead, then unmarks what a step needs, until nothing
 /// changes. A product needs every input channel that is not constant; a step that works channel by
 /// channel needs the channels that its output keeps.

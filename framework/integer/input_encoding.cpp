@@ -9,8 +9,8 @@
 #include "framework/arithmetic/stored.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/dispatch.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::integer {
 namespace {

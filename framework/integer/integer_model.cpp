@@ -1,10 +1,13 @@
 #include "framework/integer/integer_model.hpp"
 
 #include <algorithm>
+#include <ostream>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "framework/integer/memory_plan.hpp"
 #include "framework/integer/program_file.hpp"
+#include "framework/integer/program_table.hpp"
 
 namespace quantrain {
 
@@ -77,17 +80,18 @@ const Value& value_at(const Program& program,
 IntegerModel::IntegerModel(Program program)
     : ready_(std::make_shared<const Ready>(validated(std::move(program)))) {}
 
-const Program& IntegerModel::program() const { return ready_->program; }
+const Program& IntegerModel::program() const& { return ready_->program; }
+Program IntegerModel::program() const&& { return ready_->program; }
 
-const Shape& IntegerModel::input_shape(size_t i) const {
+const Shape& IntegerModel::input_shape(size_t i) const& {
   return value_at(program(), program().inputs, i, "input").shape;
 }
 
-const QParams& IntegerModel::input_params(size_t i) const {
+const QParams& IntegerModel::input_params(size_t i) const& {
   return *value_at(program(), program().inputs, i, "input").params;
 }
 
-const integer::InputFeatures& IntegerModel::input_features(size_t i) const {
+const integer::InputFeatures& IntegerModel::input_features(size_t i) const& {
   return value_at(program(), program().inputs, i, "input").features;
 }
 
@@ -105,7 +109,7 @@ double IntegerModel::logit_scale(size_t i) const {
 }
 
 int64_t IntegerModel::memory(int64_t n) const {
-  return std::clamp<int64_t>(n, 0, kChunk) * ready_->plan.sample_bytes;
+  return integer::memory(program(), std::min(n, kChunk));
 }
 
 int64_t IntegerModel::quantize_input(std::span<const float> x,
@@ -184,9 +188,11 @@ int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t>
     n = count;
   }
   for (size_t i = 0; i < y.size(); ++i) {
-    if (static_cast<int64_t>(y[i]) != n * outputs(i)) {
+    // By division: the product may wrap around.
+    const auto room = static_cast<int64_t>(y[i]);
+    if (room % outputs(i) != 0 || room / outputs(i) != n) {
       throw ShapeError(
-          kWhere, n, " samples give ", n * outputs(i), " integers, there is room for ", y[i]);
+          kWhere, n, " samples give ", outputs(i), " integers each, there is room for ", y[i]);
     }
   }
   return n;
@@ -201,6 +207,7 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   for (size_t i = 0; i < y.size(); ++i) y_sizes[i] = y[i].size();
   const int64_t n = samples(x_sizes, y_sizes);
   if (n == 0) return;
+  const DefaultRounding rounding;
   const Program& p = program();
   const int64_t chunk = std::min(n, kChunk);
   Buffer<uint8_t> memory(chunk * ready_->plan.sample_bytes);
@@ -316,14 +323,26 @@ void IntegerModel::trace(int64_t n, std::span<const uint8_t* const> x, const Vis
   run_chunk(n, x, {}, memory.data(), &visit);
 }
 
-void IntegerModel::save(const std::string& path) const { save_program(path, program()); }
-
-IntegerModel IntegerModel::load(const std::string& path) {
-  return IntegerModel(std::make_shared<const Ready>(integer::load_program(path)));
+void IntegerModel::save(const std::string& path,
+                        const std::map<std::string, std::string>& metadata) const {
+  if (metadata.empty()) return save_program(path, program());
+  Program named = program();  // weights are shared
+  for (const auto& [key, value] : metadata) named.metadata[key] = value;
+  save_program(path, named);
 }
 
-IntegerModel IntegerModel::load(std::span<const uint8_t> file) {
-  return IntegerModel(std::make_shared<const Ready>(integer::parse_program(file, "model")));
+IntegerModel IntegerModel::load(const std::string& path, std::optional<int64_t> memory_limit) {
+  return IntegerModel(std::make_shared<const Ready>(integer::load_program(path, memory_limit)));
+}
+
+IntegerModel IntegerModel::load(std::span<const uint8_t> file,
+                                std::optional<int64_t> memory_limit) {
+  return IntegerModel(
+      std::make_shared<const Ready>(integer::parse_program(file, "model", memory_limit)));
+}
+
+std::ostream& operator<<(std::ostream& stream, const IntegerModel& model) {
+  return stream << model.program();
 }
 
 }  // namespace quantrain

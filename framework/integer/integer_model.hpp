@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,13 +21,20 @@ class IntegerModel {
  public:
   /// Throws: as integer::validate().
   explicit IntegerModel(integer::Program program);
+  // No moves: what was moved from is a model still.
+  IntegerModel(const IntegerModel&) = default;
+  IntegerModel& operator=(const IntegerModel&) = default;
 
-  const integer::Program& program() const;
+  const integer::Program& program() const&;
+  integer::Program program() const&&;
   /// Of an input, in the program's order.   Throws: ShapeError if there is no such input.
-  const Shape& input_shape(size_t i = 0) const;  ///< of one sample
-  const QParams& input_params(size_t i = 0) const;
+  const Shape& input_shape(size_t i = 0) const&;  ///< of one sample
+  Shape input_shape(size_t i = 0) const&& { return input_shape(i); }
+  const QParams& input_params(size_t i = 0) const&;
+  QParams input_params(size_t i = 0) const&& { return input_params(i); }
   /// Empty: none.   docs/quantization.md (20)
-  const integer::InputFeatures& input_features(size_t i = 0) const;
+  const integer::InputFeatures& input_features(size_t i = 0) const&;
+  integer::InputFeatures input_features(size_t i = 0) const&& { return input_features(i); }
   size_t input_count() const { return program().inputs.size(); }
   size_t output_count() const { return program().outputs.size(); }
   /// Integers of one sample of an output: logits, for a classifier.
@@ -35,8 +45,8 @@ class IntegerModel {
   double logit_scale(size_t i = 0) const;
   /// Bytes of what the network consists of, as it is stored.
   int64_t size_bytes() const { return integer::size_bytes(program()); }
-  /// Bytes that the values of n samples take while they run, from the pool; integer::memory() says
-  /// it of a program.
+  /// Bytes that a run of n samples takes from the pool, from codes to integers: integer::memory()
+  /// of a chunk at most. Real values take their own beside them.
   int64_t memory(int64_t n) const;
   /// Of everything that the integers depend on; equal for a model and its file.
   uint64_t hash() const { return integer::content_hash(program()); }
@@ -80,11 +90,17 @@ class IntegerModel {
   /// Samples that are run together; more are cut into chunks of this size.
   static constexpr int64_t kChunk = 256;
 
-  /// integer::save_program and load_program.
-  void save(const std::string& path) const;
-  static IntegerModel load(const std::string& path);
+  /// What the file says of the model besides, by name: of load(), what save() was given.
+  const std::map<std::string, std::string>& metadata() const& { return program().metadata; }
+  std::map<std::string, std::string> metadata() const&& { return program().metadata; }
+
+  /// integer::save_program and load_program. metadata is added to the model's own, and counts where
+  /// both have a name. A model that would take more memory than the limit, by default
+  /// integer::memory_limit() of its file, is refused before any is allocated.
+  void save(const std::string& path, const std::map<std::string, std::string>& metadata = {}) const;
+  static IntegerModel load(const std::string& path, std::optional<int64_t> memory_limit = {});
   /// From the bytes of a file.
-  static IntegerModel load(std::span<const uint8_t> file);
+  static IntegerModel load(std::span<const uint8_t> file, std::optional<int64_t> memory_limit = {});
 
  private:
   struct Ready;
@@ -105,5 +121,8 @@ class IntegerModel {
 
   std::shared_ptr<const Ready> ready_;
 };
+
+/// A table of the layers: kernel, shape, bits, bytes and multiply-adds; program_table.hpp.
+std::ostream& operator<<(std::ostream& stream, const IntegerModel& model);
 
 }  // namespace quantrain

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "framework/core/error.hpp"
+#include "framework/integer/sizes.hpp"
+
 namespace quantrain::integer {
 namespace {
 
@@ -75,6 +78,40 @@ MemoryPlan plan_memory(const Program& program) {
   return plan;
 }
 
-int64_t memory(const Program& program, int64_t n) { return n * plan_memory(program).sample_bytes; }
+int64_t memory(const Program& program, int64_t n) {
+  constexpr int64_t kMost = int64_t{1} << 62;
+  if (n < 1) return 0;
+  const int64_t sample = plan_memory(program).sample_bytes;
+  // Kernels are not asked for more samples than there can be.
+  if (n > kMostElements || n > kMost / (sample + kMostElements)) return kMost;
+  int64_t scratch = 0;
+  for (const Step& step : program.steps)
+    scratch = std::max(scratch, scratch_bytes(step.operation, n));
+  return n * sample + scratch;
+}
+
+void check_memory(const Program& program, int64_t limit) {
+  const auto check = [&](const Value& value, int64_t bytes) {
+    if (bytes <= limit) return;
+    throw DataError(value.name,
+                    "the model takes ",
+                    bytes,
+                    " bytes of memory up to this layer, the limit is ",
+                    limit,
+                    "; load it with a larger one if you trust the file");
+  };
+  const MemoryPlan plan = plan_memory(program);
+  const auto end = [&](int id) {
+    return plan.offsets[static_cast<size_t>(id)] + padded_bytes(program.value(id));
+  };
+  int64_t places = 0;
+  for (const int id : program.inputs) check(program.value(id), places = std::max(places, end(id)));
+  int64_t prepared = 0;
+  for (const Step& step : program.steps) {
+    places = std::max(places, end(step.output));
+    prepared += prepared_bytes(step.operation);
+    check(program.value(step.output), places + prepared + scratch_bytes(step.operation, 1));
+  }
+}
 
 }  // namespace quantrain::integer

@@ -21,7 +21,12 @@ struct MemoryPlan {
 
 /// For a valid program.
 MemoryPlan plan_memory(const Program& program);
-/// Bytes that the values of n samples take while it runs, before anything is allocated.
+/// Bytes that n samples take from the pool while the program runs on threads() threads, from codes
+/// to integers, before anything is allocated: their values, and what the kernels of the greediest
+/// step need beside them. At most 2^62, and 0 for n < 1.
 int64_t memory(const Program& program, int64_t n);
+/// Throws: DataError naming the layer, the bytes and the limit if a model of a valid program would
+/// take more: what its operations are prepared to up to that layer, and its run of one sample.
+void check_memory(const Program& program, int64_t limit);
 
 }  // namespace quantrain::integer

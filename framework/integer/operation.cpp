@@ -1,5 +1,7 @@
 #include "framework/integer/operation.hpp"
 
+#include <algorithm>
+
 namespace quantrain::integer {
 namespace {
 
@@ -78,6 +80,28 @@ int32_t output_zero_point(const Operation& op) {
                     op);
 }
 
+std::optional<CodeClamp> output_codes(const Operation& op, const QParams& x) {
+  using Clamp = std::optional<CodeClamp>;
+  const auto of = [](const StoredOutput& y) -> Clamp { return CodeClamp{y.lo, y.hi}; };
+  const auto of_product = [&](const QuantizedProduct& p) -> Clamp {
+    return p.output ? of(p.output->y) : std::nullopt;
+  };
+  return std::visit(Overloaded{[&](const QuantizedAdd& o) { return of(o.y); },
+                               [&](const QuantizedAvgPool2d& o) { return of(o.y); },
+                               [&](const QuantizedConcat& o) { return of(o.y); },
+                               [&](const QuantizedConv2d& o) { return of_product(o.product); },
+                               [&](const QuantizedLinear& o) { return of_product(o.product); },
+                               [&](const QuantizedLookup& o) -> Clamp {
+                                 const auto code = o.table.begin() + stored_offset(x.type);
+                                 const auto [lo, hi] = std::minmax_element(
+                                     code + x.type.qmin(), code + x.type.qmax() + 1);
+                                 return CodeClamp{*lo, *hi};
+                               },
+                               [](const QuantizedMaxPool2d&) -> Clamp { return std::nullopt; },
+                               [](const View&) -> Clamp { return std::nullopt; }},
+                    op);
+}
+
 bool keeps_params(const Operation& op) {
   return std::visit([](const auto& o) { return o.kKeepsParams; }, op);
 }
@@ -102,6 +126,45 @@ int64_t accumulator_bound(const Operation& op) {
           return accumulator_bound(o.product, o.channels());
         return 0;
       },
+      op);
+}
+
+int64_t prepared_bytes(const Operation& op) {
+  const auto of_product = [](const kernels::Conv2dShape& shape, const QuantizedProduct& p) {
+    return kernels::PackedWeightsS8::bytes(shape) +
+           kernels::ProductParams::bytes(shape.o, p.output.has_value());
+  };
+  return std::visit(
+      Overloaded{[](const QuantizedAdd&) -> int64_t { return 0; },
+                 [](const QuantizedAvgPool2d&) -> int64_t { return 0; },
+                 [](const QuantizedConcat& o) {
+                   return static_cast<int64_t>(o.parts.size() * sizeof(CodeTable));
+                 },
+                 [&](const QuantizedConv2d& o) { return of_product(o.shape, o.product); },
+                 [&](const QuantizedLinear& o) {
+                   return of_product({.c = o.inputs, .o = o.outputs}, o.product);
+                 },
+                 [](const QuantizedLookup&) -> int64_t { return 0; },
+                 [](const QuantizedMaxPool2d&) -> int64_t { return 0; },
+                 [](const View&) -> int64_t { return 0; }},
+      op);
+}
+
+int64_t scratch_bytes(const Operation& op, int64_t n) {
+  return std::visit(
+      Overloaded{
+          [](const QuantizedAdd&) -> int64_t { return 0; },
+          [&](const QuantizedAvgPool2d& o) {
+            return kernels::avg_pool2d_scratch(with_batch(o.shape, n));
+          },
+          [](const QuantizedConcat&) -> int64_t { return 0; },
+          [&](const QuantizedConv2d& o) {
+            return kernels::conv2d_scratch(with_batch(o.shape, n), o.product.output.has_value());
+          },
+          [&](const QuantizedLinear& o) { return kernels::gemm_scratch(n * o.rows, o.inputs); },
+          [](const QuantizedLookup&) -> int64_t { return 0; },
+          [](const QuantizedMaxPool2d&) -> int64_t { return 0; },
+          [](const View&) -> int64_t { return 0; }},
       op);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -54,6 +55,9 @@ bool gives_accumulators(const Operation& op);
 /// where any will do.
 int32_t input_zero_point(const Operation& op, size_t i);
 int32_t output_zero_point(const Operation& op);
+/// Stored codes that the output may have where the first input has codes of x; nothing where they
+/// are the input's, or accumulators.
+std::optional<CodeClamp> output_codes(const Operation& op, const QParams& x);
 /// Whether the output's codes mean what the input's do, with the same parameters.
 bool keeps_params(const Operation& op);
 /// Whether it may write its output over an input of the same size.
@@ -61,6 +65,11 @@ bool runs_in_place(const Operation& op);
 int64_t multiply_adds(const Operation& op);
 /// Of a product, the largest of its channels; else 0.   docs/quantization.md (7)
 int64_t accumulator_bound(const Operation& op);
+
+/// Bytes of the pool that an operation takes beside its inputs and output: once it is prepared, and
+/// while it runs on n samples.
+int64_t prepared_bytes(const Operation& op);
+int64_t scratch_bytes(const Operation& op, int64_t n);
 
 /// An operation, ready to run on the chosen instruction set; it must outlive this.
 class PreparedOperation {

@@ -96,7 +96,10 @@ class Validator {
     if (y.is_codes() == gives_accumulators(step.operation))
       throw GraphError(
           where, "gives ", y.is_codes() ? "accumulators" : "codes", ", not what its value says");
-    if (y.is_codes()) check_zero_point(where, *y.params, output_zero_point(step.operation));
+    if (y.is_codes()) {
+      check_zero_point(where, *y.params, output_zero_point(step.operation));
+      check_codes(where, *y.params, step);
+    }
     write(step.output);
   }
 
@@ -126,6 +129,29 @@ class Validator {
                        ", the value's is ",
                        stored_zero_point(params));
     }
+  }
+
+  // Whoever reads the value relies on its type.
+  void check_codes(const std::string& where, const QParams& params, const Step& step) const {
+    const std::optional<CodeClamp> given =
+        output_codes(step.operation, *p_.value(step.inputs[0]).params);
+    const int32_t offset = stored_offset(params.type);
+    if (!given ||
+        (given->lo >= params.type.qmin() + offset && given->hi <= params.type.qmax() + offset)) {
+      return;
+    }
+    throw GraphError(where,
+                     "gives stored codes in [",
+                     given->lo,
+                     ", ",
+                     given->hi,
+                     "], its value has ",
+                     params.type,
+                     ": [",
+                     params.type.qmin() + offset,
+                     ", ",
+                     params.type.qmax() + offset,
+                     "]");
   }
 
   const Program& p_;

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/arithmetic/qparams.hpp"
@@ -45,8 +47,12 @@ struct Program {
   std::vector<int> inputs;
   std::vector<int> outputs;
   std::vector<Step> steps;
+  /// What its maker says of it, by name: classes, data, version. Stored in the file; the integers
+  /// do not depend on it, nor does the hash.
+  std::map<std::string, std::string> metadata{};
 
-  const Value& value(int id) const { return values[static_cast<size_t>(id)]; }
+  const Value& value(int id) const& { return values[static_cast<size_t>(id)]; }
+  Value value(int id) && { return std::move(values[static_cast<size_t>(id)]); }
   friend bool operator==(const Program&, const Program&) = default;
 };
 
@@ -57,7 +63,7 @@ struct Program {
 void validate(const Program& program);
 
 /// Of everything that the integers and their meaning depend on: operations, wiring, shapes,
-/// parameters; not of names. Equal on every machine.
+/// parameters; not of names and metadata. Equal on every machine.
 uint64_t content_hash(const Program& program);
 
 /// Bytes of weights (of 2 bits four to a byte, of 3 and 4 bits two), biases, multipliers, tables,

@@ -1,14 +1,14 @@
 #include "framework/integer/program_file.hpp"
 
-#include <cmath>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "framework/core/error.hpp"
+#include "framework/integer/memory_plan.hpp"
 #include "framework/integer/packed_weights.hpp"
 #include "framework/io/format.hpp"
+#include "framework/io/json.hpp"
 #include "framework/io/safetensors.hpp"
 
 namespace quantrain::integer {
@@ -110,88 +110,25 @@ Json to_json(const Value& value) {
 
 // --- reading
 
-using Parsed = nlohmann::json;  // finds members by search, not one after the other
+// Of one network; validate() and the plan of memory take time that grows with their squares.
+constexpr int64_t kMostSteps = 1 << 14;
+constexpr int64_t kMostEntries = 1 << 20;
+constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
 
-/// A JSON object that is read member by member, each one range-checked; what was not asked for is
-/// an error.
-class Reader {
+/// An object of the network, whose errors say where it is.
+class Reader : public JsonReader {
  public:
-  Reader(const Parsed& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json.is_object()) throw DataError(where_, "not a JSON object");
-  }
+  Reader(JsonValue json, const std::string& where)
+      : JsonReader(json, json_error<DataError>(where)), where_(where) {}
   const std::string& where() const { return where_; }
-
-  bool has(const char* name) const { return json_.contains(name); }
-  const Parsed& at(const char* name) {
-    read_.insert(name);
-    const auto found = json_.find(name);
-    if (found == json_.end()) throw DataError(where_, "lacks \"", name, "\"");
-    return *found;
+  std::vector<int> ids(std::string_view name) {
+    const std::vector<int64_t> ids = integers(name, kMostSteps, 0, kMost32);
+    return {ids.begin(), ids.end()};
   }
-  int64_t integer(const char* name, int64_t lo, int64_t hi) {
-    return integer(at(name), name, lo, hi);
-  }
-  int64_t integer(const Parsed& json, const char* name, int64_t lo, int64_t hi) const {
-    if (!json.is_number_integer()) throw DataError(where_, "\"", name, "\" is no whole number");
-    const bool large = json.is_number_unsigned() &&
-                       json.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()};
-    if (large || json.get<int64_t>() < lo || json.get<int64_t>() > hi) {
-      throw DataError(where_, "\"", name, "\" is ", json.dump(), ", not in [", lo, ", ", hi, "]");
-    }
-    return json.get<int64_t>();
-  }
-  bool boolean(const char* name) {
-    const Parsed& json = at(name);
-    if (!json.is_boolean()) throw DataError(where_, "\"", name, "\" is neither true nor false");
-    return json.get<bool>();
-  }
-  double real(const Parsed& json, const char* name) const {
-    if (!json.is_number()) throw DataError(where_, "\"", name, "\" is no number");
-    return json.get<double>();
-  }
-  std::vector<float> floats(const char* name) {
-    std::vector<float> result;
-    for (const Parsed& json : list(name, kMostEntries)) {
-      const double value = real(json, name);
-      if (!(std::abs(value) <= double{std::numeric_limits<float>::max()}))
-        throw DataError(where_, "\"", name, "\" has ", json.dump(), ", which is no finite float");
-      result.push_back(static_cast<float>(value));
-    }
-    return result;
-  }
-  std::string text(const char* name) {
-    const Parsed& json = at(name);
-    if (!json.is_string()) throw DataError(where_, "\"", name, "\" is no text");
-    return json.get<std::string>();
-  }
-  const Parsed& list(const char* name, size_t most) {
-    const Parsed& json = at(name);
-    if (!json.is_array()) throw DataError(where_, "\"", name, "\" is no list");
-    if (json.size() > most)
-      throw DataError(where_, "\"", name, "\" has ", json.size(), " entries, at most ", most);
-    return json;
-  }
-  std::vector<int> ids(const char* name) {
-    std::vector<int> result;
-    for (const Parsed& id : list(name, kMostEntries))
-      result.push_back(static_cast<int>(integer(id, name, 0, kMostEntries)));
-    return result;
-  }
-  void finish() const {
-    for (const auto& [name, value] : json_.items()) {
-      if (read_.count(name) == 0) throw DataError(where_, "has an unknown member \"", name, "\"");
-    }
-  }
-
-  static constexpr size_t kMostEntries = 1 << 20;
 
  private:
-  const Parsed& json_;
   std::string where_;
-  std::set<std::string> read_;
 };
-
-constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
 
 /// Tensors of a file, each to be taken once.
 class Tensors {
@@ -202,6 +139,9 @@ class Tensors {
   template <class T>
   std::vector<T> take(const std::string& name) {
     taken_.insert(name);
+    const Shape& shape = file_.at(name).shape;
+    if (shape.rank() != 1 || shape[0] == 0)
+      throw DataError(name, "has shape ", shape, ", expected [n] with n at least 1");
     return file_.values<T>(name);
   }
   void finish() const {
@@ -268,7 +208,7 @@ class Members {
     nested.finish();
   }
   void operator()(const char* name, std::vector<QuantizedConcat::Part>& parts) {
-    for (const Parsed& json : json_.list(name, Reader::kMostEntries)) {
+    for (const JsonValue json : json_.list(name, kMostSteps)) {
       Reader nested(json, json_.where());
       Members members(nested, tensors_, prefix_);
       QuantizedConcat::Part::describe(parts.emplace_back(), members);
@@ -276,7 +216,7 @@ class Members {
     }
   }
   void operator()(const char* name, std::vector<kernels::MeanMultiplier>& means) {
-    for (const Parsed& json : json_.list(name, Reader::kMostEntries)) {
+    for (const JsonValue json : json_.list(name, QuantizedAvgPool2d::kMostCounts)) {
       Reader nested(json, json_.where());
       means.push_back({nested.integer("count", 1, kMost32),
                        {static_cast<int32_t>(nested.integer("m0", 0, kMost32)),
@@ -291,47 +231,44 @@ class Members {
   std::string prefix_;
 };
 
-QParams params_from(const Parsed& json, const std::string& where) {
+QParams params_from(JsonValue json, const std::string& where) {
   Reader reader(json, where);
   QParams params;
   params.type.bits = static_cast<int>(reader.integer("bits", 2, 8));
   params.type.is_signed = reader.boolean("signed");
   params.type.narrow = reader.boolean("narrow");
-  params.scale = {static_cast<float>(reader.real(reader.at("scale"), "scale"))};
+  params.scale = {reader.real32("scale")};
   params.zero_point = {static_cast<int32_t>(reader.integer("zero_point", -128, 255))};
   reader.finish();
   return params;
 }
 
-InputFeatures features_from(const Parsed& json, const std::string& where) {
+InputFeatures features_from(JsonValue json, const std::string& where) {
   Reader reader(json, where);
-  InputFeatures features{reader.floats("offset"), reader.floats("scale")};
+  InputFeatures features{reader.reals32("offset", kMostEntries),
+                         reader.reals32("scale", kMostEntries)};
   reader.finish();
   if (features.empty()) throw DataError(where, "\"features\" are there and empty");
   return features;
 }
 
-Value value_from(const Parsed& json, size_t position) {
+Value value_from(JsonValue json, size_t position) {
   Reader reader(json, "value " + std::to_string(position));
   Value value;
   value.name = reader.text("name");
-  std::vector<int64_t> extents;
-  for (const Parsed& extent : reader.list("shape", Shape::kMaxRank))
-    extents.push_back(reader.integer(extent, "shape", 1, kMost32));
-  value.shape = Shape(extents);
+  value.shape = Shape(reader.integers("shape", Shape::kMaxRank, 1, kMost32));
   value.node = static_cast<int>(reader.integer("node", -1, kMost32));
   if (reader.has("codes")) {
     value.params = params_from(reader.at("codes"), value.name);
   } else {
-    for (const Parsed& scale : reader.list("scale", Reader::kMostEntries))
-      value.scale.push_back(reader.real(scale, "scale"));
+    value.scale = reader.reals("scale", kMostEntries);
   }
   if (reader.has("features")) value.features = features_from(reader.at("features"), value.name);
   reader.finish();
   return value;
 }
 
-Step step_from(const Parsed& json, size_t position, Tensors& tensors) {
+Step step_from(JsonValue json, size_t position, Tensors& tensors) {
   Reader reader(json, "step " + std::to_string(position));
   Step step;
   const std::string name = reader.text("type");
@@ -368,29 +305,45 @@ void check_version(const TensorFile& file, const std::string& where) {
   }
 }
 
-Program program_from(const TensorFile& file, const std::string& where) {
+void check_metadata(const TensorFile& file, const std::string& where) {
   check_version(file, where);
   check_format(where, file, kFormat, kVersion);
-  const std::string& network = file.metadata_at("network");
-  const char* const text = network.data();
-  const Parsed json = Parsed::parse(text, text + network.size(), nullptr, false);
-  if (json.is_discarded()) throw DataError(where, "the network is not JSON");
-  Program program;
+}
+
+JsonDocument network_of(const TensorFile& file, const std::string& where) {
   try {
-    Reader reader(json, where);
-    Tensors tensors(file);
-    for (const Parsed& value : reader.list("values", Reader::kMostEntries))
-      program.values.push_back(value_from(value, program.values.size()));
-    program.inputs = reader.ids("inputs");
-    program.outputs = reader.ids("outputs");
-    for (const Parsed& step : reader.list("steps", Reader::kMostEntries))
-      program.steps.push_back(step_from(step, program.steps.size(), tensors));
-    reader.finish();
-    tensors.finish();
-  } catch (const nlohmann::json::exception& error) {
-    throw DataError(where, "the network is not as it should be: ", error.what());
+    return JsonDocument(file.metadata_at("network"));
+  } catch (const JsonDocument::Malformed& what) {
+    throw DataError(where, "the network ", what.text);
   }
+}
+
+int64_t bytes_of(const TensorFile& file) {
+  size_t bytes = file.metadata_at("network").size();
+  for (const TensorFile::Entry& entry : file.entries()) bytes += entry.bytes.size();
+  return static_cast<int64_t>(bytes);
+}
+
+Program program_from(const TensorFile& file,
+                     const std::string& where,
+                     std::optional<int64_t> limit) {
+  check_metadata(file, where);
+  const JsonDocument network = network_of(file, where);
+  Program program;
+  Reader reader(network.root(), where);
+  Tensors tensors(file);
+  for (const JsonValue value : reader.list("values", kMostSteps))
+    program.values.push_back(value_from(value, program.values.size()));
+  program.inputs = reader.ids("inputs");
+  program.outputs = reader.ids("outputs");
+  for (const JsonValue step : reader.list("steps", kMostSteps))
+    program.steps.push_back(step_from(step, program.steps.size(), tensors));
+  reader.finish();
+  tensors.finish();
+  program.metadata = file.metadata;
+  for (const char* own : {"format", "version", "layout", "network"}) program.metadata.erase(own);
   validate(program);
+  check_memory(program, limit.value_or(memory_limit(bytes_of(file))));
   return program;
 }
 
@@ -399,6 +352,11 @@ Program program_from(const TensorFile& file, const std::string& where) {
 void save_program(const std::string& path, const Program& program) {
   TensorFile file;
   set_format(file, kFormat, kVersion);
+  file.metadata["network"] = "";
+  for (const auto& [key, value] : program.metadata) {
+    if (!file.metadata.emplace(key, value).second)
+      throw DataError("save", path, ": \"", key, "\" is the file's to say, not the caller's");
+  }
   Json network = {{"values", Json::array()},
                   {"inputs", program.inputs},
                   {"outputs", program.outputs},
@@ -422,10 +380,16 @@ void save_program(const std::string& path, const Program& program) {
   save_safetensors(path, file);
 }
 
-Program load_program(const std::string& path) { return program_from(load_safetensors(path), path); }
+int64_t memory_limit(int64_t file_bytes) { return (int64_t{256} << 20) + 16 * file_bytes; }
 
-Program parse_program(std::span<const uint8_t> file, std::string_view where) {
-  return program_from(parse_safetensors(file, where), std::string(where));
+Program load_program(const std::string& path, std::optional<int64_t> memory_limit) {
+  return program_from(load_safetensors(path), path, memory_limit);
+}
+
+Program parse_program(std::span<const uint8_t> file,
+                      std::string_view where,
+                      std::optional<int64_t> memory_limit) {
+  return program_from(parse_safetensors(file, where), std::string(where), memory_limit);
 }
 
 }  // namespace quantrain::integer

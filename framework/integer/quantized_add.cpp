@@ -38,17 +38,10 @@ void Prepared<QuantizedAdd>::run(int64_t n,
                                  const GradientMask& mask) const {
   kernels::add_u8(n * op_->size,
                   inputs[0],
-                  op_->zero_a,
                   inputs[1],
-                  op_->zero_b,
-                  op_->multipliers,
-                  op_->y.zero_point,
-                  op_->y.lo,
-                  op_->y.hi,
+                  {op_->zero_a, op_->zero_b, op_->multipliers, op_->y},
                   static_cast<uint8_t*>(output),
-                  mask.bits,
-                  mask.lo,
-                  mask.hi);
+                  mask);
 }
 
 }  // namespace quantrain::integer

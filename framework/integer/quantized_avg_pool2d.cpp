@@ -1,18 +1,28 @@
 #include "framework/integer/quantized_avg_pool2d.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "framework/core/error.hpp"
 #include "framework/integer/quantized_product.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::integer {
 namespace {
 
-std::vector<int64_t> distinct(std::vector<int64_t> values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-  return values;
+int64_t count_at(int64_t i, int64_t extent, int64_t kernel, int64_t stride, int64_t padding) {
+  const int64_t first = i * stride - padding;
+  return std::min(first + kernel, extent) - std::max<int64_t>(first, 0);
+}
+
+/// Different counts along one axis, and one more at most than there may be.
+std::set<int64_t> distinct_counts(
+    int64_t extent, int64_t kernel, int64_t stride, int64_t padding, int64_t outputs) {
+  std::set<int64_t> counts;
+  for (int64_t i = 0; i < outputs && std::ssize(counts) <= QuantizedAvgPool2d::kMostCounts; ++i)
+    counts.insert(count_at(i, extent, kernel, stride, padding));
+  return counts;
 }
 
 }  // namespace
@@ -20,21 +30,33 @@ std::vector<int64_t> distinct(std::vector<int64_t> values) {
 std::vector<int64_t> counts_along(
     int64_t extent, int64_t kernel, int64_t stride, int64_t padding, int64_t outputs) {
   std::vector<int64_t> counts;
-  for (int64_t i = 0; i < outputs; ++i) {
-    const int64_t first = i * stride - padding;
-    counts.push_back(std::min(first + kernel, extent) - std::max<int64_t>(first, 0));
-  }
+  for (int64_t i = 0; i < outputs; ++i)
+    counts.push_back(count_at(i, extent, kernel, stride, padding));
   return counts;
 }
 
-std::vector<int64_t> window_counts(const kernels::Conv2dShape& s) {
-  const auto rows = distinct(counts_along(s.h, s.kh, s.stride_h, s.pad_h, s.oh()));
-  const auto columns = distinct(counts_along(s.w, s.kw, s.stride_w, s.pad_w, s.ow()));
-  std::vector<int64_t> counts;
-  for (const int64_t row : rows) {
-    for (const int64_t column : columns) counts.push_back(row * column);
+std::vector<int64_t> window_counts(const kernels::Conv2dShape& s, std::string_view where) {
+  const std::set<int64_t> rows = distinct_counts(s.h, s.kh, s.stride_h, s.pad_h, s.oh());
+  const std::set<int64_t> columns = distinct_counts(s.w, s.kw, s.stride_w, s.pad_w, s.ow());
+  if (std::ssize(rows) * std::ssize(columns) > QuantizedAvgPool2d::kMostCounts) {
+    throw ShapeError(where,
+                     "kernel [",
+                     s.kh,
+                     ", ",
+                     s.kw,
+                     "] with padding [",
+                     s.pad_h,
+                     ", ",
+                     s.pad_w,
+                     "] has windows of more than ",
+                     QuantizedAvgPool2d::kMostCounts,
+                     " sizes: pad less");
   }
-  return distinct(std::move(counts));
+  std::set<int64_t> counts;
+  for (const int64_t row : rows) {
+    for (const int64_t column : columns) counts.insert(row * column);
+  }
+  return {counts.begin(), counts.end()};
 }
 
 QuantizedAvgPool2d QuantizedAvgPool2d::make(const kernels::Conv2dShape& shape,
@@ -61,7 +83,7 @@ void QuantizedAvgPool2d::validate(std::string_view where) const {
                      kLargestWindow);
   }
   validate_zero_point(zero_x, where);
-  const std::vector<int64_t> counts = window_counts(shape);
+  const std::vector<int64_t> counts = window_counts(shape, where);
   if (means.size() != counts.size())
     throw QuantError(where,
                      "expected a multiplier for each of the ",
@@ -88,9 +110,7 @@ void Prepared<QuantizedAvgPool2d>::run(int64_t n, Inputs inputs, void* output) c
                          inputs[0],
                          op_->zero_x,
                          op_->means,
-                         op_->y.zero_point,
-                         op_->y.lo,
-                         op_->y.hi,
+                         op_->y,
                          static_cast<uint8_t*>(output));
 }
 

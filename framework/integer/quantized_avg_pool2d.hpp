@@ -7,7 +7,7 @@
 #include "framework/arithmetic/stored.hpp"
 #include "framework/integer/prepared.hpp"
 #include "framework/integer/sizes.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::integer {
 
@@ -19,6 +19,8 @@ struct QuantizedAvgPool2d {
   static constexpr std::string_view kType = "quantized_avg_pool2d";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = false;
+  /// Numbers of elements that its windows may have: padding makes them differ.
+  static constexpr int64_t kMostCounts = 1 << 14;
 
   kernels::Conv2dShape shape;                  ///< of one sample; c = o = groups
   int32_t zero_x = 0;                          ///< of the stored bytes
@@ -26,7 +28,8 @@ struct QuantizedAvgPool2d {
   StoredOutput y;
 
   /// From what the codes mean, after an activation.
-  /// Throws: QuantError if parameters are not those of activations, or a multiplier makes no sense.
+  /// Throws: QuantError if parameters are not those of activations, or a multiplier makes no sense;
+  /// ShapeError as window_counts().
   static QuantizedAvgPool2d make(const kernels::Conv2dShape& shape,
                                  const QParams& x,
                                  const QParams& y,
@@ -52,7 +55,10 @@ struct QuantizedAvgPool2d {
 std::vector<int64_t> counts_along(
     int64_t extent, int64_t kernel, int64_t stride, int64_t padding, int64_t outputs);
 /// The numbers of elements inside the image that windows have, ascending.
-std::vector<int64_t> window_counts(const kernels::Conv2dShape& shape);
+/// Throws: ShapeError naming `where` if rows and columns of windows differ in more ways than
+/// kMostCounts.
+std::vector<int64_t> window_counts(const kernels::Conv2dShape& shape,
+                                   std::string_view where = "avg_pool2d");
 
 template <>
 class Prepared<QuantizedAvgPool2d> {

@@ -5,7 +5,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/integer/sizes.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::integer {
 

@@ -1,6 +1,6 @@
 #include "framework/integer/quantized_max_pool2d.hpp"
 
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::integer {
 

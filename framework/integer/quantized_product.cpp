@@ -68,14 +68,8 @@ void finish(const Requantization& output,
             const int32_t* acc,
             uint8_t* y,
             const GradientMask& mask) {
-  kernels::requantize_s32_u8(rows,
-                             static_cast<int64_t>(output.m0.size()),
-                             acc,
-                             kernel_params(output),
-                             y,
-                             mask.bits,
-                             mask.lo,
-                             mask.hi);
+  kernels::requantize_s32_u8(
+      rows, static_cast<int64_t>(output.m0.size()), acc, kernel_params(output), y, mask);
 }
 
 int64_t accumulator_bound(int64_t length, const int8_t* weights, int32_t bias, int32_t zero_x) {

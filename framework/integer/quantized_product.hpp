@@ -7,7 +7,7 @@
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/stored.hpp"
 #include "framework/core/shared_array.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::integer {
 

@@ -1,5 +1,7 @@
 #include "framework/integer/sizes.hpp"
 
+#include <algorithm>
+
 #include "framework/core/error.hpp"
 
 namespace quantrain::integer {
@@ -54,6 +56,16 @@ void check_pool(std::string_view where, const kernels::Conv2dShape& s) {
   if (s.pad_h >= s.kh || s.pad_w >= s.kw) {
     throw ShapeError(
         where, "padding [", s.pad_h, ", ", s.pad_w, "] leaves windows without an element");
+  }
+  const int64_t window = std::min(s.kh, s.h) * std::min(s.kw, s.w);
+  if (s.y_elements() > kMostPoolReads / window) {
+    throw ShapeError(where,
+                     s.y_elements(),
+                     " windows of ",
+                     window,
+                     " elements are more than ",
+                     kMostPoolReads,
+                     " reads: take a larger stride or a smaller kernel");
   }
 }
 

@@ -20,7 +20,10 @@ void check_size(std::string_view where, std::initializer_list<int64_t> extents);
 /// channels, the window does not fit the padded image, or a padded image is larger than
 /// kMostElements.
 void check_window(std::string_view where, const kernels::Conv2dShape& shape);
-/// The same for a pool, where also c = o = groups, and padding is smaller than the window.
+/// Elements that the windows of a pool may read in one sample: a minute's work, or so.
+inline constexpr int64_t kMostPoolReads = int64_t{1} << 36;
+/// The same for a pool, where also c = o = groups, padding is smaller than the window, and no more
+/// than kMostPoolReads elements are read. A convolution's work is bounded by its weights.
 void check_pool(std::string_view where, const kernels::Conv2dShape& shape);
 
 inline kernels::Conv2dShape with_batch(kernels::Conv2dShape shape, int64_t n) {

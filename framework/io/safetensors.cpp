@@ -6,18 +6,17 @@
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
 #include <sstream>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/io/json.hpp"
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little endian");
 
 namespace quantrain {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr const char* kWhere = "safetensors";
 constexpr const char* kMetadataKey = "__metadata__";
@@ -49,40 +48,18 @@ template <class... Parts>
   throw Malformed{stream.str()};
 }
 
-// Enough of a value to recognise it in a message.
-std::string shown(const Json& json) { return json.dump().substr(0, 60); }
+constexpr int64_t kMostCount = std::numeric_limits<int64_t>::max();
 
-// JSON keeps the last of two equal keys; the format forbids them, because another reader may keep
-// the first.
-class UniqueKeys {
- public:
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kMaxDepth) malformed("the header nests deeper than ", kMaxDepth, " levels");
-    if (event == Json::parse_event_t::object_start) open_.emplace_back();
-    if (event == Json::parse_event_t::object_end) open_.pop_back();
-    if (event == Json::parse_event_t::key &&
-        !open_.back().insert(parsed.get<std::string>()).second) {
-      malformed("the header has two keys ", shown(parsed));
-    }
-    return true;
-  }
-
- private:
-  std::vector<std::set<std::string>> open_;
-};
-
-int64_t to_integer(const Json& json, const std::string& name, const char* key) {
-  if (!json.is_number_unsigned() ||
-      json.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()}) {
-    malformed("\"", name, "\": ", key, " has ", shown(json), " where a count is expected");
-  }
-  return json.get<int64_t>();
+int64_t to_integer(JsonValue json, std::string_view name, const char* key) {
+  const std::optional<int64_t> count = json.integer(0, kMostCount);
+  if (!count) malformed("\"", name, "\": ", key, " has ", json, " where a count is expected");
+  return *count;
 }
 
-std::vector<int64_t> to_integers(const Json& json, const std::string& name, const char* key) {
-  if (!json.is_array()) malformed("\"", name, "\": ", key, " is not a list");
+std::vector<int64_t> to_integers(JsonValue json, std::string_view name, const char* key) {
+  if (!json.is_list()) malformed("\"", name, "\": ", key, " is not a list");
   std::vector<int64_t> integers;
-  for (const Json& element : json) integers.push_back(to_integer(element, name, key));
+  for (const JsonValue element : json.entries()) integers.push_back(to_integer(element, name, key));
   return integers;
 }
 
@@ -92,32 +69,34 @@ struct Placed {
 };
 
 // One entry of the header, checked against the size of the data; its bytes are still empty.
-Placed parse_entry(const std::string& name, const Json& json, int64_t data_size) {
-  if (!json.is_object() || json.size() != 3 || !json.contains("dtype") || !json.contains("shape") ||
-      !json.contains("data_offsets")) {
+Placed parse_entry(std::string_view name, JsonValue json, int64_t data_size) {
+  const std::optional<JsonValue> dtype_json = json.find("dtype");
+  const std::optional<JsonValue> shape_json = json.find("shape");
+  const std::optional<JsonValue> offsets_json = json.find("data_offsets");
+  if (json.size() != 3 || !dtype_json || !shape_json || !offsets_json)
     malformed("\"", name, "\": needs dtype, shape and data_offsets, and nothing else");
-  }
-  const Json& dtype_json = json["dtype"];
   const auto* const dtype =
       std::find_if(std::begin(kAllDTypes), std::end(kAllDTypes), [&](DType d) {
-        return dtype_json.is_string() && dtype_json.get_ref<const std::string&>() == dtype_name(d);
+        return dtype_json->text() == dtype_name(d);
       });
-  if (dtype == std::end(kAllDTypes))
-    malformed("\"", name, "\": unsupported dtype ", shown(dtype_json));
+  if (dtype == std::end(kAllDTypes)) malformed("\"", name, "\": unsupported dtype ", *dtype_json);
 
-  const std::vector<int64_t> offsets = to_integers(json["data_offsets"], name, "data_offsets");
+  const std::vector<int64_t> offsets = to_integers(*offsets_json, name, "data_offsets");
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_size) {
+    std::ostringstream list;
+    for (size_t i = 0; i < std::min<size_t>(offsets.size(), 3); ++i)
+      list << (i > 0 ? ", " : "") << offsets[i];
     malformed("\"",
               name,
-              "\": data_offsets ",
-              shown(json["data_offsets"]),
-              " are no range of the ",
+              "\": data_offsets [",
+              list.str(),
+              "] are no range of the ",
               data_size,
               " bytes of data");
   }
   Shape shape;
   try {
-    shape = Shape(to_integers(json["shape"], name, "shape"));
+    shape = Shape(to_integers(*shape_json, name, "shape"));
   } catch (const ShapeError& error) {
     malformed("\"", name, "\": ", error.what());
   }
@@ -133,11 +112,20 @@ Placed parse_entry(const std::string& name, const Json& json, int64_t data_size)
               bytes,
               " bytes");
   }
-  return {offsets[0], offsets[1], {name, *dtype, shape, {}}};
+  return {offsets[0], offsets[1], {std::string(name), *dtype, shape, {}}};
 }
 
 // Fills what it is given, as far as there are bytes; returns their number.
 using Reader = std::function<size_t(std::span<uint8_t>)>;
+
+JsonDocument parse_header(std::span<const uint8_t> header) {
+  try {
+    return JsonDocument({reinterpret_cast<const char*>(header.data()), header.size()},
+                        {.bytes = kMaxHeader, .depth = kMaxDepth});
+  } catch (const JsonDocument::Malformed& what) {
+    malformed("the header ", what.text);
+  }
+}
 
 // Reads the data only once the header accounts for every byte of it.
 TensorFile parse(int64_t file_size, const Reader& read_some) {
@@ -158,27 +146,20 @@ TensorFile parse(int64_t file_size, const Reader& read_some) {
   }
   const std::vector<uint8_t> header = read(static_cast<int64_t>(header_size));
 
-  Json json;
-  try {
-    // Pointers to char, as in program_file.cpp: one parser for both.
-    const char* const text = reinterpret_cast<const char*>(header.data());
-    json = Json::parse(text, text + header.size(), UniqueKeys());
-  } catch (const Json::exception& error) {
-    malformed("the header is not JSON: ", error.what());
-  }
-  if (!json.is_object()) malformed("the header is not a JSON object");
+  const JsonDocument document = parse_header(header);
+  if (!document.root().is_object()) malformed("the header is not a JSON object");
 
   TensorFile result;
   std::vector<Placed> ranges;
-  for (const auto& [name, value] : json.items()) {
+  for (const auto& [name, value] : document.root().members()) {
     if (name != kMetadataKey) {
       ranges.push_back(parse_entry(name, value, data_size));
       continue;
     }
     if (!value.is_object()) malformed(kMetadataKey, " is not an object");
-    for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) malformed(kMetadataKey, ": \"", key, "\" is not a string");
-      result.metadata[key] = text.get<std::string>();
+    for (const auto& [key, text] : value.members()) {
+      if (!text.text()) malformed(kMetadataKey, ": \"", key, "\" is not a string");
+      result.metadata.emplace(key, *text.text());
     }
   }
 
@@ -238,19 +219,19 @@ const TensorFile::Entry* TensorFile::find(std::string_view name) const {
   return found == index_.end() ? nullptr : &entries_[found->second];
 }
 
-const TensorFile::Entry& TensorFile::at(std::string_view name) const {
+const TensorFile::Entry& TensorFile::at(std::string_view name) const& {
   if (const Entry* entry = find(name)) return *entry;
   throw DataError(kWhere, "no entry \"", name, "\"");
 }
 
-const TensorFile::Entry& TensorFile::at(std::string_view name, DType dtype) const {
+const TensorFile::Entry& TensorFile::at(std::string_view name, DType dtype) const& {
   const Entry& entry = at(name);
   if (entry.dtype == dtype) return entry;
   throw DataError(
       kWhere, "\"", name, "\" is ", dtype_name(entry.dtype), ", expected ", dtype_name(dtype));
 }
 
-const std::string& TensorFile::metadata_at(const std::string& name) const {
+const std::string& TensorFile::metadata_at(const std::string& name) const& {
   const auto found = metadata.find(name);
   if (found == metadata.end()) throw DataError(kWhere, "the metadata have no \"", name, "\"");
   return found->second;
@@ -293,7 +274,7 @@ void save_safetensors(const std::string& path, const TensorFile& file) {
   std::string header;
   try {
     header = json.dump();
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw DataError(kWhere, path, ": a name or text cannot be written as JSON: ", error.what());
   }
   header.resize((header.size() + 7) / 8 * 8, ' ');  // data start aligned

@@ -63,12 +63,15 @@ class TensorFile {
 
   std::map<std::string, std::string> metadata;
 
-  const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<Entry>& entries() const& { return entries_; }
+  std::vector<Entry> entries() && { return std::move(entries_); }
   bool contains(std::string_view name) const { return find(name) != nullptr; }
   /// Throws: DataError if there is none of this name.
-  const Entry& at(std::string_view name) const;
+  const Entry& at(std::string_view name) const&;
+  Entry at(std::string_view name) && { return at(name); }
   /// Throws: DataError if the name is missing.
-  const std::string& metadata_at(const std::string& name) const;
+  const std::string& metadata_at(const std::string& name) const&;
+  std::string metadata_at(const std::string& name) && { return metadata_at(name); }
 
   /// Throws: DataError if the name is taken or reserved, or the bytes are not as many as shape and
   /// type say.
@@ -92,7 +95,7 @@ class TensorFile {
 
  private:
   const Entry* find(std::string_view name) const;
-  const Entry& at(std::string_view name, DType dtype) const;
+  const Entry& at(std::string_view name, DType dtype) const&;
 
   std::vector<Entry> entries_;
   std::map<std::string, size_t, std::less<>> index_;

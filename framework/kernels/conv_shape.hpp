@@ -27,4 +27,9 @@ struct Conv2dShape {
   friend bool operator==(const Conv2dShape&, const Conv2dShape&) = default;
 };
 
+/// A group for each channel, which gives one.
+inline bool is_depthwise(const Conv2dShape& s) {
+  return s.groups > 1 && s.group_c() == 1 && s.group_o() == 1;
+}
+
 }  // namespace quantrain::kernels

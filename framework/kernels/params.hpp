@@ -2,12 +2,14 @@
 
 #include <cstdint>
 
+#include "framework/kernels/compiler.hpp"
+
 // Parameter structs of kernels: plain data, seen by files with -m flags too, so nothing of the
 // standard library's code.
 namespace quantrain::kernels {
 
-/// Columns of a panel of a packed matrix. What is inside a panel is between the kernels of one
-/// instruction set; it takes k * packed_columns(n) floats.
+/// Columns of a panel of a packed matrix. Each instruction set has its own layout inside a panel; a
+/// panel takes k * packed_columns(n) floats.
 inline constexpr int64_t kPanelColumns = 64;
 constexpr int64_t packed_columns(int64_t n) { return (n + 15) / 16 * 16; }
 
@@ -20,15 +22,15 @@ struct PackF32 {
   float* to;
 };
 
-/// Where a segment of a sum begins: at which element of each row of a, and at which row of a
-/// packed b, or element of one in place.
+/// Where a segment of a sum begins: the element of each row of a, and the row of a packed b or the
+/// element of a b in place.
 struct SegmentF32 {
   int64_t a, b;
 };
 
-/// The rows of a and of c that a call is about, m in each of several runs: row i is at
-/// first + run * run_step + i * row_step; or, where rows is not null, at rows[i] + run * run_step,
-/// and row_step has to be 0. Both a and c have a list of rows, or neither.
+/// The rows of a and of c in a call, m in each of several runs. Row i is at first + run * run_step
+/// + i * row_step; or, if rows is not null, at rows[i] + run * run_step, with a row_step of 0.
+/// Either both a and c have a list of rows, or neither has.
 template <class T>
 struct RowsF32 {
   T* const* rows;
@@ -38,12 +40,11 @@ struct RowsF32 {
 
 /// c[i][column + j] = min(max(sum over s < segments, t < length of
 ///     a[i][segment[s].a + t * a_step] * b(segment[s].b, t, j) + bias[j], lo), hi)
-/// for all rows i of all runs and j < n. The sum is one chain of fused multiply-adds in this order,
-/// to which what c held is added, before the bias, where accumulate is set. lo and hi may be
-/// infinite, bias null. b is a packed panel of b_rows rows, n
-/// <= kPanelColumns, and b(i, t, j) is column j of its row i + t; or, where b_step is not 0, it is
-/// b[i + t * b_step + j]. Where fetches_next is set, and there is one segment, of a b in place, the
-/// columns behind the panel will be read next and may be fetched.
+/// for all rows i of all runs and j < n. The sum is one chain of fused multiply-adds in this order;
+/// if accumulate is set, what c held is added to it, before the bias. lo and hi may be infinite,
+/// bias null. If b_step is 0, b is a packed panel of b_rows rows, n <= kPanelColumns, and b(i, t,
+/// j) is column j of its row i + t; else b(i, t, j) is b[i + t * b_step + j]. fetches_next, for one
+/// segment of a b in place: the columns after the panel will be read next and may be fetched.
 struct TilesF32 {
   int64_t m, n, runs, segments, length;
   const SegmentF32* segment;
@@ -60,7 +61,7 @@ struct TilesF32 {
 
 /// c[i * c_step + j] = min(max(sum over t < k of a[i * a_step + t] * b(t, j) + bias[j], lo), hi)
 /// for i < m, j < n; what c held is added where accumulate is set. lo and hi may be infinite, bias
-/// null. In chains_f32 each sum is `chains` chains, 1 or 4; dots_f32 does not look at it.
+/// null. chains_f32 splits each sum into `chains` chains, 1 or 4; dots_f32 ignores it.
 struct FewF32 {
   int64_t m, n, k, chains;
   const float* a;
@@ -103,8 +104,8 @@ struct DepthwiseF32 {
   bool accumulate;
 };
 
-/// Rule 8 for each output channel; m0 and shift hold `outputs` entries each.   docs/quantization.md
-/// (8), (9)
+/// Multipliers and clamp of each output channel; m0 and shift hold `outputs` entries each.
+/// docs/quantization.md (8), (9)
 struct RequantizeU8 {
   const int32_t* m0 = nullptr;
   const int32_t* shift = nullptr;
@@ -116,8 +117,8 @@ struct RequantizeU8 {
   /// and adds the zero point to the codes that they are shifted to.
   const int32_t* round = nullptr;
 
-  /// The same from one channel on.
-  __attribute__((always_inline)) RequantizeU8 from(int64_t channel) const {
+  /// The parameters of the channels from this one on.
+  QUANTRAIN_INLINE RequantizeU8 from(int64_t channel) const {
     RequantizeU8 r = *this;
     r.m0 = m0 == nullptr ? nullptr : m0 + channel;
     r.shift = shift == nullptr ? nullptr : shift + channel;
@@ -135,9 +136,9 @@ struct QuantizeF32 {
   int32_t offset = 0;
 };
 
-/// How the weights of dot_u8s8 lie: in panels of `width` outputs, the last one filled with zeros. A
-/// panel holds, for each group of 4 consecutive k, `width` x 4 bytes; where `pairs` is set, `width`
-/// x {k, k + 2} and then `width` x {k + 1, k + 3} as int16.
+/// Layout of dot_u8s8's weights: panels of `width` outputs, the last one filled with zeros. A panel
+/// holds, for each group of 4 consecutive k, `width` x 4 bytes; where `pairs` is set, `width` x {k,
+/// k + 2} and then `width` x {k + 1, k + 3} as int16.
 struct PanelLayout {
   int64_t width;
   bool pairs;
@@ -172,7 +173,7 @@ struct DepthwiseU8S8 {
   int32_t* acc;
 };
 
-/// Rule 11 as clamp(((a * m_a + b * m_b + offset) >> shift) + zero_point, lo, hi), where offset =
+/// (11) as clamp(((a * m_a + b * m_b + offset) >> shift) + zero_point, lo, hi), where offset =
 /// 2^(shift-1) - zero_a * m_a - zero_b * m_b.   docs/quantization.md (11)
 struct AddU8 {
   int32_t m_a, m_b, shift;

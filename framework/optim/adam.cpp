@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/optimizer.hpp"
 
 namespace quantrain {
 namespace {
@@ -33,7 +33,7 @@ Adam::Adam(const char* name,
            std::vector<Tensor> parameters,
            const AdamOptions& options,
            bool decoupled)
-    : Optimizer(name, std::move(parameters), options.learning_rate),
+    : Optimizer(name, std::move(parameters), options.learning_rate, options.allow_nonfinite),
       options_(options),
       decoupled_(decoupled) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -69,9 +69,10 @@ void Adam::update(size_t i, Tensor& parameter, const Tensor& grad) {
       .correction1 = correction(options_.beta1, static_cast<int64_t>(steps)),
       .correction2 = correction(options_.beta2, static_cast<int64_t>(steps)),
       .decoupled = decoupled_};
+  const Floats grad_floats = grad.floats();
   kernels::adam_f32(parameter.elements(),
                     step,
-                    grad.floats(),
+                    grad_floats,
                     moments.m.mutable_data(),
                     moments.v.mutable_data(),
                     parameter.mutable_data());
@@ -84,7 +85,8 @@ AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)
             .beta1 = options.beta1,
             .beta2 = options.beta2,
             .epsilon = options.epsilon,
-            .weight_decay = options.weight_decay},
+            .weight_decay = options.weight_decay,
+            .allow_nonfinite = options.allow_nonfinite},
            true) {}
 
 }  // namespace quantrain

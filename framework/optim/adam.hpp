@@ -11,7 +11,8 @@ struct AdamOptions {
   float beta1 = 0.9f;
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  float weight_decay = 0.0f;  ///< added to the gradient
+  float weight_decay = 0.0f;     ///< added to the gradient
+  bool allow_nonfinite = false;  ///< also steps on gradients that are NaN or infinite
 };
 
 /// g = grad + weight_decay * w; m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2;
@@ -48,7 +49,8 @@ struct AdamWOptions {
   float beta1 = 0.9f;
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  float weight_decay = 0.01f;  ///< w -= learning_rate * weight_decay * w, before the step
+  float weight_decay = 0.01f;    ///< w -= learning_rate * weight_decay * w, before the step
+  bool allow_nonfinite = false;  ///< as AdamOptions
 };
 
 /// Adam whose weight decay does not pass through the moments.

@@ -6,7 +6,8 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 namespace {
@@ -50,6 +51,7 @@ void check_limit(const char* where, const char* what, float limit) {
 }  // namespace
 
 float clip_grad_norm(std::span<const Tensor> parameters, float max_norm) {
+  const DefaultRounding rounding;
   check_limit("clip_grad_norm", "max_norm", max_norm);
   double sum = 0.0;
   for (const Tensor& parameter : parameters) {
@@ -64,7 +66,8 @@ float clip_grad_norm(std::span<const Tensor> parameters, float max_norm) {
     const Tensor grad = parameter.grad();
     if (!grad.defined()) continue;
     Tensor scaled = Tensor::empty(grad.shape());  // others may share the gradient's memory
-    kernels::affine_f32(grad.elements(), grad.floats(), scale, 0.0f, scaled.mutable_data());
+    const Floats grad_floats = grad.floats();
+    kernels::affine_f32(grad.elements(), grad_floats, scale, 0.0f, scaled.mutable_data());
     parameter.set_grad(scaled);
   }
   return norm;

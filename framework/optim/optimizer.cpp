@@ -2,15 +2,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "framework/autograd/profile.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 
-Optimizer::Optimizer(std::string name, std::vector<Tensor> parameters, float learning_rate)
-    : name_(std::move(name)), parameters_(std::move(parameters)), learning_rate_(learning_rate) {
-  if (parameters_.empty()) throw DataError(name_, "there are no parameters");
+Optimizer::Optimizer(std::string name,
+                     std::vector<Tensor> parameters,
+                     float learning_rate,
+                     bool allow_nonfinite)
+    : name_(std::move(name)),
+      parameters_(std::move(parameters)),
+      learning_rate_(learning_rate),
+      allow_nonfinite_(allow_nonfinite) {
+  if (parameters_.empty()) {
+    throw DataError(
+        name_,
+        "there are no parameters: give it net.parameters(), where a module counts the "
+        "layers that it registers, by add(name, layer) in its constructor, and no plain "
+        "members");
+  }
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& parameter = parameters_[i];
     const auto here = parameters_.begin() + static_cast<std::ptrdiff_t>(i);
@@ -24,6 +38,7 @@ Optimizer::Optimizer(std::string name, std::vector<Tensor> parameters, float lea
     if (!parameter.requires_grad()) fail(" does not require a gradient");
     const auto same = [&](const Tensor& other) { return other.same_as(parameter); };
     if (std::any_of(parameters_.begin(), here, same)) fail(" is there twice");
+    companions_.push_back(TensorAccess::companions(parameter));
   }
   if (!(learning_rate > 0.0f && std::isfinite(learning_rate))) {
     throw DataError(name_, "learning rate is ", learning_rate, ", expected more than 0");
@@ -56,8 +71,67 @@ void Optimizer::check_loaded(State& state) const {
   state.version = tensor.version();
 }
 
+std::string Optimizer::describe(size_t i) const {
+  const Tensor& parameter = parameters_[i];
+  std::ostringstream text;
+  text << "parameter " << i;
+  if (!parameter.name().empty()) text << " \"" << parameter.name() << '"';
+  text << ' ' << parameter.shape();
+  return text.str();
+}
+
+// What is there since the network was prepared, and has a gradient, would never learn. A parameter
+// that was there before and was left out is the caller's choice.
+void Optimizer::check_complete() const {
+  TensorAccess::Companions checked;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const TensorAccess::Companions& now = TensorAccess::companions(parameters_[i]);
+    if (now == companions_[i] || now == checked) continue;
+    checked = now;
+    std::ostringstream lacking;
+    for (const NamedTensor& entry : *now) {
+      const auto same = [&](const Tensor& own) { return own.same_as(entry.tensor); };
+      if (!entry.tensor.grad().defined()) continue;
+      if (std::any_of(parameters_.begin(), parameters_.end(), same)) continue;
+      lacking << (lacking.tellp() == 0 ? "" : ", ") << '"' << entry.name << '"';
+    }
+    if (lacking.tellp() == 0) continue;
+    throw DataError(name_,
+                    "lacks parameters that are newer than it and have gradients: ",
+                    lacking.str(),
+                    "; make the optimizer of net.parameters() after prepare_qat");
+  }
+}
+
+// One pass over the gradient, of which the update makes seven or so over as much memory.
+void Optimizer::check_gradient(size_t i) const {
+  const Tensor grad = parameters_[i].grad();
+  if (allow_nonfinite_ || grad.elements() == 0) return;
+  const Floats values = grad.floats();
+  float min = 0.0f;
+  float max = 0.0f;
+  kernels::min_max_f32(grad.elements(), values, &min, &max);
+  if (std::isfinite(min) && std::isfinite(max)) return;
+  int64_t first = 0;
+  while (std::isfinite(values[first])) ++first;
+  throw DataError(name_,
+                  "the gradient of ",
+                  describe(i),
+                  " is ",
+                  values[first],
+                  " at ",
+                  first,
+                  ", and no parameter was updated: the learning rate may be too large, or the data "
+                  "hold such a value; the option allow_nonfinite steps all the same");
+}
+
 void Optimizer::step() {
+  const DefaultRounding rounding;
   const auto trained = [&](size_t i) { return parameters_[i].grad().defined(); };
+  check_complete();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (trained(i)) check_gradient(i);
+  }
   for (State& state : state_) {
     if (trained(state.parameter)) check_loaded(state);
   }

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "framework/autograd/named_tensor.hpp"
+#include "framework/autograd/tensor_access.hpp"
 
 namespace quantrain {
 
 /// Base of what changes parameters by their gradients. A parameter without a gradient is left
-/// alone, its state too.
+/// alone, its state too. A gradient that is NaN or infinite is an error, unless the options allow
+/// it: one step on it would leave weights that nothing mends.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -18,7 +20,9 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// One update of every parameter that has a gradient; gradients are as their tensors are shaped.
-  /// Throws: DataError if the state, loaded from a file perhaps, makes no sense. Nothing is changed
+  /// Throws: DataError naming the parameters that have a gradient and came after the optimizer: a
+  /// learned scale of a network that was prepared meanwhile; the parameter whose gradient is NaN or
+  /// infinite, or if the state, loaded from a file perhaps, makes no sense. Nothing is changed
   /// then.
   void step();
   /// Drops all gradients.
@@ -28,7 +32,8 @@ class Optimizer {
   /// Throws: DataError if it is negative or not finite; 0, where a schedule may end, is allowed.
   void set_learning_rate(float learning_rate);
 
-  const std::vector<Tensor>& parameters() const { return parameters_; }
+  const std::vector<Tensor>& parameters() const& { return parameters_; }
+  std::vector<Tensor> parameters() && { return std::move(parameters_); }
   /// What the optimizer remembers, as "<index of the parameter>.<what>": handles on the state
   /// itself, so that save_parameters and load_parameters store and restore it.
   std::vector<NamedTensor> state() const;
@@ -37,7 +42,11 @@ class Optimizer {
   /// Throws: DataError if there are no parameters, one is there twice, is undefined, holds no
   /// floats, is the result of an operation or requires no gradient, or the learning rate is not
   /// positive and finite.
-  Optimizer(std::string name, std::vector<Tensor> parameters, float learning_rate);
+  /// allow_nonfinite: step() takes gradients as they are.
+  Optimizer(std::string name,
+            std::vector<Tensor> parameters,
+            float learning_rate,
+            bool allow_nonfinite = false);
 
   /// Throws: DataError unless low <= value and value < high (value < infinity included).
   void check_option(const char* option, float value, float low, float high) const;
@@ -53,12 +62,19 @@ class Optimizer {
   virtual void check_state(size_t) const {}
   virtual void update(size_t i, Tensor& parameter, const Tensor& grad) = 0;
 
-  const std::string& name() const { return name_; }
+  const std::string& name() const& { return name_; }
+  /// Of parameter i, for messages: `parameter 4 "4.weight" [10, 64]`.
+  std::string describe(size_t i) const;
 
  private:
+  void check_complete() const;
+  void check_gradient(size_t i) const;
+
   std::string name_;
   std::vector<Tensor> parameters_;
   float learning_rate_;
+  bool allow_nonfinite_;
+  std::vector<TensorAccess::Companions> companions_;  // of each parameter, when this was made
   struct State {
     NamedTensor entry;
     size_t parameter;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 namespace {
@@ -36,6 +37,7 @@ Schedule step_schedule(float learning_rate, const StepOptions& options) {
     throw DataError("step_schedule", "every is ", options.every, ", expected at least 1");
   if (options.warm_up < 0) throw DataError("step_schedule", "warm_up is ", options.warm_up);
   return [=](int64_t step) {
+    const DefaultRounding rounding;
     double rate = learning_rate * warm_up_factor(step, options.warm_up);
     for (int64_t i = step / options.every;
          i > 0 && rate > 0.0 && std::isfinite(rate) && options.factor != 1.0f;
@@ -56,6 +58,7 @@ Schedule cosine_schedule(float learning_rate, const CosineOptions& options) {
         "cosine_schedule", "warm_up is ", options.warm_up, " of ", options.steps, " steps");
   }
   return [=](int64_t step) {
+    const DefaultRounding rounding;
     if (step < options.warm_up)
       return static_cast<float>(learning_rate * warm_up_factor(step, options.warm_up));
     const auto done = static_cast<double>(std::min(step, options.steps) - options.warm_up);

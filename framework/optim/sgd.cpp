@@ -3,12 +3,13 @@
 #include <limits>
 
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/optimizer.hpp"
 
 namespace quantrain {
 
 Sgd::Sgd(std::vector<Tensor> parameters, const SgdOptions& options)
-    : Optimizer("sgd", std::move(parameters), options.learning_rate), options_(options) {
+    : Optimizer("sgd", std::move(parameters), options.learning_rate, options.allow_nonfinite),
+      options_(options) {
   check_option("momentum", options.momentum, 0.0f, 1.0f);
   check_option("weight decay", options.weight_decay, 0.0f, std::numeric_limits<float>::infinity());
   if (options.nesterov && options.momentum == 0.0f)
@@ -28,7 +29,8 @@ void Sgd::update(size_t i, Tensor& parameter, const Tensor& grad) {
       .nesterov = options_.nesterov,
       .first_step = false};  // a velocity of 0 makes the first step like any other
   float* const velocity = velocity_.empty() ? nullptr : velocity_[i].mutable_data();
-  kernels::sgd_f32(parameter.elements(), step, grad.floats(), velocity, parameter.mutable_data());
+  const Floats grad_floats = grad.floats();
+  kernels::sgd_f32(parameter.elements(), step, grad_floats, velocity, parameter.mutable_data());
 }
 
 }  // namespace quantrain

@@ -11,6 +11,7 @@ struct SgdOptions {
   float momentum = 0.0f;
   float weight_decay = 0.0f;
   bool nesterov = false;
+  bool allow_nonfinite = false;  ///< also steps on gradients that are NaN or infinite
 };
 
 /// g = grad + weight_decay * w; v = momentum * v + g; w -= learning_rate * (nesterov ? g + momentum

@@ -6,6 +6,7 @@
 
 #include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "quant/training/input_quantize.hpp"
 #include "quant/training/prepare.hpp"
 #include "quant/training/scopes.hpp"
@@ -75,11 +76,13 @@ void check_meaning(const Codes& own, const IntegerModel& model, size_t i, const 
   const integer::InputFeatures& features = model.input_features(i);
   const bool same_features = own.features == nullptr ? features.empty() : *own.features == features;
   if (own.params == model.input_params(i) && same_features) return;
+  const auto [network, models] =
+      describe_inputs(own.params, own.features.get(), model.input_params(i), &features);
   throw QuantError(name,
                    "the network's codes mean ",
-                   describe_input(own.params, own.features.get()),
+                   network,
                    ", and the model's ",
-                   describe_input(model.input_params(i), &features),
+                   models,
                    ": convert the network again");
 }
 
@@ -114,6 +117,7 @@ Tensor samples(const Tensor& batch, int64_t first, int64_t n) {
 }
 
 Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches) {
+  const DefaultRounding rounding;
   const int64_t n = batches[0].dim(0);
   const integer::Program& program = model.program();
   const Graph graph = record_graph(net, batches);
@@ -230,19 +234,20 @@ void Parity::add(const Parity& other) {
   codes_from_floats_different += other.codes_from_floats_different;
 }
 
-void Parity::print(std::ostream& stream) const {
-  for (const LayerParity& layer : layers) {
+std::ostream& operator<<(std::ostream& stream, const Parity& parity) {
+  for (const LayerParity& layer : parity.layers) {
     stream << "  " << layer.name << ": " << layer.different << " of " << layer.codes
            << " integers differ, at most by " << layer.max_difference << '\n';
   }
-  stream << "  logits: " << logits_different << " of " << logits << " differ; "
-         << top1_disagreements << " of " << images << " predictions change\n";
-  if (codes_from_floats > 0) {
-    stream << "  inputs from raw values: " << codes_from_floats_different << " of "
-           << codes_from_floats << " codes differ\n";
+  stream << "  logits: " << parity.logits_different << " of " << parity.logits << " differ; "
+         << parity.top1_disagreements << " of " << parity.images << " predictions change\n";
+  if (parity.codes_from_floats > 0) {
+    stream << "  inputs from raw values: " << parity.codes_from_floats_different << " of "
+           << parity.codes_from_floats << " codes differ\n";
   }
-  if (const std::string first = first_difference(); !first.empty())
-    stream << "  first difference: " << first << '\n';
+  if (const std::string first = parity.first_difference(); !first.empty())
+    stream << "  first difference: \"" << first << "\"\n";
+  return stream;
 }
 
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch) {
@@ -255,6 +260,7 @@ Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<T
         "parity", "the model takes ", model.input_count(), " inputs, got ", batches.size());
   }
   for (size_t i = 0; i < batches.size(); ++i) {
+    if (!batches[i].defined()) throw GraphError("parity", "batch ", i, " is undefined");
     const Shape& shape = batches[i].shape();
     if (shape.rank() < 1) throw ShapeError("parity", "needs a batch [N, ...], got ", shape);
     if (!(Shape(std::span(shape.begin() + 1, shape.end())) == model.input_shape(i))) {

@@ -49,10 +49,11 @@ struct Parity {
   std::string first_difference() const;
 
   void add(const Parity& other);
-  /// A line for each layer, one for the logits, one for raw values where there are codes, too, and
-  /// the first layer that differs where one does.
-  void print(std::ostream& stream) const;
 };
+
+/// A line for each layer, one for the logits, one for raw values where there are codes, too, and
+/// the first layer that differs where one does.
+std::ostream& operator<<(std::ostream& stream, const Parity& parity);
 
 /// Runs a batch [N, ...] through the prepared network in deployed mode and through the model it was
 /// converted to, and compares every intermediate code and the logits. A batch that carries codes
@@ -68,7 +69,7 @@ Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<T
 /// The same over the images of a range of batches, each with a member `images`.
 template <class Batches>
 Parity verify_parity(Module& net, const IntegerModel& model, Batches&& batches) requires requires {
-  batches.begin()->images;
+  (*batches.begin()).images;
 }
 {
   Parity total;

@@ -1,10 +1,11 @@
 #include "quant/lowering/convert.hpp"
 
 #include <algorithm>
-#include <iomanip>
-#include <iostream>
+#include <ostream>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/core/text_table.hpp"
 #include "layers/dry_run.hpp"
 #include "quant/training/prepare.hpp"
 #include "quant/training/scopes.hpp"
@@ -12,9 +13,11 @@
 namespace quantrain::quant {
 namespace {
 
-Lowered lower_network(Module& net, const std::vector<Tensor>& examples) {
+Lowered lower_network(const char* where, Module& net, const std::vector<Tensor>& examples) {
+  const DefaultRounding rounding;
+  check_examples(where, examples);
   if (Plugged(net).empty()) {
-    throw GraphError(net.name().empty() ? "network" : net.name(),
+    throw GraphError(net.label(),
                      "the network is not prepared: prepare_ptq or prepare_qat comes first");
   }
   std::vector<Tensor> inputs;
@@ -32,7 +35,7 @@ IntegerModel convert(Module& net, const Tensor& example) {
 }
 
 IntegerModel convert(Module& net, const std::vector<Tensor>& examples) {
-  Lowered lowered = lower_network(net, examples);
+  Lowered lowered = lower_network("convert", net, examples);
   if (lowered.error != nullptr) std::rethrow_exception(lowered.error);
   return IntegerModel(std::move(lowered.program));
 }
@@ -41,7 +44,7 @@ Plan plan(Module& net, const Tensor& example) { return plan(net, std::vector<Ten
 
 Plan plan(Module& net, const std::vector<Tensor>& examples) {
   const DryRun dry_run;
-  Lowered lowered = lower_network(net, examples);
+  Lowered lowered = lower_network("plan", net, examples);
   if (lowered.error != nullptr &&
       std::none_of(lowered.rows.begin(), lowered.rows.end(), [](const PlanRow& row) {
         return !row.reason.empty();
@@ -69,38 +72,23 @@ bool Plan::convertible() const {
       rows.begin(), rows.end(), [](const PlanRow& row) { return row.reason.empty(); });
 }
 
-void Plan::print() const { print(std::cout); }
-
-void Plan::print(std::ostream& stream) const {
-  size_t name = 5;
-  size_t operation = 9;
-  for (const PlanRow& row : rows) {
-    name = std::max(name, row.name.size());
-    operation = std::max(operation, row.operation.size());
-  }
-  const auto column = [&](size_t width) -> std::ostream& {
-    return stream << std::left << std::setw(static_cast<int>(width) + 2);
-  };
-  column(name) << "layer";
-  column(operation) << "operation";
-  column(15) << "kernel";
-  column(7) << "weights";
-  column(6) << "output";
-  column(13) << "accumulator <=";
-  stream << "  fused\n";
-  for (const PlanRow& row : rows) {
-    column(name) << row.name;
-    column(operation) << row.operation;
+std::ostream& operator<<(std::ostream& stream, const Plan& plan) {
+  TextTable table("lllrrrl");
+  table.add({"layer", "operation", "kernel", "weights", "output", "accumulator <=", "fused"});
+  for (const PlanRow& row : plan.rows) {
     if (!row.reason.empty()) {
-      stream << "cannot be converted: " << row.reason << '\n';
+      table.add({row.name, row.operation, "cannot be converted: " + row.reason});
       continue;
     }
-    column(15) << row.kernel;
-    column(7) << bits_text(row.weight_bits);
-    column(6) << bits_text(row.output_bits);
-    column(13) << (row.accumulator_bound == 0 ? "-" : std::to_string(row.accumulator_bound));
-    stream << "   " << row.folded << '\n';
+    table.add({row.name,
+               row.operation,
+               row.kernel,
+               bits_text(row.weight_bits),
+               bits_text(row.output_bits),
+               row.accumulator_bound == 0 ? "-" : grouped(row.accumulator_bound),
+               row.folded});
   }
+  return stream << table;
 }
 
 }  // namespace quantrain::quant

@@ -28,11 +28,11 @@ struct Plan {
 
   /// Whether convert() would succeed, once calibrated.
   bool convertible() const;
-  /// A table: layer, operation, kernel, bits, accumulator bound, what is folded in, or why it
-  /// cannot be converted.
-  void print() const;
-  void print(std::ostream& stream) const;
 };
+
+/// A table: layer, operation, kernel, bits, accumulator bound, what is folded in, or why it cannot
+/// be converted.
+std::ostream& operator<<(std::ostream& stream, const Plan& plan);
 
 /// A dry run of convert() that changes nothing: a FakeQuantize without parameters takes the range
 /// of the example.

@@ -23,7 +23,7 @@ void Calibrator::collect(const std::string& name, const Tensor& x) {
   observers_.emplace(name, std::move(observer));
 }
 
-const Observer& Calibrator::observer(std::string_view name) const {
+const Observer& Calibrator::observer(std::string_view name) const& {
   const auto known = observers_.find(name);
   if (known != observers_.end()) return *known->second;
   std::string list;

@@ -25,7 +25,8 @@ class Calibrator {
   /// Throws: QuantError listing the known names if there is none of this one, as the next two do.
   std::vector<Range> ranges(std::string_view name, const QType& type, QScheme scheme) const;
   int64_t samples(std::string_view name) const;
-  const Observer& observer(std::string_view name) const;
+  const Observer& observer(std::string_view name) const&;
+  const Observer& observer(std::string_view name) const&& = delete;
   /// In alphabetical order.
   std::vector<std::string> names() const;
 

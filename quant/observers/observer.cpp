@@ -6,7 +6,7 @@
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "quant/observers/exact_count.hpp"
 
 namespace quantrain::quant {
@@ -22,8 +22,10 @@ class Untouched {
     }
   }
   ~Untouched() {
-    for (size_t i = 0; i < state_.size(); ++i)
-      std::copy(values_[i].begin(), values_[i].end(), Tensor(state_[i].tensor).mutable_data());
+    for (size_t i = 0; i < state_.size(); ++i) {
+      Tensor tensor = state_[i].tensor;
+      std::copy(values_[i].begin(), values_[i].end(), tensor.mutable_data());
+    }
   }
   Untouched(const Untouched&) = delete;
   Untouched& operator=(const Untouched&) = delete;

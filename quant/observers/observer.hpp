@@ -62,13 +62,15 @@ class Observer {
 
   int axis() const { return shape_.axis; }
   int64_t channels() const { return shape_.channels; }
-  const std::string& name() const { return shape_.name; }
+  const std::string& name() const& { return shape_.name; }
+  std::string name() const&& { return shape_.name; }
   void set_name(std::string name) { shape_.name = std::move(name); }
 
   /// All that it has seen: handles on the state itself, so that what is written to them is what it
   /// goes on from. "counts" [2, 2]: batches and samples, as exact_count.hpp says; the rest is the
   /// kind's. With 0 batches the rest does not matter.
-  const std::vector<NamedTensor>& state() const { return state_; }
+  const std::vector<NamedTensor>& state() const& { return state_; }
+  std::vector<NamedTensor> state() const&& { return state_; }
 
  protected:
   /// Throws: QuantError unless there is a channel, and one only where there is no axis.

@@ -46,7 +46,8 @@ class FoldedBatchNorm : public Module {
     add_buffer("frozen", folding_->frozen);
   }
   std::string_view type() const override { return "FoldedBatchNorm"; }
-  Folding& folding() { return *folding_; }
+  Folding& folding() & { return *folding_; }
+  Folding& folding() && = delete;
 
  protected:
   Tensor forward(const Tensor& u) override;

@@ -19,11 +19,6 @@ FakeQuantizeConfig weights(int bits) {
           .observer = MinMaxOptions{}};
 }
 
-std::string path_of(const Module& module) {
-  const std::string& path = Scope::path();
-  return path.empty() ? std::string(module.type()) : path;
-}
-
 FakeQuantizeConfig config_of(const QParams& params, Estimator estimator) {
   validate(params, "FakeQuantize");
   return {.type = params.type,
@@ -82,7 +77,7 @@ FakeQuantize::FakeQuantize(const QParams& params, Estimator estimator)
 QParams FakeQuantize::params() const {
   if (!is_initialized()) {
     throw QuantError(
-        path_of(*this),
+        place(type()),
         "FakeQuantize has no parameters: ",
         why_no_params_.empty()
             ? "it was not calibrated: call quant::calibrate(net, batches), or train, first"
@@ -109,27 +104,15 @@ void FakeQuantize::store(const QParams& params) {
 }
 
 void FakeQuantize::update_params(const QParams& params) {
-  validate(params, path_of(*this).c_str());
-  if (!(params.type == config_.type) || params.axis != config_.axis ||
-      static_cast<int64_t>(params.scale.size()) != config_.channels) {
-    throw QuantError(path_of(*this),
-                     "parameters ",
-                     params,
-                     " are not of type ",
-                     config_.type,
-                     " with ",
-                     config_.channels,
-                     " channels along axis ",
-                     config_.axis);
-  }
+  check_given(params, config_.type, config_.axis, config_.channels, place(type()));
   store(params);
   initialized_.mutable_data()[0] = static_cast<float>(kGiven);
 }
 
 void FakeQuantize::check_input(const Tensor& x) const {
-  if (x.elements() == 0) throw DataError(path_of(*this), "cannot calibrate with an empty tensor");
+  if (x.elements() == 0) throw DataError(place(type()), "cannot calibrate with an empty tensor");
   if (config_.axis >= 0 && (config_.axis >= x.rank() || x.dim(config_.axis) != config_.channels)) {
-    throw ShapeError(path_of(*this),
+    throw ShapeError(place(type()),
                      "x ",
                      x.shape(),
                      " has not ",
@@ -145,10 +128,10 @@ QParams FakeQuantize::start(const Tensor& x) const {
   const bool learned = config_.estimator == Estimator::kLearned;
   check_input(x);
   if (!learned) {
-    observer_->set_name(path_of(*this));
+    observer_->set_name(place(type()));
     return observer_->params_of(x, config_.type, config_.scheme);
   }
-  QParams params = MinMaxObserver({}, {config_.axis, config_.channels, path_of(*this)})
+  QParams params = MinMaxObserver({}, {config_.axis, config_.channels, place(type())})
                        .params_of(x, config_.type, config_.scheme);
   const Floats values = x.floats();
   int64_t inner = 1;
@@ -177,7 +160,7 @@ void FakeQuantize::observe(const Tensor& x) {
     if (!is_initialized()) store(start(x));
     return;
   }
-  observer_->set_name(path_of(*this));
+  observer_->set_name(place(type()));
   if (x.kind() == ValueKind::kAccumulators && config_.axis < 0 && !observer_->needs_values()) {
     const Range range =
         TensorAccess::accumulators(x)->range(x.elements(), TensorAccess::activation(x));
@@ -194,7 +177,12 @@ void FakeQuantize::choose() {
 
 void FakeQuantize::calibrate(const Tensor& x) {
   if (is_given())
-    throw QuantError(path_of(*this), "FakeQuantize does not observe: its parameters were given");
+    throw QuantError(place(type()), "FakeQuantize does not observe: its parameters were given");
+  if (phase() == Phase::kFrozen) {
+    throw QuantError(place(type()),
+                     "FakeQuantize is frozen, and its range stays: set_phase(Phase::kTraining) "
+                     "lets it move, and a Calibration chooses it anew");
+  }
   observe(x);
   choose();
 }

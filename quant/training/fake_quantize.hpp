@@ -59,8 +59,8 @@ class FakeQuantize : public Module, public PhasedSlot {
 
   /// Observes x, as a training pass does, and takes the parameters from what was seen so far.
   /// Throws: DataError if x is empty or has a NaN or an infinity; ShapeError if it has another
-  /// number of channels than the configuration says; QuantError if the parameters were given.
-  /// Nothing has changed then.
+  /// number of channels than the configuration says; QuantError if the parameters were given or are
+  /// frozen. Nothing has changed then.
   void calibrate(const Tensor& x);
   /// Throws: DataError if a loaded state holds no 0, 1 or 2; as is_given().
   bool is_initialized() const { return origin() != 0; }
@@ -73,7 +73,8 @@ class FakeQuantize : public Module, public PhasedSlot {
   /// Throws: QuantError if they are not valid, or are not of this type and number of channels.
   void update_params(const QParams& params);
 
-  const FakeQuantizeConfig& config() const { return config_; }
+  const FakeQuantizeConfig& config() const& { return config_; }
+  FakeQuantizeConfig config() const&& { return config_; }
   int32_t levels() const { return config_.type.levels(); }
   /// Lowest and highest code.
   std::pair<int32_t, int32_t> quant_range() const {

@@ -9,8 +9,8 @@
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/elementwise.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/float/ranges.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -255,10 +255,16 @@ Tensor run(const Tensor& x,
   const bool narrow_enough = params.type.bits <= 8;
   const bool activation = options.codes && narrow_enough && options.storage == CodeStorage::kU8 &&
                           !params.per_channel();
+  const auto integers = [&](auto&& function) {
+    try {
+      return function(x, params, want_mask);
+    } catch (const QuantError& error) {  // of a multiplier, which knows no layer
+      throw QuantError(where(), error.what());
+    }
+  };
   Quantized result = activation && x.kind() == ValueKind::kAccumulators
-                         ? requantize_accumulators(x, params, want_mask)
-                     : activation && activation_codes(x) != nullptr
-                         ? rescale_codes(x, params, want_mask)
+                         ? integers(requantize_accumulators)
+                     : activation && activation_codes(x) != nullptr ? integers(rescale_codes)
                      : narrow_enough ? quantize_floats(x, params, options.storage, want_mask)
                                      : quantize_wide(x, params, want_mask);
   if (!options.codes && narrow_enough) {

@@ -1,5 +1,6 @@
 #include "quant/training/input_quantize.hpp"
 
+#include <limits>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -7,7 +8,7 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
 
 namespace quantrain::quant {
@@ -39,6 +40,30 @@ class InputQuantizeNode : public Node {
   Buffer<uint8_t> mask_;  // empty: every value lies inside
 };
 
+constexpr int kDigits = 6;  // of a number, unless more are asked for
+
+std::string describe(const QParams& params,
+                     const integer::InputFeatures* features,
+                     size_t feature,
+                     int digits) {
+  const Range range = params.float_range();
+  std::ostringstream text;
+  text.precision(digits);
+  text << '[' << range.min << ", " << range.max << "] (" << params << "), ";
+  if (features == nullptr || features->empty()) {
+    text << "no features";
+  } else {
+    text << features->size() << " features, ";
+    if (feature == 0) {
+      text << "the first";
+    } else {
+      text << "number " << feature;
+    }
+    text << " of offset " << features->offset[feature] << " and scale " << features->scale[feature];
+  }
+  return text.str();
+}
+
 Tensor tensor_of(const std::vector<float>& values) {
   return Tensor::from({static_cast<int64_t>(values.size())}, values);
 }
@@ -50,16 +75,29 @@ std::shared_ptr<const Codes> input_codes(const Tensor& x) {
 }
 
 std::string describe_input(const QParams& params, const integer::InputFeatures* features) {
-  const Range range = params.float_range();
-  std::ostringstream text;
-  text << '[' << range.min << ", " << range.max << "] (" << params << "), ";
-  if (features == nullptr || features->empty()) {
-    text << "no features";
-  } else {
-    text << features->size() << " features, the first of offset " << features->offset[0]
-         << " and scale " << features->scale[0];
+  return describe(params, features, 0, kDigits);
+}
+
+std::pair<std::string, std::string> describe_inputs(const QParams& a,
+                                                    const integer::InputFeatures* features_a,
+                                                    const QParams& b,
+                                                    const integer::InputFeatures* features_b) {
+  size_t feature = 0;
+  if (features_a != nullptr && features_b != nullptr && features_a->size() == features_b->size()) {
+    const auto same = [&](size_t f) {
+      return features_a->offset[f] == features_b->offset[f] &&
+             features_a->scale[f] == features_b->scale[f];
+    };
+    const size_t count = features_a->scale.size();
+    while (feature < count && same(feature)) ++feature;
+    if (feature == count) feature = 0;  // it is the parameters that differ
   }
-  return text.str();
+  std::pair<std::string, std::string> texts;
+  for (const int digits : {kDigits, std::numeric_limits<float>::max_digits10}) {
+    texts = {describe(a, features_a, feature, digits), describe(b, features_b, feature, digits)};
+    if (texts.first != texts.second) break;
+  }
+  return texts;
 }
 
 InputQuantize::InputQuantize(QParams params,
@@ -87,11 +125,13 @@ Tensor InputQuantize::forward(const Tensor& x) {
 Tensor InputQuantize::pass_codes(const Tensor& x, std::shared_ptr<const Codes> codes) const {
   const Codes own{.bytes = {}, .params = params_, .features = features_};
   if (!codes->same_meaning(own)) {
+    const auto [given, expected] =
+        describe_inputs(codes->params, codes->features.get(), params_, features_.get());
     throw QuantError(input_,
                      "its codes mean ",
-                     describe_input(codes->params, codes->features.get()),
+                     given,
                      ", and the network was prepared for ",
-                     describe_input(params_, features_.get()),
+                     expected,
                      ": declare the data as those that it was prepared with");
   }
   return in_float() ? x : result(x, std::move(codes), {});
@@ -126,7 +166,7 @@ Tensor InputQuantize::quantize_floats(const Tensor& x) {
                     ": prepare it for a range that holds them");
   }
   if (in_float()) return x;
-  if (!DryRun::on()) saturated_ += outside;
+  if (!DryRun::on()) std::atomic_ref(saturated_).fetch_add(outside);
   return result(x, std::move(codes), std::move(mask));
 }
 

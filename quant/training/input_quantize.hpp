@@ -1,8 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "layers/module.hpp"
 #include "quant/training/phase.hpp"
@@ -15,6 +17,12 @@ std::shared_ptr<const Codes> input_codes(const Tensor& x);
 
 /// Prints what an input's codes mean: "[0, 1] (u8 scale 0.00392157 zero point 0), no features".
 std::string describe_input(const QParams& params, const integer::InputFeatures* features);
+/// The same of two that differ, so that the difference shows: the first feature that differs, and
+/// as many digits as it takes.
+std::pair<std::string, std::string> describe_inputs(const QParams& a,
+                                                    const integer::InputFeatures* features_a,
+                                                    const QParams& b,
+                                                    const integer::InputFeatures* features_b);
 
 /// Input slot: turns what comes in into codes of given parameters, which never move.
 /// docs/quantization.md (12), (20)
@@ -34,12 +42,15 @@ class InputQuantize : public Module, public PhasedSlot {
                          std::string name = "input");
   std::string_view type() const override { return "InputQuantize"; }
 
-  const QParams& params() const { return params_; }
+  const QParams& params() const& { return params_; }
+  QParams params() const&& { return params_; }
   /// Null: none.
-  const std::shared_ptr<const integer::InputFeatures>& features() const { return features_; }
+  const std::shared_ptr<const integer::InputFeatures>& features() const& { return features_; }
+  std::shared_ptr<const integer::InputFeatures> features() const&& { return features_; }
 
-  /// Values that saturated so far, of floats that were quantized. Not part of the state.
-  int64_t saturated() const { return saturated_; }
+  /// Values that saturated so far, of floats that were quantized, in all threads. Not part of the
+  /// state.
+  int64_t saturated() const { return std::atomic_ref(saturated_).load(); }
 
  protected:
   Tensor forward(const Tensor& x) override;
@@ -52,7 +63,7 @@ class InputQuantize : public Module, public PhasedSlot {
   QParams params_;
   std::shared_ptr<const integer::InputFeatures> features_;
   std::string input_;
-  int64_t saturated_ = 0;
+  mutable int64_t saturated_ = 0;  // by atomic_ref alone: a module can be moved, an atomic not
 };
 
 }  // namespace quantrain::quant

@@ -1,5 +1,6 @@
 #include "quant/training/phase.hpp"
 
+#include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
 
 namespace quantrain::quant {
@@ -34,15 +35,38 @@ int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_
   return static_cast<int32_t>(value);
 }
 
+void check_given(
+    const QParams& params, const QType& type, int axis, int64_t channels, std::string_view where) {
+  validate(params, where);
+  if (params.type == type && params.axis == axis &&
+      static_cast<int64_t>(params.scale.size()) == channels) {
+    return;
+  }
+  throw QuantError(where,
+                   "parameters ",
+                   params,
+                   " are not of type ",
+                   type,
+                   " with ",
+                   channels,
+                   " channels along axis ",
+                   axis);
+}
+
+std::string PhasedSlot::place(std::string_view type) const {
+  const std::string running = Scope::path();
+  return !running.empty() ? running : !layer_.empty() ? layer_ : std::string(type);
+}
+
 PhasedSlot::PhasedSlot(Simulation simulation)
     : phase_(Tensor::full({1}, saved(Phase::kTraining))), simulation_(simulation) {}
 
 Phase PhasedSlot::phase() const {
   switch (scope_) {
-    case Scope::kCalibration: return Phase::kCalibrating;
-    case Scope::kDeployed: return Phase::kFrozen;
-    case Scope::kNone:
-    case Scope::kFloat: break;
+    case ScopeKind::kCalibration: return Phase::kCalibrating;
+    case ScopeKind::kDeployed: return Phase::kFrozen;
+    case ScopeKind::kNone:
+    case ScopeKind::kFloat: break;
   }
   constexpr auto kFirst = static_cast<int32_t>(Phase::kTraining);
   constexpr auto kLast = static_cast<int32_t>(Phase::kFrozen);
@@ -58,7 +82,7 @@ void PhasedSlot::set_phase(Phase phase) {
 }
 
 Simulation PhasedSlot::simulation() const {
-  return scope_ == Scope::kDeployed ? Simulation::kInteger : simulation_;
+  return scope_ == ScopeKind::kDeployed ? Simulation::kInteger : simulation_;
 }
 
 }  // namespace quantrain::quant

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
 
+#include "framework/arithmetic/qparams.hpp"
 #include "framework/autograd/tensor.hpp"
 
 namespace quantrain::quant {
@@ -28,6 +31,11 @@ enum class Simulation {
 /// been loaded from a file.   Throws: DataError naming `what`.
 int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_view what);
 
+/// Of parameters that are given to a slot: they are valid, and of its type and channels.
+/// Throws: QuantError naming `where`.
+void check_given(
+    const QParams& params, const QType& type, int axis, int64_t channels, std::string_view where);
+
 /// Base of the modules that prepare_qat and prepare_ptq plug into slots: what they compute depends
 /// on a phase, which is saved, and on the scope that is open (Calibration, FloatMode, DeployedMode;
 /// scopes.hpp), which is not.
@@ -45,11 +53,18 @@ class PhasedSlot {
   Simulation simulation() const;
   void set_simulation(Simulation simulation) { simulation_ = simulation; }
 
+  /// Path of the layer that it is plugged into, for messages outside of a pass; empty: none.
+  const std::string& layer() const& { return layer_; }
+  std::string layer() const&& { return layer_; }
+  void set_layer(std::string path) { layer_ = std::move(path); }
+
  protected:
   explicit PhasedSlot(Simulation simulation = Simulation::kInteger);
 
+  /// The scope that runs, or the layer, or `type` where there is neither.
+  std::string place(std::string_view type) const;
   /// Values pass as they are: a Calibration or FloatMode is open.
-  bool in_float() const { return scope_ == Scope::kCalibration || scope_ == Scope::kFloat; }
+  bool in_float() const { return scope_ == ScopeKind::kCalibration || scope_ == ScopeKind::kFloat; }
   /// [1]: the saved phase, for the module to register as a buffer.
   const Tensor& saved_phase() const { return phase_; }
   /// Called when a Calibration ends; not complete: an exception ends it.
@@ -57,11 +72,12 @@ class PhasedSlot {
 
  private:
   friend class SlotScope;
-  enum class Scope { kNone, kFloat, kCalibration, kDeployed };
+  enum class ScopeKind { kNone, kFloat, kCalibration, kDeployed };
 
+  std::string layer_;
   Tensor phase_;
   Simulation simulation_;
-  Scope scope_ = Scope::kNone;
+  ScopeKind scope_ = ScopeKind::kNone;
 };
 
 }  // namespace quantrain::quant

@@ -5,8 +5,10 @@
 #include <set>
 #include <sstream>
 
+#include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "quant/training/scopes.hpp"
@@ -23,31 +25,34 @@ struct Site {
   Weights weights;  ///< the layer's own
   BatchNorm2d* folded = nullptr;
   std::string folded_path;
-  Module* last = nullptr;     ///< the end of what is fused
+  Module* last = nullptr;  ///< the end of what is fused
+  std::string last_path;
   bool gives_logits = false;  ///< is the output, or reshaped to it
 };
 
 class Survey {
  public:
   Survey(Module& net, const Graph& graph, const std::vector<Tensor>& inputs, const QConfig& config)
-      : graph_(graph), config_(config) {
+      : net_(net), graph_(graph), inputs_(inputs), config_(config) {
     for (const NamedModule& entry : net.named_modules()) modules_.emplace(entry.name, entry.module);
     for (const GraphNode& node : graph.nodes()) {
       ++runs_[node.scope()];
       ++runs_of_type_[{node.scope(), node.type()}];
     }
-    std::vector<bool> depends(graph.nodes().size(), false);
+    depends_.assign(graph.nodes().size(), false);
     for (const Tensor& input : inputs) {
       const std::vector<bool> on_input = graph.dependents(input);
-      for (size_t i = 0; i < depends.size(); ++i) depends[i] = depends[i] || on_input[i];
+      for (size_t i = 0; i < depends_.size(); ++i) depends_[i] = depends_[i] || on_input[i];
     }
+    check_recorded();
     std::vector<const GraphNode*> data;  // the others are constants
     for (const GraphNode& node : graph.nodes()) {
-      if (depends[static_cast<size_t>(node.index)]) data.push_back(&node);
+      if (depends_[static_cast<size_t>(node.index)]) data.push_back(&node);
     }
     for (const GraphNode* node : data) {
       if (node->node->traits().closes_range) add_site(*node);
     }
+    if (sites_.empty()) refuse_without_sites(data);
     for (const auto& [path, layer] : config.layers) check_has_site(path);
     for (const auto& [type, layer] : config.types) check_has_type(type);
     for (const GraphNode* node : data) {
@@ -59,6 +64,82 @@ class Survey {
   const std::vector<Site>& sites() const { return sites_; }
 
  private:
+  bool is_data(const GraphNode& node, size_t i) const {
+    const Tensor& x = node.inputs[i];
+    const auto same = [&](const Tensor& input) { return input.same_as(x); };
+    if (!x.defined()) return false;
+    return node.producers[i] == GraphNode::kLeaf ? std::any_of(inputs_.begin(), inputs_.end(), same)
+                                                 : depends_[static_cast<size_t>(node.producers[i])];
+  }
+
+  // The network, or the layer: of an operation that runs in forward() itself, its class.
+  std::string place_of(const GraphNode& node) const {
+    return node.scope().empty() ? net_.label() : node.scope();
+  }
+
+  // An operation that makes a new tensor and does not record it cuts the graph.
+  void check_recorded() const {
+    const auto depends = [&](const Tensor& output) {
+      const int last = graph_.producer(output);
+      const auto same = [&](const Tensor& input) { return input.same_as(output); };
+      return last == GraphNode::kLeaf ? std::any_of(inputs_.begin(), inputs_.end(), same)
+                                      : bool{depends_[static_cast<size_t>(last)]};
+    };
+    const std::vector<Tensor>& outputs = graph_.outputs();
+    if (std::any_of(outputs.begin(), outputs.end(), depends)) return;
+    // The first that takes such a tensor.
+    const auto reader =
+        std::find_if(graph_.nodes().begin(), graph_.nodes().end(), [&](const GraphNode& node) {
+          const Tensor x = node.inputs.empty() ? Tensor() : node.inputs[0];
+          return x.defined() && x.node() == nullptr && !x.requires_grad() && x.rank() > 0 &&
+                 x.dim(0) == inputs_[0].dim(0);
+        });
+    const bool found = reader != graph_.nodes().end();
+    throw GraphError(
+        found ? place_of(*reader) : net_.label(),
+        found ? "what operation " : "the output",
+        found ? reader->type() : "",
+        found ? " reads" : "",
+        " does not depend on the network's input in what was recorded: an operation in front made "
+        "a new tensor without recording it; it has to end with return record<ItsNode>(y, {x}) "
+        "(docs/adding_an_operation.md)");
+  }
+
+  [[noreturn]] void refuse_without_sites(const std::vector<const GraphNode*>& data) const {
+    std::ostringstream types;
+    for (const GraphNode* node : data) types << ' ' << node->type();
+    throw GraphError(net_.label(),
+                     "there is no layer to quantize among what it runs:",
+                     types.str(),
+                     "; those of Conv2d, Linear, Add, AvgPool2d, Concat and elementwise functions "
+                     "are quantized");
+  }
+
+  // An operation that runs where there is no slot for what it needs.
+  [[noreturn]] void refuse_place(const GraphNode& node) const {
+    const std::string where = place_of(node);
+    const QuantizationTraits traits = node.node->traits();
+    const bool takes_data = traits.closes_range && traits.weight < 0;  // and no parameters
+    for (size_t i = 0; takes_data && i < node.inputs.size(); ++i) {
+      if (node.inputs[i].defined() && !is_data(node, i)) node.node->refuse_integers(where);
+    }
+    if (!traits.has_integer_form) node.node->refuse_integers(where);
+    std::ostringstream operands;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i].defined() && is_data(node, i))
+        operands << (operands.tellp() == 0 ? " of " : " and ") << node.inputs[i].shape();
+    }
+    throw GraphError(where,
+                     "operation ",
+                     node.type(),
+                     operands.str(),
+                     node.scope().empty() ? " in its forward()" : "",
+                     " has no place for a FakeQuantize: ",
+                     traits.layer.empty() ? "run it in a layer of its own" : "use the layer ",
+                     traits.layer,
+                     ", registered by add(name, layer) in the constructor");
+  }
+
   void check_has_type(const std::string& type) const {
     std::set<std::string_view> known;
     for (const Site& site : sites_) known.insert(site.layer->type());
@@ -87,7 +168,7 @@ class Survey {
   }
 
   // The layer whose slots are to be filled: one that runs this operation and nothing else, so that
-  // its slots stand directly in front of it and behind it.
+  // its slots stand directly before and after it.
   Module& layer_of(const GraphNode& node) const {
     const auto found = modules_.find(node.scope());
     const QuantizationTraits traits = node.node->traits();
@@ -95,18 +176,7 @@ class Survey {
     const int runs = runs_of_type_.at({node.scope(), node.type()});
     const bool alone = runs_.at(node.scope()) == runs;
     if (!layer || !alone || (traits.weight >= 0 && !found->second->has_weight_slot())) {
-      const std::string where = node.scope().empty() ? "network" : node.scope();
-      if (traits.layer.empty()) {
-        throw GraphError(where,
-                         "operation ",
-                         node.type(),
-                         " has no place for a FakeQuantize: run it in a layer of its own");
-      }
-      throw GraphError(where,
-                       "operation ",
-                       node.type(),
-                       " has no place for a FakeQuantize: use the layer ",
-                       traits.layer);
+      refuse_place(node);
     }
     if (runs > 1) {
       throw GraphError(
@@ -146,6 +216,7 @@ class Survey {
     site.has_weights = traits.weight >= 0;
     site.config = &config_.of(site.layer->type(), site.path);
     site.last = site.layer;
+    site.last_path = site.path;
     if (site.has_weights) {
       const auto weight = static_cast<size_t>(traits.weight);
       site.weights = {node.inputs[weight], node.inputs[weight + 1]};
@@ -168,6 +239,7 @@ class Survey {
       }
       site.folded_path = next->scope();
       site.last = site.folded;
+      site.last_path = site.folded_path;
       folded_.insert(next->index);
       end = next;
       next = sole_consumer(*end);
@@ -175,13 +247,14 @@ class Survey {
     next = behind_views(next);
     if (next != nullptr && next->node->traits().is_activation) {
       site.last = &layer_of(*next);
+      site.last_path = next->scope();
       end = next;
     }
     site.gives_logits = gives_logits(*end);
     sites_.push_back(site);
   }
 
-  // A reshape moves nothing: what stands behind it is fused as if it stood in front.
+  // A reshape moves nothing: what follows it is fused as if it came before.
   const GraphNode* behind_views(const GraphNode* node) const {
     while (node != nullptr && node->node->traits().is_view) node = sole_consumer(*node);
     return node;
@@ -199,8 +272,11 @@ class Survey {
                      "the batch norm cannot be folded: no convolution is in front of it");
   }
 
+  const Module& net_;
   const Graph& graph_;
+  const std::vector<Tensor>& inputs_;
   const QConfig& config_;
+  std::vector<bool> depends_;  ///< of each node: on an input
   std::map<std::string, Module*> modules_;
   /// Nodes of each scope, and of each scope and type: how often a layer runs.
   std::map<std::string_view, int> runs_;
@@ -230,6 +306,7 @@ std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
     observer = PercentileOptions{};
   }
   auto slot = std::make_shared<FakeQuantize>(activation.fake_quantize(config.simulation, observer));
+  slot->set_layer(site.last_path);
   return plugged(std::move(slot), *site.last);
 }
 
@@ -246,6 +323,7 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
     if (accumulators_out) weight.per_channel = false;  // one scale: argmax needs no float
     auto slot = std::make_shared<WeightQuantizer>(weight, site.weights, folding);
     slot->set_simulation(config.simulation);
+    slot->set_layer(site.path);
     site.layer->slots().weight = plugged(std::move(slot), *site.layer);
   }
   if (!accumulators_out && site.config->quantize) {
@@ -279,7 +357,8 @@ std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
       integer::input_params(*declared, "QConfig.input_range"), nullptr, name);
   float min = 0.0f;
   float max = 0.0f;
-  kernels::min_max_f32(example.elements(), example.floats(), &min, &max);
+  const Floats example_floats = example.floats();
+  kernels::min_max_f32(example.elements(), example_floats, &min, &max);
   if (!(min >= declared->min && max <= declared->max)) {
     throw DataError(name,
                     "the example's values reach from ",
@@ -295,15 +374,32 @@ std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
   return slot;
 }
 
+// Optimizers that were made before ask their parameters for those that are new.
+void announce_new_parameters(const Module& net, const std::vector<NamedTensor>& before) {
+  auto added = std::make_shared<std::vector<NamedTensor>>();
+  for (NamedTensor& entry : net.named_parameters()) {
+    const bool known = std::any_of(before.begin(), before.end(), [&](const NamedTensor& old) {
+      return old.tensor.same_as(entry.tensor);
+    });
+    if (known) continue;
+    entry.tensor.set_name(entry.name);
+    added->push_back(std::move(entry));
+  }
+  if (added->empty()) return;
+  for (NamedTensor entry : before) TensorAccess::set_companions(entry.tensor, added);
+}
+
 void prepare(Module& net,
              const std::vector<Tensor>& examples,
              const QConfig& config,
              Purpose purpose) {
+  const DefaultRounding rounding;
+  check_examples(purpose == Purpose::kTraining ? "prepare_qat" : "prepare_ptq", examples);
   validate(config);
   for (const NamedModule& entry : net.named_modules()) {
     const Slots& slots = entry.module->slots();
     if (!slots.inputs.empty() || slots.weight || slots.body || slots.output) {
-      throw GraphError(entry.name.empty() ? "network" : entry.name,
+      throw GraphError(entry.name.empty() ? net.label() : entry.name,
                        "the network is prepared already");
     }
   }
@@ -314,7 +410,6 @@ void prepare(Module& net,
     return record_graph(net, inputs);
   }();
   const Survey survey(net, graph, inputs, config);
-  if (survey.sites().empty()) throw GraphError("prepare", "the network has no layer to quantize");
 
   std::vector<std::shared_ptr<InputQuantize>> slots;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -323,8 +418,10 @@ void prepare(Module& net,
     slot->set_simulation(config.simulation);
     slots.push_back(plugged(std::move(slot), net));
   }
+  const std::vector<NamedTensor> before = net.named_parameters();
   net.slots().inputs.assign(slots.begin(), slots.end());
   for (const Site& site : survey.sites()) plug(site, config, purpose);
+  announce_new_parameters(net, before);
   if (purpose == Purpose::kCalibration) freeze(net);
 }
 
@@ -334,16 +431,28 @@ Graph record_graph(Module& net, const Tensor& example) {
   return record_graph(net, std::vector<Tensor>{example});
 }
 
-Graph record_graph(Module& net, const std::vector<Tensor>& examples) {
-  if (examples.empty()) throw ShapeError("prepare", "there is no example");
-  for (const Tensor& example : examples) {
+void check_examples(std::string_view where, const std::vector<Tensor>& examples) {
+  if (examples.empty()) throw ShapeError(where, "there is no example");
+  for (size_t i = 0; i < examples.size(); ++i) {
+    const Tensor& example = examples[i];
+    if (!example.defined()) {
+      throw GraphError(where,
+                       "example ",
+                       i,
+                       " is undefined: give a batch [N, ...] of at least one sample, such as "
+                       "dataset.batch(0, 1).images");
+    }
     if (example.rank() < 2 || example.dim(0) < 1 || example.dim(0) != examples[0].dim(0)) {
-      throw ShapeError("prepare",
+      throw ShapeError(where,
                        "an example is a batch [N, ...] of at least one sample, and all have as "
                        "many, got ",
                        example.shape());
     }
   }
+}
+
+Graph record_graph(Module& net, const std::vector<Tensor>& examples) {
+  check_examples("record_graph", examples);
   const EvaluationMode evaluation(net);
   const NoGrad no_grad;
   const Recording recording;

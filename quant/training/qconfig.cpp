@@ -1,11 +1,11 @@
 #include "quant/training/qconfig.hpp"
 
-#include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <type_traits>
 
 #include "framework/core/error.hpp"
+#include "framework/io/json.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -64,99 +64,84 @@ Json to(const LayerConfig& l) {
   return {{"quantize", l.quantize}, {"weight", to(l.weight)}, {"activation", to(l.activation)}};
 }
 
-/// Reads the members of an object, each once, and refuses what it was not asked for.
-class Reader {
+/// An object of the configuration, whose errors say where it is.
+class Reader : public JsonReader {
  public:
-  Reader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json.is_object()) throw QuantError("QConfig", where_, " is not an object");
-  }
+  Reader(JsonValue json, const std::string& where)
+      : JsonReader(json,
+                   [where](const std::string& text) {
+                     return std::make_exception_ptr(QuantError("QConfig", where, ": ", text));
+                   }),
+        where_(where) {}
 
-  const Json& member(const char* key) {
-    const auto found = json_.find(key);
-    if (found == json_.end()) throw QuantError("QConfig", where_, ".", key, " is missing");
-    keys_.push_back(key);
-    return *found;
+  void read(const char* key, bool& value) { value = boolean(key); }
+  void read(const char* key, int& value) {
+    constexpr int64_t kMost = std::numeric_limits<int>::max();
+    value = static_cast<int>(integer(key, -kMost, kMost));
   }
-
-  template <class T>
-  void read(const char* key, T& value) {
-    const Json& json = member(key);
-    // get_to() turns any number or truth value into any type of number, whatever is lost.
-    bool fits = true;
-    if constexpr (std::is_same_v<T, int>) {
-      fits = json.is_number_integer() && json.get<int64_t>() == json.get<int>();
-    } else if constexpr (std::is_floating_point_v<T>) {
-      fits = json.is_number();
-    }
-    try {
-      if (fits) json.get_to(value);
-    } catch (const Json::exception&) {
-      fits = false;
-    }
-    if (!fits) throw QuantError("QConfig", where_, ".", key, " has the wrong type: ", json.dump());
-  }
-
+  void read(const char* key, float& value) { value = real32(key); }
+  void read(const char* key, double& value) { value = real(key); }
   template <class E>
   void read(const char* key, E& value, const Names<E>& names) {
-    std::string text;
-    read(key, text);
-    for (const auto& [entry, name] : names) {
-      if (text == name) {
+    const std::string name = text(key);
+    for (const auto& [entry, known] : names) {
+      if (name == known) {
         value = entry;
         return;
       }
     }
-    throw QuantError("QConfig", where_, ".", key, " has an unknown value: \"", text, "\"");
+    throw QuantError("QConfig", where_, ".", key, " has an unknown value: \"", name, "\"");
   }
-
-  void finish() const {
-    for (const auto& [key, value] : json_.items()) {
-      if (std::find(keys_.begin(), keys_.end(), key) == keys_.end()) {
-        throw QuantError("QConfig", where_, ".", key, " is unknown");
-      }
-    }
+  JsonValue object(const char* key) {
+    const JsonValue json = at(key);
+    if (!json.is_object())
+      throw QuantError("QConfig", where_, ".", key, " is ", json, ", expected an object");
+    return json;
   }
 
  private:
-  const Json& json_;
   std::string where_;
-  std::vector<std::string> keys_;
 };
 
-ObserverSpec observer_from(const Json& json, const std::string& where) {
+ObserverSpec observer_from(JsonValue json, const std::string& where) {
   Reader reader(json, where);
-  std::string kind;
-  reader.read("kind", kind);
-  ObserverSpec spec = observer_spec(kind);
+  ObserverSpec spec = observer_spec(reader.text("kind"));
   const auto read = [&](const char* key, auto& value) { reader.read(key, value); };
   std::visit([&](auto& options) { options.describe(options, read); }, spec);
   reader.finish();
   return spec;
 }
 
-LayerConfig layer_from(const Json& json, const std::string& where) {
+LayerConfig layer_from(JsonValue json, const std::string& where) {
   LayerConfig layer;
   Reader reader(json, where);
   reader.read("quantize", layer.quantize);
-  Reader weight(reader.member("weight"), where + ".weight");
+  Reader weight(reader.at("weight"), where + ".weight");
   weight.read("bits", layer.weight.bits);
   weight.read("narrow", layer.weight.narrow);
   weight.read("per_channel", layer.weight.per_channel);
   weight.read("scheme", layer.weight.scheme, kSchemes);
   weight.read("estimator", layer.weight.estimator, kEstimators);
   weight.finish();
-  Reader activation(reader.member("activation"), where + ".activation");
+  Reader activation(reader.at("activation"), where + ".activation");
   activation.read("bits", layer.activation.bits);
   activation.read("signed", layer.activation.is_signed);
   activation.read("scheme", layer.activation.scheme, kSchemes);
   activation.read("estimator", layer.activation.estimator, kEstimators);
-  const Json& observer = activation.member("observer");
-  if (!observer.is_null()) {
+  const JsonValue observer = activation.at("observer");
+  if (!observer.is_null())
     layer.activation.observer = observer_from(observer, where + ".activation.observer");
-  }
   activation.finish();
   reader.finish();
   return layer;
+}
+
+JsonDocument document_of(std::string_view text) {
+  try {
+    return JsonDocument(text, {.bytes = int64_t{4} << 20, .values = 1 << 17});
+  } catch (const JsonDocument::Malformed& what) {
+    throw QuantError("QConfig", "the text ", what.text);
+  }
 }
 
 void check(const LayerConfig& layer, const std::string& where) {
@@ -208,7 +193,7 @@ std::vector<std::string> QConfig::names() {
   return names;
 }
 
-const LayerConfig& QConfig::of(std::string_view type, const std::string& path) const {
+const LayerConfig& QConfig::of(std::string_view type, const std::string& path) const& {
   if (const auto layer = layers.find(path); layer != layers.end()) return layer->second;
   if (const auto entry = types.find(std::string(type)); entry != types.end()) return entry->second;
   return model;
@@ -232,22 +217,22 @@ std::string QConfig::to_json() const {
 }
 
 QConfig QConfig::from_json(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw QuantError("QConfig", "the text is not JSON");
+  const JsonDocument document = document_of(text);
   QConfig config;
-  Reader reader(json, "config");
-  config.model = layer_from(reader.member("model"), "config.model");
-  for (const auto& [type, layer] : reader.member("types").items()) {
-    config.types[type] = layer_from(layer, "config.types." + type);
+  Reader reader(document.root(), "config");
+  config.model = layer_from(reader.at("model"), "config.model");
+  for (const auto& [type, layer] : reader.object("types").members()) {
+    const std::string name(type);
+    config.types[name] = layer_from(layer, "config.types." + name);
   }
-  for (const auto& [path, layer] : reader.member("layers").items()) {
-    config.layers[path] = layer_from(layer, "config.layers." + path);
+  for (const auto& [path, layer] : reader.object("layers").members()) {
+    const std::string name(path);
+    config.layers[name] = layer_from(layer, "config.layers." + name);
   }
-  if (!reader.member("input_range").is_null()) {
-    std::vector<float> range;
-    reader.read("input_range", range);
+  if (!reader.at("input_range").is_null()) {
+    const std::vector<float> range = reader.reals32("input_range", 2);
     if (range.size() != 2)
-      throw QuantError("QConfig", "config.input_range has ", range.size(), " entries");
+      throw QuantError("QConfig", "config.input_range has ", range.size(), " entries, expected 2");
     config.input_range = {range[0], range[1]};
   }
   reader.read("output_bits", config.output_bits);

@@ -62,10 +62,11 @@ struct QConfig {
   static std::vector<std::string> names();
 
   /// What holds for one layer.
-  const LayerConfig& of(std::string_view type, const std::string& path) const;
+  const LayerConfig& of(std::string_view type, const std::string& path) const&;
+  LayerConfig of(std::string_view type, const std::string& path) const&& { return of(type, path); }
 
-  /// JSON. from_json throws: QuantError naming the key for what is missing, unknown or out of
-  /// range.
+  /// JSON, of 4 MiB at most. from_json throws: QuantError naming the key for what is missing,
+  /// unknown, there twice or out of range.
   std::string to_json() const;
   static QConfig from_json(std::string_view text);
 

@@ -8,7 +8,7 @@ namespace {
 template <class M>
 M& slot_at(Module& net, std::string_view path, Module* slot, const char* what) {
   if (auto* found = dynamic_cast<M*>(slot)) return *found;
-  throw GraphError(std::string(path.empty() ? "network" : path),
+  throw GraphError(path.empty() ? net.label() : std::string(path),
                    "no ",
                    what,
                    " is plugged in here",
@@ -82,7 +82,7 @@ SlotScope::~SlotScope() {
 
 Calibration::Calibration(Module& net) : SlotScope(net, Kind::kCalibration), evaluation_(net) {
   if (Plugged(net).empty()) {
-    throw GraphError(net.name().empty() ? "network" : net.name(),
+    throw GraphError(net.label(),
                      "the network is not prepared: prepare_ptq or prepare_qat comes first");
   }
 }

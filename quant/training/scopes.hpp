@@ -41,7 +41,7 @@ void freeze(Module& net);
 /// What runs the products from now on; not saved.
 void set_simulation(Module& net, Simulation simulation);
 
-/// What prepare plugged in for the weights, or behind the layer at this path.
+/// What prepare plugged in for the weights, or after the layer at this path.
 /// Throws: GraphError if there is no such layer, or nothing was plugged in there.
 WeightQuantizer& weight_quantizer(Module& net, std::string_view path);
 FakeQuantize& output_quantizer(Module& net, std::string_view path);
@@ -54,7 +54,7 @@ class SlotScope {
   SlotScope& operator=(const SlotScope&) = delete;
 
  protected:
-  using Kind = PhasedSlot::Scope;
+  using Kind = PhasedSlot::ScopeKind;
   SlotScope(Module& net, Kind kind);
   ~SlotScope();
 
@@ -107,7 +107,7 @@ void calibrate(Module& net, const std::vector<Tensor>& batch);
 /// Throws: also DataError if there is no batch.
 template <class Batches>
 void calibrate(Module& net, Batches&& batches) requires requires {
-  batches.begin()->images;
+  (*batches.begin()).images;
 }
 {
   const Calibration calibration(net);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -15,7 +15,8 @@ std::vector<Range> ranges(const Tensor& w, int64_t channels) {
   const int64_t inner = w.elements() / channels;
   std::vector<float> min(static_cast<size_t>(channels));
   std::vector<float> max(static_cast<size_t>(channels));
-  kernels::min_max_channels_f32(w.elements(), channels, inner, w.floats(), min.data(), max.data());
+  const Floats w_floats = w.floats();
+  kernels::min_max_channels_f32(w.elements(), channels, inner, w_floats, min.data(), max.data());
   std::vector<Range> result;
   for (size_t c = 0; c < min.size(); ++c) result.push_back({min[c], max[c]});
   return result;
@@ -26,7 +27,7 @@ std::vector<Range> ranges(const Tensor& w, int64_t channels) {
 WeightQuantizer::WeightQuantizer(const WeightConfig& config,
                                  const Weights& own,
                                  std::shared_ptr<Folding> folding)
-    : config_(config), folding_(std::move(folding)) {
+    : config_(config), own_(own), folding_(std::move(folding)) {
   if (config.bits < 2 || config.bits > 8) {
     throw QuantError("WeightQuantizer", "weights have 2 to 8 bits, got ", config.bits);
   }
@@ -58,24 +59,13 @@ void WeightQuantizer::start_scale(const Weights& own) {
 }
 
 void WeightQuantizer::set_params(const QParams& params) {
-  validate(params, where().c_str());
+  const std::string place = this->place(type());
   const QParams own = empty_params();
-  const auto channels = static_cast<size_t>(scale_.elements());
-  if (!(params.type == own.type) || params.axis != own.axis || params.scale.size() != channels) {
-    throw QuantError(where(),
-                     "parameters ",
-                     params,
-                     " are not of type ",
-                     own.type,
-                     " with ",
-                     channels,
-                     " channels along axis ",
-                     own.axis);
-  }
+  check_given(params, own.type, own.axis, scale_.elements(), place);
   const bool centred = std::all_of(
       params.zero_point.begin(), params.zero_point.end(), [](int32_t zero) { return zero == 0; });
   if (config_.scheme == QScheme::kSymmetric && !centred) {
-    throw QuantError(where(),
+    throw QuantError(place,
                      "symmetric weights have zero point 0, got ",
                      params,
                      ": affine weights exist in simulation only (WeightConfig::scheme)");
@@ -102,21 +92,29 @@ QParams WeightQuantizer::given_params() const {
     params.zero_point.push_back(
         saved_integer(zero_point_.data()[c], params.type.qmin(), params.type.qmax(), "zero_point"));
   }
-  validate(params, where().c_str());
+  validate(params, place(type()));
   return params;
+}
+
+QParams WeightQuantizer::params() const {
+  const NoGrad no_grad;
+  if (!folding_) return params_for(own_, Tensor());
+  Folding folding = *folding_;  // the pass that runs has its own
+  return params_for(fold_batch_norm(own_, folding), Tensor());
 }
 
 QParams WeightQuantizer::params_for(const Weights& weights, const Tensor& x) const {
   const int64_t outputs = weights.weight.dim(0);
   const int64_t channels = config_.per_channel ? outputs : 1;
   if (is_given()) return given_params();
-  const float scale_x = x.kind() == ValueKind::kCodes ? x.codes()->params.scale[0] : 0.0f;
+  const float scale_x =
+      x.defined() && x.kind() == ValueKind::kCodes ? x.codes()->params.scale[0] : 0.0f;
   QParams params = empty_params();
   const std::vector<Range> extremes = ranges(weights.weight, channels);
   for (int64_t c = 0; c < channels; ++c) {
     const Range range = extremes[static_cast<size_t>(c)];
     if (config_.scheme == QScheme::kAffine) {
-      const ScaleZero chosen = choose_params(range, params.type, QScheme::kAffine, where());
+      const ScaleZero chosen = choose_params(range, params.type, QScheme::kAffine, place(type()));
       params.scale.push_back(chosen.scale);
       params.zero_point.push_back(chosen.zero_point);
       continue;
@@ -131,12 +129,12 @@ QParams WeightQuantizer::params_for(const Weights& weights, const Tensor& x) con
     }
     if (config_.estimator == Estimator::kLearned) {
       const float by_bias =
-          bias != 0.0f ? weight_scale(0.0f, bias, scale_x, params.type, where()) : 0.0f;
+          bias != 0.0f ? weight_scale(0.0f, bias, scale_x, params.type, place(type())) : 0.0f;
       params.scale.push_back(std::max({scale_.data()[c], by_bias, kSmallestLearnedScale}));
     } else {
       const float max_abs = std::max(-range.min, range.max);
       params.scale.push_back(
-          weight_scale(max_abs, bias, scale_x > 0.0f ? scale_x : 1.0f, params.type, where()));
+          weight_scale(max_abs, bias, scale_x > 0.0f ? scale_x : 1.0f, params.type, place(type())));
     }
     params.zero_point.push_back(0);
   }

@@ -28,17 +28,22 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   WeightQuantizer(const WeightConfig& config, const Weights& own, std::shared_ptr<Folding> folding);
   std::string_view type() const override { return "WeightQuantizer"; }
 
-  /// The bias of the result is undefined while the batch norm behind uses batch statistics: it adds
-  /// its own.
+  /// The bias of the result is undefined while the batch norm after it uses batch statistics: it
+  /// adds its own.
   Weights apply(const Weights& own, const Tensor& x) override;
 
   /// Gives the parameters of the weights, folded where a batch norm is: they stay while the weights
   /// train, and are saved with the state. For weights that were quantized elsewhere.
   /// Throws: QuantError if they are not valid, or are not of this type and number of channels.
   void set_params(const QParams& params);
+  /// Those of the weights as they are now, folded where a batch norm is. A pass may raise a scale
+  /// for the bias, by what the input's scale is.   docs/quantization.md (5)
+  QParams params() const;
   bool is_given() const { return saved_integer(given_.data()[0], 0, 1, "given") == 1; }
-  const WeightConfig& config() const { return config_; }
-  const std::shared_ptr<Folding>& folding() const { return folding_; }
+  const WeightConfig& config() const& { return config_; }
+  WeightConfig config() const&& { return config_; }
+  const std::shared_ptr<Folding>& folding() const& { return folding_; }
+  std::shared_ptr<Folding> folding() const&& { return folding_; }
 
  private:
   void start_scale(const Weights& own);
@@ -47,6 +52,7 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   QParams given_params() const;
 
   WeightConfig config_;
+  Weights own_;  // the layer's
   std::shared_ptr<Folding> folding_;
   Tensor scale_;       // [O] or [1]: learned, or given
   Tensor zero_point_;  // likewise: given

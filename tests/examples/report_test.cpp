@@ -17,11 +17,12 @@ TEST_CASE("a report hides no difference between integers and simulation", "[exam
   report.parity.max_logit_difference = 41;
   std::ostringstream table;
   table << report;
-  CHECK_THAT(table.str(),
-             test::ContainsSubstring("\nintegers against simulation, 10000 images: 3 of 207840000 "
-                                     "codes, 2 of 100000 logits, 0 predictions differ\n"
-                                     "first difference: block.conv; codes are off by at most 1, "
-                                     "logits by at most 41\n"));
+  CHECK_THAT(
+      table.str(),
+      test::ContainsSubstring("\nintegers against simulation, 10000 images: 3 of 207840000 "
+                              "codes, 2 of 100000 logits, 0 predictions differ\n"
+                              "first difference: \"block.conv\"; codes are off by at most 1, "
+                              "logits by at most 41\n"));
   const auto json = nlohmann::json::parse(to_json(report)).at("parity");
   CHECK(json.at("codes") == 207840000);
   CHECK(json.at("codes_different") == 3);

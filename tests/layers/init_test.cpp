@@ -1,12 +1,15 @@
 #include "layers/init.hpp"
 
 #include <algorithm>
+#include <barrier>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "framework/core/error.hpp"
 #include "layers/layers.hpp"
 #include "tests/catch.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain {
 namespace {
@@ -95,6 +98,51 @@ TEST_CASE("parameters draw from streams of their own", "[layers][init]") {
   const Linear b{4, 4};
   CHECK(std::memcmp(a.weight().data(), b.weight().data(), 16 * sizeof(float)) != 0);
   CHECK(std::memcmp(a.weight().data(), a.bias().data(), 4 * sizeof(float)) != 0);
+}
+
+TEST_CASE("threads that make layers do not mix their seeds", "[layers][init]") {
+  const auto weights = [](const Module& net) {
+    std::vector<float> all;
+    for (const Tensor& parameter : net.parameters())
+      all.insert(all.end(), parameter.data(), parameter.data() + parameter.elements());
+    return all;
+  };
+  const auto make = [&](uint64_t seed, const auto& wait) {
+    manual_seed(seed);
+    wait();  // for the other thread's seed
+    Sequential net;
+    for (int i = 0; i < 50; ++i) net.append(Linear{3, 3});
+    return weights(net);
+  };
+  const std::vector<float> expected[] = {make(1, [] {}), make(2, [] {})};
+  std::vector<float> made[2];
+  std::vector<std::thread> threads;
+  std::barrier seeded(2);
+  for (size_t i = 0; i < 2; ++i)
+    threads.emplace_back([&, i] { made[i] = make(i + 1, [&] { seeded.arrive_and_wait(); }); });
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < 2; ++i) CHECK(made[i] == expected[i]);
+}
+
+TEST_CASE("layers draw from the generator that they are given", "[layers][init]") {
+  const auto make = [](Generator& generator) {
+    return Sequential{Conv2d{2, 3, {}, generator}, Linear{4, 3, {}, generator}};
+  };
+  manual_seed(7);
+  const Sequential expected{Conv2d{2, 3}, Linear{4, 3}};
+  manual_seed(1);
+  const Linear first{3, 3};
+  manual_seed(1);
+  Generator generator(7);
+  const Sequential net = make(generator);
+  const Linear still_first{3, 3};
+  for (size_t i = 0; i < 4; ++i)
+    CHECK(test::values(net.parameters()[i]) == test::values(expected.parameters()[i]));
+  CHECK(test::values(first.weight()) == test::values(still_first.weight()));
+  Generator again(7);
+  Dropout drops[] = {Dropout{0.5f, generator}, Dropout{0.5f, again}};
+  const Tensor x = Tensor::full({64}, 1.0f);
+  CHECK(test::values(drops[0](x)) != test::values(drops[1](x)));
 }
 
 }  // namespace quantrain

@@ -3,6 +3,7 @@
 #include "framework/core/error.hpp"
 #include "layers/layers.hpp"
 #include "tests/catch.hpp"
+#include "tests/child.hpp"
 
 namespace quantrain {
 namespace {
@@ -220,6 +221,125 @@ TEST_CASE("a layer refuses another number of inputs than it takes", "[layers][mo
   const Tensor x = Tensor::zeros({1, 2});
   QUANTRAIN_CHECK_ERROR(ReLU{}(x, x), ShapeError, "[ReLU] does not take two inputs");
   QUANTRAIN_CHECK_ERROR(Add{}(x), ShapeError, "[Add] does not take one input");
+}
+
+namespace {
+
+/// Modules in each other, the innermost a ReLU.
+std::shared_ptr<Sequential> nested(int levels) {
+  auto inner = std::make_shared<Sequential>();
+  inner->append(ReLU{});
+  for (int i = 1; i < levels; ++i) {
+    auto outer = std::make_shared<Sequential>();
+    outer->slots().body = std::move(inner);
+    inner = std::move(outer);
+  }
+  return inner;
+}
+
+class Holder : public Module {
+ public:
+  std::string_view type() const override { return "Holder"; }
+  using Module::add_child;
+};
+
+}  // namespace
+
+TEST_CASE("modules that nest too deep are refused, and destroyed", "[layers][module]") {
+  constexpr int kMost = Module::kMostNested;
+  const Tensor x = Tensor::full({1}, 2.0f);
+  CHECK((*nested(kMost - 1))(x).item() == 2.0f);
+  const quantrain::test::Child child = quantrain::test::in_child([&]() -> std::string {
+    const std::shared_ptr<Sequential> deep = nested(20000);
+    std::string texts;
+    const std::vector<std::function<void()>> uses = {[&] { (*deep)(x); },
+                                                     [&] { deep->named_parameters(); },
+                                                     [&] { deep->named_buffers(); },
+                                                     [&] { deep->train(); }};
+    for (const auto& use : uses) {
+      try {
+        use();
+      } catch (const GraphError& error) {
+        texts += error.what();
+      }
+    }
+    return texts;
+  });
+  CHECK(child.signal == 0);
+  const std::string refusal =
+      "[Sequential] modules nest deeper than 500 levels; is one of them a part of itself?";
+  CHECK(child.text == refusal + refusal + refusal + refusal);
+}
+
+TEST_CASE("children that nest too deep are refused, and destroyed", "[layers][module]") {
+  const quantrain::test::Child child = quantrain::test::in_child([&]() -> std::string {
+    auto root = std::make_shared<Holder>();
+    std::shared_ptr<Holder> last = root;
+    for (int i = 0; i < 20000; ++i) {
+      auto next = std::make_shared<Holder>();
+      last->add_child("next", next);
+      last = std::move(next);
+    }
+    try {
+      root->named_modules();
+    } catch (const GraphError& error) {
+      return error.what();
+    }
+    return "no error";
+  });
+  CHECK(child.text ==
+        "[Holder] modules nest deeper than 500 levels; is one of them a part of itself?");
+}
+
+TEST_CASE("a module that is a part of itself is refused", "[layers][module]") {
+  const quantrain::test::Child child = quantrain::test::in_child([&]() -> std::string {
+    auto a = std::make_shared<Holder>();
+    auto b = std::make_shared<Holder>();
+    a->add_child("b", b);
+    b->add_child("a", a);
+    int refused = 0;
+    const std::vector<std::function<void()>> uses = {[&] { a->named_modules(); },
+                                                     [&] { a->find("c"); },
+                                                     [&] { a->parameters(); },
+                                                     [&] { b->eval(); }};
+    for (const auto& use : uses) {
+      try {
+        use();
+      } catch (const GraphError&) {
+        ++refused;
+      }
+    }
+    return std::to_string(refused);
+  });
+  CHECK(child.text == "4");
+}
+
+TEST_CASE("a child that is null is refused", "[layers][module]") {
+  const quantrain::test::Child child = quantrain::test::in_child([&]() -> std::string {
+    Holder holder;
+    holder.add_child("none", nullptr);
+    return "no error";
+  });
+  CHECK(child.text == "[Holder] the child \"none\" is null");
+}
+
+TEST_CASE("groups near 2^62 are refused", "[layers][conv2d]") {
+  const Tensor weight = Tensor::full({4, 1, 1, 4}, 1.0f);
+  const int64_t huge = int64_t{1} << 62;
+  QUANTRAIN_CHECK_ERROR((Conv2d{weight, Tensor(), {.groups = huge}}),
+                        ShapeError,
+                        "[Conv2d] groups 4611686018427387904 for a weight [4, 1, 1, 4]");
+  QUANTRAIN_CHECK_ERROR((Conv2d{weight, Tensor(), {.groups = 0}}), ShapeError, "groups 0");
+  QUANTRAIN_CHECK_ERROR(
+      conv2d(Tensor::full({1, 1, 1, 4}, 1.0f), weight, Tensor(), {.groups = huge}),
+      ShapeError,
+      "channels do not fit 4611686018427387904 groups");
+}
+
+TEST_CASE("a parameter's name is its path from the root", "[layers][module]") {
+  Sequential net{Sequential{Linear{2, 2}, BatchNorm2d{2}}, Linear{2, 1}};
+  for (const NamedTensor& entry : net.named_parameters()) CHECK(entry.tensor.name() == entry.name);
+  CHECK(net.parameters().front().name() == "0.0.weight");
 }
 
 }  // namespace quantrain

@@ -55,6 +55,8 @@ TEST_CASE("what was saved loads into a module of the same structure, bit for bit
   CHECK(values(other) != values(net));
   load(other, file.path());
   CHECK(values(other) == values(net));
+  save(net, file.path(), {{"epoch", "3"}});
+  CHECK(load(other, file.path()) == std::map<std::string, std::string>{{"epoch", "3"}});
 }
 
 TEST_CASE("a file of another structure is refused and changes nothing", "[layers][state]") {

@@ -37,7 +37,7 @@ struct Sum {
 
 void print_parity(const quant::Parity& parity) {
   std::fflush(stdout);
-  parity.print(std::cout);
+  std::cout << parity;
   std::cout << std::flush;
 }
 

@@ -82,7 +82,7 @@ class TwoRanges : public Module {
   std::shared_ptr<FakeQuantize> second_;
 };
 
-/// A range, or an activation, that stands behind the reshape of what it belongs to.
+/// A range, or an activation, that follows the reshape of what it belongs to.
 class LateRange : public Module {
  public:
   explicit LateRange(bool activation)
@@ -223,8 +223,7 @@ TEST_CASE("PTQ is QAT with zero training steps", "[quant][convert]") {
     // Calibration passes real values: the batch norm alone may round differently once its slot
     // runs.
     for (int64_t i = 0; i < float_logits.elements(); ++i) {
-      CHECK(float_logits.floats().data()[i] ==
-            quantrain::test::Approx(before.data()[i]).margin(1e-5));
+      CHECK(float_logits.floats()[i] == quantrain::test::Approx(before.data()[i]).margin(1e-5));
     }
   }
   const IntegerModel model = convert(net, example);
@@ -294,7 +293,7 @@ TEST_CASE("frozen training computes the deployed network", "[quant][convert]") {
   const Tensor logits = net(images);
   std::vector<float> deployed(static_cast<size_t>(logits.elements()));
   model.run(test::span_of(images), deployed);
-  for (size_t i = 0; i < deployed.size(); ++i) CHECK(deployed[i] == logits.floats().data()[i]);
+  for (size_t i = 0; i < deployed.size(); ++i) CHECK(deployed[i] == logits.floats()[i]);
 }
 
 TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]") {
@@ -335,7 +334,7 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   part(example);
   QUANTRAIN_CHECK_ERROR(convert(part, example), QuantError, "[4] the weights are not quantized");
 
-  // One layer cannot give the codes of two ranges; behind a FakeQuantize of its own it can.
+  // One layer cannot give the codes of two ranges; after a FakeQuantize of its own it can.
   TwoRanges two;
   prepare_qat(two, example, QConfig::int8());
   two(example);
@@ -436,7 +435,8 @@ TEST_CASE("a function that runs beside others has no place for its range", "[qua
   Gate gate(sigmoid);
   QUANTRAIN_CHECK_ERROR(prepare_qat(gate, example, QConfig::int8()),
                         GraphError,
-                        "operation sigmoid has no place for a FakeQuantize: use the layer Sigmoid");
+                        "operation sigmoid of [2, 6, 6, 2] in its forward() has no place for a "
+                        "FakeQuantize: use the layer Sigmoid");
   Gate squares([](const Tensor& x) {
     return elementwise(std::make_shared<const ElementwiseFunction>(
                            ElementwiseFunction{.type = "square",
@@ -447,7 +447,8 @@ TEST_CASE("a function that runs beside others has no place for its range", "[qua
   QUANTRAIN_CHECK_ERROR(
       prepare_qat(squares, example, QConfig::int8()),
       GraphError,
-      "operation square has no place for a FakeQuantize: run it in a layer of its own");
+      "operation square of [2, 6, 6, 2] in its forward() has no place for a FakeQuantize: run it "
+      "in a layer of its own");
 }
 
 TEST_CASE("each operation of the float simulation stays within its bound of the integer one",
@@ -475,6 +476,22 @@ TEST_CASE("each operation of the float simulation stays within its bound of the 
     }
     CHECK(largest_difference(node.output, other.output) <= bound);
   }
+}
+
+TEST_CASE("a network that died in training is refused by the layer's name", "[quant][convert]") {
+  const Tensor example = random_images({2, 12}, 1);
+  const auto died = [&](size_t parameter, float factor) {
+    Sequential net = mlp();
+    prepare_ptq(net, example, QConfig::int8());
+    calibrate(net, random_images({20, 12}, 2));
+    Tensor tensor = net.parameters()[parameter];
+    float* const values = tensor.mutable_data();
+    for (int64_t i = 0; i < tensor.elements(); ++i) values[i] *= factor;
+    return net;
+  };
+  Sequential exploded = died(0, 1e14f);
+  QUANTRAIN_CHECK_ERROR(convert(exploded, example), QuantError, "[1] [requantize] multiplier ");
+  QUANTRAIN_CHECK_ERROR(exploded(example), QuantError, "[1] [requantize] multiplier ");
 }
 
 }  // namespace quantrain::quant

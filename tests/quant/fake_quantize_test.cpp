@@ -8,7 +8,9 @@
 #include "framework/core/error.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/state.hpp"
+#include "quant/training/scopes.hpp"
 #include "tests/catch.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -343,10 +345,23 @@ TEST_CASE("a checkpoint whose observer makes no sense is refused by layer",
   q(x);
   const QParams before = q.params();
   for (const NamedTensor& buffer : q.named_buffers()) {
-    if (buffer.name == "observer.range") Tensor(buffer.tensor).mutable_data()[0] = 9.0f;
+    if (buffer.name == "observer.range") test::writable(buffer.tensor)[0] = 9.0f;
   }
   QUANTRAIN_CHECK_ERROR(q(x), DataError, "[FakeQuantize] min_max observer");
   CHECK(q.params() == before);
+}
+
+TEST_CASE("what is frozen is not calibrated, but within a Calibration", "[quant][fake_quantize]") {
+  FakeQuantize q;
+  q.calibrate(Tensor::full({2}, 1.0f));
+  const QParams before = q.params();
+  q.set_phase(Phase::kFrozen);
+  QUANTRAIN_CHECK_ERROR(q.calibrate(Tensor::full({2}, 9.0f)),
+                        QuantError,
+                        "[FakeQuantize] FakeQuantize is frozen, and its range stays");
+  CHECK(q.params() == before);
+  calibrate(q, Tensor::full({2}, 9.0f));
+  CHECK(q.float_range().max == test::Approx(9.0));
 }
 
 }  // namespace quantrain::quant

@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
@@ -280,7 +281,14 @@ TEST_CASE("data that mean something else are refused by the network, convert and
   features.offset[7] += 1.0f;
   const Dataset moved = Dataset::from_floats(
       {1, 12}, features.offset, std::vector<int32_t>{0}, 4, other.range, features);
-  refused(moved.batch(0, 1).images, "12 features, the first of offset");
+  refused(moved.batch(0, 1).images, "12 features, number 7 of offset");
+  InputFeatures near = other.input_features();
+  near.scale[7] = std::nextafter(near.scale[7], 2.0f * near.scale[7]);
+  const QParams params = integer::input_params(other.range, "test");
+  const InputFeatures own = other.input_features();
+  const auto [ours, theirs] = describe_inputs(params, &own, params, &near);
+  CHECK(ours != theirs);
+  CHECK_THAT(ours, quantrain::test::ContainsSubstring("number 7 of offset"));
   refused(Tensor::zeros({4, 12}), "encode raw values with the data set that declares the features");
 
   // Equal networks, prepared for other data.
@@ -314,7 +322,7 @@ TEST_CASE("parity says where raw values cannot carry the codes", "[quant][input]
   CHECK(parity.codes_different() == 0);
   CHECK(parity.first_difference() == "raw values");
   std::ostringstream text;
-  parity.print(text);
+  text << parity;
   CHECK_THAT(text.str(),
              quantrain::test::ContainsSubstring("inputs from raw values: 21 of 24 codes differ"));
   Parity twice = parity;
@@ -371,6 +379,20 @@ TEST_CASE("the input slot passes codes on, and quantizes floats and counts what 
         net(far), DataError, "[input] 3 of 4 values lie outside of what the network was prepared");
   }
   CHECK_NOTHROW(net(far));
+}
+
+TEST_CASE("values that saturate are counted in all threads", "[quant][input]") {
+  constexpr int64_t kPasses = 20000;
+  InputQuantize slot(integer::input_params({-4.0f, 4.0f}, "test"));
+  const Tensor far = Tensor::from({4}, std::vector<float>{-4.2f, 4.03f, 4.04f, 1e30f});
+  const auto run = [&] {
+    const NoGrad no_grad;
+    for (int64_t i = 0; i < kPasses; ++i) slot(far);
+  };
+  std::thread other(run);
+  run();
+  other.join();
+  CHECK(slot.saturated() == 2 * kPasses * 3);
 }
 
 TEST_CASE("values that saturate are an error while a network is calibrated, and none afterwards",

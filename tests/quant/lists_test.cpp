@@ -19,7 +19,7 @@ using test::check_parity;
 using test::random_images;
 using test::step_output;
 
-/// An image and a vector, joined; logits, and features behind a ReLU, which the logits may be
+/// An image and a vector, joined; logits, and features after a ReLU, which the logits may be
 /// computed from.
 class TwoTowers : public Module {
  public:

@@ -46,8 +46,7 @@ class MirrorNode : public Node {
   std::string_view type() const override { return type_; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(grad_y.shape());
-    for (int64_t i = 0; i < grad_x.elements(); ++i)
-      grad_x.mutable_data()[i] = -grad_y.floats().data()[i];
+    for (int64_t i = 0; i < grad_x.elements(); ++i) grad_x.mutable_data()[i] = -grad_y.floats()[i];
     return {grad_x};
   }
 
@@ -75,7 +74,7 @@ Tensor mirror(const Tensor& x, const std::string& type) {
     return record<MirrorNode>(Tensor::from_codes(x.shape(), std::move(result)), {x}, type);
   }
   Tensor y = Tensor::empty(x.shape());
-  for (int64_t i = 0; i < x.elements(); ++i) y.mutable_data()[i] = -x.floats().data()[i];
+  for (int64_t i = 0; i < x.elements(); ++i) y.mutable_data()[i] = -x.floats()[i];
   return record<MirrorNode>(y, {x}, type);
 }
 
@@ -104,7 +103,7 @@ class Twice : public Module {
       std::vector<Tensor> backward(Tensor grad_y) override { return {grad_y}; }
     };
     Tensor y = Tensor::empty(x.shape());
-    for (int64_t i = 0; i < x.elements(); ++i) y.mutable_data()[i] = 2 * x.floats().data()[i];
+    for (int64_t i = 0; i < x.elements(); ++i) y.mutable_data()[i] = 2 * x.floats()[i];
     return record<TwiceNode>(y, {x});
   }
 };
@@ -183,7 +182,7 @@ TEST_CASE("an activation of one's own trains, converts and equals its simulation
   CHECK(rows.rows[4].name == "5");
   CHECK(rows.rows[4].folded == "6");  // its ReLU
   std::ostringstream text;
-  rows.print(text);
+  text << rows;
   CHECK_THAT(text.str(), quantrain::test::ContainsSubstring("softsign"));
 
   // The file needs nothing of the function.

@@ -52,7 +52,7 @@ LayerParity differences(const std::vector<int32_t>& a, const std::vector<int32_t
 
 std::string printed(const Parity& parity) {
   std::ostringstream text;
-  parity.print(text);
+  text << parity;
   return text.str();
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("parity counts what differs, and names the first layer that does", "[q
   }
   CHECK(changes > 0);
   CHECK(parity.top1_disagreements == changes);
-  CHECK_THAT(printed(parity), quantrain::test::ContainsSubstring("\n  first difference: 4\n"));
+  CHECK_THAT(printed(parity), quantrain::test::ContainsSubstring("\n  first difference: \"4\"\n"));
 
   // Of several batches: the sums, and the largest.
   Parity twice = equal;

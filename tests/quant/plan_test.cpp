@@ -33,7 +33,7 @@ TEST_CASE("a plan says what becomes of each layer and changes nothing", "[quant]
   for (const FakeQuantize* activation : Plugged(net).activations)
     CHECK_FALSE(activation->is_initialized());
   std::ostringstream text;
-  dry.print(text);
+  text << dry;
   CHECK(text.str().find("conv2d_u8s8_u8") != std::string::npos);
   QUANTRAIN_CHECK_ERROR(convert(net, example), QuantError, "was not calibrated");
 }

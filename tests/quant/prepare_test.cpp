@@ -105,7 +105,7 @@ TEST_CASE("a batch norm's own mode says whether batch statistics count", "[quant
     for (const char* norm : {"1", "5"}) net.find(norm).eval();
     CHECK(quantrain::test::values(net(images)) == quantrain::test::values(deployed));
   }
-  SECTION("in training behind a convolution in evaluation") {
+  SECTION("in training after a convolution in evaluation") {
     std::vector<std::vector<float>> before;  // a pass in training moves the running statistics
     for (const NamedTensor& entry : net.named_buffers())
       before.push_back(quantrain::test::values(entry.tensor));
@@ -119,7 +119,7 @@ TEST_CASE("a batch norm's own mode says whether batch statistics count", "[quant
   }
 }
 
-TEST_CASE("logits keep their accumulators behind a reshape", "[quant][prepare]") {
+TEST_CASE("logits keep their accumulators after a reshape", "[quant][prepare]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   const auto check = [&](Sequential net, QConfig config) {
     prepare_qat(net, example, config);
@@ -139,7 +139,7 @@ TEST_CASE("logits keep their accumulators behind a reshape", "[quant][prepare]")
   check(Sequential{Flatten{}, Linear{64, 4}, Flatten{}}, QConfig::int8());
 }
 
-TEST_CASE("logits of other layers keep 8 bits behind a reshape, whatever hidden layers have",
+TEST_CASE("logits of other layers keep 8 bits after a reshape, whatever hidden layers have",
           "[quant][prepare]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential net{Conv2d{1, 3, {.kernel = 3}},
@@ -258,7 +258,10 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
     CHECK(Plugged(net).empty());
   };
   Custom no_layer(Custom::Kind::kNoLayer);
-  refuses(no_layer, "operation add has no place for a FakeQuantize: use the layer Add");
+  refuses(
+      no_layer,
+      "[Custom] operation add of [2, 6, 6, 2] and [2, 6, 6, 2] in its forward() has no place for "
+      "a FakeQuantize: use the layer Add, registered by add(name, layer)");
   Custom twice(Custom::Kind::kTwice);
   refuses(twice, "[conv] the layer runs twice");
   Custom in_front(Custom::Kind::kReluInFront);
@@ -270,7 +273,7 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
   Sequential lonely{BatchNorm2d{1}, Flatten{}, Linear{64, 3}};
   refuses(lonely, "no convolution is in front");
   Sequential nothing{Flatten{}};
-  refuses(nothing, "no layer to quantize");
+  refuses(nothing, "[Sequential] there is no layer to quantize among what it runs: flatten; ");
   Sequential net = conv_net();
   prepare_qat(net, example, config);
   QUANTRAIN_CHECK_ERROR(prepare_qat(net, example, config), GraphError, "prepared already");

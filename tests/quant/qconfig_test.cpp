@@ -2,6 +2,7 @@
 
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/child.hpp"
 
 namespace quantrain::quant {
 
@@ -20,39 +21,83 @@ TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant
   QUANTRAIN_CHECK_ERROR(QConfig::bits(9, 8), QuantError, "weights have 2 to 8 bits, got 9");
   QUANTRAIN_CHECK_ERROR(QConfig::bits(8, 1), QuantError, "activations have 2 to 16 bits, got 1");
   QUANTRAIN_CHECK_ERROR(QConfig::from_json("{"), QuantError, "not JSON");
-  QUANTRAIN_CHECK_ERROR(QConfig::from_json("{}"), QuantError, "config.model is missing");
+  QUANTRAIN_CHECK_ERROR(QConfig::from_json("{}"), QuantError, "[QConfig] config: lacks \"model\"");
   std::string text = config.to_json();
   text.insert(1, "\"extra\": 1,");
-  QUANTRAIN_CHECK_ERROR(QConfig::from_json(text), QuantError, "config.extra is unknown");
+  QUANTRAIN_CHECK_ERROR(
+      QConfig::from_json(text), QuantError, "[QConfig] config: has an unknown member \"extra\"");
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string changed = config.to_json();
     changed.replace(changed.find(from), from.size(), to);
     return QConfig::from_json(changed);
   };
   for (const char* bits : {"4.5", "true", "4294967300", "\"4\""}) {
-    QUANTRAIN_CHECK_ERROR(with("\"bits\": 4", std::string("\"bits\": ") + bits),
-                          QuantError,
-                          "config.model.weight.bits has the wrong type");
+    QUANTRAIN_CHECK_ERROR(
+        with("\"bits\": 4", std::string("\"bits\": ") + bits),
+        QuantError,
+        "config.model.weight: \"bits\" is " + std::string(bits) + ", expected a whole number");
   }
-  QUANTRAIN_CHECK_ERROR(
-      with("\"k\": 3.0", "\"k\": true"), QuantError, "config.model.activation.observer.k has");
+  QUANTRAIN_CHECK_ERROR(with("\"k\": 3.0", "\"k\": true"),
+                        QuantError,
+                        "config.model.activation.observer: \"k\" is true, expected a number");
   CHECK(with("\"k\": 3.0", "\"k\": 3") == config);
   QUANTRAIN_CHECK_ERROR(with("\"k\": 3.0", "\"k\": 0"), QuantError, "k must be positive");
   QUANTRAIN_CHECK_ERROR(with("\"k\": 3.0", "\"k\": 3, \"low\": 1"),
                         QuantError,
-                        "config.model.activation.observer.low is unknown");
+                        "config.model.activation.observer: has an unknown member \"low\"");
   QUANTRAIN_CHECK_ERROR(with("\"mean_std\"", "\"percentile\""),
                         QuantError,
-                        "config.model.activation.observer.low is missing");
+                        "config.model.activation.observer: lacks \"low\"");
   QUANTRAIN_CHECK_ERROR(with("\"mean_std\"", "\"median\""), QuantError, "no kind \"median\"");
-  QUANTRAIN_CHECK_ERROR(with("\"output_bits\": 32", "\"output_bits\": 8, \"input_range\": [1]"),
-                        QuantError,
-                        "config.input_range has 1 entries");
   config.input_range = {3.0f, 3.0f};
   QUANTRAIN_CHECK_ERROR(validate(config), QuantError, "[QConfig.input_range] the range [3, 3]");
   config.input_range.reset();
   config.layers["caf\xe9"] = config.model;
   QUANTRAIN_CHECK_ERROR(config.to_json(), QuantError, "a name cannot be written as JSON");
+}
+
+TEST_CASE("a configuration says everything once, in its place", "[quant][qconfig]") {
+  QConfig config;
+  config.input_range = {-1.0f, 0.25f};
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = config.to_json();
+    std::erase_if(changed, [](char c) { return c == ' ' || c == '\n'; });
+    REQUIRE(changed.find(from) != std::string::npos);
+    changed.replace(changed.find(from), from.size(), to);
+    return QConfig::from_json(changed);
+  };
+  CHECK(with("[-1.0,0.25]", "[-1,0.25]") == config);
+  for (const char* range : {"[5,-5]", "[1,1]"})
+    QUANTRAIN_CHECK_ERROR(with("[-1.0,0.25]", range), QuantError, "is empty or not finite");
+  for (const char* range : {"[false,true]", "[true,false]"})
+    QUANTRAIN_CHECK_ERROR(with("[-1.0,0.25]", range), QuantError, "e, expected a number");
+  QUANTRAIN_CHECK_ERROR(with("[-1.0,0.25]", "[0,1e300]"), QuantError, "which is no finite float");
+  QUANTRAIN_CHECK_ERROR(
+      with("[-1.0,0.25]", "[1]"), QuantError, "config.input_range has 1 entries, expected 2");
+  QUANTRAIN_CHECK_ERROR(with("[-1.0,0.25]", "[0,1,2]"), QuantError, "has 3 entries, at most 2");
+  QUANTRAIN_CHECK_ERROR(with("\"output_bits\":32", "\"output_bits\":18446744073709551615"),
+                        QuantError,
+                        "config: \"output_bits\" is 18446744073709551615, expected a whole number");
+  QUANTRAIN_CHECK_ERROR(with("\"output_bits\":32", "\"output_bits\":8,\"output_bits\":32"),
+                        QuantError,
+                        "[QConfig] the text has two keys \"output_bits\"");
+  QUANTRAIN_CHECK_ERROR(
+      with("\"types\":{}", "\"types\":[]"), QuantError, "config.types is a list of 0, expected an");
+}
+
+TEST_CASE("a configuration that nests without end is refused", "[quant][qconfig]") {
+  const std::string deep(1000000, '[');
+  const std::string text = "{\"model\":" + deep + std::string(1000000, ']') + "}";
+  const quantrain::test::Child child = quantrain::test::in_child([&]() -> std::string {
+    QConfig::from_json(text);
+    return "read";
+  });
+  CHECK(child.signal == 0);
+  CHECK(child.text == "[QConfig] the text nests deeper than 16 levels");
+  CHECK(child.kilobytes < 20000);
+  const std::string flat = "{\"model\":[" + std::string(1 << 20, ' ') + "1]}";
+  QUANTRAIN_CHECK_ERROR(
+      QConfig::from_json(flat), QuantError, "[QConfig] config.model: is a list of 1, expected");
 }
 
 TEST_CASE("every kind of observer survives its JSON", "[quant][qconfig]") {

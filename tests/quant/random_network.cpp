@@ -197,7 +197,7 @@ class Composer {
     w_ = (w_ + 2 * padding - kernel) / stride + 1;
     c_ = outputs;
     if (coin()) net.append(BatchNorm2d{c_});
-    if (!keep_size && random_.below(6) == 0) turn(net);  // the activation fuses behind it
+    if (!keep_size && random_.below(6) == 0) turn(net);  // the activation fuses after it
     activation(net);
   }
 

@@ -56,8 +56,7 @@ int64_t check_bound(const Layer& layer, int64_t reduction, const Product& produc
 
   const auto absolute = [](const Tensor& t) {
     Tensor result = Tensor::empty(t.shape());
-    for (int64_t i = 0; i < t.elements(); ++i)
-      result.mutable_data()[i] = std::abs(t.floats().data()[i]);
+    for (int64_t i = 0; i < t.elements(); ++i) result.mutable_data()[i] = std::abs(t.floats()[i]);
     return result;
   };
   const Tensor xf = absolute(fake_quantize(layer.x, layer.x_params, {.codes = false}));

@@ -115,8 +115,8 @@ TEST_CASE("a learned weight scale starts from the folded weights", "[quant][weig
   double error = 0.0;
   double size = 0.0;
   for (int64_t i = 0; i < exact.elements(); ++i) {
-    const double value = static_cast<double>(exact.floats().data()[i]);
-    error += std::pow(value - static_cast<double>(quantized.floats().data()[i]), 2);
+    const double value = static_cast<double>(exact.floats()[i]);
+    error += std::pow(value - static_cast<double>(quantized.floats()[i]), 2);
     size += value * value;
   }
   CHECK(std::sqrt(error / size) < 0.1);  // 0.81 from unfolded weights at 1e-4

@@ -4,8 +4,8 @@
 #include "framework/autograd/ops/broadcast.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -13,15 +13,21 @@ namespace {
 class AddNode : public Node {
  public:
   std::string_view type() const override { return "add"; }
-  QuantizationTraits traits() const override { return {.closes_range = true, .layer = "Add"}; }
+  QuantizationTraits traits() const override {
+    return {.closes_range = true,
+            .has_integer_form = input(0).shape() == input(1).shape(),
+            .layer = "Add"};
+  }
   void refuse_integers(const std::string& layer) const override {
-    if (input(0).shape() == input(1).shape())
-      throw GraphError(layer, "an addition of a constant has no integer form");
     throw GraphError(layer,
-                     "an addition that broadcasts has no integer form: ",
+                     input(0).shape() == input(1).shape() ? "an addition of a constant"
+                                                          : "an addition that broadcasts",
+                     " has no integer form: ",
                      input(0).shape(),
-                     " and ",
-                     input(1).shape());
+                     " + ",
+                     input(1).shape(),
+                     "; put a constant into the bias of the layer in front, or write a function of "
+                     "one element (docs/adding_an_operation.md)");
   }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {

@@ -4,8 +4,8 @@
 
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/float/pooling.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -21,7 +21,8 @@ class AvgPool2dNode : public Node {
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());
-    kernels::avg_pool2d_backward_f32(shape_, grad_y.floats(), grad_x.mutable_data());
+    const Floats grad_y_floats = grad_y.floats();
+    kernels::avg_pool2d_backward_f32(shape_, grad_y_floats, grad_x.mutable_data());
     return {grad_x};
   }
 
@@ -110,7 +111,8 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
     return record<AvgPool2dNode>(TensorAccess::from_accumulators(shape, std::move(mean)), {x}, s);
   }
   Tensor y = Tensor::empty(shape);
-  kernels::avg_pool2d_f32(s, x.floats(), y.mutable_data());
+  const Floats x_floats = x.floats();
+  kernels::avg_pool2d_f32(s, x_floats, y.mutable_data());
   return record<AvgPool2dNode>(std::move(y), {x}, s);
 }
 

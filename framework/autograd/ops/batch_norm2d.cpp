@@ -4,7 +4,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/columns.hpp"
 
 namespace quantrain {
 namespace {
@@ -178,7 +178,8 @@ Statistics batch_statistics(const Tensor& x,
   Statistics s{Channels(static_cast<size_t>(c)), Channels(static_cast<size_t>(c))};
   Channels mean(s.mean.size());
   Channels variance(s.mean.size());
-  kernels::column_moments_f32(n, c, x.floats(), s.mean.data(), variance.data());
+  const Floats x_floats = x.floats();
+  kernels::column_moments_f32(n, c, x_floats, s.mean.data(), variance.data());
   for (size_t i = 0; i < variance.size(); ++i) {
     const float f = factor.defined() ? factor.data()[i] : 1.0f;
     mean[i] = s.mean[i] / f + (shift.defined() ? shift.data()[i] : 0.0f);
@@ -217,8 +218,9 @@ Tensor normalise(const Tensor& x, const Statistics& s, const Tensor& gamma, cons
     shift[i] = beta.data()[i] - s.mean[i] * scale[i];
   }
   Tensor y = Tensor::empty(x.shape());
+  const Floats x_floats = x.floats();
   kernels::column_affine_f32(
-      c == 0 ? 0 : x.elements() / c, c, x.floats(), scale.data(), shift.data(), y.mutable_data());
+      c == 0 ? 0 : x.elements() / c, c, x_floats, scale.data(), shift.data(), y.mutable_data());
   return y;
 }
 

@@ -6,7 +6,7 @@
 #include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/columns.hpp"
 
 namespace quantrain {
 namespace {
@@ -111,8 +111,8 @@ Tensor reduce_to(const Tensor& grad_y, const Shape& shape) {
       const int64_t outer =
           Shape(std::span<const int64_t>(extents.data(), static_cast<size_t>(axis))).elements();
       Tensor next = Tensor::empty({sum.elements() / extent});
-      sum_middle(
-          outer, extent, sum.elements() / (outer * extent), sum.floats(), next.mutable_data());
+      const Floats sum_floats = sum.floats();
+      sum_middle(outer, extent, sum.elements() / (outer * extent), sum_floats, next.mutable_data());
       std::fill(extents.begin() + axis, extents.begin() + end, 1);
       sum = next;
     }

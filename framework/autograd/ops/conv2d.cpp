@@ -6,8 +6,8 @@
 #include "framework/autograd/ops/integer_product.hpp"
 #include "framework/autograd/ops/pool2d.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/conv.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/columns.hpp"
+#include "framework/kernels/float/conv.hpp"
 
 namespace quantrain {
 namespace {
@@ -31,7 +31,8 @@ class Conv2dNode : public Node {
     std::vector<Tensor> grads(3);
     if (needs_grad(0)) {
       grads[0] = Tensor::empty(input(0).shape());
-      kernels::conv2d_backward_data_f32(shape_, grad, input(1).floats(), grads[0].mutable_data());
+      const Floats weight_floats = input(1).floats();
+      kernels::conv2d_backward_data_f32(shape_, grad, weight_floats, grads[0].mutable_data());
     }
     if (needs_grad(1)) {
       grads[1] = Tensor::empty(input(1).shape());
@@ -40,7 +41,8 @@ class Conv2dNode : public Node {
       if (x.kind() == ValueKind::kCodes && !TensorAccess::code_params(x).per_channel()) {
         kernels::conv2d_backward_weights_f32(shape_, x.codes()->view(), grad, out);
       } else {
-        kernels::conv2d_backward_weights_f32(shape_, x.floats(), grad, out);
+        const Floats x_floats = x.floats();
+        kernels::conv2d_backward_weights_f32(shape_, x_floats, grad, out);
       }
     }
     if (needs_grad(2)) {
@@ -63,7 +65,9 @@ Tensor multiply_floats(const kernels::Conv2dShape& s,
   Tensor y = Tensor::empty({s.n, s.oh(), s.ow(), s.o});
   kernels::EpilogueF32 epilogue;
   if (bias.defined()) epilogue.bias = bias.data();
-  kernels::conv2d_f32(s, x.floats(), weight.floats(), y.mutable_data(), epilogue);
+  const Floats x_floats = x.floats();
+  const Floats weight_floats = weight.floats();
+  kernels::conv2d_f32(s, x_floats, weight_floats, y.mutable_data(), epilogue);
   return y;
 }
 
@@ -83,7 +87,7 @@ kernels::Conv2dShape conv2d_shape(const Shape& x,
   if (*std::min_element(weight.begin(), weight.end()) < 1) {
     throw ShapeError("conv2d", "weight has no elements: ", weight);
   }
-  if (groups < 1 || x[3] != weight[3] * groups || weight[0] % groups != 0) {
+  if (groups < 1 || x[3] % groups != 0 || x[3] / groups != weight[3] || weight[0] % groups != 0) {
     throw ShapeError("conv2d",
                      "channels do not fit ",
                      groups,

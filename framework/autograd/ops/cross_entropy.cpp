@@ -2,7 +2,9 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/softmax.hpp"
 
 namespace quantrain {
 namespace {
@@ -19,7 +21,8 @@ class CrossEntropyNode : public Node {
     const float factor = grad_y.item();
     if (factor == 1.0f) return {grad_logits_};
     Tensor grad = Tensor::empty(grad_logits_.shape());
-    kernels::affine_f32(grad.elements(), grad_logits_.floats(), factor, 0.0f, grad.mutable_data());
+    const Floats grad_logits_floats = grad_logits_.floats();
+    kernels::affine_f32(grad.elements(), grad_logits_floats, factor, 0.0f, grad.mutable_data());
     return {grad};
   }
 
@@ -45,13 +48,15 @@ void check(const Shape& logits, std::span<const int32_t> labels) {
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> labels) {
+  const DefaultRounding rounding;
   check(logits.shape(), labels);
   Tensor grad_logits;
   if (needs_gradient({logits})) grad_logits = Tensor::empty(logits.shape());
+  const Floats logits_floats = logits.floats();
   const float loss =
       kernels::cross_entropy_f32(logits.dim(0),
                                  logits.dim(1),
-                                 logits.floats(),
+                                 logits_floats,
                                  labels.data(),
                                  grad_logits.defined() ? grad_logits.mutable_data() : nullptr);
   return record<CrossEntropyNode>(Tensor::full({}, loss), {logits}, grad_logits);

@@ -2,7 +2,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/broadcast.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 namespace {
@@ -22,7 +22,9 @@ class DivNode : public Node {
   static Tensor negated_product(const Tensor& a, const Tensor& b) {
     Tensor y = Tensor::empty(a.shape());
     float* const out = y.mutable_data();
-    kernels::mul_f32(y.elements(), a.floats(), b.floats(), out);
+    const Floats a_floats = a.floats();
+    const Floats b_floats = b.floats();
+    kernels::mul_f32(y.elements(), a_floats, b_floats, out);
     kernels::affine_f32(y.elements(), out, -1.0f, 0.0f, out);
     return y;
   }

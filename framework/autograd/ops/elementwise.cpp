@@ -38,7 +38,8 @@ class ElementwiseNode : public Node {
     Tensor grad_x = Tensor::empty(grad_y.shape());
     float* const out = grad_x.mutable_data();
     if (result_.defined()) {
-      function_->backward_f32(n, result_.floats(), grad, out);
+      const Floats result_floats = result_.floats();
+      function_->backward_f32(n, result_floats, grad, out);
       return {grad_x};
     }
     if (const std::shared_ptr<const Codes> codes = activation_codes(input(0))) {

@@ -5,9 +5,10 @@
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/quantize.hpp"
+#include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {
 namespace {
@@ -48,8 +49,11 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
   const std::shared_ptr<const Codes>& codes = weight.codes();
   const QParams& params = codes->params;
   const int64_t longest = longest_reduction(params.type);
+  const auto where = [&] {
+    return std::string(operation) + (Scope::path().empty() ? "" : ' ' + Scope::path());
+  };
   if (reduction > longest) {
-    throw QuantError(operation,
+    throw QuantError(where(),
                      "sums of ",
                      reduction,
                      " products could overflow 32 bits: at most ",
@@ -74,7 +78,7 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
     try {
       terms.push_back(quantize_bias(values.data()[o], scale_x, scale_w));
     } catch (const QuantError& error) {
-      throw QuantError(operation, "channel ", o, ": ", error.what());
+      throw QuantError(where(), "channel ", o, ": ", error.what());
     }
   }
   result.product.bias = std::move(terms);

@@ -3,8 +3,8 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/integer_product.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
-#include "framework/kernels/gemm.hpp"
+#include "framework/kernels/float/columns.hpp"
+#include "framework/kernels/float/gemm.hpp"
 
 namespace quantrain {
 namespace {
@@ -25,7 +25,7 @@ void multiply(int64_t m, int64_t n, int64_t k, const MatrixF32& a, const Tensor&
   if (values.kind() == ValueKind::kCodes) {
     const QParams& params = TensorAccess::code_params(values);
     if (!params.per_channel() || (params.axis == 0 && values.rank() == 2)) {
-      const kernels::MatrixCodesF32 codes{values.codes()->view(), n};
+      const kernels::CodeMatrix codes{values.codes()->view(), n};
       return kernels::gemm_f32(m, n, k, a, codes, c, n);
     }
   }

@@ -2,7 +2,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/softmax.hpp"
 
 namespace quantrain {
 namespace {
@@ -18,8 +18,10 @@ class LogSoftmaxNode : public Node {
   std::vector<Tensor> backward(Tensor grad_y) override {
     const Shape& shape = y_.shape();
     Tensor grad_x = Tensor::empty(shape);
+    const Floats y_floats = y_.floats();
+    const Floats grad_y_floats = grad_y.floats();
     kernels::softmax_backward_f32(
-        rows(shape), shape.back(), true, y_.floats(), grad_y.floats(), grad_x.mutable_data());
+        rows(shape), shape.back(), true, y_floats, grad_y_floats, grad_x.mutable_data());
     return {grad_x};
   }
 
@@ -33,7 +35,8 @@ Tensor log_softmax(const Tensor& x) {
   const Shape& shape = x.shape();
   if (shape.rank() == 0) throw ShapeError("log_softmax", "needs an axis, got shape ", shape);
   Tensor y = Tensor::empty(shape);
-  kernels::softmax_f32(rows(shape), shape.back(), true, x.floats(), y.mutable_data());
+  const Floats x_floats = x.floats();
+  kernels::softmax_f32(rows(shape), shape.back(), true, x_floats, y.mutable_data());
   return record<LogSoftmaxNode>(y, {x}, y.detach());
 }
 

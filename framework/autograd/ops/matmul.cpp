@@ -4,7 +4,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/gemm.hpp"
+#include "framework/kernels/float/gemm.hpp"
 
 namespace quantrain {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/pooling.hpp"
 
 namespace quantrain {
 namespace {
@@ -16,8 +16,9 @@ class MaxPool2dNode : public Node {
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());
+    const Floats grad_y_floats = grad_y.floats();
     kernels::max_pool2d_backward_f32(
-        shape_, grad_y.floats(), position_.data(), grad_x.mutable_data());
+        shape_, grad_y_floats, position_.data(), grad_x.mutable_data());
     return {grad_x};
   }
 
@@ -53,7 +54,8 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
         shape, std::move(largest), codes->params, std::make_shared<const integer::Operation>(op));
   } else {
     y = Tensor::empty(shape);
-    kernels::max_pool2d_f32(s, x.floats(), y.mutable_data(), position.data());
+    const Floats x_floats = x.floats();
+    kernels::max_pool2d_f32(s, x_floats, y.mutable_data(), position.data());
   }
   return record<MaxPool2dNode>(std::move(y), {x}, s, std::move(position));
 }

@@ -2,6 +2,7 @@
 
 #include "framework/autograd/ops/reduce.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 namespace {
@@ -15,10 +16,9 @@ class MeanNode : public Node {
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());
-    reduce::expand(extents_,
-                   1.0f / static_cast<float>(extents_.count),
-                   grad_y.floats(),
-                   grad_x.mutable_data());
+    const Floats grad_y_floats = grad_y.floats();
+    reduce::expand(
+        extents_, 1.0f / static_cast<float>(extents_.count), grad_y_floats, grad_x.mutable_data());
     return {grad_x};
   }
 
@@ -31,9 +31,11 @@ Tensor run(const Tensor& x,
            const reduce::Extents& extents,
            const Shape& shape,
            Attributes attributes) {
+  const DefaultRounding rounding;
   if (extents.count == 0) throw ShapeError("mean", "no elements to average in shape ", x.shape());
   Tensor y = Tensor::empty(shape);
-  reduce::sum(extents, 1.0f / static_cast<float>(extents.count), x.floats(), y.mutable_data());
+  const Floats x_floats = x.floats();
+  reduce::sum(extents, 1.0f / static_cast<float>(extents.count), x_floats, y.mutable_data());
   return record<MeanNode>(y, {x}, extents, std::move(attributes));
 }
 

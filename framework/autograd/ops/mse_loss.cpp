@@ -2,7 +2,9 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/kernels/float/columns.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 namespace {
@@ -20,7 +22,8 @@ class MseLossNode : public Node {
  private:
   Tensor scaled(float factor) const {
     Tensor grad = Tensor::empty(difference_.shape());
-    kernels::affine_f32(grad.elements(), difference_.floats(), factor, 0.0f, grad.mutable_data());
+    const Floats difference_floats = difference_.floats();
+    kernels::affine_f32(grad.elements(), difference_floats, factor, 0.0f, grad.mutable_data());
     return grad;
   }
 
@@ -30,13 +33,16 @@ class MseLossNode : public Node {
 }  // namespace
 
 Tensor mse_loss(const Tensor& x, const Tensor& target) {
+  const DefaultRounding rounding;
   if (!(x.shape() == target.shape())) {
     throw ShapeError("mse_loss", "shapes differ: x ", x.shape(), ", target ", target.shape());
   }
   const int64_t n = x.elements();
   if (n == 0) throw ShapeError("mse_loss", "no elements to average in shape ", x.shape());
   Tensor difference = Tensor::empty(x.shape());
-  kernels::sub_f32(n, x.floats(), target.floats(), difference.mutable_data());
+  const Floats x_floats = x.floats();
+  const Floats target_floats = target.floats();
+  kernels::sub_f32(n, x_floats, target_floats, difference.mutable_data());
   Buffer<float> squares(n);
   kernels::mul_f32(n, difference.data(), difference.data(), squares.data());
   const float loss = kernels::sum_f32(n, squares.data()) / static_cast<float>(n);

@@ -2,7 +2,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/broadcast.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 namespace {

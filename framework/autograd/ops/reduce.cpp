@@ -4,7 +4,8 @@
 #include <numeric>
 
 #include "framework/core/parallel.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/columns.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain::reduce {
 namespace {

@@ -5,7 +5,8 @@
 #include "framework/arithmetic/activation.hpp"
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 
 namespace quantrain {
 namespace {
@@ -23,7 +24,8 @@ class ReluNode : public Node {
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = TensorAccess::overwritable(grad_y);
-    kernels::mask_f32(grad_y.elements(), grad_y.floats(), mask_.data(), grad_x.mutable_data());
+    const Floats grad_y_floats = grad_y.floats();
+    kernels::mask_f32(grad_y.elements(), grad_y_floats, mask_.data(), grad_x.mutable_data());
     return {grad_x};
   }
 
@@ -34,7 +36,8 @@ class ReluNode : public Node {
 
 Tensor activate_floats(const Tensor& x, Activation activation, uint8_t* mask) {
   Tensor y = Tensor::empty(x.shape());
-  kernels::relu_f32(x.elements(), x.floats(), upper_bound(activation), y.mutable_data(), mask);
+  const Floats x_floats = x.floats();
+  kernels::relu_f32(x.elements(), x_floats, upper_bound(activation), y.mutable_data(), mask);
   return y;
 }
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "framework/autograd/ops/elementwise.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 

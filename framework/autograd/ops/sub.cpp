@@ -2,7 +2,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/broadcast.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 namespace {
@@ -19,7 +19,8 @@ class SubNode : public Node {
  private:
   static Tensor negated(const Tensor& x) {
     Tensor y = Tensor::empty(x.shape());
-    kernels::affine_f32(x.elements(), x.floats(), -1.0f, 0.0f, y.mutable_data());
+    const Floats x_floats = x.floats();
+    kernels::affine_f32(x.elements(), x_floats, -1.0f, 0.0f, y.mutable_data());
     return y;
   }
 };

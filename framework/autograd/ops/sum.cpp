@@ -14,7 +14,8 @@ class SumNode : public Node {
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());
-    reduce::expand(extents_, 1.0f, grad_y.floats(), grad_x.mutable_data());
+    const Floats grad_y_floats = grad_y.floats();
+    reduce::expand(extents_, 1.0f, grad_y_floats, grad_x.mutable_data());
     return {grad_x};
   }
 
@@ -28,7 +29,8 @@ Tensor run(const Tensor& x,
            const Shape& shape,
            Attributes attributes) {
   Tensor y = Tensor::empty(shape);
-  reduce::sum(extents, 1.0f, x.floats(), y.mutable_data());
+  const Floats x_floats = x.floats();
+  reduce::sum(extents, 1.0f, x_floats, y.mutable_data());
   return record<SumNode>(y, {x}, extents, std::move(attributes));
 }
 

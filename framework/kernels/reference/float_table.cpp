@@ -1,12 +1,12 @@
+#include "framework/kernels/dispatch/table.hpp"
 #include "framework/kernels/reference/reference.hpp"
-#include "framework/kernels/table.hpp"
 
 namespace quantrain::kernels {
 
 extern const FloatTable kReferenceFloatKernels;
 const FloatTable kReferenceFloatKernels = {
 #define QUANTRAIN_KERNEL(name, parameters) &reference::name,
-#include "framework/kernels/float_kernels.inc"
+#include "framework/kernels/dispatch/float_kernels.inc"
 #undef QUANTRAIN_KERNEL
     "reference", 1};
 

@@ -8,8 +8,8 @@
 namespace quantrain::kernels::reference {
 
 #define QUANTRAIN_KERNEL(name, parameters) void name parameters;
-#include "framework/kernels/float_kernels.inc"
-#include "framework/kernels/integer_kernels.inc"
+#include "framework/kernels/dispatch/float_kernels.inc"
+#include "framework/kernels/dispatch/integer_kernels.inc"
 #undef QUANTRAIN_KERNEL
 
 }  // namespace quantrain::kernels::reference

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <xsimd/xsimd.hpp>
 
+#include "framework/kernels/compiler.hpp"
+
 namespace quantrain::kernels::simd {
 
 #if defined(__AVX512VNNI__)
@@ -66,7 +68,7 @@ inline Batch<float, Arch> load_first(const float* from, int64_t n) {
 #endif
   if constexpr (Batch<float, Arch>::size == 4) {
     if (n == 4) return Batch<float, Arch>::load_unaligned(from);
-    // What lies behind the first n must not be read.
+    // Elements after the first n must not be read.
     const auto lane = [=](int64_t i) { return i < n ? from[i] : 0.0f; };
 #if defined(__x86_64__)
     return _mm_setr_ps(lane(0), lane(1), lane(2), lane(3));
@@ -134,10 +136,10 @@ inline Batch<float, Arch> as_floats(Batch<int32_t, Arch> v) {
 }
 
 /// Makes the compiler read `kept`, and what it points to, from memory again. The loops of a tile
-/// need all registers: what it kept over them would be made and put aside first, and the tile begin
-/// late; or it would come back from a vector's register, behind all multiply-adds under way.
+/// need all registers. A value kept over them would be computed and spilled before the tile begins;
+/// or it would come back from a vector register, after all multiply-adds in flight.
 template <class T>
-inline __attribute__((always_inline)) void forget_registers(T& kept) {
+inline QUANTRAIN_INLINE void forget_registers(T& kept) {
   asm volatile("" : "+m"(kept) : : "memory");
 }
 

@@ -3,9 +3,9 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/batch.hpp"
 
-// One row, or few: tiles of them would wait for each multiply-add. So strips are wider than tiles,
-// and where there are too few columns for them each sum is four chains, which of them a product
-// goes to depending on its place alone. Lanes run along the columns.
+// One row, or few: their tiles would wait for each multiply-add. So strips are wider than tiles. If
+// there are too few columns for that, each sum is four chains, and the place of a term alone
+// decides its chain. Lanes run along the columns.
 namespace quantrain::kernels::simd {
 
 // As in gemm.ipp.
@@ -14,16 +14,14 @@ namespace quantrain::kernels::simd {
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-#define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
-
-/// Columns j to j + columns of all rows, columns no more than kVectors vectors hold.
+/// Columns [j, j + columns) of all rows, at most kVectors vectors of them.
 template <class Arch, int kChains, int kVectors>
 void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   using V = Batch<float, Arch>;
   constexpr int kLanes = static_cast<int>(V::size);
   constexpr int kLast = (kVectors - 1) * kLanes;
   const int64_t in_last = columns - kLast;
-  const auto load = [in_last](const float* from, int v) __attribute__((always_inline)) {
+  const auto load = [in_last](const float* from, int v) QUANTRAIN_INLINE {
     if (v + 1 == kVectors && in_last < kLanes) return load_first<Arch>(from + kLast, in_last);
     return V::load_unaligned(from + v * kLanes);
   };
@@ -34,7 +32,7 @@ void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
     QUANTRAIN_UNROLL for (int q = 0; q < kChains; ++q) {
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[q][v] = V(0.0f);
     }
-    const auto add = [&](int q, int64_t t) __attribute__((always_inline)) {
+    const auto add = [&](int q, int64_t t) QUANTRAIN_INLINE {
       const V factor(a[t]);
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
         sum[q][v] = fused<Arch>(factor, load(b, v), sum[q][v]);
@@ -67,7 +65,7 @@ void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   }
 }
 
-/// Calls the one that holds `columns`, of those up to kVectors.
+/// Calls columns_of_chains_f32 with as few vectors as hold `columns`, at most kVectors.
 template <class Arch, int kChains, int kVectors>
 void strip_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   if constexpr (kVectors > 1) {
@@ -90,7 +88,7 @@ void chains_f32(const FewF32& p) {
     }
     return;
   }
-  // Eight sums hide the latency: about as many vectors in each strip.
+  // Eight sums hide the latency; all strips have about as many vectors.
   constexpr int kVectors = 8;
   const int64_t vectors = (p.n + kLanes - 1) / kLanes;
   const int64_t strips = (vectors + kVectors - 1) / kVectors;
@@ -100,7 +98,6 @@ void chains_f32(const FewF32& p) {
   }
 }
 
-#undef QUANTRAIN_UNROLL
 #if !defined(__clang__)
 #pragma GCC pop_options
 #endif

@@ -2,33 +2,32 @@
 
 #include "framework/kernels/simd/lanes.hpp"
 
-// Reductions in 16 lanes, and what is done by column, lanes running along the columns.
+// Reductions in 16 lanes, and functions of columns with lanes along the columns.
 namespace quantrain::kernels::simd {
 
 template <class Arch>
 void sum_f32(int64_t n, const float* x, float* sum_of_all) {
   using L = Lanes<Arch>;
   constexpr int64_t kPart = 16 * kLongestChain;
-  const auto part = [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+  const auto part = [&](int64_t begin, int64_t end) QUANTRAIN_INLINE {
     L chain(0.0f);
-    for_lanes<Arch>(
-        end - begin, [&](int64_t i, auto at) __attribute__((always_inline)) {
-          chain = chain + at.load(x + begin + i);
-        });
+    for_lanes<Arch>(end - begin, [&](int64_t i, auto at) QUANTRAIN_INLINE {
+      chain = chain + at.load(x + begin + i);
+    });
     return chain;
   };
   *sum_of_all = sum(n <= kPart ? part(0, n) : sum_of_parts<L>(n, kPart, part));
 }
 
-// Rows are summed in four chains, so that an addition need not wait for the one before.
+// Rows are summed in four chains: no addition waits for the one before.
 constexpr int kChains = 4;
 
 /// The sum over rows of 16 columns: accumulate(chain, row) -> Lanes adds a row to a chain.
 template <class Arch, class Accumulate>
-QUANTRAIN_LANES Lanes<Arch> sum_rows(int64_t rows, const Accumulate& accumulate) {
+inline QUANTRAIN_INLINE Lanes<Arch> sum_rows(int64_t rows, const Accumulate& accumulate) {
   using L = Lanes<Arch>;
   return sum_of_parts<L>(
-      rows, kChains * kLongestChain, [&](int64_t r, int64_t end) __attribute__((always_inline)) {
+      rows, kChains * kLongestChain, [&](int64_t r, int64_t end) QUANTRAIN_INLINE {
         L chain[kChains];
 #pragma GCC unroll 4
         for (int i = 0; i < kChains; ++i) chain[i] = L(0.0f);
@@ -44,37 +43,31 @@ QUANTRAIN_LANES Lanes<Arch> sum_rows(int64_t rows, const Accumulate& accumulate)
 template <class Arch>
 void column_sums_f32(int64_t rows, int64_t columns, const float* x, float* sums) {
   using L = Lanes<Arch>;
-  for_lanes<Arch>(
-      columns, [&](int64_t c, auto at) __attribute__((always_inline)) {
-        at.store(sums + c,
-                 sum_rows<Arch>(
-                     rows, [&](const L& chain, int64_t r) __attribute__((always_inline)) {
-                       return chain + at.load(x + r * columns + c);
-                     }));
-      });
+  for_lanes<Arch>(columns, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+    at.store(sums + c, sum_rows<Arch>(rows, [&](const L& chain, int64_t r) QUANTRAIN_INLINE {
+               return chain + at.load(x + r * columns + c);
+             }));
+  });
 }
 
 template <class Arch>
 void column_square_sums_f32(
     int64_t rows, int64_t columns, const float* x, const float* mean, float* sums) {
   using L = Lanes<Arch>;
-  for_lanes<Arch>(
-      columns, [&](int64_t c, auto at) __attribute__((always_inline)) {
-        const L middle = at.load(mean + c);
-        at.store(sums + c,
-                 sum_rows<Arch>(
-                     rows, [&](const L& chain, int64_t r) __attribute__((always_inline)) {
-                       const L d = at.load(x + r * columns + c) - middle;
-                       return fma(d, d, chain);
-                     }));
-      });
+  for_lanes<Arch>(columns, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+    const L middle = at.load(mean + c);
+    at.store(sums + c, sum_rows<Arch>(rows, [&](const L& chain, int64_t r) QUANTRAIN_INLINE {
+               const L d = at.load(x + r * columns + c) - middle;
+               return fma(d, d, chain);
+             }));
+  });
 }
 
 /// Two sums over the same rows.
 template <class Arch>
 struct GradSums {
   Lanes<Arch> plain, product;
-  QUANTRAIN_LANES friend GradSums operator+(const GradSums& a, const GradSums& b) {
+  QUANTRAIN_INLINE friend GradSums operator+(const GradSums& a, const GradSums& b) {
     return {a.plain + b.plain, a.product + b.product};
   }
 };
@@ -88,29 +81,27 @@ void column_grad_sums_f32(int64_t rows,
                           float* sum_grad,
                           float* sum_grad_x) {
   using L = Lanes<Arch>;
-  for_lanes<Arch>(
-      columns, [&](int64_t c, auto at) __attribute__((always_inline)) {
-        const L middle = at.load(mean + c);
-        using Sums = GradSums<Arch>;
-        const Sums sums = sum_of_parts<Sums>(
-            rows, 2 * kLongestChain, [&](int64_t r, int64_t end) __attribute__((always_inline)) {
-              Sums chain[2] = {{L(0.0f), L(0.0f)}, {L(0.0f), L(0.0f)}};
-              const auto row = [&](int64_t k, int i) __attribute__((always_inline)) {
-                const L grad = at.load(grad_y + k * columns + c);
-                chain[i].plain = chain[i].plain + grad;
-                chain[i].product =
-                    fma(grad, at.load(x + k * columns + c) - middle, chain[i].product);
-              };
-              for (; r + 2 <= end; r += 2) {
-                row(r, 0);
-                row(r + 1, 1);
-              }
-              if (r < end) row(r, 0);
-              return chain[0] + chain[1];
-            });
-        at.store(sum_grad + c, sums.plain);
-        at.store(sum_grad_x + c, sums.product);
-      });
+  for_lanes<Arch>(columns, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+    const L middle = at.load(mean + c);
+    using Sums = GradSums<Arch>;
+    const Sums sums =
+        sum_of_parts<Sums>(rows, 2 * kLongestChain, [&](int64_t r, int64_t end) QUANTRAIN_INLINE {
+          Sums chain[2] = {{L(0.0f), L(0.0f)}, {L(0.0f), L(0.0f)}};
+          const auto row = [&](int64_t k, int i) QUANTRAIN_INLINE {
+            const L grad = at.load(grad_y + k * columns + c);
+            chain[i].plain = chain[i].plain + grad;
+            chain[i].product = fma(grad, at.load(x + k * columns + c) - middle, chain[i].product);
+          };
+          for (; r + 2 <= end; r += 2) {
+            row(r, 0);
+            row(r + 1, 1);
+          }
+          if (r < end) row(r, 0);
+          return chain[0] + chain[1];
+        });
+    at.store(sum_grad + c, sums.plain);
+    at.store(sum_grad_x + c, sums.product);
+  });
 }
 
 template <class Arch>
@@ -121,13 +112,12 @@ void column_affine_f32(int64_t rows,
                        const float* shift,
                        float* y) {
   using L = Lanes<Arch>;
-  for_lanes<Arch>(
-      columns, [&](int64_t c, auto at) __attribute__((always_inline)) {
-        const L factor = at.load(scale + c);
-        const L summand = at.load(shift + c);
-        for (int64_t i = c; i < rows * columns; i += columns)
-          at.store(y + i, fma(at.load(x + i), factor, summand));
-      });
+  for_lanes<Arch>(columns, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+    const L factor = at.load(scale + c);
+    const L summand = at.load(shift + c);
+    for (int64_t i = c; i < rows * columns; i += columns)
+      at.store(y + i, fma(at.load(x + i), factor, summand));
+  });
 }
 
 template <class Arch>
@@ -141,17 +131,16 @@ void batch_norm_backward_f32(int64_t rows,
                              const float* d,
                              float* grad_x) {
   using L = Lanes<Arch>;
-  for_lanes<Arch>(
-      columns, [&](int64_t c, auto at) __attribute__((always_inline)) {
-        const L middle = at.load(mean + c);
-        const L of_grad = at.load(a + c);
-        const L of_x = at.load(b + c);
-        const L constant = at.load(d + c);
-        for (int64_t i = c; i < rows * columns; i += columns) {
-          const L rest = fma(of_x, at.load(x + i) - middle, constant);
-          at.store(grad_x + i, fma(of_grad, at.load(grad_y + i), rest));
-        }
-      });
+  for_lanes<Arch>(columns, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+    const L middle = at.load(mean + c);
+    const L of_grad = at.load(a + c);
+    const L of_x = at.load(b + c);
+    const L constant = at.load(d + c);
+    for (int64_t i = c; i < rows * columns; i += columns) {
+      const L rest = fma(of_x, at.load(x + i) - middle, constant);
+      at.store(grad_x + i, fma(of_grad, at.load(grad_y + i), rest));
+    }
+  });
 }
 
 }  // namespace quantrain::kernels::simd

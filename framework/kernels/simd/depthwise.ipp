@@ -18,21 +18,20 @@ void depthwise_f32(
     for (int64_t j = 0; j < s.ow; ++j) {
       const int64_t left = j * s.stride_w - s.pad_w;
       float* const to = y + (line * s.ow + j) * s.c;
-      for_lanes<Arch>(
-          s.c, [&](int64_t c, auto at) __attribute__((always_inline)) {
-            L total = p.accumulate ? at.load(to + c) : L(0.0f);
-            for (int64_t u = 0; u < s.kh; ++u) {
-              if (top + u < 0 || top + u >= s.h) continue;
-              const float* const row = x + (line / s.oh * s.h + top + u) * s.w * s.c + c;
-              for (int64_t v = 0; v < s.kw; ++v) {
-                if (left + v < 0 || left + v >= s.w) continue;
-                total = fma(
-                    at.load(row + (left + v) * s.c), at.load(w + (u * s.kw + v) * s.c + c), total);
-              }
-            }
-            if (p.bias != nullptr) total = total + at.load(p.bias + c);
-            at.store(to + c, min(hi, max(lo, total)));
-          });
+      for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+        L total = p.accumulate ? at.load(to + c) : L(0.0f);
+        for (int64_t u = 0; u < s.kh; ++u) {
+          if (top + u < 0 || top + u >= s.h) continue;
+          const float* const row = x + (line / s.oh * s.h + top + u) * s.w * s.c + c;
+          for (int64_t v = 0; v < s.kw; ++v) {
+            if (left + v < 0 || left + v >= s.w) continue;
+            total =
+                fma(at.load(row + (left + v) * s.c), at.load(w + (u * s.kw + v) * s.c + c), total);
+          }
+        }
+        if (p.bias != nullptr) total = total + at.load(p.bias + c);
+        at.store(to + c, min(hi, max(lo, total)));
+      });
     }
   }
 }
@@ -48,24 +47,21 @@ void depthwise_backward_data_f32(const DepthwiseF32& p,
   const PoolShape& s = p.pool;
   for (int64_t line = begin; line < end; ++line) {
     for (int64_t j = 0; j < s.w; ++j) {
-      for_lanes<Arch>(
-          s.c, [&](int64_t c, auto at) __attribute__((always_inline)) {
-            L total(0.0f);
-            for (int64_t u = 0; u < s.kh; ++u) {
-              const int64_t h = line % s.h + s.pad_h - u;
-              if (h < 0 || h % s.stride_h != 0 || h / s.stride_h >= s.oh) continue;
-              const float* const row =
-                  grad_y + (line / s.h * s.oh + h / s.stride_h) * s.ow * s.c + c;
-              for (int64_t v = 0; v < s.kw; ++v) {
-                const int64_t k = j + s.pad_w - v;
-                if (k < 0 || k % s.stride_w != 0 || k / s.stride_w >= s.ow) continue;
-                total = fma(at.load(row + k / s.stride_w * s.c),
-                            at.load(w + (u * s.kw + v) * s.c + c),
-                            total);
-              }
-            }
-            at.store(grad_x + (line * s.w + j) * s.c + c, total);
-          });
+      for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+        L total(0.0f);
+        for (int64_t u = 0; u < s.kh; ++u) {
+          const int64_t h = line % s.h + s.pad_h - u;
+          if (h < 0 || h % s.stride_h != 0 || h / s.stride_h >= s.oh) continue;
+          const float* const row = grad_y + (line / s.h * s.oh + h / s.stride_h) * s.ow * s.c + c;
+          for (int64_t v = 0; v < s.kw; ++v) {
+            const int64_t k = j + s.pad_w - v;
+            if (k < 0 || k % s.stride_w != 0 || k / s.stride_w >= s.ow) continue;
+            total = fma(
+                at.load(row + k / s.stride_w * s.c), at.load(w + (u * s.kw + v) * s.c + c), total);
+          }
+        }
+        at.store(grad_x + (line * s.w + j) * s.c + c, total);
+      });
     }
   }
 }
@@ -85,27 +81,26 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
     const int64_t j_begin = before > 0 ? (before + s.stride_w - 1) / s.stride_w : 0;
     const int64_t inside = s.w - 1 + before < 0 ? 0 : (s.w - 1 + before) / s.stride_w + 1;
     const int64_t j_end = inside < s.ow ? inside : s.ow;
-    for_lanes<Arch>(
-        s.c, [&](int64_t c, auto at) __attribute__((always_inline)) {
-          L total(0.0f);
-          for (int64_t line = begin; line < end; ++line) {
-            const int64_t h = line % s.oh * s.stride_h - s.pad_h + tap / s.kw;
-            if (h < 0 || h >= s.h) continue;
-            const float* const row = x + (line / s.oh * s.h + h) * s.w * s.c + c;
-            // Each line is a chain of its own, or several.
-            for (int64_t j = j_begin; j < j_end;) {
-              const int64_t stop = j_end - j < kLongestChain ? j_end : j + kLongestChain;
-              L chain(0.0f);
-              for (; j < stop; ++j) {
-                chain = fma(at.load(row + (j * s.stride_w - before) * s.c),
-                            at.load(grad_y + (line * s.ow + j) * s.c + c),
-                            chain);
-              }
-              total = total + chain;
-            }
+    for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+      L total(0.0f);
+      for (int64_t line = begin; line < end; ++line) {
+        const int64_t h = line % s.oh * s.stride_h - s.pad_h + tap / s.kw;
+        if (h < 0 || h >= s.h) continue;
+        const float* const row = x + (line / s.oh * s.h + h) * s.w * s.c + c;
+        // Each line is a chain of its own, or several.
+        for (int64_t j = j_begin; j < j_end;) {
+          const int64_t stop = j_end - j < kLongestChain ? j_end : j + kLongestChain;
+          L chain(0.0f);
+          for (; j < stop; ++j) {
+            chain = fma(at.load(row + (j * s.stride_w - before) * s.c),
+                        at.load(grad_y + (line * s.ow + j) * s.c + c),
+                        chain);
           }
-          at.store(grad_w + tap * s.c + c, total);
-        });
+          total = total + chain;
+        }
+      }
+      at.store(grad_w + tap * s.c + c, total);
+    });
   }
 }
 

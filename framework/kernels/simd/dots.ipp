@@ -3,8 +3,8 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/lanes.hpp"
 
-// Products of few rows or columns whose operands are both contiguous along k: sums in 16 lanes
-// along it, joined in the tree of sum(), so that nothing is turned and no lane is empty.
+// Products of few rows or columns whose operands are both contiguous along k. Sums run in 16 lanes
+// along k and join in the tree of sum(): nothing is transposed, no lane is empty.
 namespace quantrain::kernels::simd {
 
 // As in gemm.ipp.
@@ -13,10 +13,8 @@ namespace quantrain::kernels::simd {
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-#define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
-
-/// Rows of dots_f32's tiles, and columns of those of kRows rows: as many sums of 16 lanes as find
-/// registers.
+/// Rows of dots_f32's tiles, and columns of tiles of kRows rows: as many sums of 16 lanes as
+/// registers hold.
 template <class Arch>
 inline constexpr int kDotRows = Lanes<Arch>::kParts == 1 ? 4 : 2;
 template <class Arch, int kRows>
@@ -31,9 +29,9 @@ constexpr int dot_columns() {
   return kSums / kRows < 12 ? kSums / kRows : 12;
 }
 
-/// The sums of the lanes of four, each in the order of sum().
+/// Stores sum(lanes[i]) for four i, each in the order of sum().
 template <class Arch>
-QUANTRAIN_LANES void store_4_sums(const Lanes<Arch>* lanes, float* to) {
+inline QUANTRAIN_INLINE void store_4_sums(const Lanes<Arch>* lanes, float* to) {
 #if defined(__x86_64__)
   __m128 r[4];
   QUANTRAIN_UNROLL for (int i = 0; i < 4; ++i) {
@@ -68,20 +66,20 @@ struct SumsF32 {
       kRows == 1 ? kColumns : 1;  // so many sums of a row lie side by side in `to`
   static constexpr int kCount = (kRows * kColumns + 3) / 4 * 4;
   static constexpr int at(int r, int v) { return v * kRows + r; }
-  static QUANTRAIN_LANES void store(const Lanes<Arch>* lanes, float* to) {
+  static QUANTRAIN_INLINE void store(const Lanes<Arch>* lanes, float* to) {
     QUANTRAIN_UNROLL for (int s = 0; s < kCount; s += 4) store_4_sums(lanes + s, to + s);
   }
 };
 
 #if defined(__AVX512DQ__)
-/// 16 sums at once, kWidth columns of each row side by side: half the instructions, and no other
-/// order. Sums that are not there are copies of others.
+/// 16 sums at once, kWidth columns of each row side by side: half the instructions in the same
+/// order. Missing sums are copies of others.
 template <class Arch, int kRows, int kColumns>
 requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
   static constexpr int kWidth = kRows == 2 ? 8 : 4;
   static constexpr int kCount = (kColumns + kWidth - 1) / kWidth * 16;
   static constexpr int at(int r, int v) { return v / kWidth * 16 + r * kWidth + v % kWidth; }
-  static QUANTRAIN_LANES void store(const Lanes<Arch>* lanes, float* to) {
+  static QUANTRAIN_INLINE void store(const Lanes<Arch>* lanes, float* to) {
     QUANTRAIN_UNROLL for (int s = 0; s < kCount; s += 16) {
       __m512 quarters[4];  // quarter j of quarters[i] belongs to sum s + 4 * j + i
       QUANTRAIN_UNROLL for (int i = 0; i < 4; ++i) {
@@ -130,7 +128,7 @@ void tiles_of_dots_f32(const FewF32& p, int64_t i, int64_t i_end, int64_t j, int
       QUANTRAIN_UNROLL for (int v = 1; v < kColumns; ++v) b[v] = b[v - 1] + p.b_step;
       L sums[kSums];
       QUANTRAIN_UNROLL for (int s = 0; s < kSums; ++s) sums[s] = L(0.0f);
-      const auto add = [&](int part, const auto& load) __attribute__((always_inline)) {
+      const auto add = [&](int part, const auto& load) QUANTRAIN_INLINE {
         V left[kRows];
         QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) left[r] = load(a[r]);
         QUANTRAIN_UNROLL for (int v = 0; v < kColumns; ++v) {
@@ -145,19 +143,17 @@ void tiles_of_dots_f32(const FewF32& p, int64_t i, int64_t i_end, int64_t j, int
       int64_t t = 0;
       for (; t + L::kWidth <= k; t += L::kWidth) {
         QUANTRAIN_UNROLL for (int part = 0; part < L::kParts; ++part) {
-          add(
-              part, [at = t + part * L::kEach](const float* from) __attribute__((always_inline)) {
-                return V::load_unaligned(from + at);
-              });
+          add(part, [at = t + part * L::kEach](const float* from) QUANTRAIN_INLINE {
+            return V::load_unaligned(from + at);
+          });
         }
       }
       QUANTRAIN_UNROLL for (int part = 0; part < L::kParts; ++part, t += L::kEach) {
         const int64_t left = k - t < L::kEach ? k - t : L::kEach;
         if (left <= 0) break;
-        add(
-            part, [ t, left ](const float* from) __attribute__((always_inline)) {
-              return load_first<Arch>(from + t, left);
-            });
+        add(part, [t, left](const float* from) QUANTRAIN_INLINE {
+          return load_first<Arch>(from + t, left);
+        });
       }
       float* c = p.c + first * p.c_step + j;
       if (kRows == 1 && kColumns % 4 == 0 && !p.accumulate) {
@@ -195,13 +191,12 @@ struct DotKernelsF32 {
   }
 };
 
-/// Rows [i, end), a multiple of kRows of them and at least one tile, in tiles of about the same
-/// width.
+/// Rows [i, end), a positive multiple of kRows, in tiles of about the same width.
 template <class Arch, int kRows>
 void rows_of_dots_f32(const FewF32& p, int64_t i, int64_t end) {
   static constexpr DotKernelsF32<Arch, kRows> kKernels;
   if (p.n <= kKernels.kColumns) return kKernels.of_columns[p.n - 1](p, i, end, 0, p.n);
-  // Of many columns more than 8 at a time are too many places to read from.
+  // Many columns are read 8 at a time: more are too many places to read from.
   constexpr int64_t kMany = kKernels.kColumns < 8 ? kKernels.kColumns : 8;
   const int64_t tiles = (p.n + kMany - 1) / kMany;
   const int64_t width = (p.n + tiles - 1) / tiles;
@@ -210,7 +205,7 @@ void rows_of_dots_f32(const FewF32& p, int64_t i, int64_t end) {
   if (left > 0) kKernels.of_columns[left - 1](p, i, end, p.n - left, p.n);
 }
 
-/// Row i and those behind it, fewer than kRows.
+/// Row i and the ones after it, fewer than kRows.
 template <class Arch, int kRows>
 void last_rows_of_dots_f32(const FewF32& p, int64_t i) {
   if constexpr (kRows > 1) {
@@ -243,7 +238,6 @@ void dots_f32(const FewF32& p) {
   }
 }
 
-#undef QUANTRAIN_UNROLL
 #if !defined(__clang__)
 #pragma GCC pop_options
 #endif

@@ -8,30 +8,27 @@
 // one chain of fused multiply-adds.
 namespace quantrain::kernels::simd {
 
-// GCC would join integers that go to neighbouring places in the register of a vector, and what is
-// read from there waits for all multiply-adds that are under way.
+// GCC would collect integers for neighbouring places in a vector register; reading them back waits
+// for all multiply-adds in flight.
 #if !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-// Tiles are arrays of vectors: only loops that are unrolled whole keep them in registers.
-#define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")
-#define QUANTRAIN_ROW inline __attribute__((always_inline))
-
-/// With no more results than this in a call c is in a cache, and fetching its lines takes as long
-/// as a sum of fewer terms than these.
+/// If a call writes at most this many results, c stays in cache. Fetching its lines then costs more
+/// than it saves in sums of fewer than kFetchTerms terms.
 inline constexpr int64_t kManyResults = 65536;
 inline constexpr int64_t kFetchTerms = 64;
 
-/// While a large tile is stored there is no room for the multiply-adds of the next. So tiles of so
-/// few terms are low, of so many sums or a few more: the rows of b, 64 columns of each, stay in the
-/// first-level cache for several tiles.
+/// While a large tile is stored, the next one's multiply-adds find no room. So tiles of at most
+/// kLowTerms terms are low, kLowSums sums or a few more: their rows of b, 64 columns each, stay in
+/// the first-level cache for several tiles.
 inline constexpr int64_t kLowTerms = 96;
 inline constexpr int kLowSums = 14;
 
 /// Rows of a that lie kStep = 1 or 2 elements apart are read through one pointer. Else kStep is 0
-/// and each has its own: more than 9 find no registers and would be loaded at each step.
+/// and each row has its own: more than 9 pointers find no registers and would be loaded at each
+/// step.
 template <class Arch, int kVectors, int kStep>
 constexpr int tile_rows() {
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
@@ -43,28 +40,28 @@ constexpr int tile_rows() {
   return kStep == 0 && kRows > 9 ? 9 : kRows;
 }
 
-/// The columns of a product from `first` on that a tile holds, in_last of them in its last vector,
-/// of which b_in_last elements can be read in b; in b from `b` on, its rows b_step apart and row i
-/// of a segment i * segment_step behind it. And of the rows of each of the runs [run, run_end)
-/// those of `tiles` tiles from row i on. Results are clamped where `clamps`; where `fetches`, lines
-/// of c are fetched while sums are made.
+/// A strip: the columns from `first` on that a tile holds, in_last of them in its last vector,
+/// whose b has b_in_last readable elements. The strip begins at `b`; its rows are b_step apart, and
+/// row i of b is i * segment_step further. It covers `tiles` tiles from row i on, in each of the
+/// runs [run, run_end). clamps: results are clamped. fetches: lines of c are fetched while sums
+/// run.
 struct StripF32 {
   const float* b;
   int64_t b_step, segment_step, first, in_last, b_in_last, run, run_end, i, tiles;
   bool clamps, fetches;
 };
 
-/// Strips of which the last vector is whole; has but a part; or is whole and, as a whole panel, the
-/// only one of its call, which fetches what the next call will read: each of the last tiles of a
-/// height one line of each row of b.
+/// The last vector of a strip is whole, or partial. A fetching strip is a whole panel, alone in its
+/// call, and fetches what the next call will read: each of the last tiles of a height fetches one
+/// line of each row of b.
 enum class StripKind { kWhole, kPart, kFetching };
 
 template <class Arch, int kVectors>
 inline constexpr bool kHasFetching = kPanelColumns == int64_t{kVectors} * Batch<float, Arch>::size;
 
-/// GCC would load a vector again for each row of a low tile.
+/// Else GCC loads a vector again for each row of a low tile.
 template <class T>
-QUANTRAIN_ROW void keep_in_register(T& v) {
+inline QUANTRAIN_INLINE void keep_in_register(T& v) {
 #if defined(__x86_64__)
   asm("" : "+v"(v));
 #else
@@ -72,29 +69,30 @@ QUANTRAIN_ROW void keep_in_register(T& v) {
 #endif
 }
 
-/// Tiles of kRows rows x kVectors vectors of columns. Where kStep is not 0, there are no pointers
-/// to rows, which lie kStep elements apart in a.
+/// Tiles of kRows rows x kVectors vectors of columns. If kStep is not 0, rows lie kStep elements
+/// apart in a and need no pointers.
 template <class Arch, int kRows, int kVectors, int kStep, StripKind kKind>
-void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
+struct TilesOfRowsF32 {
   using V = Batch<float, Arch>;
-  constexpr int kLanes = static_cast<int>(V::size);
-  constexpr bool kPart = kKind == StripKind::kPart;
-  constexpr bool kFetching = kKind == StripKind::kFetching;
-  constexpr int kLast = (kVectors - 1) * kLanes;
-  // Not cleared first, and moved on from tile to tile: a tile of a short sum is soon done.
-  struct {
+  static constexpr int kLanes = static_cast<int>(V::size);
+  static constexpr bool kPart = kKind == StripKind::kPart;
+  static constexpr bool kFetching = kKind == StripKind::kFetching;
+  static constexpr int kLast = (kVectors - 1) * kLanes;
+
+  /// State that all loops but the innermost one read from memory each time.
+  struct Kept {
     const TilesF32* p;
     const StripF32* s;
     const SegmentF32* segment;
     int64_t segments, run, tiles;
     int64_t row, a, c;  // the tile's first row, and where that begins in a and c
-  } kept;
-  kept.p = &product;
-  kept.s = &strip;
 
-  const auto row_step = [&] { return kStep > 0 ? kStep : kept.p->a.row_step; };
+    QUANTRAIN_INLINE int64_t row_step() const { return kStep > 0 ? kStep : p->a.row_step; }
+  };
+
   /// Calls f(r, where row r of the tile begins in c).
-  const auto for_rows = [&](auto f) __attribute__((always_inline)) {
+  template <class F>
+  static QUANTRAIN_INLINE void for_rows(const Kept& kept, const F& f) {
     if (kStep == 0 && kept.p->c.rows != nullptr) {
       float* const* const rows = kept.p->c.rows + kept.row;
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) f(r, rows[r] + kept.c);
@@ -106,123 +104,144 @@ void tiles_of_rows_f32(const TilesF32& product, const StripF32& strip) {
         f(r, next);
       }
     }
-  };
-  // Not read from the strip again: a mask is made behind all multiply-adds that are under way. And
-  // captured by value: else it would be in memory.
-  const int64_t in_last = strip.in_last;
-  const int64_t b_in_last = strip.b_in_last;
-  const auto load_last = [](const float* from, int64_t n) __attribute__((always_inline)) {
+  }
+
+  static QUANTRAIN_INLINE V load_last(const float* from, int64_t n) {
     return kPart ? load_first<Arch>(from + kLast, n) : V::load_unaligned(from + kLast);
-  };
-  const auto store_last = [](V v, float* to, int64_t n) __attribute__((always_inline)) {
+  }
+  static QUANTRAIN_INLINE void store_last(V v, float* to, int64_t n) {
     if (kPart) return store_first<Arch>(to + kLast, v, n);
     v.store_unaligned(to + kLast);
-  };
+  }
 
-  for (kept.run = strip.run; kept.run < kept.s->run_end; ++kept.run) {
-    kept.row = kept.s->i;
-    kept.a = kept.run * kept.p->a.run_step + kept.row * row_step();
-    kept.c = kept.run * kept.p->c.run_step + kept.row * kept.p->c.row_step + kept.p->column +
-             kept.s->first;
-    kept.tiles = kept.s->tiles;
-    for (;;) {
-      V sum[kRows][kVectors];
-      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-        QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = V(0.0f);
-      }
-      // Without it stores would wait for lines that are in no cache.
-      if (kFetching || (kStep == 0 && kVectors > 1 && kept.s->fetches)) {
-        for_rows([&](int, const float* c) __attribute__((always_inline)) {
-          QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-            __builtin_prefetch(c + v * kLanes, 1);
-          }
-        });
-      }
-      const float* a[kRows];
-      if (kStep == 0 && kept.p->a.rows != nullptr) {
-        const float* const* const rows = kept.p->a.rows + kept.row;
-        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = rows[r] + kept.a;
-      } else {
-        a[0] = kept.p->a.first + kept.a;
-        QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + row_step();
-      }
-      // Rows that lie behind each other are too short for the processor to see where they lead.
-      const float* next = kept.p->a.rows == nullptr ? a[kRows - 1] + kept.p->a.row_step : a[0];
-      int64_t next_step = kStep == 0 ? kRows : kept.p->a_step;
-      if (kFetching && kept.tiles <= kVectors) {
-        next = kept.s->b + (kVectors + kept.tiles - 1) * kLanes;
-        next_step = kept.s->b_step;
-      }
-      kept.segment = kept.p->segment;
-      for (kept.segments = kept.p->segments; kept.segments > 0; --kept.segments) {
-        forget_registers(kept);
-        const SegmentF32& segment = *kept.segment++;
-        const int64_t b_step = kept.s->b_step;
-        const float* from = kept.s->b + segment.b * kept.s->segment_step;
-        const int64_t a_step = kept.p->a_step;
-        const int64_t begin = segment.a;
-        const int64_t end = begin + kept.p->length * a_step;
-        for (int64_t k = begin; k != end; k += a_step, from += b_step) {
-          V vectors[kVectors];
-          QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-            vectors[v] = v + 1 < kVectors ? V::load_unaligned(from + v * kLanes)
-                                          : load_last(from, b_in_last);
-            if (kRows > 1) keep_in_register(vectors[v].data);
-          }
-          if (kStep == 0 || kFetching) {
-            __builtin_prefetch(next, 0, 2);
-            next += kFetching ? next_step : kRows;
-          }
-          const float* const near = a[0] + k;
-          QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
-            const V factor(kStep > 0 ? near[r * kStep] : a[r][k]);
-            QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-              sum[r][v] = fused<Arch>(factor, vectors[v], sum[r][v]);
-            }
-          }
-        }
-      }
+  /// Fetches the lines of the tile's results: stores would wait for lines that no cache holds.
+  static QUANTRAIN_INLINE void fetch_results(const Kept& kept) {
+    for_rows(kept, [&](int, const float* c) QUANTRAIN_INLINE {
+      QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) __builtin_prefetch(c + v * kLanes, 1);
+    });
+  }
 
+  /// The tile's sums.
+  static QUANTRAIN_INLINE void sum_segments(Kept& kept,
+                                            int64_t b_in_last,
+                                            V (&sum)[kRows][kVectors]) {
+    const float* a[kRows];
+    if (kStep == 0 && kept.p->a.rows != nullptr) {
+      const float* const* const rows = kept.p->a.rows + kept.row;
+      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) a[r] = rows[r] + kept.a;
+    } else {
+      a[0] = kept.p->a.first + kept.a;
+      QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + kept.row_step();
+    }
+    // Consecutive rows are too short for the processor to guess where they go on.
+    const float* next = kept.p->a.rows == nullptr ? a[kRows - 1] + kept.p->a.row_step : a[0];
+    int64_t next_step = kStep == 0 ? kRows : kept.p->a_step;
+    if (kFetching && kept.tiles <= kVectors) {
+      next = kept.s->b + (kVectors + kept.tiles - 1) * kLanes;
+      next_step = kept.s->b_step;
+    }
+    kept.segment = kept.p->segment;
+    for (kept.segments = kept.p->segments; kept.segments > 0; --kept.segments) {
       forget_registers(kept);
-      if (kept.p->accumulate) {
-        for_rows([&, in_last ](int r, const float* c) __attribute__((always_inline)) {
-          QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
-            sum[r][v] = sum[r][v] + V::load_unaligned(c + v * kLanes);
-          }
-          sum[r][kVectors - 1] = sum[r][kVectors - 1] + load_last(c, in_last);
-        });
-      }
-      if (kept.p->bias != nullptr) {
-        const float* const bias = kept.p->bias + kept.s->first;
+      const SegmentF32& segment = *kept.segment++;
+      const int64_t b_step = kept.s->b_step;
+      const float* from = kept.s->b + segment.b * kept.s->segment_step;
+      const int64_t a_step = kept.p->a_step;
+      const int64_t begin = segment.a;
+      const int64_t end = begin + kept.p->length * a_step;
+      for (int64_t k = begin; k != end; k += a_step, from += b_step) {
+        V vectors[kVectors];
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-          const V add =
-              v + 1 < kVectors ? V::load_unaligned(bias + v * kLanes) : load_last(bias, in_last);
-          QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) sum[r][v] = sum[r][v] + add;
+          vectors[v] =
+              v + 1 < kVectors ? V::load_unaligned(from + v * kLanes) : load_last(from, b_in_last);
+          if (kRows > 1) keep_in_register(vectors[v].data);
         }
-      }
-      if (kept.s->clamps) {
-        const V lo(kept.p->lo);
-        const V hi(kept.p->hi);
+        if (kStep == 0 || kFetching) {
+          __builtin_prefetch(next, 0, 2);
+          next += kFetching ? next_step : kRows;
+        }
+        const float* const near = a[0] + k;
         QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+          const V factor(kStep > 0 ? near[r * kStep] : a[r][k]);
           QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-            // In this order of the operands a NaN stays NaN.
-            sum[r][v] = xsimd::min(hi, xsimd::max(lo, sum[r][v]));
+            sum[r][v] = fused<Arch>(factor, vectors[v], sum[r][v]);
           }
         }
       }
-      for_rows([&, in_last ](int r, float* c) __attribute__((always_inline)) {
-        QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
-          sum[r][v].store_unaligned(c + v * kLanes);
-        }
-        store_last(sum[r][kVectors - 1], c, in_last);
-      });
-      if (--kept.tiles == 0) break;
-      kept.row += kRows;
-      kept.a += kRows * row_step();
-      kept.c += kRows * kept.p->c.row_step;
     }
   }
-}
+
+  /// Adds what c holds and the bias, and clamps.
+  static QUANTRAIN_INLINE void end_sums(const Kept& kept,
+                                        int64_t in_last,
+                                        V (&sum)[kRows][kVectors]) {
+    if (kept.p->accumulate) {
+      for_rows(kept, [&, in_last](int r, const float* c) QUANTRAIN_INLINE {
+        QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
+          sum[r][v] = sum[r][v] + V::load_unaligned(c + v * kLanes);
+        }
+        sum[r][kVectors - 1] = sum[r][kVectors - 1] + load_last(c, in_last);
+      });
+    }
+    if (kept.p->bias != nullptr) {
+      const float* const bias = kept.p->bias + kept.s->first;
+      QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+        const V add =
+            v + 1 < kVectors ? V::load_unaligned(bias + v * kLanes) : load_last(bias, in_last);
+        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) sum[r][v] = sum[r][v] + add;
+      }
+    }
+    if (kept.s->clamps) {
+      const V lo(kept.p->lo);
+      const V hi(kept.p->hi);
+      QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+        QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
+          // In this order of the operands a NaN stays NaN.
+          sum[r][v] = xsimd::min(hi, xsimd::max(lo, sum[r][v]));
+        }
+      }
+    }
+  }
+
+  static void multiply(const TilesF32& product, const StripF32& strip) {
+    // Neither cleared first nor computed anew for each tile: a tile of a short sum is soon done.
+    Kept kept;
+    kept.p = &product;
+    kept.s = &strip;
+    // Read once: a mask made here would wait for all multiply-adds in flight. And passed by value:
+    // else it would be in memory.
+    const int64_t in_last = strip.in_last;
+    const int64_t b_in_last = strip.b_in_last;
+
+    for (kept.run = strip.run; kept.run < kept.s->run_end; ++kept.run) {
+      kept.row = kept.s->i;
+      kept.a = kept.run * kept.p->a.run_step + kept.row * kept.row_step();
+      kept.c = kept.run * kept.p->c.run_step + kept.row * kept.p->c.row_step + kept.p->column +
+               kept.s->first;
+      kept.tiles = kept.s->tiles;
+      for (;;) {
+        V sum[kRows][kVectors];
+        QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
+          QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) sum[r][v] = V(0.0f);
+        }
+        if (kFetching || (kStep == 0 && kVectors > 1 && kept.s->fetches)) fetch_results(kept);
+        sum_segments(kept, b_in_last, sum);
+        forget_registers(kept);
+        end_sums(kept, in_last, sum);
+        for_rows(kept, [&, in_last](int r, float* c) QUANTRAIN_INLINE {
+          QUANTRAIN_UNROLL for (int v = 0; v < kVectors - 1; ++v) {
+            sum[r][v].store_unaligned(c + v * kLanes);
+          }
+          store_last(sum[r][kVectors - 1], c, in_last);
+        });
+        if (--kept.tiles == 0) break;
+        kept.row += kRows;
+        kept.a += kRows * kept.row_step();
+        kept.c += kRows * kept.p->c.row_step;
+      }
+    }
+  }
+};
 
 /// The kernels of tiles of 1 to kRows rows, for each kind of strip.
 template <class Arch, int kVectors, int kStep>
@@ -234,18 +253,21 @@ struct TileKernelsF32 {
   constexpr TileKernelsF32() : of_rows() { add<kRows>(); }
   template <int kUpTo>
   constexpr void add() {
-    of_rows[0][kUpTo - 1] = tiles_of_rows_f32<Arch, kUpTo, kVectors, kStep, StripKind::kWhole>;
-    of_rows[1][kUpTo - 1] = tiles_of_rows_f32<Arch, kUpTo, kVectors, kStep, StripKind::kPart>;
+    of_rows[0][kUpTo - 1] =
+        TilesOfRowsF32<Arch, kUpTo, kVectors, kStep, StripKind::kWhole>::multiply;
+    of_rows[1][kUpTo - 1] =
+        TilesOfRowsF32<Arch, kUpTo, kVectors, kStep, StripKind::kPart>::multiply;
     if constexpr (kHasFetching<Arch, kVectors>) {
-      of_rows[2][kUpTo - 1] = tiles_of_rows_f32<Arch, kUpTo, kVectors, kStep, StripKind::kFetching>;
+      of_rows[2][kUpTo - 1] =
+          TilesOfRowsF32<Arch, kUpTo, kVectors, kStep, StripKind::kFetching>::multiply;
     }
     if constexpr (kUpTo > 1) add<kUpTo - 1>();
   }
 };
 
 /// The columns [first, end) of a product, at least one, in strips of kVectors vectors, each with
-/// all rows: those of a run are dealt to as few tiles as they fit in, or to low ones, each with as
-/// many as the others or one more.
+/// all rows. A run's rows are split evenly into as few tiles as hold them, or into low tiles;
+/// heights differ by at most one.
 template <class Arch, int kVectors, int kStep>
 void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   static constexpr TileKernelsF32<Arch, kVectors, kStep> kKernels;
@@ -258,12 +280,12 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   int64_t tiles = p.m <= kRows ? 1 : (p.m + kRows - 1) / kRows;
   if (terms <= kLowTerms && p.m > kLow) {
     const int64_t low = (p.m + kLow - 1) / kLow;
-    // Not if only low tiles come in two heights: runs would then be written out of order.
+    // Not if only the low tiles had two heights: runs would be written out of order.
     if (p.runs == 1 || p.m % low == 0 || p.m % tiles != 0) tiles = low;
   }
   const int64_t rows = tiles == 1 ? p.m : p.m / tiles;
   const int64_t larger = p.m - rows * tiles;
-  // Tiles of one height come before those of the other for so many rows as caches hold.
+  // Tiles of one height come before those of the other, for as many rows as caches hold.
   const int64_t runs = larger == 0 ? p.runs : 256 / p.m + 1;
 
   constexpr float kInfinity = __builtin_inff();
@@ -311,7 +333,7 @@ template <class Arch>
 void tiles_f32(const TilesF32& p) {
   constexpr int64_t kLanes = Batch<float, Arch>::size;
   constexpr int kVectors = kTileVectors<Arch>;
-  // Strips of a tile's width, of which the last one may lack a part of its last vector.
+  // Strips of a tile's width; the last one's last vector may be partial.
   const int64_t lanes = (p.n + kLanes - 1) & -kLanes;
   const int64_t wide = lanes & -(kVectors * kLanes);
   if (wide > 0) columns_f32<Arch, kVectors>(p, 0, wide < p.n ? wide : p.n);
@@ -323,8 +345,6 @@ void tiles_f32(const TilesF32& p) {
   }
 }
 
-#undef QUANTRAIN_ROW
-#undef QUANTRAIN_UNROLL
 #if !defined(__clang__)
 #pragma GCC pop_options
 #endif

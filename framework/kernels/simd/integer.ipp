@@ -10,18 +10,18 @@ namespace quantrain::kernels::simd {
 
 /// Calls group(i, count) for groups of 16, the last one of `count` <= 16.
 template <class Group>
-QUANTRAIN_INLINE void for_groups(int64_t n, const Group& group) {
+inline QUANTRAIN_INLINE void for_groups(int64_t n, const Group& group) {
   int64_t i = 0;
   for (; i + 16 <= n; i += 16) group(i, int64_t{16});
   if (i < n) group(i, n - i);
 }
 
 template <class T>
-QUANTRAIN_INLINE void copy_few(int64_t n, const T* from, T* to) {
+inline QUANTRAIN_INLINE void copy_few(int64_t n, const T* from, T* to) {
   for (int64_t i = 0; i < n; ++i) to[i] = from[i];
 }
 
-QUANTRAIN_INLINE void store_bits(int64_t count, uint32_t bits, uint8_t* mask) {
+inline QUANTRAIN_INLINE void store_bits(int64_t count, uint32_t bits, uint8_t* mask) {
   mask[0] = static_cast<uint8_t>(bits);
   if (count > 8) mask[1] = static_cast<uint8_t>(bits >> 8);
 }
@@ -36,29 +36,28 @@ void requantize_groups(int64_t n,
                        int32_t mask_lo,
                        int32_t mask_hi) {
   using I = Ints<Arch>;
-  const Codes codes{r.lo, r.hi};
+  const Clamp clamp{r.lo, r.hi};
   int64_t channel = 0;
-  for_groups(
-      n, [&](int64_t i, int64_t count) __attribute__((always_inline)) {
-        int32_t last_acc[16] = {};
-        uint8_t last_y[16];
-        const bool whole = count == 16;
-        if (!whole) copy_few(count, acc + i, last_acc);
-        const int32_t* const from = whole ? acc + i : last_acc;
-        uint8_t* const to = whole ? y + i : last_y;
-        uint32_t bits = 0;
+  for_groups(n, [&](int64_t i, int64_t count) QUANTRAIN_INLINE {
+    int32_t last_acc[16] = {};
+    uint8_t last_y[16];
+    const bool whole = count == 16;
+    if (!whole) copy_few(count, acc + i, last_acc);
+    const int32_t* const from = whole ? acc + i : last_acc;
+    uint8_t* const to = whole ? y + i : last_y;
+    uint32_t bits = 0;
 #pragma GCC unroll 4
-        for (int j = 0; j < 16; j += I::kLanes) {
-          const Requantizer<Arch, kUsual> requantizer(r.from(channel + j));
-          const typename I::Int v = requantizer(I::load(from + j));
-          I::store_codes(to + j, v, codes);
-          if (mask != nullptr) bits |= I::bits_between(v, mask_lo, mask_hi) << j;
-        }
-        if (!whole) copy_few(count, last_y, y + i);
-        if (mask != nullptr) store_bits(count, bits & (0xffffu >> (16 - count)), mask + i / 8);
-        channel += 16;
-        if (channel >= period) channel = 0;
-      });
+    for (int j = 0; j < 16; j += I::kLanes) {
+      const Requantizer<Arch, kUsual> requantizer(r.from(channel + j));
+      const typename I::Int v = requantizer(I::load(from + j));
+      I::store_codes(to + j, v, clamp);
+      if (mask != nullptr) bits |= I::bits_between(v, mask_lo, mask_hi) << j;
+    }
+    if (!whole) copy_few(count, last_y, y + i);
+    if (mask != nullptr) store_bits(count, bits & (0xffffu >> (16 - count)), mask + i / 8);
+    channel += 16;
+    if (channel >= period) channel = 0;
+  });
 }
 
 template <class Arch>
@@ -75,7 +74,7 @@ void requantize_s32_u8(int64_t n,
        : requantize_groups<Arch, false>)(n, period, acc, r, y, mask, mask_lo, mask_hi);
 }
 
-// Loops over channels that the compiler makes vectors of.
+// Loops over channels, which the compiler vectorizes.
 template <class Arch>
 void column_extremes_s32(
     int64_t rows, int64_t channels, const int32_t* acc, int32_t* min, int32_t* max) {
@@ -132,24 +131,24 @@ void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8
   if (p.shift < 10) return reference::add_u8(n, a, b, p, y);
   using I = Ints<Arch>;
   using Int = typename I::Int;
-  const Codes codes{p.lo, p.hi};
+  const Clamp clamp{p.lo, p.hi};
   const Int zero_point = I::set1(p.zero_point);
   const Int m_a = I::set1(p.m_a);
   const Int m_b = I::set1(p.m_b);
   const Int offset = I::set1_64(p.offset);
-  const auto four_or_more = [&](const uint8_t* from_a, const uint8_t* from_b, uint8_t* to)
-      __attribute__((always_inline)) {
-    const Int x_a = I::load_u8(from_a);
-    const Int x_b = I::load_u8(from_b);
-    const Int even =
-        I::add64(offset, I::add64(I::mul_unsigned(x_a, m_a), I::mul_unsigned(x_b, m_b)));
-    const Int odd = I::add64(
-        offset, I::add64(I::mul_unsigned(I::odd(x_a), m_a), I::mul_unsigned(I::odd(x_b), m_b)));
-    // The bits that a logical shift by up to 32 gets wrong are not among the low 32.
-    const Int v = p.shift <= 32 ? I::low_halves(I::srl64(even, p.shift), I::srl64(odd, p.shift))
-                                : I::sra(I::high_halves(even, odd), p.shift - 32);
-    I::store_codes(to, I::add(v, zero_point), codes);
-  };
+  const auto four_or_more =
+      [&](const uint8_t* from_a, const uint8_t* from_b, uint8_t* to) QUANTRAIN_INLINE {
+        const Int x_a = I::load_u8(from_a);
+        const Int x_b = I::load_u8(from_b);
+        const Int even =
+            I::add64(offset, I::add64(I::mul_unsigned(x_a, m_a), I::mul_unsigned(x_b, m_b)));
+        const Int odd = I::add64(
+            offset, I::add64(I::mul_unsigned(I::odd(x_a), m_a), I::mul_unsigned(I::odd(x_b), m_b)));
+        // The bits that a logical shift by up to 32 gets wrong are not among the low 32.
+        const Int v = p.shift <= 32 ? I::low_halves(I::srl64(even, p.shift), I::srl64(odd, p.shift))
+                                    : I::sra(I::high_halves(even, odd), p.shift - 32);
+        I::store_codes(to, I::add(v, zero_point), clamp);
+      };
   int64_t i = 0;
   for (; i + I::kLanes <= n; i += I::kLanes) four_or_more(a + i, b + i, y + i);
   if (i < n) {
@@ -171,30 +170,29 @@ void quantize_f32_u8(
   const Float hi = I::set1(0x1p20f);
   const Float lo = I::set1(-0x1p20f);
   const typename I::Int zero_point = I::set1(q.zero_point + q.offset);
-  const Codes stored{q.qmin + q.offset, q.qmax + q.offset};
+  const Clamp stored{q.qmin + q.offset, q.qmax + q.offset};
   typename I::Int bad = I::zero();
-  for_groups(
-      n, [&](int64_t i, int64_t count) __attribute__((always_inline)) {
-        float last_x[16] = {};
-        uint8_t last_codes[16];
-        const bool whole = count == 16;
-        if (!whole) copy_few(count, x + i, last_x);
-        const float* const from = whole ? x + i : last_x;
-        uint8_t* const to = whole ? codes + i : last_codes;
-        uint32_t bits = 0;
+  for_groups(n, [&](int64_t i, int64_t count) QUANTRAIN_INLINE {
+    float last_x[16] = {};
+    uint8_t last_codes[16];
+    const bool whole = count == 16;
+    if (!whole) copy_few(count, x + i, last_x);
+    const float* const from = whole ? x + i : last_x;
+    uint8_t* const to = whole ? codes + i : last_codes;
+    uint32_t bits = 0;
 #pragma GCC unroll 4
-        for (int j = 0; j < 16; j += I::kLanes) {
-          const Float v = I::load(from + j);
-          bad = I::bit_or(bad, I::not_finite(v));
-          const typename I::Int rounded = I::round(I::min(I::max(I::div(v, scale), lo), hi));
-          I::store_codes(to + j, I::add(rounded, zero_point), stored);
-          if (mask != nullptr) {
-            bits |= I::bits_between(rounded, q.qmin - q.zero_point, q.qmax - q.zero_point) << j;
-          }
-        }
-        if (!whole) copy_few(count, last_codes, codes + i);
-        if (mask != nullptr) store_bits(count, bits & (0xffffu >> (16 - count)), mask + i / 8);
-      });
+    for (int j = 0; j < 16; j += I::kLanes) {
+      const Float v = I::load(from + j);
+      bad = I::bit_or(bad, I::not_finite(v));
+      const typename I::Int rounded = I::round(I::min(I::max(I::div(v, scale), lo), hi));
+      I::store_codes(to + j, I::add(rounded, zero_point), stored);
+      if (mask != nullptr) {
+        bits |= I::bits_between(rounded, q.qmin - q.zero_point, q.qmax - q.zero_point) << j;
+      }
+    }
+    if (!whole) copy_few(count, last_codes, codes + i);
+    if (mask != nullptr) store_bits(count, bits & (0xffffu >> (16 - count)), mask + i / 8);
+  });
   int32_t lanes[I::kLanes];
   I::store(lanes, bad);
   *finite = true;
@@ -216,12 +214,7 @@ void transpose_u32(int64_t rows,
                    int64_t from_stride,
                    void* to,
                    int64_t to_stride) {
-  transpose<Arch>(rows,
-                  columns,
-                  static_cast<const Word*>(from),
-                  from_stride,
-                  static_cast<Word*>(to),
-                  to_stride);
+  transpose<Arch>(rows, columns, from, from_stride, to, to_stride);
 }
 
 }  // namespace quantrain::kernels::simd

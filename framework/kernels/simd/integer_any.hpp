@@ -5,27 +5,23 @@
 
 #include "framework/kernels/simd/batch.hpp"
 
-// What integer kernels need and xsimd has not, one struct for each architecture: lanes of int32,
-// the halves of 64-bit products, dot products of bytes. Everything is inlined always: the struct of
-// AVX-512 is used in two files with different flags, so it must leave no symbol behind.
+// What integer kernels need and xsimd lacks, one struct for each architecture: lanes of int32, the
+// halves of 64-bit products, dot products of bytes. Everything is always inlined: two files with
+// different flags use the struct of AVX-512, so it must leave no symbol.
 namespace quantrain::kernels::simd {
 
-#define QUANTRAIN_INLINE inline __attribute__((always_inline))
-#define QUANTRAIN_INLINED __attribute__((always_inline))
-
-/// f(0), f(1) .. f(N - 1) with constants as arguments, one after the other: what such a loop
-/// indexes stays in registers.
+/// Calls f(0), f(1) .. f(N - 1) with constants: arrays that such a loop indexes stay in registers.
 template <class F, int... i>
-QUANTRAIN_INLINE void repeat(std::integer_sequence<int, i...>, const F& f) {
+inline QUANTRAIN_INLINE void repeat(std::integer_sequence<int, i...>, const F& f) {
   (f(std::integral_constant<int, i>()), ...);
 }
 template <int N, class F>
-QUANTRAIN_INLINE void repeat(const F& f) {
+inline QUANTRAIN_INLINE void repeat(const F& f) {
   repeat(std::make_integer_sequence<int, N>(), f);
 }
 
 /// clamp(v, lo, hi), the end of every requantization.
-struct Codes {
+struct Clamp {
   int32_t lo, hi;
 };
 
@@ -34,7 +30,7 @@ inline constexpr int32_t kSaturated = 1 << 30;
 template <class Arch>
 struct Ints;
 
-/// The ends of tiles that any instruction set can write.
+/// Defaults: stores of tiles that any instruction set can do.
 template <class Arch>
 struct AnyInts {
   /// 32 of them.
@@ -42,8 +38,8 @@ struct AnyInts {
   /// The widest panel that has tiles of its own for windows of 3x3 on one channel.
   static constexpr int kShortPanel = 0;
 
-  /// A value of its own, in a register: what happens to it later does not cost the loop that made
-  /// it registers.
+  /// Keeps v in a register as a value of its own: its later use costs the loop that computed it no
+  /// registers.
   template <class Int>
   static QUANTRAIN_INLINE void settle(Int& v) {
 #if defined(__x86_64__)
@@ -57,33 +53,33 @@ struct AnyInts {
   static QUANTRAIN_INLINE void store_tile(uint8_t* p,
                                           int64_t stride,
                                           const Int (&tile)[R][V],
-                                          const Codes& codes) {
+                                          const Clamp& clamp) {
     using I = Ints<Arch>;
-    repeat<R>([&](auto r) QUANTRAIN_INLINED {
-      repeat<V>([&](auto v) QUANTRAIN_INLINED {
-        I::store_codes(p + r * stride + v * I::kLanes, tile[r][v], codes);
+    repeat<R>([&](auto r) QUANTRAIN_INLINE {
+      repeat<V>([&](auto v) QUANTRAIN_INLINE {
+        I::store_codes(p + r * stride + v * I::kLanes, tile[r][v], clamp);
       });
     });
   }
-  /// The first `columns` of R rows of V vectors, fewer than there are.
+  /// Stores the first `columns` of R rows of V vectors.
   template <int R, int V, class Int>
   static QUANTRAIN_INLINE void store_columns(int32_t* p,
                                              int64_t stride,
                                              const Int (&tile)[R][V],
                                              int64_t columns) {
     using I = Ints<Arch>;
-    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+    repeat<R>([&](auto r) QUANTRAIN_INLINE {
       int32_t row[V * I::kLanes];
-      repeat<V>([&](auto v) QUANTRAIN_INLINED { I::store(row + v * I::kLanes, tile[r][v]); });
+      repeat<V>([&](auto v) QUANTRAIN_INLINE { I::store(row + v * I::kLanes, tile[r][v]); });
       for (int64_t i = 0; i < columns; ++i) p[r * stride + i] = row[i];
     });
   }
   template <int R, int V, class Int>
   static QUANTRAIN_INLINE void store_columns(
-      uint8_t* p, int64_t stride, const Int (&tile)[R][V], const Codes& codes, int64_t columns) {
+      uint8_t* p, int64_t stride, const Int (&tile)[R][V], const Clamp& clamp, int64_t columns) {
     using I = Ints<Arch>;
     uint8_t rows[R * V * I::kLanes];
-    I::template store_tile<R, V>(rows, V * I::kLanes, tile, codes);
+    I::template store_tile<R, V>(rows, V * I::kLanes, tile, clamp);
     for (int r = 0; r < R; ++r) {
       for (int64_t i = 0; i < columns; ++i) p[r * stride + i] = rows[r * V * I::kLanes + i];
     }

@@ -33,9 +33,9 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   static QUANTRAIN_INLINE Int add(Int a, Int b) { return _mm256_add_epi32(a, b); }
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm256_or_si256(a, b); }
   static QUANTRAIN_INLINE Int madd(Int a, Int b) { return _mm256_madd_epi16(a, b); }
-  static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Codes& codes) {
-    v = _mm256_max_epi32(v, set1(codes.lo));
-    v = _mm256_min_epi32(v, set1(codes.hi));
+  static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
+    v = _mm256_max_epi32(v, set1(clamp.lo));
+    v = _mm256_min_epi32(v, set1(clamp.hi));
     v = _mm256_and_si256(v, set1(0xff));  // the low byte of signed codes too
     const __m128i words =
         _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
@@ -60,7 +60,8 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   }
   static QUANTRAIN_INLINE Int srav(Int v, Int counts) { return _mm256_srav_epi32(v, counts); }
   static QUANTRAIN_INLINE Int sllv64(Int v, Int counts) { return _mm256_sllv_epi64(v, counts); }
-  /// Rule 8's unsigned form: there is no arithmetic shift of 64 bits; -2^62 <= v < 2^63.
+  /// The unsigned form of docs/quantization.md (8): there is no arithmetic shift of 64 bits; -2^62
+  /// <= v < 2^63.
   static QUANTRAIN_INLINE Int srav64(Int v, Int counts) {
     const Int bias = set1_64(int64_t{1} << 62);
     return _mm256_sub_epi64(_mm256_srlv_epi64(_mm256_add_epi64(v, bias), counts),

@@ -15,9 +15,8 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static constexpr int kShortPanel = 2;
   static constexpr int rows(int v) { return v == 4 ? 6 : 8; }
 
-  /// A mask as a number. g++ 12 keeps it in a mask register, and around a call (the thread
-  /// sanitizer makes them) saves two bytes of it and reads four back; a general register is saved
-  /// whole.
+  /// A mask as a number. g++ 12 keeps it in a mask register; around a call (the thread sanitizer
+  /// makes them) it saves two bytes and reads four back. A general register is saved whole.
   static QUANTRAIN_INLINE uint32_t bits(__mmask16 mask) {
     uint32_t number = mask;
     __asm__("" : "+r"(number));
@@ -37,20 +36,20 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static QUANTRAIN_INLINE Int add(Int a, Int b) { return _mm512_add_epi32(a, b); }
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm512_or_si512(a, b); }
   static QUANTRAIN_INLINE Int madd(Int a, Int b) { return _mm512_madd_epi16(a, b); }
-  static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Codes& codes) {
-    v = _mm512_max_epi32(v, set1(codes.lo));
-    v = _mm512_min_epi32(v, set1(codes.hi));
+  static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
+    v = _mm512_max_epi32(v, set1(clamp.lo));
+    v = _mm512_min_epi32(v, set1(clamp.hi));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(v));
   }
   static QUANTRAIN_INLINE uint32_t first(int64_t count) {
     return count >= 16 ? 0xffffu : count <= 0 ? 0 : (1u << count) - 1;
   }
   /// 16 bytes of each of four vectors, one after the other.
-  static QUANTRAIN_INLINE Int pack_codes(Int a, Int b, Int c, Int d, const Codes& codes) {
+  static QUANTRAIN_INLINE Int pack_codes(Int a, Int b, Int c, Int d, const Clamp& clamp) {
     const Int bytes = _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
     const Int clamped =
-        _mm512_min_epu8(_mm512_max_epu8(bytes, _mm512_set1_epi8(static_cast<char>(codes.lo))),
-                        _mm512_set1_epi8(static_cast<char>(codes.hi)));
+        _mm512_min_epu8(_mm512_max_epu8(bytes, _mm512_set1_epi8(static_cast<char>(clamp.lo))),
+                        _mm512_set1_epi8(static_cast<char>(clamp.hi)));
     const Int order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
     return _mm512_permutexvar_epi32(order, clamped);
   }
@@ -58,17 +57,15 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static QUANTRAIN_INLINE void store_tile(uint8_t* p,
                                           int64_t stride,
                                           const Int (&tile)[R][V],
-                                          const Codes& codes) {
-    const auto at = [&](int i) __attribute__((always_inline)) {
-      return p + i / V * stride + i % V * kLanes;
-    };
-    repeat<R * V / 4>([&](auto group) QUANTRAIN_INLINED {
+                                          const Clamp& clamp) {
+    const auto at = [&](int i) QUANTRAIN_INLINE { return p + i / V * stride + i % V * kLanes; };
+    repeat<R * V / 4>([&](auto group) QUANTRAIN_INLINE {
       constexpr int i = 4 * group;
       const Int bytes = pack_codes(tile[i / V][i % V],
                                    tile[(i + 1) / V][(i + 1) % V],
                                    tile[(i + 2) / V][(i + 2) % V],
                                    tile[(i + 3) / V][(i + 3) % V],
-                                   codes);
+                                   clamp);
       if constexpr (V == 4) {
         store(at(i), bytes);
       } else if constexpr (V == 2) {
@@ -85,17 +82,17 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
                          _mm512_extracti32x4_epi32(bytes, 3));
       }
     });
-    repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINED {
+    repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINE {
       constexpr int i = R * V / 4 * 4 + last;
-      store_codes(at(i), tile[i / V][i % V], codes);
+      store_codes(at(i), tile[i / V][i % V], clamp);
     });
   }
-  /// Masks are made once for all rows.
+  /// The masks of a tile's columns, computed once for all rows.
   template <int V>
   struct Columns {
     uint32_t first[V];
     QUANTRAIN_INLINE explicit Columns(int64_t columns) {
-      repeat<V>([&](auto v) QUANTRAIN_INLINED { first[v] = Ints::first(columns - v * kLanes); });
+      repeat<V>([&](auto v) QUANTRAIN_INLINE { first[v] = Ints::first(columns - v * kLanes); });
     }
     QUANTRAIN_INLINE __mmask16 mask(int v) const { return static_cast<__mmask16>(first[v]); }
   };
@@ -105,37 +102,37 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
                                              const Int (&tile)[R][V],
                                              int64_t columns) {
     const Columns<V> few(columns);
-    repeat<R>([&](auto r) QUANTRAIN_INLINED {
-      repeat<V>([&](auto v) QUANTRAIN_INLINED {
+    repeat<R>([&](auto r) QUANTRAIN_INLINE {
+      repeat<V>([&](auto v) QUANTRAIN_INLINE {
         _mm512_mask_storeu_epi32(p + r * stride + v * kLanes, few.mask(v), tile[r][v]);
       });
     });
   }
   template <int R, int V>
   static QUANTRAIN_INLINE void store_columns(
-      uint8_t* p, int64_t stride, const Int (&tile)[R][V], const Codes& codes, int64_t columns) {
+      uint8_t* p, int64_t stride, const Int (&tile)[R][V], const Clamp& clamp, int64_t columns) {
     const Columns<V> few(columns);
-    const auto put = [&](int i, __m128i bytes) QUANTRAIN_INLINED {
+    const auto put = [&](int i, __m128i bytes) QUANTRAIN_INLINE {
       _mm_mask_storeu_epi8(p + i / V * stride + i % V * kLanes, few.mask(i % V), bytes);
     };
-    repeat<R * V / 4>([&](auto group) QUANTRAIN_INLINED {
+    repeat<R * V / 4>([&](auto group) QUANTRAIN_INLINE {
       constexpr int i = 4 * group;
       const Int bytes = pack_codes(tile[i / V][i % V],
                                    tile[(i + 1) / V][(i + 1) % V],
                                    tile[(i + 2) / V][(i + 2) % V],
                                    tile[(i + 3) / V][(i + 3) % V],
-                                   codes);
+                                   clamp);
       put(i, _mm512_castsi512_si128(bytes));
       put(i + 1, _mm512_extracti32x4_epi32(bytes, 1));
       put(i + 2, _mm512_extracti32x4_epi32(bytes, 2));
       put(i + 3, _mm512_extracti32x4_epi32(bytes, 3));
     });
-    repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINED {
+    repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINE {
       constexpr int i = R * V / 4 * 4 + last;
       const Int v = tile[i / V][i % V];
       put(i,
           _mm512_cvtepi32_epi8(
-              _mm512_min_epi32(_mm512_max_epi32(v, set1(codes.lo)), set1(codes.hi))));
+              _mm512_min_epi32(_mm512_max_epi32(v, set1(clamp.lo)), set1(clamp.hi))));
     });
   }
   static QUANTRAIN_INLINE uint32_t bits_between(Int v, int32_t lo, int32_t hi) {

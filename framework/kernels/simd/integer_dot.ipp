@@ -3,8 +3,8 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/requantizer.hpp"
 
-// Products of bytes: tiles of rows x vectors of outputs, sums in registers, then rule 8 on the way
-// to memory.
+// Products of bytes: tiles of rows x vectors of outputs, sums in registers, then
+// docs/quantization.md (8) on the way to memory.
 namespace quantrain::kernels::simd {
 
 template <class Arch>
@@ -20,8 +20,8 @@ void panel_layout_u8s8(int64_t outputs, PanelLayout* layout) {
   *layout = {.width = (best < 1 ? 1 : best) * I::kLanes, .pairs = I::kPairs};
 }
 
-/// What a tile prefetches while it sums: the rows of the next one, as if they lay one behind the
-/// other. Processors do not guess where short rows go on. Without a step nothing is fetched anew.
+/// What a tile prefetches while it sums: the rows of the next tile, which it takes to be
+/// contiguous. Processors do not guess where short rows go on. A step of 0 fetches nothing new.
 struct Ahead {
   const uint8_t* at;
   int64_t step;
@@ -29,20 +29,20 @@ struct Ahead {
 
 /// One group of 4 consecutive k: sums[r][v] += x[r] * w, for R rows and a panel of V vectors.
 template <class Arch, int R, int V>
-QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
-                               int64_t j,
-                               const int8_t* w,
-                               typename Ints<Arch>::Int (&sums)[R][V]) {
+inline QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
+                                      int64_t j,
+                                      const int8_t* w,
+                                      typename Ints<Arch>::Int (&sums)[R][V]) {
   using I = Ints<Arch>;
-  repeat<I::kSteps>([&](auto step) QUANTRAIN_INLINED {
+  repeat<I::kSteps>([&](auto step) QUANTRAIN_INLINE {
     typename I::Int right[V];
     repeat<V>([&](auto v)
-                  QUANTRAIN_INLINED { right[v] = I::load(w + (step * V + v) * I::kLanes * 4); });
-    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+                  QUANTRAIN_INLINE { right[v] = I::load(w + (step * V + v) * I::kLanes * 4); });
+    repeat<R>([&](auto r) QUANTRAIN_INLINE {
       const typename I::Int x = I::broadcast(left[r] + j, step);
-      repeat<V>([&](auto v) QUANTRAIN_INLINED {
+      repeat<V>([&](auto v) QUANTRAIN_INLINE {
         sums[r][v] = I::dot(sums[r][v], x, right[v]);
-        // Or the compiler adds the products of both steps first, and runs out of registers.
+        // Else the compiler adds the products of both steps first, and runs out of registers.
         if constexpr (I::kSteps > 1) I::settle(sums[r][v]);
       });
     });
@@ -52,31 +52,31 @@ QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
 /// sums[r][v] = start + the products of R rows and one panel of V vectors. kShort: there are 3
 /// segments of one quad each, a window of 3x3 on one channel, and nothing to loop over.
 template <class Arch, int R, int V, bool kShort>
-QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
-                               const uint8_t* const* x,
-                               const int8_t* w,
-                               const int32_t* start,
-                               Ahead ahead,
-                               typename Ints<Arch>::Int (&sums)[R][V]) {
+inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
+                                      const uint8_t* const* x,
+                                      const int8_t* w,
+                                      const int32_t* start,
+                                      Ahead ahead,
+                                      typename Ints<Arch>::Int (&sums)[R][V]) {
   using I = Ints<Arch>;
   constexpr int64_t kQuad = V * I::kLanes * 4 * I::kSteps;
-  // A chain of sums takes a few cycles for each step: where a tile has few of them, every other
-  // quad has its own.
+  // Each step of a chain takes a few cycles: if a tile has few chains, every other quad has its
+  // own.
   constexpr bool kTwice = R * V <= 4 && !kShort;
-  // Arrays of its own, or the compiler keeps them in memory.
+  // Local arrays: the compiler would keep the caller's in memory.
   typename I::Int acc[R][V];
   typename I::Int more[R][V];
-  repeat<V>([&](auto v) QUANTRAIN_INLINED {
+  repeat<V>([&](auto v) QUANTRAIN_INLINE {
     const typename I::Int first = I::load(start + v * I::kLanes);
-    repeat<R>([&](auto r) QUANTRAIN_INLINED {
+    repeat<R>([&](auto r) QUANTRAIN_INLINE {
       acc[r][v] = first;
       if constexpr (kTwice) more[r][v] = I::zero();
     });
   });
   const uint8_t* left[R];
-  repeat<R>([&](auto r) QUANTRAIN_INLINED { left[r] = x[r]; });
+  repeat<R>([&](auto r) QUANTRAIN_INLINE { left[r] = x[r]; });
   if constexpr (kShort) {
-    repeat<3>([&](auto segment) QUANTRAIN_INLINED {
+    repeat<3>([&](auto segment) QUANTRAIN_INLINE {
       dot_quad<Arch, R, V>(left, segment * p.segment_step, w + segment * kQuad, acc);
     });
   } else {
@@ -96,8 +96,8 @@ QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
       }
     }
   }
-  repeat<R>([&](auto r) QUANTRAIN_INLINED {
-    repeat<V>([&](auto v) QUANTRAIN_INLINED {
+  repeat<R>([&](auto r) QUANTRAIN_INLINE {
+    repeat<V>([&](auto v) QUANTRAIN_INLINE {
       sums[r][v] = acc[r][v];
       if constexpr (kTwice) sums[r][v] = I::add(acc[r][v], more[r][v]);
       I::settle(sums[r][v]);
@@ -105,7 +105,7 @@ QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
   });
 }
 
-/// Where the sums of a panel's tiles go: to memory as they are.
+/// Stores the sums of a panel's tiles as they are.
 template <class Arch, int V>
 class SumsToMemory {
   using I = Ints<Arch>;
@@ -118,10 +118,9 @@ class SumsToMemory {
   QUANTRAIN_INLINE void operator()(int64_t row, typename I::Int (&sums)[R][V]) const {
     int32_t* const to = acc_ + row * stride_;
     if (columns_ >= V * I::kLanes) {
-      repeat<R>([&](auto r) QUANTRAIN_INLINED {
-        repeat<V>([&](auto v) QUANTRAIN_INLINED {
-          I::store(to + r * stride_ + v * I::kLanes, sums[r][v]);
-        });
+      repeat<R>([&](auto r) QUANTRAIN_INLINE {
+        repeat<V>([&](auto v)
+                      QUANTRAIN_INLINE { I::store(to + r * stride_ + v * I::kLanes, sums[r][v]); });
       });
       return;
     }
@@ -134,14 +133,14 @@ class SumsToMemory {
   int64_t columns_;
 };
 
-/// Through rule 8.
+/// Stores the sums of a panel's tiles requantized, (8).
 template <class Arch, int V, bool kUsual>
 class CodesToMemory {
   using I = Ints<Arch>;
 
  public:
   QUANTRAIN_INLINE CodesToMemory(const DotU8S8& p, int64_t output)
-      : codes_{p.requantize.lo, p.requantize.hi},
+      : clamp_{p.requantize.lo, p.requantize.hi},
         y_(p.y + output),
         stride_(p.stride),
         columns_(p.outputs - output) {
@@ -152,21 +151,21 @@ class CodesToMemory {
 
   template <int R>
   QUANTRAIN_INLINE void operator()(int64_t row, typename I::Int (&sums)[R][V]) const {
-    repeat<V>([&](auto v) QUANTRAIN_INLINED {
+    repeat<V>([&](auto v) QUANTRAIN_INLINE {
       const Requantizer<Arch, kUsual> requantizer = requantizers_[v];
-      repeat<R>([&](auto r) QUANTRAIN_INLINED { sums[r][v] = requantizer(sums[r][v]); });
+      repeat<R>([&](auto r) QUANTRAIN_INLINE { sums[r][v] = requantizer(sums[r][v]); });
     });
     uint8_t* const to = y_ + row * stride_;
     if (columns_ >= V * I::kLanes) {
-      I::template store_tile<R, V>(to, stride_, sums, codes_);
+      I::template store_tile<R, V>(to, stride_, sums, clamp_);
       return;
     }
-    I::template store_columns<R, V>(to, stride_, sums, codes_, columns_);
+    I::template store_columns<R, V>(to, stride_, sums, clamp_, columns_);
   }
 
  private:
   Requantizer<Arch, kUsual> requantizers_[V];
-  Codes codes_;
+  Clamp clamp_;
   uint8_t* y_;
   int64_t stride_;
   int64_t columns_;
@@ -186,8 +185,8 @@ template <class Arch, int R, int V, bool kShort, class ToMemory>
 void dot_rows(
     const DotU8S8& p, const int8_t* w, int64_t output, const ToMemory& given, int64_t& row) {
   using I = Ints<Arch>;
-  // A copy of one's own stays in registers, no store of bytes can change it; where there is a loop
-  // over k the registers are for that.
+  // A local copy stays in registers, because no store of bytes can change it. With a loop over k,
+  // that loop needs the registers.
   std::conditional_t<kShort, const ToMemory, const ToMemory&> to_memory = given;
   for (; row + R <= p.rows; row += R) {
     typename I::Int sums[R][V];
@@ -202,14 +201,14 @@ void dot_rows(
   }
 }
 
-/// One row by P panels at once: where each panel had its own loop, the processor would guess the
-/// end of each wrong, and read no weights meanwhile.
+/// One row by P panels at once: with a loop for each panel, the processor would mispredict each
+/// end, and read no weights meanwhile.
 template <class Arch, int P, int V, class ToMemory>
 void dot_row(const DotU8S8& p, const int8_t* w, int64_t output) {
   using I = Ints<Arch>;
   typename I::Int sums[P][1][V];
-  repeat<P>([&](auto i) QUANTRAIN_INLINED {
-    repeat<V>([&](auto v) QUANTRAIN_INLINED {
+  repeat<P>([&](auto i) QUANTRAIN_INLINE {
+    repeat<V>([&](auto v) QUANTRAIN_INLINE {
       sums[i][0][v] = I::load(p.start + output + (i * V + v) * I::kLanes);
     });
   });
@@ -218,10 +217,10 @@ void dot_row(const DotU8S8& p, const int8_t* w, int64_t output) {
     for (int64_t j = begin; j < begin + 4 * p.quads; j += 4, w += V * I::kLanes * 4 * I::kSteps) {
       const uint8_t* const left[1] = {p.x[0]};
       repeat<P>([&](auto i)
-                    QUANTRAIN_INLINED { dot_quad<Arch, 1, V>(left, j, w + i * p.panel, sums[i]); });
+                    QUANTRAIN_INLINE { dot_quad<Arch, 1, V>(left, j, w + i * p.panel, sums[i]); });
     }
   }
-  repeat<P>([&](auto i) QUANTRAIN_INLINED {
+  repeat<P>([&](auto i) QUANTRAIN_INLINE {
     ToMemory(p, output + i * V * I::kLanes).template operator()<1>(0, sums[i]);
   });
 }
@@ -233,7 +232,7 @@ void dot_panels(const DotU8S8& p) {
   const int8_t* w = p.w;
   int64_t output = 0;
   if constexpr (I::kManyRegisters && V == 4 && !kShort) {
-    const auto row = [&](auto panels) QUANTRAIN_INLINED {
+    const auto row = [&](auto panels) QUANTRAIN_INLINE {
       for (; output + panels * kWidth <= p.outputs;
            output += panels * kWidth, w += panels * p.panel)
         dot_row<Arch, panels, V, ToMemory>(p, w, output);
@@ -246,7 +245,7 @@ void dot_panels(const DotU8S8& p) {
   for (; output < p.outputs; output += kWidth, w += p.panel) {
     const ToMemory to_memory(p, output);
     int64_t row = 0;
-    const auto rows = [&](auto r) QUANTRAIN_INLINED {
+    const auto rows = [&](auto r) QUANTRAIN_INLINE {
       if (row + r <= p.rows) dot_rows<Arch, r, V, kShort>(p, w, output, to_memory, row);
     };
     rows(std::integral_constant<int, I::rows(V)>());
@@ -264,14 +263,14 @@ void dot_length(const DotU8S8& p) {
   dot_panels<Arch, V, false, ToMemory>(p);
 }
 
-/// Through rule 8 with any shifts, which are rare: sums of a few rows first, so that there are no
-/// tiles of their own for them.
+/// Requantizes, (8), with any shifts. They are rare, so they have no tiles of their own: sums of a
+/// few rows first, then the codes.
 template <class Arch, int V>
 void dot_any_shift(const DotU8S8& p) {
   using I = Ints<Arch>;
   constexpr int64_t kWidth = V * I::kLanes;
   constexpr int64_t kRows = 8;
-  const Codes codes{p.requantize.lo, p.requantize.hi};
+  const Clamp clamp{p.requantize.lo, p.requantize.hi};
   int32_t sums[kRows * kWidth];
   uint8_t bytes[I::kLanes];
   const int8_t* w = p.w;
@@ -290,7 +289,7 @@ void dot_any_shift(const DotU8S8& p) {
         const int64_t left = p.outputs - output - c;
         const int64_t count = left < I::kLanes ? left : I::kLanes;
         for (int64_t r = 0; r < part.rows; ++r) {
-          I::store_codes(bytes, requantizer(I::load(sums + r * kWidth + c)), codes);
+          I::store_codes(bytes, requantizer(I::load(sums + r * kWidth + c)), clamp);
           uint8_t* const to = p.y + (row + r) * p.stride + output + c;
           for (int64_t i = 0; i < count; ++i) to[i] = bytes[i];
         }

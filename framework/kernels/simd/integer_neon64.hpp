@@ -40,8 +40,8 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return vorrq_s32(a, b); }
   /// Products of 16-bit values that lie in 32-bit lanes.
   static QUANTRAIN_INLINE Int madd(Int a, Int b) { return vmulq_s32(a, b); }
-  static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Codes& codes) {
-    v = vminq_s32(vmaxq_s32(v, set1(codes.lo)), set1(codes.hi));
+  static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
+    v = vminq_s32(vmaxq_s32(v, set1(clamp.lo)), set1(clamp.hi));
     const int16x4_t words = vmovn_s32(v);
     const int8x8_t bytes = vmovn_s16(vcombine_s16(words, words));
     const uint32_t four = vget_lane_u32(vreinterpret_u32_s8(bytes), 0);

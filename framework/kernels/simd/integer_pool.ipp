@@ -36,13 +36,13 @@ struct PoolKeys {
 };
 
 template <class Arch, class Key>
-QUANTRAIN_INLINE void max_with_position(const PoolShape& s,
-                                        int64_t begin,
-                                        int64_t end,
-                                        const uint8_t* x,
-                                        uint8_t* y,
-                                        uint16_t* position) {
-  const auto pool = [&](int64_t pixel, const auto& window, int64_t image) QUANTRAIN_INLINED {
+inline QUANTRAIN_INLINE void max_with_position(const PoolShape& s,
+                                               int64_t begin,
+                                               int64_t end,
+                                               const uint8_t* x,
+                                               uint8_t* y,
+                                               uint16_t* position) {
+  const auto pool = [&](int64_t pixel, const auto& window, int64_t image) QUANTRAIN_INLINE {
     for (int64_t c = 0; c < s.c; c += 16) {
       const int64_t count = s.c - c;
       PoolKeys<Key> keys;
@@ -77,13 +77,13 @@ void max_pool2d_u8(const PoolShape& s,
                               : max_with_position<Arch, uint32_t>(s, begin, end, x, y, position);
   }
   using I = Ints<Arch>;
-  const auto pool = [&](int64_t pixel, const auto& window, int64_t image) QUANTRAIN_INLINED {
+  const auto pool = [&](int64_t pixel, const auto& window, int64_t image) QUANTRAIN_INLINE {
     const uint8_t* const from = x + image + (window.top * s.w + window.left) * s.c;
     const int64_t rows = window.bottom - window.top;
     const int64_t columns = window.right - window.left;
     uint8_t* const to = y + pixel;
     int64_t c = 0;
-    const auto vectors = [&](auto ints) QUANTRAIN_INLINED {
+    const auto vectors = [&](auto ints) QUANTRAIN_INLINE {
       using B = decltype(ints);
       for (; c + B::kBytes <= s.c; c += B::kBytes) {
         typename B::Int largest = B::zero();
@@ -119,7 +119,7 @@ void sum_pool2d_u8_s32(const PoolShape& s,
                        int32_t zero_x,
                        int32_t* sums) {
   using I = Ints<Arch>;
-  const auto pool = [&](int64_t pixel, const auto& window, int64_t image) QUANTRAIN_INLINED {
+  const auto pool = [&](int64_t pixel, const auto& window, int64_t image) QUANTRAIN_INLINE {
     const uint8_t* const from = x + image + (window.top * s.w + window.left) * s.c;
     const int64_t rows = window.bottom - window.top;
     const int64_t columns = window.right - window.left;

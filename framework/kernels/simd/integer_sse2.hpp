@@ -40,10 +40,10 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm_or_si128(a, b); }
   static QUANTRAIN_INLINE Int madd(Int a, Int b) { return _mm_madd_epi16(a, b); }
   /// Lane i stored as byte i of p.
-  static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Codes& codes) {
+  static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
     v = _mm_packs_epi32(v, v);
-    v = _mm_max_epi16(v, _mm_set1_epi16(static_cast<int16_t>(codes.lo)));
-    v = _mm_min_epi16(v, _mm_set1_epi16(static_cast<int16_t>(codes.hi)));
+    v = _mm_max_epi16(v, _mm_set1_epi16(static_cast<int16_t>(clamp.lo)));
+    v = _mm_min_epi16(v, _mm_set1_epi16(static_cast<int16_t>(clamp.hi)));
     v = _mm_and_si128(v, _mm_set1_epi16(0xff));  // the low byte of signed codes too
     const int32_t bytes = _mm_cvtsi128_si32(_mm_packus_epi16(v, v));
     __builtin_memcpy(p, &bytes, 4);

@@ -2,11 +2,9 @@
 
 #include "framework/kernels/simd/batch.hpp"
 
-// 16 lanes of float32 whatever the width of the machine's vectors: what is summed in lanes is
-// summed in the same order on every instruction set.
+// 16 lanes of float32, whatever the width of the machine's vectors: sums in lanes have the same
+// order on every instruction set.
 namespace quantrain::kernels::simd {
-
-#define QUANTRAIN_LANES inline __attribute__((always_inline))
 
 template <class Arch>
 struct Lanes {
@@ -20,15 +18,15 @@ struct Lanes {
   struct Mask {
     Bool part[kParts];
 
-    QUANTRAIN_LANES friend Mask operator&(Mask a, const Mask& b) {
+    QUANTRAIN_INLINE friend Mask operator&(Mask a, const Mask& b) {
       for (int i = 0; i < kParts; ++i) a.part[i] = a.part[i] & b.part[i];
       return a;
     }
-    QUANTRAIN_LANES friend Mask operator|(Mask a, const Mask& b) {
+    QUANTRAIN_INLINE friend Mask operator|(Mask a, const Mask& b) {
       for (int i = 0; i < kParts; ++i) a.part[i] = a.part[i] | b.part[i];
       return a;
     }
-    QUANTRAIN_LANES uint32_t bits() const {
+    QUANTRAIN_INLINE uint32_t bits() const {
       uint32_t bits = 0;
       for (int i = 0; i < kParts; ++i) bits |= lane_bits<Arch>(part[i]) << (i * kEach);
       return bits;
@@ -38,20 +36,20 @@ struct Lanes {
   V part[kParts];
 
   Lanes() = default;
-  QUANTRAIN_LANES explicit Lanes(float value) {
+  QUANTRAIN_INLINE explicit Lanes(float value) {
     for (int i = 0; i < kParts; ++i) part[i] = V(value);
   }
-  QUANTRAIN_LANES static Lanes load(const float* from) {
+  QUANTRAIN_INLINE static Lanes load(const float* from) {
     Lanes lanes;
     for (int i = 0; i < kParts; ++i) lanes.part[i] = V::load_unaligned(from + i * kEach);
     return lanes;
   }
-  QUANTRAIN_LANES void store(float* to) const {
+  QUANTRAIN_INLINE void store(float* to) const {
     for (int i = 0; i < kParts; ++i) part[i].store_unaligned(to + i * kEach);
   }
 
 #define QUANTRAIN_OPERATOR(name)                                           \
-  QUANTRAIN_LANES friend Lanes operator name(Lanes a, const Lanes& b) {    \
+  QUANTRAIN_INLINE friend Lanes operator name(Lanes a, const Lanes& b) {   \
     for (int i = 0; i < kParts; ++i) a.part[i] = a.part[i] name b.part[i]; \
     return a;                                                              \
   }
@@ -59,16 +57,16 @@ struct Lanes {
   QUANTRAIN_OPERATOR(-)
   QUANTRAIN_OPERATOR(*)
 #undef QUANTRAIN_OPERATOR
-  QUANTRAIN_LANES friend Lanes operator/(Lanes a, const Lanes& b) {
+  QUANTRAIN_INLINE friend Lanes operator/(Lanes a, const Lanes& b) {
     for (int i = 0; i < kParts; ++i) a.part[i] = quotient<Arch>(a.part[i], b.part[i]);
     return a;
   }
 
-#define QUANTRAIN_COMPARISON(name)                                            \
-  QUANTRAIN_LANES friend Mask operator name(const Lanes& a, const Lanes& b) { \
-    Mask mask;                                                                \
-    for (int i = 0; i < kParts; ++i) mask.part[i] = a.part[i] name b.part[i]; \
-    return mask;                                                              \
+#define QUANTRAIN_COMPARISON(name)                                             \
+  QUANTRAIN_INLINE friend Mask operator name(const Lanes& a, const Lanes& b) { \
+    Mask mask;                                                                 \
+    for (int i = 0; i < kParts; ++i) mask.part[i] = a.part[i] name b.part[i];  \
+    return mask;                                                               \
   }
   QUANTRAIN_COMPARISON(<)
   QUANTRAIN_COMPARISON(>)
@@ -76,29 +74,29 @@ struct Lanes {
 #undef QUANTRAIN_COMPARISON
 
   /// a * b + c.
-  QUANTRAIN_LANES friend Lanes fma(const Lanes& a, const Lanes& b, Lanes c) {
+  QUANTRAIN_INLINE friend Lanes fma(const Lanes& a, const Lanes& b, Lanes c) {
     for (int i = 0; i < kParts; ++i) c.part[i] = fused<Arch>(a.part[i], b.part[i], c.part[i]);
     return c;
   }
   // Where either operand is NaN these are the second one on x86, NaN on Arm.
-  QUANTRAIN_LANES friend Lanes min(Lanes a, const Lanes& b) {
+  QUANTRAIN_INLINE friend Lanes min(Lanes a, const Lanes& b) {
     for (int i = 0; i < kParts; ++i) a.part[i] = xsimd::min(a.part[i], b.part[i]);
     return a;
   }
-  QUANTRAIN_LANES friend Lanes max(Lanes a, const Lanes& b) {
+  QUANTRAIN_INLINE friend Lanes max(Lanes a, const Lanes& b) {
     for (int i = 0; i < kParts; ++i) a.part[i] = xsimd::max(a.part[i], b.part[i]);
     return a;
   }
-  QUANTRAIN_LANES friend Mask isnan(const Lanes& a) {
+  QUANTRAIN_INLINE friend Mask isnan(const Lanes& a) {
     Mask mask;
     for (int i = 0; i < kParts; ++i) mask.part[i] = xsimd::isnan(a.part[i]);
     return mask;
   }
-  QUANTRAIN_LANES friend Lanes sqrt(Lanes a) {
+  QUANTRAIN_INLINE friend Lanes sqrt(Lanes a) {
     for (int i = 0; i < kParts; ++i) a.part[i] = square_root<Arch>(a.part[i]);
     return a;
   }
-  QUANTRAIN_LANES friend Lanes select(const Mask& mask, Lanes a, const Lanes& b) {
+  QUANTRAIN_INLINE friend Lanes select(const Mask& mask, Lanes a, const Lanes& b) {
     for (int i = 0; i < kParts; ++i) a.part[i] = xsimd::select(mask.part[i], a.part[i], b.part[i]);
     return a;
   }
@@ -106,7 +104,7 @@ struct Lanes {
 
 /// All lanes joined by f in a binary tree.
 template <class Arch, class F>
-QUANTRAIN_LANES float join(const Lanes<Arch>& lanes, F&& f) {
+inline QUANTRAIN_INLINE float join(const Lanes<Arch>& lanes, F&& f) {
   float values[16];
   lanes.store(values);
   for (int step = 8; step > 0; step /= 2) {
@@ -116,20 +114,19 @@ QUANTRAIN_LANES float join(const Lanes<Arch>& lanes, F&& f) {
 }
 
 template <class Arch>
-QUANTRAIN_LANES float sum(const Lanes<Arch>& lanes) {
-  return join(
-      lanes, [](float a, float b) __attribute__((always_inline)) { return a + b; });
+inline QUANTRAIN_INLINE float sum(const Lanes<Arch>& lanes) {
+  return join(lanes, [](float a, float b) QUANTRAIN_INLINE { return a + b; });
 }
 
 /// Terms of one chain of additions at most. The rounding error of a chain grows with its length.
 inline constexpr int64_t kLongestChain = 128;
 
 /// Calls part(begin, end) -> Sum for blocks of `longest` of n terms, each a few chains side by
-/// side, and adds up what they give in a binary tree whose form depends on n alone. No more than
-/// `longest` terms are one call. Partial sums wait in a stack: as in a binary counter, two are
-/// added once they cover as many blocks.
+/// side, and adds up the results in a binary tree whose form depends on n alone. Up to `longest`
+/// terms are one call. Partial sums wait in a stack: as in a binary counter, two are added once
+/// they cover as many blocks.
 template <class Sum, class Part>
-QUANTRAIN_LANES Sum sum_of_parts(int64_t n, int64_t longest, const Part& part) {
+inline QUANTRAIN_INLINE Sum sum_of_parts(int64_t n, int64_t longest, const Part& part) {
   Sum waiting[64];
   int depth = 0;
   for (int64_t block = 0, begin = 0;; ++block, begin += longest) {
@@ -144,22 +141,21 @@ QUANTRAIN_LANES Sum sum_of_parts(int64_t n, int64_t longest, const Part& part) {
   }
 }
 
-/// How 16 elements, or the few that are left at an end, are read and written. uint16 become floats,
-/// exactly.
+/// Reads and writes 16 elements, or (Part) the few left at an end. uint16 become floats, exactly.
 template <class Arch>
 struct Whole {
   static constexpr int kCount = 16;
   int count() const { return 16; }
-  QUANTRAIN_LANES Lanes<Arch> load(const float* from, float = 0.0f) const {
+  QUANTRAIN_INLINE Lanes<Arch> load(const float* from, float = 0.0f) const {
     return Lanes<Arch>::load(from);
   }
-  QUANTRAIN_LANES Lanes<Arch> load(const uint16_t* from) const {
+  QUANTRAIN_INLINE Lanes<Arch> load(const uint16_t* from) const {
     float values[16];
     for (int i = 0; i < 16; ++i) values[i] = static_cast<float>(from[i]);
     return Lanes<Arch>::load(values);
   }
-  QUANTRAIN_LANES void store(float* to, const Lanes<Arch>& lanes) const { lanes.store(to); }
-  QUANTRAIN_LANES void store(uint16_t* to, const Lanes<Arch>& lanes) const {
+  QUANTRAIN_INLINE void store(float* to, const Lanes<Arch>& lanes) const { lanes.store(to); }
+  QUANTRAIN_INLINE void store(uint16_t* to, const Lanes<Arch>& lanes) const {
     float values[16];
     lanes.store(values);
     for (int i = 0; i < 16; ++i) to[i] = static_cast<uint16_t>(static_cast<int32_t>(values[i]));
@@ -170,23 +166,23 @@ template <class Arch>
 struct Part {
   int elements;
   int count() const { return elements; }
-  /// Lanes that are not there become `fill`.
-  QUANTRAIN_LANES Lanes<Arch> load(const float* from, float fill = 0.0f) const {
+  /// Missing lanes become `fill`.
+  QUANTRAIN_INLINE Lanes<Arch> load(const float* from, float fill = 0.0f) const {
     float values[16];
     for (int i = 0; i < 16; ++i) values[i] = i < elements ? from[i] : fill;
     return Lanes<Arch>::load(values);
   }
-  QUANTRAIN_LANES Lanes<Arch> load(const uint16_t* from) const {
+  QUANTRAIN_INLINE Lanes<Arch> load(const uint16_t* from) const {
     uint16_t values[16] = {};
     for (int i = 0; i < elements; ++i) values[i] = from[i];
     return Whole<Arch>().load(values);
   }
-  QUANTRAIN_LANES void store(float* to, const Lanes<Arch>& lanes) const {
+  QUANTRAIN_INLINE void store(float* to, const Lanes<Arch>& lanes) const {
     float values[16];
     lanes.store(values);
     for (int i = 0; i < elements; ++i) to[i] = values[i];
   }
-  QUANTRAIN_LANES void store(uint16_t* to, const Lanes<Arch>& lanes) const {
+  QUANTRAIN_INLINE void store(uint16_t* to, const Lanes<Arch>& lanes) const {
     uint16_t values[16];
     Whole<Arch>().store(values, lanes);
     for (int i = 0; i < elements; ++i) to[i] = values[i];
@@ -195,7 +191,7 @@ struct Part {
 
 /// Calls f(i, Whole or Part) for every 16 of n elements and for what is left.
 template <class Arch, class F>
-QUANTRAIN_LANES void for_lanes(int64_t n, const F& f) {
+inline QUANTRAIN_INLINE void for_lanes(int64_t n, const F& f) {
   int64_t i = 0;
   for (; i + 16 <= n; i += 16) f(i, Whole<Arch>{});
   if (i < n) f(i, Part<Arch>{static_cast<int>(n - i)});
@@ -205,7 +201,7 @@ QUANTRAIN_LANES void for_lanes(int64_t n, const F& f) {
 /// degree 7 in r (the coefficients are those of Cephes' expf), and 2^n in two factors, so that
 /// results may be subnormal or infinite.
 template <class Arch>
-QUANTRAIN_LANES Lanes<Arch> exp(const Lanes<Arch>& at) {
+inline QUANTRAIN_INLINE Lanes<Arch> exp(const Lanes<Arch>& at) {
   using L = Lanes<Arch>;
   using Ints = Batch<int32_t, Arch>;
   const L x = max(L(-104.0f), min(L(89.0f), at));

@@ -22,8 +22,8 @@ void transpose_f32(int64_t rows,
   transpose<Arch>(rows, columns, from, from_stride, to, to_stride);
 }
 
-/// Panels of kTileVectors vectors (the last may have fewer), one behind the other; each holds its k
-/// rows densely. Lanes beyond the last column hold nothing of use.
+/// Panels of kTileVectors vectors (the last may have fewer), one after the other; each holds its k
+/// rows densely. Lanes past the last column are undefined.
 template <class Arch>
 void pack_f32(const PackF32& p) {
   using V = Batch<float, Arch>;

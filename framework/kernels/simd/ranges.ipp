@@ -39,7 +39,7 @@ void min_max_f32(int64_t n, const float* x, float* min, float* max) {
     if (x[i] < low) low = x[i];
     if (x[i] > high) high = x[i];
   }
-  // Which of 0 and -0 comes out depends on the order: say 0.
+  // The order decides between 0 and -0: make it 0.
   *min = nan != nullptr ? *nan : low + 0.0f;
   *max = nan != nullptr ? *nan : high + 0.0f;
 }

@@ -5,8 +5,9 @@
 
 namespace quantrain::kernels::simd {
 
-/// Rule 8 before the clamp, for one vector of channels: the first ones of r. kUsual: r.round, which
-/// holds the zero point too, is set, and only the upper halves of the products p matter:
+/// docs/quantization.md (8) before the clamp, for one vector of channels: the first ones of r.
+/// kUsual: r.round, which holds the zero point too, is set, and only the upper halves of the
+/// products p matter:
 ///   (p + 2^(shift - 1)) >> shift = ((p >> 32) + 2^(shift - 33)) >> (shift - 32).
 template <class Arch, bool kUsual>
 class Requantizer {
@@ -97,7 +98,7 @@ class Requantizer<xsimd::sse2, false> : public RequantizerSse2 {
 #endif
 
 #if defined(__aarch64__)
-/// NEON has the whole rule: a shift that rounds, without overflow, and narrowing that saturates.
+/// NEON has all of (8): a shift that rounds, without overflow, and narrowing that saturates.
 class RequantizerNeon64 {
  public:
   QUANTRAIN_INLINE RequantizerNeon64() {}

@@ -23,31 +23,27 @@ float log_of_sum(float x) {
 }
 
 template <class Arch>
-QUANTRAIN_LANES float largest(int64_t n, const float* x) {
+inline QUANTRAIN_INLINE float largest(int64_t n, const float* x) {
   constexpr float kNone = -__builtin_inff();
   Lanes<Arch> top(kNone);
   for_lanes<Arch>(
-      n, [&](int64_t i, auto at) __attribute__((always_inline)) {
-        top = max(top, at.load(x + i, kNone));
-      });
-  return join(
-      top, [](float a, float b) __attribute__((always_inline)) { return a > b ? a : b; });
+      n, [&](int64_t i, auto at) QUANTRAIN_INLINE { top = max(top, at.load(x + i, kNone)); });
+  return join(top, [](float a, float b) QUANTRAIN_INLINE { return a > b ? a : b; });
 }
 
-/// Sum of e^(x - top); what `use` is called with: (i, at, those of element i on).
+/// Sum of e^(x - top). Calls use(i, at, exponentials) for the elements from i on.
 template <class Arch, class Use>
-QUANTRAIN_LANES float exp_sum(int64_t n, const float* x, float top, const Use& use) {
+inline QUANTRAIN_INLINE float exp_sum(int64_t n, const float* x, float top, const Use& use) {
   using L = Lanes<Arch>;
   const L highest(top);
-  return sum(sum_of_parts<L>(
-      n, 16 * kLongestChain, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+  return sum(
+      sum_of_parts<L>(n, 16 * kLongestChain, [&](int64_t begin, int64_t end) QUANTRAIN_INLINE {
         L chain(0.0f);
-        for_lanes<Arch>(
-            end - begin, [&](int64_t i, auto at) __attribute__((always_inline)) {
-              const L e = exp(at.load(x + begin + i, -__builtin_inff()) - highest);
-              chain = chain + e;
-              use(begin + i, at, e);
-            });
+        for_lanes<Arch>(end - begin, [&](int64_t i, auto at) QUANTRAIN_INLINE {
+          const L e = exp(at.load(x + begin + i, -__builtin_inff()) - highest);
+          chain = chain + e;
+          use(begin + i, at, e);
+        });
         return chain;
       }));
 }
@@ -56,31 +52,28 @@ template <class Arch>
 void softmax_f32(int64_t rows, int64_t columns, const float* x, float* y) {
   using L = Lanes<Arch>;
   for (int64_t r = 0; r < rows; ++r, x += columns, y += columns) {
-    const L total(exp_sum<Arch>(
-        columns,
-        x,
-        largest<Arch>(columns, x),
-        [&](int64_t i, auto at, const L& e)
-            __attribute__((always_inline)) { at.store(y + i, e); }));
-    for_lanes<Arch>(
-        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
-          at.store(y + i, at.load(y + i) / total);
-        });
+    const L total(exp_sum<Arch>(columns,
+                                x,
+                                largest<Arch>(columns, x),
+                                [&](int64_t i, auto at, const L& e)
+                                    QUANTRAIN_INLINE { at.store(y + i, e); }));
+    for_lanes<Arch>(columns, [&](int64_t i, auto at) QUANTRAIN_INLINE {
+      at.store(y + i, at.load(y + i) / total);
+    });
   }
 }
 
 template <class Arch>
 void log_softmax_f32(int64_t rows, int64_t columns, const float* x, float* y) {
   using L = Lanes<Arch>;
-  const auto nothing = [](int64_t, auto, const L&) __attribute__((always_inline)){};
+  const auto nothing = [](int64_t, auto, const L&) QUANTRAIN_INLINE {};
   for (int64_t r = 0; r < rows; ++r, x += columns, y += columns) {
     const float top = largest<Arch>(columns, x);
     const L highest(top);
     const L log_sum(log_of_sum<Arch>(exp_sum<Arch>(columns, x, top, nothing)));
-    for_lanes<Arch>(
-        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
-          at.store(y + i, (at.load(x + i) - highest) - log_sum);
-        });
+    for_lanes<Arch>(columns, [&](int64_t i, auto at) QUANTRAIN_INLINE {
+      at.store(y + i, (at.load(x + i) - highest) - log_sum);
+    });
   }
 }
 
@@ -90,20 +83,16 @@ void softmax_backward_f32(
   using L = Lanes<Arch>;
   for (int64_t r = 0; r < rows; ++r, y += columns, grad_y += columns, grad_x += columns) {
     const L total(sum(sum_of_parts<L>(
-        columns,
-        16 * kLongestChain,
-        [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+        columns, 16 * kLongestChain, [&](int64_t begin, int64_t end) QUANTRAIN_INLINE {
           L chain(0.0f);
-          for_lanes<Arch>(
-              end - begin, [&](int64_t i, auto at) __attribute__((always_inline)) {
-                chain = fma(at.load(grad_y + begin + i), at.load(y + begin + i), chain);
-              });
+          for_lanes<Arch>(end - begin, [&](int64_t i, auto at) QUANTRAIN_INLINE {
+            chain = fma(at.load(grad_y + begin + i), at.load(y + begin + i), chain);
+          });
           return chain;
         })));
-    for_lanes<Arch>(
-        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
-          at.store(grad_x + i, at.load(y + i) * (at.load(grad_y + i) - total));
-        });
+    for_lanes<Arch>(columns, [&](int64_t i, auto at) QUANTRAIN_INLINE {
+      at.store(grad_x + i, at.load(y + i) * (at.load(grad_y + i) - total));
+    });
   }
 }
 
@@ -115,10 +104,9 @@ void log_softmax_backward_f32(
     float total;
     sum_f32<Arch>(columns, grad_y, &total);
     const L minus_total(-total);
-    for_lanes<Arch>(
-        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
-          at.store(grad_x + i, fma(exp(at.load(y + i)), minus_total, at.load(grad_y + i)));
-        });
+    for_lanes<Arch>(columns, [&](int64_t i, auto at) QUANTRAIN_INLINE {
+      at.store(grad_x + i, fma(exp(at.load(y + i)), minus_total, at.load(grad_y + i)));
+    });
   }
 }
 
@@ -134,8 +122,8 @@ void cross_entropy_f32(int64_t rows,
   for (int64_t r = 0; r < rows; ++r, x += columns) {
     const float top = largest<Arch>(columns, x);
     float* const grad = grad_x == nullptr ? nullptr : grad_x + r * columns;
-    const float total = exp_sum<Arch>(
-        columns, x, top, [&](int64_t i, auto at, const L& e) __attribute__((always_inline)) {
+    const float total =
+        exp_sum<Arch>(columns, x, top, [&](int64_t i, auto at, const L& e) QUANTRAIN_INLINE {
           if (grad != nullptr) at.store(grad + i, e);
         });
     loss[r] = log_of_sum<Arch>(total) - (x[labels[r]] - top);
@@ -143,10 +131,9 @@ void cross_entropy_f32(int64_t rows,
     const L divisor(total);
     const L factor(scale);
     const float label = grad[labels[r]] / total - 1.0f;
-    for_lanes<Arch>(
-        columns, [&](int64_t i, auto at) __attribute__((always_inline)) {
-          at.store(grad + i, at.load(grad + i) / divisor * factor);
-        });
+    for_lanes<Arch>(columns, [&](int64_t i, auto at) QUANTRAIN_INLINE {
+      at.store(grad + i, at.load(grad + i) / divisor * factor);
+    });
     grad[labels[r]] = label * scale;
   }
 }

@@ -4,17 +4,16 @@
 
 namespace quantrain::kernels::simd {
 
-/// A window of a pooling as far as it is inside the image: rows [top, bottom), columns [left,
-/// right).
+/// The part of a pooling window inside the image: rows [top, bottom), columns [left, right).
 template <class Arch>
 struct Window {
   int64_t top, bottom, left, right;
   int64_t first_row, first_column;  ///< of the whole window, maybe outside
   int64_t kw;
 
-  __attribute__((always_inline)) int64_t pixels() const { return (bottom - top) * (right - left); }
+  QUANTRAIN_INLINE int64_t pixels() const { return (bottom - top) * (right - left); }
   /// In the whole window, row by row.
-  __attribute__((always_inline)) int64_t position(int64_t row, int64_t column) const {
+  QUANTRAIN_INLINE int64_t position(int64_t row, int64_t column) const {
     return (row - first_row) * kw + column - first_column;
   }
 };
@@ -22,10 +21,10 @@ struct Window {
 /// Calls f(first element of y's pixel, window, first element of x's image) for each pixel of the
 /// images [begin, end).
 template <class Arch, class F>
-inline __attribute__((always_inline)) void for_windows(const PoolShape& s,
-                                                       int64_t begin,
-                                                       int64_t end,
-                                                       const F& f) {
+inline QUANTRAIN_INLINE void for_windows(const PoolShape& s,
+                                         int64_t begin,
+                                         int64_t end,
+                                         const F& f) {
   Window<Arch> w{};
   w.kw = s.kw;
   for (int64_t line = begin * s.oh; line < end * s.oh; ++line) {

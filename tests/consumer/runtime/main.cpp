@@ -5,7 +5,7 @@
 
 #include "framework/core/version.hpp"
 #include "framework/io/safetensors.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 using namespace quantrain;
 

@@ -188,7 +188,7 @@ TEST_CASE("a value between two codes goes to the even quotient, before the zero 
   CHECK(half_even(-0.5f) == 0.0f);
   CHECK(half_even(-1.5f) == -2.0f);
   CHECK(half_even(4194303.5f) == 4194304.0f);  // the largest tie of an odd number in float32
-  // Rounded behind the zero point, 0.5 + 1 would be 2.
+  // Rounded after the zero point, 0.5 + 1 would be 2.
   CHECK(u8(0.5f, 1.0f, 1) == 1);
   CHECK(u8(1.5f, 1.0f, 1) == 3);
   CHECK(u8(-0.5f, 1.0f, 1) == 1);

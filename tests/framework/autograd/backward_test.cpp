@@ -236,14 +236,16 @@ TEST_CASE("the gradient of a leaf is its own to write", "[autograd][backward]") 
   const Tensor a = make_leaf({2}, {1, 2});
   const Tensor b = make_leaf({2}, {3, 4});
   sum(a + b).backward();
-  a.grad().mutable_data()[0] = 100.0f;
+  Tensor grad = a.grad();
+  grad.mutable_data()[0] = 100.0f;
   CHECK(values(b.grad()) == std::vector<float>{1, 1});
 
   // cross_entropy saves its gradient.
   Tensor x = make_leaf({1, 2}, {1, 1});
   Tensor loss = cross_entropy(x, std::vector<int32_t>{0});
   loss.backward(/*keep_graph=*/true);
-  x.grad().mutable_data()[0] = 100.0f;
+  Tensor grad_x = x.grad();
+  grad_x.mutable_data()[0] = 100.0f;
   x.zero_grad();
   loss.backward();
   CHECK(values(x.grad()) == std::vector<float>{-0.5f, 0.5f});
@@ -266,7 +268,8 @@ TEST_CASE("a gradient that only its leaf has is not copied", "[autograd][backwar
     std::vector<const float*>& made_;
   };
   sum(record<Watch>(w.detach(), {w}, made)).backward();
-  CHECK(w.grad().data() == made.at(0));
+  const Tensor grad_w = w.grad();
+  CHECK(grad_w.data() == made.at(0));
 }
 
 TEST_CASE("gradients that an operation gets wrong are errors that name it",

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "framework/core/error.hpp"
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 #include "tests/catch.hpp"
 
 namespace quantrain {

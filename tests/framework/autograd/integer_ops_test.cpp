@@ -57,7 +57,7 @@ Tensor quarter_accumulators(const std::vector<float>& reals) {
 
 }  // namespace
 
-TEST_CASE("relu of accumulators waits behind the same integers", "[autograd][relu][integer]") {
+TEST_CASE("relu of accumulators keeps their integers", "[autograd][relu][integer]") {
   const Tensor x = quarter_accumulators({-1, 0, 0.25f, 5.75f, 6, 7});
   const Tensor y = relu(x);
   CHECK(y.kind() == ValueKind::kAccumulators);

@@ -66,4 +66,26 @@ TEST_CASE("only floats can be seen as an array", "[core][array]") {
   QUANTRAIN_CHECK_ERROR(as_array(Tensor()), GraphError, "undefined");
 }
 
+TEST_CASE("a view for reading leaves version and codes as they are", "[core][array]") {
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = Buffer<uint8_t>(2);
+  codes->bytes[0] = 51;
+  codes->bytes[1] = 255;
+  codes->params = {QType{8}, -1, {1.0f / 255.0f}, {0}};
+  const Tensor images = Tensor::decoded({2, 1}, codes);
+  const uint64_t version = images.version();
+  const ConstArray view = as_const_array(images);
+  CHECK(view.data() == images.data());
+  CHECK(view(1, 0) == 1.0f);
+  CHECK(as_tensor(view * 5.0f).data()[0] == test::Approx(1.0));
+  CHECK(images.version() == version);
+  CHECK(images.source_codes() == codes);
+  CHECK(std::is_const_v<std::remove_reference_t<decltype(*as_const_array(images).data())>>);
+  CHECK(as_const_array(Tensor::from_codes({2}, codes))(1) == 1.0f);
+  const ConstArray kept = as_const_array(Tensor::full({1000}, 2.0f));
+  const Tensor other = Tensor::full({1000}, 3.0f);
+  CHECK(kept(999) == 2.0f);
+  QUANTRAIN_CHECK_ERROR(as_const_array(Tensor()), GraphError, "undefined");
+}
+
 }  // namespace quantrain

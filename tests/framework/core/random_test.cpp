@@ -1,9 +1,11 @@
 #include "framework/core/random.hpp"
 
 #include <cmath>
+#include <limits>
 #include <set>
 #include <vector>
 
+#include "framework/core/error.hpp"
 #include "tests/catch.hpp"
 
 namespace quantrain {
@@ -136,6 +138,12 @@ TEST_CASE("normal numbers have the moments and tails of the normal distribution"
   CHECK(std::abs(fourth / kDraws - 3.0) < allowed(std::sqrt(96.0)));
   CHECK(std::abs(within_one / double{kDraws} - 0.682689) < allowed(0.4655));
   CHECK(std::abs(beyond_two / double{kDraws} - 0.022750) < allowed(0.1491));
+}
+
+TEST_CASE("there is no number below 0 or 1 numbers too few", "[core][random]") {
+  Random random(1);
+  for (const int64_t n : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min()})
+    QUANTRAIN_CHECK_ERROR(random.below(n), DataError, "expected at least 1");
 }
 
 }  // namespace quantrain

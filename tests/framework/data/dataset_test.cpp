@@ -5,6 +5,7 @@
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/child.hpp"
 #include "tests/framework/data/idx_files.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -69,7 +70,7 @@ TEST_CASE("floats outside their declared range are rejected", "[data][dataset]")
   const float infinity = std::numeric_limits<float>::infinity();
   QUANTRAIN_CHECK_ERROR(make({0.0f, 1.5f}, {0.0f, 1.0f}),
                         DataError,
-                        "value 1.5 at 1 is outside the declared range [0, 1]");
+                        "value 1.5 at 1 (sample 0) is outside the range [0, 1]: declare the range");
   QUANTRAIN_CHECK_ERROR(make({-0.5f, 0.0f}, {0.0f, 1.0f}), DataError, "value -0.5 at 0");
   QUANTRAIN_CHECK_ERROR(make({0.0f, nan}, {0.0f, 1.0f}), DataError, "value nan at 1");
   QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {1.0f, 1.0f}),
@@ -146,10 +147,11 @@ TEST_CASE("features are encoded one by one, and travel with the batch", "[data][
   const auto make = [&](std::vector<float> values, InputFeatures with) {
     return Dataset::from_floats({1, 2}, values, {0}, 1, {-1.0f, 1.0f}, std::move(with));
   };
-  QUANTRAIN_CHECK_ERROR(make({1000.0f, 0.0f}, features),
-                        DataError,
-                        "value 0 at 1, of feature 1 4 after offset and scale, is outside the "
-                        "declared range [-1, 1]");
+  QUANTRAIN_CHECK_ERROR(
+      make({1000.0f, 0.0f}, features),
+      DataError,
+      "value 0 at 1 (sample 0), of feature 1 4 after offset and scale, is outside the "
+      "range [-1, 1]");
   QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {{0.0f}, {1.0f}}),
                         QuantError,
                         "1 offsets and 1 scales of features, expected one for each of the 2");
@@ -167,7 +169,8 @@ TEST_CASE("a part of a dataset is its first images", "[data][dataset]") {
   QUANTRAIN_CHECK_ERROR(dataset.first(2).batch(0, 3), DataError, "no images [0, 3) among 2");
   QUANTRAIN_CHECK_ERROR(dataset.batch(1, 1), DataError, "no images [1, 1)");
   QUANTRAIN_CHECK_ERROR(dataset.batch(-1, 1), DataError, "no images [-1, 1)");
-  QUANTRAIN_CHECK_ERROR(dataset.first(2).image(2), DataError, "no image 2 among 2");
+  const Dataset two = dataset.first(2);
+  QUANTRAIN_CHECK_ERROR(two.image(2), DataError, "no image 2 among 2");
   QUANTRAIN_CHECK_ERROR(dataset.image(-1), DataError, "no image -1 among 3");
   QUANTRAIN_CHECK_ERROR(dataset.label(3), DataError, "no image 3 among 3");
 }
@@ -208,6 +211,16 @@ TEST_CASE("IDX files that do not fit each other are rejected by name", "[data][d
       load("flat", "labels", 10), DataError, "flat: images have shape [12], expected [N, H, W]");
   QUANTRAIN_CHECK_ERROR(
       load("images", "images", 10), DataError, "images: labels have shape [2, 2, 3], expected [N]");
+}
+
+TEST_CASE("a dataset that was moved from is the same dataset", "[data][dataset]") {
+  Dataset first({2, 1, 2, 1}, {1, 2, 3, 4}, {0, 1}, 2);
+  const test::Child child = test::in_child([&]() -> std::string {
+    const Dataset second = std::move(first);
+    return std::to_string(first.batch(0, 2).bytes()[3]) +  // NOLINT(bugprone-use-after-move)
+           std::to_string(second.image(1)[0]) + std::to_string(first.classes());
+  });
+  CHECK(child.text == "432");
 }
 
 }  // namespace quantrain

@@ -2,6 +2,7 @@
 
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/child.hpp"
 #include "tests/framework/data/idx_files.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -120,6 +121,62 @@ TEST_CASE("an IDX file larger than its header accounts for is refused before it 
     std::filesystem::resize_file(folder / "large", uintmax_t{1} << 36);  // more than is in memory
     QUANTRAIN_CHECK_ERROR(read_idx_u8(folder / "large"), DataError, "large: ");
   }
+}
+
+TEST_CASE("what a gzipped file unpacks to is limited, and taken as it comes", "[data][idx]") {
+  const TemporaryFolder folder;
+  // A true bomb: 1 GiB of zeros in a megabyte. Its end is the same block again and again.
+  const uint32_t size = uint32_t{1} << 30;
+  const auto squeeze = [](const std::vector<uint8_t>& header, uint32_t zeros, uint32_t sent) {
+    z_stream stream{};
+    deflateInit2(&stream, 1, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+    std::vector<uint8_t> file;
+    std::vector<uint8_t> out(1 << 16);
+    const auto put = [&](const std::vector<uint8_t>& bytes, int flush) {
+      stream.next_in = const_cast<Bytef*>(bytes.data());
+      stream.avail_in = static_cast<uInt>(bytes.size());
+      do {
+        stream.next_out = out.data();
+        stream.avail_out = static_cast<uInt>(out.size());
+        deflate(&stream, flush);
+        file.insert(file.end(), out.data(), out.data() + out.size() - stream.avail_out);
+      } while (stream.avail_out == 0);
+    };
+    put(header, Z_NO_FLUSH);
+    const std::vector<uint8_t> zero(1 << 20);
+    for (uint32_t done = 0; done < std::min(zeros, sent); done += 1 << 20) put(zero, Z_NO_FLUSH);
+    put({}, Z_FINISH);
+    deflateEnd(&stream);
+    return file;
+  };
+  const std::vector<uint8_t> header = idx({size}, {});
+  test::write_bytes(folder / "bomb", squeeze(header, size, size));
+  const test::Child bomb = test::in_child([&]() -> std::string {
+    read_idx_u8(folder / "bomb");
+    return "read";
+  });
+  CHECK(bomb.text.find("needs 1073741824 bytes, the limit is 3") != std::string::npos);
+  CHECK(bomb.text.find("read it with a larger one if you trust the file") != std::string::npos);
+  CHECK(bomb.kilobytes < 20000);
+
+  // A file that claims as much, and padding that makes it look as if it could hold it.
+  const uint32_t claimed = 200 << 20;
+  std::vector<uint8_t> liar = squeeze(idx({claimed}, {}), claimed, 1 << 20);
+  liar.resize(1 << 20);
+  test::write_bytes(folder / "liar", liar);
+  const test::Child lied = test::in_child([&]() -> std::string {
+    read_idx_u8(folder / "liar");
+    return "read";
+  });
+  CHECK(lied.text.find("bytes follow the compressed data") != std::string::npos);
+  CHECK(lied.kilobytes < 40000);
+
+  // The caller may allow more, or less.
+  test::write_bytes(folder / "good", gzip(idx({3000}, counting(3000))));
+  CHECK(read_idx_u8(folder / "good", 3000).bytes == counting(3000));
+  QUANTRAIN_CHECK_ERROR(
+      read_idx_u8(folder / "good", 2999), DataError, "needs 3000 bytes, the limit is 2999");
+  CHECK(unpacked_limit(1000) == (256 << 20) + 16000);
 }
 
 }  // namespace quantrain

@@ -12,6 +12,8 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "tests/catch.hpp"
+#include "tests/child.hpp"
+#include "tests/compiles.hpp"
 #include "tests/threads.hpp"
 
 namespace quantrain {
@@ -280,6 +282,79 @@ TEST_CASE("a random shift reaches every place as often as any other", "[data][tr
   QUANTRAIN_CHECK_ERROR(random_shift(-1), DataError, "a shift of up to -1 pixels");
   QUANTRAIN_CHECK_ERROR(
       random_shift(std::numeric_limits<int64_t>::max()), DataError, "a shift of up to 9223");
+}
+
+TEST_CASE("a shift of fewer bytes than its shape is refused", "[data][transforms]") {
+  std::vector<uint8_t> pixels(8);
+  QUANTRAIN_CHECK_ERROR(shift_image({pixels, {3, 3, 1}}, 1, 0),
+                        DataError,
+                        "[shift_image] 8 bytes do not fill shape [3, 3, 1]");
+  QUANTRAIN_CHECK_ERROR(
+      shift_image({pixels, {1, int64_t{1} << 62, 1}}, 1, 0), DataError, "8 bytes do not fill");
+}
+
+TEST_CASE("an iterator goes no further than its end", "[data][loader]") {
+  const DataLoader loader(numbered(3), {.batch = 3});
+  DataLoader::Iterator last = loader.begin();
+  ++last;
+  REQUIRE(last == loader.end());
+  const test::Child beyond = test::in_child([&]() -> std::string {
+    ++last;
+    return "no error";
+  });
+  CHECK(beyond.text ==
+        "[loader] the iterator is at its end or was moved from: there is no next batch");
+  DataLoader::Iterator first = loader.begin();
+  const DataLoader::Iterator other = std::move(first);
+  CHECK_FALSE(other == loader.end());
+  QUANTRAIN_CHECK_ERROR(++first, DataError, "was moved from");  // NOLINT(bugprone-use-after-move)
+}
+
+TEST_CASE("an iterator knows that its thread stayed in the process that forked", "[data][loader]") {
+  const DataLoader loader(numbered(30), {.batch = 3});
+  auto iterator = std::make_unique<DataLoader::Iterator>(loader.begin());
+  const test::Child child = test::in_child(
+      [&]() -> std::string {
+        std::string text;
+        try {
+          for (int i = 0; i < 3; ++i) ++*iterator;
+        } catch (const DataError& error) {
+          text = error.what();
+        }
+        iterator.reset();
+        for (const Batch& batch : loader) text += ' ' + std::to_string(batch.size());
+        return text;
+      },
+      20);
+  CHECK(child.text ==
+        "[loader] the iterator's thread is in another process, which forked into this one: begin a "
+        "new pass here 3 3 3 3 3 3 3 3 3 3");
+  ++*iterator;
+  CHECK((**iterator).size() == 3);
+}
+
+TEST_CASE("a loop over an epoch of a temporary loader keeps the loader", "[data][temporaries]") {
+  DataLoader named(numbered(9), {.batch = 4, .shuffle = true});
+  const Epoch expected = run(named.epoch(1));
+  Epoch epoch;
+  for (const Batch& batch : DataLoader{numbered(9), {.batch = 4, .shuffle = true}}.epoch(1)) {
+    epoch.bytes.insert(epoch.bytes.end(), batch.bytes().begin(), batch.bytes().end());
+    epoch.labels.insert(epoch.labels.end(), batch.labels.begin(), batch.labels.end());
+    epoch.sizes.push_back(batch.size());
+  }
+  CHECK(epoch == expected);
+}
+
+TEST_CASE("nothing refers into a loader, batch or data set without a name", "[data][temporaries]") {
+  CHECK(std::is_same_v<decltype(DataLoader(numbered(1)).epoch(0)), DataLoader>);
+  CHECK(std::is_same_v<decltype(DataLoader(numbered(1)).dataset()), Dataset>);
+  CHECK(std::is_same_v<decltype(DataLoader(numbered(1)).options()), LoaderOptions>);
+  CHECK(std::is_same_v<decltype(*DataLoader(numbered(1)).begin()), Batch>);
+  CHECK_FALSE(QUANTRAIN_COMPILES(DataLoader::Iterator, temporary()->labels));
+  CHECK_FALSE(QUANTRAIN_COMPILES(Batch, temporary().bytes()));
+  CHECK_FALSE(QUANTRAIN_COMPILES(Dataset, temporary().image(0)));
+  CHECK(std::is_same_v<decltype(numbered(1).image_shape()), Shape>);
+  CHECK(std::is_same_v<decltype(numbered(1).features()), InputFeatures>);
 }
 
 }  // namespace quantrain

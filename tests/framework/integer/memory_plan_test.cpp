@@ -1,6 +1,9 @@
 #include "framework/integer/memory_plan.hpp"
 
+#include "framework/core/buffer.hpp"
+#include "framework/integer/integer_model.hpp"
 #include "tests/catch.hpp"
+#include "tests/child.hpp"
 #include "tests/framework/integer/programs.hpp"
 
 namespace quantrain::integer {
@@ -179,6 +182,68 @@ TEST_CASE("accumulators take four bytes each", "[integer][memory_plan]") {
   const MemoryPlan plan = plan_memory(b.program);
   CHECK(plan.offsets == std::vector<int64_t>{0, 64});
   CHECK(plan.sample_bytes == 64 + 128);
+}
+
+/// The pool's blocks are up to a quarter larger than what is asked for, and at least 320 bytes.
+TEST_CASE("a run takes the memory that was planned, and no more", "[integer][memory_plan]") {
+  const kernels::Conv2dShape padded{
+      .h = 40, .w = 40, .c = 8, .o = 8, .kh = 5, .kw = 5, .pad_h = 2, .pad_w = 2};
+  const kernels::Conv2dShape deep{
+      .h = 40, .w = 40, .c = 24, .o = 24, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1, .groups = 24};
+  const kernels::Conv2dShape strided{.h = 30,
+                                     .w = 30,
+                                     .c = 8,
+                                     .o = 4,
+                                     .kh = 1,
+                                     .kw = 1,
+                                     .stride_h = 7,
+                                     .stride_w = 7,
+                                     .groups = 2};
+  std::vector<Program> programs{test::mlp(13, 9, 4), test::every_operation()};
+  for (const kernels::Conv2dShape& shape : {padded, deep, strided}) {
+    Builder b;
+    const int x = b.input({shape.h, shape.w, shape.c}, kX);
+    const RandomProduct p({.outputs = shape.o, .length = shape.reduction(), .x = kX}, 1);
+    const Shape y{shape.oh(), shape.ow(), shape.o};
+    b.program.outputs = {b.codes("conv", QuantizedConv2d{shape, p.behind(kY)}, {x}, y, kY)};
+    programs.push_back(b.program);
+  }
+  Builder b;
+  const auto window = test::pool_shape(64, 64, 16, 2, 2, 1);
+  const int x = b.input({64, 64, 16}, kX);
+  const auto mean = QuantizedAvgPool2d::make(window, kX, kY, Activation::kNone);
+  b.program.outputs = {b.codes("mean", mean, {x}, {33, 33, 16}, kY)};
+  programs.push_back(b.program);
+
+  for (size_t i = 0; i < programs.size(); ++i) {
+    const IntegerModel model(programs[i]);
+    for (const int64_t n : {1, 3, 40}) {
+      CAPTURE(i, n);
+      std::vector<std::vector<uint8_t>> inputs;
+      std::vector<std::vector<int32_t>> outputs;
+      std::vector<std::span<const uint8_t>> from;
+      std::vector<std::span<int32_t>> to;
+      for (size_t k = 0; k < model.input_count(); ++k)
+        inputs.emplace_back(static_cast<size_t>(n * model.input_shape(k).elements()));
+      for (size_t k = 0; k < model.output_count(); ++k)
+        outputs.emplace_back(static_cast<size_t>(n * model.outputs(k)));
+      for (const auto& bytes : inputs) from.emplace_back(bytes);
+      for (auto& integers : outputs) to.emplace_back(integers);
+      // In a process that has taken nothing yet.
+      const quantrain::test::Child child = quantrain::test::in_child([&] {
+        const int64_t before = pool::counters().bytes_in_use;
+        Buffer<uint8_t> highest(pool::counters().peak_bytes_in_use - before);  // to see the peak
+        const int64_t base = pool::counters().bytes_in_use;
+        model.run(from, to);
+        const int64_t taken = pool::counters().peak_bytes_in_use - base;
+        const int64_t planned = memory(programs[i], n);
+        if (taken > planned + planned / 4 + 4096) return "more: " + std::to_string(taken);
+        if (planned > 2 * taken) return "less: " + std::to_string(taken);
+        return std::string("as planned");
+      });
+      CHECK(child.text == "as planned");
+    }
+  }
 }
 
 }  // namespace quantrain::integer

@@ -1,19 +1,24 @@
 #include "framework/integer/program_file.hpp"
 #include "framework/integer/packed_weights.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "framework/core/buffer.hpp"
 #include "framework/core/error.hpp"
 #include "framework/integer/integer_model.hpp"
+#include "framework/integer/memory_plan.hpp"
 #include "framework/integer/packed_weights.hpp"
 #include "framework/io/safetensors.hpp"
 #include "tests/catch.hpp"
+#include "tests/child.hpp"
 #include "tests/framework/integer/programs.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -21,6 +26,8 @@ namespace quantrain::integer {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using quantrain::test::Child;
+using quantrain::test::in_child;
 using quantrain::test::read_bytes;
 using quantrain::test::TemporaryFolder;
 using quantrain::test::write_bytes;
@@ -156,12 +163,12 @@ TEST_CASE("damaged features are refused", "[integer][program_file]") {
             .features.size() == static_cast<int64_t>(extent));
   check(data, "lacks \"offset\"", [](Json& f) { f.erase("offset"); });
   check(data, "lacks \"scale\"", [](Json& f) { f.erase("scale"); });
-  check(data, "not a JSON object", [](Json& f) { f = 3; });
+  check(data, "is 3, expected a JSON object", [](Json& f) { f = 3; });
   check(data, "has an unknown member \"mean\"", [](Json& f) { f["mean"] = 0; });
-  check(data, "\"scale\" is no list", [](Json& f) { f["scale"] = 1.0; });
-  check(data, "\"scale\" is no number", [](Json& f) { f["scale"][0] = "1"; });
-  check(data, "\"offset\" is no number", [](Json& f) { f["offset"][0] = nullptr; });
-  check(data, "\"offset\" has 1e+300, which is no finite float", [](Json& f) {
+  check(data, "\"scale\" is 1.0, expected a list", [](Json& f) { f["scale"] = 1.0; });
+  check(data, "\"scale\" is \"1\", expected a number", [](Json& f) { f["scale"][0] = "1"; });
+  check(data, "\"offset\" is null, expected a number", [](Json& f) { f["offset"][0] = nullptr; });
+  check(data, "\"offset\" is 1e+300, which is no finite float", [](Json& f) {
     f["offset"][0] = 1e300;
   });
   check(data, "\"features\" are there and empty", [](Json& f) {
@@ -325,18 +332,20 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(shape, "has more than 1073741824 elements", [&](Json& json) {
       members(json, kConv)["pad_h"] = members(json, kConv)["pad_w"] = 1048576;
     });
-    check(data, "\"bits\" is 17, not in [2, 8]", [](Json& json) {
+    check(data, "\"bits\" is 17, expected a whole number in [2, 8]", [](Json& json) {
       json["values"][2]["codes"]["bits"] = 17;
     });
-    check(data, "\"zero_point\" is 300, not in [-128, 255]", [](Json& json) {
+    check(data, "\"zero_point\" is 300, expected a whole number in [-128, 255]", [](Json& json) {
       json["values"][2]["codes"]["zero_point"] = 300;
     });
     check(quant, "[sum] ", [](Json& json) { json["values"][2]["codes"]["zero_point"] = 200; });
-    check(data, "\"signed\" is neither true nor false", [](Json& json) {
+    check(data, "\"signed\" is 1, expected true or false", [](Json& json) {
       json["values"][2]["codes"]["signed"] = 1;
     });
     check(quant, "[sum] ", [](Json& json) { json["values"][2]["codes"]["scale"] = 0; });
-    check(quant, "[sum] ", [](Json& json) { json["values"][2]["codes"]["scale"] = 1e300; });
+    check(data, "[sum] \"scale\" is 1e+300, which is no finite float", [](Json& json) {
+      json["values"][2]["codes"]["scale"] = 1e300;
+    });
     check(graph, "gives codes, not what its value says", [](Json& json) {
       json["values"][9].erase("codes");
       json["values"][9]["scale"] = {1.0};
@@ -350,7 +359,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     });
     check(data, "has an unknown member \"color\"", [](Json& json) { json["color"] = "red"; });
     check(data, "lacks \"lo\"", [&](Json& json) { members(json, kFc)["output"]["y"].erase("lo"); });
-    check(data, "\"weights\" is -1, not in ", [&](Json& json) {
+    check(data, "\"weights\" is -1, expected a whole number in ", [&](Json& json) {
       members(json, kFc)["weights"] = -1;
     });
     check(data, "15 bytes for 61 weights of 2 bits", [&](Json& json) {
@@ -366,7 +375,25 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(data, "15 bytes for 60 weights of 4 bits", [&](Json& json) {
       members(json, kFc)["weight_bits"] = 4;
     });
-    check(data, "\"inputs\" is no whole number", [](Json& json) { json["inputs"] = {0, 1.5}; });
+    check(data, "\"inputs\" is 1.5, expected a whole number", [](Json& json) {
+      json["inputs"] = {0, 1.5};
+    });
+    check(data, "\"inputs\" is true, expected a whole number", [](Json& json) {
+      json["inputs"] = {0, true};
+    });
+    check(data, "\"output\" is 4294967298, expected a whole number", [](Json& json) {
+      json["steps"][kSum]["output"] = int64_t{4294967298};
+    });
+    check(data, "\"shape\" is 0, expected a whole number in [1, ", [](Json& json) {
+      json["values"][10]["shape"] = {0};
+    });
+    // What the layer behind reads must be codes of its producer's type.
+    check(graph, "[sum] gives stored codes in [5, 15], its value has u3: [0, 7]", [](Json& json) {
+      json["values"][2]["codes"]["bits"] = 3;
+    });
+    check(graph, "[squashed] gives stored codes in [", [](Json& json) {
+      json["values"][7]["codes"]["bits"] = 4;
+    });
   }
   SECTION("a list that is longer than a file may say") {
     QUANTRAIN_CHECK_ERROR(program.load_edited([](Json& json) {
@@ -439,6 +466,146 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
         DataError,
         "[99.weight] a tensor that belongs to no layer");
   }
+}
+
+TEST_CASE("what a file says twice, or that no model says, is refused", "[integer][program_file]") {
+  const SavedProgram program;
+  QUANTRAIN_CHECK_ERROR(program.load_changed([](TensorFile& file) {
+    std::string& network = file.metadata["network"];
+    const std::string last = "\"steps\":";
+    network.insert(network.find(last), "\"outputs\":[0],");
+  }),
+                        DataError,
+                        "the network has two keys \"outputs\"");
+  // Nothing is the bias that is not there; as a tensor it would be another way to say so.
+  QUANTRAIN_CHECK_ERROR(
+      program.load_with("8.bias", [](TensorFile& file) { file.add<int32_t>("8.bias", {0}, {}); }),
+      DataError,
+      "[8.bias] has shape [0], expected [n] with n at least 1");
+  QUANTRAIN_CHECK_ERROR(
+      program.load_with("8.bias",
+                        [](TensorFile& file) {
+                          file.add<int32_t>("8.bias", {3, 1}, std::vector<int32_t>(3));
+                        }),
+      DataError,
+      "[8.bias] has shape [3, 1], expected [n]");
+}
+
+TEST_CASE("a small file that asks for much memory is refused, unless the caller allows it",
+          "[integer][program_file]") {
+  // 1x1 convolution of one pixel: rows and columns of zeros, and nine results.
+  const auto file_of = [](int64_t far) {
+    Builder b;
+    const int x = b.input({1, 1, 1}, kX);
+    const RandomProduct p({.outputs = 1, .length = 1, .x = kX}, 1);
+    const kernels::Conv2dShape shape{.stride_h = far, .stride_w = far, .pad_h = far, .pad_w = far};
+    b.program.outputs = {
+        b.accumulators("far", QuantizedConv2d{shape, p.product}, {x}, {3, 3, 1}, p.scale)};
+    const TemporaryFolder folder;
+    save_program(folder / "model", b.program);
+    return read_bytes(folder / "model");
+  };
+  QUANTRAIN_CHECK_ERROR(IntegerModel::load(file_of(1 << 15)), ShapeError, "[far] a value has more");
+  // The largest that is possible takes a line of its padded image at a time.
+  const int64_t far = (1 << 14) - 1;
+  const std::vector<uint8_t> file = file_of(far);
+  CHECK(file.size() < 1000);
+  const IntegerModel model = IntegerModel::load(file);
+  CHECK(model.memory(1) < 1 << 20);
+  const int64_t before = pool::counters().bytes_in_use;
+  const int64_t peak = pool::counters().peak_bytes_in_use;
+  std::vector<int32_t> y(9);
+  model.run(std::vector<uint8_t>{100}, y);
+  CHECK(pool::counters().peak_bytes_in_use <= std::max(peak, before + (1 << 20)));
+  CHECK(y[4] != y[0]);
+  QUANTRAIN_CHECK_ERROR(IntegerModel::load(file, 1000), DataError, "[far] the model takes ");
+  QUANTRAIN_CHECK_ERROR(IntegerModel::load(file, 1000), DataError, "the limit is 1000; load it");
+
+  // An image that is large, from a file that is not.
+  Builder b;
+  const int pixel = b.input({1, 1, 1}, kX);
+  const RandomProduct p({.outputs = 1, .length = 1, .x = kX}, 1);
+  const kernels::Conv2dShape wide{.pad_h = 10000, .pad_w = 10000};
+  b.program.outputs = {b.accumulators(
+      "wide", QuantizedConv2d{wide, p.product}, {pixel}, {20001, 20001, 1}, p.scale)};
+  const TemporaryFolder folder;
+  save_program(folder / "wide", b.program);
+  QUANTRAIN_CHECK_ERROR(
+      IntegerModel::load(folder / "wide"), DataError, "[wide] the model takes 16");
+  CHECK(load_program(folder / "wide", int64_t{1} << 31) == b.program);
+}
+
+TEST_CASE("weights that grow when they are laid out count as memory", "[integer][program_file]") {
+  Builder b;
+  const int x = b.input({1, 1, 1 << 15}, kX);
+  // A panel of its own for each of many groups.
+  const RandomProduct p({.outputs = 1 << 14, .length = 2, .x = kX}, 1);
+  const kernels::Conv2dShape shape{.c = 1 << 15, .o = 1 << 14, .groups = 1 << 14};
+  b.program.outputs = {
+      b.accumulators("groups", QuantizedConv2d{shape, p.product}, {x}, {1, 1, 1 << 14}, p.scale)};
+  const int64_t weights = prepared_bytes(b.program.steps[0].operation);
+  const int64_t before = pool::counters().bytes_in_use;
+  const IntegerModel model(b.program);
+  const int64_t taken = pool::counters().bytes_in_use - before;
+  CHECK(taken >= weights);
+  CHECK(taken <= weights + weights / 4 + 4096);  // whole blocks of the pool
+  CHECK_THROWS_AS(check_memory(b.program, weights), DataError);
+  check_memory(b.program, 2 * weights + 10 * (1 << 20));
+}
+
+TEST_CASE("average pools of absurd windows are refused at once", "[integer][program_file]") {
+  // Each window has another number of rows and of columns.
+  const auto pool = [](int64_t size, int64_t kernel) {
+    return QuantizedAvgPool2d{.shape = test::pool_shape(size, size, 1, kernel, 1, kernel - 1),
+                              .means = {{1, {}}},
+                              .y = {}};
+  };
+  QUANTRAIN_CHECK_ERROR(
+      pool(200, 200).validate("pool"), ShapeError, "has windows of more than 16384 sizes");
+  const Child child = in_child([&]() -> std::string {
+    pool(2800, 2800).validate("pool");
+    return "valid";
+  });
+  CHECK(
+      child.text ==
+      "[pool] 31348801 windows of 7840000 elements are more than 68719476736 reads: take a larger "
+      "stride or a smaller kernel");
+  CHECK(child.kilobytes < 20000);
+  QUANTRAIN_CHECK_ERROR(
+      QuantizedAvgPool2d::make(pool(200, 200).shape, kX, kX, Activation::kNone),
+      ShapeError,
+      "[avg_pool2d] kernel [200, 200] with padding [199, 199] has windows of more");
+  // As many sizes as are possible, and their windows' work.
+  QuantizedAvgPool2d most = pool(100, 100);
+  most.means.clear();
+  for (const int64_t count : window_counts(most.shape))
+    most.means.push_back({count, {1 << 30, 31}});
+  most.validate("pool");
+  QUANTRAIN_CHECK_ERROR(
+      (QuantizedMaxPool2d{test::pool_shape(1200, 1200, 1, 600, 1, 0)}.validate("max")),
+      ShapeError,
+      "[max] 361201 windows of 360000 elements are more than 68719476736 reads");
+  QuantizedMaxPool2d{test::pool_shape(1024, 1024, 64, 1024, 1, 0)}.validate("global");
+}
+
+TEST_CASE("a wide concatenation is loaded in time that grows with its width",
+          "[integer][program_file]") {
+  const auto seconds = [](size_t width) {
+    Builder b;
+    std::vector<int> inputs;
+    for (size_t i = 0; i < width; ++i) inputs.push_back(b.input({1}, kX));
+    const auto op = QuantizedConcat::make(
+        1, std::vector<int64_t>(width, 1), std::vector<QParams>(width, kX), kX, Activation::kNone);
+    b.program.outputs = {b.codes("all", op, inputs, {static_cast<int64_t>(width)}, kX)};
+    const TemporaryFolder folder;
+    save_program(folder / "wide", b.program);
+    const std::vector<uint8_t> file = read_bytes(folder / "wide");
+    const std::clock_t begin = std::clock();
+    CHECK(IntegerModel::load(file).input_count() == width);
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  const double narrow = seconds(1000);
+  CHECK(seconds(8000) < 24 * narrow + 0.1);
 }
 
 TEST_CASE("weights of 3 bits that have 4 are refused", "[integer][program_file]") {
@@ -566,6 +733,25 @@ TEST_CASE("a program without steps is saved and loaded", "[integer][program_file
   Builder b;
   b.program.outputs = {b.input({2, 3}, kX)};
   CHECK(saved_and_loaded(b.program) == b.program);
+}
+
+TEST_CASE("metadata of the maker's come back from a file", "[integer][program_file]") {
+  const TemporaryFolder folder;
+  const IntegerModel model(test::mlp());
+  CHECK(model.metadata().empty());
+  model.save(folder / "model", {{"classes", "cat, dog"}, {"data", "pets"}});
+  const IntegerModel loaded = IntegerModel::load(folder / "model");
+  CHECK(loaded.metadata() ==
+        std::map<std::string, std::string>{{"classes", "cat, dog"}, {"data", "pets"}});
+  CHECK(loaded.hash() == model.hash());
+  loaded.save(folder / "again", {{"data", "more pets"}});
+  CHECK(IntegerModel::load(folder / "again").metadata() ==
+        std::map<std::string, std::string>{{"classes", "cat, dog"}, {"data", "more pets"}});
+  for (const char* key : {"format", "version", "layout", "network"}) {
+    QUANTRAIN_CHECK_ERROR(model.save(folder / "refused", {{key, "x"}}),
+                          DataError,
+                          '"' + std::string(key) + "\" is the file's to say, not the caller's");
+  }
 }
 
 }  // namespace quantrain::integer

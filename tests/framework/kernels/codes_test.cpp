@@ -1,8 +1,8 @@
-#include "framework/kernels/codes.hpp"
+#include "framework/kernels/code_view.hpp"
 
 #include "framework/arithmetic/quantize.hpp"
-#include "framework/kernels/conv.hpp"
-#include "framework/kernels/gemm.hpp"
+#include "framework/kernels/float/conv.hpp"
+#include "framework/kernels/float/gemm.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 #include "tests/threads.hpp"
@@ -19,7 +19,7 @@ struct Coded {
   std::vector<uint8_t> bytes;
   std::vector<float> scale;
   std::vector<int32_t> zero_point;
-  CodesF32 codes;
+  CodeView codes;
   std::vector<float> floats;
 
   Coded(int64_t channels, int64_t inner, bool is_signed, bool per_channel) {
@@ -69,7 +69,7 @@ TEST_CASE("products of codes are the products of what they mean, to the bit", "[
             };
             check_same_bits(
                 [&] {
-                  return product(MatrixCodesF32{b.codes, n});
+                  return product(CodeMatrix{b.codes, n});
                 },
                 [&] {
                   return product(MatrixF32{b.floats.data(), n, 1});

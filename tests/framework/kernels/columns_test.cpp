@@ -1,6 +1,7 @@
 #include <limits>
 
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/columns.hpp"
+#include "framework/kernels/float/softmax.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 
 namespace quantrain::kernels {

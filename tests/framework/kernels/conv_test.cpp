@@ -1,4 +1,4 @@
-#include "framework/kernels/conv.hpp"
+#include "framework/kernels/float/conv.hpp"
 
 #include <algorithm>
 
@@ -201,7 +201,7 @@ TEST_CASE("convolutions large enough for several tasks and chunks keep their bit
   check(s);
   s = shape(10, 12, 12, 1, 32, 3, 3);
   check(s);
-  // Tasks of several whole images, with many pixels of a sort in each.
+  // Tasks of several whole images, with many pixels of a tap group in each.
   s = shape(16, 9, 8, 5, 6, 3, 3);
   s.pad_h = s.pad_w = 1;
   check(s);

@@ -1,4 +1,5 @@
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/optimizer.hpp"
 
 #include <limits>
 
@@ -20,7 +21,7 @@ constexpr int64_t kSizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 33, 70001};
 // A polynomial of our own against libm's function: a few units in the last place, and where results
 // are subnormal a few of their steps.
 constexpr RoundingTolerance kPolynomial{1e-38, 5e-7};
-// The same behind a subtraction from 1, whose rounding stays when the result is small.
+// The same after a subtraction from 1, whose rounding stays when the result is small.
 constexpr RoundingTolerance kNearOne{1e-7, 5e-7};
 // One rounding in a fused multiply-add, two elsewhere, on values of a few units.
 constexpr RoundingTolerance kFused{1e-6, 1e-6};

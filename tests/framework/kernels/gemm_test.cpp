@@ -1,8 +1,8 @@
-#include "framework/kernels/gemm.hpp"
+#include "framework/kernels/float/gemm.hpp"
 
 #include <limits>
 
-#include "framework/kernels/dispatch.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
 #include "tests/framework/kernels/guarded.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 
@@ -49,7 +49,7 @@ void check(const Case& p, const RoundingTolerance& tolerance = {}) {
             << p.transposed_b);
   const Guarded a(random_floats(p.m * p.k, 1));
   const Guarded b(random_floats(p.k * p.n, 2));
-  // Behind the last row nothing may be written.
+  // Nothing may be written after the last row.
   const int64_t c_size = p.m == 0 ? 0 : p.m * (p.n + p.c_gap) - p.c_gap;
   const std::vector<float> c = random_floats(c_size, 3);
   MatrixF32 left{a.data(), p.k, 1};

@@ -11,8 +11,8 @@
 
 namespace quantrain::test {
 
-/// Floats that end where a page begins that no one may touch: a kernel that reads or writes behind
-/// them ends the test, also under a mask that hides what it read. Not where
+/// Floats that end where a protected page begins: a kernel that reads or writes past them ends the
+/// test, also under a mask that hides what it read. Not where
 /// QUANTRAIN_TESTS_UNGUARDED is set, for emulators that read what a mask leaves out.
 class Guarded {
  public:

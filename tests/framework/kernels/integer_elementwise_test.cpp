@@ -56,7 +56,7 @@ TEST_CASE("requantization saturates only after rounding in 64 bits", "[kernels][
   });
 }
 
-TEST_CASE("requantization and its mask are those of the rule at any size, channel count and shift",
+TEST_CASE("requantization and its mask are those of (8) at any size, channel count and shift",
           "[kernels][integer]") {
   Random random(8);
   for (const int64_t channels : {1, 2, 3, 10, 16, 17, 64, 100}) {
@@ -74,7 +74,7 @@ TEST_CASE("requantization and its mask are those of the rule at any size, channe
           std::vector<uint8_t> y(static_cast<size_t>(n));
           std::vector<uint8_t> mask(bytes(n), 0xaa);
           requantize_s32_u8(
-              rows, channels, acc.data(), q.view(), y.data(), mask.data(), mask_lo, mask_hi);
+              rows, channels, acc.data(), q.view(), y.data(), {mask.data(), mask_lo, mask_hi});
           bool equal = true;
           for (size_t i = 0; i < y.size(); ++i) {
             const size_t c = i % static_cast<size_t>(channels);
@@ -94,8 +94,7 @@ TEST_CASE("requantization and its mask are those of the rule at any size, channe
 }
 
 // Kernels take the upper halves of products alone where all shifts are 33 to 54.
-TEST_CASE("requantization is that of the rule at the ends of the usual shifts",
-          "[kernels][integer]") {
+TEST_CASE("requantization is that of (8) at the ends of the usual shifts", "[kernels][integer]") {
   Random random(14);
   std::vector<int32_t> acc{std::numeric_limits<int32_t>::min(),
                            std::numeric_limits<int32_t>::max()};
@@ -172,7 +171,7 @@ TEST_CASE("extremes and positive masks of accumulators are exact", "[kernels][in
   }
 }
 
-TEST_CASE("addition of codes is that of the rule", "[kernels][integer]") {
+TEST_CASE("addition of codes is that of (11)", "[kernels][integer]") {
   Random random(10);
   const std::pair<double, double> factors[] = {{0.5, 0.25},
                                                {0.999, 0.001},
@@ -196,19 +195,8 @@ TEST_CASE("addition of codes is that of the rule", "[kernels][integer]") {
         CAPTURE(factor.first, factor.second, n);
         std::vector<uint8_t> y(a.size());
         std::vector<uint8_t> mask((a.size() + 7) / 8, 0xff);
-        add_u8(n,
-               a.data(),
-               zero_a,
-               b.data(),
-               zero_b,
-               m,
-               zero_y,
-               lo,
-               250,
-               y.data(),
-               mask.data(),
-               3,
-               240);
+        const AddParams params{zero_a, zero_b, m, {zero_y, lo, 250}};
+        add_u8(n, a.data(), b.data(), params, y.data(), {mask.data(), 3, 240});
         bool equal = true;
         for (size_t i = 0; i < y.size(); ++i) {
           const auto sum = [&](int32_t low, int32_t high) {
@@ -219,7 +207,7 @@ TEST_CASE("addition of codes is that of the rule", "[kernels][integer]") {
         }
         CHECK(equal);
         std::vector<uint8_t> plain(a.size());
-        add_u8(n, a.data(), zero_a, b.data(), zero_b, m, zero_y, lo, 250, plain.data());
+        add_u8(n, a.data(), b.data(), params, plain.data());
         CHECK(plain == y);
       });
     }
@@ -244,7 +232,8 @@ TEST_CASE("addition of codes and its mask are the same for any number of threads
       for_each_thread_count([&] {
         std::vector<uint8_t> y(a.size());
         std::vector<uint8_t> mask(bytes(n), 0xff);
-        add_u8(n, a.data(), 100, b.data(), 120, m, 90, 20, 200, y.data(), mask.data(), 3, 240);
+        const AddParams params{100, 120, m, {90, 20, 200}};
+        add_u8(n, a.data(), b.data(), params, y.data(), {mask.data(), 3, 240});
         CHECK(y == codes);
         CHECK(mask == expected);
       });

@@ -84,7 +84,7 @@ TEST_CASE("pooling of codes is exact on every instruction set", "[kernels][integ
         max_pool2d_u8(s, x.data(), largest.data());
         max_pool2d_u8(s, x.data(), largest_too.data(), position.data());
         sum_pool2d_u8_s32(s, x.data(), zero_x, sums.data());
-        avg_pool2d_u8(s, x.data(), zero_x, means, 30, 5, 240, average.data());
+        avg_pool2d_u8(s, x.data(), zero_x, means, {30, 5, 240}, average.data());
         bool equal = true;
         for (size_t i = 0; i < all.size(); ++i) {
           int32_t sum = 0;

@@ -20,7 +20,7 @@ std::vector<float> random_floats(int64_t n, float range, Random& random) {
 
 }  // namespace
 
-TEST_CASE("codes and gradient masks of floats are those of the rule", "[kernels][integer]") {
+TEST_CASE("codes and gradient masks of floats are those of (3) and (4)", "[kernels][integer]") {
   Random random(11);
   const QuantizeF32 parameters[] = {{0.017f, 120, 0, 255, 0},
                                     {0.5f, 0, -128, 127, 128},

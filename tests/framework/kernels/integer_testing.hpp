@@ -6,7 +6,7 @@
 #include "framework/core/cpu.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/core/random.hpp"
-#include "framework/kernels/integer.hpp"
+#include "framework/kernels/integer/integer.hpp"
 #include "tests/catch.hpp"
 #include "tests/threads.hpp"
 
@@ -57,7 +57,8 @@ inline std::vector<int8_t> random_weights(int64_t n, Random& random) {
   return weights;
 }
 
-/// Multipliers of rule 8 for n channels: real-life ones, or any shift and m0 that the rule allows.
+/// Multipliers for n channels: real-life ones, or any shift and m0 that docs/quantization.md (8)
+/// allows.
 struct Multipliers {
   std::vector<int32_t> m0, shift;
   int32_t zero_point, lo, hi;

@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/pooling.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 
 namespace quantrain::kernels {

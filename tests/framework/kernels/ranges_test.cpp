@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "framework/kernels/elementwise.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
 
 using namespace quantrain;

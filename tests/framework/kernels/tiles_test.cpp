@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "framework/core/error.hpp"
-#include "framework/kernels/dispatch.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
 #include "tests/framework/kernels/guarded.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 

@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "framework/kernels/dispatch.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
 #include "tests/framework/kernels/guarded.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
 

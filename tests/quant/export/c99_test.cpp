@@ -6,6 +6,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
+#include "framework/core/shared_array.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/random_network.hpp"
 #include "tests/temporary_folder.hpp"
@@ -49,6 +50,76 @@ std::string build_and_run(const integer::Program& program,
                           base + " >>" + log + " 2>&1";
   const int status = std::system(run.c_str());
   return status == 0 ? "" : "status " + std::to_string(status) + ": " + contents(log);
+}
+
+/// Random weights at an output of zero point 10.
+integer::QuantizedProduct random_product(int64_t outputs, int64_t length, Random& random) {
+  integer::QuantizedProduct product;
+  product.zero_x = 10;
+  std::vector<int8_t> weights;
+  for (int64_t i = 0; i < outputs * length; ++i)
+    weights.push_back(static_cast<int8_t>(static_cast<int>(random.below(255)) - 127));
+  product.weight = SharedArray<int8_t>(std::move(weights));
+  product.bias = SharedArray<int32_t>(std::vector<int32_t>(static_cast<size_t>(outputs), 7));
+  integer::Requantization output{.m0 = {}, .shift = {}, .y = {10, 10, 255}};
+  output.m0.assign(static_cast<size_t>(outputs), int32_t{1} << 30);
+  output.shift.assign(static_cast<size_t>(outputs), 40);
+  product.output = output;
+  return product;
+}
+
+/// The layers of MLPerf Tiny's keyword spotter: a convolution, four blocks of a depthwise and a
+/// pointwise one, a mean and a linear layer.
+integer::Program ds_cnn() {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  Random random(3);
+  integer::Program program;
+  const auto value = [&](const Shape& shape) {
+    program.values.push_back({.name = {}, .shape = shape, .params = params});
+    return static_cast<int>(program.values.size()) - 1;
+  };
+  int last = value({49, 10, 1});
+  program.inputs = {last};
+  const auto step = [&](integer::Operation op, const Shape& shape) {
+    const int output = value(shape);
+    program.steps.push_back({std::move(op), {last}, output});
+    last = output;
+  };
+  const auto conv = [&](const kernels::Conv2dShape& s) {
+    step(integer::QuantizedConv2d{s, random_product(s.o, s.reduction(), random)},
+         {s.oh(), s.ow(), s.o});
+  };
+  conv({.h = 49,
+        .w = 10,
+        .c = 1,
+        .o = 64,
+        .kh = 10,
+        .kw = 4,
+        .stride_h = 2,
+        .stride_w = 2,
+        .pad_h = 5,
+        .pad_w = 1});
+  const kernels::Conv2dShape image{.h = 25, .w = 5, .c = 64, .o = 64};
+  for (int block = 0; block < 4; ++block) {
+    kernels::Conv2dShape depthwise = image, pointwise = image;
+    depthwise.kh = depthwise.kw = 3;
+    depthwise.pad_h = depthwise.pad_w = 1;
+    depthwise.groups = 64;
+    conv(depthwise);
+    conv(pointwise);
+  }
+  kernels::Conv2dShape pool = image;
+  pool.kh = 25;
+  pool.kw = 5;
+  pool.groups = 64;
+  step(integer::QuantizedAvgPool2d::make(pool, params, params, Activation::kNone), {1, 1, 64});
+  step(integer::View{64}, {64});
+  step(
+      integer::QuantizedLinear{
+          .rows = 1, .inputs = 64, .outputs = 12, .product = random_product(12, 64, random)},
+      {12});
+  program.outputs = {last};
+  return program;
 }
 
 }  // namespace
@@ -157,6 +228,14 @@ TEST_CASE("the scratch is known before training", "[quant][c99]") {
   RandomNetwork network = random_network(5);
   const integer::Program program = train_and_convert(network, 5).program();
   CHECK(ram_bytes(program) == export_c99(program).scratch_bytes);
+}
+
+TEST_CASE("layers of one size share its memory", "[quant][c99]") {
+  // Two of the 8,000 bytes between the layers would be 16,000.
+  const integer::Program program = ds_cnn();
+  CHECK(ram_bytes(program) <= 9 * 1024);
+  CHECK(build_and_run(program, {.name = "keywords"}, "gcc -O2 -fsanitize=address,undefined ") ==
+        "");
 }
 
 }  // namespace quantrain::quant::test

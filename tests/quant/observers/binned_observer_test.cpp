@@ -38,7 +38,7 @@ class Counter : public BinnedObserver {
 
 float* state(const Observer& observer, std::string_view name) {
   for (const NamedTensor& entry : observer.state()) {
-    if (entry.name == name) return Tensor(entry.tensor).mutable_data();
+    if (entry.name == name) return test::writable(entry.tensor);
   }
   FAIL("no state " << name);
   return nullptr;

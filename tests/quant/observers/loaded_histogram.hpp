@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "quant/observers/spec.hpp"
+#include "tests/tensors.hpp"
 #include "tests/vectors.hpp"
 
 namespace quantrain::quant::test {
@@ -22,7 +23,7 @@ inline std::unique_ptr<Observer> loaded_histogram(const auto& options, const Jso
   with_bins.bins = std::max(options.bins, static_cast<int>(end - begin));
   auto observer = with_bins.make({.name = "fc"});
   for (const NamedTensor& entry : observer->state()) {
-    float* const x = Tensor(entry.tensor).mutable_data();
+    float* const x = quantrain::test::writable(entry.tensor);
     if (entry.name == "counts") {
       x[0] = x[2] = 1.0f;
     } else if (entry.name == "range") {

@@ -45,7 +45,7 @@ void copy_state(const Observer& from, const Observer& to) {
     const Tensor& source = from.state()[i].tensor;
     REQUIRE(from.state()[i].name == to.state()[i].name);
     REQUIRE(source.shape() == to.state()[i].tensor.shape());
-    std::copy_n(source.data(), source.elements(), Tensor(to.state()[i].tensor).mutable_data());
+    std::copy_n(source.data(), source.elements(), test::writable(to.state()[i].tensor));
   }
 }
 
@@ -205,8 +205,8 @@ TEST_CASE("an observer goes on from what is written to its state", "[quant][obse
 
     // With no batch counted, whatever else was written is nothing that was seen.
     const auto fresh = make_observer(spec, {0, 3, "conv1"});
-    set_count(Tensor(restored->state()[0].tensor).mutable_data(), 0);
-    set_count(Tensor(restored->state()[0].tensor).mutable_data() + 2, 0);
+    set_count(test::writable(restored->state()[0].tensor), 0);
+    set_count(test::writable(restored->state()[0].tensor) + 2, 0);
     QUANTRAIN_CHECK_ERROR(ranges(*restored), QuantError, "has seen no data");
     restored->observe(more);
     fresh->observe(more);
@@ -220,7 +220,7 @@ TEST_CASE("counts that are loaded are checked before they are used", "[quant][ob
     const auto observer = make_observer(spec, {.name = "fc"});
     observer->observe(vector({1, 2}));
     REQUIRE(observer->state()[0].name == "counts");
-    float* const counts = Tensor(observer->state()[0].tensor).mutable_data();
+    float* const counts = test::writable(observer->state()[0].tensor);
     for (const float bad : {-1.0f, kNan, 0.5f, kInfinity, 0x1p24f}) {
       for (int i = 0; i < 4; ++i) {
         const float before = counts[i];
@@ -304,7 +304,7 @@ TEST_CASE("an observer of one's own says what it keeps and what it chooses", "[q
   CHECK(ranges(observer) == std::vector<Range>{{-3, 3}, {-3, 3}});
   CHECK(observer.params(kU8, QScheme::kAffine).scale[0] == 6.0f / 255.0f);
   CHECK(observer.state()[1].name == "sums");
-  Tensor(observer.state()[1].tensor).mutable_data()[0] = -1.0f;
+  test::writable(observer.state()[1].tensor)[0] = -1.0f;
   QUANTRAIN_CHECK_ERROR(ranges(observer), DataError, "negative");
   observer.reset();
   observer.observe(Tensor::full({2, 2}, 2.0f));

@@ -4,6 +4,7 @@
 #include "framework/core/error.hpp"
 #include "quant/observers/spec.hpp"
 #include "tests/catch.hpp"
+#include "tests/tensors.hpp"
 
 // Observers of a running [min, max]: the numbers of each kind.
 namespace quantrain::quant {
@@ -139,7 +140,7 @@ TEST_CASE("a loaded range that makes no sense is refused before it is used", "[q
   const Tensor x = Tensor::from({1, 2}, std::vector<float>{1, 2});
   observer.observe(x);
   const auto load = [&](float min, float max) {
-    float* const range = Tensor(observer.state()[1].tensor).mutable_data();
+    float* const range = test::writable(observer.state()[1].tensor);
     range[2] = min;
     range[3] = max;
   };

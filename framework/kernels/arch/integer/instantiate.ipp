@@ -1,15 +1,15 @@
 // Instantiates every kernel of integer_kernels.inc for QUANTRAIN_ARCH and fills QUANTRAIN_TABLE. No
 // #pragma once: each file of this folder includes it once.
+#include "framework/kernels/dispatch/table.hpp"
 #include "framework/kernels/simd/integer.ipp"
 #include "framework/kernels/simd/integer_pool.ipp"
-#include "framework/kernels/table.hpp"
 
 namespace quantrain::kernels {
 
 extern const IntegerTable QUANTRAIN_TABLE;
 const IntegerTable QUANTRAIN_TABLE = {
 #define QUANTRAIN_KERNEL(name, parameters) simd::name<QUANTRAIN_ARCH>,
-#include "framework/kernels/integer_kernels.inc"
+#include "framework/kernels/dispatch/integer_kernels.inc"
 #undef QUANTRAIN_KERNEL
     QUANTRAIN_ARCH_NAME};
 

@@ -7,14 +7,17 @@ NOINLINE void DEPTHWISE(const struct product *p, const uint8_t *const *taps, OUT
   SETUP
   int32_t left = p->outputs, c = 0;
 #if defined(CORE_MVE)
-#define TAP(t) \
-  sums = vaddq_s32(sums, vmulq_s32(vreinterpretq_s32_u32(vldrbq_u32(taps[t] + c)), \
-                                   vldrbq_s32(w + 4 * (t))));
+#define TAP(t)                                                                       \
+  {                                                                                  \
+    sums = vaddq_s32(sums, vmulq_s32(vreinterpretq_s32_u32(vldrbq_u32(taps[t] + c)), \
+                                     vldrbq_s32(w)));                                \
+    w += 4;                                                                          \
+    KEEP_IN_REGISTER(w);                                                             \
+  }
   for (; left >= 4; left -= 4) {
     int32x4_t sums = vld1q_s32(start);
     EACH_TAP
     STORE_MVE
-    w += 4 * COUNT;
     c += 4;
     start += 4;
     y += 4;

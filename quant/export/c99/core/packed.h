@@ -48,9 +48,9 @@ INLINE int32_t field_position(int32_t n, int32_t bits) {
 INLINE wide_weights take_fields(const uint32_t *w, int32_t shift, int32_t bits) {
   const int8_t mask = (int8_t)(bits == 4 ? 15 : 3);
   codes_16 bytes;
-  weights_16 fields;
+  sixteen_weights fields;
   memcpy(&bytes, w, sizeof bytes);
-  fields = (weights_16)(bytes >> (uint8_t)shift) & mask;
+  fields = (sixteen_weights)(bytes >> (uint8_t)shift) & mask;
   return widen((const int8_t *)&fields);
 }
 #endif
@@ -157,20 +157,35 @@ INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
   join_quads(b, sums + 4);
 }
 #else
-/* Two pixels in a word: one multiplication gives both products. */
+/* Two pixels in a word: one multiplication gives both products, one addition both sums. */
 INLINE void expand_pair_packed(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
                                int32_t length, int32_t bits, int32_t *total) {
-  uint32_t sum0 = 0, sum1 = 0;
-  int32_t k;
+  const uint8_t *const end = x0 + length;
   (void)bits;
-  for (k = 0; k < length; ++k) {
-    const uint32_t a = x0[k], b = x1[k];
-    columns[k] = a | b << 16;
-    sum0 += a;
-    sum1 += b;
+  total[0] = total[1] = 0;
+  while (x0 != end) {
+    /* 256 codes add up to less than 2^16. */
+    const uint8_t *const stop = end - x0 > 256 ? x0 + 256 : end;
+    uint32_t sum = 0;
+    do {
+#define COLUMN(k)                                            \
+  {                                                          \
+    const uint32_t both = x0[k] | (uint32_t)x1[k] << 16;     \
+    columns[k] = both;                                       \
+    sum += both;                                             \
   }
-  total[0] = (int32_t)sum0;
-  total[1] = (int32_t)sum1;
+      COLUMN(0)
+      COLUMN(1)
+      COLUMN(2)
+      COLUMN(3)
+#undef COLUMN
+      x0 += 4;
+      x1 += 4;
+      columns += 4;
+    } while (x0 != stop);
+    total[0] += (int32_t)(sum & 0xffff);
+    total[1] += (int32_t)(sum >> 16);
+  }
 }
 /* Sums of 64 products at most stay below 2^16: 16 * 15 * 255, 64 * 3 * 255. */
 INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t length,

@@ -90,7 +90,7 @@ INLINE int32_t add_high_product(uint32_t x, uint32_t w, int32_t sum) {
 #elif defined(CORE_WIDE)
 /* Sixteen weights, four of each output of a group, times four codes. `quads` holds what the sums of
    the four outputs are made of. */
-typedef int8_t weights_16 __attribute__((vector_size(16)));
+typedef int8_t sixteen_weights __attribute__((vector_size(16)));
 typedef uint8_t codes_16 __attribute__((vector_size(16)));
 typedef int32_t words_4 __attribute__((vector_size(16)));
 INLINE codes_16 repeat_codes(const uint8_t *x) {
@@ -132,7 +132,7 @@ typedef char bytes_16 __attribute__((vector_size(16)));
 #define WIDEN_CODES(bytes) (wide_weights)__builtin_ia32_pmovzxbw256((bytes_16)(bytes))
 #endif
 INLINE wide_weights widen(const int8_t *w) {
-  weights_16 bytes;
+  sixteen_weights bytes;
   memcpy(&bytes, w, sizeof bytes);
   return WIDEN_WEIGHTS(bytes);
 }
@@ -144,7 +144,7 @@ INLINE void join_quads(quads sum, int32_t *sums) {
   for (r = 0; r < 4; ++r) sums[r] += sum[2 * r] + sum[2 * r + 1];
 }
 #elif defined(__SSE2__)
-typedef int8_t weights_8 __attribute__((vector_size(8)));
+typedef int8_t eight_weights __attribute__((vector_size(8)));
 typedef uint8_t codes_8 __attribute__((vector_size(8)));
 typedef int16_t halves_8 __attribute__((vector_size(16)));
 typedef struct {
@@ -155,7 +155,7 @@ typedef struct {
 } quads;
 #define NO_QUADS {{0}, {0}}
 INLINE wide_weights widen(const int8_t *w) {
-  weights_8 low, high;
+  eight_weights low, high;
   wide_weights wide;
   memcpy(&low, w, sizeof low);
   memcpy(&high, w + 8, sizeof high);
@@ -184,7 +184,7 @@ typedef int16_t wide_weights __attribute__((vector_size(32)));
 typedef int32_t quads __attribute__((vector_size(64)));
 #define NO_QUADS {0}
 INLINE wide_weights widen(const int8_t *w) {
-  weights_16 bytes;
+  sixteen_weights bytes;
   memcpy(&bytes, w, sizeof bytes);
   return __builtin_convertvector(bytes, wide_weights);
 }

@@ -1,0 +1,8 @@
+/* The string functions that the exported C calls: with -mbulk-memory they become instructions. */
+#pragma once
+#include <stddef.h>
+
+static inline void *memcpy(void *to, const void *from, size_t n) {
+  return __builtin_memcpy(to, from, n);
+}
+static inline void *memset(void *to, int byte, size_t n) { return __builtin_memset(to, byte, n); }

@@ -1,0 +1,318 @@
+#include <algorithm>
+
+#include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/float/conv.hpp"
+#include "framework/kernels/float/conv_axis.hpp"
+#include "framework/kernels/float/depthwise.hpp"
+#include "framework/kernels/float/partial_sums.hpp"
+#include "framework/kernels/float/tiles.hpp"
+
+// The gradient by the weights is a product too: its rows are the elements (u, v, c) of the kernel,
+// its columns the output channels, and the sum runs over all output pixels that see the element
+// inside the image. So there is a product for each part of both axes, read in place. Chunks of
+// output lines, cut by problem size, are summed separately and then joined in a fixed tree. In a
+// chunk, each block of pixels is a chain, and the blocks are added up one after the other.
+namespace quantrain::kernels {
+namespace {
+
+constexpr int64_t kMostTasks = 16;
+constexpr int64_t kTaskWork = 250000;          // multiply-adds that a task should have at least
+constexpr int64_t kChunkPixels = 768;          // enough that joining the chunks costs little
+constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks together, unless sums are long
+constexpr int64_t kLongestChunk = 32768;       // pixels, whose blocks are added up in one chain
+constexpr int64_t kLongestChain = 768;         // pixels of a block
+constexpr int64_t kBlockPixels = 128;  // so that a panel of grad_y stays in the first-level cache
+constexpr int64_t kTileRows = 9;  // a tile or two: they read a panel too seldom for that to matter
+constexpr int64_t kMostSegments = 256;
+constexpr int64_t kManyChannels = 8;  // enough rows for a tile, for one tap
+
+struct WeightsGradient {
+  Conv2dShape s;
+  std::vector<AxisPart> lines, pixels;
+  const float* x;         // of the group
+  const CodeView* codes;  // instead of it; then there is one group
+  const float* grad_y;    // whole vectors of each pixel can be read
+  int64_t grad_pixel;
+  int64_t width;  // of the sums
+};
+
+/// Rows [row, row_end) of the gradient of a group, summed over output lines [begin, end).
+class Chunk {
+ public:
+  Chunk(const WeightsGradient& p,
+        int64_t begin,
+        int64_t end,
+        int64_t row,
+        int64_t row_end,
+        float* sums)
+      : p_(p), s_(p.s), begin_(begin), end_(end), row_(row), row_end_(row_end), sums_(sums) {
+    tiles_.segment = segments_;
+    tiles_.runs = 1;
+    tiles_.a.rows = from_.data();
+    tiles_.c.rows = to_.data();
+    tiles_.accumulate = true;
+    tiles_.lo = -__builtin_inff();
+    tiles_.hi = __builtin_inff();
+  }
+
+  void sum() {
+    if (p_.codes != nullptr) make_floats();
+    std::fill(sums_ + row_ * p_.width, sums_ + row_end_ * p_.width, 0.0f);
+    for (const AxisPart& lines : p_.lines) {
+      for (const AxisPart& pixels : p_.pixels) {
+        find_rows(lines, pixels);
+        if (tiles_.m > 0) sum_part(lines, pixels);
+      }
+    }
+  }
+
+ private:
+  /// Dequantizes the lines of x that the chunk reads, all channels.
+  void make_floats() {
+    const auto seen = [&](int64_t line, int64_t tap) {
+      const int64_t at = line % oh_ * s_.stride_h - s_.pad_h + tap;
+      return (line / oh_ * s_.h + std::clamp<int64_t>(at, 0, s_.h)) * s_.w * s_.c;
+    };
+    first_ = seen(begin_, 0);
+    made_ = Buffer<float>(seen(end_ - 1, s_.kh) - first_);
+    p_.codes->to_float(0, first_, made_.size(), made_.data());
+  }
+
+  /// The elements of the taps of a part, at the first pixel that sees them.
+  void find_rows(const AxisPart& lines, const AxisPart& pixels) {
+    const int64_t c = s_.group_c();
+    const float* const x =
+        (p_.codes != nullptr ? made_.data() : p_.x) + (lines.source * s_.w + pixels.source) * s_.c;
+    // Taps with contiguous elements count as one.
+    const int64_t taps = c == s_.c ? std::min<int64_t>(1, pixels.taps) : pixels.taps;
+    const int64_t elements = c == s_.c ? pixels.taps * c : c;
+    const float** from = from_.data();
+    float** to = to_.data();
+    for (int64_t u = 0; u < lines.taps; ++u) {
+      for (int64_t v = 0; v < taps; ++v) {
+        const int64_t row = ((lines.first_tap + u) * s_.kw + pixels.first_tap + v) * c;
+        const int64_t end = std::min(elements, row_end_ - row);
+        for (int64_t i = std::max<int64_t>(0, row_ - row); i < end; ++i) {
+          *from++ = x + (u * s_.w + v) * s_.c + i;
+          *to++ = sums_ + (row + i) * p_.width;
+        }
+      }
+    }
+    tiles_.m = from - from_.data();
+  }
+
+  /// Adds segments along the longer side of a part, for all images.
+  void sum_part(const AxisPart& lines, const AxisPart& pixels) {
+    const int64_t x_step = pixels.source_step * s_.c;
+    const int64_t x_line = lines.source_step * s_.w * s_.c;
+    const int64_t y_line = ow_ * p_.grad_pixel;
+    const int64_t x_image = s_.h * s_.w * s_.c;
+    const int64_t image = begin_ / oh_;
+    int64_t line = image * oh_ + lines.result;
+    SegmentF32 at{image * x_image - first_, line * y_line + pixels.result * p_.grad_pixel};
+    tiles_.length = 0;
+    for (; line < end_; line += oh_, at.a += x_image, at.b += oh_ * y_line) {
+      const int64_t first = std::max<int64_t>(0, begin_ - line);
+      const int64_t count = std::min(lines.count, end_ - line) - first;
+      if (count <= 0) continue;
+      const SegmentF32 from{at.a + first * x_line, at.b + first * y_line};
+      if (pixels.count >= count) {
+        add_lines(count, from, {x_line, y_line}, pixels.count, {x_step, p_.grad_pixel});
+      } else {
+        add_lines(pixels.count, from, {x_step, p_.grad_pixel}, count, {x_line, y_line});
+      }
+    }
+    flush();
+  }
+
+  /// Adds `count` segments of `length` pixels from `first` on, in pieces if they are too long for
+  /// one chain.
+  void add_lines(
+      int64_t count, SegmentF32 first, SegmentF32 step, int64_t length, SegmentF32 pixel_step) {
+    for (int64_t begin = 0; begin < length; begin += kLongestChain) {
+      set_steps(std::min(kLongestChain, length - begin), pixel_step.a, pixel_step.b);
+      add_segments(count, {first.a + begin * pixel_step.a, first.b + begin * pixel_step.b}, step);
+    }
+  }
+
+  void set_steps(int64_t length, int64_t a_step, int64_t b_step) {
+    if (length == tiles_.length && a_step == tiles_.a_step && b_step == tiles_.b_step) return;
+    flush();
+    tiles_.length = length;
+    tiles_.a_step = a_step;
+    tiles_.b_step = b_step;
+    const int64_t pixels = tiles_.m > kTileRows ? kBlockPixels : kLongestChain;
+    most_segments_ = std::min(kMostSegments, (pixels - 1) / length + 1);
+  }
+
+  /// Adds `count` segments from `first` on, `step` apart.
+  void add_segments(int64_t count, SegmentF32 first, SegmentF32 step) {
+    while (count > 0) {
+      const int64_t n = std::min(count, most_segments_ - tiles_.segments);
+      SegmentF32* const to = segments_ + tiles_.segments;
+      for (int64_t i = 0; i < n; ++i) {
+        to[i] = first;
+        first.a += step.a;
+        first.b += step.b;
+      }
+      count -= n;
+      tiles_.segments += n;
+      if (tiles_.segments == most_segments_) flush();
+    }
+  }
+
+  void flush() {
+    if (tiles_.segments == 0) return;
+    for (int64_t column = 0; column < p_.width; column += kPanelColumns) {
+      tiles_.n = std::min(p_.width - column, kPanelColumns);
+      tiles_.b = p_.grad_y + column;
+      tiles_.column = column;
+      kernel_(tiles_);
+    }
+    tiles_.segments = 0;
+  }
+
+  const WeightsGradient& p_;
+  const Conv2dShape& s_;
+  const int64_t oh_ = s_.oh();
+  const int64_t ow_ = s_.ow();
+  int64_t begin_, end_, row_, row_end_;
+  float* sums_;
+  int64_t first_ = 0;  // element of x that made_ begins with
+  Buffer<float> made_;
+  void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
+  Buffer<const float*> from_{row_end_ - row_};
+  Buffer<float*> to_{row_end_ - row_};
+  int64_t most_segments_ = 0;
+  SegmentF32 segments_[kMostSegments];
+  TilesF32 tiles_{};
+};
+
+/// Lines of a chunk, which is summed separately.
+int64_t chunk_lines(const Conv2dShape& s, int64_t sums) {
+  const int64_t lines = s.n * s.oh();
+  const int64_t pixels = lines * s.ow();
+  const int64_t most =
+      std::min({pixels * sums / kTaskWork, pixels / kChunkPixels, kMostPartialSums / sums});
+  const int64_t tasks = std::clamp<int64_t>(most, 1, kMostTasks);
+  const int64_t chunks = std::min(lines, std::max(tasks, (pixels - 1) / kLongestChunk + 1));
+  return (lines + chunks - 1) / chunks;
+}
+
+/// Rows of a part: few chunks are cut into parts of whole taps or whole tiles, which changes no
+/// sum.
+int64_t part_rows(const Conv2dShape& s, int64_t sums, int64_t chunks) {
+  const int64_t tasks = std::clamp<int64_t>(s.n * s.oh() * s.ow() * sums / kTaskWork, 1, 16);
+  const int64_t parts = (tasks + chunks - 1) / chunks;
+  const int64_t unit = s.group_c() >= kManyChannels ? s.group_c() : 24;
+  return ((s.reduction() + parts - 1) / parts + unit - 1) / unit * unit;
+}
+
+/// Pixels of one group's part of grad_y, filled up with zeros to whole vectors.
+Buffer<float> fill_up(const Conv2dShape& s, const float* grad_y, int64_t width) {
+  const int64_t pixels = s.n * s.oh() * s.ow();
+  Buffer<float> filled(pixels * width);
+  parallel_for(pixels, 65536 / width + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float* const to = filled.data() + i * width;
+      std::copy_n(grad_y + i * s.o, s.group_o(), to);
+      std::fill(to + s.group_o(), to + width, 0.0f);
+    }
+  });
+  return filled;
+}
+
+/// How the work is cut, by problem size alone: chunks of lines, each in parts of the rows.
+struct Cut {
+  int64_t lines, chunk, chunks, part, parts;
+
+  explicit Cut(const Conv2dShape& s) : lines(s.n * s.oh()) {
+    const int64_t sums = s.reduction() * packed_columns(s.group_o());
+    chunk = chunk_lines(s, sums);
+    chunks = (lines + chunk - 1) / chunk;
+    part = part_rows(s, sums, chunks);
+    parts = (s.reduction() + part - 1) / part;
+  }
+};
+
+/// Whether there is nothing to sum: the gradient is 0 then.
+bool is_empty(const Conv2dShape& s, float* grad_w) {
+  const bool empty = s.weight_elements() == 0 || s.y_elements() == 0;
+  if (empty) std::fill_n(grad_w, s.weight_elements(), 0.0f);
+  return empty;
+}
+
+/// x: floats, or codes.
+void backward_weights(const Conv2dShape& s,
+                      const float* x,
+                      const CodeView* codes,
+                      const float* grad_y,
+                      float* grad_w) {
+  const Cut cut(s);
+  const int64_t k = s.reduction();
+  const int64_t o = s.group_o();
+  const int64_t width = packed_columns(o);
+  const int64_t sums = k * width;
+  // One tap with many channels fills tiles, and its pixels make long sums. With few channels tiles
+  // need many taps, those that are there for a part of the pixels.
+  const auto axis = s.group_c() >= kManyChannels ? forward_taps : forward_axis;
+  WeightsGradient p{};
+  p.s = s;
+  p.codes = codes;
+  p.lines = axis(s.h, s.oh(), s.kh, s.stride_h, s.pad_h);
+  p.pixels = axis(s.w, s.ow(), s.kw, s.stride_w, s.pad_w);
+  p.width = width;
+  Buffer<float> partial(cut.chunks * sums);
+  for (int64_t g = 0; g < s.groups; ++g) {
+    Buffer<float> filled;
+    p.x = x != nullptr ? x + g * s.group_c() : nullptr;
+    p.grad_y = grad_y + g * o;
+    p.grad_pixel = s.o;
+    if (o != width) {
+      filled = fill_up(s, p.grad_y, width);
+      p.grad_y = filled.data();
+      p.grad_pixel = width;
+    }
+    parallel_for(cut.chunks * cut.parts, 1, [&](int64_t task, int64_t) {
+      const int64_t i = task / cut.parts;
+      const int64_t row = task % cut.parts * cut.part;
+      Chunk(p,
+            i * cut.chunk,
+            std::min(cut.lines, (i + 1) * cut.chunk),
+            row,
+            std::min(k, row + cut.part),
+            partial.data() + i * sums)
+          .sum();
+    });
+    add_up(cut.chunks, sums, partial.data());
+    float_table().transpose_f32(k, o, partial.data(), width, grad_w + g * o * k, k);
+  }
+}
+
+}  // namespace
+
+void conv2d_backward_weights_f32(const Conv2dShape& s,
+                                 const float* x,
+                                 const float* grad_y,
+                                 float* grad_w) {
+  if (is_empty(s, grad_w)) return;
+  if (is_depthwise(s)) return depthwise_backward_weights_f32(s, x, grad_y, grad_w);
+  backward_weights(s, x, nullptr, grad_y, grad_w);
+}
+
+void conv2d_backward_weights_f32(const Conv2dShape& s,
+                                 const CodeView& x,
+                                 const float* grad_y,
+                                 float* grad_w) {
+  if (is_empty(s, grad_w)) return;
+  if (s.groups == 1 && Cut(s).parts == 1) return backward_weights(s, nullptr, &x, grad_y, grad_w);
+  // Several tasks would dequantize the same codes.
+  Buffer<float> floats(s.x_elements());
+  parallel_for(s.x_elements(), 65536, [&](int64_t begin, int64_t end) {
+    x.to_float(0, begin, end - begin, floats.data() + begin);
+  });
+  conv2d_backward_weights_f32(s, floats.data(), grad_y, grad_w);
+}
+
+}  // namespace quantrain::kernels

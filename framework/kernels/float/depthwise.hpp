@@ -1,0 +1,22 @@
+#pragma once
+
+#include "framework/kernels/float/conv.hpp"
+
+namespace quantrain::kernels {
+
+/// Weights [c, kh, kw] as [kh, kw, c].
+Buffer<float> taps_outermost(const Conv2dShape& s, const float* w);
+
+/// w [kh, kw, c].
+void depthwise_f32(
+    const Conv2dShape& s, const float* x, const float* w, float* y, const EpilogueF32& epilogue);
+void depthwise_backward_data_f32(const Conv2dShape& s,
+                                 const float* grad_y,
+                                 const float* w,
+                                 float* grad_x);
+void depthwise_backward_weights_f32(const Conv2dShape& s,
+                                    const float* x,
+                                    const float* grad_y,
+                                    float* grad_w);
+
+}  // namespace quantrain::kernels

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+// Functions of each element, in float32, cut into blocks over threads.
+namespace quantrain::kernels {
+
+/// y may be an operand in all of these.
+void add_f32(int64_t n, const float* a, const float* b, float* y);
+void sub_f32(int64_t n, const float* a, const float* b, float* y);
+void mul_f32(int64_t n, const float* a, const float* b, float* y);
+void div_f32(int64_t n, const float* a, const float* b, float* y);
+/// y = x * scale + shift.
+void affine_f32(int64_t n, const float* x, float scale, float shift, float* y);
+
+/// y = min(max(x, 0), hi), hi >= 0, maybe infinite. Where mask is not null, bit i is 0 < x[i] < hi.
+void relu_f32(int64_t n, const float* x, float hi, float* y, uint8_t* mask);
+void exp_f32(int64_t n, const float* x, float* y);
+/// 1 / (1 + exp(-x)).
+void sigmoid_f32(int64_t n, const float* x, float* y);
+void tanh_f32(int64_t n, const float* x, float* y);
+/// grad_x = grad_y * y * (1 - y), or grad_y * (1 - y * y).
+void sigmoid_backward_f32(int64_t n, const float* y, const float* grad_y, float* grad_x);
+void tanh_backward_f32(int64_t n, const float* y, const float* grad_y, float* grad_x);
+
+/// y[i] = x[i] / 255: the real value of a pixel.
+void bytes_f32(int64_t n, const uint8_t* x, float* y);
+
+}  // namespace quantrain::kernels

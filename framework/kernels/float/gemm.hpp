@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+
+#include "framework/arithmetic/activation.hpp"
+#include "framework/core/buffer.hpp"
+#include "framework/kernels/code_view.hpp"
+
+// Matrix products in float32, cut into blocks over threads. The caller has checked every size;
+// nothing here throws but for memory. Results are the same bits at any number of threads, and on
+// AVX2 and AVX-512.
+namespace quantrain::kernels {
+
+/// A matrix in place: element (i, j) at data[i * row_stride + j * col_stride]; one of the strides
+/// is 1.
+struct MatrixF32 {
+  const float* data = nullptr;
+  int64_t row_stride = 0;
+  int64_t col_stride = 1;
+
+  MatrixF32 transposed() const { return {data, col_stride, row_stride}; }
+};
+
+/// A matrix of codes in place, rows row_stride bytes apart; a product dequantizes the part that it
+/// works on.
+struct CodeMatrix {
+  CodeView codes;
+  int64_t row_stride = 0;
+};
+
+/// What happens to a sum on its way to memory: + c if accumulate, + bias[n] if not null, then the
+/// activation.
+struct EpilogueF32 {
+  const float* bias = nullptr;
+  Activation activation = Activation::kNone;
+  bool accumulate = false;
+};
+
+/// Right-hand operand [K, N] of many products, laid out once for the kernels of one instruction
+/// set.
+class PackedMatrixF32 {
+ public:
+  PackedMatrixF32() = default;
+  PackedMatrixF32(int64_t k, int64_t n, const MatrixF32& b);
+  PackedMatrixF32(int64_t k, int64_t n, const CodeMatrix& b);
+
+  int64_t k() const { return k_; }
+  int64_t n() const { return n_; }
+  const float* data() const { return data_.data(); }
+
+ private:
+  template <class B>
+  void pack(const B& b);
+
+  int64_t k_ = 0;
+  int64_t n_ = 0;
+  Buffer<float> data_;
+};
+
+/// c[M, N] (rows c_stride apart) = a[M, K] * b[K, N], then the epilogue. K = 0 gives the epilogue
+/// of 0. Sums run in the order of k, with two exceptions: one row, and up to 16 rows or 12 columns
+/// if both operands are contiguous along a k at least eight times as long. So a row's last bits
+/// depend on whether it is alone. Sums of more than 1024 terms are cut, which keeps their rounding
+/// errors about as small as a pairwise sum's.   docs/kernels.md, long sums
+void gemm_f32(int64_t m,
+              int64_t n,
+              int64_t k,
+              const MatrixF32& a,
+              const MatrixF32& b,
+              float* c,
+              int64_t c_stride,
+              const EpilogueF32& epilogue = {});
+void gemm_f32(int64_t m,
+              int64_t n,
+              int64_t k,
+              const MatrixF32& a,
+              const CodeMatrix& b,
+              float* c,
+              int64_t c_stride,
+              const EpilogueF32& epilogue = {});
+void gemm_f32(int64_t m,
+              const MatrixF32& a,
+              const PackedMatrixF32& b,
+              float* c,
+              int64_t c_stride,
+              const EpilogueF32& epilogue = {});
+
+}  // namespace quantrain::kernels

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+// Blocks of work, cut by problem size alone.
+namespace quantrain::kernels {
+
+/// Elements of a block: a few microseconds of work, and a multiple of 8, so that no two blocks
+/// share a byte of a mask.
+inline constexpr int64_t kGrain = 32768;
+
+/// Rows of a block.
+inline int64_t row_grain(int64_t columns) {
+  return std::max<int64_t>(1, kGrain / std::max<int64_t>(columns, 1));
+}
+
+}  // namespace quantrain::kernels

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "framework/kernels/conv_shape.hpp"
+
+// Pooling in float32, cut into blocks of images over threads.
+namespace quantrain::kernels {
+
+/// Largest element of each window and its position in the window, row by row, the first among
+/// equals; NaN wins over everything. position may be null; else windows have at most
+/// kLargestPoolWindow elements.
+void max_pool2d_f32(const Conv2dShape& shape, const float* x, float* y, uint16_t* position);
+/// grad_x is overwritten.
+void max_pool2d_backward_f32(const Conv2dShape& shape,
+                             const float* grad_y,
+                             const uint16_t* position,
+                             float* grad_x);
+/// Mean over the elements inside the image.
+void avg_pool2d_f32(const Conv2dShape& shape, const float* x, float* y);
+void avg_pool2d_backward_f32(const Conv2dShape& shape, const float* grad_y, float* grad_x);
+
+}  // namespace quantrain::kernels

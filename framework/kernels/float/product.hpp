@@ -1,0 +1,184 @@
+#pragma once
+
+#include <algorithm>
+
+#include "framework/core/buffer.hpp"
+#include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/float/gemm.hpp"
+#include "framework/kernels/float/partial_sums.hpp"
+#include "framework/kernels/float/tiles.hpp"
+
+// What the forms of a matrix product share: how its sums are cut, and the loop over tiles.
+namespace quantrain::kernels {
+
+// The rounding error of a chain grows with its length. So a sum whose chains would have more terms
+// than this is cut into blocks whose chains have at most half as many, and C adds up the blocks. A
+// block's panel of B stays in the second-level cache.
+inline constexpr int64_t kLongestChain = 1024;
+// A sum of more terms than this is cut into chunks, which are summed apart: few enough blocks for
+// one chain. Chunks are tasks, too, where there are few results.
+inline constexpr int64_t kLongestChunk = 32768;
+// Multiply-adds worth a task.
+inline constexpr int64_t kTaskWork = 500000;
+
+/// c [m, n], its rows c_stride apart, = a * B, then the epilogue.
+struct Product {
+  int64_t m, n;
+  const MatrixF32& a;
+  float* c;
+  int64_t c_stride;
+  const EpilogueF32& epilogue;
+};
+
+/// The terms [begin, end) of a sum.
+struct Terms {
+  int64_t count() const { return end - begin; }
+
+  int64_t begin, end;
+};
+
+/// Some terms of the columns [column, column + columns) of B: packed, or, where step is not 0, rows
+/// of B in place, `step` elements apart.
+struct PanelF32 {
+  int64_t column, columns;
+  const float* data;
+  int64_t step;
+  bool fetches_next;
+};
+
+/// How many terms each chunk of a sum of k has, but for the last: all, or about equally many.
+inline int64_t chunk_terms(int64_t k) {
+  if (k <= kLongestChunk) return k;
+  const int64_t chunks = (k + kLongestChunk - 1) / kLongestChunk;
+  return (k + chunks - 1) / chunks;
+}
+
+/// Calls f(block, first, last) for the blocks of these terms, at least one: all of them, or, where
+/// they are more than `longest`, blocks of about equal size of at most half as many.
+template <class F>
+void for_blocks(Terms k, int64_t longest, F&& f) {
+  if (k.count() <= longest) return f(k, true, true);  // a division takes as long as a short product
+  const int64_t blocks = (2 * k.count() + longest - 1) / longest;
+  const int64_t size = (k.count() + blocks - 1) / blocks;
+  for (int64_t begin = k.begin; begin < k.end; begin += size) {
+    const int64_t end = std::min(k.end, begin + size);
+    f(Terms{begin, end}, begin == k.begin, end == k.end);
+  }
+}
+
+/// Rows [row, row_end) of p x a panel, over the terms that `segment` and `length` say; `first` and
+/// `last` if these begin and end the sum.
+inline TilesF32 tiles_of(const Product& p,
+                         int64_t row,
+                         int64_t row_end,
+                         const PanelF32& panel,
+                         const SegmentF32& segment,
+                         int64_t length,
+                         bool first,
+                         bool last) {
+  // Not cleared first: that takes longer than a short product's tile.
+  TilesF32 tiles;
+  tiles.m = row_end - row;
+  tiles.n = panel.columns;
+  tiles.runs = 1;
+  tiles.segments = 1;
+  tiles.length = length;
+  tiles.segment = &segment;
+  tiles.a = {nullptr, p.a.data + row * p.a.row_stride, p.a.row_stride, 0};
+  tiles.a_step = p.a.col_stride;
+  tiles.b = panel.data;
+  tiles.b_rows = length;
+  tiles.b_step = panel.step;
+  tiles.c = {nullptr, p.c + row * p.c_stride, p.c_stride, 0};
+  tiles.column = panel.column;
+  tiles.fetches_next = panel.fetches_next;
+  set_epilogue(tiles, p.epilogue, panel.column, first, last);
+  return tiles;
+}
+
+/// Rows [row, row_end) x panels [panel, panel_end) of p over the terms k, in blocks of up to
+/// `longest`. panel_of(block, column, columns) -> PanelF32 finds or makes a block's part of B.
+template <class PanelOf>
+void multiply_tiles(const Product& p,
+                    int64_t row,
+                    int64_t row_end,
+                    int64_t panel,
+                    int64_t panel_end,
+                    Terms k,
+                    int64_t longest,
+                    const PanelOf& panel_of) {
+  const auto kernel = float_table().tiles_f32;
+  for_blocks(k, longest, [&](Terms block, bool first, bool last) {
+    const SegmentF32 segment{block.begin * p.a.col_stride, 0};
+    for (int64_t i = panel; i < panel_end; ++i) {
+      const int64_t column = i * kPanelColumns;
+      const PanelF32 b = panel_of(block, column, std::min(p.n - column, kPanelColumns));
+      kernel(tiles_of(p, row, row_end, b, segment, block.count(), first, last));
+    }
+  });
+}
+
+/// p = partial [m, n] + what c holds where that is added + bias, then the activation.
+void finish(const Product& p, const float* partial);
+
+/// p over k terms in chunks: calls multiply(product, terms) for each, and adds up what they give in
+/// a binary tree.
+template <class Multiply>
+void add_chunks(const Product& p, int64_t k, const Multiply& multiply) {
+  const int64_t size = chunk_terms(k);
+  const int64_t chunks = (k + size - 1) / size;
+  const EpilogueF32 none;
+  Buffer<float> partial(chunks * p.m * p.n);
+  parallel_for(k, size, [&](int64_t begin, int64_t end) {
+    float* const c = partial.data() + begin / size * p.m * p.n;
+    multiply(Product{p.m, p.n, p.a, c, p.n, none}, Terms{begin, end});
+  });
+  add_up(chunks, p.m * p.n, partial.data());
+  finish(p, partial.data());
+}
+
+/// The form of a sum: by tiles_f32, or, for few rows or columns, by dots_f32 or chains_f32.
+enum class SumForm { kTiles, kDots, kChains };
+/// Whether tiles would wait: few rows until B is transposed for them, one row for each
+/// multiply-add; few columns leave lanes empty. Dots need both operands contiguous along k and, as
+/// each sum ends in a tree, a long k.
+inline SumForm sum_form(const Product& p, int64_t k, const MatrixF32& b) {
+  if (p.a.col_stride != 1) return SumForm::kTiles;
+  if (b.col_stride == 1) return p.m == 1 ? SumForm::kChains : SumForm::kTiles;
+  const bool few_rows = p.m <= 16 && 8 * p.m <= k;
+  const bool few_columns = p.n <= 12 && 8 * p.n <= k;
+  return few_rows || few_columns ? SumForm::kDots : SumForm::kTiles;
+}
+
+/// p over k terms by dots or chains.
+void multiply_few(SumForm form, const Product& p, int64_t k, const MatrixF32& b);
+
+// What differs between a B of floats and one of codes.
+
+/// Memory that rows_of may need for sums of length k.
+inline Buffer<float> scratch(const MatrixF32& /*b*/, int64_t /*k*/) { return {}; }
+inline Buffer<float> scratch(const CodeMatrix& /*b*/, int64_t k) {
+  return Buffer<float>(std::min(k, kLongestChain) * kPanelColumns);
+}
+
+/// Rows k of the columns [column, column + columns) as floats: in place, or written to scratch.
+inline MatrixF32 rows_of(
+    const MatrixF32& b, Terms k, int64_t column, int64_t /*columns*/, float* /*scratch*/) {
+  return {b.data + k.begin * b.row_stride + column * b.col_stride, b.row_stride, b.col_stride};
+}
+inline MatrixF32 rows_of(
+    const CodeMatrix& b, Terms k, int64_t column, int64_t columns, float* scratch) {
+  for (int64_t i = k.begin; i < k.end; ++i) {
+    float* const row = scratch + (i - k.begin) * kPanelColumns;
+    b.codes.to_float(i, i * b.row_stride + column, columns, row);
+  }
+  return {scratch, kPanelColumns, 1};
+}
+
+/// Packs k rows of a panel.
+inline void pack_rows(const MatrixF32& from, int64_t k, int64_t columns, float* to) {
+  float_table().pack_f32({k, 0, k, columns, from.data, from.row_stride, from.col_stride, to});
+}
+
+}  // namespace quantrain::kernels

@@ -1,0 +1,71 @@
+#include "framework/kernels/float/ranges.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "framework/core/buffer.hpp"
+#include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/float/grain.hpp"
+
+namespace quantrain::kernels {
+namespace {
+
+/// [min, max] of both, NaN if any.
+void join(float min, float max, float* joined_min, float* joined_max) {
+  if (std::isnan(*joined_min)) return;
+  if (std::isnan(min)) {
+    *joined_min = *joined_max = min;
+    return;
+  }
+  *joined_min = std::min(*joined_min, min);
+  *joined_max = std::max(*joined_max, max);
+}
+
+}  // namespace
+
+void min_max_f32(int64_t n, const float* x, float* min, float* max) {
+  const FloatTable& kernels = float_table();
+  const int64_t blocks = (n + kGrain - 1) / kGrain;
+  if (blocks <= 1) return kernels.min_max_f32(n, x, min, max);
+  Buffer<float> mins(blocks);
+  Buffer<float> maxs(blocks);
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    const int64_t block = begin / kGrain;
+    kernels.min_max_f32(end - begin, x + begin, &mins[block], &maxs[block]);
+  });
+  *min = mins[0];
+  *max = maxs[0];
+  for (int64_t i = 1; i < blocks; ++i) join(mins[i], maxs[i], min, max);
+}
+
+void min_max_channels_f32(
+    int64_t n, int64_t channels, int64_t inner, const float* x, float* min, float* max) {
+  const FloatTable& kernels = float_table();
+  const int64_t repeats = n / (channels * inner);
+  parallel_for(channels,
+               std::max<int64_t>(1, kGrain / std::max<int64_t>(repeats * inner, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t c = begin; c < end; ++c) {
+                   min[c] = std::numeric_limits<float>::infinity();
+                   max[c] = -std::numeric_limits<float>::infinity();
+                   for (int64_t repeat = 0; repeat < repeats; ++repeat) {
+                     float run_min = 0.0f;
+                     float run_max = 0.0f;
+                     kernels.min_max_f32(
+                         inner, x + (repeat * channels + c) * inner, &run_min, &run_max);
+                     join(run_min, run_max, &min[c], &max[c]);
+                   }
+                 }
+               });
+}
+
+void mask_f32(int64_t n, const float* x, const uint8_t* mask, float* y) {
+  const FloatTable& kernels = float_table();
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    kernels.mask_f32(end - begin, x + begin, mask + begin / 8, y + begin);
+  });
+}
+
+}  // namespace quantrain::kernels

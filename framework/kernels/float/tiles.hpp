@@ -1,0 +1,23 @@
+#pragma once
+
+#include "framework/arithmetic/activation.hpp"
+#include "framework/kernels/float/gemm.hpp"
+#include "framework/kernels/params.hpp"
+
+// What products of matrices and convolutions share.
+namespace quantrain::kernels {
+
+/// Sets one call's part of the epilogue: columns from `column` on. `first` and `last`: the call
+/// begins, or ends, the sum.
+template <class Params>
+void set_epilogue(
+    Params& p, const EpilogueF32& epilogue, int64_t column, bool first = true, bool last = true) {
+  constexpr float kInfinity = __builtin_inff();
+  const bool clamps = last && epilogue.activation != Activation::kNone;
+  p.accumulate = epilogue.accumulate || !first;
+  p.bias = last && epilogue.bias != nullptr ? epilogue.bias + column : nullptr;
+  p.lo = clamps ? 0.0f : -kInfinity;
+  p.hi = clamps ? upper_bound(epilogue.activation) : kInfinity;
+}
+
+}  // namespace quantrain::kernels

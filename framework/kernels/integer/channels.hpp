@@ -1,0 +1,69 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#include "framework/core/buffer.hpp"
+#include "framework/kernels/integer/integer.hpp"
+
+// Multipliers of output channels as kernels read them.
+namespace quantrain::kernels {
+
+inline constexpr int64_t round_up(int64_t n, int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+/// Products worth another thread, about 10 microseconds, and how many take as long as the rest of
+/// an output: docs/quantization.md (8) and the store.
+inline constexpr int64_t kBlockProducts = int64_t{1} << 21;
+inline constexpr int64_t kOutputProducts = 32;
+
+/// The shift for a multiplier of 0, where any will do.
+inline constexpr int32_t kAnyShift = 40;
+
+/// Fills `round` and sets r.round to it, if the zero point and all n shifts allow it.
+inline void fill_rounds(int64_t n, RequantizeU8& r, int32_t* round) {
+  const bool usual =
+      r.zero_point >= 0 && r.zero_point <= 255 &&
+      std::all_of(r.shift, r.shift + n, [](int32_t s) { return s >= 33 && s <= 54; });
+  r.round = usual ? round : nullptr;
+  if (!usual) return;
+  for (int64_t i = 0; i < n; ++i) {
+    round[i] = (1 << (r.shift[i] - 33)) + (r.zero_point << (r.shift[i] - 32));
+  }
+}
+
+/// Elements after which the entries of `channels` channels repeat, in whole groups of 16.
+inline int64_t period_of(int64_t channels) {
+  return channels * 16 / std::gcd(channels, int64_t{16});
+}
+
+/// Multipliers repeated to a period of whole groups of 16, for runs of n elements over `channels`.
+class PeriodicRequantize {
+ public:
+  PeriodicRequantize(int64_t n, int64_t channels, const RequantizeU8& r)
+      : period_(period_of(channels)),
+        size_(std::min(period_, round_up(n, 16))),
+        values_(3 * size_),
+        requantize_(r) {
+    for (int64_t i = 0; i < size_; ++i) {
+      values_[i] = r.m0[i % channels];
+      values_[size_ + i] = values_[i] != 0 ? r.shift[i % channels] : kAnyShift;
+    }
+    requantize_.m0 = values_.data();
+    requantize_.shift = values_.data() + size_;
+    fill_rounds(size_, requantize_, values_.data() + 2 * size_);
+  }
+
+  int64_t period() const { return period_; }
+  const RequantizeU8& requantize() const { return requantize_; }
+
+ private:
+  int64_t period_;
+  int64_t size_;
+  Buffer<int32_t> values_;
+  RequantizeU8 requantize_;
+};
+
+}  // namespace quantrain::kernels

@@ -1,0 +1,273 @@
+#include <algorithm>
+#include <cstring>
+
+#include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/integer/channels.hpp"
+#include "framework/kernels/integer/integer.hpp"
+
+namespace quantrain::kernels {
+namespace {
+
+// kBlockProducts for the depthwise kernel, which is slower.
+constexpr int64_t kBlockDepthwiseProducts = int64_t{1} << 20;
+// Output pixels of one call of the kernel.
+constexpr int64_t kPixels = 480;
+// Input rows that a thread copies at a time, in bytes, or those of one output row.
+constexpr int64_t kMostScratch = int64_t{1} << 20;
+
+/// The input rows that some output rows of one image read: where the first window starts, and the
+/// steps in bytes.
+struct Band {
+  const uint8_t* x;
+  int64_t row_step;
+  int64_t pixel_step;
+};
+
+/// Cuts images into bands of output rows, and finds or makes the input rows of each.
+class Bands {
+ public:
+  /// `reach`: bytes that kernels read from the start of a window's row on.
+  Bands(const Conv2dShape& shape,
+        const uint8_t* x,
+        int32_t zero_x,
+        int64_t products,
+        int64_t channels,
+        int64_t reach)
+      : s_(shape), oh_(shape.oh()), x_(x), zero_x_(zero_x), channels_(channels), reach_(reach) {
+    const int64_t row = s_.ow() * s_.o * (s_.reduction() + kOutputProducts);
+    const int64_t most_inputs = std::max(kMostScratch / row_step(), s_.kh);
+    const int64_t most_rows = (most_inputs - s_.kh) / s_.stride_h + 1;
+    per_image_ = even_blocks(oh_, std::min(products / row, most_rows));
+    most_ = products * per_image_ / (oh_ * row);
+  }
+
+  /// Bytes of the largest band, padded.
+  int64_t scratch() const {
+    const int64_t rows = (oh_ + per_image_ - 1) / per_image_;
+    return ((rows - 1) * s_.stride_h + s_.kh) * row_step();
+  }
+  int64_t count() const { return s_.n * per_image_; }
+
+  /// body(image, first output row, end of the output rows, scratch for input) for every band, over
+  /// threads.
+  template <class Body>
+  void for_each(const Body& body) const {
+    parallel_for_even(s_.n * per_image_, most_, [&](int64_t begin, int64_t end) {
+      Buffer<uint8_t> scratch;
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t band = i % per_image_;
+        body(i / per_image_, oh_ * band / per_image_, oh_ * (band + 1) / per_image_, scratch);
+      }
+    });
+  }
+
+  /// The input of a band, channels [channel, channel + channels): in place, or copied to scratch
+  /// with its padding.
+  Band input(
+      int64_t image, int64_t begin, int64_t end, int64_t channel, Buffer<uint8_t>& scratch) const {
+    const int64_t top = begin * s_.stride_h - s_.pad_h;
+    const int64_t bottom = (end - 1) * s_.stride_h - s_.pad_h + s_.kh;
+    const int64_t last_read =
+        ((image * s_.h + bottom - 1) * s_.w + (s_.ow() - 1) * s_.stride_w) * s_.c + reach_;
+    if (s_.pad_w == 0 && channels_ == s_.c && top >= 0 && bottom <= s_.h &&
+        last_read <= s_.x_elements()) {
+      return {x_ + (image * s_.h + top) * s_.w * s_.c, s_.w * s_.c, s_.c};
+    }
+    const int64_t row_step = this->row_step();
+    const int64_t bytes = (bottom - top) * row_step;
+    if (scratch.size() < bytes) scratch = Buffer<uint8_t>(bytes);
+    std::memset(scratch.data(), zero_x_, static_cast<size_t>(bytes));
+    for (int64_t h = std::max<int64_t>(top, 0); h < std::min(bottom, s_.h); ++h) {
+      copy_row(image, h, channel, scratch.data() + (h - top) * row_step + s_.pad_w * channels_);
+    }
+    return {scratch.data(), row_step, channels_};
+  }
+
+ private:
+  int64_t row_step() const { return (s_.w + 2 * s_.pad_w) * channels_; }
+
+  void copy_row(int64_t image, int64_t h, int64_t channel, uint8_t* to) const {
+    const uint8_t* const from = x_ + (image * s_.h + h) * s_.w * s_.c + channel;
+    if (channels_ == s_.c) {
+      std::memcpy(to, from, static_cast<size_t>(s_.w * s_.c));
+      return;
+    }
+    for (int64_t w = 0; w < s_.w; ++w) {
+      std::memcpy(to + w * channels_, from + w * s_.c, static_cast<size_t>(channels_));
+    }
+  }
+
+  const Conv2dShape& s_;
+  int64_t oh_;
+  const uint8_t* x_;
+  int32_t zero_x_;
+  int64_t channels_;
+  int64_t reach_;
+  int64_t per_image_;
+  int64_t most_;
+};
+
+bool is_pointwise(const Conv2dShape& s) {
+  return s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_h == 0 &&
+         s.pad_w == 0 && s.groups == 1;
+}
+
+void depthwise(const Conv2dShape& s,
+               const uint8_t* x,
+               const PackedWeightsS8& w,
+               const ProductParams& params,
+               int32_t* acc,
+               uint8_t* y) {
+  const IntegerTable& kernels = integer_table();
+  const int64_t line = s.ow() * s.c;
+  const PeriodicRequantize periodic(y != nullptr ? line : 0, s.c, params.requantize(0));
+  const int64_t reach = (s.kw - 1) * s.c + round_up(s.c, 16);
+  const Bands bands(s, x, params.zero_x(), kBlockDepthwiseProducts, s.c, reach);
+  bands.for_each([&](int64_t image, int64_t begin, int64_t end, Buffer<uint8_t>& scratch) {
+    Buffer<int32_t> sums(y != nullptr ? line : 0);
+    const Band band = bands.input(image, begin, end, 0, scratch);
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t to = (image * s.oh() + row) * line;
+      DepthwiseU8S8 p{};
+      p.pixels = s.ow();
+      p.channels = s.c;
+      p.kh = s.kh;
+      p.kw = s.kw;
+      p.row_step = band.row_step;
+      p.stride_w = s.stride_w;
+      p.x = band.x + (row - begin) * s.stride_h * band.row_step;
+      p.w = w.data();
+      p.start = params.start(0);
+      p.acc = y != nullptr ? sums.data() : acc + to;
+      kernels.depthwise_u8s8(p);
+      if (y != nullptr) {
+        kernels.requantize_s32_u8(
+            line, periodic.period(), sums.data(), periodic.requantize(), y + to, nullptr, 0, 255);
+      }
+    }
+  });
+}
+
+/// Collects the pixels of a group's output, one after the other, and computes up to kPixels at a
+/// time.
+class PixelCalls {
+ public:
+  /// p.acc or p.y is that of the first pixel.
+  explicit PixelCalls(const DotU8S8& p) : p_(p) { p_.x = pointers_; }
+
+  /// From now on sums have these segments, with weights from w on.
+  void set_segments(const int8_t* w, int64_t segments) {
+    if (p_.w != w || p_.segments != segments) flush();
+    p_.w = w;
+    p_.segments = segments;
+  }
+  /// The next `count` pixels, whose inputs are `step` bytes apart.
+  void add(const uint8_t* x, int64_t step, int64_t count) {
+    while (count > 0) {
+      const int64_t n = std::min(count, kPixels - p_.rows);
+      for (int64_t i = 0; i < n; ++i) pointers_[p_.rows + i] = x + i * step;
+      x += n * step;
+      count -= n;
+      p_.rows += n;
+      if (p_.rows == kPixels) flush();
+    }
+  }
+  void flush() {
+    if (p_.rows == 0) return;
+    kernels_.dot_u8s8(p_);
+    if (p_.acc != nullptr) p_.acc += p_.rows * p_.stride;
+    if (p_.y != nullptr) p_.y += p_.rows * p_.stride;
+    p_.rows = 0;
+  }
+
+ private:
+  const IntegerTable& kernels_ = integer_table();
+  DotU8S8 p_;
+  const uint8_t* pointers_[kPixels];
+};
+
+void conv2d(const Conv2dShape& s,
+            const uint8_t* x,
+            const PackedWeightsS8& given,
+            const ProductParams& params,
+            int32_t* acc,
+            uint8_t* y) {
+  if (s.y_elements() <= 0) return;
+  if (given.depthwise()) return depthwise(s, x, given, params, acc, y);
+  if (is_pointwise(s)) {
+    const int64_t pixels = s.n * s.h * s.w;
+    if (y != nullptr) return gemm_u8s8_u8(pixels, s.c, x, given, params, y);
+    return gemm_u8s8_s32(pixels, s.c, x, given, params, acc);
+  }
+
+  PackedWeightsS8 copy;
+  const PackedWeightsS8& w = given.for_chosen_isa(copy);
+  const int64_t oh = s.oh();
+  const int64_t ow = s.ow();
+  const Bands bands(s, x, params.zero_x(), kBlockProducts, s.group_c(), 4 * w.quads());
+  bands.for_each([&](int64_t image, int64_t begin, int64_t end, Buffer<uint8_t>& scratch) {
+    for (int64_t group = 0; group < s.groups; ++group) {
+      const Band band = bands.input(image, begin, end, group * s.group_c(), scratch);
+      const int8_t* const weights = w.data() + group * w.panels_per_group() * w.panel_bytes();
+      const int64_t to = (image * oh + begin) * ow * s.o + group * s.group_o();
+      DotU8S8 p{};
+      p.outputs = s.group_o();
+      p.segments = s.kh;
+      p.segment_step = band.row_step;
+      p.quads = w.quads();
+      p.w = weights;
+      p.panel = w.panel_bytes();
+      p.layout = w.layout();
+      p.start = params.start(group * s.group_o());
+      p.requantize = params.requantize(group * s.group_o());
+      p.acc = acc != nullptr ? acc + to : nullptr;
+      p.y = y != nullptr ? y + to : nullptr;
+      p.stride = s.o;
+      PixelCalls pixels(p);
+      for (int64_t row = begin; row < end; ++row) {
+        // Rows of the kernel inside the image. Those outside may be skipped only if the zero point
+        // is 0: they add nothing then.
+        const int64_t top = row * s.stride_h - s.pad_h;
+        const bool skips = params.zero_x() == 0;
+        const int64_t first = skips ? std::clamp<int64_t>(-top, 0, s.kh) : 0;
+        const int64_t last = skips ? std::clamp<int64_t>(s.h - top, first, s.kh) : s.kh;
+        pixels.set_segments(weights + first * (w.panel_bytes() / s.kh), last - first);
+        const uint8_t* const line = band.x + ((row - begin) * s.stride_h + first) * band.row_step;
+        pixels.add(line, s.stride_w * band.pixel_step, ow);
+      }
+      pixels.flush();
+    }
+  });
+}
+
+}  // namespace
+
+int64_t conv2d_scratch(const Conv2dShape& s, bool requantizes) {
+  if (s.y_elements() <= 0) return 0;
+  if (is_pointwise(s)) return gemm_scratch(s.n * s.h * s.w, s.c);
+  const bool deep = is_depthwise(s);
+  const int64_t products = deep ? kBlockDepthwiseProducts : kBlockProducts;
+  const Bands bands(s, nullptr, 0, products, deep ? s.c : s.group_c(), 0);
+  const int64_t line = deep && requantizes ? s.ow() * s.c * int64_t{sizeof(int32_t)} : 0;
+  const int64_t multipliers = 3 * std::min(line, 4 * period_of(s.c));
+  return std::min<int64_t>(bands.count(), threads()) * (bands.scratch() + line) + multipliers;
+}
+
+void conv2d_u8s8_s32(const Conv2dShape& shape,
+                     const uint8_t* x,
+                     const PackedWeightsS8& w,
+                     const ProductParams& params,
+                     int32_t* acc) {
+  conv2d(shape, x, w, params, acc, nullptr);
+}
+
+void conv2d_u8s8_u8(const Conv2dShape& shape,
+                    const uint8_t* x,
+                    const PackedWeightsS8& w,
+                    const ProductParams& params,
+                    uint8_t* y) {
+  conv2d(shape, x, w, params, nullptr, y);
+}
+
+}  // namespace quantrain::kernels

@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <cstring>
+
+#include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/integer/channels.hpp"
+#include "framework/kernels/integer/integer.hpp"
+
+namespace quantrain::kernels {
+namespace {
+
+// Rows of the largest block: in steps that hold whole tiles of every height (8, 6, 4).
+constexpr int64_t kRowStep = 24;
+constexpr int64_t kMaxRows = 20 * kRowStep;
+// The weights of a block: a part of the second-level cache.
+constexpr int64_t kBlockWeights = int64_t{1} << 17;
+
+void gemm(int64_t m,
+          int64_t k,
+          const uint8_t* x,
+          const PackedWeightsS8& given,
+          const ProductParams& params,
+          int32_t* acc,
+          uint8_t* y) {
+  const int64_t n = given.outputs();
+  if (m <= 0 || n <= 0) return;
+  PackedWeightsS8 copy;
+  const PackedWeightsS8& w = given.for_chosen_isa(copy);
+  const int64_t width = w.layout().width;
+  const IntegerTable& kernels = integer_table();
+
+  // Reads of whole groups of 4 would pass the end of the caller's buffer in the last rows: those
+  // are copied.
+  const int64_t reach = 4 * w.quads();
+  int64_t whole_rows = m;
+  while (whole_rows > 0 && (whole_rows - 1) * k + reach > m * k) --whole_rows;
+  Buffer<uint8_t> last_rows;
+  if (whole_rows < m) last_rows = Buffer<uint8_t>((m - whole_rows) * reach);
+  for (int64_t i = whole_rows; i < m; ++i) {
+    std::memcpy(last_rows.data() + (i - whole_rows) * reach, x + i * k, static_cast<size_t>(k));
+    std::memset(last_rows.data() + (i - whole_rows) * reach + k, 0, static_cast<size_t>(reach - k));
+  }
+
+  const int64_t work = (k + kOutputProducts) * n;  // of a row
+  int64_t most_rows = kMaxRows;
+  int64_t panels = w.panels_per_group();
+  if (m * work > kBlockProducts / 2) {
+    most_rows = std::min(kMaxRows, round_up(std::max<int64_t>(kBlockProducts / work, 1), kRowStep));
+    const int64_t by_weights = kBlockWeights / std::max<int64_t>(w.panel_bytes(), 1);
+    const int64_t by_products =
+        kBlockProducts / 2 / (std::min(m, most_rows) * (k + kOutputProducts) * width);
+    panels = std::min(panels, std::max({by_weights, by_products, int64_t{1}}));
+  }
+  // Neighbouring blocks share weights, and each of two threads gets half of the panels or of the
+  // rows.
+  const int64_t pairs = (m + 1) / 2;
+  const int64_t row_blocks = even_blocks(pairs, most_rows / 2);
+
+  const auto multiply = [&](int64_t row, int64_t end_row, int64_t panel) {
+    const int64_t output = panel * width;
+    const int64_t rows = end_row - row;
+    const uint8_t* pointers[kMaxRows];
+    const int64_t whole = std::clamp<int64_t>(whole_rows - row, 0, rows);
+    for (int64_t i = 0; i < whole; ++i) pointers[i] = x + (row + i) * k;
+    for (int64_t i = whole; i < rows; ++i) {
+      pointers[i] = last_rows.data() + (row + i - whole_rows) * reach;
+    }
+    kernels.dot_u8s8({.rows = rows,
+                      .outputs = std::min(panels * width, n - output),
+                      .segments = 1,
+                      .segment_step = 0,
+                      .quads = w.quads(),
+                      .x = pointers,
+                      .w = w.data() + panel * w.panel_bytes(),
+                      .panel = w.panel_bytes(),
+                      .layout = w.layout(),
+                      .start = params.start(output),
+                      .requantize = params.requantize(output),
+                      .acc = acc != nullptr ? acc + row * n + output : nullptr,
+                      .y = y != nullptr ? y + row * n + output : nullptr,
+                      .stride = n});
+  };
+  // The divisions below would slow a single row down.
+  if (row_blocks == 1 && panels == w.panels_per_group()) return multiply(0, m, 0);
+  const int64_t panel_blocks = (w.panels_per_group() + panels - 1) / panels;
+  parallel_for(row_blocks * panel_blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t rows = block % row_blocks;
+      multiply(rows * pairs / row_blocks * 2,
+               std::min(m, (rows + 1) * pairs / row_blocks * 2),
+               block / row_blocks * panels);
+    }
+  });
+}
+
+}  // namespace
+
+int64_t gemm_scratch(int64_t m, int64_t k) {
+  const int64_t reach = round_up(k, 4);
+  return std::min(m, (reach - k + k - 1) / k) * reach;
+}
+
+void gemm_u8s8_s32(int64_t m,
+                   int64_t k,
+                   const uint8_t* x,
+                   const PackedWeightsS8& w,
+                   const ProductParams& params,
+                   int32_t* acc) {
+  gemm(m, k, x, w, params, acc, nullptr);
+}
+
+void gemm_u8s8_u8(int64_t m,
+                  int64_t k,
+                  const uint8_t* x,
+                  const PackedWeightsS8& w,
+                  const ProductParams& params,
+                  uint8_t* y) {
+  gemm(m, k, x, w, params, nullptr, y);
+}
+
+}  // namespace quantrain::kernels

@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <cstring>
+
+#include "framework/core/parallel.hpp"
+#include "framework/kernels/dispatch/dispatch.hpp"
+#include "framework/kernels/integer/channels.hpp"
+#include "framework/kernels/integer/integer.hpp"
+
+namespace quantrain::kernels {
+namespace {
+
+constexpr int64_t kWidestPanel = 64;
+
+}  // namespace
+
+PackedWeightsS8::PackedWeightsS8(int64_t o, int64_t k, const int8_t* w)
+    : PackedWeightsS8(Conv2dShape{.c = k, .o = o}, w) {}
+
+PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w)
+    : shape_(shape),
+      isa_(chosen_isa()),
+      depthwise_(is_depthwise(shape)),
+      plain_(w),
+      sums_(shape.o) {
+  if (depthwise_) {
+    pack_depthwise();
+  } else {
+    pack_panels();
+    sum_panels();
+  }
+}
+
+void PackedWeightsS8::lay_out() {
+  const int64_t outputs = shape_.group_o();
+  integer_table(isa_).panel_layout_u8s8(outputs, &layout_);
+  quads_ = (shape_.kw * shape_.group_c() + 3) / 4;
+  panels_per_group_ = (outputs + layout_.width - 1) / layout_.width;
+  panel_bytes_ = shape_.kh * quads_ * quad_bytes();
+}
+
+int64_t PackedWeightsS8::bytes(const Conv2dShape& shape) {
+  PackedWeightsS8 planned;
+  planned.shape_ = shape;
+  planned.isa_ = chosen_isa();
+  const int64_t sums = shape.o * int64_t{sizeof(int32_t)};
+  if (is_depthwise(shape)) return sums + shape.kh * shape.kw * round_up(shape.o, 16);
+  planned.lay_out();
+  return sums + shape.groups * planned.panels_per_group_ * planned.panel_bytes_;
+}
+
+void PackedWeightsS8::pack_panels() {
+  const int64_t outputs = shape_.group_o();
+  lay_out();
+  data_ = Buffer<int8_t>(shape_.groups * panels_per_group_ * panel_bytes_);
+  const int64_t panels = shape_.groups * panels_per_group_;
+  parallel_for(panels,
+               std::max<int64_t>(1, 16384 / std::max<int64_t>(panel_bytes_, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t panel = begin; panel < end; ++panel) pack_panel(panel);
+               });
+}
+
+void PackedWeightsS8::pack_panel(int64_t panel) {
+  const int64_t outputs = shape_.group_o();
+  const int64_t length = shape_.kw * shape_.group_c();
+  int8_t* const to = data_.data() + panel * panel_bytes_;
+  const int64_t first = panel % panels_per_group_ * layout_.width;
+  const int64_t count = std::min(layout_.width, outputs - first);
+  if (count < layout_.width) std::memset(to, 0, static_cast<size_t>(panel_bytes_));
+  const int8_t* const rows =
+      plain_ + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
+  // If no group of 4 is cut short, groups are words, and a panel is their transpose.
+  const bool words = !layout_.pairs && length % 4 == 0;
+  for (int64_t segment = 0; segment < shape_.kh; ++segment) {
+    const int8_t* const from = rows + segment * length;
+    int8_t* const segment_to = to + segment * quads_ * quad_bytes();
+    if (words) {
+      integer_table(isa_).transpose_u32(
+          count, quads_, from, shape_.kh * quads_, segment_to, layout_.width);
+    } else {
+      pack_segment(count, from, segment_to);
+    }
+  }
+}
+
+void PackedWeightsS8::pack_segment(int64_t count, const int8_t* rows, int8_t* to) const {
+  const int64_t length = shape_.kw * shape_.group_c();
+  const bool pairs = layout_.pairs;
+  const int64_t odd_at = 4 * layout_.width;
+  const auto put = [&](const int8_t* quad, int8_t* at) {
+    if (!pairs) {
+      std::memcpy(at, quad, 4);
+      return;
+    }
+    const int16_t even[2] = {quad[0], quad[2]};
+    const int16_t odd[2] = {quad[1], quad[3]};
+    std::memcpy(at, even, 4);
+    std::memcpy(at + odd_at, odd, 4);
+  };
+  // A few groups of 4 of every output at a time: their destination stays in the first-level cache.
+  constexpr int64_t kQuads = 16;
+  const int64_t quad_step = quad_bytes();
+  for (int64_t q = 0; q < quads_; q += kQuads) {
+    for (int64_t o = 0; o < count; ++o) {
+      const int8_t* const from = rows + o * shape_.kh * length;
+      int8_t* at = to + q * quad_step + 4 * o;
+      const int64_t end = std::min(length, 4 * (q + kQuads));
+      int64_t j = 4 * q;
+      for (; j + 4 <= end; j += 4, at += quad_step) put(from + j, at);
+      if (j == end) continue;
+      int8_t last[4] = {};
+      std::copy(from + j, from + end, last);
+      put(last, at);
+    }
+  }
+}
+
+void PackedWeightsS8::pack_depthwise() {
+  const int64_t taps = shape_.kh * shape_.kw;
+  const int64_t step = round_up(shape_.o, 16);
+  data_ = Buffer<int8_t>(taps * step);
+  std::memset(data_.data(), 0, static_cast<size_t>(data_.size()));
+  for (int64_t o = 0; o < shape_.o; ++o) {
+    sums_[o] = 0;
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      data_[tap * step + o] = plain_[o * taps + tap];
+      sums_[o] += plain_[o * taps + tap];
+    }
+  }
+}
+
+// A sum of weights is their product with ones, for which there is a kernel.
+void PackedWeightsS8::sum_panels() {
+  const int64_t outputs = shape_.group_o();
+  const int64_t width = panels_per_group_ * layout_.width;
+  Buffer<uint8_t> ones(shape_.kh * quads_ * 4);
+  Buffer<int32_t> start(width);
+  std::fill(ones.begin(), ones.end(), uint8_t{1});
+  std::fill(start.begin(), start.end(), 0);
+  const uint8_t* const row = ones.data();
+  DotU8S8 p{};
+  p.rows = 1;
+  p.outputs = outputs;
+  p.segments = shape_.kh;
+  p.segment_step = quads_ * 4;
+  p.quads = quads_;
+  p.x = &row;
+  p.panel = panel_bytes_;
+  p.layout = layout_;
+  p.start = start.data();
+  p.stride = outputs;
+  for (int64_t group = 0; group < shape_.groups; ++group) {
+    p.w = data_.data() + group * panels_per_group_ * panel_bytes_;
+    p.acc = sums_.data() + group * outputs;
+    integer_table(isa_).dot_u8s8(p);
+  }
+}
+
+const PackedWeightsS8& PackedWeightsS8::for_chosen_isa(PackedWeightsS8& copy) const {
+  if (isa_ == chosen_isa() || depthwise_) return *this;
+  copy = PackedWeightsS8(shape_, plain_);
+  return copy;
+}
+
+int64_t ProductParams::bytes(int64_t outputs, bool requantizes) {
+  return (requantizes ? 4 : 1) * (outputs + kWidestPanel) * int64_t{sizeof(int32_t)};
+}
+
+ProductParams::ProductParams(const PackedWeightsS8& w,
+                             int32_t zero_x,
+                             const int32_t* bias,
+                             const RequantizeU8* requantize)
+    : zero_x_(zero_x) {
+  const int64_t outputs = w.outputs();
+  const int64_t size = outputs + kWidestPanel;
+  values_ = Buffer<int32_t>((requantize != nullptr ? 4 : 1) * size);
+  int32_t* const start = values_.data();
+  for (int64_t o = 0; o < outputs; ++o) {
+    // Fits by the bound of docs/quantization.md (7).
+    const int64_t first = bias != nullptr ? bias[o] : 0;
+    start[o] = static_cast<int32_t>(first - int64_t{zero_x} * w.sums()[o]);
+  }
+  std::fill(start + outputs, start + size, 0);
+  if (requantize == nullptr) return;
+  int32_t* const m0 = start + size;
+  int32_t* const shift = m0 + size;
+  for (int64_t o = 0; o < size; ++o) {
+    m0[o] = o < outputs ? requantize->m0[o] : 0;
+    shift[o] = m0[o] != 0 ? requantize->shift[o] : kAnyShift;
+  }
+  requantize_ = *requantize;
+  requantize_.m0 = m0;
+  requantize_.shift = shift;
+  fill_rounds(size, requantize_, shift + size);
+}
+
+}  // namespace quantrain::kernels

@@ -1,0 +1,91 @@
+#include "fuzz/harness.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+
+#include "framework/core/error.hpp"
+
+// There with AddressSanitizer.
+extern "C" {
+int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, size_t),
+                                              void (*on_free)(const volatile void*))
+    __attribute__((weak));
+size_t __sanitizer_get_allocated_size(const volatile void* p) __attribute__((weak));
+}
+
+namespace quantrain::fuzz {
+namespace {
+
+// Files are compared with memory from this size on: an error's text alone takes hundreds of bytes.
+constexpr int64_t kLeastCompared = 4096;
+
+std::atomic<int64_t> in_use = 0;
+std::atomic<int64_t> peak = 0;
+
+void on_malloc(const volatile void* /*p*/, size_t bytes) {
+  const int64_t now = in_use += static_cast<int64_t>(bytes);
+  int64_t known = peak;
+  while (known < now && !peak.compare_exchange_weak(known, now)) {
+  }
+}
+
+void on_free(const volatile void* p) {
+  if (p != nullptr) in_use -= static_cast<int64_t>(__sanitizer_get_allocated_size(p));
+}
+
+/// What was seen, printed at the end.
+struct Totals {
+  int64_t inputs = 0;
+  int64_t accepted = 0;
+  int64_t most_bytes = 0;
+  double most_of_input = 0.0;
+  bool measures = false;
+
+  Totals() {
+    measures = &__sanitizer_install_malloc_and_free_hooks != nullptr &&
+               __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free) != 0;
+  }
+  ~Totals() {
+    std::fprintf(stderr,
+                 "quantrain: %lld inputs, %lld accepted",
+                 static_cast<long long>(inputs),
+                 static_cast<long long>(accepted));
+    if (measures) {
+      std::fprintf(stderr,
+                   ", at most %.1f MiB of memory, %.0f times the input (of %lld bytes or more)",
+                   static_cast<double>(most_bytes) / 0x1p20,
+                   most_of_input,
+                   static_cast<long long>(kLeastCompared));
+    }
+    std::fprintf(stderr, "\n");
+  }
+};
+
+Totals& totals() {
+  static Totals totals;
+  return totals;
+}
+
+}  // namespace
+}  // namespace quantrain::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace quantrain::fuzz;
+  Totals& seen = totals();
+  const int64_t before = in_use;
+  peak = before;
+  bool accepted = false;
+  try {
+    accepted = accepts({data, size});
+  } catch (const quantrain::Error&) {
+  }
+  const int64_t bytes = peak - before;
+  ++seen.inputs;
+  seen.accepted += accepted;
+  seen.most_bytes = std::max(seen.most_bytes, bytes);
+  const auto compared = std::max(static_cast<int64_t>(size), kLeastCompared);
+  seen.most_of_input =
+      std::max(seen.most_of_input, static_cast<double>(bytes) / static_cast<double>(compared));
+  return 0;
+}

@@ -1,0 +1,122 @@
+// make_seeds FOLDER: writes the seeds of each target to FOLDER/<target>_fuzzer_seed_corpus: files
+// as the library writes them, and small ones that once asked for too much.
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+#include "framework/integer/program_file.hpp"
+#include "framework/io/safetensors.hpp"
+#include "fuzz/network.hpp"
+#include "layers/state.hpp"
+#include "tests/framework/data/idx_files.hpp"
+#include "tests/framework/integer/programs.hpp"
+
+namespace quantrain::fuzz {
+namespace {
+
+class Seeds {
+ public:
+  Seeds(const std::string& folder, const char* target)
+      : folder_(folder + '/' + target + "_fuzzer_seed_corpus") {
+    std::filesystem::create_directories(folder_);
+  }
+  std::string operator/(const std::string& name) const { return folder_ + '/' + name; }
+
+ private:
+  std::string folder_;
+};
+
+void write(const std::string& path, const std::vector<uint8_t>& bytes) {
+  const std::span<const uint8_t> parts[] = {bytes};
+  write_file(path, parts);
+}
+
+/// A header of this text, and no data.
+std::vector<uint8_t> safetensors(const std::string& header) {
+  const uint64_t size = header.size();
+  std::vector<uint8_t> bytes(sizeof size + header.size());
+  std::memcpy(bytes.data(), &size, sizeof size);
+  std::memcpy(bytes.data() + sizeof size, header.data(), header.size());
+  return bytes;
+}
+
+void integer_models(const Seeds& seeds) {
+  using namespace integer::test;
+  integer::save_program(seeds / "every_operation", every_operation());
+  integer::save_program(seeds / "mlp", mlp());
+  integer::save_program(seeds / "concat", wide_concat(40));
+  for (uint64_t seed = 0; seed < 20; ++seed)
+    integer::save_program(seeds / ("random" + std::to_string(seed)), random_program(seed));
+  Builder b;
+  const int pixel = b.input({1, 1, 1}, kX);
+  const RandomProduct p({.outputs = 1, .length = 1, .x = kX}, 1);
+  const kernels::Conv2dShape shape{
+      .stride_h = 16383, .stride_w = 16383, .pad_h = 16383, .pad_w = 16383};
+  const integer::QuantizedConv2d far{shape, p.product};
+  b.program.outputs = {b.accumulators("far", far, {pixel}, {3, 3, 1}, p.scale)};
+  integer::save_program(seeds / "far_padding", b.program);
+}
+
+void states(const Seeds& seeds) {
+  Sequential net = prepared_network();
+  net(example());  // in training: the ranges are there from now on
+  save(net, seeds / "network");
+  TensorFile file;
+  file.metadata = {{"text", "quotes \" and \xc3\xa4"}};
+  file.add<float>("floats", {2, 2}, std::vector<float>{1.0f, -0.0f, 3.5f, 1e-30f});
+  file.add<int64_t>("longs", {1}, std::vector<int64_t>{-7});
+  file.add<uint8_t>("empty", {0, 3}, {});
+  save_safetensors(seeds / "tensors", file);
+  write(seeds / "nothing", safetensors("{}"));
+  write(seeds / "deep", safetensors(std::string(2000, '[')));
+  write(seeds / "twice", safetensors(R"({"__metadata__":{"a":"1","a":"2"}})"));
+}
+
+void idx_files(const Seeds& seeds) {
+  using namespace test;
+  const std::vector<uint8_t> images = idx({3, 4, 4}, counting(48));
+  write(seeds / "images", images);
+  write(seeds / "images.gz", gzip(images));
+  write(seeds / "labels.gz", gzip(idx({3}, {0, 1, 2})));
+  write(seeds / "huge", idx({0xffffffff, 0xffffffff}, {}));
+  write(seeds / "bomb.gz", gzip(idx({1 << 20}, std::vector<uint8_t>(1 << 20))));
+}
+
+void configurations(const Seeds& seeds) {
+  using namespace quant;
+  for (const std::string& name : QConfig::names())
+    write_file(seeds / name, QConfig::named(name).to_json());
+  QConfig all;
+  all.input_range = {-1.0f, 0.5f};
+  int layer = 0;
+  for (const ObserverSpec& spec : observer_specs()) {
+    LayerConfig& config = all.layers["layer" + std::to_string(layer++)];
+    config.activation.observer = spec;
+  }
+  all.types["Linear"] = QConfig::bits(4, 4).model;
+  write_file(seeds / "all", all.to_json());
+  write_file(seeds / "deep", "{\"model\":" + std::string(2000, '['));
+}
+
+}  // namespace
+}  // namespace quantrain::fuzz
+
+int main(int argc, char** argv) try {
+  using namespace quantrain::fuzz;
+  if (argc != 2) {
+    std::cerr << "usage: make_seeds FOLDER\n";
+    return 2;
+  }
+  integer_models({argv[1], "integer_model"});
+  states({argv[1], "state"});
+  idx_files({argv[1], "idx"});
+  configurations({argv[1], "qconfig"});
+  return 0;
+} catch (const quantrain::Error& error) {
+  std::cerr << error.what() << '\n';
+  return 1;
+}

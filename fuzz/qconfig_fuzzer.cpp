@@ -1,0 +1,17 @@
+// The JSON of a configuration. What is read is written and read again as the same.
+#include <string_view>
+
+#include "fuzz/harness.hpp"
+#include "quant/training/qconfig.hpp"
+
+namespace quantrain::fuzz {
+
+bool accepts(std::span<const uint8_t> input) {
+  using quant::QConfig;
+  const std::string_view text(reinterpret_cast<const char*>(input.data()), input.size());
+  const QConfig config = QConfig::from_json(text);
+  if (!(QConfig::from_json(config.to_json()) == config)) finding("it is written as another one");
+  return true;
+}
+
+}  // namespace quantrain::fuzz

@@ -1,0 +1,117 @@
+#include "quant/analysis/ranges.hpp"
+
+#include <algorithm>
+#include <ostream>
+#include <sstream>
+
+#include "framework/core/error.hpp"
+#include "framework/core/text_table.hpp"
+#include "quant/training/scopes.hpp"
+
+namespace quantrain::quant {
+namespace {
+
+template <class T>
+std::string text_of(const T& value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+// Of channels that differ, the smallest and the largest.
+template <class T>
+std::string extremes_text(const std::vector<T>& values) {
+  const auto [least, largest] = std::minmax_element(values.begin(), values.end());
+  return *least == *largest ? text_of(*least) : text_of(*least) + " to " + text_of(*largest);
+}
+
+SlotRange of_output(std::string name, const FakeQuantize& slot) {
+  const bool learned = slot.config().estimator == Estimator::kLearned;
+  SlotRange range{.name = std::move(name),
+                  .type = slot.config().type,
+                  .source = slot.is_given() ? "given"
+                            : learned       ? "learned"
+                                            : "observed",
+                  .phase = slot.phase()};
+  if (slot.is_initialized()) range.params = slot.params();
+  return range;
+}
+
+SlotRange of_weights(std::string name, const WeightQuantizer& slot) {
+  const bool learned = slot.config().estimator == Estimator::kLearned;
+  QParams params = slot.params();
+  const QType type = params.type;
+  return {.name = std::move(name),
+          .type = type,
+          .params = std::move(params),
+          .source = slot.is_given() ? "given"
+                    : learned       ? "learned"
+                                    : "weights",
+          .phase = slot.phase()};
+}
+
+}  // namespace
+
+Range SlotRange::range() const {
+  if (!params) throw QuantError(name, "it has no range: it was not calibrated");
+  Range range = params->float_range();
+  for (size_t c = 1; c < params->scale.size(); ++c) {
+    const Range channel = params->float_range(c);
+    range = {std::min(range.min, channel.min), std::max(range.max, channel.max)};
+  }
+  return range;
+}
+
+Ranges ranges(Module& net) {
+  Ranges result;
+  for (const NamedModule& entry : net.named_modules()) {
+    const std::string prefix = entry.name.empty() ? "" : entry.name + '.';
+    const Slots& slots = entry.module->slots();
+    for (size_t i = 0; i < slots.inputs.size(); ++i) {
+      const auto* slot = dynamic_cast<const InputQuantize*>(slots.inputs[i].get());
+      if (slot == nullptr) continue;
+      result.slots.push_back(
+          {.name = prefix + (i == 0 ? "input_slot" : "input_slot" + std::to_string(i)),
+           .type = slot->params().type,
+           .params = slot->params(),
+           .source = "data",
+           .phase = slot->phase()});
+    }
+    if (const auto* own = dynamic_cast<const FakeQuantize*>(entry.module))
+      result.slots.push_back(of_output(entry.name, *own));
+    if (const auto* slot = dynamic_cast<const WeightQuantizer*>(slots.weight.get()))
+      result.slots.push_back(of_weights(prefix + "weight_slot", *slot));
+    if (const auto* slot = dynamic_cast<const FakeQuantize*>(slots.output.get()))
+      result.slots.push_back(of_output(prefix + "output_slot", *slot));
+  }
+  if (result.slots.empty()) {
+    throw GraphError(net.label(),
+                     "the network is not prepared: prepare_ptq or prepare_qat comes first");
+  }
+  return result;
+}
+
+std::ostream& operator<<(std::ostream& stream, const Ranges& ranges) {
+  TextTable table("llrrrrll");
+  table.add({"slot", "codes", "min", "max", "scale", "zero point", "source", "phase"});
+  for (const SlotRange& slot : ranges.slots) {
+    const std::string codes = text_of(slot.type);
+    const std::string phase(to_string(slot.phase));
+    if (!slot.params) {
+      table.add({slot.name, codes, "-", "-", "-", "-", slot.source + ", none yet", phase});
+      continue;
+    }
+    const Range range = slot.range();
+    table.add({slot.name,
+               codes,
+               text_of(range.min),
+               text_of(range.max),
+               extremes_text(slot.params->scale),
+               extremes_text(slot.params->zero_point),
+               slot.source,
+               phase});
+  }
+  return stream << table;
+}
+
+}  // namespace quantrain::quant

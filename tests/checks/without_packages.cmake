@@ -1,0 +1,37 @@
+# cmake -D SOURCE=<repository> -D WORK=<scratch> -D GENERATOR=... -D COMPILER=... -P without_packages.cmake
+# What only the tests and the programs need may be missing: without it they are not built, and the rest is. Asked for,
+# they name it.
+cmake_minimum_required(VERSION 3.25)
+
+# configure(status output option...)
+function(configure status output)
+  file(REMOVE_RECURSE ${WORK})
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK} -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER}
+                          -D CMAKE_DISABLE_FIND_PACKAGE_Catch2=ON -D CMAKE_DISABLE_FIND_PACKAGE_CLI11=ON ${ARGN}
+                  RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
+  string(REGEX REPLACE "[ \n]+" " " text "${text}")
+  set(${status} ${result} PARENT_SCOPE)
+  set(${output} "${text}" PARENT_SCOPE)
+endfunction()
+
+configure(status output)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "without Catch2 and CLI11 the project cannot be configured:\n${output}")
+endif()
+foreach(part tests examples)
+  if(EXISTS ${WORK}/${part}/cmake_install.cmake)
+    message(FATAL_ERROR "${part} are to be built, without their packages")
+  endif()
+endforeach()
+
+# refused(option package): asked for, the part names what it lacks.
+function(refused option package)
+  configure(status output -D ${option}=ON)
+  string(FIND "${output}" "${option} is ON, and ${package}, which" position)
+  if(status EQUAL 0 OR position EQUAL -1)
+    message(FATAL_ERROR "${option}=ON without ${package}: expected an error that names it:\n${output}")
+  endif()
+endfunction()
+refused(QUANTRAIN_TESTS Catch2)
+refused(QUANTRAIN_EXAMPLES CLI11)
+file(REMOVE_RECURSE ${WORK})

@@ -1,0 +1,34 @@
+#include "framework/core/text_table.hpp"
+
+#include <sstream>
+
+#include "tests/catch.hpp"
+
+namespace quantrain {
+
+TEST_CASE("a table is as wide as its cells", "[core][text]") {
+  TextTable table("lrl");
+  table.add({"layer", "bytes", "kernel"}).add({"0", "1,000,000", "gemm"}).add({"wide name", "7"});
+  table.add({"x", "has a reason that is longer than its column"});
+  std::ostringstream text;
+  text << table;
+  CHECK(text.str() ==
+        "layer          bytes  kernel\n"
+        "0          1,000,000  gemm\n"
+        "wide name          7\n"
+        "x          has a reason that is longer than its column\n");
+  std::ostringstream none;
+  none << TextTable("l");
+  CHECK(none.str().empty());
+}
+
+TEST_CASE("numbers are grouped by thousands", "[core][text]") {
+  CHECK(decimals(3.5, 2) == "3.50");
+  CHECK(grouped(0) == "0");
+  CHECK(grouped(999) == "999");
+  CHECK(grouped(1000) == "1,000");
+  CHECK(grouped(-123456) == "-123,456");
+  CHECK(grouped(-1234567) == "-1,234,567");
+}
+
+}  // namespace quantrain

@@ -1,0 +1,161 @@
+#include "framework/io/json.hpp"
+
+#include <ctime>
+#include <limits>
+#include <sstream>
+
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+
+namespace quantrain {
+namespace {
+
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+
+std::string why(const std::string& text, const JsonLimits& limits = {}) {
+  try {
+    const JsonDocument document(text, limits);
+    return "";
+  } catch (const JsonDocument::Malformed& what) {
+    return what.text;
+  }
+}
+
+std::string shown(const std::string& text) {
+  const JsonDocument document(text);
+  std::ostringstream stream;
+  stream << document.root();
+  return stream.str();
+}
+
+/// Seconds of the processor.
+template <class F>
+double seconds(const F& f) {
+  const std::clock_t begin = std::clock();
+  f();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+}  // namespace
+
+TEST_CASE("JSON gives its values, and each only as what it is", "[io][json]") {
+  const JsonDocument document(
+      R"({"a": [1, -2, 3.5, true, null, "t\u00e4xt", 18446744073709551615, {}, []], "b": {"c": 1.0}})");
+  const JsonValue root = document.root();
+  REQUIRE(root.is_object());
+  CHECK(root.size() == 2);
+  REQUIRE(root.members().size() == 2);
+  CHECK(root.members()[1].first == "b");
+  CHECK_FALSE(root.find("c").has_value());
+  const std::vector<JsonValue> a = root.find("a")->entries();
+  REQUIRE(a.size() == 9);
+  CHECK(a[0].integer(1, 1) == 1);
+  CHECK_FALSE(a[0].integer(2, 9).has_value());
+  CHECK_FALSE(a[0].boolean().has_value());
+  CHECK(a[0].real() == 1.0);
+  CHECK(a[1].integer(kLeast, kMost) == -2);
+  CHECK(a[2].real() == 3.5);
+  CHECK_FALSE(a[2].integer(kLeast, kMost).has_value());
+  CHECK(a[3].boolean() == true);
+  CHECK_FALSE(a[3].integer(kLeast, kMost).has_value());
+  CHECK_FALSE(a[3].real().has_value());
+  CHECK(a[4].is_null());
+  CHECK(a[5].text() == "t\xc3\xa4xt");
+  CHECK_FALSE(a[6].integer(kLeast, kMost).has_value());  // not cut to 64 bits with a sign
+  CHECK(a[6].real() == 0x1p64);
+  CHECK(a[7].is_object());
+  CHECK(a[8].is_list());
+  CHECK(a[8].entries().empty());
+  CHECK_FALSE(root.find("b")->find("c")->integer(kLeast, kMost).has_value());
+}
+
+TEST_CASE("a JSON value is recognised in a message, however large it is", "[io][json]") {
+  CHECK(shown("[1, [2, 3], 4]") == "a list of 3");
+  CHECK(shown("{\"a\": 1}") == "an object of 1");
+  CHECK(shown("1.0") == "1.0");
+  CHECK(shown("-7") == "-7");
+  CHECK(shown("1e300") == "1e+300");
+  CHECK(shown("null") == "null");
+  CHECK(shown('"' + std::string(1000, 'x') + '"').size() == 62);
+  // A character that the cut would go through is left out.
+  CHECK(shown('"' + std::string(59, 'x') + "\xc3\xa4\"") == '"' + std::string(59, 'x') + '"');
+}
+
+TEST_CASE("JSON beyond a limit is refused before it is built", "[io][json]") {
+  CHECK(why("[[[]]]", {.depth = 3}).empty());
+  CHECK(why("[[[[]]]]", {.depth = 3}) == "nests deeper than 3 levels");
+  CHECK(why(std::string(1 << 20, '[')) == "nests deeper than 16 levels");
+  CHECK(why("[1,2,3]", {.values = 4}).empty());
+  CHECK(why("[1,2,3,4]", {.values = 4}) == "has more than 4 values and keys");
+  CHECK(why("{\"a\":1,\"b\":2}", {.values = 4}) == "has more than 4 values and keys");
+  CHECK(why("[1,2]", {.bytes = 5}).empty());
+  CHECK(why("[1,2] ", {.bytes = 5}) == "has 6 bytes, the limit is 5");
+}
+
+TEST_CASE("what is not JSON is refused with a short reason", "[io][json]") {
+  for (const char* text :
+       {"", "{", "nul", "[1,]", "{\"a\" 1}", "\"\xff\"", "1 2", "1e400", "NaN"}) {
+    INFO(text);
+    CHECK(why(text).rfind("is not JSON: ", 0) == 0);
+  }
+  CHECK(why('"' + std::string(100000, 'x')).size() < 300);
+  CHECK(why(R"({"a":1,"b":2,"a":3})") == "has two keys \"a\"");
+  CHECK(why(R"({"a":1,"b":{"a":2}})").empty());
+  CHECK(why(R"([{"a":{"b":1,"c":[{}],"b":1}}])") == "has two keys \"b\"");
+}
+
+TEST_CASE("reading JSON takes time that grows with its length", "[io][json]") {
+  const auto of_keys = [](int keys) {
+    std::string text = "{\"first\":0";
+    for (int i = 0; i < keys; ++i) text += ",\"k" + std::to_string(i) + "\":{\"a\":[0]}";
+    return text + '}';
+  };
+  const std::string short_text = of_keys(10000);
+  const std::string long_text = of_keys(160000);
+  const double few = seconds([&] {
+    for (int i = 0; i < 16; ++i) CHECK(why(short_text).empty());
+  });
+  const double many = seconds([&] { CHECK(why(long_text).empty()); });
+  CHECK(many < 5 * few + 0.05);  // 16 times as long, and quadratic where each key costs all others
+}
+
+TEST_CASE("a reader of JSON takes each member once, checked, and knows what is left",
+          "[io][json]") {
+  const JsonDocument document(
+      R"({"n": 5, "large": 4294967296, "flag": true, "x": 0.5, "huge": 1e300, "name": "text",
+          "list": [1, 2, 3], "mixed": [1, true]})");
+  const auto reader = [&] { return JsonReader(document.root(), json_error<DataError>("here")); };
+  CHECK(reader().integer("n", 0, 5) == 5);
+  CHECK(reader().boolean("flag"));
+  CHECK(reader().real("x") == 0.5);
+  CHECK(reader().real("n") == 5.0);
+  CHECK(reader().real32("x") == 0.5f);
+  CHECK(reader().text("name") == "text");
+  CHECK(reader().integers("list", 3, 1, 3) == std::vector<int64_t>{1, 2, 3});
+  CHECK(reader().reals32("list", 3) == std::vector<float>{1.0f, 2.0f, 3.0f});
+  QUANTRAIN_CHECK_ERROR(reader().integer("n", 0, 4),
+                        DataError,
+                        "[here] \"n\" is 5, expected a whole number in [0, 4]");
+  QUANTRAIN_CHECK_ERROR(reader().integer("large", -5, 2147483647), DataError, "is 4294967296, exp");
+  QUANTRAIN_CHECK_ERROR(reader().integer("x", 0, 4), DataError, "\"x\" is 0.5, expected a whole");
+  QUANTRAIN_CHECK_ERROR(reader().integer("flag", 0, 4), DataError, "\"flag\" is true, expected a");
+  QUANTRAIN_CHECK_ERROR(reader().boolean("n"), DataError, "is 5, expected true or false");
+  QUANTRAIN_CHECK_ERROR(reader().real("flag"), DataError, "is true, expected a number");
+  QUANTRAIN_CHECK_ERROR(reader().real32("huge"), DataError, "is 1e+300, which is no finite float");
+  QUANTRAIN_CHECK_ERROR(reader().text("n"), DataError, "is 5, expected a text");
+  QUANTRAIN_CHECK_ERROR(reader().list("n", 9), DataError, "is 5, expected a list");
+  QUANTRAIN_CHECK_ERROR(reader().list("list", 2), DataError, "has 3 entries, at most 2");
+  QUANTRAIN_CHECK_ERROR(reader().integers("mixed", 2, 0, 9), DataError, "\"mixed\" is true");
+  QUANTRAIN_CHECK_ERROR(reader().at("none"), DataError, "[here] lacks \"none\"");
+  QUANTRAIN_CHECK_ERROR(JsonReader(*document.root().find("n"), json_error<QuantError>("there")),
+                        QuantError,
+                        "[there] is 5, expected a JSON object");
+  JsonReader some = reader();
+  some.integer("n", 0, 5);
+  QUANTRAIN_CHECK_ERROR(some.finish(), DataError, "has an unknown member \"large\"");
+  for (const auto& [name, value] : document.root().members()) some.at(name);
+  some.finish();
+}
+
+}  // namespace quantrain

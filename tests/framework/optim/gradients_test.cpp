@@ -1,0 +1,82 @@
+#include <limits>
+
+#include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
+#include "framework/optim/adam.hpp"
+#include "framework/optim/sgd.hpp"
+#include "tests/framework/optim/parameters.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::parameter;
+using test::values;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// More than a block of the kernel that looks for such values, and no multiple of a vector.
+constexpr int64_t kLong = 100003;
+
+// Gradients of 1, but for one element.
+std::vector<Tensor> with_gradient(float bad, int64_t position) {
+  std::vector<Tensor> w{parameter({2}, 1, "0.bias"), parameter({kLong}, 2, "4.weight")};
+  w[0].set_grad(Tensor::full({2}, 1.0f));
+  Tensor grad = Tensor::full({kLong}, 1.0f);
+  grad.mutable_data()[position] = bad;
+  w[1].set_grad(grad);
+  return w;
+}
+
+std::vector<std::vector<float>> all(const std::vector<NamedTensor>& state) {
+  std::vector<std::vector<float>> result;
+  for (const NamedTensor& entry : state) result.push_back(values(entry.tensor));
+  return result;
+}
+
+template <class Optimizer, class Options>
+void check_refuses(Options options) {
+  for (const float bad : {kNaN, -kNaN, kInfinity, -kInfinity}) {
+    for (const int64_t position : {int64_t{0}, int64_t{40001}, kLong - 1}) {
+      const std::vector<Tensor> w = with_gradient(bad, position);
+      const std::vector<float> bias = values(w[0]);
+      const std::vector<float> weight = values(w[1]);
+      Optimizer optimizer(w, options);
+      const auto state = all(optimizer.state());
+      const std::string place = " at " + std::to_string(position) + ", and no parameter was";
+      QUANTRAIN_CHECK_ERROR(
+          optimizer.step(), DataError, "the gradient of parameter 1 \"4.weight\" [100003] is ");
+      QUANTRAIN_CHECK_ERROR(optimizer.step(), DataError, place);
+      CHECK(values(w[0]) == bias);
+      CHECK(values(w[1]) == weight);
+      CHECK(all(optimizer.state()) == state);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a gradient that is not finite is an error and changes nothing", "[optim]") {
+  check_refuses<Sgd>(SgdOptions{.momentum = 0.9f});
+  check_refuses<Adam>(AdamOptions{});
+  check_refuses<AdamW>(AdamWOptions{});
+}
+
+TEST_CASE("gradients that are not finite can be allowed", "[optim]") {
+  const auto first = [](auto&& optimizer) {
+    optimizer.step();
+    return optimizer.parameters()[1].data()[0];
+  };
+  const std::vector<Tensor> w = with_gradient(kNaN, 0);
+  CHECK(std::isnan(first(Sgd(w, {.allow_nonfinite = true}))));
+  CHECK(std::isnan(first(Adam(with_gradient(kNaN, 0), {.allow_nonfinite = true}))));
+  CHECK(std::isnan(first(AdamW(with_gradient(kNaN, 0), {.allow_nonfinite = true}))));
+}
+
+TEST_CASE("the largest finite gradient is one to step on", "[optim]") {
+  const std::vector<Tensor> w = with_gradient(std::numeric_limits<float>::max(), 7);
+  Adam optimizer(w);
+  optimizer.step();
+  CHECK(std::isfinite(w[1].data()[8]));
+}
+
+}  // namespace quantrain

@@ -1,0 +1,76 @@
+#include "framework/autograd/ops.hpp"
+#include "framework/core/error.hpp"
+#include "framework/optim/adam.hpp"
+#include "framework/optim/sgd.hpp"
+#include "quant/training/scopes.hpp"
+#include "tests/catch.hpp"
+#include "tests/quant/networks.hpp"
+#include "tests/tensors.hpp"
+
+// Parameters that a network has since it was prepared, and optimizers that were made before.
+namespace quantrain::quant {
+namespace {
+
+using quantrain::test::values;
+using test::mlp;
+using test::random_images;
+
+QConfig learned() {
+  QConfig config = QConfig::int8();
+  config.model.weight.estimator = Estimator::kLearned;
+  config.model.activation.estimator = Estimator::kLearned;
+  return config;
+}
+
+void backward(Module& net) {
+  for (Tensor& parameter : net.parameters()) parameter.zero_grad();
+  cross_entropy(net(random_images({3, 12}, 2)), std::vector<int32_t>{0, 1, 2}).backward();
+}
+
+}  // namespace
+
+TEST_CASE("an optimizer made before prepare_qat names the scales that it lacks",
+          "[quant][prepare]") {
+  Sequential net = mlp();
+  Adam early(net.parameters());
+  prepare_qat(net, random_images({1, 12}, 1), learned());
+  Adam late(net.parameters());
+  backward(net);
+  const std::vector<float> before = values(net.parameters()[0]);
+  QUANTRAIN_CHECK_ERROR(
+      early.step(),
+      DataError,
+      "[adam] lacks parameters that are newer than it and have gradients: "
+      "\"0.weight_slot.scale\", \"1.output_slot.scale\", \"2.weight_slot.scale\"; "
+      "make the optimizer of net.parameters() after prepare_qat");
+  CHECK(values(net.parameters()[0]) == before);
+  CHECK_NOTHROW(late.step());
+  CHECK(values(net.parameters()[0]) != before);
+}
+
+TEST_CASE("parameters that are left out by choice, or do not learn, are no error",
+          "[quant][prepare]") {
+  Sequential net = mlp();
+  const std::vector<Tensor> weights = net.parameters();
+  Sgd early(weights);
+  SECTION("fixed scales bring no parameters") {
+    prepare_qat(net, random_images({1, 12}, 1), QConfig::int8());
+    backward(net);
+    CHECK_NOTHROW(early.step());
+  }
+  SECTION("frozen scales have no gradient") {
+    prepare_qat(net, random_images({1, 12}, 1), learned());
+    calibrate(net, random_images({4, 12}, 3));
+    freeze(net);
+    backward(net);
+    CHECK_NOTHROW(early.step());
+  }
+  SECTION("an optimizer of some parameters, made afterwards") {
+    prepare_qat(net, random_images({1, 12}, 1), learned());
+    Sgd late(weights);
+    backward(net);
+    CHECK_NOTHROW(late.step());
+  }
+}
+
+}  // namespace quantrain::quant

@@ -1,0 +1,181 @@
+#include "framework/autograd/ops.hpp"
+#include "framework/core/error.hpp"
+#include "framework/optim/adam.hpp"
+#include "quant/analysis/parity.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/training/scopes.hpp"
+#include "tests/catch.hpp"
+#include "tests/quant/networks.hpp"
+#include "tests/temporary_folder.hpp"
+
+// Mistakes that are easy to make, and what is said of them.
+namespace quantrain::quant {
+namespace {
+
+using test::mlp;
+using test::random_images;
+
+/// Runs a function between two linear layers of 12 features.
+class Between : public Module {
+ public:
+  explicit Between(std::function<Tensor(const Tensor&)> function)
+      : function_(std::move(function)),
+        first_(add("first", Linear{12, 12})),
+        last_(add("last", Linear{12, 4})) {}
+  std::string_view type() const override { return "Between"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return (*last_)(function_((*first_)(x))); }
+
+ private:
+  std::function<Tensor(const Tensor&)> function_;
+  std::shared_ptr<Linear> first_;
+  std::shared_ptr<Linear> last_;
+};
+
+/// An operation whose author forgot record().
+Tensor unrecorded(const Tensor& x) {
+  Tensor y = Tensor::empty(x.shape());
+  for (int64_t i = 0; i < x.elements(); ++i) y.mutable_data()[i] = 2.0f * x.floats()[i];
+  return y;
+}
+
+class Unrecorded : public Module {
+ public:
+  std::string_view type() const override { return "Unrecorded"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return unrecorded(x); }
+};
+
+class PlainMember : public Module {
+ public:
+  std::string_view type() const override { return "PlainMember"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return fc_(x); }
+
+ private:
+  Linear fc_{12, 4};
+};
+
+const QConfig kConfig = QConfig::int8();
+
+Tensor example() { return random_images({2, 12}, 1); }
+
+}  // namespace
+
+TEST_CASE("a forgotten record() is named, and the operation that reads what it made",
+          "[quant][messages]") {
+  Unrecorded alone;
+  QUANTRAIN_CHECK_ERROR(prepare_qat(alone, example(), kConfig),
+                        GraphError,
+                        "[Unrecorded] the output does not depend on the network's input in what "
+                        "was recorded: an operation in front made a new tensor without recording "
+                        "it; it has to end with return record<ItsNode>(y, {x})");
+  Between net(unrecorded);
+  QUANTRAIN_CHECK_ERROR(
+      prepare_qat(net, example(), kConfig),
+      GraphError,
+      "[last] what operation linear reads does not depend on the network's input");
+}
+
+TEST_CASE("an addition that no layer can do is not sent to the layer Add", "[quant][messages]") {
+  Between scalar([](const Tensor& x) { return x + 3.0f; });
+  QUANTRAIN_CHECK_ERROR(prepare_qat(scalar, example(), kConfig),
+                        GraphError,
+                        "[Between] an addition that broadcasts has no integer form: [2, 12] + []; "
+                        "put a constant into the bias of the layer in front");
+  Between constant([](const Tensor& x) { return x + Tensor::full(x.shape(), 3.0f); });
+  QUANTRAIN_CHECK_ERROR(
+      prepare_qat(constant, example(), kConfig),
+      GraphError,
+      "[Between] an addition of a constant has no integer form: [2, 12] + [2, 12]; put");
+  Between row([](const Tensor& x) { return x + reshape(mean(x, 1), {2, 1}); });
+  QUANTRAIN_CHECK_ERROR(prepare_qat(row, example(), kConfig),
+                        GraphError,
+                        "[Between] an addition that broadcasts has no integer form: [2, 12] + ");
+}
+
+TEST_CASE("an operation in forward() itself is placed by the class, and layers by add()",
+          "[quant][messages]") {
+  Between twice([](const Tensor& x) { return x + x; });
+  QUANTRAIN_CHECK_ERROR(prepare_qat(twice, example(), kConfig),
+                        GraphError,
+                        "[Between] operation add of [2, 12] and [2, 12] in its forward() has no "
+                        "place for a FakeQuantize: use the layer Add, registered by add(name, "
+                        "layer) in the constructor");
+  PlainMember plain;
+  QUANTRAIN_CHECK_ERROR(prepare_qat(plain, example(), kConfig),
+                        GraphError,
+                        "[PlainMember] operation linear of [2, 12] in its forward() has no place "
+                        "for a FakeQuantize: use the layer Linear, registered by add(name, layer)");
+  QUANTRAIN_CHECK_ERROR(Adam(plain.parameters()),
+                        DataError,
+                        "[adam] there are no parameters: give it net.parameters(), where a module "
+                        "counts the layers that it registers, by add(name, layer)");
+  Sequential net = mlp();
+  QUANTRAIN_CHECK_ERROR(
+      convert(net, example()), GraphError, "[Sequential] the network is not prep");
+  prepare_qat(net, example(), kConfig);
+  QUANTRAIN_CHECK_ERROR(
+      prepare_qat(net, example(), kConfig), GraphError, "[Sequential] the network is prepared al");
+}
+
+TEST_CASE("an undefined example names the function that got it", "[quant][messages]") {
+  Sequential net = mlp();
+  const Tensor none;
+  const auto says = [](const char* where) {
+    return '[' + std::string(where) + "] example 0 is undefined: give a batch [N, ...]";
+  };
+  QUANTRAIN_CHECK_ERROR(prepare_qat(net, none, kConfig), GraphError, says("prepare_qat"));
+  QUANTRAIN_CHECK_ERROR(prepare_ptq(net, none, kConfig), GraphError, says("prepare_ptq"));
+  QUANTRAIN_CHECK_ERROR(convert(net, none), GraphError, says("convert"));
+  QUANTRAIN_CHECK_ERROR(plan(net, none), GraphError, says("plan"));
+  QUANTRAIN_CHECK_ERROR(summary(net, none), GraphError, "[summary] the example is undefined");
+  QUANTRAIN_CHECK_ERROR(net(none), GraphError, "[Sequential] the input is undefined");
+  prepare_ptq(net, example(), kConfig);
+  QUANTRAIN_CHECK_ERROR(calibrate(net, none), GraphError, "[Sequential] the input is undefined");
+  calibrate(net, example());
+  const IntegerModel model = convert(net, example());
+  QUANTRAIN_CHECK_ERROR(
+      verify_parity(net, model, none), GraphError, "[parity] batch 0 is undefined");
+}
+
+TEST_CASE("a file of a float network says when to load it", "[quant][messages]") {
+  const quantrain::test::TemporaryFolder folder;
+  Sequential net = mlp();
+  save(net, folder / "float");
+  Sequential prepared = mlp();
+  prepare_qat(prepared, example(), kConfig);
+  save(prepared, folder / "prepared");
+  QUANTRAIN_CHECK_ERROR(load(prepared, folder / "float"),
+                        DataError,
+                        "/float: is of a float network, and this one is prepared for quantization: "
+                        "load it before prepare_qat or prepare_ptq");
+  QUANTRAIN_CHECK_ERROR(load(net, folder / "prepared"),
+                        DataError,
+                        "/prepared: is of a network prepared for quantization, and this one is "
+                        "not: prepare it alike");
+}
+
+TEST_CASE("parameters that do not fit name the layer that they are given to", "[quant][messages]") {
+  Sequential net{Sequential{Linear{12, 9}, ReLU{}}, Linear{9, 4}};
+  prepare_qat(net, example(), kConfig);
+  const QParams wrong{{.bits = 4}, -1, {1.0f}, {0}};
+  const QParams invalid{{.bits = 8}, -1, {0.0f}, {0}};
+  QUANTRAIN_CHECK_ERROR(output_quantizer(net, "0.1").update_params(wrong),
+                        QuantError,
+                        "[0.1] parameters u4 scale 1 zero point 0 are not of type u8 with 1 ");
+  QUANTRAIN_CHECK_ERROR(output_quantizer(net, "0.1").update_params(invalid), QuantError, "[0.1] ");
+  QUANTRAIN_CHECK_ERROR(
+      weight_quantizer(net, "0.0").set_params(wrong),
+      QuantError,
+      "[0.0] parameters u4 scale 1 zero point 0 are not of type s8 narrow with 9 ");
+  QUANTRAIN_CHECK_ERROR(
+      output_quantizer(net, "0.1").params(), QuantError, "[0.1] FakeQuantize has");
+  QUANTRAIN_CHECK_ERROR(
+      FakeQuantize().update_params(wrong), QuantError, "[FakeQuantize] parameters u4");
+}
+
+}  // namespace quantrain::quant
