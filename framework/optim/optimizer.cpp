@@ -7,6 +7,7 @@
 #include "framework/autograd/profile.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/kernels/float/ranges.hpp"
 
 namespace quantrain {
 

@@ -5,8 +5,9 @@ import {Pad} from './pad.js';
 import {colors, description, drawCodes, drawImage, title} from './pictures.js';
 
 const element = (id) => document.getElementById(id);
-const make = (tag, properties = {}, ...children) => {
-  const node = Object.assign(document.createElement(tag), properties);
+const make = (tag, attributes = {}, ...children) => {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
   node.append(...children);
   return node;
 };
@@ -47,11 +48,11 @@ class Page {
   }
 
   bar(name) {
-    const fill = make('span', {className: 'fill'});
-    const share = make('td', {className: 'number'}), integer = make('td', {className: 'number integer'});
+    const fill = make('span', {class: 'fill'});
+    const share = make('td', {class: 'number'}), integer = make('td', {class: 'number integer'});
     const row = make('tr', {},
-                     make('th', {scope: 'row', textContent: name}),
-                     make('td', {className: 'bar', ariaHidden: 'true'}, fill),
+                     make('th', {scope: 'row'}, name),
+                     make('td', {class: 'bar', 'aria-hidden': true}, fill),
                      share,
                      integer);
     element('outputs').append(row);
@@ -59,11 +60,11 @@ class Page {
   }
 
   picture(step) {
-    const canvas = make('canvas', {role: 'img', ariaLabel: `${title(step)}, ${description(step)}`});
+    const canvas = make('canvas', {role: 'img', 'aria-label': `${title(step)}, ${description(step)}`});
     const caption = make('figcaption', {},
-                         make('strong', {textContent: title(step)}),
+                         make('strong', {}, title(step)),
                          ` ${description(step)} `,
-                         make('code', {textContent: `layer ${step.layer}`}));
+                         make('code', {}, `layer ${step.layer}`));
     element('layers').append(make('figure', {}, caption, canvas));
     return {step, canvas};
   }
@@ -72,7 +73,7 @@ class Page {
     example.bytes = Uint8Array.from(atob(example.pixels), (letter) => letter.charCodeAt(0));
     const canvas = make('canvas');
     const name = this.network.data.classes[example.label];
-    const button = make('button', {type: 'button', title: name, ariaLabel: `Example: ${name}`}, canvas);
+    const button = make('button', {type: 'button', title: name, 'aria-label': `Example: ${name}`}, canvas);
     button.addEventListener('click', () => this.choose(example));
     element('examples').append(button);
     example.canvas = canvas;
@@ -127,7 +128,7 @@ class Page {
     this.showPictures();
     if (!ended) return;
     element('spoken').textContent = pixels ? `${name}, ${percent(shares[best])}` : 'Cleared';
-    if (pixels) element('time').textContent = `${this.network.time(pixels).toFixed(0)} µs`;
+    element('time').textContent = pixels ? `${this.network.time(pixels).toFixed(0)} µs` : '–';
   }
 
   remark(outputs) {

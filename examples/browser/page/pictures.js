@@ -73,7 +73,7 @@ function palette({low, zero, high}, [middle, above, below]) {
 // Draws the codes into a canvas at most `available` CSS pixels wide. Without codes it is empty.
 export function drawCodes(canvas, step, codes, available, theme) {
   const {height, width, channels} = form(step);
-  const times = zoom(Math.max(height, channels === 1 ? 1 : width), available);
+  const times = channels === 1 ? 8 : zoom(Math.max(height, width), available);
   const fitting = Math.max(1, Math.floor((available / times + 1) / (width + 1)));
   const lines = Math.ceil(channels / fitting), columns = Math.ceil(channels / lines);
   canvas.width = columns * (width + 1) - 1;

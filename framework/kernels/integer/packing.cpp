@@ -49,7 +49,6 @@ int64_t PackedWeightsS8::bytes(const Conv2dShape& shape) {
 }
 
 void PackedWeightsS8::pack_panels() {
-  const int64_t outputs = shape_.group_o();
   lay_out();
   data_ = Buffer<int8_t>(shape_.groups * panels_per_group_ * panel_bytes_);
   const int64_t panels = shape_.groups * panels_per_group_;

@@ -6,7 +6,12 @@ import {tmpdir} from 'node:os';
 import {basename, extname, join} from 'node:path';
 
 const types = {
-  '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.json': 'application/json', '.wasm': 'application/wasm',
+  '.html': 'text/html',
+  '.css': 'text/css',
+  '.js': 'text/javascript',
+  '.json': 'application/json',
+  '.svg': 'image/svg+xml',
+  '.wasm': 'application/wasm',
 };
 
 export async function serve(folder) {
@@ -89,7 +94,11 @@ export class Chromium {
     return result.value;
   }
   async until(expression) {
-    while (!await this.evaluate(expression)) await new Promise((done) => setTimeout(done, 20));
+    const end = Date.now() + 10000;
+    while (!await this.evaluate(expression)) {
+      if (Date.now() > end) throw new Error(`not within 10 s: ${expression}`);
+      await new Promise((done) => setTimeout(done, 20));
+    }
   }
 
   mouse(type, {x, y}) {

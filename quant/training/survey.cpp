@@ -1,0 +1,243 @@
+#include "quant/training/survey.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include "framework/arithmetic/quantize.hpp"
+#include "framework/core/error.hpp"
+
+namespace quantrain::quant {
+
+Survey::Survey(Module& net,
+               const Graph& graph,
+               const std::vector<Tensor>& inputs,
+               const QConfig& config)
+    : net_(net), graph_(graph), inputs_(inputs), config_(config) {
+  for (const NamedModule& entry : net.named_modules()) modules_.emplace(entry.name, entry.module);
+  for (const GraphNode& node : graph.nodes()) {
+    ++runs_[node.scope()];
+    ++runs_of_type_[{node.scope(), node.type()}];
+  }
+  depends_.assign(graph.nodes().size(), false);
+  for (const Tensor& input : inputs) {
+    const std::vector<bool> on_input = graph.dependents(input);
+    for (size_t i = 0; i < depends_.size(); ++i) depends_[i] = depends_[i] || on_input[i];
+  }
+  check_recorded();
+  std::vector<const GraphNode*> data;  // the others are constants
+  for (const GraphNode& node : graph.nodes()) {
+    if (depends_[static_cast<size_t>(node.index)]) data.push_back(&node);
+  }
+  for (const GraphNode* node : data) {
+    if (node->node->traits().closes_range) add_site(*node);
+  }
+  if (sites_.empty()) refuse_without_sites(data);
+  for (const auto& [path, layer] : config.layers) check_has_site(path);
+  for (const auto& [type, layer] : config.types) check_has_type(type);
+  for (const GraphNode* node : data) {
+    if (node->node->traits().is_batch_norm && folded_.count(node->index) == 0)
+      refuse_batch_norm(*node);
+  }
+}
+
+bool Survey::is_data(const GraphNode& node, size_t i) const {
+  const Tensor& x = node.inputs[i];
+  const auto same = [&](const Tensor& input) { return input.same_as(x); };
+  if (!x.defined()) return false;
+  return node.producers[i] == GraphNode::kLeaf ? std::any_of(inputs_.begin(), inputs_.end(), same)
+                                               : depends_[static_cast<size_t>(node.producers[i])];
+}
+
+std::string Survey::place_of(const GraphNode& node) const {
+  return node.scope().empty() ? net_.label() : node.scope();
+}
+
+void Survey::check_recorded() const {
+  const auto depends = [&](const Tensor& output) {
+    const int last = graph_.producer(output);
+    const auto same = [&](const Tensor& input) { return input.same_as(output); };
+    return last == GraphNode::kLeaf ? std::any_of(inputs_.begin(), inputs_.end(), same)
+                                    : bool{depends_[static_cast<size_t>(last)]};
+  };
+  const std::vector<Tensor>& outputs = graph_.outputs();
+  if (std::any_of(outputs.begin(), outputs.end(), depends)) return;
+  // The first that takes such a tensor.
+  const auto reader =
+      std::find_if(graph_.nodes().begin(), graph_.nodes().end(), [&](const GraphNode& node) {
+        const Tensor x = node.inputs.empty() ? Tensor() : node.inputs[0];
+        return x.defined() && x.node() == nullptr && !x.requires_grad() && x.rank() > 0 &&
+               x.dim(0) == inputs_[0].dim(0);
+      });
+  const bool found = reader != graph_.nodes().end();
+  throw GraphError(
+      found ? place_of(*reader) : net_.label(),
+      found ? "what operation " : "the output",
+      found ? reader->type() : "",
+      found ? " reads" : "",
+      " does not depend on the network's input in what was recorded: an operation in front made "
+      "a new tensor without recording it; it has to end with return record<ItsNode>(y, {x}) "
+      "(docs/adding_an_operation.md)");
+}
+
+void Survey::refuse_without_sites(const std::vector<const GraphNode*>& data) const {
+  std::ostringstream types;
+  for (const GraphNode* node : data) types << ' ' << node->type();
+  throw GraphError(net_.label(),
+                   "there is no layer to quantize among what it runs:",
+                   types.str(),
+                   "; those of Conv2d, Linear, Add, AvgPool2d, Concat and elementwise functions "
+                   "are quantized");
+}
+
+void Survey::refuse_place(const GraphNode& node) const {
+  const std::string where = place_of(node);
+  const QuantizationTraits traits = node.node->traits();
+  const bool takes_data = traits.closes_range && traits.weight < 0;  // and no parameters
+  for (size_t i = 0; takes_data && i < node.inputs.size(); ++i) {
+    if (node.inputs[i].defined() && !is_data(node, i)) node.node->refuse_integers(where);
+  }
+  if (!traits.has_integer_form) node.node->refuse_integers(where);
+  std::ostringstream operands;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i].defined() && is_data(node, i))
+      operands << (operands.tellp() == 0 ? " of " : " and ") << node.inputs[i].shape();
+  }
+  throw GraphError(where,
+                   "operation ",
+                   node.type(),
+                   operands.str(),
+                   node.scope().empty() ? " in its forward()" : "",
+                   " has no place for a FakeQuantize: ",
+                   traits.layer.empty() ? "run it in a layer of its own" : "use the layer ",
+                   traits.layer,
+                   ", registered by add(name, layer) in the constructor");
+}
+
+void Survey::check_has_type(const std::string& type) const {
+  std::set<std::string_view> known;
+  for (const Site& site : sites_) known.insert(site.layer->type());
+  if (known.count(type) != 0) return;
+  std::ostringstream list;
+  for (const std::string_view name : known) list << ' ' << name;
+  throw QuantError("QConfig",
+                   "no layers of type \"",
+                   type,
+                   "\" are quantized in this network; those that are:",
+                   list.str());
+}
+
+void Survey::check_has_site(const std::string& path) const {
+  std::ostringstream known;
+  for (const Site& site : sites_) {
+    if (site.path == path) return;
+    known << ' ' << site.path;
+  }
+  throw QuantError("QConfig",
+                   "layer \"",
+                   path,
+                   modules_.count(path) == 0 ? "\" does not exist" : "\" has nothing to quantize",
+                   "; layers to quantize:",
+                   known.str());
+}
+
+Module& Survey::layer_of(const GraphNode& node) const {
+  const auto found = modules_.find(node.scope());
+  const QuantizationTraits traits = node.node->traits();
+  const bool layer = found != modules_.end() && !found->second->has_children();
+  const int runs = runs_of_type_.at({node.scope(), node.type()});
+  const bool alone = runs_.at(node.scope()) == runs;
+  if (!layer || !alone || (traits.weight >= 0 && !found->second->has_weight_slot())) {
+    refuse_place(node);
+  }
+  if (runs > 1) {
+    throw GraphError(
+        node.scope(),
+        "the layer runs twice in one pass and would need two ranges: make two layers; they "
+        "may share their parameters");
+  }
+  return *found->second;
+}
+
+const GraphNode* Survey::sole_consumer(const GraphNode& node) const {
+  return node.consumers.size() == 1 && !is_output(node) ? &graph_.node(node.consumers[0]) : nullptr;
+}
+
+bool Survey::is_output(const GraphNode& node) const {
+  const auto& outputs = graph_.outputs();
+  return std::any_of(
+      outputs.begin(), outputs.end(), [&](const Tensor& t) { return t.same_as(node.output); });
+}
+
+bool Survey::gives_logits(const GraphNode& node) const {
+  const GraphNode* end = &node;
+  for (const GraphNode* next = sole_consumer(*end); next != nullptr; next = sole_consumer(*end)) {
+    if (!next->node->traits().is_view) break;
+    end = next;
+  }
+  return is_output(*end) && end->consumers.empty();
+}
+
+void Survey::add_site(const GraphNode& node) {
+  const QuantizationTraits traits = node.node->traits();
+  Site site;
+  site.layer = &layer_of(node);
+  site.path = node.scope();
+  site.has_weights = traits.weight >= 0;
+  site.config = &config_.of(site.layer->type(), site.path);
+  site.last = site.layer;
+  site.last_path = site.path;
+  if (site.has_weights) {
+    const auto weight = static_cast<size_t>(traits.weight);
+    site.weights = {node.inputs[weight], node.inputs[weight + 1]};
+    const int64_t length = site.weights.weight.elements() / site.weights.weight.dim(0);
+    if (length > kLongestReduction) {
+      throw QuantError(site.path,
+                       "sums of ",
+                       length,
+                       " products are longer than ",
+                       kLongestReduction,
+                       ": an accumulator could overflow");
+    }
+  }
+  const GraphNode* end = &node;
+  const GraphNode* next = sole_consumer(*end);
+  if (traits.folds_batch_norm && next != nullptr && next->node->traits().is_batch_norm) {
+    site.folded = dynamic_cast<BatchNorm2d*>(&layer_of(*next));
+    if (site.folded == nullptr) {
+      throw GraphError(next->scope(), "a batch norm that is no BatchNorm2d cannot be folded");
+    }
+    site.folded_path = next->scope();
+    site.last = site.folded;
+    site.last_path = site.folded_path;
+    folded_.insert(next->index);
+    end = next;
+    next = sole_consumer(*end);
+  }
+  next = behind_views(next);
+  if (next != nullptr && next->node->traits().is_activation) {
+    site.last = &layer_of(*next);
+    site.last_path = next->scope();
+    end = next;
+  }
+  site.gives_logits = gives_logits(*end);
+  sites_.push_back(site);
+}
+
+const GraphNode* Survey::behind_views(const GraphNode* node) const {
+  while (node != nullptr && node->node->traits().is_view) node = sole_consumer(*node);
+  return node;
+}
+
+void Survey::refuse_batch_norm(const GraphNode& node) const {
+  const int producer = node.producers[0];
+  if (producer != GraphNode::kLeaf && graph_.node(producer).node->traits().folds_batch_norm) {
+    throw GraphError(node.scope(),
+                     "the batch norm cannot be folded: the output of ",
+                     graph_.node(producer).scope(),
+                     " has another consumer");
+  }
+  throw GraphError(node.scope(),
+                   "the batch norm cannot be folded: no convolution is in front of it");
+}
+
+}  // namespace quantrain::quant
