@@ -217,8 +217,9 @@ TEST_CASE("a dataset that was moved from is the same dataset", "[data][dataset]"
   Dataset first({2, 1, 2, 1}, {1, 2, 3, 4}, {0, 1}, 2);
   const test::Child child = test::in_child([&]() -> std::string {
     const Dataset second = std::move(first);
-    return std::to_string(first.batch(0, 2).bytes()[3]) +  // NOLINT(bugprone-use-after-move)
-           std::to_string(second.image(1)[0]) + std::to_string(first.classes());
+    const Batch batch = first.batch(0, 2);  // NOLINT(bugprone-use-after-move)
+    return std::to_string(batch.bytes()[3]) + std::to_string(second.image(1)[0]) +
+           std::to_string(first.classes());
   });
   CHECK(child.text == "432");
 }

@@ -143,7 +143,12 @@ INLINE void join_quads(quads sum, int32_t *sums) {
   int32_t r;
   for (r = 0; r < 4; ++r) sums[r] += sum[2 * r] + sum[2 * r + 1];
 }
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) || defined(__wasm_simd128__)
+#if defined(__SSE2__)
+#define ADD_PAIRS(codes, weights) (words_4)__builtin_ia32_pmaddwd128(codes, weights)
+#else
+#define ADD_PAIRS(codes, weights) (words_4)__builtin_wasm_dot_s_i32x4_i16x8(codes, weights)
+#endif
 typedef int8_t eight_weights __attribute__((vector_size(8)));
 typedef uint8_t codes_8 __attribute__((vector_size(8)));
 typedef int16_t halves_8 __attribute__((vector_size(16)));
@@ -169,8 +174,8 @@ INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
   memcpy(&four, x, sizeof four);
   codes = __builtin_convertvector((codes_8)(int32_t __attribute__((vector_size(8)))){four, four},
                                   halves_8);
-  sum.low += (words_4)__builtin_ia32_pmaddwd128(codes, w.low);
-  sum.high += (words_4)__builtin_ia32_pmaddwd128(codes, w.high);
+  sum.low += ADD_PAIRS(codes, w.low);
+  sum.high += ADD_PAIRS(codes, w.high);
   return sum;
 }
 INLINE void join_quads(quads sum, int32_t *sums) {
