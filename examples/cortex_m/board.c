@@ -80,12 +80,18 @@ static void fault(void) {
 }
 
 void __attribute__((noinline, used)) boot(void) {
+  int status;
   const uint32_t *from = data_load;
   volatile uint32_t *to; /* volatile: no call of memcpy or memset on a stack that is being painted */
   for (to = data_begin; to < data_end; ++to) *to = *from++;
   for (to = bss_begin; to < bss_end; ++to) *to = 0;
   for (to = bss_end; to < (uint32_t *)__builtin_frame_address(0) - 32; ++to) *to = STACK_PATTERN;
-  board_exit(main());
+  status = main();
+  if (*bss_end != STACK_PATTERN) {
+    board_print("FAULT: the stack reached the data: give it more RAM\n");
+    status = 2;
+  }
+  board_exit(status);
 }
 
 void reset(void) {

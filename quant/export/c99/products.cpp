@@ -178,6 +178,13 @@ std::string tables(const ProductStep& step,
   return text + "};\n";
 }
 
+// Whether the whole window at `top` and `left` lies in the image. None does where it is larger:
+// comparisons that are never true together would make compilers warn.
+std::string is_inside(const Conv2dShape& s) {
+  if (s.h < s.kh || s.w < s.kw) return "0";
+  return cat("top >= 0 && top <= ", s.h - s.kh, " && left >= 0 && left <= ", s.w - s.kw);
+}
+
 // Copies the codes of a window that may reach beyond the image.
 std::string patch_function(const ProductStep& step, const std::string& id) {
   const Conv2dShape& s = step.shape;
@@ -198,15 +205,7 @@ std::string patch_function(const ProductStep& step, const std::string& id) {
   }
   if (whole_rows && !padded) return text + "  " + inside + "}\n";
   text += "  int32_t i, j;\n";
-  if (whole_rows) {
-    text += cat("  if (top >= 0 && top <= ",
-                s.h - s.kh,
-                " && left >= 0 && left <= ",
-                s.w - s.kw,
-                ") {\n    ",
-                inside,
-                "    return;\n  }\n");
-  }
+  if (whole_rows) text += cat("  if (", is_inside(s), ") {\n    ", inside, "    return;\n  }\n");
   text += cat("  for (i = top; i < top + ",
               s.kh,
               "; ++i) {\n",
@@ -258,8 +257,7 @@ std::string depthwise_step(const ProductStep& step, const std::string& id, Order
                {"WIDTH", cat(s.w)},
                {"CHANNELS", cat(s.c)},
                {"ROW", cat(s.w * s.c)},
-               {"LAST_TOP", cat(s.h - s.kh)},
-               {"LAST_LEFT", cat(s.w - s.kw)},
+               {"IS_INSIDE", is_inside(s)},
                {"KH", cat(s.kh)},
                {"KW", cat(s.kw)},
                {"FUNCTION", depthwise_form(step).name()}});

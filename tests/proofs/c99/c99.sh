@@ -1,6 +1,6 @@
 #!/bin/bash
 # scripts/prove c99: exported C gives the engine's integers. Trains the examples' networks briefly, exports them and compares
-# the codes of every step, the output and the class of every image:
+# the codes of every step and the output of every image, and classes:
 #   on this machine, compiled by GCC and Clang with -O0 and -O3, and without vectors   --images 10000
 #   on aarch64 and riscv64, emulated                                                  --cross 1000
 #   on Cortex-M0, M3, M4, M7 and M55, emulated; their objects call no floating point  --board 100
@@ -95,7 +95,7 @@ for target in gcc-O3 aarch64 riscv64 mps2-an385; do
 done
 if [[ -z $(missing mps2-an385) ]]; then check_symbols "$work"; fi
 
-echo "Now the integers: all steps, the output and the class of each image or sample."
+echo "Now the integers: all steps and the output of each image or sample, and classes."
 for network in "${networks[@]}"; do
   for b in "${bits[@]}"; do echo "$network" "$b"; done
 done | in_parallel check_network

@@ -1,7 +1,7 @@
 #!/bin/bash
-# scripts/prove c99 --layers [--boards BOARD,...] [--bits B,...] [--only TEXT] [FLAG...]: instructions per multiply-add
-# of each layer on emulated boards, beside the goals of goals.tsv; "!" marks what is above its goal. FLAGs, after --, go
-# to the compiler.
+# scripts/prove c99 --layers [--boards BOARD,...] [--bits B,...] [--only TEXT] [-- FLAG...]: instructions per multiply-add
+# of each layer on emulated boards, beside the goals of goals.tsv; "!" marks what is above its goal. FLAGs go to the
+# compiler.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 boards=mps2-an385,mps2-an386,mps2-an500,mps3-an547 bits=8,4,2 only=
@@ -17,6 +17,7 @@ done
 work=$root/build/c99/layers
 rm -rf "$work" && mkdir -p "$work"
 "$root/build/release/examples/c99_programs" layers "$work" --bits "$bits" --only "$only" >"$work/layers.tsv"
+if [[ ! -s $work/layers.tsv ]]; then echo "prove c99 --layers: no layer's name has \"$only\"" >&2; exit 2; fi
 
 # count NAME BOARD FLAG...: NAME.BOARD.count holds the instructions per multiply-add, or why there are none.
 count() {

@@ -50,8 +50,8 @@ void write_layers(const std::string& folder,
 }
 
 // Network i is packed, or not.
-void write_random(const std::string& folder, int64_t count, int64_t samples) {
-  for (int64_t i = 0; i < count; ++i) {
+void write_random(const std::string& folder, int64_t first, int64_t count, int64_t samples) {
+  for (int64_t i = first; i < first + count; ++i) {
     const auto seed = static_cast<uint64_t>(i);
     quant::test::RandomNetwork network = quant::test::random_network(seed);
     const IntegerModel model = quant::test::train_and_convert(network, seed);
@@ -121,10 +121,11 @@ int main(int argc, char** argv) try {
   layers.add_option("--bits", bits, "of weights")->check(CLI::Range(2, 8))->delimiter(',');
   std::string only;
   layers.add_option("--only", only, "layers with this in their names");
-  int64_t count = 0;
+  int64_t first = 0, count = 0;
   CLI::App& random = *app.add_subcommand("random", "random networks; prints their names");
   random.add_option("folder", folder)->required();
   random.add_option("count", count)->required()->check(CLI::Range(1, 100000));
+  random.add_option("--first", first, "number of the first")->check(CLI::Range(0, 100000));
   std::string model, data, file;
   CLI::App& expected = *app.add_subcommand("expected", "what the engine computes of images");
   expected.add_option("model", model, "a saved integer network")->required();
@@ -137,7 +138,7 @@ int main(int argc, char** argv) try {
     return app.exit(error);
   }
   if (app.got_subcommand("layers")) write_layers(folder, bits, only);
-  if (app.got_subcommand("random")) write_random(folder, count, 20);
+  if (app.got_subcommand("random")) write_random(folder, first, count, 20);
   if (app.got_subcommand("expected"))
     write_expected(file, quantrain::IntegerModel::load(model), data, count);
   return 0;

@@ -10,11 +10,12 @@ for target in "${@:3}"; do
 done
 rm -rf "$work" && mkdir -p "$work"
 c99_results=$work/results
-"$programs" random "$work" 5 >"$work/random.tsv"
+# 21 has many steps, 22 windows that are larger than the image.
+"$programs" random "$work" 5 --first 18 >"$work/random.tsv"
 for layer in depthwise linear; do "$programs" layers "$work" --bits 4 --only $layer >>"$work/random.tsv"; done
 
-spoil "$work" random_0 "$work/wrong"
-check_failure "$3" test_on "$3" "$work/wrong" random_0
+spoil "$work" random_18 "$work/wrong"
+check_failure "$3" test_on "$3" "$work/wrong" random_18
 if is_board "$3"; then check_symbols "$work"; fi
 while IFS=$'\t' read -r name _; do
   for target in "${@:3}"; do report "$name" "$target" test_on "$target" "$work" "$name"; done

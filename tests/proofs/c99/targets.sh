@@ -61,7 +61,7 @@ test_on() {
 
 # report LABEL TARGET COMMAND...: a line with how many are equal, and a line in $c99_results
 report() {
-  local label=$1 target=$2 tool log status=0 line
+  local label=$1 target=$2 tool log status=0 line count
   tool=$(missing "$target")
   if [[ -n $tool ]]; then
     line="skipped: no $tool"
@@ -69,6 +69,8 @@ report() {
     log=$("${@:3}" 2>&1) || status=$?
     line=$(grep -m 1 -oE '^[0-9]+ of [0-9]+ equal' <<<"$log" || true)
     if [[ $status -ne 0 || -z $line ]]; then line="NOT EQUAL: ${line:-status $status}"$'\n'"$(head -n 6 <<<"$log")"; fi
+    count=$(awk '$1 == "all" { print $3 }' <<<"$log")
+    if [[ -n $count ]]; then line+=", $count instructions each"; fi
   fi
   printf '%-24s %-24s %s\n' "$label" "$target" "$line"
   case $line in

@@ -89,7 +89,7 @@ static void step@ID@(const uint8_t *x, @TYPE@ *y, uint8_t *blank) {
   const uint8_t *taps[@TAPS@];
   int32_t i, u, v;
   memset(blank, @ZERO@, @CHANNELS@);
-@PIXELS@@CORNER@    if (top >= 0 && top <= @LAST_TOP@ && left >= 0 && left <= @LAST_LEFT@) {
+@PIXELS@@CORNER@    if (@IS_INSIDE@) {
       const uint8_t *const at = x + (top * @WIDTH@ + left) * @CHANNELS@;
 @INSIDE@    } else {
       const uint8_t **tap = taps;
