@@ -56,7 +56,7 @@ Gradients gradients(const Tensor& x,
   Channels b(inverse.size(), 0.0f);
   Channels d(inverse.size(), 0.0f);
   for (size_t i = 0; i < inverse.size(); ++i) {
-    a[i] = gamma_data[i] * inverse[i];
+    a[i] = gamma_data[static_cast<int64_t>(i)] * inverse[i];
     if (!batch_statistics) continue;
     b[i] = -a[i] * inverse[i] * inverse[i] * (result.sum_grad_x[i] / static_cast<float>(n));
     d[i] = -a[i] * (sum_grad[i] / static_cast<float>(n));
@@ -121,8 +121,9 @@ class RescaledBatchNorm2dNode : public Node {
       const Floats gamma = input(1).floats();
       const Floats factor = input(3).floats();
       for (size_t i = 0; i < g.sum_grad_x.size(); ++i) {
+        const auto at = static_cast<int64_t>(i);
         const float inverse = statistics_.inverse_deviation[i];
-        out[i] = -gamma[i] * epsilon_ * factor[i] * inverse * inverse * inverse * g.sum_grad_x[i];
+        out[i] = -gamma[at] * epsilon_ * factor[at] * inverse * inverse * inverse * g.sum_grad_x[i];
       }
     }
     if (needs_grad(4)) grads[4] = Tensor::zeros(input(4).shape());

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <filesystem>
 #include <iomanip>
 
 #include "framework/core/error.hpp"
@@ -23,10 +23,20 @@ using integer::Program;
 using integer::Step;
 using integer::Value;
 
-constexpr std::string_view kStandardHeaders[] = {
-    "assert", "complex", "ctype",  "errno",  "fenv",   "float",  "inttypes", "iso646",
-    "limits", "locale",  "math",   "setjmp", "signal", "stdarg", "stdbool",  "stddef",
-    "stdint", "stdio",   "stdlib", "string", "tgmath", "time",   "wchar",    "wctype"};
+// Of C, and of what C libraries include from them: NAME.h would be found in their place.
+constexpr std::string_view kHeaders[] = {
+    "alloca", "arm_mve", "assert",      "complex", "ctype",     "endian",  "errno",   "features",
+    "fenv",   "float",   "inttypes",    "iso646",  "limits",    "locale",  "math",    "pthread",
+    "setjmp", "signal",  "stdalign",    "stdarg",  "stdatomic", "stdbool", "stddef",  "stdint",
+    "stdio",  "stdlib",  "stdnoreturn", "string",  "strings",   "tgmath",  "threads", "time",
+    "uchar",  "unistd",  "wchar",       "wctype"};
+
+std::string lower_case(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
 
 void check_options(const C99Options& options) {
   const std::string& name = options.name;
@@ -41,11 +51,13 @@ void check_options(const C99Options& options) {
   }
   if (name.size() > 48)
     throw ExportError("c99", "the name has ", name.size(), " characters: use at most 48");
-  if (std::find(std::begin(kStandardHeaders), std::end(kStandardHeaders), name) !=
-      std::end(kStandardHeaders)) {
+  const std::string file = lower_case(name);  // some file systems know no other
+  if (std::find(std::begin(kHeaders), std::end(kHeaders), file) != std::end(kHeaders)) {
     throw ExportError(
-        "c99", "the name \"", name, "\" would hide C's header <", name, ".h>: choose another");
+        "c99", "the name \"", name, "\" would hide the header <", file, ".h>: choose another");
   }
+  if (name == "test")
+    throw ExportError("c99", "the name \"test\" is the generated test's own: choose another");
   const bool section = std::all_of(options.section.begin(), options.section.end(), [&](char c) {
     return part(c) || c == '.' || c == ',' || c == '$';
   });
@@ -81,8 +93,9 @@ std::string step_id(size_t i) { return cat("_", i); }
 
 class Exporter {
  public:
-  Exporter(const Lowered& lowered, const C99Options& options)
+  Exporter(const Lowered& lowered, uint64_t hash, const C99Options& options)
       : lowered_(lowered),
+        hash_(hash),
         program_(lowered.program),
         options_(options),
         interface_(make_interface(program_, options.name, lowered.memory.scratch_bytes)) {
@@ -98,7 +111,7 @@ class Exporter {
 
   C99Sources make() const {
     C99Sources result{.name = options_.name,
-                      .header = header_text(interface_, program_, table_bytes_),
+                      .header = header_text(interface_, program_, hash_, table_bytes_),
                       .source = {},
                       .plan = plan(),
                       .scratch_bytes = lowered_.memory.scratch_bytes,
@@ -197,7 +210,8 @@ class Exporter {
         return interface_.outputs[static_cast<size_t>(place.position)].parameter;
       case Place::Where::kScratch: break;
     }
-    return place.position == 0 ? std::string("memory") : cat("memory + ", place.position);
+    const std::string at = place.position == 0 ? "memory" : cat("memory + ", place.position);
+    return program_.value(id).is_codes() ? at : cat("(int32_t *)(void *)(", at, ")");
   }
 
   std::string run() const {
@@ -272,6 +286,7 @@ class Exporter {
   }
 
   const Lowered& lowered_;
+  uint64_t hash_;  // of the network that was given
   const Program& program_;
   const C99Options& options_;
   Interface interface_;
@@ -286,7 +301,7 @@ class Exporter {
 C99Sources export_c99(const integer::Program& program, const C99Options& options) {
   c99::check_options(options);
   const c99::Lowered lowered = c99::lower(program, options.pack_weights);
-  return c99::Exporter(lowered, options).make();
+  return c99::Exporter(lowered, integer::content_hash(program), options).make();
 }
 
 int64_t ram_bytes(const integer::Program& program, bool pack_weights) {
@@ -294,7 +309,7 @@ int64_t ram_bytes(const integer::Program& program, bool pack_weights) {
 }
 
 void write_c99(const std::string& folder, const C99Sources& sources, const std::string& test) {
-  const std::string base = folder + "/" + sources.name;
+  const std::string base = (std::filesystem::path(folder) / sources.name).string();
   check_writable(base + ".h");
   check_writable(base + ".c");
   if (!test.empty()) check_writable(base + "_test.c");

@@ -7,9 +7,9 @@
 #include "framework/integer/integer_model.hpp"
 #include "framework/integer/program.hpp"
 
-// An integer network as C99: one header and one source for any C99 or C++ compiler, with no
-// allocation, no floating point and nothing but its tables. Its outputs are the engine's integers,
-// for every input.
+// An integer network as C99: one header and one source for any C99 or C++ compiler. It allocates
+// nothing, has no floating point and calls nothing but memcpy and memset. Its outputs are the
+// engine's integers, for every input.
 namespace quantrain {
 
 struct C99Options {
@@ -32,12 +32,12 @@ struct C99Sources {
 
 /// The C of a network without its dead channels (integer::remove_dead_channels). Output: int32
 /// accumulators where the network ends in them, else stored codes.
-/// Throws: ExportError naming what is wrong with a name or a section, or the operation that has no
-/// C form; as integer::validate().
+/// Throws: ExportError naming what is wrong with a name or a section; as integer::validate().
 C99Sources export_c99(const integer::Program& program, const C99Options& options = {});
 
-/// Bytes of scratch that the exported network takes, without its code and tables. Depends on shapes
-/// and bits only, so it can be asked before training.
+/// Bytes of scratch that the exported network takes. Beside them it needs a few hundred bytes of
+/// stack, and NAME_classify the outputs' size more. They depend on shapes and bits, so they can be
+/// asked of a network before it is trained; channels that die in training make them fewer.
 /// Throws: as export_c99().
 int64_t ram_bytes(const integer::Program& program, bool pack_weights = true);
 
@@ -50,7 +50,8 @@ std::string c99_test(const integer::Program& program,
                      std::span<const uint8_t> samples,
                      const C99Options& options = {});
 
-/// Writes NAME.h and NAME.c, and NAME_test.c where `test` is not empty, to a folder. All or none.
+/// Writes NAME.h and NAME.c, and NAME_test.c where `test` is not empty, to a folder, each whole or
+/// not at all.
 /// Throws: DataError naming the path that cannot be written.
 void write_c99(const std::string& folder, const C99Sources& sources, const std::string& test = {});
 

@@ -30,7 +30,8 @@ std::string shape_text(const Shape& shape) {
 bool has_classes(const Program& program) {
   if (program.inputs.size() != 1 || program.outputs.size() != 1) return false;
   const Value& value = program.value(program.outputs[0]);
-  return value.is_codes() || value.scale.size() == 1;
+  const bool vector = value.shape.elements() == value.shape.back();
+  return vector && (value.is_codes() || value.scale.size() == 1);
 }
 
 std::string codes_text(const Parameter& p, const Value& value) {
@@ -160,16 +161,19 @@ Interface make_interface(const Program& program, const std::string& name, int64_
   return result;
 }
 
-std::string header_text(const Interface& f, const Program& program, int64_t table_bytes) {
+std::string header_text(const Interface& f,
+                        const Program& program,
+                        uint64_t content_hash,
+                        int64_t table_bytes) {
   std::ostringstream hash;
   hash.imbue(std::locale::classic());
-  hash << std::hex << std::setw(16) << std::setfill('0') << integer::content_hash(program);
+  hash << std::hex << std::setw(16) << std::setfill('0') << content_hash;
   std::string text = cat("/* ",
                          f.name,
                          ": an integer network, made by quantrain ",
                          version(),
                          ".\n",
-                         "   Hash of its content: ",
+                         "   Hash of the network: ",
                          hash.str(),
                          "\n   Steps: ",
                          program.steps.size(),
@@ -186,7 +190,7 @@ std::string header_text(const Interface& f, const Program& program, int64_t tabl
                 f.name,
                 ".h\"\n\n     static int32_t scratch[(",
                 f.macro,
-                "_SCRATCH_SIZE + 3) / 4];\n     static uint8_t input[",
+                "_SCRATCH_SIZE / 4 + 1];\n     static uint8_t input[",
                 f.macro,
                 "_INPUT_SIZE];\n     static ",
                 f.outputs[0].type,

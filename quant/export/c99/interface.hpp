@@ -30,8 +30,10 @@ struct Interface {
 Interface make_interface(const integer::Program& program,
                          const std::string& name,
                          int64_t scratch_bytes);
+/// hash: of the network that the user has, with its dead channels.
 std::string header_text(const Interface& interface,
                         const integer::Program& program,
+                        uint64_t hash,
                         int64_t table_bytes);
 /// The body of NAME_classify.
 std::string classify_text(const Interface& interface);

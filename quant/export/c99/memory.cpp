@@ -92,7 +92,8 @@ struct Lead {
 struct Piece {
   int64_t bytes = 0;
   int first = 0, last = 0;  ///< steps between which it is needed
-  int value = -1;           ///< or -1: of step `first`
+  bool aligned = false;     ///< holds more than bytes
+  bool local = false;       ///< a step's own
 };
 
 /// What two pieces that are alive together may share: `after` is written by the step that reads
@@ -108,11 +109,10 @@ class Planner {
   Planner(std::vector<Piece> pieces, std::vector<Pair> pairs)
       : pieces_(std::move(pieces)),
         offset_(pieces_.size(), 0),
-        pair_of_(pieces_.size() * pieces_.size(), -1) {
-    for (const Pair& pair : pairs) {
-      pair_of_[index(pair.before, pair.after)] = static_cast<int>(pairs_.size());
-      pairs_.push_back(pair);
-    }
+        pair_of_(pieces_.size(), -1),
+        pairs_(std::move(pairs)) {
+    for (size_t i = 0; i < pairs_.size(); ++i)
+      pair_of_[static_cast<size_t>(pairs_[i].after)] = static_cast<int>(i);
   }
 
   /// Places the pieces in this order, each as low as it goes; offsets may be negative.
@@ -159,20 +159,18 @@ class Planner {
   const std::vector<Pair>& pairs() const { return pairs_; }
 
  private:
-  size_t index(int before, int after) const {
-    return static_cast<size_t>(before) * pieces_.size() + static_cast<size_t>(after);
-  }
   const Piece& piece(int i) const { return pieces_[static_cast<size_t>(i)]; }
+  // A piece is written once, over one other at most.
   const Pair* pair(int before, int after) const {
-    const int i = pair_of_[index(before, after)];
-    return i < 0 ? nullptr : &pairs_[static_cast<size_t>(i)];
+    const int i = pair_of_[static_cast<size_t>(after)];
+    if (i < 0 || pairs_[static_cast<size_t>(i)].before != before) return nullptr;
+    return &pairs_[static_cast<size_t>(i)];
   }
   bool together(int i, int j) const {
     return piece(i).first <= piece(j).last && piece(j).first <= piece(i).last;
   }
-  // Only a step's own bytes hold more than bytes; all distances to them stay multiples of 4.
   int64_t aligned(int64_t at, int i) const {
-    if (piece(i).value >= 0) return at;
+    if (!piece(i).aligned) return at;
     return at >= 0 ? (at + 3) / 4 * 4 : -((-at) / 4 * 4);
   }
   bool fits(int i, int64_t at, const std::vector<int>& placed) const {
@@ -242,8 +240,11 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
   for (size_t id = 0; id < count; ++id) {
     if (roots[id] != static_cast<int>(id) || callers[id]) continue;
     piece_of[id] = static_cast<int>(pieces.size());
-    pieces.push_back(
-        {program.values[id].shape.elements(), first[id], last[id], static_cast<int>(id)});
+    const integer::Value& value = program.values[id];
+    pieces.push_back({.bytes = value.shape.elements() * (value.is_codes() ? 1 : 4),
+                      .first = first[id],
+                      .last = last[id],
+                      .aligned = !value.is_codes()});
   }
   std::vector<Pair> pairs;
   std::vector<int> local_piece(program.steps.size(), -1);
@@ -252,7 +253,11 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
     const int now = static_cast<int>(i);
     if (local_bytes[i] > 0) {
       local_piece[i] = static_cast<int>(pieces.size());
-      pieces.push_back({(local_bytes[i] + 3) / 4 * 4, now, now, -1});
+      pieces.push_back({.bytes = (local_bytes[i] + 3) / 4 * 4,
+                        .first = now,
+                        .last = now,
+                        .aligned = true,
+                        .local = true});
     }
     const int output = at(piece_of, at(roots, step.output));
     if (output < 0 || at(roots, step.output) != step.output) continue;
@@ -289,7 +294,7 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
                                           by([](const Piece& p) { return p.first; }),
                                           by([](const Piece& p) { return -p.first; })};
   std::mt19937 random(1);
-  const int tries = pieces.size() > 64 ? 20 : 200;
+  const int tries = pieces.size() > 1000 ? 0 : pieces.size() > 64 ? 20 : 200;
   for (int i = 0; i < tries; ++i) {
     std::vector<int> shuffled = orders[static_cast<size_t>(i % 3)];
     for (size_t swaps = 0; swaps < 1 + shuffled.size() / 4 && shuffled.size() > 1; ++swaps) {
@@ -324,7 +329,7 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
     int64_t alive = 0;
     for (const Piece& piece : pieces) {
       const int now = static_cast<int>(i);
-      if (piece.value >= 0 && piece.first <= now && now <= piece.last) alive += piece.bytes;
+      if (!piece.local && piece.first <= now && now <= piece.last) alive += piece.bytes;
     }
     plan.values.push_back(alive);
   }

@@ -13,6 +13,7 @@ using integer::QuantizedProduct;
 using kernels::Conv2dShape;
 
 constexpr int64_t kShortestPacked = 32;
+constexpr int64_t kLongestPacked = 400000;  // 15 * 255 times that fits 32 bits
 // With these shifts requantizing takes 32 bits: the low half of a product decides nothing, and the
 // zero point fits in front of the shift.
 bool is_short(int32_t shift) { return shift >= 33 && shift <= 52; }
@@ -419,7 +420,7 @@ bool ProductStep::contiguous() const {
 int ProductStep::stored_bits(const Settings& settings) const {
   if (!settings.pack_weights || depthwise() || product->weight_bits > 4) return 8;
   // Filling up a short sum costs more than its weights are worth.
-  if (length() < kShortestPacked) return 8;
+  if (length() < kShortestPacked || length() > kLongestPacked) return 8;
   return product->weight_bits > 2 ? 4 : 2;
 }
 

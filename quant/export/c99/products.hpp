@@ -41,8 +41,7 @@ StepSource step_source(const ProductStep& step,
 std::string product_function(const ProductForm& form, bool rows);
 std::string depthwise_function(const DepthwiseForm& form, bool rows);
 
-/// The loop over pixels of a window operation: "for (...) {", with `i` the pixel and, where it is
-/// asked for, `top` and `left` of its window.
+/// The loop over `step` pixels at a time, "for (...) {", with `i` the first of them.
 std::string pixel_loop(const kernels::Conv2dShape& shape, int64_t step, Order order);
 /// The line that sets `top` and `left` for pixel `i`.
 std::string window_corner(const kernels::Conv2dShape& shape, const std::string& pixel);

@@ -194,7 +194,9 @@ std::string c99_test(const integer::Program& given,
                    ", scratch) != test_classes[sample] && wrong == 0)\n"
                    "      wrong = \"class\";\n");
   }
-  text += cat("int main(void) {\n  int32_t i, equal = 0;\n  for (sample = 0; sample < ",
+  text += cat("int main(void) {\n  int32_t i, equal = 0;\n",
+              traced > 0 ? "" : "  (void)trace;\n",
+              "  for (sample = 0; sample < ",
               count,
               "; ++sample) {\n    wrong = 0;\n    traced = 0;\n    ",
               measured ? "MEASURE_START();\n    " : "",

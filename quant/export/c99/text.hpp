@@ -44,7 +44,8 @@ std::string table(std::string_view type, std::string_view name, std::span<const 
 std::string number(float value);
 std::string number(double value);
 
-/// "[28, 28, 1]" without the brackets' spaces that C comments need no care of; "*/" never occurs.
+/// Text that is safe inside a C comment: "*/" and "/*" are broken by a space, and what is no
+/// printable ASCII character becomes "?".
 std::string comment(std::string_view text);
 
 /// A part of the C core: what stands after "//@ section" in a file of core/.

@@ -184,7 +184,10 @@ TEST_CASE("names that C cannot take are refused", "[quant][c99]") {
   CHECK(refusal({.name = std::string(49, 'a')}) ==
         "[c99] the name has 49 characters: use at most 48");
   CHECK(refusal({.name = "string"}) ==
-        "[c99] the name \"string\" would hide C's header <string.h>: choose another");
+        "[c99] the name \"string\" would hide the header <string.h>: choose another");
+  CHECK(refusal({.name = "Features"}) ==
+        "[c99] the name \"Features\" would hide the header <features.h>: choose another");
+  CHECK(refusal({.name = "test"}).find("the generated test's own") != std::string::npos);
   CHECK(refusal({.section = "\")))"}).find("is no section's name") != std::string::npos);
 }
 
@@ -236,6 +239,45 @@ TEST_CASE("layers of one size share its memory", "[quant][c99]") {
   CHECK(ram_bytes(program) <= 9 * 1024);
   CHECK(build_and_run(program, {.name = "keywords"}, "gcc -O2 -fsanitize=address,undefined ") ==
         "");
+}
+
+TEST_CASE("sums that nothing reads have their own bytes", "[quant][c99]") {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  Random random(4);
+  integer::QuantizedProduct unread = random_product(10, 8, random);
+  unread.output.reset();
+  integer::Program program;
+  program.values = {{.name = {}, .shape = {8}, .params = params},
+                    {.name = {}, .shape = {10}, .params = {}, .scale = {0.1}},
+                    {.name = {}, .shape = {6}, .params = params},
+                    {.name = {}, .shape = {3}, .params = params}};
+  program.inputs = {0};
+  program.outputs = {3};
+  program.steps = {
+      {integer::QuantizedLinear{1, 8, 6, random_product(6, 8, random)}, {0}, 2},
+      {integer::QuantizedLinear{1, 8, 10, unread}, {0}, 1},
+      {integer::QuantizedLinear{1, 6, 3, random_product(3, 6, random)}, {2}, 3},
+  };
+  CHECK(ram_bytes(program) >= 46);
+  CHECK(build_and_run(program,
+                      {.name = "unread"},
+                      "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all " +
+                          std::string(kWarnings)) == "");
+}
+
+TEST_CASE("a network of one layer has neither steps to trace nor scratch", "[quant][c99]") {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  Random random(4);
+  integer::QuantizedProduct sums = random_product(3, 8, random);
+  sums.output.reset();
+  integer::Program program;
+  program.values = {{.name = {}, .shape = {8}, .params = params},
+                    {.name = {}, .shape = {3}, .params = {}, .scale = {0.1}}};
+  program.inputs = {0};
+  program.outputs = {1};
+  program.steps = {{integer::QuantizedLinear{1, 8, 3, sums}, {0}, 1}};
+  CHECK(ram_bytes(program) == 0);
+  CHECK(build_and_run(program, {.name = "one"}, "gcc -O1 " + std::string(kWarnings)) == "");
 }
 
 }  // namespace quantrain::quant::test

@@ -26,13 +26,15 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 
 /* The form in which products are computed; all give the same integers. CORE_PLAIN is any C. */
 #if defined(CORE_PLAIN)
-#elif defined(__GNUC__) && defined(__ARM_FEATURE_MVE)
+#elif !defined(__GNUC__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#define CORE_PLAIN 1
+#elif defined(__ARM_FEATURE_MVE)
 #include <arm_mve.h>
 #define CORE_MVE 1
 #define CORE_DSP 1 /* for packed weights and rows that are not in a group */
-#elif defined(__GNUC__) && defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
+#elif defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
 #define CORE_DSP 1
-#elif defined(__GNUC__) && (defined(__SSE2__) || defined(__aarch64__) || defined(__wasm_simd128__))
+#elif (defined(__SSE2__) || defined(__aarch64__) || defined(__wasm_simd128__))
 #define CORE_WIDE 1
 #else
 #define CORE_PLAIN 1
