@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -22,7 +23,10 @@ class Floats {
   operator const float*() const& { return buffer_->data(); }
   operator const float*() const&& = delete;
   int64_t size() const { return buffer_->size(); }
-  float operator[](int64_t i) const { return buffer_->data()[i]; }
+  template <std::integral Index>
+  float operator[](Index i) const {
+    return buffer_->data()[i];
+  }
   /// What keeps them alive.
   std::shared_ptr<const Buffer<float>> owner() const { return buffer_; }
 
