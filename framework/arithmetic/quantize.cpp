@@ -31,9 +31,9 @@ ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::str
   if (scheme == QScheme::kSymmetric) {
     const double limit = std::max(-low, high);
     const double scale = type.narrow ? limit / qmax : 2.0 * limit / (qmax - qmin);
-    return {usable_scale(scale), type.is_signed ? 0 : (qmax + 1) / 2};
+    return {computed(usable_scale(scale)), type.is_signed ? 0 : (qmax + 1) / 2};
   }
-  const float scale = usable_scale((high - low) / (qmax - qmin));
+  const float scale = computed(usable_scale((high - low) / (qmax - qmin)));
   // (3)'s own code of the lowest value is then qmin: another quotient, or the rounding of the
   // difference, would miss it at ties.
   const float steps = half_even(static_cast<float>(low) / scale);
@@ -78,7 +78,7 @@ float weight_scale(
   if (scale > static_cast<double>(std::numeric_limits<float>::max())) {
     throw QuantError(where, "bias ", bias, " has no code at input scale ", scale_x);
   }
-  return usable_scale(scale);
+  return computed(usable_scale(scale));
 }
 
 int32_t quantize_bias(float bias, float scale_x, float scale_w) {

@@ -44,4 +44,11 @@ class DefaultRounding {
   int rounding_ = 0;  // what the C library says it is, which is another register on x86
 };
 
+/// The value, computed by now. A compiler may move what it computes past the end of the scope that
+/// keeps the rounding mode, where nothing but the value's use holds it back.
+inline float computed(float value) {
+  volatile float kept = value;
+  return kept;
+}
+
 }  // namespace quantrain

@@ -57,7 +57,7 @@ float clip_grad_norm(std::span<const Tensor> parameters, float max_norm) {
   for (const Tensor& parameter : parameters) {
     if (const Tensor grad = parameter.grad(); grad.defined()) sum += sum_of_squares(grad);
   }
-  const auto norm = static_cast<float>(std::sqrt(sum));
+  const float norm = computed(static_cast<float>(std::sqrt(sum)));
   if (!std::isfinite(norm))
     throw DataError("clip_grad_norm", "the norm of the gradients is ", norm);
   if (norm <= max_norm) return norm;

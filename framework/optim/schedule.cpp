@@ -43,7 +43,7 @@ Schedule step_schedule(float learning_rate, const StepOptions& options) {
          i > 0 && rate > 0.0 && std::isfinite(rate) && options.factor != 1.0f;
          --i)
       rate *= options.factor;
-    return static_cast<float>(rate);
+    return computed(static_cast<float>(rate));
   };
 }
 
@@ -60,12 +60,12 @@ Schedule cosine_schedule(float learning_rate, const CosineOptions& options) {
   return [=](int64_t step) {
     const DefaultRounding rounding;
     if (step < options.warm_up)
-      return static_cast<float>(learning_rate * warm_up_factor(step, options.warm_up));
+      return computed(static_cast<float>(learning_rate * warm_up_factor(step, options.warm_up)));
     const auto done = static_cast<double>(std::min(step, options.steps) - options.warm_up);
     const double t = done / static_cast<double>(options.steps - options.warm_up);
     const double rate =
         options.minimum + (double{learning_rate} - options.minimum) * (1.0 + cos_pi(t)) / 2.0;
-    return static_cast<float>(rate);
+    return computed(static_cast<float>(rate));
   };
 }
 
