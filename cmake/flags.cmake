@@ -36,3 +36,9 @@ function(quantrain_library name)
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/quantrain>)
   quantrain_compile_settings(${target})
 endfunction()
+
+# quantrain_precompile(target): what nearly every file reads of the standard library is read once.
+function(quantrain_precompile target)
+  target_precompile_headers(${target} PRIVATE <algorithm> <cmath> <functional> <map> <memory> <optional> <ostream> <span>
+    <string> <string_view> <tuple> <variant> <vector>)
+endfunction()

@@ -9,6 +9,7 @@
 #include "framework/core/shared_array.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/random_network.hpp"
+#include "tests/sanitized.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace quantrain::quant::test {
@@ -124,13 +125,13 @@ integer::Program ds_cnn() {
 
 }  // namespace
 
-TEST_CASE("exported random networks give the engine's integers", "[quant][c99]") {
+TEST_CASE("exported random networks give the engine's integers", "[quant][c99][serial]") {
   const char* const compilers[] = {
       "gcc -O0 -DCORE_PLAIN=1 ",
       "gcc -O3 ",
       "gcc -O2 -mavx2 ",
       "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all "};
-  for (uint64_t seed = 0; seed < 12; ++seed) {
+  for (uint64_t seed = 0; seed < (quantrain::test::kSanitized ? 4 : 12); ++seed) {
     RandomNetwork network = random_network(seed);
     INFO("seed " << seed << ": " << network.description);
     const IntegerModel model = train_and_convert(network, seed);
