@@ -1,9 +1,11 @@
 #include "layers/activation.hpp"
 
-#include "framework/autograd/ops/hard_swish.hpp"
+#include <cmath>
+#include <utility>
+
+#include "framework/autograd/ops/prelu.hpp"
 #include "framework/autograd/ops/relu.hpp"
-#include "framework/autograd/ops/sigmoid.hpp"
-#include "framework/autograd/ops/tanh.hpp"
+#include "framework/core/error.hpp"
 
 namespace quantrain {
 
@@ -11,10 +13,30 @@ Tensor ReLU::forward(const Tensor& x) { return relu(x); }
 
 Tensor ReLU6::forward(const Tensor& x) { return relu6(x); }
 
-Tensor Sigmoid::forward(const Tensor& x) { return sigmoid(x); }
+Elementwise::Elementwise(std::shared_ptr<const ElementwiseFunction> function)
+    : function_(std::move(function)) {
+  if (function_ == nullptr) throw GraphError("Elementwise", "the function is null");
+}
 
-Tensor Tanh::forward(const Tensor& x) { return quantrain::tanh(x); }
+std::string_view Elementwise::type() const {
+  return function_->layer.empty() ? std::string_view("Elementwise") : function_->layer;
+}
 
-Tensor HardSwish::forward(const Tensor& x) { return hard_swish(x); }
+Tensor Elementwise::forward(const Tensor& x) { return elementwise(function_, x); }
+
+PReLU::PReLU(int64_t channels, float slope) {
+  if (channels <= 0) throw ShapeError("PReLU", "channels must be positive: ", channels);
+  if (!std::isfinite(slope))
+    throw DataError("PReLU", "slope is ", slope, ", expected a finite number");
+  weight_ = add_parameter("weight", Tensor::full({channels}, slope));
+}
+
+Tensor PReLU::forward(const Tensor& x) {
+  const int64_t channels = weight_.dim(0);
+  if (channels != 1 && (x.rank() < 1 || x.dim(-1) != channels)) {
+    throw ShapeError(where(), "takes ", channels, " channels: x ", x.shape());
+  }
+  return prelu(x, weight_);
+}
 
 }  // namespace quantrain

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "framework/autograd/ops/functions.hpp"
 #include "layers/module.hpp"
 
 namespace quantrain {
@@ -22,31 +23,82 @@ class ReLU6 : public Module {
   Tensor forward(const Tensor& x) override;
 };
 
-/// y = 1 / (1 + exp(-x)).
-class Sigmoid : public Module {
+/// y = f(x), element by element: the layer of any function, also of your own.
+/// docs/adding_an_operation.md
+class Elementwise : public Module {
  public:
-  std::string_view type() const override { return "Sigmoid"; }
+  /// Throws: GraphError if the function is null.
+  explicit Elementwise(std::shared_ptr<const ElementwiseFunction> function);
+  /// The function's layer; "Elementwise" where it names none.
+  std::string_view type() const override;
 
  protected:
   Tensor forward(const Tensor& x) override;
+
+ private:
+  std::shared_ptr<const ElementwiseFunction> function_;
 };
 
-/// y = tanh(x).
-class Tanh : public Module {
- public:
-  std::string_view type() const override { return "Tanh"; }
-
- protected:
-  Tensor forward(const Tensor& x) override;
+// framework/autograd/ops/functions.hpp has their formulas.
+struct Sigmoid : Elementwise {
+  Sigmoid() : Elementwise(functions::sigmoid()) {}
+};
+struct Tanh : Elementwise {
+  Tanh() : Elementwise(functions::tanh()) {}
+};
+struct HardSigmoid : Elementwise {
+  HardSigmoid() : Elementwise(functions::hard_sigmoid()) {}
+};
+struct HardSwish : Elementwise {
+  HardSwish() : Elementwise(functions::hard_swish()) {}
+};
+struct SiLU : Elementwise {
+  SiLU() : Elementwise(functions::silu()) {}
+};
+struct GELU : Elementwise {
+  GELU() : Elementwise(functions::gelu()) {}
+};
+/// Throws: DataError if slope is not finite.
+struct LeakyReLU : Elementwise {
+  explicit LeakyReLU(float slope = 0.01f) : Elementwise(functions::leaky_relu(slope)) {}
+};
+/// Throws: DataError if alpha is not finite.
+struct ELU : Elementwise {
+  explicit ELU(float alpha = 1.0f) : Elementwise(functions::elu(alpha)) {}
+};
+struct Exp : Elementwise {
+  Exp() : Elementwise(functions::exp()) {}
+};
+struct Square : Elementwise {
+  Square() : Elementwise(functions::square()) {}
+};
+struct Abs : Elementwise {
+  Abs() : Elementwise(functions::abs()) {}
+};
+/// Throws: DataError if no finite number lies between the bounds.
+struct Clamp : Elementwise {
+  Clamp(float low, float high) : Elementwise(functions::clamp(low, high)) {}
 };
 
-/// y = x * min(max(x + 3, 0), 6) / 6.
-class HardSwish : public Module {
+/// y = x where x > 0, else slope * x, with a slope for each channel that is learned.
+/// Shapes: x [..., channels]  ->  y like x. With one channel, x [...]: its slope is for all.
+/// Parameters: "weight" [channels], the slopes.
+/// Source: He et al. 2015.
+class PReLU : public Module {
  public:
-  std::string_view type() const override { return "HardSwish"; }
+  /// slope: that all channels start with.
+  /// Throws: ShapeError if channels are not positive; DataError if slope is not finite.
+  explicit PReLU(int64_t channels, float slope = 0.25f);
+  std::string_view type() const override { return "PReLU"; }
+  const Tensor& weight() const& { return weight_; }
+  Tensor weight() const&& { return weight_; }
 
  protected:
+  /// Throws: ShapeError if the last axis of x is not the channels, and those are not 1.
   Tensor forward(const Tensor& x) override;
+
+ private:
+  Tensor weight_;
 };
 
 }  // namespace quantrain

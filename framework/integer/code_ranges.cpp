@@ -109,13 +109,14 @@ class Propagation {
   }
 
   Channels run(const QuantizedLookup& op, const std::vector<int>& inputs) const {
-    Channels y = at(inputs[0]);
-    for (Interval& channel : y) {
-      const Interval x = channel;
-      channel = {255, 0};
-      for (int64_t q = x.lo; q <= x.hi; ++q) {
-        const int64_t code = op.table[static_cast<size_t>(q)];
-        channel = channel.joined({code, code});
+    const Channels& x = at(inputs[0]);
+    Channels y = op.channels() == 1 ? x : over(x, op.channels());
+    for (size_t c = 0; c < y.size(); ++c) {
+      const Interval codes = y[c];
+      y[c] = {255, 0};
+      for (int64_t q = codes.lo; q <= codes.hi; ++q) {
+        const int64_t code = op.at(static_cast<int64_t>(c), q);
+        y[c] = y[c].joined({code, code});
       }
     }
     return y;

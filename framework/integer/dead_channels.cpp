@@ -248,7 +248,15 @@ class Rewriter {
   }
   QuantizedAdd rewritten(const QuantizedAdd& op, const Step& step) const { return sized(op, step); }
   QuantizedLookup rewritten(const QuantizedLookup& op, const Step& step) const {
-    return sized(op, step);
+    QuantizedLookup result = sized(op, step);
+    const std::vector<bool>& dead = dead_.at(step.output);
+    if (op.channels() == 1) return result;
+    result.table.clear();
+    for (size_t c = 0; c < dead.size(); ++c) {
+      const auto table = op.table.begin() + static_cast<std::ptrdiff_t>(c * op.kCodes);
+      if (!dead[c]) result.table.insert(result.table.end(), table, table + op.kCodes);
+    }
+    return result;
   }
   View rewritten(const View& op, const Step& step) const { return sized(op, step); }
 

@@ -92,10 +92,14 @@ std::optional<CodeClamp> output_codes(const Operation& op, const QParams& x) {
                                [&](const QuantizedConv2d& o) { return of_product(o.product); },
                                [&](const QuantizedLinear& o) { return of_product(o.product); },
                                [&](const QuantizedLookup& o) -> Clamp {
-                                 const auto code = o.table.begin() + stored_offset(x.type);
-                                 const auto [lo, hi] = std::minmax_element(
-                                     code + x.type.qmin(), code + x.type.qmax() + 1);
-                                 return CodeClamp{*lo, *hi};
+                                 CodeClamp all{255, 0};
+                                 for (int64_t c = 0; c < o.channels(); ++c) {
+                                   for (const int32_t q : stored_codes(x)) {
+                                     const int32_t code = o.at(c, q);
+                                     all = {std::min(all.lo, code), std::max(all.hi, code)};
+                                   }
+                                 }
+                                 return all;
                                },
                                [](const QuantizedMaxPool2d&) -> Clamp { return std::nullopt; },
                                [](const View&) -> Clamp { return std::nullopt; }},

@@ -195,7 +195,7 @@ class Hash {
   void bytes(const char*, const std::vector<int32_t>& values) { list(values); }
   void operator()(const char*, const SharedArray<int32_t>& values) { numbers(values); }
   void weights(const char*, const SharedArray<int8_t>& values, int) { numbers(values); }
-  void operator()(const char*, const CodeTable& table) { list(table); }
+  void operator()(const char*, const std::vector<uint8_t>& values) { list(values); }
   void operator()(const char*, const StoredOutput& y) {
     for (const int32_t value : {y.zero_point, y.lo, y.hi}) add(value);
   }
@@ -242,7 +242,7 @@ struct ArrayBytes {
   void weights(const char*, const SharedArray<int8_t>& values, int bits) {
     bytes_in_all += packed_weight_bytes(values.size(), bits);
   }
-  void operator()(const char*, const CodeTable& table) { add(table.size()); }
+  void operator()(const char*, const std::vector<uint8_t>& values) { add(values.size()); }
   void operator()(const char*, const std::optional<Requantization>& output) {
     if (output) Requantization::describe(*output, *this);
   }

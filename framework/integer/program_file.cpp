@@ -44,7 +44,9 @@ class Writer {
     json_["weights"] = values.size();
     add<uint8_t>(name, pack_weights(values, bits));
   }
-  void operator()(const char* name, const CodeTable& table) { add<uint8_t>(name, table); }
+  void operator()(const char* name, const std::vector<uint8_t>& values) {
+    add<uint8_t>(name, values);
+  }
   void operator()(const char* name, const StoredOutput& y) {
     json_[name] = Json{{"zero_point", y.zero_point}, {"lo", y.lo}, {"hi", y.hi}};
   }
@@ -187,11 +189,8 @@ class Members {
     }
     values = unpack_weights(bytes, count, bits);
   }
-  void operator()(const char* name, CodeTable& table) {
-    const std::vector<uint8_t> bytes = tensors_.take<uint8_t>(prefix_ + name);
-    if (bytes.size() != table.size())
-      throw DataError(json_.where(), "a table of ", bytes.size(), " codes, expected 256");
-    std::copy(bytes.begin(), bytes.end(), table.begin());
+  void operator()(const char* name, std::vector<uint8_t>& values) {
+    values = tensors_.take<uint8_t>(prefix_ + name);
   }
   void operator()(const char* name, StoredOutput& y) {
     Reader nested(json_.at(name), json_.where());

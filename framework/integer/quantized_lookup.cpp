@@ -37,34 +37,52 @@ QuantizedLookup QuantizedLookup::rescale(int64_t size,
                                          Activation activation) {
   const StoredOutput stored = stored_output(y, activation);
   const Multiplier multiplier = rescale_multiplier(x.scale[0], y.scale[0]);
-  return {.size = size, .table = rescale_table(stored_zero_point(x), multiplier, stored)};
+  const CodeTable table = rescale_table(stored_zero_point(x), multiplier, stored);
+  return {.size = size, .table = {table.begin(), table.end()}};
 }
 
 QuantizedLookup QuantizedLookup::function(int64_t size,
-                                          const CodeValues& values,
+                                          const std::vector<CodeValues>& values,
                                           const QParams& x,
                                           const QParams& y,
                                           Activation activation,
                                           std::string_view where) {
   const StoredOutput stored = stored_output(y, activation);
   QuantizedLookup lookup{.size = size, .table = {}};
-  lookup.table.fill(static_cast<uint8_t>(std::clamp(stored.zero_point, stored.lo, stored.hi)));
-  for (const int32_t q : stored_codes(x)) {
-    const double value = values[static_cast<size_t>(q)];
-    if (!std::isfinite(value))
-      throw QuantError(
-          where, "the function of ", code_value(q, x), ", a value of the input, is ", value);
-    const int32_t code =
-        quantize(static_cast<float>(value), y.scale[0], stored.zero_point, stored.lo, stored.hi);
-    lookup.table[static_cast<size_t>(q)] = static_cast<uint8_t>(code);
+  for (const CodeValues& channel : values) {
+    CodeTable table;
+    table.fill(static_cast<uint8_t>(std::clamp(stored.zero_point, stored.lo, stored.hi)));
+    for (const int32_t q : stored_codes(x)) {
+      const double value = channel[static_cast<size_t>(q)];
+      if (!std::isfinite(value))
+        throw QuantError(
+            where, "the function of ", code_value(q, x), ", a value of the input, is ", value);
+      const int32_t code =
+          quantize(static_cast<float>(value), y.scale[0], stored.zero_point, stored.lo, stored.hi);
+      table[static_cast<size_t>(q)] = static_cast<uint8_t>(code);
+    }
+    lookup.table.insert(lookup.table.end(), table.begin(), table.end());
   }
   return lookup;
 }
 
-void QuantizedLookup::validate(std::string_view where) const { check_size(where, {size}); }
+void QuantizedLookup::validate(std::string_view where) const {
+  check_size(where, {size});
+  if (table.empty() || table.size() % kCodes != 0)
+    throw ShapeError(where, "a table of ", table.size(), " codes, expected 256 for each channel");
+  if (size % channels() != 0)
+    throw ShapeError(where, "tables of ", channels(), " channels for samples of ", size, " codes");
+}
 
 void Prepared<QuantizedLookup>::run(int64_t n, Inputs inputs, void* output) const {
-  kernels::lookup_u8(n * op_->size, inputs[0], op_->table.data(), static_cast<uint8_t*>(output));
+  auto* const y = static_cast<uint8_t*>(output);
+  const int64_t channels = op_->channels();
+  const uint8_t* const table = op_->table.data();
+  if (channels == 1) {
+    kernels::lookup_u8(n * op_->size, inputs[0], table, y);
+  } else {
+    kernels::lookup_channels_u8(n * op_->size / channels, channels, inputs[0], table, y);
+  }
 }
 
 }  // namespace quantrain::integer

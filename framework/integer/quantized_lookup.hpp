@@ -17,16 +17,18 @@ using CodeTable = std::array<uint8_t, 256>;
 using CodeValues = std::array<double, 256>;
 
 /// y = table[x]: any function of one code. A ReLU on its own, other parameters for the same values
-/// by (8), an elementwise function by (18).   docs/quantization.md (8), (9), (18)
-/// Shapes of a sample: x, y [size].
+/// by (8), an elementwise function by (18). Or one table of 256 after the other for each of C
+/// channels, the last axis: y[i] = table[256 (i % C) + x[i]].   docs/quantization.md (8), (9), (18)
+/// Shapes of a sample: x, y [size], a multiple of C.
 /// Source: XNNPACK's LUT elementwise operator; TFLite's lookup of quantized activations.
 struct QuantizedLookup {
   static constexpr std::string_view kType = "quantized_lookup";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = true;
+  static constexpr int64_t kCodes = 256;  ///< of a table
 
   int64_t size = 1;
-  CodeTable table{};
+  std::vector<uint8_t> table = std::vector<uint8_t>(kCodes);
 
   /// The same real values at other parameters, after an activation.   docs/quantization.md (8),
   /// (9)
@@ -36,21 +38,28 @@ struct QuantizedLookup {
                                  const QParams& x,
                                  const QParams& y,
                                  Activation activation);
-  /// What a function gives for each stored code of x, quantized by (3).
-  /// docs/quantization.md (18)
+  /// What a function gives for each stored code of x, quantized by (3): the same function for all
+  /// channels, or one for each.   docs/quantization.md (18)
   /// Throws: QuantError naming `where` and the real value if one is NaN or infinite; as rescale()
   /// for the parameters.
   static QuantizedLookup function(int64_t size,
-                                  const CodeValues& values,
+                                  const std::vector<CodeValues>& values,
                                   const QParams& x,
                                   const QParams& y,
                                   Activation activation,
                                   std::string_view where);
 
-  std::string_view kernel() const { return "lookup_u8"; }
+  /// Tables that there are: 1 is for all channels.
+  int64_t channels() const { return static_cast<int64_t>(table.size()) / kCodes; }
+  /// What x becomes in channel c, of any number.
+  uint8_t at(int64_t c, int64_t x) const {
+    return table[static_cast<size_t>(c % channels() * kCodes + x)];
+  }
+  std::string_view kernel() const { return channels() == 1 ? "lookup_u8" : "lookup_channels_u8"; }
   std::vector<int64_t> input_sizes() const { return {size}; }
   int64_t output_size() const { return size; }
-  /// Throws: ShapeError naming `where` for a size that makes no sense.
+  /// Throws: ShapeError naming `where` for a size that makes no sense, or is no multiple of the
+  /// channels; or unless the table is one for each.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedLookup&, const QuantizedLookup&) = default;
 

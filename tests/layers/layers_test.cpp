@@ -120,7 +120,41 @@ TEST_CASE("layers of functions run them", "[layers][activation]") {
   const Tensor x = Tensor::from({5}, std::vector<float>{-9, -1, 0, 2, 7});
   CHECK(values(Sigmoid{}(x)) == values(sigmoid(x)));
   CHECK(values(Tanh{}(x)) == values(quantrain::tanh(x)));
+  CHECK(values(HardSigmoid{}(x)) == values(hard_sigmoid(x)));
   CHECK(values(HardSwish{}(x)) == values(hard_swish(x)));
+  CHECK(values(SiLU{}(x)) == values(silu(x)));
+  CHECK(values(GELU{}(x)) == values(gelu(x)));
+  CHECK(values(LeakyReLU{0.5f}(x)) == values(leaky_relu(x, 0.5f)));
+  CHECK(values(ELU{0.5f}(x)) == values(elu(x, 0.5f)));
+  CHECK(values(Exp{}(x)) == values(quantrain::exp(x)));
+  CHECK(values(Square{}(x)) == values(square(x)));
+  CHECK(values(Abs{}(x)) == values(quantrain::abs(x)));
+  CHECK(values(Clamp{-1.5f, 3.0f}(x)) == values(clamp(x, -1.5f, 3.0f)));
+  CHECK(GELU{}.type() == "GELU");
+  CHECK(Clamp{0.0f, 1.0f}.type() == "Clamp");
+}
+
+TEST_CASE("a function of one's own needs no class for its layer", "[layers][activation]") {
+  const auto twice = std::make_shared<const ElementwiseFunction>(
+      ElementwiseFunction{.type = "twice",
+                          .f = [](double v) { return 2.0 * v; },
+                          .derivative = [](double) { return 2.0; }});
+  Elementwise layer{twice};
+  CHECK(layer.type() == "Elementwise");
+  CHECK(values(layer(Tensor::from({2}, std::vector<float>{-1, 3}))) == std::vector<float>{-2, 6});
+  QUANTRAIN_CHECK_ERROR(Elementwise{nullptr}, GraphError, "[Elementwise] the function is null");
+}
+
+TEST_CASE("prelu has a slope for each channel, or one for all", "[layers][activation]") {
+  PReLU layer{2};
+  CHECK(values(layer.weight()) == std::vector<float>{0.25f, 0.25f});
+  set(layer.weight(), {0.5f, -1.0f});
+  const Tensor x = Tensor::from({2, 2}, std::vector<float>{-2, -2, 3, 0});
+  CHECK(values(layer(x)) == std::vector<float>{-1, 2, 3, 0});
+  CHECK(values(PReLU{1, 2.0f}(x)) == std::vector<float>{-4, -4, 3, 0});
+  QUANTRAIN_CHECK_ERROR(layer(Tensor::zeros({1, 3})), ShapeError, "[PReLU] takes 2 channels: x");
+  QUANTRAIN_CHECK_ERROR(PReLU{0}, ShapeError, "[PReLU] channels must be positive: 0");
+  QUANTRAIN_CHECK_ERROR(PReLU(1, std::nanf("")), DataError, "[PReLU] slope is nan");
 }
 
 TEST_CASE("pooling takes the largest or the mean of each window", "[layers][pooling]") {
@@ -181,6 +215,8 @@ TEST_CASE("the gradient of every layer matches finite differences", "[layers]") 
   check_gradients(relu6_layer, spread_tensor({200}, 6));
   Sigmoid sigmoid_layer;
   check_gradients(sigmoid_layer, random_tensor({3, 7}, 5));
+  PReLU prelu_layer{7};
+  check_gradients(prelu_layer, spread_tensor({3, 7}, 9));
   Tanh tanh_layer;
   check_gradients(tanh_layer, random_tensor({3, 7}, 5));
   MaxPool2d max_pool{3, {.stride = 2, .padding = 1}};

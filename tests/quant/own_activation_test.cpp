@@ -219,8 +219,7 @@ TEST_CASE("codes that name no operation are lowered by a rule", "[quant][own]") 
     CHECK(context.is_data(node, 0));
     CHECK(LoweringContext::name_of(node) == "2");
     const QType& type = node.output.codes()->params.type;
-    integer::QuantizedLookup lookup{.size = node.output.elements() / node.output.dim(0),
-                                    .table = {}};
+    integer::QuantizedLookup lookup{.size = node.output.elements() / node.output.dim(0)};
     for (const int32_t q : integer::stored_codes(node.output.codes()->params))
       lookup.table[static_cast<size_t>(q)] = own::mirrored(q, type);
     context.emit(node, lookup, {context.codes(node, 0)});
@@ -251,7 +250,7 @@ TEST_CASE("a rule that cannot lower its node is an error that names the layer", 
   };
   // Floats are no codes, whatever operation is said to give them.
   const Plan floats = with([](LoweringContext& context, const GraphNode& node) {
-    const integer::QuantizedLookup lookup{.size = 9, .table = {}};
+    const integer::QuantizedLookup lookup{.size = 9};
     context.emit(node, lookup, {context.codes(node, 0)});
   });
   CHECK_FALSE(floats.convertible());
@@ -290,7 +289,7 @@ TEST_CASE("a rule cannot emit what still waits for its range, nor what makes no 
   net(example);
   const auto emit_lookup = [](int64_t size) {
     return [size](LoweringContext& context, const GraphNode& node) {
-      const integer::QuantizedLookup lookup{.size = size, .table = {}};
+      const integer::QuantizedLookup lookup{.size = size};
       context.emit(node, lookup, {context.codes(node, 0)});
     };
   };

@@ -11,19 +11,6 @@
 namespace quantrain::quant::test {
 namespace {
 
-/// y = function(x).
-class Function : public Module {
- public:
-  explicit Function(Tensor (*function)(const Tensor&)) : function_(function) {}
-  std::string_view type() const override { return "Function"; }
-
- protected:
-  Tensor forward(const Tensor& x) override { return function_(x); }
-
- private:
-  Tensor (*function_)(const Tensor&);
-};
-
 /// Images [N, H, W, C] as [N, W, H, C], without moving an element.
 class Reshape : public Module {
  public:
@@ -153,7 +140,7 @@ class Composer {
     const int64_t outputs = 1 + random_.below(40);
     net.append(Linear{features, outputs, {.bias = coin()}});
     text_ << " linear" << outputs;
-    activation(net);
+    activation(net, outputs);
     return outputs;
   }
 
@@ -198,7 +185,7 @@ class Composer {
     c_ = outputs;
     if (coin()) net.append(BatchNorm2d{c_});
     if (!keep_size && random_.below(6) == 0) turn(net);  // the activation fuses after it
-    activation(net);
+    activation(net, c_);
   }
 
   void turn(Sequential& net) {
@@ -207,27 +194,48 @@ class Composer {
     std::swap(h_, w_);
   }
 
-  void activation(Sequential& net) {
+  void activation(Sequential& net, int64_t channels) {
     switch (random_.below(8)) {
       case 0:
       case 1:
       case 2: net.append(ReLU{}); return;
       case 3: net.append(ReLU6{}); return;
-      case 4: function(net); return;
+      case 4: function(net, channels); return;
       default: return;
     }
   }
 
-  void function(Sequential& net) {
-    struct Named {
-      const char* name;
-      Tensor (*function)(const Tensor&);
-    };
-    const Named functions[] = {
-        {" sigmoid", sigmoid}, {" tanh", quantrain::tanh}, {" hard_swish", hard_swish}};
-    const Named& chosen = functions[random_.below(3)];
-    net.append(Function{chosen.function});
-    text_ << chosen.name;
+  /// One of the functions of an element, or a PReLU.
+  void function(Sequential& net, int64_t channels) {
+    const functions::Function all[] = {functions::sigmoid(),
+                                       functions::tanh(),
+                                       functions::hard_sigmoid(),
+                                       functions::hard_swish(),
+                                       functions::silu(),
+                                       functions::gelu(),
+                                       functions::leaky_relu(0.1f),
+                                       functions::elu(0.8f),
+                                       functions::abs(),
+                                       functions::clamp(-1.0f, 2.0f),
+                                       functions::exp(),
+                                       functions::square()};
+    const int64_t count = std::size(all);
+    const int64_t chosen = random_.below(count + 2);
+    if (chosen >= count) return prelu(net, channels);
+    const functions::Function& function = all[chosen];
+    // Several of the last two after each other would grow beyond all floats.
+    if (chosen >= count - 2) net.append(Clamp{-4.0f, 4.0f});
+    net.append(Elementwise{function});
+    text_ << ' ' << function->type;
+  }
+
+  void prelu(Sequential& net, int64_t channels) {
+    PReLU layer{random_.below(4) == 0 ? 1 : channels};
+    Tensor slope = layer.weight();
+    for (int64_t c = 0; c < slope.elements(); ++c)
+      slope.mutable_data()[c] = 0.1f * static_cast<float>(random_.below(16)) - 0.5f;
+    net.append(std::move(layer));
+    text_ << " prelu" << slope.elements();
   }
 
   /// A function of the codes that are there.
@@ -241,7 +249,7 @@ class Composer {
         net.append(ReLU6{});
         text_ << " relu6";
         return;
-      default: function(net);
+      default: function(net, c_);
     }
   }
 

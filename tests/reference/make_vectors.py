@@ -181,6 +181,32 @@ def losses():
     operation("mse_loss", {"x": draw(3, 5), "target": draw(3, 5)}, F.mse_loss)
 
 
+def functions():
+    wide = {"low": -200, "high": 200}
+    operation("hard_sigmoid", {"x": draw(5, 7, **wide)}, F.hardsigmoid)
+    operation("hard_swish", {"x": draw(5, 7, **wide)}, F.hardswish)
+    operation("silu", {"x": draw(5, 7, **wide)}, F.silu)
+    operation("gelu", {"x": draw(5, 7, **wide)}, F.gelu)
+    operation("leaky_relu", {"x": draw(5, 7)}, lambda x: F.leaky_relu(x, 0.125), {"slope": 0.125})
+    operation("elu", {"x": draw(5, 7)}, lambda x: F.elu(x, 0.75), {"alpha": 0.75})
+    operation("exp", {"x": draw(5, 7)}, torch.exp)
+    operation("square", {"x": draw(5, 7)}, torch.square)
+    operation("abs", {"x": draw(5, 7)}, torch.abs)
+    operation("clamp", {"x": draw(5, 7)}, lambda x: x.clamp(-0.5, 1.25),
+              {"low": -0.5, "high": 1.25})
+    # Kinks: zeros, and the bounds of the last.
+    operation("abs", {"x": draw(1, 5, low=-1, high=2)}, torch.abs)
+    operation("leaky_relu", {"x": draw(1, 5, low=-1, high=2)}, lambda x: F.leaky_relu(x, 0.125),
+              {"slope": 0.125})
+    operation("elu", {"x": draw(1, 5, low=-1, high=2)}, lambda x: F.elu(x, 0.75), {"alpha": 0.75})
+    operation("clamp", {"x": draw(1, 9, low=-2, high=3)}, lambda x: x.clamp(-0.03125, 0.0625),
+              {"low": -0.03125, "high": 0.0625})
+    for slope in draw(7), draw(1):
+        operation("prelu", {"x": draw(5, 7), "slope": slope}, F.prelu)
+    operation("prelu", {"x": draw(2, 3, 2, low=-1, high=2), "slope": draw(2)},
+              lambda x, slope: F.prelu(x.movedim(-1, 1), slope).movedim(1, -1))
+
+
 def optimizers():
     cases = []
 
@@ -465,6 +491,8 @@ def write(folder):
     sections = {"operations": operations, "optimizers": optimizers(), "clip": clip(),
                 "fake_quantize": fake_quantize(), "lsq": lsq(), "observers": observers(),
                 "histograms": histograms()}
+    # What came later is drawn last: the cases before keep their numbers.
+    functions()
     # A case on each line: a change of one is a change of one line.
     lines = []
     for name, cases in sections.items():

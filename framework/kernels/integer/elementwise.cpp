@@ -149,6 +149,16 @@ void lookup_u8(int64_t n, const uint8_t* x, const uint8_t* table, uint8_t* y) {
   });
 }
 
+void lookup_channels_u8(
+    int64_t rows, int64_t channels, const uint8_t* x, const uint8_t* tables, uint8_t* y) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(channels, 1));
+  parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * channels; i < end * channels; i += channels) {
+      for (int64_t c = 0; c < channels; ++c) y[i + c] = tables[c * 256 + x[i + c]];
+    }
+  });
+}
+
 void lookup_rows_u8(int64_t rows,
                     int64_t length,
                     const uint8_t* x,

@@ -189,7 +189,11 @@ void avg_pool2d_u8(const Conv2dShape& shape,
 void sum_pool2d_u8_s32(const Conv2dShape& shape, const uint8_t* x, int32_t zero_x, int32_t* sums);
 /// y = table[x]: any function of one code; y may be x.
 void lookup_u8(int64_t n, const uint8_t* x, const uint8_t* table, uint8_t* y);
-/// The same for rows of `length` codes, in y y_stride apart: an operand of a concatenation.
+/// The same with a table of 256 for each of `channels`, which are the columns of rows.
+void lookup_channels_u8(
+    int64_t rows, int64_t channels, const uint8_t* x, const uint8_t* tables, uint8_t* y);
+/// The same as lookup_u8 for rows of `length` codes, in y y_stride apart: an operand of a
+/// concatenation.
 void lookup_rows_u8(int64_t rows,
                     int64_t length,
                     const uint8_t* x,

@@ -10,9 +10,9 @@ namespace {
 
 using integer::Operation;
 
-std::string loop(int64_t size, Order order) {
-  if (order == Order::kForward) return cat("  for (i = 0; i < ", size, "; ++i)");
-  return cat("  for (i = ", size - 1, "; i >= 0; --i)");
+std::string loop(const char* i, int64_t size, Order order) {
+  if (order == Order::kForward) return cat("  for (", i, " = 0; ", i, " < ", size, "; ++", i, ")");
+  return cat("  for (", i, " = ", size - 1, "; ", i, " >= 0; --", i, ")");
 }
 
 struct Local {
@@ -60,7 +60,7 @@ struct Source {
                       id,
                       "(const uint8_t *a, const uint8_t *b, uint8_t *y) {\n",
                       "  int32_t i;\n",
-                      loop(op.size, order),
+                      loop("i", op.size, order),
                       " {\n",
                       "    int64_t code = (((int64_t)a[i] * ",
                       m.a,
@@ -88,17 +88,25 @@ struct Source {
   }
 
   StepSource operator()(const integer::QuantizedLookup& op) const {
+    const int64_t channels = op.channels();
+    const bool one = channels == 1;
+    const std::string body =
+        one ? cat("  int32_t i;\n", loop("i", op.size, order), " y[i] = table", id, "[x[i]];\n")
+            : cat("  int32_t i, c;\n",
+                  loop("i", op.size / channels, order),
+                  "\n  ",
+                  loop("c", channels, order),
+                  "\n      y[i * ",
+                  channels,
+                  " + c] = table",
+                  id,
+                  "[c * 256 + x[i * ",
+                  channels,
+                  " + c]];\n");
     StepSource source;
     source.text = table<uint8_t>("uint8_t", cat("table", id), op.table) +
-                  cat("static void step",
-                      id,
-                      "(const uint8_t *x, uint8_t *y) {\n",
-                      "  int32_t i;\n",
-                      loop(op.size, order),
-                      " y[i] = table",
-                      id,
-                      "[x[i]];\n}\n");
-    source.table_bytes = 256;
+                  cat("static void step", id, "(const uint8_t *x, uint8_t *y) {\n", body, "}\n");
+    source.table_bytes = static_cast<int64_t>(op.table.size());
     source.call = cat("step", id, "(X0, Y);");
     return source;
   }

@@ -29,7 +29,7 @@ class SquareNode : public Node {
   float factor_;
 };
 
-Tensor square(const Tensor& x, float factor = 2.0f) {
+Tensor squared(const Tensor& x, float factor = 2.0f) {
   Tensor y = Tensor::empty(x.shape());
   float* const out = y.mutable_data();
   for (int64_t i = 0; i < x.elements(); ++i) out[i] = x.data()[i] * x.data()[i];
@@ -59,10 +59,10 @@ Tensor leaf() {
 
 TEST_CASE("grad_check accepts a right gradient and finds a wrong one", "[autograd][grad_check]") {
   const Tensor x = leaf();
-  const GradCheckResult right = grad_check([&] { return square(x); }, {x});
+  const GradCheckResult right = grad_check([&] { return squared(x); }, {x});
   CHECK(right.ok);
   CHECK(right.max_error < 1e-4);
-  const GradCheckResult wrong = grad_check([&] { return square(x, 1.9f); }, {x});
+  const GradCheckResult wrong = grad_check([&] { return squared(x, 1.9f); }, {x});
   CHECK_FALSE(wrong.ok);
   CHECK(wrong.worst.find("input 0 (x) [2, 2] element") == 0);
 }
@@ -87,16 +87,16 @@ TEST_CASE("grad_check leaves inputs and their gradients as they were", "[autogra
   Tensor x = leaf();
   const Tensor grad = Tensor::full({2, 2}, 7.0f);
   x.set_grad(grad);
-  grad_check([&] { return square(x); }, {x});
+  grad_check([&] { return squared(x); }, {x});
   CHECK(x.grad().same_as(grad));
   CHECK(x.data()[0] == -1.5f);
   CHECK(x.data()[3] == 3.0f);
-  CHECK(grad_check([&] { return square(x); }, {x, x}).ok);
+  CHECK(grad_check([&] { return squared(x); }, {x, x}).ok);
   CHECK(x.grad().same_as(grad));
   int calls = 0;
   const auto fail_at_third = [&] {
     if (++calls == 3) throw DataError("function", "does not like it");
-    return square(x);
+    return squared(x);
   };
   QUANTRAIN_CHECK_ERROR(grad_check(fail_at_third, {x}), DataError, "does not like it");
   CHECK(x.grad().same_as(grad));
@@ -114,7 +114,7 @@ TEST_CASE("a gradient that is not finite is never ok", "[autograd][grad_check]")
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float factor : {infinity, -infinity, std::nanf("")}) {
     const Tensor x = leaf();
-    const GradCheckResult result = grad_check([&] { return square(x, factor); }, {x});
+    const GradCheckResult result = grad_check([&] { return squared(x, factor); }, {x});
     CHECK_FALSE(result.ok);
     CHECK(std::isinf(result.max_error));
   }
@@ -124,14 +124,14 @@ TEST_CASE("grad_check refuses what it cannot check", "[autograd][grad_check]") {
   const Tensor x = leaf();
   const Tensor constant = Tensor::zeros({2});
   QUANTRAIN_CHECK_ERROR(
-      grad_check([&] { return square(constant); }, {constant}), GraphError, "no input requires");
+      grad_check([&] { return squared(constant); }, {constant}), GraphError, "no input requires");
   QUANTRAIN_CHECK_ERROR(
       grad_check([&] { return constant; }, {x}), GraphError, "requires no gradient");
-  const Tensor y = square(x);
+  const Tensor y = squared(x);
   QUANTRAIN_CHECK_ERROR(
-      grad_check([&] { return square(y); }, {y}), GraphError, "input 0 is not a leaf");
+      grad_check([&] { return squared(y); }, {y}), GraphError, "input 0 is not a leaf");
   int calls = 0;
-  const auto changing = [&] { return ++calls == 1 ? square(x) : square(square(x)); };
+  const auto changing = [&] { return ++calls == 1 ? squared(x) : squared(squared(x)); };
   QUANTRAIN_CHECK_ERROR(grad_check(changing, {x}), GraphError, "for the same inputs");
 }
 

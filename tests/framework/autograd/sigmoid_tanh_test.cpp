@@ -1,7 +1,6 @@
 #include <cmath>
 
-#include "framework/autograd/ops/sigmoid.hpp"
-#include "framework/autograd/ops/tanh.hpp"
+#include "framework/autograd/ops/functions.hpp"
 #include "tests/tensors.hpp"
 
 namespace quantrain {

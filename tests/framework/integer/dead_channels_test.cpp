@@ -54,8 +54,18 @@ class Builder {
   }
   int lookup(int x) {
     const Shape shape = program.value(x).shape;
-    QuantizedLookup op{.size = shape.elements(), .table = {}};
+    QuantizedLookup op{.size = shape.elements()};
     for (size_t q = 0; q < 256; ++q) op.table[q] = static_cast<uint8_t>(q / 2 + 5);
+    return step(op, {x}, shape);
+  }
+  /// With a table for each channel, of which every third has the same code for all.
+  int channel_lookup(int x) {
+    const Shape shape = program.value(x).shape;
+    QuantizedLookup op{.size = shape.elements(), .table = {}};
+    for (int64_t c = 0; c < shape.back(); ++c) {
+      for (int64_t q = 0; q < 256; ++q)
+        op.table.push_back(static_cast<uint8_t>(c % 3 == 0 ? 40 + c : q / (c + 1)));
+    }
     return step(op, {x}, shape);
   }
   int concat(int a, int b) {
@@ -190,6 +200,19 @@ TEST_CASE("dead channels go through pools, lookups and views into the next bias"
   b.program.outputs = {y};
   // conv, pool, lookup, flatten: 4 of 6 channels; the pool gives 4 x 3 pixels.
   check_pass(b.program, {3, 4, 4, 4, 4 * 12, 7});
+}
+
+TEST_CASE("tables go with their channels", "[integer][dead_channels]") {
+  Builder b(8);
+  const int x = b.input({6, 5, 3});
+  const int c = b.conv(x, 7, 3, 1);
+  b.kill(c, 1, -5000);
+  const int y = b.linear(b.flatten(b.channel_lookup(c)), 7, true);
+  b.program.outputs = {y};
+  // 0, 3 and 6 by their tables, 1 by its input.
+  check_pass(b.program, {3, 3, 3, 3 * 30, 7});
+  const Program smaller = remove_dead_channels(b.program);
+  CHECK(std::get<QuantizedLookup>(smaller.steps[1].operation).channels() == 3);
 }
 
 TEST_CASE("an average pool passes constants on only where every window rounds them alike",

@@ -447,7 +447,7 @@ TEST_CASE("a function's lookup quantizes its value of each code", "[integer][loo
                {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
             for (const auto& f : functions) {
               const auto op =
-                  QuantizedLookup::function(5, code_values(f, x), x, y, activation, "f");
+                  QuantizedLookup::function(5, {code_values(f, x)}, x, y, activation, "f");
               const CodeClamp clamp = code_clamp(activation, y.type, y.scale[0], y.zero_point[0]);
               bool equal = op.size == 5;
               for (int32_t q = type.qmin(); q <= type.qmax(); ++q) {
@@ -476,7 +476,7 @@ TEST_CASE("a function's lookup quantizes its value of each code", "[integer][loo
 TEST_CASE("a function that gives no number has no lookup", "[integer][lookup]") {
   const auto make = [](double value) {
     const auto f = [=](double v) { return v > 0.05 ? value : 0.0; };
-    QuantizedLookup::function(4, code_values(f, kX), kX, kY, Activation::kNone, "softlog");
+    QuantizedLookup::function(4, {code_values(f, kX)}, kX, kY, Activation::kNone, "softlog");
   };
   QUANTRAIN_CHECK_ERROR(make(kInfinity), QuantError, "[softlog] the function of 0.06");
   QUANTRAIN_CHECK_ERROR(make(-kInfinity), QuantError, "a value of the input, is -inf");
@@ -605,7 +605,7 @@ TEST_CASE("operations are not made for parameters that activations do not have",
   }
   for (const QParams& y : {wide, per_channel}) {
     QUANTRAIN_CHECK_ERROR(
-        QuantizedLookup::function(4, code_values(square, kX), kX, y, none, "square"),
+        QuantizedLookup::function(4, {code_values(square, kX)}, kX, y, none, "square"),
         QuantError,
         "activations have one scale and at most 8 bits");
   }
@@ -709,7 +709,12 @@ TEST_CASE("additions, lookups, views and concatenations refuse what makes no sen
   check_faults<QuantizedLookup>(
       lookup,
       {{[](QuantizedLookup& op) { op.size = 0; }, "extent 0 is not positive", true},
-       {[=](QuantizedLookup& op) { op.size = many; }, more, true}});
+       {[=](QuantizedLookup& op) { op.size = many; }, more, true},
+       {[](QuantizedLookup& op) { op.table.clear(); }, "a table of 0 codes, expected 256", true},
+       {[](QuantizedLookup& op) { op.table.pop_back(); }, "a table of 255 codes", true},
+       {[](QuantizedLookup& op) { op.table.resize(512); },
+        "tables of 2 channels for samples of 7 codes",
+        true}});
   check_faults<QuantizedAdd>(
       add,
       joined<QuantizedAdd>(

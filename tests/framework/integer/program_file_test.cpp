@@ -430,8 +430,15 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
                                               file.add<uint8_t>(
                                                   "5.table", {255}, std::vector<uint8_t>(255));
                                             }),
-                          DataError,
-                          "[step 5] a table of 255 codes, expected 256");
+                          ShapeError,
+                          "[squashed] a table of 255 codes, expected 256 for each channel");
+    QUANTRAIN_CHECK_ERROR(
+        program.load_with("5.table",
+                          [](TensorFile& file) {
+                            file.add<uint8_t>("5.table", {256 * 5}, std::vector<uint8_t>(256 * 5));
+                          }),
+        ShapeError,
+        "[squashed] tables of 5 channels for samples of 24 codes");
     QUANTRAIN_CHECK_ERROR(
         program.load_with(
             "8.bias",

@@ -56,7 +56,7 @@ class Mutator {
   void bytes(const char*, std::vector<int32_t>& values) { each(values); }
   void operator()(const char*, SharedArray<int32_t>& values) { shared(values); }
   void weights(const char*, SharedArray<int8_t>& values, int) { shared(values); }
-  void operator()(const char*, CodeTable& table) { each(table); }
+  void operator()(const char*, std::vector<uint8_t>& values) { each(values); }
   void operator()(const char*, StoredOutput& y) {
     change(y.zero_point);
     change(y.lo);

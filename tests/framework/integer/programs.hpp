@@ -157,7 +157,7 @@ inline Program every_operation() {
   const int squashed =
       b.codes("squashed",
               QuantizedLookup::function(24,
-                                        code_values([](double v) { return v * v; }, kSigned),
+                                        {code_values([](double v) { return v * v; }, kSigned)},
                                         kSigned,
                                         kX,
                                         Activation::kNone,
@@ -240,7 +240,19 @@ inline Program random_program(uint64_t seed) {
         readable.push_back(b.codes(name, op, {x, other}, {size}, y));
         break;
       }
-      case 1:
+      case 1: {
+        // As many channels as divide the size.
+        int64_t channels = 1 + random.below(7);
+        while (size % channels != 0) --channels;
+        std::vector<CodeValues> values(static_cast<size_t>(channels));
+        for (CodeValues& channel : values) {
+          for (double& v : channel) v = random.uniform(-2.0f, 2.0f);
+        }
+        const auto op = QuantizedLookup::function(
+            size, values, *value.params, y, Activation::kNone, "channels");
+        readable.push_back(b.codes(name, op, {x}, {size}, y));
+        break;
+      }
       case 2:
         readable.push_back(
             b.codes(name,

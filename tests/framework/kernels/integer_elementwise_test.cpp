@@ -269,6 +269,27 @@ TEST_CASE("codes that are looked up are those of the table, in place too", "[ker
   }
 }
 
+TEST_CASE("each channel has a table of its own", "[kernels][integer]") {
+  Random random(23);
+  for (const int64_t channels : {1, 2, 5, 16, 67}) {
+    const std::vector<uint8_t> tables = random_codes(channels * 256, random);
+    for (const int64_t rows : {0, 1, 3, 4000}) {
+      const std::vector<uint8_t> x = random_codes(rows * channels, random);
+      std::vector<uint8_t> expected;
+      for (size_t i = 0; i < x.size(); ++i)
+        expected.push_back(tables[i % static_cast<size_t>(channels) * 256 + x[i]]);
+      for_each_isa([&] {
+        for_each_thread_count([&] {
+          CAPTURE(channels, rows);
+          std::vector<uint8_t> y = x;
+          lookup_channels_u8(rows, channels, y.data(), tables.data(), y.data());
+          CHECK(y == expected);
+        });
+      });
+    }
+  }
+}
+
 TEST_CASE("rows of codes are looked up apart", "[kernels][integer]") {
   Random random(22);
   const std::vector<uint8_t> table = random_codes(256, random);

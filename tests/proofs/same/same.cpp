@@ -192,7 +192,7 @@ class Collector {
   void operator()(const char* name, const SharedArray<int32_t>& values) { put(name, values); }
   void bytes(const char* name, const std::vector<int32_t>& values) { put(name, values); }
   void weights(const char* name, const SharedArray<int8_t>& values, int) { put(name, values); }
-  void operator()(const char* name, const integer::CodeTable& table) { put(name, table); }
+  void operator()(const char* name, const std::vector<uint8_t>& values) { put(name, values); }
   void operator()(const char* name, const StoredOutput& y) {
     put(name, std::vector{y.zero_point, y.lo, y.hi});
   }

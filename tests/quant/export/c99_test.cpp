@@ -242,6 +242,29 @@ TEST_CASE("layers of one size share its memory", "[quant][c99]") {
         "");
 }
 
+TEST_CASE("a table for each channel has a C form", "[quant][c99]") {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  Random random(6);
+  integer::Program program;
+  for (const Shape& shape : {Shape{5, 4, 3}, Shape{5, 4, 3}, Shape{7, 6, 3}, Shape{7, 6, 3}})
+    program.values.push_back({.name = {}, .shape = shape, .params = params});
+  const auto lookup = [&](int64_t size) {
+    integer::QuantizedLookup op{.size = size, .table = {}};
+    for (int i = 0; i < 3 * 256; ++i) op.table.push_back(static_cast<uint8_t>(random.below(256)));
+    return op;
+  };
+  // A convolution between them whose output is larger than its input.
+  const kernels::Conv2dShape s{
+      .h = 5, .w = 4, .c = 3, .o = 3, .kh = 3, .kw = 3, .pad_h = 2, .pad_w = 2};
+  program.inputs = {0};
+  program.outputs = {3};
+  program.steps = {{lookup(60), {0}, 1},
+                   {integer::QuantizedConv2d{s, random_product(3, 27, random)}, {1}, 2},
+                   {lookup(126), {2}, 3}};
+  for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+    CHECK(build_and_run(program, {.name = "tables"}, compiler + std::string(kWarnings)) == "");
+}
+
 TEST_CASE("sums that nothing reads have their own bytes", "[quant][c99]") {
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   Random random(4);

@@ -1,0 +1,57 @@
+#include "framework/autograd/ops/code_function.hpp"
+
+#include <utility>
+
+namespace quantrain {
+namespace {
+
+constexpr int64_t kGrain = 1 << 12;
+
+}  // namespace
+
+std::array<float, 256> to_floats(const integer::CodeValues& values) {
+  std::array<float, 256> table{};
+  for (size_t q = 0; q < values.size(); ++q) table[q] = static_cast<float>(values[q]);
+  return table;
+}
+
+CodeFunction::CodeFunction(std::string where,
+                           const Shape& shape,
+                           std::shared_ptr<const Codes> x,
+                           std::vector<integer::CodeValues> values)
+    : where_(std::move(where)), samples_(shape), x_(std::move(x)), values_(std::move(values)) {}
+
+void CodeFunction::to_float(float* y) const {
+  std::vector<std::array<float, 256>> tables;
+  for (const integer::CodeValues& values : values_) tables.push_back(to_floats(values));
+  parallel_for(x_->bytes.size(), kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      y[i] = tables[static_cast<size_t>(i) % tables.size()][x_->u8()[i]];
+  });
+}
+
+std::shared_ptr<const integer::Operation> CodeFunction::requantize(const QParams& y,
+                                                                   Activation activation,
+                                                                   uint8_t* codes,
+                                                                   uint8_t* mask) const {
+  const auto op =
+      integer::QuantizedLookup::function(samples_.size, values_, x_->params, y, activation, where_);
+  const uint8_t* const inputs[] = {x_->u8()};
+  integer::Prepared(op).run(samples_.count, inputs, codes);
+  if (mask == nullptr) return std::make_shared<const integer::Operation>(op);
+  std::vector<CodeFlags> passes;
+  for (const integer::CodeValues& values : values_) {
+    CodeFlags& flags = passes.emplace_back();
+    const std::array<float, 256> floats = to_floats(values);
+    for (size_t q = 0; q < flags.size(); ++q) {
+      flags[q] =
+          gradient_passes(floats[q], y.scale[0], y.zero_point[0], y.type.qmin(), y.type.qmax());
+    }
+  }
+  write_mask(x_->bytes.size(), mask, [&](int64_t i) {
+    return passes[static_cast<size_t>(i) % passes.size()][x_->u8()[i]];
+  });
+  return std::make_shared<const integer::Operation>(op);
+}
+
+}  // namespace quantrain

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "framework/autograd/tensor.hpp"
+
+namespace quantrain {
+
+/// y = x where x > 0, else slope * x.
+/// Shapes: x [..., C], slope [C], or [1] for all channels  ->  y like x. Of activation codes: an
+/// integer lookup with a table for each slope, which waits for its parameters.
+/// docs/quantization.md (18)
+/// Gradient: grad_x = grad_y, times slope where x <= 0; grad_slope = sum of grad_y * x where x <= 0.
+/// Throws: ShapeError if slope is neither.
+/// Source: He et al. 2015, section 2.1; ONNX PRelu.
+Tensor prelu(const Tensor& x, const Tensor& slope);
+
+}  // namespace quantrain
