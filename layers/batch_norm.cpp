@@ -1,14 +1,14 @@
 #include "layers/batch_norm.hpp"
 
-#include "framework/autograd/ops/batch_norm2d.hpp"
+#include "framework/autograd/ops/batch_norm.hpp"
 #include "framework/core/error.hpp"
 
 namespace quantrain {
 
-BatchNorm2d::BatchNorm2d(int64_t channels, Options options) : options_(options) {
-  if (channels <= 0) throw ShapeError("BatchNorm2d", "channels must be positive: ", channels);
+BatchNorm::BatchNorm(const char* name, int64_t channels, Options options) : options_(options) {
+  if (channels <= 0) throw ShapeError(name, "channels must be positive: ", channels);
   if (!(options.epsilon > 0.0f) || !(options.momentum >= 0.0f && options.momentum <= 1.0f)) {
-    throw DataError("BatchNorm2d",
+    throw DataError(name,
                     "epsilon must be positive and momentum in [0, 1]: epsilon ",
                     options.epsilon,
                     ", momentum ",
@@ -19,11 +19,11 @@ BatchNorm2d::BatchNorm2d(int64_t channels, Options options) : options_(options) 
   running_mean_ = add_buffer("running_mean", Tensor::zeros({channels}));
   running_var_ = add_buffer("running_var", Tensor::full({channels}, 1.0f));
 }
-Tensor BatchNorm2d::forward(const Tensor& x) {
-  if (x.rank() != 4 || x.dim(3) != gamma_.dim(0)) {
-    throw ShapeError(where(), "takes images [N, H, W, ", gamma_.dim(0), "]: x ", x.shape());
-  }
-  return batch_norm2d(
+
+Tensor BatchNorm::normalized(const Tensor& x, int rank, const char* takes) {
+  if (x.rank() != rank || x.dim(-1) != gamma_.dim(0))
+    throw ShapeError(where(), "takes ", takes, gamma_.dim(0), "]: x ", x.shape());
+  return batch_norm(
       x,
       gamma_,
       beta_,

@@ -171,12 +171,12 @@ SumErrors of_moments(int64_t n, const Range& range, bool of_variance) {
   const Tensor x = draw({1, n, 1, kChannels}, 1, range);
   Tensor mean = Tensor::zeros({kChannels});
   Tensor variance = Tensor::zeros({kChannels});
-  batch_norm2d(x,
-               Tensor::zeros({kChannels}),
-               Tensor::zeros({kChannels}),
-               mean,
-               variance,
-               {.momentum = 1.0f});
+  batch_norm(x,
+             Tensor::zeros({kChannels}),
+             Tensor::zeros({kChannels}),
+             mean,
+             variance,
+             {.momentum = 1.0f});
   double middle[kChannels] = {};
   for (int64_t i = 0; i < n * kChannels; ++i)
     middle[i % kChannels] += double{x.data()[i]} / static_cast<double>(n);

@@ -3,7 +3,7 @@
 // Every operation.
 #include "framework/autograd/ops/add.hpp"
 #include "framework/autograd/ops/avg_pool2d.hpp"
-#include "framework/autograd/ops/batch_norm2d.hpp"
+#include "framework/autograd/ops/batch_norm.hpp"
 #include "framework/autograd/ops/concat.hpp"
 #include "framework/autograd/ops/conv2d.hpp"
 #include "framework/autograd/ops/cross_entropy.hpp"

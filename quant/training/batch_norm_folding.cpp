@@ -13,7 +13,7 @@ constexpr float kSmallestGamma = 1e-5f;
 
 }  // namespace
 
-Folding::Folding(std::string layer_path, const BatchNorm2d& layer)
+Folding::Folding(std::string layer_path, const BatchNorm& layer)
     : path(std::move(layer_path)),
       gamma(layer.gamma()),
       beta(layer.beta()),
@@ -22,7 +22,7 @@ Folding::Folding(std::string layer_path, const BatchNorm2d& layer)
       epsilon(layer.epsilon()),
       momentum(layer.momentum()) {}
 
-Weights fold_batch_norm(const Weights& conv, Folding& folding) {
+Weights fold_batch_norm(const Weights& product, Folding& folding) {
   const int64_t channels = folding.gamma.elements();
   Tensor inverse = Tensor::empty({channels});  // 1 / sqrt(running_var + epsilon)
   Tensor lift = Tensor::zeros({channels});     // what lifts a vanishing gamma, times inverse
@@ -40,28 +40,28 @@ Weights fold_batch_norm(const Weights& conv, Folding& folding) {
   Tensor factor = mul(folding.gamma, inverse);
   if (lifted) factor = quantrain::add(factor, lift);
 
-  std::vector<int64_t> per_output(static_cast<size_t>(conv.weight.rank()), 1);
+  std::vector<int64_t> per_output(static_cast<size_t>(product.weight.rank()), 1);
   per_output[0] = channels;
   const Tensor mean = folding.running_mean.detach();
   const Tensor centred =
-      conv.bias.defined() ? sub(conv.bias, mean) : mul(mean, Tensor::full({1}, -1.0f));
+      product.bias.defined() ? sub(product.bias, mean) : mul(mean, Tensor::full({1}, -1.0f));
   folding.factor = factor;
-  folding.conv_bias = conv.bias;
-  return {mul(conv.weight, reshape(factor, Shape(per_output))),
+  folding.bias = product.bias;
+  return {mul(product.weight, reshape(factor, Shape(per_output))),
           quantrain::add(folding.beta, mul(centred, factor))};
 }
 
 Tensor FoldedBatchNorm::forward(const Tensor& u) {
   const Folding& f = *folding_;
-  const BatchNorm2dOptions options{
+  const BatchNormOptions options{
       .momentum = f.momentum, .epsilon = f.epsilon, .training = f.uses_batch_statistics()};
   const bool folded = f.factor.defined();
   if (folded && !options.training) return u;
   if (folded) {
-    return rescaled_batch_norm2d(
-        u, f.factor, f.conv_bias, f.gamma, f.beta, f.running_mean, f.running_var, options);
+    return rescaled_batch_norm(
+        u, f.factor, f.bias, f.gamma, f.beta, f.running_mean, f.running_var, options);
   }
-  return batch_norm2d(u, f.gamma, f.beta, f.running_mean, f.running_var, options);
+  return batch_norm(u, f.gamma, f.beta, f.running_mean, f.running_var, options);
 }
 
 }  // namespace quantrain::quant

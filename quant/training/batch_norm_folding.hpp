@@ -8,21 +8,22 @@
 
 namespace quantrain::quant {
 
-/// A batch norm as seen from the convolution in front of it: shared by the convolution's weight
-/// slot, which folds, and the batch norm's body slot, which corrects.   docs/quantization.md (15)
+/// A batch norm as seen from the product in front of it, a convolution or linear layer: shared by
+/// the product's weight slot, which folds, and the batch norm's body slot, which corrects.
+/// docs/quantization.md (15)
 struct Folding {
   std::string path;                               ///< of the batch norm, for messages
   Tensor gamma, beta, running_mean, running_var;  ///< [C], the layer's own
   float epsilon = 1e-5f;
   float momentum = 0.1f;
-  bool training = true;  ///< mode of the batch norm; the convolution may be in another one
+  bool training = true;  ///< mode of the batch norm; the product may be in another one
   Tensor frozen = Tensor::zeros({1});  ///< 1: batch statistics are no longer used in training
 
-  Tensor factor;     ///< [C] of the pass that is running: gamma / sqrt(running_var + epsilon);
-                     ///< undefined: not folded
-  Tensor conv_bias;  ///< [C] or undefined, likewise
+  Tensor factor;  ///< [C] of the pass that is running: gamma / sqrt(running_var + epsilon);
+                  ///< undefined: not folded
+  Tensor bias;    ///< of the product: [C] or undefined, likewise
 
-  Folding(std::string layer_path, const BatchNorm2d& layer);
+  Folding(std::string layer_path, const BatchNorm& layer);
   void freeze(bool on) { frozen.mutable_data()[0] = on ? 1.0f : 0.0f; }
   bool uses_batch_statistics() const { return training && frozen.data()[0] == 0.0f; }
 };
@@ -30,15 +31,15 @@ struct Folding {
 /// w' = w * factor, b' = beta + (b - running_mean) * factor, factor = gamma / sqrt(running_var +
 /// epsilon). docs/quantization.md (15)
 /// Shapes: weight [C, ...], bias [C] or undefined  ->  the same, bias defined. Sets folding.factor
-/// and .conv_bias.
+/// and .bias.
 /// Gradient: to weight, bias, gamma and beta; the running statistics are constants. A |gamma| below
 /// 1e-5 counts as 1e-5, so that the correction can divide by the factor.
 /// Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al. 2018, equation 14.
-Weights fold_batch_norm(const Weights& conv, Folding& folding);
+Weights fold_batch_norm(const Weights& product, Folding& folding);
 
-/// Body slot of a folded batch norm. In evaluation, and in training once frozen, the convolution's
+/// Body slot of a folded batch norm. In evaluation, and in training once frozen, the product's
 /// output is complete and passes as it is. While batch statistics are in use, y = batch_norm(u /
-/// factor + b): what the batch would have given. Where the convolution did not fold (a Calibration
+/// factor + b): what the batch would have given. Where the product did not fold (a Calibration
 /// or FloatMode is open), the plain batch norm. Whether it is frozen is saved with the state.
 class FoldedBatchNorm : public Module {
  public:

@@ -202,9 +202,10 @@ void Survey::add_site(const GraphNode& node) {
   const GraphNode* end = &node;
   const GraphNode* next = sole_consumer(*end);
   if (traits.folds_batch_norm && next != nullptr && next->node->traits().is_batch_norm) {
-    site.folded = dynamic_cast<BatchNorm2d*>(&layer_of(*next));
+    site.folded = dynamic_cast<BatchNorm*>(&layer_of(*next));
     if (site.folded == nullptr) {
-      throw GraphError(next->scope(), "a batch norm that is no BatchNorm2d cannot be folded");
+      throw GraphError(next->scope(),
+                       "a batch norm that is no BatchNorm1d or BatchNorm2d cannot be folded");
     }
     site.folded_path = next->scope();
     site.last = site.folded;
@@ -237,7 +238,7 @@ void Survey::refuse_batch_norm(const GraphNode& node) const {
                      " has another consumer");
   }
   throw GraphError(node.scope(),
-                   "the batch norm cannot be folded: no convolution is in front of it");
+                   "the batch norm cannot be folded: no Conv2d or Linear is in front of it");
 }
 
 }  // namespace quantrain::quant

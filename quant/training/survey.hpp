@@ -21,7 +21,7 @@ struct Site {
   const LayerConfig* config = nullptr;
   bool has_weights = false;
   Weights weights;  ///< the layer's own
-  BatchNorm2d* folded = nullptr;
+  BatchNorm* folded = nullptr;
   std::string folded_path;
   Module* last = nullptr;  ///< the end of what is fused
   std::string last_path;

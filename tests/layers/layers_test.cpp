@@ -104,6 +104,9 @@ TEST_CASE("batch norm uses the batch while training and running statistics in ev
   CHECK(y[1] == test::Approx(1.0).epsilon(1e-4));
   CHECK(norm.running_mean().item() == 1.0f);
   CHECK(norm.running_var().item() == 0.5f * 1.0f + 0.5f * 2.0f);  // the unbiased variance is 2
+  BatchNorm1d of_rows{1, {.epsilon = 1e-5f, .momentum = 0.5f}};
+  CHECK(values(of_rows(Tensor::from({2, 1}, values(x)))) == y);
+  CHECK(of_rows.running_var().item() == norm.running_var().item());
   norm.eval();
   CHECK(norm(x).data()[1] == test::Approx((3.0 - 1.0) / std::sqrt(1.5 + 1e-5)));
   CHECK(norm.running_mean().item() == 1.0f);
@@ -287,6 +290,13 @@ TEST_CASE("a wrong input is an error that names the layer by its path and both s
                         ShapeError,
                         "takes 8 features: x [4, 7], weight [2, 8]");
   QUANTRAIN_CHECK_ERROR(BatchNorm2d{4}(Tensor::zeros({1, 2, 2, 3})), ShapeError, "x [1, 2, 2, 3]");
+  QUANTRAIN_CHECK_ERROR(BatchNorm1d{4}(Tensor::zeros({1, 2, 2, 4})),
+                        ShapeError,
+                        "[BatchNorm1d] takes rows [N, 4]: x [1, 2, 2, 4]");
+  QUANTRAIN_CHECK_ERROR(BatchNorm1d{0}, ShapeError, "[BatchNorm1d] channels must be positive: 0");
+  QUANTRAIN_CHECK_ERROR(BatchNorm1d{4}(Tensor::zeros({1, 4})),
+                        ShapeError,
+                        "more than one value per channel, got shape [1, 4]");
   QUANTRAIN_CHECK_ERROR(Add{}(Tensor::zeros({2}), Tensor::zeros({3})),
                         ShapeError,
                         "[Add] shapes differ: a [2], b [3]");

@@ -271,7 +271,7 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
   Custom shared(Custom::Kind::kSharedInput);
   refuses(shared, "another consumer");
   Sequential lonely{BatchNorm2d{1}, Flatten{}, Linear{64, 3}};
-  refuses(lonely, "no convolution is in front");
+  refuses(lonely, "no Conv2d or Linear is in front");
   Sequential nothing{Flatten{}};
   refuses(nothing, "[Sequential] there is no layer to quantize among what it runs: flatten; ");
   Sequential net = conv_net();

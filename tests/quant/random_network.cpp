@@ -140,6 +140,10 @@ class Composer {
     const int64_t outputs = 1 + random_.below(40);
     net.append(Linear{features, outputs, {.bias = coin()}});
     text_ << " linear" << outputs;
+    if (coin()) {
+      net.append(BatchNorm1d{outputs});
+      text_ << " bn";
+    }
     activation(net, outputs);
     return outputs;
   }

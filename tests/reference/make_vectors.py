@@ -167,7 +167,7 @@ def norms():
         x, gamma, beta = draw(3, 4, 2, 5), draw(5, low=16), draw(5)
         mean, variance = draw(5), draw(5, low=16)
         before = {"running_mean": mean.clone(), "running_variance": variance.clone()}
-        operation("batch_norm2d", {"x": x, "gamma": gamma, "beta": beta},
+        operation("batch_norm", {"x": x, "gamma": gamma, "beta": beta},
                   lambda x, gamma, beta: nhwc(F.batch_norm(
                       nchw(x), mean, variance, gamma, beta, training, 0.25, 1e-3)),
                   {"training": training, "momentum": 0.25, "epsilon": 1e-3}, constants=before,
@@ -207,34 +207,46 @@ def functions():
               lambda x, slope: F.prelu(x.movedim(-1, 1), slope).movedim(1, -1))
 
 
+def batch_norm_of_rows():
+    for training in True, False:
+        x, gamma, beta = draw(6, 5), draw(5, low=16), draw(5)
+        mean, variance = draw(5), draw(5, low=16)
+        before = {"running_mean": mean.clone(), "running_variance": variance.clone()}
+        operation("batch_norm", {"x": x, "gamma": gamma, "beta": beta},
+                  lambda x, gamma, beta: F.batch_norm(
+                      x, mean, variance, gamma, beta, training, 0.25, 1e-3),
+                  {"training": training, "momentum": 0.25, "epsilon": 1e-3}, constants=before,
+                  after={"running_mean": mean, "running_variance": variance})
+
+
+def optimizer(kind, make, **options):
+    parameter = draw(13).requires_grad_(True)
+    case = {"optimizer": kind, "options": options, "parameter": dump(parameter),
+            "gradients": [], "after": []}
+    steps = make([parameter], **{{"learning_rate": "lr", "epsilon": "eps"}.get(k, k): v
+                                 for k, v in options.items() if k not in ("beta1", "beta2")},
+                 **({"betas": (options["beta1"], options["beta2"])}
+                    if "beta1" in options else {}))
+    for _ in range(4):
+        parameter.grad = draw(13)
+        case["gradients"].append(dump(parameter.grad))
+        steps.step()
+        case["after"].append(dump(parameter))
+    return case
+
+
 def optimizers():
-    cases = []
-
-    def optimizer(kind, make, **options):
-        parameter = draw(13).requires_grad_(True)
-        case = {"optimizer": kind, "options": options, "parameter": dump(parameter),
-                "gradients": [], "after": []}
-        steps = make([parameter], **{{"learning_rate": "lr", "epsilon": "eps"}.get(k, k): v
-                                     for k, v in options.items() if k not in ("beta1", "beta2")},
-                     **({"betas": (options["beta1"], options["beta2"])}
-                        if "beta1" in options else {}))
-        for _ in range(4):
-            parameter.grad = draw(13)
-            case["gradients"].append(dump(parameter.grad))
-            steps.step()
-            case["after"].append(dump(parameter))
-        cases.append(case)
-
     sgd, adam, adamw = torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW
-    optimizer("sgd", sgd, learning_rate=0.125)
-    optimizer("sgd", sgd, learning_rate=0.125, momentum=0.75)
-    optimizer("sgd", sgd, learning_rate=0.125, momentum=0.75, weight_decay=0.0625)
-    optimizer("sgd", sgd, learning_rate=0.125, momentum=0.75, weight_decay=0.0625, nesterov=True)
     betas = {"beta1": 0.875, "beta2": 0.9921875, "epsilon": 2.0 ** -20}
-    optimizer("adam", adam, learning_rate=0.125, **betas)
-    optimizer("adam", adam, learning_rate=0.125, weight_decay=0.0625, **betas)
-    optimizer("adamw", adamw, learning_rate=0.125, weight_decay=0.0625, **betas)
-    return cases
+    return [
+        optimizer("sgd", sgd, learning_rate=0.125),
+        optimizer("sgd", sgd, learning_rate=0.125, momentum=0.75),
+        optimizer("sgd", sgd, learning_rate=0.125, momentum=0.75, weight_decay=0.0625),
+        optimizer("sgd", sgd, learning_rate=0.125, momentum=0.75, weight_decay=0.0625,
+                  nesterov=True),
+        optimizer("adam", adam, learning_rate=0.125, **betas),
+        optimizer("adam", adam, learning_rate=0.125, weight_decay=0.0625, **betas),
+        optimizer("adamw", adamw, learning_rate=0.125, weight_decay=0.0625, **betas)]
 
 
 def clip():
@@ -493,6 +505,7 @@ def write(folder):
                 "histograms": histograms()}
     # What came later is drawn last: the cases before keep their numbers.
     functions()
+    batch_norm_of_rows()
     # A case on each line: a change of one is a change of one line.
     lines = []
     for name, cases in sections.items():

@@ -37,7 +37,7 @@ class LinearNode : public Node {
  public:
   std::string_view type() const override { return "linear"; }
   QuantizationTraits traits() const override {
-    return {.closes_range = true, .weight = 1, .layer = "Linear"};
+    return {.closes_range = true, .weight = 1, .folds_batch_norm = true, .layer = "Linear"};
   }
   bool reads_input(size_t i) const override { return i < 2 && needs_grad(1 - i); }
   std::vector<Tensor> backward(Tensor grad_y) override {

@@ -104,16 +104,16 @@ const std::map<std::string, Operation> kOperations{
      }},
     {"max_pool2d", [](Inputs& x, const Json& a) { return max_pool2d(x["x"], pool_options(a)); }},
     {"avg_pool2d", [](Inputs& x, const Json& a) { return avg_pool2d(x["x"], pool_options(a)); }},
-    {"batch_norm2d",
+    {"batch_norm",
      [](Inputs& x, const Json& a) {
-       return batch_norm2d(x["x"],
-                           x["gamma"],
-                           x["beta"],
-                           x["running_mean"],
-                           x["running_variance"],
-                           {.momentum = a.at("momentum").get<float>(),
-                            .epsilon = a.at("epsilon").get<float>(),
-                            .training = a.at("training").get<bool>()});
+       return batch_norm(x["x"],
+                         x["gamma"],
+                         x["beta"],
+                         x["running_mean"],
+                         x["running_variance"],
+                         {.momentum = a.at("momentum").get<float>(),
+                          .epsilon = a.at("epsilon").get<float>(),
+                          .training = a.at("training").get<bool>()});
      }},
     {"cross_entropy",
      [](Inputs& x, const Json& a) {

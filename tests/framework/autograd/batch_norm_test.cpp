@@ -1,4 +1,4 @@
-#include "framework/autograd/ops/batch_norm2d.hpp"
+#include "framework/autograd/ops/batch_norm.hpp"
 
 #include <cmath>
 
@@ -29,8 +29,8 @@ struct Layer {
         beta(random_leaf({channels}, 12)),
         mean(random_tensor({channels}, 13)),
         variance(random_tensor({channels}, 14, 0.5f, 2.0f)) {}
-  Tensor operator()(const Tensor& x, const BatchNorm2dOptions& options = {}) const {
-    return batch_norm2d(x, gamma, beta, mean, variance, options);
+  Tensor operator()(const Tensor& x, const BatchNormOptions& options = {}) const {
+    return batch_norm(x, gamma, beta, mean, variance, options);
   }
   Tensor gamma, beta, mean, variance;
 };
@@ -52,8 +52,8 @@ Moments moments(const Tensor& x, int64_t channel) {
 
 }  // namespace
 
-TEST_CASE("batch_norm2d normalises with the batch and updates the running statistics",
-          "[autograd][batch_norm2d]") {
+TEST_CASE("batch_norm normalises with the batch and updates the running statistics",
+          "[autograd][batch_norm]") {
   for (const int64_t channels : {1, 3, 8, 15, 16, 17, 33}) {
     const Tensor x = random_tensor({2, 3, 5, channels}, 5, -1.0f, 3.0f);
     const Layer layer(channels);
@@ -79,25 +79,25 @@ TEST_CASE("batch_norm2d normalises with the batch and updates the running statis
   }
 }
 
-TEST_CASE("batch_norm2d in evaluation uses the running statistics and leaves them",
-          "[autograd][batch_norm2d]") {
+TEST_CASE("batch_norm in evaluation uses the running statistics and leaves them",
+          "[autograd][batch_norm]") {
   const Tensor x = make_tensor({1, 1, 1, 2}, {3, -1});
   Tensor mean = make_tensor({2}, {1, 1});
   Tensor variance = make_tensor({2}, {4, 0.25f});
-  const Tensor y = batch_norm2d(x,
-                                make_tensor({2}, {2, 1}),
-                                make_tensor({2}, {10, 0}),
-                                mean,
-                                variance,
-                                {.epsilon = 1e-12f, .training = false});
+  const Tensor y = batch_norm(x,
+                              make_tensor({2}, {2, 1}),
+                              make_tensor({2}, {10, 0}),
+                              mean,
+                              variance,
+                              {.epsilon = 1e-12f, .training = false});
   CHECK(values(y) == std::vector<float>{12, -4});
   CHECK(values(mean) == std::vector<float>{1, 1});
   CHECK(values(variance) == std::vector<float>{4, 0.25f});
   CHECK(Layer(3)(Tensor::zeros({0, 2, 2, 3}), {.training = false}).shape() == Shape{0, 2, 2, 3});
 }
 
-TEST_CASE("batch_norm2d gradients match finite differences in training and evaluation",
-          "[autograd][batch_norm2d]") {
+TEST_CASE("batch_norm gradients match finite differences in training and evaluation",
+          "[autograd][batch_norm]") {
   for (const bool training : {true, false}) {
     for (const int64_t channels : {1, 5}) {
       const Tensor x = random_leaf({2, 3, 2, channels}, 5, -2.0f, 2.0f);
@@ -112,10 +112,10 @@ TEST_CASE("batch_norm2d gradients match finite differences in training and evalu
   }
 }
 
-TEST_CASE("rescaled_batch_norm2d is batch_norm2d of x / factor + shift, gradients included",
-          "[autograd][batch_norm2d]") {
+TEST_CASE("rescaled_batch_norm is batch_norm of x / factor + shift, gradients included",
+          "[autograd][batch_norm]") {
   // Large, so that the gradient of the factor, which vanishes with it, is one to see.
-  const BatchNorm2dOptions options{.momentum = 0.25f, .epsilon = 0.5f};
+  const BatchNormOptions options{.momentum = 0.25f, .epsilon = 0.5f};
   for (const int64_t channels : {1, 5, 17}) {
     const Tensor x = random_leaf({2, 3, 2, channels}, 5, -2.0f, 2.0f);
     Tensor factor = random_leaf({channels}, 6, 0.5f, 2.0f);
@@ -124,7 +124,7 @@ TEST_CASE("rescaled_batch_norm2d is batch_norm2d of x / factor + shift, gradient
     const Layer fused(channels);
     const Layer apart(channels);
     const auto run = [&](const Layer& l, bool with_shift) {
-      return rescaled_batch_norm2d(
+      return rescaled_batch_norm(
           x, factor, with_shift ? shift : Tensor(), l.gamma, l.beta, l.mean, l.variance, options);
     };
     const Tensor y = run(fused, true);
@@ -156,39 +156,60 @@ TEST_CASE("rescaled_batch_norm2d is batch_norm2d of x / factor + shift, gradient
       if (with_shift) leaves.push_back(shift);
       check_gradient([&] { return run(fused, with_shift); }, leaves);
     }
-    QUANTRAIN_CHECK_ERROR(rescaled_batch_norm2d(x,
-                                                factor,
-                                                Tensor::zeros({channels + 1}),
-                                                fused.gamma,
-                                                fused.beta,
-                                                fused.mean,
-                                                fused.variance),
+    QUANTRAIN_CHECK_ERROR(rescaled_batch_norm(x,
+                                              factor,
+                                              Tensor::zeros({channels + 1}),
+                                              fused.gamma,
+                                              fused.beta,
+                                              fused.mean,
+                                              fused.variance),
                           ShapeError,
                           "shift has shape");
-    QUANTRAIN_CHECK_ERROR(rescaled_batch_norm2d(x,
-                                                factor,
-                                                Tensor(),
-                                                fused.gamma,
-                                                fused.beta,
-                                                fused.mean,
-                                                fused.variance,
-                                                {.training = false}),
+    QUANTRAIN_CHECK_ERROR(rescaled_batch_norm(x,
+                                              factor,
+                                              Tensor(),
+                                              fused.gamma,
+                                              fused.beta,
+                                              fused.mean,
+                                              fused.variance,
+                                              {.training = false}),
                           GraphError,
                           "only batch statistics undo a factor");
   }
 }
 
-TEST_CASE("rescaled_batch_norm2d notices that its input was written", "[autograd][batch_norm2d]") {
+TEST_CASE("rescaled_batch_norm notices that its input was written", "[autograd][batch_norm]") {
   Tensor x = random_leaf({2, 3, 2, 4}, 5);
   const Layer layer(4);
-  const Tensor y = sum(rescaled_batch_norm2d(
+  const Tensor y = sum(rescaled_batch_norm(
       x, Tensor::full({4}, 2.0f), Tensor(), layer.gamma, layer.beta, layer.mean, layer.variance));
   x.mutable_data()[0] = 1.0f;
   Tensor loss = y;
   QUANTRAIN_CHECK_ERROR(loss.backward(), GraphError, "input 0 was written after it was used");
 }
 
-TEST_CASE("batch_norm2d can run twice before backward, in training", "[autograd][batch_norm2d]") {
+TEST_CASE("batch_norm of rows is that of images of one pixel", "[autograd][batch_norm]") {
+  for (const bool training : {true, false}) {
+    const Layer of_rows(5);
+    const Layer of_images(5);
+    const Tensor rows = random_leaf({7, 5}, 5, -2.0f, 2.0f);
+    const Tensor images = make_leaf({7, 1, 1, 5}, values(rows));
+    const Tensor y = of_rows(rows, {.training = training});
+    const Tensor z = of_images(images, {.training = training});
+    CHECK(y.shape() == Shape{7, 5});
+    CHECK(values(y) == values(z));
+    sum(mul(y, y)).backward();
+    sum(mul(z, z)).backward();
+    CHECK(values(rows.grad()) == values(images.grad()));
+    CHECK(values(of_rows.gamma.grad()) == values(of_images.gamma.grad()));
+    CHECK(values(of_rows.variance) == values(of_images.variance));
+    const Tensor x = random_leaf({3, 5}, 6);
+    check_gradient([&] { return of_rows(x, {.training = training}); },
+                   {x, of_rows.gamma, of_rows.beta});
+  }
+}
+
+TEST_CASE("batch_norm can run twice before backward, in training", "[autograd][batch_norm]") {
   const Layer layer(2);
   const Tensor x = random_leaf({1, 2, 2, 2});
   const Tensor first = layer(x);
@@ -198,18 +219,18 @@ TEST_CASE("batch_norm2d can run twice before backward, in training", "[autograd]
   CHECK(layer(x, {.training = false}).node()->inputs().size() == 5);
 }
 
-TEST_CASE("batch_norm2d refuses shapes, statistics and options that make no sense",
-          "[autograd][batch_norm2d]") {
+TEST_CASE("batch_norm refuses shapes, statistics and options that make no sense",
+          "[autograd][batch_norm]") {
   const Tensor two = Tensor::zeros({2});
   const Tensor x = Tensor::zeros({2, 1, 1, 2});
   const auto run = [&](const Tensor& input,
                        const Tensor& gamma,
                        const Tensor& mean,
-                       const BatchNorm2dOptions& options = {}) {
-    return batch_norm2d(input, gamma, two, mean, two, options);
+                       const BatchNormOptions& options = {}) {
+    return batch_norm(input, gamma, two, mean, two, options);
   };
   QUANTRAIN_CHECK_ERROR(
-      run(Tensor::zeros({4, 2}), two, two), ShapeError, "x must be [N, H, W, C], got [4, 2]");
+      run(Tensor::zeros({2}), two, two), ShapeError, "x must be [N, ..., C], got [2]");
   QUANTRAIN_CHECK_ERROR(
       run(x, Tensor::zeros({3}), two), ShapeError, "gamma has shape [3], x [2, 1, 1, 2]");
   QUANTRAIN_CHECK_ERROR(

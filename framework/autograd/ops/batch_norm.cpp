@@ -1,4 +1,4 @@
-#include "framework/autograd/ops/batch_norm2d.hpp"
+#include "framework/autograd/ops/batch_norm.hpp"
 
 #include <cmath>
 
@@ -9,8 +9,8 @@
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "batch_norm2d";
-constexpr const char* kRescaled = "rescaled_batch_norm2d";
+constexpr const char* kWhere = "batch_norm";
+constexpr const char* kRescaled = "rescaled_batch_norm";
 
 using Channels = std::vector<float>;
 
@@ -68,16 +68,16 @@ Gradients gradients(const Tensor& x,
   return result;
 }
 
-class BatchNorm2dNode : public Node {
+class BatchNormNode : public Node {
  public:
-  BatchNorm2dNode(Statistics statistics, const BatchNorm2dOptions& options)
+  BatchNormNode(Statistics statistics, const BatchNormOptions& options)
       : statistics_(std::move(statistics)), options_(options) {}
   std::string_view type() const override { return kWhere; }
   Attributes attributes() const override {
     return {{"epsilon", double{options_.epsilon}}, {"training", int64_t{options_.training}}};
   }
   QuantizationTraits traits() const override {
-    return {.is_batch_norm = true, .layer = "BatchNorm2d"};
+    return {.is_batch_norm = true, .layer = "BatchNorm1d or BatchNorm2d"};
   }
   bool reads_input(size_t i) const override { return i < 2; }
   std::vector<Tensor> backward(Tensor grad_y) override {
@@ -92,13 +92,13 @@ class BatchNorm2dNode : public Node {
 
  private:
   Statistics statistics_;
-  BatchNorm2dOptions options_;
+  BatchNormOptions options_;
 };
 
 // Inputs x, gamma, beta, factor, shift.
-class RescaledBatchNorm2dNode : public Node {
+class RescaledBatchNormNode : public Node {
  public:
-  RescaledBatchNorm2dNode(Tensor x, Statistics statistics, float epsilon)
+  RescaledBatchNormNode(Tensor x, Statistics statistics, float epsilon)
       : x_(std::move(x)), statistics_(std::move(statistics)), epsilon_(epsilon) {}
   std::string_view type() const override { return kRescaled; }
   Attributes attributes() const override { return {{"epsilon", double{epsilon_}}}; }
@@ -139,10 +139,10 @@ class RescaledBatchNorm2dNode : public Node {
 void check(const char* where,
            const Tensor& x,
            const std::initializer_list<std::pair<const char*, const Tensor*>>& per_channel,
-           const BatchNorm2dOptions& options) {
-  if (x.rank() != 4) throw ShapeError(where, "x must be [N, H, W, C], got ", x.shape());
+           const BatchNormOptions& options) {
+  if (x.rank() < 2) throw ShapeError(where, "x must be [N, ..., C], got ", x.shape());
   for (const auto& [name, tensor] : per_channel) {
-    if (!(tensor->shape() == Shape{x.dim(3)})) {
+    if (!(tensor->shape() == Shape{x.dim(-1)})) {
       throw ShapeError(where, name, " has shape ", tensor->shape(), ", x ", x.shape());
     }
   }
@@ -152,7 +152,7 @@ void check(const char* where,
   if (!(options.momentum >= 0.0f && options.momentum <= 1.0f)) {
     throw DataError(where, "momentum must lie in [0, 1], got ", options.momentum);
   }
-  if (options.training && x.dim(3) > 0 && x.elements() / x.dim(3) < 2) {
+  if (options.training && x.dim(-1) > 0 && x.elements() / x.dim(-1) < 2) {
     throw ShapeError(
         where, "batch statistics need more than one value per channel, got shape ", x.shape());
   }
@@ -173,8 +173,8 @@ Statistics batch_statistics(const Tensor& x,
                             const Tensor& factor,
                             const Tensor& shift,
                             Running running,
-                            const BatchNorm2dOptions& options) {
-  const int64_t c = x.dim(3);
+                            const BatchNormOptions& options) {
+  const int64_t c = x.dim(-1);
   const int64_t n = c == 0 ? 0 : x.elements() / c;
   Statistics s{Channels(static_cast<size_t>(c)), Channels(static_cast<size_t>(c))};
   Channels mean(s.mean.size());
@@ -195,7 +195,7 @@ Statistics batch_statistics(const Tensor& x,
 
 Statistics running_statistics(const Tensor& mean,
                               const Tensor& variance,
-                              const BatchNorm2dOptions& options) {
+                              const BatchNormOptions& options) {
   Statistics s;
   s.mean.assign(mean.data(), mean.data() + mean.elements());
   for (int64_t i = 0; i < variance.elements(); ++i) {
@@ -211,7 +211,7 @@ void check_running(const char* where, const Tensor& mean, const Tensor& variance
 }
 
 Tensor normalise(const Tensor& x, const Statistics& s, const Tensor& gamma, const Tensor& beta) {
-  const int64_t c = x.dim(3);
+  const int64_t c = x.dim(-1);
   Channels scale(s.mean.size());
   Channels shift(s.mean.size());
   for (size_t i = 0; i < scale.size(); ++i) {
@@ -227,12 +227,12 @@ Tensor normalise(const Tensor& x, const Statistics& s, const Tensor& gamma, cons
 
 }  // namespace
 
-Tensor batch_norm2d(const Tensor& x,
-                    const Tensor& gamma,
-                    const Tensor& beta,
-                    Tensor running_mean,
-                    Tensor running_variance,
-                    const BatchNorm2dOptions& options) {
+Tensor batch_norm(const Tensor& x,
+                  const Tensor& gamma,
+                  const Tensor& beta,
+                  Tensor running_mean,
+                  Tensor running_variance,
+                  const BatchNormOptions& options) {
   check(kWhere,
         x,
         {{"gamma", &gamma},
@@ -248,17 +248,17 @@ Tensor batch_norm2d(const Tensor& x,
   Tensor y = normalise(x, s, gamma, beta);
   std::vector<Tensor> inputs{x, gamma, beta};
   if (!options.training) inputs.insert(inputs.end(), {running_mean, running_variance});
-  return record<BatchNorm2dNode>(std::move(y), std::move(inputs), std::move(s), options);
+  return record<BatchNormNode>(std::move(y), std::move(inputs), std::move(s), options);
 }
 
-Tensor rescaled_batch_norm2d(const Tensor& x,
-                             const Tensor& factor,
-                             const Tensor& shift,
-                             const Tensor& gamma,
-                             const Tensor& beta,
-                             Tensor running_mean,
-                             Tensor running_variance,
-                             const BatchNorm2dOptions& options) {
+Tensor rescaled_batch_norm(const Tensor& x,
+                           const Tensor& factor,
+                           const Tensor& shift,
+                           const Tensor& gamma,
+                           const Tensor& beta,
+                           Tensor running_mean,
+                           Tensor running_variance,
+                           const BatchNormOptions& options) {
   check(kRescaled,
         x,
         {{"factor", &factor},
@@ -273,7 +273,7 @@ Tensor rescaled_batch_norm2d(const Tensor& x,
   const Tensor values = TensorAccess::as_floats(x);
   Statistics s = batch_statistics(values, factor, shift, {running_mean, running_variance}, options);
   Tensor y = normalise(values, s, gamma, beta);
-  return record<RescaledBatchNorm2dNode>(
+  return record<RescaledBatchNormNode>(
       std::move(y), {x, gamma, beta, factor, shift}, values, std::move(s), options.epsilon);
 }
 
