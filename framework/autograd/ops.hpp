@@ -14,6 +14,7 @@
 #include "framework/autograd/ops/functions.hpp"
 #include "framework/autograd/ops/linear.hpp"
 #include "framework/autograd/ops/log_softmax.hpp"
+#include "framework/autograd/ops/losses.hpp"
 #include "framework/autograd/ops/matmul.hpp"
 #include "framework/autograd/ops/max_pool2d.hpp"
 #include "framework/autograd/ops/mean.hpp"

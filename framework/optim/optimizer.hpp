@@ -13,6 +13,8 @@ namespace quantrain {
 /// Base of what changes parameters by their gradients. A parameter without a gradient is left
 /// alone, its state too. A gradient that is NaN or infinite is an error, unless the options allow
 /// it: one step on it would leave weights that nothing mends.
+/// Gradient accumulation needs nothing more: backward() adds to the gradients that are there.
+/// Between zero_grad() and step(), run it on the loss of each of k parts of a batch, times 1 / k.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;

@@ -11,6 +11,7 @@ Images are [N, H, W, C] and convolution weights [O, KH, KW, I], converted here. 
   operations    one object for each case: op, attributes, inputs, y, grad_y, the gradients of
                 sum(y * grad_y) by inputs, and what else changed ("after")
   optimizers    parameter, gradients of the steps, the parameter after each step
+  averages      a parameter after each step, and its exponential average
   clip          gradients before and after clip_grad_norm_, and the norm
   fake_quantize x, scale, zero_point, qmin, qmax, axis (-1: per tensor), y, and where the gradient
                 passes. All scales are powers of two, so that x / scale and PyTorch's
@@ -219,6 +220,28 @@ def batch_norm_of_rows():
                   after={"running_mean": mean, "running_variance": variance})
 
 
+def later_losses():
+    labels = [3, 0, 6, 3]
+    for smoothing, weighted in (0.125, False), (0.0, True), (0.25, True):
+        attributes = {"labels": labels, "label_smoothing": smoothing}
+        weight = None
+        if weighted:
+            weight = draw(7, low=8)
+            attributes["class_weights"] = weight.tolist()
+        operation("cross_entropy", {"x": draw(4, 7)},
+                  lambda x: F.cross_entropy(x, torch.tensor(labels), weight,
+                                            label_smoothing=smoothing), attributes)
+    operation("binary_cross_entropy_with_logits",
+              {"x": draw(3, 5, low=-200, high=200), "target": draw(3, 5, low=0, high=33)},
+              F.binary_cross_entropy_with_logits)
+    for delta in 0.75, 1.0:
+        operation("huber_loss", {"x": draw(3, 5), "target": draw(3, 5)},
+                  lambda x, target: F.huber_loss(x, target, delta=delta), {"delta": delta})
+    operation("l1_loss", {"x": draw(3, 5), "target": draw(3, 5)}, F.l1_loss)
+    operation("l1_loss", {"x": draw(7, low=-1, high=2), "target": draw(7, low=-1, high=2)},
+              F.l1_loss)  # equal elements
+
+
 def optimizer(kind, make, **options):
     parameter = draw(13).requires_grad_(True)
     case = {"optimizer": kind, "options": options, "parameter": dump(parameter),
@@ -247,6 +270,29 @@ def optimizers():
         optimizer("adam", adam, learning_rate=0.125, **betas),
         optimizer("adam", adam, learning_rate=0.125, weight_decay=0.0625, **betas),
         optimizer("adamw", adamw, learning_rate=0.125, weight_decay=0.0625, **betas)]
+
+
+def later_optimizers():
+    rmsprop = torch.optim.RMSprop
+    options = {"learning_rate": 0.125, "alpha": 0.875, "epsilon": 2.0 ** -20}
+    return [
+        optimizer("rmsprop", rmsprop, **options),
+        optimizer("rmsprop", rmsprop, momentum=0.75, weight_decay=0.0625, **options),
+        optimizer("rmsprop", rmsprop, centered=True, **options),
+        optimizer("rmsprop", rmsprop, centered=True, momentum=0.75, **options)]
+
+
+def averages():
+    model = torch.nn.ParameterList([draw(5)])
+    average = torch.optim.swa_utils.AveragedModel(
+        model, avg_fn=lambda average, new, _: 0.75 * average + 0.25 * new)
+    case = {"decay": 0.75, "parameter": [], "average": []}
+    for _ in range(4):
+        model[0].data.copy_(draw(5))
+        average.update_parameters(model)
+        case["parameter"].append(dump(model[0]))
+        case["average"].append(dump(average.module[0]))
+    return [case]
 
 
 def clip():
@@ -506,6 +552,9 @@ def write(folder):
     # What came later is drawn last: the cases before keep their numbers.
     functions()
     batch_norm_of_rows()
+    later_losses()
+    sections["optimizers"] += later_optimizers()
+    sections["averages"] = averages()
     # A case on each line: a change of one is a change of one line.
     lines = []
     for name, cases in sections.items():

@@ -1,8 +1,14 @@
 #include "framework/autograd/ops/cross_entropy.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "framework/autograd/node.hpp"
+#include "framework/core/buffer.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/float/softmax.hpp"
 
@@ -10,12 +16,15 @@ namespace quantrain {
 namespace {
 
 constexpr const char* kWhere = "cross_entropy";
+constexpr int64_t kGrain = 1 << 12;
 
 class CrossEntropyNode : public Node {
  public:
   // The gradient for grad_y = 1, which the forward pass gives along the way.
-  explicit CrossEntropyNode(Tensor grad_logits) : grad_logits_(std::move(grad_logits)) {}
+  explicit CrossEntropyNode(Tensor grad_logits, const CrossEntropyOptions& options = {})
+      : grad_logits_(std::move(grad_logits)), label_smoothing_(options.label_smoothing) {}
   std::string_view type() const override { return kWhere; }
+  Attributes attributes() const override { return {{"label_smoothing", double{label_smoothing_}}}; }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     const float factor = grad_y.item();
@@ -28,6 +37,7 @@ class CrossEntropyNode : public Node {
 
  private:
   Tensor grad_logits_;
+  float label_smoothing_;
 };
 
 void check(const Shape& logits, std::span<const int32_t> labels) {
@@ -41,6 +51,21 @@ void check(const Shape& logits, std::span<const int32_t> labels) {
     if (labels[i] < 0 || labels[i] >= logits[1]) {
       throw DataError(
           kWhere, "label ", labels[i], " of sample ", i, " is outside [0, ", logits[1], ")");
+    }
+  }
+}
+
+void check(int64_t classes, const CrossEntropyOptions& options) {
+  const float smoothing = options.label_smoothing;
+  const std::vector<float>& weights = options.class_weights;
+  if (!(smoothing >= 0.0f && smoothing <= 1.0f))
+    throw DataError(kWhere, "label_smoothing must lie in [0, 1], got ", smoothing);
+  if (!weights.empty() && static_cast<int64_t>(weights.size()) != classes)
+    throw ShapeError(kWhere, weights.size(), " class weights for ", classes, " classes");
+  for (size_t c = 0; c < weights.size(); ++c) {
+    if (!(weights[c] >= 0.0f && std::isfinite(weights[c]))) {
+      throw DataError(
+          kWhere, "the weight of class ", c, " is ", weights[c], ", expected 0 or more, finite");
     }
   }
 }
@@ -60,6 +85,59 @@ Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> labels) {
                                  labels.data(),
                                  grad_logits.defined() ? grad_logits.mutable_data() : nullptr);
   return record<CrossEntropyNode>(Tensor::full({}, loss), {logits}, grad_logits);
+}
+
+Tensor cross_entropy(const Tensor& logits,
+                     std::span<const int32_t> labels,
+                     const CrossEntropyOptions& options) {
+  const DefaultRounding rounding;
+  check(logits.shape(), labels);
+  const int64_t rows = logits.dim(0);
+  const int64_t classes = logits.dim(1);
+  check(classes, options);
+  if (options.label_smoothing == 0.0f && options.class_weights.empty())
+    return cross_entropy(logits, labels);
+  const std::vector<float> ones(static_cast<size_t>(classes), 1.0f);
+  const float* const w = options.class_weights.empty() ? ones.data() : options.class_weights.data();
+  double norm = 0.0;
+  for (const int32_t label : labels) norm += double{w[label]};
+  if (norm == 0.0) throw DataError(kWhere, "the class weights of all labels are 0");
+  const double smoothing = options.label_smoothing;
+  const auto target = [&](int64_t row, int64_t c) {
+    const double share = smoothing / static_cast<double>(classes);
+    return double{w[c]} *
+           ((c == labels[static_cast<size_t>(row)] ? 1.0 - smoothing : 0.0) + share) / norm;
+  };
+
+  const Floats x = logits.floats();
+  Tensor grad_logits;
+  float* grad = nullptr;
+  if (needs_gradient({logits})) {
+    grad_logits = Tensor::empty(logits.shape());
+    grad = grad_logits.mutable_data();
+    kernels::softmax_f32(rows, classes, false, x, grad);
+  }
+  Buffer<float> log_p(logits.elements());
+  kernels::softmax_f32(rows, classes, true, x, log_p.data());
+  Buffer<float> losses(rows);
+  parallel_for(rows, std::max<int64_t>(1, kGrain / classes), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t first = row * classes;
+      double loss = 0.0;
+      double targets = 0.0;
+      for (int64_t c = 0; c < classes; ++c) {
+        const double t = target(row, c);
+        loss -= t * double{log_p[first + c]};
+        targets += t;
+      }
+      losses[row] = static_cast<float>(loss);
+      for (int64_t c = 0; grad != nullptr && c < classes; ++c) {
+        grad[first + c] = static_cast<float>(double{grad[first + c]} * targets - target(row, c));
+      }
+    }
+  });
+  return record<CrossEntropyNode>(
+      Tensor::full({}, kernels::sum_f32(rows, losses.data())), {logits}, grad_logits, options);
 }
 
 }  // namespace quantrain

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "framework/autograd/tensor.hpp"
 
@@ -14,5 +15,22 @@ namespace quantrain {
 /// naming the label if one is outside [0, C).
 /// Source: ONNX SoftmaxCrossEntropyLoss, reduction mean.
 Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> labels);
+
+struct CrossEntropyOptions {
+  float label_smoothing = 0.0f;        ///< e: part of each target that is spread over all classes
+  std::vector<float> class_weights{};  ///< w [C]; empty: 1 for all
+};
+
+/// y = sum over n and c of -t[n, c] * log softmax(logits[n, :])[c], with the targets t[n, c] =
+/// w[c] * ((1 - e) * (c == labels[n]) + e / C) / (sum over n of w[labels[n]]).
+/// Shapes: as above.
+/// Gradient: grad_logits[n, c] = grad_y * (softmax(logits[n, :])[c] * (sum over k of t[n, k]) -
+/// t[n, c]).
+/// Throws: as above; DataError unless e lies in [0, 1] and weights are finite and not negative, or
+/// if those of all labels are 0; ShapeError unless there is a weight for each class.
+/// Source: Szegedy et al. 2016, section 7; PyTorch's cross_entropy.
+Tensor cross_entropy(const Tensor& logits,
+                     std::span<const int32_t> labels,
+                     const CrossEntropyOptions& options);
 
 }  // namespace quantrain

@@ -117,8 +117,20 @@ const std::map<std::string, Operation> kOperations{
      }},
     {"cross_entropy",
      [](Inputs& x, const Json& a) {
-       return cross_entropy(x["x"], a.at("labels").get<std::vector<int32_t>>());
+       const auto labels = a.at("labels").get<std::vector<int32_t>>();
+       if (!a.contains("label_smoothing")) return cross_entropy(x["x"], labels);
+       return cross_entropy(x["x"],
+                            labels,
+                            {.label_smoothing = a.at("label_smoothing").get<float>(),
+                             .class_weights = a.value("class_weights", std::vector<float>())});
      }},
+    {"binary_cross_entropy_with_logits",
+     [](Inputs& x, const Json&) { return binary_cross_entropy_with_logits(x["x"], x["target"]); }},
+    {"huber_loss",
+     [](Inputs& x, const Json& a) {
+       return huber_loss(x["x"], x["target"], a.at("delta").get<float>());
+     }},
+    {"l1_loss", [](Inputs& x, const Json&) { return l1_loss(x["x"], x["target"]); }},
     {"mse_loss", [](Inputs& x, const Json&) { return mse_loss(x["x"], x["target"]); }},
 };
 

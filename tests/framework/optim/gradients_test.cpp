@@ -3,6 +3,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/optim/adam.hpp"
+#include "framework/optim/rmsprop.hpp"
 #include "framework/optim/sgd.hpp"
 #include "tests/framework/optim/parameters.hpp"
 
@@ -59,6 +60,7 @@ TEST_CASE("a gradient that is not finite is an error and changes nothing", "[opt
   check_refuses<Sgd>(SgdOptions{.momentum = 0.9f});
   check_refuses<Adam>(AdamOptions{});
   check_refuses<AdamW>(AdamWOptions{});
+  check_refuses<RmsProp>(RmsPropOptions{.momentum = 0.9f});
 }
 
 TEST_CASE("gradients that are not finite can be allowed", "[optim]") {

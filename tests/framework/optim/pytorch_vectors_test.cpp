@@ -2,6 +2,7 @@
 
 #include "framework/optim/adam.hpp"
 #include "framework/optim/clip.hpp"
+#include "framework/optim/rmsprop.hpp"
 #include "framework/optim/sgd.hpp"
 #include "tests/vectors.hpp"
 
@@ -34,6 +35,15 @@ std::unique_ptr<Optimizer> make_optimizer(const std::string& kind,
                                               .beta2 = option(o, "beta2"),
                                               .epsilon = option(o, "epsilon"),
                                               .weight_decay = option(o, "weight_decay")});
+  }
+  if (kind == "rmsprop") {
+    return std::make_unique<RmsProp>(parameters,
+                                     RmsPropOptions{.learning_rate = option(o, "learning_rate"),
+                                                    .alpha = option(o, "alpha"),
+                                                    .epsilon = option(o, "epsilon"),
+                                                    .weight_decay = option(o, "weight_decay"),
+                                                    .momentum = option(o, "momentum"),
+                                                    .centered = o.value("centered", false)});
   }
   REQUIRE(kind == "adamw");
   return std::make_unique<AdamW>(parameters,

@@ -1,0 +1,106 @@
+#include "framework/optim/averaging.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/kernels/float/ranges.hpp"
+
+namespace quantrain {
+namespace {
+
+constexpr const char* kWhere = "exponential_average";
+constexpr int64_t kGrain = 1 << 14;
+
+void check(const std::vector<Tensor>& tensors, size_t i) {
+  const Tensor& tensor = tensors[i];
+  const auto fail = [&](const char* what) { throw DataError(kWhere, "tensor ", i, what); };
+  if (!tensor.defined()) fail(" is undefined");
+  if (tensor.kind() != ValueKind::kFloat) fail(" does not hold floats");
+  if (tensor.node() != nullptr) fail(" is the result of an operation");
+  const auto here = tensors.begin() + static_cast<std::ptrdiff_t>(i);
+  if (std::any_of(tensors.begin(), here, [&](const Tensor& t) { return t.same_as(tensor); }))
+    fail(" is there twice");
+}
+
+}  // namespace
+
+ExponentialAverage::ExponentialAverage(std::vector<Tensor> tensors,
+                                       const ExponentialAverageOptions& options)
+    : decay_(options.decay), tensors_(std::move(tensors)), started_(Tensor::zeros({1})) {
+  if (tensors_.empty())
+    throw DataError(kWhere,
+                    "there are no tensors: give it net.parameters(), of a network of layers");
+  if (!(decay_ >= 0.0f && decay_ < 1.0f))
+    throw DataError(kWhere, "decay is ", decay_, ", expected at least 0 and less than 1");
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    check(tensors_, i);
+    averages_.push_back(Tensor::zeros(tensors_[i].shape()));
+  }
+}
+
+void ExponentialAverage::check_loaded() const {
+  const float started = started_.item();
+  if (started != 0.0f && started != 1.0f)
+    throw DataError(kWhere, "state \"started\" holds ", started, ", expected 0 or 1");
+}
+
+void ExponentialAverage::update() {
+  const DefaultRounding rounding;
+  if (scopes_ > 0)
+    throw GraphError(kWhere, "the tensors hold their averages: update() after AveragedWeights end");
+  check_loaded();
+  const float decay = started_.item() == 0.0f ? 0.0f : decay_;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const Floats w = tensors_[i].floats();
+    float* const average = averages_[i].mutable_data();
+    parallel_for(tensors_[i].elements(), kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) average[k] = decay * average[k] + (1.0f - decay) * w[k];
+    });
+  }
+  started_.mutable_data()[0] = 1.0f;
+}
+
+std::vector<NamedTensor> ExponentialAverage::state() const {
+  std::vector<NamedTensor> entries{{"started", started_}};
+  for (size_t i = 0; i < averages_.size(); ++i)
+    entries.push_back({std::to_string(i) + ".average", averages_[i]});
+  return entries;
+}
+
+AveragedWeights::AveragedWeights(ExponentialAverage& average) : average_(average) {
+  average.check_loaded();
+  if (average.started_.item() == 0.0f)
+    throw GraphError(kWhere, "there is no average yet: call update() after each step");
+  for (size_t i = 0; i < average.averages_.size(); ++i) {
+    const Floats values = average.averages_[i].floats();
+    float min = 0.0f;
+    float max = 0.0f;
+    if (values.size() > 0) kernels::min_max_f32(values.size(), values, &min, &max);
+    if (!std::isfinite(min) || !std::isfinite(max))
+      throw DataError(kWhere, "state \"", i, ".average\" is not finite");
+  }
+  for (size_t i = 0; i < average.tensors_.size(); ++i) {
+    Tensor& tensor = average.tensors_[i];
+    const Floats w = tensor.floats();
+    Buffer<float>& kept = kept_.emplace_back(tensor.elements());
+    std::copy_n(w.data(), tensor.elements(), kept.data());
+  }
+  for (size_t i = 0; i < average.tensors_.size(); ++i) {
+    const Floats values = average.averages_[i].floats();
+    std::copy_n(values.data(), values.size(), average.tensors_[i].mutable_data());
+  }
+  ++average.scopes_;
+}
+
+AveragedWeights::~AveragedWeights() {
+  for (size_t i = 0; i < kept_.size(); ++i)
+    std::copy_n(kept_[i].data(), kept_[i].size(), average_.tensors_[i].mutable_data());
+  --average_.scopes_;
+}
+
+}  // namespace quantrain
