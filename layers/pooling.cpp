@@ -18,6 +18,8 @@ AvgPool2d::AvgPool2d(Size2d kernel, PoolingOptions options)
 
 Tensor AvgPool2d::forward(const Tensor& x) { return avg_pool2d(x, options_); }
 
+Tensor GlobalMaxPool2d::forward(const Tensor& x) { return global_max_pool2d(x); }
+
 Tensor GlobalAvgPool2d::forward(const Tensor& x) { return global_avg_pool2d(x); }
 
 }  // namespace quantrain

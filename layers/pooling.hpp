@@ -44,6 +44,17 @@ class AvgPool2d : public Module {
   Pool2dOptions options_;
 };
 
+/// Largest element of each channel over the whole image.
+/// Shapes: x [N, H, W, C]  ->  y [N, 1, 1, C].
+class GlobalMaxPool2d : public Module {
+ public:
+  std::string_view type() const override { return "GlobalMaxPool2d"; }
+
+ protected:
+  /// Throws: ShapeError if x is not [N, H, W, C].
+  Tensor forward(const Tensor& x) override;
+};
+
 /// Mean of each channel over the whole image.
 /// Shapes: x [N, H, W, C]  ->  y [N, 1, 1, C].
 class GlobalAvgPool2d : public Module {

@@ -166,6 +166,11 @@ TEST_CASE("pooling takes the largest or the mean of each window", "[layers][pool
   CHECK(AvgPool2d{2}(x).item() == 3.0f);
   CHECK(GlobalAvgPool2d{}(x).shape() == Shape{1, 1, 1, 1});
   CHECK(GlobalAvgPool2d{}(x).item() == 3.0f);
+  CHECK(GlobalMaxPool2d{}(x).item() == 6.0f);
+  CHECK(GlobalMaxPool2d{}(Tensor::zeros({0, 3, 5, 2})).shape() == Shape{0, 1, 1, 2});
+  QUANTRAIN_CHECK_ERROR(GlobalMaxPool2d{}(Tensor::zeros({1, 0, 5, 2})),
+                        ShapeError,
+                        "[global_max_pool2d] x is not [N, H, W, C] with an image: [1, 0, 5, 2]");
   CHECK(values(AvgPool2d{2, {.stride = 2, .padding = 1}}(x)) == std::vector<float>{1, 2, 3, 6});
   CHECK(MaxPool2d{{3, 1}, {.stride = 1, .padding = {1, 0}}}(Tensor::zeros({1, 5, 4, 2})).shape() ==
         Shape{1, 5, 4, 2});
@@ -226,6 +231,8 @@ TEST_CASE("the gradient of every layer matches finite differences", "[layers]") 
   check_gradients(max_pool, spread_tensor({1, 5, 5, 2}, 7));
   AvgPool2d avg_pool{2, {.stride = 1, .padding = 1}};
   check_gradients(avg_pool, random_tensor({1, 3, 4, 2}, 8));
+  GlobalMaxPool2d global_max;
+  check_gradients(global_max, spread_tensor({2, 3, 3, 2}, 7));
   GlobalAvgPool2d global;
   check_gradients(global, random_tensor({2, 3, 4, 2}, 9));
   Flatten flat;

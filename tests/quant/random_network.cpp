@@ -127,8 +127,13 @@ class Composer {
     const int64_t stages = 1 + random_.below(4);
     for (int64_t i = 0; i < stages; ++i) stage(net);
     if (coin()) {
-      net.append(GlobalAvgPool2d{});
-      text_ << " gap";
+      if (coin()) {
+        net.append(GlobalAvgPool2d{});
+        text_ << " gap";
+      } else {
+        net.append(GlobalMaxPool2d{});
+        text_ << " gmp";
+      }
       h_ = w_ = 1;
     }
     net.append(Flatten{});

@@ -555,6 +555,8 @@ def write(folder):
     later_losses()
     sections["optimizers"] += later_optimizers()
     sections["averages"] = averages()
+    operation("global_max_pool2d", {"x": draw(2, 3, 4, 5)},
+              lambda x: nhwc(F.adaptive_max_pool2d(nchw(x), 1)))
     # A case on each line: a change of one is a change of one line.
     lines = []
     for name, cases in sections.items():

@@ -60,4 +60,10 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
   return record<MaxPool2dNode>(std::move(y), {x}, s, std::move(position));
 }
 
+Tensor global_max_pool2d(const Tensor& x) {
+  if (x.rank() != 4 || x.dim(1) < 1 || x.dim(2) < 1)
+    throw ShapeError("global_max_pool2d", "x is not [N, H, W, C] with an image: ", x.shape());
+  return max_pool2d(x, {.kernel = {x.dim(1), x.dim(2)}});
+}
+
 }  // namespace quantrain

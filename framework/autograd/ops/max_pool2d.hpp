@@ -15,4 +15,10 @@ namespace quantrain {
 /// Source: ONNX MaxPool, channels last.
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options);
 
+/// The largest of each channel over the whole image.
+/// Shapes: x [N, H, W, C]  ->  y [N, 1, 1, C]. Codes and gradient as above.
+/// Throws: ShapeError if x has not four axes or no image; as above.
+/// Source: ONNX GlobalMaxPool.
+Tensor global_max_pool2d(const Tensor& x);
+
 }  // namespace quantrain

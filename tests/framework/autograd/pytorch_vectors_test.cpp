@@ -63,6 +63,7 @@ const std::map<std::string, Operation> kOperations{
     {"log_softmax", unary<log_softmax>},
     {"flatten", unary<flatten>},
     {"global_avg_pool2d", unary<global_avg_pool2d>},
+    {"global_max_pool2d", unary<global_max_pool2d>},
     {"sum",
      [](Inputs& x, const Json& a) {
        return a.empty() ? sum(x["x"])
