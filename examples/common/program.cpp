@@ -90,7 +90,10 @@ std::string configuration(const Program& program, const Flags& flags) {
 }
 
 /// Where a training keeps checkpoints and log.
-TrainingOptions stage(const Program& program, const Flags& flags, const std::string& label) {
+TrainingOptions stage(const Program& program,
+                      const Flags& flags,
+                      const std::string& label,
+                      const Dataset& test_images) {
   TrainingOptions options{.label = label};
   if (!flags.checkpoint.empty()) {
     options.checkpoints = {.folder = flags.checkpoint + '/' + label,
@@ -100,6 +103,7 @@ TrainingOptions stage(const Program& program, const Flags& flags, const std::str
   }
   if (!flags.log.empty()) {
     std::filesystem::create_directories(flags.log);
+    options.evaluated = &test_images;
     options.log = flags.log + '/' + label + ".jsonl";
     options.page = flags.log + '/' + label + ".html";
   }
@@ -138,7 +142,7 @@ void train_and_convert(const Program& program,
 
   Sequential net = network();
   std::cout << summary(net, example) << std::flush;
-  TrainingOptions training = stage(program, flags, "float");
+  TrainingOptions training = stage(program, flags, "float", test_images);
   training.epochs = flags.epochs;
   training.learning_rate = flags.learning_rate;
   report.trained.seconds_per_epoch = train(net, loader, training);
@@ -158,7 +162,7 @@ void train_and_convert(const Program& program,
   copy_state(net, qat_net);
   quant::prepare_qat(qat_net, example, config);
   std::cout << quant::plan(qat_net, example);
-  training = stage(program, flags, "QAT");
+  training = stage(program, flags, "QAT", test_images);
   training.epochs = flags.qat_epochs;
   training.first_epoch = flags.epochs;
   training.learning_rate = flags.qat_learning_rate;

@@ -24,6 +24,9 @@ std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions
   fitting.schedule =
       cosine_schedule(options.learning_rate, {.steps = options.epochs * loader.batches()});
   fitting.begin_epoch = options.begin_epoch;
+  if (options.evaluated != nullptr) {
+    fitting.evaluate = [&] { return Metrics{{"accuracy", accuracy(net, *options.evaluated)}}; };
+  }
   fitting.checkpoints = options.checkpoints;
   fitting.label = options.label;
   fitting.log = options.log;

@@ -21,6 +21,7 @@ struct TrainingOptions {
   int64_t first_epoch = 0;      ///< number of the loader's first epoch: its order and augmentation
   float learning_rate = 1e-3f;  ///< at the start; it falls to 0 along a half cosine
   std::function<void(int64_t epoch)> begin_epoch = nullptr;  ///< of FitOptions
+  const Dataset* evaluated = nullptr;  ///< its accuracy after each epoch goes into the log
   CheckpointOptions checkpoints = {};
   std::string log = {};   ///< a file for a line of JSON for each epoch; empty: none
   std::string page = {};  ///< a file for curves as HTML; empty: none
