@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kWidth = 640.0;
 constexpr double kHeight = 220.0;
-constexpr double kLeft = 70.0;
+constexpr double kLeft = 90.0;
 constexpr double kBottom = 30.0;
 constexpr double kMargin = 12.0;
 
