@@ -36,6 +36,18 @@ target_link_libraries(quantization_example PRIVATE quantrain::quant)
 add_test(NAME quantization_example COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:quantization_example>
                                            -D DOCUMENT=${PROJECT_SOURCE_DIR}/docs/quantization.md
                                            -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/example_output.cmake)
+
+# docs/format.md: a reader in Python that was written from the page computes the engine's integers.
+if(NOT QUANTRAIN_SANITIZE)
+  add_executable(save_networks format/save_networks.cpp)
+  quantrain_compile_settings(save_networks)
+  target_compile_options(save_networks PRIVATE ${quantrain_test_optimization})
+  target_link_libraries(save_networks PRIVATE quantrain::quant)
+  add_test(NAME format_page COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/format/run $<TARGET_FILE:save_networks>
+                                    ${CMAKE_CURRENT_BINARY_DIR}/format)
+  set_tests_properties(format_page PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
 if(QUANTRAIN_EXAMPLES)
   add_test(NAME xtensor_example COMMAND xtensor_example)
   set_tests_properties(xtensor_example PROPERTIES PASS_REGULAR_EXPRESSION
