@@ -48,6 +48,20 @@ if(NOT QUANTRAIN_SANITIZE)
   set_tests_properties(format_page PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
+# docs/guide.md: its listings are parts of these programs, and what they print of mistakes stands on the page.
+if(NOT QUANTRAIN_SANITIZE)
+  set(programs)
+  foreach(program train quantize rows weights messages device)
+    add_executable(guide_${program} ${PROJECT_SOURCE_DIR}/docs/guide/${program}.cpp)
+    quantrain_compile_settings(guide_${program})
+    target_compile_options(guide_${program} PRIVATE ${quantrain_test_optimization})
+    target_link_libraries(guide_${program} PRIVATE quantrain::quant)
+    list(APPEND programs -D ${program}=$<TARGET_FILE:guide_${program}>)
+  endforeach()
+  add_test(NAME guide COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D WORK=${CMAKE_CURRENT_BINARY_DIR}/guide
+                              ${programs} -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/guide.cmake)
+endif()
+
 if(QUANTRAIN_EXAMPLES)
   add_test(NAME xtensor_example COMMAND xtensor_example)
   set_tests_properties(xtensor_example PROPERTIES PASS_REGULAR_EXPRESSION
