@@ -62,6 +62,11 @@ if(NOT QUANTRAIN_SANITIZE)
                               ${programs} -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/guide.cmake)
 endif()
 
+# The reference, whose warnings are errors.
+if(TARGET docs AND NOT QUANTRAIN_SANITIZE)
+  add_test(NAME reference COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target docs)
+endif()
+
 if(QUANTRAIN_EXAMPLES)
   add_test(NAME xtensor_example COMMAND xtensor_example)
   set_tests_properties(xtensor_example PROPERTIES PASS_REGULAR_EXPRESSION
