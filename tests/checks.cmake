@@ -14,6 +14,13 @@ if(NOT QUANTRAIN_SANITIZE)
                                          -D WORK=${CMAKE_CURRENT_BINARY_DIR}/without_packages
                                          -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER}
                                          -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/without_packages.cmake)
+  add_test(NAME vcpkg_port COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D VERSION=${PROJECT_VERSION}
+                                   -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/vcpkg.cmake)
+  add_test(NAME moved_headers COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
+                                      -D WORK=${CMAKE_CURRENT_BINARY_DIR}/moved_headers -D COMPILER=${CMAKE_CXX_COMPILER}
+                                      -D XTENSOR=$<TARGET_PROPERTY:xtensor,INTERFACE_INCLUDE_DIRECTORIES>
+                                      -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/moved_headers.cmake)
+  set_tests_properties(moved_headers PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED")
   add_test(NAME includes COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                  -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/includes.cmake)
   add_test(NAME prose COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
