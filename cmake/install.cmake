@@ -14,7 +14,7 @@ if(QUANTRAIN_TRAINING)
   list(APPEND folders layers quant)
 else()
   list(APPEND not_installed
-       REGEX "framework/(autograd|data|optim)$" EXCLUDE
+       REGEX "framework/(autograd|data|optim|training)$" EXCLUDE
        REGEX "framework/core/(array|random)\\.hpp$" EXCLUDE
        REGEX "framework/kernels/float$" EXCLUDE)
 endif()
