@@ -1,6 +1,7 @@
 # The installed package: libraries, headers under include/quantrain with the repository's tree, and what find_package
 # needs. Headers of the insides of kernels stay here. What only runs integer networks has targets of its
-# own, so that it can be found without what training depends on.
+# own, so that it can be found without what training depends on. The parts of CPack's packages: runtime and training are
+# shared libraries, dev is everything else.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quantrain)
 set(QUANTRAIN_COMPONENTS runtime)
 set(folders framework)
@@ -13,28 +14,62 @@ if(QUANTRAIN_TRAINING)
   list(APPEND folders layers quant)
 else()
   list(APPEND not_installed
-       REGEX "framework/(autograd|data|optim)$" EXCLUDE
+       REGEX "framework/(autograd|data|optim|training)$" EXCLUDE
        REGEX "framework/core/(array|random)\\.hpp$" EXCLUDE
        REGEX "framework/kernels/float$" EXCLUDE)
 endif()
 
-# quantrain_install(export component...): libraries, and the file of the package that describes them.
-function(quantrain_install export)
+# quantrain_install(export part component...): libraries, and the file of the package that describes them.
+function(quantrain_install export part)
   list(TRANSFORM ARGN PREPEND quantrain_)
   install(TARGETS ${ARGN} EXPORT ${export}
-          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(EXPORT ${export} NAMESPACE quantrain:: DESTINATION ${package_dir})
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${part} NAMELINK_COMPONENT dev)
+  install(EXPORT ${export} NAMESPACE quantrain:: DESTINATION ${package_dir} COMPONENT dev)
 endfunction()
-quantrain_install(quantrainRuntimeTargets runtime)
+quantrain_install(quantrainRuntimeTargets runtime runtime)
 if(QUANTRAIN_TRAINING)
-  quantrain_install(quantrainTargets framework layers quant)
+  quantrain_install(quantrainTargets training framework layers quant)
 endif()
 install(DIRECTORY ${folders}
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quantrain
+        COMPONENT dev
         FILES_MATCHING PATTERN "*.hpp"
         ${not_installed})
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/quantrain)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/quantrain COMPONENT dev)
+
+# quantrain_pc(name description): what pkg-config reads, from ${requires} and ${libraries}. It may be moved with the rest.
+function(quantrain_pc name description)
+  file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  file(CONFIGURE OUTPUT ${name}.pc @ONLY CONTENT
+"prefix=\${pcfiledir}/@up@
+libdir=\${prefix}/@CMAKE_INSTALL_LIBDIR@
+includedir=\${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
+
+Name: @name@
+Description: @description@
+Version: @PROJECT_VERSION@
+Requires: @requires@
+Cflags: -I\${includedir}/quantrain
+Libs: -L\${libdir} @libraries@
+")
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+endfunction()
+# Static libraries need what they are built from, at the end of the line.
+set(requires)
+set(libraries "-lquantrain_runtime")
+if(QUANTRAIN_THREADS AND NOT BUILD_SHARED_LIBS)
+  string(APPEND libraries " -ltbb -pthread")
+endif()
+quantrain_pc(quantrain-runtime "Runs integer networks that quantrain made")
+if(QUANTRAIN_TRAINING)
+  set(requires quantrain-runtime)
+  set(libraries "-lquantrain_quant -lquantrain_layers -lquantrain_framework")
+  if(NOT BUILD_SHARED_LIBS)
+    string(APPEND libraries " -lz -pthread")
+  endif()
+  quantrain_pc(quantrain "Neural networks trained with quantization awareness, shipped as integers")
+endif()
 
 configure_package_config_file(cmake/quantrainConfig.cmake.in ${PROJECT_BINARY_DIR}/quantrainConfig.cmake
                               INSTALL_DESTINATION ${package_dir})
@@ -42,4 +77,4 @@ configure_package_config_file(cmake/quantrainConfig.cmake.in ${PROJECT_BINARY_DI
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/quantrainConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/quantrainConfig.cmake ${PROJECT_BINARY_DIR}/quantrainConfigVersion.cmake
-        DESTINATION ${package_dir})
+        DESTINATION ${package_dir} COMPONENT dev)

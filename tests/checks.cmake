@@ -14,6 +14,13 @@ if(NOT QUANTRAIN_SANITIZE)
                                          -D WORK=${CMAKE_CURRENT_BINARY_DIR}/without_packages
                                          -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER}
                                          -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/without_packages.cmake)
+  add_test(NAME vcpkg_port COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D VERSION=${PROJECT_VERSION}
+                                   -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/vcpkg.cmake)
+  add_test(NAME moved_headers COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
+                                      -D WORK=${CMAKE_CURRENT_BINARY_DIR}/moved_headers -D COMPILER=${CMAKE_CXX_COMPILER}
+                                      -D XTENSOR=$<TARGET_PROPERTY:xtensor,INTERFACE_INCLUDE_DIRECTORIES>
+                                      -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/moved_headers.cmake)
+  set_tests_properties(moved_headers PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED")
   add_test(NAME includes COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                  -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/includes.cmake)
   add_test(NAME prose COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
@@ -36,6 +43,37 @@ target_link_libraries(quantization_example PRIVATE quantrain::quant)
 add_test(NAME quantization_example COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:quantization_example>
                                            -D DOCUMENT=${PROJECT_SOURCE_DIR}/docs/quantization.md
                                            -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/example_output.cmake)
+
+# docs/format.md: a reader in Python that was written from the page computes the engine's integers.
+if(NOT QUANTRAIN_SANITIZE)
+  add_executable(save_networks format/save_networks.cpp)
+  quantrain_compile_settings(save_networks)
+  target_compile_options(save_networks PRIVATE ${quantrain_test_optimization})
+  target_link_libraries(save_networks PRIVATE quantrain::quant)
+  add_test(NAME format_page COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/format/run $<TARGET_FILE:save_networks>
+                                    ${CMAKE_CURRENT_BINARY_DIR}/format)
+  set_tests_properties(format_page PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
+# docs/guide.md: its listings are parts of these programs, and what they print of mistakes stands on the page.
+if(NOT QUANTRAIN_SANITIZE)
+  set(programs)
+  foreach(program train quantize rows weights messages device)
+    add_executable(guide_${program} ${PROJECT_SOURCE_DIR}/docs/guide/${program}.cpp)
+    quantrain_compile_settings(guide_${program})
+    target_compile_options(guide_${program} PRIVATE ${quantrain_test_optimization})
+    target_link_libraries(guide_${program} PRIVATE quantrain::quant)
+    list(APPEND programs -D ${program}=$<TARGET_FILE:guide_${program}>)
+  endforeach()
+  add_test(NAME guide COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D WORK=${CMAKE_CURRENT_BINARY_DIR}/guide
+                              ${programs} -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/guide.cmake)
+endif()
+
+# The reference, whose warnings are errors.
+if(TARGET docs AND NOT QUANTRAIN_SANITIZE)
+  add_test(NAME reference COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target docs)
+endif()
+
 if(QUANTRAIN_EXAMPLES)
   add_test(NAME xtensor_example COMMAND xtensor_example)
   set_tests_properties(xtensor_example PROPERTIES PASS_REGULAR_EXPRESSION

@@ -3,10 +3,18 @@
 // The one header that includes xtensor.
 #include <algorithm>
 #include <memory>
+// Where its headers are since 0.26, and where they were.
+#if __has_include(<xtensor/containers/xarray.hpp>)
+#include <xtensor/containers/xadapt.hpp>
+#include <xtensor/containers/xarray.hpp>
+#include <xtensor/core/xmath.hpp>
+#include <xtensor/core/xnoalias.hpp>
+#else
 #include <xtensor/xadapt.hpp>
 #include <xtensor/xarray.hpp>
 #include <xtensor/xmath.hpp>
 #include <xtensor/xnoalias.hpp>
+#endif
 
 #include "framework/core/shape.hpp"
 

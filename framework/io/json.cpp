@@ -142,6 +142,9 @@ JsonDocument::JsonDocument(std::string_view text, const JsonLimits& limits) {
   const int64_t most = std::min<int64_t>(limits.bytes, std::numeric_limits<uint32_t>::max());
   if (static_cast<int64_t>(text.size()) > most)
     malformed("has ", text.size(), " bytes, the limit is ", most);
+  // The parser takes the first for the end, whatever comes after it, and skips the second.
+  if (text.find('\0') != std::string_view::npos) malformed("is not JSON: it has a byte that is 0");
+  if (text.starts_with("\xef\xbb\xbf")) malformed("is not JSON: it begins with a byte order mark");
   Builder builder(*this, limits);
   const DefaultRounding rounding;  // of the digits
   // The parser throws nothing: it tells the builder.

@@ -145,9 +145,9 @@ TensorFile parse(int64_t file_size, const Reader& read_some) {
     malformed("truncated: a header of ", header_size, " bytes in a file of ", file_size);
   }
   const std::vector<uint8_t> header = read(static_cast<int64_t>(header_size));
+  if (header.empty() || header[0] != '{') malformed("the header does not begin with {");
 
   const JsonDocument document = parse_header(header);
-  if (!document.root().is_object()) malformed("the header is not a JSON object");
 
   TensorFile result;
   std::vector<Placed> ranges;

@@ -99,6 +99,8 @@ TEST_CASE("what is not JSON is refused with a short reason", "[io][json]") {
     INFO(text);
     CHECK(why(text).rfind("is not JSON: ", 0) == 0);
   }
+  CHECK(why(std::string("[1]\0[2]", 7)) == "is not JSON: it has a byte that is 0");
+  CHECK(why("\xef\xbb\xbf[1]") == "is not JSON: it begins with a byte order mark");
   CHECK(why('"' + std::string(100000, 'x')).size() < 300);
   CHECK(why(R"({"a":1,"b":2,"a":3})") == "has two keys \"a\"");
   CHECK(why(R"({"a":1,"b":{"a":2}})").empty());

@@ -159,7 +159,7 @@ TEST_CASE("lengths that a safetensors header claims are checked before they are 
   };
   rejected({}, "only 0 bytes, too short");
   rejected({1, 2, 3, 4, 5, 6, 7}, "only 7 bytes, too short");
-  rejected({0, 0, 0, 0, 0, 0, 0, 0}, "the header is not JSON");
+  rejected({0, 0, 0, 0, 0, 0, 0, 0}, "the header does not begin with {");
   rejected({255, 255, 255, 255, 255, 255, 255, 255, '{', '}'}, "18446744073709551615, exceeds");
   rejected({1, 0, 0, 1, 0, 0, 0, 0, '{', '}'}, "16777217, exceeds 16777216");
   rejected({3, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, "truncated: a header of 3 bytes in a file of 10");
@@ -168,14 +168,17 @@ TEST_CASE("lengths that a safetensors header claims are checked before they are 
 TEST_CASE("a safetensors header that is not what the format asks for is rejected",
           "[io][safetensors]") {
   check_rejected("{", "", "the header is not JSON");
-  check_rejected("\xff\xfe", "", "the header is not JSON");
+  check_rejected("\xff\xfe", "", "the header does not begin with {");
   check_rejected("{\"a\":\"\xff\"}", "", "the header is not JSON");
   check_rejected("{} x", "", "the header is not JSON");
-  check_rejected("[]", "", "not a JSON object");
-  check_rejected("1", "", "not a JSON object");
-  check_rejected(std::string(100000, '['), "", "nests deeper than 4 levels");
-  check_rejected(
-      std::string(50000, '[') + std::string(50000, ']'), "", "nests deeper than 4 levels");
+  for (const char* text : {"", "[]", "1", " {}", "\xef\xbb\xbf{}"})
+    check_rejected(text, "", "the header does not begin with {");
+  check_rejected(std::string("{}\0", 3), "", "the header is not JSON: it has a byte that is 0");
+  check_rejected(std::string("{}\0{\"a\":1}", 10), "", "it has a byte that is 0");
+  check_rejected("{\"a\":" + std::string(100000, '['), "", "nests deeper than 4 levels");
+  check_rejected("{\"a\":" + std::string(50000, '[') + std::string(50000, ']') + "}",
+                 "",
+                 "nests deeper than 4 levels");
   check_rejected(
       R"({"a":{"dtype":[[[[]]]],"shape":[],"data_offsets":[0,1]}})", "x", "nests deeper");
   check_rejected(R"({"__metadata__":1})", "", "__metadata__ is not an object");

@@ -4,6 +4,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"
+source "$root/tests/proofs/debian.sh"
 
 largest=614400  # bytes of the stripped program
 data=/usr/share/datasets/fashion-mnist
@@ -14,11 +15,8 @@ debian=$root/build/debian-12 # kept for the next time
 held=yes
 fail() { echo "NOT SO: $*"; held=no; }
 
-if [[ $EUID -ne 0 ]]; then
-  echo "prove runtime: an empty Debian is made by debootstrap and entered by chroot, which only root may do" >&2
-  exit 2
-fi
-need_packages "${build_packages[@]}" "${demo_packages[@]}" debootstrap binutils
+need_root runtime
+need_packages "${build_packages[@]}" "${demo_packages[@]}" binutils
 
 # build FOLDER ARGUMENT...: cmake --build, silent unless it fails
 build() { cmake --build "$@" >"$1/prove.log" || { tail -n 50 "$1/prove.log" >&2; exit 2; }; }
@@ -45,15 +43,11 @@ rm "$inputs/images"
 for image in "$inputs"/*.image; do "$full/examples/deploy" "$inputs/model.safetensors" "$image"; done >"$inputs/expected"
 
 if [[ ! -e $debian/made ]]; then
-  echo "Making an empty Debian 12."
   rm -rf "$debian"
-  # This machine's mirror of Debian 12, if it has one; else debootstrap's own.
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Codename: bookworm' | sort -u | head -n 1)
-  debootstrap --variant=minbase bookworm "$debian" ${mirror:+"$mirror"} >"$slim/debootstrap.log" 2>&1 ||
-    { tail "$slim/debootstrap.log" >&2; exit 2; }
-  { chroot "$debian" dpkg-query -W -f '${Package}\n' | sort >"$slim/minimal"
-    DEBIAN_FRONTEND=noninteractive chroot "$debian" apt-get install -y -q --no-install-recommends g++ &&
-      chroot "$debian" dpkg-query -W -f '${Package}\n' | sort | comm -13 "$slim/minimal" - >"$debian/made"
+  empty_debian bookworm "$debian"
+  { in_debian "$debian" dpkg-query -W -f '${Package}\n' | sort >"$slim/minimal"
+    in_debian "$debian" apt-get install -y -q --no-install-recommends g++ &&
+      in_debian "$debian" dpkg-query -W -f '${Package}\n' | sort | comm -13 "$slim/minimal" - >"$debian/made"
   } >"$slim/apt.log" 2>&1 || { tail "$slim/apt.log" >&2; exit 2; }
 fi
 echo "In Debian $(cat "$debian/etc/debian_version") by debootstrap --variant=minbase, with g++ and its $(($(wc -l <"$debian/made") - 1)) dependencies:"

@@ -1,0 +1,15 @@
+/* The same on a device without C++: shapes.h and shapes.c are what quantize wrote. */
+#include <stdio.h>
+
+#include "shapes.h"
+
+static int32_t scratch[SHAPES_SCRATCH_SIZE / 4 + 1];
+static uint8_t input[SHAPES_INPUT_SIZE];
+
+int main(void) {
+  FILE *file = fopen("image", "rb");
+  if (file == NULL || fread(input, 1, sizeof input, file) != sizeof input) return 1;
+  fclose(file);
+  printf("class %d\n", (int)shapes_classify(input, scratch));
+  return 0;
+}

@@ -1,0 +1,23 @@
+// What runs on a device: it loads a model, reads an image and says its class. It needs
+// quantrain::runtime alone.
+#include <cstdio>
+#include <vector>
+
+#include "framework/core/error.hpp"
+#include "framework/integer/integer_model.hpp"
+
+int main() try {
+  const auto model = quantrain::IntegerModel::load(std::string("model.safetensors"));
+  std::vector<uint8_t> image(static_cast<size_t>(model.input_shape().elements()));
+  std::FILE* const file = std::fopen("image", "rb");
+  if (file == nullptr || std::fread(image.data(), 1, image.size(), file) != image.size())
+    throw quantrain::DataError("image", "is no file of ", image.size(), " bytes");
+  std::fclose(file);
+  int32_t best = 0;
+  model.classify(image, {&best, 1});
+  std::printf("class %d of %s\n", best, model.metadata().at("classes").c_str());
+  return 0;
+} catch (const quantrain::Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

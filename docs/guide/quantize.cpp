@@ -1,0 +1,76 @@
+// Quantizes the network of docs/guide.md: after training, then by training; saves it as integers
+// and as C99.
+#include <iostream>
+
+#include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+#include "quant/analysis/parity.hpp"
+#include "quant/analysis/ranges.hpp"
+#include "quant/export/c99/export_c99.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/training/prepare.hpp"
+#include "quant/training/scopes.hpp"
+#include "shapes.hpp"
+#include "training.hpp"
+
+/// After training: some images say which ranges the codes have to cover.
+void quantize_after_training(const Dataset& training_set, const Dataset& test_set) {
+  Sequential net = make_network();
+  load(net, "float.safetensors");
+  quant::prepare_ptq(net, test_set.batch(0, 1).images, quant::QConfig::int8());
+  quant::calibrate(net, DataLoader{training_set.first(320)});
+  std::cout << quant::ranges(net);
+  std::cout << "accuracy after PTQ: " << accuracy(net, test_set) << '\n';
+}
+
+/// 4 bits for weights, whose scales are learned, and 6 for activations; 8 where it costs little.
+quant::QConfig few_bits() {
+  quant::QConfig config = quant::QConfig::bits(4, 6);
+  config.model.weight.estimator = quant::Estimator::kLearned;
+  config.layers["0"] = quant::QConfig::int8().model;   // sees the pixels
+  config.layers["10"] = quant::QConfig::int8().model;  // gives the logits
+  return config;
+}
+
+/// While training: the network learns to live with its codes.
+quant::IntegerModel train_quantized(const Dataset& training_set, const Dataset& test_set) {
+  Sequential net = make_network();
+  load(net, "float.safetensors");
+  const Tensor example = test_set.batch(0, 1).images;
+  quant::prepare_qat(net, example, few_bits());
+  std::cout << quant::plan(net, example);
+  train(net, training_set, 2, 2e-3f, random_shift(1));
+  quant::freeze(net);  // ranges, scales and batch statistics stay as they are from here on
+  train(net, training_set, 1, 2e-4f, random_shift(1));
+  std::cout << "accuracy after QAT: " << accuracy(net, test_set) << '\n';
+
+  const quant::IntegerModel model = quant::convert(net, example);
+  const quant::Parity parity = quant::verify_parity(net, model, DataLoader{test_set});
+  std::cout << parity;
+  if (!parity.first_difference().empty()) throw QuantError("guide", "the integers differ");
+  return model;
+}
+
+/// An image for the programs of devices, as raw bytes.
+void save_image(const Dataset& images, int64_t i) {
+  const std::span<const uint8_t> parts[] = {images.image(i)};
+  write_file("image", parts);
+  std::cout << "image " << i << " is of class " << images.label(i) << '\n';
+}
+
+int main() try {
+  const Dataset training_set = shapes(3000, 1), test_set = shapes(500, 2);
+  quantize_after_training(training_set, test_set);
+  const quant::IntegerModel model = train_quantized(training_set, test_set);
+  model.save("model.safetensors", {{"classes", "frame, cross, saltire, block"}});
+  save_image(test_set, 0);
+
+  const C99Sources sources = export_c99(model.program(), {.name = "shapes"});
+  const Batch some = test_set.batch(0, 20);
+  write_c99(".", sources, c99_test(model.program(), some.bytes(), {.name = "shapes"}));
+  std::cout << sources.plan;
+  return 0;
+} catch (const Error& error) {
+  std::cerr << error.what() << '\n';
+  return 1;
+}

@@ -1,0 +1,58 @@
+// Rows of numbers instead of images: columns of other magnitudes, and how a device gets raw values.
+#include <iostream>
+
+#include "framework/core/error.hpp"
+#include "framework/data/features.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/training/prepare.hpp"
+#include "quant/training/scopes.hpp"
+#include "training.hpp"
+
+struct Rows {
+  std::vector<float> values;    // [N, 3]: pressure in Pa, temperature in degrees, vibration in g
+  std::vector<int32_t> labels;  // 1: something is wrong
+};
+
+Rows measure(int64_t count, uint64_t seed) {
+  Random random(seed);
+  Rows rows;
+  for (int64_t i = 0; i < count; ++i) {
+    const float pressure = random.uniform(99e3f, 103e3f);
+    const float temperature = random.uniform(15.0f, 95.0f);
+    const float vibration = random.uniform(0.0f, 0.02f);
+    rows.values.insert(rows.values.end(), {pressure, temperature, vibration});
+    rows.labels.push_back(temperature / 80.0f + vibration / 0.016f > 1.25f ? 1 : 0);
+  }
+  return rows;
+}
+
+int main() try {
+  const Rows training_rows = measure(2000, 1), test_rows = measure(500, 2);
+  // Found on the training rows, declared for all: offset and scale of each column, and the range
+  // that is left.
+  const InputFeatures features = fit_min_max(training_rows.values, 3);
+  const Range range{-0.01f, 1.01f};
+  const Dataset training_set = Dataset::from_floats(
+      {2000, 3}, training_rows.values, training_rows.labels, 2, range, features);
+  const Dataset test_set =
+      Dataset::from_floats({500, 3}, test_rows.values, test_rows.labels, 2, range, features);
+
+  manual_seed(1);
+  Sequential net{Linear{3, 16}, Tanh{}, Linear{16, 2}};
+  train(net, training_set, 6, 1e-2f);
+  const Tensor example = test_set.batch(0, 1).images;
+  quant::prepare_ptq(net, example, quant::QConfig::int8());
+  quant::calibrate(net, DataLoader{training_set.first(500)});
+  std::cout << "accuracy: " << accuracy(net, test_set) << '\n';
+
+  // The model keeps offsets and scales: a device gives it what the sensors say.
+  const quant::IntegerModel model = quant::convert(net, example);
+  const std::vector<float> sample{101e3f, 90.0f, 0.015f};
+  int32_t wrong = 0;
+  model.classify(sample, {&wrong, 1});
+  std::cout << "something is wrong: " << (wrong == 1 ? "yes" : "no") << '\n';
+  return 0;
+} catch (const Error& error) {
+  std::cerr << error.what() << '\n';
+  return 1;
+}

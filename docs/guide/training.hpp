@@ -1,0 +1,72 @@
+// The training loop of docs/guide.md.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "framework/autograd/ops.hpp"
+#include "framework/autograd/parameters.hpp"
+#include "framework/data/loader.hpp"
+#include "framework/optim/adam.hpp"
+#include "framework/optim/clip.hpp"
+#include "framework/optim/schedule.hpp"
+#include "layers/layers.hpp"
+
+using namespace quantrain;
+
+/// Adam; the learning rate rises for 20 steps and falls along a cosine.
+inline void train(Module& net,
+                  const Dataset& data,
+                  int64_t epochs,
+                  float learning_rate,
+                  Transform augment = nullptr) {
+  net.train();
+  DataLoader batches{data, {.batch = 32, .shuffle = true, .augment = std::move(augment)}};
+  Adam optimizer{net.parameters(), {.learning_rate = learning_rate}};
+  const Schedule schedule =
+      cosine_schedule(learning_rate, {.steps = epochs * batches.batches(), .warm_up = 20});
+  int64_t step = 0;
+  for (int64_t epoch = 0; epoch < epochs; ++epoch) {
+    for (const Batch& batch : batches.epoch(epoch)) {
+      optimizer.set_learning_rate(schedule(step++));
+      optimizer.zero_grad();
+      Tensor loss = cross_entropy(net(batch.images), batch.labels);
+      loss.backward();
+      clip_grad_norm(optimizer.parameters(), 5.0f);
+      optimizer.step();
+    }
+  }
+}
+
+/// Share of the images whose largest logit is their label's.
+inline double accuracy(Module& net, const Dataset& data) {
+  const EvaluationMode evaluation(net);  // no batch statistics, no dropout
+  const NoGrad no_grad;                  // nothing is kept for a backward pass
+  int64_t right = 0;
+  for (const Batch& batch : DataLoader{data, {.batch = 100}}) {
+    const Floats logits = net(batch.images).floats();
+    const int64_t classes = data.classes();
+    for (int64_t i = 0; i < batch.size(); ++i) {
+      const float* const row = logits.data() + i * classes;
+      const auto best = std::max_element(row, row + classes) - row;
+      right += best == batch.labels[static_cast<size_t>(i)] ? 1 : 0;
+    }
+  }
+  return static_cast<double>(right) / static_cast<double>(data.size());
+}
+
+/// All that a training needs to go on: the network, the optimizer's moments, how far it came.
+inline void save_checkpoint(const Module& net,
+                            const Optimizer& optimizer,
+                            int64_t step,
+                            const std::string& name) {
+  save(net, name + ".network", {{"step", std::to_string(step)}});
+  save_parameters(name + ".optimizer", optimizer.state());
+}
+
+inline int64_t load_checkpoint(Module& net, Optimizer& optimizer, const std::string& name) {
+  const auto metadata = load(net, name + ".network");
+  load_parameters(name + ".optimizer", optimizer.state());
+  return std::stoll(metadata.at("step"));
+}

@@ -1,0 +1,79 @@
+// Weights from elsewhere: a safetensors file with names and layouts of its own.
+#include <iostream>
+
+#include "framework/core/error.hpp"
+#include "framework/io/safetensors.hpp"
+#include "shapes.hpp"
+#include "training.hpp"
+
+/// The values of a tensor of the file, which must be of this shape.
+std::vector<float> values_of(const TensorFile& file, const std::string& name, const Shape& shape) {
+  if (!(file.at(name).shape == shape))
+    throw ShapeError(name, "has shape ", file.at(name).shape, ", expected ", shape);
+  return file.values<float>(name);
+}
+
+/// PyTorch's [O, I, KH, KW] to [O, KH, KW, I].
+std::vector<float> to_ohwi(
+    const std::vector<float>& from, int64_t o, int64_t i, int64_t kh, int64_t kw) {
+  std::vector<float> to;
+  for (int64_t at_o = 0; at_o < o; ++at_o) {
+    for (int64_t at = 0; at < kh * kw; ++at) {
+      for (int64_t at_i = 0; at_i < i; ++at_i)
+        to.push_back(from[static_cast<size_t>((at_o * i + at_i) * kh * kw + at)]);
+    }
+  }
+  return to;
+}
+
+/// Copies a file of PyTorch's into a network of the same layers: parameters and buffers have the
+/// names that both frameworks give them.
+void import_weights(Module& net, const TensorFile& file) {
+  for (NamedTensor& entry : state(net)) {
+    const Shape shape = entry.tensor.shape();
+    std::vector<float> values;
+    if (shape.rank() == 4) {
+      const int64_t o = shape[0], kh = shape[1], kw = shape[2], i = shape[3];
+      values = to_ohwi(values_of(file, entry.name, {o, i, kh, kw}), o, i, kh, kw);
+    } else {
+      values = values_of(file, entry.name, shape);
+    }
+    std::copy(values.begin(), values.end(), entry.tensor.mutable_data());
+  }
+}
+
+/// Stands for what another framework would have written: a network's state with its images first.
+TensorFile exported_elsewhere(const Module& net) {
+  TensorFile file;
+  for (const NamedTensor& entry : state(net)) {
+    const Floats from = entry.tensor.floats();
+    Shape shape = entry.tensor.shape();
+    std::vector<float> values(from.data(), from.data() + from.size());
+    if (shape.rank() == 4) {
+      const int64_t o = shape[0], hw = shape[1] * shape[2], i = shape[3];
+      for (int64_t k = 0; k < from.size(); ++k) {
+        const int64_t at_o = k / (hw * i), at = k / i % hw, at_i = k % i;
+        values[static_cast<size_t>((at_o * i + at_i) * hw + at)] = from[k];
+      }
+      shape = {o, i, shape[1], shape[2]};
+    }
+    file.add<float>(entry.name, shape, values);
+  }
+  return file;
+}
+
+int main() try {
+  Sequential trained = make_network();
+  load(trained, "float.safetensors");
+  save_safetensors("elsewhere.safetensors", exported_elsewhere(trained));
+
+  Sequential net = make_network();
+  import_weights(net, load_safetensors("elsewhere.safetensors"));
+  const Dataset test_set = shapes(500, 2);
+  std::cout << "accuracy there: " << accuracy(trained, test_set)
+            << ", here: " << accuracy(net, test_set) << '\n';
+  return accuracy(trained, test_set) == accuracy(net, test_set) ? 0 : 1;
+} catch (const Error& error) {
+  std::cerr << error.what() << '\n';
+  return 1;
+}

@@ -1,0 +1,498 @@
+"""Reads a file of an integer network and computes its integers: written from docs/format.md, with numpy alone.
+
+Knows nothing of quantrain's code. Whoever writes a reader of his own may begin here.
+"""
+
+import json
+import math
+import struct
+
+import numpy as np
+
+
+class Refused(Exception):
+    """The file breaks a rule of the page."""
+
+
+def require(holds, text):
+    if not holds:
+        raise Refused(text)
+
+
+# --- JSON ---------------------------------------------------------------------------------------
+
+MOST_BYTES = 1 << 24
+MOST_VALUES = 1 << 20
+LARGEST_FLOAT = float(np.finfo(np.float32).max)
+INT32 = (1 << 31) - 1
+
+
+def parse_json(text, depth):
+    """A JSON text; no name twice in one object, no more levels and values than allowed."""
+
+    def pairs(members):
+        result = dict(members)
+        require(len(result) == len(members), "a name twice in one object")
+        return result
+
+    def constant(name):
+        raise Refused(name + " is no JSON")
+
+    def check(value, left):
+        if not isinstance(value, (dict, list)):
+            return 1
+        require(left > 0, "nests too deep")
+        inner = list(value.values()) + list(value) if isinstance(value, dict) else value
+        return 1 + sum(check(v, left - 1) for v in inner)
+
+    require(len(text) <= MOST_BYTES, "too long")
+    try:
+        value = json.loads(text.decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # halves of characters
+    except (ValueError, RecursionError) as error:
+        raise Refused("is not JSON: %s" % error)
+    require(check(value, depth) <= MOST_VALUES, "too many values")
+    return value
+
+
+def whole(value, lo=0, hi=INT32):
+    require(type(value) is int and lo <= value <= hi, "%r is no whole number in [%d, %d]" % (value, lo, hi))
+    return value
+
+
+def real(value):
+    require(type(value) in (int, float) and math.isfinite(value), "%r is no number" % (value,))
+    return float(value)
+
+
+def real32(value):
+    require(abs(real(value)) <= LARGEST_FLOAT, "%r is no float" % (value,))
+    return np.float32(value)
+
+
+def list_of(value, read, most):
+    require(type(value) is list and len(value) <= most, "not a list of at most %d" % most)
+    return [read(entry) for entry in value]
+
+
+def members(value, names, optional=()):
+    """The members of an object: all of `names`, some of `optional`, no other."""
+    require(type(value) is dict, "%r is no object" % (value,))
+    for name in names:
+        require(name in value, 'lacks "%s"' % name)
+    for name in value:
+        require(name in names or name in optional, 'an unknown member "%s"' % name)
+    return value
+
+
+# --- The container ------------------------------------------------------------------------------
+
+DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I8": "i1", "U8": "u1"}
+
+
+def read_container(file):
+    """Metadata, and arrays by name, of the bytes of a safetensors file."""
+    require(len(file) >= 8, "too short")
+    (length,) = struct.unpack("<Q", file[:8])
+    require(length <= MOST_BYTES and 8 + length <= len(file), "a header of %d bytes" % length)
+    require(file[8:9] == b"{", "the header does not begin with {")
+    header = parse_json(file[8 : 8 + length], 4)
+    data = file[8 + length :]
+    metadata = {}
+    ranges = []
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            require(type(entry) is dict and all(type(v) is str for v in entry.values()), "metadata")
+            metadata = entry
+            continue
+        members(entry, ("dtype", "shape", "data_offsets"))
+        require(type(entry["dtype"]) is str and entry["dtype"] in DTYPES, "dtype of " + name)
+        dtype = np.dtype(DTYPES[entry["dtype"]])
+        shape = list_of(entry["shape"], lambda v: whole(v, 0, (1 << 63) - 1), 8)
+        offsets = list_of(entry["data_offsets"], lambda v: whole(v, 0, (1 << 63) - 1), 2)
+        require(len(offsets) == 2 and offsets[0] <= offsets[1] <= len(data), "data_offsets of " + name)
+        begin, end = offsets
+        require(math.prod(shape) * dtype.itemsize == end - begin, "shape of " + name)
+        ranges.append((begin, end))
+        tensors[name] = np.frombuffer(data[begin:end], dtype).reshape(shape)
+    covered = 0
+    for begin, end in sorted(ranges):
+        require(begin == covered, "tensors overlap, or leave a hole")
+        covered = end
+    require(covered == len(data), "data that belong to no tensor")
+    return metadata, tensors
+
+
+# --- The network --------------------------------------------------------------------------------
+
+MOST_STEPS = 1 << 14
+MOST_ELEMENTS = 1 << 30
+MOST_EXTENT = 1 << 20
+WINDOW = ("h", "w", "c", "o", "kh", "kw", "stride_h", "stride_w", "pad_h", "pad_w", "groups")
+PRODUCT = ("zero_x", "weight_bits", "weights")
+MEMBERS = {
+    "view": ("size",),
+    "quantized_lookup": ("size",),
+    "quantized_add": ("size", "zero_a", "zero_b", "m_a", "m_b", "shift", "y"),
+    "quantized_concat": ("rows", "parts", "y"),
+    "quantized_linear": ("rows", "inputs", "outputs") + PRODUCT,
+    "quantized_conv2d": WINDOW + PRODUCT,
+    "quantized_max_pool2d": WINDOW,
+    "quantized_avg_pool2d": WINDOW + ("zero_x", "means", "y"),
+}
+
+
+class Tensors:
+    """Arrays of the container, each to be taken by one step."""
+
+    def __init__(self, tensors):
+        self.tensors = tensors
+        self.taken = set()
+
+    def take(self, name, dtype):
+        require(name in self.tensors, "no tensor " + name)
+        array = self.tensors[name]
+        require(array.dtype == np.dtype(dtype) and array.ndim == 1 and array.size > 0, "tensor " + name)
+        self.taken.add(name)
+        return array.astype(np.int64)
+
+    def take_if_there(self, name, dtype):
+        return self.take(name, dtype) if name in self.tensors else None
+
+
+def read_codes(json_codes):
+    codes = members(json_codes, ("bits", "signed", "narrow", "scale", "zero_point"))
+    bits = whole(codes["bits"], 2, 8)
+    require(type(codes["signed"]) is bool and type(codes["narrow"]) is bool, "no booleans")
+    require(codes["signed"] or not codes["narrow"], "unsigned and narrow")
+    hi = (1 << (bits - 1 if codes["signed"] else bits)) - 1
+    lo = 0 if not codes["signed"] else -hi if codes["narrow"] else -hi - 1
+    scale = real32(codes["scale"])
+    require(scale >= np.finfo(np.float32).tiny, "scale %r" % scale)
+    offset = 128 if codes["signed"] else 0
+    zero = whole(codes["zero_point"], lo, hi)
+    # lo, hi and zero of the stored bytes.
+    return dict(codes, scale=scale, lo=lo + offset, hi=hi + offset, zero=zero + offset)
+
+
+def read_value(entry):
+    members(entry, ("name", "shape", "node"), ("codes", "scale", "features"))
+    require(type(entry["name"]) is str, "a name")
+    require(("codes" in entry) != ("scale" in entry), "codes or a scale")
+    whole(entry["node"], -1)
+    value = {"shape": list_of(entry["shape"], lambda v: whole(v, 1), 8)}
+    value["size"] = math.prod(value["shape"])
+    require(value["size"] <= MOST_ELEMENTS, "too many elements")
+    if "codes" in entry:
+        value["codes"] = read_codes(entry["codes"])
+    else:
+        scale = list_of(entry["scale"], real, MOST_VALUES)
+        require(scale and value["size"] % len(scale) == 0 and min(scale) > 0, "scales of accumulators")
+        value["scale"] = scale
+    if "features" in entry:
+        features = members(entry["features"], ("offset", "scale"))
+        count = value["shape"][-1] if value["shape"] else 1
+        offset = list_of(features["offset"], real32, MOST_VALUES)
+        scale = list_of(features["scale"], real32, MOST_VALUES)
+        require(len(offset) == len(scale) == count and min(scale) > 0, "features")
+        value["features"] = np.array(offset, np.float32), np.array(scale, np.float32)
+    return value
+
+
+def read_y(entry):
+    members(entry, ("zero_point", "lo", "hi"))
+    y = {name: whole(entry[name], 0, 255) for name in entry}
+    require(y["lo"] <= y["hi"], "bounds")
+    return y
+
+
+def check_multiplier(m0, shift):
+    require(m0 == 0 or 1 << 30 <= m0 < 1 << 31, "m0 %d" % m0)
+    require(1 <= shift <= 62, "shift %d" % shift)
+
+
+def read_product(op, position, tensors, outputs, length):
+    bits = whole(op["weight_bits"], 2, 8)
+    count = whole(op["weights"], 0, 1 << 40)
+    require(count == outputs * length, "%d weights for %d outputs of %d" % (count, outputs, length))
+    packed = tensors.take("%d.weight" % position, "u1")
+    width = 2 if bits == 2 else 4 if bits <= 4 else 8
+    per_byte = 8 // width
+    require(packed.size == -(-count // per_byte), "packed weights")
+    codes = (packed[:, None] >> (width * np.arange(per_byte))) & ((1 << width) - 1)
+    w = codes.reshape(-1)[:count]
+    w = np.where(w >= 1 << (width - 1), w - (1 << width), w)
+    require(w.min() >= -(1 << (bits - 1)) and w.max() < 1 << (bits - 1), "a weight of too many bits")
+    op["weight"] = w.reshape(outputs, length)
+    op["zero_x"] = whole(op["zero_x"], 0, 255)
+    bias = tensors.take_if_there("%d.bias" % position, "<i4")
+    op["bias"] = np.zeros(outputs, np.int64) if bias is None else bias
+    require(op["bias"].size == outputs, "biases")
+    positive = np.maximum(op["weight"], 0).sum(axis=1)
+    negative = np.maximum(-op["weight"], 0).sum(axis=1)
+    bound = np.abs(op["bias"] - op["zero_x"] * (positive - negative)) + 255 * np.maximum(positive, negative)
+    require(bound.max() < 1 << 31, "an accumulator could overflow")
+    if "output" in op:
+        output = members(op["output"], ("y",))
+        op["y"] = read_y(output["y"])
+        op["m0"] = tensors.take("%d.output.m0" % position, "<i4")
+        op["shift"] = tensors.take("%d.output.shift" % position, "i1")
+        require(op["m0"].size == op["shift"].size == outputs, "multipliers")
+        for m0, shift in zip(op["m0"], op["shift"]):
+            check_multiplier(m0, shift)
+
+
+def counts_along(extent, kernel, stride, pad, outputs):
+    """How many elements of a window lie inside the image, at each place along an axis."""
+    first = np.arange(outputs) * stride - pad
+    return np.minimum(first + kernel, extent) - np.maximum(first, 0)
+
+
+def read_window(op, pool):
+    for name in WINDOW:
+        whole(op[name], 0 if name.startswith("pad") else 1, MOST_EXTENT)
+    c, o, groups = op["c"], op["o"], op["groups"]
+    require(c % groups == 0 and o % groups == 0, "groups")
+    padded_h, padded_w = op["h"] + 2 * op["pad_h"], op["w"] + 2 * op["pad_w"]
+    require(op["kh"] <= padded_h and op["kw"] <= padded_w, "a kernel that does not fit")
+    op["oh"] = (padded_h - op["kh"]) // op["stride_h"] + 1
+    op["ow"] = (padded_w - op["kw"]) // op["stride_w"] + 1
+    require(padded_h * padded_w * c <= MOST_ELEMENTS, "a padded image")
+    require(op["oh"] * op["ow"] * o <= MOST_ELEMENTS, "an output")
+    if pool:
+        require(c == o == groups, "a pool's channels")
+        require(op["pad_h"] < op["kh"] and op["pad_w"] < op["kw"], "a pool's padding")
+        window = min(op["kh"], op["h"]) * min(op["kw"], op["w"])
+        require(op["oh"] * op["ow"] * o * window <= 1 << 36, "a pool's reads")
+    return op["h"] * op["w"] * c, op["oh"] * op["ow"] * o
+
+
+def read_step(entry, position, tensors):
+    """A step, with the elements of its inputs and output, and their zero points (None: any)."""
+    members(entry, ("type", "inputs", "output", "members"))
+    require(type(entry["type"]) is str and entry["type"] in MEMBERS, "type %r" % (entry["type"],))
+    kind = entry["type"]
+    product = kind in ("quantized_linear", "quantized_conv2d")
+    op = dict(members(entry["members"], MEMBERS[kind], ("output",) if product else ()))
+    step = {
+        "type": kind,
+        "op": op,
+        "inputs": list_of(entry["inputs"], whole, MOST_STEPS),
+        "output": whole(entry["output"]),
+        "accumulators": product and "output" not in op,
+        "zero_y": None,
+    }
+    if kind in ("view", "quantized_lookup", "quantized_add"):
+        size = whole(op["size"], 1, MOST_ELEMENTS)
+        sizes, y_size = [size] * (2 if kind == "quantized_add" else 1), size
+    if kind in ("view", "quantized_lookup", "quantized_max_pool2d"):
+        zeros = [None]
+    if kind == "quantized_lookup":
+        op["table"] = tensors.take("%d.table" % position, "u1")
+        require(op["table"].size == 256, "a table")
+    if kind == "quantized_add":
+        zeros = [whole(op["zero_a"], 0, 255), whole(op["zero_b"], 0, 255)]
+        whole(op["m_a"]), whole(op["m_b"]), whole(op["shift"], 1, 62)
+    if kind == "quantized_concat":
+        rows = whole(op["rows"], 1, MOST_ELEMENTS)
+        require(type(op["parts"]) is list and 0 < len(op["parts"]) <= MOST_STEPS, "parts")
+        for part in op["parts"]:
+            members(part, ("run", "zero_x", "m0", "shift"))
+            whole(part["run"], 1, MOST_ELEMENTS)
+            check_multiplier(whole(part["m0"]), whole(part["shift"]))
+        sizes = [rows * part["run"] for part in op["parts"]]
+        zeros = [whole(part["zero_x"], 0, 255) for part in op["parts"]]
+        y_size = sum(sizes)
+    if kind == "quantized_linear":
+        rows, inputs, outputs = (whole(op[n], 1, MOST_ELEMENTS) for n in ("rows", "inputs", "outputs"))
+        sizes, y_size = [rows * inputs], rows * outputs
+        read_product(op, position, tensors, outputs, inputs)
+    if kind in WINDOWED:
+        size, y_size = read_window(op, kind != "quantized_conv2d")
+        sizes = [size]
+    if kind == "quantized_conv2d":
+        length = op["kh"] * op["kw"] * (op["c"] // op["groups"])
+        read_product(op, position, tensors, op["o"], length)
+    if kind == "quantized_avg_pool2d":
+        require(op["kh"] * op["kw"] <= INT32 // 255, "an average of too many")
+        zeros = [whole(op["zero_x"], 0, 255)]
+        rows = np.unique(counts_along(op["h"], op["kh"], op["stride_h"], op["pad_h"], op["oh"]))
+        columns = np.unique(counts_along(op["w"], op["kw"], op["stride_w"], op["pad_w"], op["ow"]))
+        require(rows.size * columns.size <= 1 << 14, "windows of too many sizes")
+        counts = np.unique(np.outer(rows, columns)).tolist()
+        means = list_of(op["means"], lambda m: members(m, ("count", "m0", "shift")), 1 << 14)
+        require([whole(mean["count"]) for mean in means] == counts, "means")
+        for mean in means:
+            check_multiplier(whole(mean["m0"]), whole(mean["shift"]))
+    if product:
+        zeros = [op["zero_x"]]
+    elif "y" in op:
+        op["y"] = read_y(op["y"])
+    if "y" in op:
+        step["zero_y"] = op["y"]["zero_point"]
+    require(max(sizes + [y_size]) <= MOST_ELEMENTS, "too many elements")
+    step.update(sizes=sizes, zeros=zeros, y_size=y_size)
+    return step
+
+
+WINDOWED = ("quantized_conv2d", "quantized_max_pool2d", "quantized_avg_pool2d")
+
+
+def check_step(step, values, written):
+    require(step["output"] < len(values), "no such value")
+    y = values[step["output"]]
+    require(len(step["inputs"]) == len(step["sizes"]), "as many inputs as it has")
+    for id, size, zero in zip(step["inputs"], step["sizes"], step["zeros"]):
+        require(id in written, "reads what nothing wrote")
+        x = values[id]
+        require("codes" in x, "reads accumulators")
+        require(x["size"] == size, "elements of an input")
+        require(zero is None or zero == x["codes"]["zero"], "zero point of an input")
+    require(y["size"] == step["y_size"], "elements of the output")
+    require(("scale" in y) == step["accumulators"], "codes or accumulators")
+    require(step["output"] not in written, "written twice")
+    written.add(step["output"])
+    if step["accumulators"]:
+        return
+    x, y = values[step["inputs"][0]]["codes"], y["codes"]
+    require(step["zero_y"] in (None, y["zero"]), "zero point of the output")
+    if step["type"] in ("view", "quantized_max_pool2d"):
+        require(x == y, "other codes than its input's")
+        return
+    if step["type"] == "quantized_lookup":
+        given = step["op"]["table"][x["lo"] : x["hi"] + 1]
+        lo, hi = given.min(), given.max()
+    else:
+        lo, hi = step["op"]["y"]["lo"], step["op"]["y"]["hi"]
+    require(y["lo"] <= lo and hi <= y["hi"], "codes that the type does not have")
+
+
+def read(file):
+    """The network in the bytes of a file: values, inputs, outputs, steps. Raises Refused."""
+    metadata, arrays = read_container(file)
+    for key, expected in (("format", "quantrain-integer"), ("version", "2"), ("layout", "NHWC/OHWI")):
+        require(metadata.get(key) == expected, key)
+    require("network" in metadata, "no network")
+    network = parse_json(metadata["network"].encode("utf-8"), 16)
+    members(network, ("values", "inputs", "outputs", "steps"))
+    tensors = Tensors(arrays)
+    values = list_of(network["values"], read_value, MOST_STEPS)
+    inputs = list_of(network["inputs"], whole, MOST_STEPS)
+    outputs = list_of(network["outputs"], whole, MOST_STEPS)
+    entries = list_of(network["steps"], lambda entry: entry, MOST_STEPS)
+    steps = [read_step(entry, i, tensors) for i, entry in enumerate(entries)]
+    require(tensors.taken == set(arrays), "a tensor that belongs to no step")
+    require(inputs and outputs, "no input, or no output")
+    written = set()
+    for id in inputs:
+        require(id < len(values) and id not in written and "codes" in values[id], "an input")
+        written.add(id)
+    for id, value in enumerate(values):
+        require("features" not in value or id in written, "features of what is no input")
+    for step in steps:
+        check_step(step, values, written)
+    require(written == set(range(len(values))), "a value that nothing writes")
+    require(all(id in written for id in outputs), "an output that nothing writes")
+    return {"values": values, "inputs": inputs, "outputs": outputs, "steps": steps}
+
+
+# --- Running it ---------------------------------------------------------------------------------
+
+
+def requantize(acc, m0, shift, y):
+    """Equation (8); m0 and shift of one multiplier, or of one for each place of the last axis."""
+    shift = np.asarray(shift, np.int64)
+    rounded = (acc * m0 + (np.int64(1) << (shift - 1))) >> shift
+    return np.clip(rounded + y["zero_point"], y["lo"], y["hi"])
+
+
+def windows(op, x, outside):
+    """Of each place of the kernel: the elements that it meets, [n, oh, ow, c]."""
+    pad = ((0, 0), (op["pad_h"],) * 2, (op["pad_w"],) * 2, (0, 0))
+    x = np.pad(x.reshape(-1, op["h"], op["w"], op["c"]), pad, constant_values=outside)
+    for u in range(op["kh"]):
+        rows = x[:, u : u + (op["oh"] - 1) * op["stride_h"] + 1 : op["stride_h"]]
+        for v in range(op["kw"]):
+            yield rows[:, :, v : v + (op["ow"] - 1) * op["stride_w"] + 1 : op["stride_w"]]
+
+
+def convolve(op, x):
+    groups, c, o = op["groups"], op["c"] // op["groups"], op["o"] // op["groups"]
+    w = op["weight"].reshape(op["o"], op["kh"] * op["kw"], c)
+    acc = 0
+    for k, part in enumerate(windows(op, x - op["zero_x"], 0)):
+        of_groups = [
+            part[..., g * c : (g + 1) * c] @ w[g * o : (g + 1) * o, k].T for g in range(groups)
+        ]
+        acc = acc + np.concatenate(of_groups, axis=-1)
+    return acc + op["bias"]
+
+
+def average(op, x):
+    acc = sum(windows(op, x - op["zero_x"], 0))
+    rows = counts_along(op["h"], op["kh"], op["stride_h"], op["pad_h"], op["oh"])
+    columns = counts_along(op["w"], op["kw"], op["stride_w"], op["pad_w"], op["ow"])
+    counts = np.outer(rows, columns)[None, :, :, None]
+    y = np.zeros_like(acc)
+    for mean in op["means"]:
+        y = np.where(counts == mean["count"], requantize(acc, mean["m0"], mean["shift"], op["y"]), y)
+    return y
+
+
+def run_step(step, x):
+    """Stored bytes, or accumulators, of n samples: [n, elements], as int64."""
+    op, kind = step["op"], step["type"]
+    n = x[0].shape[0]
+    if kind == "view":
+        y = x[0]
+    elif kind == "quantized_lookup":
+        y = op["table"][x[0]]
+    elif kind == "quantized_add":
+        acc = (x[0] - op["zero_a"]) * op["m_a"] + (x[1] - op["zero_b"]) * op["m_b"]
+        y = requantize(acc, 1, op["shift"], op["y"])
+    elif kind == "quantized_concat":
+        y = np.concatenate(
+            [
+                requantize(a.reshape(n, op["rows"], -1) - p["zero_x"], p["m0"], p["shift"], op["y"])
+                for a, p in zip(x, op["parts"])
+            ],
+            axis=2,
+        )
+    elif kind == "quantized_max_pool2d":
+        y = np.maximum.reduce(list(windows(op, x[0], -1)))
+    elif kind == "quantized_avg_pool2d":
+        y = average(op, x[0])
+    else:
+        if kind == "quantized_linear":
+            y = (x[0].reshape(-1, op["inputs"]) - op["zero_x"]) @ op["weight"].T + op["bias"]
+        else:
+            y = convolve(op, x[0])
+        if "output" in op:
+            y = requantize(y, op["m0"], op["shift"], op["y"])
+    return y.reshape(n, -1)
+
+
+def run(network, x):
+    """x: stored bytes of each input, [n, elements]. Gives all values, as run_step does."""
+    values = dict(zip(network["inputs"], (np.asarray(a, np.int64) for a in x)))
+    for step in network["steps"]:
+        values[step["output"]] = run_step(step, [values[id] for id in step["inputs"]])
+    return values
+
+
+def output_integers(network, values, id):
+    codes = network["values"][id].get("codes")
+    return values[id] - codes["zero"] if codes else values[id]
+
+
+def encode(value, x):
+    """Raw floats of an input, [n, elements], to stored bytes: (20), (3)."""
+    codes = value["codes"]
+    z = np.asarray(x, np.float32)
+    if "features" in value:
+        offset, scale = value["features"]
+        z = ((z.reshape(-1, scale.size) - offset) / scale).reshape(z.shape)
+    # rint rounds to even; a float32 beyond any code is no matter of the clamp in double.
+    code = np.rint(z / codes["scale"]).astype(np.float64) + codes["zero"]
+    return np.clip(code, codes["lo"], codes["hi"]).astype(np.int64)

@@ -1,0 +1,204 @@
+// save_networks write FOLDER: saves networks of all operations, each to a folder of its own with
+// inputs and the integers that the engine computes of them, for compare.py. save_networks check:
+// says of each file that standard input names whether the engine takes it.
+#include <filesystem>
+#include <iostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+#include "framework/integer/integer_model.hpp"
+#include "layers/layers.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/training/prepare.hpp"
+#include "quant/training/scopes.hpp"
+#include "tests/framework/integer/programs.hpp"
+
+namespace quantrain::integer::test {
+namespace {
+
+constexpr int64_t kSamples = 3;
+
+template <class T>
+void write(const std::string& path, std::span<const T> values) {
+  const std::span<const uint8_t> parts[] = {
+      {reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()}};
+  write_file(path, parts);
+}
+
+/// Raw values of one input, inside and outside of its range, and the codes that the engine makes.
+void save_raw_values(const IntegerModel& model, const std::string& folder, size_t i) {
+  Random random(7 + i);
+  const InputFeatures features = model.input_features(i);
+  const Range range = model.input_params(i).float_range();
+  std::vector<float> raw;
+  for (int64_t k = 0; k < kSamples * model.input_shape(i).elements(); ++k) {
+    const float z = random.uniform(1.25f * range.min - 0.1f, 1.25f * range.max);
+    const auto f = static_cast<size_t>(features.empty() ? 0 : k % features.size());
+    raw.push_back(features.empty() ? z : raw_value(z, features.offset[f], features.scale[f]));
+  }
+  std::vector<uint8_t> codes(raw.size());
+  model.quantize_input(raw, codes, i);
+  write<float>(folder + "/raw" + std::to_string(i), raw);
+  write<uint8_t>(folder + "/encoded" + std::to_string(i), codes);
+}
+
+void save(const std::string& name, const IntegerModel& model, const std::string& all) {
+  const std::string folder = all + '/' + name;
+  std::filesystem::create_directories(folder);
+  model.save(folder + "/model", {{"name", name}});
+  const Program& program = model.program();
+  std::vector<std::vector<uint8_t>> codes;
+  std::vector<std::span<const uint8_t>> inputs;
+  std::vector<const uint8_t*> pointers;
+  for (size_t i = 0; i < model.input_count(); ++i) {
+    codes.push_back(
+        random_codes(kSamples * model.input_shape(i).elements(), model.input_params(i), i));
+    write<uint8_t>(folder + "/input" + std::to_string(i), codes.back());
+    save_raw_values(model, folder, i);
+  }
+  for (const auto& input : codes) {
+    inputs.emplace_back(input);
+    pointers.push_back(input.data());
+  }
+  model.trace(kSamples, pointers, [&](size_t step, const void* output) {
+    const Value& value = program.value(program.steps[step].output);
+    const auto count = static_cast<size_t>(kSamples * value.shape.elements());
+    const std::string path = folder + "/step" + std::to_string(step);
+    if (value.is_codes()) {
+      write<uint8_t>(path, {static_cast<const uint8_t*>(output), count});
+    } else {
+      write<int32_t>(path, {static_cast<const int32_t*>(output), count});
+    }
+  });
+  std::vector<std::vector<int32_t>> results;
+  for (size_t i = 0; i < model.output_count(); ++i)
+    results.emplace_back(static_cast<size_t>(kSamples * model.outputs(i)));
+  std::vector<std::span<int32_t>> outputs(results.begin(), results.end());
+  model.run(inputs, outputs);
+  for (size_t i = 0; i < results.size(); ++i)
+    write<int32_t>(folder + "/output" + std::to_string(i), results[i]);
+}
+
+/// Groups, strides, padding and kernels that differ by axis; weights of so many bits.
+Program convolutions(int bits) {
+  Builder b;
+  const int x = b.input({7, 6, 4}, kX);
+  const kernels::Conv2dShape grouped{.n = 1,
+                                     .h = 7,
+                                     .w = 6,
+                                     .c = 4,
+                                     .o = 6,
+                                     .kh = 3,
+                                     .kw = 2,
+                                     .stride_h = 2,
+                                     .stride_w = 1,
+                                     .pad_h = 2,
+                                     .pad_w = 1,
+                                     .groups = 2};
+  const RandomProduct first({.outputs = 6, .length = 12, .x = kX, .weight_bits = bits}, 1);
+  const Shape between{grouped.oh(), grouped.ow(), 6};
+  const int y =
+      b.codes("grouped", QuantizedConv2d{grouped, first.behind(kSigned)}, {x}, between, kSigned);
+  const kernels::Conv2dShape depthwise{.n = 1,
+                                       .h = grouped.oh(),
+                                       .w = grouped.ow(),
+                                       .c = 6,
+                                       .o = 6,
+                                       .kh = 2,
+                                       .kw = 3,
+                                       .stride_w = 2,
+                                       .groups = 6};
+  const RandomProduct second({.outputs = 6, .length = 6, .x = kSigned, .weight_bits = bits}, 2);
+  b.program.outputs = {b.accumulators("depthwise",
+                                      QuantizedConv2d{depthwise, second.product},
+                                      {y},
+                                      {depthwise.oh(), depthwise.ow(), 6},
+                                      second.scale)};
+  return b.program;
+}
+
+/// Multipliers that nothing sensible gives: none at all, and the smallest and the largest shift.
+Program extremes() {
+  Program program = every_operation();
+  auto& product = std::get<QuantizedLinear>(program.steps[7].operation).product;
+  product.output->m0 = {0, 1 << 30, 2147483647, 1 << 30, 2147483647};
+  product.output->shift = {1, 1, 62, 62, 31};
+  return program;
+}
+
+Program with_features() {
+  Program program = every_operation();
+  program.values[0].features = {{-3.5f, 1e6f}, {0.125f, 3.0f}};
+  return program;
+}
+
+/// What training makes: a depthwise convolution, a table, an average, weights and activations of
+/// few bits.
+IntegerModel converted() {
+  manual_seed(3);
+  Sequential net{Conv2d{1, 4, {.kernel = 3, .padding = 1, .bias = false}},
+                 BatchNorm2d{4},
+                 ReLU6{},
+                 Conv2d{4, 4, {.kernel = 3, .stride = 2, .groups = 4}},
+                 HardSwish{},
+                 AvgPool2d{2},
+                 Flatten{},
+                 Linear{4, 3}};
+  std::vector<float> pixels;
+  Random random(1);
+  for (int i = 0; i < 4 * 8 * 8; ++i) pixels.push_back(random.uniform(0.0f, 1.0f));
+  const Tensor images = Tensor::from({4, 8, 8, 1}, pixels);
+  quant::QConfig config = quant::QConfig::bits(3, 5);
+  config.input_range = Range{0.0f, 1.0f};
+  quant::prepare_ptq(net, images, config);
+  quant::calibrate(net, images);
+  return quant::convert(net, images);
+}
+
+void save_all(const std::string& folder) {
+  save("every_operation", IntegerModel(every_operation()), folder);
+  save("extremes", IntegerModel(extremes()), folder);
+  save("features", IntegerModel(with_features()), folder);
+  save("mlp", IntegerModel(mlp()), folder);
+  save("concat", IntegerModel(wide_concat(5)), folder);
+  for (int bits = 2; bits <= 8; ++bits)
+    save("convolutions" + std::to_string(bits), IntegerModel(convolutions(bits)), folder);
+  for (uint64_t seed = 0; seed < 30; ++seed)
+    save("random" + std::to_string(seed), IntegerModel(random_program(seed)), folder);
+  save("converted", converted(), folder);
+}
+
+void check_files() {
+  for (std::string path; std::getline(std::cin, path);) {
+    try {
+      IntegerModel::load(path);
+      std::cout << "accepted\n";
+    } catch (const Error& error) {
+      std::string text = error.what();
+      std::replace(text.begin(), text.end(), '\n', ' ');
+      std::cout << "refused: " << text << '\n';
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quantrain::integer::test
+
+int main(int argc, char** argv) try {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "write" && argc == 3) {
+    quantrain::integer::test::save_all(argv[2]);
+  } else if (what == "check" && argc == 2) {
+    quantrain::integer::test::check_files();
+  } else {
+    std::cerr << "usage: save_networks write FOLDER | check\n";
+    return 2;
+  }
+  return 0;
+} catch (const quantrain::Error& error) {
+  std::cerr << error.what() << '\n';
+  return 1;
+}

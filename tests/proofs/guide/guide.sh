@@ -1,0 +1,26 @@
+#!/bin/bash
+# scripts/prove guide [FOLDER]: the commands of docs/guide.md, from top to bottom, in an empty Debian 12, made by debootstrap or
+# copied from FOLDER. Ends at the first that fails.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+source "$root/scripts/packages"
+source "$root/tests/proofs/debian.sh"
+
+need_root guide
+empty=${1:-$root/build/debian/bookworm}
+work=$root/build/debian/guide
+empty_debian bookworm "$empty"
+copy_debian "$empty" "$work"
+copy_sources "$root" "$work/root/sources"
+
+commands=$work/root/commands
+awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$root/docs/guide.md" >"$commands"
+echo "In an empty Debian $(cat "$work/etc/debian_version"), $(in_debian "$work" dpkg-query -W -f '.\n' | wc -l) packages:"
+in_debian "$work" apt-get update -qq
+if ! in_debian "$work" bash -c 'cd /root/sources && exec bash -euxo pipefail ../commands' >"$work/log" 2>&1; then
+  tail -n 40 "$work/log" >&2
+  echo "NOT SO: the last command above failed."
+  exit 1
+fi
+grep -E '^\+|accuracy|class|equal|wrong' "$work/log"
+echo "All $(grep -c '^+' "$work/log") commands of docs/guide.md work."
