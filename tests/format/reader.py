@@ -290,7 +290,9 @@ def read_step(entry, position, tensors):
         zeros = [None]
     if kind == "quantized_lookup":
         op["table"] = tensors.take("%d.table" % position, "u1")
-        require(op["table"].size == 256, "a table")
+        channels, rest = divmod(op["table"].size, 256)
+        require(channels > 0 and rest == 0 and size % channels == 0, "a table")
+        op["table"] = op["table"].reshape(channels, 256)
     if kind == "quantized_add":
         zeros = [whole(op["zero_a"], 0, 255), whole(op["zero_b"], 0, 255)]
         whole(op["m_a"]), whole(op["m_b"]), whole(op["shift"], 1, 62)
@@ -361,7 +363,7 @@ def check_step(step, values, written):
         require(x == y, "other codes than its input's")
         return
     if step["type"] == "quantized_lookup":
-        given = step["op"]["table"][x["lo"] : x["hi"] + 1]
+        given = step["op"]["table"][:, x["lo"] : x["hi"] + 1]
         lo, hi = given.min(), given.max()
     else:
         lo, hi = step["op"]["y"]["lo"], step["op"]["y"]["hi"]
@@ -447,7 +449,9 @@ def run_step(step, x):
     if kind == "view":
         y = x[0]
     elif kind == "quantized_lookup":
-        y = op["table"][x[0]]
+        channels = op["table"].shape[0]
+        codes = x[0].reshape(n, -1, channels)
+        y = op["table"][np.arange(channels), codes].reshape(n, -1)
     elif kind == "quantized_add":
         acc = (x[0] - op["zero_a"]) * op["m_a"] + (x[1] - op["zero_b"]) * op["m_b"]
         y = requantize(acc, 1, op["shift"], op["y"])

@@ -144,6 +144,7 @@ IntegerModel converted() {
                  ReLU6{},
                  Conv2d{4, 4, {.kernel = 3, .stride = 2, .groups = 4}},
                  HardSwish{},
+                 PReLU{4},
                  AvgPool2d{2},
                  Flatten{},
                  Linear{4, 3}};
