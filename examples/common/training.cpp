@@ -38,7 +38,7 @@ std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions
   for (int64_t epoch = 0; epoch < options.epochs; ++epoch) {
     const std::string number = std::to_string(epoch + 1) + '/' + std::to_string(options.epochs);
     Progress progress(options.label.empty() ? "" : options.label + " epoch " + number,
-                      loader.dataset().size());
+                      loader.samples().value());
     for (Batch& batch : loader.epoch(options.first_epoch + epoch)) {
       optimizer.set_learning_rate(schedule(step++));
       optimizer.zero_grad();
