@@ -64,6 +64,17 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--timing-calls", flags.timing_calls, "calls that each time is the median of")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--save", flags.save, "write the integer model to this file");
+  app.add_option("--frozen-epochs",
+                 flags.frozen_epochs,
+                 "last passes of training with quantization whose ranges stay as they are")
+      ->check(CLI::Range(int64_t{0}, kMany));
+  app.add_option("--checkpoint", flags.checkpoint, "keep checkpoints in this folder");
+  app.add_option("--checkpoint-every",
+                 flags.checkpoint_every,
+                 "steps between two checkpoints; 0: one after each epoch")
+      ->check(CLI::Range(int64_t{0}, kMany));
+  app.add_flag("--resume", flags.resume, "go on from the last checkpoint, where there is one");
+  app.add_option("--log", flags.log, "write a log and curves of each training to this folder");
   app.add_option("--report", flags.report, "write all numbers to this file, as JSON");
   for (CLI::Option* option : app.get_options()) {
     if (option != app.get_help_ptr()) option->capture_default_str();
@@ -89,6 +100,10 @@ std::optional<Flags> parse_flags(int argc,
   }
   if (same_file(flags.save, flags.report)) {
     throw DataError("flags", "--save and --report name the same file: ", flags.save);
+  }
+  if (flags.checkpoint.empty() && (flags.resume || flags.checkpoint_every > 0)) {
+    throw DataError(
+        "flags", flags.resume ? "--resume" : "--checkpoint-every", " needs --checkpoint FOLDER");
   }
   if (!flags.save.empty()) check_writable(flags.save);
   if (!flags.report.empty()) check_writable(flags.report);

@@ -23,6 +23,12 @@ struct Flags {
   int timing_calls = 200;   ///< calls that a time is the median of
   std::string save = {};    ///< where the integer model goes; empty: nowhere
   std::string report = {};  ///< where the JSON report goes; empty: nowhere
+  int64_t frozen_epochs =
+      0;  ///< the last epochs of the quantized training: nothing but weights moves
+  std::string checkpoint = {};   ///< folder of checkpoints; empty: none
+  int64_t checkpoint_every = 0;  ///< steps between two; 0: one after each epoch
+  bool resume = false;           ///< go on from the checkpoints that are there
+  std::string log = {};          ///< folder for a log and curves of each training; empty: none
 };
 
 /// The flags over the defaults; empty if --help was asked for, which has then been printed.

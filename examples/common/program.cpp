@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <span>
+#include <sstream>
 
 #include "examples/common/report.hpp"
 #include "examples/common/training.hpp"
@@ -75,6 +77,39 @@ void calibrate(Module& net, const Dataset& images) {
   quant::calibrate(net, DataLoader(some, {.batch = kEvaluationBatch}));
 }
 
+/// What must be as before for a run to be resumed: all that the weights depend on.
+std::string configuration(const Program& program, const Flags& flags) {
+  std::ostringstream text;
+  text << program.name << " --data " << flags.data << " --epochs " << flags.epochs
+       << " --qat-epochs " << flags.qat_epochs << " --frozen-epochs " << flags.frozen_epochs
+       << " --batch " << flags.batch << " --lr " << flags.learning_rate << " --qat-lr "
+       << flags.qat_learning_rate << " --seed " << flags.seed << " --shift " << flags.shift
+       << " --limit " << flags.limit << " --weight-bits " << flags.weight_bits
+       << " --activation-bits " << flags.activation_bits;
+  return text.str();
+}
+
+/// Where a training keeps checkpoints and log.
+TrainingOptions stage(const Program& program,
+                      const Flags& flags,
+                      const std::string& label,
+                      const Dataset& test_images) {
+  TrainingOptions options{.label = label};
+  if (!flags.checkpoint.empty()) {
+    options.checkpoints = {.folder = flags.checkpoint + '/' + label,
+                           .every = flags.checkpoint_every,
+                           .resume = flags.resume,
+                           .configuration = configuration(program, flags)};
+  }
+  if (!flags.log.empty()) {
+    std::filesystem::create_directories(flags.log);
+    options.evaluated = &test_images;
+    options.log = flags.log + '/' + label + ".jsonl";
+    options.page = flags.log + '/' + label + ".html";
+  }
+  return options;
+}
+
 void train_and_convert(const Program& program,
                        const Flags& flags,
                        const std::function<Sequential()>& network) {
@@ -107,10 +142,10 @@ void train_and_convert(const Program& program,
 
   Sequential net = network();
   std::cout << summary(net, example) << std::flush;
-  report.trained.seconds_per_epoch =
-      train(net,
-            loader,
-            {.label = "float", .epochs = flags.epochs, .learning_rate = flags.learning_rate});
+  TrainingOptions training = stage(program, flags, "float", test_images);
+  training.epochs = flags.epochs;
+  training.learning_rate = flags.learning_rate;
+  report.trained.seconds_per_epoch = train(net, loader, training);
   report.trained.accuracy = accuracy(net, test_images);
   report.trained.size_bytes = float_bytes(net);
   report.float_times = time_float(net, test_images, flags.timing_calls);
@@ -127,12 +162,14 @@ void train_and_convert(const Program& program,
   copy_state(net, qat_net);
   quant::prepare_qat(qat_net, example, config);
   std::cout << quant::plan(qat_net, example);
-  report.qat.seconds_per_epoch = train(qat_net,
-                                       loader,
-                                       {.label = "QAT",
-                                        .epochs = flags.qat_epochs,
-                                        .first_epoch = flags.epochs,
-                                        .learning_rate = flags.qat_learning_rate});
+  training = stage(program, flags, "QAT", test_images);
+  training.epochs = flags.qat_epochs;
+  training.first_epoch = flags.epochs;
+  training.learning_rate = flags.qat_learning_rate;
+  training.begin_epoch = [&](int64_t epoch) {
+    if (epoch >= flags.qat_epochs - flags.frozen_epochs) quant::freeze(qat_net);
+  };
+  report.qat.seconds_per_epoch = train(qat_net, loader, training);
   report.qat.accuracy = deployed_accuracy(qat_net, test_images);
 
   const IntegerModel model = quant::convert(qat_net, example);

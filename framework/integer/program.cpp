@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "framework/core/error.hpp"
+#include "framework/core/hash.hpp"
 #include "framework/integer/packed_weights.hpp"
 
 namespace quantrain::integer {
@@ -186,7 +187,7 @@ class Hash {
       add(static_cast<uint64_t>(std::bit_cast<uint32_t>(scale)));
     list(params.zero_point);
   }
-  uint64_t value() const { return hash_; }
+  uint64_t value() const { return hash_.value(); }
 
   // The members of operations.
   void operator()(const char*, int64_t value) { add(value); }
@@ -222,9 +223,9 @@ class Hash {
     add(static_cast<uint64_t>(values.size()));
     for (const T value : values) add(int32_t{value});
   }
-  void byte(uint8_t value) { hash_ = (hash_ ^ value) * 0x100000001b3; }
+  void byte(uint8_t value) { hash_.add(value); }
 
-  uint64_t hash_ = 0xcbf29ce484222325;
+  Fnv1a hash_;
 };
 
 /// Bytes of the arrays of an operation.

@@ -2,7 +2,7 @@
 # Includes point one way only, and each library has one place that includes it.
 cmake_minimum_required(VERSION 3.25)
 set(rooms framework/core framework/io framework/arithmetic framework/kernels framework/integer framework/autograd
-          framework/data framework/optim layers quant quant/observers quant/training quant/lowering quant/analysis
+          framework/data framework/optim framework/training layers layers/training quant quant/observers quant/training quant/lowering quant/analysis
           quant/export examples)
 # What a room sees besides itself: those before it, except that optim does not see data, and that exporters see the
 # integer program and what lies below it.

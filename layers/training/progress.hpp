@@ -4,23 +4,23 @@
 #include <cstdint>
 #include <string>
 
-namespace quantrain::examples {
+namespace quantrain {
 
-/// One pass over the training images on standard output: on a terminal a bar with rate, loss and
+/// One pass over the training samples on standard output: on a terminal a bar with rate, loss and
 /// time left, redrawn in place; otherwise one line at its end.
 class Progress {
  public:
-  /// `label` as in "float epoch 1/3", empty for nothing to be seen; `images` in the whole pass.
-  Progress(std::string label, int64_t images);
+  /// `label` as in "float epoch 1/3", empty for nothing to be seen; `samples` in the whole pass.
+  Progress(std::string label, int64_t samples);
   ~Progress();  ///< ends the line of a bar that an error interrupts
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// After a step over so many images, with the mean loss over them.
-  void step(int64_t images, float loss);
+  /// After a step over so many samples, with the sum of their losses.
+  void step(int64_t samples, double loss_sum);
   /// Ends the line and returns the seconds since the start.
   double finish();
-  /// Over the images so far.
+  /// Over the samples so far.
   double mean_loss() const;
 
  private:
@@ -38,4 +38,4 @@ class Progress {
   Clock::time_point drawn_;
 };
 
-}  // namespace quantrain::examples
+}  // namespace quantrain

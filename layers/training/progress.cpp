@@ -1,15 +1,15 @@
-#include "examples/common/progress.hpp"
+#include "layers/training/progress.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
-namespace quantrain::examples {
+namespace quantrain {
 
-Progress::Progress(std::string label, int64_t images)
+Progress::Progress(std::string label, int64_t samples)
     : label_(std::move(label)),
-      total_(images),
+      total_(samples),
       on_terminal_(isatty(STDOUT_FILENO) != 0),
       start_(Clock::now()),
       drawn_(start_) {}
@@ -20,9 +20,9 @@ Progress::~Progress() {
   std::fflush(stdout);
 }
 
-void Progress::step(int64_t images, float loss) {
-  done_ += images;
-  loss_sum_ += static_cast<double>(loss) * static_cast<double>(images);
+void Progress::step(int64_t samples, double loss_sum) {
+  done_ += samples;
+  loss_sum_ += loss_sum;
   const Clock::time_point now = Clock::now();
   if (on_terminal_ && now - drawn_ > std::chrono::milliseconds(100)) {
     drawn_ = now;
@@ -49,7 +49,7 @@ void Progress::draw(bool last) {
   const double elapsed = seconds();
   const double rate = static_cast<double>(done_) / std::max(elapsed, 1e-9);
   if (last) {
-    std::printf("%s%s: loss %.4f, %.0f images/s, %.1f s%s\n",
+    std::printf("%s%s: loss %.4f, %.0f samples/s, %.1f s%s\n",
                 on_terminal_ ? "\r" : "",
                 label_.c_str(),
                 mean_loss(),
@@ -62,7 +62,7 @@ void Progress::draw(bool last) {
     const double left = static_cast<double>(total_ - done_) / rate;
     const std::string bar = std::string(static_cast<size_t>(filled), '=') +
                             std::string(static_cast<size_t>(kWidth - filled), ' ');
-    std::printf("\r%s [%s] loss %.4f, %.0f images/s, %.0f s left\033[K",
+    std::printf("\r%s [%s] loss %.4f, %.0f samples/s, %.0f s left\033[K",
                 label_.c_str(),
                 bar.c_str(),
                 mean_loss(),
@@ -73,4 +73,4 @@ void Progress::draw(bool last) {
   std::fflush(stdout);
 }
 
-}  // namespace quantrain::examples
+}  // namespace quantrain

@@ -1,0 +1,168 @@
+#include "layers/training/checkpoint.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "framework/autograd/parameters.hpp"
+#include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+#include "framework/core/hash.hpp"
+#include "framework/io/format.hpp"
+#include "framework/io/safetensors.hpp"
+
+namespace quantrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFormat = "quantrain.checkpoint";
+constexpr const char* kVersion = "1";
+constexpr const char* kPrefix = "step-";
+constexpr const char* kSuffix = ".safetensors";
+constexpr size_t kDigits = 12;
+
+std::string path_of(const std::string& folder, int64_t step) {
+  std::string number = std::to_string(step);
+  number.insert(0, kDigits - std::min(kDigits, number.size()), '0');
+  return (fs::path(folder) / (kPrefix + number + kSuffix)).string();
+}
+
+/// Steps of the checkpoints in a folder, ascending.
+std::vector<int64_t> steps_in(const std::string& folder) {
+  std::error_code error;
+  std::vector<int64_t> steps;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
+    const char* const first = name.data() + std::string_view(kPrefix).size();
+    const char* const last = name.data() + name.size() - std::string_view(kSuffix).size();
+    int64_t step = 0;
+    const auto [stopped, problem] = std::from_chars(first, last, step);
+    if (problem == std::errc() && stopped == last && step >= 0) steps.push_back(step);
+  }
+  if (error) throw DataError("checkpoint", folder, ": ", error.message());
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::string checksum(const TensorFile& file) {
+  Fnv1a hash;
+  const auto add_text = [&hash](std::string_view text) {
+    hash.add(std::to_string(text.size()));
+    hash.add(uint8_t{0});
+    hash.add(text);
+  };
+  for (const auto& [key, value] : file.metadata) {
+    if (key == "checksum") continue;
+    add_text(key);
+    add_text(value);
+  }
+  for (const TensorFile::Entry& entry : file.entries()) {
+    add_text(entry.name);
+    add_text(dtype_name(entry.dtype));
+    for (const int64_t extent : entry.shape) add_text(std::to_string(extent));
+    hash.add(entry.bytes);
+  }
+  return std::to_string(hash.value());
+}
+
+/// What is wrong with the file itself, whatever the run.
+struct Damage : DataError {
+  using DataError::DataError;
+};
+
+TensorFile read_whole(const std::string& path) {
+  try {
+    TensorFile file = load_safetensors(path);
+    check_format(path, file, kFormat, kVersion);
+    if (file.metadata_at("checksum") != checksum(file))
+      throw DataError("load", path, ": its checksum is another: the file was damaged");
+    return file;
+  } catch (const DataError& error) {
+    throw Damage("checkpoint",
+                 error.what(),
+                 "; to go on from the one before, set skip_damaged, or remove the file");
+  }
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(CheckpointOptions options) : options_(std::move(options)) {
+  const std::string& folder = options_.folder;
+  const auto fail = [&](const auto&... parts) { throw DataError("checkpoint", parts...); };
+  if (options_.every < 0) fail("every is ", options_.every, ", expected 0 or more steps");
+  if (options_.keep < 1) fail("keep is ", options_.keep, ", expected at least 1");
+  if (folder.empty()) fail("folder is empty: name one");
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) fail(folder, ": ", error.message());
+  check_writable(path_of(folder, 0));
+  if (!options_.resume && !steps_in(folder).empty()) {
+    fail(folder,
+         ": holds the checkpoints of a run: resume it, name another folder, or remove them");
+  }
+}
+
+void Checkpoints::save(int64_t step,
+                       std::span<const NamedTensor> tensors,
+                       const std::string& position) const {
+  TensorFile file;
+  set_format(file, kFormat, kVersion);
+  file.metadata["configuration"] = options_.configuration;
+  file.metadata["position"] = position;
+  for (const NamedTensor& entry : tensors) {
+    const Floats values = entry.tensor.floats();
+    file.add<float>(entry.name,
+                    entry.tensor.shape(),
+                    {values.data(), static_cast<size_t>(entry.tensor.elements())});
+  }
+  file.metadata["checksum"] = checksum(file);
+  save_safetensors(path_of(options_.folder, step), file);
+
+  // Later ones are damaged, and were passed over.
+  std::vector<int64_t> steps = steps_in(options_.folder);
+  const auto here = std::upper_bound(steps.begin(), steps.end(), step);
+  const auto kept = std::min<std::ptrdiff_t>(options_.keep, here - steps.begin());
+  steps.erase(here - kept, here);
+  for (const int64_t other : steps) {
+    std::error_code gone_already;
+    fs::remove(path_of(options_.folder, other), gone_already);
+  }
+}
+
+std::optional<std::string> Checkpoints::load(std::span<const NamedTensor> tensors) const {
+  std::vector<int64_t> steps = steps_in(options_.folder);
+  for (; !steps.empty(); steps.pop_back()) {
+    const std::string path = path_of(options_.folder, steps.back());
+    TensorFile file;
+    try {
+      file = read_whole(path);
+    } catch (const Damage&) {
+      if (!options_.skip_damaged) throw;
+      continue;
+    }
+    const std::string& configuration = file.metadata_at("configuration");
+    if (configuration != options_.configuration) {
+      throw DataError("checkpoint",
+                      path,
+                      ": is of a run of \"",
+                      configuration,
+                      "\", and this one is of \"",
+                      options_.configuration,
+                      "\"");
+    }
+    std::string position = file.metadata_at("position");
+    file.metadata.clear();
+    set_format(file, "quantrain", "1");
+    load_parameters(path, file, tensors);
+    return position;
+  }
+  return std::nullopt;
+}
+
+}  // namespace quantrain

@@ -1,0 +1,349 @@
+#include "layers/training/fit.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/mul.hpp"
+#include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+#include "framework/io/json.hpp"
+#include "framework/optim/clip.hpp"
+#include "layers/evaluation_mode.hpp"
+#include "layers/state.hpp"
+#include "layers/training/progress.hpp"
+
+namespace quantrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+template <class... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+  throw DataError("fit", parts...);
+}
+
+constexpr int64_t kMost = int64_t{1} << 53;
+
+/// Where a run stands: what its next step depends on, beside tensors.
+struct Position {
+  std::vector<EpochReport> done;
+  int64_t batch = 0;  ///< of the epoch that comes after those
+  int64_t steps = 0;
+  double loss_sum = 0.0;  ///< of the epoch so far
+  int64_t samples = 0;
+  double seconds = 0.0;
+  float learning_rate = 0.0f;
+  std::optional<int64_t> best_epoch;
+  bool stopped_early = false;
+  bool ended = false;
+
+  int64_t epoch() const { return static_cast<int64_t>(done.size()); }
+};
+
+std::string to_text(const Position& position) {
+  Json json = {{"batch", position.batch},
+               {"steps", position.steps},
+               {"loss_sum", position.loss_sum},
+               {"samples", position.samples},
+               {"seconds", position.seconds},
+               {"learning_rate", position.learning_rate},
+               {"best_epoch", position.best_epoch.value_or(-1)},
+               {"stopped_early", position.stopped_early},
+               {"ended", position.ended}};
+  json["epochs"] = Json::array();
+  for (const EpochReport& report : position.done) {
+    Json epoch = {{"epoch", report.epoch},
+                  {"steps", report.steps},
+                  {"loss", report.loss},
+                  {"learning_rate", report.learning_rate},
+                  {"seconds", report.seconds},
+                  {"metrics", Json::array()}};
+    for (const auto& [name, value] : report.metrics)
+      epoch["metrics"].push_back({{"name", name}, {"value", value}});
+    json["epochs"].push_back(std::move(epoch));
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+EpochReport epoch_from(const JsonValue& json, const JsonError& error, int64_t epoch) {
+  JsonReader reader(json, error);
+  EpochReport report{.epoch = reader.integer("epoch", epoch, epoch),
+                     .steps = reader.integer("steps", 0, kMost),
+                     .loss = reader.real("loss"),
+                     .learning_rate = reader.real32("learning_rate"),
+                     .seconds = reader.real("seconds")};
+  for (const JsonValue& metric : reader.list("metrics", 1000)) {
+    JsonReader pair(metric, error);
+    const std::string name = pair.text("name");
+    report.metrics[name] = pair.real("value");
+    pair.finish();
+  }
+  reader.finish();
+  return report;
+}
+
+Position position_from(const std::string& text) {
+  const JsonError error = json_error<DataError>("checkpoint's position");
+  try {
+    const JsonDocument document(text);
+    JsonReader reader(document.root(), error);
+    Position position;
+    position.batch = reader.integer("batch", 0, kMost);
+    position.steps = reader.integer("steps", 0, kMost);
+    position.loss_sum = reader.real("loss_sum");
+    position.samples = reader.integer("samples", 0, kMost);
+    position.seconds = reader.real("seconds");
+    position.learning_rate = reader.real32("learning_rate");
+    position.stopped_early = reader.boolean("stopped_early");
+    position.ended = reader.boolean("ended");
+    const int64_t best = reader.integer("best_epoch", -1, kMost);
+    if (best >= 0) position.best_epoch = best;
+    for (const JsonValue& epoch : reader.list("epochs", 1'000'000))
+      position.done.push_back(epoch_from(epoch, error, position.epoch()));
+    reader.finish();
+    if (best >= position.epoch()) throw DataError("checkpoint's position", "no epoch ", best);
+    return position;
+  } catch (const JsonDocument::Malformed& problem) {
+    throw DataError("checkpoint's position", problem.text);
+  }
+}
+
+/// A run of fit().
+class Run {
+ public:
+  Run(Module& net, Optimizer& optimizer, DataLoader& loader, const FitOptions& options)
+      : net_(net), optimizer_(optimizer), loader_(loader), options_(options) {
+    check_options();
+    if (!options.checkpoints.folder.empty()) checkpoints_.emplace(options.checkpoints);
+    for (const std::string& file : {options.log, options.page}) {
+      if (!file.empty()) check_writable(file);
+    }
+    if (keeps_best()) {
+      for (const NamedTensor& entry : state(net))
+        best_.push_back({entry.name, Tensor::zeros(entry.tensor.shape())});
+    }
+  }
+
+  FitResult run(const std::function<Tensor(Batch&)>& loss) {
+    at_.learning_rate = optimizer_.learning_rate();
+    if (options_.checkpoints.resume && checkpoints_) resume();
+    while (!at_.ended && at_.epoch() < options_.epochs && !has_all_steps()) run_epoch(loss);
+    if (!at_.ended) end();
+    if (!options_.page.empty()) {
+      write_file(options_.page,
+                 training_page(options_.label.empty() ? "Training" : options_.label, at_.done));
+    }
+    return {.epochs = std::move(at_.done),
+            .steps = at_.steps,
+            .best_epoch = at_.best_epoch,
+            .stopped_early = at_.stopped_early};
+  }
+
+ private:
+  void check_options() const {
+    const EarlyStopping& early = options_.early_stopping;
+    if (options_.epochs < 1) fail("epochs is ", options_.epochs, ", expected at least 1");
+    if (options_.steps < 0) fail("steps is ", options_.steps, ", expected 0 or more");
+    if (options_.accumulate < 1)
+      fail("accumulate is ", options_.accumulate, ", expected at least 1 batch");
+    if (options_.first_epoch < 0)
+      fail("first_epoch is ", options_.first_epoch, ", expected 0 or more");
+    if (!(options_.clip_norm >= 0.0f && std::isfinite(options_.clip_norm)))
+      fail("clip_norm is ", options_.clip_norm, ", expected 0 or more");
+    if (early.patience < 0) fail("patience is ", early.patience, ", expected 0 or more epochs");
+    if (early.patience > 0 && early.metric.empty())
+      fail("early_stopping.patience is set and no metric: name one that evaluate returns");
+    if (!early.metric.empty() && !options_.evaluate)
+      fail("early_stopping wants \"", early.metric, "\", and there is no evaluate to return it");
+    if (options_.checkpoints.folder.empty() && options_.checkpoints.resume)
+      fail("resume is set, and checkpoints.folder is empty");
+  }
+
+  bool keeps_best() const {
+    return !options_.early_stopping.metric.empty() && options_.early_stopping.restore_best;
+  }
+  bool has_all_steps() const { return options_.steps > 0 && at_.steps >= options_.steps; }
+
+  /// Handles on all tensors that the run goes on from.
+  std::vector<NamedTensor> tensors() const {
+    std::vector<NamedTensor> all;
+    const auto add = [&all](const char* prefix, std::vector<NamedTensor> entries) {
+      for (NamedTensor& entry : entries) {
+        entry.name = prefix + entry.name;
+        all.push_back(std::move(entry));
+      }
+    };
+    add("net.", state(net_));
+    add("optimizer.", optimizer_.state());
+    add("also.", options_.also);
+    add("best.", best_);
+    return all;
+  }
+
+  void resume() {
+    const std::optional<std::string> position = checkpoints_->load(tensors());
+    if (!position) return;
+    at_ = position_from(*position);
+    optimizer_.set_learning_rate(at_.learning_rate);
+  }
+
+  void save() {
+    if (checkpoints_) checkpoints_->save(at_.steps, tensors(), to_text(at_));
+  }
+
+  void run_epoch(const std::function<Tensor(Batch&)>& loss) {
+    if (at_.batch == 0 && options_.begin_epoch) options_.begin_epoch(at_.epoch());
+    net_.train();
+    const std::string number =
+        std::to_string(at_.epoch() + 1) + '/' + std::to_string(options_.epochs);
+    Progress progress(options_.label.empty() ? "" : options_.label + " epoch " + number,
+                      loader_.samples().value_or(0));
+    progress.step(at_.samples, at_.loss_sum);
+    const double before = at_.seconds;
+    const Clock::time_point begin = Clock::now();
+    const int64_t batches = loader_.batches();
+    int64_t index = 0;
+    for (Batch& batch : loader_.epoch(options_.first_epoch + at_.epoch())) {
+      if (index++ < at_.batch) continue;
+      const int64_t samples = batch.size();
+      const float value = train_on(batch, loss, batches);
+      at_.loss_sum += static_cast<double>(value) * static_cast<double>(samples);
+      at_.samples += samples;
+      at_.batch = index;
+      progress.step(samples, static_cast<double>(value) * static_cast<double>(samples));
+      if (!stepped_) continue;
+      at_.seconds = before + std::chrono::duration<double>(Clock::now() - begin).count();
+      if (options_.after_step) options_.after_step(at_.steps, value);
+      const int64_t every = options_.checkpoints.every;
+      if (every > 0 && at_.steps % every == 0 && at_.batch < batches) save();
+      if (has_all_steps()) break;
+    }
+    end_epoch(progress);
+  }
+
+  // One batch's share of a step; the step itself after the last of them.
+  float train_on(Batch& batch, const std::function<Tensor(Batch&)>& loss, int64_t batches) {
+    const int64_t first = at_.batch / options_.accumulate * options_.accumulate;
+    const int64_t share = std::min(options_.accumulate, batches - first);
+    if (at_.batch == first) {
+      if (options_.schedule) at_.learning_rate = options_.schedule(at_.steps);
+      optimizer_.set_learning_rate(at_.learning_rate);
+      optimizer_.zero_grad();
+    }
+    Tensor y = loss(batch);
+    const float value = y.item();
+    if (!std::isfinite(value)) {
+      fail("the loss is ",
+           value,
+           " in step ",
+           at_.steps,
+           ": the learning rate ",
+           at_.learning_rate,
+           " may be too large");
+    }
+    if (share > 1) y = mul(y, Tensor::full(y.shape(), 1.0f / static_cast<float>(share)));
+    y.backward();
+    stepped_ = at_.batch + 1 == first + share;
+    if (!stepped_) return value;
+    if (options_.clip_norm > 0.0f) clip_grad_norm(optimizer_.parameters(), options_.clip_norm);
+    optimizer_.step();
+    ++at_.steps;
+    return value;
+  }
+
+  void end_epoch(Progress& progress) {
+    progress.finish();
+    EpochReport report{.epoch = at_.epoch(),
+                       .steps = at_.steps,
+                       .loss = at_.loss_sum / static_cast<double>(at_.samples),
+                       .learning_rate = at_.learning_rate,
+                       .seconds = at_.seconds};
+    if (options_.evaluate) {
+      const EvaluationMode evaluation(net_);
+      const NoGrad no_grad;
+      report.metrics = options_.evaluate();
+    }
+    for (const auto& [name, value] : report.metrics) {
+      if (!std::isfinite(value)) fail("the metric \"", name, "\" is ", value);
+    }
+    at_.done.push_back(std::move(report));
+    at_.batch = 0;
+    at_.loss_sum = at_.seconds = 0.0;
+    at_.samples = 0;
+    judge();
+    write_log();
+    if (at_.stopped_early || has_all_steps() || at_.epoch() == options_.epochs)
+      end();
+    else
+      save();
+  }
+
+  /// Whether the last epoch is the best, and whether the best is too long ago.
+  void judge() {
+    const EarlyStopping& early = options_.early_stopping;
+    if (early.metric.empty()) return;
+    const EpochReport& last = at_.done.back();
+    if (!last.metrics.contains(early.metric))
+      fail("evaluate returned no \"", early.metric, "\", which early_stopping wants");
+    const auto value = [&](int64_t epoch) {
+      const double v = at_.done[static_cast<size_t>(epoch)].metrics.at(early.metric);
+      return early.smaller_is_better ? -v : v;
+    };
+    if (!at_.best_epoch || value(last.epoch) > value(*at_.best_epoch)) {
+      at_.best_epoch = last.epoch;
+      if (keeps_best()) copy_values(false);
+    }
+    at_.stopped_early = early.patience > 0 && last.epoch - *at_.best_epoch >= early.patience;
+  }
+
+  void copy_values(bool restore) {
+    const std::vector<NamedTensor> own = state(net_);
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (own[i].constant) continue;
+      const Tensor& from = restore ? best_[i].tensor : own[i].tensor;
+      Tensor to = restore ? own[i].tensor : best_[i].tensor;
+      const Floats values = from.floats();
+      std::copy_n(values.data(), from.elements(), to.mutable_data());
+    }
+  }
+
+  void end() {
+    if (keeps_best() && at_.best_epoch) copy_values(true);
+    at_.ended = true;
+    save();
+  }
+
+  void write_log() const {
+    if (options_.log.empty()) return;
+    std::string lines;
+    for (const EpochReport& report : at_.done) lines += to_json(report) + '\n';
+    write_file(options_.log, lines);
+  }
+
+  Module& net_;
+  Optimizer& optimizer_;
+  DataLoader& loader_;
+  const FitOptions& options_;
+  std::optional<Checkpoints> checkpoints_;
+  std::vector<NamedTensor> best_;
+  Position at_;
+  bool stepped_ = false;
+};
+
+}  // namespace
+
+FitResult fit(Module& net,
+              Optimizer& optimizer,
+              DataLoader& loader,
+              const std::function<Tensor(Batch&)>& loss,
+              const FitOptions& options) {
+  return Run(net, optimizer, loader, options).run(loss);
+}
+
+}  // namespace quantrain

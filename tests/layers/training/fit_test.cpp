@@ -1,0 +1,209 @@
+#include "layers/training/fit.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "framework/autograd/ops.hpp"
+#include "framework/core/error.hpp"
+#include "framework/core/random.hpp"
+#include "framework/optim/clip.hpp"
+#include "framework/optim/sgd.hpp"
+#include "layers/layers.hpp"
+#include "layers/state.hpp"
+#include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/tensors.hpp"
+
+namespace quantrain {
+
+using test::read_bytes;
+using test::TemporaryFolder;
+using test::values;
+
+namespace {
+
+/// Rows of 3 bytes; the label says whether the first is larger than the second.
+Dataset some_rows(int64_t n) {
+  Random random(5);
+  std::vector<uint8_t> bytes;
+  std::vector<int32_t> labels;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int k = 0; k < 3; ++k) bytes.push_back(static_cast<uint8_t>(random.below(256)));
+    labels.push_back(bytes[bytes.size() - 3] > bytes[bytes.size() - 2] ? 1 : 0);
+  }
+  return Dataset({n, 3}, bytes, labels, 2);
+}
+
+/// A network with its optimizer and data.
+struct Training {
+  Sequential net;
+  Sgd optimizer;
+  DataLoader loader;
+
+  explicit Training(int64_t batch = 4)
+      : net(make()),
+        optimizer(net.parameters(), {.learning_rate = 0.1f, .momentum = 0.9f}),
+        loader(some_rows(22), {.batch = batch, .shuffle = true, .seed = 1}) {}
+
+  static Sequential make() {
+    manual_seed(3);
+    return Sequential{Linear{3, 4}, ReLU{}, Linear{4, 2}};
+  }
+  Tensor loss(Batch& batch) { return cross_entropy(net(batch.images), batch.labels); }
+  FitResult fit(const FitOptions& options) {
+    return quantrain::fit(
+        net, optimizer, loader, [this](Batch& batch) { return loss(batch); }, options);
+  }
+  std::vector<float> weights() const {
+    std::vector<float> all;
+    for (const NamedTensor& entry : state(net)) {
+      const std::vector<float> some = values(entry.tensor);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    return all;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("fit is the loop that one would write", "[layers][fit]") {
+  const Schedule schedule = cosine_schedule(0.2f, {.steps = 12});
+  Training own;
+  std::vector<float> losses;
+  int64_t step = 0;
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    for (Batch& batch : own.loader.epoch(7 + epoch)) {
+      own.optimizer.set_learning_rate(schedule(step++));
+      own.optimizer.zero_grad();
+      Tensor loss = own.loss(batch);
+      loss.backward();
+      clip_grad_norm(own.optimizer.parameters(), 0.5f);
+      own.optimizer.step();
+      losses.push_back(loss.item());
+    }
+  }
+  Training by_fit;
+  std::vector<float> seen;
+  const FitResult result =
+      by_fit.fit({.epochs = 2,
+                  .first_epoch = 7,
+                  .schedule = schedule,
+                  .clip_norm = 0.5f,
+                  .after_step = [&](int64_t, float loss) { seen.push_back(loss); }});
+  CHECK(by_fit.weights() == own.weights());
+  CHECK(seen == losses);
+  CHECK(result.steps == 12);
+  REQUIRE(result.epochs.size() == 2);
+  double sum = 0.0;
+  for (size_t i = 0; i < 6; ++i) sum += (i < 5 ? 4.0 : 2.0) * static_cast<double>(losses[i]);
+  CHECK(result.epochs[0].loss == Approx(sum / 22.0));
+  CHECK(result.epochs[1].steps == 12);
+  CHECK(result.epochs[1].learning_rate == schedule(11));
+}
+
+TEST_CASE("gradients of several batches make the step of one", "[layers][fit]") {
+  Training whole(8);
+  const FitResult one = whole.fit({.steps = 1});
+  CHECK(one.steps == 1);
+  Training parts(4);
+  const FitResult two = parts.fit({.steps = 1, .accumulate = 2});
+  CHECK(two.steps == 1);
+  CHECK(parts.weights() != Training().weights());
+  const std::vector<float> a = whole.weights();
+  const std::vector<float> b = parts.weights();
+  for (size_t i = 0; i < a.size(); ++i) CHECK(b[i] == Approx(a[i]).margin(1e-6));
+  // 22 rows are 6 batches of 4, and 2 steps of up to 4 batches.
+  CHECK(Training().fit({.accumulate = 4}).steps == 2);
+}
+
+TEST_CASE("training stops where the metric no longer rises, with the best values",
+          "[layers][fit]") {
+  const std::vector<double> accuracy = {0.5, 0.7, 0.6, 0.7, 0.9};
+  Training training;
+  std::vector<std::vector<float>> after;
+  size_t epoch = 0;
+  FitOptions options{.epochs = 9,
+                     .evaluate =
+                         [&] {
+                           CHECK_FALSE(training.net.training());
+                           after.push_back(training.weights());
+                           return Metrics{{"accuracy", accuracy[epoch++]}};
+                         },
+                     .early_stopping = {.metric = "accuracy", .patience = 2}};
+  const FitResult result = training.fit(options);
+  CHECK(result.stopped_early);
+  CHECK(result.epochs.size() == 4);
+  CHECK(result.best_epoch == 1);
+  CHECK(training.weights() == after[1]);
+  CHECK(after[1] != after[3]);
+  CHECK(training.net.training());
+
+  Training errors;
+  epoch = 0;
+  options.evaluate = [&] { return Metrics{{"error", accuracy[epoch++]}}; };
+  options.early_stopping = {.metric = "error", .patience = 2, .smaller_is_better = true};
+  CHECK(errors.fit(options).best_epoch == 0);
+}
+
+TEST_CASE("log and page tell of each epoch", "[layers][fit]") {
+  const TemporaryFolder folder;
+  Training training;
+  const FitResult result = training.fit({.epochs = 2,
+                                         .evaluate =
+                                             [] {
+                                               return Metrics{{"<accuracy>", 0.25}};
+                                             },
+                                         .log = folder / "log",
+                                         .page = folder / "page.html"});
+  const auto text = [&](const std::string& name) {
+    const std::vector<uint8_t> bytes = read_bytes(folder / name);
+    return std::string(bytes.begin(), bytes.end());
+  };
+  CHECK(text("log") == to_json(result.epochs[0]) + '\n' + to_json(result.epochs[1]) + '\n');
+  CHECK(text("log").starts_with(R"({"epoch":0,"steps":6,"loss":)"));
+  CHECK(text("log").find(R"("<accuracy>":0.25})") != std::string::npos);
+  const std::string page = text("page.html");
+  CHECK(page.starts_with("<!doctype html>"));
+  CHECK(page.find("&lt;accuracy&gt;") != std::string::npos);
+  CHECK(page.find("<accuracy>") == std::string::npos);
+  CHECK(page.find("http") == std::string::npos);
+}
+
+TEST_CASE("fit refuses what it cannot do", "[layers][fit]") {
+  Training t;
+  const std::vector<float> before = t.weights();
+  QUANTRAIN_CHECK_ERROR(t.fit({.epochs = 0}), DataError, "epochs is 0");
+  QUANTRAIN_CHECK_ERROR(t.fit({.steps = -1}), DataError, "steps is -1");
+  QUANTRAIN_CHECK_ERROR(t.fit({.accumulate = 0}), DataError, "accumulate is 0");
+  QUANTRAIN_CHECK_ERROR(t.fit({.first_epoch = -1}), DataError, "first_epoch is -1");
+  QUANTRAIN_CHECK_ERROR(t.fit({.clip_norm = -1.0f}), DataError, "clip_norm is -1");
+  QUANTRAIN_CHECK_ERROR(
+      t.fit({.early_stopping = {.patience = 1}}), DataError, "patience is set and no metric");
+  QUANTRAIN_CHECK_ERROR(
+      t.fit({.early_stopping = {.metric = "accuracy"}}), DataError, "there is no evaluate");
+  QUANTRAIN_CHECK_ERROR(
+      t.fit({.checkpoints = {.resume = true}}), DataError, "checkpoints.folder is empty");
+  CHECK(t.weights() == before);
+  QUANTRAIN_CHECK_ERROR(t.fit({.evaluate =
+                                   [] {
+                                     return Metrics{{"loss", 1.0}};
+                                   },
+                               .early_stopping = {.metric = "accuracy"}}),
+                        DataError,
+                        "evaluate returned no \"accuracy\"");
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  QUANTRAIN_CHECK_ERROR(t.fit({.evaluate =
+                                   [nan] {
+                                     return Metrics{{"loss", nan}};
+                                   }}),
+                        DataError,
+                        "the metric \"loss\" is nan");
+  const auto infinite = [&](Batch& batch) {
+    return mul(t.loss(batch), Tensor::full({}, std::numeric_limits<float>::infinity()));
+  };
+  QUANTRAIN_CHECK_ERROR(fit(t.net, t.optimizer, t.loader, infinite),
+                        DataError,
+                        "the loss is inf in step 0: the learning rate 0.1 may be too large");
+}
+
+}  // namespace quantrain

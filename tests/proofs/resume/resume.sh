@@ -1,0 +1,103 @@
+#!/bin/bash
+# scripts/prove resume [--runs N] [--program NAME] [--damaged N] [--data FOLDER]: a training that is killed (SIGKILL) at
+# random moments and resumed ends with the model, and the last checkpoint, of one that was not, to the byte: in float, with
+# quantization and with frozen ranges, on 1 to 4 threads. Then: a run that finds a damaged checkpoint refuses it, or ends
+# the same.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+source "$root/scripts/packages"
+runs=100 program=mnist_bncnn damaged=100 data=()
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --runs) runs=$2 ;;
+    --program) program=$2 ;;
+    --damaged) damaged=$2 ;;
+    --data) data=(--data "$2") ;;
+    *) echo "unknown: $1"; exit 2 ;;
+  esac
+  shift 2
+done
+need_packages "${build_packages[@]}" "${demo_packages[@]}"
+cmake -S "$root" --preset release -D QUANTRAIN_EXAMPLES=ON >/dev/null
+cmake --build "$root/build/release" --target "$program"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# train FOLDER THREADS: two passes in float, two with quantization, the last of them frozen.
+train() {
+  exec "$root/build/release/examples/$program" "${data[@]}" --limit 3000 --epochs 2 --qat-epochs 2 --frozen-epochs 1 --shift 2 \
+       --timing-calls 1 --seed 5 --threads "$2" --checkpoint "$1/checkpoints" --checkpoint-every 7 --resume --save "$1/model"
+}
+# Data of the last safetensors file of a folder: all behind its header, which says how long the run took.
+tensors() {
+  local file header
+  file=$1/$(ls "$1" | tail -1)
+  header=$(od -An -t u8 -N 8 "$file" | tr -d ' ')
+  tail -c +$((9 + header)) "$file"
+}
+# The end of two runs: the model, and the states of the network and the optimizer.
+equal_ends() {
+  local stage
+  cmp -s "$1/model" "$2/model" || return 1
+  for stage in float QAT; do
+    cmp -s <(tensors "$1/checkpoints/$stage") <(tensors "$2/checkpoints/$stage") || return 1
+  done
+}
+
+mkdir "$work/whole"
+begin=$(date +%s%N)
+(train "$work/whole" 2) >"$work/log" 2>&1 || { tail -5 "$work/log"; exit 1; }
+took=$((($(date +%s%N) - begin) / 1000000))
+echo "$program: a whole run takes $took ms"
+
+equal=0 kills=0
+RANDOM=1
+for ((run = 1; run <= runs; ++run)); do
+  folder=$work/run
+  rm -rf "$folder"
+  mkdir "$folder"
+  status=137
+  while [[ $status -eq 137 ]]; do
+    (train "$folder" $((1 + RANDOM % 4))) >"$work/log" 2>&1 &
+    # Up to two thirds of the whole: most runs are killed more than once.
+    pause=$((RANDOM * took * 2 / 3 / 32768))
+    sleep "$(printf '%d.%03d' $((pause / 1000)) $((pause % 1000)))"
+    if kill -KILL $! 2>/dev/null; then kills=$((kills + 1)); fi
+    status=0
+    wait $! 2>/dev/null || status=$?
+  done
+  if [[ $status -ne 0 ]]; then tail -1 "$work/log"; fi
+  if equal_ends "$work/whole" "$folder"; then equal=$((equal + 1)); else echo "run $run differs"; fi
+done
+echo "$equal of $runs runs equal, killed $kills times"
+
+# A run that ended, of which each time another byte or the length of a last checkpoint is changed.
+refused=0 unchanged=0 wrong=0
+rm -rf "$work/run"
+mkdir "$work/run"
+(train "$work/run" 2) >"$work/log" 2>&1
+for ((i = 1; i <= damaged; ++i)); do
+  folder=$work/damaged
+  rm -rf "$folder"
+  cp -r "$work/run" "$folder"
+  rm "$folder/model"
+  stage=$( ((i % 2)) && echo float || echo QAT)
+  file=$folder/checkpoints/$stage/$(ls "$folder/checkpoints/$stage" | tail -1)
+  size=$(stat -c %s "$file")
+  at=$(((RANDOM * 32768 + RANDOM) % size))
+  if ((i % 10 == 0)); then
+    truncate -s "$at" "$file"
+  else
+    printf "\\x$(printf %x $((RANDOM % 256)))" | dd of="$file" bs=1 seek="$at" conv=notrunc status=none
+  fi
+  if (train "$folder" 2) >"$work/log" 2>&1; then
+    if cmp -s "$work/whole/model" "$folder/model"; then unchanged=$((unchanged + 1)); else wrong=$((wrong + 1)); fi
+  elif grep -q "$(basename "$file")" "$work/log"; then
+    refused=$((refused + 1))
+  else
+    wrong=$((wrong + 1))
+    tail -1 "$work/log"
+  fi
+done
+echo "$damaged damaged checkpoints: $refused refused by name, $unchanged as before, $wrong wrong"
+[[ $equal -eq $runs && $wrong -eq 0 ]]

@@ -1,0 +1,133 @@
+#include <csignal>
+
+#include "framework/autograd/ops.hpp"
+#include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
+#include "framework/optim/adam.hpp"
+#include "layers/state.hpp"
+#include "layers/training/fit.hpp"
+#include "quant/training/prepare.hpp"
+#include "quant/training/scopes.hpp"
+#include "tests/catch.hpp"
+#include "tests/child.hpp"
+#include "tests/quant/networks.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/tensors.hpp"
+
+// A forked child with threads is more than the thread sanitizer follows.
+#if !defined(QUANTRAIN_SANITIZE_THREAD)
+namespace quantrain::quant {
+
+using quantrain::test::Child;
+using quantrain::test::in_child;
+using quantrain::test::TemporaryFolder;
+using quantrain::test::values;
+
+namespace {
+
+constexpr int64_t kEpochs = 3;
+constexpr int64_t kSteps = 5 * kEpochs;
+
+Dataset some_images() {
+  Random random(9);
+  std::vector<uint8_t> bytes(38 * 64);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.below(256));
+  std::vector<int32_t> labels;
+  for (int32_t i = 0; i < 38; ++i) labels.push_back(i % 4);
+  return Dataset({38, 8, 8, 1}, bytes, labels, 4);
+}
+
+Sequential dropped_net() {
+  return Sequential{Conv2d{1, 4, {.kernel = 3, .bias = false}},
+                    BatchNorm2d{4},
+                    ReLU{},
+                    Flatten{},
+                    Dropout{0.2f},
+                    Linear{144, 4}};
+}
+
+/// All bytes of the network and the optimizer at the end of a run of three epochs, as text; killed
+/// after `last` steps.
+std::string run(const std::string& folder, int64_t last, bool quantized, int threads) {
+  set_threads(threads);
+  manual_seed(4);
+  Sequential net = dropped_net();
+  if (quantized) {
+    QConfig config = QConfig::bits(4, 4);
+    config.model.activation.estimator = Estimator::kLearned;
+    prepare_qat(net, some_images().batch(0, 8).images, config);
+  }
+  Adam optimizer(net.parameters(), {.learning_rate = 0.01f});
+  DataLoader loader(some_images(),
+                    {.batch = 8, .shuffle = true, .seed = 2, .augment = random_shift(1)});
+  const auto loss = [&](Batch& batch) { return cross_entropy(net(batch.images), batch.labels); };
+  const auto accuracy = [&] {
+    double sum = 0.0;
+    for (const float x : values(net(some_images().batch(0, 38).images)))
+      sum += static_cast<double>(x);
+    return Metrics{{"sum", sum}};
+  };
+  FitOptions options{.epochs = kEpochs,
+                     .schedule = cosine_schedule(0.01f, {.steps = kSteps}),
+                     .evaluate = accuracy,
+                     .after_step =
+                         [&](int64_t step, float) {
+                           if (step == last) std::raise(SIGKILL);
+                         },
+                     .early_stopping = {.metric = "sum"}};
+  if (quantized) {
+    options.begin_epoch = [&](int64_t epoch) {
+      if (epoch == 1) freeze_batch_norms(net);
+      if (epoch == 2) freeze(net);
+    };
+  }
+  if (!folder.empty()) options.checkpoints = {.folder = folder, .every = 2, .resume = true};
+  const FitResult result = fit(net, optimizer, loader, loss, options);
+  std::string all = std::to_string(result.best_epoch.value_or(-1));
+  for (const EpochReport& epoch : result.epochs) {
+    const auto* const bytes = reinterpret_cast<const char*>(&epoch.loss);
+    all.append(bytes, sizeof epoch.loss);
+  }
+  const auto add = [&all](const std::vector<NamedTensor>& entries) {
+    for (const NamedTensor& entry : entries) {
+      const Floats floats = entry.tensor.floats();
+      const auto* const bytes = reinterpret_cast<const char*>(floats.data());
+      all.append(bytes, static_cast<size_t>(entry.tensor.elements()) * sizeof(float));
+    }
+  };
+  add(state(net));
+  add(optimizer.state());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a run killed after any step and resumed ends with the same bits", "[quant][resume]") {
+  for (const bool quantized : {false, true}) {
+    CAPTURE(quantized);
+    const Child whole = in_child([&] { return run("", 0, quantized, 1); });
+    REQUIRE(whole.text.size() > 1000);
+    for (int64_t last = 1; last <= kSteps; ++last) {
+      CAPTURE(last);
+      const TemporaryFolder folder;
+      CHECK(in_child([&] { return run(folder.path(), last, quantized, 1); }).signal == SIGKILL);
+      // Killed once more on the way.
+      const int64_t again = last + 4 <= kSteps ? last + 4 : 0;
+      in_child([&] { return run(folder.path(), again, quantized, 1); });
+      const Child resumed = in_child([&] { return run(folder.path(), 0, quantized, 1); });
+      CHECK((resumed.text == whole.text));
+      // Now it has ended: nothing is trained.
+      CHECK((in_child([&] { return run(folder.path(), 0, quantized, 1); }).text == whole.text));
+    }
+  }
+}
+
+TEST_CASE("a checkpoint of a float network is refused by a prepared one", "[quant][resume]") {
+  const TemporaryFolder folder;
+  in_child([&] { return run(folder.path(), 3, false, 1); });
+  const Child child = in_child([&] { return run(folder.path(), 0, true, 1); });
+  CHECK(child.text.find("step-000000000002.safetensors: lacks \"net.") != std::string::npos);
+}
+
+}  // namespace quantrain::quant
+#endif
