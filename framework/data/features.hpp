@@ -27,8 +27,8 @@ struct FeatureOptions {
 /// z has mean 0 and standard deviation 1: offset = mean, scale = sqrt(mean of (x - mean)^2), in
 /// double.
 /// Shapes: rows [..., features]  ->  features offsets and scales.
-/// Throws: DataError if there is no row, the last one is not whole, a value is NaN or infinite, or a
-/// feature never varies and that is refused.
+/// Throws: DataError if there is no row, the last one is not whole, a value is NaN or infinite, or
+/// a feature never varies and that is refused.
 integer::InputFeatures fit_mean_std(std::span<const float> rows,
                                     int64_t features,
                                     const FeatureOptions& options = {});

@@ -35,8 +35,9 @@ struct ImageFolder {
 /// The PNG files of a folder that has a folder for each class. Classes, and the images of a class,
 /// come sorted by the bytes of their names; hidden files, and files beside the classes' folders,
 /// are passed over.
-/// Throws: DataError naming the path if a folder is missing, has no classes or a class no images; if
-/// a class has a file that is no .png; if an image is not as large as the first; and as read_png.
+/// Throws: DataError naming the path if a folder is missing, has no classes or a class no images;
+/// if a class has a file that is no .png; if an image is not as large as the first; and as
+/// read_png.
 ImageFolder read_image_folder(const std::string& folder, const ImageFolderOptions& options = {});
 
 }  // namespace quantrain

@@ -64,9 +64,9 @@ struct FitResult {
 /// loader as before, and evaluate depends on the network alone. The position in an epoch is found
 /// by passing over the batches that were used; a run that has ended is not continued.
 /// Throws: DataError if options make no sense; the loader reads a stream whose length was not
-/// declared; the loss is not finite (naming the step), or a
-/// metric is not or is missing; a file cannot be written or read, as Checkpoints. Whatever loss,
-/// evaluate and the callbacks throw. Checkpoints written before stay.
+/// declared; the loss is not finite (naming the step), or a metric is not or is missing; a file
+/// cannot be written or read, as Checkpoints. Whatever loss, evaluate and the callbacks throw.
+/// Checkpoints written before stay.
 FitResult fit(Module& net,
               Optimizer& optimizer,
               DataLoader& loader,
