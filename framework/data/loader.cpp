@@ -15,6 +15,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/data/mixup.hpp"
 
 namespace quantrain {
 namespace {
@@ -134,6 +135,7 @@ DataLoader::DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions 
   if (source_ == nullptr) throw DataError("loader", "there is no source of data: it is null");
   if (options_.batch < 1)
     throw DataError("loader", "batch is ", options_.batch, ", expected at least 1");
+  check_mixup(options_.mixup);
   if (options_.shuffle && !source_->any_order()) {
     throw DataError(
         "loader",

@@ -32,7 +32,7 @@ struct LoaderOptions {
 class DataLoader {
  public:
   /// Throws: DataError if the batch is less than 1, drop_last would leave no batch, samples that
-  /// come one after the other are to be shuffled, or source is null.
+  /// come one after the other are to be shuffled, mixup is out of range, or source is null.
   explicit DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions options = {});
   /// Of a copy: DataLoader{dataset, {.batch = 32, .shuffle = true}}.
   template <std::derived_from<BatchSource> Source>

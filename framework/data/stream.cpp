@@ -19,6 +19,22 @@ Shape batch_shape(int64_t n, const Shape& sample) {
   return Shape(extents);
 }
 
+/// Calls a function of the user's. What it throws becomes a DataError that says where, and holds
+/// it.
+template <class F>
+auto user_call(int64_t sample, int64_t epoch, const char* what, const F& f) {
+  const auto failed = [&](const char* with) {
+    return DataError(kWhere, "sample ", sample, " of epoch ", epoch, ": ", what, " threw", with);
+  };
+  try {
+    return f();
+  } catch (const std::exception& error) {
+    std::throw_with_nested(failed((std::string(": ") + error.what()).c_str()));
+  } catch (...) {
+    std::throw_with_nested(failed(" what is no std::exception"));
+  }
+}
+
 /// One pass over a stream.
 class Reading {
  public:
@@ -74,24 +90,7 @@ class Reading {
   }
 
   std::optional<StreamSample> next() {
-    try {
-      return generator_();
-    } catch (const std::exception& error) {
-      std::throw_with_nested(DataError(kWhere,
-                                       "sample ",
-                                       given_,
-                                       " of epoch ",
-                                       pass_.epoch,
-                                       ": the generator threw: ",
-                                       error.what()));
-    } catch (...) {
-      std::throw_with_nested(DataError(kWhere,
-                                       "sample ",
-                                       given_,
-                                       " of epoch ",
-                                       pass_.epoch,
-                                       ": the generator threw what is no std::exception"));
-    }
+    return user_call(given_, pass_.epoch, "the generator", generator_);
   }
 
   void end() {
@@ -167,7 +166,8 @@ BatchSource::Reader Stream::read(const Pass& pass) const {
   if (pass.mixup > 0.0)
     throw DataError(kWhere, "mixup takes samples from anywhere, and a stream has one order");
   // A function is copied; what it shares is one pass.
-  auto reading = std::make_shared<Reading>(options_, pass, start_(pass.epoch));
+  Generator generator = user_call(0, pass.epoch, "start()", [&] { return start_(pass.epoch); });
+  auto reading = std::make_shared<Reading>(options_, pass, std::move(generator));
   return [reading](std::span<const int64_t> indices) { return (*reading)(indices); };
 }
 

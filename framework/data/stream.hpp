@@ -34,9 +34,9 @@ struct StreamOptions {
 /// Samples that are made while they are used, in one order: a microphone, a simulation, files that
 /// do not fit into memory. Each epoch begins with start(epoch), whose generator is called in the
 /// loader's thread. Of a stream of declared length, no more samples than that are asked for.
-/// Reading throws: DataError naming sample and epoch if the generator throws, ends before the
-/// declared length or gives none at all, or if a sample does not fit the declared shapes, range and
-/// classes.
+/// Reading throws: DataError naming sample and epoch if start or generator throw, it ends before
+/// the declared length or gives none at all, or if a sample does not fit the declared shapes, range
+/// and classes.
 class Stream : public BatchSource {
  public:
   /// Throws: DataError if start is null, a shape is empty, the length is below 1 or classes are

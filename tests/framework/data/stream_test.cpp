@@ -106,6 +106,9 @@ TEST_CASE("a generator that throws, or ends early, is an error of data", "[data]
       DataError,
       "[stream] sample 3 of epoch 2: the generator threw: the microphone is gone");
   CHECK(batches == 3);
+  const auto broken = [](int64_t) -> Generator { throw std::runtime_error("no such file"); };
+  QUANTRAIN_CHECK_ERROR(
+      run(Stream(broken, options)), DataError, "sample 0 of epoch 0: start() threw: no such file");
   const auto odd = [](int64_t) -> Generator {
     return []() -> std::optional<StreamSample> { throw 1; };
   };
