@@ -13,6 +13,7 @@
 #include "fuzz/network.hpp"
 #include "layers/state.hpp"
 #include "tests/framework/data/idx_files.hpp"
+#include "tests/framework/data/npy_files.hpp"
 #include "tests/framework/integer/programs.hpp"
 
 namespace quantrain::fuzz {
@@ -86,6 +87,35 @@ void idx_files(const Seeds& seeds) {
   write(seeds / "bomb.gz", gzip(idx({1 << 20}, std::vector<uint8_t>(1 << 20))));
 }
 
+void npy_files(const Seeds& seeds) {
+  using namespace test;
+  write(seeds / "bytes", npy("|u1", "(2, 3)", counting(6)));
+  write(seeds / "signed", npy("|i1", "(6,)", counting(6)));
+  write(seeds / "shorts", npy("<i2", "(3,)", counting(6)));
+  write(seeds / "labels", npy("<i4", "(3,)", bytes_of<int32_t>({0, 1, 2})));
+  write(seeds / "longs", npy("<i8", "(2,)", bytes_of<int64_t>({0, int64_t{1} << 40})));
+  write(seeds / "floats", npy("<f4", "(1, 2)", bytes_of<float>({0.5f, -1.0f}), 2));
+  write(seeds / "doubles", npy("<f8", "(2,)", bytes_of<double>({0.5, 1e300}), 3));
+  write(seeds / "scalar", npy("<f4", "()", bytes_of<float>({1.0f})));
+  write(seeds / "fortran", npy("<f4", "(2, 2)", std::vector<uint8_t>(16), 1, true));
+  write(seeds / "big_endian", npy(">f8", "(1,)", std::vector<uint8_t>(8)));
+  write(seeds / "huge", npy("<f8", "(4611686018427387904,)", {}));
+  write(seeds / "structured", npy_of("{'descr': [('a', '<f4')], 'shape': (1,)}", {}));
+  write(seeds / "deep", npy_of(std::string(2000, '('), {}));
+}
+
+void csv_files(const Seeds& seeds) {
+  write_file(seeds / "table", "a,b,kind\n1,2.5,cat\n-3e2,+.5,dog\n 4 ,1e-3,cat\n");
+  write_file(seeds / "quoted",
+             "\xef\xbb\xbf\"a\",\"b, \"\"c\"\"\"\r\n\"1\",\"x\ny\"\r\n2,\r\n\r\n");
+  write_file(seeds / "bare", "1;2\n3;4");
+  write_file(seeds / "ragged", "a,b\n1\n");
+  write_file(seeds / "numbers", "x\nnan\n");
+  write_file(seeds / "tiny", "x\n1e-45\n1e-60\n3.4e38\n");
+  write_file(seeds / "separators", std::string(4000, ',') + '\n');
+  write_file(seeds / "open", "a\n\"1\n");
+}
+
 void configurations(const Seeds& seeds) {
   using namespace quant;
   for (const std::string& name : QConfig::names())
@@ -114,6 +144,8 @@ int main(int argc, char** argv) try {
   integer_models({argv[1], "integer_model"});
   states({argv[1], "state"});
   idx_files({argv[1], "idx"});
+  npy_files({argv[1], "npy"});
+  csv_files({argv[1], "csv"});
   configurations({argv[1], "qconfig"});
   return 0;
 } catch (const quantrain::Error& error) {

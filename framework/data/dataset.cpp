@@ -2,22 +2,27 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
-#include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
-#include "framework/core/rounding.hpp"
 #include "framework/data/idx.hpp"
 
 namespace quantrain {
 namespace {
 
 constexpr const char* kWhere = "dataset";
-constexpr Range kPixelRange{0.0f, 1.0f};
 
-void check_count(const char* what, size_t count, const Shape& shape) {
-  if (static_cast<int64_t>(count) != shape.elements()) {
-    throw DataError(kWhere, count, ' ', what, " do not fill shape ", shape);
+void check(const Shape& shape, size_t bytes, std::span<const int32_t> labels, int64_t classes) {
+  if (shape.rank() < 2)
+    throw DataError(kWhere, "images have shape ", shape, ", expected [N, H, W, C] or rows [N, F]");
+  if (shape.elements() == 0) throw DataError(kWhere, "is empty: images have shape ", shape);
+  if (static_cast<int64_t>(bytes) != shape.elements())
+    throw DataError(kWhere, bytes, " bytes do not fill shape ", shape);
+  if (static_cast<int64_t>(labels.size()) != shape[0])
+    throw DataError(kWhere, shape[0], " images, but ", labels.size(), " labels");
+  if (classes < 1) throw DataError(kWhere, "number of classes is ", classes);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] >= 0 && labels[i] < classes) continue;
+    throw DataError(kWhere, "label ", labels[i], " of image ", i, " is outside [0, ", classes, ")");
   }
 }
 
@@ -36,80 +41,22 @@ Dataset::Dataset(const Shape& shape,
                  std::vector<uint8_t> pixels,
                  std::vector<int32_t> labels,
                  int64_t classes)
-    : Dataset(shape, std::move(pixels), std::move(labels), classes, kPixelRange, {}) {}
-
-Dataset::Dataset(const Shape& shape,
-                 std::vector<uint8_t> pixels,
-                 std::vector<int32_t> labels,
-                 int64_t classes,
-                 Range range,
-                 InputFeatures features) {
-  if (shape.rank() < 2)
-    throw DataError(kWhere, "images have shape ", shape, ", expected [N, H, W, C] or rows [N, F]");
-  if (shape.elements() == 0) throw DataError(kWhere, "is empty: images have shape ", shape);
-  check_count("bytes", pixels.size(), shape);
-  if (static_cast<int64_t>(labels.size()) != shape[0]) {
-    throw DataError(kWhere, shape[0], " images, but ", labels.size(), " labels");
-  }
-  if (classes < 1) throw DataError(kWhere, "number of classes is ", classes);
-  for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] < 0 || labels[i] >= classes) {
-      throw DataError(
-          kWhere, "label ", labels[i], " of image ", i, " is outside [0, ", classes, ")");
-    }
-  }
-  size_ = shape[0];
-  data_ = std::make_shared<const Data>(Data{
-      .image_shape = Shape(std::span(shape.begin() + 1, shape.end())),
-      .pixels = std::move(pixels),
-      .labels = std::move(labels),
-      .classes = classes,
-      .range = range,
-      .params = integer::input_params(range, kWhere),
-      .features =
-          features.empty() ? nullptr : std::make_shared<const InputFeatures>(std::move(features))});
-}
+    : Dataset((check(shape, pixels.size(), labels, classes),
+               TensorDataset(Samples::bytes(shape, std::move(pixels)),
+                             Labels{std::move(labels), classes}))) {}
 
 Dataset Dataset::from_floats(const Shape& shape,
                              std::span<const float> values,
                              std::vector<int32_t> labels,
                              int64_t classes,
                              Range range,
-                             InputFeatures features) {
-  const DefaultRounding rounding;
-  const QParams params = integer::input_params(range, kWhere);
+                             InputFeatures features,
+                             Outside outside) {
   if (shape.rank() < 2)
     throw DataError(kWhere, "samples have shape ", shape, ", expected [N, ...]");
-  validate(features, shape.back(), kWhere);
-  check_count("values", values.size(), shape);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const size_t f = features.empty() ? 0 : i % features.scale.size();
-    const float z = features.empty()
-                        ? values[i]
-                        : integer::feature_value(values[i], features.offset[f], features.scale[f]);
-    if (z >= range.min && z <= range.max) continue;
-    const auto row = static_cast<int64_t>(i) / (shape.elements() / shape[0]);
-    std::ostringstream seen;
-    if (!features.empty()) seen << ", of feature " << f << " " << z << " after offset and scale,";
-    throw DataError(kWhere,
-                    "value ",
-                    values[i],
-                    " at ",
-                    i,
-                    " (sample ",
-                    row,
-                    ")",
-                    seen.str(),
-                    " is outside the range [",
-                    range.min,
-                    ", ",
-                    range.max,
-                    "]: declare the range of the values, or for columns that differ the features "
-                    "of fit_min_max() or fit_mean_std() with their feature_range()");
-  }
-  std::vector<uint8_t> pixels(values.size());
-  integer::encode_input(values, params, features, pixels, kWhere);
-  return {shape, std::move(pixels), std::move(labels), classes, range, std::move(features)};
+  Samples samples = Samples::encoded(shape, values, range, std::move(features), outside);
+  check(shape, values.size(), labels, classes);
+  return Dataset(TensorDataset(std::move(samples), Labels{std::move(labels), classes}));
 }
 
 Dataset Dataset::from_idx(const std::string& images_path,
@@ -130,10 +77,10 @@ Dataset Dataset::from_idx(const std::string& images_path,
   }
   const Shape& s = images.shape;
   try {
-    return {{s[0], s[1], s[2], s.rank() == 4 ? s[3] : 1},
-            std::move(images.bytes),
-            {labels.bytes.begin(), labels.bytes.end()},
-            classes};
+    return Dataset({s[0], s[1], s[2], s.rank() == 4 ? s[3] : 1},
+                   std::move(images.bytes),
+                   {labels.bytes.begin(), labels.bytes.end()},
+                   classes);
   } catch (const DataError& error) {
     throw DataError("dataset", images_path, ", ", labels_path, ": ", error.what());
   }
@@ -149,46 +96,33 @@ Dataset Dataset::mnist(const std::string& folder, Split split, std::optional<int
 }
 
 void Dataset::check_index(int64_t i) const {
-  if (i < 0 || i >= size_) throw DataError(kWhere, "no image ", i, " among ", size_);
-}
-
-uint8_t Dataset::zero_byte() const { return static_cast<uint8_t>(data_->params.zero_point[0]); }
-
-const InputFeatures& Dataset::features() const& {
-  static const InputFeatures none;
-  return data_->features == nullptr ? none : *data_->features;
+  if (i < 0 || i >= size()) throw DataError(kWhere, "no image ", i, " among ", size());
 }
 
 std::span<const uint8_t> Dataset::image(int64_t i) const& {
   check_index(i);
-  const auto pixels = static_cast<size_t>(image_shape().elements());
-  return std::span(data_->pixels).subspan(static_cast<size_t>(i) * pixels, pixels);
+  return images().sample_bytes(data_.row(i));
 }
 
 int32_t Dataset::label(int64_t i) const {
   check_index(i);
-  return data_->labels[static_cast<size_t>(i)];
+  return data_.label(i);
 }
 
 Dataset Dataset::first(int64_t n) const {
-  if (n < 1 || n > size_)
-    throw DataError(kWhere, "cannot take the first ", n, " of ", size_, " images");
-  Dataset result = *this;
-  result.size_ = n;
-  return result;
+  if (n < 1 || n > size())
+    throw DataError(kWhere, "cannot take the first ", n, " of ", size(), " images");
+  return Dataset(data_.first(n));
+}
+
+Dataset Dataset::subset(std::span<const int64_t> indices) const {
+  return Dataset(data_.subset(indices));
 }
 
 Batch Dataset::batch(int64_t begin, int64_t end) const {
-  if (begin < 0 || begin >= end || end > size_) {
-    throw DataError(kWhere, "no images [", begin, ", ", end, ") among ", size_);
-  }
-  const auto pixels = static_cast<size_t>(image_shape().elements());
-  const std::span all(data_->pixels);
-  Batch batch;
-  batch.images = to_tensor(
-      all.subspan(static_cast<size_t>(begin) * pixels, static_cast<size_t>(end - begin) * pixels));
-  batch.labels.assign(data_->labels.begin() + begin, data_->labels.begin() + end);
-  return batch;
+  if (begin < 0 || begin >= end || end > size())
+    throw DataError(kWhere, "no images [", begin, ", ", end, ") among ", size());
+  return data_.batch(begin, end);
 }
 
 Tensor Dataset::to_tensor(std::span<const uint8_t> bytes) const {
@@ -197,29 +131,6 @@ Tensor Dataset::to_tensor(std::span<const uint8_t> bytes) const {
   return to_tensor(std::move(own));
 }
 
-Tensor Dataset::to_tensor(Buffer<uint8_t> bytes) const {
-  const DefaultRounding rounding;
-  const int64_t n = bytes.size() / image_shape().elements();
-  std::vector<int64_t> extents{n};
-  extents.insert(extents.end(), image_shape().begin(), image_shape().end());
-  const Shape shape(extents);
-  check_count("bytes", static_cast<size_t>(bytes.size()), shape);
-  auto codes = std::make_shared<Codes>();
-  codes->bytes = std::move(bytes);
-  codes->params = data_->params;
-  codes->features = data_->features;
-  return Tensor::decoded(shape, std::move(codes));
-}
-
-std::span<const uint8_t> Batch::bytes() const& {
-  const std::shared_ptr<const Codes> codes = images.defined() ? images.source_codes() : nullptr;
-  if (codes == nullptr) {
-    throw DataError("batch",
-                    "the images have no codes: they were written or moved away since a data set "
-                    "made them, or it never did; take the bytes first, or make new ones with "
-                    "IntegerModel::quantize_input");
-  }
-  return {codes->u8(), static_cast<size_t>(codes->bytes.size())};
-}
+Tensor Dataset::to_tensor(Buffer<uint8_t> bytes) const { return images().tensor(std::move(bytes)); }
 
 }  // namespace quantrain

@@ -22,15 +22,58 @@ void check_rows(std::span<const float> rows, int64_t features) {
         kWhere, rows.size(), " values are no rows of ", features, " features: expected a multiple");
   }
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (!std::isfinite(rows[i])) throw DataError(kWhere, "value ", rows[i], " at ", i);
+    if (std::isfinite(rows[i])) continue;
+    const auto at = static_cast<int64_t>(i);
+    throw DataError(kWhere,
+                    "value ",
+                    rows[i],
+                    " at ",
+                    i,
+                    " (row ",
+                    at / features,
+                    ", feature ",
+                    at % features,
+                    ")");
   }
+}
+
+/// Smallest and largest value of each feature.
+std::vector<Range> extremes(std::span<const float> rows,
+                            int64_t features,
+                            const FeatureOptions& options) {
+  check_rows(rows, features);
+  const auto width = static_cast<size_t>(features);
+  if (!options.names.empty() && options.names.size() != width)
+    throw DataError(kWhere, options.names.size(), " names for ", features, " features");
+  std::vector<Range> ranges;
+  for (size_t f = 0; f < width; ++f) ranges.push_back({rows[f], rows[f]});
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Range& range = ranges[i % width];
+    range = {std::min(range.min, rows[i]), std::max(range.max, rows[i])};
+  }
+  if (options.constant == ConstantFeature::kKeep) return ranges;
+  for (size_t f = 0; f < width; ++f) {
+    if (ranges[f].min < ranges[f].max) continue;
+    throw DataError(kWhere,
+                    "feature ",
+                    f,
+                    options.names.empty() ? "" : " (" + options.names[f] + ")",
+                    " is ",
+                    ranges[f].min,
+                    " in all ",
+                    rows.size() / width,
+                    " rows: leave it out, or take it with scale 1 (ConstantFeature::kKeep)");
+  }
+  return ranges;
 }
 
 }  // namespace
 
-InputFeatures fit_mean_std(std::span<const float> rows, int64_t features) {
+InputFeatures fit_mean_std(std::span<const float> rows,
+                           int64_t features,
+                           const FeatureOptions& options) {
   const DefaultRounding rounding;
-  check_rows(rows, features);
+  const std::vector<Range> ranges = extremes(rows, features, options);
   const auto width = static_cast<size_t>(features);
   const double count = static_cast<double>(rows.size() / width);
   std::vector<double> mean(width, 0.0);
@@ -44,28 +87,31 @@ InputFeatures fit_mean_std(std::span<const float> rows, int64_t features) {
   InputFeatures fitted;
   for (size_t f = 0; f < width; ++f) {
     const auto scale = static_cast<float>(std::sqrt(variance[f] / count));
+    const bool varies = ranges[f].min < ranges[f].max && scale > 0.0f;
     fitted.offset.push_back(static_cast<float>(mean[f]));
-    fitted.scale.push_back(scale > 0.0f ? scale : 1.0f);
+    fitted.scale.push_back(varies ? scale : 1.0f);
   }
   return fitted;
 }
 
-InputFeatures fit_min_max(std::span<const float> rows, int64_t features) {
+InputFeatures fit_min_max(std::span<const float> rows,
+                          int64_t features,
+                          const FeatureOptions& options) {
   const DefaultRounding rounding;
-  check_rows(rows, features);
-  const auto width = static_cast<size_t>(features);
-  std::vector<float> max(rows.begin(), rows.begin() + features);
-  InputFeatures fitted{max, {}};
-  for (size_t i = 0; i < rows.size(); ++i) {
-    fitted.offset[i % width] = std::min(fitted.offset[i % width], rows[i]);
-    max[i % width] = std::max(max[i % width], rows[i]);
-  }
-  for (size_t f = 0; f < width; ++f) {
-    const float scale = max[f] - fitted.offset[f];
+  InputFeatures fitted;
+  for (const Range& range : extremes(rows, features, options)) {
+    const float scale = range.max - range.min;
     if (!std::isfinite(scale)) {
-      throw DataError(
-          kWhere, "feature ", f, " reaches from ", fitted.offset[f], " to ", max[f], ": too far");
+      throw DataError(kWhere,
+                      "feature ",
+                      fitted.size(),
+                      " reaches from ",
+                      range.min,
+                      " to ",
+                      range.max,
+                      ": too far");
     }
+    fitted.offset.push_back(range.min);
     fitted.scale.push_back(scale > 0.0f ? scale : 1.0f);
   }
   return fitted;

@@ -15,11 +15,12 @@
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/data/mixup.hpp"
 
 namespace quantrain {
 namespace {
 
-// No image has this index: the shuffle's random numbers are nobody else's.
+// No sample has this index: the shuffle's random numbers are nobody else's.
 constexpr uint64_t kShuffleIndex = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
@@ -28,7 +29,10 @@ constexpr uint64_t kShuffleIndex = std::numeric_limits<uint64_t>::max();
 class DataLoader::Iterator::Prefetch {
  public:
   explicit Prefetch(const DataLoader& loader)
-      : loader_(loader), order_(loader.order()), thread_([this] { run(); }) {}
+      : loader_(loader),
+        samples_(loader.samples()),
+        order_(samples_.has_value() ? loader.order() : std::vector<int64_t>()),
+        thread_([this] { run(); }) {}
   ~Prefetch() {
     {
       const std::lock_guard lock(mutex_);
@@ -64,9 +68,7 @@ class DataLoader::Iterator::Prefetch {
     const DefaultRounding rounding;
     std::exception_ptr error;
     try {
-      for (int64_t i = 0; i < loader_.batches(); ++i) {
-        if (!put(make(i))) return;
-      }
+      make_all();
     } catch (...) {
       error = std::current_exception();
     }
@@ -89,33 +91,34 @@ class DataLoader::Iterator::Prefetch {
     return true;
   }
 
-  Batch make(int64_t number) const {
-    const Dataset& dataset = loader_.dataset_;
+  void make_all() {
     const LoaderOptions& options = loader_.options_;
-    const Shape& shape = dataset.image_shape();
-    const int64_t begin = number * options.batch;
-    const int64_t size = std::min(options.batch, dataset.size() - begin);
-    const auto pixels = static_cast<size_t>(shape.elements());
-    Batch batch;
-    Buffer<uint8_t> bytes(size * shape.elements());
-    for (int64_t i = 0; i < size; ++i) {
-      const int64_t index = order_[static_cast<size_t>(begin + i)];
-      const std::span<const uint8_t> image = dataset.image(index);
-      const std::span<uint8_t> own = std::span(bytes.data() + i * shape.elements(), pixels);
-      std::copy(image.begin(), image.end(), own.begin());
-      if (options.augment) {
-        Random random(
-            options.seed, static_cast<uint64_t>(loader_.epoch_), static_cast<uint64_t>(index));
-        options.augment({own, shape, dataset.zero_byte()}, random);
-      }
-      batch.labels.push_back(dataset.label(index));
+    const BatchSource::Reader read = loader_.source_->read({.epoch = loader_.epoch_,
+                                                            .seed = options.seed,
+                                                            .augment = options.augment,
+                                                            .mixup = options.mixup});
+    for (int64_t begin = 0; !samples_ || begin < *samples_; begin += options.batch) {
+      const int64_t wanted = samples_ ? std::min(options.batch, *samples_ - begin) : options.batch;
+      if (options.drop_last && wanted < options.batch) return;
+      Batch batch = read(numbers(begin, wanted));
+      const int64_t got = batch.size();
+      if (got == 0 || (options.drop_last && got < options.batch)) return;
+      if (!put(std::move(batch)) || got < wanted) return;
     }
-    batch.images = dataset.to_tensor(std::move(bytes));
-    return batch;
+  }
+
+  /// Of the samples at [begin, begin + n) of the epoch.
+  std::span<const int64_t> numbers(int64_t begin, int64_t n) {
+    if (samples_)
+      return std::span(order_).subspan(static_cast<size_t>(begin), static_cast<size_t>(n));
+    order_.resize(static_cast<size_t>(n));
+    std::iota(order_.begin(), order_.end(), begin);
+    return order_;
   }
 
   const DataLoader loader_;
-  const std::vector<int64_t> order_;
+  const std::optional<int64_t> samples_;
+  std::vector<int64_t> order_;  // of a stream: of the batch that is made
   const pid_t process_ = ::getpid();
 
   std::mutex mutex_;
@@ -127,13 +130,21 @@ class DataLoader::Iterator::Prefetch {
   std::thread thread_;  // last: it uses all of the above
 };
 
-DataLoader::DataLoader(Dataset dataset, LoaderOptions options)
-    : dataset_(std::move(dataset)), options_(std::move(options)) {
+DataLoader::DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions options)
+    : source_(std::move(source)), options_(std::move(options)) {
+  if (source_ == nullptr) throw DataError("loader", "there is no source of data: it is null");
   if (options_.batch < 1)
     throw DataError("loader", "batch is ", options_.batch, ", expected at least 1");
-  if (batches() == 0) {
+  check_mixup(options_.mixup);
+  if (options_.shuffle && !source_->any_order()) {
     throw DataError(
-        "loader", "drop_last leaves nothing: ", dataset_.size(), " images, batch ", options_.batch);
+        "loader",
+        "a stream has one order and cannot be shuffled: leave out shuffle, shuffle what "
+        "the generator reads, or collect the samples in a TensorDataset");
+  }
+  if (samples().has_value() && batches() == 0) {
+    throw DataError(
+        "loader", "drop_last leaves nothing: ", *samples(), " samples, batch ", options_.batch);
   }
 }
 
@@ -145,13 +156,22 @@ DataLoader& DataLoader::epoch(int64_t epoch) & {
 
 DataLoader DataLoader::epoch(int64_t epoch) && { return std::move(this->epoch(epoch)); }
 
+int64_t DataLoader::known_samples() const {
+  const std::optional<int64_t> n = samples();
+  if (n.has_value()) return *n;
+  throw DataError("loader",
+                  "only the end of this stream tells how many samples there are: declare their "
+                  "number where the stream is made");
+}
+
 int64_t DataLoader::batches() const {
-  const int64_t full = dataset_.size() / options_.batch;
-  return options_.drop_last || dataset_.size() % options_.batch == 0 ? full : full + 1;
+  const int64_t n = known_samples();
+  const int64_t full = n / options_.batch;
+  return options_.drop_last || n % options_.batch == 0 ? full : full + 1;
 }
 
 std::vector<int64_t> DataLoader::order() const {
-  std::vector<int64_t> order(static_cast<size_t>(dataset_.size()));
+  std::vector<int64_t> order(static_cast<size_t>(known_samples()));
   std::iota(order.begin(), order.end(), 0);
   if (!options_.shuffle) return order;
   Random random(options_.seed, static_cast<uint64_t>(epoch_), kShuffleIndex);

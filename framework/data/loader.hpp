@@ -1,14 +1,16 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "framework/data/batch_source.hpp"
 #include "framework/data/dataset.hpp"
-#include "framework/data/transforms.hpp"
 
 namespace quantrain {
 
@@ -16,8 +18,11 @@ struct LoaderOptions {
   int64_t batch = 64;
   bool shuffle = false;
   uint64_t seed = 0;
-  Transform augment = nullptr;  ///< applied to every image; random_shift(2)
+  Transform augment = nullptr;  ///< applied to every sample's first input; random_shift(2)
   bool drop_last = false;       ///< leave out a last batch that is not full
+  /// Mixes every sample with another one, by Beta(mixup, mixup): in [0.01, 1], usually 0.2; 0:
+  /// none. Labels stay the sample's own, targets[0] says what it is a mixture of.
+  double mixup = 0.0;
 };
 
 /// The batches of one epoch after the other:
@@ -26,8 +31,13 @@ struct LoaderOptions {
 /// depend on seed, epoch and index alone, so an epoch is the same every time that it is run.
 class DataLoader {
  public:
-  /// Throws: DataError if the batch is less than 1, or drop_last would leave no batch.
-  explicit DataLoader(Dataset dataset, LoaderOptions options = {});
+  /// Throws: DataError if the batch is less than 1, drop_last would leave no batch, samples that
+  /// come one after the other are to be shuffled, mixup is out of range, or source is null.
+  explicit DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions options = {});
+  /// Of a copy: DataLoader{dataset, {.batch = 32, .shuffle = true}}.
+  template <std::derived_from<BatchSource> Source>
+  explicit DataLoader(Source source, LoaderOptions options = {})
+      : DataLoader(std::make_shared<const Source>(std::move(source)), std::move(options)) {}
 
   /// Which epoch begin() runs, from now on; 0 at first. Returns *this; of a temporary, the loader
   /// itself, which a loop over DataLoader{...}.epoch(e) keeps.
@@ -36,16 +46,18 @@ class DataLoader {
   DataLoader epoch(int64_t epoch) &&;
   int64_t epoch() const { return epoch_; }
 
-  /// Batches of an epoch.
+  /// Batches of an epoch.   Throws: DataError if only the end of a stream tells how many there are.
   int64_t batches() const;
-  const Dataset& dataset() const& { return dataset_; }
-  Dataset dataset() && { return std::move(dataset_); }
+  /// Samples of an epoch; nothing: only its end tells.
+  std::optional<int64_t> samples() const { return source_->samples(); }
+  std::shared_ptr<const BatchSource> source() const { return source_; }
   const LoaderOptions& options() const& { return options_; }
   LoaderOptions options() && { return std::move(options_); }
-  /// Images in the order of the current epoch.
+  /// Samples in the order of the current epoch.   Throws: DataError as batches().
   std::vector<int64_t> order() const;
 
-  /// One pass over an epoch. What a transform throws arrives where the batch would have.
+  /// One pass over an epoch. What the source or a transform throws arrives where the batch would
+  /// have.
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -81,7 +93,9 @@ class DataLoader {
   std::default_sentinel_t end() const { return {}; }
 
  private:
-  Dataset dataset_;
+  int64_t known_samples() const;
+
+  std::shared_ptr<const BatchSource> source_;
   LoaderOptions options_;
   int64_t epoch_ = 0;
 };

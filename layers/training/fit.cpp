@@ -203,7 +203,7 @@ class Run {
     const std::string number =
         std::to_string(at_.epoch() + 1) + '/' + std::to_string(options_.epochs);
     Progress progress(options_.label.empty() ? "" : options_.label + " epoch " + number,
-                      loader_.dataset().size());
+                      loader_.samples().value_or(0));
     progress.step(at_.samples, at_.loss_sum);
     const double before = at_.seconds;
     const Clock::time_point begin = Clock::now();

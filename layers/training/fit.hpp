@@ -63,9 +63,10 @@ struct FitResult {
 /// bits as one that was not, on any number of threads: if the program makes network, optimizer and
 /// loader as before, and evaluate depends on the network alone. The position in an epoch is found
 /// by passing over the batches that were used; a run that has ended is not continued.
-/// Throws: DataError if options make no sense; the loss is not finite (naming the step), or a
-/// metric is not or is missing; a file cannot be written or read, as Checkpoints. Whatever loss,
-/// evaluate and the callbacks throw. Checkpoints written before stay.
+/// Throws: DataError if options make no sense; the loader reads a stream whose length was not
+/// declared; the loss is not finite (naming the step), or a metric is not or is missing; a file
+/// cannot be written or read, as Checkpoints. Whatever loss, evaluate and the callbacks throw.
+/// Checkpoints written before stay.
 FitResult fit(Module& net,
               Optimizer& optimizer,
               DataLoader& loader,

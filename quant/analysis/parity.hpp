@@ -66,14 +66,23 @@ Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch
 /// The same for a network that takes and gives lists.
 Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches);
 
-/// The same over the images of a range of batches, each with a member `images`.
+/// The same over the images of a range of batches, each with a member `images`; over all inputs of
+/// a Batch that has more.
 template <class Batches>
 Parity verify_parity(Module& net, const IntegerModel& model, Batches&& batches) requires requires {
   (*batches.begin()).images;
 }
 {
   Parity total;
-  for (const auto& batch : batches) total.add(verify_parity(net, model, batch.images));
+  for (const auto& batch : batches) {
+    if constexpr (requires { batch.more_inputs; }) {
+      if (!batch.more_inputs.empty()) {
+        total.add(verify_parity(net, model, batch.inputs()));
+        continue;
+      }
+    }
+    total.add(verify_parity(net, model, batch.images));
+  }
   if (total.images == 0) throw DataError("parity", "nothing to compare: there is no batch");
   return total;
 }

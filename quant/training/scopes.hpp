@@ -103,7 +103,8 @@ class Calibration : SlotScope {
 /// Throws: what running the network throws.
 void calibrate(Module& net, const Tensor& batch);
 void calibrate(Module& net, const std::vector<Tensor>& batch);
-/// All of a range of batches, each with a member `images`: calibrate(net, DataLoader{some}).
+/// All of a range of batches, each with a member `images`: calibrate(net, DataLoader{some}). Where
+/// a Batch has more inputs, the network takes them all.
 /// Throws: also DataError if there is no batch.
 template <class Batches>
 void calibrate(Module& net, Batches&& batches) requires requires {
@@ -113,6 +114,13 @@ void calibrate(Module& net, Batches&& batches) requires requires {
   const Calibration calibration(net);
   bool any = false;
   for (const auto& batch : batches) {
+    if constexpr (requires { batch.more_inputs; }) {
+      if (!batch.more_inputs.empty()) {
+        net(batch.inputs());
+        any = true;
+        continue;
+      }
+    }
     net(batch.images);
     any = true;
   }

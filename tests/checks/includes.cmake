@@ -26,7 +26,7 @@ function(room_of result path)
   set(${result} ${found} PARENT_SCOPE)
 endfunction()
 
-set(library_xtensor framework/core/array.hpp)
+set(library_xtensor framework/core/array.hpp tests/framework/data/npy_test.cpp)
 set(library_xsimd framework/kernels/simd/batch.hpp)
 set(library_tbb framework/core/parallel.cpp tests/framework/core/parallel_tbb_test.cpp)
 set(library_catch2 tests/catch.hpp tests/main.cpp)

@@ -7,7 +7,8 @@ cmake_minimum_required(VERSION 3.25)
 function(configure status output)
   file(REMOVE_RECURSE ${WORK})
   execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK} -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER}
-                          -D CMAKE_DISABLE_FIND_PACKAGE_Catch2=ON -D CMAKE_DISABLE_FIND_PACKAGE_CLI11=ON ${ARGN}
+                          -D CMAKE_DISABLE_FIND_PACKAGE_Catch2=ON -D CMAKE_DISABLE_FIND_PACKAGE_CLI11=ON
+                          -D CMAKE_DISABLE_FIND_PACKAGE_PNG=ON ${ARGN}
                   RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
   string(REGEX REPLACE "[ \n]+" " " text "${text}")
   set(${status} ${result} PARENT_SCOPE)
@@ -16,7 +17,7 @@ endfunction()
 
 configure(status output)
 if(NOT status EQUAL 0)
-  message(FATAL_ERROR "without Catch2 and CLI11 the project cannot be configured:\n${output}")
+  message(FATAL_ERROR "without Catch2, CLI11 and libpng the project cannot be configured:\n${output}")
 endif()
 foreach(part tests examples)
   if(EXISTS ${WORK}/${part}/cmake_install.cmake)
@@ -34,4 +35,5 @@ function(refused option package)
 endfunction()
 refused(QUANTRAIN_TESTS Catch2)
 refused(QUANTRAIN_EXAMPLES CLI11)
+refused(QUANTRAIN_PNG PNG)
 file(REMOVE_RECURSE ${WORK})

@@ -14,7 +14,7 @@ using integer::InputFeatures;
 TEST_CASE("mean and deviation of each feature, by hand", "[data][features]") {
   // Columns: 1, 3 and 5; 200 and 0 and 100; always 7.
   const std::vector<float> rows{1, 200, 7, 3, 0, 7, 5, 100, 7};
-  const InputFeatures fitted = fit_mean_std(rows, 3);
+  const InputFeatures fitted = fit_mean_std(rows, 3, {.constant = ConstantFeature::kKeep});
   CHECK(fitted.offset == std::vector<float>{3.0f, 100.0f, 7.0f});
   CHECK(fitted.scale == std::vector<float>{static_cast<float>(std::sqrt(8.0 / 3.0)),
                                            static_cast<float>(std::sqrt(20000.0 / 3.0)),
@@ -26,12 +26,29 @@ TEST_CASE("mean and deviation of each feature, by hand", "[data][features]") {
 
 TEST_CASE("smallest and largest value of each feature become 0 and 1", "[data][features]") {
   const std::vector<float> rows{1, 200, 7, 3, 0, 7, 5, 100, 7};
-  const InputFeatures fitted = fit_min_max(rows, 3);
+  const InputFeatures fitted = fit_min_max(rows, 3, {.constant = ConstantFeature::kKeep});
   CHECK(fitted == InputFeatures{{1.0f, 0.0f, 7.0f}, {4.0f, 200.0f, 1.0f}});
   CHECK(feature_range(rows, fitted) == Range{0.0f, 1.0f});
   // Exactly, whatever the rounding.
   const std::vector<float> odd{0.1f, 1e-7f, 0.7f, 3e5f, -0.3f, 17.0f};
   CHECK(feature_range(odd, fit_min_max(odd, 2)) == Range{0.0f, 1.0f});
+}
+
+TEST_CASE("a feature that never varies is refused by name, unless it is to be kept",
+          "[data][features]") {
+  const std::vector<float> rows{1, 200, 7, 3, 0, 7, 5, 100, 7};
+  const std::vector<std::string> names{"time", "pressure", "mode"};
+  const char* const text =
+      "feature 2 (mode) is 7 in all 3 rows: leave it out, or take it with scale 1 "
+      "(ConstantFeature::kKeep)";
+  QUANTRAIN_CHECK_ERROR(fit_mean_std(rows, 3, {.names = names}), DataError, text);
+  QUANTRAIN_CHECK_ERROR(fit_min_max(rows, 3, {.names = names}), DataError, text);
+  QUANTRAIN_CHECK_ERROR(fit_min_max(rows, 3), DataError, "feature 2 is 7 in all 3 rows");
+  QUANTRAIN_CHECK_ERROR(fit_min_max(rows, 9, {.names = names}), DataError, "3 names for 9");
+  // A sum that is rounded makes no variance.
+  const std::vector<float> tenths(1000, 0.1f);
+  const InputFeatures kept = fit_mean_std(tenths, 1, {.constant = ConstantFeature::kKeep});
+  CHECK(kept == InputFeatures{{0.1f}, {1.0f}});
 }
 
 TEST_CASE("rows that cannot be fitted are rejected", "[data][features]") {
@@ -43,7 +60,7 @@ TEST_CASE("rows that cannot be fitted are rejected", "[data][features]") {
   both(rows, 4, "6 values are no rows of 4 features");
   both({}, 4, "0 values are no rows");
   both(rows, 0, "rows have 0 features");
-  both({1.0f, std::nanf("")}, 1, "value nan at 1");
+  both({1.0f, 2.0f, 3.0f, std::nanf("")}, 2, "value nan at 3 (row 1, feature 1)");
   both({1.0f, HUGE_VALF}, 1, "value inf at 1");
   const float most = std::numeric_limits<float>::max();
   QUANTRAIN_CHECK_ERROR(

@@ -1,0 +1,30 @@
+#include "framework/data/batch.hpp"
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+
+int64_t Batch::size() const {
+  if (!labels.empty()) return static_cast<int64_t>(labels.size());
+  if (images.defined()) return images.dim(0);
+  return targets.empty() || !targets[0].defined() ? 0 : targets[0].dim(0);
+}
+
+std::vector<Tensor> Batch::inputs() const {
+  std::vector<Tensor> all{images};
+  all.insert(all.end(), more_inputs.begin(), more_inputs.end());
+  return all;
+}
+
+std::span<const uint8_t> Batch::bytes() const& {
+  const std::shared_ptr<const Codes> codes = images.defined() ? images.source_codes() : nullptr;
+  if (codes == nullptr) {
+    throw DataError("batch",
+                    "the images have no codes: they were written or moved away since a data set "
+                    "made them, or it never did; take the bytes first, or make new ones with "
+                    "IntegerModel::quantize_input");
+  }
+  return {codes->u8(), static_cast<size_t>(codes->bytes.size())};
+}
+
+}  // namespace quantrain

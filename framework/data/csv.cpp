@@ -1,0 +1,283 @@
+#include "framework/data/csv.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+
+namespace quantrain {
+namespace {
+
+constexpr const char* kWhere = "csv";
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+/// A cell as a message shows it: short, and without what a terminal would act on.
+std::string shown(std::string_view text) {
+  constexpr size_t kMost = 40;
+  std::string seen(text.substr(0, kMost));
+  std::replace_if(
+      seen.begin(),
+      seen.end(),
+      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; },
+      '?');
+  return text.size() > kMost ? seen + "..." : seen;
+}
+
+template <class T>
+std::errc parse_all(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return error;
+  return end == text.data() + text.size() ? std::errc() : std::errc::invalid_argument;
+}
+
+}  // namespace
+
+CsvTable read_csv(const std::string& path, const CsvOptions& options) {
+  if (options.separator == '"' || options.separator == '\n' || options.separator == '\r')
+    throw DataError(kWhere, "a quote or a line's end cannot separate cells");
+  InputFile file(path);
+  CsvTable table;
+  table.path_ = path;
+  table.text_.resize(static_cast<size_t>(file.left()));
+  const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(table.text_.data()),
+                                 table.text_.size());
+  if (file.read(bytes) < bytes.size())
+    throw DataError(kWhere, path, ": truncated while it was read");
+  table.parse(options);
+  return table;
+}
+
+// Cells are moved together in the text that they come from: without quotes they are shorter, never
+// longer.
+void CsvTable::parse(const CsvOptions& options) {
+  const std::string& in = text_;
+  const size_t size = in.size();
+  size_t from = in.compare(0, 3, "\xef\xbb\xbf") == 0 ? 3 : 0;
+  size_t to = 0;
+  const auto breaks_line = [&](size_t at) {
+    return at == size || in[at] == '\n' ||
+           (in[at] == '\r' && (at + 1 == size || in[at + 1] == '\n'));
+  };
+  const auto count = [&](char c) { return std::count(in.begin(), in.end(), c); };
+  ends_.reserve(static_cast<size_t>(count(options.separator) + count('\n') + 1));
+
+  size_t width = 0;  // cells of a row, once the first is read
+  int64_t row = options.header ? 0 : 1;
+  const auto where = [&] { return row == 0 ? "the header" : "row " + std::to_string(row); };
+  const auto is_blank = [&](size_t at) {
+    return std::all_of(in.begin() + static_cast<std::ptrdiff_t>(at), in.end(), [](char c) {
+      return c == '\n' || c == '\r';
+    });
+  };
+  while (from < size && !is_blank(from)) {
+    if (breaks_line(from)) {
+      throw DataError(kWhere,
+                      path_,
+                      ": ",
+                      where(),
+                      " is empty",
+                      row == 0 ? "" : ": remove the line, or fill it");
+    }
+    const size_t first_cell = ends_.size();
+    for (bool more = true; more;) {
+      if (from < size && in[from] == '"') {
+        ++from;
+        for (;;) {
+          const size_t quote = in.find('"', from);
+          if (quote == std::string::npos)
+            throw DataError(kWhere, path_, ": ", where(), ": a quote is not closed");
+          std::copy(in.begin() + static_cast<std::ptrdiff_t>(from),
+                    in.begin() + static_cast<std::ptrdiff_t>(quote),
+                    text_.begin() + static_cast<std::ptrdiff_t>(to));
+          to += quote - from;
+          from = quote + 1;
+          if (from == size || in[from] != '"') break;
+          text_[to++] = '"';  // two of them stand for one
+          ++from;
+        }
+        if (!breaks_line(from) && in[from] != options.separator) {
+          throw DataError(
+              kWhere, path_, ": ", where(), ": a quoted cell goes on after its closing quote");
+        }
+      } else {
+        while (!breaks_line(from) && in[from] != options.separator) {
+          if (in[from] == '"') {
+            throw DataError(kWhere,
+                            path_,
+                            ": ",
+                            where(),
+                            ": a quote inside a cell that does not begin with one: write \"a "
+                            "\"\"word\"\"\"");
+          }
+          text_[to++] = in[from++];
+        }
+      }
+      ends_.push_back(to);
+      more = !breaks_line(from);
+      if (more) ++from;
+    }
+    if (from < size) from += in[from] == '\r' ? 2 : 1;
+    const size_t cells = ends_.size() - first_cell;
+    if (width == 0) width = cells;
+    if (cells != width) {
+      throw DataError(kWhere,
+                      path_,
+                      ": ",
+                      where(),
+                      " has ",
+                      cells,
+                      " cells, ",
+                      options.header ? "the header " : "row 1 ",
+                      width);
+    }
+    ++row;
+  }
+  if (ends_.empty()) throw DataError(kWhere, path_, ": is empty");
+
+  std::map<std::string, size_t, std::less<>> places;
+  for (size_t c = 0; c < width; ++c) {
+    if (!options.header) {
+      columns_.push_back(std::to_string(c));
+      continue;
+    }
+    const size_t begin = c == 0 ? 0 : ends_[c - 1];
+    std::string column(trimmed(std::string_view(text_).substr(begin, ends_[c] - begin)));
+    if (column.empty()) throw DataError(kWhere, path_, ": column ", c + 1, " has no name");
+    const auto [there, is_new] = places.emplace(column, c + 1);
+    if (!is_new) {
+      throw DataError(kWhere,
+                      path_,
+                      ": columns ",
+                      there->second,
+                      " and ",
+                      c + 1,
+                      " are both named \"",
+                      shown(column),
+                      '"');
+    }
+    columns_.push_back(std::move(column));
+  }
+  if (options.header) {
+    first_ = ends_[width - 1];
+    ends_.erase(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(width));
+  }
+  rows_ = static_cast<int64_t>(ends_.size() / width);
+  if (rows_ == 0) throw DataError(kWhere, path_, ": has a header and no row");
+}
+
+size_t CsvTable::column_of(std::string_view name) const {
+  const auto found = std::find(columns_.begin(), columns_.end(), name);
+  if (found != columns_.end()) return static_cast<size_t>(found - columns_.begin());
+  std::string known;
+  for (const std::string& column : columns_) known += (known.empty() ? "" : ", ") + shown(column);
+  throw DataError(kWhere, path_, ": has no column \"", name, "\"; there are ", known);
+}
+
+std::string_view CsvTable::cell(int64_t row, size_t column) const {
+  const size_t i = static_cast<size_t>(row) * columns_.size() + column;
+  const size_t begin = i == 0 ? first_ : ends_[i - 1];
+  return std::string_view(text_).substr(begin, ends_[i] - begin);
+}
+
+template <class... Parts>
+void CsvTable::fail(int64_t row, size_t column, const Parts&... parts) const {
+  throw DataError(
+      kWhere, path_, ": row ", row + 1, ", column \"", shown(columns_[column]), "\": ", parts...);
+}
+
+std::string_view CsvTable::text(int64_t row, std::string_view column) const& {
+  const size_t c = column_of(column);
+  if (row < 0 || row >= rows_)
+    throw DataError(kWhere, path_, ": no row ", row + 1, " among ", rows_);
+  return cell(row, c);
+}
+
+float CsvTable::number(int64_t row, size_t column) const {
+  const std::string_view text = trimmed(cell(row, column));
+  if (text.empty()) fail(row, column, "is empty: fill it, or leave the row out");
+  // from_chars knows no plus; two signs are no number.
+  const bool has_plus = text.size() > 1 && text[0] == '+' && text[1] != '-';
+  const std::string_view digits = has_plus ? text.substr(1) : text;
+  float value = 0.0f;
+  std::errc error = parse_all(digits, value);
+  if (error == std::errc::result_out_of_range) {  // too large, or too near to 0
+    double wide = 0.0;
+    error = parse_all(digits, wide);
+    if (error == std::errc() && std::abs(wide) < 1.0) {
+      value = static_cast<float>(wide);
+    } else {
+      fail(row, column, '"', shown(text), "\" is beyond what a float32 can hold");
+    }
+  }
+  if (error != std::errc()) fail(row, column, '"', shown(text), "\" is no number");
+  if (!std::isfinite(value))
+    fail(row, column, "is ", value, ": leave the row out, or replace the value");
+  return value;
+}
+
+std::vector<float> CsvTable::floats(std::span<const std::string> columns) const {
+  if (columns.empty()) throw DataError(kWhere, path_, ": no column is asked for");
+  std::vector<size_t> places;
+  for (const std::string& column : columns) places.push_back(column_of(column));
+  std::vector<float> values;
+  values.reserve(static_cast<size_t>(rows_) * places.size());
+  for (int64_t row = 0; row < rows_; ++row) {
+    for (const size_t column : places) values.push_back(number(row, column));
+  }
+  return values;
+}
+
+std::vector<float> CsvTable::floats(std::string_view column) const {
+  const std::string one[] = {std::string(column)};
+  return floats(one);
+}
+
+std::vector<int32_t> CsvTable::labels(std::string_view column) const {
+  const size_t c = column_of(column);
+  std::vector<int32_t> values;
+  values.reserve(static_cast<size_t>(rows_));
+  for (int64_t row = 0; row < rows_; ++row) {
+    const std::string_view text = trimmed(cell(row, c));
+    int32_t value = 0;
+    if (parse_all(text, value) != std::errc()) {
+      fail(row,
+           c,
+           '"',
+           shown(text),
+           "\" is no 32-bit integer: take classes() for labels that are text");
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+TextClasses CsvTable::classes(std::string_view column) const {
+  const size_t c = column_of(column);
+  std::map<std::string_view, int32_t> numbers;
+  for (int64_t row = 0; row < rows_; ++row) {
+    const std::string_view text = trimmed(cell(row, c));
+    if (text.empty()) fail(row, c, "is empty: fill it, or leave the row out");
+    numbers.emplace(text, 0);
+  }
+  TextClasses classes;
+  for (auto& [name, number] : numbers) {
+    number = static_cast<int32_t>(classes.names.size());
+    classes.names.emplace_back(name);
+  }
+  classes.labels.reserve(static_cast<size_t>(rows_));
+  for (int64_t row = 0; row < rows_; ++row)
+    classes.labels.push_back(numbers.find(trimmed(cell(row, c)))->second);
+  return classes;
+}
+
+}  // namespace quantrain

@@ -1,0 +1,84 @@
+#include "framework/data/image_folder.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhere = "image folder";
+
+/// Folders, or files, of a folder: not the hidden ones; sorted by the bytes of their names.
+std::vector<fs::path> entries(const fs::path& folder, bool folders) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    const bool is_folder = fs::is_directory(entry->path(), ignored);
+    if (is_folder == folders && entry->path().filename().native()[0] != '.')
+      found.push_back(entry->path());
+  }
+  if (error) throw DataError(kWhere, folder.string(), ": ", error.message());
+  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
+    return a.filename().native() < b.filename().native();
+  });
+  return found;
+}
+
+bool is_png(const fs::path& path) {
+  std::string suffix = path.extension().string();
+  for (char& c : suffix) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return suffix == ".png";
+}
+
+}  // namespace
+
+ImageFolder read_image_folder(const std::string& folder, const ImageFolderOptions& options) {
+  std::vector<std::string> classes;
+  std::vector<uint8_t> pixels;
+  std::vector<int32_t> labels;
+  Shape shape;
+  std::string first;
+  for (const fs::path& of_class : entries(folder, true)) {
+    const size_t before = labels.size();
+    for (const fs::path& path : entries(of_class, false)) {
+      if (!is_png(path))
+        throw DataError(kWhere, path.string(), ": is no .png: convert it, or move it elsewhere");
+      const Image image = read_png(path.string(), options.channels, options.limit);
+      if (first.empty()) {
+        first = path.string();
+        shape = image.shape;
+      }
+      if (!(image.shape == shape)) {
+        throw DataError(kWhere,
+                        path.string(),
+                        ": is [H, W, C] = ",
+                        image.shape,
+                        ", ",
+                        first,
+                        " is ",
+                        shape,
+                        ": scale or crop them to one size");
+      }
+      pixels.insert(pixels.end(), image.bytes.begin(), image.bytes.end());
+      labels.push_back(static_cast<int32_t>(classes.size()));
+    }
+    if (labels.size() == before) throw DataError(kWhere, of_class.string(), ": has no images");
+    classes.push_back(of_class.filename().string());
+  }
+  if (classes.empty()) {
+    throw DataError(
+        kWhere, folder, ": has no folders: expected one for each class, with its images");
+  }
+  const auto count = static_cast<int64_t>(classes.size());
+  const Shape all{static_cast<int64_t>(labels.size()), shape[0], shape[1], shape[2]};
+  return {Dataset(all, std::move(pixels), std::move(labels), count), std::move(classes)};
+}
+
+}  // namespace quantrain

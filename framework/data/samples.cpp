@@ -1,0 +1,227 @@
+#include "framework/data/samples.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <utility>
+
+#include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
+
+namespace quantrain {
+namespace {
+
+constexpr const char* kWhere = "dataset";
+
+template <class T>
+std::pair<std::span<const T>, std::shared_ptr<const void>> kept(std::vector<T> values) {
+  auto owner = std::make_shared<const std::vector<T>>(std::move(values));
+  const std::span<const T> all(*owner);
+  return {all, std::move(owner)};
+}
+
+std::shared_ptr<const InputFeatures> shared(InputFeatures features) {
+  return features.empty() ? nullptr : std::make_shared<const InputFeatures>(std::move(features));
+}
+
+// The first value outside the range, or NaN, is an error.
+void check_range(const Shape& shape,
+                 std::span<const float> values,
+                 Range range,
+                 const InputFeatures& features) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t f = features.empty() ? 0 : i % features.scale.size();
+    const float z = features.empty()
+                        ? values[i]
+                        : integer::feature_value(values[i], features.offset[f], features.scale[f]);
+    if (z >= range.min && z <= range.max) continue;
+    const auto row = static_cast<int64_t>(i) / (shape.elements() / shape[0]);
+    std::ostringstream seen;
+    if (!features.empty()) seen << ", of feature " << f << " " << z << " after offset and scale,";
+    throw DataError(kWhere,
+                    "value ",
+                    values[i],
+                    " at ",
+                    i,
+                    " (sample ",
+                    row,
+                    ")",
+                    seen.str(),
+                    " is outside the range [",
+                    range.min,
+                    ", ",
+                    range.max,
+                    "]: declare the range of the values, or for columns that differ the features "
+                    "of fit_min_max() or fit_mean_std() with their feature_range()");
+  }
+}
+
+void check_finite(std::span<const float> values, int64_t elements) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) continue;
+    const auto at = static_cast<int64_t>(i);
+    throw DataError(kWhere,
+                    "value ",
+                    values[i],
+                    " of sample ",
+                    at / elements,
+                    ", element ",
+                    at % elements,
+                    ": leave the sample out, or replace the value");
+  }
+}
+
+}  // namespace
+
+Samples::Data Samples::shaped(const Shape& shape, size_t count, const char* what) {
+  if (shape.rank() < 1)
+    throw DataError(kWhere, "samples have shape ", shape, ", expected [N, ...]");
+  if (static_cast<int64_t>(count) != shape.elements())
+    throw DataError(kWhere, count, ' ', what, " do not fill shape ", shape);
+  if (shape.elements() == 0) throw DataError(kWhere, "is empty: samples have shape ", shape);
+  Data data;
+  data.shape = Shape(std::span(shape.begin() + 1, shape.end()));
+  data.size = shape[0];
+  return data;
+}
+
+Samples Samples::floats(const Shape& shape, std::vector<float> values) {
+  auto [all, owner] = kept(std::move(values));
+  return floats(shape, all, std::move(owner));
+}
+
+Samples Samples::floats(const Shape& shape,
+                        std::span<const float> values,
+                        std::shared_ptr<const void> owner) {
+  Data data = shaped(shape, values.size(), "values");
+  check_finite(values, data.shape.elements());
+  data.owner = std::move(owner);
+  data.floats = values;
+  return Samples(std::move(data));
+}
+
+Samples Samples::bytes(const Shape& shape,
+                       std::vector<uint8_t> values,
+                       Range range,
+                       InputFeatures features) {
+  auto [all, owner] = kept(std::move(values));
+  return bytes(shape, all, std::move(owner), range, std::move(features));
+}
+
+Samples Samples::bytes(const Shape& shape,
+                       std::span<const uint8_t> values,
+                       std::shared_ptr<const void> owner,
+                       Range range,
+                       InputFeatures features) {
+  const DefaultRounding rounding;
+  Data data = shaped(shape, values.size(), "bytes");
+  data.params = integer::input_params(range, kWhere);
+  validate(features, shape.back(), kWhere);
+  data.owner = std::move(owner);
+  data.bytes = values;
+  data.range = range;
+  data.features = shared(std::move(features));
+  return Samples(std::move(data));
+}
+
+Samples Samples::encoded(const Shape& shape,
+                         std::span<const float> values,
+                         Range range,
+                         InputFeatures features,
+                         Outside outside) {
+  const DefaultRounding rounding;
+  const QParams params = integer::input_params(range, kWhere);
+  Data data = shaped(shape, values.size(), "values");
+  validate(features, shape.back(), kWhere);
+  if (outside == Outside::kRefuse) check_range(shape, values, range, features);
+  check_finite(values, data.shape.elements());
+  std::vector<uint8_t> codes(values.size());
+  data.saturated = integer::encode_input(values, params, features, codes, kWhere);
+  auto [all, owner] = kept(std::move(codes));
+  data.owner = std::move(owner);
+  data.bytes = all;
+  data.range = range;
+  data.params = params;
+  data.features = shared(std::move(features));
+  return Samples(std::move(data));
+}
+
+const InputFeatures& Samples::features() const& {
+  static const InputFeatures none;
+  return data_->features == nullptr ? none : *data_->features;
+}
+
+std::span<const uint8_t> Samples::sample_bytes(int64_t i) const& {
+  if (!has_codes()) return {};
+  const auto elements = static_cast<size_t>(shape().elements());
+  return data_->bytes.subspan(static_cast<size_t>(i) * elements, elements);
+}
+
+void Samples::copy(int64_t i, const SampleView& to) const {
+  const auto elements = static_cast<size_t>(shape().elements());
+  const size_t first = static_cast<size_t>(i) * elements;
+  if (has_codes()) {
+    std::copy_n(data_->bytes.data() + first, elements, to.pixels.data());
+  } else {
+    std::copy_n(data_->floats.data() + first, elements, to.floats.data());
+  }
+}
+
+SampleView Samples::view(std::span<uint8_t> bytes, std::span<float> floats) const {
+  SampleView view{.pixels = bytes, .shape = shape(), .floats = floats};
+  if (has_codes()) {
+    view.zero = static_cast<uint8_t>(data_->params.zero_point[0]);
+    view.scale = data_->params.scale[0];
+  }
+  return view;
+}
+
+SampleView Samples::view(Scratch& scratch) const {
+  const auto elements = static_cast<size_t>(shape().elements());
+  if (has_codes()) {
+    scratch.bytes.resize(elements);
+  } else {
+    scratch.floats.resize(elements);
+  }
+  return view(scratch.bytes, scratch.floats);
+}
+
+Shape Samples::batch_shape(int64_t n) const {
+  std::vector<int64_t> extents{n};
+  extents.insert(extents.end(), shape().begin(), shape().end());
+  return Shape(extents);
+}
+
+Tensor Samples::tensor(std::span<const int64_t> indices, const Edit& edit) const {
+  const auto n = static_cast<int64_t>(indices.size());
+  const int64_t elements = shape().elements();
+  const auto count = static_cast<size_t>(elements);
+  const auto take = [&](size_t i, std::span<uint8_t> bytes, std::span<float> floats) {
+    const SampleView sample = view(bytes, floats);
+    copy(indices[i], sample);
+    if (edit) edit(i, sample);
+  };
+  if (has_codes()) {
+    Buffer<uint8_t> bytes(n * elements);
+    for (size_t i = 0; i < indices.size(); ++i) take(i, {bytes.data() + i * count, count}, {});
+    return tensor(std::move(bytes));
+  }
+  Tensor result = Tensor::empty(batch_shape(n));
+  float* const floats = result.mutable_data();
+  for (size_t i = 0; i < indices.size(); ++i) take(i, {}, {floats + i * count, count});
+  return result;
+}
+
+Tensor Samples::tensor(Buffer<uint8_t> bytes) const {
+  const DefaultRounding rounding;
+  const Shape all = batch_shape(bytes.size() / shape().elements());
+  if (all.elements() != bytes.size())
+    throw DataError(kWhere, bytes.size(), " bytes do not fill shape ", all);
+  auto codes = std::make_shared<Codes>();
+  codes->bytes = std::move(bytes);
+  codes->params = data_->params;
+  codes->features = data_->features;
+  return Tensor::decoded(all, std::move(codes));
+}
+
+}  // namespace quantrain

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "framework/data/batch_source.hpp"
+#include "framework/data/samples.hpp"
+
+namespace quantrain {
+
+/// One class for each sample: a classifier.
+struct Labels {
+  std::vector<int32_t> of;  ///< [N], in [0, classes)
+  int64_t classes = 0;
+};
+
+/// The network is to give back its first input, as it was augmented: an autoencoder. To clean noise
+/// away, the clean samples are targets of their own, and the noisy ones the input.
+struct SameAsInput {};
+
+/// What a network is to give: nothing is said, labels, tensors, or the input.
+using Targets = std::variant<std::monostate, Labels, std::vector<Samples>, SameAsInput>;
+
+/// Samples of one or several inputs with their targets; a cheap handle on data that never change.
+///   TensorDataset{Samples::encoded({n, 3}, values, range, features), Labels{labels, 4}}
+///   TensorDataset{Samples::floats({n, 3}, x), Samples::floats({n, 1}, y)}   regression
+class TensorDataset : public BatchSource {
+ public:
+  // No moves: what was moved from is a data set still.
+  TensorDataset(const TensorDataset&) = default;
+  TensorDataset& operator=(const TensorDataset&) = default;
+  /// Shapes: inputs [N, ...] each, of rank 2 at least; targets [N] labels, or [N, ...] each.
+  /// Throws: DataError if counts differ, there is no input, or a label is out of range.
+  TensorDataset(std::vector<Samples> inputs, Targets targets);
+  TensorDataset(Samples input, Targets targets);
+  TensorDataset(Samples input, Samples target);
+
+  int64_t size() const { return size_; }
+  const std::vector<Samples>& inputs() const& { return data_->inputs; }
+  std::vector<Samples> inputs() const&& { return data_->inputs; }
+  const Targets& targets() const& { return data_->targets; }
+  Targets targets() const&& { return data_->targets; }
+
+  /// Throws: DataError if targets are no labels.
+  int64_t classes() const { return labelled().classes; }
+  /// Throws: DataError if targets are no labels, or unless 0 <= i < size().
+  int32_t label(int64_t i) const;
+  /// Of all samples, in their order.
+  std::vector<int32_t> labels() const;
+
+  /// The first n. Throws: DataError unless 1 <= n <= size().
+  TensorDataset first(int64_t n) const;
+  /// These samples, in this order: a part that split() chose. Shares the data.
+  /// Throws: DataError if there is none, or unless each is in [0, size()).
+  TensorDataset subset(std::span<const int64_t> indices) const;
+  /// Samples [begin, end). Throws: DataError unless 0 <= begin < end <= size().
+  Batch batch(int64_t begin, int64_t end) const;
+  /// Number of sample i among those that inputs() and targets() hold, of which this may be a part.
+  int64_t row(int64_t i) const;
+
+  std::optional<int64_t> samples() const override { return size_; }
+  Reader read(const Pass& pass) const override;
+
+ private:
+  struct Data {
+    std::vector<Samples> inputs;
+    Targets targets;
+  };
+  const Labels& labelled() const;
+  Batch make(std::span<const int64_t> indices, const Pass& pass) const;
+
+  std::shared_ptr<const Data> data_;
+  std::shared_ptr<const std::vector<int64_t>> rows_;  // null: the first size_
+  int64_t size_ = 0;
+};
+
+}  // namespace quantrain

@@ -1,0 +1,119 @@
+#include "framework/data/csv.hpp"
+
+#include <clocale>
+#include <limits>
+
+#include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+#include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::TemporaryFolder;
+
+CsvTable read(const std::string& text, const CsvOptions& options = {}) {
+  const TemporaryFolder folder;
+  write_file(folder / "x.csv", text);
+  return read_csv(folder / "x.csv", options);
+}
+
+const std::vector<std::string> kBoth{"b", "a"};
+
+}  // namespace
+
+TEST_CASE("columns of a .csv are taken by name", "[data][csv]") {
+  const CsvTable table = read("a,b,kind\n1,2.5,cat\n-3e2,+.5,dog\n 4 ,1e-3,cat\n");
+  CHECK(table.columns() == std::vector<std::string>{"a", "b", "kind"});
+  CHECK(table.rows() == 3);
+  CHECK(table.floats(kBoth) == std::vector<float>{2.5f, 1, 0.5f, -300, 1e-3f, 4});
+  CHECK(table.floats("a") == std::vector<float>{1, -300, 4});
+  CHECK(table.text(1, "kind") == "dog");
+  const TextClasses kinds = table.classes("kind");
+  CHECK(kinds.names == std::vector<std::string>{"cat", "dog"});
+  CHECK(kinds.labels == std::vector<int32_t>{0, 1, 0});
+}
+
+TEST_CASE("quotes, line ends, byte order mark and separators are read as written", "[data][csv]") {
+  const CsvTable table = read(
+      "\xef\xbb\xbf\"a\",\"b, \"\"c\"\"\"\r\n"
+      "\"1\",\"x\ny\"\r\n"
+      "2,\r\n"
+      "\r\n\n");
+  CHECK(table.columns() == std::vector<std::string>{"a", "b, \"c\""});
+  REQUIRE(table.rows() == 2);
+  CHECK(table.text(0, "b, \"c\"") == "x\ny");
+  CHECK(table.text(1, "b, \"c\"").empty());
+  CHECK(table.floats("a") == std::vector<float>{1, 2});
+  const CsvTable semicolons = read("a;b\n1,5;2", {.separator = ';'});
+  CHECK(semicolons.text(0, "a") == "1,5");
+  const CsvTable bare = read("1,2\n3,4", {.header = false});
+  CHECK(bare.rows() == 2);
+  CHECK(bare.floats("1") == std::vector<float>{2, 4});
+}
+
+TEST_CASE("numbers of a .csv do not depend on the locale", "[data][csv]") {
+  const std::string before = std::setlocale(LC_ALL, nullptr);
+  for (const char* name : {"de_DE.UTF-8", "fr_FR.UTF-8", "C.UTF-8"}) {
+    std::setlocale(LC_ALL, name);
+    CHECK(read("a\n1.5\n").floats("a") == std::vector<float>{1.5f});
+    QUANTRAIN_CHECK_ERROR(read("a;b\n1,5;2\n", {.separator = ';'}).floats("a"),
+                          DataError,
+                          "row 1, column \"a\": \"1,5\" is no number");
+  }
+  std::setlocale(LC_ALL, before.c_str());
+}
+
+TEST_CASE("cells that are no numbers are refused by row and column", "[data][csv]") {
+  const auto number = [](const std::string& cell) {
+    return read("a,b\n0,0\n1," + cell + "\n").floats(kBoth)[2];
+  };
+  QUANTRAIN_CHECK_ERROR(number("nan"), DataError, "row 2, column \"b\": is nan: leave the row out");
+  QUANTRAIN_CHECK_ERROR(number("-Infinity"), DataError, "row 2, column \"b\": is -inf");
+  QUANTRAIN_CHECK_ERROR(number(" "), DataError, "row 2, column \"b\": is empty");
+  QUANTRAIN_CHECK_ERROR(number("4x"), DataError, "row 2, column \"b\": \"4x\" is no number");
+  QUANTRAIN_CHECK_ERROR(number("+-4"), DataError, "\"+-4\" is no number");
+  QUANTRAIN_CHECK_ERROR(number("0x10"), DataError, "\"0x10\" is no number");
+  QUANTRAIN_CHECK_ERROR(number("1e39"), DataError, "\"1e39\" is beyond what a float32 can hold");
+  QUANTRAIN_CHECK_ERROR(number("-1e999"), DataError, "\"-1e999\" is beyond");
+  QUANTRAIN_CHECK_ERROR(number("\x1b[31m"), DataError, "\"?[31m\" is no number");
+  CHECK(number("1e-60") == 0.0f);
+  CHECK(number("1e-45") == std::numeric_limits<float>::denorm_min());
+
+  const CsvTable table = read("a\n1.5\n");
+  QUANTRAIN_CHECK_ERROR(table.labels("a"),
+                        DataError,
+                        "row 1, column \"a\": \"1.5\" is no 32-bit integer: take classes()");
+  QUANTRAIN_CHECK_ERROR(read("a\n2147483648\n").labels("a"), DataError, "no 32-bit integer");
+  CHECK(read("a\n-7\n").labels("a") == std::vector<int32_t>{-7});
+  QUANTRAIN_CHECK_ERROR(read("a,b\n1,\n").classes("b"), DataError, "row 1, column \"b\": is empty");
+  QUANTRAIN_CHECK_ERROR(table.floats("z"), DataError, "has no column \"z\"; there are a");
+  QUANTRAIN_CHECK_ERROR(
+      table.floats(std::span<const std::string>()), DataError, "no column is asked for");
+  QUANTRAIN_CHECK_ERROR(table.text(1, "a"), DataError, "no row 2 among 1");
+}
+
+TEST_CASE("ragged, empty and misquoted rows are refused by their number", "[data][csv]") {
+  QUANTRAIN_CHECK_ERROR(read("a,b\n1,2\n3\n"), DataError, "x.csv: row 2 has 1 cells, the header 2");
+  QUANTRAIN_CHECK_ERROR(read("a,b\n1,2,3\n"), DataError, "row 1 has 3 cells, the header 2");
+  QUANTRAIN_CHECK_ERROR(
+      read("1,2\n3\n", {.header = false}), DataError, "row 2 has 1 cells, row 1 2");
+  QUANTRAIN_CHECK_ERROR(
+      read("a,b\n1,2\n\n3,4\n"), DataError, "row 2 is empty: remove the line, or fill it");
+  QUANTRAIN_CHECK_ERROR(read("\na\n1\n"), DataError, "the header is empty");
+  QUANTRAIN_CHECK_ERROR(read("a,b\n1,\"2\n"), DataError, "row 1: a quote is not closed");
+  QUANTRAIN_CHECK_ERROR(
+      read("a,b\n1,\"2\"3\n"), DataError, "row 1: a quoted cell goes on after its closing quote");
+  QUANTRAIN_CHECK_ERROR(
+      read("a,b\n1,2\"3\"\n"), DataError, "row 1: a quote inside a cell that does not begin");
+  QUANTRAIN_CHECK_ERROR(read("a, a\n1,2\n"), DataError, "columns 1 and 2 are both named \"a\"");
+  QUANTRAIN_CHECK_ERROR(read("a,\n1,2\n"), DataError, "column 2 has no name");
+  QUANTRAIN_CHECK_ERROR(read(""), DataError, "x.csv: is empty");
+  QUANTRAIN_CHECK_ERROR(read("\r\n\n"), DataError, "x.csv: is empty");
+  QUANTRAIN_CHECK_ERROR(read("a,b\n"), DataError, "has a header and no row");
+  QUANTRAIN_CHECK_ERROR(read("a\n1\n", {.separator = '"'}), DataError, "cannot separate cells");
+  QUANTRAIN_CHECK_ERROR(read_csv("/nowhere/x.csv"), DataError, "/nowhere/x.csv");
+}
+
+}  // namespace quantrain

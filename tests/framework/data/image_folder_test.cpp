@@ -1,0 +1,123 @@
+#include "framework/data/image_folder.hpp"
+
+#include <filesystem>
+
+#include "framework/core/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/framework/data/png_files.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace quantrain {
+namespace {
+
+using test::png;
+using test::TemporaryFolder;
+
+constexpr int kGray = 0;
+constexpr int kColour = 2;
+constexpr int kAlpha = 6;
+
+/// Writes folder/name, and the folder of its class.
+void write(const TemporaryFolder& folder, const std::string& name, std::vector<uint8_t> file) {
+  std::filesystem::create_directories(std::filesystem::path(folder / name).parent_path());
+  test::write_bytes(folder / name, file);
+}
+
+}  // namespace
+
+TEST_CASE("a build without libpng says so", "[data][image_folder]") {
+#if QUANTRAIN_PNG
+  CHECK(true);
+#else
+  QUANTRAIN_CHECK_ERROR(
+      read_png("x.png", 3), DataError, "[png] x.png: this build of quantrain reads no PNG files");
+#endif
+}
+
+#if QUANTRAIN_PNG
+TEST_CASE("a folder for each class is a data set, classes and images in order",
+          "[data][image_folder]") {
+  const TemporaryFolder folder;
+  write(folder, "dog/1.png", png(1, 2, {10, 11, 12, 13, 14, 15}, kColour));
+  write(folder, "cat/b.PNG", png(1, 2, {20, 21, 22, 23, 24, 25}, kColour));
+  write(folder, "cat/a.png", png(1, 2, {7, 8}, kGray));
+  write(folder, "cat/.hidden", {1});
+  write(folder, "README", {1});
+  const ImageFolder data = read_image_folder(folder.path());
+  CHECK(data.classes == std::vector<std::string>{"cat", "dog"});
+  CHECK(data.images.image_shape() == Shape{1, 2, 3});
+  CHECK(data.images.labels() == std::vector<int32_t>{0, 0, 1});
+  const auto bytes = [&](int64_t i) {
+    const std::span<const uint8_t> image = data.images.image(i);
+    return std::vector<int>(image.begin(), image.end());
+  };
+  CHECK(bytes(0) == std::vector<int>{7, 7, 7, 8, 8, 8});
+  CHECK(bytes(1) == std::vector<int>{20, 21, 22, 23, 24, 25});
+  CHECK(bytes(2) == std::vector<int>{10, 11, 12, 13, 14, 15});
+}
+
+TEST_CASE("images are read as gray or colour", "[data][image_folder]") {
+  const TemporaryFolder folder;
+  write(folder, "gray.png", png(2, 1, {0, 200}, kGray));
+  const Image gray = read_png(folder / "gray.png", 1);
+  CHECK(gray.shape == Shape{2, 1, 1});
+  CHECK(gray.bytes == std::vector<uint8_t>{0, 200});
+  write(folder, "alpha.png", png(1, 2, {9, 8, 7, 255, 9, 8, 7, 0}, kAlpha));
+  CHECK(read_png(folder / "alpha.png", 3).bytes == std::vector<uint8_t>{9, 8, 7, 0, 0, 0});
+}
+
+TEST_CASE("images of different sizes are refused by name", "[data][image_folder]") {
+  const TemporaryFolder folder;
+  write(folder, "a/1.png", png(1, 2, {1, 2}, kGray));
+  write(folder, "b/2.png", png(2, 1, {1, 2}, kGray));
+  QUANTRAIN_CHECK_ERROR(read_image_folder(folder.path(), {.channels = 1}),
+                        DataError,
+                        "b/2.png: is [H, W, C] = [2, 1, 1], ");
+  QUANTRAIN_CHECK_ERROR(read_image_folder(folder.path(), {.channels = 1}),
+                        DataError,
+                        "a/1.png is [1, 2, 1]: scale or crop them to one size");
+}
+
+TEST_CASE("folders without classes or images, and other files, are refused",
+          "[data][image_folder]") {
+  const TemporaryFolder folder;
+  QUANTRAIN_CHECK_ERROR(read_image_folder(folder / "none"), DataError, "/none: ");
+  QUANTRAIN_CHECK_ERROR(
+      read_image_folder(folder.path()), DataError, "has no folders: expected one for each class");
+  write(folder, "a/.hidden", {1});
+  QUANTRAIN_CHECK_ERROR(read_image_folder(folder.path()), DataError, "/a: has no images");
+  write(folder, "a/photo.jpg", {1});
+  QUANTRAIN_CHECK_ERROR(
+      read_image_folder(folder.path()), DataError, "a/photo.jpg: is no .png: convert it");
+}
+
+TEST_CASE("damaged, truncated and too large PNG files are refused by name",
+          "[data][image_folder]") {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::vector<uint8_t>& file, std::optional<int64_t> limit = {}) {
+    write(folder, "x.png", file);
+    return read_png(folder / "x.png", 1, limit);
+  };
+  std::vector<uint8_t> samples(64 * 64);
+  for (size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<uint8_t>(i * i % 251);
+  const std::vector<uint8_t> whole = png(64, 64, samples, kGray);
+  CHECK(read(whole).bytes == samples);
+  for (const size_t n : {size_t{0}, size_t{7}, size_t{20}, size_t{40}, whole.size() / 2}) {
+    CAPTURE(n);
+    QUANTRAIN_CHECK_ERROR(read({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)}),
+                          DataError,
+                          "x.png: ");
+  }
+  std::vector<uint8_t> damaged = whole;
+  damaged[20] ^= 1;  // an extent: its checksum no longer fits
+  QUANTRAIN_CHECK_ERROR(read(damaged), DataError, "x.png: ");
+  QUANTRAIN_CHECK_ERROR(read(whole, 4095), DataError, "[64, 64, 1] bytes, the limit is 4095");
+  // Half a gigabyte, by its header.
+  QUANTRAIN_CHECK_ERROR(read(png(30000, 30000, {}, kGray)), DataError, "the limit is 2684");
+  QUANTRAIN_CHECK_ERROR(
+      read(png(1, 1, {1, 2}, kGray, 16)), DataError, "has 16 bits a channel, expected 8");
+  QUANTRAIN_CHECK_ERROR(read_png(folder / "x.png", 4), DataError, "4 channels, expected 1");
+}
+#endif
+
+}  // namespace quantrain
