@@ -8,8 +8,8 @@
 // deployed.   docs/quantization.md (18)
 namespace quantrain {
 
-/// All of them: y like x [...], as elementwise() computes it; of floats, sigmoid, tanh and exp by
-/// loops in float32. The gradient is grad_x = grad_y * f'(x); at a kink f' is what is said there.
+// All of them: y like x [...], as elementwise() computes it; of floats, sigmoid, tanh and exp by
+// loops in float32. The gradient is grad_x = grad_y * f'(x); at a kink f' is what is said there.
 
 /// y = 1 / (1 + exp(-x)).   f' = y * (1 - y).   ONNX Sigmoid.
 Tensor sigmoid(const Tensor& x);
