@@ -25,5 +25,8 @@ set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
     "libquantrain-runtime ${exactly}, libquantrain ${exactly}, libtbb-dev, libxtensor-dev, zlib1g-dev")
+if(QUANTRAIN_PNG)
+  string(APPEND CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ", libpng-dev")
+endif()
 set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers, CMake package and pkg-config files of quantrain")
 include(CPack)

@@ -1,7 +1,22 @@
 #include "framework/autograd/ops.hpp"
+#include "framework/core/error.hpp"
+#include "framework/data/image_folder.hpp"
 #include "framework/optim/sgd.hpp"
 
 using namespace quantrain;
+
+namespace {
+
+// Links what reads images, and what that needs.
+bool finds_no_image() {
+  try {
+    return read_png("none.png", 1).bytes.empty();
+  } catch (const DataError&) {
+    return true;
+  }
+}
+
+}  // namespace
 
 // Fits y = w * x with nothing but the framework.
 int main() {
@@ -14,5 +29,5 @@ int main() {
     mse_loss(mul(x, w), y).backward();
     optimizer.step();
   }
-  return w.item() > 2.99f && w.item() < 3.01f ? 0 : 1;
+  return finds_no_image() && w.item() > 2.99f && w.item() < 3.01f ? 0 : 1;
 }

@@ -1,7 +1,7 @@
 # The port builds the sources that it lies in: vcpkg install quantrain --overlay-ports=packaging/vcpkg
 get_filename_component(SOURCE_PATH ${CURRENT_PORT_DIR}/../../.. ABSOLUTE)
 
-vcpkg_check_features(OUT_FEATURE_OPTIONS options FEATURES training QUANTRAIN_TRAINING)
+vcpkg_check_features(OUT_FEATURE_OPTIONS options FEATURES training QUANTRAIN_TRAINING images QUANTRAIN_PNG)
 vcpkg_cmake_configure(
   SOURCE_PATH ${SOURCE_PATH}
   OPTIONS ${options} -DQUANTRAIN_TESTS=OFF -DQUANTRAIN_EXAMPLES=OFF
