@@ -42,7 +42,7 @@ Dataset::Dataset(const Shape& shape,
                  std::vector<int32_t> labels,
                  int64_t classes)
     : Dataset((check(shape, pixels.size(), labels, classes),
-               TensorDataset(Samples::bytes(shape, std::move(pixels)),
+               TensorDataset(SampleArray::bytes(shape, std::move(pixels)),
                              Labels{std::move(labels), classes}))) {}
 
 Dataset Dataset::from_floats(const Shape& shape,
@@ -54,7 +54,7 @@ Dataset Dataset::from_floats(const Shape& shape,
                              Outside outside) {
   if (shape.rank() < 2)
     throw DataError(kWhere, "samples have shape ", shape, ", expected [N, ...]");
-  Samples samples = Samples::encoded(shape, values, range, std::move(features), outside);
+  SampleArray samples = SampleArray::encoded(shape, values, range, std::move(features), outside);
   check(shape, values.size(), labels, classes);
   return Dataset(TensorDataset(std::move(samples), Labels{std::move(labels), classes}));
 }

@@ -92,7 +92,7 @@ class Dataset : public BatchSource {
 
  private:
   explicit Dataset(TensorDataset data) : data_(std::move(data)) {}
-  const Samples& images() const& { return data_.inputs()[0]; }
+  const SampleArray& images() const& { return data_.inputs()[0]; }
   void check_index(int64_t i) const;
 
   TensorDataset data_;

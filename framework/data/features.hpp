@@ -7,9 +7,9 @@
 #include "framework/integer/input_encoding.hpp"
 
 // Offsets and scales that bring features of different magnitudes to one range, found on training
-// rows and declared to Dataset::from_floats or Samples::encoded, for the test rows too, which may
-// lie outside (Outside::kSaturate). The data carry them into the network, and they are saved with
-// it.   docs/quantization.md (20)
+// rows and declared to Dataset::from_floats or SampleArray::encoded, for the test rows too, which
+// may lie outside (Outside::kSaturate). The data carry them into the network, and they are saved
+// with it.   docs/quantization.md (20)
 namespace quantrain {
 
 /// What becomes of a feature that is the same in all rows. It teaches nothing, and no scale can be

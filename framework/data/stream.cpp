@@ -38,7 +38,7 @@ auto user_call(int64_t sample, int64_t epoch, const char* what, const F& f) {
 /// One pass over a stream.
 class Reading {
  public:
-  Reading(std::shared_ptr<const StreamOptions> options, Pass pass, Generator generator)
+  Reading(std::shared_ptr<const StreamOptions> options, Pass pass, SampleGenerator generator)
       : options_(std::move(options)), pass_(std::move(pass)), generator_(std::move(generator)) {
     if (!generator_) fail("there is no generator: start() returned an empty function");
   }
@@ -63,14 +63,14 @@ class Reading {
     }
     if (n == 0) return {};
     const Shape shape = batch_shape(n, options_->shape);
-    const Samples samples =
+    const SampleArray samples =
         options_->range
-            ? Samples::encoded(
+            ? SampleArray::encoded(
                   shape, values, *options_->range, options_->features, Outside::kSaturate)
-            : Samples::floats(shape, std::move(values));
+            : SampleArray::floats(shape, std::move(values));
     std::vector<int64_t> rows;
     for (int64_t i = 0; i < n; ++i) rows.push_back(i);
-    Samples::Edit edit;
+    SampleArray::Edit edit;
     if (pass_.augment) {
       edit = [&](size_t i, const SampleView& sample) {
         Random random = pass_.random(indices[i]);
@@ -137,14 +137,14 @@ class Reading {
 
   std::shared_ptr<const StreamOptions> options_;
   Pass pass_;
-  Generator generator_;
+  SampleGenerator generator_;
   int64_t given_ = 0;
   bool ended_ = false;
 };
 
 }  // namespace
 
-Stream::Stream(std::function<Generator(int64_t epoch)> start, StreamOptions options)
+Stream::Stream(std::function<SampleGenerator(int64_t epoch)> start, StreamOptions options)
     : start_(std::move(start)) {
   if (!start_) throw DataError(kWhere, "there is no start(): it makes an epoch's generator");
   if (options.shape.rank() < 1 || options.shape.elements() == 0)
@@ -166,7 +166,8 @@ BatchSource::Reader Stream::read(const Pass& pass) const {
   if (pass.mixup > 0.0)
     throw DataError(kWhere, "mixup takes samples from anywhere, and a stream has one order");
   // A function is copied; what it shares is one pass.
-  Generator generator = user_call(0, pass.epoch, "start()", [&] { return start_(pass.epoch); });
+  SampleGenerator generator =
+      user_call(0, pass.epoch, "start()", [&] { return start_(pass.epoch); });
   auto reading = std::make_shared<Reading>(options_, pass, std::move(generator));
   return [reading](std::span<const int64_t> indices) { return (*reading)(indices); };
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/data/batch_source.hpp"
-#include "framework/data/samples.hpp"
+#include "framework/data/sample_array.hpp"
 
 namespace quantrain {
 
@@ -18,8 +18,8 @@ struct StreamSample {
   std::vector<float> target = {};  ///< where there is a target's shape
 };
 
-/// The next sample; nothing at the end.
-using Generator = std::function<std::optional<StreamSample>()>;
+/// Gives the next sample; nothing at the end.
+using SampleGenerator = std::function<std::optional<StreamSample>()>;
 
 struct StreamOptions {
   Shape shape;                      ///< of one sample
@@ -40,8 +40,8 @@ struct StreamOptions {
 class Stream : public BatchSource {
  public:
   /// Throws: DataError if start is null, a shape is empty, the length is below 1 or classes are
-  /// negative; QuantError as Samples::bytes.
-  Stream(std::function<Generator(int64_t epoch)> start, StreamOptions options);
+  /// negative; QuantError as SampleArray::bytes.
+  Stream(std::function<SampleGenerator(int64_t epoch)> start, StreamOptions options);
 
   const StreamOptions& options() const& { return *options_; }
   StreamOptions options() const&& { return *options_; }
@@ -51,7 +51,7 @@ class Stream : public BatchSource {
   Reader read(const Pass& pass) const override;
 
  private:
-  std::function<Generator(int64_t epoch)> start_;
+  std::function<SampleGenerator(int64_t epoch)> start_;
   std::shared_ptr<const StreamOptions> options_;
 };
 

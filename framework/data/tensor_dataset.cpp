@@ -27,7 +27,7 @@ void check_labels(const Labels& labels, int64_t n) {
 
 }  // namespace
 
-TensorDataset::TensorDataset(std::vector<Samples> inputs, Targets targets) {
+TensorDataset::TensorDataset(std::vector<SampleArray> inputs, Targets targets) {
   if (inputs.empty()) throw DataError(kWhere, "has no input");
   size_ = inputs[0].size();
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -47,7 +47,7 @@ TensorDataset::TensorDataset(std::vector<Samples> inputs, Targets targets) {
     }
   }
   if (const Labels* const labels = std::get_if<Labels>(&targets)) check_labels(*labels, size_);
-  if (const auto* const tensors = std::get_if<std::vector<Samples>>(&targets)) {
+  if (const auto* const tensors = std::get_if<std::vector<SampleArray>>(&targets)) {
     for (size_t i = 0; i < tensors->size(); ++i) {
       if ((*tensors)[i].size() == size_) continue;
       throw DataError(kWhere, size_, " samples, but target ", i, " has ", (*tensors)[i].size());
@@ -56,11 +56,11 @@ TensorDataset::TensorDataset(std::vector<Samples> inputs, Targets targets) {
   data_ = std::make_shared<const Data>(Data{std::move(inputs), std::move(targets)});
 }
 
-TensorDataset::TensorDataset(Samples input, Targets targets)
-    : TensorDataset(std::vector<Samples>{std::move(input)}, std::move(targets)) {}
+TensorDataset::TensorDataset(SampleArray input, Targets targets)
+    : TensorDataset(std::vector<SampleArray>{std::move(input)}, std::move(targets)) {}
 
-TensorDataset::TensorDataset(Samples input, Samples target)
-    : TensorDataset(std::move(input), Targets(std::vector<Samples>{std::move(target)})) {}
+TensorDataset::TensorDataset(SampleArray input, SampleArray target)
+    : TensorDataset(std::move(input), Targets(std::vector<SampleArray>{std::move(target)})) {}
 
 const Labels& TensorDataset::labelled() const {
   const Labels* const labels = std::get_if<Labels>(&data_->targets);
@@ -127,8 +127,9 @@ Batch TensorDataset::make(std::span<const int64_t> indices, const Pass& pass) co
   // Each sample is augmented with random numbers of its own, then mixed with a partner, which is
   // what it would be in a batch of its own.
   const std::vector<MixPartner> partners = mix_partners(pass, indices, size_);
-  Samples::Scratch scratch;
-  const auto mixed = [&](const Samples& samples, const Transform& augment) -> Samples::Edit {
+  SampleArray::Scratch scratch;
+  const auto mixed = [&](const SampleArray& samples,
+                         const Transform& augment) -> SampleArray::Edit {
     if (!augment && partners.empty()) return nullptr;
     return [&, augment, from = &samples](size_t i, const SampleView& sample) {
       const auto augmented = [&](const SampleView& view, int64_t index) {
@@ -147,7 +148,7 @@ Batch TensorDataset::make(std::span<const int64_t> indices, const Pass& pass) co
 
   Batch batch;
   for (size_t i = 0; i < data_->inputs.size(); ++i) {
-    const Samples& input = data_->inputs[i];
+    const SampleArray& input = data_->inputs[i];
     Tensor tensor = input.tensor(rows, mixed(input, i == 0 ? pass.augment : nullptr));
     if (i == 0) {
       batch.images = std::move(tensor);
@@ -164,8 +165,8 @@ Batch TensorDataset::make(std::span<const int64_t> indices, const Pass& pass) co
       };
       batch.targets.push_back(mixed_labels(batch.labels, other_label, partners, labels->classes));
     }
-  } else if (const auto* const tensors = std::get_if<std::vector<Samples>>(&data_->targets)) {
-    for (const Samples& target : *tensors)
+  } else if (const auto* const tensors = std::get_if<std::vector<SampleArray>>(&data_->targets)) {
+    for (const SampleArray& target : *tensors)
       batch.targets.push_back(target.tensor(rows, mixed(target, nullptr)));
   } else if (std::holds_alternative<SameAsInput>(data_->targets)) {
     batch.targets.push_back(batch.images);

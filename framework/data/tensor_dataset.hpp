@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "framework/data/batch_source.hpp"
-#include "framework/data/samples.hpp"
+#include "framework/data/sample_array.hpp"
 
 namespace quantrain {
 
@@ -23,11 +23,11 @@ struct Labels {
 struct SameAsInput {};
 
 /// What a network is to give: nothing is said, labels, tensors, or the input.
-using Targets = std::variant<std::monostate, Labels, std::vector<Samples>, SameAsInput>;
+using Targets = std::variant<std::monostate, Labels, std::vector<SampleArray>, SameAsInput>;
 
 /// Samples of one or several inputs with their targets; a cheap handle on data that never change.
-///   TensorDataset{Samples::encoded({n, 3}, values, range, features), Labels{labels, 4}}
-///   TensorDataset{Samples::floats({n, 3}, x), Samples::floats({n, 1}, y)}   regression
+///   TensorDataset{SampleArray::encoded({n, 3}, values, range, features), Labels{labels, 4}}
+///   TensorDataset{SampleArray::floats({n, 3}, x), SampleArray::floats({n, 1}, y)}   regression
 class TensorDataset : public BatchSource {
  public:
   // No moves: what was moved from is a data set still.
@@ -35,13 +35,13 @@ class TensorDataset : public BatchSource {
   TensorDataset& operator=(const TensorDataset&) = default;
   /// Shapes: inputs [N, ...] each, of rank 2 at least; targets [N] labels, or [N, ...] each.
   /// Throws: DataError if counts differ, there is no input, or a label is out of range.
-  TensorDataset(std::vector<Samples> inputs, Targets targets);
-  TensorDataset(Samples input, Targets targets);
-  TensorDataset(Samples input, Samples target);
+  TensorDataset(std::vector<SampleArray> inputs, Targets targets);
+  TensorDataset(SampleArray input, Targets targets);
+  TensorDataset(SampleArray input, SampleArray target);
 
   int64_t size() const { return size_; }
-  const std::vector<Samples>& inputs() const& { return data_->inputs; }
-  std::vector<Samples> inputs() const&& { return data_->inputs; }
+  const std::vector<SampleArray>& inputs() const& { return data_->inputs; }
+  std::vector<SampleArray> inputs() const&& { return data_->inputs; }
   const Targets& targets() const& { return data_->targets; }
   Targets targets() const&& { return data_->targets; }
 
@@ -67,7 +67,7 @@ class TensorDataset : public BatchSource {
 
  private:
   struct Data {
-    std::vector<Samples> inputs;
+    std::vector<SampleArray> inputs;
     Targets targets;
   };
   const Labels& labelled() const;

@@ -64,11 +64,11 @@ TEST_CASE("rows of a .csv train a network that takes raw values", "[quant][data]
 
   const std::vector<float> train_rows = rows_at(values, 2, parts[0]);
   const InputFeatures features = fit_mean_std(train_rows, 2, {.names = columns});
-  const TensorDataset all(Samples::encoded({table.rows(), 2},
-                                           values,
-                                           feature_range(train_rows, features),
-                                           features,
-                                           Outside::kSaturate),
+  const TensorDataset all(SampleArray::encoded({table.rows(), 2},
+                                               values,
+                                               feature_range(train_rows, features),
+                                               features,
+                                               Outside::kSaturate),
                           Labels{states.labels, 2});
   const TensorDataset training = all.subset(parts[0]);
   const TensorDataset test = all.subset(parts[1]);
@@ -107,7 +107,7 @@ TEST_CASE("an autoencoder is trained on rows that are their own targets", "[quan
     const float t = random.uniform(-1.0f, 1.0f);
     for (const float factor : {1.0f, -0.5f, 0.25f, 0.8f}) rows.push_back(factor * t);
   }
-  const TensorDataset dataset(Samples::encoded({256, 4}, rows, {-1.0f, 1.0f}), SameAsInput{});
+  const TensorDataset dataset(SampleArray::encoded({256, 4}, rows, {-1.0f, 1.0f}), SameAsInput{});
   manual_seed(1);
   Sequential net{Linear{4, 2}, Linear{2, 4}};
   const auto loss = [&](const Batch& batch) {
@@ -130,9 +130,10 @@ TEST_CASE("a network of several inputs is calibrated and compared on batches", "
   for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.below(256));
   std::vector<uint8_t> others(40 * 6);
   for (uint8_t& byte : others) byte = static_cast<uint8_t>(random.below(256));
-  const TensorDataset dataset(std::vector<Samples>{Samples::bytes({40, 6}, bytes),
-                                                   Samples::bytes({40, 6}, others, {-1.0f, 1.0f})},
-                              Targets{});
+  const TensorDataset dataset(
+      std::vector<SampleArray>{SampleArray::bytes({40, 6}, bytes),
+                               SampleArray::bytes({40, 6}, others, {-1.0f, 1.0f})},
+      Targets{});
   Add net;
   const std::vector<Tensor> example = dataset.batch(0, 1).inputs();
   prepare_ptq(net, example, QConfig::int8());

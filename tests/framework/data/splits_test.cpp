@@ -102,7 +102,8 @@ TEST_CASE("the parts of a data set are data sets that share its values", "[data]
   CHECK(class_counts(parts[1]) == std::vector<int64_t>{3, 2});
 
   const std::vector<float> values{0, 1, 2, 3, 4, 5, 6, 7};
-  const TensorDataset regression(Samples::floats({8, 1}, values), Samples::floats({8, 1}, values));
+  const TensorDataset regression(SampleArray::floats({8, 1}, values),
+                                 SampleArray::floats({8, 1}, values));
   const std::vector<TensorDataset> two = split(regression, {0.75, 0.25}, {.seed = 2});
   CHECK(two[0].size() == 6);
   const Batch batch = two[1].batch(0, 2);
@@ -116,11 +117,11 @@ TEST_CASE("normalization is fitted on the rows of the training part alone", "[da
   CHECK(train == std::vector<float>{0, 5, 10, 25, 4, 15});
   const InputFeatures features = fit_min_max(train, 2);
   CHECK(features == InputFeatures{{0, 5}, {10, 20}});
-  const Samples test = Samples::encoded({1, 2},
-                                        rows_at(values, 2, std::vector<int64_t>{2}),
-                                        feature_range(train, features),
-                                        features,
-                                        Outside::kSaturate);
+  const SampleArray test = SampleArray::encoded({1, 2},
+                                                rows_at(values, 2, std::vector<int64_t>{2}),
+                                                feature_range(train, features),
+                                                features,
+                                                Outside::kSaturate);
   CHECK(test.saturated() == 2);
   CHECK(int{test.sample_bytes(0)[0]} == 255);
   CHECK(int{test.sample_bytes(0)[1]} == 0);

@@ -11,8 +11,8 @@ namespace quantrain {
 namespace {
 
 /// Samples i of an epoch: values i and epoch, label i % 3, target 2 i.
-std::function<Generator(int64_t)> counting(int64_t n) {
-  return [n](int64_t epoch) -> Generator {
+std::function<SampleGenerator(int64_t)> counting(int64_t n) {
+  return [n](int64_t epoch) -> SampleGenerator {
     return [n, epoch, i = int64_t{0}]() mutable -> std::optional<StreamSample> {
       if (i == n) return std::nullopt;
       const auto value = static_cast<float>(i);
@@ -90,7 +90,7 @@ TEST_CASE("a stream's values become codes, and are augmented by seed, epoch and 
 
 TEST_CASE("a generator that throws, or ends early, is an error of data", "[data][stream]") {
   StreamOptions options = kRows;
-  const auto failing = [](int64_t) -> Generator {
+  const auto failing = [](int64_t) -> SampleGenerator {
     return [i = 0]() mutable -> std::optional<StreamSample> {
       if (++i == 4) throw std::runtime_error("the microphone is gone");
       return StreamSample{{0.0f, 0.0f}, 0, {0.0f}};
@@ -106,10 +106,10 @@ TEST_CASE("a generator that throws, or ends early, is an error of data", "[data]
       DataError,
       "[stream] sample 3 of epoch 2: the generator threw: the microphone is gone");
   CHECK(batches == 3);
-  const auto broken = [](int64_t) -> Generator { throw std::runtime_error("no such file"); };
+  const auto broken = [](int64_t) -> SampleGenerator { throw std::runtime_error("no such file"); };
   QUANTRAIN_CHECK_ERROR(
       run(Stream(broken, options)), DataError, "sample 0 of epoch 0: start() threw: no such file");
-  const auto odd = [](int64_t) -> Generator {
+  const auto odd = [](int64_t) -> SampleGenerator {
     return []() -> std::optional<StreamSample> { throw 1; };
   };
   QUANTRAIN_CHECK_ERROR(run(Stream(odd, options)), DataError, "threw what is no std::exception");
@@ -123,7 +123,8 @@ TEST_CASE("a generator that throws, or ends early, is an error of data", "[data]
 
 TEST_CASE("samples of a stream that are not as declared are refused", "[data][stream]") {
   const auto one = [](const StreamSample& sample, const StreamOptions& options) {
-    run(Stream([sample](int64_t) -> Generator { return [sample] { return sample; }; }, options));
+    run(Stream([sample](int64_t) -> SampleGenerator { return [sample] { return sample; }; },
+               options));
   };
   const float nan = std::nanf("");
   StreamOptions options = kRows;
@@ -153,7 +154,7 @@ TEST_CASE("samples of a stream that are not as declared are refused", "[data][st
   QUANTRAIN_CHECK_ERROR(Stream(counting(1), {.shape = {2}, .features = {{0.0f}, {1.0f}}}),
                         DataError,
                         "features belong to codes");
-  const auto empty = [](int64_t) -> Generator { return nullptr; };
+  const auto empty = [](int64_t) -> SampleGenerator { return nullptr; };
   QUANTRAIN_CHECK_ERROR(run(Stream(empty, kRows)), DataError, "there is no generator");
 }
 

@@ -32,13 +32,13 @@ std::vector<int32_t> labels_of(int64_t n, int32_t classes) {
 }
 
 // Row i is i, i + 1000.
-Samples rows(int64_t n) {
+SampleArray rows(int64_t n) {
   std::vector<float> all;
   for (int64_t i = 0; i < n; ++i) {
     all.push_back(static_cast<float>(i));
     all.push_back(static_cast<float>(i + 1000));
   }
-  return Samples::floats({n, 2}, std::move(all));
+  return SampleArray::floats({n, 2}, std::move(all));
 }
 
 struct Epoch {
@@ -81,7 +81,7 @@ TEST_CASE("floats with labels come as they are, without codes", "[data][tensor_d
 TEST_CASE("encoded floats carry codes, range and features", "[data][tensor_dataset]") {
   const InputFeatures features{{0.0f, 1000.0f}, {2.0f, 4.0f}};
   const TensorDataset dataset(
-      Samples::encoded(
+      SampleArray::encoded(
           {2, 2}, std::vector<float>{0.0f, 1004.0f, 2.0f, 1000.0f}, {0.0f, 1.0f}, features),
       Labels{{0, 1}, 2});
   const Batch batch = dataset.batch(0, 2);
@@ -94,21 +94,22 @@ TEST_CASE("encoded floats carry codes, range and features", "[data][tensor_datas
 TEST_CASE("values outside of the range are refused, or saturate and are counted",
           "[data][tensor_dataset]") {
   const std::vector<float> raw{-1.0f, 0.5f, 3.0f, 1.0f};
-  QUANTRAIN_CHECK_ERROR(Samples::encoded({4, 1}, raw, {0.0f, 1.0f}),
+  QUANTRAIN_CHECK_ERROR(SampleArray::encoded({4, 1}, raw, {0.0f, 1.0f}),
                         DataError,
                         "value -1 at 0 (sample 0) is outside the range [0, 1]");
-  const Samples samples = Samples::encoded({4, 1}, raw, {0.0f, 1.0f}, {}, Outside::kSaturate);
+  const SampleArray samples =
+      SampleArray::encoded({4, 1}, raw, {0.0f, 1.0f}, {}, Outside::kSaturate);
   CHECK(samples.saturated() == 2);
   CHECK(int{samples.sample_bytes(0)[0]} == 0);
   CHECK(int{samples.sample_bytes(2)[0]} == 255);
   const std::vector<float> bad{0.0f, std::nanf("")};
-  QUANTRAIN_CHECK_ERROR(Samples::encoded({1, 2}, bad, {0.0f, 1.0f}, {}, Outside::kSaturate),
+  QUANTRAIN_CHECK_ERROR(SampleArray::encoded({1, 2}, bad, {0.0f, 1.0f}, {}, Outside::kSaturate),
                         DataError,
                         "value nan of sample 0, element 1");
 }
 
 TEST_CASE("targets are tensors, several of them, or the input", "[data][tensor_dataset]") {
-  const TensorDataset regression(rows(4), Samples::floats({4, 1}, counting_floats(4, 10.0f)));
+  const TensorDataset regression(rows(4), SampleArray::floats({4, 1}, counting_floats(4, 10.0f)));
   const Batch batch = regression.batch(2, 4);
   CHECK(batch.size() == 2);
   CHECK(batch.labels.empty());
@@ -117,9 +118,10 @@ TEST_CASE("targets are tensors, several of them, or the input", "[data][tensor_d
   CHECK(values(batch.targets[0]) == std::vector<float>{12, 13});
   QUANTRAIN_CHECK_ERROR(regression.classes(), DataError, "has no labels");
 
-  const TensorDataset two(rows(4),
-                          std::vector<Samples>{Samples::floats({4}, counting_floats(4)),
-                                               Samples::floats({4, 3}, counting_floats(12))});
+  const TensorDataset two(
+      rows(4),
+      std::vector<SampleArray>{SampleArray::floats({4}, counting_floats(4)),
+                               SampleArray::floats({4, 3}, counting_floats(12))});
   CHECK(two.batch(1, 2).targets[0].shape() == Shape{1});
   CHECK(values(two.batch(1, 2).targets[1]) == std::vector<float>{3, 4, 5});
 
@@ -130,7 +132,7 @@ TEST_CASE("targets are tensors, several of them, or the input", "[data][tensor_d
 }
 
 TEST_CASE("several inputs come together", "[data][tensor_dataset]") {
-  const std::vector<Samples> inputs{Samples::bytes({3, 2}, {1, 2, 3, 4, 5, 6}), rows(3)};
+  const std::vector<SampleArray> inputs{SampleArray::bytes({3, 2}, {1, 2, 3, 4, 5, 6}), rows(3)};
   const DataLoader loader(TensorDataset(inputs, Labels{{0, 1, 0}, 2}),
                           {.batch = 2, .shuffle = true, .seed = 1});
   const std::vector<int64_t> order = loader.order();
@@ -154,7 +156,7 @@ TEST_CASE("floats go through the loader as bytes do: by seed and epoch, at any n
   const Transform noise = [](const SampleView& sample, Random& random) {
     for (float& x : sample.floats) x += random.normal();
   };
-  DataLoader loader(TensorDataset(rows(50), Samples::floats({50, 1}, counting_floats(50))),
+  DataLoader loader(TensorDataset(rows(50), SampleArray::floats({50, 1}, counting_floats(50))),
                     {.batch = 7, .shuffle = true, .seed = 5, .augment = noise});
   const Epoch expected = run(loader.epoch(3));
   CHECK(run(loader.epoch(2)).inputs != expected.inputs);
@@ -196,9 +198,10 @@ TEST_CASE("values in a program's own memory are used where they are", "[data][te
   const auto memory = std::make_shared<const std::vector<float>>(counting_floats(6));
   const auto bytes = std::make_shared<const std::vector<uint8_t>>(6, uint8_t{7});
   {
-    const TensorDataset dataset(std::vector<Samples>{Samples::floats({3, 2}, *memory, memory),
-                                                     Samples::bytes({3, 2}, *bytes, bytes)},
-                                Targets{});
+    const TensorDataset dataset(
+        std::vector<SampleArray>{SampleArray::floats({3, 2}, *memory, memory),
+                                 SampleArray::bytes({3, 2}, *bytes, bytes)},
+        Targets{});
     CHECK(memory.use_count() == 2);
     CHECK(dataset.inputs()[1].sample_bytes(1).data() == bytes->data() + 2);
     CHECK(values(dataset.batch(1, 2).images) == std::vector<float>{2, 3});
@@ -208,21 +211,21 @@ TEST_CASE("values in a program's own memory are used where they are", "[data][te
 
 TEST_CASE("inputs and targets that do not fit each other are refused", "[data][tensor_dataset]") {
   const float infinity = std::numeric_limits<float>::infinity();
-  QUANTRAIN_CHECK_ERROR(Samples::floats({2, 2}, {0.0f, 1.0f, 2.0f, infinity}),
+  QUANTRAIN_CHECK_ERROR(SampleArray::floats({2, 2}, {0.0f, 1.0f, 2.0f, infinity}),
                         DataError,
                         "[dataset] value inf of sample 1, element 1");
   QUANTRAIN_CHECK_ERROR(
-      Samples::floats({2, 2}, {0.0f}), DataError, "1 values do not fill shape [2, 2]");
-  QUANTRAIN_CHECK_ERROR(Samples::floats({0, 2}, {}), DataError, "is empty");
-  QUANTRAIN_CHECK_ERROR(Samples::bytes({1, 2}, {1, 2}, {0.0f, 1.0f}, {{0.0f}, {1.0f}}),
+      SampleArray::floats({2, 2}, {0.0f}), DataError, "1 values do not fill shape [2, 2]");
+  QUANTRAIN_CHECK_ERROR(SampleArray::floats({0, 2}, {}), DataError, "is empty");
+  QUANTRAIN_CHECK_ERROR(SampleArray::bytes({1, 2}, {1, 2}, {0.0f, 1.0f}, {{0.0f}, {1.0f}}),
                         QuantError,
                         "1 offsets and 1 scales of features");
   QUANTRAIN_CHECK_ERROR(
-      TensorDataset(std::vector<Samples>{}, Targets{}), DataError, "has no input");
-  QUANTRAIN_CHECK_ERROR(TensorDataset(std::vector<Samples>{rows(3), rows(4)}, Targets{}),
+      TensorDataset(std::vector<SampleArray>{}, Targets{}), DataError, "has no input");
+  QUANTRAIN_CHECK_ERROR(TensorDataset(std::vector<SampleArray>{rows(3), rows(4)}, Targets{}),
                         DataError,
                         "input 0 has 3 samples, input 1 has 4");
-  QUANTRAIN_CHECK_ERROR(TensorDataset(Samples::floats({3}, {1, 2, 3}), Targets{}),
+  QUANTRAIN_CHECK_ERROR(TensorDataset(SampleArray::floats({3}, {1, 2, 3}), Targets{}),
                         DataError,
                         "input 0 has shape [3], expected [N, ...]: rows of one value are [3, 1]");
   QUANTRAIN_CHECK_ERROR(
@@ -237,7 +240,7 @@ TEST_CASE("inputs and targets that do not fit each other are refused", "[data][t
 TEST_CASE("mixup mixes two samples and their targets alike", "[data][mixup]") {
   // One value and one class for each sample: a mixture tells what it is made of.
   constexpr int64_t kSamples = 40;
-  const TensorDataset labelled(Samples::floats({kSamples, 1}, counting_floats(kSamples)),
+  const TensorDataset labelled(SampleArray::floats({kSamples, 1}, counting_floats(kSamples)),
                                Labels{labels_of(kSamples, kSamples), kSamples});
   DataLoader loader(labelled, {.batch = 16, .shuffle = true, .seed = 2, .mixup = 0.2});
   const Epoch epoch = run(loader);
@@ -265,8 +268,8 @@ TEST_CASE("mixup mixes two samples and their targets alike", "[data][mixup]") {
   for (size_t i = 0; i < order.size(); ++i)
     CHECK(epoch.inputs[i] == other.inputs[static_cast<size_t>(order[i])]);
 
-  const TensorDataset regression(Samples::bytes({2, 1}, {0, 200}),
-                                 Samples::floats({2, 1}, {0.0f, 200.0f / 255.0f}));
+  const TensorDataset regression(SampleArray::bytes({2, 1}, {0, 200}),
+                                 SampleArray::floats({2, 1}, {0.0f, 200.0f / 255.0f}));
   for (const Batch& batch : DataLoader(regression, {.seed = 4, .mixup = 1.0})) {
     for (int64_t i = 0; i < 2; ++i)
       CHECK(std::abs(batch.images.data()[i] - batch.targets[0].data()[i]) <= 0.5f / 255.0f + 1e-6f);

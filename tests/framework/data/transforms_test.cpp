@@ -188,7 +188,8 @@ TEST_CASE("masks cover stretches of time and bands of frequencies", "[data][tran
 }
 
 TEST_CASE("what is covered or moved in means 0 in the data set", "[data][transforms]") {
-  const Samples ones = Samples::encoded({1, 4, 4, 1}, std::vector<float>(16, 1.0f), {-1.0f, 1.0f});
+  const SampleArray ones =
+      SampleArray::encoded({1, 4, 4, 1}, std::vector<float>(16, 1.0f), {-1.0f, 1.0f});
   for (const Transform& transform : {cutout(9), time_mask(4, 40), frequency_mask(4, 40)}) {
     for (const Batch& batch : DataLoader(TensorDataset(ones, Targets{}), {.augment = transform})) {
       for (int64_t i = 0; i < 16; ++i) CHECK(batch.images.data()[i] == 0.0f);
@@ -201,10 +202,10 @@ TEST_CASE("transforms are the same for a seed, epoch and index, in any batches a
   std::vector<uint8_t> bytes(60 * 64);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(1 + i % 255);
   const std::vector<float> floats(bytes.begin(), bytes.end());
-  const Samples both[] = {Samples::bytes({60, 8, 8, 1}, bytes),
-                          Samples::floats({60, 8, 8, 1}, floats)};
+  const SampleArray both[] = {SampleArray::bytes({60, 8, 8, 1}, bytes),
+                              SampleArray::floats({60, 8, 8, 1}, floats)};
   const Transform every = in_order(std::vector<Transform>(std::begin(kAll), std::end(kAll)));
-  for (const Samples& samples : both) {
+  for (const SampleArray& samples : both) {
     const auto run = [&](int64_t epoch, int64_t size, bool shuffle) {
       std::vector<std::vector<float>> by_index(60);
       DataLoader loader(TensorDataset(samples, Targets{}),

@@ -25,7 +25,7 @@ enum class Outside {
 
 /// One array of a data set, [N, ...]: plain floats, or bytes that are codes of a declared range. A
 /// cheap handle on data that never change.
-class Samples {
+class SampleArray {
  public:
   /// What bytes mean unless it is said.
   static constexpr Range kUnitRange{0.0f, 1.0f};
@@ -34,37 +34,37 @@ class Samples {
   /// encoded(), or QConfig::input_range.
   /// Throws: DataError naming sample and element if a value is NaN or infinite, if there is none,
   /// or if they do not fill the shape; the last two hold for all functions here.
-  static Samples floats(const Shape& shape, std::vector<float> values);
+  static SampleArray floats(const Shape& shape, std::vector<float> values);
   /// Without a copy. owner keeps the values alive; null: the caller does, as long as anything that
   /// was made of this is used. They must not change.
-  static Samples floats(const Shape& shape,
-                        std::span<const float> values,
-                        std::shared_ptr<const void> owner);
+  static SampleArray floats(const Shape& shape,
+                            std::span<const float> values,
+                            std::shared_ptr<const void> owner);
   /// Bytes that are codes of the range, widened to contain 0: byte / 255 unless declared.
   /// features: what raw values go through before they become such codes.   docs/quantization.md
   /// (20)
   /// Throws: QuantError if the range is empty or infinite, or features are not as many as the last
   /// extent, finite, and of positive scale.
-  static Samples bytes(const Shape& shape,
-                       std::vector<uint8_t> values,
-                       Range range = kUnitRange,
-                       InputFeatures features = {});
+  static SampleArray bytes(const Shape& shape,
+                           std::vector<uint8_t> values,
+                           Range range = kUnitRange,
+                           InputFeatures features = {});
   /// Without a copy, as for floats.
-  static Samples bytes(const Shape& shape,
-                       std::span<const uint8_t> values,
-                       std::shared_ptr<const void> owner,
-                       Range range = kUnitRange,
-                       InputFeatures features = {});
+  static SampleArray bytes(const Shape& shape,
+                           std::span<const uint8_t> values,
+                           std::shared_ptr<const void> owner,
+                           Range range = kUnitRange,
+                           InputFeatures features = {});
   /// Raw floats as codes of the range, after features:
   ///   byte = round((z - min) / (max - min) * 255), z = (x - offset[f]) / scale[f]
   /// where the range begins or ends at 0.   docs/quantization.md (2), (3), (20)
   /// Throws: QuantError as bytes(); DataError if a value is NaN or infinite, or z is outside the
   /// range and that is refused.
-  static Samples encoded(const Shape& shape,
-                         std::span<const float> values,
-                         Range range,
-                         InputFeatures features = {},
-                         Outside outside = Outside::kRefuse);
+  static SampleArray encoded(const Shape& shape,
+                             std::span<const float> values,
+                             Range range,
+                             InputFeatures features = {},
+                             Outside outside = Outside::kRefuse);
 
   int64_t size() const { return data_->size; }
   /// Of one sample.
@@ -112,7 +112,7 @@ class Samples {
     std::shared_ptr<const InputFeatures> features;  // null: none
     int64_t saturated = 0;
   };
-  explicit Samples(Data data) : data_(std::make_shared<const Data>(std::move(data))) {}
+  explicit SampleArray(Data data) : data_(std::make_shared<const Data>(std::move(data))) {}
   static Data shaped(const Shape& shape, size_t count, const char* what);
   SampleView view(std::span<uint8_t> bytes, std::span<float> floats) const;
   Shape batch_shape(int64_t n) const;

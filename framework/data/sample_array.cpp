@@ -1,4 +1,4 @@
-#include "framework/data/samples.hpp"
+#include "framework/data/sample_array.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -73,7 +73,7 @@ void check_finite(std::span<const float> values, int64_t elements) {
 
 }  // namespace
 
-Samples::Data Samples::shaped(const Shape& shape, size_t count, const char* what) {
+SampleArray::Data SampleArray::shaped(const Shape& shape, size_t count, const char* what) {
   if (shape.rank() < 1)
     throw DataError(kWhere, "samples have shape ", shape, ", expected [N, ...]");
   if (static_cast<int64_t>(count) != shape.elements())
@@ -85,34 +85,34 @@ Samples::Data Samples::shaped(const Shape& shape, size_t count, const char* what
   return data;
 }
 
-Samples Samples::floats(const Shape& shape, std::vector<float> values) {
+SampleArray SampleArray::floats(const Shape& shape, std::vector<float> values) {
   auto [all, owner] = kept(std::move(values));
   return floats(shape, all, std::move(owner));
 }
 
-Samples Samples::floats(const Shape& shape,
-                        std::span<const float> values,
-                        std::shared_ptr<const void> owner) {
+SampleArray SampleArray::floats(const Shape& shape,
+                                std::span<const float> values,
+                                std::shared_ptr<const void> owner) {
   Data data = shaped(shape, values.size(), "values");
   check_finite(values, data.shape.elements());
   data.owner = std::move(owner);
   data.floats = values;
-  return Samples(std::move(data));
+  return SampleArray(std::move(data));
 }
 
-Samples Samples::bytes(const Shape& shape,
-                       std::vector<uint8_t> values,
-                       Range range,
-                       InputFeatures features) {
+SampleArray SampleArray::bytes(const Shape& shape,
+                               std::vector<uint8_t> values,
+                               Range range,
+                               InputFeatures features) {
   auto [all, owner] = kept(std::move(values));
   return bytes(shape, all, std::move(owner), range, std::move(features));
 }
 
-Samples Samples::bytes(const Shape& shape,
-                       std::span<const uint8_t> values,
-                       std::shared_ptr<const void> owner,
-                       Range range,
-                       InputFeatures features) {
+SampleArray SampleArray::bytes(const Shape& shape,
+                               std::span<const uint8_t> values,
+                               std::shared_ptr<const void> owner,
+                               Range range,
+                               InputFeatures features) {
   const DefaultRounding rounding;
   Data data = shaped(shape, values.size(), "bytes");
   data.params = integer::input_params(range, kWhere);
@@ -121,14 +121,14 @@ Samples Samples::bytes(const Shape& shape,
   data.bytes = values;
   data.range = range;
   data.features = shared(std::move(features));
-  return Samples(std::move(data));
+  return SampleArray(std::move(data));
 }
 
-Samples Samples::encoded(const Shape& shape,
-                         std::span<const float> values,
-                         Range range,
-                         InputFeatures features,
-                         Outside outside) {
+SampleArray SampleArray::encoded(const Shape& shape,
+                                 std::span<const float> values,
+                                 Range range,
+                                 InputFeatures features,
+                                 Outside outside) {
   const DefaultRounding rounding;
   const QParams params = integer::input_params(range, kWhere);
   Data data = shaped(shape, values.size(), "values");
@@ -143,21 +143,21 @@ Samples Samples::encoded(const Shape& shape,
   data.range = range;
   data.params = params;
   data.features = shared(std::move(features));
-  return Samples(std::move(data));
+  return SampleArray(std::move(data));
 }
 
-const InputFeatures& Samples::features() const& {
+const InputFeatures& SampleArray::features() const& {
   static const InputFeatures none;
   return data_->features == nullptr ? none : *data_->features;
 }
 
-std::span<const uint8_t> Samples::sample_bytes(int64_t i) const& {
+std::span<const uint8_t> SampleArray::sample_bytes(int64_t i) const& {
   if (!has_codes()) return {};
   const auto elements = static_cast<size_t>(shape().elements());
   return data_->bytes.subspan(static_cast<size_t>(i) * elements, elements);
 }
 
-void Samples::copy(int64_t i, const SampleView& to) const {
+void SampleArray::copy(int64_t i, const SampleView& to) const {
   const auto elements = static_cast<size_t>(shape().elements());
   const size_t first = static_cast<size_t>(i) * elements;
   if (has_codes()) {
@@ -167,7 +167,7 @@ void Samples::copy(int64_t i, const SampleView& to) const {
   }
 }
 
-SampleView Samples::view(std::span<uint8_t> bytes, std::span<float> floats) const {
+SampleView SampleArray::view(std::span<uint8_t> bytes, std::span<float> floats) const {
   SampleView view{.pixels = bytes, .shape = shape(), .floats = floats};
   if (has_codes()) {
     view.zero = static_cast<uint8_t>(data_->params.zero_point[0]);
@@ -176,7 +176,7 @@ SampleView Samples::view(std::span<uint8_t> bytes, std::span<float> floats) cons
   return view;
 }
 
-SampleView Samples::view(Scratch& scratch) const {
+SampleView SampleArray::view(Scratch& scratch) const {
   const auto elements = static_cast<size_t>(shape().elements());
   if (has_codes()) {
     scratch.bytes.resize(elements);
@@ -186,13 +186,13 @@ SampleView Samples::view(Scratch& scratch) const {
   return view(scratch.bytes, scratch.floats);
 }
 
-Shape Samples::batch_shape(int64_t n) const {
+Shape SampleArray::batch_shape(int64_t n) const {
   std::vector<int64_t> extents{n};
   extents.insert(extents.end(), shape().begin(), shape().end());
   return Shape(extents);
 }
 
-Tensor Samples::tensor(std::span<const int64_t> indices, const Edit& edit) const {
+Tensor SampleArray::tensor(std::span<const int64_t> indices, const Edit& edit) const {
   const auto n = static_cast<int64_t>(indices.size());
   const int64_t elements = shape().elements();
   const auto count = static_cast<size_t>(elements);
@@ -212,7 +212,7 @@ Tensor Samples::tensor(std::span<const int64_t> indices, const Edit& edit) const
   return result;
 }
 
-Tensor Samples::tensor(Buffer<uint8_t> bytes) const {
+Tensor SampleArray::tensor(Buffer<uint8_t> bytes) const {
   const DefaultRounding rounding;
   const Shape all = batch_shape(bytes.size() / shape().elements());
   if (all.elements() != bytes.size())
