@@ -33,7 +33,7 @@ TEST_CASE("metrics equal the published examples", "[training][metrics]") {
   CHECK(matrix.accuracy() == 4.0 / 6.0);
   CHECK(matrix.precision(0) == 2.0 / 3.0);
   CHECK(matrix.recall(0) == 1.0);
-  CHECK(matrix.f1(0) == Approx(0.8));
+  CHECK(matrix.f1(0) == test::Approx(0.8));
   CHECK(matrix.precision(1) == 0.0);
   CHECK(matrix.f1(1) == 0.0);
 

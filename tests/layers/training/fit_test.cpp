@@ -96,7 +96,7 @@ TEST_CASE("fit is the loop that one would write", "[layers][fit]") {
   REQUIRE(result.epochs.size() == 2);
   double sum = 0.0;
   for (size_t i = 0; i < 6; ++i) sum += (i < 5 ? 4.0 : 2.0) * static_cast<double>(losses[i]);
-  CHECK(result.epochs[0].loss == Approx(sum / 22.0));
+  CHECK(result.epochs[0].loss == test::Approx(sum / 22.0));
   CHECK(result.epochs[1].steps == 12);
   CHECK(result.epochs[1].learning_rate == schedule(11));
 }
@@ -111,7 +111,7 @@ TEST_CASE("gradients of several batches make the step of one", "[layers][fit]") 
   CHECK(parts.weights() != Training().weights());
   const std::vector<float> a = whole.weights();
   const std::vector<float> b = parts.weights();
-  for (size_t i = 0; i < a.size(); ++i) CHECK(b[i] == Approx(a[i]).margin(1e-6));
+  for (size_t i = 0; i < a.size(); ++i) CHECK(b[i] == test::Approx(a[i]).margin(1e-6));
   // 22 rows are 6 batches of 4, and 2 steps of up to 4 batches.
   CHECK(Training().fit({.accumulate = 4}).steps == 2);
 }
