@@ -23,7 +23,7 @@ std::string Problem::name() const {
   }
   return text(conv.n) + "x" + text(conv.h) + "x" + text(conv.w) + "x" + text(conv.c) + "_" +
          text(conv.o) + "x" + text(conv.kh) + "x" + text(conv.kw) + "_s" + text(conv.stride_h) +
-         "_p" + text(conv.pad_h);
+         "_p" + text(conv.pad_h) + (conv.groups > 1 ? "_g" + text(conv.groups) : "");
 }
 
 namespace {
@@ -75,6 +75,37 @@ void add_convolution(Problems& problems, const Layer& layer) {
   problems.add("conv_u8s8_requantize", problem);
 }
 
+/// Layers of keyword spotting (DS-CNN) and of MobileNet at widths 1 and 0.25, and other windows.
+void add_depthwise(Problems& problems) {
+  struct Images {
+    int64_t n, h, w, c, kh, kw;
+  };
+  for (const Images& x : {Images{64, 25, 5, 64, 3, 3},
+                          Images{1, 25, 5, 64, 3, 3},
+                          Images{4, 112, 112, 32, 3, 3},
+                          Images{16, 14, 14, 512, 3, 3},
+                          Images{64, 48, 48, 8, 3, 3},
+                          Images{64, 24, 24, 16, 3, 3},
+                          Images{16, 28, 28, 40, 5, 5},
+                          Images{64, 49, 1, 64, 9, 1}}) {
+    for (const int64_t stride : {1, 2}) {
+      problems.add("depthwise_u8s8_requantize",
+                   Problem::convolution({.n = x.n,
+                                         .h = x.h,
+                                         .w = x.w,
+                                         .c = x.c,
+                                         .o = x.c,
+                                         .kh = x.kh,
+                                         .kw = x.kw,
+                                         .stride_h = stride,
+                                         .stride_w = x.kw > 1 ? stride : 1,
+                                         .pad_h = x.kh / 2,
+                                         .pad_w = x.kw / 2,
+                                         .groups = x.c}));
+    }
+  }
+}
+
 Problems all_problems() {
   Problems problems;
   for (const auto& [m, k, n] :
@@ -94,6 +125,7 @@ Problems all_problems() {
       }
     }
   }
+  add_depthwise(problems);
   return problems;
 }
 

@@ -51,15 +51,15 @@ Call make_call(Ready ready) {
   };
 }
 
-/// Scales for each output channel, which is axis `axis` of the weights (of the result, in version
-/// 2).
+/// Scales for each output channel, which is along the axes of `weights_mask` of the weights (of the
+/// result, in version 2).
 class Scales {
  public:
-  Scales(int64_t channels, int64_t reduction, [[maybe_unused]] int weights_axis) {
+  Scales(int64_t channels, int64_t reduction, [[maybe_unused]] int weights_mask) {
     const std::vector<float> scales(static_cast<size_t>(channels),
                                     1.0f / (16.0f * static_cast<float>(reduction)));
 #if DNNL_VERSION_MAJOR >= 3
-    attributes.set_scales_mask(DNNL_ARG_WEIGHTS, 1 << weights_axis);
+    attributes.set_scales_mask(DNNL_ARG_WEIGHTS, weights_mask);
     values_ = memory({{channels}, Type::f32, Tag::x}, cpu());
     std::copy(scales.begin(), scales.end(), static_cast<float*>(values_.get_data_handle()));
 #else
@@ -123,7 +123,7 @@ Call matmul(const Problem& p, Type x, Type w, Type y, const Scales* scales) {
 Call gemm_packed(const Problem& p) { return matmul(p, Type::f32, Type::f32, Type::f32, nullptr); }
 Call gemm_integer(const Problem& p) { return matmul(p, Type::u8, Type::s8, Type::s32, nullptr); }
 Call gemm_requantize(const Problem& p) {
-  const Scales scales(p.n, p.k, 1);
+  const Scales scales(p.n, p.k, 1 << 1);
   return matmul(p, Type::u8, Type::s8, Type::u8, &scales);
 }
 
@@ -134,7 +134,7 @@ struct Convolution {
 
   Convolution(const kernels::Conv2dShape& s, Type x_type, Type w_type, Type y_type)
       : x({s.n, s.c, s.h, s.w}, x_type, Tag::any),
-        w({s.o, s.c, s.kh, s.kw}, w_type, Tag::any),
+        w(weights(s), w_type, Tag::any),
         bias({s.o}, Type::f32, Tag::x),
         y({s.n, s.o, s.oh(), s.ow()}, y_type, Tag::any),
         stride{s.stride_h, s.stride_w},
@@ -163,6 +163,11 @@ struct Convolution {
 #else
     return {{kDirect, x, w, y, stride, padding, padding}, cpu(), hint};
 #endif
+  }
+
+  static memory::dims weights(const kernels::Conv2dShape& s) {
+    if (s.groups == 1) return {s.o, s.c, s.kh, s.kw};
+    return {s.groups, s.group_o(), s.group_c(), s.kh, s.kw};
   }
 
   static constexpr auto kDirect = dnnl::algorithm::convolution_direct;
@@ -199,7 +204,7 @@ Call conv_backward_weights(const Problem& p) {
 }
 
 Call conv_requantize(const Problem& p) {
-  const Scales scales(p.conv.o, p.conv.reduction(), 0);
+  const Scales scales(p.conv.o, p.conv.reduction(), p.conv.groups > 1 ? 3 : 1);
   const auto description = Convolution(p.conv, Type::u8, Type::s8, Type::u8)
                                .forward(dnnl::prop_kind::forward_inference, scales.attributes);
   Ready ready{dnnl::convolution_forward(description)};
@@ -229,7 +234,8 @@ Implementation onednn_kernels() {
            {"conv_f32_forward", conv_forward},
            {"conv_f32_backward_data", conv_backward_data},
            {"conv_f32_backward_weights", conv_backward_weights},
-           {"conv_u8s8_requantize", conv_requantize}}};
+           {"conv_u8s8_requantize", conv_requantize},
+           {"depthwise_u8s8_requantize", conv_requantize}}};
 }
 
 }  // namespace quantrain::benchmarks

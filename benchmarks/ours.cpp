@@ -166,7 +166,8 @@ Implementation quantrain_kernels() {
            {"conv_f32_forward", conv_forward},
            {"conv_f32_backward_data", conv_backward_data},
            {"conv_f32_backward_weights", conv_backward_weights},
-           {"conv_u8s8_requantize", conv_requantize}}};
+           {"conv_u8s8_requantize", conv_requantize},
+           {"depthwise_u8s8_requantize", conv_requantize}}};
 }
 
 Implementation reference_kernels() {
@@ -179,7 +180,8 @@ Implementation reference_kernels() {
            {"conv_f32_forward", with_reference<conv_forward>},
            {"conv_f32_backward_data", with_reference<conv_backward_data>},
            {"conv_f32_backward_weights", with_reference<conv_backward_weights>},
-           {"conv_u8s8_requantize", with_reference<conv_requantize>}}};
+           {"conv_u8s8_requantize", with_reference<conv_requantize>},
+           {"depthwise_u8s8_requantize", with_reference<conv_requantize>}}};
 }
 
 }  // namespace quantrain::benchmarks
