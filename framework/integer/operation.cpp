@@ -136,7 +136,7 @@ int64_t accumulator_bound(const Operation& op) {
 int64_t prepared_bytes(const Operation& op) {
   const auto of_product = [](const kernels::Conv2dShape& shape, const QuantizedProduct& p) {
     return kernels::PackedWeightsS8::bytes(shape) +
-           kernels::ProductParams::bytes(shape.o, p.output.has_value());
+           kernels::ProductParams::bytes(shape, p.output.has_value());
   };
   return std::visit(
       Overloaded{[](const QuantizedAdd&) -> int64_t { return 0; },
@@ -162,9 +162,7 @@ int64_t scratch_bytes(const Operation& op, int64_t n) {
             return kernels::avg_pool2d_scratch(with_batch(o.shape, n));
           },
           [](const QuantizedConcat&) -> int64_t { return 0; },
-          [&](const QuantizedConv2d& o) {
-            return kernels::conv2d_scratch(with_batch(o.shape, n), o.product.output.has_value());
-          },
+          [&](const QuantizedConv2d& o) { return kernels::conv2d_scratch(with_batch(o.shape, n)); },
           [&](const QuantizedLinear& o) { return kernels::gemm_scratch(n * o.rows, o.inputs); },
           [](const QuantizedLookup&) -> int64_t { return 0; },
           [](const QuantizedMaxPool2d&) -> int64_t { return 0; },

@@ -161,16 +161,51 @@ struct DotU8S8 {
   int64_t stride;
 };
 
-/// acc[p, c] = start[c] + sum over i < kh, j < kw of w[i, j, c] * x[i * row_step + (p * stride_w +
-/// j) * channels + c] for the pixels p of one row. w and start are filled up to multiples of 16
-/// channels; x is readable up to there.
+/// How depthwise_u8s8 takes windows of kh rows: four rows of input, a quad, are interleaved byte by
+/// byte, so that one dot product sums four rows of a column.
+struct DepthwiseLayout {
+  int64_t lines;  ///< of output that the same quads serve at stride 1: 2 where they fit, else 1
+  int64_t quads;  ///< in a column of the window
+  int64_t run;    ///< elements of some whole pixels, for which weights lie one after the other
+
+  QUANTRAIN_INLINE DepthwiseLayout(int64_t kh, int64_t channels)
+      : lines(kh % 4 == 0 ? 1 : 2), quads((kh + 3) / 4), run(channels) {
+    // Few channels, or an odd number of them, leave lanes empty: several pixels fill them.
+    const int64_t divisor = channels & -channels;
+    const int64_t filled = divisor < 16 ? channels / divisor * 16 : channels;
+    if (filled <= 256) run = filled;
+  }
+
+  /// Bytes of a line of quads, and of all that is needed beside it.
+  QUANTRAIN_INLINE int64_t quad_line(const PoolShape& s) const {
+    return (4 * (s.w + 2 * s.pad_w) * s.c + 63) / 64 * 64;
+  }
+  QUANTRAIN_INLINE int64_t zero_line(const PoolShape& s) const {
+    return (s.w * s.c + 63) / 64 * 64;
+  }
+  QUANTRAIN_INLINE int64_t scratch(const PoolShape& s) const {
+    return zero_line(s) + quads * quad_line(s);
+  }
+};
+
+/// A depthwise convolution: the lines [begin, end) of output of all images. x outside of the image
+/// is zero_x.
+///   acc[line, p, c] = start[c] + sum over i < kh, j < kw of w[c, i, j] * x[.., i, j, c]
+/// w has a panel for each `layout.width` elements of a run, and there for each quad, each column of
+/// the window and each of DepthwiseLayout's lines a group of 4 as in PanelLayout: those rows of the
+/// window that the line sees in the quad, else 0.
 struct DepthwiseU8S8 {
-  int64_t pixels, channels;
-  int64_t kh, kw, row_step, stride_w;
+  PoolShape pool;
+  int64_t begin, end;
   const uint8_t* x;
+  int32_t zero_x;
   const int8_t* w;
-  const int32_t* start;
-  int32_t* acc;
+  PanelLayout layout;
+  const int32_t* start;     ///< repeated for a run and filled up to a panel, as those of requantize
+  RequantizeU8 requantize;  ///< used where y is not null
+  int32_t* acc;             ///< either acc or y is not null: the first line of the first image
+  uint8_t* y;
+  uint8_t* scratch;  ///< DepthwiseLayout::scratch() bytes of zero_x, and of the pool
 };
 
 /// (11) as clamp(((a * m_a + b * m_b + offset) >> shift) + zero_point, lo, hi), where offset =

@@ -9,8 +9,6 @@
 namespace quantrain::kernels {
 namespace {
 
-// kBlockProducts for the depthwise kernel, which is slower.
-constexpr int64_t kBlockDepthwiseProducts = int64_t{1} << 20;
 // Output pixels of one call of the kernel.
 constexpr int64_t kPixels = 480;
 // Input rows that a thread copies at a time, in bytes, or those of one output row.
@@ -28,18 +26,13 @@ struct Band {
 class Bands {
  public:
   /// `reach`: bytes that kernels read from the start of a window's row on.
-  Bands(const Conv2dShape& shape,
-        const uint8_t* x,
-        int32_t zero_x,
-        int64_t products,
-        int64_t channels,
-        int64_t reach)
+  Bands(const Conv2dShape& shape, const uint8_t* x, int32_t zero_x, int64_t channels, int64_t reach)
       : s_(shape), oh_(shape.oh()), x_(x), zero_x_(zero_x), channels_(channels), reach_(reach) {
     const int64_t row = s_.ow() * s_.o * (s_.reduction() + kOutputProducts);
     const int64_t most_inputs = std::max(kMostScratch / row_step(), s_.kh);
     const int64_t most_rows = (most_inputs - s_.kh) / s_.stride_h + 1;
-    per_image_ = even_blocks(oh_, std::min(products / row, most_rows));
-    most_ = products * per_image_ / (oh_ * row);
+    per_image_ = even_blocks(oh_, std::min(kBlockProducts / row, most_rows));
+    most_ = kBlockProducts * per_image_ / (oh_ * row);
   }
 
   /// Bytes of the largest band, padded.
@@ -113,39 +106,52 @@ bool is_pointwise(const Conv2dShape& s) {
          s.pad_w == 0 && s.groups == 1;
 }
 
+/// The windows of depthwise_u8s8, and how its lines of output are cut.
+struct Depthwise {
+  PoolShape pool;
+  int64_t scratch;
+  int64_t most_lines;  ///< of a task
+
+  explicit Depthwise(const Conv2dShape& s)
+      : pool{.h = s.h,
+             .w = s.w,
+             .c = s.c,
+             .oh = s.oh(),
+             .ow = s.ow(),
+             .kh = s.kh,
+             .kw = s.kw,
+             .stride_h = s.stride_h,
+             .stride_w = s.stride_w,
+             .pad_h = s.pad_h,
+             .pad_w = s.pad_w},
+        scratch(DepthwiseLayout(s.kh, s.c).scratch(pool)),
+        most_lines(kBlockProducts / (pool.ow * s.c * (s.reduction() + kOutputProducts))) {}
+};
+
 void depthwise(const Conv2dShape& s,
                const uint8_t* x,
-               const PackedWeightsS8& w,
+               const PackedWeightsS8& given,
                const ProductParams& params,
                int32_t* acc,
                uint8_t* y) {
-  const IntegerTable& kernels = integer_table();
-  const int64_t line = s.ow() * s.c;
-  const PeriodicRequantize periodic(y != nullptr ? line : 0, s.c, params.requantize(0));
-  const int64_t reach = (s.kw - 1) * s.c + round_up(s.c, 16);
-  const Bands bands(s, x, params.zero_x(), kBlockDepthwiseProducts, s.c, reach);
-  bands.for_each([&](int64_t image, int64_t begin, int64_t end, Buffer<uint8_t>& scratch) {
-    Buffer<int32_t> sums(y != nullptr ? line : 0);
-    const Band band = bands.input(image, begin, end, 0, scratch);
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t to = (image * s.oh() + row) * line;
-      DepthwiseU8S8 p{};
-      p.pixels = s.ow();
-      p.channels = s.c;
-      p.kh = s.kh;
-      p.kw = s.kw;
-      p.row_step = band.row_step;
-      p.stride_w = s.stride_w;
-      p.x = band.x + (row - begin) * s.stride_h * band.row_step;
-      p.w = w.data();
-      p.start = params.start(0);
-      p.acc = y != nullptr ? sums.data() : acc + to;
-      kernels.depthwise_u8s8(p);
-      if (y != nullptr) {
-        kernels.requantize_s32_u8(
-            line, periodic.period(), sums.data(), periodic.requantize(), y + to, nullptr, 0, 255);
-      }
-    }
+  PackedWeightsS8 copy;
+  const PackedWeightsS8& w = given.for_chosen_isa(copy);
+  const Depthwise cut(s);
+  parallel_for_even(s.n * s.oh(), cut.most_lines, [&](int64_t begin, int64_t end) {
+    Buffer<uint8_t> scratch(cut.scratch);
+    std::memset(scratch.data(), params.zero_x(), static_cast<size_t>(cut.scratch));
+    integer_table().depthwise_u8s8({.pool = cut.pool,
+                                    .begin = begin,
+                                    .end = end,
+                                    .x = x,
+                                    .zero_x = params.zero_x(),
+                                    .w = w.data(),
+                                    .layout = w.layout(),
+                                    .start = params.start(0),
+                                    .requantize = params.requantize(0),
+                                    .acc = acc,
+                                    .y = y,
+                                    .scratch = scratch.data()});
   });
 }
 
@@ -205,7 +211,7 @@ void conv2d(const Conv2dShape& s,
   const PackedWeightsS8& w = given.for_chosen_isa(copy);
   const int64_t oh = s.oh();
   const int64_t ow = s.ow();
-  const Bands bands(s, x, params.zero_x(), kBlockProducts, s.group_c(), 4 * w.quads());
+  const Bands bands(s, x, params.zero_x(), s.group_c(), 4 * w.quads());
   bands.for_each([&](int64_t image, int64_t begin, int64_t end, Buffer<uint8_t>& scratch) {
     for (int64_t group = 0; group < s.groups; ++group) {
       const Band band = bands.input(image, begin, end, group * s.group_c(), scratch);
@@ -243,15 +249,15 @@ void conv2d(const Conv2dShape& s,
 
 }  // namespace
 
-int64_t conv2d_scratch(const Conv2dShape& s, bool requantizes) {
+int64_t conv2d_scratch(const Conv2dShape& s) {
   if (s.y_elements() <= 0) return 0;
   if (is_pointwise(s)) return gemm_scratch(s.n * s.h * s.w, s.c);
-  const bool deep = is_depthwise(s);
-  const int64_t products = deep ? kBlockDepthwiseProducts : kBlockProducts;
-  const Bands bands(s, nullptr, 0, products, deep ? s.c : s.group_c(), 0);
-  const int64_t line = deep && requantizes ? s.ow() * s.c * int64_t{sizeof(int32_t)} : 0;
-  const int64_t multipliers = 3 * std::min(line, 4 * period_of(s.c));
-  return std::min<int64_t>(bands.count(), threads()) * (bands.scratch() + line) + multipliers;
+  if (is_depthwise(s)) {
+    const Depthwise cut(s);
+    return std::min<int64_t>(even_blocks(s.n * s.oh(), cut.most_lines), threads()) * cut.scratch;
+  }
+  const Bands bands(s, nullptr, 0, s.group_c(), 0);
+  return std::min<int64_t>(bands.count(), threads()) * bands.scratch();
 }
 
 void conv2d_u8s8_s32(const Conv2dShape& shape,

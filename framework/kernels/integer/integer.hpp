@@ -28,8 +28,13 @@ class PackedWeightsS8 {
 
   /// What weights of this shape take.
   static int64_t bytes(const Conv2dShape& shape);
+  /// Without weights: how those of this shape will lie.
+  static PackedWeightsS8 planned(const Conv2dShape& shape);
 
   int64_t outputs() const { return sums_.size(); }
+  /// Entries of ProductParams: the outputs, or if several pixels fill a vector of a depthwise
+  /// convolution, the outputs repeated for each.
+  int64_t entries() const { return entries_; }
   /// Sum of the weights of each output channel: what a zero point of the input is multiplied by.
   const int32_t* sums() const { return sums_.data(); }
 
@@ -61,7 +66,9 @@ class PackedWeightsS8 {
   Isa isa_ = Isa::kReference;
   bool depthwise_ = false;
   PanelLayout layout_{1, false};
+  int64_t entries_ = 0;
   int64_t quads_ = 0;
+  int64_t panels_ = 0;
   int64_t panel_bytes_ = 0;
   int64_t panels_per_group_ = 0;
   const int8_t* plain_ = nullptr;
@@ -80,8 +87,8 @@ class ProductParams {
                 const int32_t* bias,
                 const RequantizeU8* requantize);
 
-  /// What those of so many output channels take.
-  static int64_t bytes(int64_t outputs, bool requantizes);
+  /// What those for weights of this shape take.
+  static int64_t bytes(const Conv2dShape& shape, bool requantizes);
 
   int32_t zero_x() const { return zero_x_; }
 
@@ -99,7 +106,7 @@ class ProductParams {
 /// Bytes that a call below takes from the pool while it runs, on threads() threads: copies of input
 /// rows, and sums that are requantized. Not the copy of weights for another instruction set.
 int64_t gemm_scratch(int64_t m, int64_t k);
-int64_t conv2d_scratch(const Conv2dShape& shape, bool requantizes);
+int64_t conv2d_scratch(const Conv2dShape& shape);
 int64_t avg_pool2d_scratch(const Conv2dShape& shape);
 
 /// acc[m, o] = sum over k of w[o, k] * (x[m, k] - zero_x) + bias[o].   docs/quantization.md (7)

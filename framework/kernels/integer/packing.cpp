@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch/dispatch.hpp"
@@ -10,6 +11,18 @@ namespace quantrain::kernels {
 namespace {
 
 constexpr int64_t kWidestPanel = 64;
+
+/// Four weights of one output, from its place in a panel's group of 4 on.
+void put_quad(const PanelLayout& layout, const int8_t* quad, int8_t* to) {
+  if (!layout.pairs) {
+    std::memcpy(to, quad, 4);
+    return;
+  }
+  const int16_t even[2] = {quad[0], quad[2]};
+  const int16_t odd[2] = {quad[1], quad[3]};
+  std::memcpy(to, even, 4);
+  std::memcpy(to + 4 * layout.width, odd, 4);
+}
 
 }  // namespace
 
@@ -22,6 +35,8 @@ PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w)
       depthwise_(is_depthwise(shape)),
       plain_(w),
       sums_(shape.o) {
+  lay_out();
+  data_ = Buffer<int8_t>(panels_ * panel_bytes_);
   if (depthwise_) {
     pack_depthwise();
   } else {
@@ -33,26 +48,36 @@ PackedWeightsS8::PackedWeightsS8(const Conv2dShape& shape, const int8_t* w)
 void PackedWeightsS8::lay_out() {
   const int64_t outputs = shape_.group_o();
   integer_table(isa_).panel_layout_u8s8(outputs, &layout_);
+  entries_ = shape_.o;
+  if (depthwise_) {
+    const DepthwiseLayout windows(shape_.kh, shape_.c);
+    entries_ = windows.run;
+    panels_ = (windows.run + layout_.width - 1) / layout_.width;
+    panel_bytes_ = windows.quads * shape_.kw * windows.lines * quad_bytes();
+    return;
+  }
   quads_ = (shape_.kw * shape_.group_c() + 3) / 4;
   panels_per_group_ = (outputs + layout_.width - 1) / layout_.width;
+  panels_ = shape_.groups * panels_per_group_;
   panel_bytes_ = shape_.kh * quads_ * quad_bytes();
 }
 
+PackedWeightsS8 PackedWeightsS8::planned(const Conv2dShape& shape) {
+  PackedWeightsS8 w;
+  w.shape_ = shape;
+  w.isa_ = chosen_isa();
+  w.depthwise_ = is_depthwise(shape);
+  w.lay_out();
+  return w;
+}
+
 int64_t PackedWeightsS8::bytes(const Conv2dShape& shape) {
-  PackedWeightsS8 planned;
-  planned.shape_ = shape;
-  planned.isa_ = chosen_isa();
-  const int64_t sums = shape.o * int64_t{sizeof(int32_t)};
-  if (is_depthwise(shape)) return sums + shape.kh * shape.kw * round_up(shape.o, 16);
-  planned.lay_out();
-  return sums + shape.groups * planned.panels_per_group_ * planned.panel_bytes_;
+  const PackedWeightsS8 w = planned(shape);
+  return shape.o * int64_t{sizeof(int32_t)} + w.panels_ * w.panel_bytes_;
 }
 
 void PackedWeightsS8::pack_panels() {
-  lay_out();
-  data_ = Buffer<int8_t>(shape_.groups * panels_per_group_ * panel_bytes_);
-  const int64_t panels = shape_.groups * panels_per_group_;
-  parallel_for(panels,
+  parallel_for(panels_,
                std::max<int64_t>(1, 16384 / std::max<int64_t>(panel_bytes_, 1)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t panel = begin; panel < end; ++panel) pack_panel(panel);
@@ -84,18 +109,6 @@ void PackedWeightsS8::pack_panel(int64_t panel) {
 
 void PackedWeightsS8::pack_segment(int64_t count, const int8_t* rows, int8_t* to) const {
   const int64_t length = shape_.kw * shape_.group_c();
-  const bool pairs = layout_.pairs;
-  const int64_t odd_at = 4 * layout_.width;
-  const auto put = [&](const int8_t* quad, int8_t* at) {
-    if (!pairs) {
-      std::memcpy(at, quad, 4);
-      return;
-    }
-    const int16_t even[2] = {quad[0], quad[2]};
-    const int16_t odd[2] = {quad[1], quad[3]};
-    std::memcpy(at, even, 4);
-    std::memcpy(at + odd_at, odd, 4);
-  };
   // A few groups of 4 of every output at a time: their destination stays in the first-level cache.
   constexpr int64_t kQuads = 16;
   const int64_t quad_step = quad_bytes();
@@ -105,25 +118,36 @@ void PackedWeightsS8::pack_segment(int64_t count, const int8_t* rows, int8_t* to
       int8_t* at = to + q * quad_step + 4 * o;
       const int64_t end = std::min(length, 4 * (q + kQuads));
       int64_t j = 4 * q;
-      for (; j + 4 <= end; j += 4, at += quad_step) put(from + j, at);
+      for (; j + 4 <= end; j += 4, at += quad_step) put_quad(layout_, from + j, at);
       if (j == end) continue;
       int8_t last[4] = {};
       std::copy(from + j, from + end, last);
-      put(last, at);
+      put_quad(layout_, last, at);
     }
   }
 }
 
 void PackedWeightsS8::pack_depthwise() {
+  const DepthwiseLayout windows(shape_.kh, shape_.c);
   const int64_t taps = shape_.kh * shape_.kw;
-  const int64_t step = round_up(shape_.o, 16);
-  data_ = Buffer<int8_t>(taps * step);
-  std::memset(data_.data(), 0, static_cast<size_t>(data_.size()));
-  for (int64_t o = 0; o < shape_.o; ++o) {
-    sums_[o] = 0;
-    for (int64_t tap = 0; tap < taps; ++tap) {
-      data_[tap * step + o] = plain_[o * taps + tap];
-      sums_[o] += plain_[o * taps + tap];
+  for (int64_t o = 0; o < shape_.o; ++o)
+    sums_[o] = std::accumulate(plain_ + o * taps, plain_ + (o + 1) * taps, int32_t{0});
+  std::fill(data_.begin(), data_.end(), int8_t{0});
+  for (int64_t element = 0; element < windows.run; ++element) {
+    const int8_t* const from = plain_ + element % shape_.c * taps;
+    int8_t* to =
+        data_.data() + element / layout_.width * panel_bytes_ + element % layout_.width * 4;
+    for (int64_t quad = 0; quad < windows.quads; ++quad) {
+      for (int64_t j = 0; j < shape_.kw; ++j) {
+        for (int64_t line = 0; line < windows.lines; ++line, to += quad_bytes()) {
+          int8_t rows[4];
+          for (int64_t k = 0; k < 4; ++k) {
+            const int64_t i = 4 * quad + k - line;
+            rows[k] = i >= 0 && i < shape_.kh ? from[i * shape_.kw + j] : int8_t{0};
+          }
+          put_quad(layout_, rows, to);
+        }
+      }
     }
   }
 }
@@ -156,13 +180,14 @@ void PackedWeightsS8::sum_panels() {
 }
 
 const PackedWeightsS8& PackedWeightsS8::for_chosen_isa(PackedWeightsS8& copy) const {
-  if (isa_ == chosen_isa() || depthwise_) return *this;
+  if (isa_ == chosen_isa()) return *this;
   copy = PackedWeightsS8(shape_, plain_);
   return copy;
 }
 
-int64_t ProductParams::bytes(int64_t outputs, bool requantizes) {
-  return (requantizes ? 4 : 1) * (outputs + kWidestPanel) * int64_t{sizeof(int32_t)};
+int64_t ProductParams::bytes(const Conv2dShape& shape, bool requantizes) {
+  const int64_t size = PackedWeightsS8::planned(shape).entries() + kWidestPanel;
+  return (requantizes ? 4 : 1) * size * int64_t{sizeof(int32_t)};
 }
 
 ProductParams::ProductParams(const PackedWeightsS8& w,
@@ -170,22 +195,24 @@ ProductParams::ProductParams(const PackedWeightsS8& w,
                              const int32_t* bias,
                              const RequantizeU8* requantize)
     : zero_x_(zero_x) {
-  const int64_t outputs = w.outputs();
-  const int64_t size = outputs + kWidestPanel;
+  const int64_t entries = w.entries();
+  const int64_t size = entries + kWidestPanel;
   values_ = Buffer<int32_t>((requantize != nullptr ? 4 : 1) * size);
   int32_t* const start = values_.data();
-  for (int64_t o = 0; o < outputs; ++o) {
+  for (int64_t i = 0; i < entries; ++i) {
+    const int64_t o = i % w.outputs();
     // Fits by the bound of docs/quantization.md (7).
     const int64_t first = bias != nullptr ? bias[o] : 0;
-    start[o] = static_cast<int32_t>(first - int64_t{zero_x} * w.sums()[o]);
+    start[i] = static_cast<int32_t>(first - int64_t{zero_x} * w.sums()[o]);
   }
-  std::fill(start + outputs, start + size, 0);
+  std::fill(start + entries, start + size, 0);
   if (requantize == nullptr) return;
   int32_t* const m0 = start + size;
   int32_t* const shift = m0 + size;
-  for (int64_t o = 0; o < size; ++o) {
-    m0[o] = o < outputs ? requantize->m0[o] : 0;
-    shift[o] = m0[o] != 0 ? requantize->shift[o] : kAnyShift;
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t o = i % w.outputs();
+    m0[i] = i < entries ? requantize->m0[o] : 0;
+    shift[i] = m0[i] != 0 ? requantize->shift[o] : kAnyShift;
   }
   requantize_ = *requantize;
   requantize_.m0 = m0;

@@ -7,6 +7,14 @@
 #include "framework/kernels/reference/reference.hpp"
 
 namespace quantrain::kernels::reference {
+namespace {
+
+uint8_t code(int32_t sum, const RequantizeU8& r, int64_t channel) {
+  const Multiplier multiplier{r.m0[channel], r.shift[channel]};
+  return static_cast<uint8_t>(requantize(sum, multiplier, r.zero_point, r.lo, r.hi));
+}
+
+}  // namespace
 
 void panel_layout_u8s8(int64_t, PanelLayout* layout) { *layout = {.width = 1, .pairs = false}; }
 
@@ -20,28 +28,32 @@ void dot_u8s8(const DotU8S8& p) {
         const int8_t* const w = p.w + o * p.panel + s * length;
         for (int64_t j = 0; j < length; ++j) sum += w[j] * x[j];
       }
-      const RequantizeU8& r = p.requantize;
       if (p.acc != nullptr) p.acc[row * p.stride + o] = sum;
-      if (p.y != nullptr) {
-        p.y[row * p.stride + o] =
-            static_cast<uint8_t>(requantize(sum, {r.m0[o], r.shift[o]}, r.zero_point, r.lo, r.hi));
-      }
+      if (p.y != nullptr) p.y[row * p.stride + o] = code(sum, p.requantize, o);
     }
   }
 }
 
 void depthwise_u8s8(const DepthwiseU8S8& p) {
-  const int64_t w_step = (p.channels + 15) / 16 * 16;
-  for (int64_t pixel = 0; pixel < p.pixels; ++pixel) {
-    for (int64_t c = 0; c < p.channels; ++c) {
+  const PoolShape& s = p.pool;
+  const DepthwiseLayout layout(s.kh, s.c);
+  for (int64_t line = p.begin; line < p.end; ++line) {
+    for (int64_t i = 0; i < s.ow * s.c; ++i) {
+      const int64_t c = i % s.c;
       int32_t sum = p.start[c];
-      for (int64_t i = 0; i < p.kh; ++i) {
-        for (int64_t j = 0; j < p.kw; ++j) {
-          sum += p.w[(i * p.kw + j) * w_step + c] *
-                 p.x[i * p.row_step + (pixel * p.stride_w + j) * p.channels + c];
+      for (int64_t kh = 0; kh < s.kh; ++kh) {
+        for (int64_t kw = 0; kw < s.kw; ++kw) {
+          const int64_t h = line % s.oh * s.stride_h - s.pad_h + kh;
+          const int64_t w = i / s.c * s.stride_w - s.pad_w + kw;
+          const bool inside = h >= 0 && h < s.h && w >= 0 && w < s.w;
+          const int32_t x = inside ? p.x[((line / s.oh * s.h + h) * s.w + w) * s.c + c] : p.zero_x;
+          const int64_t quad = (c * layout.quads + kh / 4) * s.kw + kw;
+          sum += p.w[4 * quad * layout.lines + kh % 4] * x;
         }
       }
-      p.acc[pixel * p.channels + c] = sum;
+      const int64_t to = line * s.ow * s.c + i;
+      if (p.acc != nullptr) p.acc[to] = sum;
+      if (p.y != nullptr) p.y[to] = code(sum, p.requantize, c);
     }
   }
 }

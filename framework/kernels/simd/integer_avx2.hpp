@@ -41,6 +41,39 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
         _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(words, words));
   }
+  /// 8 bytes of each of four vectors: two in the lower half, two in the upper one.
+  static QUANTRAIN_INLINE Int pack_codes(Int a, Int b, Int c, Int d, const Clamp& clamp) {
+    const Int bytes = _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+    const Int clamped =
+        _mm256_min_epu8(_mm256_max_epu8(bytes, _mm256_set1_epi8(static_cast<char>(clamp.lo))),
+                        _mm256_set1_epi8(static_cast<char>(clamp.hi)));
+    return _mm256_permutevar8x32_epi32(clamped, _mm256_set_epi32(7, 3, 6, 2, 5, 1, 4, 0));
+  }
+  template <int R, int V>
+  static QUANTRAIN_INLINE void store_tile(uint8_t* p,
+                                          int64_t stride,
+                                          const Int (&tile)[R][V],
+                                          const Clamp& clamp) {
+    const auto at = [&](int i) QUANTRAIN_INLINE { return p + i / V * stride + i % V * kLanes; };
+    repeat<R * V / 4>([&](auto group) QUANTRAIN_INLINE {
+      constexpr int i = 4 * group;
+      const Int bytes = pack_codes(tile[i / V][i % V],
+                                   tile[(i + 1) / V][(i + 1) % V],
+                                   tile[(i + 2) / V][(i + 2) % V],
+                                   tile[(i + 3) / V][(i + 3) % V],
+                                   clamp);
+      const __m128i low = _mm256_castsi256_si128(bytes);
+      const __m128i high = _mm256_extracti128_si256(bytes, 1);
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(at(i)), low);
+      _mm_storeh_pd(reinterpret_cast<double*>(at(i + 1)), _mm_castsi128_pd(low));
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(at(i + 2)), high);
+      _mm_storeh_pd(reinterpret_cast<double*>(at(i + 3)), _mm_castsi128_pd(high));
+    });
+    repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINE {
+      constexpr int i = R * V / 4 * 4 + last;
+      store_codes(at(i), tile[i / V][i % V], clamp);
+    });
+  }
   static QUANTRAIN_INLINE uint32_t bits_between(Int v, int32_t lo, int32_t hi) {
     const Int out =
         _mm256_or_si256(_mm256_cmpgt_epi32(set1(lo), v), _mm256_cmpgt_epi32(v, set1(hi)));
@@ -104,13 +137,26 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   using Narrow = Ints<xsimd::sse2>;
   static constexpr int kBytes = 32;
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm256_max_epu8(a, b); }
+  static QUANTRAIN_INLINE void interleave(const uint8_t* const (&rows)[4], int64_t i, uint8_t* to) {
+    // Word k of each 128 bits: those that unpacking brings together.
+    const Int order = _mm256_set_epi32(7, 5, 3, 1, 6, 4, 2, 0);
+    const Int a = _mm256_permutevar8x32_epi32(load(rows[0] + i), order);
+    const Int b = _mm256_permutevar8x32_epi32(load(rows[1] + i), order);
+    const Int c = _mm256_permutevar8x32_epi32(load(rows[2] + i), order);
+    const Int d = _mm256_permutevar8x32_epi32(load(rows[3] + i), order);
+    const Int ab_low = _mm256_unpacklo_epi8(a, b);
+    const Int ab_high = _mm256_unpackhi_epi8(a, b);
+    const Int cd_low = _mm256_unpacklo_epi8(c, d);
+    const Int cd_high = _mm256_unpackhi_epi8(c, d);
+    store(to, _mm256_unpacklo_epi16(ab_low, cd_low));
+    store(to + 32, _mm256_unpackhi_epi16(ab_low, cd_low));
+    store(to + 64, _mm256_unpacklo_epi16(ab_high, cd_high));
+    store(to + 96, _mm256_unpackhi_epi16(ab_high, cd_high));
+  }
 
   static constexpr bool kPairs = true;
   static constexpr int kSteps = 2;
-  static QUANTRAIN_INLINE Int broadcast(const uint8_t* p, int step) {
-    int32_t bytes;
-    __builtin_memcpy(&bytes, p, 4);
-    const Int quad = set1(bytes);
+  static QUANTRAIN_INLINE Int part(Int quad, int step) {
     return step == 0 ? _mm256_and_si256(quad, _mm256_set1_epi16(0xff)) : _mm256_srli_epi16(quad, 8);
   }
   static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {

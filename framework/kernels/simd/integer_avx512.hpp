@@ -50,8 +50,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
     const Int clamped =
         _mm512_min_epu8(_mm512_max_epu8(bytes, _mm512_set1_epi8(static_cast<char>(clamp.lo))),
                         _mm512_set1_epi8(static_cast<char>(clamp.hi)));
-    const Int order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-    return _mm512_permutexvar_epi32(order, clamped);
+    return transpose_words(clamped);
   }
   template <int R, int V>
   static QUANTRAIN_INLINE void store_tile(uint8_t* p,
@@ -184,13 +183,30 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   using Narrow = Ints<xsimd::sse2>;
   static constexpr int kBytes = 64;
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm512_max_epu8(a, b); }
+  /// Words of 4 bytes: lane k of each 128 bits gets word k of four, which unpacking brings
+  /// together.
+  static QUANTRAIN_INLINE Int transpose_words(Int v) {
+    const Int order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    return _mm512_permutexvar_epi32(order, v);
+  }
+  static QUANTRAIN_INLINE void interleave(const uint8_t* const (&rows)[4], int64_t i, uint8_t* to) {
+    const Int a = transpose_words(load(rows[0] + i));
+    const Int b = transpose_words(load(rows[1] + i));
+    const Int c = transpose_words(load(rows[2] + i));
+    const Int d = transpose_words(load(rows[3] + i));
+    const Int ab_low = _mm512_unpacklo_epi8(a, b);
+    const Int ab_high = _mm512_unpackhi_epi8(a, b);
+    const Int cd_low = _mm512_unpacklo_epi8(c, d);
+    const Int cd_high = _mm512_unpackhi_epi8(c, d);
+    store(to, _mm512_unpacklo_epi16(ab_low, cd_low));
+    store(to + 64, _mm512_unpackhi_epi16(ab_low, cd_low));
+    store(to + 128, _mm512_unpacklo_epi16(ab_high, cd_high));
+    store(to + 192, _mm512_unpackhi_epi16(ab_high, cd_high));
+  }
 
   static constexpr bool kPairs = true;
   static constexpr int kSteps = 2;
-  static QUANTRAIN_INLINE Int broadcast(const uint8_t* p, int step) {
-    int32_t bytes;
-    __builtin_memcpy(&bytes, p, 4);
-    const Int quad = set1(bytes);
+  static QUANTRAIN_INLINE Int part(Int quad, int step) {
     return step == 0 ? _mm512_and_si512(quad, _mm512_set1_epi16(0xff)) : _mm512_srli_epi16(quad, 8);
   }
   static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
@@ -202,11 +218,7 @@ template <>
 struct Ints<Avx512Vnni> : Ints<xsimd::avx512bw> {
   static constexpr bool kPairs = false;
   static constexpr int kSteps = 1;
-  static QUANTRAIN_INLINE Int broadcast(const uint8_t* p, int) {
-    int32_t bytes;
-    __builtin_memcpy(&bytes, p, 4);
-    return set1(bytes);
-  }
+  static QUANTRAIN_INLINE Int part(Int quad, int) { return quad; }
   static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) { return _mm512_dpbusd_epi32(acc, x, w); }
 };
 #endif

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "framework/kernels/params.hpp"
-#include "framework/kernels/simd/requantizer.hpp"
+#include "framework/kernels/simd/to_memory.hpp"
 
 // Products of bytes: tiles of rows x vectors of outputs, sums in registers, then
 // docs/quantization.md (8) on the way to memory.
@@ -39,7 +39,9 @@ inline QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
     repeat<V>([&](auto v)
                   QUANTRAIN_INLINE { right[v] = I::load(w + (step * V + v) * I::kLanes * 4); });
     repeat<R>([&](auto r) QUANTRAIN_INLINE {
-      const typename I::Int x = I::broadcast(left[r] + j, step);
+      int32_t quad;
+      __builtin_memcpy(&quad, left[r] + j, 4);
+      const typename I::Int x = I::part(I::set1(quad), step);
       repeat<V>([&](auto v) QUANTRAIN_INLINE {
         sums[r][v] = I::dot(sums[r][v], x, right[v]);
         // Else the compiler adds the products of both steps first, and runs out of registers.
@@ -105,80 +107,14 @@ inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
   });
 }
 
-/// Stores the sums of a panel's tiles as they are.
-template <class Arch, int V>
-class SumsToMemory {
-  using I = Ints<Arch>;
-
- public:
-  QUANTRAIN_INLINE SumsToMemory(const DotU8S8& p, int64_t output)
-      : acc_(p.acc + output), stride_(p.stride), columns_(p.outputs - output) {}
-
-  template <int R>
-  QUANTRAIN_INLINE void operator()(int64_t row, typename I::Int (&sums)[R][V]) const {
-    int32_t* const to = acc_ + row * stride_;
-    if (columns_ >= V * I::kLanes) {
-      repeat<R>([&](auto r) QUANTRAIN_INLINE {
-        repeat<V>([&](auto v)
-                      QUANTRAIN_INLINE { I::store(to + r * stride_ + v * I::kLanes, sums[r][v]); });
-      });
-      return;
-    }
-    I::template store_columns<R, V>(to, stride_, sums, columns_);
-  }
-
- private:
-  int32_t* acc_;
-  int64_t stride_;
-  int64_t columns_;
-};
-
-/// Stores the sums of a panel's tiles requantized, (8).
-template <class Arch, int V, bool kUsual>
-class CodesToMemory {
-  using I = Ints<Arch>;
-
- public:
-  QUANTRAIN_INLINE CodesToMemory(const DotU8S8& p, int64_t output)
-      : clamp_{p.requantize.lo, p.requantize.hi},
-        y_(p.y + output),
-        stride_(p.stride),
-        columns_(p.outputs - output) {
-    for (int v = 0; v < V; ++v) {
-      requantizers_[v] = Requantizer<Arch, kUsual>(p.requantize.from(output + v * I::kLanes));
-    }
-  }
-
-  template <int R>
-  QUANTRAIN_INLINE void operator()(int64_t row, typename I::Int (&sums)[R][V]) const {
-    repeat<V>([&](auto v) QUANTRAIN_INLINE {
-      const Requantizer<Arch, kUsual> requantizer = requantizers_[v];
-      repeat<R>([&](auto r) QUANTRAIN_INLINE { sums[r][v] = requantizer(sums[r][v]); });
-    });
-    uint8_t* const to = y_ + row * stride_;
-    if (columns_ >= V * I::kLanes) {
-      I::template store_tile<R, V>(to, stride_, sums, clamp_);
-      return;
-    }
-    I::template store_columns<R, V>(to, stride_, sums, clamp_, columns_);
-  }
-
- private:
-  Requantizer<Arch, kUsual> requantizers_[V];
-  Clamp clamp_;
-  uint8_t* y_;
-  int64_t stride_;
-  int64_t columns_;
-};
-
 inline constexpr int64_t kPrefetchedQuads = 256;
 
 /// In a function of its own, so that its constants take no registers from the sums.
 template <class Arch, int R, int V, class ToMemory>
 __attribute__((noinline)) void end_tile(const ToMemory& to_memory,
-                                        int64_t row,
+                                        int64_t at,
                                         typename Ints<Arch>::Int (&sums)[R][V]) {
-  to_memory.template operator()<R>(row, sums);
+  to_memory.template operator()<R>(at, sums);
 }
 
 template <class Arch, int R, int V, bool kShort, class ToMemory>
@@ -194,9 +130,9 @@ void dot_rows(
     const Ahead ahead{p.x[fetches ? row + R : row], fetches ? 4 * R : 0};
     dot_tile<Arch, R, V, kShort>(p, p.x + row, w, p.start + output, ahead, sums);
     if constexpr (kShort || I::kManyRegisters) {
-      to_memory.template operator()<R>(row, sums);
+      to_memory.template operator()<R>(row * p.stride, sums);
     } else {
-      end_tile<Arch>(to_memory, row, sums);
+      end_tile<Arch>(to_memory, row * p.stride, sums);
     }
   }
 }
@@ -317,36 +253,6 @@ void dot_u8s8(const DotU8S8& p) {
     case 4:
       if constexpr (I::kMaxPanel >= 4) dot_width<Arch, 4>(p);
       return;
-  }
-}
-
-template <class Arch>
-void depthwise_u8s8(const DepthwiseU8S8& p) {
-  using I = Ints<Arch>;
-  const int64_t w_step = (p.channels + 15) / 16 * 16;
-  for (int64_t c = 0; c < p.channels; c += I::kLanes) {
-    const int64_t count = p.channels - c;
-    for (int64_t pixel = 0; pixel < p.pixels; ++pixel) {
-      const uint8_t* const x = p.x + pixel * p.stride_w * p.channels + c;
-      typename I::Int acc = I::load(p.start + c);
-      const int8_t* w = p.w + c;
-      for (int64_t i = 0; i < p.kh; ++i) {
-        for (int64_t j = 0; j < p.kw; ++j, w += w_step) {
-          // Both are 16-bit values in 32-bit lanes, and the upper half of x is 0: this is their
-          // product.
-          acc =
-              I::add(acc, I::madd(I::load_u8(x + i * p.row_step + j * p.channels), I::load_s8(w)));
-        }
-      }
-      int32_t* const to = p.acc + pixel * p.channels + c;
-      if (count >= I::kLanes) {
-        I::store(to, acc);
-      } else {
-        int32_t last[I::kLanes];
-        I::store(last, acc);
-        for (int64_t i = 0; i < count; ++i) to[i] = last[i];
-      }
-    }
   }
 }
 

@@ -92,13 +92,20 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) {
     return vreinterpretq_s32_u8(vmaxq_u8(vreinterpretq_u8_s32(a), vreinterpretq_u8_s32(b)));
   }
+  static QUANTRAIN_INLINE void interleave(const uint8_t* const (&rows)[4], int64_t i, uint8_t* to) {
+    vst4q_u8(to,
+             {{vld1q_u8(rows[0] + i),
+               vld1q_u8(rows[1] + i),
+               vld1q_u8(rows[2] + i),
+               vld1q_u8(rows[3] + i)}});
+  }
 
   static constexpr bool kPairs = true;
   static constexpr int kSteps = 2;
-  static QUANTRAIN_INLINE Int broadcast(const uint8_t* p, int step) {
-    const uint16x8_t quad = vreinterpretq_u16_u32(vdupq_n_u32(four_bytes(p)));
-    return vreinterpretq_s32_u16(step == 0 ? vandq_u16(quad, vdupq_n_u16(0xff))
-                                           : vshrq_n_u16(quad, 8));
+  static QUANTRAIN_INLINE Int part(Int quad, int step) {
+    const uint16x8_t pairs = vreinterpretq_u16_s32(quad);
+    return vreinterpretq_s32_u16(step == 0 ? vandq_u16(pairs, vdupq_n_u16(0xff))
+                                           : vshrq_n_u16(pairs, 8));
   }
   static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
     const int16x8_t a = vreinterpretq_s16_s32(x);

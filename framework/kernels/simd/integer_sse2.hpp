@@ -96,12 +96,27 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
 
   static constexpr int kBytes = 16;
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm_max_epu8(a, b); }
+  /// to[4 e + k] = rows[k][i + e] for e < kBytes.
+  static QUANTRAIN_INLINE void interleave(const uint8_t* const (&rows)[4], int64_t i, uint8_t* to) {
+    const Int a = load(rows[0] + i);
+    const Int b = load(rows[1] + i);
+    const Int c = load(rows[2] + i);
+    const Int d = load(rows[3] + i);
+    const Int ab_low = _mm_unpacklo_epi8(a, b);
+    const Int ab_high = _mm_unpackhi_epi8(a, b);
+    const Int cd_low = _mm_unpacklo_epi8(c, d);
+    const Int cd_high = _mm_unpackhi_epi8(c, d);
+    store(to, _mm_unpacklo_epi16(ab_low, cd_low));
+    store(to + 16, _mm_unpackhi_epi16(ab_low, cd_low));
+    store(to + 32, _mm_unpacklo_epi16(ab_high, cd_high));
+    store(to + 48, _mm_unpackhi_epi16(ab_high, cd_high));
+  }
 
-  // Dot products of 4 bytes in two steps of 2: panels hold int16 (params.hpp).
+  // Dot products of 4 bytes in two steps of 2, each with its part of the bytes: panels hold int16
+  // (params.hpp).
   static constexpr bool kPairs = true;
   static constexpr int kSteps = 2;
-  static QUANTRAIN_INLINE Int broadcast(const uint8_t* p, int step) {
-    const Int quad = _mm_shuffle_epi32(four_bytes(p), 0);
+  static QUANTRAIN_INLINE Int part(Int quad, int step) {
     return step == 0 ? _mm_and_si128(quad, _mm_set1_epi16(0xff)) : _mm_srli_epi16(quad, 8);
   }
   static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {

@@ -2,6 +2,7 @@
 // #pragma once: each file of this folder includes it once.
 #include "framework/kernels/dispatch/table.hpp"
 #include "framework/kernels/simd/integer.ipp"
+#include "framework/kernels/simd/integer_depthwise.ipp"
 #include "framework/kernels/simd/integer_pool.ipp"
 
 namespace quantrain::kernels {
