@@ -176,15 +176,25 @@ struct DepthwiseLayout {
     if (filled <= 256) run = filled;
   }
 
-  /// Bytes of a line of quads, and of all that is needed beside it.
+  /// Lines of output that are computed from one line of quads of each row of four.
+  QUANTRAIN_INLINE int64_t group(const PoolShape& s) const { return s.stride_h == 1 ? lines : 1; }
+  /// Bytes of a line of quads, and of those of a group.
   QUANTRAIN_INLINE int64_t quad_line(const PoolShape& s) const {
     return (4 * (s.w + 2 * s.pad_w) * s.c + 63) / 64 * 64;
+  }
+  QUANTRAIN_INLINE int64_t group_bytes(const PoolShape& s) const { return quads * quad_line(s); }
+  /// Groups of an image that are computed at a time: as many as the first-level cache holds.
+  QUANTRAIN_INLINE int64_t groups(const PoolShape& s) const {
+    const int64_t all = (s.oh + group(s) - 1) / group(s);
+    const int64_t most = 24576 / group_bytes(s);
+    return most < 1 ? 1 : most < all ? most : all;
   }
   QUANTRAIN_INLINE int64_t zero_line(const PoolShape& s) const {
     return (s.w * s.c + 63) / 64 * 64;
   }
+  /// Bytes of a line outside of the image, and of the groups.
   QUANTRAIN_INLINE int64_t scratch(const PoolShape& s) const {
-    return zero_line(s) + quads * quad_line(s);
+    return zero_line(s) + groups(s) * group_bytes(s);
   }
 };
 

@@ -27,13 +27,16 @@ inline void interleave(const uint8_t* const (&rows)[4], int64_t n, uint8_t* to) 
   }
 }
 
-/// Interleaves what lines of output see whose first window begins at row `top` of an image.
+/// Interleaves what a group of lines of output sees whose first window begins at row `top`.
 template <class Arch>
-inline void interleave_windows(const DepthwiseU8S8& p, const uint8_t* image, int64_t top) {
+inline void interleave_windows(const DepthwiseU8S8& p,
+                               const uint8_t* image,
+                               int64_t top,
+                               uint8_t* to) {
   const PoolShape& s = p.pool;
   const DepthwiseLayout layout(s.kh, s.c);
   const int64_t length = s.w * s.c;
-  uint8_t* to = p.scratch + layout.zero_line(s) + 4 * s.pad_w * s.c;
+  to += 4 * s.pad_w * s.c;
   for (int64_t quad = 0; quad < layout.quads; ++quad, to += layout.quad_line(s)) {
     const uint8_t* rows[4];
     QUANTRAIN_UNROLL
@@ -45,40 +48,47 @@ inline void interleave_windows(const DepthwiseU8S8& p, const uint8_t* image, int
   }
 }
 
-/// What the tiles of one panel share: units of some whole pixels, one after the other, of one or
-/// two lines.
+/// Units in a row: bytes of x and elements of y from one to the next.
+struct DepthwiseAxis {
+  int64_t count, x_step, y_step;
+
+  /// Tiles of 4, 2 and 1.
+  QUANTRAIN_INLINE int64_t tiles() const { return count / 4 + count % 4 / 2 + count % 2; }
+};
+
+/// What the tiles of a panel share. A unit is some whole pixels, of each line of a group.
 struct DepthwisePanel {
+  DepthwiseAxis inner;  ///< along which tiles lie
+  DepthwiseAxis outer;
   const uint8_t* x;  ///< the panel's first quad of the first unit
-  int64_t x_step;    ///< bytes from unit to unit
   int64_t column, quad_line, quads, kw;
   const int8_t* w;
   int64_t tap;  ///< bytes of weights for a quad of a column
   const int32_t* start;
+  int64_t line;  ///< elements from one line of output to the next
   // As ToMemory reads them.
   RequantizeU8 requantize;
   int32_t* acc;
   uint8_t* y;
   int64_t stride, outputs;
-  int64_t line;  ///< elements from one line of output to the next
 };
 
-/// Tiles of U units x R lines, as many as fit. kShort: the window has 3 columns of one quad, whose
-/// weights stay in registers.
-template <class Arch, int U, int R, bool kShort, class ToMemory>
-inline void depthwise_tiles(const DepthwisePanel& p,
-                            const ToMemory& given,
-                            int64_t units,
-                            int64_t& unit) {
+/// The tiles of a panel, each of some units x R lines. kShort: the window has 3 columns of one
+/// quad, whose weights stay in registers.
+template <class Arch, int R, bool kShort, class ToMemory>
+void depthwise_panel(const DepthwisePanel& p) {
   using I = Ints<Arch>;
   using Int = typename I::Int;
   constexpr int kVector = 4 * I::kLanes;
   constexpr int kWeights = R * I::kSteps;  // vectors for a quad of a column
   constexpr bool kHolds = kShort && I::kManyRegisters;
   // Local copies stay in registers, because no store of bytes can change them.
-  const ToMemory to_memory = given;
+  const ToMemory to_memory(p, 0);
+  const DepthwiseAxis inner = p.inner;
   const int64_t column = p.column;
-  const int64_t x_step = p.x_step;
+  const int64_t line = p.line;
   const int64_t tap_bytes = p.tap;
+  const Int start = I::load(p.start);
   Int held[3][kWeights];
   if constexpr (kHolds) {
     repeat<3>([&](auto j) QUANTRAIN_INLINE {
@@ -87,108 +97,120 @@ inline void depthwise_tiles(const DepthwisePanel& p,
       });
     });
   }
-  const Int start = I::load(p.start);
-  const uint8_t* x = p.x + unit * x_step;
-  for (; unit + U <= units; unit += U, x += U * x_step) {
-    Int sums[R][U][1];
-    repeat<R>([&](auto r) QUANTRAIN_INLINE {
-      repeat<U>([&](auto u) QUANTRAIN_INLINE { sums[r][u][0] = start; });
-    });
-    const auto tap = [&](const uint8_t* at, const auto& weights) QUANTRAIN_INLINE {
-      repeat<U>([&](auto u) QUANTRAIN_INLINE {
-        const Int quad = I::load(at + u * x_step);
-        repeat<I::kSteps>([&](auto step) QUANTRAIN_INLINE {
-          const Int part = I::part(quad, step);
-          repeat<R>([&](auto r) QUANTRAIN_INLINE {
-            sums[r][u][0] = I::dot(sums[r][u][0], part, weights(r * I::kSteps + step));
+  for (int64_t i = 0; i < p.outer.count; ++i) {
+    const uint8_t* x = p.x + i * p.outer.x_step;
+    int64_t at = i * p.outer.y_step;
+    int64_t left = inner.count;
+    const auto tiles = [&](auto u_constant) QUANTRAIN_INLINE {
+      constexpr int U = u_constant;
+      for (; left >= U; left -= U, x += U * inner.x_step, at += U * inner.y_step) {
+        Int sums[R][U][1];
+        repeat<R>([&](auto r) QUANTRAIN_INLINE {
+          repeat<U>([&](auto u) QUANTRAIN_INLINE { sums[r][u][0] = start; });
+        });
+        const auto tap = [&](const uint8_t* from, const auto& weights) QUANTRAIN_INLINE {
+          repeat<U>([&](auto u) QUANTRAIN_INLINE {
+            const Int quad = I::load(from + u * inner.x_step);
+            repeat<I::kSteps>([&](auto step) QUANTRAIN_INLINE {
+              const Int part = I::part(quad, step);
+              repeat<R>([&](auto r) QUANTRAIN_INLINE {
+                sums[r][u][0] = I::dot(sums[r][u][0], part, weights(r * I::kSteps + step));
+              });
+            });
           });
-        });
-      });
-    };
-    if constexpr (kShort) {
-      repeat<3>([&](auto j) QUANTRAIN_INLINE {
-        tap(x + j * column, [&](int i) QUANTRAIN_INLINE {
-          if constexpr (kHolds) return held[j][i];
-          return I::load(p.w + j * tap_bytes + i * kVector);
-        });
-      });
-    } else {
-      const int8_t* w = p.w;
-      for (int64_t quad = 0; quad < p.quads; ++quad) {
-        const uint8_t* at = x + quad * p.quad_line;
-        for (int64_t j = 0; j < p.kw; ++j, at += column, w += tap_bytes) {
-          tap(at, [&](int i) QUANTRAIN_INLINE { return I::load(w + i * kVector); });
+        };
+        if constexpr (kShort) {
+          repeat<3>([&](auto j) QUANTRAIN_INLINE {
+            tap(x + j * column, [&](int k) QUANTRAIN_INLINE {
+              if constexpr (kHolds) return held[j][k];
+              return I::load(p.w + j * tap_bytes + k * kVector);
+            });
+          });
+        } else {
+          const int8_t* w = p.w;
+          for (int64_t quad = 0; quad < p.quads; ++quad) {
+            const uint8_t* from = x + quad * p.quad_line;
+            for (int64_t j = 0; j < p.kw; ++j, from += column, w += tap_bytes) {
+              tap(from, [&](int k) QUANTRAIN_INLINE { return I::load(w + k * kVector); });
+            }
+          }
         }
+        repeat<R>([&](auto r) QUANTRAIN_INLINE {
+          to_memory.template operator()<U>(at + r * line, sums[r]);
+        });
       }
-    }
-    repeat<R>([&](auto r) QUANTRAIN_INLINE {
-      to_memory.template operator()<U>(unit * p.stride + r * p.line, sums[r]);
-    });
+    };
+    tiles(std::integral_constant<int, 4>());
+    tiles(std::integral_constant<int, 2>());
+    tiles(std::integral_constant<int, 1>());
   }
 }
 
+/// Groups of R lines of output from line `first` on, panel by panel.
 template <class Arch, int R, bool kShort, class ToMemory>
-void depthwise_units(const DepthwisePanel& p, int64_t units) {
-  const ToMemory to_memory(p, 0);
-  int64_t unit = 0;
-  depthwise_tiles<Arch, 4, R, kShort>(p, to_memory, units, unit);
-  depthwise_tiles<Arch, 2, R, kShort>(p, to_memory, units, unit);
-  depthwise_tiles<Arch, 1, R, kShort>(p, to_memory, units, unit);
-}
-
-/// One line of output, or two, panel by panel.
-template <class Arch, int R, bool kShort, class ToMemory>
-void depthwise_lines(const DepthwiseU8S8& p, int64_t first) {
+void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups) {
   using I = Ints<Arch>;
   const PoolShape& s = p.pool;
   const DepthwiseLayout layout(s.kh, s.c);
   const int64_t line = s.ow * s.c;
   const int64_t run = s.stride_w == 1 ? layout.run : s.c;
+  const DepthwiseAxis down{groups, layout.group_bytes(s), R * line};
+  const DepthwiseAxis along{line / run, 4 * (run == s.c ? s.stride_w * s.c : run), run};
+  // Along the axis that leaves fewer units over.
+  const bool is_down = down.tiles() * along.count < along.tiles() * down.count;
   DepthwisePanel panel{};
-  panel.x_step = 4 * (run == s.c ? s.stride_w * s.c : run);
   panel.column = 4 * s.c;
   panel.quad_line = layout.quad_line(s);
   panel.quads = layout.quads;
   panel.kw = s.kw;
-  panel.stride = run;
   panel.line = line;
   panel.tap = layout.lines * I::kSteps * I::kLanes * 4;
   for (int64_t e = 0; e < run && e < line; e += I::kLanes) {
-    panel.x = p.scratch + layout.zero_line(s) + 4 * e;
     panel.w = p.w + e / I::kLanes * layout.quads * s.kw * panel.tap;
     panel.start = p.start + e;
     panel.requantize = p.requantize.from(e);
-    panel.acc = p.acc == nullptr ? nullptr : p.acc + first * line + e;
-    panel.y = p.y == nullptr ? nullptr : p.y + first * line + e;
-    // Whole vectors, or in each unit as many lanes as it has channels left.
+    const auto units =
+        [&](const DepthwiseAxis& inner, const DepthwiseAxis& outer, int64_t unit) QUANTRAIN_INLINE {
+          panel.inner = inner;
+          panel.outer = outer;
+          panel.stride = inner.y_step;
+          panel.x = p.scratch + layout.zero_line(s) + 4 * e + unit * along.x_step;
+          const int64_t to = first * line + unit * run + e;
+          panel.acc = p.acc == nullptr ? nullptr : p.acc + to;
+          panel.y = p.y == nullptr ? nullptr : p.y + to;
+          depthwise_panel<Arch, R, kShort, ToMemory>(panel);
+        };
     panel.outputs = run - e;
-    int64_t units = line / run;
-    depthwise_units<Arch, R, kShort, ToMemory>(panel, units);
-    // What is left of the line is a part of a unit.
-    const int64_t left = line - units * run - e;
-    if (left <= 0) continue;
-    panel.x += units * panel.x_step;
-    panel.acc = panel.acc == nullptr ? nullptr : panel.acc + units * run;
-    panel.y = panel.y == nullptr ? nullptr : panel.y + units * run;
-    panel.outputs = left;
-    depthwise_units<Arch, R, kShort, ToMemory>(panel, 1);
+    is_down ? units(down, along, 0) : units(along, down, 0);
+    // What is left of a line is a part of a unit.
+    panel.outputs = line - along.count * run - e;
+    if (panel.outputs > 0) units(down, {1, 0, 0}, along.count);
   }
 }
 
+/// As many groups at a time as fit, of one image.
 template <class Arch, bool kShort, class ToMemory>
 void depthwise_images(const DepthwiseU8S8& p) {
   const PoolShape& s = p.pool;
-  const bool pairs = s.stride_h == 1 && DepthwiseLayout(s.kh, s.c).lines == 2;
+  const DepthwiseLayout layout(s.kh, s.c);
+  const int64_t most = layout.groups(s);
   for (int64_t line = p.begin; line < p.end;) {
     const int64_t row = line % s.oh;
-    interleave_windows<Arch>(p, p.x + line / s.oh * s.h * s.w * s.c, row * s.stride_h - s.pad_h);
-    if (pairs && row + 1 < s.oh && line + 1 < p.end) {
-      depthwise_lines<Arch, 2, kShort, ToMemory>(p, line);
-      line += 2;
-    } else {
-      depthwise_lines<Arch, 1, kShort, ToMemory>(p, line);
-      line += 1;
+    const int64_t left = s.oh - row < p.end - line ? s.oh - row : p.end - line;
+    const int64_t lines = left < layout.group(s) ? 1 : layout.group(s);
+    const int64_t groups = left / lines < most ? left / lines : most;
+    for (int64_t group = 0; group < groups; ++group) {
+      interleave_windows<Arch>(p,
+                               p.x + line / s.oh * s.h * s.w * s.c,
+                               (row + group * lines) * s.stride_h - s.pad_h,
+                               p.scratch + layout.zero_line(s) + group * layout.group_bytes(s));
     }
+    if (lines == 2) {
+      depthwise_groups<Arch, 2, kShort, ToMemory>(p, line, groups);
+    } else {
+      depthwise_groups<Arch, 1, kShort, ToMemory>(p, line, groups);
+    }
+    line += groups * lines;
   }
 }
 
