@@ -167,20 +167,21 @@ struct DepthwiseLayout {
   int64_t lines;  ///< of output that the same quads serve at stride 1: 2 where they fit, else 1
   int64_t quads;  ///< in a column of the window
   int64_t run;    ///< elements of some whole pixels, for which weights lie one after the other
+  int64_t block;  ///< channels that are interleaved at a time
 
   QUANTRAIN_INLINE DepthwiseLayout(int64_t kh, int64_t channels)
-      : lines(kh % 4 == 0 ? 1 : 2), quads((kh + 3) / 4), run(channels) {
+      : lines(kh % 4 == 0 ? 1 : 2), quads((kh + 3) / 4), run(channels), block(channels) {
     // Few channels, or an odd number of them, leave lanes empty: several pixels fill them.
     const int64_t divisor = channels & -channels;
-    const int64_t filled = divisor < 16 ? channels / divisor * 16 : channels;
-    if (filled <= 256) run = filled;
+    if (divisor < 16 && channels / divisor * 16 <= 256) run = channels / divisor * 16;
+    if (divisor >= 16 && channels > 64) block = 64;
   }
 
   /// Lines of output that are computed from one line of quads of each row of four.
   QUANTRAIN_INLINE int64_t group(const PoolShape& s) const { return s.stride_h == 1 ? lines : 1; }
   /// Bytes of a line of quads, and of those of a group.
   QUANTRAIN_INLINE int64_t quad_line(const PoolShape& s) const {
-    return (4 * (s.w + 2 * s.pad_w) * s.c + 63) / 64 * 64;
+    return (4 * (s.w + 2 * s.pad_w) * block + 63) / 64 * 64;
   }
   QUANTRAIN_INLINE int64_t group_bytes(const PoolShape& s) const { return quads * quad_line(s); }
   /// Groups of an image that are computed at a time: as many as the first-level cache holds.

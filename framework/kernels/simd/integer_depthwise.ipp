@@ -27,24 +27,31 @@ inline void interleave(const uint8_t* const (&rows)[4], int64_t n, uint8_t* to) 
   }
 }
 
-/// Interleaves what a group of lines of output sees whose first window begins at row `top`.
+/// Interleaves what a group of lines of output sees of a block of channels; its first window begins
+/// at row `top` of the image.
 template <class Arch>
-inline void interleave_windows(const DepthwiseU8S8& p,
-                               const uint8_t* image,
-                               int64_t top,
-                               uint8_t* to) {
+inline void interleave_windows(
+    const DepthwiseU8S8& p, const uint8_t* image, int64_t top, int64_t channel, uint8_t* to) {
   const PoolShape& s = p.pool;
   const DepthwiseLayout layout(s.kh, s.c);
-  const int64_t length = s.w * s.c;
-  to += 4 * s.pad_w * s.c;
+  // A line at a time, or a pixel.
+  const bool is_whole = layout.block == s.c;
+  const int64_t count = is_whole ? 1 : s.w;
+  const int64_t left = s.c - channel;
+  const int64_t length = is_whole ? s.w * s.c : left < layout.block ? left : layout.block;
+  to += 4 * s.pad_w * layout.block;
   for (int64_t quad = 0; quad < layout.quads; ++quad, to += layout.quad_line(s)) {
     const uint8_t* rows[4];
     QUANTRAIN_UNROLL
     for (int k = 0; k < 4; ++k) {
       const int64_t row = top + 4 * quad + k;
-      rows[k] = row >= 0 && row < s.h ? image + row * length : p.scratch;
+      rows[k] = (row >= 0 && row < s.h ? image + row * s.w * s.c : p.scratch) + channel;
     }
-    interleave<Arch>(rows, length, to);
+    for (int64_t i = 0; i < count; ++i) {
+      interleave<Arch>(rows, length, to + i * 4 * layout.block);
+      QUANTRAIN_UNROLL
+      for (int k = 0; k < 4; ++k) rows[k] += s.c;
+    }
   }
 }
 
@@ -146,26 +153,30 @@ void depthwise_panel(const DepthwisePanel& p) {
   }
 }
 
-/// Groups of R lines of output from line `first` on, panel by panel.
+/// Groups of R lines of output from line `first` on, a block of channels of them, panel by panel.
 template <class Arch, int R, bool kShort, class ToMemory>
-void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups) {
+void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int64_t channel) {
   using I = Ints<Arch>;
   const PoolShape& s = p.pool;
   const DepthwiseLayout layout(s.kh, s.c);
   const int64_t line = s.ow * s.c;
   const int64_t run = s.stride_w == 1 ? layout.run : s.c;
+  const int64_t pixel = s.stride_w * layout.block;
   const DepthwiseAxis down{groups, layout.group_bytes(s), R * line};
-  const DepthwiseAxis along{line / run, 4 * (run == s.c ? s.stride_w * s.c : run), run};
+  const DepthwiseAxis along{line / run, 4 * (run == s.c ? pixel : run), run};
   // Along the axis that leaves fewer units over.
   const bool is_down = down.tiles() * along.count < along.tiles() * down.count;
   DepthwisePanel panel{};
-  panel.column = 4 * s.c;
+  panel.column = 4 * layout.block;
   panel.quad_line = layout.quad_line(s);
   panel.quads = layout.quads;
   panel.kw = s.kw;
   panel.line = line;
   panel.tap = layout.lines * I::kSteps * I::kLanes * 4;
-  for (int64_t e = 0; e < run && e < line; e += I::kLanes) {
+  // Elements of a unit: several pixels are there whole.
+  const int64_t block_end = channel + layout.block < run ? channel + layout.block : run;
+  const int64_t end = layout.block == s.c ? run : block_end;
+  for (int64_t e = channel; e < end && e < line; e += I::kLanes) {
     panel.w = p.w + e / I::kLanes * layout.quads * s.kw * panel.tap;
     panel.start = p.start + e;
     panel.requantize = p.requantize.from(e);
@@ -174,7 +185,7 @@ void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups) {
           panel.inner = inner;
           panel.outer = outer;
           panel.stride = inner.y_step;
-          panel.x = p.scratch + layout.zero_line(s) + 4 * e + unit * along.x_step;
+          panel.x = p.scratch + layout.zero_line(s) + 4 * (e - channel) + unit * along.x_step;
           const int64_t to = first * line + unit * run + e;
           panel.acc = p.acc == nullptr ? nullptr : p.acc + to;
           panel.y = p.y == nullptr ? nullptr : p.y + to;
@@ -195,20 +206,22 @@ void depthwise_images(const DepthwiseU8S8& p) {
   const DepthwiseLayout layout(s.kh, s.c);
   const int64_t most = layout.groups(s);
   for (int64_t line = p.begin; line < p.end;) {
+    const uint8_t* const image = p.x + line / s.oh * s.h * s.w * s.c;
     const int64_t row = line % s.oh;
     const int64_t left = s.oh - row < p.end - line ? s.oh - row : p.end - line;
     const int64_t lines = left < layout.group(s) ? 1 : layout.group(s);
     const int64_t groups = left / lines < most ? left / lines : most;
-    for (int64_t group = 0; group < groups; ++group) {
-      interleave_windows<Arch>(p,
-                               p.x + line / s.oh * s.h * s.w * s.c,
-                               (row + group * lines) * s.stride_h - s.pad_h,
-                               p.scratch + layout.zero_line(s) + group * layout.group_bytes(s));
-    }
-    if (lines == 2) {
-      depthwise_groups<Arch, 2, kShort, ToMemory>(p, line, groups);
-    } else {
-      depthwise_groups<Arch, 1, kShort, ToMemory>(p, line, groups);
+    for (int64_t channel = 0; channel < s.c; channel += layout.block) {
+      for (int64_t group = 0; group < groups; ++group) {
+        const int64_t top = (row + group * lines) * s.stride_h - s.pad_h;
+        uint8_t* const to = p.scratch + layout.zero_line(s) + group * layout.group_bytes(s);
+        interleave_windows<Arch>(p, image, top, channel, to);
+      }
+      if (lines == 2) {
+        depthwise_groups<Arch, 2, kShort, ToMemory>(p, line, groups, channel);
+      } else {
+        depthwise_groups<Arch, 1, kShort, ToMemory>(p, line, groups, channel);
+      }
     }
     line += groups * lines;
   }

@@ -190,6 +190,11 @@ TEST_CASE("a run takes the memory that was planned, and no more", "[integer][mem
       .h = 40, .w = 40, .c = 8, .o = 8, .kh = 5, .kw = 5, .pad_h = 2, .pad_w = 2};
   const kernels::Conv2dShape deep{
       .h = 40, .w = 40, .c = 24, .o = 24, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1, .groups = 24};
+  kernels::Conv2dShape blocks = deep;
+  blocks.c = blocks.o = blocks.groups = 160;
+  blocks.kh = blocks.kw = 5;
+  kernels::Conv2dShape few = deep;
+  few.c = few.o = few.groups = 3;
   const kernels::Conv2dShape strided{.h = 30,
                                      .w = 30,
                                      .c = 8,
@@ -200,7 +205,7 @@ TEST_CASE("a run takes the memory that was planned, and no more", "[integer][mem
                                      .stride_w = 7,
                                      .groups = 2};
   std::vector<Program> programs{test::mlp(13, 9, 4), test::every_operation()};
-  for (const kernels::Conv2dShape& shape : {padded, deep, strided}) {
+  for (const kernels::Conv2dShape& shape : {padded, deep, blocks, few, strided}) {
     Builder b;
     const int x = b.input({shape.h, shape.w, shape.c}, kX);
     const RandomProduct p({.outputs = shape.o, .length = shape.reduction(), .x = kX}, 1);

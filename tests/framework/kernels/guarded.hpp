@@ -11,14 +11,15 @@
 
 namespace quantrain::test {
 
-/// Floats that end where a protected page begins: a kernel that reads or writes past them ends the
-/// test, also under a mask that hides what it read. Not where
-/// QUANTRAIN_TESTS_UNGUARDED is set, for emulators that read what a mask leaves out.
+/// Elements that end where a protected page begins: a kernel that reads or writes past them ends
+/// the test, also under a mask that hides what it read. Not where QUANTRAIN_TESTS_UNGUARDED is set,
+/// for emulators that read what a mask leaves out.
+template <class T>
 class Guarded {
  public:
-  explicit Guarded(const std::vector<float>& values) : size_(values.size()) {
+  explicit Guarded(const std::vector<T>& values) : size_(values.size()) {
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    const size_t bytes = size_ * sizeof(float);
+    const size_t bytes = size_ * sizeof(T);
     const size_t pages = (bytes + page - 1) / page * page;
     mapped_ = pages + page;
     void* const memory =
@@ -30,22 +31,22 @@ class Guarded {
       munmap(first_, mapped_);
       throw std::bad_alloc();
     }
-    data_ = reinterpret_cast<float*>(first_ + pages - bytes);
+    data_ = reinterpret_cast<T*>(first_ + pages - bytes);
     std::copy(values.begin(), values.end(), data_);
   }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
   ~Guarded() { munmap(first_, mapped_); }
 
-  float* data() { return data_; }
-  const float* data() const { return data_; }
-  std::vector<float> values() const { return {data_, data_ + size_}; }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::vector<T> values() const { return {data_, data_ + size_}; }
 
  private:
   size_t size_;
   size_t mapped_ = 0;
   char* first_ = nullptr;
-  float* data_ = nullptr;
+  T* data_ = nullptr;
 };
 
 }  // namespace quantrain::test

@@ -1,77 +1,10 @@
-#include "tests/framework/kernels/integer_testing.hpp"
+#include "tests/framework/kernels/integer_convolution.hpp"
 
 using namespace quantrain;
 using namespace quantrain::kernels;
 using namespace quantrain::test;
 
 namespace {
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
-
-struct Convolution {
-  Conv2dShape s;
-  std::vector<uint8_t> x;
-  std::vector<int8_t> w;
-  std::vector<int32_t> bias;
-  int32_t zero_x;
-
-  Convolution(const Conv2dShape& shape, Random& random)
-      : s(shape),
-        x(random_codes(s.x_elements(), random)),
-        w(random_weights(s.weight_elements(), random)),
-        zero_x(static_cast<int32_t>(random.below(256))) {
-    for (int64_t o = 0; o < s.o; ++o)
-      bias.push_back(static_cast<int32_t>(random.below(20001) - 10000));
-  }
-
-  int32_t sum(int64_t n, int64_t row, int64_t column, int64_t o) const {
-    int32_t sum = bias[at(o)];
-    for (int64_t i = 0; i < s.kh; ++i) {
-      for (int64_t j = 0; j < s.kw; ++j) {
-        const int64_t h = row * s.stride_h + i - s.pad_h;
-        const int64_t v = column * s.stride_w + j - s.pad_w;
-        if (h < 0 || h >= s.h || v < 0 || v >= s.w) continue;
-        for (int64_t c = 0; c < s.group_c(); ++c) {
-          const int64_t channel = o / s.group_o() * s.group_c() + c;
-          sum += w[at(((o * s.kh + i) * s.kw + j) * s.group_c() + c)] *
-                 (x[at(((n * s.h + h) * s.w + v) * s.c + channel)] - zero_x);
-        }
-      }
-    }
-    return sum;
-  }
-
-  std::vector<int32_t> sums() const {
-    std::vector<int32_t> y;
-    for (int64_t n = 0; n < s.n; ++n) {
-      for (int64_t row = 0; row < s.oh(); ++row) {
-        for (int64_t column = 0; column < s.ow(); ++column) {
-          for (int64_t o = 0; o < s.o; ++o) y.push_back(sum(n, row, column, o));
-        }
-      }
-    }
-    return y;
-  }
-};
-
-void check_convolution(const Convolution& conv,
-                       const std::vector<int32_t>& sums,
-                       const Multipliers& multipliers) {
-  const Conv2dShape& s = conv.s;
-  CAPTURE(s.n, s.h, s.w, s.c, s.o, s.kh, s.kw, s.stride_h, s.stride_w, s.pad_h, s.pad_w, s.groups);
-  const PackedWeightsS8 w(s, conv.w.data());
-  std::vector<int32_t> acc(sums.size(), -1);
-  const RequantizeU8 requantize = multipliers.view();
-  const ProductParams params(w, conv.zero_x, conv.bias.data(), &requantize);
-  conv2d_u8s8_s32(s, conv.x.data(), w, params, acc.data());
-  CHECK(acc == sums);
-  std::vector<uint8_t> codes;
-  for (size_t i = 0; i < sums.size(); ++i)
-    codes.push_back(multipliers(sums[i], static_cast<int64_t>(i) % s.o));
-  std::vector<uint8_t> y(sums.size(), 7);
-  conv2d_u8s8_u8(s, conv.x.data(), w, params, y.data());
-  CHECK(y == codes);
-}
 
 const Conv2dShape kShapes[] = {
     {.n = 2, .h = 5, .w = 6, .c = 1, .o = 3, .kh = 3, .kw = 3},
