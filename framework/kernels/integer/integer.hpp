@@ -104,7 +104,7 @@ class ProductParams {
 };
 
 /// Bytes that a call below takes from the pool while it runs, on threads() threads: copies of input
-/// rows, and sums that are requantized. Not the copy of weights for another instruction set.
+/// rows. Not the copy of weights for another instruction set.
 int64_t gemm_scratch(int64_t m, int64_t k);
 int64_t conv2d_scratch(const Conv2dShape& shape);
 int64_t avg_pool2d_scratch(const Conv2dShape& shape);

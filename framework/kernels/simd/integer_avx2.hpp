@@ -27,12 +27,8 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   static QUANTRAIN_INLINE Int load_u8(const uint8_t* p) {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
-  static QUANTRAIN_INLINE Int load_s8(const int8_t* p) {
-    return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-  }
   static QUANTRAIN_INLINE Int add(Int a, Int b) { return _mm256_add_epi32(a, b); }
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm256_or_si256(a, b); }
-  static QUANTRAIN_INLINE Int madd(Int a, Int b) { return _mm256_madd_epi16(a, b); }
   static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
     v = _mm256_max_epi32(v, set1(clamp.lo));
     v = _mm256_min_epi32(v, set1(clamp.hi));

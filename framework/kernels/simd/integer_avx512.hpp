@@ -30,12 +30,8 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static QUANTRAIN_INLINE Int load_u8(const uint8_t* p) {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
-  static QUANTRAIN_INLINE Int load_s8(const int8_t* p) {
-    return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  }
   static QUANTRAIN_INLINE Int add(Int a, Int b) { return _mm512_add_epi32(a, b); }
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm512_or_si512(a, b); }
-  static QUANTRAIN_INLINE Int madd(Int a, Int b) { return _mm512_madd_epi16(a, b); }
   static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
     v = _mm512_max_epi32(v, set1(clamp.lo));
     v = _mm512_min_epi32(v, set1(clamp.hi));

@@ -32,14 +32,8 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
     const uint8x8_t bytes = vreinterpret_u8_u32(vdup_n_u32(four_bytes(p)));
     return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(bytes))));
   }
-  static QUANTRAIN_INLINE Int load_s8(const int8_t* p) {
-    const int8x8_t bytes = vreinterpret_s8_u32(vdup_n_u32(four_bytes(p)));
-    return vmovl_s16(vget_low_s16(vmovl_s8(bytes)));
-  }
   static QUANTRAIN_INLINE Int add(Int a, Int b) { return vaddq_s32(a, b); }
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return vorrq_s32(a, b); }
-  /// Products of 16-bit values that lie in 32-bit lanes.
-  static QUANTRAIN_INLINE Int madd(Int a, Int b) { return vmulq_s32(a, b); }
   static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
     v = vminq_s32(vmaxq_s32(v, set1(clamp.lo)), set1(clamp.hi));
     const int16x4_t words = vmovn_s32(v);

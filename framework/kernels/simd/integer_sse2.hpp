@@ -27,10 +27,6 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
     const Int bytes = _mm_unpacklo_epi8(four_bytes(p), zero());
     return _mm_unpacklo_epi16(bytes, zero());
   }
-  static QUANTRAIN_INLINE Int load_s8(const int8_t* p) {
-    const Int bytes = _mm_unpacklo_epi8(zero(), four_bytes(p));
-    return _mm_srai_epi32(_mm_unpacklo_epi16(zero(), bytes), 24);
-  }
   static QUANTRAIN_INLINE Int four_bytes(const void* p) {
     int32_t bytes;
     __builtin_memcpy(&bytes, p, 4);
@@ -38,7 +34,6 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
   }
   static QUANTRAIN_INLINE Int add(Int a, Int b) { return _mm_add_epi32(a, b); }
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm_or_si128(a, b); }
-  static QUANTRAIN_INLINE Int madd(Int a, Int b) { return _mm_madd_epi16(a, b); }
   /// Lane i stored as byte i of p.
   static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
     v = _mm_packs_epi32(v, v);
