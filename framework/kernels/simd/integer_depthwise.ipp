@@ -59,8 +59,8 @@ inline void interleave_windows(
 struct DepthwiseAxis {
   int64_t count, x_step, y_step;
 
-  /// Tiles of 4, 2 and 1.
-  QUANTRAIN_INLINE int64_t tiles() const { return count / 4 + count % 4 / 2 + count % 2; }
+  /// Tiles of 4, and one of what is left.
+  QUANTRAIN_INLINE int64_t tiles() const { return (count + 3) / 4; }
 };
 
 /// What the tiles of a panel share. A unit is some whole pixels, of each line of a group.
@@ -148,6 +148,7 @@ void depthwise_panel(const DepthwisePanel& p) {
       }
     };
     tiles(std::integral_constant<int, 4>());
+    tiles(std::integral_constant<int, 3>());
     tiles(std::integral_constant<int, 2>());
     tiles(std::integral_constant<int, 1>());
   }
