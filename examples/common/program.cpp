@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <span>
-#include <sstream>
+#include "framework/core/text_stream.hpp"
 
 #include "examples/common/report.hpp"
 #include "examples/common/training.hpp"
@@ -79,7 +79,7 @@ void calibrate(Module& net, const Dataset& images) {
 
 /// What must be as before for a run to be resumed: all that the weights depend on.
 std::string configuration(const Program& program, const Flags& flags) {
-  std::ostringstream text;
+  TextStream text;
   text << program.name << " --data " << flags.data << " --epochs " << flags.epochs
        << " --qat-epochs " << flags.qat_epochs << " --frozen-epochs " << flags.frozen_epochs
        << " --batch " << flags.batch << " --lr " << flags.learning_rate << " --qat-lr "
