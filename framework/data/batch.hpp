@@ -25,4 +25,17 @@ struct Batch {
   std::span<const uint8_t> bytes() const&& = delete;
 };
 
+/// The inputs of a Batch, or of one's own type with a member `images`.
+template <class B>
+std::vector<Tensor> inputs_of(const B& batch) requires requires {
+  batch.images;
+}
+{
+  if constexpr (requires { batch.inputs(); }) {
+    return batch.inputs();
+  } else {
+    return {batch.images};
+  }
+}
+
 }  // namespace quantrain

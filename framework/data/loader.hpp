@@ -21,7 +21,8 @@ struct LoaderOptions {
   Transform augment = nullptr;  ///< applied to every sample's first input; random_shift(2)
   bool drop_last = false;       ///< leave out a last batch that is not full
   /// Mixes every sample with another one, by Beta(mixup, mixup): in [0.01, 1], usually 0.2; 0:
-  /// none. Labels stay the sample's own, targets[0] says what it is a mixture of.
+  /// none. Labels stay the sample's own, targets[0] says what it is a mixture of:
+  /// cross_entropy(net(batch.images), batch.targets[0]).
   double mixup = 0.0;
 };
 

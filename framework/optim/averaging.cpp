@@ -9,23 +9,13 @@
 #include "framework/core/parallel.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/kernels/float/ranges.hpp"
+#include "framework/optim/optimizer.hpp"
 
 namespace quantrain {
 namespace {
 
 constexpr const char* kWhere = "exponential_average";
 constexpr int64_t kGrain = 1 << 14;
-
-void check(const std::vector<Tensor>& tensors, size_t i) {
-  const Tensor& tensor = tensors[i];
-  const auto fail = [&](const char* what) { throw DataError(kWhere, "tensor ", i, what); };
-  if (!tensor.defined()) fail(" is undefined");
-  if (tensor.kind() != ValueKind::kFloat) fail(" does not hold floats");
-  if (tensor.node() != nullptr) fail(" is the result of an operation");
-  const auto here = tensors.begin() + static_cast<std::ptrdiff_t>(i);
-  if (std::any_of(tensors.begin(), here, [&](const Tensor& t) { return t.same_as(tensor); }))
-    fail(" is there twice");
-}
 
 }  // namespace
 
@@ -37,10 +27,8 @@ ExponentialAverage::ExponentialAverage(std::vector<Tensor> tensors,
                     "there are no tensors: give it net.parameters(), of a network of layers");
   if (!(decay_ >= 0.0f && decay_ < 1.0f))
     throw DataError(kWhere, "decay is ", decay_, ", expected at least 0 and less than 1");
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    check(tensors_, i);
-    averages_.push_back(Tensor::zeros(tensors_[i].shape()));
-  }
+  check_leaves(kWhere, "tensor", tensors_);
+  for (const Tensor& tensor : tensors_) averages_.push_back(Tensor::zeros(tensor.shape()));
 }
 
 void ExponentialAverage::check_loaded() const {

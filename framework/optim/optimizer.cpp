@@ -10,6 +10,32 @@
 #include "framework/kernels/float/ranges.hpp"
 
 namespace quantrain {
+namespace {
+
+/// `parameter 4 "4.weight"`, as far as it has a name.
+std::string label(const char* what, size_t i, const Tensor& tensor) {
+  std::ostringstream text;
+  text << what << ' ' << i;
+  if (tensor.defined() && !tensor.name().empty()) text << " \"" << tensor.name() << '"';
+  return text.str();
+}
+
+}  // namespace
+
+void check_leaves(const std::string& where, const char* what, const std::vector<Tensor>& tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = tensors[i];
+    const auto fail = [&](const char* fault) {
+      throw DataError(where, label(what, i, tensor), fault);
+    };
+    if (!tensor.defined()) fail(" is undefined");
+    if (tensor.kind() != ValueKind::kFloat) fail(" does not hold floats");
+    if (tensor.node() != nullptr) fail(" is the result of an operation");
+    const auto here = tensors.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::any_of(tensors.begin(), here, [&](const Tensor& t) { return t.same_as(tensor); }))
+      fail(" is there twice");
+  }
+}
 
 Optimizer::Optimizer(std::string name,
                      std::vector<Tensor> parameters,
@@ -26,20 +52,11 @@ Optimizer::Optimizer(std::string name,
         "layers that it registers, by add(name, layer) in its constructor, and no plain "
         "members");
   }
+  check_leaves(name_, "parameter", parameters_);
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor& parameter = parameters_[i];
-    const auto here = parameters_.begin() + static_cast<std::ptrdiff_t>(i);
-    const auto fail = [&](const char* what) {
-      const std::string label = parameter.defined() ? parameter.name() : "";
-      throw DataError(name_, "parameter ", i, label.empty() ? "" : " \"" + label + "\"", what);
-    };
-    if (!parameter.defined()) fail(" is undefined");
-    if (parameter.kind() != ValueKind::kFloat) fail(" does not hold floats");
-    if (parameter.node() != nullptr) fail(" is the result of an operation");
-    if (!parameter.requires_grad()) fail(" does not require a gradient");
-    const auto same = [&](const Tensor& other) { return other.same_as(parameter); };
-    if (std::any_of(parameters_.begin(), here, same)) fail(" is there twice");
-    companions_.push_back(TensorAccess::companions(parameter));
+    if (!parameters_[i].requires_grad())
+      throw DataError(name_, label("parameter", i, parameters_[i]), " does not require a gradient");
+    companions_.push_back(TensorAccess::companions(parameters_[i]));
   }
   if (!(learning_rate > 0.0f && std::isfinite(learning_rate))) {
     throw DataError(name_, "learning rate is ", learning_rate, ", expected more than 0");
@@ -73,11 +90,8 @@ void Optimizer::check_loaded(State& state) const {
 }
 
 std::string Optimizer::describe(size_t i) const {
-  const Tensor& parameter = parameters_[i];
   std::ostringstream text;
-  text << "parameter " << i;
-  if (!parameter.name().empty()) text << " \"" << parameter.name() << '"';
-  text << ' ' << parameter.shape();
+  text << label("parameter", i, parameters_[i]) << ' ' << parameters_[i].shape();
   return text.str();
 }
 

@@ -10,6 +10,10 @@
 
 namespace quantrain {
 
+/// That these can be updated in place: each is defined, holds floats, is no result of an operation
+/// and is there once. Throws: DataError naming `where`, `what` ("parameter"), its number and name.
+void check_leaves(const std::string& where, const char* what, const std::vector<Tensor>& tensors);
+
 /// Base of what changes parameters by their gradients. A parameter without a gradient is left
 /// alone, its state too. A gradient that is NaN or infinite is an error, unless the options allow
 /// it: one step on it would leave weights that nothing mends.

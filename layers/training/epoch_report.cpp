@@ -1,13 +1,12 @@
+#include "layers/training/epoch_report.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "layers/training/epoch_report.hpp"
 
 namespace quantrain {
 namespace {
@@ -110,15 +109,11 @@ std::string to_json(const EpochReport& report) {
 std::string training_page(const std::string& title, const std::vector<EpochReport>& epochs) {
   std::vector<std::pair<std::string, std::function<double(const EpochReport&)>>> columns = {
       {"loss", [](const EpochReport& e) { return e.loss; }}};
-  std::set<std::string> metrics;
-  for (const EpochReport& report : epochs) {
-    for (const auto& [name, value] : report.metrics) metrics.insert(name);
-  }
-  for (const std::string& name : metrics) {
-    columns.emplace_back(name, [name](const EpochReport& e) {
-      const auto found = e.metrics.find(name);
-      return found == e.metrics.end() ? 0.0 : found->second;
-    });
+  // Those that every epoch has.
+  for (const auto& [name, value] : epochs.empty() ? Metrics{} : epochs[0].metrics) {
+    const auto has = [&name = name](const EpochReport& e) { return e.metrics.contains(name); };
+    if (!std::all_of(epochs.begin(), epochs.end(), has)) continue;
+    columns.emplace_back(name, [name = name](const EpochReport& e) { return e.metrics.at(name); });
   }
   columns.emplace_back("learning rate",
                        [](const EpochReport& e) { return static_cast<double>(e.learning_rate); });

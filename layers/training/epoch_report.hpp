@@ -24,8 +24,8 @@ struct EpochReport {
 /// "accuracy": 0.91}, on one line.
 std::string to_json(const EpochReport& report);
 
-/// An HTML page in one file, without scripts: curves of the loss, of each metric and of the
-/// learning rate, and a table of the epochs.
+/// An HTML page in one file, without scripts: curves of the loss, of each metric that all epochs
+/// have and of the learning rate, and a table of the epochs.
 std::string training_page(const std::string& title, const std::vector<EpochReport>& epochs);
 
 }  // namespace quantrain

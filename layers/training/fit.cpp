@@ -1,9 +1,7 @@
 #include "layers/training/fit.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -21,7 +19,6 @@ namespace quantrain {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
 
 template <class... Parts>
 [[noreturn]] void fail(const Parts&... parts) {
@@ -190,6 +187,13 @@ class Run {
     const std::optional<std::string> position = checkpoints_->load(tensors());
     if (!position) return;
     at_ = position_from(*position);
+    if (at_.batch >= loader_.batches()) {
+      fail("the checkpoint stands at batch ",
+           at_.batch,
+           ", and an epoch has ",
+           loader_.batches(),
+           " here: resume with the data and the batch size of that run");
+    }
     optimizer_.set_learning_rate(at_.learning_rate);
   }
 
@@ -203,22 +207,22 @@ class Run {
     const std::string number =
         std::to_string(at_.epoch() + 1) + '/' + std::to_string(options_.epochs);
     Progress progress(options_.label.empty() ? "" : options_.label + " epoch " + number,
-                      loader_.samples().value_or(0));
+                      loader_.samples().value_or(0),
+                      at_.seconds);
     progress.step(at_.samples, at_.loss_sum);
-    const double before = at_.seconds;
-    const Clock::time_point begin = Clock::now();
     const int64_t batches = loader_.batches();
     int64_t index = 0;
     for (Batch& batch : loader_.epoch(options_.first_epoch + at_.epoch())) {
       if (index++ < at_.batch) continue;
       const int64_t samples = batch.size();
       const float value = train_on(batch, loss, batches);
-      at_.loss_sum += static_cast<double>(value) * static_cast<double>(samples);
+      const double sum = static_cast<double>(value) * static_cast<double>(samples);
+      at_.loss_sum += sum;
       at_.samples += samples;
       at_.batch = index;
-      progress.step(samples, static_cast<double>(value) * static_cast<double>(samples));
+      progress.step(samples, sum);
       if (!stepped_) continue;
-      at_.seconds = before + std::chrono::duration<double>(Clock::now() - begin).count();
+      at_.seconds = progress.seconds();
       if (options_.after_step) options_.after_step(at_.steps, value);
       const int64_t every = options_.checkpoints.every;
       if (every > 0 && at_.steps % every == 0 && at_.batch < batches) save();

@@ -7,12 +7,13 @@
 
 namespace quantrain {
 
-Progress::Progress(std::string label, int64_t samples)
+Progress::Progress(std::string label, int64_t samples, double seconds)
     : label_(std::move(label)),
       total_(samples),
       on_terminal_(isatty(STDOUT_FILENO) != 0),
-      start_(Clock::now()),
-      drawn_(start_) {}
+      drawn_(Clock::now()),
+      start_(drawn_ -
+             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
 
 Progress::~Progress() {
   if (!line_open_) return;
@@ -30,15 +31,7 @@ void Progress::step(int64_t samples, double loss_sum) {
   }
 }
 
-double Progress::finish() {
-  const double elapsed = seconds();
-  draw(true);
-  return elapsed;
-}
-
-double Progress::mean_loss() const {
-  return loss_sum_ / static_cast<double>(std::max<int64_t>(done_, 1));
-}
+void Progress::finish() { draw(true); }
 
 double Progress::seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
@@ -48,11 +41,12 @@ void Progress::draw(bool last) {
   if (label_.empty()) return;
   const double elapsed = seconds();
   const double rate = static_cast<double>(done_) / std::max(elapsed, 1e-9);
+  const double loss = loss_sum_ / static_cast<double>(std::max<int64_t>(done_, 1));
   if (last) {
     std::printf("%s%s: loss %.4f, %.0f samples/s, %.1f s%s\n",
                 on_terminal_ ? "\r" : "",
                 label_.c_str(),
-                mean_loss(),
+                loss,
                 rate,
                 elapsed,
                 on_terminal_ ? "\033[K" : "");
@@ -65,7 +59,7 @@ void Progress::draw(bool last) {
     std::printf("\r%s [%s] loss %.4f, %.0f samples/s, %.0f s left\033[K",
                 label_.c_str(),
                 bar.c_str(),
-                mean_loss(),
+                loss,
                 rate,
                 left);
   }

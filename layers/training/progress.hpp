@@ -11,21 +11,19 @@ namespace quantrain {
 class Progress {
  public:
   /// `label` as in "float epoch 1/3", empty for nothing to be seen; `samples` in the whole pass.
-  Progress(std::string label, int64_t samples);
+  /// seconds: that the pass took before a resumed run.
+  Progress(std::string label, int64_t samples, double seconds = 0.0);
   ~Progress();  ///< ends the line of a bar that an error interrupts
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   /// After a step over so many samples, with the sum of their losses.
   void step(int64_t samples, double loss_sum);
-  /// Ends the line and returns the seconds since the start.
-  double finish();
-  /// Over the samples so far.
-  double mean_loss() const;
+  void finish();           ///< ends the line
+  double seconds() const;  ///< of the pass so far
 
  private:
   using Clock = std::chrono::steady_clock;
-  double seconds() const;
   void draw(bool last);
 
   std::string label_;
@@ -34,8 +32,8 @@ class Progress {
   double loss_sum_ = 0.0;
   bool on_terminal_;
   bool line_open_ = false;
-  Clock::time_point start_;
   Clock::time_point drawn_;
+  Clock::time_point start_;
 };
 
 }  // namespace quantrain

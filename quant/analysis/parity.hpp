@@ -7,6 +7,7 @@
 
 #include "framework/autograd/tensor.hpp"
 #include "framework/core/error.hpp"
+#include "framework/data/batch.hpp"
 #include "framework/integer/integer_model.hpp"
 #include "layers/module.hpp"
 
@@ -74,15 +75,7 @@ Parity verify_parity(Module& net, const IntegerModel& model, Batches&& batches) 
 }
 {
   Parity total;
-  for (const auto& batch : batches) {
-    if constexpr (requires { batch.more_inputs; }) {
-      if (!batch.more_inputs.empty()) {
-        total.add(verify_parity(net, model, batch.inputs()));
-        continue;
-      }
-    }
-    total.add(verify_parity(net, model, batch.images));
-  }
+  for (const auto& batch : batches) total.add(verify_parity(net, model, inputs_of(batch)));
   if (total.images == 0) throw DataError("parity", "nothing to compare: there is no batch");
   return total;
 }

@@ -6,6 +6,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
+#include "framework/data/batch.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/module.hpp"
 #include "quant/training/fake_quantize.hpp"
@@ -114,14 +115,7 @@ void calibrate(Module& net, Batches&& batches) requires requires {
   const Calibration calibration(net);
   bool any = false;
   for (const auto& batch : batches) {
-    if constexpr (requires { batch.more_inputs; }) {
-      if (!batch.more_inputs.empty()) {
-        net(batch.inputs());
-        any = true;
-        continue;
-      }
-    }
-    net(batch.images);
+    net(inputs_of(batch));
     any = true;
   }
   if (!any) throw DataError("calibrate", "nothing to see: there is no batch");

@@ -557,6 +557,10 @@ def write(folder):
     sections["averages"] = averages()
     operation("global_max_pool2d", {"x": draw(2, 3, 4, 5)},
               lambda x: nhwc(F.adaptive_max_pool2d(nchw(x), 1)))
+    probabilities = draw(4, 7, low=0)
+    operation("cross_entropy", {"x": draw(4, 7)},
+              lambda x: F.cross_entropy(x, probabilities),
+              constants={"target": probabilities})
     # A case on each line: a change of one is a change of one line.
     lines = []
     for name, cases in sections.items():

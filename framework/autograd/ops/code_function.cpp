@@ -24,9 +24,12 @@ CodeFunction::CodeFunction(std::string where,
 void CodeFunction::to_float(float* y) const {
   std::vector<std::array<float, 256>> tables;
   for (const integer::CodeValues& values : values_) tables.push_back(to_floats(values));
-  parallel_for(x_->bytes.size(), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      y[i] = tables[static_cast<size_t>(i) % tables.size()][x_->u8()[i]];
+  const uint8_t* const x = x_->u8();
+  const auto channels = static_cast<int64_t>(tables.size());
+  parallel_for(x_->bytes.size() / channels, kGrain / channels + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * channels; i < end * channels; i += channels) {
+      for (int64_t c = 0; c < channels; ++c) y[i + c] = tables[static_cast<size_t>(c)][x[i + c]];
+    }
   });
 }
 
@@ -48,9 +51,14 @@ std::shared_ptr<const integer::Operation> CodeFunction::requantize(const QParams
           gradient_passes(floats[q], y.scale[0], y.zero_point[0], y.type.qmin(), y.type.qmax());
     }
   }
-  write_mask(x_->bytes.size(), mask, [&](int64_t i) {
-    return passes[static_cast<size_t>(i) % passes.size()][x_->u8()[i]];
-  });
+  const uint8_t* const x = x_->u8();
+  if (passes.size() == 1) {
+    write_mask(x_->bytes.size(), mask, [&](int64_t i) { return passes[0][x[i]]; });
+  } else {
+    write_mask(x_->bytes.size(), mask, [&](int64_t i) {
+      return passes[static_cast<size_t>(i) % passes.size()][x[i]];
+    });
+  }
   return std::make_shared<const integer::Operation>(op);
 }
 

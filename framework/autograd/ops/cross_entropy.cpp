@@ -21,8 +21,8 @@ constexpr int64_t kGrain = 1 << 12;
 class CrossEntropyNode : public Node {
  public:
   // The gradient for grad_y = 1, which the forward pass gives along the way.
-  explicit CrossEntropyNode(Tensor grad_logits, const CrossEntropyOptions& options = {})
-      : grad_logits_(std::move(grad_logits)), label_smoothing_(options.label_smoothing) {}
+  explicit CrossEntropyNode(Tensor grad_logits, float label_smoothing = 0.0f)
+      : grad_logits_(std::move(grad_logits)), label_smoothing_(label_smoothing) {}
   std::string_view type() const override { return kWhere; }
   Attributes attributes() const override { return {{"label_smoothing", double{label_smoothing_}}}; }
   bool reads_input(size_t) const override { return false; }
@@ -70,45 +70,11 @@ void check(int64_t classes, const CrossEntropyOptions& options) {
   }
 }
 
-}  // namespace
-
-Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> labels) {
-  const DefaultRounding rounding;
-  check(logits.shape(), labels);
-  Tensor grad_logits;
-  if (needs_gradient({logits})) grad_logits = Tensor::empty(logits.shape());
-  const Floats logits_floats = logits.floats();
-  const float loss =
-      kernels::cross_entropy_f32(logits.dim(0),
-                                 logits.dim(1),
-                                 logits_floats,
-                                 labels.data(),
-                                 grad_logits.defined() ? grad_logits.mutable_data() : nullptr);
-  return record<CrossEntropyNode>(Tensor::full({}, loss), {logits}, grad_logits);
-}
-
-Tensor cross_entropy(const Tensor& logits,
-                     std::span<const int32_t> labels,
-                     const CrossEntropyOptions& options) {
-  const DefaultRounding rounding;
-  check(logits.shape(), labels);
+/// y = sum over n and c of -target(n, c) * log softmax(logits[n, :])[c].
+template <class Target>
+Tensor of_targets(const Tensor& logits, const Target& target, float label_smoothing) {
   const int64_t rows = logits.dim(0);
   const int64_t classes = logits.dim(1);
-  check(classes, options);
-  if (options.label_smoothing == 0.0f && options.class_weights.empty())
-    return cross_entropy(logits, labels);
-  const std::vector<float> ones(static_cast<size_t>(classes), 1.0f);
-  const float* const w = options.class_weights.empty() ? ones.data() : options.class_weights.data();
-  double norm = 0.0;
-  for (const int32_t label : labels) norm += double{w[label]};
-  if (norm == 0.0) throw DataError(kWhere, "the class weights of all labels are 0");
-  const double smoothing = options.label_smoothing;
-  const auto target = [&](int64_t row, int64_t c) {
-    const double share = smoothing / static_cast<double>(classes);
-    return double{w[c]} *
-           ((c == labels[static_cast<size_t>(row)] ? 1.0 - smoothing : 0.0) + share) / norm;
-  };
-
   const Floats x = logits.floats();
   Tensor grad_logits;
   float* grad = nullptr;
@@ -136,8 +102,71 @@ Tensor cross_entropy(const Tensor& logits,
       }
     }
   });
-  return record<CrossEntropyNode>(
-      Tensor::full({}, kernels::sum_f32(rows, losses.data())), {logits}, grad_logits, options);
+  return record<CrossEntropyNode>(Tensor::full({}, kernels::sum_f32(rows, losses.data())),
+                                  {logits},
+                                  grad_logits,
+                                  label_smoothing);
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> labels) {
+  const DefaultRounding rounding;
+  check(logits.shape(), labels);
+  Tensor grad_logits;
+  if (needs_gradient({logits})) grad_logits = Tensor::empty(logits.shape());
+  const Floats logits_floats = logits.floats();
+  const float loss =
+      kernels::cross_entropy_f32(logits.dim(0),
+                                 logits.dim(1),
+                                 logits_floats,
+                                 labels.data(),
+                                 grad_logits.defined() ? grad_logits.mutable_data() : nullptr);
+  return record<CrossEntropyNode>(Tensor::full({}, loss), {logits}, grad_logits);
+}
+
+Tensor cross_entropy(const Tensor& logits,
+                     std::span<const int32_t> labels,
+                     const CrossEntropyOptions& options) {
+  const DefaultRounding rounding;
+  check(logits.shape(), labels);
+  const int64_t classes = logits.dim(1);
+  check(classes, options);
+  if (options.label_smoothing == 0.0f && options.class_weights.empty())
+    return cross_entropy(logits, labels);
+  const std::vector<float> ones(static_cast<size_t>(classes), 1.0f);
+  const float* const w = options.class_weights.empty() ? ones.data() : options.class_weights.data();
+  double norm = 0.0;
+  for (const int32_t label : labels) norm += double{w[label]};
+  if (norm == 0.0) throw DataError(kWhere, "the class weights of all labels are 0");
+  const double smoothing = options.label_smoothing;
+  const double share = smoothing / static_cast<double>(classes);
+  const auto target = [&](int64_t row, int64_t c) {
+    const bool is_label = c == labels[static_cast<size_t>(row)];
+    return double{w[c]} * ((is_label ? 1.0 - smoothing : 0.0) + share) / norm;
+  };
+  return of_targets(logits, target, options.label_smoothing);
+}
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
+  const DefaultRounding rounding;
+  if (logits.rank() != 2 || !(targets.shape() == logits.shape())) {
+    throw ShapeError(kWhere,
+                     "logits and targets must be [N, C], got ",
+                     logits.shape(),
+                     " and ",
+                     targets.shape());
+  }
+  if (logits.dim(0) == 0) throw ShapeError(kWhere, "the batch is empty");
+  const Floats t = targets.floats();
+  for (int64_t i = 0; i < targets.elements(); ++i) {
+    if (!(t[i] >= 0.0f && std::isfinite(t[i])))
+      throw DataError(kWhere, "target ", i, " is ", t[i], ", expected 0 or more, finite");
+  }
+  const auto n = static_cast<double>(logits.dim(0));
+  const int64_t classes = logits.dim(1);
+  const auto target = [&](int64_t row, int64_t c) { return double{t[row * classes + c]} / n; };
+  return of_targets(logits, target, 0.0f);
 }
 
 }  // namespace quantrain

@@ -33,4 +33,14 @@ Tensor cross_entropy(const Tensor& logits,
                      std::span<const int32_t> labels,
                      const CrossEntropyOptions& options);
 
+/// y = mean over n of -sum over c of targets[n, c] * log softmax(logits[n, :])[c]: targets that are
+/// probabilities, such as those of mixup.
+/// Shapes: logits, targets [N, C]  ->  y [].
+/// Gradient: grad_logits[n, c] = grad_y / N * (softmax(logits[n, :])[c] * (sum over k of targets[n,
+/// k]) - targets[n, c]); targets are constants.
+/// Throws: ShapeError if the shapes are others, or the batch is empty; DataError if a target is
+/// negative or not finite.
+/// Source: PyTorch's cross_entropy of class probabilities.
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets);
+
 }  // namespace quantrain

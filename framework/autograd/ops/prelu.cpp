@@ -13,6 +13,16 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 14;
 
+/// f(i, c) for each element i, of channel c: channels are the last axis.
+template <class F>
+void for_each_element(int64_t n, int64_t channels, const F& f) {
+  parallel_for(n / channels, kGrain / channels + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * channels; i < end * channels; i += channels) {
+      for (int64_t c = 0; c < channels; ++c) f(i + c, c);
+    }
+  });
+}
+
 class PreluNode : public Node {
  public:
   std::string_view type() const override { return "prelu"; }
@@ -28,16 +38,14 @@ class PreluNode : public Node {
     if (needs_grad(0)) {
       grads[0] = Tensor::empty(grad_y.shape());
       float* const out = grads[0].mutable_data();
-      parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-          out[i] = x[i] > 0.0f ? grad[i] : grad[i] * slope[i % channels];
+      for_each_element(n, channels, [&](int64_t i, int64_t c) {
+        out[i] = x[i] > 0.0f ? grad[i] : grad[i] * slope[c];
       });
     }
     if (needs_grad(1)) {
       Buffer<float> terms(n);
-      parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) terms[i] = x[i] > 0.0f ? 0.0f : grad[i] * x[i];
-      });
+      for_each_element(
+          n, channels, [&](int64_t i, int64_t) { terms[i] = x[i] > 0.0f ? 0.0f : grad[i] * x[i]; });
       grads[1] = Tensor::empty(input(1).shape());
       kernels::sum_rows_f32(n / channels, channels, terms.data(), grads[1].mutable_data());
     }
@@ -74,9 +82,8 @@ Tensor prelu(const Tensor& x, const Tensor& slope) {
   Tensor y = Tensor::empty(x.shape());
   float* const out = y.mutable_data();
   const Floats in = x.floats();
-  parallel_for(x.elements(), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      out[i] = in[i] > 0.0f ? in[i] : factor[i % channels] * in[i];
+  for_each_element(x.elements(), channels, [&](int64_t i, int64_t c) {
+    out[i] = in[i] > 0.0f ? in[i] : factor[c] * in[i];
   });
   return record<PreluNode>(std::move(y), {x, slope});
 }

@@ -176,4 +176,38 @@ TEST_CASE("cross entropy refuses options that make no sense", "[autograd][losses
       "label 3 of sample 1 is outside [0, 3)");
 }
 
+TEST_CASE("cross entropy of probabilities", "[autograd][losses]") {
+  const Tensor logits = random_leaf({3, 4}, 1, -2.0f, 2.0f);
+  const Tensor mixed = Tensor::from(
+      {3, 4},
+      std::vector<float>{
+          0.25f, 0.0f, 0.75f, 0.0f, 1.0f, 0.0f, 0.0f, 0.0f, 0.5f, 0.25f, 0.125f, 0.0f});
+  check_gradient([&] { return cross_entropy(logits, mixed); }, {logits});
+  // Targets of one class each are labels, and smoothed labels are targets.
+  const std::vector<int32_t> labels{2, 0, 1};
+  const auto targets = [&](float smoothing) {
+    std::vector<float> all(12, smoothing / 4.0f);
+    for (size_t row = 0; row < 3; ++row)
+      all[row * 4 + static_cast<size_t>(labels[row])] += 1.0f - smoothing;
+    return Tensor::from({3, 4}, all);
+  };
+  CHECK(cross_entropy(logits, targets(0.0f)).item() ==
+        test::Approx(cross_entropy(logits, labels).item()).epsilon(kSumEpsilon));
+  CHECK(cross_entropy(logits, targets(0.5f)).item() ==
+        test::Approx(cross_entropy(logits, labels, {.label_smoothing = 0.5f}).item())
+            .epsilon(kSumEpsilon));
+
+  QUANTRAIN_CHECK_ERROR(cross_entropy(logits, Tensor::zeros({3, 5})),
+                        ShapeError,
+                        "logits and targets must be [N, C], got [3, 4] and [3, 5]");
+  QUANTRAIN_CHECK_ERROR(cross_entropy(Tensor::zeros({0, 4}), Tensor::zeros({0, 4})),
+                        ShapeError,
+                        "the batch is empty");
+  QUANTRAIN_CHECK_ERROR(cross_entropy(logits, Tensor::full({3, 4}, -0.5f)),
+                        DataError,
+                        "target 0 is -0.5, expected 0 or more, finite");
+  QUANTRAIN_CHECK_ERROR(
+      cross_entropy(logits, Tensor::full({3, 4}, std::nanf(""))), DataError, "target 0 is nan");
+}
+
 }  // namespace quantrain

@@ -118,6 +118,7 @@ const std::map<std::string, Operation> kOperations{
      }},
     {"cross_entropy",
      [](Inputs& x, const Json& a) {
+       if (x.contains("target")) return cross_entropy(x["x"], x["target"]);
        const auto labels = a.at("labels").get<std::vector<int32_t>>();
        if (!a.contains("label_smoothing")) return cross_entropy(x["x"], labels);
        return cross_entropy(x["x"],

@@ -13,6 +13,7 @@ namespace {
 
 using test::normal_tensor;
 using test::parameter;
+using test::take_steps;
 using test::values;
 
 // The formulas of torch.optim.Adam and AdamW in double precision.
@@ -41,13 +42,6 @@ std::vector<double> reference(const AdamOptions& options, bool decoupled, int64_
   return w;
 }
 
-void run(Optimizer& optimizer, Tensor& w, int64_t begin, int64_t end) {
-  for (int64_t t = begin; t < end; ++t) {
-    w.set_grad(normal_tensor(w.shape(), static_cast<uint64_t>(100 + t)));
-    optimizer.step();
-  }
-}
-
 }  // namespace
 
 TEST_CASE("Adam follows its formula with each option", "[optim][adam]") {
@@ -58,7 +52,7 @@ TEST_CASE("Adam follows its formula with each option", "[optim][adam]") {
   for (const AdamOptions& options : all) {
     Tensor w = parameter({37}, 1);
     Adam optimizer({w}, options);
-    run(optimizer, w, 0, 10);
+    take_steps(optimizer, w, 0, 10);
     CHECK(test::distance(w, reference(options, false, 10)) < test::kRoundingOfTenSteps);
   }
 }
@@ -66,7 +60,7 @@ TEST_CASE("Adam follows its formula with each option", "[optim][adam]") {
 TEST_CASE("AdamW decays the weights outside of the moments", "[optim][adam]") {
   Tensor w = parameter({37}, 1);
   AdamW optimizer({w}, {.learning_rate = 0.1f, .weight_decay = 0.2f});
-  run(optimizer, w, 0, 10);
+  take_steps(optimizer, w, 0, 10);
   CHECK(test::distance(w, reference({.learning_rate = 0.1f, .weight_decay = 0.2f}, true, 10)) <
         test::kRoundingOfTenSteps);
 }
@@ -87,9 +81,9 @@ TEST_CASE("each parameter of Adam counts its own steps", "[optim][adam]") {
   Tensor a = parameter({37}, 1);
   Tensor b = parameter({37}, 1);
   Adam optimizer({a, b}, {.learning_rate = 0.1f});
-  run(optimizer, a, 0, 3);  // b has no gradient yet
+  take_steps(optimizer, a, 0, 3);  // b has no gradient yet
   a.zero_grad();
-  run(optimizer, b, 0, 10);
+  take_steps(optimizer, b, 0, 10);
   CHECK(test::distance(b, reference({.learning_rate = 0.1f}, false, 10)) <
         test::kRoundingOfTenSteps);
   const std::vector<NamedTensor> state = optimizer.state();
@@ -103,17 +97,17 @@ TEST_CASE("Adam continues from saved state as if it had not stopped", "[optim][a
   const test::TemporaryFolder folder;
   Tensor whole = parameter({37}, 1);
   Adam one({whole});
-  run(one, whole, 0, 10);
+  take_steps(one, whole, 0, 10);
 
   Tensor first = parameter({37}, 1);
   Adam two({first});
-  run(two, first, 0, 4);
+  take_steps(two, first, 0, 4);
   save_parameters(folder / "state", two.state());
 
   Tensor rest = Tensor::from({37}, values(first)).set_requires_grad(true);
   Adam three({rest});
   load_parameters(folder / "state", three.state());
-  run(three, rest, 4, 10);
+  take_steps(three, rest, 4, 10);
   CHECK(values(rest) == values(whole));
 }
 
@@ -143,7 +137,7 @@ TEST_CASE("Adam refuses moments that no training leaves, and changes nothing", "
   Tensor w = parameter({3}, 1);
   Tensor other = parameter({3}, 2);
   Adam optimizer({w, other});
-  run(optimizer, w, 0, 1);
+  take_steps(optimizer, w, 0, 1);
   other.set_grad(Tensor::full({3}, 1.0f));
   const std::vector<float> before = values(w);
   Tensor m = optimizer.state()[3].tensor;

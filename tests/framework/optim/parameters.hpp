@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/optim/optimizer.hpp"
 #include "tests/tensors.hpp"
 
 namespace quantrain::test {
@@ -20,6 +21,14 @@ inline Tensor normal_tensor(const Shape& shape, uint64_t seed) {
 inline Tensor parameter(const Shape& shape, uint64_t seed, const std::string& name = "w") {
   Tensor tensor = normal_tensor(shape, seed);
   return tensor.set_requires_grad(true).set_name(name);
+}
+
+/// Steps begin to end, each on its own random gradient.
+inline void take_steps(Optimizer& optimizer, Tensor& w, int64_t begin, int64_t end) {
+  for (int64_t t = begin; t < end; ++t) {
+    w.set_grad(normal_tensor(w.shape(), static_cast<uint64_t>(100 + t)));
+    optimizer.step();
+  }
 }
 
 /// Largest difference from what double precision gives, relative to 1.

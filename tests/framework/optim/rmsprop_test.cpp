@@ -14,6 +14,7 @@ namespace {
 
 using test::normal_tensor;
 using test::parameter;
+using test::take_steps;
 using test::values;
 
 // The formula of torch.optim.RMSprop in double precision.
@@ -36,13 +37,6 @@ std::vector<double> reference(const RmsPropOptions& o, int64_t n, int64_t steps)
   return w;
 }
 
-void run(Optimizer& optimizer, Tensor& w, int64_t begin, int64_t end) {
-  for (int64_t t = begin; t < end; ++t) {
-    w.set_grad(normal_tensor(w.shape(), static_cast<uint64_t>(100 + t)));
-    optimizer.step();
-  }
-}
-
 }  // namespace
 
 TEST_CASE("RMSprop follows its formula with each option, at every size", "[optim][rmsprop]") {
@@ -56,14 +50,14 @@ TEST_CASE("RMSprop follows its formula with each option, at every size", "[optim
     for (const int64_t n : {1, 37}) {
       Tensor w = parameter({n}, 1);
       RmsProp optimizer({w}, options);
-      run(optimizer, w, 0, 10);
+      take_steps(optimizer, w, 0, 10);
       CAPTURE(n, options.alpha, options.momentum, options.centered);
       CHECK(test::distance(w, reference(options, n, 10)) < 4 * test::kRoundingOfTenSteps);
     }
   }
   Tensor none = parameter({0}, 1);
   RmsProp optimizer({none});
-  run(optimizer, none, 0, 2);
+  take_steps(optimizer, none, 0, 2);
 }
 
 TEST_CASE("a constant gradient, whose deviation is 0, gives no NaN", "[optim][rmsprop]") {
@@ -81,11 +75,11 @@ TEST_CASE("RMSprop continues from saved state as if it had not stopped", "[optim
   const RmsPropOptions options{.learning_rate = 0.01f, .momentum = 0.9f, .centered = true};
   Tensor whole = parameter({37}, 1);
   RmsProp one({whole}, options);
-  run(one, whole, 0, 10);
+  take_steps(one, whole, 0, 10);
 
   Tensor first = parameter({37}, 1);
   RmsProp two({first}, options);
-  run(two, first, 0, 4);
+  take_steps(two, first, 0, 4);
   std::vector<std::string> names;
   for (const NamedTensor& entry : two.state()) names.push_back(entry.name);
   CHECK(names == std::vector<std::string>{"0.square", "0.mean", "0.velocity"});
@@ -94,7 +88,7 @@ TEST_CASE("RMSprop continues from saved state as if it had not stopped", "[optim
   Tensor rest = Tensor::from({37}, values(first)).set_requires_grad(true);
   RmsProp three({rest}, options);
   load_parameters(folder / "state", three.state());
-  run(three, rest, 4, 10);
+  take_steps(three, rest, 4, 10);
   CHECK(values(rest) == values(whole));
 }
 
@@ -120,7 +114,7 @@ TEST_CASE("RMSprop gives the same bits at any number of threads", "[optim][rmspr
     set_threads(threads);
     Tensor w = parameter({70000}, 1);
     RmsProp optimizer({w}, {.momentum = 0.9f, .centered = true});
-    run(optimizer, w, 0, 2);
+    take_steps(optimizer, w, 0, 2);
     if (expected.empty()) expected = values(w);
     CHECK(values(w) == expected);
   }

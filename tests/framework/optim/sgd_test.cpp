@@ -16,6 +16,7 @@ namespace {
 
 using test::normal_tensor;
 using test::parameter;
+using test::take_steps;
 using test::values;
 
 // The formula of torch.optim.SGD in double precision.
@@ -37,13 +38,6 @@ std::vector<double> reference(const SgdOptions& options, int64_t steps) {
   return w;
 }
 
-void run(Optimizer& optimizer, Tensor& w, int64_t begin, int64_t end) {
-  for (int64_t t = begin; t < end; ++t) {
-    w.set_grad(normal_tensor(w.shape(), static_cast<uint64_t>(100 + t)));
-    optimizer.step();
-  }
-}
-
 }  // namespace
 
 TEST_CASE("SGD follows its formula with each option", "[optim][sgd]") {
@@ -56,7 +50,7 @@ TEST_CASE("SGD follows its formula with each option", "[optim][sgd]") {
   for (const SgdOptions& options : all) {
     Tensor w = parameter({37}, 1);
     Sgd optimizer({w}, options);
-    run(optimizer, w, 0, 10);
+    take_steps(optimizer, w, 0, 10);
     CHECK(test::distance(w, reference(options, 10)) < test::kRoundingOfTenSteps);
   }
 }
@@ -103,18 +97,18 @@ TEST_CASE("training continues from saved state as if it had not stopped", "[opti
   const SgdOptions options{.learning_rate = 0.1f, .momentum = 0.9f};
   Tensor whole = parameter({37}, 1);
   Sgd one({whole}, options);
-  run(one, whole, 0, 10);
+  take_steps(one, whole, 0, 10);
 
   Tensor first = parameter({37}, 1);
   Sgd two({first}, options);
-  run(two, first, 0, 4);
+  take_steps(two, first, 0, 4);
   CHECK(two.state()[0].name == "0.velocity");
   save_parameters(folder / "state", two.state());
 
   Tensor rest = Tensor::from({37}, values(first)).set_requires_grad(true);
   Sgd three({rest}, options);
   load_parameters(folder / "state", three.state());
-  run(three, rest, 4, 10);
+  take_steps(three, rest, 4, 10);
   CHECK(values(rest) == values(whole));
 }
 
@@ -133,7 +127,7 @@ TEST_CASE("SGD gives the same bits at any number of threads", "[optim][sgd]") {
     set_threads(threads);
     Tensor w = parameter({70000}, 1);
     Sgd optimizer({w}, {.momentum = 0.9f, .weight_decay = 0.01f});
-    run(optimizer, w, 0, 2);
+    take_steps(optimizer, w, 0, 2);
     if (expected.empty()) expected = values(w);
     CHECK(values(w) == expected);
   }

@@ -206,4 +206,21 @@ TEST_CASE("fit refuses what it cannot do", "[layers][fit]") {
                         "the loss is inf in step 0: the learning rate 0.1 may be too large");
 }
 
+TEST_CASE("a checkpoint in the middle of an epoch asks for that epoch's batches", "[layers][fit]") {
+  const TemporaryFolder folder;
+  const CheckpointOptions checkpoints{.folder = folder / "checkpoints", .every = 5};
+  Training one;
+  const auto stop = [](int64_t step, float) {
+    if (step == 6) throw DataError("test", "stopped");
+  };
+  QUANTRAIN_CHECK_ERROR(
+      one.fit({.after_step = stop, .checkpoints = checkpoints}), DataError, "stopped");
+  Training other(8);
+  CheckpointOptions resume = checkpoints;
+  resume.resume = true;
+  QUANTRAIN_CHECK_ERROR(other.fit({.checkpoints = resume}),
+                        DataError,
+                        "the checkpoint stands at batch 5, and an epoch has 3 here");
+}
+
 }  // namespace quantrain

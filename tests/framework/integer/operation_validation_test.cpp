@@ -1,0 +1,429 @@
+#include <array>
+#include <functional>
+#include <limits>
+#include <set>
+#include <string>
+#include <variant>
+
+#include "framework/core/error.hpp"
+#include "framework/integer/operation.hpp"
+#include "tests/catch.hpp"
+#include "tests/framework/integer/sample_operations.hpp"
+
+// What operations say of themselves, and what is refused.
+namespace quantrain::integer {
+
+using namespace quantrain::integer::test;
+
+TEST_CASE("what a program asks of its operations", "[integer][operation]") {
+  const std::vector<Operation> all = samples();
+  CHECK(all.size() == std::variant_size_v<Operation>);
+  size_t position = 0;
+  for_each_type([&](auto* null) {
+    using Op = std::decay_t<decltype(*null)>;
+    CHECK(Op::kType == type(all[position++]));
+  });
+  std::set<std::string_view> names;
+  for (const Operation& op : all) {
+    INFO(type(op));
+    names.insert(type(op));
+    CHECK_NOTHROW(validate(op, "op"));
+    CHECK_FALSE(kernel(op).empty());
+    CHECK_FALSE(gives_accumulators(op));
+    CHECK((accumulator_bound(op) > 0) == (product(op) != nullptr));
+    CHECK((multiply_adds(op) > 0) == (product(op) != nullptr));
+    // No samples: nothing is read or written.
+    std::vector<uint8_t> memory(64, 7);
+    const std::vector<const uint8_t*> inputs(input_sizes(op).size(), memory.data());
+    PreparedOperation(op).run(0, inputs, memory.data());
+    CHECK(memory == std::vector<uint8_t>(64, 7));
+  }
+  CHECK(names.size() == all.size());
+  CHECK(kernel(linear()) == "gemm_u8s8_u8");
+  CHECK(kernel(conv2d()) == "conv2d_u8s8_u8");
+  CHECK(multiply_adds(conv2d()) == 5 * 4 * 4 * 9);
+  CHECK(multiply_adds(linear()) == 6);
+  QuantizedLinear sums = linear();
+  sums.product.output.reset();
+  CHECK(kernel(sums) == "gemm_u8s8_s32");
+  CHECK(gives_accumulators(sums));
+  QuantizedConv2d image_sums = conv2d();
+  image_sums.product.output.reset();
+  CHECK(kernel(image_sums) == "conv2d_u8s8_s32");
+
+  CHECK(input_zero_point(add(), 0) == 7);
+  CHECK(input_zero_point(add(), 1) == 125);
+  CHECK(input_zero_point(concat(), 1) == 125);
+  CHECK(input_zero_point(concat(), 2) == 5);
+  CHECK(input_zero_point(linear(), 0) == 7);
+  CHECK(input_zero_point(conv2d(), 0) == 7);
+  CHECK(input_zero_point(avg_pool(), 0) == 7);
+  CHECK(output_zero_point(add()) == 5);
+  CHECK(output_zero_point(concat()) == 5);
+  CHECK(output_zero_point(linear()) == 5);
+  CHECK(output_zero_point(conv2d()) == 5);
+  CHECK(output_zero_point(avg_pool()) == 5);
+  for (const Operation& op : {Operation(max_pool()), Operation(View{2}), Operation(lookup())}) {
+    CHECK(input_zero_point(op, 0) == -1);
+    CHECK(output_zero_point(op) == -1);
+  }
+}
+
+TEST_CASE("operations are not made for parameters that activations do not have",
+          "[integer][operation]") {
+  const QParams wide{{.bits = 16}, -1, {1.0f}, {0}};
+  const QParams per_channel{{.bits = 8}, 0, {1.0f, 1.0f}, {0, 0}};
+  const QParams tiny{{.bits = 8}, -1, {1e-20f}, {0}};
+  const auto square = [](double v) { return v * v; };
+  const auto none = Activation::kNone;
+  const std::vector<std::function<void(const QParams&)>> makers = {
+      [&](const QParams& y) { QuantizedAdd::make(4, kX, kX, y, none); },
+      [&](const QParams& y) {
+        QuantizedAvgPool2d::make(pool_shape(2, 2, 1, 2, 2, 0), kX, y, none);
+      },
+      [&](const QParams& y) { QuantizedConcat::make(1, {4}, {kX}, y, none); },
+      [&](const QParams& y) { QuantizedLookup::rescale(4, kX, y, none); },
+      [&](const QParams& y) { requantization({0.1}, y, none); },
+  };
+  for (const auto& make : makers) {
+    CHECK_NOTHROW(make(kY));
+    for (const QParams& y : {wide, per_channel}) {
+      QUANTRAIN_CHECK_ERROR(
+          make(y), QuantError, "[requantize] activations have one scale and at most 8 bits, got ");
+    }
+    QUANTRAIN_CHECK_ERROR(make(tiny), QuantError, "[requantize] multiplier");
+  }
+  for (const QParams& y : {wide, per_channel}) {
+    QUANTRAIN_CHECK_ERROR(
+        QuantizedLookup::function(4, {code_values(square, kX)}, kX, y, none, "square"),
+        QuantError,
+        "activations have one scale and at most 8 bits");
+  }
+}
+
+namespace {
+
+/// A change that makes an operation senseless, and what is said of it.
+template <class Op>
+struct Fault {
+  std::function<void(Op&)> change;
+  std::string text;
+  bool is_shape = false;
+};
+
+template <class Op>
+void check_faults(const std::function<Op()>& make, const std::vector<Fault<Op>>& faults) {
+  CHECK_NOTHROW(validate(Operation(make()), "layer"));
+  for (const Fault<Op>& fault : faults) {
+    INFO(fault.text);
+    Op op = make();
+    fault.change(op);
+    if (fault.is_shape) {
+      QUANTRAIN_CHECK_ERROR(validate(Operation(op), "layer"), ShapeError, "[layer] " + fault.text);
+    } else {
+      QUANTRAIN_CHECK_ERROR(validate(Operation(op), "layer"), QuantError, "[layer] " + fault.text);
+    }
+  }
+}
+
+/// Of the output's clamp and zero point.
+template <class Op>
+std::vector<Fault<Op>> output_faults(const std::function<StoredOutput&(Op&)>& y) {
+  return {{[=](Op& op) { y(op).zero_point = -1; }, "zero point -1 is no byte"},
+          {[=](Op& op) { y(op).zero_point = 256; }, "zero point 256 is no byte"},
+          {[=](Op& op) { y(op).lo = -1; }, "output codes are clamped to [-1, 15]"},
+          {[=](Op& op) { y(op).hi = 256; }, "output codes are clamped to [0, 256]"},
+          {[=](Op& op) { y(op).lo = 16; }, "output codes are clamped to [16, 15]"}};
+}
+
+template <class Op>
+std::vector<Fault<Op>> joined(std::vector<Fault<Op>> a, const std::vector<Fault<Op>>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// Of a window over an image of [5, 4, .].
+template <class Op>
+std::vector<Fault<Op>> window_faults() {
+  using Shape = kernels::Conv2dShape;
+  std::vector<Fault<Op>> faults;
+  const std::pair<const char*, int64_t Shape::*> extents[] = {{"h", &Shape::h},
+                                                              {"w", &Shape::w},
+                                                              {"c", &Shape::c},
+                                                              {"o", &Shape::o},
+                                                              {"kh", &Shape::kh},
+                                                              {"kw", &Shape::kw},
+                                                              {"stride_h", &Shape::stride_h},
+                                                              {"stride_w", &Shape::stride_w},
+                                                              {"groups", &Shape::groups}};
+  for (const auto& [name, extent] : extents) {
+    for (const int64_t value : {int64_t{0}, int64_t{-1}, (int64_t{1} << 20) + 1}) {
+      const std::string text = "extent " + std::to_string(value) + " is not in [1, 1048576]";
+      faults.push_back({[=, e = extent](Op& op) { op.shape.*e = value; }, text, true});
+    }
+  }
+  faults.push_back({[](Op& op) { op.shape.pad_h = -1; }, "padding [-1, 1]", true});
+  faults.push_back({[](Op& op) { op.shape.pad_w = -1; }, "padding [1, -1]", true});
+  faults.push_back(
+      {[](Op& op) { op.shape.pad_h = (int64_t{1} << 20) + 1; }, "padding [1048577, 1]", true});
+  faults.push_back(
+      {[](Op& op) { op.shape.pad_w = (int64_t{1} << 20) + 1; }, "padding [1, 1048577]", true});
+  const auto kernel = [](int64_t kh, int64_t kw) {
+    return [=](Op& op) {
+      op.shape.kh = kh;
+      op.shape.kw = kw;
+    };
+  };
+  faults.push_back({kernel(8, 2), "kernel [8, 2] exceeds the padded image [7, 6]", true});
+  faults.push_back({kernel(2, 7), "kernel [2, 7] exceeds the padded image [7, 6]", true});
+  faults.push_back({[](Op& op) { op.shape.n = 2; }, "an operation is of one sample, got 2", true});
+  faults.push_back({[](Op& op) { op.shape.h = op.shape.w = 1 << 15; },
+                    "a value has more than 1073741824 elements",
+                    true});
+  faults.push_back({[](Op& op) { op.shape.pad_h = op.shape.pad_w = 1 << 16; },
+                    "a value has more than 1073741824 elements",
+                    true});
+  return faults;
+}
+
+}  // namespace
+
+TEST_CASE("additions, lookups, views and concatenations refuse what makes no sense",
+          "[integer][operation]") {
+  const int64_t many = kMostElements + 1;
+  const std::string more = "a value has more than 1073741824 elements";
+  check_faults<View>([] { return View{3}; },
+                     {{[](View& op) { op.size = 0; }, "extent 0 is not positive", true},
+                      {[](View& op) { op.size = -3; }, "extent -3 is not positive", true},
+                      {[=](View& op) { op.size = many; }, more, true}});
+  check_faults<QuantizedLookup>(
+      lookup,
+      {{[](QuantizedLookup& op) { op.size = 0; }, "extent 0 is not positive", true},
+       {[=](QuantizedLookup& op) { op.size = many; }, more, true},
+       {[](QuantizedLookup& op) { op.table.clear(); }, "a table of 0 codes, expected 256", true},
+       {[](QuantizedLookup& op) { op.table.pop_back(); }, "a table of 255 codes", true},
+       {[](QuantizedLookup& op) { op.table.resize(512); },
+        "tables of 2 channels for samples of 7 codes",
+        true}});
+  check_faults<QuantizedAdd>(
+      add,
+      joined<QuantizedAdd>(
+          {{[](QuantizedAdd& op) { op.size = 0; }, "extent 0 is not positive", true},
+           {[=](QuantizedAdd& op) { op.size = many; }, more, true},
+           {[](QuantizedAdd& op) { op.zero_a = 256; }, "zero point 256 is no byte"},
+           {[](QuantizedAdd& op) { op.zero_b = -1; }, "zero point -1 is no byte"},
+           {[](QuantizedAdd& op) { op.multipliers.a = -1; },
+            "docs/quantization.md (11) has no multipliers -1 and "},
+           {[](QuantizedAdd& op) { op.multipliers.b = -1; },
+            "docs/quantization.md (11) has no multipliers "},
+           {[](QuantizedAdd& op) { op.multipliers.shift = 0; },
+            "docs/quantization.md (11) has no multipliers "},
+           {[](QuantizedAdd& op) { op.multipliers.shift = 63; },
+            "docs/quantization.md (11) has no multipliers "}},
+          output_faults<QuantizedAdd>([](QuantizedAdd& op) -> StoredOutput& { return op.y; })));
+  check_faults<QuantizedConcat>(
+      concat,
+      joined<QuantizedConcat>(
+          {{[](QuantizedConcat& op) { op.parts.clear(); }, "a concatenation of nothing", true},
+           {[](QuantizedConcat& op) { op.rows = 0; }, "extent 0 is not positive", true},
+           {[](QuantizedConcat& op) { op.parts[1].run = 0; }, "extent 0 is not positive", true},
+           {[=](QuantizedConcat& op) { op.rows = many; }, more, true},
+           {[=](QuantizedConcat& op) { op.parts[2].run = kMostElements / 2; }, more, true},
+           {[](QuantizedConcat& op) { op.parts[2].zero_x = 256; }, "zero point 256 is no byte"},
+           {[](QuantizedConcat& op) { op.parts[1].multiplier.m0 = 5; },
+            "docs/quantization.md (8) has no multiplier 5 with shift "},
+           {[](QuantizedConcat& op) { op.parts[1].multiplier.shift = 63; },
+            "docs/quantization.md (8) has no multiplier "}},
+          output_faults<QuantizedConcat>(
+              [](QuantizedConcat& op) -> StoredOutput& { return op.y; })));
+}
+
+TEST_CASE("pools refuse what makes no sense", "[integer][operation]") {
+  check_faults<QuantizedMaxPool2d>(
+      max_pool,
+      joined<QuantizedMaxPool2d>(window_faults<QuantizedMaxPool2d>(),
+                                 {{[](QuantizedMaxPool2d& op) { op.shape.o = 6; },
+                                   "a pool of 3 channels gives 6 in 3 groups",
+                                   true},
+                                  {[](QuantizedMaxPool2d& op) { op.shape.groups = 1; },
+                                   "a pool of 3 channels gives 3 in 1 groups",
+                                   true},
+                                  {[](QuantizedMaxPool2d& op) { op.shape.pad_h = 2; },
+                                   "padding [2, 1] leaves windows without an element",
+                                   true},
+                                  {[](QuantizedMaxPool2d& op) { op.shape.pad_w = 2; },
+                                   "padding [1, 2] leaves windows without an element",
+                                   true}}));
+  const std::string incomplete = "expected a multiplier for each of the 3 sizes of windows, got ";
+  check_faults<QuantizedAvgPool2d>(
+      avg_pool,
+      joined<QuantizedAvgPool2d>(
+          {{[](QuantizedAvgPool2d& op) { op.shape.pad_h = 2; },
+            "padding [2, 1] leaves windows without an element",
+            true},
+           {[](QuantizedAvgPool2d& op) { op.zero_x = 256; }, "zero point 256 is no byte"},
+           {[](QuantizedAvgPool2d& op) { op.zero_x = -1; }, "zero point -1 is no byte"},
+           {[](QuantizedAvgPool2d& op) { op.means.pop_back(); }, incomplete},
+           {[](QuantizedAvgPool2d& op) { op.means.clear(); }, incomplete},
+           {[](QuantizedAvgPool2d& op) { op.means.push_back(op.means.back()); }, incomplete},
+           {[](QuantizedAvgPool2d& op) { std::swap(op.means[0], op.means[1]); },
+            "multiplier 0 is for windows of "},
+           {[](QuantizedAvgPool2d& op) { op.means[1].count = 3; },
+            "multiplier 1 is for windows of 3 elements, expected "},
+           {[](QuantizedAvgPool2d& op) { op.means[0].multiplier.m0 = 77; },
+            "docs/quantization.md (8) has no multiplier 77 with shift "},
+           {[](QuantizedAvgPool2d& op) { op.means[0].multiplier.m0 = -77; },
+            "docs/quantization.md (8) has no multiplier -77 with shift "},
+           {[](QuantizedAvgPool2d& op) { op.means[2].multiplier.shift = 0; },
+            "docs/quantization.md (8) has no multiplier "},
+           {[](QuantizedAvgPool2d& op) { op.means[2].multiplier.shift = 63; },
+            "docs/quantization.md (8) has no multiplier "}},
+          output_faults<QuantizedAvgPool2d>(
+              [](QuantizedAvgPool2d& op) -> StoredOutput& { return op.y; })));
+  QuantizedAvgPool2d large;
+  large.shape = pool_shape(3000, 3000, 1, 3000, 1, 0);
+  QUANTRAIN_CHECK_ERROR(large.validate("avg"),
+                        QuantError,
+                        "[avg] the sum over a window of 9000000 elements could overflow: at most "
+                        "8421504");
+  const kernels::Conv2dShape exceeds{.h = 2, .w = 2, .c = 1, .o = 1, .kh = 3, .kw = 3};
+  QUANTRAIN_CHECK_ERROR(QuantizedMaxPool2d{exceeds}.validate("max"),
+                        ShapeError,
+                        "[max] kernel [3, 3] exceeds the padded image [2, 2]");
+}
+
+TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  using Change = std::function<void(QuantizedProduct&)>;
+  struct ProductFault {
+    Change change;
+    std::string text;
+    bool is_shape;
+  };
+  const auto resized = [](const auto& array, int64_t size) {
+    using T = std::decay_t<decltype(array[0])>;
+    std::vector<T> values(array.begin(), array.end());
+    values.resize(static_cast<size_t>(size));
+    return SharedArray<T>(std::move(values));
+  };
+  const std::vector<ProductFault> faults = {
+      {[](QuantizedProduct& p) { p.zero_x = 256; }, "zero point 256 is no byte", false},
+      {[](QuantizedProduct& p) { p.zero_x = -1; }, "zero point -1 is no byte", false},
+      {[&](QuantizedProduct& p) { p.bias = resized(p.bias, 1); }, "1 biases for ", true},
+      {[](QuantizedProduct& p) { p.weight_bits = 1; }, "weights have 2 to 8 bits, got 1", false},
+      {[](QuantizedProduct& p) { p.weight_bits = 9; }, "weights have 2 to 8 bits, got 9", false},
+      {[&](QuantizedProduct& p) {
+         std::vector<int8_t> weight(static_cast<size_t>(p.weight.size()), 1);
+         weight[2] = 8;
+         p.weight = std::move(weight);
+         p.weight_bits = 4;
+       },
+       "weight 8 does not fit 4 bits",
+       false},
+      {[&](QuantizedProduct& p) {
+         std::vector<int8_t> weight(static_cast<size_t>(p.weight.size()), 1);
+         weight.back() = -3;
+         p.weight = std::move(weight);
+         p.weight_bits = 2;
+       },
+       "weight -3 does not fit 2 bits",
+       false},
+      {[](QuantizedProduct& p) {
+         std::vector<int32_t> bias(p.bias.begin(), p.bias.end());
+         bias[1] = kMost;
+         p.bias = std::move(bias);
+       },
+       "accumulator of channel 1 could reach ",
+       false},
+      {[](QuantizedProduct& p) { p.output->m0.pop_back(); }, "", true},
+      {[](QuantizedProduct& p) { p.output->shift.pop_back(); }, "", true},
+      {[](QuantizedProduct& p) { p.output->m0[0] = (1 << 30) - 1; },
+       "docs/quantization.md (8) has no multiplier 1073741823 with shift ",
+       false},
+      {[](QuantizedProduct& p) { p.output->m0.back() = -1; },
+       "docs/quantization.md (8) has no multiplier -1 with shift ",
+       false},
+      {[](QuantizedProduct& p) { p.output->shift[0] = 0; },
+       "docs/quantization.md (8) has no multiplier ",
+       false},
+      {[](QuantizedProduct& p) { p.output->shift.back() = 63; },
+       "docs/quantization.md (8) has no multiplier ",
+       false},
+      {[](QuantizedProduct& p) { p.output->y.zero_point = 256; },
+       "zero point 256 is no byte",
+       false},
+      {[](QuantizedProduct& p) { p.output->y.lo = 16; },
+       "output codes are clamped to [16, 15]",
+       false},
+      {[](QuantizedProduct& p) { p.output->y.lo = -1; },
+       "output codes are clamped to [-1, 15]",
+       false},
+      {[](QuantizedProduct& p) { p.output->y.hi = 256; },
+       "output codes are clamped to [0, 256]",
+       false},
+  };
+  const auto of = [&](auto make) {
+    using Op = decltype(make());
+    std::vector<Fault<Op>> all;
+    for (const ProductFault& fault : faults)
+      all.push_back({[&fault](Op& op) { fault.change(op.product); }, fault.text, fault.is_shape});
+    return all;
+  };
+  check_faults<QuantizedLinear>(
+      linear,
+      joined<QuantizedLinear>(
+          of(linear),
+          {{[](QuantizedLinear& op) { op.rows = 0; }, "extent 0 is not positive", true},
+           {[](QuantizedLinear& op) { op.inputs = 0; }, "extent 0 is not positive", true},
+           {[](QuantizedLinear& op) { op.outputs = 0; }, "extent 0 is not positive", true},
+           {[](QuantizedLinear& op) { op.rows = kMostElements; },
+            "a value has more than 1073741824 elements",
+            true},
+           {[](QuantizedLinear& op) { op.outputs = int64_t{1} << 62; },
+            "a value has more than 1073741824 elements",
+            true},
+           {[](QuantizedLinear& op) { op.inputs = 4; }, "6 weights for 2 outputs of 4 each", true},
+           {[](QuantizedLinear& op) { op.outputs = 4; }, "6 weights for 4 outputs of 3 each", true},
+           {[&](QuantizedLinear& op) { op.product.weight = resized(op.product.weight, 5); },
+            "5 weights for 2 outputs of 3 each",
+            true},
+           {[](QuantizedLinear& op) { op.product.weight = {}; },
+            "0 weights for 2 outputs of 3 each",
+            true}}));
+  check_faults<QuantizedConv2d>(
+      conv2d,
+      joined<QuantizedConv2d>(joined<QuantizedConv2d>(of(conv2d), window_faults<QuantizedConv2d>()),
+                              {{[](QuantizedConv2d& op) { op.shape.groups = 3; },
+                                "3 groups do not divide 2 inputs and 4 outputs",
+                                true},
+                               {[](QuantizedConv2d& op) { op.shape.groups = 4; },
+                                "4 groups do not divide 2 inputs and 4 outputs",
+                                true},
+                               {[](QuantizedConv2d& op) { op.shape.groups = 1; },
+                                "36 weights for 4 outputs of 18 each",
+                                true}}));
+  // The numbers of multipliers, in full.
+  QuantizedLinear op = linear();
+  op.product.output->shift.pop_back();
+  QUANTRAIN_CHECK_ERROR(
+      op.validate("fc"), ShapeError, "[fc] 2 multipliers and 1 shifts for 2 outputs");
+  // Accumulators alone ask for no multipliers; 2^62 * 4 wraps around to the number of weights.
+  op.product.output.reset();
+  CHECK_NOTHROW(op.validate("fc"));
+  QuantizedProduct none;
+  QUANTRAIN_CHECK_ERROR(validate(none, int64_t{1} << 62, 4, "fc"),
+                        ShapeError,
+                        "[fc] 0 weights for 4611686018427387904");
+  // The largest bound that is allowed, and the next.
+  QuantizedProduct edge;
+  edge.weight = std::vector<int8_t>{1};
+  edge.bias = std::vector<int32_t>{kMost - 255};
+  CHECK_NOTHROW(validate(edge, 1, 1, "fc"));
+  edge.bias = std::vector<int32_t>{kMost - 254};
+  QUANTRAIN_CHECK_ERROR(
+      validate(edge, 1, 1, "fc"),
+      QuantError,
+      "[fc] accumulator of channel 0 could reach 2147483648, the limit is 2147483648");
+}
+
+}  // namespace quantrain::integer
