@@ -106,7 +106,8 @@ struct Samples {
     return errors_of_clips(x, y, static_cast<int64_t>(clips.size()));
   }
   std::vector<float> errors(const IntegerModel& model) const {
-    return errors(examples::outputs(model, DataLoader(data, {.batch = 250})));
+    return errors(
+        examples::outputs(model, DataLoader(data, {.batch = examples::kEvaluationBatch})));
   }
 };
 

@@ -12,6 +12,7 @@
 #include "framework/core/error.hpp"
 #include "framework/data/features.hpp"
 #include "framework/io/safetensors.hpp"
+#include "framework/training/metrics.hpp"
 
 using namespace quantrain;
 
@@ -152,19 +153,26 @@ Dataset dataset(const Features& features, const InputFeatures& scales) {
                               Outside::kSaturate);
 }
 
+/// What the integer network takes each word for.
+std::map<std::string, std::string> deploy(const IntegerModel& model, const Dataset& test) {
+  std::string classes;
+  for (const char* name : kClasses) classes += (classes.empty() ? "" : ", ") + std::string(name);
+  ConfusionMatrix matrix(test.classes());
+  matrix.add(examples::outputs(model, DataLoader(test, {.batch = examples::kEvaluationBatch})),
+             test.labels());
+  std::cout << "classes are " << classes << '\n' << matrix;
+  return {{"classes", classes}};
+}
+
 examples::Task make_task(const examples::Flags& flags, const SpeechFlags& speech) {
   const Parts parts = cached_parts(speech, flags.seed);
   // Coefficients differ by an order of magnitude: each has an offset and a scale of its own.
   const InputFeatures scales = fit_mean_std(parts.training.values, kCoefficients);
-  examples::Task task = examples::make_classification(
-      "espeak-ng", dataset(parts.training, scales), dataset(parts.test, scales), flags.limit);
+  const Dataset training = dataset(parts.training, scales), test = dataset(parts.test, scales);
+  examples::Task task = examples::make_classification("espeak-ng", training, test, flags.limit);
   task.settings = speech.settings(flags.seed);
   task.augment = in_order({random_time_shift(2), time_mask(4)});
-  task.deploy = [](const IntegerModel&) {
-    std::string classes;
-    for (const char* name : kClasses) classes += (classes.empty() ? "" : ", ") + std::string(name);
-    return std::map<std::string, std::string>{{"classes", classes}};
-  };
+  task.deploy = [test](const IntegerModel& model) { return deploy(model, test); };
   return task;
 }
 
@@ -188,7 +196,10 @@ int main(int argc, char** argv) {
        .line = {.description = "Trains DS-CNN on words that espeak-ng speaks and converts it to "
                                "integers.",
                 .data = {},
-                .defaults = {.epochs = 10, .qat_epochs = 3, .learning_rate = 2e-3f},
+                .defaults = {.epochs = 20,
+                             .qat_epochs = 3,
+                             .learning_rate = 2e-3f,
+                             .qat_learning_rate = 2e-4f},
                 .add_flags = add_flags},
        .task = [&](const examples::Flags& flags) { return make_task(flags, speech); },
        .network = [](const examples::Task&) { return examples::ds_cnn(); }});

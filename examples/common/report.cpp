@@ -109,15 +109,20 @@ std::ostream& operator<<(std::ostream& stream, const Report& report) {
   const std::streamsize precision = stream.precision();
   stream << std::fixed << std::setw(27) << report.score
          << "          size           RAM  time per sample\n";
+  const auto microseconds = [&](const CallTimes& times) -> std::ostream& {
+    const double each = times.per_sample();
+    return stream << std::setprecision(each < 1.0 ? 3 : 1) << each << " us\n";
+  };
   row("float", report.trained.accuracy)
       << std::setprecision(1) << std::setw(10) << kib(report.trained.size_bytes) << " KiB"
-      << std::setw(28) << report.float_times.per_sample() << " us\n";
+      << std::setw(28);
+  microseconds(report.float_times);
   row("PTQ", report.ptq.accuracy) << '\n';
   row("QAT (simulated)", report.qat.accuracy) << '\n';
   row("integer", report.integer.accuracy)
       << std::setprecision(1) << std::setw(10) << kib(report.integer.size_bytes) << " KiB"
-      << std::setw(10) << kib(report.integer.memory_bytes) << " KiB" << std::setw(14)
-      << report.integer.times.per_sample() << " us\n";
+      << std::setw(10) << kib(report.integer.memory_bytes) << " KiB" << std::setw(14);
+  microseconds(report.integer.times);
   const quant::Parity& parity = report.parity;
   stream << "integers against simulation, " << parity.images
          << " samples: " << parity.codes_different() << " of " << parity.codes() << " codes, "
