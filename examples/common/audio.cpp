@@ -162,7 +162,7 @@ double hertz_of(double mel) { return 700.0 * (std::pow(10.0, mel / 2595.0) - 1.0
 
 struct PowerSpectrum::State {
   struct Free {
-    void operator()(kiss_fftr_cfg plan) const { kiss_fftr_free(plan); }
+    void operator()(kiss_fftr_cfg owned) const { kiss_fftr_free(owned); }
   };
   std::unique_ptr<kiss_fftr_state, Free> plan;
   std::vector<float> x;
