@@ -1,7 +1,7 @@
 #include "layers/module.hpp"
 
 #include <algorithm>
-#include <sstream>
+#include "framework/core/text_stream.hpp"
 
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
@@ -75,25 +75,28 @@ thread_local int Running::depth_ = 0;
 }  // namespace
 
 // What it consists of is not destroyed by its destructor, each level in that of the one above: a
-// deep network would run out of stack.
+// deep network would run out of stack. The parts are a list, which needs no memory.
 Module::~Module() {
-  std::vector<std::shared_ptr<Module>> parts;
+  std::shared_ptr<Module> parts;
   give_up(parts);
-  while (!parts.empty()) {
-    const std::shared_ptr<Module> part = std::move(parts.back());
-    parts.pop_back();
-    if (part != nullptr && part.use_count() == 1) part->give_up(parts);
+  while (parts != nullptr) {
+    const std::shared_ptr<Module> part = std::move(parts);
+    parts = std::move(part->next_part_);
+    part->give_up(parts);
   }
 }
 
-void Module::give_up(std::vector<std::shared_ptr<Module>>& parts) {
-  for (auto& child : children_) parts.push_back(std::move(child));
-  children_.clear();
-  for (auto& slot : slots_.inputs) parts.push_back(std::move(slot));
-  parts.push_back(std::move(slots_.weight));
-  parts.push_back(std::move(slots_.body));
-  parts.push_back(std::move(slots_.output));
-  slots_ = {};
+void Module::give_up(std::shared_ptr<Module>& parts) {
+  const auto give = [&](std::shared_ptr<Module> part) {
+    if (part == nullptr || part.use_count() > 1) return;  // none, or another's too
+    part->next_part_ = std::move(parts);
+    parts = std::move(part);
+  };
+  for (auto& child : children_) give(std::move(child));
+  for (auto& slot : slots_.inputs) give(std::move(slot));
+  give(std::move(slots_.weight));
+  give(std::move(slots_.body));
+  give(std::move(slots_.output));
 }
 
 void Module::check_nesting(int depth) const {
@@ -210,7 +213,7 @@ void Module::append_modules(const std::string& name, int depth, std::vector<Name
 }
 
 Module& Module::find(std::string_view path) & {
-  std::ostringstream known;
+  TextStream known;
   for (const NamedModule& entry : named_modules()) {
     if (entry.name == path) return *entry.module;
     known << ' ' << (entry.name.empty() ? "(root)" : entry.name);

@@ -121,7 +121,7 @@ class Module {
   void visit_owned(const std::string& prefix, const Visit& visit, int depth = 0) const;
   void append_modules(const std::string& name, int depth, std::vector<NamedModule>& all);
   void set_training(bool training, int depth);
-  void give_up(std::vector<std::shared_ptr<Module>>& parts);
+  void give_up(std::shared_ptr<Module>& parts);
   template <class Call>
   auto run(Call&& call);
   Tensor slotted_input(size_t i, Tensor x) const;
@@ -130,6 +130,7 @@ class Module {
   bool training_ = true;
   Slots slots_;
   std::vector<std::shared_ptr<Module>> children_;
+  std::shared_ptr<Module> next_part_;  // while a network is destroyed
   std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> buffers_;
 };

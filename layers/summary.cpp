@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <ostream>
-#include <sstream>
+#include "framework/core/text_stream.hpp"
 
 #include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
@@ -37,7 +37,7 @@ int64_t multiply_adds(const GraphNode& node) {
 }
 
 std::vector<std::string> row(const LayerSummary& layer) {
-  std::ostringstream shape;
+  TextStream shape;
   if (!layer.output.empty()) shape << Shape(layer.output);
   return {layer.name.empty() ? "(itself)" : layer.name,
           layer.type,

@@ -6,7 +6,6 @@
 #include <iostream>
 #include <map>
 #include <span>
-#include <sstream>
 
 #include "examples/common/report.hpp"
 #include "examples/common/training.hpp"
@@ -14,6 +13,7 @@
 #include "framework/core/cpu.hpp"
 #include "framework/core/file.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/core/text_stream.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/init.hpp"
 #include "layers/state.hpp"
@@ -85,7 +85,7 @@ double deployed_score(Module& net, const Task& task) {
 
 /// What must be as before for a run to be resumed: all that the weights depend on.
 std::string configuration(const Program& program, const Flags& flags, const Task& task) {
-  std::ostringstream text;
+  TextStream text;
   text << program.name << " --data " << flags.data << " --epochs " << flags.epochs
        << " --qat-epochs " << flags.qat_epochs << " --frozen-epochs " << flags.frozen_epochs
        << " --batch " << flags.batch << " --lr " << flags.learning_rate << " --qat-lr "

@@ -55,8 +55,8 @@ class BackwardPass {
       if (!order_.empty() && order_.back() == node) continue;  // another consumer pushed it, too
       check(*node);
       order_.push_back(node);
-      for (size_t i = 0; i < node->inputs_.size(); ++i) {
-        if (node->needs_grad(i)) push(node->inputs_[i]);
+      for (size_t i = 0; i < node->inputs().size(); ++i) {
+        if (node->needs_grad(i)) push(node->input(i));
       }
     }
   }
@@ -81,9 +81,9 @@ class BackwardPass {
       throw GraphError(node.type(),
                        "the graph was freed by an earlier backward pass; keep it with keep_graph");
     }
-    for (size_t i = 0; i < node.inputs_.size(); ++i) {
-      const bool reads = node.inputs_[i].defined() && node.reads_input(i);
-      if (reads && node.inputs_[i].version() != node.uses_[i].version) {
+    for (size_t i = 0; i < node.inputs().size(); ++i) {
+      const bool reads = node.input(i).defined() && node.reads_input(i);
+      if (reads && node.input(i).version() != node.uses_[i].version) {
         throw GraphError(node.type(), "input ", i, " was written after it was used");
       }
     }
@@ -98,31 +98,31 @@ class BackwardPass {
 
   void visit(Node& node) {
     std::vector<Tensor> grads = node.backward(std::exchange(node.grad_y_, Tensor()));
-    if (grads.size() != node.inputs_.size()) {
+    if (grads.size() != node.inputs().size()) {
       throw GraphError(node.type(),
                        "backward gave ",
                        grads.size(),
                        " gradients for ",
-                       node.inputs_.size(),
+                       node.inputs().size(),
                        " inputs");
     }
     for (size_t i = 0; i < grads.size(); ++i) {
       if (!node.needs_grad(i)) continue;
       if (!grads[i].defined())
         throw GraphError(node.type(), "backward gave no gradient for input ", i);
-      if (!(grads[i].shape() == node.inputs_[i].shape())) {
+      if (!(grads[i].shape() == node.input(i).shape())) {
         throw ShapeError(node.type(),
                          "gradient of input ",
                          i,
                          " has shape ",
                          grads[i].shape(),
                          ", the input ",
-                         node.inputs_[i].shape());
+                         node.input(i).shape());
       }
-      deliver(node.inputs_[i], std::move(grads[i]));
+      deliver(node.input(i), std::move(grads[i]));
     }
     if (!keep_graph_) {
-      node.inputs_.clear();
+      node.inputs_.front().clear();
       node.uses_.clear();
       node.released_ = true;
     }

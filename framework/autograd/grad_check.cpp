@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 #include <vector>
+#include "framework/core/text_stream.hpp"
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
@@ -149,7 +149,7 @@ class Comparison {
     double error = difference == 0.0 ? 0.0 : difference / scale;
     if (!std::isfinite(difference)) error = std::numeric_limits<double>::infinity();
     if (error <= result_.max_error && !result_.worst.empty()) return;
-    std::ostringstream text;
+    TextStream text;
     text << "input " << index;
     if (!input.name().empty()) text << " (" << input.name() << ')';
     text << ' ' << input.shape() << " element " << i << ": analytic " << analytic << ", numeric "

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <ostream>
-#include <sstream>
+#include "framework/core/text_stream.hpp"
 
 #include "framework/core/error.hpp"
 
@@ -33,7 +33,7 @@ std::map<uint64_t, Tensor> collect(const std::vector<Tensor>& outputs) {
 }
 
 std::string value_text(const Tensor& tensor) {
-  std::ostringstream text;
+  TextStream text;
   switch (tensor.kind()) {
     case ValueKind::kFloat: return "float";
     case ValueKind::kAccumulators: return "accumulators";
@@ -163,13 +163,13 @@ std::ostream& operator<<(std::ostream& stream, const Graph& graph) {
 void Graph::write_dot(std::ostream& stream) const {
   stream << "digraph recorded {\n  node [shape=box];\n";
   for (const Tensor& leaf : leaves_) {
-    std::ostringstream text;
+    TextStream text;
     text << label(leaf) << ' ' << leaf.shape();
     stream << "  " << quoted(label(leaf)) << " [shape=ellipse label=" << quoted(text.str())
            << "];\n";
   }
   for (const GraphNode& entry : nodes_) {
-    std::ostringstream text;
+    TextStream text;
     text << entry.type();
     if (!entry.scope().empty()) text << ' ' << entry.scope();
     text << ' ' << entry.output.shape();

@@ -69,18 +69,23 @@ std::ostream& operator<<(std::ostream& stream, const Attributes& attributes) {
 
 Node::Node() : sequence_(next_sequence()) {}
 
-// Frees a chain of nodes in a loop: a recursion as deep as the graph would overflow the stack.
+// Frees a chain of nodes in a loop: a recursion as deep as the graph would overflow the stack. It
+// needs no memory.
 Node::~Node() {
-  thread_local std::vector<Tensor>* pending = nullptr;
+  thread_local std::forward_list<std::vector<Tensor>>* pending = nullptr;
   if (pending != nullptr) {
-    std::move(inputs_.begin(), inputs_.end(), std::back_inserter(*pending));
+    pending->splice_after(pending->before_begin(), inputs_);
     return;
   }
-  std::vector<Tensor> tensors = std::move(inputs_);
-  pending = &tensors;
-  while (!tensors.empty()) {
-    const Tensor last = std::move(tensors.back());
-    tensors.pop_back();
+  pending = &inputs_;
+  while (!inputs_.empty()) {
+    std::vector<Tensor>& tensors = inputs_.front();
+    if (tensors.empty()) {
+      inputs_.pop_front();
+    } else {
+      const Tensor last = std::move(tensors.back());
+      tensors.pop_back();
+    }
   }
   pending = nullptr;
 }
@@ -125,10 +130,10 @@ void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs) {
     node->uses_.push_back(input.defined() ? Node::Use{input.version(), input.requires_grad()}
                                           : Node::Use{0, false});
   }
-  node->inputs_ = std::move(inputs);
+  node->inputs_.front() = std::move(inputs);
   if (!recording_on) {
-    for (size_t i = 0; i < node->inputs_.size(); ++i) {
-      Tensor& input = node->inputs_[i];
+    for (size_t i = 0; i < node->inputs().size(); ++i) {
+      Tensor& input = node->inputs_.front()[i];
       if (input.defined() && input.node() != nullptr && !node->reads_input(i))
         input = TensorAccess::without_value(input);
     }

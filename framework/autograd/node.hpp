@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <forward_list>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -98,8 +99,8 @@ class Node {
   /// Throws: GraphError, or QuantError; nothing else happens.
   [[noreturn]] virtual void refuse_integers(const std::string& layer) const;
 
-  const std::vector<Tensor>& inputs() const { return inputs_; }
-  const Tensor& input(size_t i) const { return inputs_[i]; }
+  const std::vector<Tensor>& inputs() const { return inputs_.front(); }
+  const Tensor& input(size_t i) const { return inputs()[i]; }
   /// Whether input i required a gradient when this was recorded.
   bool needs_grad(size_t i) const { return uses_[i].needs_grad; }
   /// Path of the layer that was running: "block1.conv"; empty outside of layers.
@@ -113,7 +114,7 @@ class Node {
   friend void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs);
   friend class BackwardPass;
 
-  std::vector<Tensor> inputs_;
+  std::forward_list<std::vector<Tensor>> inputs_{{}};  // one: see ~Node
   // Of an input when it was used.
   struct Use {
     uint64_t version;

@@ -1,11 +1,11 @@
 #include "framework/core/error.hpp"
 
-#include <sstream>
+#include "framework/core/text_stream.hpp"
 
 namespace quantrain::detail {
 
 std::string text(std::string_view where, std::span<const Part> parts) {
-  std::ostringstream stream;
+  TextStream stream;
   stream << '[' << where << "] ";
   for (const Part& part : parts) part.print(stream, part.value);
   return stream.str();

@@ -1,5 +1,6 @@
 #include "framework/core/file.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -92,26 +93,29 @@ void check_replaceable(const std::string& target) {
 // Removes what processes left behind that were killed while they wrote to target. Those that live
 // hold a lock on theirs.
 void remove_leftovers(const std::string& target) {
-  const std::filesystem::path folder = folder_of(target);
-  const std::string prefix = std::filesystem::path(target).filename().string() + ".tmp";
+  const std::string folder = folder_of(target);
+  const std::string prefix = target.substr(target.rfind('/') + 1) + ".tmp";
   const auto is_number = [](std::string_view text) {
     return !text.empty() &&
            std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
   };
-  std::error_code error;  // that of a folder that cannot be listed is no error of the write
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name.rfind(prefix, 0) != 0) continue;
-    const std::string_view numbers = std::string_view(name).substr(prefix.size());
+  std::vector<std::string> names;
+  try {
+    names = names_in(folder);
+  } catch (const DataError&) {
+    return;  // no error of the write
+  }
+  for (const std::string& entry : names) {
+    const std::string_view name = entry;
+    if (!name.starts_with(prefix)) continue;
+    const std::string_view numbers = name.substr(prefix.size());
     const size_t dash = std::min(numbers.find('-'), numbers.size());
     if (!is_number(numbers.substr(0, dash)) ||
         !is_number(numbers.substr(std::min(dash + 1, numbers.size()))))
       continue;
-    const Descriptor left(
-        ::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (left.get() >= 0 && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0)
-      ::unlink(entry->path().c_str());
+    const std::string path = folder + '/' + entry;
+    const Descriptor left(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (left.get() >= 0 && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
   }
 }
 
@@ -229,9 +233,9 @@ class TemporaryFile {
 
   void give_name() {
     for (;;) {
-      const std::string name = next_name();
+      std::string name = next_name();
       if (::linkat(AT_FDCWD, own_link().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
-        name_ = name;
+        name_ = std::move(name);
         return;
       }
       if (errno != EEXIST) fail(target_, "cannot be given a name");
@@ -257,6 +261,22 @@ void write_file(const std::string& path, std::string_view text) {
   const std::span<const uint8_t> parts[] = {
       {reinterpret_cast<const uint8_t*>(text.data()), text.size()}};
   write_file(path, parts);
+}
+
+// std::filesystem's iterator ends the process where it has no memory for a path.
+std::vector<std::string> names_in(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), &::closedir);
+  if (entries == nullptr) fail(folder, "cannot be listed");
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* const entry = ::readdir(entries.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+    errno = 0;
+  }
+  if (errno != 0) fail(folder, "cannot be listed");
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 InputFile::InputFile(const std::string& path) : path_(path) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace quantrain {
 
@@ -23,6 +24,10 @@ void check_writable(const std::string& path);
 /// Throws: DataError naming the path and the reason; the temporary file is removed.
 void write_file(const std::string& path, std::span<const std::span<const uint8_t>> parts);
 void write_file(const std::string& path, std::string_view text);
+
+/// Names of what is in a folder, hidden ones too, in the order of their bytes.
+/// Throws: DataError naming the folder and the reason.
+std::vector<std::string> names_in(const std::string& folder);
 
 /// A file read from its start to its end: what its header says can be held against its size before
 /// the rest is read.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iomanip>
 #include <ostream>
-#include <sstream>
+#include "framework/core/text_stream.hpp"
 
 namespace quantrain {
 
@@ -32,7 +32,7 @@ std::ostream& operator<<(std::ostream& stream, const TextTable& table) {
 }
 
 std::string decimals(double number, int digits) {
-  std::ostringstream text;
+  TextStream text;
   text << std::fixed << std::setprecision(digits) << number;
   return text.str();
 }

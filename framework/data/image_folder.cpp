@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
 
 namespace quantrain {
 namespace {
@@ -16,18 +17,11 @@ constexpr const char* kWhere = "image folder";
 /// Folders, or files, of a folder: not the hidden ones; sorted by the bytes of their names.
 std::vector<fs::path> entries(const fs::path& folder, bool folders) {
   std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+  for (const std::string& name : names_in(folder.string())) {
     std::error_code ignored;
-    const bool is_folder = fs::is_directory(entry->path(), ignored);
-    if (is_folder == folders && entry->path().filename().native()[0] != '.')
-      found.push_back(entry->path());
+    const fs::path path = folder / name;
+    if (name[0] != '.' && fs::is_directory(path, ignored) == folders) found.push_back(path);
   }
-  if (error) throw DataError(kWhere, folder.string(), ": ", error.message());
-  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
-    return a.filename().native() < b.filename().native();
-  });
   return found;
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 #include <utility>
+#include "framework/core/text_stream.hpp"
 
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
@@ -36,7 +36,7 @@ void check_range(const Shape& shape,
                         : integer::feature_value(values[i], features.offset[f], features.scale[f]);
     if (z >= range.min && z <= range.max) continue;
     const auto row = static_cast<int64_t>(i) / (shape.elements() / shape[0]);
-    std::ostringstream seen;
+    TextStream seen;
     if (!features.empty()) seen << ", of feature " << f << " " << z << " after offset and scale,";
     throw DataError(kWhere,
                     "value ",

@@ -1,7 +1,6 @@
 #include "framework/integer/program_file.hpp"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "framework/core/error.hpp"
@@ -9,12 +8,11 @@
 #include "framework/integer/packed_weights.hpp"
 #include "framework/io/format.hpp"
 #include "framework/io/json.hpp"
+#include "framework/io/json_writer.hpp"
 #include "framework/io/safetensors.hpp"
 
 namespace quantrain::integer {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "quantrain-integer";
 constexpr const char* kVersion = "2";
@@ -24,11 +22,11 @@ constexpr const char* kVersion = "2";
 /// Writes the members of an operation: numbers to JSON, arrays to tensors.
 class Writer {
  public:
-  Writer(Json& json, TensorFile& file, std::string prefix)
+  Writer(JsonWriter& json, TensorFile& file, std::string prefix)
       : json_(json), file_(file), prefix_(std::move(prefix)) {}
 
-  void operator()(const char* name, int64_t value) { json_[name] = value; }
-  void operator()(const char* name, int32_t value) { json_[name] = value; }
+  void operator()(const char* name, int64_t value) { json_.member(name, value); }
+  void operator()(const char* name, int32_t value) { json_.member(name, value); }
   void operator()(const char* name, const std::vector<int32_t>& values) {
     add<int32_t>(name, values);
   }
@@ -41,34 +39,49 @@ class Writer {
     add<int8_t>(name, narrow);
   }
   void weights(const char* name, const SharedArray<int8_t>& values, int bits) {
-    json_["weights"] = values.size();
+    json_.member("weights", values.size());
     add<uint8_t>(name, pack_weights(values, bits));
   }
   void operator()(const char* name, const std::vector<uint8_t>& values) {
     add<uint8_t>(name, values);
   }
   void operator()(const char* name, const StoredOutput& y) {
-    json_[name] = Json{{"zero_point", y.zero_point}, {"lo", y.lo}, {"hi", y.hi}};
+    json_.key(name);
+    json_.begin_object();
+    json_.member("zero_point", y.zero_point);
+    json_.member("lo", y.lo);
+    json_.member("hi", y.hi);
+    json_.end_object();
   }
   void operator()(const char* name, const std::optional<Requantization>& output) {
     if (!output) return;
-    json_[name] = Json::object();
-    Writer nested(json_[name], file_, prefix_ + name + ".");
+    json_.key(name);
+    json_.begin_object();
+    Writer nested(json_, file_, prefix_ + name + ".");
     Requantization::describe(*output, nested);
+    json_.end_object();
   }
   void operator()(const char* name, const std::vector<QuantizedConcat::Part>& parts) {
-    json_[name] = Json::array();
+    json_.key(name);
+    json_.begin_list();
     for (const auto& part : parts) {
-      Writer nested(json_[name].emplace_back(Json::object()), file_, prefix_);
-      QuantizedConcat::Part::describe(part, nested);
+      json_.begin_object();
+      QuantizedConcat::Part::describe(part, *this);
+      json_.end_object();
     }
+    json_.end_list();
   }
   void operator()(const char* name, const std::vector<kernels::MeanMultiplier>& means) {
-    json_[name] = Json::array();
+    json_.key(name);
+    json_.begin_list();
     for (const auto& mean : means) {
-      json_[name].push_back(
-          {{"count", mean.count}, {"m0", mean.multiplier.m0}, {"shift", mean.multiplier.shift}});
+      json_.begin_object();
+      json_.member("count", mean.count);
+      json_.member("m0", mean.multiplier.m0);
+      json_.member("shift", mean.multiplier.shift);
+      json_.end_object();
     }
+    json_.end_list();
   }
 
  private:
@@ -77,37 +90,53 @@ class Writer {
     file_.add<T>(prefix_ + name, {static_cast<int64_t>(values.size())}, values);
   }
 
-  Json& json_;
+  JsonWriter& json_;
   TensorFile& file_;
   std::string prefix_;
 };
 
-Json to_json(const QParams& params) {
-  return {{"bits", params.type.bits},
-          {"signed", params.type.is_signed},
-          {"narrow", params.type.narrow},
-          {"scale", static_cast<double>(params.scale[0])},
-          {"zero_point", params.zero_point[0]}};
+void write(JsonWriter& json, const QParams& params) {
+  json.begin_object();
+  json.member("bits", params.type.bits);
+  json.member("signed", params.type.is_signed);
+  json.member("narrow", params.type.narrow);
+  json.member("scale", params.scale[0]);
+  json.member("zero_point", params.zero_point[0]);
+  json.end_object();
 }
 
-Json to_json(const Value& value) {
-  Json json = {{"name", value.name},
-               {"shape", std::vector<int64_t>(value.shape.begin(), value.shape.end())},
-               {"node", value.node}};
+void write(JsonWriter& json, const Value& value) {
+  json.begin_object();
+  json.member("name", value.name);
+  json.member("shape", value.shape);
+  json.member("node", value.node);
   if (value.params) {
-    json["codes"] = to_json(*value.params);
+    json.key("codes");
+    write(json, *value.params);
   } else {
-    json["scale"] = value.scale;
+    json.member("scale", value.scale);
   }
   if (!value.features.empty()) {
-    // As doubles, which hold every float: as floats, JSON would round them.
-    const auto numbers = [](const std::vector<float>& values) {
-      return std::vector<double>(values.begin(), values.end());
-    };
-    json["features"] = {{"offset", numbers(value.features.offset)},
-                        {"scale", numbers(value.features.scale)}};
+    json.key("features");
+    json.begin_object();
+    json.member("offset", value.features.offset);
+    json.member("scale", value.features.scale);
+    json.end_object();
   }
-  return json;
+  json.end_object();
+}
+
+void write(JsonWriter& json, size_t i, const Step& step, TensorFile& file) {
+  json.begin_object();
+  json.member("type", type(step.operation));
+  json.member("inputs", step.inputs);
+  json.member("output", step.output);
+  json.key("members");
+  json.begin_object();
+  Writer writer(json, file, std::to_string(i) + ".");
+  std::visit([&](const auto& op) { op.describe(op, writer); }, step.operation);
+  json.end_object();
+  json.end_object();
 }
 
 // --- reading
@@ -356,26 +385,23 @@ void save_program(const std::string& path, const Program& program) {
     if (!file.metadata.emplace(key, value).second)
       throw DataError("save", path, ": \"", key, "\" is the file's to say, not the caller's");
   }
-  Json network = {{"values", Json::array()},
-                  {"inputs", program.inputs},
-                  {"outputs", program.outputs},
-                  {"steps", Json::array()}};
-  for (const Value& value : program.values) network["values"].push_back(to_json(value));
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    const Step& step = program.steps[i];
-    Json members = Json::object();
-    Writer writer(members, file, std::to_string(i) + ".");
-    std::visit([&](const auto& op) { op.describe(op, writer); }, step.operation);
-    network["steps"].push_back({{"type", std::string(type(step.operation))},
-                                {"inputs", step.inputs},
-                                {"output", step.output},
-                                {"members", std::move(members)}});
-  }
-  try {
-    file.metadata["network"] = network.dump();
-  } catch (const nlohmann::json::exception& error) {
-    throw DataError(path, "a layer's name cannot be written as JSON: ", error.what());
-  }
+  JsonWriter json([&](const std::string& text) {
+    return std::make_exception_ptr(
+        DataError(path, "a layer's name cannot be written as JSON: ", text));
+  });
+  json.begin_object();
+  json.key("values");
+  json.begin_list();
+  for (const Value& value : program.values) write(json, value);
+  json.end_list();
+  json.member("inputs", program.inputs);
+  json.member("outputs", program.outputs);
+  json.key("steps");
+  json.begin_list();
+  for (size_t i = 0; i < program.steps.size(); ++i) write(json, i, program.steps[i], file);
+  json.end_list();
+  json.end_object();
+  file.metadata["network"] = json.text();
   save_safetensors(path, file);
 }
 

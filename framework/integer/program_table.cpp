@@ -1,7 +1,7 @@
 #include "framework/integer/program_table.hpp"
 
 #include <ostream>
-#include <sstream>
+#include "framework/core/text_stream.hpp"
 
 #include "framework/core/text_table.hpp"
 
@@ -10,7 +10,7 @@ namespace {
 
 template <class T>
 std::string text_of(const T& value) {
-  std::ostringstream text;
+  TextStream text;
   text << value;
   return text.str();
 }

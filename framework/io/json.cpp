@@ -7,7 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <sstream>
+#include "framework/core/text_stream.hpp"
 
 #include "framework/core/rounding.hpp"
 
@@ -19,7 +19,7 @@ constexpr size_t kMostReason = 200;  // of what the parser says, which quotes th
 
 template <class... Parts>
 std::string joined(const Parts&... parts) {
-  std::ostringstream stream;
+  TextStream stream;
   (stream << ... << parts);
   return stream.str();
 }

@@ -1,17 +1,18 @@
 #include "framework/io/safetensors.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
 #include "framework/io/json.hpp"
+#include "framework/io/json_writer.hpp"
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little endian");
 
@@ -259,24 +260,32 @@ void TensorFile::add(Entry entry) {
 }
 
 void save_safetensors(const std::string& path, const TensorFile& file) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  if (!file.metadata.empty()) json[kMetadataKey] = file.metadata;
+  JsonWriter json([&](const std::string& text) {
+    return std::make_exception_ptr(
+        DataError(kWhere, path, ": a name or text cannot be written as JSON: ", text));
+  });
+  json.begin_object();
+  if (!file.metadata.empty()) {
+    json.key(kMetadataKey);
+    json.begin_object();
+    for (const auto& [name, text] : file.metadata) json.member(name, text);
+    json.end_object();
+  }
   std::vector<std::span<const uint8_t>> parts(2);
   int64_t offset = 0;
   for (const TensorFile::Entry* entry : file_order(file)) {
     const int64_t end = offset + static_cast<int64_t>(entry->bytes.size());
-    json[entry->name] = {{"dtype", dtype_name(entry->dtype)},
-                         {"shape", std::vector<int64_t>(entry->shape.begin(), entry->shape.end())},
-                         {"data_offsets", {offset, end}}};
+    json.key(entry->name);
+    json.begin_object();
+    json.member("dtype", dtype_name(entry->dtype));
+    json.member("shape", entry->shape);
+    json.member("data_offsets", std::array{offset, end});
+    json.end_object();
     parts.emplace_back(entry->bytes);
     offset = end;
   }
-  std::string header;
-  try {
-    header = json.dump();
-  } catch (const nlohmann::json::exception& error) {
-    throw DataError(kWhere, path, ": a name or text cannot be written as JSON: ", error.what());
-  }
+  json.end_object();
+  std::string header = std::move(json).text();
   header.resize((header.size() + 7) / 8 * 8, ' ');  // data start aligned
   if (static_cast<int64_t>(header.size()) > kMaxHeader) {
     throw DataError(kWhere, path, ": a header of ", header.size(), " bytes exceeds ", kMaxHeader);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
+#include "framework/core/text_stream.hpp"
 
 #include "framework/autograd/profile.hpp"
 #include "framework/core/error.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 /// `parameter 4 "4.weight"`, as far as it has a name.
 std::string label(const char* what, size_t i, const Tensor& tensor) {
-  std::ostringstream text;
+  TextStream text;
   text << what << ' ' << i;
   if (tensor.defined() && !tensor.name().empty()) text << " \"" << tensor.name() << '"';
   return text.str();
@@ -90,7 +90,7 @@ void Optimizer::check_loaded(State& state) const {
 }
 
 std::string Optimizer::describe(size_t i) const {
-  std::ostringstream text;
+  TextStream text;
   text << label("parameter", i, parameters_[i]) << ' ' << parameters_[i].shape();
   return text.str();
 }
@@ -103,7 +103,7 @@ void Optimizer::check_complete() const {
     const TensorAccess::Companions& now = TensorAccess::companions(parameters_[i]);
     if (now == companions_[i] || now == checked) continue;
     checked = now;
-    std::ostringstream lacking;
+    TextStream lacking;
     for (const NamedTensor& entry : *now) {
       const auto same = [&](const Tensor& own) { return own.same_as(entry.tensor); };
       if (!entry.tensor.grad().defined()) continue;

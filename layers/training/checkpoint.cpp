@@ -33,11 +33,8 @@ std::string path_of(const std::string& folder, int64_t step) {
 
 /// Steps of the checkpoints in a folder, ascending.
 std::vector<int64_t> steps_in(const std::string& folder) {
-  std::error_code error;
   std::vector<int64_t> steps;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : names_in(folder)) {
     if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
     const char* const first = name.data() + std::string_view(kPrefix).size();
     const char* const last = name.data() + name.size() - std::string_view(kSuffix).size();
@@ -45,7 +42,6 @@ std::vector<int64_t> steps_in(const std::string& folder) {
     const auto [stopped, problem] = std::from_chars(first, last, step);
     if (problem == std::errc() && stopped == last && step >= 0) steps.push_back(step);
   }
-  if (error) throw DataError("checkpoint", folder, ": ", error.message());
   std::sort(steps.begin(), steps.end());
   return steps;
 }

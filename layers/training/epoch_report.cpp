@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "framework/io/json_writer.hpp"
 
 namespace quantrain {
 namespace {
@@ -97,13 +98,16 @@ tr + tr { border-top: 1px solid #8884; }
 }  // namespace
 
 std::string to_json(const EpochReport& report) {
-  nlohmann::ordered_json json = {{"epoch", report.epoch},
-                                 {"steps", report.steps},
-                                 {"loss", report.loss},
-                                 {"learning_rate", report.learning_rate},
-                                 {"seconds", report.seconds}};
-  for (const auto& [name, value] : report.metrics) json[name] = value;
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  JsonWriter json;
+  json.begin_object();
+  json.member("epoch", report.epoch);
+  json.member("steps", report.steps);
+  json.member("loss", report.loss);
+  json.member("learning_rate", report.learning_rate);
+  json.member("seconds", report.seconds);
+  for (const auto& [name, value] : report.metrics) json.member(name, value);
+  json.end_object();
+  return std::move(json).text();
 }
 
 std::string training_page(const std::string& title, const std::vector<EpochReport>& epochs) {

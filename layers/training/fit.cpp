@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "framework/autograd/node.hpp"
@@ -10,6 +9,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
 #include "framework/io/json.hpp"
+#include "framework/io/json_writer.hpp"
 #include "framework/optim/clip.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/state.hpp"
@@ -17,8 +17,6 @@
 
 namespace quantrain {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 template <class... Parts>
 [[noreturn]] void fail(const Parts&... parts) {
@@ -44,28 +42,40 @@ struct Position {
 };
 
 std::string to_text(const Position& position) {
-  Json json = {{"batch", position.batch},
-               {"steps", position.steps},
-               {"loss_sum", position.loss_sum},
-               {"samples", position.samples},
-               {"seconds", position.seconds},
-               {"learning_rate", position.learning_rate},
-               {"best_epoch", position.best_epoch.value_or(-1)},
-               {"stopped_early", position.stopped_early},
-               {"ended", position.ended}};
-  json["epochs"] = Json::array();
+  JsonWriter json;
+  json.begin_object();
+  json.member("batch", position.batch);
+  json.member("steps", position.steps);
+  json.member("loss_sum", position.loss_sum);
+  json.member("samples", position.samples);
+  json.member("seconds", position.seconds);
+  json.member("learning_rate", position.learning_rate);
+  json.member("best_epoch", position.best_epoch.value_or(-1));
+  json.member("stopped_early", position.stopped_early);
+  json.member("ended", position.ended);
+  json.key("epochs");
+  json.begin_list();
   for (const EpochReport& report : position.done) {
-    Json epoch = {{"epoch", report.epoch},
-                  {"steps", report.steps},
-                  {"loss", report.loss},
-                  {"learning_rate", report.learning_rate},
-                  {"seconds", report.seconds},
-                  {"metrics", Json::array()}};
-    for (const auto& [name, value] : report.metrics)
-      epoch["metrics"].push_back({{"name", name}, {"value", value}});
-    json["epochs"].push_back(std::move(epoch));
+    json.begin_object();
+    json.member("epoch", report.epoch);
+    json.member("steps", report.steps);
+    json.member("loss", report.loss);
+    json.member("learning_rate", report.learning_rate);
+    json.member("seconds", report.seconds);
+    json.key("metrics");
+    json.begin_list();
+    for (const auto& [name, value] : report.metrics) {
+      json.begin_object();
+      json.member("name", name);
+      json.member("value", value);
+      json.end_object();
+    }
+    json.end_list();
+    json.end_object();
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  json.end_list();
+  json.end_object();
+  return std::move(json).text();
 }
 
 EpochReport epoch_from(const JsonValue& json, const JsonError& error, int64_t epoch) {

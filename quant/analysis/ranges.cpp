@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <ostream>
-#include <sstream>
+#include "framework/core/text_stream.hpp"
 
 #include "framework/core/error.hpp"
 #include "framework/core/text_table.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 template <class T>
 std::string text_of(const T& value) {
-  std::ostringstream text;
+  TextStream text;
   text << value;
   return text.str();
 }

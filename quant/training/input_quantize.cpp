@@ -1,9 +1,9 @@
 #include "quant/training/input_quantize.hpp"
 
 #include <limits>
-#include <sstream>
 #include <utility>
 #include <vector>
+#include "framework/core/text_stream.hpp"
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
@@ -47,7 +47,7 @@ std::string describe(const QParams& params,
                      size_t feature,
                      int digits) {
   const Range range = params.float_range();
-  std::ostringstream text;
+  TextStream text;
   text.precision(digits);
   text << '[' << range.min << ", " << range.max << "] (" << params << "), ";
   if (features == nullptr || features->empty()) {

@@ -1,16 +1,15 @@
 #include "quant/training/qconfig.hpp"
 
+#include <array>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "framework/core/error.hpp"
 #include "framework/io/json.hpp"
+#include "framework/io/json_writer.hpp"
 
 namespace quantrain::quant {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Preset {
   std::string_view name;
@@ -37,31 +36,56 @@ const char* name_of(E value, const Names<E>& names) {
   return "";
 }
 
-Json to(const WeightConfig& w) {
-  return {{"bits", w.bits},
-          {"narrow", w.narrow},
-          {"per_channel", w.per_channel},
-          {"scheme", name_of(w.scheme, kSchemes)},
-          {"estimator", name_of(w.estimator, kEstimators)}};
+void write(JsonWriter& json, const WeightConfig& w) {
+  json.begin_object();
+  json.member("bits", w.bits);
+  json.member("narrow", w.narrow);
+  json.member("per_channel", w.per_channel);
+  json.member("scheme", name_of(w.scheme, kSchemes));
+  json.member("estimator", name_of(w.estimator, kEstimators));
+  json.end_object();
 }
 
-Json to(const ObserverSpec& spec) {
-  Json json = {{"kind", std::string(kind(spec))}};
-  const auto write = [&](const char* key, const auto& value) { json[key] = value; };
-  std::visit([&](const auto& options) { options.describe(options, write); }, spec);
-  return json;
+void write(JsonWriter& json, const ObserverSpec& spec) {
+  json.begin_object();
+  json.member("kind", kind(spec));
+  const auto member = [&](const char* key, const auto& value) { json.member(key, value); };
+  std::visit([&](const auto& options) { options.describe(options, member); }, spec);
+  json.end_object();
 }
 
-Json to(const ActivationConfig& a) {
-  return {{"bits", a.bits},
-          {"signed", a.is_signed},
-          {"scheme", name_of(a.scheme, kSchemes)},
-          {"observer", a.observer ? to(*a.observer) : Json(nullptr)},
-          {"estimator", name_of(a.estimator, kEstimators)}};
+void write(JsonWriter& json, const ActivationConfig& a) {
+  json.begin_object();
+  json.member("bits", a.bits);
+  json.member("signed", a.is_signed);
+  json.member("scheme", name_of(a.scheme, kSchemes));
+  json.key("observer");
+  if (a.observer) {
+    write(json, *a.observer);
+  } else {
+    json.write(nullptr);
+  }
+  json.member("estimator", name_of(a.estimator, kEstimators));
+  json.end_object();
 }
 
-Json to(const LayerConfig& l) {
-  return {{"quantize", l.quantize}, {"weight", to(l.weight)}, {"activation", to(l.activation)}};
+void write(JsonWriter& json, const LayerConfig& l) {
+  json.begin_object();
+  json.member("quantize", l.quantize);
+  json.key("weight");
+  write(json, l.weight);
+  json.key("activation");
+  write(json, l.activation);
+  json.end_object();
+}
+
+void write(JsonWriter& json, const std::map<std::string, LayerConfig>& layers) {
+  json.begin_object();
+  for (const auto& [name, layer] : layers) {
+    json.key(name);
+    write(json, layer);
+  }
+  json.end_object();
 }
 
 /// An object of the configuration, whose errors say where it is.
@@ -200,20 +224,29 @@ const LayerConfig& QConfig::of(std::string_view type, const std::string& path) c
 }
 
 std::string QConfig::to_json() const {
-  Json json = {
-      {"model", to(model)},
-      {"types", Json::object()},
-      {"layers", Json::object()},
-      {"input_range", input_range ? Json{input_range->min, input_range->max} : Json(nullptr)},
-      {"output_bits", output_bits},
-      {"simulation", name_of(simulation, kSimulations)}};
-  for (const auto& [type, layer] : types) json["types"][type] = to(layer);
-  for (const auto& [path, layer] : layers) json["layers"][path] = to(layer);
-  try {
-    return json.dump(2);
-  } catch (const Json::exception& error) {
-    throw QuantError("QConfig", "a name cannot be written as JSON: ", error.what());
+  JsonWriter json(
+      [](const std::string& text) {
+        return std::make_exception_ptr(
+            QuantError("QConfig", "a name cannot be written as JSON: ", text));
+      },
+      2);
+  json.begin_object();
+  json.key("model");
+  write(json, model);
+  json.key("types");
+  write(json, types);
+  json.key("layers");
+  write(json, layers);
+  json.key("input_range");
+  if (input_range) {
+    json.write(std::array{input_range->min, input_range->max});
+  } else {
+    json.write(nullptr);
   }
+  json.member("output_bits", output_bits);
+  json.member("simulation", name_of(simulation, kSimulations));
+  json.end_object();
+  return std::move(json).text();
 }
 
 QConfig QConfig::from_json(std::string_view text) {

@@ -1,7 +1,7 @@
 #include "quant/training/survey.hpp"
 
 #include <algorithm>
-#include <sstream>
+#include "framework/core/text_stream.hpp"
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
@@ -80,7 +80,7 @@ void Survey::check_recorded() const {
 }
 
 void Survey::refuse_without_sites(const std::vector<const GraphNode*>& data) const {
-  std::ostringstream types;
+  TextStream types;
   for (const GraphNode* node : data) types << ' ' << node->type();
   throw GraphError(net_.label(),
                    "there is no layer to quantize among what it runs:",
@@ -97,7 +97,7 @@ void Survey::refuse_place(const GraphNode& node) const {
     if (node.inputs[i].defined() && !is_data(node, i)) node.node->refuse_integers(where);
   }
   if (!traits.has_integer_form) node.node->refuse_integers(where);
-  std::ostringstream operands;
+  TextStream operands;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i].defined() && is_data(node, i))
       operands << (operands.tellp() == 0 ? " of " : " and ") << node.inputs[i].shape();
@@ -117,7 +117,7 @@ void Survey::check_has_type(const std::string& type) const {
   std::set<std::string_view> known;
   for (const Site& site : sites_) known.insert(site.layer->type());
   if (known.count(type) != 0) return;
-  std::ostringstream list;
+  TextStream list;
   for (const std::string_view name : known) list << ' ' << name;
   throw QuantError("QConfig",
                    "no layers of type \"",
@@ -127,7 +127,7 @@ void Survey::check_has_type(const std::string& type) const {
 }
 
 void Survey::check_has_site(const std::string& path) const {
-  std::ostringstream known;
+  TextStream known;
   for (const Site& site : sites_) {
     if (site.path == path) return;
     known << ' ' << site.path;

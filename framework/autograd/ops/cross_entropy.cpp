@@ -157,7 +157,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
                      " and ",
                      targets.shape());
   }
-  if (logits.dim(0) == 0) throw ShapeError(kWhere, "the batch is empty");
+  if (logits.elements() == 0)
+    throw ShapeError(kWhere, "there is nothing to compare: logits ", logits.shape());
   const Floats t = targets.floats();
   for (int64_t i = 0; i < targets.elements(); ++i) {
     if (!(t[i] >= 0.0f && std::isfinite(t[i])))

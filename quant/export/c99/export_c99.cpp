@@ -7,6 +7,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/core/text_stream.hpp"
 #include "framework/core/version.hpp"
 #include "framework/integer/dead_channels.hpp"
 #include "quant/export/c99/interface.hpp"
@@ -264,7 +265,7 @@ class Exporter {
   }
 
   std::string plan() const {
-    std::ostringstream stream;
+    TextStream stream;
     stream.imbue(std::locale::classic());
     stream << std::left << std::setw(5) << "step" << std::setw(28) << "operation" << std::setw(16)
            << "output" << std::right << std::setw(12) << "mult-adds" << std::setw(10) << "tables"
@@ -272,7 +273,7 @@ class Exporter {
            << "\n";
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       const Step& step = program_.steps[i];
-      std::ostringstream shape;
+      TextStream shape;
       shape << program_.value(step.output).shape;
       stream << std::left << std::setw(5) << i << std::setw(28) << integer::type(step.operation)
              << std::setw(16) << shape.str() << std::right << std::setw(12)

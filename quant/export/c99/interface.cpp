@@ -21,7 +21,7 @@ std::string upper(std::string text) {
 }
 
 std::string shape_text(const Shape& shape) {
-  std::ostringstream stream;
+  TextStream stream;
   stream << shape;
   return stream.str();
 }
@@ -165,7 +165,7 @@ std::string header_text(const Interface& f,
                         const Program& program,
                         uint64_t content_hash,
                         int64_t table_bytes) {
-  std::ostringstream hash;
+  TextStream hash;
   hash.imbue(std::locale::classic());
   hash << std::hex << std::setw(16) << std::setfill('0') << content_hash;
   std::string text = cat("/* ",

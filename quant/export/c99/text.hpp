@@ -4,11 +4,11 @@
 #include <initializer_list>
 #include <locale>
 #include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "framework/core/text_stream.hpp"
 
 // C source as text.
 namespace quantrain::c99 {
@@ -16,7 +16,7 @@ namespace quantrain::c99 {
 /// The parts one after the other; numbers as in C.
 template <class... Parts>
 std::string cat(const Parts&... parts) {
-  std::ostringstream stream;
+  TextStream stream;
   stream.imbue(std::locale::classic());
   (stream << ... << parts);
   return stream.str();

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/io/json.hpp"
+
+namespace quantrain {
+
+/// Writes a JSON text, value after value, in the order of the calls. Doubles are the shortest text
+/// that reads back as the same number; those that are not finite are null.
+class JsonWriter {
+ public:
+  /// error: of a text that is not UTF-8; null: such bytes are replaced by U+FFFD.
+  /// indent: spaces for each level; negative: all on one line.
+  explicit JsonWriter(JsonError error = nullptr, int indent = -1);
+
+  void begin_object();
+  void end_object() { end('}'); }
+  void begin_list();
+  void end_list() { end(']'); }
+  /// The name of the member whose value comes next.
+  void key(std::string_view name);
+
+  void write(std::nullptr_t);
+  void write(bool value);
+  void write(int64_t value);
+  void write(double value);
+  void write(std::string_view value);
+  void write(const char* value) { write(std::string_view(value)); }
+  template <std::integral T>
+  void write(T value) {
+    write(static_cast<int64_t>(value));
+  }
+  void write(float value) { write(double{value}); }
+  /// A list.
+  template <std::ranges::range Values>
+  requires(!std::convertible_to<const Values&, std::string_view>) void write(const Values& values) {
+    begin_list();
+    for (const auto& value : values) write(value);
+    end_list();
+  }
+
+  template <class T>
+  void member(std::string_view name, const T& value) {
+    key(name);
+    write(value);
+  }
+
+  /// All that was written; every list and object has ended.
+  const std::string& text() const& { return text_; }
+  std::string text() && { return std::move(text_); }
+
+ private:
+  void begin(char bracket);
+  void end(char bracket);
+  void begin_value();
+  void new_line();
+  void quote(std::string_view value);
+
+  JsonError error_;
+  int indent_;
+  std::string text_;
+  std::vector<char> filled_;  // whether each open list or object has a value
+  bool after_key_ = false;
+};
+
+}  // namespace quantrain
