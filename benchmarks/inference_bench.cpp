@@ -28,7 +28,7 @@ class Deployed {
   explicit Deployed(const Network& network) : net_(network.make()), model_(convert(network)) {
     net_.eval();
     const int64_t most = *std::max_element(std::begin(kBatches), std::end(kBatches));
-    for (const int64_t batch : kBatches) images_.emplace(batch, noise(batch));
+    for (const int64_t batch : kBatches) images_.emplace(batch, noise(network, batch));
     bytes_.resize(static_cast<size_t>(images_.at(most).elements()));
     model_.quantize_input({images_.at(most).data(), bytes_.size()}, bytes_);
     logits_.resize(static_cast<size_t>(most * model_.outputs()));
@@ -70,7 +70,7 @@ class Deployed {
  private:
   static IntegerModel convert(const Network& network) {
     Sequential net = network.make();
-    const Tensor example = noise(64);
+    const Tensor example = noise(network, 64);
     quant::prepare_ptq(net, example, quant::QConfig::int8());
     quant::calibrate(net, example);
     return quant::convert(net, example);
@@ -117,7 +117,7 @@ void add_benchmarks(const DeployedNetworks& deployed) {
 
 void print_tables(const Results& results, const DeployedNetworks& deployed) {
   std::printf("\nMicroseconds of a call; limits: the operations at the peak rates\n");
-  std::printf("%-14s %8s %8s %12s %12s %12s %12s %12s\n",
+  std::printf("%-21s %8s %8s %12s %12s %12s %12s %12s\n",
               "",
               "batch",
               "threads",
@@ -137,7 +137,7 @@ void print_tables(const Results& results, const DeployedNetworks& deployed) {
         const double floats = results.seconds(name("float", network, batch, threads));
         const double integers = results.seconds(name("integer", network, batch, threads));
         if (floats <= 0.0 && integers <= 0.0) continue;
-        std::printf("%-14s %8d %8d %12.1f %12.1f %12.1f %12.1f %12.2f\n",
+        std::printf("%-21s %8d %8d %12.1f %12.1f %12.1f %12.1f %12.2f\n",
                     network.name.c_str(),
                     static_cast<int>(batch),
                     threads,

@@ -118,7 +118,7 @@ Problems all_problems() {
                                                                     {1, 784, 256}}) {
     add_gemm(problems, m, k, n);
   }
-  for (const Network& network : networks()) {
+  for (const Network& network : examples::networks()) {
     for (const int64_t batch : kBatches) {
       for (const Layer& layer : layers(network, batch)) {
         layer.linear ? add_linear(problems, layer, batch) : add_convolution(problems, layer);

@@ -4,8 +4,20 @@
 #include "quant/training/prepare.hpp"
 
 namespace quantrain::benchmarks {
-Tensor noise(int64_t n, uint64_t seed) {
-  const Shape shape{n, 28, 28, 1};
+const std::vector<Network>& networks() {
+  static const std::vector<Network> all = [] {
+    std::vector<Network> found = examples::networks();
+    const std::vector<Network>& tiny = examples::tiny_networks();
+    found.insert(found.end(), tiny.begin(), tiny.end());
+    return found;
+  }();
+  return all;
+}
+
+Tensor noise(const Network& network, int64_t n, uint64_t seed) {
+  std::vector<int64_t> extents{n};
+  extents.insert(extents.end(), network.input.begin(), network.input.end());
+  const Shape shape(extents);
   Random random(seed);
   auto codes = std::make_shared<Codes>();
   codes->bytes = Buffer<uint8_t>(shape.elements());
@@ -17,7 +29,7 @@ Tensor noise(int64_t n, uint64_t seed) {
 std::vector<Layer> layers(const Network& network, int64_t batch) {
   std::vector<Layer> found;
   Sequential net = network.make();
-  const Graph graph = quant::record_graph(net, noise(1));
+  const Graph graph = quant::record_graph(net, noise(network, 1));
   for (const GraphNode& node : graph.nodes()) {
     const int weight = node.node->traits().weight;
     if (weight < 0) continue;

@@ -2,16 +2,18 @@
 
 #include <vector>
 
-#include "examples/networks.hpp"
+#include "examples/tiny_networks.hpp"
 #include "framework/kernels/conv_shape.hpp"
 
 namespace quantrain::benchmarks {
 
 using examples::Network;
-using examples::networks;
 
-/// Images [n, 28, 28, 1] of noise: bytes that mean 0 to 1.
-Tensor noise(int64_t n, uint64_t seed = 0);
+/// Those of the examples: on MNIST's images, and those of MLPerf Tiny.
+const std::vector<Network>& networks();
+
+/// Samples [n, ...] of noise for a network: bytes that mean 0 to 1.
+Tensor noise(const Network& network, int64_t n, uint64_t seed = 0);
 
 /// A convolution or linear layer of a network. Linear layers are 1 x 1 convolutions of 1 x 1
 /// images.

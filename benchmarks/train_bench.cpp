@@ -33,15 +33,20 @@ constexpr const char* kModes[] = {"float", "qat"};
 /// by heart: gradients stay what they are at the start of a training.
 class Training {
  public:
-  Training(const Network& network, bool qat) : net_(network.make()) {
-    for (int64_t i = 0; i < kBatch; ++i) labels_.push_back(static_cast<int32_t>(i * 7 % 10));
-    if (qat) quant::prepare_qat(net_, noise(1), quant::QConfig::int8());
+  Training(const Network& network, bool qat)
+      : net_(network.make()), restores_(network.outputs == network.input.elements()) {
+    for (int64_t i = 0; i < kBatch; ++i)
+      labels_.push_back(static_cast<int32_t>(i * 7 % network.outputs));
+    if (qat) quant::prepare_qat(net_, noise(network, 1), quant::QConfig::int8());
     optimizer_.emplace(net_.parameters(), AdamOptions{.learning_rate = 1e-7f});
-    for (int i = 0; i < kWarmSteps; ++i) step(noise(kBatch));
+    for (int i = 0; i < kWarmSteps; ++i) step(noise(network, kBatch));
   }
 
   void zero_grad() { optimizer_->zero_grad(); }
-  Tensor forward(Tensor images) { return cross_entropy(net_(std::move(images)), labels_); }
+  Tensor forward(Tensor images) {
+    if (restores_) return mse_loss(net_(images), images);
+    return cross_entropy(net_(std::move(images)), labels_);
+  }
   void update(Tensor loss) {
     loss.backward();
     optimizer_->step();
@@ -53,6 +58,7 @@ class Training {
 
  private:
   Sequential net_;
+  bool restores_;  // an autoencoder: its targets are its inputs
   std::vector<int32_t> labels_;
   std::optional<Adam> optimizer_;
 };
@@ -80,7 +86,7 @@ Usage count_usage(const Network& network, bool qat) {
   for (int i = 0; i < kCountedSteps; ++i) {
     training.zero_grad();
     const int64_t in_use = pool::counters().bytes_in_use;
-    Tensor loss = training.forward(noise(kBatch));
+    Tensor loss = training.forward(noise(network, kBatch));
     saved_bytes = pool::counters().bytes_in_use - in_use;
     training.update(std::move(loss));
   }
@@ -132,7 +138,9 @@ void add_benchmarks() {
                       [=, &network, qat = mode == kModes[1]] {
                         set_threads(threads);
                         if (!*training) *training = std::make_unique<Training>(network, qat);
-                        return [training, images = noise(kBatch)] { (*training)->step(images); };
+                        return [training, images = noise(network, kBatch)] {
+                          (*training)->step(images);
+                        };
                       });
       }
     }
@@ -150,14 +158,14 @@ void print_shares() {
   for (const Network& network : networks()) {
     for (const char* mode : kModes) {
       Training training(network, mode == kModes[1]);
-      const Tensor images = noise(kBatch);
+      const Tensor images = noise(network, kBatch);
       training.step(images);
       const Profile profile;
       for (int i = 0; i < kProfiledSteps; ++i) training.step(images);
       const std::vector<Profile::Entry> entries = profile.entries();
       double total = 0.0;
       for (const Profile::Entry& entry : entries) total += entry.seconds;
-      std::printf("%-14s %-6s", network.name.c_str(), mode);
+      std::printf("%-21s %-6s", network.name.c_str(), mode);
       double shown = 0.0;
       for (size_t i = 0; i < std::min(kShown, entries.size()); ++i) {
         const double share = 100.0 * entries[i].seconds / total;
@@ -170,7 +178,7 @@ void print_shares() {
 }
 
 void print_tables(const Results& results, const std::vector<Usage>& usages) {
-  std::printf("\nSteps of batch %d; limit: the float step's operations at the peak rate\n%-14s",
+  std::printf("\nSteps of batch %d; limit: the float step's operations at the peak rate\n%-21s",
               static_cast<int>(kBatch),
               "");
   std::printf("%8s %9s %10s %10s %10s %10s %10s\n",
@@ -189,7 +197,7 @@ void print_tables(const Results& results, const std::vector<Usage>& usages) {
       if (in_float <= 0.0 && in_qat <= 0.0) continue;
       const double rate = results.rate(peak_name("gemm_f32", threads));
       const double limit = rate > 0.0 ? operations / rate : 0.0;
-      std::printf("%-14s%8d %9.0f %10.3f %10.3f %10.3f %10.2f %10.2f\n",
+      std::printf("%-21s%8d %9.0f %10.3f %10.3f %10.3f %10.2f %10.2f\n",
                   network.name.c_str(),
                   threads,
                   operations * 1e-6,
@@ -212,7 +220,7 @@ void print_tables(const Results& results, const std::vector<Usage>& usages) {
   for (const Network& network : networks()) {
     for (const char* mode : kModes) {
       const Usage& usage = usages[line++];
-      std::printf("%-14s %-22s %14.1f %10.1f %12.1f %10.2f %14.1f %10.1f\n",
+      std::printf("%-21s %-22s %14.1f %10.1f %12.1f %10.2f %14.1f %10.1f\n",
                   network.name.c_str(),
                   mode,
                   usage.pool_allocations,

@@ -1,16 +1,16 @@
 // Trains the network cnn() of examples/networks.hpp and converts it to integers.
-#include "examples/common/program.hpp"
+#include "examples/common/images.hpp"
 #include "examples/networks.hpp"
 
 using namespace quantrain;
 
 int main(int argc, char** argv) {
-  const examples::Program program{
+  const examples::MnistProgram program{
       .name = "mnist_cnn",
       .description =
           "Trains a convolutional network on images of digits or clothes and converts it to "
           "integers.",
       .defaults = {},
   };
-  return examples::run(argc, argv, program, examples::cnn);
+  return examples::run_mnist(argc, argv, program, examples::cnn);
 }

@@ -1,15 +1,15 @@
 // Trains the network resnet() of examples/networks.hpp and converts it to integers.
-#include "examples/common/program.hpp"
+#include "examples/common/images.hpp"
 #include "examples/networks.hpp"
 
 using namespace quantrain;
 
 int main(int argc, char** argv) {
-  const examples::Program program{
+  const examples::MnistProgram program{
       .name = "mnist_resnet",
       .description =
           "Trains a residual network on images of digits or clothes and converts it to integers.",
       .defaults = {},
   };
-  return examples::run(argc, argv, program, examples::resnet);
+  return examples::run_mnist(argc, argv, program, examples::resnet);
 }

@@ -107,10 +107,14 @@ inline Sequential resnet() {
 struct Network {
   std::string name;
   Sequential (*make)();
+  Shape input = {28, 28, 1};  ///< of one sample
+  int64_t outputs = 10;       ///< classes, or as many numbers as the input has: an autoencoder
 };
 inline const std::vector<Network>& networks() {
-  static const std::vector<Network> all{
-      {"mnist_mlp", mlp}, {"mnist_cnn", cnn}, {"mnist_bncnn", bncnn}, {"mnist_resnet", resnet}};
+  static const std::vector<Network> all{{.name = "mnist_mlp", .make = mlp},
+                                        {.name = "mnist_cnn", .make = cnn},
+                                        {.name = "mnist_bncnn", .make = bncnn},
+                                        {.name = "mnist_resnet", .make = resnet}};
   return all;
 }
 

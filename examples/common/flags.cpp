@@ -12,9 +12,6 @@
 namespace quantrain::examples {
 namespace {
 
-constexpr int64_t kMany =
-    1'000'000'000;  // a bound on every count, so that no product of two overflows
-
 // A validator of CLI11 returns what is wrong, or nothing.
 std::string check_rate(const std::string& text) {
   float value = 0.0f;
@@ -37,27 +34,25 @@ bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
   return canonical(a) == canonical(b) && !error;
 }
 
-void add_flags(CLI::App& app, Flags& flags) {
-  app.add_option("--data", flags.data, "folder with the four IDX files, gzipped or not");
+void add_flags(CLI::App& app, const std::string& data, Flags& flags) {
+  if (!data.empty()) app.add_option("--data", flags.data, data);
   app.add_option("--epochs", flags.epochs, "passes of float training")
-      ->check(CLI::Range(int64_t{1}, kMany));
+      ->check(CLI::Range(int64_t{1}, kMostCounted));
   app.add_option("--qat-epochs",
                  flags.qat_epochs,
                  "passes of training with quantization, from the float weights")
-      ->check(CLI::Range(int64_t{1}, kMany));
-  app.add_option("--batch", flags.batch, "images in one step")
-      ->check(CLI::Range(int64_t{1}, kMany));
+      ->check(CLI::Range(int64_t{1}, kMostCounted));
+  app.add_option("--batch", flags.batch, "samples in one step")
+      ->check(CLI::Range(int64_t{1}, kMostCounted));
   app.add_option("--lr", flags.learning_rate, "learning rate of float training")
       ->check(check_rate, "RATE");
   app.add_option("--qat-lr", flags.qat_learning_rate, "learning rate of training with quantization")
       ->check(check_rate, "RATE");
   app.add_option("--seed", flags.seed, "of weights, order and augmentation")
       ->check(check_seed, "NUMBER");
-  app.add_option("--shift", flags.shift, "augmentation: move training images by up to N pixels")
-      ->check(CLI::Range(int64_t{0}, kMany));
   app.add_option("--threads", flags.threads, "0: one for each core")->check(CLI::Range(0, 1024));
-  app.add_option("--limit", flags.limit, "train on the first N images")
-      ->check(CLI::Range(int64_t{1}, kMany));
+  app.add_option("--limit", flags.limit, "train on the first N samples")
+      ->check(CLI::Range(int64_t{1}, kMostCounted));
   app.add_option("--weight-bits", flags.weight_bits, "of hidden layers")->check(CLI::Range(2, 8));
   app.add_option("--activation-bits", flags.activation_bits, "of hidden layers")
       ->check(CLI::Range(2, 8));
@@ -67,29 +62,27 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--frozen-epochs",
                  flags.frozen_epochs,
                  "last passes of training with quantization whose ranges stay as they are")
-      ->check(CLI::Range(int64_t{0}, kMany));
+      ->check(CLI::Range(int64_t{0}, kMostCounted));
   app.add_option("--checkpoint", flags.checkpoint, "keep checkpoints in this folder");
   app.add_option("--checkpoint-every",
                  flags.checkpoint_every,
                  "steps between two checkpoints; 0: one after each epoch")
-      ->check(CLI::Range(int64_t{0}, kMany));
+      ->check(CLI::Range(int64_t{0}, kMostCounted));
   app.add_flag("--resume", flags.resume, "go on from the last checkpoint, where there is one");
   app.add_option("--log", flags.log, "write a log and curves of each training to this folder");
   app.add_option("--report", flags.report, "write all numbers to this file, as JSON");
-  for (CLI::Option* option : app.get_options()) {
-    if (option != app.get_help_ptr()) option->capture_default_str();
-  }
 }
 
 }  // namespace
 
-std::optional<Flags> parse_flags(int argc,
-                                 const char* const* argv,
-                                 const std::string& description,
-                                 const Flags& defaults) {
-  Flags flags = defaults;
-  CLI::App app(description);
-  add_flags(app, flags);
+std::optional<Flags> parse_flags(int argc, const char* const* argv, const CommandLine& line) {
+  Flags flags = line.defaults;
+  CLI::App app(line.description);
+  add_flags(app, line.data, flags);
+  if (line.add_flags) line.add_flags(app);
+  for (CLI::Option* option : app.get_options()) {
+    if (option != app.get_help_ptr()) option->capture_default_str();
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -1,12 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
+namespace CLI {
+class App;
+}
+
 namespace quantrain::examples {
 
-/// What can be said on the command line of an example; its program sets the defaults.
+/// What can be said on the command line of every example; its program sets the defaults.
 struct Flags {
   std::string data = "/usr/share/datasets/fashion-mnist";  ///< from Debian's dataset-fashion-mnist
   int64_t epochs = 3;                                      ///< of float training
@@ -15,9 +20,8 @@ struct Flags {
   float learning_rate = 1e-3f;
   float qat_learning_rate = 5e-4f;
   uint64_t seed = 0;
-  int64_t shift = 0;        ///< augmentation: pixels that a training image moves at most
   int threads = 0;          ///< 0: one for each core
-  int64_t limit = 0;        ///< first training images only; 0: all
+  int64_t limit = 0;        ///< first training samples only; 0: all
   int weight_bits = 8;      ///< of the hidden layers
   int activation_bits = 8;  ///< of the hidden layers; the input has 8
   int timing_calls = 200;   ///< calls that a time is the median of
@@ -31,12 +35,21 @@ struct Flags {
   std::string log = {};          ///< folder for a log and curves of each training; empty: none
 };
 
+/// The command line of a program.
+struct CommandLine {
+  std::string description;  ///< first line of --help
+  std::string data;         ///< what --data names, for --help; empty: there is no --data
+  Flags defaults = {};
+  /// Adds the program's own flags.
+  std::function<void(CLI::App& app)> add_flags = nullptr;
+};
+
+/// A bound on every count, so that no product of two overflows.
+inline constexpr int64_t kMostCounted = 1'000'000'000;
+
 /// The flags over the defaults; empty if --help was asked for, which has then been printed.
 /// Throws: DataError, on one line, for an unknown flag, a value that makes no sense, or an output
 /// that cannot be written.
-std::optional<Flags> parse_flags(int argc,
-                                 const char* const* argv,
-                                 const std::string& description,
-                                 const Flags& defaults);
+std::optional<Flags> parse_flags(int argc, const char* const* argv, const CommandLine& line);
 
 }  // namespace quantrain::examples

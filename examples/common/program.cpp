@@ -4,8 +4,8 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <span>
-#include "framework/core/text_stream.hpp"
 
 #include "examples/common/report.hpp"
 #include "examples/common/training.hpp"
@@ -13,6 +13,7 @@
 #include "framework/core/cpu.hpp"
 #include "framework/core/file.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/core/text_stream.hpp"
 #include "layers/evaluation_mode.hpp"
 #include "layers/init.hpp"
 #include "layers/state.hpp"
@@ -32,60 +33,65 @@ int64_t float_bytes(const Module& net) {
   return bytes;
 }
 
-/// The first n test images, from the start again where there are not as many.
-std::vector<uint8_t> first_images(const Dataset& images, int64_t n) {
+DataLoader evaluation(const std::shared_ptr<const BatchSource>& samples) {
+  return DataLoader(samples, {.batch = kEvaluationBatch});
+}
+
+/// The codes of n samples, and so many samples as floats that carry them: the first of the test
+/// samples, from the start again where there are not as many.
+struct TimedInput {
   std::vector<uint8_t> bytes;
-  for (int64_t i = 0; i < n; ++i) {
-    const auto image = images.image(i % images.size());
-    bytes.insert(bytes.end(), image.begin(), image.end());
+  Tensor images;
+
+  TimedInput(const Task& task, int64_t n) {
+    const BatchSource::Reader read = task.test->read({});
+    const int64_t samples = task.test->samples().value();
+    std::vector<int64_t> indices;
+    for (int64_t i = 0; i < n; ++i) indices.push_back(i % samples);
+    const Batch batch = read(indices);
+    const auto codes = batch.bytes();
+    bytes.assign(codes.begin(), codes.end());
+    images = batch.images;
   }
-  return bytes;
-}
+};
 
-CallTimes time_float(Module& net, const Dataset& images, int calls) {
-  const EvaluationMode evaluation(net);
+CallTimes time_float(Module& net, const Task& task, int calls) {
+  const EvaluationMode mode(net);
   const NoGrad no_grad;
-  Tensor input;
+  std::map<int64_t, TimedInput> inputs;
   return time_calls(calls, [&](int64_t batch) {
-    if (!input.defined() || input.dim(0) != batch)
-      input = images.to_tensor(first_images(images, batch));
-    net(input);
+    net(inputs.try_emplace(batch, task, batch).first->second.images);
   });
 }
 
-CallTimes time_integer(const IntegerModel& model, const Dataset& images, int calls) {
+CallTimes time_integer(const IntegerModel& model, const Task& task, int calls) {
   constexpr int64_t kLargest = CallTimes::kBatches[2];
-  const std::vector<uint8_t> input = first_images(images, kLargest);
-  std::vector<int32_t> classes(kLargest);
+  const TimedInput input(task, kLargest);
+  std::vector<int32_t> y(static_cast<size_t>(kLargest * model.outputs()));
   return time_calls(calls, [&](int64_t batch) {
-    const auto n = static_cast<size_t>(batch);
-    const size_t bytes = n * input.size() / static_cast<size_t>(kLargest);
-    model.classify(std::span(input).first(bytes), std::span(classes).first(n));
+    const auto part = [&](size_t all) {
+      return all * static_cast<size_t>(batch) / static_cast<size_t>(kLargest);
+    };
+    model.run(std::span(input.bytes).first(part(input.bytes.size())),
+              std::span(y).first(part(y.size())));
   });
 }
 
-/// Accuracy of what a prepared network becomes when it is deployed.
-double deployed_accuracy(Module& net, const Dataset& images) {
+/// Score of what a prepared network becomes when it is deployed.
+double deployed_score(Module& net, const Task& task) {
   const quant::DeployedMode deployed(net);
-  return accuracy(net, images);
-}
-
-/// Lets the observers of a prepared network see some training images.
-void calibrate(Module& net, const Dataset& images) {
-  constexpr int64_t kImages = 2048;
-  const Dataset some = images.first(std::min(kImages, images.size()));
-  quant::calibrate(net, DataLoader(some, {.batch = kEvaluationBatch}));
+  return task.score(outputs(net, evaluation(task.test)));
 }
 
 /// What must be as before for a run to be resumed: all that the weights depend on.
-std::string configuration(const Program& program, const Flags& flags) {
+std::string configuration(const Program& program, const Flags& flags, const Task& task) {
   TextStream text;
   text << program.name << " --data " << flags.data << " --epochs " << flags.epochs
        << " --qat-epochs " << flags.qat_epochs << " --frozen-epochs " << flags.frozen_epochs
        << " --batch " << flags.batch << " --lr " << flags.learning_rate << " --qat-lr "
-       << flags.qat_learning_rate << " --seed " << flags.seed << " --shift " << flags.shift
-       << " --limit " << flags.limit << " --weight-bits " << flags.weight_bits
-       << " --activation-bits " << flags.activation_bits;
+       << flags.qat_learning_rate << " --seed " << flags.seed << " --limit " << flags.limit
+       << " --weight-bits " << flags.weight_bits << " --activation-bits " << flags.activation_bits
+       << ' ' << task.settings;
   return text.str();
 }
 
@@ -93,76 +99,74 @@ std::string configuration(const Program& program, const Flags& flags) {
 TrainingOptions stage(const Program& program,
                       const Flags& flags,
                       const std::string& label,
-                      const Dataset& test_images) {
+                      Module& net,
+                      const Task& task) {
   TrainingOptions options{.label = label};
+  options.loss = task.loss;
   if (!flags.checkpoint.empty()) {
     options.checkpoints = {.folder = flags.checkpoint + '/' + label,
                            .every = flags.checkpoint_every,
                            .resume = flags.resume,
-                           .configuration = configuration(program, flags)};
+                           .configuration = configuration(program, flags, task)};
   }
   if (!flags.log.empty()) {
     std::filesystem::create_directories(flags.log);
-    options.evaluated = &test_images;
+    options.evaluate = [&] {
+      return Metrics{{task.score_name, task.score(outputs(net, evaluation(task.test)))}};
+    };
     options.log = flags.log + '/' + label + ".jsonl";
     options.page = flags.log + '/' + label + ".html";
   }
   return options;
 }
 
-void train_and_convert(const Program& program,
-                       const Flags& flags,
-                       const std::function<Sequential()>& network) {
-  set_threads(flags.threads);
-  manual_seed(flags.seed);
-  Dataset train_images = Dataset::mnist(flags.data, Split::kTrain);
-  const Dataset test_images = Dataset::mnist(flags.data, Split::kTest);
-  const Shape& image = train_images.image_shape();
-  if (flags.shift >= std::min(image[0], image[1])) {
-    throw DataError("flags", "--shift ", flags.shift, " can move all of an image ", image, " away");
-  }
-  if (flags.limit > 0) train_images = train_images.first(flags.limit);
-  const Tensor example = train_images.batch(0, 1).images;
-  const quant::QConfig config = quant::QConfig::bits(flags.weight_bits, flags.activation_bits);
-  DataLoader loader(train_images,
-                    {.batch = flags.batch,
-                     .shuffle = true,
-                     .seed = flags.seed,
-                     .augment = flags.shift > 0 ? random_shift(flags.shift) : nullptr});
-
+Report first_lines(const Program& program, const Flags& flags, const Task& task) {
   Report report;
   report.model = program.name;
-  report.dataset = dataset_name(flags.data);
+  report.dataset = task.dataset;
+  report.score = task.score_name;
   report.threads = threads();
   report.seed = flags.seed;
   report.batch = flags.batch;
   report.isa = isa_name(chosen_isa());
   report.integer.weight_bits = flags.weight_bits;
   report.integer.activation_bits = flags.activation_bits;
+  return report;
+}
 
-  Sequential net = network();
-  std::cout << summary(net, example) << std::flush;
-  TrainingOptions training = stage(program, flags, "float", test_images);
+void train_and_convert(const Program& program, const Flags& flags) {
+  set_threads(flags.threads);
+  manual_seed(flags.seed);
+  const Task task = program.task(flags);
+  const quant::QConfig config = quant::QConfig::bits(flags.weight_bits, flags.activation_bits);
+  DataLoader loader(
+      task.training,
+      {.batch = flags.batch, .shuffle = true, .seed = flags.seed, .augment = task.augment});
+  Report report = first_lines(program, flags, task);
+
+  Sequential net = program.network(task);
+  std::cout << summary(net, task.example) << std::flush;
+  TrainingOptions training = stage(program, flags, "float", net, task);
   training.epochs = flags.epochs;
   training.learning_rate = flags.learning_rate;
   report.trained.seconds_per_epoch = train(net, loader, training);
-  report.trained.accuracy = accuracy(net, test_images);
+  report.trained.accuracy = task.score(outputs(net, evaluation(task.test)));
   report.trained.size_bytes = float_bytes(net);
-  report.float_times = time_float(net, test_images, flags.timing_calls);
+  report.float_times = time_float(net, task, flags.timing_calls);
 
-  // Quantization after training: a copy whose observers have seen some images.
-  Sequential ptq_net = network();
+  // Quantization after training: a copy whose observers have seen some samples.
+  Sequential ptq_net = program.network(task);
   copy_state(net, ptq_net);
-  quant::prepare_ptq(ptq_net, example, config);
-  calibrate(ptq_net, train_images);
-  report.ptq.accuracy = deployed_accuracy(ptq_net, test_images);
+  quant::prepare_ptq(ptq_net, task.example, config);
+  quant::calibrate(ptq_net, evaluation(task.calibration));
+  report.ptq.accuracy = deployed_score(ptq_net, task);
 
   // Quantization while training on: another copy, from the same weights.
-  Sequential qat_net = network();
+  Sequential qat_net = program.network(task);
   copy_state(net, qat_net);
-  quant::prepare_qat(qat_net, example, config);
-  std::cout << quant::plan(qat_net, example);
-  training = stage(program, flags, "QAT", test_images);
+  quant::prepare_qat(qat_net, task.example, config);
+  std::cout << quant::plan(qat_net, task.example);
+  training = stage(program, flags, "QAT", qat_net, task);
   training.epochs = flags.qat_epochs;
   training.first_epoch = flags.epochs;
   training.learning_rate = flags.qat_learning_rate;
@@ -170,31 +174,28 @@ void train_and_convert(const Program& program,
     if (epoch >= flags.qat_epochs - flags.frozen_epochs) quant::freeze(qat_net);
   };
   report.qat.seconds_per_epoch = train(qat_net, loader, training);
-  report.qat.accuracy = deployed_accuracy(qat_net, test_images);
+  report.qat.accuracy = deployed_score(qat_net, task);
 
-  const IntegerModel model = quant::convert(qat_net, example);
-  report.integer.accuracy = accuracy(model, test_images);
+  const IntegerModel model = quant::convert(qat_net, task.example);
+  report.integer.accuracy = task.score(outputs(model, evaluation(task.test)));
   report.integer.size_bytes = model.size_bytes();
-  report.integer.times = time_integer(model, test_images, flags.timing_calls);
-
-  report.parity =
-      quant::verify_parity(qat_net, model, DataLoader(test_images, {.batch = kEvaluationBatch}));
+  report.integer.memory_bytes = model.memory(1);
+  report.integer.times = time_integer(model, task, flags.timing_calls);
+  report.parity = quant::verify_parity(qat_net, model, evaluation(task.test));
 
   std::cout << report << std::flush;
-  if (!flags.save.empty()) model.save(flags.save);
+  std::map<std::string, std::string> metadata;
+  if (task.deploy) metadata = task.deploy(model);
+  if (!flags.save.empty()) model.save(flags.save, metadata);
   if (!flags.report.empty()) write_file(flags.report, to_json(report));
 }
 
 }  // namespace
 
-int run(int argc,
-        const char* const* argv,
-        const Program& program,
-        const std::function<Sequential()>& network) {
+int run(int argc, const char* const* argv, const Program& program) {
   try {
-    const std::optional<Flags> flags =
-        parse_flags(argc, argv, program.description, program.defaults);
-    if (flags) train_and_convert(program, *flags, network);
+    const std::optional<Flags> flags = parse_flags(argc, argv, program.line);
+    if (flags) train_and_convert(program, *flags);
     return 0;
   } catch (const std::exception& error) {
     std::string text = error.what();

@@ -69,15 +69,16 @@ std::string to_json(const Report& report) {
   json["seed"] = report.seed;
   json["batch"] = report.batch;
   json["isa"] = report.isa;
-  json["float"] = {{"accuracy", report.trained.accuracy},
+  json["float"] = {{report.score, report.trained.accuracy},
                    {"seconds_per_epoch", report.trained.seconds_per_epoch}};
-  json["ptq"] = {{"accuracy", report.ptq.accuracy}};
-  json["qat"] = {{"accuracy", report.qat.accuracy},
+  json["ptq"] = {{report.score, report.ptq.accuracy}};
+  json["qat"] = {{report.score, report.qat.accuracy},
                  {"seconds_per_epoch", report.qat.seconds_per_epoch}};
-  json["integer"] = {{"accuracy", report.integer.accuracy},
+  json["integer"] = {{report.score, report.integer.accuracy},
                      {"weight_bits", report.integer.weight_bits},
                      {"activation_bits", report.integer.activation_bits},
                      {"size_bytes", report.integer.size_bytes},
+                     {"memory_bytes", report.integer.memory_bytes},
                      {"microseconds_per_call", to_json(report.integer.times)}};
   json["float_inference"] = {{"microseconds_per_call", to_json(report.float_times)}};
   json["parity"] = {{"images", parity.images},
@@ -97,28 +98,34 @@ std::string to_json(const Report& report) {
 }
 
 std::ostream& operator<<(std::ostream& stream, const Report& report) {
-  const auto row = [&](const char* name, double accuracy, int64_t bytes, double microseconds) {
-    stream << std::left << std::setw(18) << name << std::right << std::setw(9)
-           << std::setprecision(2) << 100.0 * accuracy << " %";
-    if (bytes > 0) {
-      stream << std::setw(10) << std::setprecision(1) << static_cast<double>(bytes) / 1024.0
-             << " KiB" << std::setw(12) << microseconds << " us";
-    }
-    stream << '\n';
+  const bool percent = report.score == "accuracy";
+  const auto kib = [](int64_t bytes) { return static_cast<double>(bytes) / 1024.0; };
+  const auto row = [&](const char* name, double score) -> std::ostream& {
+    stream << std::left << std::setw(17) << name << std::right << std::setw(percent ? 8 : 10);
+    if (percent) return stream << std::setprecision(2) << 100.0 * score << " %";
+    return stream << std::setprecision(4) << score;
   };
   const std::ios_base::fmtflags flags = stream.flags();
   const std::streamsize precision = stream.precision();
-  stream << std::fixed << "                     accuracy          size  time per image\n";
-  row("float", report.trained.accuracy, report.trained.size_bytes, report.float_times.per_image());
-  row("PTQ", report.ptq.accuracy, 0, 0.0);
-  row("QAT (simulated)", report.qat.accuracy, 0, 0.0);
-  row("integer",
-      report.integer.accuracy,
-      report.integer.size_bytes,
-      report.integer.times.per_image());
+  stream << std::fixed << std::setw(27) << report.score
+         << "          size           RAM  time per sample\n";
+  const auto microseconds = [&](const CallTimes& times) -> std::ostream& {
+    const double each = times.per_sample();
+    return stream << std::setprecision(each < 1.0 ? 3 : 1) << each << " us\n";
+  };
+  row("float", report.trained.accuracy)
+      << std::setprecision(1) << std::setw(10) << kib(report.trained.size_bytes) << " KiB"
+      << std::setw(28);
+  microseconds(report.float_times);
+  row("PTQ", report.ptq.accuracy) << '\n';
+  row("QAT (simulated)", report.qat.accuracy) << '\n';
+  row("integer", report.integer.accuracy)
+      << std::setprecision(1) << std::setw(10) << kib(report.integer.size_bytes) << " KiB"
+      << std::setw(10) << kib(report.integer.memory_bytes) << " KiB" << std::setw(14);
+  microseconds(report.integer.times);
   const quant::Parity& parity = report.parity;
   stream << "integers against simulation, " << parity.images
-         << " images: " << parity.codes_different() << " of " << parity.codes() << " codes, "
+         << " samples: " << parity.codes_different() << " of " << parity.codes() << " codes, "
          << parity.logits_different << " of " << parity.logits << " logits, "
          << parity.top1_disagreements << " predictions differ\n";
   if (const std::string first = parity.first_difference(); !first.empty()) {

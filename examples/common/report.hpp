@@ -16,7 +16,7 @@ struct CallTimes {
   double microseconds[3] = {};
 
   /// Of the largest batch.
-  double per_image() const { return microseconds[2] / static_cast<double>(kBatches[2]); }
+  double per_sample() const { return microseconds[2] / static_cast<double>(kBatches[2]); }
 };
 
 /// Times `calls` warm calls of call(batch) for each batch size.
@@ -29,6 +29,7 @@ std::string dataset_name(const std::string& folder);
 struct Report {
   std::string model;
   std::string dataset;
+  std::string score = "accuracy";  ///< what `accuracy` is; the key in JSON
   int threads = 0;
   uint64_t seed = 0;
   int64_t batch = 0;
@@ -50,7 +51,8 @@ struct Report {
     double accuracy = 0.0;
     int weight_bits = 8;
     int activation_bits = 8;
-    int64_t size_bytes = 0;  ///< weights, biases and parameters
+    int64_t size_bytes = 0;    ///< weights, biases and parameters
+    int64_t memory_bytes = 0;  ///< RAM of a run of one sample
     CallTimes times;
   } integer;
   CallTimes float_times;

@@ -12,21 +12,20 @@
 
 namespace quantrain::examples {
 
+Tensor classification_loss(Module& net, Batch& batch) {
+  return cross_entropy(net(std::move(batch.images)), batch.labels);
+}
+
 std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions& options) {
   Adam optimizer(net.parameters(), {.learning_rate = options.learning_rate});
-  // Images are moved: the first quantization frees them.
-  const auto loss = [&](Batch& batch) {
-    return cross_entropy(net(std::move(batch.images)), batch.labels);
-  };
+  const auto loss = [&](Batch& batch) { return options.loss(net, batch); };
   FitOptions fitting;
   fitting.epochs = options.epochs;
   fitting.first_epoch = options.first_epoch;
   fitting.schedule =
       cosine_schedule(options.learning_rate, {.steps = options.epochs * loader.batches()});
   fitting.begin_epoch = options.begin_epoch;
-  if (options.evaluated != nullptr) {
-    fitting.evaluate = [&] { return Metrics{{"accuracy", accuracy(net, *options.evaluated)}}; };
-  }
+  fitting.evaluate = options.evaluate;
   fitting.checkpoints = options.checkpoints;
   fitting.label = options.label;
   fitting.log = options.log;
@@ -35,6 +34,32 @@ std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions
   std::vector<double> seconds;
   for (const EpochReport& epoch : result.epochs) seconds.push_back(epoch.seconds);
   return seconds;
+}
+
+Tensor outputs(Module& net, const DataLoader& batches) {
+  const EvaluationMode evaluation(net);
+  const NoGrad no_grad;
+  std::vector<float> values;
+  int64_t samples = 0;
+  for (const Batch& batch : batches) {
+    const Tensor y = net(batch.images);
+    const Floats floats = y.floats();
+    values.insert(values.end(), floats.data(), floats.data() + y.elements());
+    samples += batch.size();
+  }
+  return Tensor::from({samples, static_cast<int64_t>(values.size()) / samples}, values);
+}
+
+Tensor outputs(const IntegerModel& model, const DataLoader& batches) {
+  std::vector<float> values;
+  int64_t samples = 0;
+  for (const Batch& batch : batches) {
+    const size_t before = values.size();
+    values.resize(before + static_cast<size_t>(batch.size() * model.outputs()));
+    model.run(batch.bytes(), std::span(values).subspan(before));
+    samples += batch.size();
+  }
+  return Tensor::from({samples, model.outputs()}, values);
 }
 
 double accuracy(Module& net, const Dataset& images) {

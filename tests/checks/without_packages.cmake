@@ -8,7 +8,8 @@ function(configure status output)
   file(REMOVE_RECURSE ${WORK})
   execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK} -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER}
                           -D CMAKE_DISABLE_FIND_PACKAGE_Catch2=ON -D CMAKE_DISABLE_FIND_PACKAGE_CLI11=ON
-                          -D CMAKE_DISABLE_FIND_PACKAGE_PNG=ON ${ARGN}
+                          -D CMAKE_DISABLE_FIND_PACKAGE_PNG=ON
+                          -D CMAKE_DISABLE_FIND_PACKAGE_kissfft=ON ${ARGN}
                   RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
   string(REGEX REPLACE "[ \n]+" " " text "${text}")
   set(${status} ${result} PARENT_SCOPE)
@@ -25,9 +26,9 @@ foreach(part tests examples)
   endif()
 endforeach()
 
-# refused(option package): asked for, the part names what it lacks.
+# refused(option package setting...): asked for, the part names what it lacks.
 function(refused option package)
-  configure(status output -D ${option}=ON)
+  configure(status output -D ${option}=ON ${ARGN})
   string(FIND "${output}" "${option} is ON, and ${package}, which" position)
   if(status EQUAL 0 OR position EQUAL -1)
     message(FATAL_ERROR "${option}=ON without ${package}: expected an error that names it:\n${output}")
@@ -36,4 +37,6 @@ endfunction()
 refused(QUANTRAIN_TESTS Catch2)
 refused(QUANTRAIN_EXAMPLES CLI11)
 refused(QUANTRAIN_PNG PNG)
+# A part of the examples, which are there.
+refused(QUANTRAIN_AUDIO kissfft -D QUANTRAIN_EXAMPLES=ON -D CMAKE_DISABLE_FIND_PACKAGE_CLI11=OFF)
 file(REMOVE_RECURSE ${WORK})

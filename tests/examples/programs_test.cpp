@@ -84,7 +84,7 @@ TEST_CASE("every program trains, converts, and reports what it found", "[example
                              "\nPTQ ",
                              "\nQAT (simulated) ",
                              "\ninteger ",
-                             " images: 0 of ",
+                             " samples: 0 of ",
                              " codes, 0 of 500 logits, 0 predictions differ\n"}) {
       CHECK_THAT(out, test::ContainsSubstring(text));
     }

@@ -19,7 +19,7 @@ TEST_CASE("a report hides no difference between integers and simulation", "[exam
   table << report;
   CHECK_THAT(
       table.str(),
-      test::ContainsSubstring("\nintegers against simulation, 10000 images: 3 of 207840000 "
+      test::ContainsSubstring("\nintegers against simulation, 10000 samples: 3 of 207840000 "
                               "codes, 2 of 100000 logits, 0 predictions differ\n"
                               "first difference: \"block.conv\"; codes are off by at most 1, "
                               "logits by at most 41\n"));

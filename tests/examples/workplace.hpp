@@ -83,30 +83,45 @@ class Workplace {
     return names;
   }
 
-  /// Exit status; what it prints is in "out" and "err".
-  int run(const std::string& program, const std::string& flags) const {
-    const bool has_data = flags.find("--data") != std::string::npos;
-    const std::string data = has_data ? "" : " --data '" + path("data") + '\'';
-    const std::string command = std::string(QUANTRAIN_EXAMPLES) + '/' + program + data + ' ' +
-                                flags + " > '" + path("out") + "' 2> '" + path("err") + '\'';
+  /// Exit status of a program; what it prints is in "out" and "err". environment: "NAME=value ".
+  int start(const std::string& program,
+            const std::string& flags,
+            const std::string& environment = "") const {
+    const std::string command = environment + QUANTRAIN_EXAMPLES + '/' + program + ' ' + flags +
+                                " > '" + path("out") + "' 2> '" + path("err") + '\'';
     const int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
+  /// The same on the data set, unless flags name another.
+  int run(const std::string& program, const std::string& flags) const {
+    return start(program, with_data(flags));
+  }
   /// A run that fails: a status other than 0, one line on standard error that names the program and
   /// has this text.
-  void check_fails(const std::string& program,
-                   const std::string& flags,
-                   const std::string& text) const {
+  void check_start_fails(const std::string& program,
+                         const std::string& flags,
+                         const std::string& text,
+                         const std::string& environment = "") const {
     INFO(program << ' ' << flags);
-    CHECK(run(program, flags) == 1);
+    CHECK(start(program, flags, environment) == 1);
     const std::string error = read("err");
     CHECK_THAT(error, ContainsSubstring(text));
     CHECK(error.rfind(program + ": ", 0) == 0);
     CHECK(std::count(error.begin(), error.end(), '\n') == 1);
     CHECK(error.back() == '\n');
   }
+  void check_fails(const std::string& program,
+                   const std::string& flags,
+                   const std::string& text) const {
+    check_start_fails(program, with_data(flags), text);
+  }
 
  private:
+  std::string with_data(const std::string& flags) const {
+    const bool has_data = flags.find("--data") != std::string::npos;
+    return has_data ? flags : "--data '" + path("data") + "' " + flags;
+  }
+
   fs::path folder_;
 };
 

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+// From sound to what networks hear of it: spectrograms in bands of the mel scale, and their cosine
+// transform.
+namespace quantrain::examples {
+
+/// One channel; samples in [-1, 1].
+struct Sound {
+  int64_t rate = 16000;  ///< samples in a second
+  std::vector<float> samples;
+};
+
+/// Reads a .wav of 16-bit integers; of several channels, the first.
+/// Throws: DataError naming the path if it is missing, truncated, no RIFF/WAVE, or of other samples.
+/// Source: Microsoft, "Multimedia Programming Interface and Data Specifications 1.0", 1991
+Sound read_wav(const std::string& path);
+/// Samples are rounded, and clamped to 16 bits.   Throws: DataError if it cannot be written.
+void write_wav(const std::string& path, const Sound& sound);
+
+/// The sound at another rate: a sinc with a Hann window of 16 samples of the lower rate to each
+/// side.
+/// Throws: DataError unless rates are positive.
+Sound resample(const Sound& sound, int64_t rate);
+
+/// w[i] = 0.5 - 0.5 cos(2 pi i / n): periodic, for spectrograms.
+std::vector<float> hann_window(int64_t n);
+
+/// 2595 log10(1 + f / 700), and the reverse.   Source: O'Shaughnessy 1987, "Speech Communication"
+double mel_of(double hertz);
+double hertz_of(double mel);
+
+/// y[k] = |sum over i of x[i] exp(-2 pi j i k / n)|^2 for k = 0 .. n / 2, by kissfft.
+class PowerSpectrum {
+ public:
+  /// Throws: DataError unless n is even and positive.
+  explicit PowerSpectrum(int64_t n);
+  ~PowerSpectrum();
+  PowerSpectrum(PowerSpectrum&&) noexcept;
+  PowerSpectrum& operator=(PowerSpectrum&&) noexcept;
+
+  int64_t bins() const;
+  /// Shapes: x of at most n samples, zeros after them  ->  [bins()].
+  const std::vector<float>& operator()(std::span<const float> x);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct MelOptions {
+  int64_t rate = 16000;
+  int64_t window = 1024;  ///< samples of a frame, under a Hann window
+  int64_t hop = 512;      ///< samples from one frame to the next
+  int64_t bands = 128;
+  double lowest = 0.0;      ///< where the first band begins, in hertz
+  double highest = 8000.0;  ///< where the last one ends
+};
+
+/// The energy of each frame in triangular bands, of equal width in mels, that overlap by half.
+class MelSpectrogram {
+ public:
+  /// Throws: DataError unless sizes are positive and 0 <= lowest < highest <= rate / 2.
+  explicit MelSpectrogram(MelOptions options);
+
+  const MelOptions& options() const& { return options_; }
+  /// Frames of so many samples: those that are whole.
+  int64_t frames(int64_t samples) const;
+  /// 10 log10(energy + 1e-10), in decibels.
+  /// Shapes: samples  ->  [frames, bands].
+  /// Throws: DataError if the sound has another rate.
+  std::vector<float> decibels(const Sound& sound);
+
+ private:
+  /// Weights of the bins [first, first + weights.size()).
+  struct Band {
+    int64_t first = 0;
+    std::vector<float> weights;
+  };
+
+  MelOptions options_;
+  std::vector<float> window_;
+  PowerSpectrum spectrum_;
+  std::vector<Band> bands_;
+};
+
+/// The first coefficients of the orthonormal cosine transform (DCT-II) of each row: of decibels,
+/// mel-frequency cepstral coefficients (MFCC).
+/// Shapes: rows [N, width]  ->  [N, count].
+/// Throws: DataError unless rows are whole and 1 <= count <= width.
+/// Source: Davis and Mermelstein 1980
+std::vector<float> cosine_transform(std::span<const float> rows, int64_t width, int64_t count);
+
+}  // namespace quantrain::examples

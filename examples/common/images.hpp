@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "examples/common/program.hpp"
+#include "framework/data/dataset.hpp"
+
+namespace quantrain::examples {
+
+/// Flags of programs on images.
+struct ImageFlags {
+  int64_t shift = 0;  ///< augmentation: pixels that a training image moves at most
+
+  void add_to(CLI::App& app);
+};
+
+/// Images and their classes.
+/// Throws: DataError, also if the shift can move all of an image away.
+Task classify_images(std::string dataset,
+                     const Dataset& training,
+                     const Dataset& test,
+                     const Flags& flags,
+                     const ImageFlags& image_flags);
+
+struct MnistProgram {
+  std::string name;
+  std::string description;
+  Flags defaults = {};
+};
+
+/// run() of a network on a folder with MNIST's four files.
+int run_mnist(int argc,
+              const char* const* argv,
+              const MnistProgram& program,
+              Sequential (*network)());
+
+}  // namespace quantrain::examples

@@ -1,0 +1,126 @@
+// The state of a machine from a table of its sensors: columns of other magnitudes, normalized by
+// what the training rows say. The integer model keeps the normalization, and takes raw values.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+
+#include "examples/common/program.hpp"
+#include "examples/common/report.hpp"
+#include "examples/data/pump.hpp"
+#include "examples/tiny_networks.hpp"
+#include "framework/core/error.hpp"
+#include "framework/core/file.hpp"
+#include "framework/data/csv.hpp"
+#include "framework/data/features.hpp"
+#include "framework/data/splits.hpp"
+
+using namespace quantrain;
+
+namespace {
+
+struct TableFlags {
+  std::string label = {};  // column of the classes; empty: the last
+  std::string made = "pump.csv";
+  int64_t rows = 8000;
+};
+
+struct Table {
+  std::vector<std::string> features;  // names of the columns
+  std::vector<float> values;          // [rows, features]
+  TextClasses state;
+};
+
+Table read_table(const std::string& path, const std::string& label) {
+  const CsvTable table = read_csv(path);
+  const std::string target = label.empty() ? table.columns().back() : label;
+  Table read;
+  read.state = table.classes(target);
+  for (const std::string& column : table.columns()) {
+    if (column != target) read.features.push_back(column);
+  }
+  read.values = table.floats(read.features);
+  return read;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+/// What the deployed program does with a row as the sensors give it.
+std::map<std::string, std::string> deploy(const IntegerModel& model,
+                                          const Table& table,
+                                          const std::vector<float>& rows) {
+  const auto width = table.features.size();
+  const std::span<const float> sample = std::span(rows).first(width);
+  int32_t state = 0;
+  model.classify(sample, {&state, 1});
+  std::cout << "raw values ";
+  for (size_t i = 0; i < width; ++i)
+    std::cout << table.features[i] << ' ' << sample[i] << (i + 1 < width ? ", " : "");
+  std::cout << ": " << table.state.names[static_cast<size_t>(state)] << '\n';
+  return {{"features", joined(table.features)}, {"classes", joined(table.state.names)}};
+}
+
+examples::Task make_task(const examples::Flags& flags, const TableFlags& table_flags) {
+  std::string path = flags.data;
+  if (path.empty()) {
+    path = table_flags.made;
+    write_file(path, examples::pump_csv(table_flags.rows, flags.seed));
+    std::cout << "made " << path << ", " << table_flags.rows << " rows\n";
+  }
+  const Table table = read_table(path, table_flags.label);
+  const auto width = static_cast<int64_t>(table.features.size());
+  const auto classes = static_cast<int64_t>(table.state.names.size());
+
+  const auto parts =
+      stratified_indices(table.state.labels, classes, std::vector{0.75, 0.25}, flags.seed);
+  const std::vector<float> training_rows = rows_at(table.values, width, parts[0]);
+  const InputFeatures features = fit_mean_std(training_rows, width, {.names = table.features});
+  const Range seen = feature_range(training_rows, features);
+  const float room = 0.1f * (seen.max - seen.min);
+  const Range range{seen.min - room, seen.max + room};
+  const Dataset all = Dataset::from_floats({static_cast<int64_t>(table.state.labels.size()), width},
+                                           table.values,
+                                           table.state.labels,
+                                           classes,
+                                           range,
+                                           features,
+                                           Outside::kSaturate);
+
+  examples::Task task = examples::make_classification(
+      examples::dataset_name(path), all.subset(parts[0]), all.subset(parts[1]), flags.limit);
+  task.settings = "--label " + table_flags.label + " --rows " + std::to_string(table_flags.rows);
+  task.deploy = [table, rows = rows_at(table.values, width, parts[1])](const IntegerModel& model) {
+    return deploy(model, table, rows);
+  };
+  return task;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  TableFlags table;
+  return examples::run(
+      argc,
+      argv,
+      {.name = "sensor_classification",
+       .line = {.description = "Trains a small network on a table of sensors and converts it to "
+                               "integers that take raw values.",
+                .data = "a .csv with names of columns in the first line; without it one is made",
+                .defaults = {.data = {}, .epochs = 30, .qat_epochs = 10, .learning_rate = 5e-3f},
+                .add_flags =
+                    [&](CLI::App& app) {
+                      app.add_option(
+                          "--label", table.label, "column of the classes; else the last");
+                      app.add_option("--made", table.made, "where the table goes that is made");
+                      app.add_option("--rows", table.rows, "of the table that is made")
+                          ->check(CLI::Range(int64_t{100}, int64_t{1'000'000}));
+                    }},
+       .task = [&](const examples::Flags& flags) { return make_task(flags, table); },
+       .network =
+           [](const examples::Task& task) {
+             return examples::sensor_mlp(task.example.dim(1), task.outputs);
+           }});
+}
