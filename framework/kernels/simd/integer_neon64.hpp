@@ -87,11 +87,11 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
     return vreinterpretq_s32_u8(vmaxq_u8(vreinterpretq_u8_s32(a), vreinterpretq_u8_s32(b)));
   }
   static QUANTRAIN_INLINE void interleave(const uint8_t* const (&rows)[4], int64_t i, uint8_t* to) {
-    vst4q_u8(to,
-             {{vld1q_u8(rows[0] + i),
-               vld1q_u8(rows[1] + i),
-               vld1q_u8(rows[2] + i),
-               vld1q_u8(rows[3] + i)}});
+    const uint8x16x4_t bytes = {{vld1q_u8(rows[0] + i),
+                                 vld1q_u8(rows[1] + i),
+                                 vld1q_u8(rows[2] + i),
+                                 vld1q_u8(rows[3] + i)}};
+    vst4q_u8(to, bytes);
   }
 
   static constexpr bool kPairs = true;
