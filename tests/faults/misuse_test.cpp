@@ -242,7 +242,7 @@ TEST_CASE("calls take any tensor, or refuse it", "[faults][misuse][serial]") {
     const auto row = test::in_child([&f = f, &tensors] {
       std::string text;
       for (const auto& [name, tensor] : tensors) {
-        const std::string what = outcome([&] { f(tensor); });
+        const std::string what = outcome([&f, &tensor = tensor] { f(tensor); });
         if (what != "result" && what != "error") text += name + ": " + what + "; ";
         text += what == "result" ? '+' : '-';
       }
