@@ -6,7 +6,6 @@
 
 #include "framework/core/buffer.hpp"
 #include "framework/core/error.hpp"
-#include "tests/sanitized.hpp"
 
 namespace {
 
@@ -90,10 +89,8 @@ Survival fail_each_allocation(const std::function<std::string()>& f,
   };
   static_cast<void>(f());  // what is made once and kept
   const std::string expected = f();
-  // Under sanitizers a part of the points, another one in each scenario.
-  const int64_t step = kSanitized ? 7 : 1;
   for (const bool all : {false, true}) {
-    for (int64_t point = 0;; point += step) {
+    for (int64_t point = 0;; point += kPointStep) {
       pool::trim();
       const int64_t before = allocations().live;
       bool happened = false;

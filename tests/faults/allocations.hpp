@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "tests/sanitized.hpp"
+
 // This program's operator new counts, and fails where a test wants it to.
 namespace quantrain::test {
 
@@ -25,6 +27,9 @@ class FailingAllocation {
 
   bool happened() const;
 };
+
+/// Under sanitizers a part of the points fails: every seventh.
+inline constexpr int64_t kPointStep = kSanitized ? 7 : 1;
 
 /// What became of a function whose allocations failed one by one.
 struct Survival {
