@@ -8,14 +8,6 @@
 namespace quantrain {
 namespace {
 
-uint64_t mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
-
 // ln(x), x > 0 and normal, from basic operations alone: x = m * 2^e with m in [sqrt(1/2), sqrt(2)),
 // ln m = 2 artanh((m - 1) / (m + 1)) as a series whose 12 terms reach double's precision there.
 double natural_log(double x) {
@@ -33,13 +25,6 @@ double natural_log(double x) {
 }
 
 }  // namespace
-
-Random::Random(uint64_t seed, uint64_t stream, uint64_t index)
-    : key_(mix(mix(mix(seed + kGolden) + stream + kGolden) + index + kGolden)) {}
-
-uint64_t Random::bits() { return mix(key_ + ++counter_ * kGolden); }
-
-float Random::uniform() { return static_cast<float>(bits() >> 40) * 0x1p-24f; }
 
 float Random::uniform(float low, float high) { return low + (high - low) * uniform(); }
 

@@ -10,11 +10,12 @@ namespace quantrain {
 /// SplitMix64's finalizer (Steele et al. 2014) over key + counter * golden ratio.
 class Random {
  public:
-  explicit Random(uint64_t seed, uint64_t stream = 0, uint64_t index = 0);
+  explicit Random(uint64_t seed, uint64_t stream = 0, uint64_t index = 0)
+      : key_(mix(mix(mix(seed + kGolden) + stream + kGolden) + index + kGolden)) {}
 
-  uint64_t bits();
+  uint64_t bits() { return mix(key_ + ++counter_ * kGolden); }
   /// In [0, 1), a multiple of 2^-24.
-  float uniform();
+  float uniform() { return static_cast<float>(bits() >> 40) * 0x1p-24f; }
   /// In [low, high]; high only by rounding.
   float uniform(float low, float high);
   /// In [0, n), without bias.   Throws: DataError if n is below 1.
@@ -23,6 +24,14 @@ class Random {
   float normal();
 
  private:
+  static constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
+
+  static uint64_t mix(uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  }
+
   uint64_t key_;
   uint64_t counter_ = 0;
 };
