@@ -38,8 +38,8 @@ Tensor cross_entropy(const Tensor& logits,
 /// Shapes: logits, targets [N, C]  ->  y [].
 /// Gradient: grad_logits[n, c] = grad_y / N * (softmax(logits[n, :])[c] * (sum over k of targets[n,
 /// k]) - targets[n, c]); targets are constants.
-/// Throws: ShapeError if the shapes are others, or the batch is empty; DataError if a target is
-/// negative or not finite.
+/// Throws: ShapeError if the shapes are others, or there are no rows or no classes; DataError if a
+/// target is negative or not finite.
 /// Source: PyTorch's cross_entropy of class probabilities.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets);
 
