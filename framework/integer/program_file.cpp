@@ -46,45 +46,43 @@ class Writer {
     add<uint8_t>(name, values);
   }
   void operator()(const char* name, const StoredOutput& y) {
-    json_.key(name);
-    json_.begin_object();
-    json_.member("zero_point", y.zero_point);
-    json_.member("lo", y.lo);
-    json_.member("hi", y.hi);
-    json_.end_object();
+    object(name, [&] {
+      json_.member("zero_point", y.zero_point);
+      json_.member("lo", y.lo);
+      json_.member("hi", y.hi);
+    });
   }
   void operator()(const char* name, const std::optional<Requantization>& output) {
     if (!output) return;
-    json_.key(name);
-    json_.begin_object();
-    Writer nested(json_, file_, prefix_ + name + ".");
-    Requantization::describe(*output, nested);
-    json_.end_object();
+    object(name, [&] {
+      Writer nested(json_, file_, prefix_ + name + ".");
+      Requantization::describe(*output, nested);
+    });
   }
   void operator()(const char* name, const std::vector<QuantizedConcat::Part>& parts) {
-    json_.key(name);
-    json_.begin_list();
-    for (const auto& part : parts) {
-      json_.begin_object();
-      QuantizedConcat::Part::describe(part, *this);
-      json_.end_object();
-    }
-    json_.end_list();
+    objects(name, parts, [&](const auto& part) { QuantizedConcat::Part::describe(part, *this); });
   }
   void operator()(const char* name, const std::vector<kernels::MeanMultiplier>& means) {
-    json_.key(name);
-    json_.begin_list();
-    for (const auto& mean : means) {
-      json_.begin_object();
+    objects(name, means, [&](const auto& mean) {
       json_.member("count", mean.count);
       json_.member("m0", mean.multiplier.m0);
       json_.member("shift", mean.multiplier.shift);
-      json_.end_object();
-    }
-    json_.end_list();
+    });
   }
 
  private:
+  template <class Body>
+  void object(const char* name, const Body& body) {
+    json_.member(name, [&] { json_.object(body); });
+  }
+  template <class T, class Body>
+  void objects(const char* name, const std::vector<T>& entries, const Body& body) {
+    json_.member(name, [&] {
+      json_.list([&] {
+        for (const T& entry : entries) json_.object([&] { body(entry); });
+      });
+    });
+  }
   template <class T>
   void add(const char* name, std::span<const T> values) {
     file_.add<T>(prefix_ + name, {static_cast<int64_t>(values.size())}, values);
@@ -96,47 +94,46 @@ class Writer {
 };
 
 void write(JsonWriter& json, const QParams& params) {
-  json.begin_object();
-  json.member("bits", params.type.bits);
-  json.member("signed", params.type.is_signed);
-  json.member("narrow", params.type.narrow);
-  json.member("scale", params.scale[0]);
-  json.member("zero_point", params.zero_point[0]);
-  json.end_object();
+  json.object([&] {
+    json.member("bits", params.type.bits);
+    json.member("signed", params.type.is_signed);
+    json.member("narrow", params.type.narrow);
+    json.member("scale", params.scale[0]);
+    json.member("zero_point", params.zero_point[0]);
+  });
 }
 
 void write(JsonWriter& json, const Value& value) {
-  json.begin_object();
-  json.member("name", value.name);
-  json.member("shape", value.shape);
-  json.member("node", value.node);
-  if (value.params) {
-    json.key("codes");
-    write(json, *value.params);
-  } else {
-    json.member("scale", value.scale);
-  }
-  if (!value.features.empty()) {
-    json.key("features");
-    json.begin_object();
-    json.member("offset", value.features.offset);
-    json.member("scale", value.features.scale);
-    json.end_object();
-  }
-  json.end_object();
+  json.object([&] {
+    json.member("name", value.name);
+    json.member("shape", value.shape);
+    json.member("node", value.node);
+    if (value.params) {
+      json.member("codes", [&] { write(json, *value.params); });
+    } else {
+      json.member("scale", value.scale);
+    }
+    if (value.features.empty()) return;
+    json.member("features", [&] {
+      json.object([&] {
+        json.member("offset", value.features.offset);
+        json.member("scale", value.features.scale);
+      });
+    });
+  });
 }
 
 void write(JsonWriter& json, size_t i, const Step& step, TensorFile& file) {
-  json.begin_object();
-  json.member("type", type(step.operation));
-  json.member("inputs", step.inputs);
-  json.member("output", step.output);
-  json.key("members");
-  json.begin_object();
   Writer writer(json, file, std::to_string(i) + ".");
-  std::visit([&](const auto& op) { op.describe(op, writer); }, step.operation);
-  json.end_object();
-  json.end_object();
+  const auto members = [&] {
+    std::visit([&](const auto& op) { op.describe(op, writer); }, step.operation);
+  };
+  json.object([&] {
+    json.member("type", type(step.operation));
+    json.member("inputs", step.inputs);
+    json.member("output", step.output);
+    json.member("members", [&] { json.object(members); });
+  });
 }
 
 // --- reading
@@ -389,18 +386,18 @@ void save_program(const std::string& path, const Program& program) {
     return std::make_exception_ptr(
         DataError(path, "a layer's name cannot be written as JSON: ", text));
   });
-  json.begin_object();
-  json.key("values");
-  json.begin_list();
-  for (const Value& value : program.values) write(json, value);
-  json.end_list();
-  json.member("inputs", program.inputs);
-  json.member("outputs", program.outputs);
-  json.key("steps");
-  json.begin_list();
-  for (size_t i = 0; i < program.steps.size(); ++i) write(json, i, program.steps[i], file);
-  json.end_list();
-  json.end_object();
+  const auto values = [&] {
+    for (const Value& value : program.values) write(json, value);
+  };
+  const auto steps = [&] {
+    for (size_t i = 0; i < program.steps.size(); ++i) write(json, i, program.steps[i], file);
+  };
+  json.object([&] {
+    json.member("values", [&] { json.list(values); });
+    json.member("inputs", program.inputs);
+    json.member("outputs", program.outputs);
+    json.member("steps", [&] { json.list(steps); });
+  });
   file.metadata["network"] = json.text();
   save_safetensors(path, file);
 }

@@ -60,10 +60,6 @@ void append_number(std::string& text, T value) {
 
 JsonWriter::JsonWriter(JsonError error, int indent) : error_(std::move(error)), indent_(indent) {}
 
-void JsonWriter::begin_object() { begin('{'); }
-
-void JsonWriter::begin_list() { begin('['); }
-
 void JsonWriter::begin(char bracket) {
   begin_value();
   text_ += bracket;

@@ -19,12 +19,30 @@ class JsonWriter {
   /// indent: spaces for each level; negative: all on one line.
   explicit JsonWriter(JsonError error = nullptr, int indent = -1);
 
-  void begin_object();
-  void end_object() { end('}'); }
-  void begin_list();
-  void end_list() { end(']'); }
-  /// The name of the member whose value comes next.
-  void key(std::string_view name);
+  /// An object: body writes its members.
+  template <std::invocable Body>
+  void object(const Body& body) {
+    begin('{');
+    body();
+    end('}');
+  }
+  /// A list: body writes its values.
+  template <std::invocable Body>
+  void list(const Body& body) {
+    begin('[');
+    body();
+    end(']');
+  }
+  /// A member of an object; value: one of those below, or a function that writes one.
+  template <class T>
+  void member(std::string_view name, const T& value) {
+    key(name);
+    if constexpr (std::invocable<const T&>) {
+      value();
+    } else {
+      write(value);
+    }
+  }
 
   void write(std::nullptr_t);
   void write(bool value);
@@ -40,18 +58,12 @@ class JsonWriter {
   /// A list.
   template <std::ranges::range Values>
   requires(!std::convertible_to<const Values&, std::string_view>) void write(const Values& values) {
-    begin_list();
-    for (const auto& value : values) write(value);
-    end_list();
+    list([&] {
+      for (const auto& value : values) write(value);
+    });
   }
 
-  template <class T>
-  void member(std::string_view name, const T& value) {
-    key(name);
-    write(value);
-  }
-
-  /// All that was written; every list and object has ended.
+  /// All that was written.
   const std::string& text() const& { return text_; }
   std::string text() && { return std::move(text_); }
 
@@ -59,6 +71,7 @@ class JsonWriter {
   void begin(char bracket);
   void end(char bracket);
   void begin_value();
+  void key(std::string_view name);
   void new_line();
   void quote(std::string_view value);
 

@@ -7,10 +7,10 @@
 #include <functional>
 #include <limits>
 #include <optional>
-#include <sstream>
 
 #include "framework/core/error.hpp"
 #include "framework/core/file.hpp"
+#include "framework/core/text_stream.hpp"
 #include "framework/io/json.hpp"
 #include "framework/io/json_writer.hpp"
 
@@ -44,7 +44,7 @@ struct Malformed {
 
 template <class... Parts>
 [[noreturn]] void malformed(const Parts&... parts) {
-  std::ostringstream stream;
+  TextStream stream;
   (stream << ... << parts);
   throw Malformed{stream.str()};
 }
@@ -84,7 +84,7 @@ Placed parse_entry(std::string_view name, JsonValue json, int64_t data_size) {
 
   const std::vector<int64_t> offsets = to_integers(*offsets_json, name, "data_offsets");
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_size) {
-    std::ostringstream list;
+    TextStream list;
     for (size_t i = 0; i < std::min<size_t>(offsets.size(), 3); ++i)
       list << (i > 0 ? ", " : "") << offsets[i];
     malformed("\"",
@@ -264,27 +264,26 @@ void save_safetensors(const std::string& path, const TensorFile& file) {
     return std::make_exception_ptr(
         DataError(kWhere, path, ": a name or text cannot be written as JSON: ", text));
   });
-  json.begin_object();
-  if (!file.metadata.empty()) {
-    json.key(kMetadataKey);
-    json.begin_object();
-    for (const auto& [name, text] : file.metadata) json.member(name, text);
-    json.end_object();
-  }
   std::vector<std::span<const uint8_t>> parts(2);
   int64_t offset = 0;
-  for (const TensorFile::Entry* entry : file_order(file)) {
-    const int64_t end = offset + static_cast<int64_t>(entry->bytes.size());
-    json.key(entry->name);
-    json.begin_object();
-    json.member("dtype", dtype_name(entry->dtype));
-    json.member("shape", entry->shape);
-    json.member("data_offsets", std::array{offset, end});
-    json.end_object();
-    parts.emplace_back(entry->bytes);
+  const auto metadata = [&] {
+    for (const auto& [name, text] : file.metadata) json.member(name, text);
+  };
+  const auto write_entry = [&](const TensorFile::Entry& entry) {
+    const int64_t end = offset + static_cast<int64_t>(entry.bytes.size());
+    json.object([&] {
+      json.member("dtype", dtype_name(entry.dtype));
+      json.member("shape", entry.shape);
+      json.member("data_offsets", std::array{offset, end});
+    });
+    parts.emplace_back(entry.bytes);
     offset = end;
-  }
-  json.end_object();
+  };
+  json.object([&] {
+    if (!file.metadata.empty()) json.member(kMetadataKey, [&] { json.object(metadata); });
+    for (const TensorFile::Entry* entry : file_order(file))
+      json.member(entry->name, [&] { write_entry(*entry); });
+  });
   std::string header = std::move(json).text();
   header.resize((header.size() + 7) / 8 * 8, ' ');  // data start aligned
   if (static_cast<int64_t>(header.size()) > kMaxHeader) {

@@ -97,16 +97,20 @@ tr + tr { border-top: 1px solid #8884; }
 
 }  // namespace
 
-std::string to_json(const EpochReport& report) {
-  JsonWriter json;
-  json.begin_object();
+void write_members(JsonWriter& json, const EpochReport& report) {
   json.member("epoch", report.epoch);
   json.member("steps", report.steps);
   json.member("loss", report.loss);
   json.member("learning_rate", report.learning_rate);
   json.member("seconds", report.seconds);
-  for (const auto& [name, value] : report.metrics) json.member(name, value);
-  json.end_object();
+}
+
+std::string to_json(const EpochReport& report) {
+  JsonWriter json;
+  json.object([&] {
+    write_members(json, report);
+    for (const auto& [name, value] : report.metrics) json.member(name, value);
+  });
   return std::move(json).text();
 }
 

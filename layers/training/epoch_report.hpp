@@ -7,6 +7,8 @@
 
 namespace quantrain {
 
+class JsonWriter;
+
 /// Numbers by name, of one evaluation: {"accuracy", 0.91}.
 using Metrics = std::map<std::string, double>;
 
@@ -23,6 +25,8 @@ struct EpochReport {
 /// {"epoch": 0, "steps": 938, "loss": 0.41, "learning_rate": 0.001, "seconds": 2.1,
 /// "accuracy": 0.91}, on one line.
 std::string to_json(const EpochReport& report);
+/// The members of a report but its metrics, into the object that is open.
+void write_members(JsonWriter& json, const EpochReport& report);
 
 /// An HTML page in one file, without scripts: curves of the loss, of each metric that all epochs
 /// have and of the learning rate, and a table of the epochs.

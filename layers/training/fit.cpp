@@ -43,38 +43,36 @@ struct Position {
 
 std::string to_text(const Position& position) {
   JsonWriter json;
-  json.begin_object();
-  json.member("batch", position.batch);
-  json.member("steps", position.steps);
-  json.member("loss_sum", position.loss_sum);
-  json.member("samples", position.samples);
-  json.member("seconds", position.seconds);
-  json.member("learning_rate", position.learning_rate);
-  json.member("best_epoch", position.best_epoch.value_or(-1));
-  json.member("stopped_early", position.stopped_early);
-  json.member("ended", position.ended);
-  json.key("epochs");
-  json.begin_list();
-  for (const EpochReport& report : position.done) {
-    json.begin_object();
-    json.member("epoch", report.epoch);
-    json.member("steps", report.steps);
-    json.member("loss", report.loss);
-    json.member("learning_rate", report.learning_rate);
-    json.member("seconds", report.seconds);
-    json.key("metrics");
-    json.begin_list();
-    for (const auto& [name, value] : report.metrics) {
-      json.begin_object();
+  const auto write_metric = [&](const std::string& name, double value) {
+    json.object([&] {
       json.member("name", name);
       json.member("value", value);
-      json.end_object();
-    }
-    json.end_list();
-    json.end_object();
-  }
-  json.end_list();
-  json.end_object();
+    });
+  };
+  const auto write_epoch = [&](const EpochReport& report) {
+    const auto metrics = [&] {
+      for (const auto& [name, value] : report.metrics) write_metric(name, value);
+    };
+    json.object([&] {
+      write_members(json, report);
+      json.member("metrics", [&] { json.list(metrics); });
+    });
+  };
+  const auto epochs = [&] {
+    for (const EpochReport& report : position.done) write_epoch(report);
+  };
+  json.object([&] {
+    json.member("batch", position.batch);
+    json.member("steps", position.steps);
+    json.member("loss_sum", position.loss_sum);
+    json.member("samples", position.samples);
+    json.member("seconds", position.seconds);
+    json.member("learning_rate", position.learning_rate);
+    json.member("best_epoch", position.best_epoch.value_or(-1));
+    json.member("stopped_early", position.stopped_early);
+    json.member("ended", position.ended);
+    json.member("epochs", [&] { json.list(epochs); });
+  });
   return std::move(json).text();
 }
 

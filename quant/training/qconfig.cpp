@@ -2,9 +2,9 @@
 
 #include <array>
 #include <limits>
-#include <sstream>
 
 #include "framework/core/error.hpp"
+#include "framework/core/text_stream.hpp"
 #include "framework/io/json.hpp"
 #include "framework/io/json_writer.hpp"
 
@@ -37,55 +37,49 @@ const char* name_of(E value, const Names<E>& names) {
 }
 
 void write(JsonWriter& json, const WeightConfig& w) {
-  json.begin_object();
-  json.member("bits", w.bits);
-  json.member("narrow", w.narrow);
-  json.member("per_channel", w.per_channel);
-  json.member("scheme", name_of(w.scheme, kSchemes));
-  json.member("estimator", name_of(w.estimator, kEstimators));
-  json.end_object();
+  json.object([&] {
+    json.member("bits", w.bits);
+    json.member("narrow", w.narrow);
+    json.member("per_channel", w.per_channel);
+    json.member("scheme", name_of(w.scheme, kSchemes));
+    json.member("estimator", name_of(w.estimator, kEstimators));
+  });
 }
 
 void write(JsonWriter& json, const ObserverSpec& spec) {
-  json.begin_object();
-  json.member("kind", kind(spec));
   const auto member = [&](const char* key, const auto& value) { json.member(key, value); };
-  std::visit([&](const auto& options) { options.describe(options, member); }, spec);
-  json.end_object();
+  json.object([&] {
+    json.member("kind", kind(spec));
+    std::visit([&](const auto& options) { options.describe(options, member); }, spec);
+  });
 }
 
 void write(JsonWriter& json, const ActivationConfig& a) {
-  json.begin_object();
-  json.member("bits", a.bits);
-  json.member("signed", a.is_signed);
-  json.member("scheme", name_of(a.scheme, kSchemes));
-  json.key("observer");
-  if (a.observer) {
-    write(json, *a.observer);
-  } else {
+  const auto observer = [&] {
+    if (a.observer) return write(json, *a.observer);
     json.write(nullptr);
-  }
-  json.member("estimator", name_of(a.estimator, kEstimators));
-  json.end_object();
+  };
+  json.object([&] {
+    json.member("bits", a.bits);
+    json.member("signed", a.is_signed);
+    json.member("scheme", name_of(a.scheme, kSchemes));
+    json.member("observer", observer);
+    json.member("estimator", name_of(a.estimator, kEstimators));
+  });
 }
 
 void write(JsonWriter& json, const LayerConfig& l) {
-  json.begin_object();
-  json.member("quantize", l.quantize);
-  json.key("weight");
-  write(json, l.weight);
-  json.key("activation");
-  write(json, l.activation);
-  json.end_object();
+  json.object([&] {
+    json.member("quantize", l.quantize);
+    json.member("weight", [&] { write(json, l.weight); });
+    json.member("activation", [&] { write(json, l.activation); });
+  });
 }
 
 void write(JsonWriter& json, const std::map<std::string, LayerConfig>& layers) {
-  json.begin_object();
-  for (const auto& [name, layer] : layers) {
-    json.key(name);
-    write(json, layer);
-  }
-  json.end_object();
+  json.object([&] {
+    for (const auto& entry : layers) json.member(entry.first, [&] { write(json, entry.second); });
+  });
 }
 
 /// An object of the configuration, whose errors say where it is.
@@ -203,7 +197,7 @@ QConfig QConfig::bits(int weight_bits, int activation_bits) {
 }
 
 QConfig QConfig::named(std::string_view name) {
-  std::ostringstream known;
+  TextStream known;
   for (const Preset& preset : kPresets) {
     if (preset.name == name) return bits(preset.weight_bits, preset.activation_bits);
     known << ' ' << preset.name;
@@ -230,22 +224,18 @@ std::string QConfig::to_json() const {
             QuantError("QConfig", "a name cannot be written as JSON: ", text));
       },
       2);
-  json.begin_object();
-  json.key("model");
-  write(json, model);
-  json.key("types");
-  write(json, types);
-  json.key("layers");
-  write(json, layers);
-  json.key("input_range");
-  if (input_range) {
-    json.write(std::array{input_range->min, input_range->max});
-  } else {
+  const auto range = [&] {
+    if (input_range) return json.write(std::array{input_range->min, input_range->max});
     json.write(nullptr);
-  }
-  json.member("output_bits", output_bits);
-  json.member("simulation", name_of(simulation, kSimulations));
-  json.end_object();
+  };
+  json.object([&] {
+    json.member("model", [&] { write(json, model); });
+    json.member("types", [&] { write(json, types); });
+    json.member("layers", [&] { write(json, layers); });
+    json.member("input_range", range);
+    json.member("output_bits", output_bits);
+    json.member("simulation", name_of(simulation, kSimulations));
+  });
   return std::move(json).text();
 }
 

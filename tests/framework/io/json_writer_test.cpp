@@ -41,20 +41,19 @@ bool is_utf8(const std::string& text) {
 TEST_CASE("lists and objects are written as the library writes them", "[io][json]") {
   for (const int indent : {-1, 0, 2}) {
     JsonWriter json(nullptr, indent);
-    json.begin_object();
-    json.member("a", 1);
-    json.member("b", std::array{1.5, -0.25});
-    json.key("c");
-    json.begin_list();
-    json.begin_object();
-    json.end_object();
-    json.write(std::vector<int32_t>());
-    json.write(nullptr);
-    json.write(true);
-    json.write("x");
-    json.end_list();
-    json.member("d", false);
-    json.end_object();
+    const auto values = [&] {
+      json.object([] {});
+      json.write(std::vector<int32_t>());
+      json.write(nullptr);
+      json.write(true);
+      json.write("x");
+    };
+    json.object([&] {
+      json.member("a", 1);
+      json.member("b", std::array{1.5, -0.25});
+      json.member("c", [&] { json.list(values); });
+      json.member("d", false);
+    });
     const Json same = {{"a", 1},
                        {"b", {1.5, -0.25}},
                        {"c", {Json::object(), Json::array(), nullptr, true, "x"}},
