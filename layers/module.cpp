@@ -1,10 +1,10 @@
 #include "layers/module.hpp"
 
 #include <algorithm>
-#include "framework/core/text_stream.hpp"
 
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/core/text_stream.hpp"
 
 namespace quantrain {
 namespace {

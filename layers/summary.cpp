@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <ostream>
-#include "framework/core/text_stream.hpp"
 
 #include "framework/autograd/graph.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/text_stream.hpp"
 #include "framework/core/text_table.hpp"
 #include "layers/dry_run.hpp"
 #include "layers/evaluation_mode.hpp"

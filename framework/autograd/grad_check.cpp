@@ -4,11 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <vector>
-#include "framework/core/text_stream.hpp"
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
+#include "framework/core/text_stream.hpp"
 
 namespace quantrain {
 namespace {

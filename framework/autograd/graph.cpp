@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <ostream>
-#include "framework/core/text_stream.hpp"
 
 #include "framework/core/error.hpp"
+#include "framework/core/text_stream.hpp"
 
 namespace quantrain {
 namespace {

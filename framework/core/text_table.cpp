@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iomanip>
 #include <ostream>
+
 #include "framework/core/text_stream.hpp"
 
 namespace quantrain {

@@ -1,6 +1,5 @@
 #include "framework/data/image_folder.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 

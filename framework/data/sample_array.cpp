@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
-#include "framework/core/text_stream.hpp"
 
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/core/text_stream.hpp"
 
 namespace quantrain {
 namespace {

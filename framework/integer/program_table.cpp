@@ -1,8 +1,8 @@
 #include "framework/integer/program_table.hpp"
 
 #include <ostream>
-#include "framework/core/text_stream.hpp"
 
+#include "framework/core/text_stream.hpp"
 #include "framework/core/text_table.hpp"
 
 namespace quantrain::integer {

@@ -7,9 +7,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include "framework/core/text_stream.hpp"
 
 #include "framework/core/rounding.hpp"
+#include "framework/core/text_stream.hpp"
 
 namespace quantrain {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include "framework/core/text_stream.hpp"
 
 #include "framework/autograd/profile.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/core/text_stream.hpp"
 #include "framework/kernels/float/ranges.hpp"
 
 namespace quantrain {

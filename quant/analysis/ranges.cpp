@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <ostream>
-#include "framework/core/text_stream.hpp"
 
 #include "framework/core/error.hpp"
+#include "framework/core/text_stream.hpp"
 #include "framework/core/text_table.hpp"
 #include "quant/training/scopes.hpp"
 

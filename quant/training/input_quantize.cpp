@@ -3,11 +3,11 @@
 #include <limits>
 #include <utility>
 #include <vector>
-#include "framework/core/text_stream.hpp"
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/text_stream.hpp"
 #include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
 

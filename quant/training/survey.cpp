@@ -1,10 +1,10 @@
 #include "quant/training/survey.hpp"
 
 #include <algorithm>
-#include "framework/core/text_stream.hpp"
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/text_stream.hpp"
 
 namespace quantrain::quant {
 

@@ -4,6 +4,7 @@
 #include <iomanip>
 
 #include "framework/arithmetic/stored.hpp"
+#include "framework/core/text_stream.hpp"
 #include "framework/core/version.hpp"
 #include "quant/export/c99/text.hpp"
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
 #include "framework/core/text_stream.hpp"
 
 // C source as text.
