@@ -11,7 +11,7 @@ namespace quantrain {
 
 struct CheckpointOptions {
   std::string folder = {};    ///< created if missing; empty: no checkpoints
-  int64_t every = 0;          ///< steps between checkpoints; 0: only one after each epoch
+  int64_t every = 0;          ///< steps between checkpoints besides one after each epoch; 0: none
   int keep = 3;               ///< number of latest checkpoints to keep
   bool resume = false;        ///< continue from the latest checkpoint, if there is one
   bool skip_damaged = false;  ///< if the latest is damaged, use the one before it

@@ -39,7 +39,8 @@ struct FitOptions {
   std::function<void(int64_t step, float loss)> after_step = nullptr;
   EarlyStopping early_stopping = {};
   CheckpointOptions checkpoints = {};
-  /// Tensors to save besides the states of module and optimizer, such as averaged weights.
+  /// Tensors to save and restore besides the states of module and optimizer, such as averaged
+  /// weights.
   std::vector<NamedTensor> also = {};
   std::string label = {};  ///< progress on standard output: "float"; empty: none
   std::string log = {};    ///< a file with to_json() of each epoch, a line each; empty: none
