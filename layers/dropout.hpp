@@ -26,8 +26,7 @@ class Dropout : public Module {
 
   float p_;
   uint64_t seed_;
-  Tensor passes_;  // passes run: [0] + 2^24 * [1], because saved values are float32, which count to
-                   // 2^24
+  Tensor passes_;  // passes run: [0] + 2^24 * [1], because a saved float32 counts only to 2^24
 };
 
 }  // namespace quantrain
