@@ -1,6 +1,6 @@
-// Calls of the networks of the examples, as floats and as integers (from bytes to integer logits):
-// names are inference/float|integer/network/batch:B/threads:N, items are multiplications and
-// additions of the layers.
+// Times the examples' networks in float and in integers (from bytes to integer logits). Names are
+// inference/float|integer/network/batch:B/threads:N; items are the layers' multiplications and
+// additions.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -45,7 +45,7 @@ class Deployed {
     model_.run(std::span<const uint8_t>(bytes_).first(bytes), std::span(logits_).first(logits));
   }
 
-  /// Smallest microseconds of each integer layer, in the order of their running, with its name.
+  /// Name and shortest time in microseconds of each integer layer, in execution order.
   std::vector<std::pair<std::string, double>> trace() {
     using Clock = std::chrono::steady_clock;
     std::vector<std::pair<std::string, double>> times;
@@ -116,7 +116,7 @@ void add_benchmarks(const DeployedNetworks& deployed) {
 }
 
 void print_tables(const Results& results, const DeployedNetworks& deployed) {
-  std::printf("\nMicroseconds of a call; limits: the operations at the peak rates\n");
+  std::printf("\nMicroseconds per call; the limits are the operations at the peak rates\n");
   std::printf("%-21s %8s %8s %12s %12s %12s %12s %12s\n",
               "",
               "batch",
@@ -149,9 +149,10 @@ void print_tables(const Results& results, const DeployedNetworks& deployed) {
       }
     }
   }
-  std::printf("\nInteger layers at batch %d, %d threads: smallest microseconds, and their share\n",
-              static_cast<int>(kTracedBatch),
-              thread_counts().back());
+  std::printf(
+      "\nInteger layers at batch %d, %d threads: shortest time in microseconds, and share\n",
+      static_cast<int>(kTracedBatch),
+      thread_counts().back());
   set_threads(thread_counts().back());
   for (size_t i = 0; i < deployed.size(); ++i) {
     const auto times = deployed[i]->trace();

@@ -6,8 +6,8 @@
 #include <immintrin.h>
 #endif
 
-// The most operations that a core can do: chains of multiply-adds in registers, enough of them to
-// hide their latency. Each loop says itself which instructions it is compiled for.
+// The peak rate of a core: multiply-add chains in registers, enough of them to hide the latency.
+// Each loop has its own target attribute.
 namespace quantrain::benchmarks {
 namespace {
 
@@ -17,7 +17,7 @@ constexpr int64_t kBlocksPerThread = 8;
 
 struct Loop {
   void (*run)() = nullptr;
-  int64_t operations = 0;  ///< of each instruction, or pair of them
+  int64_t operations = 0;  ///< per instruction, or per pair of instructions
 };
 
 #if defined(__x86_64__)
@@ -62,7 +62,7 @@ void use(const T& result) {
   use(total);
 }
 
-// Without VNNI: products of int16. They take the sums themselves, or they would be computed once.
+// Without VNNI: products of int16. The sums are factors, or the compiler would hoist the product.
 [[gnu::target("avx512f,avx512bw")]] void dot_avx512bw() {
   const __m512i ones = _mm512_set1_epi32(0x00010001);
   __m512i sums[kChains];

@@ -1,7 +1,7 @@
-# The installed package: libraries, headers under include/quantrain with the repository's tree, and what find_package
-# needs. Headers of the insides of kernels stay here. What only runs integer networks has targets of its
-# own, so that it can be found without what training depends on. The parts of CPack's packages: runtime and training are
-# shared libraries, dev is everything else.
+# The installed package: libraries, headers under include/quantrain with the repository's tree, and files for
+# find_package. Internal headers of kernels are not installed. The runtime has its own targets, so that find_package
+# does not need the dependencies of training. CPack's components: runtime and training hold the shared libraries, dev
+# everything else.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quantrain)
 set(QUANTRAIN_COMPONENTS runtime)
 set(folders framework)
@@ -19,7 +19,7 @@ else()
        REGEX "framework/kernels/float$" EXCLUDE)
 endif()
 
-# quantrain_install(export part component...): libraries, and the file of the package that describes them.
+# quantrain_install(export part component...): installs libraries and the export file that describes them.
 function(quantrain_install export part)
   list(TRANSFORM ARGN PREPEND quantrain_)
   install(TARGETS ${ARGN} EXPORT ${export}
@@ -38,7 +38,7 @@ install(DIRECTORY ${folders}
         ${not_installed})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/quantrain COMPONENT dev)
 
-# quantrain_pc(name description): what pkg-config reads, from ${requires} and ${libraries}. It may be moved with the rest.
+# quantrain_pc(name description): installs name.pc, made from ${requires} and ${libraries}. It is relocatable.
 function(quantrain_pc name description)
   file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
   file(CONFIGURE OUTPUT ${name}.pc @ONLY CONTENT
@@ -55,7 +55,7 @@ Libs: -L\${libdir} @libraries@
 ")
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 endfunction()
-# Static libraries need what they are built from, at the end of the line.
+# Static libraries need their dependencies, last on the link line.
 set(requires)
 set(libraries "-lquantrain_runtime")
 if(QUANTRAIN_THREADS AND NOT BUILD_SHARED_LIBS)

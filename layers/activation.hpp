@@ -23,13 +23,13 @@ class ReLU6 : public Module {
   Tensor forward(const Tensor& x) override;
 };
 
-/// y = f(x), element by element: the layer of any function, also of your own.
+/// y = f(x), element by element, for any function f, also your own.
 /// docs/adding_an_operation.md
 class Elementwise : public Module {
  public:
   /// Throws: GraphError if the function is null.
   explicit Elementwise(std::shared_ptr<const ElementwiseFunction> function);
-  /// The function's layer; "Elementwise" where it names none.
+  /// The layer name of the function; "Elementwise" if it has none.
   std::string_view type() const override;
 
  protected:
@@ -80,13 +80,13 @@ struct Clamp : Elementwise {
   Clamp(float low, float high) : Elementwise(functions::clamp(low, high)) {}
 };
 
-/// y = x where x > 0, else slope * x, with a slope for each channel that is learned.
-/// Shapes: x [..., channels]  ->  y like x. With one channel, x [...]: its slope is for all.
+/// y = x where x > 0, else slope * x, with a learned slope for each channel.
+/// Shapes: x [..., channels]  ->  y like x. With one channel, x [...]: all elements share the slope.
 /// Parameters: "weight" [channels], the slopes.
 /// Source: He et al. 2015.
 class PReLU : public Module {
  public:
-  /// slope: that all channels start with.
+  /// slope: the initial slope of all channels.
   /// Throws: ShapeError if channels are not positive; DataError if slope is not finite.
   explicit PReLU(int64_t channels, float slope = 0.25f);
   std::string_view type() const override { return "PReLU"; }
@@ -94,7 +94,7 @@ class PReLU : public Module {
   Tensor weight() const&& { return weight_; }
 
  protected:
-  /// Throws: ShapeError if the last axis of x is not the channels, and those are not 1.
+  /// Throws: ShapeError if `channels` is not 1 and the last axis of x does not have that extent.
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -4,8 +4,8 @@
 
 namespace quantrain {
 
-/// y = a + b, of equal shapes: the end of a residual branch. A module of its own, so that
-/// quantization has a place for the parameters of the sum.
+/// y = a + b for equal shapes: the end of a residual branch. It is a module so that quantization
+/// can attach the parameters of the sum.
 class Add : public Module {
  public:
   std::string_view type() const override { return "Add"; }

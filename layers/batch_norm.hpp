@@ -7,7 +7,7 @@ namespace quantrain {
 /// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, per channel. While training, mean and
 /// (population) variance are those of the batch, and the running statistics move toward them by
 /// `momentum` (the variance as the unbiased one); in evaluation they are the running statistics.
-/// Shapes: x as the class says; everything else [C]  ->  y like x.
+/// Shapes: x [N, C] (BatchNorm1d) or [N, H, W, C] (BatchNorm2d), all else [C]  ->  y like x.
 /// Parameters: "weight" (gamma, starts at 1), "bias" (beta, 0).
 /// Buffers: "running_mean" (0), "running_var" (1).
 /// Source: Ioffe and Szegedy 2015.
@@ -30,12 +30,13 @@ class BatchNorm : public Module {
   float momentum() const { return options_.momentum; }
 
  protected:
-  /// name: the class, in messages.
+  /// name: the class name for messages.
   /// Throws: ShapeError if channels are not positive; DataError for an epsilon or momentum outside
   /// of its range.
   BatchNorm(const char* name, int64_t channels, Options options);
 
-  /// Throws: ShapeError naming what it takes, or if training has a single value for each channel.
+  /// Throws: ShapeError if x has another shape (`takes` names the right one in the message), or if
+  /// it has a single value per channel in training.
   Tensor normalized(const Tensor& x, int rank, const char* takes);
 
  private:
@@ -46,7 +47,7 @@ class BatchNorm : public Module {
   Tensor running_var_;
 };
 
-/// Of rows [N, C]: after a Linear, into which it folds.
+/// Normalizes rows [N, C]. It follows a Linear and folds into it.
 class BatchNorm1d : public BatchNorm {
  public:
   /// Throws: as BatchNorm().
@@ -58,7 +59,7 @@ class BatchNorm1d : public BatchNorm {
   Tensor forward(const Tensor& x) override { return normalized(x, 2, "rows [N, "); }
 };
 
-/// Of images [N, H, W, C]: after a Conv2d, into which it folds.
+/// Normalizes images [N, H, W, C]. It follows a Conv2d and folds into it.
 class BatchNorm2d : public BatchNorm {
  public:
   /// Throws: as BatchNorm().

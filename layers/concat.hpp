@@ -4,9 +4,9 @@
 
 namespace quantrain {
 
-/// y = the inputs one after the other along the last axis: channels of images. Called with two
-/// tensors, or with a list of any number, which gives a list of one.
-/// Shapes: x_i [..., C_i], alike but for the last axis  ->  y [..., sum of C_i].
+/// y = the inputs one after the other along the last axis, the channels of images. Takes two
+/// tensors, or a list of any number and then returns a list of one.
+/// Shapes: x_i [..., C_i], equal except for the last axis  ->  y [..., sum of C_i].
 /// Source: ONNX Concat.
 class Concat : public Module {
  public:

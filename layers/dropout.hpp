@@ -6,15 +6,15 @@
 namespace quantrain {
 
 /// While training, each element becomes 0 with probability p and the others are divided by 1 - p;
-/// in evaluation y = x. Which ones depends on the generator's seed, the position of the layer among
-/// those made from it, and the number of passes that it has run: the same program gives the
-/// same bits, also if it was interrupted and resumed.
+/// in evaluation y = x. The choice of elements depends on the generator's seed, the position of the
+/// layer among those made from that generator, and the number of passes that the layer has run: the
+/// same program gives the same bits, also if it was interrupted and resumed.
 /// Buffer: "passes" [2].
 /// Source: Srivastava et al. 2014.
 class Dropout : public Module {
  public:
-  /// Throws: DataError unless 0 <= p < 1. While training: DataError if what was loaded into
-  /// "passes" is no number of passes.
+  /// Throws: DataError unless 0 <= p < 1. In training: DataError if the value loaded into "passes"
+  /// is not a number of passes.
   explicit Dropout(float p = 0.5f, Generator& generator = default_generator());
   std::string_view type() const override { return "Dropout"; }
 
@@ -26,8 +26,7 @@ class Dropout : public Module {
 
   float p_;
   uint64_t seed_;
-  Tensor
-      passes_;  // run so far: [0] + 2^24 * [1], as float32, like all that is saved, counts to 2^24
+  Tensor passes_;  // passes run: [0] + 2^24 * [1], because a saved float32 counts only to 2^24
 };
 
 }  // namespace quantrain

@@ -2,8 +2,8 @@
 
 namespace quantrain {
 
-/// While it lives, layers keep nothing of what they compute in this thread in evaluation mode: what
-/// would calibrate itself with the first values it sees does so for this pass alone.
+/// While it lives, layers in evaluation mode keep no state from what they compute in this thread: a
+/// layer that would calibrate itself on its first values does so for this pass only.
 class DryRun {
  public:
   DryRun();

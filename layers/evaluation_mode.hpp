@@ -7,7 +7,8 @@
 
 namespace quantrain {
 
-/// While it lives, a module and all below it are in evaluation; then each has its own mode again.
+/// While it lives, a module and all modules below it are in evaluation mode; its end restores the
+/// mode of each.
 class EvaluationMode {
  public:
   explicit EvaluationMode(Module& module) {

@@ -7,9 +7,9 @@
 
 namespace quantrain {
 
-/// What layers draw their starting values from. Every parameter has a stream of its own, counted
-/// from 0: the same seed followed by the same layers gives the same bits, on every machine,
-/// whatever other threads do with generators of their own.
+/// The source of the layers' initial values. Every parameter has its own stream, counted from 0:
+/// the same seed followed by the same layers gives the same bits on every machine, whatever other
+/// threads do with their generators.
 class Generator {
  public:
   explicit Generator(uint64_t seed = 0) : seed_(seed) {}
@@ -21,17 +21,16 @@ class Generator {
   uint64_t drawn_ = 0;
 };
 
-/// That of this thread, for layers that are given none. Its seed is 0, in every thread, unless
-/// manual_seed() says another.
+/// This thread's generator, for layers that are given none. Every thread starts with seed 0;
+/// manual_seed() changes it.
 Generator& default_generator();
-/// Layers that this thread makes from now on start from this seed: default_generator() =
-/// Generator(seed).
+/// Seeds the layers that this thread makes from now on: default_generator() = Generator(seed).
 void manual_seed(uint64_t seed);
 
-/// Starting values. A weight is [out, in] or [O, KH, KW, C / groups]; it must hold floats.
+/// Initial values. A weight is [out, in] or [O, KH, KW, C / groups]; it must hold floats.
 namespace init {
 
-/// Number of inputs that make one output, and of outputs that one input takes part in.
+/// Number of inputs to one output, and number of outputs that one input contributes to.
 struct Fans {
   int64_t in;
   int64_t out;
@@ -60,8 +59,8 @@ void xavier_uniform(Tensor weight, double gain = 1.0, Generator& generator = def
 /// Normal with deviation gain * sqrt(2 / (fan_in + fan_out)).   Source: Glorot and Bengio 2010.
 void xavier_normal(Tensor weight, double gain = 1.0, Generator& generator = default_generator());
 
-/// What Linear and Conv2d start from: kaiming_uniform with a^2 = 5; the bias uniform in +-1 /
-/// sqrt(fan_in).
+/// Initializes Linear and Conv2d: the weight by kaiming_uniform with a^2 = 5, the bias uniformly in
+/// +-1 / sqrt(fan_in).
 void layer_default(const Tensor& weight,
                    const Tensor& bias,
                    Generator& generator = default_generator());

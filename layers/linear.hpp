@@ -17,13 +17,13 @@ class Linear : public Module {
   /// Throws: ShapeError if a number of features is not positive.
   Linear(int64_t in_features, int64_t out_features)
       : Linear(in_features, out_features, Options{}) {}
-  /// generator: of the starting values, as in all layers that have some.
+  /// generator: the source of the initial values, as in all layers with parameters.
   Linear(int64_t in_features,
          int64_t out_features,
          Options options,
          Generator& generator = default_generator());
-  /// Computes with tensors that exist, such as another layer's weight() and bias(): a network that
-  /// would run one layer twice runs two that share their parameters.
+  /// Uses existing tensors, such as another layer's weight() and bias(): instead of running one
+  /// layer twice, make two that share their parameters.
   /// Throws: ShapeError unless weight is [out, in] and bias [out] or undefined.
   explicit Linear(Tensor weight, Tensor bias = Tensor());
 

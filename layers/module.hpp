@@ -16,27 +16,27 @@ namespace quantrain {
 class Module;
 class WeightSlot;
 
-/// Places of a layer that something else may be plugged into. Layers leave them empty and know
-/// nothing of what fills them; quant/ plugs in FakeQuantize and batch-norm folding.
+/// Extension points of a layer. Layers leave them empty and do not know what fills them; quant/
+/// plugs in FakeQuantize and batch-norm folding.
 struct Slots {
-  std::vector<std::shared_ptr<Module>> inputs;  ///< applied to what comes in, one by one
-  std::shared_ptr<WeightSlot> weight;           ///< makes what a Conv2d or Linear computes with
+  std::vector<std::shared_ptr<Module>> inputs;  ///< applied to the inputs, one for each
+  std::shared_ptr<WeightSlot> weight;           ///< makes the weights that a layer computes with
   std::shared_ptr<Module> body;                 ///< runs in place of forward()
-  std::shared_ptr<Module> output;               ///< applied to what goes out
+  std::shared_ptr<Module> output;               ///< applied to the first output
 };
 
 struct NamedModule {
-  std::string name;  ///< path from the module asked; empty for itself
+  std::string name;  ///< path from the module whose named_modules() was called; empty for itself
   Module* module;
 };
 
 /// Base of everything that has parameters or runs in a network. Parameters are trained; buffers are
-/// state that is saved but not trained. Moved, not copied. A layer of one's own: derive, make
-/// children with add(), override forward().
+/// state that is saved but not trained. Modules can be moved, not copied. To write a layer, derive
+/// from Module, make children with add() and override forward().
 class Module {
  public:
-  /// Levels of modules in each other, or of their calls. What nests deeper, or is a part of itself,
-  /// is refused when it is asked or run: GraphError.
+  /// Most levels of nested modules or calls. Modules that nest deeper, or contain themselves, throw
+  /// GraphError when they are listed or run.
   static constexpr int kMostNested = 500;
 
   Module() = default;
@@ -44,11 +44,11 @@ class Module {
   Module& operator=(Module&&) = default;
   virtual ~Module();
 
-  /// "Conv2d": the class, in messages, summaries and QConfig.
+  /// The class name in messages, summaries and QConfig, such as "Conv2d".
   virtual std::string_view type() const = 0;
 
   /// Runs input slot, forward (or body slot) and output slot inside this module's Scope: its path
-  /// from the module that was called first, whatever that is a part of.
+  /// from the module that the outermost call was on, even if that module is part of a larger one.
   /// Throws: GraphError if the only input is undefined.
   Tensor operator()(Tensor x);
   Tensor operator()(const Tensor& a, const Tensor& b);
@@ -62,28 +62,28 @@ class Module {
   std::vector<Tensor> parameters() const;
   void zero_grad();
 
-  /// This module and all below it, parents first; what slots hold is not among them.
+  /// This module and all below it, parents first, without the modules in slots.
   std::vector<NamedModule> named_modules() &;
   std::vector<NamedModule> named_modules() && = delete;
-  /// Throws: GraphError naming the known paths if there is none at this one.
+  /// Throws: GraphError naming the known paths if there is no module at this path.
   Module& find(std::string_view path) &;
   Module& find(std::string_view path) && = delete;
 
   bool training() const { return training_; }
-  /// Also for all children and slots.
+  /// Sets the mode of this module and of all its children and slots.
   void train(bool training = true);
   void eval() { train(false); }
 
-  /// Whether forward() asks slots().weight for the weights that it computes with.
+  /// Whether forward() takes its weights from slots().weight.
   virtual bool has_weight_slot() const { return false; }
   bool has_children() const { return !children_.empty(); }
 
   Slots& slots() & { return slots_; }
   const Slots& slots() const& { return slots_; }
   const Slots& slots() const&& = delete;
-  /// Its name, or its class where it has none: the place in messages about a whole network.
+  /// The module's name, or its class if it has none. Messages about a whole network use it.
   std::string label() const { return name_.empty() ? std::string(type()) : name_; }
-  /// Last part of its path; empty at the root.
+  /// Last part of the module's path; empty at the root.
   const std::string& name() const& { return name_; }
   std::string name() const&& { return name_; }
 
@@ -106,11 +106,11 @@ class Module {
   /// Returns the tensor, which now requires a gradient.
   Tensor add_parameter(std::string name, Tensor tensor);
   Tensor add_buffer(std::string name, Tensor tensor);
-  /// A buffer that was given, and is part of what the module is: a state that has another value is
-  /// refused by name.
+  /// Adds a buffer whose value is part of the module's definition: loading a state with another
+  /// value is an error that names the buffer.
   void add_constant(std::string name, Tensor tensor);
   const std::vector<std::shared_ptr<Module>>& children() const { return children_; }
-  /// "Conv2d block1.conv": class and path, for the messages of errors while it runs.
+  /// Class and path for error messages while the module runs, such as "Conv2d block1.conv".
   std::string where() const;
   /// Called after the mode has changed.
   virtual void on_train(bool /*training*/) {}
@@ -135,13 +135,13 @@ class Module {
   std::vector<NamedTensor> buffers_;
 };
 
-/// What a Conv2d or Linear multiplies with; bias may be undefined.
+/// The weight and bias that a Conv2d or Linear computes with; bias may be undefined.
 struct Weights {
   Tensor weight;
   Tensor bias;
 };
 
-/// Makes the weights that a layer computes with from its own, given the input they will meet.
+/// Makes the weights that a layer computes with from the layer's own weights and its input.
 class WeightSlot : public Module {
  public:
   virtual Weights apply(const Weights& own, const Tensor& x) = 0;

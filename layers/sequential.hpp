@@ -20,9 +20,9 @@ class Sequential : public Module {
 
   std::string_view type() const override { return "Sequential"; }
 
-  /// add(name, module): puts a module with a name of its own at the end and returns it.
+  /// add(name, module): appends a named module and returns it.
   using Module::add;
-  /// Puts a module at the end, named by its position, and returns it.
+  /// Appends a module, named by its position, and returns it.
   template <class M>
   std::shared_ptr<std::decay_t<M>> append(M&& module) {
     return add(std::to_string(children().size()), std::forward<M>(module));

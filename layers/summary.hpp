@@ -12,9 +12,9 @@ namespace quantrain {
 struct LayerSummary {
   std::string name;  ///< path; empty for the module itself
   std::string type;
-  std::vector<int64_t> output;  ///< shape of what it gave last; empty if it recorded nothing
-  int64_t parameters = 0;       ///< elements that are trained, those of its slots included
-  int64_t multiply_adds = 0;  ///< of convolutions and linear products, for one element of the batch
+  std::vector<int64_t> output;  ///< shape of its last output; empty if it recorded nothing
+  int64_t parameters = 0;       ///< number of trained elements, including those in its slots
+  int64_t multiply_adds = 0;    ///< of convolutions and linear products, for one sample
 };
 
 /// A network's layers in the order of their names, and totals.
@@ -24,8 +24,8 @@ struct Summary {
   int64_t multiply_adds = 0;
 };
 
-/// Runs the example once, in evaluation and without gradients, and lists every layer that computes
-/// or has parameters. Nothing of the pass is left in the network.
+/// Runs the example once, in evaluation mode and without gradients, and lists every layer that
+/// computes or has parameters. The pass leaves the network unchanged.
 /// Throws: what the network throws for this example; ShapeError if it has no batch axis.
 Summary summary(Module& net, const Tensor& example);
 

@@ -2,8 +2,8 @@
 
 namespace quantrain::test {
 
-/// Whether sanitizers watch: loops take many times as long, and what only numbers can show was
-/// shown without them.
+/// True in sanitizer builds. Loops are many times slower there, and builds without sanitizers check
+/// the numbers already, so tests may be shorter.
 #if defined(QUANTRAIN_SANITIZE_ADDRESS) || defined(QUANTRAIN_SANITIZE_THREAD)
 inline constexpr bool kSanitized = true;
 #else

@@ -22,7 +22,7 @@ inline Tensor random_tensor(const Shape& shape,
   return tensor;
 }
 
-/// Requires a gradient.
+/// A random tensor that requires a gradient.
 inline Tensor random_leaf(const Shape& shape,
                           uint64_t seed = 1,
                           float low = -1.0f,
@@ -42,7 +42,7 @@ inline Tensor spread_leaf(const Shape& shape, uint64_t seed) {
   return x.set_requires_grad(true);
 }
 
-/// Floats for writing, of a tensor that something else keeps.
+/// Write access to the floats of a const handle: the copy shares them.
 inline float* writable(Tensor tensor) { return tensor.mutable_data(); }
 
 inline Tensor make_tensor(const Shape& shape, const std::vector<float>& values) {
@@ -68,7 +68,7 @@ inline void check_gradient(const std::function<Tensor()>& function,
   CHECK(result.ok);
 }
 
-/// Largest difference of two tensors of one shape.
+/// Largest absolute difference between two tensors of the same shape.
 inline double max_difference(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
   const std::vector<float> x = values(a);
@@ -80,7 +80,7 @@ inline double max_difference(const Tensor& a, const Tensor& b) {
   return largest;
 }
 
-/// 0, 1, and around the widths of vectors and of the blocks that kernels work in.
+/// 0, 1 and sizes around vector widths and the kernels' block sizes.
 inline const std::vector<int64_t> kAwkwardSizes{0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65};
 
 }  // namespace quantrain::test

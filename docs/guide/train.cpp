@@ -6,7 +6,7 @@
 #include "training.hpp"
 
 int main() try {
-  manual_seed(1);  // of the weights that the layers start from
+  manual_seed(1);  // for the initial weights of the layers
   Sequential net = make_network();
   const Dataset test_set = shapes(500, 2);
   std::cout << summary(net, test_set.batch(0, 1).images);
@@ -14,7 +14,7 @@ int main() try {
   std::cout << "accuracy in float: " << accuracy(net, test_set) << '\n';
   save(net, "float.safetensors");
 
-  // Stopped and gone on with, a training is in the state that it was in.
+  // Loading a checkpoint restores the training state that was saved.
   Adam optimizer{net.parameters(), {.learning_rate = 1e-3f}};
   save_checkpoint(net, optimizer, 564, "checkpoint");
   Sequential again = make_network();

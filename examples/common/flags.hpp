@@ -11,7 +11,7 @@ class App;
 
 namespace quantrain::examples {
 
-/// What can be said on the command line of every example; its program sets the defaults.
+/// Command-line flags that all examples share; each program sets its own defaults.
 struct Flags {
   std::string data = "/usr/share/datasets/fashion-mnist";  ///< from Debian's dataset-fashion-mnist
   int64_t epochs = 3;                                      ///< of float training
@@ -20,18 +20,17 @@ struct Flags {
   float learning_rate = 1e-3f;
   float qat_learning_rate = 5e-4f;
   uint64_t seed = 0;
-  int threads = 0;          ///< 0: one for each core
-  int64_t limit = 0;        ///< first training samples only; 0: all
-  int weight_bits = 8;      ///< of the hidden layers
-  int activation_bits = 8;  ///< of the hidden layers; the input has 8
-  int timing_calls = 200;   ///< calls that a time is the median of
-  std::string save = {};    ///< where the integer model goes; empty: nowhere
-  std::string report = {};  ///< where the JSON report goes; empty: nowhere
-  int64_t frozen_epochs =
-      0;  ///< the last epochs of the quantized training: nothing but weights moves
+  int threads = 0;               ///< 0: one for each core
+  int64_t limit = 0;             ///< train on the first `limit` samples; 0: on all
+  int weight_bits = 8;           ///< of the hidden layers
+  int activation_bits = 8;       ///< of the hidden layers; the input has 8
+  int timing_calls = 200;        ///< a reported time is the median of this many calls
+  std::string save = {};         ///< where the integer model goes; empty: nowhere
+  std::string report = {};       ///< where the JSON report goes; empty: nowhere
+  int64_t frozen_epochs = 0;     ///< last epochs of QAT, in which only weights change
   std::string checkpoint = {};   ///< folder of checkpoints; empty: none
-  int64_t checkpoint_every = 0;  ///< steps between two; 0: one after each epoch
-  bool resume = false;           ///< go on from the checkpoints that are there
+  int64_t checkpoint_every = 0;  ///< steps between checkpoints; 0: one after each epoch
+  bool resume = false;           ///< continue from the existing checkpoints
   std::string log = {};          ///< folder for a log and curves of each training; empty: none
 };
 
@@ -47,7 +46,7 @@ struct CommandLine {
 /// A bound on every count, so that no product of two overflows.
 inline constexpr int64_t kMostCounted = 1'000'000'000;
 
-/// The flags over the defaults; empty if --help was asked for, which has then been printed.
+/// The defaults overridden by the flags; empty after printing --help.
 /// Throws: DataError, on one line, for an unknown flag, a value that makes no sense, or an output
 /// that cannot be written.
 std::optional<Flags> parse_flags(int argc, const char* const* argv, const CommandLine& line);

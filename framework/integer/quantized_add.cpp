@@ -22,11 +22,12 @@ void QuantizedAdd::validate(std::string_view where) const {
   const AddMultipliers& m = multipliers;
   if (m.a < 0 || m.b < 0 || m.shift < 1 || m.shift > 62) {
     throw QuantError(where,
-                     "docs/quantization.md (11) has no multipliers ",
+                     "multipliers must not be negative and the shift must be 1 to 62 "
+                     "(docs/quantization.md (11)): multipliers ",
                      m.a,
                      " and ",
                      m.b,
-                     " with shift ",
+                     ", shift ",
                      m.shift);
   }
   integer::validate(y, where);

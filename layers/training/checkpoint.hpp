@@ -10,17 +10,18 @@
 namespace quantrain {
 
 struct CheckpointOptions {
-  std::string folder = {};    ///< is made where it is missing; empty: no checkpoints
-  int64_t every = 0;          ///< steps between two, and one after each epoch; 0: these only
-  int keep = 3;               ///< so many stay, the last ones
-  bool resume = false;        ///< go on from the last one, where there is one
-  bool skip_damaged = false;  ///< from the one before, where the last is damaged
-  /// What the run was asked for, in words of the program's: a checkpoint of another is refused.
+  std::string folder = {};    ///< created if missing; empty: no checkpoints
+  int64_t every = 0;          ///< steps between checkpoints besides one after each epoch; 0: none
+  int keep = 3;               ///< number of latest checkpoints to keep
+  bool resume = false;        ///< continue from the latest checkpoint, if there is one
+  bool skip_damaged = false;  ///< if the latest is damaged, use the one before it
+  /// The program's description of the run: a checkpoint with another description is refused.
   std::string configuration = {};
 };
 
-/// The checkpoints of one run in a folder of their own: files "step-<number>.safetensors", written
-/// beside, flushed and renamed, so that a process killed at any time leaves whole ones.
+/// The checkpoints of one run in their own folder: files "step-<number>.safetensors". Each is
+/// written under another name, flushed and renamed, so a process killed at any time leaves only
+/// whole files.
 class Checkpoints {
  public:
   /// Throws: DataError if the folder cannot be made or written, holds checkpoints and
@@ -31,13 +32,13 @@ class Checkpoints {
 
   /// Writes a checkpoint, then removes those older than the last options.keep.
   /// position: what load() returns, UTF-8.
-  /// Throws: DataError if it cannot be written: those that are there stay.
+  /// Throws: DataError if it cannot be written; existing checkpoints stay.
   void save(int64_t step, std::span<const NamedTensor> tensors, const std::string& position) const;
 
   /// Reads the last checkpoint into the tensors and returns its position; nothing if there is none.
-  /// Throws: DataError naming the file if it is damaged (each byte counts), is of another
-  /// configuration, or lacks a tensor, has another or one of another shape. Nothing has changed
-  /// then. Where options.skip_damaged is set, a damaged one counts as if it were not there.
+  /// Throws: DataError naming the file if it is damaged (in any byte), has another configuration, or
+  /// has a missing, unknown or misshapen tensor. On an error, nothing changes. With
+  /// options.skip_damaged, damaged checkpoints are skipped.
   std::optional<std::string> load(std::span<const NamedTensor> tensors) const;
 
  private:

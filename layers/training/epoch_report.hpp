@@ -9,10 +9,10 @@ namespace quantrain {
 
 class JsonWriter;
 
-/// Numbers by name, of one evaluation: {"accuracy", 0.91}.
+/// The results of one evaluation by name: {"accuracy", 0.91}.
 using Metrics = std::map<std::string, double>;
 
-/// What an epoch came to.
+/// The results of an epoch.
 struct EpochReport {
   int64_t epoch = 0;           ///< counted from 0
   int64_t steps = 0;           ///< of the optimizer, since the start of training

@@ -16,8 +16,8 @@
 namespace quantrain {
 
 struct EarlyStopping {
-  std::string metric = {};  ///< of FitOptions::evaluate; empty: training runs to its end
-  int64_t patience = 0;     ///< epochs without a better value before it stops; 0: it does not
+  std::string metric = {};         ///< of FitOptions::evaluate; empty: training runs to its end
+  int64_t patience = 0;            ///< stop after this many epochs without a better value; 0: never
   bool smaller_is_better = false;  ///< for an error
   bool restore_best = true;        ///< the network ends with the values of its best epoch
 };
@@ -29,16 +29,17 @@ struct FitOptions {
   int64_t first_epoch = 0;      ///< number of the loader's first epoch: its order and augmentation
   Schedule schedule = nullptr;  ///< of the learning rate; none: the optimizer's stays as it is
   float clip_norm = 0.0f;       ///< clip_grad_norm before each step; 0: none
-  /// Before an epoch: to freeze ranges or batch norms, or let them move again. What it changes must
-  /// be state of the module, or depend on the epoch alone.
+  /// Called before an epoch, for example to freeze ranges or batch norms, or let them move again.
+  /// What it changes must be state of the module, or depend on the epoch alone.
   std::function<void(int64_t epoch)> begin_epoch = nullptr;
-  /// After an epoch, with the network in evaluation and no gradients: metrics on other data.
+  /// Called after an epoch, in evaluation mode and without gradients: returns metrics on other
+  /// data.
   std::function<Metrics()> evaluate = nullptr;
-  /// After a step: progress, or a log of one's own.
+  /// Called after a step, for your own progress or log.
   std::function<void(int64_t step, float loss)> after_step = nullptr;
   EarlyStopping early_stopping = {};
   CheckpointOptions checkpoints = {};
-  /// What else the run goes on from, beside the module's state and the optimizer's: averaged
+  /// Tensors to save and restore besides the states of module and optimizer, such as averaged
   /// weights.
   std::vector<NamedTensor> also = {};
   std::string label = {};  ///< progress on standard output: "float"; empty: none
@@ -47,7 +48,7 @@ struct FitOptions {
 };
 
 struct FitResult {
-  std::vector<EpochReport> epochs;    ///< those before a resumed run's checkpoint too
+  std::vector<EpochReport> epochs;    ///< including those before a resumed run's checkpoint
   int64_t steps = 0;                  ///< of the optimizer
   std::optional<int64_t> best_epoch;  ///< by the metric of early stopping
   bool stopped_early = false;
@@ -60,12 +61,12 @@ struct FitResult {
 ///       {.epochs = 3});
 /// loss: the mean over a batch, one number; it may move the batch's tensors away.
 /// A run that is killed at any moment and started again with checkpoints.resume ends with the same
-/// bits as one that was not, on any number of threads: if the program makes network, optimizer and
-/// loader as before, and evaluate depends on the network alone. The position in an epoch is found
-/// by passing over the batches that were used; a run that has ended is not continued.
-/// Throws: DataError if options make no sense; the loader reads a stream whose length was not
-/// declared; the loss is not finite (naming the step), or a metric is not or is missing; a file
-/// cannot be written or read, as Checkpoints. Whatever loss, evaluate and the callbacks throw.
+/// bits as an uninterrupted run, on any number of threads, if the program makes network, optimizer
+/// and loader as before and evaluate depends on the network alone. To find its position in an
+/// epoch, a resumed run skips the batches that were used; a run that has ended is not continued.
+/// Throws: DataError if options make no sense; if the loader reads a stream of undeclared length; if
+/// the loss is not finite (naming the step); if a metric is missing or not finite; if a file cannot
+/// be written or read, as Checkpoints. Also whatever loss, evaluate and the callbacks throw.
 /// Checkpoints written before stay.
 FitResult fit(Module& net,
               Optimizer& optimizer,

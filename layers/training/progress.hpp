@@ -10,14 +10,14 @@ namespace quantrain {
 /// time left, redrawn in place; otherwise one line at its end.
 class Progress {
  public:
-  /// `label` as in "float epoch 1/3", empty for nothing to be seen; `samples` in the whole pass.
-  /// seconds: that the pass took before a resumed run.
+  /// label: as in "float epoch 1/3"; empty: print nothing. samples: in the whole pass.
+  /// seconds: time that the pass had taken before the run was resumed.
   Progress(std::string label, int64_t samples, double seconds = 0.0);
   ~Progress();  ///< ends the line of a bar that an error interrupts
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// After a step over so many samples, with the sum of their losses.
+  /// Called after a step over this many samples, with the sum of their losses.
   void step(int64_t samples, double loss_sum);
   void finish();           ///< ends the line
   double seconds() const;  ///< of the pass so far

@@ -18,7 +18,7 @@ using quantrain::IntegerModel;
 /// How a layer's integers differ between the simulated and the deployed network.
 struct LayerParity {
   std::string name;
-  int64_t codes = 0;  ///< compared
+  int64_t codes = 0;  ///< number compared
   int64_t different = 0;
   int64_t max_difference = 0;  ///< in codes, or in units of the accumulators
   bool is_output = false;
@@ -31,9 +31,9 @@ struct Parity {
   int64_t logits = 0;               ///< of all outputs
   int64_t logits_different = 0;
   int64_t max_logit_difference = 0;
-  int64_t top1_disagreements = 0;  ///< images whose largest logit is another, of any output
-  /// Codes that the model makes of raw values, where the batch carries codes, too; and those that
-  /// are not the batch's. Not among codes().
+  int64_t top1_disagreements = 0;  ///< images whose largest logit differs, in any output
+  /// Codes that the model makes from raw values if the batch carries codes, too; and how many of
+  /// them differ from the batch's. Not counted in codes().
   int64_t codes_from_floats = 0;
   int64_t codes_from_floats_different = 0;
 
@@ -45,26 +45,26 @@ struct Parity {
   double logits_equal() const;
   /// Largest difference of an intermediate code.
   int64_t max_code_difference() const;
-  /// The first layer that differs, or "raw values" if only what the model makes of them does; empty
-  /// if nothing does.
+  /// The first layer that differs, or "raw values" if only the codes from raw values differ; empty
+  /// if nothing differs.
   std::string first_difference() const;
 
   void add(const Parity& other);
 };
 
-/// A line for each layer, one for the logits, one for raw values where there are codes, too, and
-/// the first layer that differs where one does.
+/// Prints a line for each layer, one for the logits, one for raw values if the batch carries codes,
+/// and the first layer that differs, if any.
 std::ostream& operator<<(std::ostream& stream, const Parity& parity);
 
 /// Runs a batch [N, ...] through the prepared network in deployed mode and through the model it was
-/// converted to, and compares every intermediate code and the logits. A batch that carries codes
-/// goes both ways in: the model gets the codes, and what it makes of the raw values that they stand
-/// for is compared with them. The network is left as it was.
+/// converted to, and compares every intermediate code and the logits. If the batch carries codes,
+/// the model runs on them; it also encodes the raw values that they stand for, and the result is
+/// compared with the codes. The network is left as it was.
 /// Throws: ShapeError if the model does not take such samples; QuantError if the input's codes mean
 /// one thing in the batch and another in the network or the model; GraphError if it was not
 /// converted from this network; DataError if there is nothing to compare.
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch);
-/// The same for a network that takes and gives lists.
+/// The same for a network with several inputs or outputs.
 Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches);
 
 /// The same over the images of a range of batches, each with a member `images`; over all inputs of

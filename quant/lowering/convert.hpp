@@ -13,16 +13,15 @@ using quantrain::IntegerModel;
 
 /// The integer form of a prepared and calibrated network: its graph, recorded over an example [N,
 /// ...] in deployed mode (DeployedMode), lowered node by node.
-/// The network is left as it was.
-/// The example may be codes or floats.
-/// Throws: QuantError if a FakeQuantize was not calibrated, the example's codes are not what the
-/// network was prepared for, or an accumulator could overflow (7); GraphError or QuantError naming
-/// the layer for what has no integer form.
+/// The network is left as it was. The example may be codes or floats.
+/// Throws: QuantError if a FakeQuantize was not calibrated, the network was not prepared for codes
+/// like the example's, or an accumulator could overflow (7); GraphError or QuantError naming the
+/// layer that has no integer form.
 IntegerModel convert(Module& net, const Tensor& example);
-/// The same for a network that takes and gives lists.
+/// The same for a network with several inputs or outputs.
 IntegerModel convert(Module& net, const std::vector<Tensor>& examples);
 
-/// What becomes of each layer, before an epoch is spent.
+/// What each layer is converted to, known before training.
 struct Plan {
   std::vector<PlanRow> rows;
 
@@ -30,8 +29,8 @@ struct Plan {
   bool convertible() const;
 };
 
-/// A table: layer, operation, kernel, bits, accumulator bound, what is folded in, or why it cannot
-/// be converted.
+/// Prints a table: layer, operation, kernel, bits, accumulator bound and the layers folded into it,
+/// or why it cannot be converted.
 std::ostream& operator<<(std::ostream& stream, const Plan& plan);
 
 /// A dry run of convert() that changes nothing: a FakeQuantize without parameters takes the range

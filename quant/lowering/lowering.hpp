@@ -11,7 +11,7 @@
 
 namespace quantrain::quant {
 
-/// What becomes of one layer: a row of the plan.
+/// A row of the plan: what one layer is converted to.
 struct PlanRow {
   std::string name{};
   std::string operation{};  ///< type of the recorded node
@@ -34,19 +34,19 @@ struct Lowered {
 /// says why.
 Lowered lower(const Graph& graph, const std::vector<Tensor>& inputs);
 
-/// What a rule sees of the graph, and where it puts its steps.
+/// A rule's view of the graph, and the place for its steps.
 class LoweringContext {
  public:
   virtual ~LoweringContext() = default;
-  /// Name in messages and of the layer to be: the node's scope, or its type.
+  /// Name of the resulting layer, also in messages: the node's scope, or its type.
   static std::string name_of(const GraphNode& node);
   /// Whether input i of the node depends on the network's inputs; weights and what is computed from
   /// them do not.
   virtual bool is_data(const GraphNode& node, size_t i) const = 0;
   /// The value of input i. Throws: GraphError naming the layer if it holds no codes (yet).
   virtual int codes(const GraphNode& node, size_t i) const = 0;
-  /// Makes the operation a step whose output holds what the node gave: codes.
-  /// Throws: GraphError naming the layer if the node gave no codes; as integer::validate().
+  /// Adds the operation as a step; its output is the node's output, which holds codes.
+  /// Throws: GraphError naming the layer if the node's output is not codes; as integer::validate().
   virtual void emit(const GraphNode& node,
                     integer::Operation operation,
                     std::vector<int> inputs) = 0;
@@ -54,9 +54,9 @@ class LoweringContext {
 
 /// Lowers one node, by a call of emit() or an error.
 using LoweringRule = std::function<void(LoweringContext& context, const GraphNode& node)>;
-/// From now on lowers nodes of this type, which give codes, by a rule: for an operation that does
-/// not say what it ran on integers (Codes::operation), or is to be deployed by others with equal
-/// results. Not to be called while a network is lowered.
+/// Registers a rule that lowers nodes of this type, whose output is codes. Needed for an operation
+/// that does not say what it ran on integers (Codes::operation), or is to be deployed as other
+/// operations with equal results. Do not call it while a network is lowered.
 void register_lowering(std::string type, LoweringRule rule);
 
 }  // namespace quantrain::quant

@@ -4,7 +4,7 @@
 
 namespace quantrain::quant {
 
-/// How often the values of one channel occurred. Bin i counts those in
+/// The histogram of one channel. Bin i counts the values in
 /// [(first + i) width, (first + i + 1) width); the bins reach from the smallest value, or 0, to the
 /// largest, or 0. Exact zeros, which every choice of parameters represents exactly, are not
 /// counted.
@@ -14,16 +14,15 @@ struct Bins {
   float width = 0.0f;
   std::vector<int64_t> counts;
 
-  /// What stands for the values of a bin: its centre, but no value is beyond the extremes. Exact in
-  /// float32.
+  /// The value that represents a bin: its centre, clamped to the extremes. Exact in float32.
   float centre(size_t i) const;
 };
 
 /// An observer that counts values in bins, and chooses a range from the counts. Bins are as wide as
-/// the smallest power of two (2^-126 at least) for which all values seen fit into so many bins, and
-/// begin at multiples of it. When the range grows, bins double their width and merge in pairs: the
-/// counts are those of all values at the final width, in whatever order the batches came, at any
-/// number of threads.
+/// the smallest power of two (2^-126 at least) for which all values seen fit into the given number
+/// of bins, and begin at multiples of it. When the range grows, bins double their width and merge
+/// in pairs. So the counts are those of all values at the final width, for any order of the batches
+/// and any number of threads.
 /// State: "range" [channels, 2], extremes; "grid" [channels, 2], first and width; "histogram"
 /// [channels, bins, 2], counts as exact_count.hpp says.
 class BinnedObserver : public Observer {

@@ -10,19 +10,19 @@
 
 namespace quantrain::quant {
 
-/// One observer for each layer name: collect what a network computes on some batches, then turn the
-/// ranges into parameters.
+/// Holds one observer for each layer name: collect the values that a network computes on some
+/// batches, then turn the ranges into parameters.
 class Calibrator {
  public:
-  /// Observers that collect() makes are of this kind, along this axis.
+  /// collect() makes observers of this kind, along this axis.
   /// Throws: QuantError if the spec makes no sense.
   explicit Calibrator(const ObserverSpec& spec = {}, int axis = -1);
 
-  /// The name's observer sees x; it is made when the name is new, for as many channels as x has.
+  /// Shows x to the observer of this name. A new name gets an observer for x's number of channels.
   /// Throws: as Observer::observe.
   void collect(const std::string& name, const Tensor& x);
 
-  /// Throws: QuantError listing the known names if there is none of this one, as the next two do.
+  /// Throws: QuantError listing the known names if this one is unknown, as the next two functions do.
   std::vector<Range> ranges(std::string_view name, const QType& type, QScheme scheme) const;
   int64_t samples(std::string_view name) const;
   const Observer& observer(std::string_view name) const&;

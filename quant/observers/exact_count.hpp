@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-// A count in a tensor of floats, which alone are exact up to 2^24 only: two floats {low, high} mean
+// A count in a tensor of floats. One float is exact only up to 2^24, so two floats {low, high} hold
 // low + 2^24 high, both in [0, 2^24).
 namespace quantrain::quant {
 

@@ -16,15 +16,16 @@ struct HistogramOptions {
   friend bool operator==(const HistogramOptions&, const HistogramOptions&) = default;
 };
 
-/// Range of least squared error: sum over bins of count * (x' - x)^2, x the bin's centre, x' what
-/// (3) and (1) make of it with the parameters that (2) makes of the range. Cutting off what is rare
-/// makes the error of the rest smaller.   docs/quantization.md (14)
-/// The search runs over what a range is to codes: how many lie below 0, and how far they are apart.
-/// A coarse grid over both, then from its best places steps that halve down to one code and one
-/// bin. [min, max] of the data is the range unless another one is better. With more codes than
-/// bins, the counts cannot tell a rounding error, and it is [min, max].
-/// Source: the objective is that of PyTorch's HistogramObserver, which takes values to be spread
-/// evenly over bins and codes to lie where no rounded zero point puts them.
+/// Range of least squared error: sum over bins of count * (x' - x)^2, where x is the bin's centre
+/// and x' is x quantized (3) and dequantized (1) with the parameters of the range (2). Cutting off
+/// rare values makes the error of the others smaller.   docs/quantization.md (14)
+/// The search has two variables: the number of codes below 0, and the distance between codes. It
+/// evaluates a coarse grid, then refines the best points with steps that halve down to one code and
+/// one bin. The range is [min, max] of the data unless another range is better. It is also [min,
+/// max] if there are more codes than bins, because the counts then say nothing about rounding
+/// errors.
+/// Source: the objective of PyTorch's HistogramObserver. That observer assumes that values are spread
+/// evenly over bins, and places codes where no rounded zero point puts them.
 class HistogramObserver : public BinnedObserver {
  public:
   /// Throws: QuantError if there are too few or too many bins.

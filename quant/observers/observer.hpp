@@ -11,38 +11,38 @@
 
 namespace quantrain::quant {
 
-/// What an observer watches.
+/// The part of a tensor that an observer watches.
 struct ObserverShape {
   int axis = -1;          ///< < 0: the whole tensor
   int64_t channels = 1;   ///< extent along the axis; 1 per tensor
   std::string name = {};  ///< the layer's, for errors
 };
 
-/// Watches batches of one tensor and says which range of real values to spend the codes on, per
+/// Watches batches of one tensor and chooses the range of real values that the codes cover, per
 /// tensor or for each index along an axis.   docs/quantization.md (14)
-/// An observer of one's own: derive (from RangeObserver if a running [min, max] is enough),
-/// register state, add a batch to it, choose ranges from it. Not safe to call from several threads.
+/// To write an observer, derive from it (or from RangeObserver if a running [min, max] is enough),
+/// register state, add batches to it and choose ranges from it. Not thread-safe.
 class Observer {
  public:
   virtual ~Observer() = default;
   Observer(const Observer&) = delete;
   Observer& operator=(const Observer&) = delete;
 
-  /// "min_max": the kind, in errors and configurations.
+  /// The kind in errors and configurations, such as "min_max".
   virtual std::string_view kind() const = 0;
 
-  /// Takes one batch in.
-  /// Throws: DataError naming observer and layer if x is empty or holds a NaN or an infinity, or
-  /// the state, loaded from a file perhaps, makes no sense; ShapeError if x has no such axis or
-  /// another number of channels. Nothing has changed then.
+  /// Adds one batch.
+  /// Throws: DataError naming observer and layer if x is empty or holds a NaN or an infinity, or if
+  /// the state (perhaps loaded from a file) is invalid; ShapeError if x has no such axis or another
+  /// number of channels. On an error, nothing changes.
   void observe(const Tensor& x);
-  /// The same from the extremes of a batch, one for each channel, that were found elsewhere.
+  /// The same, for a batch of which only the extremes of each channel are given.
   /// Throws: as above; QuantError if needs_values().
   void observe_range(std::span<const Range> extremes, int64_t samples);
-  /// Whether extremes are not enough to go by.
+  /// Whether the observer needs the values, not only their extremes.
   virtual bool needs_values() const { return true; }
 
-  /// The range of each channel to spend the codes of this type on.
+  /// The range of each channel that the codes of this type cover.
   /// Throws: QuantError if nothing was observed, or the type makes no sense; DataError if the state
   /// makes no sense.
   std::vector<Range> ranges(const QType& type, QScheme scheme) const;
@@ -57,7 +57,7 @@ class Observer {
   /// one). Throws: DataError if the state makes no sense.
   int64_t count() const;
   int64_t samples() const;
-  /// Forgets all it has seen: every state is 0.
+  /// Forgets all observed values: sets every state to 0.
   void reset();
 
   int axis() const { return shape_.axis; }
@@ -66,14 +66,14 @@ class Observer {
   std::string name() const&& { return shape_.name; }
   void set_name(std::string name) { shape_.name = std::move(name); }
 
-  /// All that it has seen: handles on the state itself, so that what is written to them is what it
-  /// goes on from. "counts" [2, 2]: batches and samples, as exact_count.hpp says; the rest is the
-  /// kind's. With 0 batches the rest does not matter.
+  /// All that the observer has seen. The tensors share memory with the observer, so writing to them
+  /// sets its state. "counts" [2, 2] holds batches and samples, as in exact_count.hpp; the other
+  /// tensors depend on the kind. With 0 batches the other tensors do not matter.
   const std::vector<NamedTensor>& state() const& { return state_; }
   std::vector<NamedTensor> state() const&& { return state_; }
 
  protected:
-  /// Throws: QuantError unless there is a channel, and one only where there is no axis.
+  /// Throws: QuantError unless there is at least one channel, and exactly one if there is no axis.
   explicit Observer(ObserverShape shape);
 
   /// A batch: `channels` runs of `inner` elements, repeated until n; finite, not empty. x is null
@@ -84,12 +84,12 @@ class Observer {
     int64_t channels;
     int64_t inner;
   };
-  /// Adds a batch to the state, which is 0 when the first comes; count() is that of the batches
-  /// before. `extremes`: finite [min, max] of each channel. If it throws, the state is as it was.
+  /// Adds a batch to the state, which is 0 before the first batch; count() does not include this
+  /// batch yet. extremes: finite [min, max] of each channel. If it throws, the state is unchanged.
   virtual void accumulate(const Batch& batch, std::span<const Range> extremes) = 0;
   /// The range of each channel; called when there is a state that check_state() has passed.
   virtual std::vector<Range> choose_ranges(const QType& type, QScheme scheme) const = 0;
-  /// Throws: DataError unless the state could be of batches seen. Called before it is used.
+  /// Throws: DataError unless batches could have produced the state. Called before each use.
   virtual void check_state() const = 0;
 
   /// Zeros that are part of state(). Throws: QuantError if the name is taken.

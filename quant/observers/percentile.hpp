@@ -21,8 +21,9 @@ struct PercentileOptions {
   friend bool operator==(const PercentileOptions&, const PercentileOptions&) = default;
 };
 
-/// Range of a batch = [p_low, p_high], nearest rank: of n values in ascending order, percentile p
-/// is number max(1, ceil(p n / 100)). Over batches: running extremes.   docs/quantization.md (14)
+/// Range of a batch = [p_low, p_high], nearest rank: percentile p of n values is number
+/// max(1, ceil(p n / 100)) in ascending order. Over batches: running extremes.
+/// docs/quantization.md (14)
 class PercentileObserver : public RangeObserver {
  public:
   /// Throws: QuantError if the percentiles are out of their range.

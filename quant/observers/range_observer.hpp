@@ -16,8 +16,7 @@ class RangeObserver : public Observer {
  protected:
   explicit RangeObserver(ObserverShape shape);
 
-  /// Range of one batch. `ranges` holds the extremes of each channel and is to be replaced by what
-  /// counts as its range.
+  /// Replaces the extremes of each channel in `ranges` by the range of the batch.
   virtual void batch_ranges(const Batch& /*batch*/, std::span<Range> /*ranges*/) const {}
   /// Joins the range of a batch to that of all batches before it. Unless overridden: running
   /// extremes.

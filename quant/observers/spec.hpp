@@ -11,9 +11,9 @@
 
 namespace quantrain::quant {
 
-/// Says which observer to make: the options of one kind, plain data. Every kind there is, min-max
-/// being the default; names, JSON and validation follow from this list and the options'
-/// describe().
+/// Selects an observer by holding the options of its kind, as plain data. The variant lists all
+/// kinds and defaults to min-max; names, JSON and validation follow from this list and from the
+/// options' describe().
 using ObserverSpec = std::variant<MinMaxOptions,
                                   MovingAverageOptions,
                                   PercentileOptions,
@@ -25,8 +25,8 @@ using ObserverSpec = std::variant<MinMaxOptions,
 std::string_view kind(const ObserverSpec& spec);
 /// Each kind with its default options, in the order of the list.
 std::vector<ObserverSpec> observer_specs();
-/// Default options of a kind. Throws: QuantError listing the known kinds if there is none of this
-/// name.
+/// Default options of a kind. Throws: QuantError listing the known kinds if `kind` is not one of
+/// them.
 ObserverSpec observer_spec(std::string_view kind);
 
 /// Throws: QuantError if an option is out of its range, or the shape makes no sense.

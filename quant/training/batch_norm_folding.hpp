@@ -39,8 +39,9 @@ Weights fold_batch_norm(const Weights& product, Folding& folding);
 
 /// Body slot of a folded batch norm. In evaluation, and in training once frozen, the product's
 /// output is complete and passes as it is. While batch statistics are in use, y = batch_norm(u /
-/// factor + b): what the batch would have given. Where the product did not fold (a Calibration
-/// or FloatMode is open), the plain batch norm. Whether it is frozen is saved with the state.
+/// factor + b): normalized by the batch, without the factor. If the product did not fold (a
+/// Calibration or FloatMode is open), it is the plain batch norm. Whether it is frozen is saved
+/// with the state.
 class FoldedBatchNorm : public Module {
  public:
   explicit FoldedBatchNorm(std::shared_ptr<Folding> folding) : folding_(std::move(folding)) {

@@ -38,26 +38,27 @@ struct FakeQuantizeConfig {
   static FakeQuantizeConfig int2();
 };
 
-/// Fake quantization with an observer: of use on its own, and what prepare_qat and prepare_ptq plug
-/// into layers. In Phase::kTraining a forward pass in training mode first moves the parameters, in
-/// evaluation mode none does; in Phase::kFrozen nothing moves, not even a learned scale. Within a
-/// Calibration x passes as it is, and the observer sees it. In a DryRun nothing is kept; one
-/// without parameters uses the range of the tensor at hand. Shapes, gradient: as fake_quantize().
+/// Fake quantization with an observer. prepare_qat and prepare_ptq plug it into layers; it can also
+/// be used on its own. In Phase::kTraining, a forward pass in training mode first updates the
+/// parameters; in evaluation mode it does not. In Phase::kFrozen nothing changes, not even a
+/// learned scale. Within a Calibration, x passes as it is and the observer sees it. In a DryRun
+/// nothing is kept, and a FakeQuantize without parameters uses the range of x. Shapes, gradient: as
+/// fake_quantize().
 /// Throws: QuantError if there are no parameters yet and the pass does not move them; DataError for
 /// NaN or infinite input.
 class FakeQuantize : public Module, public PhasedSlot {
  public:
   explicit FakeQuantize(FakeQuantizeConfig config = {});
-  /// With an observer of one's own in place of config.observer.
-  /// Throws: QuantError if it is null, or of another axis or number of channels.
+  /// Uses your own observer in place of config.observer.
+  /// Throws: QuantError if the observer is null, or has another axis or number of channels.
   FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> observer);
-  /// Given parameters, which never move.
+  /// Uses the given parameters, which never change.
   /// Throws: QuantError if they are not valid.
   explicit FakeQuantize(const QParams& params, Estimator estimator = Estimator::kClamped);
 
   std::string_view type() const override { return "FakeQuantize"; }
 
-  /// Observes x, as a training pass does, and takes the parameters from what was seen so far.
+  /// Observes x, as a training pass does, and chooses the parameters from all values seen so far.
   /// Throws: DataError if x is empty or has a NaN or an infinity; ShapeError if it has another
   /// number of channels than the configuration says; QuantError if the parameters were given or are
   /// frozen. Nothing has changed then.
@@ -69,7 +70,7 @@ class FakeQuantize : public Module, public PhasedSlot {
   bool is_given() const { return origin() == kGiven; }
   /// Throws: QuantError if not initialized.
   QParams params() const;
-  /// Gives the parameters: they never move again.
+  /// Sets the parameters; they never change again.
   /// Throws: QuantError if they are not valid, or are not of this type and number of channels.
   void update_params(const QParams& params);
 

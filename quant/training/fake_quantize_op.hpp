@@ -13,8 +13,8 @@ struct FakeQuantizeOptions {
   /// The result holds codes, and accumulators are requantized as integers; false gives the classic
   /// simulation in float. Codes of more than 8 bits exist in float only.
   bool codes = true;
-  /// Samples in x, of which the gradient of a learned scale counts one: 1 for weights, the batch
-  /// for activations.
+  /// Samples in x: 1 for weights, the batch size for activations. The gradient of a learned scale
+  /// is normalized by the elements of one sample.
   int64_t samples = 1;
 };
 

@@ -11,31 +11,32 @@
 
 namespace quantrain::quant {
 
-/// What a tensor that enters a network says of its own codes: those it was made from
-/// (Tensor::decoded), or those it holds. Null: floats without codes.
+/// The codes of a network's input tensor: the codes that it was made from (Tensor::decoded), or the
+/// codes that it holds. Null: floats without codes.
 std::shared_ptr<const Codes> input_codes(const Tensor& x);
 
 /// Prints what an input's codes mean: "[0, 1] (u8 scale 0.00392157 zero point 0), no features".
 std::string describe_input(const QParams& params, const integer::InputFeatures* features);
-/// The same of two that differ, so that the difference shows: the first feature that differs, and
-/// as many digits as it takes.
+/// The same for two inputs that differ, with the first feature that differs and with as many digits
+/// as it takes to show the difference.
 std::pair<std::string, std::string> describe_inputs(const QParams& a,
                                                     const integer::InputFeatures* features_a,
                                                     const QParams& b,
                                                     const integer::InputFeatures* features_b);
 
-/// Input slot: turns what comes in into codes of given parameters, which never move.
+/// Input slot: turns the input into codes of given parameters, which never change.
 /// docs/quantization.md (12), (20)
-/// x that carries codes of these parameters and features: those very codes. Floats: quantized by
-/// (3), and counted where they saturate; within a Calibration, x passes as it is once it was
-/// checked; an input with features takes none, as nothing says whether they are raw. Parameters and
-/// features are constants of the state: one that has others is refused.
+/// If x carries codes of these parameters and features, the result is these codes. Floats are
+/// quantized by (3), and saturating values are counted; within a Calibration, x is checked and
+/// passes as it is. An input with features takes no floats without codes, because nothing says
+/// whether they are raw values. Parameters and features are constants of the state: a state with
+/// others is refused.
 /// Shapes: y like x. Gradient: to floats as that of fake_quantize(); to x with codes, all of it.
 /// Throws: QuantError if x carries codes of another meaning, or has features and x carries no codes;
 /// DataError if x has a NaN or an infinity, or, while calibrating, values that saturate.
 class InputQuantize : public Module, public PhasedSlot {
  public:
-  /// name: of the input, in messages. features: null: none.
+  /// name: the input's name in messages. features: null for none.
   /// Throws: QuantError unless these are valid parameters of unsigned 8-bit codes at one scale.
   explicit InputQuantize(QParams params,
                          std::shared_ptr<const integer::InputFeatures> features = nullptr,
@@ -48,8 +49,7 @@ class InputQuantize : public Module, public PhasedSlot {
   const std::shared_ptr<const integer::InputFeatures>& features() const& { return features_; }
   std::shared_ptr<const integer::InputFeatures> features() const&& { return features_; }
 
-  /// Values that saturated so far, of floats that were quantized, in all threads. Not part of the
-  /// state.
+  /// Number of floats that saturated so far, in all threads. Not part of the state.
   int64_t saturated() const { return std::atomic_ref(saturated_).load(); }
 
  protected:

@@ -10,8 +10,8 @@
 
 namespace quantrain::quant {
 
-/// Where the quantization of a network, or of one of its slots, stands. Saved with the state, but
-/// for calibrating, which ends with its scope.
+/// The quantization phase of a network or of one of its slots. Saved with the state, except for
+/// calibrating, which ends with its scope.
 enum class Phase {
   kCalibrating,  ///< values pass in float and observers see them; only within a Calibration
   kTraining,     ///< quantized; in training mode ranges move and learned scales learn
@@ -31,7 +31,7 @@ enum class Simulation {
 /// been loaded from a file.   Throws: DataError naming `what`.
 int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_view what);
 
-/// Of parameters that are given to a slot: they are valid, and of its type and channels.
+/// Checks that parameters given to a slot are valid, and have its type and number of channels.
 /// Throws: QuantError naming `where`.
 void check_given(
     const QParams& params, const QType& type, int axis, int64_t channels, std::string_view where);
@@ -53,7 +53,7 @@ class PhasedSlot {
   Simulation simulation() const;
   void set_simulation(Simulation simulation) { simulation_ = simulation; }
 
-  /// Path of the layer that it is plugged into, for messages outside of a pass; empty: none.
+  /// Path of the layer that the slot belongs to, for messages outside of a pass; empty: none.
   const std::string& layer() const& { return layer_; }
   std::string layer() const&& { return layer_; }
   void set_layer(std::string path) { layer_ = std::move(path); }
@@ -61,13 +61,13 @@ class PhasedSlot {
  protected:
   explicit PhasedSlot(Simulation simulation = Simulation::kInteger);
 
-  /// The scope that runs, or the layer, or `type` where there is neither.
+  /// The running scope, else the layer, else `type`, for messages.
   std::string place(std::string_view type) const;
-  /// Values pass as they are: a Calibration or FloatMode is open.
+  /// Whether values pass as they are, because a Calibration or FloatMode is open.
   bool in_float() const { return scope_ == ScopeKind::kCalibration || scope_ == ScopeKind::kFloat; }
   /// [1]: the saved phase, for the module to register as a buffer.
   const Tensor& saved_phase() const { return phase_; }
-  /// Called when a Calibration ends; not complete: an exception ends it.
+  /// Called when a Calibration ends; complete is false if an exception ended it.
   virtual void end_calibration(bool /*complete*/) noexcept {}
 
  private:

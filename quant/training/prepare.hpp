@@ -9,27 +9,27 @@
 namespace quantrain::quant {
 
 /// Plugs fake quantization into a network's layers, from one recorded pass over an example [N,
-/// ...]: on the input, whose range and features are those of the example's codes or, of plain
-/// floats, QConfig::input_range; on the weights of each Conv2d and Linear, and after each Conv2d,
-/// Linear, Add, AvgPool2d, Concat and elementwise function, or after the batch norm and ReLU that
-/// are fused with it. Batch norms are folded into the Conv2d or Linear in front.
-/// docs/quantization.md (12), (15) Train afterwards, with an optimizer that is made afterwards
-/// (learned scales are new parameters): ranges move in training mode, evaluation moves nothing;
-/// before the first step evaluating is an error, unless calibrate(net, batches) came first. The
-/// network's mode is left as it was.
+/// ...]. It quantizes the input, the weights of each Conv2d and Linear, and the output of each
+/// Conv2d, Linear, Add, AvgPool2d, Concat and elementwise function, after the batch norm and ReLU
+/// that are fused with it. The input takes range and features from the example's codes; for plain
+/// floats the range is QConfig::input_range. Batch norms are folded into the preceding Conv2d or
+/// Linear.   docs/quantization.md (12), (15)
+/// Train afterwards, with an optimizer made after this call, because learned scales are new
+/// parameters. Ranges move in training mode only. Evaluating before the first step is an error,
+/// unless calibrate(net, batches) came first. The network's mode is left as it was.
 /// Throws: GraphError if the network is prepared already, a layer to be quantized runs twice in one
 /// pass, an operation that needs a FakeQuantize is not a layer's, or a batch norm cannot be folded
-/// (no Conv2d or Linear in front, or that has another consumer); QuantError if the
-/// configuration makes no sense or names unknown layers, nothing says the input's range or two
-/// things say different ones, or a sum is longer than kLongestReduction.
-/// DataError if an example's floats lie outside of their range. Nothing is plugged in then.
+/// (no Conv2d or Linear before it, or one that has another consumer); QuantError if the
+/// configuration makes no sense or names unknown layers, the input's range is unknown or
+/// contradictory, or a sum is longer than kLongestReduction; DataError if an example's floats lie
+/// outside of their range. On an error, nothing is plugged in.
 void prepare_qat(Module& net, const Tensor& example, const QConfig& config);
-/// The same for a network that takes and gives lists; every input has the range of its example.
+/// The same for a network with several inputs or outputs; every input has the range of its example.
 void prepare_qat(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
 
-/// The same for quantization without training: calibrate(net, batches) afterwards, then convert.
-/// The network is frozen from the start: training it trains the weights at fixed ranges, and
-/// set_phase(net, Phase::kTraining) makes the ranges move.
+/// The same for quantization without training: call calibrate(net, batches) afterwards, then
+/// convert. The network is frozen from the start: training adapts the weights at fixed ranges, and
+/// set_phase(net, Phase::kTraining) lets the ranges move.
 void prepare_ptq(Module& net, const Tensor& example, const QConfig& config);
 void prepare_ptq(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
 

@@ -13,11 +13,12 @@
 #include "quant/training/input_quantize.hpp"
 #include "quant/training/weight_quantizer.hpp"
 
-// Phases and scopes of a whole network: of all that prepare_ptq and prepare_qat plugged into it.
+// Phases and scopes of a whole network: they apply to all modules that prepare_ptq and prepare_qat
+// plugged into it.
 namespace quantrain::quant {
 
-/// What the slots of a network hold, and FakeQuantize modules of its own, in the order of its
-/// modules; empty if it was not prepared.
+/// The modules in a network's slots, and FakeQuantize modules that the network contains itself, in
+/// the order of its modules; empty if it was not prepared.
 struct Plugged {
   std::vector<PhasedSlot*> all;
   std::vector<InputQuantize*> inputs;
@@ -29,26 +30,26 @@ struct Plugged {
   bool empty() const { return all.empty(); }
 };
 
-/// Phase::kTraining or kFrozen for every slot below the module. Parameters that were given stay in
-/// either.   docs/quantization.md (12)
+/// Sets Phase::kTraining or kFrozen for every slot below the module. Given parameters change in
+/// neither.   docs/quantization.md (12)
 /// Throws: QuantError for kCalibrating.
 void set_phase(Module& net, Phase phase);
-/// Whether folded batch norms stop using batch statistics in training: from then on training equals
-/// the deployed network. Saved with the state.
+/// Sets whether folded batch norms are frozen. A frozen one uses no batch statistics in training,
+/// so training equals the deployed network. Saved with the state.
 void freeze_batch_norms(Module& net, bool frozen = true);
-/// Phase::kFrozen, and batch norms frozen: the end of the moving part of QAT. What prepare_ptq made
-/// is frozen from the start.
+/// Sets Phase::kFrozen and freezes batch norms: the last stage of QAT, in which only weights
+/// change. A network from prepare_ptq is frozen from the start.
 void freeze(Module& net);
-/// What runs the products from now on; not saved.
+/// Selects what runs the products; not saved.
 void set_simulation(Module& net, Simulation simulation);
 
-/// What prepare plugged in for the weights, or after the layer at this path.
+/// The module that prepare plugged in for the weights, or after the layer, at this path.
 /// Throws: GraphError if there is no such layer, or nothing was plugged in there.
 WeightQuantizer& weight_quantizer(Module& net, std::string_view path);
 FakeQuantize& output_quantizer(Module& net, std::string_view path);
 
-/// Base of the scopes: sets every slot's, and puts back what was there before. The network must
-/// outlive it, and keep its slots.
+/// Base of the scopes: sets the scope of every slot, and restores the previous one at its end. The
+/// network must outlive it and keep its slots.
 class SlotScope {
  public:
   SlotScope(const SlotScope&) = delete;
@@ -70,8 +71,8 @@ class FloatMode : SlotScope {
   explicit FloatMode(Module& net) : SlotScope(net, Kind::kFloat) {}
 };
 
-/// While it lives, the network computes what its deployed form computes: evaluation mode, nothing
-/// moves, integer engine.
+/// While it lives, the network computes what its deployed form computes: in evaluation mode, with
+/// the integer engine, and without updating any state.
 class DeployedMode : SlotScope {
  public:
   explicit DeployedMode(Module& net) : SlotScope(net, Kind::kDeployed), evaluation_(net) {}
@@ -81,15 +82,15 @@ class DeployedMode : SlotScope {
 };
 
 /// While it lives, the network computes in float, in evaluation mode and without gradients, and its
-/// observers see what passes. When it ends, the ranges are chosen from all that they saw, now and
-/// before, and the network is in the phase that it was in: everything is quantized again.
+/// observers see the values. When it ends, the ranges are chosen from all values seen, now and
+/// before, and the network returns to its phase: everything is quantized again.
 ///   {
 ///     const quant::Calibration calibration(net);
 ///     for (const Batch& batch : some) net(batch.images);
 ///   }
-/// Parameters that were given are not observed, and a learned scale starts at the first batch and
-/// stays. If no choice is possible, the next pass says why; where an exception ends the scope, no
-/// range is chosen.
+/// Slots with given parameters observe nothing. A learned scale is initialized by the first batch
+/// and then stays. If no range can be chosen, the next pass throws and says why; if an exception
+/// ends the scope, no range is chosen.
 class Calibration : SlotScope {
  public:
   /// Throws: GraphError if the network is not prepared.
@@ -104,8 +105,8 @@ class Calibration : SlotScope {
 /// Throws: what running the network throws.
 void calibrate(Module& net, const Tensor& batch);
 void calibrate(Module& net, const std::vector<Tensor>& batch);
-/// All of a range of batches, each with a member `images`: calibrate(net, DataLoader{some}). Where
-/// a Batch has more inputs, the network takes them all.
+/// The same for all batches of a range, each with a member `images`: calibrate(net,
+/// DataLoader{some}). If a Batch has more inputs, the network takes them all.
 /// Throws: also DataError if there is no batch.
 template <class Batches>
 void calibrate(Module& net, Batches&& batches) requires requires {

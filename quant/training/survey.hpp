@@ -14,7 +14,7 @@
 
 namespace quantrain::quant {
 
-/// One FakeQuantize to be, with what it closes.
+/// A place where a FakeQuantize is to be plugged in, with the operations whose range it closes.
 struct Site {
   Module* layer = nullptr;  ///< runs the operation
   std::string path;
@@ -28,12 +28,12 @@ struct Site {
   bool gives_logits = false;  ///< is the output, or reshaped to it
 };
 
-/// Finds what is to be quantized in a recorded network, and refuses what cannot be: prepare_qat and
-/// prepare_ptq say how.
+/// Finds the places to quantize in a recorded network, and refuses operations that cannot be
+/// quantized, by the rules of prepare_qat and prepare_ptq.
 class Survey {
  public:
-  /// Of a network's graph over these inputs, recorded as record_graph() does; all of them, and the
-  /// configuration, must outlive the sites.
+  /// Surveys a network's graph over these inputs, recorded as by record_graph(). Network, graph,
+  /// inputs and configuration must outlive the sites.
   /// Throws: GraphError or QuantError as prepare_qat.
   Survey(Module& net, const Graph& graph, const std::vector<Tensor>& inputs, const QConfig& config);
 
@@ -62,7 +62,7 @@ class Survey {
   const GraphNode* sole_consumer(const GraphNode& node) const;
   bool is_output(const GraphNode& node) const;
 
-  // Whether nothing but views stands between it and an output, and nothing else reads it.
+  // Whether only views lie between the node and an output, and nothing else reads the node.
   bool gives_logits(const GraphNode& node) const;
   void add_site(const GraphNode& node);
 

@@ -18,26 +18,26 @@ struct WeightConfig {
   friend bool operator==(const WeightConfig&, const WeightConfig&) = default;
 };
 
-/// Weight slot: folds a batch norm where there is one, then fake-quantizes with scales from the
-/// weights of this very step, never an average, in every phase; learned scales stay in
-/// Phase::kFrozen, given ones always.   docs/quantization.md (5), (15)
+/// Weight slot: folds a batch norm if there is one, then fake-quantizes. In every phase, scales
+/// come from the current weights, never from an average, unless they are learned or given. Learned
+/// scales are fixed in Phase::kFrozen, given scales always.   docs/quantization.md (5), (15)
 class WeightQuantizer : public WeightSlot, public PhasedSlot {
  public:
-  /// own: the layer's weight [O, ...] and bias. Channels are counted in the weight, and a learned
-  /// scale starts from it, as it is folded now.
+  /// own: the layer's weight [O, ...] and bias. The weight, folded as it is now, gives the number
+  /// of channels and the initial value of a learned scale.
   WeightQuantizer(const WeightConfig& config, const Weights& own, std::shared_ptr<Folding> folding);
   std::string_view type() const override { return "WeightQuantizer"; }
 
-  /// The bias of the result is undefined while the batch norm after it uses batch statistics: it
-  /// adds its own.
+  /// The bias of the result is undefined while the batch norm after it uses batch statistics,
+  /// because the batch norm then adds the bias.
   Weights apply(const Weights& own, const Tensor& x) override;
 
-  /// Gives the parameters of the weights, folded where a batch norm is: they stay while the weights
+  /// Sets the parameters of the weights, with any batch norm folded in. They stay while the weights
   /// train, and are saved with the state. For weights that were quantized elsewhere.
-  /// Throws: QuantError if they are not valid, or are not of this type and number of channels.
+  /// Throws: QuantError if they are not valid, or have another type or number of channels.
   void set_params(const QParams& params);
-  /// Those of the weights as they are now, folded where a batch norm is. A pass may raise a scale
-  /// for the bias, by what the input's scale is.   docs/quantization.md (5)
+  /// The parameters of the current weights, with any batch norm folded in. A pass may raise a scale
+  /// for the bias, depending on the input's scale.   docs/quantization.md (5)
   QParams params() const;
   bool is_given() const { return saved_integer(given_.data()[0], 0, 1, "given") == 1; }
   const WeightConfig& config() const& { return config_; }

@@ -25,7 +25,7 @@ namespace {
 
 using quantrain::test::TemporaryFolder;
 
-/// Everything that a program computes on its way from data to a deployed network, bit by bit.
+/// All results of a program that goes from data to a deployed network.
 std::vector<float> all_of_it() {
   manual_seed(3);
   Random random(1);
@@ -91,7 +91,7 @@ TEST_CASE("weights, integers and logits do not depend on the rounding mode of th
       CAPTURE(mode, threads);
       REQUIRE(other.size() == nearest.size());
       const auto [first, second] = std::mismatch(other.begin(), other.end(), nearest.begin());
-      CHECK(first - other.begin() == std::ssize(nearest));  // where they begin to differ
+      CHECK(first - other.begin() == std::ssize(nearest));  // the first difference
     }
   }
 }
