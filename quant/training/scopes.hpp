@@ -23,7 +23,7 @@ struct Plugged {
   std::vector<InputQuantize*> inputs;
   std::vector<FakeQuantize*> activations;
   std::vector<WeightQuantizer*> weights;
-  std::vector<FoldedBatchNorm*> batch_norms;
+  std::vector<PreparedBatchNorm*> batch_norms;
 
   explicit Plugged(Module& net);
   bool empty() const { return all.empty(); }
@@ -33,7 +33,7 @@ struct Plugged {
 /// either.   docs/quantization.md (12)
 /// Throws: QuantError for kCalibrating.
 void set_phase(Module& net, Phase phase);
-/// Whether folded batch norms stop using batch statistics in training: from then on training equals
+/// Whether batch norms stop using batch statistics in training: from then on training equals
 /// the deployed network. Saved with the state.
 void freeze_batch_norms(Module& net, bool frozen = true);
 /// Phase::kFrozen, and batch norms frozen: the end of the moving part of QAT. What prepare_ptq made
