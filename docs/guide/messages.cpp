@@ -98,10 +98,6 @@ int main() try {
         quant::prepare_qat(net, batch.images, config);
       },
       [&] {
-        Sequential net{MaxPool2d{2}, BatchNorm2d{1}, Flatten{}, Linear{64, 4}};
-        quant::prepare_qat(net, batch.images, int8);
-      },
-      [&] {
         Sequential net = mlp();
         Adam optimizer{net.parameters()};
         quant::QConfig config = int8;

@@ -51,7 +51,7 @@ Weights fold_batch_norm(const Weights& product, Folding& folding) {
           quantrain::add(folding.beta, mul(centred, factor))};
 }
 
-Tensor FoldedBatchNorm::forward(const Tensor& u) {
+Tensor PreparedBatchNorm::forward(const Tensor& u) {
   const Folding& f = *folding_;
   const BatchNormOptions options{
       .momentum = f.momentum, .epsilon = f.epsilon, .training = f.uses_batch_statistics()};

@@ -9,7 +9,8 @@
 namespace quantrain::quant {
 
 /// A batch norm as seen from the product in front of it, a convolution or linear layer: shared by
-/// the product's weight slot, which folds, and the batch norm's body slot, which corrects.
+/// the product's weight slot, which folds, and the batch norm's body slot, which corrects. One that
+/// has no such product has the body slot alone.
 /// docs/quantization.md (15)
 struct Folding {
   std::string path;                               ///< of the batch norm, for messages
@@ -37,17 +38,17 @@ struct Folding {
 /// Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al. 2018, equation 14.
 Weights fold_batch_norm(const Weights& product, Folding& folding);
 
-/// Body slot of a folded batch norm. In evaluation, and in training once frozen, the product's
-/// output is complete and passes as it is. While batch statistics are in use, y = batch_norm(u /
-/// factor + b): normalized by the batch, without the factor. If the product did not fold (a
-/// Calibration or FloatMode is open), it is the plain batch norm. Whether it is frozen is saved
-/// with the state.
-class FoldedBatchNorm : public Module {
+/// Body slot of a batch norm in a prepared network. Folded: in evaluation, and in training once
+/// frozen, the product's output is complete and passes as it is; while batch statistics are in use,
+/// y = batch_norm(u / factor + b): normalized by the batch, without the factor. If no product folds
+/// it, or none does now (a Calibration or FloatMode is open), it is the plain batch norm.
+/// docs/quantization.md (15), (24)   Whether it is frozen is saved with the state.
+class PreparedBatchNorm : public Module {
  public:
-  explicit FoldedBatchNorm(std::shared_ptr<Folding> folding) : folding_(std::move(folding)) {
+  explicit PreparedBatchNorm(std::shared_ptr<Folding> folding) : folding_(std::move(folding)) {
     add_buffer("frozen", folding_->frozen);
   }
-  std::string_view type() const override { return "FoldedBatchNorm"; }
+  std::string_view type() const override { return "PreparedBatchNorm"; }
   Folding& folding() & { return *folding_; }
   Folding& folding() && = delete;
 

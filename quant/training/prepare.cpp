@@ -41,11 +41,12 @@ std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
 
 void plug(const Site& site, const QConfig& config, Purpose purpose) {
   const bool accumulators_out = site.gives_logits && site.has_weights && config.output_bits == 32 &&
-                                (site.last == site.layer || site.last == site.folded);
+                                (site.last == site.layer || site.last == site.batch_norm);
   std::shared_ptr<Folding> folding;
-  if (site.folded != nullptr) {
-    folding = std::make_shared<Folding>(site.folded_path, *site.folded);
-    site.folded->slots().body = plugged(std::make_shared<FoldedBatchNorm>(folding), *site.folded);
+  if (site.batch_norm != nullptr) {
+    folding = std::make_shared<Folding>(site.batch_norm_path, *site.batch_norm);
+    site.batch_norm->slots().body =
+        plugged(std::make_shared<PreparedBatchNorm>(folding), *site.batch_norm);
   }
   if (site.has_weights && site.config->quantize) {
     WeightConfig weight = site.config->weight;

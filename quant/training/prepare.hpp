@@ -13,16 +13,16 @@ namespace quantrain::quant {
 /// Conv2d, Linear, Add, AvgPool2d, Concat and elementwise function, after the batch norm and ReLU
 /// that are fused with it. The input takes range and features from the example's codes; for plain
 /// floats the range is QConfig::input_range. Batch norms are folded into the preceding Conv2d or
-/// Linear.   docs/quantization.md (12), (15)
+/// Linear; any other has a range of its own.   docs/quantization.md (12), (15), (24)
 /// Train afterwards, with an optimizer made after this call, because learned scales are new
 /// parameters. Ranges move in training mode only. Evaluating before the first step is an error,
 /// unless calibrate(net, batches) came first. The network's mode is left as it was.
 /// Throws: GraphError if the network is prepared already, a layer to be quantized runs twice in one
-/// pass, an operation that needs a FakeQuantize is not a layer's, or a batch norm cannot be folded
-/// (no Conv2d or Linear before it, or one that has another consumer); QuantError if the
-/// configuration makes no sense or names unknown layers, the input's range is unknown or
-/// contradictory, or a sum is longer than kLongestReduction; DataError if an example's floats lie
-/// outside of their range. On an error, nothing is plugged in.
+/// pass, an operation that needs a FakeQuantize is not a layer's, or a batch norm belongs to a layer
+/// other than BatchNorm1d and BatchNorm2d; QuantError if the configuration makes no sense or names
+/// unknown layers, the input's range is unknown or contradictory, or a sum is longer than
+/// kLongestReduction; DataError if an example's floats lie outside of their range. On an error,
+/// nothing is plugged in.
 void prepare_qat(Module& net, const Tensor& example, const QConfig& config);
 /// The same for a network with several inputs or outputs; every input has the range of its example.
 void prepare_qat(Module& net, const std::vector<Tensor>& examples, const QConfig& config);

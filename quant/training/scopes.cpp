@@ -23,7 +23,7 @@ Plugged::Plugged(Module& net) {
     if (auto* input = dynamic_cast<InputQuantize*>(slot)) inputs.push_back(input);
     if (auto* activation = dynamic_cast<FakeQuantize*>(slot)) activations.push_back(activation);
     if (auto* weight = dynamic_cast<WeightQuantizer*>(slot)) weights.push_back(weight);
-    if (auto* norm = dynamic_cast<FoldedBatchNorm*>(slot)) batch_norms.push_back(norm);
+    if (auto* norm = dynamic_cast<PreparedBatchNorm*>(slot)) batch_norms.push_back(norm);
   };
   for (const NamedModule& entry : net.named_modules()) {
     const Slots& slots = entry.module->slots();
@@ -40,7 +40,7 @@ void set_phase(Module& net, Phase phase) {
 }
 
 void freeze_batch_norms(Module& net, bool frozen) {
-  for (FoldedBatchNorm* norm : Plugged(net).batch_norms) norm->folding().freeze(frozen);
+  for (PreparedBatchNorm* norm : Plugged(net).batch_norms) norm->folding().freeze(frozen);
 }
 
 void freeze(Module& net) {

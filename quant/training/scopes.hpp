@@ -24,7 +24,7 @@ struct Plugged {
   std::vector<InputQuantize*> inputs;
   std::vector<FakeQuantize*> activations;
   std::vector<WeightQuantizer*> weights;
-  std::vector<FoldedBatchNorm*> batch_norms;
+  std::vector<PreparedBatchNorm*> batch_norms;
 
   explicit Plugged(Module& net);
   bool empty() const { return all.empty(); }
@@ -34,8 +34,8 @@ struct Plugged {
 /// neither.   docs/quantization.md (12)
 /// Throws: QuantError for kCalibrating.
 void set_phase(Module& net, Phase phase);
-/// Sets whether folded batch norms are frozen. A frozen one uses no batch statistics in training,
-/// so training equals the deployed network. Saved with the state.
+/// Sets whether batch norms are frozen. A frozen one uses no batch statistics in training, so
+/// training equals the deployed network. Saved with the state.
 void freeze_batch_norms(Module& net, bool frozen = true);
 /// Sets Phase::kFrozen and freezes batch norms: the last stage of QAT, in which only weights
 /// change. A network from prepare_ptq is frozen from the start.

@@ -29,15 +29,12 @@ Survey::Survey(Module& net,
     if (depends_[static_cast<size_t>(node.index)]) data.push_back(&node);
   }
   for (const GraphNode* node : data) {
-    if (node->node->traits().closes_range) add_site(*node);
+    const bool folded = folded_.count(node->index) != 0;
+    if (node->node->traits().closes_range && !folded) add_site(*node);
   }
   if (sites_.empty()) refuse_without_sites(data);
   for (const auto& [path, layer] : config.layers) check_has_site(path);
   for (const auto& [type, layer] : config.types) check_has_type(type);
-  for (const GraphNode* node : data) {
-    if (node->node->traits().is_batch_norm && folded_.count(node->index) == 0)
-      refuse_batch_norm(*node);
-  }
 }
 
 bool Survey::is_data(const GraphNode& node, size_t i) const {
@@ -92,7 +89,7 @@ void Survey::refuse_without_sites(const std::vector<const GraphNode*>& data) con
 void Survey::refuse_place(const GraphNode& node) const {
   const std::string where = place_of(node);
   const QuantizationTraits traits = node.node->traits();
-  const bool takes_data = traits.closes_range && traits.weight < 0;  // and no parameters
+  const bool takes_data = traits.closes_range && traits.weight < 0 && !traits.takes_constants;
   for (size_t i = 0; takes_data && i < node.inputs.size(); ++i) {
     if (node.inputs[i].defined() && !is_data(node, i)) node.node->refuse_integers(where);
   }
@@ -158,6 +155,16 @@ Module& Survey::layer_of(const GraphNode& node) const {
   return *found->second;
 }
 
+BatchNorm& Survey::batch_norm_of(const GraphNode& node) const {
+  auto* const layer = dynamic_cast<BatchNorm*>(&layer_of(node));
+  if (layer == nullptr) {
+    throw GraphError(node.scope(),
+                     "a batch norm that is no BatchNorm1d or BatchNorm2d cannot be prepared: its "
+                     "statistics are unknown");
+  }
+  return *layer;
+}
+
 const GraphNode* Survey::sole_consumer(const GraphNode& node) const {
   return node.consumers.size() == 1 && !is_output(node) ? &graph_.node(node.consumers[0]) : nullptr;
 }
@@ -199,17 +206,17 @@ void Survey::add_site(const GraphNode& node) {
                        ": an accumulator could overflow");
     }
   }
+  if (traits.is_batch_norm) {
+    site.batch_norm = &batch_norm_of(node);
+    site.batch_norm_path = site.path;
+  }
   const GraphNode* end = &node;
   const GraphNode* next = sole_consumer(*end);
   if (traits.folds_batch_norm && next != nullptr && next->node->traits().is_batch_norm) {
-    site.folded = dynamic_cast<BatchNorm*>(&layer_of(*next));
-    if (site.folded == nullptr) {
-      throw GraphError(next->scope(),
-                       "a batch norm that is no BatchNorm1d or BatchNorm2d cannot be folded");
-    }
-    site.folded_path = next->scope();
-    site.last = site.folded;
-    site.last_path = site.folded_path;
+    site.batch_norm = &batch_norm_of(*next);
+    site.batch_norm_path = next->scope();
+    site.last = site.batch_norm;
+    site.last_path = site.batch_norm_path;
     folded_.insert(next->index);
     end = next;
     next = sole_consumer(*end);
@@ -227,18 +234,6 @@ void Survey::add_site(const GraphNode& node) {
 const GraphNode* Survey::behind_views(const GraphNode* node) const {
   while (node != nullptr && node->node->traits().is_view) node = sole_consumer(*node);
   return node;
-}
-
-void Survey::refuse_batch_norm(const GraphNode& node) const {
-  const int producer = node.producers[0];
-  if (producer != GraphNode::kLeaf && graph_.node(producer).node->traits().folds_batch_norm) {
-    throw GraphError(node.scope(),
-                     "the batch norm cannot be folded: the output of ",
-                     graph_.node(producer).scope(),
-                     " has another consumer");
-  }
-  throw GraphError(node.scope(),
-                   "the batch norm cannot be folded: no Conv2d or Linear is in front of it");
 }
 
 }  // namespace quantrain::quant

@@ -20,9 +20,9 @@ struct Site {
   std::string path;
   const LayerConfig* config = nullptr;
   bool has_weights = false;
-  Weights weights;  ///< the layer's own
-  BatchNorm* folded = nullptr;
-  std::string folded_path;
+  Weights weights;                  ///< the layer's own
+  BatchNorm* batch_norm = nullptr;  ///< the layer itself, or folded into it
+  std::string batch_norm_path;
   Module* last = nullptr;  ///< the end of what is fused
   std::string last_path;
   bool gives_logits = false;  ///< is the output, or reshaped to it
@@ -59,6 +59,7 @@ class Survey {
   // The layer whose slots are to be filled: one that runs this operation and nothing else, so that
   // its slots stand directly before and after it.
   Module& layer_of(const GraphNode& node) const;
+  BatchNorm& batch_norm_of(const GraphNode& node) const;
   const GraphNode* sole_consumer(const GraphNode& node) const;
   bool is_output(const GraphNode& node) const;
 
@@ -68,7 +69,6 @@ class Survey {
 
   // A reshape moves nothing: what follows it is fused as if it came before.
   const GraphNode* behind_views(const GraphNode* node) const;
-  void refuse_batch_norm(const GraphNode& node) const;
 
   const Module& net_;
   const Graph& graph_;

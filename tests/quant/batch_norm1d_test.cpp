@@ -107,11 +107,4 @@ TEST_CASE("the folded weights of a Linear compute Linear and batch norm", "[quan
   CHECK(quantrain::test::max_difference(linear(x, folded.weight, folded.bias), norm(fc(x))) < 1e-5);
 }
 
-TEST_CASE("a batch norm of rows that nothing is in front of is refused", "[quant][batch_norm]") {
-  Sequential net{ReLU{}, BatchNorm1d{12}, Linear{12, 3}};
-  QUANTRAIN_CHECK_ERROR(prepare_qat(net, random_images({2, 12}, 1), QConfig::int8()),
-                        GraphError,
-                        "[1] the batch norm cannot be folded: no Conv2d or Linear is in front");
-}
-
 }  // namespace quantrain::quant

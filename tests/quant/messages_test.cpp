@@ -81,20 +81,37 @@ TEST_CASE("a forgotten record() is named, and the operation that reads what it m
 }
 
 TEST_CASE("an addition that no layer can do is not sent to the layer Add", "[quant][messages]") {
-  Between scalar([](const Tensor& x) { return x + 3.0f; });
-  QUANTRAIN_CHECK_ERROR(prepare_qat(scalar, example(), kConfig),
-                        GraphError,
-                        "[Between] an addition that broadcasts has no integer form: [2, 12] + []; "
-                        "put a constant into the bias of the layer in front");
   Between constant([](const Tensor& x) { return x + Tensor::full(x.shape(), 3.0f); });
   QUANTRAIN_CHECK_ERROR(
       prepare_qat(constant, example(), kConfig),
       GraphError,
-      "[Between] an addition of a constant has no integer form: [2, 12] + [2, 12]; put");
+      "[Between] an addition of a constant has no integer form: [2, 12] + [2, 12]; a constant is "
+      "one number, or one for each channel");
   Between row([](const Tensor& x) { return x + reshape(mean(x, 1), {2, 1}); });
   QUANTRAIN_CHECK_ERROR(prepare_qat(row, example(), kConfig),
                         GraphError,
                         "[Between] an addition that broadcasts has no integer form: [2, 12] + ");
+  Between scalar([](const Tensor& x) { return x + 3.0f; });
+  QUANTRAIN_CHECK_ERROR(prepare_qat(scalar, example(), kConfig),
+                        GraphError,
+                        "[Between] operation add of [2, 12] in its forward() has no place for a "
+                        "FakeQuantize: run it in a layer of its own, registered by add(name, "
+                        "layer) in the constructor");
+}
+
+TEST_CASE("parameters of an operation are not taken for constants", "[quant][messages]") {
+  const Tensor ones = Tensor::full({12}, 1.0f);
+  Between norm(
+      [&](const Tensor& x) { return batch_norm(x, ones, ones, ones, ones, {.training = false}); });
+  QUANTRAIN_CHECK_ERROR(prepare_qat(norm, example(), kConfig),
+                        GraphError,
+                        "[Between] operation batch_norm of [2, 12] in its forward() has no place "
+                        "for a FakeQuantize: use the layer BatchNorm1d or BatchNorm2d");
+  Between slopes([&](const Tensor& x) { return prelu(x, ones); });
+  QUANTRAIN_CHECK_ERROR(prepare_qat(slopes, example(), kConfig),
+                        GraphError,
+                        "[Between] operation prelu of [2, 12] in its forward() has no place for a "
+                        "FakeQuantize: use the layer PReLU");
 }
 
 TEST_CASE("an operation in forward() itself is placed by the class, and layers by add()",

@@ -22,6 +22,24 @@ class Reshape : public Module {
   }
 };
 
+/// y = x + bias, one number for all channels, or x * scale, one for each.
+class Scale : public Module {
+ public:
+  Scale(int64_t channels, bool adds)
+      : scale_(add_parameter("scale", Tensor::full({channels}, 1.5f))),
+        bias_(add_parameter("bias", Tensor::full({1}, -0.25f))),
+        adds_(adds) {}
+  std::string_view type() const override { return "Scale"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return adds_ ? x + bias_ : x * scale_; }
+
+ private:
+  Tensor scale_;
+  Tensor bias_;
+  bool adds_;
+};
+
 /// y = activation(body(x) + x), concat(body(x), x) or concat(x, body(x), x).
 class Branch : public Module {
  public:
@@ -124,6 +142,7 @@ class Composer {
     result.inputs.push_back(Shape{h_, w_, c_});
     text_ << result.inputs.back();
     Sequential net;
+    if (random_.below(6) == 0) norm(net);
     const int64_t stages = 1 + random_.below(4);
     for (int64_t i = 0; i < stages; ++i) stage(net);
     if (coin()) {
@@ -247,9 +266,15 @@ class Composer {
     text_ << " prelu" << slope.elements();
   }
 
+  /// A batch norm that folds into nothing.
+  void norm(Sequential& net) {
+    net.append(BatchNorm2d{c_});
+    text_ << " norm";
+  }
+
   /// A function of the codes that are there.
   void lookup(Sequential& net) {
-    switch (random_.below(4)) {
+    switch (random_.below(6)) {
       case 0:
         net.append(ReLU{});
         text_ << " relu";
@@ -257,6 +282,11 @@ class Composer {
       case 1:
         net.append(ReLU6{});
         text_ << " relu6";
+        return;
+      case 2: norm(net); return;
+      case 3:
+        net.append(Scale{c_, random_.below(2) == 0});
+        text_ << " scale";
         return;
       default: function(net, c_);
     }

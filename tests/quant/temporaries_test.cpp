@@ -35,7 +35,7 @@ TEST_CASE("nothing refers into a module without a name", "[quant][temporaries]")
   CHECK(kIsValue<decltype(std::declval<WeightQuantizer>().folding())>);
   CHECK(kIsValue<decltype(std::declval<InputQuantize>().params())>);
   CHECK(kIsValue<decltype(std::declval<InputQuantize>().features())>);
-  CHECK_FALSE(QUANTRAIN_COMPILES(FoldedBatchNorm, temporary().folding()));
+  CHECK_FALSE(QUANTRAIN_COMPILES(PreparedBatchNorm, temporary().folding()));
 }
 
 TEST_CASE("nothing refers into a model, configuration or observer without a name",

@@ -2,6 +2,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/broadcast.hpp"
+#include "framework/autograd/ops/code_function.hpp"
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/float/elementwise.hpp"
@@ -14,9 +15,12 @@ class AddNode : public Node {
  public:
   std::string_view type() const override { return "add"; }
   QuantizationTraits traits() const override {
+    const bool same = input(0).shape() == input(1).shape();
+    const bool constant = may_be_constant(input(0).shape(), input(1).shape());
     return {.closes_range = true,
-            .has_integer_form = input(0).shape() == input(1).shape(),
-            .layer = "Add"};
+            .takes_constants = constant,
+            .has_integer_form = same || constant,
+            .layer = same ? "Add" : ""};
   }
   void refuse_integers(const std::string& layer) const override {
     throw GraphError(layer,
@@ -26,8 +30,8 @@ class AddNode : public Node {
                      input(0).shape(),
                      " + ",
                      input(1).shape(),
-                     "; put a constant into the bias of the layer in front, or write a function of "
-                     "one element (docs/adding_an_operation.md)");
+                     "; a constant is one number, or one for each channel, the last axis; operands "
+                     "that depend on the input have one shape");
   }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
@@ -77,7 +81,9 @@ Tensor add(const Tensor& a, const Tensor& b) {
         std::make_shared<CodeSum>(Samples(a.shape()), std::move(codes_a), std::move(codes_b));
     return record<AddNode>(TensorAccess::from_accumulators(a.shape(), std::move(sum)), {a, b});
   }
-  return record<AddNode>(broadcast_binary("add", kernels::add_f32, a, b), {a, b});
+  Tensor y = function_of_constants("add", a, b, [](double x, double c) { return x + c; });
+  if (!y.defined()) y = broadcast_binary("add", kernels::add_f32, a, b);
+  return record<AddNode>(std::move(y), {a, b});
 }
 
 }  // namespace quantrain

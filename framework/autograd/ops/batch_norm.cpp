@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/autograd/node.hpp"
+#include "framework/autograd/ops/code_function.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/float/columns.hpp"
 
@@ -77,7 +78,10 @@ class BatchNormNode : public Node {
     return {{"epsilon", double{options_.epsilon}}, {"training", int64_t{options_.training}}};
   }
   QuantizationTraits traits() const override {
-    return {.is_batch_norm = true, .layer = "BatchNorm1d or BatchNorm2d"};
+    return {.closes_range = true,
+            .is_batch_norm = true,
+            .takes_constants = true,
+            .layer = "BatchNorm1d or BatchNorm2d"};
   }
   bool reads_input(size_t i) const override { return i < 2; }
   std::vector<Tensor> backward(Tensor grad_y) override {
@@ -225,6 +229,31 @@ Tensor normalise(const Tensor& x, const Statistics& s, const Tensor& gamma, cons
   return y;
 }
 
+// With running statistics: a function of each code, one for each channel.
+// docs/quantization.md (24)
+std::shared_ptr<CodeFunction> of_codes(const Tensor& x,
+                                       const Tensor& gamma,
+                                       const Tensor& beta,
+                                       const Tensor& mean,
+                                       const Tensor& variance,
+                                       const BatchNormOptions& options) {
+  std::shared_ptr<const Codes> codes = activation_codes(x);
+  if (options.training || codes == nullptr || x.dim(-1) == 0) return nullptr;
+  const Floats gammas = gamma.floats();
+  const Floats betas = beta.floats();
+  std::vector<integer::CodeValues> values;
+  for (int64_t c = 0; c < x.dim(-1); ++c) {
+    const double deviation =
+        std::sqrt(static_cast<double>(variance.data()[c]) + static_cast<double>(options.epsilon));
+    const double factor = static_cast<double>(gammas[c]) / deviation;
+    const double m = mean.data()[c];
+    const double b = betas[c];
+    values.push_back(
+        integer::code_values([&](double v) { return factor * (v - m) + b; }, codes->params));
+  }
+  return std::make_shared<CodeFunction>(kWhere, x.shape(), std::move(codes), std::move(values));
+}
+
 }  // namespace
 
 Tensor batch_norm(const Tensor& x,
@@ -245,7 +274,9 @@ Tensor batch_norm(const Tensor& x,
       options.training
           ? batch_statistics(x, Tensor(), Tensor(), {running_mean, running_variance}, options)
           : running_statistics(running_mean, running_variance, options);
-  Tensor y = normalise(x, s, gamma, beta);
+  auto waiting = of_codes(x, gamma, beta, running_mean, running_variance, options);
+  Tensor y = waiting != nullptr ? TensorAccess::from_accumulators(x.shape(), std::move(waiting))
+                                : normalise(x, s, gamma, beta);
   std::vector<Tensor> inputs{x, gamma, beta};
   if (!options.training) inputs.insert(inputs.end(), {running_mean, running_variance});
   return record<BatchNormNode>(std::move(y), std::move(inputs), std::move(s), options);

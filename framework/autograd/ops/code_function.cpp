@@ -2,10 +2,19 @@
 
 #include <utility>
 
+#include "framework/autograd/tensor_access.hpp"
+
 namespace quantrain {
 namespace {
 
 constexpr int64_t kGrain = 1 << 12;
+
+// Whether c has one number for all elements of x, or one for each channel.
+bool is_per_channel(const Shape& x, const Shape& c) {
+  if (x.rank() == 0 || c.rank() > x.rank()) return false;
+  return c.elements() == 1 ||
+         (c.elements() > 0 && c.elements() == x.back() && c.back() == x.back());
+}
 
 }  // namespace
 
@@ -13,6 +22,32 @@ std::array<float, 256> to_floats(const integer::CodeValues& values) {
   std::array<float, 256> table{};
   for (size_t q = 0; q < values.size(); ++q) table[q] = static_cast<float>(values[q]);
   return table;
+}
+
+bool may_be_constant(const Shape& a, const Shape& b) {
+  return is_per_channel(a, b) || is_per_channel(b, a);
+}
+
+Tensor function_of_constants(std::string where,
+                             const Tensor& a,
+                             const Tensor& b,
+                             double (*f)(double a, double b)) {
+  const bool second = activation_codes(a) != nullptr;  // is the constant
+  const Tensor& x = second ? a : b;
+  const Tensor& c = second ? b : a;
+  std::shared_ptr<const Codes> codes = activation_codes(x);
+  if (codes == nullptr || c.kind() != ValueKind::kFloat || !is_per_channel(x.shape(), c.shape()))
+    return {};
+  std::vector<integer::CodeValues> values;
+  for (int64_t i = 0; i < c.elements(); ++i) {
+    const double number = c.data()[i];
+    values.push_back(integer::code_values(
+        [&](double v) { return second ? f(v, number) : f(number, v); }, codes->params));
+  }
+  return TensorAccess::from_accumulators(
+      x.shape(),
+      std::make_shared<CodeFunction>(
+          std::move(where), x.shape(), std::move(codes), std::move(values)));
 }
 
 CodeFunction::CodeFunction(std::string where,

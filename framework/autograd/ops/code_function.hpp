@@ -32,6 +32,18 @@ class CodeFunction : public Accumulators {
   std::vector<integer::CodeValues> values_;
 };
 
+/// Whether one operand may be a constant of a function of the other's codes: one number, or one for
+/// each channel, [C] or [1, ..., C] beside [..., C].
+bool may_be_constant(const Shape& a, const Shape& b);
+/// f(a, b) where one operand holds an activation's codes, and the other is floats that
+/// may_be_constant(): a table for each of its numbers, which waits for its parameters. Else
+/// undefined.   docs/quantization.md (24)
+/// where: the operation, in messages.
+Tensor function_of_constants(std::string where,
+                             const Tensor& a,
+                             const Tensor& b,
+                             double (*f)(double a, double b));
+
 /// As they are in float operations: rounded to float32 once.
 std::array<float, 256> to_floats(const integer::CodeValues& values);
 

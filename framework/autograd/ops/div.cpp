@@ -2,6 +2,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/broadcast.hpp"
+#include "framework/autograd/ops/code_function.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
@@ -11,6 +12,10 @@ class DivNode : public Node {
  public:
   explicit DivNode(Tensor y) : y_(std::move(y)) {}
   std::string_view type() const override { return "div"; }
+  QuantizationTraits traits() const override {
+    const bool constant = may_be_constant(input(0).shape(), input(1).shape());
+    return {.closes_range = constant, .takes_constants = constant};
+  }
   bool reads_input(size_t i) const override { return i == 1; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     const Tensor quotient = broadcast_binary("div", kernels::div_f32, grad_y, input(1));
@@ -35,7 +40,8 @@ class DivNode : public Node {
 }  // namespace
 
 Tensor div(const Tensor& a, const Tensor& b) {
-  const Tensor y = broadcast_binary("div", kernels::div_f32, a, b);
+  Tensor y = function_of_constants("div", a, b, [](double x, double c) { return x / c; });
+  if (!y.defined()) y = broadcast_binary("div", kernels::div_f32, a, b);
   return record<DivNode>(y, {a, b}, y.detach());
 }
 

@@ -6,6 +6,8 @@ namespace quantrain {
 
 /// y = a * b, elementwise, broadcasting.
 /// Shapes: any two that broadcast -> y of the broadcast shape.
+/// Of activation codes and a constant, one number or one for each channel: a lookup that waits for
+/// its parameters.   docs/quantization.md (24)
 /// Gradient: grad_a = grad_y * b, grad_b = grad_y * a, summed over the axes along which an operand
 /// was repeated.
 /// Throws: ShapeError if the shapes do not broadcast.

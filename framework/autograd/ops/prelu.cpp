@@ -26,7 +26,9 @@ void for_each_element(int64_t n, int64_t channels, const F& f) {
 class PreluNode : public Node {
  public:
   std::string_view type() const override { return "prelu"; }
-  QuantizationTraits traits() const override { return {.closes_range = true, .layer = "PReLU"}; }
+  QuantizationTraits traits() const override {
+    return {.closes_range = true, .takes_constants = true, .layer = "PReLU"};
+  }
 
   std::vector<Tensor> backward(Tensor grad_y) override {
     const Floats x = input(0).floats();

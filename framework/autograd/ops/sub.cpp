@@ -2,6 +2,7 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/broadcast.hpp"
+#include "framework/autograd/ops/code_function.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
@@ -10,6 +11,10 @@ namespace {
 class SubNode : public Node {
  public:
   std::string_view type() const override { return "sub"; }
+  QuantizationTraits traits() const override {
+    const bool constant = may_be_constant(input(0).shape(), input(1).shape());
+    return {.closes_range = constant, .takes_constants = constant};
+  }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     return {needs_grad(0) ? reduce_to(grad_y, input(0).shape()) : Tensor(),
@@ -28,7 +33,9 @@ class SubNode : public Node {
 }  // namespace
 
 Tensor sub(const Tensor& a, const Tensor& b) {
-  return record<SubNode>(broadcast_binary("sub", kernels::sub_f32, a, b), {a, b});
+  Tensor y = function_of_constants("sub", a, b, [](double x, double c) { return x - c; });
+  if (!y.defined()) y = broadcast_binary("sub", kernels::sub_f32, a, b);
+  return record<SubNode>(std::move(y), {a, b});
 }
 
 }  // namespace quantrain

@@ -45,6 +45,24 @@ inline std::vector<int32_t> code_values(const Tensor& x) {
 /// The same real values held as floats.
 inline Tensor as_floats(const Tensor& x) { return make_tensor(x.shape(), values(x)); }
 
+/// Of every code that the type has; wants its gradient.
+inline Tensor activations(
+    const Shape& shape, const QType& type, float scale, int32_t zero_point, uint64_t seed) {
+  return random_codes(shape, activation_params(type, scale, zero_point), CodeStorage::kU8, seed)
+      .set_requires_grad(true);
+}
+
+/// A zero point that is neither end where the type has one.
+inline int32_t zero_of(const QType& type) { return type.is_signed ? 0 : (type.qmax() + 1) / 2; }
+
+inline double scale_of(const Tensor& x) { return static_cast<double>(x.codes()->params.scale[0]); }
+
+/// Both graphs give the same gradient of their first input, bit for bit.
+inline void check_same_gradient(const Tensor& a, const Tensor& b) {
+  const Tensor grad_y = random_tensor(a.shape(), 9);
+  CHECK(values(a.node()->backward(grad_y)[0]) == values(b.node()->backward(grad_y)[0]));
+}
+
 /// The operation that made the codes gives them again, of the codes of the node's operands.
 inline void check_operation(const Tensor& x,
                             const integer::Operation& operation,
