@@ -18,9 +18,9 @@ namespace quantrain::quant {
 /// parameters. Ranges move in training mode only. Evaluating before the first step is an error,
 /// unless calibrate(net, batches) came first. The network's mode is left as it was.
 /// Throws: GraphError if the network is prepared already, a layer to be quantized runs twice in one
-/// pass, an operation that needs a FakeQuantize is not a layer's, or a batch norm belongs to a layer
-/// other than BatchNorm1d and BatchNorm2d; QuantError if the configuration makes no sense or names
-/// unknown layers, the input's range is unknown or contradictory, or a sum is longer than
+/// pass, an operation that needs a FakeQuantize is not a layer's, or a batch norm belongs to a
+/// layer other than BatchNorm1d and BatchNorm2d; QuantError if the configuration makes no sense or
+/// names unknown layers, the input's range is unknown or contradictory, or a sum is longer than
 /// kLongestReduction; DataError if an example's floats lie outside of their range. On an error,
 /// nothing is plugged in.
 void prepare_qat(Module& net, const Tensor& example, const QConfig& config);

@@ -213,13 +213,17 @@ TEST_CASE("additions, lookups, views and concatenations refuse what makes no sen
            {[](QuantizedAdd& op) { op.zero_a = 256; }, "zero point 256 is no byte"},
            {[](QuantizedAdd& op) { op.zero_b = -1; }, "zero point -1 is no byte"},
            {[](QuantizedAdd& op) { op.multipliers.a = -1; },
-            "must be 1 to 62 (docs/quantization.md (11)): multipliers -1 and "},
+            "multipliers must not be negative and the shift must be 1 to 62 "
+            "(docs/quantization.md (11)): multipliers -1 and "},
            {[](QuantizedAdd& op) { op.multipliers.b = -1; },
-            "the shift must be 1 to 62 (docs/quantization.md (11)): multipliers "},
+            "multipliers must not be negative and the shift must be 1 to 62 "
+            "(docs/quantization.md (11)): multipliers "},
            {[](QuantizedAdd& op) { op.multipliers.shift = 0; },
-            "the shift must be 1 to 62 (docs/quantization.md (11)): multipliers "},
+            "multipliers must not be negative and the shift must be 1 to 62 "
+            "(docs/quantization.md (11)): multipliers "},
            {[](QuantizedAdd& op) { op.multipliers.shift = 63; },
-            "the shift must be 1 to 62 (docs/quantization.md (11)): multipliers "}},
+            "multipliers must not be negative and the shift must be 1 to 62 "
+            "(docs/quantization.md (11)): multipliers "}},
           output_faults<QuantizedAdd>([](QuantizedAdd& op) -> StoredOutput& { return op.y; })));
   check_faults<QuantizedConcat>(
       concat,
