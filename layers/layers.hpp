@@ -13,6 +13,7 @@
 #include "layers/init.hpp"
 #include "layers/linear.hpp"
 #include "layers/module.hpp"
+#include "layers/moves.hpp"
 #include "layers/pooling.hpp"
 #include "layers/sequential.hpp"
 #include "layers/state.hpp"

@@ -44,6 +44,28 @@ class Propagation {
  public:
   explicit Propagation(const std::vector<Channels>& of) : of_(of) {}
 
+  Channels run(const Gather& op, const std::vector<int>& inputs) const {
+    const Channels& x = at(inputs[0]);
+    const auto channels = static_cast<int64_t>(x.size());
+    const Gather::Axis& last = op.axes.back();
+    Channels y;
+    if (op.run % channels == 0) {
+      y = x;  // whole pixels move
+    } else if (last.extent * op.run == channels) {
+      for (const int32_t index : last.index) {
+        for (int64_t r = 0; r < op.run; ++r) {
+          y.push_back(index < 0 ? Interval{op.fill, op.fill}
+                                : x[static_cast<size_t>(index * op.run + r)]);
+        }
+      }
+    } else {
+      y = {all_of(x)};
+    }
+    if (!op.fills()) return y;
+    for (Interval& channel : y) channel = channel.joined({op.fill, op.fill});
+    return y;
+  }
+
   Channels run(const QuantizedLinear& op, const std::vector<int>& inputs) const {
     const Channels x = over(at(inputs[0]), op.inputs);
     Channels y;

@@ -19,6 +19,7 @@ struct Interval {
   Interval joined(const Interval& other) const {
     return {std::min(lo, other.lo), std::max(hi, other.hi)};
   }
+  friend bool operator==(const Interval&, const Interval&) = default;
 };
 
 /// Intervals of a value's elements: element i has that of channel i % size.

@@ -72,6 +72,13 @@ class Dead {
     }
   }
 
+  void restrict(const Gather& op, const Step& step) {
+    const int x = step.inputs[0];
+    if (op.run % static_cast<int64_t>(at(x).size()) == 0) return link(x, step.output);
+    keep_all(x);
+    keep_all(step.output);
+  }
+
   void restrict(const QuantizedLinear& op, const Step& step) {
     restrict_input(op.product, op.outputs, op.inputs, false, step);
   }
@@ -170,6 +177,11 @@ class Rewriter {
   }
 
  private:
+  Gather rewritten(Gather op, const Step& step) const {
+    op.run = dead_.shrunk(step.output, op.run);
+    return op;
+  }
+
   QuantizedLinear rewritten(QuantizedLinear op, const Step& step) const {
     op.product = rewritten(op.product, op.outputs, step);
     op.inputs = dead_.shrunk(step.inputs[0], op.inputs);

@@ -54,7 +54,8 @@ bool gives_accumulators(const Operation& op) {
 }
 
 int32_t input_zero_point(const Operation& op, size_t i) {
-  return std::visit(Overloaded{[&](const QuantizedAdd& o) { return i == 0 ? o.zero_a : o.zero_b; },
+  return std::visit(Overloaded{[](const Gather&) { return -1; },
+                               [&](const QuantizedAdd& o) { return i == 0 ? o.zero_a : o.zero_b; },
                                [](const QuantizedAvgPool2d& o) { return o.zero_x; },
                                [&](const QuantizedConcat& o) { return o.parts[i].zero_x; },
                                [](const QuantizedConv2d& o) { return o.product.zero_x; },
@@ -69,7 +70,8 @@ int32_t output_zero_point(const Operation& op) {
   const auto of_product = [](const QuantizedProduct& p) {
     return p.output ? p.output->y.zero_point : -1;
   };
-  return std::visit(Overloaded{[](const QuantizedAdd& o) { return o.y.zero_point; },
+  return std::visit(Overloaded{[](const Gather&) { return -1; },
+                               [](const QuantizedAdd& o) { return o.y.zero_point; },
                                [](const QuantizedAvgPool2d& o) { return o.y.zero_point; },
                                [](const QuantizedConcat& o) { return o.y.zero_point; },
                                [&](const QuantizedConv2d& o) { return of_product(o.product); },
@@ -86,7 +88,13 @@ std::optional<CodeClamp> output_codes(const Operation& op, const QParams& x) {
   const auto of_product = [&](const QuantizedProduct& p) -> Clamp {
     return p.output ? of(p.output->y) : std::nullopt;
   };
-  return std::visit(Overloaded{[&](const QuantizedAdd& o) { return of(o.y); },
+  return std::visit(Overloaded{[&](const Gather& o) -> Clamp {
+                                 if (!o.fills()) return std::nullopt;
+                                 const int32_t offset = stored_offset(x.type);
+                                 return CodeClamp{std::min(x.type.qmin() + offset, o.fill),
+                                                  std::max(x.type.qmax() + offset, o.fill)};
+                               },
+                               [&](const QuantizedAdd& o) { return of(o.y); },
                                [&](const QuantizedAvgPool2d& o) { return of(o.y); },
                                [&](const QuantizedConcat& o) { return of(o.y); },
                                [&](const QuantizedConv2d& o) { return of_product(o.product); },
@@ -139,7 +147,10 @@ int64_t prepared_bytes(const Operation& op) {
            kernels::ProductParams::bytes(shape, p.output.has_value());
   };
   return std::visit(
-      Overloaded{[](const QuantizedAdd&) -> int64_t { return 0; },
+      Overloaded{[](const Gather& o) {
+                   return static_cast<int64_t>(o.axes.back().index.size() * sizeof(GatherRun));
+                 },
+                 [](const QuantizedAdd&) -> int64_t { return 0; },
                  [](const QuantizedAvgPool2d&) -> int64_t { return 0; },
                  [](const QuantizedConcat& o) {
                    return static_cast<int64_t>(o.parts.size() * sizeof(CodeTable));
@@ -157,6 +168,7 @@ int64_t prepared_bytes(const Operation& op) {
 int64_t scratch_bytes(const Operation& op, int64_t n) {
   return std::visit(
       Overloaded{
+          [](const Gather&) -> int64_t { return 0; },
           [](const QuantizedAdd&) -> int64_t { return 0; },
           [&](const QuantizedAvgPool2d& o) {
             return kernels::avg_pool2d_scratch(with_batch(o.shape, n));

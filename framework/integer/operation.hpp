@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "framework/integer/gather.hpp"
 #include "framework/integer/quantized_add.hpp"
 #include "framework/integer/quantized_avg_pool2d.hpp"
 #include "framework/integer/quantized_concat.hpp"
@@ -18,7 +19,8 @@ namespace quantrain::integer {
 
 /// Every operation that a program can hold. What has to know them all visits this list, so that the
 /// compiler says where a new one is missing.
-using Operation = std::variant<QuantizedAdd,
+using Operation = std::variant<Gather,
+                               QuantizedAdd,
                                QuantizedAvgPool2d,
                                QuantizedConcat,
                                QuantizedConv2d,

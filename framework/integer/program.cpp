@@ -208,6 +208,10 @@ class Hash {
     add(static_cast<uint64_t>(parts.size()));
     for (const auto& part : parts) QuantizedConcat::Part::describe(part, *this);
   }
+  void operator()(const char*, const std::vector<Gather::Axis>& axes) {
+    add(static_cast<uint64_t>(axes.size()));
+    for (const auto& axis : axes) Gather::Axis::describe(axis, *this);
+  }
   void operator()(const char*, const std::vector<kernels::MeanMultiplier>& means) {
     add(static_cast<uint64_t>(means.size()));
     for (const auto& mean : means) {
@@ -249,6 +253,9 @@ struct ArrayBytes {
   }
   void operator()(const char*, const std::vector<QuantizedConcat::Part>& parts) {
     add(parts.size() * 5);
+  }
+  void operator()(const char*, const std::vector<Gather::Axis>& axes) {
+    for (const auto& axis : axes) Gather::Axis::describe(axis, *this);
   }
   void operator()(const char*, const std::vector<kernels::MeanMultiplier>& means) {
     add(means.size() * 5);

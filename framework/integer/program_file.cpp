@@ -62,6 +62,17 @@ class Writer {
   void operator()(const char* name, const std::vector<QuantizedConcat::Part>& parts) {
     objects(name, parts, [&](const auto& part) { QuantizedConcat::Part::describe(part, *this); });
   }
+  void operator()(const char* name, const std::vector<Gather::Axis>& axes) {
+    json_.key(name);
+    json_.begin_list();
+    for (size_t k = 0; k < axes.size(); ++k) {
+      json_.begin_object();
+      Writer nested(json_, file_, prefix_ + name + "." + std::to_string(k) + ".");
+      Gather::Axis::describe(axes[k], nested);
+      json_.end_object();
+    }
+    json_.end_list();
+  }
   void operator()(const char* name, const std::vector<kernels::MeanMultiplier>& means) {
     objects(name, means, [&](const auto& mean) {
       json_.member("count", mean.count);
@@ -237,6 +248,14 @@ class Members {
       Reader nested(json, json_.where());
       Members members(nested, tensors_, prefix_);
       QuantizedConcat::Part::describe(parts.emplace_back(), members);
+      nested.finish();
+    }
+  }
+  void operator()(const char* name, std::vector<Gather::Axis>& axes) {
+    for (const JsonValue json : json_.list(name, Gather::kMostAxes)) {
+      Reader nested(json, json_.where());
+      Members members(nested, tensors_, prefix_ + name + "." + std::to_string(axes.size()) + ".");
+      Gather::Axis::describe(axes.emplace_back(), members);
       nested.finish();
     }
   }

@@ -108,6 +108,17 @@ std::map<std::string, Unary> calls() {
   all["concat huge axis"] = [](const Tensor& x) { concat({x, x}, 1 << 30); };
   all["concat none"] = [](const Tensor&) { concat({}, 0); };
   all["pad"] = [](const Tensor& x) { pad(x, {1, 1}, {1, 1}); };
+  all["slice"] = [](const Tensor& x) { slice(x, 1, {.begin = 1}); };
+  all["slice in reverse"] = [](const Tensor& x) { slice(x, -1, {.step = -kHuge}); };
+  all["slice of no axis"] = [](const Tensor& x) { slice(x, std::numeric_limits<int>::min(), {}); };
+  all["slice by 0"] = [](const Tensor& x) { slice(x, 0, {.step = 0}); };
+  all["upsample_nearest"] = [](const Tensor& x) { upsample_nearest(x, 2); };
+  all["upsample_nearest huge"] = [](const Tensor& x) { upsample_nearest(x, {kHuge, 1}); };
+  all["upsample_nearest by less than none"] = [](const Tensor& x) { upsample_nearest(x, -1); };
+  all["Upsample"] = [](const Tensor& x) { Upsample{{2, 1}}(x); };
+  all["ZeroPad2d"] = [](const Tensor& x) { ZeroPad2d{1}(x); };
+  all["ZeroPad2d huge"] = [](const Tensor& x) { ZeroPad2d{kHuge}(x); };
+  all["Slice"] = [](const Tensor& x) { Slice{-1, {.begin = 1}}(x); };
   all["pad huge"] = [](const Tensor& x) { pad(x, {kHuge, kHuge}, {kHuge, kHuge}); };
   all["pad2d"] = [](const Tensor& x) { pad2d(x, {1, 1}); };
   all["dropout"] = [](const Tensor& x) { dropout(x, {.p = 0.5f}); };

@@ -133,6 +133,7 @@ WINDOW = ("h", "w", "c", "o", "kh", "kw", "stride_h", "stride_w", "pad_h", "pad_
 PRODUCT = ("zero_x", "weight_bits", "weights")
 MEMBERS = {
     "view": ("size",),
+    "gather": ("rows", "axes", "fill", "run"),
     "quantized_lookup": ("size",),
     "quantized_add": ("size", "zero_a", "zero_b", "m_a", "m_b", "shift", "y"),
     "quantized_concat": ("rows", "parts", "y"),
@@ -286,7 +287,18 @@ def read_step(entry, position, tensors):
     if kind in ("view", "quantized_lookup", "quantized_add"):
         size = whole(op["size"], 1, MOST_ELEMENTS)
         sizes, y_size = [size] * (2 if kind == "quantized_add" else 1), size
-    if kind in ("view", "quantized_lookup", "quantized_max_pool2d"):
+    if kind == "gather":
+        rows, run = whole(op["rows"], 1, MOST_ELEMENTS), whole(op["run"], 1, MOST_ELEMENTS)
+        whole(op["fill"], 0, 255)
+        require(type(op["axes"]) is list and 0 < len(op["axes"]) <= 8, "axes")
+        sizes, y_size = [rows * run], rows * run
+        for k, axis in enumerate(op["axes"]):
+            extent = whole(members(axis, ("extent",))["extent"], 1, MOST_ELEMENTS)
+            axis["index"] = tensors.take("%d.axes.%d.index" % (position, k), "<i4")
+            require(-1 <= axis["index"].min() and 0 <= axis["index"].max() < extent, "an index")
+            sizes, y_size = [sizes[0] * extent], y_size * axis["index"].size
+        op["fills"] = any((axis["index"] < 0).any() for axis in op["axes"])
+    if kind in ("view", "gather", "quantized_lookup", "quantized_max_pool2d"):
         zeros = [None]
     if kind == "quantized_lookup":
         op["table"] = tensors.take("%d.table" % position, "u1")
@@ -359,8 +371,10 @@ def check_step(step, values, written):
         return
     x, y = values[step["inputs"][0]]["codes"], y["codes"]
     require(step["zero_y"] in (None, y["zero"]), "zero point of the output")
-    if step["type"] in ("view", "quantized_max_pool2d"):
+    if step["type"] in ("view", "gather", "quantized_max_pool2d"):
         require(x == y, "other codes than its input's")
+        if step["op"].get("fills"):
+            require(y["lo"] <= step["op"]["fill"] <= y["hi"], "a fill that the type does not have")
         return
     if step["type"] == "quantized_lookup":
         given = step["op"]["table"][:, x["lo"] : x["hi"] + 1]
@@ -448,6 +462,12 @@ def run_step(step, x):
     n = x[0].shape[0]
     if kind == "view":
         y = x[0]
+    elif kind == "gather":
+        y = x[0].reshape([n, op["rows"]] + [axis["extent"] for axis in op["axes"]] + [op["run"]])
+        for k, axis in enumerate(op["axes"]):
+            y = np.take(y, axis["index"], axis=2 + k)  # -1 takes the last one, for now
+        for k, axis in enumerate(op["axes"]):
+            np.moveaxis(y, 2 + k, 0)[axis["index"] < 0] = op["fill"]
     elif kind == "quantized_lookup":
         channels = op["table"].shape[0]
         codes = x[0].reshape(n, -1, channels)

@@ -310,4 +310,30 @@ TEST_CASE("a wrong input is an error that names the layer by its path and both s
   QUANTRAIN_CHECK_ERROR(MaxPool2d{3}(Tensor::zeros({1, 2, 2, 1})), ShapeError, "[1, 2, 2, 1]");
 }
 
+TEST_CASE("layers that move elements give and refuse what their operations do", "[layers][moves]") {
+  const Tensor x = Tensor::full({2, 3, 5, 4}, 1.0f);
+  CHECK(Upsample{2}(x).shape() == Shape{2, 6, 10, 4});
+  CHECK(Upsample{{3, 1}}(Tensor::zeros({2, 3, 5})).shape() == Shape{2, 9, 5});
+  const Tensor padded = ZeroPad2d{{.left = 1, .right = 2, .top = 0, .bottom = 3}}(x);
+  CHECK(padded.shape() == Shape{2, 6, 8, 4});
+  CHECK(padded.data()[0] == 0.0f);
+  CHECK(padded.data()[4] == 1.0f);
+  CHECK(padded.data()[5 * 4 + 4] == 0.0f);
+  CHECK(ZeroPad2d{1}(x).shape() == Shape{2, 5, 7, 4});
+  CHECK(Slice{1, {.begin = 1}}(x).shape() == Shape{2, 2, 5, 4});
+  CHECK(Slice{-1, {.step = -2}}(x).shape() == Shape{2, 3, 5, 2});
+  QUANTRAIN_CHECK_ERROR(Upsample{0}, ShapeError, "[Upsample] scale [0, 0] is not of whole numbers");
+  QUANTRAIN_CHECK_ERROR((ZeroPad2d{{.top = -1}}),
+                        ShapeError,
+                        "[ZeroPad2d] padding of -1 is negative: Slice takes a part");
+  QUANTRAIN_CHECK_ERROR(ZeroPad2d{1}(Tensor::zeros({2, 3})),
+                        ShapeError,
+                        "[ZeroPad2d] x is not [N, H, W, C]: x [2, 3]");
+  QUANTRAIN_CHECK_ERROR((Slice{0, {.begin = 1}}),
+                        ShapeError,
+                        "[Slice] axis 0 is the batch: a layer works on each sample");
+  QUANTRAIN_CHECK_ERROR((Slice{-4, {.begin = 1}}(x)), ShapeError, "[Slice] axis -4 is the batch");
+  QUANTRAIN_CHECK_ERROR((Slice{1, {.step = 0}}), ShapeError, "[Slice] the step is 0");
+}
+
 }  // namespace quantrain

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <span>
 
 #include "framework/autograd/ops.hpp"
@@ -294,6 +295,41 @@ TEST_CASE("frozen training computes the deployed network", "[quant][convert]") {
   std::vector<float> deployed(static_cast<size_t>(logits.elements()));
   model.run(test::span_of(images), deployed);
   for (size_t i = 0; i < deployed.size(); ++i) CHECK(deployed[i] == logits.floats()[i]);
+}
+
+TEST_CASE("a move along the batch, or with a fill that no code means, is refused by name",
+          "[quant][convert][moves]") {
+  class Moved : public Module {
+   public:
+    explicit Moved(std::function<Tensor(const Tensor&)> f) : f_(std::move(f)) {}
+    std::string_view type() const override { return "Moved"; }
+
+   protected:
+    Tensor forward(const Tensor& x) override { return f_(x); }
+
+   private:
+    std::function<Tensor(const Tensor&)> f_;
+  };
+  const Tensor example = random_images({2, 4, 4, 1}, 1);
+  const auto refusal = [&](const std::function<Tensor(const Tensor&)>& f) {
+    Sequential net{Moved{f}, GlobalAvgPool2d{}, Flatten{}, Linear{1, 2}};
+    prepare_ptq(net, example, QConfig::int8());
+    calibrate(net, example);
+    convert(net, example);
+  };
+  // 0.3 lies between two of the input's codes, n / 255.
+  const auto padded = [](float value) {
+    return [=](const Tensor& x) { return pad(x, {0, 1, 1, 0}, {0, 0, 0, 0}, value); };
+  };
+  QUANTRAIN_CHECK_ERROR(refusal(padded(0.3f)),
+                        GraphError,
+                        "[0] pad of [2, 4, 4, 1] along its batch, or with a fill that is the value "
+                        "of no code, has no integer form: leave the first axis alone, and fill "
+                        "with 0");
+  QUANTRAIN_CHECK_ERROR(refusal([](const Tensor& x) { return slice(x, 0, {.begin = 1}); }),
+                        GraphError,
+                        "[0] slice of [2, 4, 4, 1] along its batch");
+  CHECK_NOTHROW(refusal(padded(0.0f)));
 }
 
 TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]") {

@@ -222,6 +222,43 @@ class Composer {
     std::swap(h_, w_);
   }
 
+  /// Padding, upsampling, or a part of an axis.
+  void move(Sequential& net) {
+    switch (random_.below(3)) {
+      case 0: {
+        const Padding2d p{random_.below(3), random_.below(3), random_.below(3), random_.below(3)};
+        net.append(ZeroPad2d{p});
+        h_ += p.top + p.bottom;
+        w_ += p.left + p.right;
+        text_ << " pad";
+        return;
+      }
+      case 1: {
+        if (h_ * w_ > 100) return;
+        const Size2d scale{1 + random_.below(2), 1 + random_.below(3)};
+        net.append(Upsample{scale});
+        h_ *= scale.h;
+        w_ *= scale.w;
+        text_ << " upsample" << scale;
+        return;
+      }
+      default: {
+        const auto axis = static_cast<int>(1 + random_.below(3));
+        int64_t& extent = axis == 1 ? h_ : axis == 2 ? w_ : c_;
+        const int64_t begin = random_.below(extent);
+        const int64_t step = 1 + random_.below(2);
+        if (coin()) {
+          net.append(Slice{axis, {.begin = begin, .step = step}});
+          extent = (extent - begin - 1) / step + 1;
+        } else {
+          net.append(Slice{axis, {.begin = begin, .step = -step}});
+          extent = begin / step + 1;
+        }
+        text_ << " slice" << axis;
+      }
+    }
+  }
+
   void activation(Sequential& net, int64_t channels) {
     switch (random_.below(8)) {
       case 0:
@@ -293,7 +330,8 @@ class Composer {
   }
 
   void stage(Sequential& net) {
-    switch (random_.below(7)) {
+    switch (random_.below(8)) {
+      case 7: move(net); return;
       case 0: {
         if (std::min(h_, w_) < 2) return;
         const int64_t padding = random_.below(2);

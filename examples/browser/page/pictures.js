@@ -4,6 +4,7 @@ import {side} from './image.js';
 const operations = {
   quantized_add: 'Sum',
   quantized_avg_pool2d: 'Average pool',
+  gather: 'Move',
   quantized_concat: 'Concat',
   quantized_conv2d: 'Convolution',
   quantized_linear: 'Linear',

@@ -10,6 +10,9 @@ namespace quantrain {
 
 /// y is x with before[k] and after[k] constants put before and after it along each axis k.
 /// Shapes: x [d_0, d_1, ...] -> y [before[0] + d_0 + after[0], ...].
+/// Codes with per-tensor parameters stay codes with the same parameters where the batch is not
+/// padded and the value is that of a code, as 0 is; else y holds floats.   docs/quantization.md
+/// (23)
 /// Gradient: grad_x is the part of grad_y where x was.
 /// Throws: ShapeError if there are not as many numbers as axes, or one is negative.
 /// Source: ONNX Pad, mode constant.

@@ -84,6 +84,7 @@ struct Lead {
   // Element by element.
   std::optional<Traversal> operator()(const integer::QuantizedAdd&) const { return Traversal{}; }
   std::optional<Traversal> operator()(const integer::QuantizedLookup&) const { return Traversal{}; }
+  std::optional<Traversal> operator()(const integer::Gather&) const { return {}; }
   std::optional<Traversal> operator()(const integer::QuantizedConcat&) const { return {}; }
   std::optional<Traversal> operator()(const integer::View&) const { return {}; }
 };

@@ -1,5 +1,6 @@
 #include "quant/export/c99/steps.hpp"
 
+#include "quant/export/c99/moves.hpp"
 #include "quant/export/c99/products.hpp"
 #include "quant/export/c99/text.hpp"
 #include "quant/export/c99/windows.hpp"
@@ -23,6 +24,7 @@ struct Local {
   int64_t operator()(const integer::QuantizedLinear& op) const {
     return local_bytes(product_step(op), settings);
   }
+  int64_t operator()(const integer::Gather&) const { return 0; }
   int64_t operator()(const integer::QuantizedAdd&) const { return 0; }
   int64_t operator()(const integer::QuantizedAvgPool2d&) const { return 0; }
   int64_t operator()(const integer::QuantizedConcat&) const { return 0; }
@@ -43,6 +45,7 @@ struct Source {
   StepSource operator()(const integer::QuantizedLinear& op) const {
     return step_source(product_step(op), id, order, settings, needs);
   }
+  StepSource operator()(const integer::Gather& op) const { return step_source(op, id); }
   StepSource operator()(const integer::QuantizedMaxPool2d& op) const {
     return step_source(op, id, order);
   }

@@ -126,6 +126,27 @@ class Builder {
   }
 };
 
+/// Lists for every axis of a value: slices, flips, upsampling, padding, or no order at all. Some
+/// axes stay, one at least does not.
+inline std::vector<std::vector<int32_t>> random_index(const Shape& x, Random& random) {
+  std::vector<std::vector<int32_t>> index(static_cast<size_t>(x.rank()));
+  const auto moved = static_cast<size_t>(random.below(x.rank()));
+  for (size_t k = 0; k < index.size(); ++k) {
+    if (k != moved && random.below(2) == 0) continue;
+    const auto extent = x[static_cast<int>(k)];
+    const int64_t begin = random.below(extent);
+    const int64_t kind = random.below(4);
+    const int64_t repeat = kind == 0 ? 1 + random.below(2) : 1;
+    for (int64_t i = kind == 1 ? 0 : begin; i < extent; ++i) {
+      const int64_t from = kind == 1 ? extent - 1 - i : kind == 2 ? random.below(extent) : i;
+      for (int64_t r = 0; r < repeat; ++r) index[k].push_back(static_cast<int32_t>(from));
+    }
+    if (kind == 3) index[k].insert(index[k].begin(), static_cast<size_t>(1 + random.below(2)), -1);
+    if (random.below(3) == 0) index[k].push_back(-1);
+  }
+  return index;
+}
+
 /// Every operation once and the linear twice, two inputs, accumulators and codes as outputs, one of
 /// them twice. No number is that of an empty struct.
 inline Program every_operation() {
@@ -174,6 +195,12 @@ inline Program every_operation() {
   const int logits =
       b.accumulators("logits", QuantizedLinear{1, 10, 3, last.product}, {fc}, {3}, last.scale);
   b.program.outputs = {logits, squashed, logits};
+  // Read by nothing: a row in front, a column behind, and two channels of six.
+  b.codes("moved",
+          Gather::make({2, 2, 6}, {{-1, 0, 1}, {0, 1, -1}, {4, 1}}, 125),
+          {both},
+          {3, 3, 2},
+          kSigned);
   return b.program;
 }
 
@@ -229,7 +256,19 @@ inline Program random_program(uint64_t seed) {
     const int64_t size = value.shape.elements();
     const std::string name = "step" + std::to_string(i);
     const QParams& y = params();
-    switch (random.below(8)) {
+    switch (random.below(9)) {
+      case 7: {
+        // Any two extents.
+        int64_t columns = 1 + random.below(5);
+        while (size % columns != 0) --columns;
+        const Shape shape{size / columns, columns};
+        const auto index = random_index(shape, random);
+        const int32_t fill = stored_zero_point(*value.params);
+        const Gather op = Gather::make(shape, index, fill);
+        if (op.output_size() > 300) break;
+        readable.push_back(b.codes(name, op, {x}, {op.output_size()}, *value.params));
+        break;
+      }
       case 0: {
         int other = x;
         for (const int id : readable) {

@@ -9,6 +9,11 @@
 // One operation of each kind.
 namespace quantrain::integer::test {
 
+/// Upsampled rows, a column in front, every other channel in reverse.
+inline Gather gather() {
+  return Gather::make({2, 3, 5}, {{0, 0, 1, 1}, {-1, 0, 1, 2}, {4, 2, 0}}, 9);
+}
+
 inline QuantizedLinear linear() {
   const RandomProduct p({.outputs = 2, .length = 3, .x = kX}, 9);
   return {.rows = 1, .inputs = 3, .outputs = 2, .product = p.behind(kY)};
@@ -35,7 +40,8 @@ inline QuantizedConcat concat() {
 inline QuantizedLookup lookup() { return QuantizedLookup::rescale(7, kX, kY, Activation::kRelu); }
 
 inline std::vector<Operation> samples() {
-  return {add(), avg_pool(), concat(), conv2d(), linear(), lookup(), max_pool(), View{11}};
+  return {
+      gather(), add(), avg_pool(), concat(), conv2d(), linear(), lookup(), max_pool(), View{11}};
 }
 
 }  // namespace quantrain::integer::test

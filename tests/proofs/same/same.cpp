@@ -207,6 +207,12 @@ class Collector {
       integer::QuantizedConcat::Part::describe(parts[i], nested);
     }
   }
+  void operator()(const char* name, const std::vector<integer::Gather::Axis>& axes) {
+    for (size_t i = 0; i < axes.size(); ++i) {
+      Collector nested(numbers_, prefix_ + name + std::to_string(i) + ".");
+      integer::Gather::Axis::describe(axes[i], nested);
+    }
+  }
   void operator()(const char* name, const std::vector<kernels::MeanMultiplier>& means) {
     for (const kernels::MeanMultiplier& mean : means) {
       put((std::string(name) + ".count").c_str(), std::vector{mean.count});

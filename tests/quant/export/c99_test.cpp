@@ -265,6 +265,45 @@ TEST_CASE("a table for each channel has a C form", "[quant][c99]") {
     CHECK(build_and_run(program, {.name = "tables"}, compiler + std::string(kWarnings)) == "");
 }
 
+TEST_CASE("moves of codes have a C form", "[quant][c99]") {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  const Shape x{5, 6, 3};
+  // Slices, reverse, padding, upsampling, all at once; then lists of no order, with and without a
+  // fill, along outer and inner axes.
+  const std::vector<std::vector<std::vector<int32_t>>> all = {
+      {{1, 2, 3}, {}, {}},
+      {{}, {5, 3, 1}, {}},
+      {{}, {}, {2, 1, 0}},
+      {{-1, 0, 1, 2, 3, 4, -1, -1}, {-1, -1, 0, 1, 2, 3, 4, 5}, {}},
+      {{0, 0, 1, 1, 2, 2}, {1, 1, 1, 2, 2, 2}, {}},
+      {{-1, 4, 4, 0, 0, -1}, {-1, 3, 3}, {-1, 0, 2}},
+      {{3, 1, 4, 1, 0}, {}, {}},
+      {{3, -1, 4, 1, 0}, {5, -1, 0, 1}, {2, -1, 2, 0}},
+      {{2}, {3, 2, 4}, {1}}};
+  integer::Program program;
+  program.values.push_back({.name = {}, .shape = x, .params = params});
+  program.inputs = {0};
+  for (const auto& index : all) {
+    const auto op = integer::Gather::make(x, index, 10);
+    const auto output = static_cast<int>(program.values.size());
+    program.values.push_back({.name = {}, .shape = {op.output_size()}, .params = params});
+    program.steps.push_back({op, {0}, output});
+    program.outputs.push_back(output);
+  }
+  // Of an axis of more elements than 16 bits say.
+  std::vector<int32_t> scattered{39999, 3, -1, 17};
+  const auto wide = integer::Gather::make({40000}, {scattered}, 10);
+  program.values.push_back({.name = {}, .shape = {40000}, .params = params});
+  program.inputs.push_back(static_cast<int>(program.values.size()) - 1);
+  program.values.push_back({.name = {}, .shape = {4}, .params = params});
+  program.steps.push_back({wide, {program.inputs[1]}, program.inputs[1] + 1});
+  program.outputs.push_back(program.inputs[1] + 1);
+  // Only lists of no order have a table.
+  CHECK(export_c99(program).table_bytes == 2 * 5 + 2 * (5 + 4 + 4) + 2 * 3 + 4 * 4);
+  for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+    CHECK(build_and_run(program, {.name = "moves"}, compiler + std::string(kWarnings), 2) == "");
+}
+
 TEST_CASE("sums that nothing reads have their own bytes", "[quant][c99]") {
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   Random random(4);

@@ -1,0 +1,175 @@
+#include "framework/autograd/ops/gather.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "framework/arithmetic/quantize.hpp"
+#include "framework/arithmetic/stored.hpp"
+#include "framework/autograd/ops/stored_codes.hpp"
+#include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
+
+namespace quantrain {
+namespace {
+
+using integer::Gather;
+
+constexpr int64_t kGrain = 32768;  // elements of a block
+
+/// The places of y that have each index of x, in ascending order.
+struct Places {
+  std::vector<int32_t> begin;  // of each index, and the end
+  std::vector<int32_t> place;
+
+  explicit Places(const Gather::Axis& axis) : begin(static_cast<size_t>(axis.extent) + 1, 0) {
+    for (const int32_t index : axis.index) {
+      if (index >= 0) ++begin[static_cast<size_t>(index) + 1];
+    }
+    for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+    place.resize(static_cast<size_t>(begin.back()));
+    std::vector<int32_t> next = begin;
+    for (size_t p = 0; p < axis.index.size(); ++p) {
+      const int32_t index = axis.index[p];
+      if (index < 0) continue;
+      place[static_cast<size_t>(next[static_cast<size_t>(index)]++)] = static_cast<int32_t>(p);
+    }
+  }
+  std::span<const int32_t> of(int64_t index) const {
+    const auto i = static_cast<size_t>(index);
+    return {place.data() + begin[i], static_cast<size_t>(begin[i + 1] - begin[i])};
+  }
+};
+
+/// The sums of what lies at all places of each element of x.
+class Scatter {
+ public:
+  explicit Scatter(const Gather& op) : op_(op), strides_(op.axes.size()) {
+    int64_t stride = op.run;
+    for (size_t k = op.axes.size(); k-- > 0;) {
+      places_.insert(places_.begin(), Places(op.axes[k]));
+      strides_[k] = stride;
+      stride *= static_cast<int64_t>(op.axes[k].index.size());
+    }
+  }
+
+  void run(const float* grad_y, float* grad_x) const {
+    const int64_t line = op_.axes.back().extent * op_.run;
+    const int64_t lines = op_.input_sizes()[0] / line;
+    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(line, 1));
+    parallel_for(lines, grain, [&](int64_t begin, int64_t end) {
+      std::vector<int64_t> index(op_.axes.size());
+      for (int64_t row = begin; row < end; ++row) {
+        int64_t rest = row;
+        for (size_t k = op_.axes.size() - 1; k-- > 0;) {
+          index[k] = rest % op_.axes[k].extent;
+          rest /= op_.axes[k].extent;
+        }
+        float* const to = grad_x + row * line;
+        std::fill_n(to, line, 0.0f);
+        add(0, index, grad_y + rest * op_.y_row(), to);
+      }
+    });
+  }
+
+ private:
+  void add(size_t k, const std::vector<int64_t>& index, const float* from, float* to) const {
+    if (k + 1 < op_.axes.size()) {
+      for (const int32_t p : places_[k].of(index[k])) add(k + 1, index, from + p * strides_[k], to);
+      return;
+    }
+    for (int64_t i = 0; i < op_.axes[k].extent; ++i, to += op_.run) {
+      for (const int32_t p : places_[k].of(i)) {
+        for (int64_t r = 0; r < op_.run; ++r) to[r] += from[p * op_.run + r];
+      }
+    }
+  }
+
+  const Gather& op_;
+  std::vector<Places> places_;
+  std::vector<int64_t> strides_;  // of y
+};
+
+/// The stored byte that means this value exactly, where there is one.
+std::optional<int32_t> stored_code(float value, const QParams& params) {
+  if (!std::isfinite(value)) return std::nullopt;
+  const float scale = params.scale[0];
+  const int32_t zero = params.zero_point[0];
+  const int32_t code = quantize(value, scale, zero, params.type.qmin(), params.type.qmax());
+  if (dequantize(code, scale, zero) != value) return std::nullopt;
+  return code + stored_offset(params.type);
+}
+
+}  // namespace
+
+std::vector<Tensor> GatherNode::backward(Tensor grad_y) {
+  const Shape& shape = input(0).shape();
+  if (gather_ == nullptr) {
+    return {shape == grad_y.shape() ? grad_y : Tensor::zeros(shape)};
+  }
+  Tensor grad_x = Tensor::empty(shape);
+  const Floats from = grad_y.floats();
+  Scatter(*gather_).run(from.data(), grad_x.mutable_data());
+  return {grad_x};
+}
+
+void GatherNode::refuse_integers(const std::string& layer) const {
+  if (input(0).kind() != ValueKind::kCodes) Node::refuse_integers(layer);
+  throw GraphError(layer,
+                   type(),
+                   " of ",
+                   input(0).shape(),
+                   " along its batch, or with a fill that is the value of no code, has no integer "
+                   "form: leave the first axis alone, and fill with 0");
+}
+
+void check_places(std::string_view operation, int64_t places) {
+  if (places > std::numeric_limits<int32_t>::max())
+    throw ShapeError(operation, "an axis of 2^31 elements or more cannot move: ", places);
+}
+
+Gathered gathered(std::string_view operation,
+                  const Tensor& x,
+                  const Shape& shape,
+                  const GatherIndex& index,
+                  float fill) {
+  if (x.elements() == 0 || shape.elements() == 0) {
+    // An axis without an element has no list.
+    return {x.shape() == shape ? TensorAccess::with_shape(x, shape) : Tensor::full(shape, fill),
+            nullptr};
+  }
+  const auto stays = [](const std::vector<int32_t>& list) { return list.empty(); };
+  if (std::all_of(index.begin(), index.end(), stays))
+    return {TensorAccess::with_shape(x, shape), nullptr};
+  for (size_t k = 0; k < index.size(); ++k) {
+    if (!index[k].empty()) check_places(operation, x.dim(static_cast<int>(k)));
+  }
+  Gathered result{Tensor(), std::make_shared<const Gather>(Gather::make(x.shape(), index))};
+  const std::shared_ptr<const Codes> codes = activation_codes(x);
+  if (codes != nullptr && index[0].empty()) {
+    const std::optional<int32_t> byte = stored_code(fill, codes->params);
+    if (byte || !result.gather->fills()) {
+      const Shape sample(std::span<const int64_t>(x.shape().begin() + 1, x.shape().end()));
+      const Gather op = Gather::make(sample, {index.begin() + 1, index.end()}, byte.value_or(0));
+      Buffer<uint8_t> bytes(shape.elements());
+      const uint8_t* const inputs[] = {codes->u8()};
+      integer::Prepared(op).run(x.dim(0), inputs, bytes.data());
+      result.y = computed_codes(
+          shape, std::move(bytes), codes->params, std::make_shared<const integer::Operation>(op));
+      return result;
+    }
+  }
+  result.y = Tensor::empty(shape);
+  const Floats from = x.floats();
+  const Gather& op = *result.gather;
+  integer::gather_f32(op,
+                      integer::gather_runs(op.axes.back(), op.run),
+                      1,
+                      from.data(),
+                      fill,
+                      result.y.mutable_data());
+  return result;
+}
+
+}  // namespace quantrain

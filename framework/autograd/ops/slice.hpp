@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "framework/autograd/tensor.hpp"
+
+namespace quantrain {
+
+/// Elements begin, begin + step, ... before end, as in Python: negative numbers count from the end
+/// of the axis, and what lies outside is cut off. {.step = -1} is the axis in reverse.
+struct SliceOptions {
+  std::optional<int64_t> begin = std::nullopt;  ///< the first; the last where the step is negative
+  std::optional<int64_t> end = std::nullopt;    ///< up to and with the last; the first likewise
+  int64_t step = 1;                             ///< not 0
+};
+
+/// y[..., i, ...] = x[..., begin + i * step, ...] along `axis`; a negative axis counts from the
+/// end.
+/// Shapes: x [..., D, ...]  ->  y [..., ceil((end - begin) / step), ...], which may be 0.
+/// Codes stay codes with the same parameters, unless the axis is the batch.
+/// docs/quantization.md (23)
+/// Gradient: grad_y where an element was taken, else 0.
+/// Throws: ShapeError if x has no such axis, or the step is 0.
+/// Source: ONNX Slice.
+Tensor slice(const Tensor& x, int axis, const SliceOptions& options);
+
+}  // namespace quantrain

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "framework/autograd/tensor.hpp"
+#include "framework/core/window.hpp"
+
+namespace quantrain {
+
+/// y[n, i, j, c] = x[n, floor(i / scale.h), floor(j / scale.w), c]: each pixel several times.
+/// Shapes: x [N, H, W, C]  ->  y [N, H scale.h, W scale.w, C]; x [N, L, C] with scale {s, 1}  ->
+/// y [N, L s, C]. Codes stay codes with the same parameters.   docs/quantization.md (23)
+/// Gradient: grad_x is the sum of grad_y over the copies of each pixel.
+/// Throws: ShapeError if x has neither three nor four axes, or a scale is below 1.
+/// Source: ONNX Resize (nearest, asymmetric, floor); PyTorch's Upsample.
+Tensor upsample_nearest(const Tensor& x, Size2d scale);
+
+/// Throws: ShapeError naming `where` if a scale is below 1 or not below 2^31.
+void check_upsample(std::string_view where, Size2d scale);
+
+}  // namespace quantrain

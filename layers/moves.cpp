@@ -1,0 +1,38 @@
+#include "layers/moves.hpp"
+
+#include <algorithm>
+
+#include "framework/autograd/ops/pad.hpp"
+#include "framework/autograd/ops/upsample_nearest.hpp"
+#include "framework/core/error.hpp"
+
+namespace quantrain {
+
+Upsample::Upsample(Size2d scale) : scale_(scale) { check_upsample("Upsample", scale); }
+
+Tensor Upsample::forward(const Tensor& x) { return upsample_nearest(x, scale_); }
+
+ZeroPad2d::ZeroPad2d(const Padding2d& padding) : padding_(padding) {
+  const int64_t least = std::min({padding.left, padding.right, padding.top, padding.bottom});
+  if (least < 0)
+    throw ShapeError("ZeroPad2d", "padding of ", least, " is negative: Slice takes a part");
+}
+
+Tensor ZeroPad2d::forward(const Tensor& x) {
+  if (x.rank() != 4) throw ShapeError(where(), "x is not [N, H, W, C]: x ", x.shape());
+  return pad(x, {0, padding_.top, padding_.left, 0}, {0, padding_.bottom, padding_.right, 0});
+}
+
+Slice::Slice(int axis, SliceOptions options) : axis_(axis), options_(options) {
+  if (options.step == 0)
+    throw ShapeError("Slice", "the step is 0: it is the distance of two elements");
+  if (axis == 0) throw ShapeError("Slice", "axis 0 is the batch: a layer works on each sample");
+}
+
+Tensor Slice::forward(const Tensor& x) {
+  if (x.shape().axis(axis_) == 0)
+    throw ShapeError(where(), "axis ", axis_, " is the batch: a layer works on each sample");
+  return slice(x, axis_, options_);
+}
+
+}  // namespace quantrain
