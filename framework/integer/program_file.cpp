@@ -63,15 +63,11 @@ class Writer {
     objects(name, parts, [&](const auto& part) { QuantizedConcat::Part::describe(part, *this); });
   }
   void operator()(const char* name, const std::vector<Gather::Axis>& axes) {
-    json_.key(name);
-    json_.begin_list();
-    for (size_t k = 0; k < axes.size(); ++k) {
-      json_.begin_object();
-      Writer nested(json_, file_, prefix_ + name + "." + std::to_string(k) + ".");
-      Gather::Axis::describe(axes[k], nested);
-      json_.end_object();
-    }
-    json_.end_list();
+    size_t k = 0;
+    objects(name, axes, [&](const auto& axis) {
+      Writer nested(json_, file_, prefix_ + name + "." + std::to_string(k++) + ".");
+      Gather::Axis::describe(axis, nested);
+    });
   }
   void operator()(const char* name, const std::vector<kernels::MeanMultiplier>& means) {
     objects(name, means, [&](const auto& mean) {

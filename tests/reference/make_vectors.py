@@ -242,6 +242,21 @@ def later_losses():
               F.l1_loss)  # equal elements
 
 
+def moves():
+    operation("slice", {"x": draw(2, 7, 3)}, lambda x: x[:, 1:6:2],
+              {"axis": 1, "begin": 1, "end": 6, "step": 2})
+    operation("slice", {"x": draw(2, 3, 5)}, lambda x: x[..., -3:], {"axis": -1, "begin": -3})
+    operation("slice", {"x": draw(2, 7, 3)}, lambda x: x[:, 1:6].flip(1)[:, ::2],
+              {"axis": 1, "begin": 5, "end": 0, "step": -2})
+    operation("upsample_nearest", {"x": draw(2, 3, 2, 3)},
+              lambda x: nhwc(F.interpolate(nchw(x), scale_factor=(2, 3), mode="nearest")),
+              {"scale": [2, 3]})
+    operation("upsample_nearest", {"x": draw(2, 3, 4)},
+              lambda x: F.interpolate(x.permute(0, 2, 1), scale_factor=3,
+                                      mode="nearest").permute(0, 2, 1).contiguous(),
+              {"scale": [3, 1]})
+
+
 def optimizer(kind, make, **options):
     parameter = draw(13).requires_grad_(True)
     case = {"optimizer": kind, "options": options, "parameter": dump(parameter),
@@ -561,6 +576,7 @@ def write(folder):
     operation("cross_entropy", {"x": draw(4, 7)},
               lambda x: F.cross_entropy(x, probabilities),
               constants={"target": probabilities})
+    moves()
     # A case on each line: a change of one is a change of one line.
     lines = []
     for name, cases in sections.items():

@@ -9,13 +9,13 @@
 namespace quantrain {
 namespace {
 
-struct Range {
+struct Taken {
   int64_t begin, step, count;
 };
 
 class SliceNode : public GatherNode {
  public:
-  SliceNode(std::shared_ptr<const integer::Gather> gather, int axis, const Range& range)
+  SliceNode(std::shared_ptr<const integer::Gather> gather, int axis, const Taken& range)
       : GatherNode(std::move(gather)), axis_(axis), range_(range) {}
   std::string_view type() const override { return "slice"; }
   Attributes attributes() const override {
@@ -27,10 +27,10 @@ class SliceNode : public GatherNode {
 
  private:
   int axis_;
-  Range range_;
+  Taken range_;
 };
 
-Range range_of(int64_t extent, const SliceOptions& o) {
+Taken range_of(int64_t extent, const SliceOptions& o) {
   if (o.step == 0) throw ShapeError("slice", "the step is 0: it is the distance of two elements");
   // What lies outside is cut off at one before the first, or at one after the last.
   const int64_t lo = o.step > 0 ? 0 : -1;
@@ -53,7 +53,7 @@ Range range_of(int64_t extent, const SliceOptions& o) {
 Tensor slice(const Tensor& x, int axis, const SliceOptions& options) {
   axis = x.shape().axis(axis);
   const int64_t extent = x.dim(axis);
-  const Range range = range_of(extent, options);
+  const Taken range = range_of(extent, options);
   std::vector<int64_t> extents(x.shape().begin(), x.shape().end());
   extents[static_cast<size_t>(axis)] = range.count;
   GatherIndex index(extents.size());

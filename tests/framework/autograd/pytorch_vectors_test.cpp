@@ -1,4 +1,5 @@
 #include <map>
+#include <optional>
 
 #include "framework/autograd/ops.hpp"
 #include "tests/vectors.hpp"
@@ -89,6 +90,17 @@ const std::map<std::string, Operation> kOperations{
                   a.at("after").get<std::vector<int64_t>>(),
                   a.at("value").get<float>());
      }},
+    {"slice",
+     [](Inputs& x, const Json& a) {
+       const auto place = [&](const char* name) {
+         return a.contains(name) ? std::optional(a.at(name).get<int64_t>()) : std::nullopt;
+       };
+       const SliceOptions options{
+           .begin = place("begin"), .end = place("end"), .step = place("step").value_or(1)};
+       return slice(x["x"], a.at("axis").get<int>(), options);
+     }},
+    {"upsample_nearest",
+     [](Inputs& x, const Json& a) { return upsample_nearest(x["x"], size(a.at("scale"))); }},
     {"concat",
      [](Inputs& x, const Json& a) {
        return concat({x["a"], x["b"]}, a.at("axis").get<int>());
