@@ -184,17 +184,17 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
       {[](Program& p) { p.outputs.clear(); }, "[program] there is no output"},
       {[](Program& p) { p = {}; }, "[program] there is no input"},
       {[](Program& p) { p.inputs[0] = -1; }, "[program] value -1 does not exist"},
-      {[](Program& p) { p.inputs[1] = 11; }, "[program] value 11 does not exist"},
+      {[](Program& p) { p.inputs[1] = 12; }, "[program] value 12 does not exist"},
       {[](Program& p) { p.outputs[1] = -1; }, "[program] value -1 does not exist"},
-      {[](Program& p) { p.outputs[1] = 11; }, "[program] value 11 does not exist"},
+      {[](Program& p) { p.outputs[1] = 12; }, "[program] value 12 does not exist"},
       {[](Program& p) { p.inputs.push_back(kLogits); }, "[logits] an input of accumulators"},
       {[](Program& p) { p.inputs.push_back(kInput0); }, "[input0] value 0 is written twice"},
       {[](Program& p) { p.inputs.push_back(kAvg); }, "[avg] value 5 is written twice"},
-      {[](Program& p) { p.steps.push_back(p.steps.back()); }, "[logits] value 10 is written twice"},
+      {[](Program& p) { p.steps.push_back(p.steps.back()); }, "[moved] value 11 is written twice"},
       {[](Program& p) { step_of(p, kMax).output = -1; }, "[program] value -1 does not exist"},
-      {[](Program& p) { step_of(p, kMax).output = 11; }, "[program] value 11 does not exist"},
+      {[](Program& p) { step_of(p, kMax).output = 12; }, "[program] value 12 does not exist"},
       {[](Program& p) { step_of(p, kMax).inputs[0] = -1; }, "[max] value -1 does not exist"},
-      {[](Program& p) { step_of(p, kMax).inputs[0] = 11; }, "[max] value 11 does not exist"},
+      {[](Program& p) { step_of(p, kMax).inputs[0] = 12; }, "[max] value 12 does not exist"},
       {[](Program& p) { step_of(p, kMax).inputs.clear(); }, "[max] 0 inputs for a layer of 1"},
       {[](Program& p) { step_of(p, kMax).inputs.push_back(kConv); },
        "[max] 2 inputs for a layer of 1"},
@@ -245,12 +245,12 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
       {[](Program& p) { p.values[kMax].params->scale[0] = 0.5f; }, "[max] passes the parameters "},
       {[](Program& p) { p.values[kFlat].params->type.bits = 7; }, "[flat] passes the parameters "},
       {[](Program& p) { p.values.push_back({.name = "ghost", .shape = {1}, .params = kX}); },
-       "[ghost] no layer wrote value 11"},
+       "[ghost] no layer wrote value 12"},
       {[](Program& p) {
          p.values.push_back({.name = "ghost", .shape = {1}, .params = kX});
-         p.outputs.push_back(11);
+         p.outputs.push_back(12);
        },
-       "[program] the output is value 11, which no layer wrote"},
+       "[program] the output is value 12, which no layer wrote"},
   };
   for (const Fault& fault : faults) {
     INFO(fault.text);
