@@ -45,7 +45,7 @@ class Optimizer {
   std::vector<NamedTensor> state() const;
 
  protected:
-  /// Throws: DataError if there are no parameters, one is there twice, is undefined, holds no
+  /// Throws: DataError if there are no parameters, one is listed twice, is undefined, holds no
   /// floats, is the result of an operation or requires no gradient, or the learning rate is not
   /// positive and finite.
   /// allow_nonfinite: step() takes gradients as they are.

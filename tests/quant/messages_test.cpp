@@ -129,8 +129,9 @@ TEST_CASE("an operation in forward() itself is placed by the class, and layers b
                         "for a FakeQuantize: use the layer Linear, registered by add(name, layer)");
   QUANTRAIN_CHECK_ERROR(Adam(plain.parameters()),
                         DataError,
-                        "[adam] there are no parameters: give it net.parameters(), where a module "
-                        "counts the layers that it registers, by add(name, layer)");
+                        "[adam] there are no parameters: pass net.parameters(); a module's "
+                        "parameters are those of the layers that its constructor registers by "
+                        "add(name, layer), not those of plain members");
   Sequential net = mlp();
   QUANTRAIN_CHECK_ERROR(
       convert(net, example()), GraphError, "[Sequential] the network is not prep");
