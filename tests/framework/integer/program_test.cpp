@@ -25,7 +25,22 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Positions in every_operation().
-enum ValueId { kInput0, kInput1, kSum, kConv, kMax, kAvg, kBoth, kSquashed, kFlat, kFc, kLogits };
+enum ValueId {
+  kInput0,
+  kInput1,
+  kSum,
+  kConv,
+  kMax,
+  kAvg,
+  kBoth,
+  kSquashed,
+  kFlat,
+  kFc,
+  kLogits,
+  kMoved,
+  kScaled,
+  kNone  ///< the first that is not there
+};
 
 template <class Op>
 Op& step(Program& p, ValueId output) {
@@ -182,17 +197,17 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
       {[](Program& p) { p.outputs.clear(); }, "[program] there is no output"},
       {[](Program& p) { p = {}; }, "[program] there is no input"},
       {[](Program& p) { p.inputs[0] = -1; }, "[program] value -1 does not exist"},
-      {[](Program& p) { p.inputs[1] = 12; }, "[program] value 12 does not exist"},
+      {[](Program& p) { p.inputs[1] = kNone; }, "[program] value 13 does not exist"},
       {[](Program& p) { p.outputs[1] = -1; }, "[program] value -1 does not exist"},
-      {[](Program& p) { p.outputs[1] = 12; }, "[program] value 12 does not exist"},
+      {[](Program& p) { p.outputs[1] = kNone; }, "[program] value 13 does not exist"},
       {[](Program& p) { p.inputs.push_back(kLogits); }, "[logits] an input of accumulators"},
       {[](Program& p) { p.inputs.push_back(kInput0); }, "[input0] value 0 is written twice"},
       {[](Program& p) { p.inputs.push_back(kAvg); }, "[avg] value 5 is written twice"},
-      {[](Program& p) { p.steps.push_back(p.steps.back()); }, "[moved] value 11 is written twice"},
+      {[](Program& p) { p.steps.push_back(p.steps.back()); }, "[scaled] value 12 is written twice"},
       {[](Program& p) { step_of(p, kMax).output = -1; }, "[program] value -1 does not exist"},
-      {[](Program& p) { step_of(p, kMax).output = 12; }, "[program] value 12 does not exist"},
+      {[](Program& p) { step_of(p, kMax).output = kNone; }, "[program] value 13 does not exist"},
       {[](Program& p) { step_of(p, kMax).inputs[0] = -1; }, "[max] value -1 does not exist"},
-      {[](Program& p) { step_of(p, kMax).inputs[0] = 12; }, "[max] value 12 does not exist"},
+      {[](Program& p) { step_of(p, kMax).inputs[0] = kNone; }, "[max] value 13 does not exist"},
       {[](Program& p) { step_of(p, kMax).inputs.clear(); }, "[max] 0 inputs for a layer of 1"},
       {[](Program& p) { step_of(p, kMax).inputs.push_back(kConv); },
        "[max] 2 inputs for a layer of 1"},
@@ -240,15 +255,27 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
        "[fc] takes the zero point to be 6, the value's is 7"},
       {[](Program& p) { step<QuantizedLinear>(p, kFc).product.output->y.zero_point = 6; },
        "[fc] takes the zero point to be 6, the value's is 5"},
+      {[](Program& p) { step<QuantizedMul>(p, kScaled).zero_a = 6; },
+       "[scaled] takes the zero point to be 6, the value's is 108"},
+      {[](Program& p) { step<QuantizedMul>(p, kScaled).zero_b = 6; },
+       "[scaled] takes the zero point to be 6, the value's is 5"},
+      {[](Program& p) { step<QuantizedMul>(p, kScaled).y.zero_point = 6; },
+       "[scaled] takes the zero point to be 6, the value's is 125"},
+      {[](Program& p) { std::swap(step_of(p, kScaled).inputs[0], step_of(p, kScaled).inputs[1]); },
+       "[scaled] input 0 has shape [2, 2, 3], expected 48 elements"},
+      {[](Program& p) { step_of(p, kScaled).inputs[1] = kConv; },
+       "[scaled] input 1 has shape [4, 4, 3], expected 12 elements"},
+      {[](Program& p) { step_of(p, kScaled).inputs.pop_back(); },
+       "[scaled] 1 inputs for a layer of 2"},
       {[](Program& p) { p.values[kMax].params->scale[0] = 0.5f; }, "[max] passes the parameters "},
       {[](Program& p) { p.values[kFlat].params->type.bits = 7; }, "[flat] passes the parameters "},
       {[](Program& p) { p.values.push_back({.name = "ghost", .shape = {1}, .params = kX}); },
-       "[ghost] no layer wrote value 12"},
+       "[ghost] no layer wrote value 13"},
       {[](Program& p) {
          p.values.push_back({.name = "ghost", .shape = {1}, .params = kX});
-         p.outputs.push_back(12);
+         p.outputs.push_back(kNone);
        },
-       "[program] the output is value 12, which no layer wrote"},
+       "[program] the output is value 13, which no layer wrote"},
   };
   for (const Fault& fault : faults) {
     INFO(fault.text);
@@ -427,7 +454,7 @@ TEST_CASE("a hash is the same on every machine and in every version", "[integer]
 
 TEST_CASE("bytes and multiplications of programs are those of their parts", "[integer][program]") {
   const Program p = every_operation();
-  int64_t bytes = 8 * 12;
+  int64_t bytes = 8 * 13;
   int64_t products = 0;
   for (const Step& s : p.steps) {
     bytes += size_bytes(s.operation);

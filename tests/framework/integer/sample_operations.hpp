@@ -27,6 +27,8 @@ inline QuantizedConv2d conv2d() {
 
 inline QuantizedAdd add() { return QuantizedAdd::make(10, kX, kSigned, kY, Activation::kNone); }
 
+inline QuantizedMul mul() { return QuantizedMul::make(5, 2, kX, kSigned, kY, Activation::kNone); }
+
 inline QuantizedAvgPool2d avg_pool() {
   return QuantizedAvgPool2d::make(pool_shape(5, 4, 3, 2, 2, 1), kX, kY, Activation::kNone);
 }
@@ -40,8 +42,16 @@ inline QuantizedConcat concat() {
 inline QuantizedLookup lookup() { return QuantizedLookup::rescale(7, kX, kY, Activation::kRelu); }
 
 inline std::vector<Operation> samples() {
-  return {
-      gather(), add(), avg_pool(), concat(), conv2d(), linear(), lookup(), max_pool(), View{11}};
+  return {gather(),
+          add(),
+          avg_pool(),
+          concat(),
+          conv2d(),
+          linear(),
+          lookup(),
+          max_pool(),
+          mul(),
+          View{11}};
 }
 
 }  // namespace quantrain::integer::test
