@@ -14,6 +14,7 @@
 #include "layers/linear.hpp"
 #include "layers/module.hpp"
 #include "layers/moves.hpp"
+#include "layers/mul.hpp"
 #include "layers/pooling.hpp"
 #include "layers/sequential.hpp"
 #include "layers/state.hpp"

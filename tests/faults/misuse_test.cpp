@@ -84,6 +84,9 @@ std::map<std::string, Unary> calls() {
   all["add"] = [](const Tensor& x) { add(x, x); };
   all["sub"] = [](const Tensor& x) { sub(x, x); };
   all["mul"] = [](const Tensor& x) { mul(x, x); };
+  all["mul by factors"] = [](const Tensor& x) { mul(global_avg_pool2d(x), x); };
+  all["Mul"] = [](const Tensor& x) { Mul{}(x, x); };
+  all["Mul by too many"] = [](const Tensor& x) { Mul{}(x, flatten(x)); };
   all["div"] = [](const Tensor& x) { div(x, x); };
   all["matmul"] = [](const Tensor& x) { matmul(x, x); };
   all["linear"] = [](const Tensor& x) { linear(x, x, x); };

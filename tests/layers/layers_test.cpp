@@ -310,6 +310,26 @@ TEST_CASE("a wrong input is an error that names the layer by its path and both s
   QUANTRAIN_CHECK_ERROR(MaxPool2d{3}(Tensor::zeros({1, 2, 2, 1})), ShapeError, "[1, 2, 2, 1]");
 }
 
+TEST_CASE("Mul takes two of one shape, or a factor for each channel", "[layers][mul]") {
+  const Tensor x = Tensor::full({2, 3, 5, 4}, 3.0f);
+  const Tensor factors = Tensor::full({2, 1, 1, 4}, 0.5f);
+  Mul mul;
+  CHECK(mul(x, x).data()[0] == 9.0f);
+  for (const Tensor& y : {mul(x, factors), mul(factors, x)}) {
+    CHECK(y.shape() == x.shape());
+    CHECK(y.data()[119] == 1.5f);
+  }
+  CHECK(mul(Tensor::zeros({2, 7}), Tensor::zeros({2, 7})).shape() == Shape{2, 7});
+  for (const Shape& shape :
+       {Shape{2, 1, 5, 4}, Shape{2, 1, 1, 1}, Shape{1, 1, 1, 4}, Shape{4}, Shape{2, 3, 5, 1}}) {
+    CAPTURE(shape);
+    QUANTRAIN_CHECK_ERROR(mul(x, Tensor::zeros(shape)),
+                          ShapeError,
+                          "[Mul] takes two of one shape, or [N, ..., C] and [N, 1, ..., 1, C]: a "
+                          "[2, 3, 5, 4], b [");
+  }
+}
+
 TEST_CASE("layers that move elements give and refuse what their operations do", "[layers][moves]") {
   const Tensor x = Tensor::full({2, 3, 5, 4}, 1.0f);
   CHECK(Upsample{2}(x).shape() == Shape{2, 6, 10, 4});
