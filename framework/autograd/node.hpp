@@ -4,12 +4,14 @@
 #include <forward_list>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "framework/arithmetic/qparams.hpp"
 #include "framework/autograd/tensor_access.hpp"
 
 namespace quantrain {
@@ -70,6 +72,8 @@ struct QuantizationTraits {
   /// Whether it has an integer form if all operands but weights depend on the network's input.
   /// If neither fits the operands, refuse_integers() says why.
   bool takes_data = true;
+  /// What every result lies in: a FakeQuantize after it has parameters for that, which never move.
+  std::optional<Range> range{};
   /// The layer to use where the operation stands alone, of data if it takes data; in messages.
   std::string_view layer{};
 };

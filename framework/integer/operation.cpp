@@ -63,6 +63,7 @@ int32_t input_zero_point(const Operation& op, size_t i) {
                                [](const QuantizedLookup&) { return -1; },
                                [](const QuantizedMaxPool2d&) { return -1; },
                                [&](const QuantizedMul& o) { return i == 0 ? o.zero_a : o.zero_b; },
+                               [](const QuantizedSoftmax&) { return -1; },
                                [](const View&) { return -1; }},
                     op);
 }
@@ -80,6 +81,7 @@ int32_t output_zero_point(const Operation& op) {
                                [](const QuantizedLookup&) { return -1; },
                                [](const QuantizedMaxPool2d&) { return -1; },
                                [](const QuantizedMul& o) { return o.y.zero_point; },
+                               [](const QuantizedSoftmax& o) { return o.y.zero_point; },
                                [](const View&) { return -1; }},
                     op);
 }
@@ -113,6 +115,7 @@ std::optional<CodeClamp> output_codes(const Operation& op, const QParams& x) {
                                },
                                [](const QuantizedMaxPool2d&) -> Clamp { return std::nullopt; },
                                [&](const QuantizedMul& o) { return of(o.y); },
+                               [&](const QuantizedSoftmax& o) { return of(o.y); },
                                [](const View&) -> Clamp { return std::nullopt; }},
                     op);
 }
@@ -165,6 +168,7 @@ int64_t prepared_bytes(const Operation& op) {
                  [](const QuantizedLookup&) -> int64_t { return 0; },
                  [](const QuantizedMaxPool2d&) -> int64_t { return 0; },
                  [](const QuantizedMul&) -> int64_t { return 0; },
+                 [](const QuantizedSoftmax&) -> int64_t { return 0; },
                  [](const View&) -> int64_t { return 0; }},
       op);
 }
@@ -183,6 +187,7 @@ int64_t scratch_bytes(const Operation& op, int64_t n) {
           [](const QuantizedLookup&) -> int64_t { return 0; },
           [](const QuantizedMaxPool2d&) -> int64_t { return 0; },
           [](const QuantizedMul&) -> int64_t { return 0; },
+          [](const QuantizedSoftmax&) -> int64_t { return 0; },
           [](const View&) -> int64_t { return 0; }},
       op);
 }

@@ -14,6 +14,7 @@
 #include "framework/integer/quantized_lookup.hpp"
 #include "framework/integer/quantized_max_pool2d.hpp"
 #include "framework/integer/quantized_mul.hpp"
+#include "framework/integer/quantized_softmax.hpp"
 #include "framework/integer/view.hpp"
 
 namespace quantrain::integer {
@@ -29,6 +30,7 @@ using Operation = std::variant<Gather,
                                QuantizedLookup,
                                QuantizedMaxPool2d,
                                QuantizedMul,
+                               QuantizedSoftmax,
                                View>;
 
 /// Calls visit with a null pointer to each type of operation, in the order of the list.

@@ -101,7 +101,20 @@ Program saved_and_loaded(const Program& program) {
 }
 
 /// Positions of the steps of every_operation().
-enum StepId { kSum, kConv, kMax, kAvg, kBoth, kSquashed, kFlat, kFc, kLogits, kMoved, kScaled };
+enum StepId {
+  kSum,
+  kConv,
+  kMax,
+  kAvg,
+  kBoth,
+  kSquashed,
+  kFlat,
+  kFc,
+  kLogits,
+  kMoved,
+  kShares,
+  kScaled
+};
 
 }  // namespace
 

@@ -41,6 +41,10 @@ inline QuantizedConcat concat() {
 
 inline QuantizedLookup lookup() { return QuantizedLookup::rescale(7, kX, kY, Activation::kRelu); }
 
+inline QuantizedSoftmax softmax() {
+  return QuantizedSoftmax::make(3, 5, kX, kY, Activation::kNone);
+}
+
 inline std::vector<Operation> samples() {
   return {gather(),
           add(),
@@ -51,6 +55,7 @@ inline std::vector<Operation> samples() {
           lookup(),
           max_pool(),
           mul(),
+          softmax(),
           View{11}};
 }
 
