@@ -192,42 +192,20 @@ struct Source {
     return source;
   }
 
-  // clamp(((power[max - x] * m0 / sum + 2^(shift - 1)) >> shift) + zero, low, high)
   StepSource operator()(const integer::QuantizedSoftmax& op) const {
-    StepSource source;
-    const std::string text = R"(static void step@id@(const uint8_t *x, uint8_t *y) {
-  int32_t i, j;
-  for (i = 0; i < @rows@; ++i) {
-    int32_t max = 0;
-    int64_t sum = 0;
-    for (j = 0; j < @classes@; ++j) max = x[j] > max ? x[j] : max;
-    for (j = 0; j < @classes@; ++j) sum += powers@id@[max - x[j]];
-    for (j = 0; j < @classes@; ++j) {
-      int64_t code = (int64_t)powers@id@[max - x[j]] * @m0@ / sum;
-      code = ((code + INT64_C(@half@)) >> @shift@) + @zero@;
-      code = code < @lo@ ? @lo@ : code;
-      code = code > @hi@ ? @hi@ : code;
-      y[j] = (uint8_t)code;
-    }
-    x += @classes@;
-    y += @classes@;
-  }
-}
-)";
-    source.text = table<int32_t>("int32_t", cat("powers", id), op.powers) +
-                  fill(text,
-                       {{"id", id},
-                        {"rows", cat(op.rows)},
-                        {"classes", cat(op.classes)},
-                        {"m0", cat(op.multiplier.m0)},
-                        {"half", cat(int64_t{1} << (op.multiplier.shift - 1))},
-                        {"shift", cat(op.multiplier.shift)},
-                        {"zero", cat(op.y.zero_point)},
-                        {"lo", cat(op.y.lo)},
-                        {"hi", cat(op.y.hi)}});
-    source.table_bytes = static_cast<int64_t>(op.powers.size() * sizeof(int32_t));
-    source.call = cat("step", id, "(X0, Y);");
-    return source;
+    needs.requantize_any = needs.softmax = true;
+    const std::string powers = table<int32_t>("uint32_t", cat("powers", id), op.powers);
+    return {.text = powers + fill(core("softmax_step"),
+                                  {{"ID", id},
+                                   {"ROWS", cat(op.rows)},
+                                   {"CLASSES", cat(op.classes)},
+                                   {"M0", cat(op.multiplier.m0)},
+                                   {"SHIFT", cat(op.multiplier.shift)},
+                                   {"ZERO", cat(op.y.zero_point)},
+                                   {"LOW", cat(op.y.lo)},
+                                   {"HIGH", cat(op.y.hi)}}),
+            .call = cat("step", id, "(X0, Y);"),
+            .table_bytes = static_cast<int64_t>(op.powers.size() * sizeof(uint32_t))};
   }
 
   StepSource operator()(const integer::View&) const { return {}; }
