@@ -16,6 +16,7 @@
 #include "layers/moves.hpp"
 #include "layers/mul.hpp"
 #include "layers/pooling.hpp"
+#include "layers/reduction.hpp"
 #include "layers/sequential.hpp"
 #include "layers/state.hpp"
 #include "layers/summary.hpp"

@@ -15,7 +15,8 @@ Survey::Survey(Module& net,
     : net_(net), graph_(graph), inputs_(inputs), config_(config) {
   for (const NamedModule& entry : net.named_modules()) modules_.emplace(entry.name, entry.module);
   for (const GraphNode& node : graph.nodes()) {
-    ++runs_[node.scope()];
+    // A layer may reshape what its operation takes and gives.
+    if (!node.node->traits().is_view) ++runs_[node.scope()];
     ++runs_of_type_[{node.scope(), node.type()}];
   }
   depends_.assign(graph.nodes().size(), false);
@@ -83,7 +84,7 @@ void Survey::refuse_without_sites(const std::vector<const GraphNode*>& data) con
       net_.label(),
       "there is no layer to quantize among what it runs:",
       types.str(),
-      "; those of Conv2d, Linear, Add, Mul, AvgPool2d, Concat, batch norms, elementwise "
+      "; those of Conv2d, Linear, Add, Mul, AvgPool2d, Mean, Concat, batch norms, elementwise "
       "functions and arithmetic with constants are quantized");
 }
 

@@ -243,6 +243,17 @@ class Composer {
     activation(net, c_);
   }
 
+  /// A mean or maximum over rows or columns, which stay as one.
+  void reduce(Sequential& net) {
+    const bool mean = coin();
+    const int axis = coin() ? 1 : 2;
+    const ReductionOptions options{.keepdim = true};
+    if (mean) net.append(Mean{axis, options});
+    if (!mean) net.append(Max{axis, options});
+    text_ << (mean ? " mean" : " max") << axis;
+    (axis == 1 ? h_ : w_) = 1;
+  }
+
   void turn(Sequential& net) {
     net.append(Reshape{});
     text_ << " reshape";
@@ -361,7 +372,8 @@ class Composer {
   }
 
   void stage(Sequential& net) {
-    switch (random_.below(9)) {
+    switch (random_.below(10)) {
+      case 9: reduce(net); return;
       case 8: {
         const int64_t hidden = 1 + random_.below(4);
         const auto gate = coin() ? functions::sigmoid() : functions::hard_sigmoid();
