@@ -24,8 +24,7 @@ Tensor ZeroPad2d::forward(const Tensor& x) {
 }
 
 Slice::Slice(int axis, SliceOptions options) : axis_(axis), options_(options) {
-  if (options.step == 0)
-    throw ShapeError("Slice", "the step is 0: it is the distance of two elements");
+  check_slice("Slice", options);
   if (axis == 0) throw ShapeError("Slice", "axis 0 is the batch: a layer works on each sample");
 }
 

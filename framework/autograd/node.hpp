@@ -64,8 +64,8 @@ struct QuantizationTraits {
   bool is_activation = false;
   /// The same elements under another shape.
   bool is_view = false;
-  /// Of an operation without a weight: operands that do not depend on the network's input are
-  /// numbers of its function, such as slopes; else it has no integer form with them.
+  /// Whether an operand may be a constant: a tensor that does not depend on the network's input,
+  /// such as PReLU's slopes. The function of each channel then holds its numbers.
   bool takes_constants = false;
   /// Whether there are operands of this kind that it has an integer form for; else
   /// refuse_integers() says why not.

@@ -38,35 +38,6 @@ int64_t row_begin(const Gather& op, int64_t x_line, int64_t row) {
   return begin + row * stride;
 }
 
-template <class T>
-void gather(
-    const Gather& op, std::span<const GatherRun> runs, int64_t n, const T* x, T fill, T* y) {
-  const Gather::Axis& last = op.axes.back();
-  const int64_t x_line = last.extent * op.run;
-  const int64_t y_line = static_cast<int64_t>(last.index.size()) * op.run;
-  if (n <= 0 || y_line == 0) return;
-  parallel_for(n * op.output_size() / y_line,
-               std::max<int64_t>(1, kGrain / y_line),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
-                   T* to = y + row * y_line;
-                   const int64_t from = row_begin(op, x_line, row);
-                   if (from < 0) {
-                     std::fill_n(to, y_line, fill);
-                     continue;
-                   }
-                   for (const GatherRun& run : runs) {
-                     if (run.from < 0) {
-                       std::fill_n(to, run.length, fill);
-                     } else {
-                       copy(x + from + run.from, run.length, to);
-                     }
-                     to += run.length;
-                   }
-                 }
-               });
-}
-
 }  // namespace
 
 Gather Gather::make(const Shape& x, const std::vector<std::vector<int32_t>>& index, int32_t fill) {
@@ -149,30 +120,45 @@ std::vector<GatherRun> gather_runs(const Gather::Axis& axis, int64_t run) {
   return runs;
 }
 
-void gather_u8(const Gather& op,
-               std::span<const GatherRun> runs,
-               int64_t n,
-               const uint8_t* x,
-               uint8_t fill,
-               uint8_t* y) {
-  gather(op, runs, n, x, fill, y);
+template <class T>
+void gather(
+    const Gather& op, std::span<const GatherRun> runs, int64_t n, const T* x, T fill, T* y) {
+  const Gather::Axis& last = op.axes.back();
+  const int64_t x_line = last.extent * op.run;
+  const int64_t y_line = static_cast<int64_t>(last.index.size()) * op.run;
+  if (n <= 0 || y_line == 0) return;
+  parallel_for(n * op.output_size() / y_line,
+               std::max<int64_t>(1, kGrain / y_line),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) {
+                   T* to = y + row * y_line;
+                   const int64_t from = row_begin(op, x_line, row);
+                   if (from < 0) {
+                     std::fill_n(to, y_line, fill);
+                     continue;
+                   }
+                   for (const GatherRun& run : runs) {
+                     if (run.from < 0) {
+                       std::fill_n(to, run.length, fill);
+                     } else {
+                       copy(x + from + run.from, run.length, to);
+                     }
+                     to += run.length;
+                   }
+                 }
+               });
 }
 
-void gather_f32(const Gather& op,
-                std::span<const GatherRun> runs,
-                int64_t n,
-                const float* x,
-                float fill,
-                float* y) {
-  gather(op, runs, n, x, fill, y);
-}
+template void gather(
+    const Gather&, std::span<const GatherRun>, int64_t, const uint8_t*, uint8_t, uint8_t*);
+template void gather(
+    const Gather&, std::span<const GatherRun>, int64_t, const float*, float, float*);
 
 Prepared<Gather>::Prepared(const Gather& op)
     : op_(&op), runs_(gather_runs(op.axes.back(), op.run)) {}
 
 void Prepared<Gather>::run(int64_t n, Inputs inputs, void* output) const {
-  gather_u8(
-      *op_, runs_, n, inputs[0], static_cast<uint8_t>(op_->fill), static_cast<uint8_t*>(output));
+  gather(*op_, runs_, n, inputs[0], static_cast<uint8_t>(op_->fill), static_cast<uint8_t*>(output));
 }
 
 }  // namespace quantrain::integer

@@ -51,7 +51,7 @@ struct Gather {
   /// Elements of one row of x and of y.
   int64_t x_row() const;
   int64_t y_row() const;
-  std::string_view kernel() const { return "gather_u8"; }
+  std::string_view kernel() const { return "gather"; }
   std::vector<int64_t> input_sizes() const { return {rows * x_row()}; }
   int64_t output_size() const { return rows * y_row(); }
   /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense, an axis that
@@ -75,19 +75,9 @@ struct GatherRun {
 /// The runs of one row of an axis whose elements have `run` places each, in order.
 std::vector<GatherRun> gather_runs(const Gather::Axis& axis, int64_t run);
 
-/// y = the gather of n samples of x, of any type.
-void gather_u8(const Gather& op,
-               std::span<const GatherRun> runs,
-               int64_t n,
-               const uint8_t* x,
-               uint8_t fill,
-               uint8_t* y);
-void gather_f32(const Gather& op,
-                std::span<const GatherRun> runs,
-                int64_t n,
-                const float* x,
-                float fill,
-                float* y);
+/// y = the gather of n samples of x; `fill` stands where op's is meant. For T of uint8_t and float.
+template <class T>
+void gather(const Gather& op, std::span<const GatherRun> runs, int64_t n, const T* x, T fill, T* y);
 
 template <>
 class Prepared<Gather> {

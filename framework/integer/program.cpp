@@ -210,13 +210,10 @@ class Hash {
     add(int32_t{output.has_value()});
     if (output) Requantization::describe(*output, *this);
   }
-  void operator()(const char*, const std::vector<QuantizedConcat::Part>& parts) {
-    add(static_cast<uint64_t>(parts.size()));
-    for (const auto& part : parts) QuantizedConcat::Part::describe(part, *this);
-  }
-  void operator()(const char*, const std::vector<Gather::Axis>& axes) {
-    add(static_cast<uint64_t>(axes.size()));
-    for (const auto& axis : axes) Gather::Axis::describe(axis, *this);
+  template <class Entry>
+  void operator()(const char*, const std::vector<Entry>& entries) {
+    add(static_cast<uint64_t>(entries.size()));
+    for (const Entry& entry : entries) Entry::describe(entry, *this);
   }
   void operator()(const char*, const std::vector<kernels::MeanMultiplier>& means) {
     add(static_cast<uint64_t>(means.size()));

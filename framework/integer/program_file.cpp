@@ -62,14 +62,12 @@ class Writer {
       Requantization::describe(*output, nested);
     });
   }
-  void operator()(const char* name, const std::vector<QuantizedConcat::Part>& parts) {
-    objects(name, parts, [&](const auto& part) { QuantizedConcat::Part::describe(part, *this); });
-  }
-  void operator()(const char* name, const std::vector<Gather::Axis>& axes) {
+  template <class Entry>
+  void operator()(const char* name, const std::vector<Entry>& entries) {
     size_t k = 0;
-    objects(name, axes, [&](const auto& axis) {
+    objects(name, entries, [&](const Entry& entry) {
       Writer nested(json_, file_, prefix_ + name + "." + std::to_string(k++) + ".");
-      Gather::Axis::describe(axis, nested);
+      Entry::describe(entry, nested);
     });
   }
   void operator()(const char* name, const std::vector<kernels::MeanMultiplier>& means) {
@@ -245,19 +243,13 @@ class Members {
     Requantization::describe(output.emplace(), members);
     nested.finish();
   }
-  void operator()(const char* name, std::vector<QuantizedConcat::Part>& parts) {
+  template <class Entry>
+  void operator()(const char* name, std::vector<Entry>& entries) {
     for (const JsonValue json : json_.list(name, kMostSteps)) {
       Reader nested(json, json_.where());
-      Members members(nested, tensors_, prefix_);
-      QuantizedConcat::Part::describe(parts.emplace_back(), members);
-      nested.finish();
-    }
-  }
-  void operator()(const char* name, std::vector<Gather::Axis>& axes) {
-    for (const JsonValue json : json_.list(name, Gather::kMostAxes)) {
-      Reader nested(json, json_.where());
-      Members members(nested, tensors_, prefix_ + name + "." + std::to_string(axes.size()) + ".");
-      Gather::Axis::describe(axes.emplace_back(), members);
+      Members members(
+          nested, tensors_, prefix_ + name + "." + std::to_string(entries.size()) + ".");
+      Entry::describe(entries.emplace_back(), members);
       nested.finish();
     }
   }

@@ -82,8 +82,8 @@ void Survey::refuse_without_sites(const std::vector<const GraphNode*>& data) con
   throw GraphError(net_.label(),
                    "there is no layer to quantize among what it runs:",
                    types.str(),
-                   "; those of Conv1d, Conv2d, Linear, Add, AvgPool1d, AvgPool2d, Concat and "
-                   "elementwise functions are quantized");
+                   "; those of Conv1d, Conv2d, Linear, Add, AvgPool1d, AvgPool2d, Concat, batch "
+                   "norms, elementwise functions and arithmetic with constants are quantized");
 }
 
 void Survey::refuse_place(const GraphNode& node) const {

@@ -12,6 +12,7 @@ namespace quantrain::quant {
 namespace {
 
 using quantrain::test::values;
+using test::check_on_every_isa;
 using test::check_parity;
 using test::random_images;
 using test::train_a_little;
@@ -45,16 +46,7 @@ TEST_CASE("a batch norm of rows folds into the Linear in front of it", "[quant][
   CHECK(rows.rows[3].output_bits == 32);  // logits keep their sums
   const IntegerModel model = convert(net, example);
   CHECK(model.program().steps.size() == 4);
-  const Tensor images = random_images({40, 12}, 9);
-  const Isa chosen = chosen_isa();
-  for (const Isa isa : usable_isas()) {
-    set_isa(isa);
-    INFO(isa_name(isa));
-    const IntegerModel again = convert(net, example);
-    CHECK(again.program() == model.program());
-    check_parity(net, again, images);
-  }
-  set_isa(chosen);
+  check_on_every_isa(net, model, example, random_images({40, 12}, 9));
 }
 
 TEST_CASE("batch norms of rows use their batch in training, and freeze", "[quant][batch_norm]") {

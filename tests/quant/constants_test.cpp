@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "framework/arithmetic/quantize.hpp"
-
 #include "framework/autograd/ops.hpp"
 #include "framework/core/cpu.hpp"
 #include "framework/core/error.hpp"
@@ -22,6 +21,7 @@ namespace quantrain::quant {
 namespace {
 
 using quantrain::test::values;
+using test::check_on_every_isa;
 using test::check_parity;
 using test::random_images;
 using test::train_a_little;
@@ -76,18 +76,6 @@ Sequential normed_net() {
 }
 const char* const kNorms[] = {"0", "3", "5", "6.norm", "6.after", "6.last", "8", "10", "13"};
 
-void check_on_every_isa(Module& net, const IntegerModel& model, const Tensor& example) {
-  const Isa chosen = chosen_isa();
-  for (const Isa isa : usable_isas()) {
-    set_isa(isa);
-    INFO(isa_name(isa));
-    const IntegerModel again = convert(net, example);
-    CHECK(again.program() == model.program());
-    check_parity(net, again, random_images({40, 8, 8, 1}, 9));
-  }
-  set_isa(chosen);
-}
-
 const integer::Step& step_named(const integer::Program& program, std::string_view name) {
   const auto found =
       std::find_if(program.steps.begin(), program.steps.end(), [&](const integer::Step& step) {
@@ -124,7 +112,7 @@ TEST_CASE("a batch norm that folds into nothing is a table for each channel",
   train_a_little(net, {6, 8, 8, 1}, 4);
   CHECK(plan(net, example).convertible());
   const IntegerModel model = convert(net, example);
-  check_on_every_isa(net, model, example);
+  check_on_every_isa(net, model, example, random_images({40, 8, 8, 1}, 9));
 
   const integer::Program& program = model.program();
   for (const char* const path : kNorms) {

@@ -14,6 +14,7 @@
 namespace quantrain::quant {
 namespace {
 
+using test::check_on_every_isa;
 using test::check_parity;
 using test::random_images;
 using test::train_a_little;
@@ -37,15 +38,7 @@ IntegerModel checked_model(Sequential& net, int bits) {
   prepare_qat(net, example, QConfig::bits(bits, bits));
   train_a_little(net, {6, 8, 8, 1}, 4);
   IntegerModel model = convert(net, example);
-  const Isa chosen = chosen_isa();
-  for (const Isa isa : usable_isas()) {
-    set_isa(isa);
-    INFO(isa_name(isa));
-    const IntegerModel again = convert(net, example);
-    CHECK(again.program() == model.program());
-    check_parity(net, again, random_images({40, 8, 8, 1}, 9));
-  }
-  set_isa(chosen);
+  check_on_every_isa(net, model, example, random_images({40, 8, 8, 1}, 9));
   return model;
 }
 

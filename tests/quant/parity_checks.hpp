@@ -1,6 +1,8 @@
 #pragma once
 
+#include "framework/core/cpu.hpp"
 #include "quant/analysis/parity.hpp"
+#include "quant/lowering/convert.hpp"
 #include "tests/catch.hpp"
 
 namespace quantrain::quant::test {
@@ -20,6 +22,23 @@ inline void check_parity(Module& net,
 
 inline void check_parity(Module& net, const IntegerModel& model, const Tensor& images) {
   check_parity(net, model, std::vector<Tensor>{images});
+}
+
+/// On every instruction set that this machine has, the network converts to the model's program, and
+/// the two compute the same integers.
+inline void check_on_every_isa(Module& net,
+                               const IntegerModel& model,
+                               const Tensor& example,
+                               const Tensor& images) {
+  const Isa chosen = chosen_isa();
+  for (const Isa isa : usable_isas()) {
+    set_isa(isa);
+    INFO(isa_name(isa));
+    const IntegerModel again = convert(net, example);
+    CHECK(again.program() == model.program());
+    check_parity(net, again, images);
+  }
+  set_isa(chosen);
 }
 
 /// What the integers of a step's output mean.

@@ -1,7 +1,6 @@
 #include <sstream>
 
 #include "framework/autograd/ops.hpp"
-#include "framework/core/cpu.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/training/scopes.hpp"
 #include "tests/catch.hpp"
@@ -15,6 +14,7 @@ namespace quantrain::quant {
 namespace {
 
 using quantrain::test::values;
+using test::check_on_every_isa;
 using test::check_parity;
 using test::random_images;
 using test::signal_net;
@@ -35,20 +35,6 @@ Sequential dilated_net() {
       Linear{8, 4}};
 }
 
-/// The same model, and the same integers, on every instruction set.
-void check_everywhere(Module& net, const Tensor& example, const Tensor& images) {
-  const IntegerModel model = convert(net, example);
-  const Isa chosen = chosen_isa();
-  for (const Isa isa : usable_isas()) {
-    set_isa(isa);
-    INFO(isa_name(isa));
-    const IntegerModel again = convert(net, example);
-    CHECK(again.program() == model.program());
-    check_parity(net, again, images);
-  }
-  set_isa(chosen);
-}
-
 }  // namespace
 
 TEST_CASE("a network of signals converts to integers that equal the simulation",
@@ -58,7 +44,7 @@ TEST_CASE("a network of signals converts to integers that equal the simulation",
   Sequential net = signal_net();
   prepare_qat(net, example, QConfig::bits(bits, bits));
   train_a_little(net, {6, 40, 3}, 4);
-  check_everywhere(net, example, random_images({40, 40, 3}, 9));
+  check_on_every_isa(net, convert(net, example), example, random_images({40, 40, 3}, 9));
 }
 
 TEST_CASE("a plan of a network of signals names its layers and what folds into them",
@@ -142,6 +128,24 @@ TEST_CASE("a signal's batch norm folds, and frozen training computes the deploye
   check_parity(net, convert(net, example), images);
 }
 
+TEST_CASE("a signal's batch norm without a layer to fold into becomes tables",
+          "[quant][signals][batch_norm]") {
+  const Tensor example = random_images({2, 40, 3}, 1);
+  Sequential net{BatchNorm1d{3},
+                 Slice{1, {.begin = 1, .step = 2}},
+                 Conv1d{3, 5, {.kernel = 4, .dilation = 2}},
+                 ReLU{},
+                 MaxPool1d{2},
+                 BatchNorm1d{5},
+                 GlobalMaxPool1d{},
+                 Flatten{},
+                 Linear{5, 4}};
+  prepare_qat(net, example, QConfig::int8());
+  train_a_little(net, {6, 40, 3}, 3);
+  CHECK(plan(net, example).convertible());
+  check_on_every_isa(net, convert(net, example), example, random_images({40, 40, 3}, 9));
+}
+
 TEST_CASE("a network with dilation converts to integers that equal the simulation",
           "[quant][dilation]") {
   const int bits = GENERATE(8, 3);
@@ -149,7 +153,7 @@ TEST_CASE("a network with dilation converts to integers that equal the simulatio
   Sequential net = dilated_net();
   prepare_qat(net, example, QConfig::bits(bits, bits));
   train_a_little(net, {6, 10, 12, 3}, 4);
-  check_everywhere(net, example, random_images({40, 10, 12, 3}, 9));
+  check_on_every_isa(net, convert(net, example), example, random_images({40, 10, 12, 3}, 9));
 }
 
 TEST_CASE("a reshape between images and signals is a view, and what follows it fuses",

@@ -18,7 +18,7 @@ using integer::Gather;
 
 constexpr int64_t kGrain = 32768;  // elements of a block
 
-/// The places of y that have each index of x, in ascending order.
+/// Where y has the element of x at an index: of() gives the places, in ascending order.
 struct Places {
   std::vector<int32_t> begin;  // of each index, and the end
   std::vector<int32_t> place;
@@ -54,9 +54,9 @@ class Scatter {
     }
   }
 
-  void run(const float* grad_y, float* grad_x) const {
+  void run(const float* grad_y, int64_t x_elements, float* grad_x) const {
     const int64_t line = op_.axes.back().extent * op_.run;
-    const int64_t lines = op_.input_sizes()[0] / line;
+    const int64_t lines = x_elements / line;
     const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(line, 1));
     parallel_for(lines, grain, [&](int64_t begin, int64_t end) {
       std::vector<int64_t> index(op_.axes.size());
@@ -110,7 +110,7 @@ std::vector<Tensor> GatherNode::backward(Tensor grad_y) {
   }
   Tensor grad_x = Tensor::empty(shape);
   const Floats from = grad_y.floats();
-  Scatter(*gather_).run(from.data(), grad_x.mutable_data());
+  Scatter(*gather_).run(from.data(), shape.elements(), grad_x.mutable_data());
   return {grad_x};
 }
 
@@ -129,11 +129,7 @@ void check_places(std::string_view operation, int64_t places) {
     throw ShapeError(operation, "an axis of 2^31 elements or more cannot move: ", places);
 }
 
-Gathered gathered(std::string_view operation,
-                  const Tensor& x,
-                  const Shape& shape,
-                  const GatherIndex& index,
-                  float fill) {
+Gathered gathered(const Tensor& x, const Shape& shape, const GatherIndex& index, float fill) {
   if (x.elements() == 0 || shape.elements() == 0) {
     // An axis without an element has no list.
     return {x.shape() == shape ? TensorAccess::with_shape(x, shape) : Tensor::full(shape, fill),
@@ -142,34 +138,29 @@ Gathered gathered(std::string_view operation,
   const auto stays = [](const std::vector<int32_t>& list) { return list.empty(); };
   if (std::all_of(index.begin(), index.end(), stays))
     return {TensorAccess::with_shape(x, shape), nullptr};
-  for (size_t k = 0; k < index.size(); ++k) {
-    if (!index[k].empty()) check_places(operation, x.dim(static_cast<int>(k)));
+  const bool batch_stays = stays(index[0]);
+  const std::span<const int64_t> extents(x.shape().begin(), x.shape().end());
+  auto op = std::make_shared<Gather>(
+      batch_stays ? Gather::make(Shape(extents.subspan(1)), {index.begin() + 1, index.end()})
+                  : Gather::make(x.shape(), index));
+  const int64_t n = batch_stays ? x.dim(0) : 1;
+  const std::shared_ptr<const Codes> codes = batch_stays ? activation_codes(x) : nullptr;
+  const std::optional<int32_t> byte = codes == nullptr ? std::nullopt
+                                      : op->fills()    ? stored_code(fill, codes->params)
+                                                       : 0;
+  if (byte) {
+    op->fill = *byte;
+    Buffer<uint8_t> bytes(shape.elements());
+    const uint8_t* const inputs[] = {codes->u8()};
+    integer::Prepared(*op).run(n, inputs, bytes.data());
+    auto operation = std::make_shared<const integer::Operation>(*op);
+    return {computed_codes(shape, std::move(bytes), codes->params, std::move(operation)), op};
   }
-  Gathered result{Tensor(), std::make_shared<const Gather>(Gather::make(x.shape(), index))};
-  const std::shared_ptr<const Codes> codes = activation_codes(x);
-  if (codes != nullptr && index[0].empty()) {
-    const std::optional<int32_t> byte = stored_code(fill, codes->params);
-    if (byte || !result.gather->fills()) {
-      const Shape sample(std::span<const int64_t>(x.shape().begin() + 1, x.shape().end()));
-      const Gather op = Gather::make(sample, {index.begin() + 1, index.end()}, byte.value_or(0));
-      Buffer<uint8_t> bytes(shape.elements());
-      const uint8_t* const inputs[] = {codes->u8()};
-      integer::Prepared(op).run(x.dim(0), inputs, bytes.data());
-      result.y = computed_codes(
-          shape, std::move(bytes), codes->params, std::make_shared<const integer::Operation>(op));
-      return result;
-    }
-  }
-  result.y = Tensor::empty(shape);
+  Tensor y = Tensor::empty(shape);
   const Floats from = x.floats();
-  const Gather& op = *result.gather;
-  integer::gather_f32(op,
-                      integer::gather_runs(op.axes.back(), op.run),
-                      1,
-                      from.data(),
-                      fill,
-                      result.y.mutable_data());
-  return result;
+  const std::vector<integer::GatherRun> runs = integer::gather_runs(op->axes.back(), op->run);
+  integer::gather(*op, runs, n, from.data(), fill, y.mutable_data());
+  return {std::move(y), op};
 }
 
 }  // namespace quantrain

@@ -24,7 +24,8 @@ class GatherNode : public Node {
   void refuse_integers(const std::string& layer) const override;
 
  private:
-  std::shared_ptr<const integer::Gather> gather_;  // null: nothing moves, or there is no element
+  // Of a sample, or of the batch where that moves. Null: nothing moves, or there is no element.
+  std::shared_ptr<const integer::Gather> gather_;
 };
 
 struct Gathered {
@@ -33,12 +34,8 @@ struct Gathered {
 };
 /// y of this shape. Codes with per-tensor parameters stay codes where the batch stays and the fill
 /// is the value of a code; else y holds floats.
-/// Throws: ShapeError naming the operation if an axis that moves has 2^31 elements or more.
-Gathered gathered(std::string_view operation,
-                  const Tensor& x,
-                  const Shape& shape,
-                  const GatherIndex& index,
-                  float fill = 0.0f);
+/// The caller has checked the places of each list.
+Gathered gathered(const Tensor& x, const Shape& shape, const GatherIndex& index, float fill = 0.0f);
 
 /// Throws: ShapeError naming the operation if a list of so many places could not be made.
 void check_places(std::string_view operation, int64_t places);

@@ -64,7 +64,7 @@ Tensor pad(const Tensor& x,
     const auto first = index[i].begin() + before[i];
     std::iota(first, first + shape[static_cast<int>(i)], 0);
   }
-  Gathered result = gathered("pad", x, padded, index, value);
+  Gathered result = gathered(x, padded, index, value);
   return record<PadNode>(std::move(result.y), {x}, std::move(result.gather), before, after, value);
 }
 

@@ -31,7 +31,6 @@ class SliceNode : public GatherNode {
 };
 
 Taken range_of(int64_t extent, const SliceOptions& o) {
-  if (o.step == 0) throw ShapeError("slice", "the step is 0: it is the distance of two elements");
   // What lies outside is cut off at one before the first, or at one after the last.
   const int64_t lo = o.step > 0 ? 0 : -1;
   const int64_t hi = o.step > 0 ? extent : extent - 1;
@@ -50,7 +49,13 @@ Taken range_of(int64_t extent, const SliceOptions& o) {
 
 }  // namespace
 
+void check_slice(std::string_view where, const SliceOptions& options) {
+  if (options.step == 0)
+    throw ShapeError(where, "the step is 0: it is the distance of two elements");
+}
+
 Tensor slice(const Tensor& x, int axis, const SliceOptions& options) {
+  check_slice("slice", options);
   axis = x.shape().axis(axis);
   const int64_t extent = x.dim(axis);
   const Taken range = range_of(extent, options);
@@ -63,7 +68,7 @@ Tensor slice(const Tensor& x, int axis, const SliceOptions& options) {
     for (int64_t i = 0; i < range.count; ++i)
       list.push_back(static_cast<int32_t>(range.begin + i * range.step));
   }
-  Gathered result = gathered("slice", x, Shape(extents), index);
+  Gathered result = gathered(x, Shape(extents), index);
   return record<SliceNode>(std::move(result.y), {x}, std::move(result.gather), axis, range);
 }
 

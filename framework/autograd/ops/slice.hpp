@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "framework/autograd/tensor.hpp"
 
@@ -10,9 +11,11 @@ namespace quantrain {
 /// Elements begin, begin + step, ... before end, as in Python: negative numbers count from the end
 /// of the axis, and what lies outside is cut off. {.step = -1} is the axis in reverse.
 struct SliceOptions {
-  std::optional<int64_t> begin = std::nullopt;  ///< the first; the last where the step is negative
-  std::optional<int64_t> end = std::nullopt;    ///< up to and with the last; the first likewise
-  int64_t step = 1;                             ///< not 0
+  /// Without it, the axis's first element; with a negative step its last.
+  std::optional<int64_t> begin = std::nullopt;
+  /// Not taken itself. Without it, elements are taken to the end that the step goes to.
+  std::optional<int64_t> end = std::nullopt;
+  int64_t step = 1;  ///< not 0
 };
 
 /// y[..., i, ...] = x[..., begin + i * step, ...] along `axis`; a negative axis counts from the
@@ -24,5 +27,8 @@ struct SliceOptions {
 /// Throws: ShapeError if x has no such axis, or the step is 0.
 /// Source: ONNX Slice.
 Tensor slice(const Tensor& x, int axis, const SliceOptions& options);
+
+/// Throws: ShapeError naming `where` if the step is 0.
+void check_slice(std::string_view where, const SliceOptions& options);
 
 }  // namespace quantrain

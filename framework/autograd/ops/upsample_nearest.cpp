@@ -59,7 +59,7 @@ Tensor upsample_nearest(const Tensor& x, Size2d scale) {
     for (int64_t i = 0; i < extents[k]; ++i)
       index[k].push_back(static_cast<int32_t>(i / scales[k - 1]));
   }
-  Gathered result = gathered("upsample_nearest", x, shape, index);
+  Gathered result = gathered(x, shape, index);
   return record<UpsampleNearestNode>(std::move(result.y), {x}, std::move(result.gather), scale);
 }
 

@@ -1,5 +1,6 @@
 #include "quant/export/c99/moves.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "quant/export/c99/text.hpp"
@@ -115,8 +116,7 @@ class Moves {
     source_.text += table<int32_t>(narrow ? "int16_t" : "int32_t", name, index);
     source_.table_bytes += static_cast<int64_t>(index.size()) * (narrow ? 2 : 4);
     const std::string place = cat("x", k);
-    bool fills = false;
-    for (const int32_t from : index) fills = fills || from < 0;
+    const bool fills = std::find(index.begin(), index.end(), -1) != index.end();
     std::string text = cat(in, "for (", i, " = 0; ", i, " < ", index.size(), "; ++", i, ") {\n");
     text += cat(inner, "const uint8_t *", place, " = ", x, ";\n");
     if (fills) {

@@ -66,11 +66,9 @@ class Mutator {
   void operator()(const char*, std::optional<Requantization>& output) {
     if (output) Requantization::describe(*output, *this);
   }
-  void operator()(const char*, std::vector<QuantizedConcat::Part>& parts) {
-    for (auto& part : parts) QuantizedConcat::Part::describe(part, *this);
-  }
-  void operator()(const char*, std::vector<Gather::Axis>& axes) {
-    for (auto& axis : axes) Gather::Axis::describe(axis, *this);
+  template <class Entry>
+  void operator()(const char*, std::vector<Entry>& entries) {
+    for (Entry& entry : entries) Entry::describe(entry, *this);
   }
   void operator()(const char*, std::vector<kernels::MeanMultiplier>& means) {
     for (auto& mean : means) {

@@ -202,16 +202,11 @@ class Collector {
     Collector nested(numbers_, prefix_ + name + ".");
     integer::Requantization::describe(*output, nested);
   }
-  void operator()(const char* name, const std::vector<integer::QuantizedConcat::Part>& parts) {
-    for (size_t i = 0; i < parts.size(); ++i) {
+  template <class Entry>
+  void operator()(const char* name, const std::vector<Entry>& entries) {
+    for (size_t i = 0; i < entries.size(); ++i) {
       Collector nested(numbers_, prefix_ + name + std::to_string(i) + ".");
-      integer::QuantizedConcat::Part::describe(parts[i], nested);
-    }
-  }
-  void operator()(const char* name, const std::vector<integer::Gather::Axis>& axes) {
-    for (size_t i = 0; i < axes.size(); ++i) {
-      Collector nested(numbers_, prefix_ + name + std::to_string(i) + ".");
-      integer::Gather::Axis::describe(axes[i], nested);
+      Entry::describe(entries[i], nested);
     }
   }
   void operator()(const char* name, const std::vector<kernels::MeanMultiplier>& means) {
