@@ -13,7 +13,8 @@ namespace quantrain::quant {
 /// each convolution, Linear, Add, average pool, Concat and elementwise function, after the batch
 /// norm and ReLU that are fused with it. The input takes range and features from the example's
 /// codes; for plain floats the range is QConfig::input_range. Batch norms are folded into the
-/// preceding convolution or Linear; any other has a range of its own.   docs/quantization.md (12), (15), (24)
+/// preceding convolution or Linear; any other has a range of its own.
+/// docs/quantization.md (12), (15), (24)
 /// Train afterwards, with an optimizer made after this call, because learned scales are new
 /// parameters. Ranges move in training mode only. Evaluating before the first step is an error,
 /// unless calibrate(net, batches) came first. The network's mode is left as it was.

@@ -7,8 +7,8 @@ namespace quantrain {
 
 struct Conv1dOptions {
   int64_t stride = 1;
-  int64_t padding = 0;  ///< zeros at each end
-  int64_t groups = 1;   ///< output channel o sees the input channels of group o / (O / groups)
+  int64_t padding = 0;   ///< zeros at each end
+  int64_t groups = 1;    ///< output channel o sees the input channels of group o / (O / groups)
   int64_t dilation = 1;  ///< elements from one tap of the kernel to the next
 };
 

@@ -8,8 +8,8 @@ namespace quantrain {
 
 struct Conv2dOptions {
   Size2d stride = 1;
-  Size2d padding = 0;  ///< zeros on each of two opposite sides
-  int64_t groups = 1;  ///< output channel o sees the input channels of group o / (O / groups)
+  Size2d padding = 0;   ///< zeros on each of two opposite sides
+  int64_t groups = 1;   ///< output channel o sees the input channels of group o / (O / groups)
   Size2d dilation = 1;  ///< elements from one tap of the kernel to the next
 };
 
