@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <vector>
 
 #include "framework/core/error.hpp"
 
@@ -62,12 +63,37 @@ struct Totals {
   }
 };
 
+/// The last ones.
+class AcceptedInputs {
+ public:
+  void add(std::span<const uint8_t> input) {
+    if (inputs_.size() < kMost) inputs_.emplace_back();
+    inputs_[next_++ % kMost].assign(input.begin(), input.end());
+  }
+  std::span<const uint8_t> at(size_t i) const {
+    return inputs_.empty() ? std::span<const uint8_t>() : inputs_[i % inputs_.size()];
+  }
+
+ private:
+  static constexpr size_t kMost = 256;
+  std::vector<std::vector<uint8_t>> inputs_;
+  size_t next_ = 0;
+};
+
+AcceptedInputs& accepted_inputs() {
+  static AcceptedInputs inputs;
+  return inputs;
+}
+
 Totals& totals() {
   static Totals totals;
   return totals;
 }
 
 }  // namespace
+
+std::span<const uint8_t> accepted_input(size_t i) { return accepted_inputs().at(i); }
+
 }  // namespace quantrain::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -83,6 +109,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int64_t bytes = peak - before;
   ++seen.inputs;
   seen.accepted += accepted;
+  if (accepted) accepted_inputs().add({data, size});
   seen.most_bytes = std::max(seen.most_bytes, bytes);
   const auto compared = std::max(static_cast<int64_t>(size), kLeastCompared);
   seen.most_of_input =

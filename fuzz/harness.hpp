@@ -10,6 +10,9 @@ namespace quantrain::fuzz {
 /// refused; anything else that is thrown is a finding, and so is a call of finding().
 bool accepts(std::span<const uint8_t> input);
 
+/// One of the inputs that were accepted lately, number `i` modulo how many there are; empty: none.
+std::span<const uint8_t> accepted_input(size_t i);
+
 /// Ends the process with this text.
 [[noreturn]] void finding(const std::string& text);
 

@@ -1,11 +1,15 @@
 // Changes a safetensors file by what it says: bytes of its tensors, numbers of its header (those of
-// the network in it, too). Raw bytes change beside that.
+// the network in it, too). Raw bytes change beside that. Most inputs of a corpus are refused, and
+// so are their mutants: every other time one that was accepted is changed in their place.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "fuzz/harness.hpp"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
 
@@ -111,6 +115,11 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data,
   using namespace quantrain;
   fuzz::Draw draw(seed);
   fuzz::TensorFileText file;
+  const std::span<const uint8_t> accepted = fuzz::accepted_input(draw(1 << 20));
+  if (draw(2) == 0 && !accepted.empty() && accepted.size() <= most) {
+    std::copy(accepted.begin(), accepted.end(), data);
+    size = accepted.size();
+  }
   if (draw(3) == 0 || !file.read(data, size)) return LLVMFuzzerMutate(data, size, most);
   if (draw(2) == 0 && !file.data.empty()) {
     fuzz::change_data(file.data, draw);

@@ -5,6 +5,7 @@
 
 #include "framework/autograd/ops/prelu.hpp"
 #include "framework/autograd/ops/relu.hpp"
+#include "framework/autograd/ops/softmax.hpp"
 #include "framework/core/error.hpp"
 
 namespace quantrain {
@@ -12,6 +13,8 @@ namespace quantrain {
 Tensor ReLU::forward(const Tensor& x) { return relu(x); }
 
 Tensor ReLU6::forward(const Tensor& x) { return relu6(x); }
+
+Tensor Softmax::forward(const Tensor& x) { return softmax(x); }
 
 Elementwise::Elementwise(std::shared_ptr<const ElementwiseFunction> function)
     : function_(std::move(function)) {

@@ -23,6 +23,16 @@ class ReLU6 : public Module {
   Tensor forward(const Tensor& x) override;
 };
 
+/// y[..., c] = exp(x[..., c]) / sum over k of exp(x[..., k]), along the last axis. Prepared, its
+/// output's range is [0, 1]. Losses such as cross_entropy take logits, and need none.
+class Softmax : public Module {
+ public:
+  std::string_view type() const override { return "Softmax"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override;
+};
+
 /// y = f(x), element by element, for any function f, also your own.
 /// docs/adding_an_operation.md
 class Elementwise : public Module {

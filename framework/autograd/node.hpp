@@ -4,12 +4,14 @@
 #include <forward_list>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "framework/arithmetic/qparams.hpp"
 #include "framework/autograd/tensor_access.hpp"
 
 namespace quantrain {
@@ -70,6 +72,8 @@ struct QuantizationTraits {
   /// Whether there are operands of this kind that it has an integer form for; else
   /// refuse_integers() says why not.
   bool has_integer_form = true;
+  /// What every result lies in: a FakeQuantize after it has parameters for that, which never move.
+  std::optional<Range> range{};
   /// The layer to use instead where the operation stands alone, in messages.
   std::string_view layer{};
 };

@@ -180,6 +180,10 @@ class Propagation {
     return y;
   }
 
+  Channels run(const QuantizedSoftmax& op, const std::vector<int>&) const {
+    return Channels(static_cast<size_t>(op.classes), Interval{op.y.lo, op.y.hi});
+  }
+
   Channels run(const View&, const std::vector<int>& inputs) const { return at(inputs[0]); }
 
  private:

@@ -140,6 +140,11 @@ class Dead {
     link(step.inputs[1], step.output);
     link(step.inputs[0], step.output);
   }
+  // Each element of a row counts in its sum.
+  void restrict(const QuantizedSoftmax&, const Step& step) {
+    keep_all(step.inputs[0]);
+    keep_all(step.output);
+  }
   void restrict(const QuantizedConcat& op, const Step& step) {
     size_t first = 0;
     for (size_t i = 0; i < op.parts.size(); ++i) {
@@ -271,6 +276,8 @@ class Rewriter {
     return result;
   }
   View rewritten(const View& op, const Step& step) const { return sized(op, step); }
+
+  QuantizedSoftmax rewritten(const QuantizedSoftmax& op, const Step&) const { return op; }
 
   QuantizedConcat rewritten(QuantizedConcat op, const Step& step) const {
     for (size_t i = 0; i < op.parts.size(); ++i)

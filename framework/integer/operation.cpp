@@ -62,6 +62,7 @@ int32_t input_zero_point(const Operation& op, size_t i) {
                                [](const QuantizedLinear& o) { return o.product.zero_x; },
                                [](const QuantizedLookup&) { return -1; },
                                [](const QuantizedMaxPool2d&) { return -1; },
+                               [](const QuantizedSoftmax&) { return -1; },
                                [](const View&) { return -1; }},
                     op);
 }
@@ -78,6 +79,7 @@ int32_t output_zero_point(const Operation& op) {
                                [&](const QuantizedLinear& o) { return of_product(o.product); },
                                [](const QuantizedLookup&) { return -1; },
                                [](const QuantizedMaxPool2d&) { return -1; },
+                               [](const QuantizedSoftmax& o) { return o.y.zero_point; },
                                [](const View&) { return -1; }},
                     op);
 }
@@ -110,6 +112,7 @@ std::optional<CodeClamp> output_codes(const Operation& op, const QParams& x) {
                                  return all;
                                },
                                [](const QuantizedMaxPool2d&) -> Clamp { return std::nullopt; },
+                               [&](const QuantizedSoftmax& o) { return of(o.y); },
                                [](const View&) -> Clamp { return std::nullopt; }},
                     op);
 }
@@ -161,6 +164,7 @@ int64_t prepared_bytes(const Operation& op) {
                  },
                  [](const QuantizedLookup&) -> int64_t { return 0; },
                  [](const QuantizedMaxPool2d&) -> int64_t { return 0; },
+                 [](const QuantizedSoftmax&) -> int64_t { return 0; },
                  [](const View&) -> int64_t { return 0; }},
       op);
 }
@@ -178,6 +182,7 @@ int64_t scratch_bytes(const Operation& op, int64_t n) {
           [&](const QuantizedLinear& o) { return kernels::gemm_scratch(n * o.rows, o.inputs); },
           [](const QuantizedLookup&) -> int64_t { return 0; },
           [](const QuantizedMaxPool2d&) -> int64_t { return 0; },
+          [](const QuantizedSoftmax&) -> int64_t { return 0; },
           [](const View&) -> int64_t { return 0; }},
       op);
 }

@@ -13,6 +13,7 @@
 #include "framework/integer/quantized_linear.hpp"
 #include "framework/integer/quantized_lookup.hpp"
 #include "framework/integer/quantized_max_pool2d.hpp"
+#include "framework/integer/quantized_softmax.hpp"
 #include "framework/integer/view.hpp"
 
 namespace quantrain::integer {
@@ -27,6 +28,7 @@ using Operation = std::variant<Gather,
                                QuantizedLinear,
                                QuantizedLookup,
                                QuantizedMaxPool2d,
+                               QuantizedSoftmax,
                                View>;
 
 /// Calls visit with a null pointer to each type of operation, in the order of the list.

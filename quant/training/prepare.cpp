@@ -36,6 +36,11 @@ std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
   }
   auto slot = std::make_shared<FakeQuantize>(activation.fake_quantize(config.simulation, observer));
   slot->set_layer(site.last_path);
+  if (site.range) {
+    const FakeQuantizeConfig& chosen = slot->config();
+    slot->update_params(
+        choose_params({&*site.range, 1}, -1, chosen.type, chosen.scheme, site.path));
+  }
   return plugged(std::move(slot), *site.last);
 }
 

@@ -190,6 +190,7 @@ void Survey::add_site(const GraphNode& node) {
   site.layer = &layer_of(node);
   site.path = node.scope();
   site.has_weights = traits.weight >= 0;
+  site.range = traits.range;
   site.config = &config_.of(site.layer->type(), site.path);
   site.last = site.layer;
   site.last_path = site.path;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,7 +26,8 @@ struct Site {
   std::string batch_norm_path;
   Module* last = nullptr;  ///< the end of what is fused
   std::string last_path;
-  bool gives_logits = false;  ///< is the output, or reshaped to it
+  bool gives_logits = false;     ///< is the output, or reshaped to it
+  std::optional<Range> range{};  ///< of the operation's results, where it is known
 };
 
 /// Finds the places to quantize in a recorded network, and refuses operations that cannot be

@@ -152,6 +152,7 @@ std::map<std::string, Unary> calls() {
   all["clamp"] = [](const Tensor& x) { clamp(x, -1.0f, 1.0f); };
   all["elementwise null"] = [](const Tensor& x) { elementwise(nullptr, x); };
   all["softmax"] = [](const Tensor& x) { softmax(x); };
+  all["Softmax"] = [](const Tensor& x) { Softmax{}(x); };
   all["log_softmax"] = [](const Tensor& x) { log_softmax(x); };
   all["sum"] = [](const Tensor& x) { sum(x); };
   all["sum axis"] = [](const Tensor& x) { sum(x, 1); };

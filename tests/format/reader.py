@@ -138,6 +138,7 @@ MEMBERS = {
     "quantized_lookup": ("size",),
     "quantized_add": ("size", "zero_a", "zero_b", "m_a", "m_b", "shift", "y"),
     "quantized_concat": ("rows", "parts", "y"),
+    "quantized_softmax": ("rows", "classes", "m0", "shift", "y"),
     "quantized_linear": ("rows", "inputs", "outputs") + PRODUCT,
     "quantized_conv2d": WINDOW + PRODUCT,
     "quantized_max_pool2d": WINDOW,
@@ -304,7 +305,14 @@ def read_step(entry, position, tensors):
             require(-1 <= axis["index"].min() and 0 <= axis["index"].max() < extent, "an index")
             sizes, y_size = [sizes[0] * extent], y_size * axis["index"].size
         op["fills"] = any((axis["index"] < 0).any() for axis in op["axes"])
-    if kind in ("view", "gather", "quantized_lookup", "quantized_max_pool2d"):
+    if kind == "quantized_softmax":
+        rows, classes = whole(op["rows"], 1, MOST_ELEMENTS), whole(op["classes"], 1, MOST_ELEMENTS)
+        check_multiplier(whole(op["m0"]), whole(op["shift"]))
+        op["powers"] = tensors.take("%d.powers" % position, "<i4")
+        require(op["powers"].size == 256 and op["powers"][0] == 1 << 30, "powers")
+        require(0 <= op["powers"].min() and op["powers"].max() == 1 << 30, "powers")
+        sizes, y_size = [rows * classes], rows * classes
+    if kind in ("view", "gather", "quantized_lookup", "quantized_max_pool2d", "quantized_softmax"):
         zeros = [None]
     if kind == "quantized_lookup":
         op["table"] = tensors.take("%d.table" % position, "u1")
@@ -489,6 +497,11 @@ def run_step(step, x):
             ],
             axis=2,
         )
+    elif kind == "quantized_softmax":
+        rows = x[0].reshape(n, op["rows"], op["classes"])
+        powers = op["powers"][rows.max(axis=2, keepdims=True) - rows]
+        shares = powers * op["m0"] // powers.sum(axis=2, keepdims=True)
+        y = requantize(shares, 1, op["shift"], op["y"])
     elif kind == "quantized_max_pool2d":
         y = np.maximum.reduce(list(windows(op, x[0], -1)))
     elif kind == "quantized_avg_pool2d":

@@ -27,13 +27,13 @@ using test::mlp;
 using test::random_images;
 using test::train_a_little;
 
-/// y = softmax(x).
-class Softmax : public Module {
+/// y = log_softmax(x).
+class LogSoftmax : public Module {
  public:
-  std::string_view type() const override { return "Softmax"; }
+  std::string_view type() const override { return "LogSoftmax"; }
 
  protected:
-  Tensor forward(const Tensor& x) override { return softmax(x); }
+  Tensor forward(const Tensor& x) override { return log_softmax(x); }
 };
 
 /// A convolution and its ReLU between reshapes, and one in the middle.
@@ -335,11 +335,11 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential plain = conv_net();
   QUANTRAIN_CHECK_ERROR(convert(plain, example), GraphError, "not prepared");
-  Sequential squashed{Conv2d{1, 2, {.kernel = 3}}, Softmax{}, Flatten{}, Linear{72, 3}};
+  Sequential squashed{Conv2d{1, 2, {.kernel = 3}}, LogSoftmax{}, Flatten{}, Linear{72, 3}};
   prepare_qat(squashed, example, QConfig::int8());
   CHECK_FALSE(plan(squashed, example).convertible());
   squashed(example);
-  QUANTRAIN_CHECK_ERROR(convert(squashed, example), GraphError, "softmax has no integer form");
+  QUANTRAIN_CHECK_ERROR(convert(squashed, example), GraphError, "log_softmax has no integer form");
 
   Sequential coded = conv_net();
   prepare_qat(coded, example, QConfig::int8());

@@ -356,7 +356,11 @@ class Composer {
 
   /// A function of the codes that are there.
   void lookup(Sequential& net) {
-    switch (random_.below(6)) {
+    switch (random_.below(7)) {
+      case 6:
+        net.append(Softmax{});
+        text_ << " softmax";
+        return;
       case 0:
         net.append(ReLU{});
         text_ << " relu";

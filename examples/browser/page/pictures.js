@@ -10,6 +10,7 @@ const operations = {
   quantized_linear: 'Linear',
   quantized_lookup: 'Function',
   quantized_max_pool2d: 'Max pool',
+  quantized_softmax: 'Shares',
 };
 
 export function title({operation}) {

@@ -156,6 +156,7 @@ class Exporter {
     const bool products = !needs_.products.empty() || !needs_.depthwise.empty();
     if (needs_.requantize || (lowered_.settings.any_shift && codes())) text += core("requantize");
     if (needs_.requantize_any) text += core("requantize_any");
+    if (needs_.softmax) text += core("softmax");
     if (!products) return text;
     text += core("products");
     if (codes()) text += core("code");

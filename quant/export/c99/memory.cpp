@@ -82,6 +82,8 @@ struct Lead {
   std::optional<Traversal> operator()(const integer::QuantizedAvgPool2d& op) const {
     return window_traversal(op.shape, 1);
   }
+  // A row's largest code and sum are known before its first element is written.
+  std::optional<Traversal> operator()(const integer::QuantizedSoftmax&) const { return {}; }
   // Element by element.
   std::optional<Traversal> operator()(const integer::QuantizedAdd&) const { return Traversal{}; }
   std::optional<Traversal> operator()(const integer::QuantizedLookup&) const { return Traversal{}; }

@@ -30,6 +30,7 @@ struct Local {
   int64_t operator()(const integer::QuantizedConcat&) const { return 0; }
   int64_t operator()(const integer::QuantizedLookup&) const { return 0; }
   int64_t operator()(const integer::QuantizedMaxPool2d&) const { return 0; }
+  int64_t operator()(const integer::QuantizedSoftmax&) const { return 0; }
   int64_t operator()(const integer::View&) const { return 0; }
 };
 
@@ -153,6 +154,22 @@ struct Source {
                        "  }\n}\n");
     source.call = cat("step", id, "(", source.call, "Y);");
     return source;
+  }
+
+  StepSource operator()(const integer::QuantizedSoftmax& op) const {
+    needs.requantize_any = needs.softmax = true;
+    const std::string powers = table<int32_t>("uint32_t", cat("powers", id), op.powers);
+    return {.text = powers + fill(core("softmax_step"),
+                                  {{"ID", id},
+                                   {"ROWS", cat(op.rows)},
+                                   {"CLASSES", cat(op.classes)},
+                                   {"M0", cat(op.multiplier.m0)},
+                                   {"SHIFT", cat(op.multiplier.shift)},
+                                   {"ZERO", cat(op.y.zero_point)},
+                                   {"LOW", cat(op.y.lo)},
+                                   {"HIGH", cat(op.y.hi)}}),
+            .call = cat("step", id, "(X0, Y);"),
+            .table_bytes = static_cast<int64_t>(op.powers.size() * sizeof(uint32_t))};
   }
 
   StepSource operator()(const integer::View&) const { return {}; }

@@ -37,6 +37,7 @@ struct Needs {
   std::map<DepthwiseForm, bool> depthwise;
   bool requantize = false;
   bool requantize_any = false;  ///< with shifts that need 64 bits
+  bool softmax = false;
 };
 
 /// What all steps of a network share.

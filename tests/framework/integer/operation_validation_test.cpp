@@ -63,6 +63,8 @@ TEST_CASE("what a program asks of its operations", "[integer][operation]") {
   CHECK(output_zero_point(linear()) == 5);
   CHECK(output_zero_point(conv2d()) == 5);
   CHECK(output_zero_point(avg_pool()) == 5);
+  CHECK(input_zero_point(softmax(), 0) == -1);
+  CHECK(output_zero_point(softmax()) == 5);
   for (const Operation& op : {Operation(max_pool()), Operation(View{2}), Operation(lookup())}) {
     CHECK(input_zero_point(op, 0) == -1);
     CHECK(output_zero_point(op) == -1);
@@ -83,6 +85,7 @@ TEST_CASE("operations are not made for parameters that activations do not have",
       },
       [&](const QParams& y) { QuantizedConcat::make(1, {4}, {kX}, y, none); },
       [&](const QParams& y) { QuantizedLookup::rescale(4, kX, y, none); },
+      [&](const QParams& y) { QuantizedSoftmax::make(1, 4, kX, y, none); },
       [&](const QParams& y) { requantization({0.1}, y, none); },
   };
   for (const auto& make : makers) {

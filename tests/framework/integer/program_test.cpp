@@ -178,22 +178,27 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
     std::function<void(Program&)> change;
     std::string text;
   };
+  // The first value that is not there.
+  const auto none = static_cast<int>(every_operation().values.size());
+  const std::string missing = "value " + std::to_string(none);
   const std::vector<Fault> faults = {
       {[](Program& p) { p.inputs.clear(); }, "[program] there is no input"},
       {[](Program& p) { p.outputs.clear(); }, "[program] there is no output"},
       {[](Program& p) { p = {}; }, "[program] there is no input"},
       {[](Program& p) { p.inputs[0] = -1; }, "[program] value -1 does not exist"},
-      {[](Program& p) { p.inputs[1] = 12; }, "[program] value 12 does not exist"},
+      {[=](Program& p) { p.inputs[1] = none; }, "[program] " + missing + " does not exist"},
       {[](Program& p) { p.outputs[1] = -1; }, "[program] value -1 does not exist"},
-      {[](Program& p) { p.outputs[1] = 12; }, "[program] value 12 does not exist"},
+      {[=](Program& p) { p.outputs[1] = none; }, "[program] " + missing + " does not exist"},
       {[](Program& p) { p.inputs.push_back(kLogits); }, "[logits] an input of accumulators"},
       {[](Program& p) { p.inputs.push_back(kInput0); }, "[input0] value 0 is written twice"},
       {[](Program& p) { p.inputs.push_back(kAvg); }, "[avg] value 5 is written twice"},
-      {[](Program& p) { p.steps.push_back(p.steps.back()); }, "[moved] value 11 is written twice"},
+      {[](Program& p) { p.steps.push_back(p.steps.front()); }, "[sum] value 2 is written twice"},
       {[](Program& p) { step_of(p, kMax).output = -1; }, "[program] value -1 does not exist"},
-      {[](Program& p) { step_of(p, kMax).output = 12; }, "[program] value 12 does not exist"},
+      {[=](Program& p) { step_of(p, kMax).output = none; },
+       "[program] " + missing + " does not exist"},
       {[](Program& p) { step_of(p, kMax).inputs[0] = -1; }, "[max] value -1 does not exist"},
-      {[](Program& p) { step_of(p, kMax).inputs[0] = 12; }, "[max] value 12 does not exist"},
+      {[=](Program& p) { step_of(p, kMax).inputs[0] = none; },
+       "[max] " + missing + " does not exist"},
       {[](Program& p) { step_of(p, kMax).inputs.clear(); }, "[max] 0 inputs for a layer of 1"},
       {[](Program& p) { step_of(p, kMax).inputs.push_back(kConv); },
        "[max] 2 inputs for a layer of 1"},
@@ -244,12 +249,12 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
       {[](Program& p) { p.values[kMax].params->scale[0] = 0.5f; }, "[max] passes the parameters "},
       {[](Program& p) { p.values[kFlat].params->type.bits = 7; }, "[flat] passes the parameters "},
       {[](Program& p) { p.values.push_back({.name = "ghost", .shape = {1}, .params = kX}); },
-       "[ghost] no layer wrote value 12"},
+       "[ghost] no layer wrote " + missing},
       {[](Program& p) {
          p.values.push_back({.name = "ghost", .shape = {1}, .params = kX});
-         p.outputs.push_back(12);
+         p.outputs.push_back(static_cast<int>(p.values.size()) - 1);
        },
-       "[program] the output is value 12, which no layer wrote"},
+       "[program] the output is " + missing + ", which no layer wrote"},
   };
   for (const Fault& fault : faults) {
     INFO(fault.text);
@@ -428,7 +433,7 @@ TEST_CASE("a hash is the same on every machine and in every version", "[integer]
 
 TEST_CASE("bytes and multiplications of programs are those of their parts", "[integer][program]") {
   const Program p = every_operation();
-  int64_t bytes = 8 * 12;
+  int64_t bytes = 8 * static_cast<int64_t>(p.values.size());
   int64_t products = 0;
   for (const Step& s : p.steps) {
     bytes += size_bytes(s.operation);

@@ -201,6 +201,11 @@ inline Program every_operation() {
           {both},
           {3, 3, 2},
           kSigned);
+  b.codes("shares",
+          QuantizedSoftmax::make(2, 5, kY, kSigned, Activation::kNone),
+          {fc},
+          {2, 5},
+          kSigned);
   return b.program;
 }
 
@@ -256,7 +261,15 @@ inline Program random_program(uint64_t seed) {
     const int64_t size = value.shape.elements();
     const std::string name = "step" + std::to_string(i);
     const QParams& y = params();
-    switch (random.below(9)) {
+    switch (random.below(10)) {
+      case 8: {
+        int64_t classes = 1 + random.below(30);
+        while (size % classes != 0) --classes;
+        const auto op =
+            QuantizedSoftmax::make(size / classes, classes, *value.params, y, Activation::kNone);
+        readable.push_back(b.codes(name, op, {x}, {size}, y));
+        break;
+      }
       case 7: {
         // Any two extents.
         int64_t columns = 1 + random.below(5);

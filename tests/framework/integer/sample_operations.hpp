@@ -39,9 +39,21 @@ inline QuantizedConcat concat() {
 
 inline QuantizedLookup lookup() { return QuantizedLookup::rescale(7, kX, kY, Activation::kRelu); }
 
+inline QuantizedSoftmax softmax() {
+  return QuantizedSoftmax::make(3, 5, kX, kY, Activation::kNone);
+}
+
 inline std::vector<Operation> samples() {
-  return {
-      gather(), add(), avg_pool(), concat(), conv2d(), linear(), lookup(), max_pool(), View{11}};
+  return {gather(),
+          add(),
+          avg_pool(),
+          concat(),
+          conv2d(),
+          linear(),
+          lookup(),
+          max_pool(),
+          softmax(),
+          View{11}};
 }
 
 }  // namespace quantrain::integer::test

@@ -366,6 +366,23 @@ TEST_CASE("moves of codes have a C form", "[quant][c99]") {
     CHECK(build_and_run(program, {.name = "moves"}, compiler + std::string(kWarnings), 2) == "");
 }
 
+TEST_CASE("shares of rows have a C form", "[quant][c99]") {
+  const QParams x{.type = {}, .scale = {0.03f}, .zero_point = {10}};
+  const QParams y{.type = {.bits = 8, .is_signed = true}, .scale = {0.004f}, .zero_point = {-128}};
+  integer::Program program;
+  program.values.push_back({.name = {}, .shape = {4, 15}, .params = x});
+  program.inputs = {0};
+  for (const int64_t classes : {1, 15, 60}) {
+    const auto op = integer::QuantizedSoftmax::make(60 / classes, classes, x, y, Activation::kNone);
+    const auto output = static_cast<int>(program.values.size());
+    program.values.push_back({.name = {}, .shape = {60}, .params = y});
+    program.steps.push_back({op, {0}, output});
+    program.outputs.push_back(output);
+  }
+  for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+    CHECK(build_and_run(program, {.name = "shares"}, compiler + std::string(kWarnings)) == "");
+}
+
 TEST_CASE("sums that nothing reads have their own bytes", "[quant][c99]") {
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   Random random(4);

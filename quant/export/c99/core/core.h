@@ -81,6 +81,37 @@ INLINE uint8_t requantize_any(int32_t sum, int32_t multiplier, int32_t shift, in
   code = code > high ? high : code;
   return (uint8_t)code;
 }
+//@ softmax
+/* floor(n / d), which is below 2^31, bit by bit: few targets divide 64 bits. */
+static int32_t quotient(uint64_t n, uint64_t d) {
+  uint64_t rest = n >> 31;
+  uint32_t bits = (uint32_t)n << 1;
+  int32_t i, result = 0;
+  for (i = 0; i < 31; ++i) {
+    rest = rest << 1 | bits >> 31;
+    bits <<= 1;
+    result *= 2;
+    if (rest >= d) {
+      rest -= d;
+      ++result;
+    }
+  }
+  return result;
+}
+//@ softmax_step
+static void step@ID@(const uint8_t *x, uint8_t *y) {
+  int32_t i, j;
+  for (i = 0; i < @ROWS@; ++i, x += @CLASSES@, y += @CLASSES@) {
+    int32_t max = 0;
+    uint64_t sum = 0;
+    for (j = 0; j < @CLASSES@; ++j) max = x[j] > max ? x[j] : max;
+    for (j = 0; j < @CLASSES@; ++j) sum += powers@ID@[max - x[j]];
+    for (j = 0; j < @CLASSES@; ++j) {
+      const uint64_t power = (uint64_t)powers@ID@[max - x[j]] * @M0@;
+      y[j] = requantize_any(quotient(power, sum), 1, @SHIFT@, @ZERO@, @LOW@, @HIGH@);
+    }
+  }
+}
 //@ code
 INLINE uint8_t code(const struct product *p, int32_t sum, int32_t multiplier, int32_t shift,
                     int32_t zero, int32_t low, int32_t high) {

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "framework/arithmetic/fixed_point.hpp"
+#include "framework/arithmetic/stored.hpp"
+#include "framework/integer/prepared.hpp"
+
+namespace quantrain::integer {
+
+/// y[r, i] = exp(x[r, i]) / (sum over j of exp(x[r, j])), along rows. Codes are taken relative to
+/// the largest of their row, so that a table holds every power that can occur, in fixed point; the
+/// quotient is rounded once.   docs/quantization.md (26)
+/// Shapes of a sample: x, y [rows, classes].
+/// Source: ONNX Softmax, axis = -1; TFLite's 8-bit softmax.
+struct QuantizedSoftmax {
+  static constexpr std::string_view kType = "quantized_softmax";
+  static constexpr bool kKeepsParams = false;
+  static constexpr bool kRunsInPlace = true;
+  static constexpr size_t kPowers = 256;             ///< differences that two bytes can have
+  static constexpr int32_t kOne = int32_t{1} << 30;  ///< 1 in fixed point
+
+  int64_t rows = 1;
+  int64_t classes = 1;
+  std::vector<int32_t> powers = std::vector<int32_t>(kPowers, kOne);  ///< 2^30 exp(-scale_x d)
+  Multiplier multiplier{int32_t{1} << 30, 30};                        ///< 1 / scale_y
+  StoredOutput y;
+
+  /// From what the codes mean, after an activation.
+  /// Throws: QuantError if parameters are not those of activations, or the multiplier makes no
+  /// sense.
+  static QuantizedSoftmax make(
+      int64_t rows, int64_t classes, const QParams& x, const QParams& y, Activation activation);
+
+  std::string_view kernel() const { return "softmax_u8"; }
+  std::vector<int64_t> input_sizes() const { return {rows * classes}; }
+  int64_t output_size() const { return rows * classes; }
+  /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense.
+  void validate(std::string_view where) const;
+  friend bool operator==(const QuantizedSoftmax&, const QuantizedSoftmax&) = default;
+
+  static void describe(auto& op, auto& fields) {
+    fields("rows", op.rows);
+    fields("classes", op.classes);
+    fields("powers", op.powers);
+    fields("m0", op.multiplier.m0);
+    fields("shift", op.multiplier.shift);
+    fields("y", op.y);
+  }
+};
+
+/// round(2^30 exp(-scale d)) for d from 0 to 255.
+std::vector<int32_t> softmax_powers(float scale);
+
+/// A row of codes: the powers of its elements and their sum.
+class SoftmaxRow {
+ public:
+  SoftmaxRow(const std::vector<int32_t>& powers, const uint8_t* x, int64_t classes);
+  int32_t power(uint8_t code) const { return powers_[max_ - code]; }
+  int64_t sum() const { return sum_; }
+  /// The code before the clamp.
+  int64_t code(uint8_t x, const Multiplier& m, int32_t zero_point) const {
+    return rounding_shift(int64_t{power(x)} * m.m0 / sum_, m.shift) + zero_point;
+  }
+
+ private:
+  const int32_t* powers_;
+  uint8_t max_;
+  int64_t sum_ = 0;
+};
+
+template <>
+class Prepared<QuantizedSoftmax> {
+ public:
+  explicit Prepared(const QuantizedSoftmax& op) : op_(&op) {}
+  /// The output may be the input.
+  void run(int64_t n, Inputs inputs, void* output) const;
+
+ private:
+  const QuantizedSoftmax* op_;
+};
+
+}  // namespace quantrain::integer
