@@ -47,13 +47,13 @@ class ToImage : public Module {
 };
 
 /// A depthwise and a pointwise convolution, each with batch norm and ReLU.
-inline Sequential separable_block(int64_t channels) {
+inline Sequential separable_block(int64_t in, int64_t out, int64_t stride = 1) {
   return Sequential{
-      Conv2d{channels, channels, {.kernel = 3, .padding = 1, .groups = channels, .bias = false}},
-      BatchNorm2d{channels},
+      Conv2d{in, in, {.stride = stride, .padding = 1, .groups = in, .bias = false}},
+      BatchNorm2d{in},
       ReLU{},
-      Conv2d{channels, channels, {.kernel = 1, .bias = false}},
-      BatchNorm2d{channels},
+      Conv2d{in, out, {.kernel = 1, .bias = false}},
+      BatchNorm2d{out},
       ReLU{},
   };
 }
@@ -66,10 +66,10 @@ inline Sequential ds_cnn() {
       BatchNorm2d{64},
       ReLU{},  // -> [N, 25, 5, 64]
       Dropout{0.2f},
-      separable_block(64),
-      separable_block(64),
-      separable_block(64),
-      separable_block(64),
+      separable_block(64, 64),
+      separable_block(64, 64),
+      separable_block(64, 64),
+      separable_block(64, 64),
       Dropout{0.4f},
       GlobalAvgPool2d{},  // -> [N, 1, 1, 64]
       Flatten{},
@@ -125,7 +125,32 @@ inline Sequential resnet8(int64_t channels) {
   };
 }
 
-/// Those of MLPerf Tiny, by the names of their programs, for benchmarks.
+/// Visual wake words: MobileNetV1 of a quarter's width for images [N, 96, 96, 3], a person or none.
+inline Sequential mobilenet() {
+  return Sequential{
+      Conv2d{3, 8, {.stride = 2, .padding = 1, .bias = false}},
+      BatchNorm2d{8},
+      ReLU{},  // -> [N, 48, 48, 8]
+      separable_block(8, 16),
+      separable_block(16, 32, 2),  // -> [N, 24, 24, 32]
+      separable_block(32, 32),
+      separable_block(32, 64, 2),  // -> [N, 12, 12, 64]
+      separable_block(64, 64),
+      separable_block(64, 128, 2),  // -> [N, 6, 6, 128]
+      separable_block(128, 128),
+      separable_block(128, 128),
+      separable_block(128, 128),
+      separable_block(128, 128),
+      separable_block(128, 128),
+      separable_block(128, 256, 2),  // -> [N, 3, 3, 256]
+      separable_block(256, 256),
+      GlobalAvgPool2d{},  // -> [N, 1, 1, 256]
+      Flatten{},
+      Linear{256, 2},
+  };
+}
+
+/// Those of MLPerf Tiny, by the names of their tasks, for benchmarks.
 inline const std::vector<Network>& tiny_networks() {
   static const std::vector<Network> all{
       {.name = "anomaly_detection", .make = autoencoder, .input = {640}, .outputs = 640},
@@ -134,6 +159,7 @@ inline const std::vector<Network>& tiny_networks() {
        .make = [] { return resnet8(3); },
        .input = {32, 32, 3},
        .outputs = 10},
+      {.name = "visual_wake_words", .make = mobilenet, .input = {96, 96, 3}, .outputs = 2},
   };
   return all;
 }

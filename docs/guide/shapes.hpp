@@ -61,6 +61,27 @@ class Residual : public Module {
   std::shared_ptr<ReLU> relu_;
 };
 
+class Squeeze : public Module {
+ public:
+  explicit Squeeze(int64_t channels)
+      : factors_(add("factors",
+                     Sequential{GlobalAvgPool2d{},  // [N, 1, 1, channels]
+                                Conv2d{channels, channels / 4, {.kernel = 1}},
+                                ReLU{},
+                                Conv2d{channels / 4, channels, {.kernel = 1}},
+                                Sigmoid{}})),
+        product_(add("product", Mul{})) {}
+
+  std::string_view type() const override { return "Squeeze"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return (*product_)(x, (*factors_)(x)); }
+
+ private:
+  std::shared_ptr<Sequential> factors_;
+  std::shared_ptr<Mul> product_;
+};
+
 inline Sequential make_network() {
   return Sequential{Conv2d{1, 8, {.stride = 2, .padding = 1, .bias = false}},  // [N, 8, 8, 8]
                     BatchNorm2d{8},

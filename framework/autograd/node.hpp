@@ -69,12 +69,12 @@ struct QuantizationTraits {
   /// Whether an operand may be a constant: a tensor that does not depend on the network's input,
   /// such as PReLU's slopes. The function of each channel then holds its numbers.
   bool takes_constants = false;
-  /// Whether there are operands of this kind that it has an integer form for; else
-  /// refuse_integers() says why not.
-  bool has_integer_form = true;
+  /// Whether it has an integer form if all operands but weights depend on the network's input.
+  /// If neither fits the operands, refuse_integers() says why.
+  bool takes_data = true;
   /// What every result lies in: a FakeQuantize after it has parameters for that, which never move.
   std::optional<Range> range{};
-  /// The layer to use instead where the operation stands alone, in messages.
+  /// The layer to use where the operation stands alone, of data if it takes data; in messages.
   std::string_view layer{};
 };
 

@@ -163,6 +163,23 @@ class Propagation {
     return y;
   }
 
+  Channels run(const QuantizedMul& op, const std::vector<int>& inputs) const {
+    // Factors repeat after each row, which holds whole repetitions of their channels.
+    const size_t size = std::max(at(inputs[0]).size(), at(inputs[1]).size());
+    const Channels a = over(at(inputs[0]), static_cast<int64_t>(size));
+    const Channels b = over(at(inputs[1]), static_cast<int64_t>(size));
+    Channels y;
+    for (size_t c = 0; c < size; ++c) {
+      const Interval low = product_of(b[c].lo - op.zero_b, a[c], op.zero_a);
+      const Interval high = product_of(b[c].hi - op.zero_b, a[c], op.zero_a);
+      y.push_back(through(low.joined(high), [&](int64_t acc) {
+        return requantize(
+            static_cast<int32_t>(acc), op.multiplier, op.y.zero_point, op.y.lo, op.y.hi);
+      }));
+    }
+    return y;
+  }
+
   Channels run(const QuantizedConcat& op, const std::vector<int>& inputs) const {
     Channels y;
     for (size_t i = 0; i < op.parts.size(); ++i) {

@@ -135,7 +135,9 @@ class Dead {
   void restrict(const QuantizedAvgPool2d&, const Step& step) { link(step.inputs[0], step.output); }
   void restrict(const QuantizedLookup&, const Step& step) { link(step.inputs[0], step.output); }
   void restrict(const View&, const Step& step) { link(step.inputs[0], step.output); }
-  void restrict(const QuantizedAdd&, const Step& step) {
+  void restrict(const QuantizedAdd&, const Step& step) { link_both(step); }
+  void restrict(const QuantizedMul&, const Step& step) { link_both(step); }
+  void link_both(const Step& step) {
     link(step.inputs[0], step.output);
     link(step.inputs[1], step.output);
     link(step.inputs[0], step.output);
@@ -274,6 +276,10 @@ class Rewriter {
       if (!dead[c]) result.table.insert(result.table.end(), table, table + op.kCodes);
     }
     return result;
+  }
+  QuantizedMul rewritten(QuantizedMul op, const Step& step) const {
+    op.channels = dead_.shrunk(step.output, op.channels);
+    return op;
   }
   View rewritten(const View& op, const Step& step) const { return sized(op, step); }
 

@@ -49,12 +49,13 @@ MemoryPlan plan_memory(const Program& program) {
     plan.offsets[static_cast<size_t>(id)] = begin;
     plan.sample_bytes = std::max(plan.sample_bytes, begin + bytes);
   };
-  // The place of an input that this step reads last.
+  // The place of an input of the output's size that this step reads last.
   const auto take_over = [&](const Step& s, size_t step) {
     if (!runs_in_place(s.operation)) return false;
     for (const int id : s.inputs) {
       const int from = root(id);
-      if (last(from) != step) continue;
+      const int64_t size = program.value(from).shape.elements();
+      if (last(from) != step || size != program.value(s.output).shape.elements()) continue;
       const auto block =
           std::find_if(live.begin(), live.end(), [&](const Block& b) { return b.value == from; });
       if (block == live.end()) continue;

@@ -62,6 +62,7 @@ int32_t input_zero_point(const Operation& op, size_t i) {
                                [](const QuantizedLinear& o) { return o.product.zero_x; },
                                [](const QuantizedLookup&) { return -1; },
                                [](const QuantizedMaxPool2d&) { return -1; },
+                               [&](const QuantizedMul& o) { return i == 0 ? o.zero_a : o.zero_b; },
                                [](const QuantizedSoftmax&) { return -1; },
                                [](const View&) { return -1; }},
                     op);
@@ -79,6 +80,7 @@ int32_t output_zero_point(const Operation& op) {
                                [&](const QuantizedLinear& o) { return of_product(o.product); },
                                [](const QuantizedLookup&) { return -1; },
                                [](const QuantizedMaxPool2d&) { return -1; },
+                               [](const QuantizedMul& o) { return o.y.zero_point; },
                                [](const QuantizedSoftmax& o) { return o.y.zero_point; },
                                [](const View&) { return -1; }},
                     op);
@@ -112,6 +114,7 @@ std::optional<CodeClamp> output_codes(const Operation& op, const QParams& x) {
                                  return all;
                                },
                                [](const QuantizedMaxPool2d&) -> Clamp { return std::nullopt; },
+                               [&](const QuantizedMul& o) { return of(o.y); },
                                [&](const QuantizedSoftmax& o) { return of(o.y); },
                                [](const View&) -> Clamp { return std::nullopt; }},
                     op);
@@ -164,6 +167,7 @@ int64_t prepared_bytes(const Operation& op) {
                  },
                  [](const QuantizedLookup&) -> int64_t { return 0; },
                  [](const QuantizedMaxPool2d&) -> int64_t { return 0; },
+                 [](const QuantizedMul&) -> int64_t { return 0; },
                  [](const QuantizedSoftmax&) -> int64_t { return 0; },
                  [](const View&) -> int64_t { return 0; }},
       op);
@@ -182,6 +186,7 @@ int64_t scratch_bytes(const Operation& op, int64_t n) {
           [&](const QuantizedLinear& o) { return kernels::gemm_scratch(n * o.rows, o.inputs); },
           [](const QuantizedLookup&) -> int64_t { return 0; },
           [](const QuantizedMaxPool2d&) -> int64_t { return 0; },
+          [](const QuantizedMul&) -> int64_t { return 0; },
           [](const QuantizedSoftmax&) -> int64_t { return 0; },
           [](const View&) -> int64_t { return 0; }},
       op);

@@ -13,6 +13,7 @@
 #include "framework/integer/quantized_linear.hpp"
 #include "framework/integer/quantized_lookup.hpp"
 #include "framework/integer/quantized_max_pool2d.hpp"
+#include "framework/integer/quantized_mul.hpp"
 #include "framework/integer/quantized_softmax.hpp"
 #include "framework/integer/view.hpp"
 
@@ -28,6 +29,7 @@ using Operation = std::variant<Gather,
                                QuantizedLinear,
                                QuantizedLookup,
                                QuantizedMaxPool2d,
+                               QuantizedMul,
                                QuantizedSoftmax,
                                View>;
 

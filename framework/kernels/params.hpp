@@ -231,4 +231,11 @@ struct AddU8 {
   int32_t zero_point, lo, hi;
 };
 
+/// clamp((((a - zero_a) * (b - zero_b) * m0 + 2^(shift-1)) >> shift) + zero_point, lo, hi).
+/// docs/quantization.md (25)
+struct MulU8 {
+  int32_t zero_a, zero_b, m0, shift;
+  int32_t zero_point, lo, hi;
+};
+
 }  // namespace quantrain::kernels

@@ -10,10 +10,10 @@ namespace quantrain::quant {
 
 /// Plugs fake quantization into a network's layers, from one recorded pass over an example [N,
 /// ...]. It quantizes the input, the weights of each convolution and Linear, and the output of
-/// each convolution, Linear, Add, average pool, Concat and elementwise function, after the batch
-/// norm and ReLU that are fused with it. The input takes range and features from the example's
-/// codes; for plain floats the range is QConfig::input_range. Batch norms are folded into the
-/// preceding convolution or Linear; any other has a range of its own.
+/// each convolution, Linear, Add, Mul, average pool, Concat and elementwise function, after the
+/// batch norm and ReLU that are fused with it. The input takes range and features from the
+/// example's codes; for plain floats the range is QConfig::input_range. Batch norms are folded into
+/// the preceding convolution or Linear; any other has a range of its own.
 /// docs/quantization.md (12), (15), (24)
 /// Train afterwards, with an optimizer made after this call, because learned scales are new
 /// parameters. Ranges move in training mode only. Evaluating before the first step is an error,

@@ -15,7 +15,8 @@ Survey::Survey(Module& net,
     : net_(net), graph_(graph), inputs_(inputs), config_(config) {
   for (const NamedModule& entry : net.named_modules()) modules_.emplace(entry.name, entry.module);
   for (const GraphNode& node : graph.nodes()) {
-    ++runs_[node.scope()];
+    // A layer may reshape what its operation takes and gives.
+    if (!node.node->traits().is_view) ++runs_[node.scope()];
     ++runs_of_type_[{node.scope(), node.type()}];
   }
   depends_.assign(graph.nodes().size(), false);
@@ -79,34 +80,37 @@ void Survey::check_recorded() const {
 void Survey::refuse_without_sites(const std::vector<const GraphNode*>& data) const {
   TextStream types;
   for (const GraphNode* node : data) types << ' ' << node->type();
-  throw GraphError(net_.label(),
-                   "there is no layer to quantize among what it runs:",
-                   types.str(),
-                   "; those of Conv1d, Conv2d, Linear, Add, AvgPool1d, AvgPool2d, Concat, batch "
-                   "norms, elementwise functions and arithmetic with constants are quantized");
+  throw GraphError(
+      net_.label(),
+      "there is no layer to quantize among what it runs:",
+      types.str(),
+      "; those of Conv1d, Conv2d, Linear, Add, Mul, AvgPool1d, AvgPool2d, Mean, Concat, batch "
+      "norms, elementwise functions and arithmetic with constants are quantized");
 }
 
 void Survey::refuse_place(const GraphNode& node) const {
   const std::string where = place_of(node);
   const QuantizationTraits traits = node.node->traits();
-  const bool takes_data = traits.closes_range && traits.weight < 0 && !traits.takes_constants;
-  for (size_t i = 0; takes_data && i < node.inputs.size(); ++i) {
-    if (node.inputs[i].defined() && !is_data(node, i)) node.node->refuse_integers(where);
-  }
-  if (!traits.has_integer_form) node.node->refuse_integers(where);
   TextStream operands;
+  bool constants = false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.inputs[i].defined() && is_data(node, i))
+    if (!node.inputs[i].defined()) continue;
+    if (is_data(node, i)) {
       operands << (operands.tellp() == 0 ? " of " : " and ") << node.inputs[i].shape();
+    } else {
+      constants = traits.closes_range && traits.weight < 0;
+    }
   }
+  if (!(constants ? traits.takes_constants : traits.takes_data)) node.node->refuse_integers(where);
+  const bool other_layer = traits.layer.empty() || (constants && traits.takes_data);
   throw GraphError(where,
                    "operation ",
                    node.type(),
                    operands.str(),
                    node.scope().empty() ? " in its forward()" : "",
                    " has no place for a FakeQuantize: ",
-                   traits.layer.empty() ? "run it in a layer of its own" : "use the layer ",
-                   traits.layer,
+                   other_layer ? "run it in a layer of its own" : "use the layer ",
+                   other_layer ? "" : traits.layer,
                    ", registered by add(name, layer) in the constructor");
 }
 

@@ -86,6 +86,12 @@ std::map<std::string, Unary> calls() {
   all["add"] = [](const Tensor& x) { add(x, x); };
   all["sub"] = [](const Tensor& x) { sub(x, x); };
   all["mul"] = [](const Tensor& x) { mul(x, x); };
+  all["Mean"] = [](const Tensor& x) { Mean{1}(x); };
+  all["Mean of no axis"] = [](const Tensor& x) { Mean{std::numeric_limits<int>::min()}(x); };
+  all["Max"] = [](const Tensor& x) { Max{{-1, 1}, {.keepdim = true}}(x); };
+  all["mul by factors"] = [](const Tensor& x) { mul(global_avg_pool2d(x), x); };
+  all["Mul"] = [](const Tensor& x) { Mul{}(x, x); };
+  all["Mul by too many"] = [](const Tensor& x) { Mul{}(x, flatten(x)); };
   all["div"] = [](const Tensor& x) { div(x, x); };
   all["matmul"] = [](const Tensor& x) { matmul(x, x); };
   all["linear"] = [](const Tensor& x) { linear(x, x, x); };

@@ -137,6 +137,7 @@ MEMBERS = {
     "gather": ("rows", "axes", "fill", "run"),
     "quantized_lookup": ("size",),
     "quantized_add": ("size", "zero_a", "zero_b", "m_a", "m_b", "shift", "y"),
+    "quantized_mul": ("rows", "channels", "zero_a", "zero_b", "m0", "shift", "y"),
     "quantized_concat": ("rows", "parts", "y"),
     "quantized_softmax": ("rows", "classes", "m0", "shift", "y"),
     "quantized_linear": ("rows", "inputs", "outputs") + PRODUCT,
@@ -322,6 +323,11 @@ def read_step(entry, position, tensors):
     if kind == "quantized_add":
         zeros = [whole(op["zero_a"], 0, 255), whole(op["zero_b"], 0, 255)]
         whole(op["m_a"]), whole(op["m_b"]), whole(op["shift"], 1, 62)
+    if kind == "quantized_mul":
+        rows, channels = (whole(op[n], 1, MOST_ELEMENTS) for n in ("rows", "channels"))
+        sizes, y_size = [rows * channels, channels], rows * channels
+        zeros = [whole(op["zero_a"], 0, 255), whole(op["zero_b"], 0, 255)]
+        check_multiplier(whole(op["m0"]), whole(op["shift"]))
     if kind == "quantized_concat":
         rows = whole(op["rows"], 1, MOST_ELEMENTS)
         require(type(op["parts"]) is list and 0 < len(op["parts"]) <= MOST_STEPS, "parts")
@@ -489,6 +495,10 @@ def run_step(step, x):
     elif kind == "quantized_add":
         acc = (x[0] - op["zero_a"]) * op["m_a"] + (x[1] - op["zero_b"]) * op["m_b"]
         y = requantize(acc, 1, op["shift"], op["y"])
+    elif kind == "quantized_mul":
+        a = x[0].reshape(n, op["rows"], op["channels"]) - op["zero_a"]
+        b = x[1].reshape(n, 1, op["channels"]) - op["zero_b"]
+        y = requantize(a * b, op["m0"], op["shift"], op["y"])
     elif kind == "quantized_concat":
         y = np.concatenate(
             [

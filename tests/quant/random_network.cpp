@@ -29,18 +29,18 @@ class Scale : public Module {
   bool adds_;
 };
 
-/// y = activation(body(x) + x), concat(body(x), x) or concat(x, body(x), x).
+/// y = activation(body(x) + x), activation(body(x) * x), concat(body(x), x) or concat(x, body(x),
+/// x).
 class Branch : public Module {
  public:
-  enum class Kind { kSum, kConcat, kConcatOfThree };
+  enum class Kind { kSum, kProduct, kConcat, kConcatOfThree };
   Branch(Sequential body, Kind kind, bool relu)
       : body_(Module::add("body", std::move(body))), kind_(kind) {
-    if (kind != Kind::kSum) {
-      concat_ = Module::add("concat", Concat{});
-    } else {
-      sum_ = Module::add("sum", Add{});
-      if (relu) relu_ = Module::add("relu", ReLU{});
-    }
+    const bool joins = kind == Kind::kConcat || kind == Kind::kConcatOfThree;
+    if (joins) concat_ = Module::add("concat", Concat{});
+    if (kind == Kind::kSum) sum_ = Module::add("sum", Add{});
+    if (kind == Kind::kProduct) product_ = Module::add("product", Mul{});
+    if (!joins && relu) relu_ = Module::add("relu", ReLU{});
   }
   std::string_view type() const override { return "Branch"; }
 
@@ -49,8 +49,8 @@ class Branch : public Module {
     const Tensor y = (*body_)(x);
     if (kind_ == Kind::kConcat) return (*concat_)(y, x);
     if (kind_ == Kind::kConcatOfThree) return (*concat_)(std::vector<Tensor>{x, y, x})[0];
-    const Tensor sum = (*sum_)(y, x);
-    return relu_ ? (*relu_)(sum) : sum;
+    const Tensor both = sum_ ? (*sum_)(y, x) : (*product_)(y, x);
+    return relu_ ? (*relu_)(both) : both;
   }
 
  private:
@@ -58,7 +58,34 @@ class Branch : public Module {
   Kind kind_;
   std::shared_ptr<Concat> concat_;
   std::shared_ptr<Add> sum_;
+  std::shared_ptr<Mul> product_;
   std::shared_ptr<ReLU> relu_;
+};
+
+/// Squeeze and excitation: y = x * gate(up(relu(down(mean(x))))).
+class Squeeze : public Module {
+ public:
+  Squeeze(int64_t channels, int64_t hidden, const functions::Function& gate, bool factors_first)
+      : factors_(Module::add("factors",
+                             Sequential{GlobalAvgPool2d{},
+                                        Conv2d{channels, hidden, {.kernel = 1}},
+                                        ReLU{},
+                                        Conv2d{hidden, channels, {.kernel = 1}},
+                                        Elementwise{gate}})),
+        product_(Module::add("product", Mul{})),
+        factors_first_(factors_first) {}
+  std::string_view type() const override { return "Squeeze"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override {
+    const Tensor factors = (*factors_)(x);
+    return factors_first_ ? (*product_)(factors, x) : (*product_)(x, factors);
+  }
+
+ private:
+  std::shared_ptr<Sequential> factors_;
+  std::shared_ptr<Mul> product_;
+  bool factors_first_;
 };
 
 /// Two images, each through a body of its own, joined; logits, and head(joined) or what the logits
@@ -214,6 +241,17 @@ class Composer {
     if (kernel == 1 || random_.below(3) != 0) return 1;
     const int64_t most = (size + 2 * padding - 1) / (kernel - 1);
     return 1 + random_.below(std::min<int64_t>(most, 4));
+  }
+
+  /// A mean or maximum over rows or columns, which stay as one.
+  void reduce(Sequential& net) {
+    const bool mean = coin();
+    const int axis = coin() ? 1 : 2;
+    const ReductionOptions options{.keepdim = true};
+    if (mean) net.append(Mean{axis, options});
+    if (!mean) net.append(Max{axis, options});
+    text_ << (mean ? " mean" : " max") << axis;
+    (axis == 1 ? h_ : w_) = 1;
   }
 
   /// Images [N, H, W, C] as [N, W, H, C], without moving an element.
@@ -379,7 +417,15 @@ class Composer {
   }
 
   void stage(Sequential& net) {
-    switch (random_.below(8)) {
+    switch (random_.below(10)) {
+      case 9: reduce(net); return;
+      case 8: {
+        const int64_t hidden = 1 + random_.below(4);
+        const auto gate = coin() ? functions::sigmoid() : functions::hard_sigmoid();
+        net.append(Squeeze{c_, hidden, gate, coin()});
+        text_ << " squeeze" << hidden;
+        return;
+      }
       case 7: move(net); return;
       case 0: {
         if (std::min(h_, w_) < 2) return;
@@ -399,11 +445,13 @@ class Composer {
       }
       case 1: {
         Sequential body;
-        text_ << " residual(";
+        const bool product = random_.below(3) == 0;
+        text_ << (product ? " product(" : " residual(");
         const int64_t c = c_;
         convolution(body, c, true);
         text_ << ")";
-        net.append(Branch{std::move(body), Branch::Kind::kSum, coin()});
+        const auto kind = product ? Branch::Kind::kProduct : Branch::Kind::kSum;
+        net.append(Branch{std::move(body), kind, coin()});
         return;
       }
       case 2: {

@@ -261,6 +261,12 @@ def moves():
               {"scale": [3, 1]})
 
 
+def factors():
+    """Squeeze and excitation: a factor for each channel of each image, second or first."""
+    operation("mul", {"a": draw(2, 3, 2, 5), "b": draw(2, 1, 1, 5)}, lambda a, b: a * b)
+    operation("mul", {"a": draw(2, 1, 3), "b": draw(2, 4, 3)}, lambda a, b: a * b)
+
+
 def optimizer(kind, make, **options):
     parameter = draw(13).requires_grad_(True)
     case = {"optimizer": kind, "options": options, "parameter": dump(parameter),
@@ -656,6 +662,7 @@ def write(folder):
               lambda x: F.cross_entropy(x, probabilities),
               constants={"target": probabilities})
     moves()
+    factors()
     write_sections(Path(folder) / "operations.json", sections)
     operations.clear()
     generator.seed(1012)  # a file's cases keep their numbers whatever another holds

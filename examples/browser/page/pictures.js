@@ -3,6 +3,7 @@ import {side} from './image.js';
 
 const operations = {
   quantized_add: 'Sum',
+  quantized_mul: 'Product',
   quantized_avg_pool2d: 'Average pool',
   gather: 'Move',
   quantized_concat: 'Concat',

@@ -19,7 +19,7 @@ class AddNode : public Node {
     const bool constant = may_be_constant(input(0).shape(), input(1).shape());
     return {.closes_range = true,
             .takes_constants = constant,
-            .has_integer_form = same || constant,
+            .takes_data = same,
             .layer = same ? "Add" : ""};
   }
   void refuse_integers(const std::string& layer) const override {

@@ -81,6 +81,7 @@ class BatchNormNode : public Node {
     return {.closes_range = true,
             .is_batch_norm = true,
             .takes_constants = true,
+            .takes_data = false,
             .layer = "BatchNorm1d or BatchNorm2d"};
   }
   bool reads_input(size_t i) const override { return i < 2; }

@@ -3,6 +3,7 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/broadcast.hpp"
 #include "framework/autograd/ops/code_function.hpp"
+#include "framework/core/error.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
@@ -14,7 +15,17 @@ class DivNode : public Node {
   std::string_view type() const override { return "div"; }
   QuantizationTraits traits() const override {
     const bool constant = may_be_constant(input(0).shape(), input(1).shape());
-    return {.closes_range = constant, .takes_constants = constant};
+    return {.closes_range = true, .takes_constants = constant, .takes_data = false};
+  }
+  void refuse_integers(const std::string& layer) const override {
+    throw GraphError(layer,
+                     "this division has no integer form: ",
+                     input(0).shape(),
+                     " / ",
+                     input(1).shape(),
+                     "; the divisor is a constant, one number or one for each channel, the last "
+                     "axis; where it depends on the input, use an Elementwise of a function that "
+                     "is finite at 0, such as 1 / (v + 1), and the layer Mul");
   }
   bool reads_input(size_t i) const override { return i == 1; }
   std::vector<Tensor> backward(Tensor grad_y) override {

@@ -13,6 +13,12 @@ class MeanNode : public Node {
       : extents_(extents), attributes_(std::move(attributes)) {}
   std::string_view type() const override { return "mean"; }
   Attributes attributes() const override { return attributes_; }
+  void refuse_integers(const std::string& layer) const override {
+    throw GraphError(layer,
+                     "the operation mean of ",
+                     input(0).shape(),
+                     " has no integer form: use the layer Mean, over axes of each sample");
+  }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());

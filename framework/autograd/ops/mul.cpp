@@ -3,17 +3,43 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/broadcast.hpp"
 #include "framework/autograd/ops/code_function.hpp"
+#include "framework/core/error.hpp"
 #include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {
 namespace {
+
+/// Rows of a sample of a that b's are repeated for: 1 for equal shapes. 0: the integer operation
+/// does not take these shapes.
+int64_t rows_of(const Shape& a, const Shape& b) {
+  if (a == b) return 1;
+  if (!are_channel_factors(a, b)) return 0;
+  int64_t rows = 1;
+  for (int axis = 1; axis + 1 < a.rank(); ++axis) rows *= a[axis];
+  return rows;
+}
 
 class MulNode : public Node {
  public:
   std::string_view type() const override { return "mul"; }
   QuantizationTraits traits() const override {
     const bool constant = may_be_constant(input(0).shape(), input(1).shape());
-    return {.closes_range = constant, .takes_constants = constant};
+    const bool factors = rows_of(input(0).shape(), input(1).shape()) > 0;
+    return {.closes_range = true,
+            .takes_constants = constant,
+            .takes_data = factors,
+            .layer = factors ? "Mul" : ""};
+  }
+  void refuse_integers(const std::string& layer) const override {
+    throw GraphError(layer,
+                     "this multiplication has no integer form: ",
+                     input(0).shape(),
+                     " * ",
+                     input(1).shape(),
+                     "; a constant is one number, or one for each channel, the last axis; operands "
+                     "that depend on the input have one shape, or are [N, ..., C] and [N, 1, ..., "
+                     "1, C]");
   }
   bool reads_input(size_t i) const override { return i < 2 && needs_grad(1 - i); }
   std::vector<Tensor> backward(Tensor grad_y) override {
@@ -27,9 +53,67 @@ class MulNode : public Node {
   }
 };
 
+/// The product of two tensors of codes, to be rounded once.   docs/quantization.md (25)
+class CodeProduct : public Accumulators {
+ public:
+  CodeProduct(const Shape& shape,
+              int64_t rows,
+              std::shared_ptr<const Codes> a,
+              std::shared_ptr<const Codes> b)
+      : samples_(shape), rows_(rows), a_(std::move(a)), b_(std::move(b)) {}
+
+  void to_float(float* y) const override {
+    const int64_t channels = samples_.size / rows_;
+    Buffer<float> b(samples_.count * channels);
+    kernels::dequantize_u8_f32(
+        a_->bytes.size(), a_->u8(), a_->params.scale[0], a_->stored_zero_point(), y);
+    kernels::dequantize_u8_f32(
+        b.size(), b_->u8(), b_->params.scale[0], b_->stored_zero_point(), b.data());
+    for (int64_t row = 0; row < samples_.count * rows_; ++row) {
+      float* const to = y + row * channels;
+      kernels::mul_f32(channels, to, b.data() + row / rows_ * channels, to);
+    }
+  }
+
+  std::shared_ptr<const integer::Operation> requantize(const QParams& y,
+                                                       Activation activation,
+                                                       uint8_t* codes,
+                                                       uint8_t* mask) const override {
+    const auto op = integer::QuantizedMul::make(
+        rows_, samples_.size / rows_, a_->params, b_->params, y, activation);
+    const uint8_t* const inputs[] = {a_->u8(), b_->u8()};
+    integer::Prepared(op).run(samples_.count, inputs, codes, gradient_mask(y, mask));
+    return std::make_shared<const integer::Operation>(op);
+  }
+
+ private:
+  Samples samples_;
+  int64_t rows_;
+  std::shared_ptr<const Codes> a_;
+  std::shared_ptr<const Codes> b_;
+};
+
 }  // namespace
 
+bool are_channel_factors(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank() || a.rank() < 2 || a[0] != b[0] || a.back() != b.back()) return false;
+  for (int axis = 1; axis + 1 < b.rank(); ++axis) {
+    if (b[axis] != 1) return false;
+  }
+  return true;
+}
+
 Tensor mul(const Tensor& a, const Tensor& b) {
+  const int64_t rows = rows_of(a.shape(), b.shape());
+  // The factors that are repeated come second.
+  if (rows == 0 && rows_of(b.shape(), a.shape()) > 0) return mul(b, a);
+  std::shared_ptr<const Codes> codes_a = activation_codes(a);
+  std::shared_ptr<const Codes> codes_b = activation_codes(b);
+  if (codes_a != nullptr && codes_b != nullptr && rows > 0) {
+    auto product =
+        std::make_shared<CodeProduct>(a.shape(), rows, std::move(codes_a), std::move(codes_b));
+    return record<MulNode>(TensorAccess::from_accumulators(a.shape(), std::move(product)), {a, b});
+  }
   Tensor y = function_of_constants("mul", a, b, [](double x, double c) { return x * c; });
   if (!y.defined()) y = broadcast_binary("mul", kernels::mul_f32, a, b);
   return record<MulNode>(std::move(y), {a, b});

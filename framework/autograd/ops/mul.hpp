@@ -8,11 +8,16 @@ namespace quantrain {
 /// Shapes: any two that broadcast -> y of the broadcast shape.
 /// Of activation codes and a constant, one number or one for each channel: a lookup that waits for
 /// its parameters.   docs/quantization.md (24)
+/// Of two activations' codes, of one shape or [N, ..., C] and [N, 1, ..., 1, C]: an exact product
+/// that waits for its parameters.   docs/quantization.md (25)
 /// Gradient: grad_a = grad_y * b, grad_b = grad_y * a, summed over the axes along which an operand
 /// was repeated.
 /// Throws: ShapeError if the shapes do not broadcast.
 /// Source: ONNX Mul.
 Tensor mul(const Tensor& a, const Tensor& b);
+
+/// Whether b has one factor for each channel of a: [N, ..., C] and [N, 1, ..., 1, C].
+bool are_channel_factors(const Shape& a, const Shape& b);
 
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
 

@@ -27,7 +27,7 @@ class PreluNode : public Node {
  public:
   std::string_view type() const override { return "prelu"; }
   QuantizationTraits traits() const override {
-    return {.closes_range = true, .takes_constants = true, .layer = "PReLU"};
+    return {.closes_range = true, .takes_constants = true, .takes_data = false, .layer = "PReLU"};
   }
 
   std::vector<Tensor> backward(Tensor grad_y) override {

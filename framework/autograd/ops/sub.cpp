@@ -3,6 +3,7 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/broadcast.hpp"
 #include "framework/autograd/ops/code_function.hpp"
+#include "framework/core/error.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
@@ -13,7 +14,17 @@ class SubNode : public Node {
   std::string_view type() const override { return "sub"; }
   QuantizationTraits traits() const override {
     const bool constant = may_be_constant(input(0).shape(), input(1).shape());
-    return {.closes_range = constant, .takes_constants = constant};
+    return {.closes_range = true, .takes_constants = constant, .takes_data = false};
+  }
+  void refuse_integers(const std::string& layer) const override {
+    throw GraphError(layer,
+                     "this subtraction has no integer form: ",
+                     input(0).shape(),
+                     " - ",
+                     input(1).shape(),
+                     "; a constant is one number, or one for each channel, the last axis; of "
+                     "operands that depend on the input, multiply the second by the constant -1 "
+                     "in a layer of its own, and use the layer Add");
   }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {

@@ -143,6 +143,54 @@ void add_u8(int64_t n,
   });
 }
 
+void mul_u8(int64_t n,
+            int64_t rows,
+            int64_t channels,
+            const uint8_t* a,
+            const uint8_t* b,
+            const MulParams& params,
+            uint8_t* y,
+            const GradientMask& mask) {
+  constexpr int64_t kBlock = 2048;
+  const auto to = [&](int32_t zero_point, int32_t lo, int32_t hi) {
+    const Multiplier& m = params.multiplier;
+    return MulU8{params.zero_a, params.zero_b, m.m0, m.shift, zero_point, lo, hi};
+  };
+  const int32_t zero_y = params.y.zero_point;
+  const MulU8 p = to(zero_y, params.y.lo, params.y.hi);
+  // Clamped to 0 and 1, the product says which side of a bound it is on.
+  const MulU8 reaches = to(zero_y - mask.lo + 1, 0, 1);
+  const MulU8 exceeds = to(zero_y - mask.hi, 0, 1);
+  const int64_t size = rows * channels;
+  const IntegerTable& kernels = integer_table();
+  parallel_for(n * size, kGrain, [&](int64_t begin, int64_t end) {
+    uint8_t repeated[kBlock];
+    uint8_t low[kBlock];
+    uint8_t high[kBlock];
+    for (int64_t i = begin; i < end; i += kBlock) {
+      const int64_t count = std::min(kBlock, end - i);
+      const uint8_t* factors = b + i;
+      if (rows != 1) {
+        for (int64_t j = 0; j < count;) {
+          const int64_t c = (i + j) % channels;
+          const int64_t run = std::min(channels - c, count - j);
+          std::copy_n(b + (i + j) / size * channels + c, run, repeated + j);
+          j += run;
+        }
+        factors = repeated;
+      }
+      if (mask.bits != nullptr) {
+        kernels.mul_u8(count, a + i, factors, reaches, low);
+        kernels.mul_u8(count, a + i, factors, exceeds, high);
+        for (int64_t j = 0; j < count; ++j) low[j] = static_cast<uint8_t>(low[j] & ~high[j]);
+        std::fill(low + count, low + round_up(count, 8), uint8_t{0});
+        pack_bits(count, low, mask.bits + i / 8);
+      }
+      kernels.mul_u8(count, a + i, factors, p, y + i);
+    }
+  });
+}
+
 void lookup_u8(int64_t n, const uint8_t* x, const uint8_t* table, uint8_t* y) {
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) y[i] = table[x[i]];

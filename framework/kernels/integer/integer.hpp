@@ -169,6 +169,23 @@ void add_u8(int64_t n,
             const AddParams& params,
             uint8_t* y,
             const GradientMask& mask = {});
+/// Zero points and multiplier of a product's operands, and its output; all of stored codes.
+struct MulParams {
+  int32_t zero_a = 0;
+  int32_t zero_b = 0;
+  Multiplier multiplier;
+  StoredOutput y;
+};
+/// y[i, r, c] = a[i, r, c] * b[i, c] of stored codes, for n samples of rows x channels; the mask is
+/// that of y.   docs/quantization.md (4), (25)
+void mul_u8(int64_t n,
+            int64_t rows,
+            int64_t channels,
+            const uint8_t* a,
+            const uint8_t* b,
+            const MulParams& params,
+            uint8_t* y,
+            const GradientMask& mask = {});
 /// Max pool on codes; elements outside of the image count as 0, the lowest code. position, where it
 /// is not null, is that of the winner in its window, row by row, the first among equals; windows
 /// have at most kLargestPoolWindow elements then.   docs/quantization.md (10)

@@ -115,6 +115,13 @@ void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8
   }
 }
 
+void mul_u8(int64_t n, const uint8_t* a, const uint8_t* b, const MulU8& p, uint8_t* y) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int32_t product = (a[i] - p.zero_a) * (b[i] - p.zero_b);
+    y[i] = static_cast<uint8_t>(requantize(product, {p.m0, p.shift}, p.zero_point, p.lo, p.hi));
+  }
+}
+
 void quantize_f32_u8(
     int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask, bool* finite) {
   *finite = true;

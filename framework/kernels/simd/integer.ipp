@@ -161,6 +161,49 @@ void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8
 }
 
 template <class Arch>
+void mul_u8(int64_t n, const uint8_t* a, const uint8_t* b, const MulU8& p, uint8_t* y) {
+  // Products times m0 are below 2^47: from a shift of 18 on they fit into 30 bits. A smaller one
+  // means a multiplier of 2^12 or more.
+  if (p.shift < 18) return reference::mul_u8(n, a, b, p, y);
+  using I = Ints<Arch>;
+  using Int = typename I::Int;
+  constexpr int32_t kAbove = 1 << 16;  // every product is above -kAbove
+  const Clamp clamp{p.lo, p.hi};
+  const Int zero_point = I::set1(p.zero_point);
+  const Int minus_zero_a = I::set1(-p.zero_a);
+  const Int minus_zero_b = I::set1(-p.zero_b);
+  const Int above = I::set1(kAbove);
+  const Int m0 = I::set1(p.m0);
+  const Int offset = I::set1_64((int64_t{1} << (p.shift - 1)) - int64_t{kAbove} * p.m0);
+  // Of the even lanes. The low half of an unsigned product is that of the signed one, and positive
+  // once it is raised.
+  const auto scaled = [&](Int x_a, Int x_b) QUANTRAIN_INLINE {
+    const Int raised = I::add(I::mul_unsigned(x_a, x_b), above);
+    return I::add64(offset, I::mul_unsigned(raised, m0));
+  };
+  const auto four_or_more =
+      [&](const uint8_t* from_a, const uint8_t* from_b, uint8_t* to) QUANTRAIN_INLINE {
+        const Int x_a = I::add(I::load_u8(from_a), minus_zero_a);
+        const Int x_b = I::add(I::load_u8(from_b), minus_zero_b);
+        const Int even = scaled(x_a, x_b);
+        const Int odd = scaled(I::odd(x_a), I::odd(x_b));
+        // The bits that a logical shift by up to 32 gets wrong are not among the low 32.
+        const Int v = p.shift <= 32 ? I::low_halves(I::srl64(even, p.shift), I::srl64(odd, p.shift))
+                                    : I::sra(I::high_halves(even, odd), p.shift - 32);
+        I::store_codes(to, I::add(v, zero_point), clamp);
+      };
+  int64_t i = 0;
+  for (; i + I::kLanes <= n; i += I::kLanes) four_or_more(a + i, b + i, y + i);
+  if (i < n) {
+    uint8_t last[3][I::kLanes] = {};
+    copy_few(n - i, a + i, last[0]);
+    copy_few(n - i, b + i, last[1]);
+    four_or_more(last[0], last[1], last[2]);
+    copy_few(n - i, last[2], y + i);
+  }
+}
+
+template <class Arch>
 void quantize_f32_u8(
     int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask, bool* finite) {
   using I = Ints<Arch>;

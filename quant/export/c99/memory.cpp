@@ -87,6 +87,7 @@ struct Lead {
   // Element by element.
   std::optional<Traversal> operator()(const integer::QuantizedAdd&) const { return Traversal{}; }
   std::optional<Traversal> operator()(const integer::QuantizedLookup&) const { return Traversal{}; }
+  std::optional<Traversal> operator()(const integer::QuantizedMul&) const { return Traversal{}; }
   std::optional<Traversal> operator()(const integer::Gather&) const { return {}; }
   std::optional<Traversal> operator()(const integer::QuantizedConcat&) const { return {}; }
   std::optional<Traversal> operator()(const integer::View&) const { return {}; }
@@ -274,6 +275,11 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
       });
       const bool elementwise = integer::runs_in_place(step.operation);
       if (input < 0 || at(last, root) != now || (reads > 1 && !elementwise)) continue;
+      // A product's factors are read again for each row.
+      if (elementwise &&
+          pieces[static_cast<size_t>(input)].bytes != pieces[static_cast<size_t>(output)].bytes) {
+        continue;
+      }
       pairs.push_back({input,
                        output,
                        now,

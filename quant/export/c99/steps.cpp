@@ -30,6 +30,7 @@ struct Local {
   int64_t operator()(const integer::QuantizedConcat&) const { return 0; }
   int64_t operator()(const integer::QuantizedLookup&) const { return 0; }
   int64_t operator()(const integer::QuantizedMaxPool2d&) const { return 0; }
+  int64_t operator()(const integer::QuantizedMul&) const { return 0; }
   int64_t operator()(const integer::QuantizedSoftmax&) const { return 0; }
   int64_t operator()(const integer::View&) const { return 0; }
 };
@@ -87,6 +88,41 @@ struct Source {
                       op.y.hi,
                       " : code;\n",
                       "    y[i] = (uint8_t)code;\n  }\n}\n");
+    source.call = cat("step", id, "(X0, X1, Y);");
+    return source;
+  }
+
+  // clamp((((a - zero_a) * (b - zero_b) * m0 + 2^(shift - 1)) >> shift) + zero, low, high)
+  StepSource operator()(const integer::QuantizedMul& op) const {
+    const bool one = op.rows == 1;
+    const std::string at = one ? "c" : cat("i * ", op.channels, " + c");
+    StepSource source;
+    source.text =
+        cat("static void step",
+            id,
+            "(const uint8_t *a, const uint8_t *b, uint8_t *y) {\n",
+            one ? "  int32_t c;\n" : cat("  int32_t i, c;\n", loop("i", op.rows, order), "\n  "),
+            loop("c", op.channels, order),
+            "\n      y[",
+            at,
+            "] = requantize_any(((int32_t)a[",
+            at,
+            "] - ",
+            op.zero_a,
+            ") * ((int32_t)b[c] - ",
+            op.zero_b,
+            "), ",
+            op.multiplier.m0,
+            ", ",
+            op.multiplier.shift,
+            ", ",
+            op.y.zero_point,
+            ", ",
+            op.y.lo,
+            ", ",
+            op.y.hi,
+            ");\n}\n");
+    needs.requantize_any = true;
     source.call = cat("step", id, "(X0, X1, Y);");
     return source;
   }

@@ -178,6 +178,61 @@ TEST_CASE("add that broadcasts, or adds other than codes, computes with floats",
   CHECK(add(a, as_floats(a)).kind() == ValueKind::kFloat);
 }
 
+TEST_CASE("mul of codes rounds the exact product once, by (25)", "[autograd][mul][integer]") {
+  const Shape shape{3, 4, 5, 7};
+  for (const QType& type : test::activation_types()) {
+    for (const Shape& other : {shape, Shape{3, 1, 1, 7}}) {
+      for (const bool swapped : {false, true}) {
+        CAPTURE(other, swapped);
+        const int32_t zero = zero_of(type);
+        const Tensor a = activations(shape, type, 0.125f, zero, 1);
+        const Tensor b = activations(other, {8, false, false}, 0.03125f, 131, 2);
+        const Tensor y = swapped ? mul(b, a) : mul(a, b);
+        CHECK(y.shape() == shape);
+        CHECK(values(y) == values(mul(as_floats(a), as_floats(b))));  // powers of two: exact
+        const Tensor float_a = as_floats(a).set_requires_grad(true);
+        const Tensor float_b = as_floats(b).set_requires_grad(true);
+        // Of different shapes, the factors come second in both.
+        check_same_gradient(y, swapped ? mul(float_b, float_a) : mul(float_a, float_b));
+
+        const std::vector<int32_t> codes_a = code_values(a);
+        const std::vector<int32_t> codes_b = code_values(b);
+        for (const float scale_y : {0.2f, 0.03f, 0.001f}) {
+          const QParams to = activation_params(type, scale_y, zero);
+          const Multiplier m =
+              make_multiplier(scale_of(a) * scale_of(b) / static_cast<double>(scale_y));
+          std::vector<int64_t> unclamped;
+          for (size_t i = 0; i < codes_a.size(); ++i) {
+            const size_t k = other == shape ? i : i / 140 * 7 + i % 7;
+            const int64_t product = int64_t{codes_a[i] - zero} * (codes_b[k] - 131);
+            unclamped.push_back(rounding_shift(product * m.m0, m.shift) + zero);
+          }
+          test::check_requantize(y, to, unclamped);
+          test::check_requantize(relu(y), to, unclamped);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("mul of codes that broadcast otherwise computes with floats",
+          "[autograd][mul][integer]") {
+  const Tensor a = activations({2, 3, 4}, {8, false, false}, 0.125f, 3, 1);
+  for (const Shape& shape : {Shape{4}, Shape{2, 3, 1}, Shape{1, 1, 4}, Shape{2, 1, 1}}) {
+    CAPTURE(shape);
+    const Tensor b = activations(shape, {8, false, false}, 0.25f, 5, 2);
+    CHECK(mul(a, b).kind() == ValueKind::kFloat);
+    CHECK(values(mul(a, b)) == values(mul(as_floats(a), as_floats(b))));
+  }
+  CHECK(mul(a, as_floats(a)).kind() == ValueKind::kFloat);
+  QUANTRAIN_CHECK_ERROR(mul(Tensor::zeros({2, 3}), Tensor::zeros({4, 3})),
+                        ShapeError,
+                        "[mul] shapes do not broadcast: [2, 3] and [4, 3]");
+  // Nothing to multiply.
+  const Tensor none = activations({0, 3, 4}, {8, false, false}, 0.125f, 3, 1);
+  CHECK(mul(none, none).shape() == Shape{0, 3, 4});
+}
+
 TEST_CASE("concat of codes rescales each operand by (8)", "[autograd][concat][integer]") {
   for (const QType& type : test::activation_types()) {
     const int32_t zero = zero_of(type);

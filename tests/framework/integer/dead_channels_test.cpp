@@ -52,6 +52,14 @@ class Builder {
         QuantizedAdd::make(shape.elements(), kParams, kParams, kParams, Activation::kRelu);
     return step(op, {a, b}, shape);
   }
+  /// By factors for each channel, or by a value of x's shape.
+  int mul(int x, int factors) {
+    const Shape shape = program.value(x).shape;
+    const int64_t channels = program.value(factors).shape.elements();
+    const auto op = QuantizedMul::make(
+        shape.elements() / channels, channels, kParams, kParams, kParams, Activation::kNone);
+    return step(op, {x, factors}, shape);
+  }
   int lookup(int x) {
     const Shape shape = program.value(x).shape;
     QuantizedLookup op{.size = shape.elements()};
@@ -275,6 +283,26 @@ TEST_CASE("a sum and a concatenation keep what one of their readers needs",
   const Program smaller = remove_dead_channels(b.program);
   CHECK(smaller.value(sum).shape == Shape{4, 4, 5});
   CHECK(smaller.value(joined).shape == Shape{4, 4, 8});
+}
+
+TEST_CASE("a factor of 0 takes the channel along that only its product reads",
+          "[integer][dead_channels]") {
+  Builder b(9);
+  const int x = b.input({4, 4, 3});
+  const int p = b.conv(x, 5, 1, 0);
+  const int factors = b.linear(b.flatten(b.max_pool(x)), 5);
+  b.kill(factors, 3, -100000);  // real 0: the product is constant
+  b.kill(factors, 1, 2000);     // another constant: the product varies
+  b.kill(p, 4, 2000);           // of varying factors
+  const int scaled = b.mul(p, factors);
+  const int squared = b.mul(scaled, scaled);
+  b.program.outputs = {b.conv(squared, 6, 1, 0)};
+  check_pass(b.program, {3, 4, 3, 27, 4, 4, 4, 6});
+
+  b.program.outputs.push_back(p);  // read by another
+  const Program smaller = remove_dead_channels(b.program);
+  CHECK(smaller.value(factors).shape == Shape{5});
+  CHECK(smaller.value(scaled).shape == Shape{4, 4, 5});
 }
 
 TEST_CASE("a layer of constants keeps one channel", "[integer][dead_channels]") {

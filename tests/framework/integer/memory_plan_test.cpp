@@ -158,6 +158,33 @@ TEST_CASE("an addition takes the place of the operand that is read last",
   check_plan(b.program, 2);
 }
 
+TEST_CASE("a product takes the place of an operand of its size, and never that of its factors",
+          "[integer][memory_plan]") {
+  Builder b;
+  const int a = b.input({35, 2}, kX);
+  const int factors = b.input({2}, kSigned);
+  const int squares = b.input({70}, kX);
+  const auto scaled = QuantizedMul::make(35, 2, kX, kSigned, kY, Activation::kNone);
+  const auto product = QuantizedMul::make(1, 70, kY, kX, kY, Activation::kNone);
+  const int y = b.codes("y", scaled, {a, factors}, {35, 2}, kY);
+  const int z = b.codes("z", product, {y, squares}, {70}, kY);
+  SECTION("the first") {
+    b.program.outputs = {z};
+    CHECK(plan_memory(b.program).offsets == std::vector<int64_t>{0, 128, 192, 0, 0});
+  }
+  SECTION("the second") {
+    b.program.outputs = {z, y};
+    CHECK(plan_memory(b.program).offsets == std::vector<int64_t>{0, 128, 192, 0, 192});
+  }
+  SECTION("of none") {
+    b.program.outputs = {z, a, squares};
+    CHECK(plan_memory(b.program).offsets == std::vector<int64_t>{0, 128, 192, 320, 320});
+    CHECK(plan_memory(b.program).sample_bytes == 448);
+  }
+  check_plan(b.program, 1);
+  check_plan(b.program, 3);
+}
+
 TEST_CASE("places are used again", "[integer][memory_plan]") {
   // Pools do not run in place: two places in turn.
   Builder b;

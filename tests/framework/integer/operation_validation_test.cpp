@@ -230,6 +230,19 @@ TEST_CASE("additions, lookups, views and concatenations refuse what makes no sen
             "multipliers must not be negative and the shift must be 1 to 62 "
             "(docs/quantization.md (11)): multipliers "}},
           output_faults<QuantizedAdd>([](QuantizedAdd& op) -> StoredOutput& { return op.y; })));
+  check_faults<QuantizedMul>(
+      mul,
+      joined<QuantizedMul>(
+          {{[](QuantizedMul& op) { op.rows = 0; }, "extent 0 is not positive", true},
+           {[](QuantizedMul& op) { op.channels = -1; }, "extent -1 is not positive", true},
+           {[=](QuantizedMul& op) { op.rows = many; }, more, true},
+           {[](QuantizedMul& op) { op.zero_a = 256; }, "zero point 256 is no byte"},
+           {[](QuantizedMul& op) { op.zero_b = -1; }, "zero point -1 is no byte"},
+           {[](QuantizedMul& op) { op.multiplier.m0 = 5; },
+            "docs/quantization.md (8) has no multiplier 5 with shift "},
+           {[](QuantizedMul& op) { op.multiplier.shift = 0; },
+            "docs/quantization.md (8) has no multiplier "}},
+          output_faults<QuantizedMul>([](QuantizedMul& op) -> StoredOutput& { return op.y; })));
   check_faults<QuantizedConcat>(
       concat,
       joined<QuantizedConcat>(

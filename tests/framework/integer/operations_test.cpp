@@ -269,6 +269,32 @@ TEST_CASE("QuantizedAdd rounds once, at one shift, in place too", "[integer][add
   CHECK(*std::min_element(a.begin(), a.end()) >= 5);
 }
 
+TEST_CASE("QuantizedMul rounds the exact product once, in place too", "[integer][mul]") {
+  for (const auto& [rows, channels] : {std::pair{1, 50}, {10, 5}, {50, 1}}) {
+    const QuantizedMul op = QuantizedMul::make(rows, channels, kX, kSigned, kY, Activation::kNone);
+    CHECK(runs_in_place(op));
+    const Multiplier m =
+        make_multiplier(double{kX.scale[0]} * double{kSigned.scale[0]} / double{kY.scale[0]});
+    std::vector<uint8_t> a = random_bytes(100, 4);
+    const std::vector<uint8_t> b = random_codes(2 * channels, kSigned, 5);
+    std::vector<uint8_t> expected;
+    for (size_t i = 0; i < a.size(); ++i) {
+      const auto c = static_cast<size_t>(channels);
+      const int32_t product = (a[i] - 7) * (b[i / 50 * c + i % c] - 125);
+      expected.push_back(static_cast<uint8_t>(requantize(product, m, 5, 0, 15)));
+    }
+    for_each_isa([&] {
+      for_each_thread_count([&] {
+        CHECK(run(op, 2, {a, b}) == expected);
+        std::vector<uint8_t> over = a;
+        const uint8_t* const inputs[] = {over.data(), b.data()};
+        PreparedOperation(op).run(2, inputs, over.data());
+        CHECK(over == expected);
+      });
+    });
+  }
+}
+
 TEST_CASE("pools equal (10) written out", "[integer][pool]") {
   for (const kernels::Conv2dShape& shape : {pool_shape(5, 4, 3, 2, 2, 1),
                                             pool_shape(6, 6, 17, 3, 1, 2),

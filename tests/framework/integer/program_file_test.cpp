@@ -101,7 +101,20 @@ Program saved_and_loaded(const Program& program) {
 }
 
 /// Positions of the steps of every_operation().
-enum StepId { kSum, kConv, kMax, kAvg, kBoth, kSquashed, kFlat, kFc, kLogits };
+enum StepId {
+  kSum,
+  kConv,
+  kMax,
+  kAvg,
+  kBoth,
+  kSquashed,
+  kFlat,
+  kFc,
+  kLogits,
+  kMoved,
+  kShares,
+  kScaled
+};
 
 }  // namespace
 
@@ -412,6 +425,30 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(data, "15 bytes for 60 weights of 4 bits", [&](Json& json) {
       members(json, kFc)["weight_bits"] = 4;
     });
+    // Factors of more or fewer channels would be read beyond their end.
+    check(graph, "[scaled] input 0 has shape [4, 4, 3], expected 52 elements", [&](Json& json) {
+      members(json, kScaled)["channels"] = 13;
+    });
+    check(graph, "[scaled] input 1 has shape [2, 2, 3], expected 6 elements", [&](Json& json) {
+      members(json, kScaled)["rows"] = 8;
+      members(json, kScaled)["channels"] = 6;
+    });
+    check(shape, "[scaled] extent 0 is not positive", [&](Json& json) {
+      members(json, kScaled)["rows"] = 0;
+    });
+    check(shape, "[scaled] a value has more than 1073741824 elements", [&](Json& json) {
+      members(json, kScaled)["rows"] = members(json, kScaled)["channels"] = 1 << 30;
+    });
+    check(quant, "[scaled] zero point 256 is no byte", [&](Json& json) {
+      members(json, kScaled)["zero_b"] = 256;
+    });
+    check(quant, "[scaled] docs/quantization.md (8) has no multiplier ", [&](Json& json) {
+      members(json, kScaled)["shift"] = 63;
+    });
+    check(quant,
+          "[scaled] docs/quantization.md (8) has no multiplier 7 with shift ",
+          [&](Json& json) { members(json, kScaled)["m0"] = 7; });
+    check(data, "lacks \"zero_a\"", [&](Json& json) { members(json, kScaled).erase("zero_a"); });
     check(data, "\"inputs\" is 1.5, expected a whole number", [](Json& json) {
       json["inputs"] = {0, 1.5};
     });

@@ -25,7 +25,22 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Positions in every_operation().
-enum ValueId { kInput0, kInput1, kSum, kConv, kMax, kAvg, kBoth, kSquashed, kFlat, kFc, kLogits };
+enum ValueId {
+  kInput0,
+  kInput1,
+  kSum,
+  kConv,
+  kMax,
+  kAvg,
+  kBoth,
+  kSquashed,
+  kFlat,
+  kFc,
+  kLogits,
+  kMoved,
+  kShares,
+  kScaled
+};
 
 template <class Op>
 Op& step(Program& p, ValueId output) {
@@ -246,6 +261,18 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
        "[fc] takes the zero point to be 6, the value's is 7"},
       {[](Program& p) { step<QuantizedLinear>(p, kFc).product.output->y.zero_point = 6; },
        "[fc] takes the zero point to be 6, the value's is 5"},
+      {[](Program& p) { step<QuantizedMul>(p, kScaled).zero_a = 6; },
+       "[scaled] takes the zero point to be 6, the value's is 108"},
+      {[](Program& p) { step<QuantizedMul>(p, kScaled).zero_b = 6; },
+       "[scaled] takes the zero point to be 6, the value's is 5"},
+      {[](Program& p) { step<QuantizedMul>(p, kScaled).y.zero_point = 6; },
+       "[scaled] takes the zero point to be 6, the value's is 125"},
+      {[](Program& p) { std::swap(step_of(p, kScaled).inputs[0], step_of(p, kScaled).inputs[1]); },
+       "[scaled] input 0 has shape [2, 2, 3], expected 48 elements"},
+      {[](Program& p) { step_of(p, kScaled).inputs[1] = kConv; },
+       "[scaled] input 1 has shape [4, 4, 3], expected 12 elements"},
+      {[](Program& p) { step_of(p, kScaled).inputs.pop_back(); },
+       "[scaled] 1 inputs for a layer of 2"},
       {[](Program& p) { p.values[kMax].params->scale[0] = 0.5f; }, "[max] passes the parameters "},
       {[](Program& p) { p.values[kFlat].params->type.bits = 7; }, "[flat] passes the parameters "},
       {[](Program& p) { p.values.push_back({.name = "ghost", .shape = {1}, .params = kX}); },

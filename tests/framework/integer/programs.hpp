@@ -206,6 +206,11 @@ inline Program every_operation() {
           {fc},
           {2, 5},
           kSigned);
+  b.codes("scaled",
+          QuantizedMul::make(4, 12, conv_y, kY, kSigned, Activation::kNone),
+          {convolved, avg},
+          {4, 4, 3},
+          kSigned);
   return b.program;
 }
 
@@ -261,13 +266,26 @@ inline Program random_program(uint64_t seed) {
     const int64_t size = value.shape.elements();
     const std::string name = "step" + std::to_string(i);
     const QParams& y = params();
-    switch (random.below(10)) {
+    switch (random.below(11)) {
       case 8: {
         int64_t classes = 1 + random.below(30);
         while (size % classes != 0) --classes;
         const auto op =
             QuantizedSoftmax::make(size / classes, classes, *value.params, y, Activation::kNone);
         readable.push_back(b.codes(name, op, {x}, {size}, y));
+        break;
+      }
+      case 9: {
+        // By one of its size, or factors of each of its rows; by itself if there is neither.
+        int other = x;
+        for (const int id : readable) {
+          if (size % b.program.value(id).shape.elements() == 0 && random.below(2) == 0) other = id;
+        }
+        const Value& factors = b.program.value(other);
+        const int64_t channels = factors.shape.elements();
+        const auto op = QuantizedMul::make(
+            size / channels, channels, *value.params, *factors.params, y, Activation::kNone);
+        readable.push_back(b.codes(name, op, {x, other}, {size}, y));
         break;
       }
       case 7: {

@@ -27,6 +27,8 @@ inline QuantizedConv2d conv2d() {
 
 inline QuantizedAdd add() { return QuantizedAdd::make(10, kX, kSigned, kY, Activation::kNone); }
 
+inline QuantizedMul mul() { return QuantizedMul::make(5, 2, kX, kSigned, kY, Activation::kNone); }
+
 inline QuantizedAvgPool2d avg_pool() {
   return QuantizedAvgPool2d::make(pool_shape(5, 4, 3, 2, 2, 1), kX, kY, Activation::kNone);
 }
@@ -52,6 +54,7 @@ inline std::vector<Operation> samples() {
           linear(),
           lookup(),
           max_pool(),
+          mul(),
           softmax(),
           View{11}};
 }

@@ -241,6 +241,94 @@ TEST_CASE("addition of codes and its mask are the same for any number of threads
   }
 }
 
+TEST_CASE("multiplication of codes and its mask are those of (25) at any size and shift",
+          "[kernels][integer]") {
+  Random random(31);
+  // On both sides of 17, 32 and 62, and none at all.
+  const std::vector<Multiplier> multipliers = {{0, 1},
+                                               {2147483647, 1},
+                                               {2147483647, 17},
+                                               {2147483647, 18},
+                                               {1 << 30, 18},
+                                               {1288490188, 31},
+                                               {1288490188, 32},
+                                               {1288490188, 33},
+                                               {1717986918, 38},
+                                               {1130315153, 42},
+                                               {2147483647, 62},
+                                               {1 << 30, 62}};
+  for (const Multiplier& m : multipliers) {
+    for (const int64_t rows : {1, 3, 50}) {
+      for (const int64_t channels : {0, 1, 7, 16, 17, 67, 2050}) {
+        const int64_t samples = 3;
+        const int64_t n = samples * rows * channels;
+        std::vector<uint8_t> a = random_codes(n, random);
+        std::vector<uint8_t> b = random_codes(samples * channels, random);
+        const auto zero_a = static_cast<int32_t>(random.below(2) * 255);
+        const auto zero_b = static_cast<int32_t>(random.below(256));
+        const auto zero_y = static_cast<int32_t>(random.below(256));
+        // The largest product, of either sign.
+        for (size_t i = 0; i < a.size(); i += 5) a[i] = static_cast<uint8_t>(255 - zero_a);
+        for (size_t i = 0; i < b.size(); i += 2) b[i] = i % 4 == 0 ? 0 : 255;
+        for_each_isa([&] {
+          CAPTURE(m.m0, m.shift, rows, channels);
+          std::vector<uint8_t> y(a.size());
+          std::vector<uint8_t> mask(bytes(n), 0xff);
+          const MulParams params{zero_a, zero_b, m, {zero_y, 9, 250}};
+          mul_u8(
+              samples, rows, channels, a.data(), b.data(), params, y.data(), {mask.data(), 3, 240});
+          bool equal = true;
+          for (size_t i = 0; i < y.size(); ++i) {
+            const auto c = static_cast<size_t>(channels);
+            const size_t sample = i / (static_cast<size_t>(rows) * c);
+            const int32_t product = (a[i] - zero_a) * (b[sample * c + i % c] - zero_b);
+            const int64_t code = requantize_unclamped(product, m, zero_y);
+            equal = equal && y[i] == std::clamp<int64_t>(code, 9, 250) &&
+                    bit(mask, i) == (code >= 3 && code <= 240);
+          }
+          CHECK(equal);
+          std::vector<uint8_t> plain(a.size());
+          mul_u8(samples, rows, channels, a.data(), b.data(), params, plain.data());
+          CHECK(plain == y);
+        });
+      }
+    }
+  }
+}
+
+TEST_CASE("multiplication of codes and its mask are the same for any number of threads",
+          "[kernels][integer]") {
+  Random random(32);
+  const Multiplier m = make_multiplier(0.004);
+  for (const int64_t rows : {1, 801}) {
+    for (const int64_t channels : {51, 2051}) {
+      const int64_t n = 2 * rows * channels;
+      const std::vector<uint8_t> a = random_codes(n, random);
+      const std::vector<uint8_t> b = random_codes(2 * channels, random);
+      std::vector<uint8_t> codes;
+      std::vector<uint8_t> expected(bytes(n), 0);
+      for (size_t i = 0; i < a.size(); ++i) {
+        const auto c = static_cast<size_t>(channels);
+        const uint8_t factor = b[i / (static_cast<size_t>(rows) * c) * c + i % c];
+        const int32_t code = requantize((a[i] - 100) * (factor - 120), m, 90, -1000, 1000);
+        codes.push_back(static_cast<uint8_t>(std::clamp(code, 20, 200)));
+        if (code >= 3 && code <= 240) expected[i / 8] |= static_cast<uint8_t>(1 << i % 8);
+      }
+      for_each_isa([&] {
+        for_each_thread_count([&] {
+          CAPTURE(rows, channels);
+          std::vector<uint8_t> y(a.size());
+          std::vector<uint8_t> mask(bytes(n), 0xff);
+          const MulParams params{100, 120, m, {90, 20, 200}};
+          mul_u8(2, rows, channels, a.data(), b.data(), params, y.data(), {mask.data(), 3, 240});
+          CHECK(y == codes);
+          CHECK(mask == expected);
+        });
+      });
+    }
+  }
+}
+
 TEST_CASE("codes that are looked up are those of the table, in place too", "[kernels][integer]") {
   Random random(21);
   std::vector<uint8_t> table(256);

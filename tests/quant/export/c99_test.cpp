@@ -366,6 +366,43 @@ TEST_CASE("moves of codes have a C form", "[quant][c99]") {
     CHECK(build_and_run(program, {.name = "moves"}, compiler + std::string(kWarnings), 2) == "");
 }
 
+TEST_CASE("products of two tensors have a C form, over the larger operand", "[quant][c99]") {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  const auto rescale = [&](int64_t size) {
+    return integer::QuantizedLookup::rescale(size, params, params, Activation::kRelu);
+  };
+  const auto factors =
+      integer::QuantizedMul::make(20, 3, params, params, params, Activation::kNone);
+  const auto same = integer::QuantizedMul::make(1, 60, params, params, params, Activation::kRelu);
+  integer::Program chain;
+  for (const Shape& shape :
+       {Shape{5, 4, 3}, Shape{3}, Shape{5, 4, 3}, Shape{3}, Shape{60}, Shape{60}, Shape{60}})
+    chain.values.push_back({.name = {}, .shape = shape, .params = params});
+  chain.inputs = {0, 1};
+  chain.outputs = {6};
+  chain.steps = {{rescale(60), {0}, 2},
+                 {rescale(3), {1}, 3},
+                 {factors, {2, 3}, 4},
+                 {same, {4, 4}, 5},
+                 {rescale(60), {5}, 6}};
+  CHECK(ram_bytes(chain) == 64);
+  // The larger operand stays, and the factors are read in each row.
+  integer::Program residual = chain;
+  residual.steps[3] = {same, {2, 4}, 5};
+  residual.steps[4] = {same, {5, 2}, 6};
+  CHECK(ram_bytes(residual) == 124);
+  for (integer::Program* program : {&chain, &residual}) {
+    for (const Multiplier& multiplier : {factors.multiplier,
+                                         Multiplier{2147483647, 1},
+                                         Multiplier{1 << 30, 62},
+                                         Multiplier{0, 1}}) {
+      std::get<integer::QuantizedMul>(program->steps[2].operation).multiplier = multiplier;
+      for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+        CHECK(build_and_run(*program, {.name = "mul"}, compiler + std::string(kWarnings)) == "");
+    }
+  }
+}
+
 TEST_CASE("shares of rows have a C form", "[quant][c99]") {
   const QParams x{.type = {}, .scale = {0.03f}, .zero_point = {10}};
   const QParams y{.type = {.bits = 8, .is_signed = true}, .scale = {0.004f}, .zero_point = {-128}};

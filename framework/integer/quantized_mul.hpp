@@ -1,0 +1,68 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "framework/arithmetic/fixed_point.hpp"
+#include "framework/arithmetic/stored.hpp"
+#include "framework/integer/prepared.hpp"
+
+namespace quantrain::integer {
+
+/// y = a * b at parameters of its own: (8) on (a - zero_a) * (b - zero_b), with M = scale_a scale_b
+/// / scale_y. Each row of a is multiplied by the same b; a single row is a product element by
+/// element.   docs/quantization.md (25)
+/// Shapes of a sample: a [rows, channels], b [channels]  ->  y like a.
+/// Source: ONNX Mul on quantized operands; Hu et al. 2018 (squeeze and excitation).
+struct QuantizedMul {
+  static constexpr std::string_view kType = "quantized_mul";
+  static constexpr bool kKeepsParams = false;
+  static constexpr bool kRunsInPlace = true;
+
+  int64_t rows = 1;
+  int64_t channels = 1;
+  int32_t zero_a = 0;  ///< of the stored bytes
+  int32_t zero_b = 0;
+  Multiplier multiplier;
+  StoredOutput y;
+
+  /// From what the codes mean, after an activation.
+  /// Throws: QuantError if parameters are not those of activations, or the multiplier makes no
+  /// sense.
+  static QuantizedMul make(int64_t rows,
+                           int64_t channels,
+                           const QParams& a,
+                           const QParams& b,
+                           const QParams& y,
+                           Activation activation);
+
+  std::string_view kernel() const { return "mul_u8"; }
+  std::vector<int64_t> input_sizes() const { return {rows * channels, channels}; }
+  int64_t output_size() const { return rows * channels; }
+  /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense.
+  void validate(std::string_view where) const;
+  friend bool operator==(const QuantizedMul&, const QuantizedMul&) = default;
+
+  static void describe(auto& op, auto& fields) {
+    fields("rows", op.rows);
+    fields("channels", op.channels);
+    fields("zero_a", op.zero_a);
+    fields("zero_b", op.zero_b);
+    fields("m0", op.multiplier.m0);
+    fields("shift", op.multiplier.shift);
+    fields("y", op.y);
+  }
+};
+
+template <>
+class Prepared<QuantizedMul> {
+ public:
+  explicit Prepared(const QuantizedMul& op) : op_(&op) {}
+  /// The output may be an input of its size.
+  void run(int64_t n, Inputs inputs, void* output, const GradientMask& mask = {}) const;
+
+ private:
+  const QuantizedMul* op_;
+};
+
+}  // namespace quantrain::integer

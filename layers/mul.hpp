@@ -1,0 +1,20 @@
+#pragma once
+
+#include "layers/module.hpp"
+
+namespace quantrain {
+
+/// y = a * b for equal shapes, or a factor for each channel of an image: the end of squeeze and
+/// excitation. It is a module so that quantization can attach the parameters of the product.
+/// Shapes: a and b [...], or one [N, ..., C] and the other [N, 1, ..., 1, C]  ->  y like the larger.
+/// Source: Hu et al. 2018; ONNX Mul.
+class Mul : public Module {
+ public:
+  std::string_view type() const override { return "Mul"; }
+
+ protected:
+  /// Throws: ShapeError for other shapes.
+  Tensor forward(const Tensor& a, const Tensor& b) override;
+};
+
+}  // namespace quantrain

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <vector>
+
+#include "layers/module.hpp"
+
+// Layers that reduce axes of each sample.
+namespace quantrain {
+
+struct ReductionOptions {
+  bool keepdim = false;  ///< the axes stay, with extent 1
+};
+
+/// Mean over axes that are next to each other: Mean{1}, Mean{{1, 2}}; negative axes count from the
+/// end. In integers it is an average pool, rounded once.   docs/quantization.md (10)
+/// Shapes: x [N, ..., K, ...]  ->  y [N, ..., ...], or [N, ..., 1, ...] with keepdim.
+/// Source: ONNX ReduceMean.
+class Mean : public Module {
+ public:
+  /// Throws: ShapeError if there is no axis, or one is the batch's.
+  explicit Mean(std::vector<int> axes, ReductionOptions options = {});
+  explicit Mean(int axis, ReductionOptions options = {}) : Mean(std::vector<int>{axis}, options) {}
+  std::string_view type() const override { return "Mean"; }
+
+ protected:
+  /// Throws: ShapeError if x lacks an axis or has no elements along one, or if the axes are not next
+  /// to each other.
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  std::vector<int> axes_;
+  ReductionOptions options_;
+};
+
+/// Largest element over axes that are next to each other; the gradient goes to the first among
+/// equals. In integers it is a max pool.   docs/quantization.md (10)
+/// Shapes: as Mean.
+/// Source: ONNX ReduceMax.
+class Max : public Module {
+ public:
+  /// Throws: as Mean.
+  explicit Max(std::vector<int> axes, ReductionOptions options = {});
+  explicit Max(int axis, ReductionOptions options = {}) : Max(std::vector<int>{axis}, options) {}
+  std::string_view type() const override { return "Max"; }
+
+ protected:
+  /// Throws: as Mean.
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  std::vector<int> axes_;
+  ReductionOptions options_;
+};
+
+}  // namespace quantrain
