@@ -1,5 +1,8 @@
 #include "layers/batch_norm.hpp"
 
+#include <algorithm>
+#include <string>
+
 #include "framework/autograd/ops/batch_norm.hpp"
 #include "framework/core/error.hpp"
 
@@ -20,9 +23,15 @@ BatchNorm::BatchNorm(const char* name, int64_t channels, Options options) : opti
   running_var_ = add_buffer("running_var", Tensor::full({channels}, 1.0f));
 }
 
-Tensor BatchNorm::normalized(const Tensor& x, int rank, const char* takes) {
-  if (x.rank() != rank || x.dim(-1) != gamma_.dim(0))
-    throw ShapeError(where(), "takes ", takes, gamma_.dim(0), "]: x ", x.shape());
+Tensor BatchNorm::normalized(const Tensor& x, std::initializer_list<Takes> takes) {
+  const bool fits = std::any_of(
+      takes.begin(), takes.end(), [&](const Takes& kind) { return x.rank() == kind.rank; });
+  if (!fits || x.dim(-1) != gamma_.dim(0)) {
+    std::string kinds;
+    for (const Takes& kind : takes)
+      kinds += (kinds.empty() ? "" : " or ") + (kind.axes + std::to_string(gamma_.dim(0))) + "]";
+    throw ShapeError(where(), "takes ", kinds, ": x ", x.shape());
+  }
   return batch_norm(
       x,
       gamma_,

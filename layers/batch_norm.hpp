@@ -1,5 +1,7 @@
 #pragma once
 
+#include <initializer_list>
+
 #include "layers/module.hpp"
 
 namespace quantrain {
@@ -35,9 +37,13 @@ class BatchNorm : public Module {
   /// of its range.
   BatchNorm(const char* name, int64_t channels, Options options);
 
-  /// Throws: ShapeError if x has another shape (`takes` names the right one in the message), or if
-  /// it has a single value per channel in training.
-  Tensor normalized(const Tensor& x, int rank, const char* takes);
+  /// What x may be, by its number of axes: {4, "images [N, H, W, "}.
+  struct Takes {
+    int rank;
+    const char* axes;
+  };
+  /// Throws: ShapeError naming what it takes, or if training has a single value for each channel.
+  Tensor normalized(const Tensor& x, std::initializer_list<Takes> takes);
 
  private:
   Options options_;
@@ -47,7 +53,7 @@ class BatchNorm : public Module {
   Tensor running_var_;
 };
 
-/// Normalizes rows [N, C]. It follows a Linear and folds into it.
+/// Normalizes rows [N, C] or signals [N, L, C]. It follows a Linear or Conv1d and folds into it.
 class BatchNorm1d : public BatchNorm {
  public:
   /// Throws: as BatchNorm().
@@ -56,7 +62,9 @@ class BatchNorm1d : public BatchNorm {
   std::string_view type() const override { return "BatchNorm1d"; }
 
  protected:
-  Tensor forward(const Tensor& x) override { return normalized(x, 2, "rows [N, "); }
+  Tensor forward(const Tensor& x) override {
+    return normalized(x, {{2, "rows [N, "}, {3, "signals [N, L, "}});
+  }
 };
 
 /// Normalizes images [N, H, W, C]. It follows a Conv2d and folds into it.
@@ -68,7 +76,7 @@ class BatchNorm2d : public BatchNorm {
   std::string_view type() const override { return "BatchNorm2d"; }
 
  protected:
-  Tensor forward(const Tensor& x) override { return normalized(x, 4, "images [N, H, W, "); }
+  Tensor forward(const Tensor& x) override { return normalized(x, {{4, "images [N, H, W, "}}); }
 };
 
 }  // namespace quantrain

@@ -9,12 +9,12 @@ namespace quantrain {
 namespace {
 
 void check(int64_t in_channels, int64_t out_channels, const Conv2d::Options& options) {
-  const auto& [kernel, stride, padding, groups, bias] = options;
+  const auto& [kernel, stride, padding, groups, bias, dilation] = options;
   if (in_channels <= 0 || out_channels <= 0) {
     throw ShapeError(
         "Conv2d", "channels must be positive: in ", in_channels, ", out ", out_channels);
   }
-  validate(Window2d{kernel, stride, padding}, "Conv2d");
+  validate(Window2d{kernel, stride, padding, dilation}, "Conv2d");
   if (groups <= 0 || in_channels % groups != 0 || out_channels % groups != 0) {
     throw ShapeError("Conv2d",
                      "groups ",
@@ -31,10 +31,10 @@ void check(int64_t in_channels, int64_t out_channels, const Conv2d::Options& opt
 Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Options options, Generator& generator)
     : options_(options) {
   check(in_channels, out_channels, options);
-  const auto& [kernel, stride, padding, groups, bias] = options_;
-  weight_ = add_parameter("weight",
-                          Tensor::empty({out_channels, kernel.h, kernel.w, in_channels / groups}));
-  if (bias) bias_ = add_parameter("bias", Tensor::empty({out_channels}));
+  const Size2d kernel = options_.kernel;
+  weight_ = add_parameter(
+      "weight", Tensor::empty({out_channels, kernel.h, kernel.w, in_channels / options_.groups}));
+  if (options_.bias) bias_ = add_parameter("bias", Tensor::empty({out_channels}));
   init::layer_default(weight_, bias_, generator);
 }
 
@@ -68,7 +68,13 @@ Tensor Conv2d::forward(const Tensor& x) {
   }
   Weights w{weight_, bias_};
   if (slots().weight) w = slots().weight->apply(w, x);
-  return conv2d(x, w.weight, w.bias, {options_.stride, options_.padding, options_.groups});
+  return conv2d(x,
+                w.weight,
+                w.bias,
+                {.stride = options_.stride,
+                 .padding = options_.padding,
+                 .groups = options_.groups,
+                 .dilation = options_.dilation});
 }
 
 }  // namespace quantrain

@@ -6,11 +6,12 @@
 
 namespace quantrain {
 
-/// y[n, i, j, o] = bias[o] + sum over kh, kw, c of weight[o, kh, kw, c] * x[n, i * stride + kh -
-/// padding, ..., c], with zeros around the image. In several groups, output channel o sees the
-/// channels of group o / (O / groups) alone; groups = in_channels is a depthwise convolution.
+/// y[n, i, j, o] = bias[o] + sum over kh, kw, c of weight[o, kh, kw, c] * x[n, i * stride +
+/// kh * dilation - padding, ..., c], with zeros around the image. In several groups, output channel
+/// o sees the channels of group o / (O / groups) alone; groups = in_channels is a depthwise
+/// convolution.
 /// Shapes: x [N, H, W, C], weight [O, KH, KW, C / groups], bias [O]  ->  y [N, OH, OW, O],
-///         OH = (H + 2 * padding - KH) / stride + 1.
+///         OH = (H + 2 * padding - (KH - 1) * dilation - 1) / stride + 1.
 /// Parameters: "weight" and "bias", from init::layer_default.
 class Conv2d : public Module {
  public:
@@ -21,6 +22,7 @@ class Conv2d : public Module {
     Size2d padding = 0;  ///< zeros on each of two opposite sides
     int64_t groups = 1;
     bool bias = true;
+    Size2d dilation = 1;  ///< from one tap of the kernel to the next
   };
 
   /// Throws: ShapeError if a size is not positive, the padding negative, or groups do not divide

@@ -37,11 +37,11 @@ namespace init {
 
 Fans fans(const Shape& weight) {
   if (weight.rank() == 2) return {weight[1], weight[0]};
-  if (weight.rank() != 4) {
-    throw ShapeError("init", "a weight is [out, in] or [O, KH, KW, I], got ", weight);
+  if (weight.rank() != 3 && weight.rank() != 4) {
+    throw ShapeError("init", "a weight is [out, in], [O, K, I] or [O, KH, KW, I], got ", weight);
   }
-  const int64_t window = weight[1] * weight[2];
-  return {window * weight[3], window * weight[0]};
+  const int64_t window = weight[1] * (weight.rank() == 4 ? weight[2] : 1);
+  return {window * weight.back(), window * weight[0]};
 }
 
 void uniform(Tensor tensor, float low, float high, Generator& generator) {

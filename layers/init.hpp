@@ -27,7 +27,8 @@ Generator& default_generator();
 /// Seeds the layers that this thread makes from now on: default_generator() = Generator(seed).
 void manual_seed(uint64_t seed);
 
-/// Initial values. A weight is [out, in] or [O, KH, KW, C / groups]; it must hold floats.
+/// Initial values. A weight is [out, in], [O, K, C / groups] or [O, KH, KW, C / groups]; it must
+/// hold floats.
 namespace init {
 
 /// Number of inputs to one output, and number of outputs that one input contributes to.
@@ -35,7 +36,7 @@ struct Fans {
   int64_t in;
   int64_t out;
 };
-/// [out, in]: in, out. [O, KH, KW, I]: KH * KW * I, KH * KW * O.
+/// [out, in]: in, out. [O, KH, KW, I]: KH * KW * I, KH * KW * O; [O, K, I] likewise.
 /// Throws: ShapeError for another rank.
 Fans fans(const Shape& weight);
 
@@ -59,8 +60,8 @@ void xavier_uniform(Tensor weight, double gain = 1.0, Generator& generator = def
 /// Normal with deviation gain * sqrt(2 / (fan_in + fan_out)).   Source: Glorot and Bengio 2010.
 void xavier_normal(Tensor weight, double gain = 1.0, Generator& generator = default_generator());
 
-/// Initializes Linear and Conv2d: the weight by kaiming_uniform with a^2 = 5, the bias uniformly in
-/// +-1 / sqrt(fan_in).
+/// Initializes Linear, Conv1d and Conv2d: the weight by kaiming_uniform with a^2 = 5, the bias
+/// uniformly in +-1 / sqrt(fan_in).
 void layer_default(const Tensor& weight,
                    const Tensor& bias,
                    Generator& generator = default_generator());

@@ -135,7 +135,7 @@ class Module {
   std::vector<NamedTensor> buffers_;
 };
 
-/// The weight and bias that a Conv2d or Linear computes with; bias may be undefined.
+/// The weight and bias that a convolution or Linear computes with; bias may be undefined.
 struct Weights {
   Tensor weight;
   Tensor bias;

@@ -1,6 +1,8 @@
 #include "layers/pooling.hpp"
 
+#include "framework/autograd/ops/avg_pool1d.hpp"
 #include "framework/autograd/ops/avg_pool2d.hpp"
+#include "framework/autograd/ops/max_pool1d.hpp"
 #include "framework/autograd/ops/max_pool2d.hpp"
 
 namespace quantrain {
@@ -21,5 +23,23 @@ Tensor AvgPool2d::forward(const Tensor& x) { return avg_pool2d(x, options_); }
 Tensor GlobalMaxPool2d::forward(const Tensor& x) { return global_max_pool2d(x); }
 
 Tensor GlobalAvgPool2d::forward(const Tensor& x) { return global_avg_pool2d(x); }
+
+MaxPool1d::MaxPool1d(int64_t kernel, Pooling1dOptions options)
+    : options_{kernel, options.stride, options.padding} {
+  pool1d_window("MaxPool1d", options_);
+}
+
+Tensor MaxPool1d::forward(const Tensor& x) { return max_pool1d(x, options_); }
+
+AvgPool1d::AvgPool1d(int64_t kernel, Pooling1dOptions options)
+    : options_{kernel, options.stride, options.padding} {
+  pool1d_window("AvgPool1d", options_);
+}
+
+Tensor AvgPool1d::forward(const Tensor& x) { return avg_pool1d(x, options_); }
+
+Tensor GlobalMaxPool1d::forward(const Tensor& x) { return global_max_pool1d(x); }
+
+Tensor GlobalAvgPool1d::forward(const Tensor& x) { return global_avg_pool1d(x); }
 
 }  // namespace quantrain

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "framework/autograd/ops/pool1d.hpp"
 #include "framework/autograd/ops/pool2d.hpp"
 #include "layers/module.hpp"
 
@@ -63,6 +64,68 @@ class GlobalAvgPool2d : public Module {
 
  protected:
   /// Throws: ShapeError if x is not [N, H, W, C].
+  Tensor forward(const Tensor& x) override;
+};
+
+/// Sizes in elements.
+struct Pooling1dOptions {
+  int64_t stride = 0;   ///< 0: the kernel, so that windows touch but do not overlap
+  int64_t padding = 0;  ///< at each end, less than the kernel
+};
+
+/// Largest element of each window, the first among equals; elements outside of the signal never
+/// win.
+/// Shapes: x [N, L, C]  ->  y [N, OL, C], OL = (L + 2 * padding - kernel) / stride + 1.
+class MaxPool1d : public Module {
+ public:
+  /// Throws: ShapeError if the kernel is not positive, stride or padding negative, or the padding
+  /// is not less than the kernel.
+  explicit MaxPool1d(int64_t kernel, Pooling1dOptions options = {});
+  std::string_view type() const override { return "MaxPool1d"; }
+
+ protected:
+  /// Throws: ShapeError if x is not [N, L, C], or smaller than the kernel.
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  Pool1dOptions options_;
+};
+
+/// Mean of each window, over the elements inside the signal.
+/// Shapes: as MaxPool1d.
+class AvgPool1d : public Module {
+ public:
+  /// Throws: as MaxPool1d.
+  explicit AvgPool1d(int64_t kernel, Pooling1dOptions options = {});
+  std::string_view type() const override { return "AvgPool1d"; }
+
+ protected:
+  /// Throws: ShapeError if x is not [N, L, C], or smaller than the kernel.
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  Pool1dOptions options_;
+};
+
+/// Largest element of each channel over the whole signal.
+/// Shapes: x [N, L, C]  ->  y [N, 1, C].
+class GlobalMaxPool1d : public Module {
+ public:
+  std::string_view type() const override { return "GlobalMaxPool1d"; }
+
+ protected:
+  /// Throws: ShapeError if x is not [N, L, C].
+  Tensor forward(const Tensor& x) override;
+};
+
+/// Mean of each channel over the whole signal.
+/// Shapes: x [N, L, C]  ->  y [N, 1, C].
+class GlobalAvgPool1d : public Module {
+ public:
+  std::string_view type() const override { return "GlobalAvgPool1d"; }
+
+ protected:
+  /// Throws: ShapeError if x is not [N, L, C].
   Tensor forward(const Tensor& x) override;
 };
 

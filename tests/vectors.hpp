@@ -13,9 +13,9 @@ namespace quantrain::test {
 
 using Json = nlohmann::json;
 
-/// A section of operations.json.
-inline Json load_vectors(const char* section) {
-  std::ifstream file(std::string(QUANTRAIN_TEST_DATA) + "/operations.json");
+/// A section of operations.json, or of another file.
+inline Json load_vectors(const char* section, const char* name = "operations.json") {
+  std::ifstream file(std::string(QUANTRAIN_TEST_DATA) + "/" + name);
   REQUIRE(file.good());
   return Json::parse(file).at(section);
 }

@@ -2,9 +2,11 @@
 
 // Every operation.
 #include "framework/autograd/ops/add.hpp"
+#include "framework/autograd/ops/avg_pool1d.hpp"
 #include "framework/autograd/ops/avg_pool2d.hpp"
 #include "framework/autograd/ops/batch_norm.hpp"
 #include "framework/autograd/ops/concat.hpp"
+#include "framework/autograd/ops/conv1d.hpp"
 #include "framework/autograd/ops/conv2d.hpp"
 #include "framework/autograd/ops/cross_entropy.hpp"
 #include "framework/autograd/ops/div.hpp"
@@ -16,6 +18,7 @@
 #include "framework/autograd/ops/log_softmax.hpp"
 #include "framework/autograd/ops/losses.hpp"
 #include "framework/autograd/ops/matmul.hpp"
+#include "framework/autograd/ops/max_pool1d.hpp"
 #include "framework/autograd/ops/max_pool2d.hpp"
 #include "framework/autograd/ops/mean.hpp"
 #include "framework/autograd/ops/mse_loss.hpp"

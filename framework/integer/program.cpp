@@ -192,6 +192,12 @@ class Hash {
   // The members of operations.
   void operator()(const char*, int64_t value) { add(value); }
   void operator()(const char*, int32_t value) { add(value); }
+  // Where it is usual, the hash is what it was before there were any.
+  void optional(const char* name, int64_t value, int64_t usual) {
+    if (value == usual) return;
+    add(std::string_view(name));
+    add(value);
+  }
   void operator()(const char*, const std::vector<int32_t>& values) { list(values); }
   void bytes(const char*, const std::vector<int32_t>& values) { list(values); }
   void operator()(const char*, const SharedArray<int32_t>& values) { numbers(values); }
@@ -235,6 +241,7 @@ struct ArrayBytes {
 
   void operator()(const char*, int64_t) {}
   void operator()(const char*, int32_t) {}
+  void optional(const char*, int64_t, int64_t) {}
   void operator()(const char*, const StoredOutput&) {}
   void operator()(const char*, const std::vector<int32_t>& values) { add(values.size() * 4); }
   void bytes(const char*, const std::vector<int32_t>& values) { add(values.size()); }

@@ -27,6 +27,9 @@ class Writer {
 
   void operator()(const char* name, int64_t value) { json_.member(name, value); }
   void operator()(const char* name, int32_t value) { json_.member(name, value); }
+  void optional(const char* name, int64_t value, int64_t usual) {
+    if (value != usual) json_.member(name, value);
+  }
   void operator()(const char* name, const std::vector<int32_t>& values) {
     add<int32_t>(name, values);
   }
@@ -198,6 +201,9 @@ class Members {
   void operator()(const char* name, int64_t& value) { value = json_.integer(name, 0, kMost32); }
   void operator()(const char* name, int32_t& value) {
     value = static_cast<int32_t>(json_.integer(name, 0, kMost32));
+  }
+  void optional(const char* name, int64_t& value, int64_t usual) {
+    value = json_.has(name) ? json_.integer(name, 0, kMost32) : usual;
   }
   void operator()(const char* name, std::vector<int32_t>& values) {
     values = tensors_.take<int32_t>(prefix_ + name);

@@ -8,7 +8,8 @@ namespace quantrain::integer {
 
 /// acc = sum over the window of w * (x - zero_x) + bias; y = requantize(acc) by (8). Outside of the
 /// image x is zero_x.   docs/quantization.md (7), (8)
-/// Shapes: x [N, H, W, C], w [O, KH, KW, C / groups]  ->  y [N, OH, OW, O].
+/// Shapes: x [N, H, W, C], w [O, KH, KW, C / groups]  ->  y [N, OH, OW, O]. A convolution of signals
+/// [N, L, C] is one of images of one row or one column.   docs/quantization.md (22)
 /// Source: ONNX ConvInteger, with TFLite's fused requantization.
 struct QuantizedConv2d {
   static constexpr std::string_view kType = "quantized_conv2d";
@@ -29,6 +30,8 @@ struct QuantizedConv2d {
 
   static void describe(auto& op, auto& fields) {
     describe_window(op.shape, fields);
+    fields.optional("dilation_h", op.shape.dilation_h, 1);
+    fields.optional("dilation_w", op.shape.dilation_w, 1);
     QuantizedProduct::describe(op.product, fields);
   }
 };

@@ -18,7 +18,17 @@ void check_size(std::string_view where, std::initializer_list<int64_t> extents) 
 
 void check_window(std::string_view where, const kernels::Conv2dShape& s) {
   constexpr int64_t kLargest = int64_t{1} << 20;  // three extents' product stays inside of 64 bits
-  for (const int64_t extent : {s.h, s.w, s.c, s.o, s.kh, s.kw, s.stride_h, s.stride_w, s.groups}) {
+  for (const int64_t extent : {s.h,
+                               s.w,
+                               s.c,
+                               s.o,
+                               s.kh,
+                               s.kw,
+                               s.stride_h,
+                               s.stride_w,
+                               s.groups,
+                               s.dilation_h,
+                               s.dilation_w}) {
     if (extent < 1 || extent > kLargest)
       throw ShapeError(where, "extent ", extent, " is not in [1, ", kLargest, "]");
   }
@@ -29,12 +39,12 @@ void check_window(std::string_view where, const kernels::Conv2dShape& s) {
     throw ShapeError(
         where, s.groups, " groups do not divide ", s.c, " inputs and ", s.o, " outputs");
   }
-  if (s.kh > s.h + 2 * s.pad_h || s.kw > s.w + 2 * s.pad_w) {
+  if (s.window_h() > s.h + 2 * s.pad_h || s.window_w() > s.w + 2 * s.pad_w) {
     throw ShapeError(where,
-                     "kernel [",
-                     s.kh,
+                     is_dilated(s) ? "a dilated kernel of [" : "kernel [",
+                     s.window_h(),
                      ", ",
-                     s.kw,
+                     s.window_w(),
                      "] exceeds the padded image [",
                      s.h + 2 * s.pad_h,
                      ", ",
@@ -52,6 +62,9 @@ void check_pool(std::string_view where, const kernels::Conv2dShape& s) {
   if (s.o != s.c || s.groups != s.c) {
     throw ShapeError(
         where, "a pool of ", s.c, " channels gives ", s.o, " in ", s.groups, " groups");
+  }
+  if (is_dilated(s)) {
+    throw ShapeError(where, "a pool has dilation 1, got [", s.dilation_h, ", ", s.dilation_w, "]");
   }
   if (s.pad_h >= s.kh || s.pad_w >= s.kw) {
     throw ShapeError(

@@ -22,8 +22,9 @@ void check_size(std::string_view where, std::initializer_list<int64_t> extents);
 void check_window(std::string_view where, const kernels::Conv2dShape& shape);
 /// Elements that the windows of a pool may read in one sample: a minute's work, or so.
 inline constexpr int64_t kMostPoolReads = int64_t{1} << 36;
-/// The same for a pool, where also c = o = groups, padding is smaller than the window, and no more
-/// than kMostPoolReads elements are read. A convolution's work is bounded by its weights.
+/// The same for a pool, where also c = o = groups, the dilation is 1, padding is smaller than the
+/// window, and no more than kMostPoolReads elements are read. A convolution's work is bounded by
+/// its weights.
 void check_pool(std::string_view where, const kernels::Conv2dShape& shape);
 
 inline kernels::Conv2dShape with_batch(kernels::Conv2dShape shape, int64_t n) {
@@ -32,6 +33,9 @@ inline kernels::Conv2dShape with_batch(kernels::Conv2dShape shape, int64_t n) {
 }
 
 inline bool is_padded(const kernels::Conv2dShape& s) { return s.pad_h > 0 || s.pad_w > 0; }
+inline bool is_dilated(const kernels::Conv2dShape& s) {
+  return s.dilation_h != 1 || s.dilation_w != 1;
+}
 
 void describe_window(auto& s, auto& fields) {
   fields("h", s.h);

@@ -6,16 +6,20 @@ namespace quantrain::kernels {
 
 /// A two-dimensional convolution or pooling over x [N, H, W, C], weights [O, KH, KW, C / groups], y
 /// [N, OH, OW, O]. Output channel o belongs to group o / (O / groups). Padding is the same on
-/// opposite sides.
+/// opposite sides. Taps of the kernel are dilation elements apart; pools have dilation 1.
 struct Conv2dShape {
   int64_t n = 1, h = 1, w = 1, c = 1;
   int64_t o = 1, kh = 1, kw = 1;
   int64_t stride_h = 1, stride_w = 1;
   int64_t pad_h = 0, pad_w = 0;
   int64_t groups = 1;
+  int64_t dilation_h = 1, dilation_w = 1;
 
-  int64_t oh() const { return (h + 2 * pad_h - kh) / stride_h + 1; }
-  int64_t ow() const { return (w + 2 * pad_w - kw) / stride_w + 1; }
+  /// Rows and columns from the first tap of a window to its last.
+  int64_t window_h() const { return (kh - 1) * dilation_h + 1; }
+  int64_t window_w() const { return (kw - 1) * dilation_w + 1; }
+  int64_t oh() const { return (h + 2 * pad_h - window_h()) / stride_h + 1; }
+  int64_t ow() const { return (w + 2 * pad_w - window_w()) / stride_w + 1; }
   int64_t group_c() const { return c / groups; }
   int64_t group_o() const { return o / groups; }
   /// Length of the sum behind one output.

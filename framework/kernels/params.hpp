@@ -91,9 +91,11 @@ struct AdamStep {
 /// Positions in a window of max pooling have 16 bits.
 inline constexpr int64_t kLargestPoolWindow = 1 << 16;
 
-/// Pooling of images [h, w, c] to [oh, ow, c] by windows of kh x kw.
+/// Pooling of images [h, w, c] to [oh, ow, c] by windows of kh x kw. Those of depthwise
+/// convolutions may be dilated.
 struct PoolShape {
   int64_t h, w, c, oh, ow, kh, kw, stride_h, stride_w, pad_h, pad_w;
+  int64_t dilation_h = 1, dilation_w = 1;
 };
 
 /// A depthwise convolution: the windows, and the epilogue (as in TilesF32).
@@ -162,7 +164,8 @@ struct DotU8S8 {
 };
 
 /// How depthwise_u8s8 takes windows of kh rows: four rows of input, a quad, are interleaved byte by
-/// byte, so that one dot product sums four rows of a column.
+/// byte, so that one dot product sums four rows of a column. The rows of a quad are dilation_h
+/// apart, and so are the lines of output that it serves.
 struct DepthwiseLayout {
   int64_t lines;  ///< of output that the same quads serve at stride 1: 2 where they fit, else 1
   int64_t quads;  ///< in a column of the window
@@ -201,7 +204,8 @@ struct DepthwiseLayout {
 
 /// A depthwise convolution: the lines [begin, end) of output of all images. x outside of the image
 /// is zero_x.
-///   acc[line, p, c] = start[c] + sum over i < kh, j < kw of w[c, i, j] * x[.., i, j, c]
+///   acc[line, p, c] = start[c] + sum over i < kh, j < kw of
+///                     w[c, i, j] * x[.., i * dilation_h, j * dilation_w, c]
 /// w has a panel for each `layout.width` elements of a run, and there for each quad, each column of
 /// the window and each of DepthwiseLayout's lines a group of 4 as in PanelLayout: those rows of the
 /// window that the line sees in the quad, else 0.

@@ -7,7 +7,19 @@ namespace quantrain::kernels {
 
 /// What kernels with lanes along the channels take.
 inline PoolShape pool_shape(const Conv2dShape& s) {
-  return {s.h, s.w, s.c, s.oh(), s.ow(), s.kh, s.kw, s.stride_h, s.stride_w, s.pad_h, s.pad_w};
+  return {.h = s.h,
+          .w = s.w,
+          .c = s.c,
+          .oh = s.oh(),
+          .ow = s.ow(),
+          .kh = s.kh,
+          .kw = s.kw,
+          .stride_h = s.stride_h,
+          .stride_w = s.stride_w,
+          .pad_h = s.pad_h,
+          .pad_w = s.pad_w,
+          .dilation_h = s.dilation_h,
+          .dilation_w = s.dilation_w};
 }
 
 }  // namespace quantrain::kernels

@@ -83,8 +83,8 @@ void Survey::refuse_without_sites(const std::vector<const GraphNode*>& data) con
       net_.label(),
       "there is no layer to quantize among what it runs:",
       types.str(),
-      "; those of Conv2d, Linear, Add, Mul, AvgPool2d, Mean, Concat, batch norms, elementwise "
-      "functions and arithmetic with constants are quantized");
+      "; those of Conv1d, Conv2d, Linear, Add, Mul, AvgPool1d, AvgPool2d, Mean, Concat, batch "
+      "norms, elementwise functions and arithmetic with constants are quantized");
 }
 
 void Survey::refuse_place(const GraphNode& node) const {

@@ -43,7 +43,7 @@ function(check_list header folder except)
     endif()
   endforeach()
 endfunction()
-check_list(framework/autograd/ops.hpp framework/autograd/ops "broadcast;code_function;gather;integer_product;pool2d;reduce;stored_codes")
+check_list(framework/autograd/ops.hpp framework/autograd/ops "broadcast;code_function;convolution;gather;integer_product;pool1d;pool2d;reduce;stored_codes")
 check_list(layers/layers.hpp layers "")
 
 # What the runtime of integer networks is built without, and exporters too. Both see no float kernels, and exporters none

@@ -50,6 +50,8 @@ std::map<std::string, Tensor> strange_tensors() {
   all["no pixels"] = Tensor::zeros({2, 0, 4, 1});
   all["no channels"] = Tensor::zeros({2, 4, 4, 0});
   all["images"] = test::random_leaf({2, 4, 4, 1});
+  all["signals"] = test::random_leaf({2, 9, 4});
+  all["no signals"] = Tensor::zeros({2, 0, 4});
   all["five axes"] = Tensor::zeros({1, 2, 1, 2, 1});
   all["NaN"] = Tensor::full({2, 4, 4, 1}, nan);
   all["infinite rows"] = Tensor::full({2, 3}, std::numeric_limits<float>::infinity());
@@ -97,6 +99,18 @@ std::map<std::string, Unary> calls() {
   all["conv2d"] = [](const Tensor& x) { conv2d(x, x, x); };
   all["conv2d huge"] = [](const Tensor& x) { conv2d(x, x, Tensor(), {.padding = {kHuge, kHuge}}); };
   all["conv2d groups"] = [](const Tensor& x) { conv2d(x, x, Tensor(), {.groups = kHuge}); };
+  all["conv2d dilation"] = [](const Tensor& x) { conv2d(x, x, Tensor(), {.dilation = {2, 3}}); };
+  all["conv2d dilation huge"] = [](const Tensor& x) {
+    conv2d(x, x, Tensor(), {.dilation = {kHuge, kHuge}});
+  };
+  all["conv2d dilation 0"] = [](const Tensor& x) { conv2d(x, x, Tensor(), {.dilation = 0}); };
+  all["conv1d"] = [](const Tensor& x) { conv1d(x, x, x); };
+  all["conv1d huge"] = [](const Tensor& x) { conv1d(x, x, Tensor(), {.padding = kHuge}); };
+  all["conv1d groups"] = [](const Tensor& x) { conv1d(x, x, Tensor(), {.groups = kHuge}); };
+  all["conv1d dilation"] = [](const Tensor& x) { conv1d(x, x, Tensor(), {.dilation = kHuge}); };
+  all["conv1d dilation negative"] = [](const Tensor& x) {
+    conv1d(x, x, Tensor(), {.dilation = -1});
+  };
   all["conv2d stride 0"] = [](const Tensor& x) { conv2d(x, x, Tensor(), {.stride = {0, 0}}); };
   all["max_pool2d"] = [](const Tensor& x) { max_pool2d(x, {.kernel = {2, 2}}); };
   all["max_pool2d huge"] = [](const Tensor& x) {
@@ -104,6 +118,13 @@ std::map<std::string, Unary> calls() {
   };
   all["avg_pool2d"] = [](const Tensor& x) { avg_pool2d(x, {.kernel = {2, 2}}); };
   all["avg_pool2d negative"] = [](const Tensor& x) { avg_pool2d(x, {.kernel = {-1, 2}}); };
+  all["max_pool1d"] = [](const Tensor& x) { max_pool1d(x, {.kernel = 2}); };
+  all["max_pool1d huge"] = [](const Tensor& x) {
+    max_pool1d(x, {.kernel = kHuge, .padding = kHuge / 2});
+  };
+  all["avg_pool1d"] = [](const Tensor& x) { avg_pool1d(x, {.kernel = 2, .padding = 1}); };
+  all["global_avg_pool1d"] = [](const Tensor& x) { global_avg_pool1d(x); };
+  all["global_max_pool1d"] = [](const Tensor& x) { global_max_pool1d(x); };
   all["global_avg_pool2d"] = [](const Tensor& x) { global_avg_pool2d(x); };
   all["global_max_pool2d"] = [](const Tensor& x) { global_max_pool2d(x); };
   all["batch_norm"] = [](const Tensor& x) { batch_norm(x, x, x, x, x, {.training = true}); };
@@ -180,6 +201,12 @@ std::map<std::string, Unary> calls() {
   all["Linear layer"] = [](const Tensor& x) { Linear{3, 2}(x); };
   all["Linear of tensors"] = [](const Tensor& x) { Linear(x, x)(x); };
   all["Conv2d layer"] = [](const Tensor& x) { Conv2d{1, 2, {.kernel = 3, .padding = 1}}(x); };
+  all["Conv1d layer"] = [](const Tensor& x) { Conv1d{4, 2, {.padding = 1, .dilation = 2}}(x); };
+  all["Conv1d of tensors"] = [](const Tensor& x) { Conv1d(x, x, {})(x); };
+  all["MaxPool1d layer"] = [](const Tensor& x) { MaxPool1d{2}(x); };
+  all["GlobalAvgPool1d"] = [](const Tensor& x) { GlobalAvgPool1d{}(x); };
+  all["Reshape layer"] = [](const Tensor& x) { Reshape{{-1, 3}}(x); };
+  all["Reshape layer of much"] = [](const Tensor& x) { Reshape{{kHuge, kHuge}}(x); };
   all["BatchNorm1d"] = [](const Tensor& x) { BatchNorm1d{3}(x); };
   all["BatchNorm2d"] = [](const Tensor& x) { BatchNorm2d{1}(x); };
   all["MaxPool2d layer"] = [](const Tensor& x) { MaxPool2d{2}(x); };
@@ -321,6 +348,10 @@ TEST_CASE("objects that were moved from, empty or huge are errors, not crashes",
       {"Conv2d of much",
        [] {
          Conv2d{kHuge, kHuge, {.kernel = 3, .groups = kHuge}};
+       }},
+      {"Conv1d of much",
+       [] {
+         Conv1d{kHuge, kHuge, {.groups = kHuge, .dilation = kHuge}};
        }},
       {"BatchNorm2d of none", [] { BatchNorm2d{0}; }},
       {"PReLU of much", [] { PReLU{kHuge}; }},

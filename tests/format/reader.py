@@ -130,6 +130,7 @@ MOST_STEPS = 1 << 14
 MOST_ELEMENTS = 1 << 30
 MOST_EXTENT = 1 << 20
 WINDOW = ("h", "w", "c", "o", "kh", "kw", "stride_h", "stride_w", "pad_h", "pad_w", "groups")
+DILATION = ("dilation_h", "dilation_w")
 PRODUCT = ("zero_x", "weight_bits", "weights")
 MEMBERS = {
     "view": ("size",),
@@ -258,9 +259,13 @@ def read_window(op, pool):
     c, o, groups = op["c"], op["o"], op["groups"]
     require(c % groups == 0 and o % groups == 0, "groups")
     padded_h, padded_w = op["h"] + 2 * op["pad_h"], op["w"] + 2 * op["pad_w"]
-    require(op["kh"] <= padded_h and op["kw"] <= padded_w, "a kernel that does not fit")
-    op["oh"] = (padded_h - op["kh"]) // op["stride_h"] + 1
-    op["ow"] = (padded_w - op["kw"]) // op["stride_w"] + 1
+    for name in DILATION:
+        op[name] = whole(op.get(name, 1), 1, MOST_EXTENT)
+    extent_h = (op["kh"] - 1) * op["dilation_h"] + 1
+    extent_w = (op["kw"] - 1) * op["dilation_w"] + 1
+    require(extent_h <= padded_h and extent_w <= padded_w, "a kernel that does not fit")
+    op["oh"] = (padded_h - extent_h) // op["stride_h"] + 1
+    op["ow"] = (padded_w - extent_w) // op["stride_w"] + 1
     require(padded_h * padded_w * c <= MOST_ELEMENTS, "a padded image")
     require(op["oh"] * op["ow"] * o <= MOST_ELEMENTS, "an output")
     if pool:
@@ -277,7 +282,8 @@ def read_step(entry, position, tensors):
     require(type(entry["type"]) is str and entry["type"] in MEMBERS, "type %r" % (entry["type"],))
     kind = entry["type"]
     product = kind in ("quantized_linear", "quantized_conv2d")
-    op = dict(members(entry["members"], MEMBERS[kind], ("output",) if product else ()))
+    optional = ("output",) if product else ()
+    op = dict(members(entry["members"], MEMBERS[kind], optional + (DILATION if "conv" in kind else ())))
     step = {
         "type": kind,
         "op": op,
@@ -441,9 +447,9 @@ def windows(op, x, outside):
     """Of each place of the kernel: the elements that it meets, [n, oh, ow, c]."""
     pad = ((0, 0), (op["pad_h"],) * 2, (op["pad_w"],) * 2, (0, 0))
     x = np.pad(x.reshape(-1, op["h"], op["w"], op["c"]), pad, constant_values=outside)
-    for u in range(op["kh"]):
+    for u in range(0, op["kh"] * op["dilation_h"], op["dilation_h"]):
         rows = x[:, u : u + (op["oh"] - 1) * op["stride_h"] + 1 : op["stride_h"]]
-        for v in range(op["kw"]):
+        for v in range(0, op["kw"] * op["dilation_w"], op["dilation_w"]):
             yield rows[:, :, v : v + (op["ow"] - 1) * op["stride_w"] + 1 : op["stride_w"]]
 
 

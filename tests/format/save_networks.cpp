@@ -120,6 +120,29 @@ Program convolutions(int bits) {
   return b.program;
 }
 
+/// Kernels with a dilation of each axis; one row, as of signals.
+Program dilated() {
+  Builder b;
+  const int x = b.input({9, 8, 4}, kX);
+  kernels::Conv2dShape whole{.h = 9, .w = 8, .c = 4, .o = 6, .kh = 3, .kw = 2, .groups = 2};
+  whole.pad_h = whole.pad_w = 2;
+  whole.stride_w = 2;
+  whole.dilation_h = 3;
+  whole.dilation_w = 4;
+  const RandomProduct first({.outputs = 6, .length = whole.reduction(), .x = kX}, 1);
+  const Shape between{whole.oh(), whole.ow(), 6};
+  const int y =
+      b.codes("whole", QuantizedConv2d{whole, first.behind(kSigned)}, {x}, between, kSigned);
+  kernels::Conv2dShape row{.h = 1, .w = between.elements() / 6, .c = 6, .o = 6, .kw = 3};
+  row.groups = 6;
+  row.pad_w = 1;
+  row.dilation_w = 5;
+  const RandomProduct second({.outputs = 6, .length = 3, .x = kSigned}, 2);
+  b.program.outputs = {b.accumulators(
+      "row", QuantizedConv2d{row, second.product}, {y}, {row.ow(), 6}, second.scale)};
+  return b.program;
+}
+
 /// Multipliers that nothing sensible gives: none at all, and the smallest and the largest shift.
 Program extremes() {
   Program program = every_operation();
@@ -163,6 +186,7 @@ IntegerModel converted() {
 void save_all(const std::string& folder) {
   save("every_operation", IntegerModel(every_operation()), folder);
   save("extremes", IntegerModel(extremes()), folder);
+  save("dilated", IntegerModel(dilated()), folder);
   save("features", IntegerModel(with_features()), folder);
   save("mlp", IntegerModel(mlp()), folder);
   save("concat", IntegerModel(wide_concat(5)), folder);

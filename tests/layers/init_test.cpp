@@ -50,7 +50,7 @@ TEST_CASE("fans count the inputs of an output and the outputs of an input", "[la
   CHECK(init::fans({8, 3, 2, 4}).in == 24);
   CHECK(init::fans({8, 3, 2, 4}).out == 48);
   QUANTRAIN_CHECK_ERROR(
-      init::fans({5}), ShapeError, "a weight is [out, in] or [O, KH, KW, I], got [5]");
+      init::fans({5}), ShapeError, "a weight is [out, in], [O, K, I] or [O, KH, KW, I], got [5]");
 }
 
 TEST_CASE("each initialisation has the bound or deviation of its formula", "[layers][init]") {

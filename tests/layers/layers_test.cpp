@@ -67,6 +67,23 @@ TEST_CASE("a layer over another's tensors shares them", "[layers]") {
   CHECK(same(Tensor::zeros({1, 5, 5, 4})).shape() == Shape{1, 2, 3, 6});
   CHECK_FALSE(Conv2d(conv.weight(), Tensor(), {.groups = 2}).options().bias);
 
+  const Conv1d signal{4, 6, {.kernel = 5, .groups = 2}};
+  CHECK(signal.weight().shape() == Shape{6, 5, 2});
+  Conv1d of_signals{signal.weight(), signal.bias(), {.stride = 2, .groups = 2, .dilation = 2}};
+  CHECK(of_signals.options().kernel == 5);
+  CHECK(of_signals(Tensor::zeros({1, 12, 4})).shape() == Shape{1, 2, 6});
+  QUANTRAIN_CHECK_ERROR(
+      Conv1d(Tensor(), Tensor(), {}), ShapeError, "[Conv1d] the weight is undefined");
+  QUANTRAIN_CHECK_ERROR(
+      Conv1d(conv.weight(), Tensor(), {}), ShapeError, "a weight is [O, K, C], got [6, 3, 1, 2]");
+  QUANTRAIN_CHECK_ERROR(
+      Conv1d(signal.weight(), fc.bias(), {}), ShapeError, "bias [3] does not fit");
+  QUANTRAIN_CHECK_ERROR(
+      Conv1d(signal.weight(), Tensor(), {.groups = 4}), ShapeError, "do not divide the channels");
+  QUANTRAIN_CHECK_ERROR(Conv1d(signal.weight(), Tensor(), {.groups = 7}),
+                        ShapeError,
+                        "groups 7 for a weight [6, 5, 2]");
+
   QUANTRAIN_CHECK_ERROR(Linear{Tensor()}, ShapeError, "undefined");
   QUANTRAIN_CHECK_ERROR(Linear{conv.weight()}, ShapeError, "[out, in], got [6, 3, 1, 2]");
   QUANTRAIN_CHECK_ERROR(Linear(fc.weight(), conv.bias()), ShapeError, "bias [6] does not fit");
@@ -96,6 +113,9 @@ TEST_CASE("conv2d slides its kernel over the padded image", "[layers][conv2d]") 
   CHECK(Conv2d{4, 6, {.kernel = {3, 1}, .stride = {2, 1}, .padding = {1, 0}, .groups = 2}}(
             Tensor::zeros({2, 5, 7, 4}))
             .shape() == Shape{2, 3, 7, 6});
+  CHECK(Conv2d{
+            2, 3, {.kernel = 3, .padding = {2, 0}, .dilation = {2, 3}}}(Tensor::zeros({2, 5, 8, 2}))
+            .shape() == Shape{2, 5, 2, 3});
 }
 
 TEST_CASE("batch norm uses the batch while training and running statistics in evaluation",
@@ -110,6 +130,9 @@ TEST_CASE("batch norm uses the batch while training and running statistics in ev
   BatchNorm1d of_rows{1, {.epsilon = 1e-5f, .momentum = 0.5f}};
   CHECK(values(of_rows(Tensor::from({2, 1}, values(x)))) == y);
   CHECK(of_rows.running_var().item() == norm.running_var().item());
+  BatchNorm1d of_signals{1, {.epsilon = 1e-5f, .momentum = 0.5f}};
+  CHECK(values(of_signals(Tensor::from({1, 2, 1}, values(x)))) == y);
+  CHECK(of_signals.running_var().item() == norm.running_var().item());
   norm.eval();
   CHECK(norm(x).data()[1] == test::Approx((3.0 - 1.0) / std::sqrt(1.5 + 1e-5)));
   CHECK(norm.running_mean().item() == 1.0f);
@@ -214,6 +237,18 @@ TEST_CASE("the gradient of every layer matches finite differences", "[layers]") 
   check_gradients(fc, random_tensor({2, 5}, 1));
   Conv2d conv{2, 4, {.kernel = 3, .stride = {2, 1}, .padding = 1, .groups = 2}};
   check_gradients(conv, random_tensor({2, 4, 5, 2}, 2));
+  Conv1d signal{2, 4, {.kernel = 3, .stride = 2, .padding = 1, .groups = 2, .dilation = 2}};
+  check_gradients(signal, random_tensor({2, 7, 2}, 2));
+  MaxPool1d max_of_signals{3, {.stride = 2, .padding = 1}};
+  check_gradients(max_of_signals, spread_tensor({1, 5, 2}, 7));
+  AvgPool1d avg_of_signals{2, {.stride = 1, .padding = 1}};
+  check_gradients(avg_of_signals, random_tensor({1, 4, 2}, 8));
+  GlobalMaxPool1d global_max_of_signals;
+  check_gradients(global_max_of_signals, spread_tensor({2, 5, 2}, 7));
+  GlobalAvgPool1d global_of_signals;
+  check_gradients(global_of_signals, random_tensor({2, 5, 2}, 9));
+  Reshape reshaped{{3, -1}};
+  check_gradients(reshaped, random_tensor({2, 2, 6}, 10));
   BatchNorm2d norm{3};
   set(norm.gamma(), {0.5f, 1.0f, -2.0f});
   set(norm.beta(), {1.0f, 0.0f, 0.5f});
@@ -274,6 +309,21 @@ TEST_CASE("layers refuse sizes that make no sense", "[layers]") {
   QUANTRAIN_CHECK_ERROR((Conv2d{4, 6, {.groups = 4}}),
                         ShapeError,
                         "groups 4 do not divide the channels: in 4, out 6");
+  QUANTRAIN_CHECK_ERROR(
+      (Conv2d{1, 2, {.dilation = {0, 1}}}), ShapeError, "[Conv2d] the dilation is below 1");
+  QUANTRAIN_CHECK_ERROR(
+      (Conv1d{1, -2}), ShapeError, "[Conv1d] channels must be positive: in 1, out -2");
+  QUANTRAIN_CHECK_ERROR((Conv1d{1, 2, {.kernel = 0}}),
+                        ShapeError,
+                        "[Conv1d] the kernel is below 1: kernel 0, stride 1, padding 0");
+  QUANTRAIN_CHECK_ERROR((Conv1d{1, 2, {.dilation = -1}}), ShapeError, "the dilation is below 1");
+  QUANTRAIN_CHECK_ERROR((Conv1d{4, 6, {.groups = 4}}),
+                        ShapeError,
+                        "[Conv1d] groups 4 do not divide the channels: in 4, out 6");
+  QUANTRAIN_CHECK_ERROR(MaxPool1d{0}, ShapeError, "[MaxPool1d] the kernel is below 1");
+  QUANTRAIN_CHECK_ERROR((AvgPool1d{2, {.padding = 2}}),
+                        ShapeError,
+                        "[AvgPool1d] the padding is not below the kernel");
   QUANTRAIN_CHECK_ERROR(BatchNorm2d{0}, ShapeError, "channels must be positive: 0");
   QUANTRAIN_CHECK_ERROR((BatchNorm2d{1, {.epsilon = 0.0f}}), DataError, "epsilon");
   QUANTRAIN_CHECK_ERROR((BatchNorm2d{1, {.momentum = 1.5f}}), DataError, "momentum");
@@ -299,10 +349,18 @@ TEST_CASE("a wrong input is an error that names the layer by its path and both s
   QUANTRAIN_CHECK_ERROR(net.find("block.1")(Tensor::zeros({4, 7})),
                         ShapeError,
                         "takes 8 features: x [4, 7], weight [2, 8]");
+  QUANTRAIN_CHECK_ERROR(Conv1d(3, 8)(Tensor::zeros({1, 5, 5, 3})),
+                        ShapeError,
+                        "[Conv1d] takes signals [N, L, 3]: x [1, 5, 5, 3], weight [8, 3, 3]");
+  QUANTRAIN_CHECK_ERROR(
+      Conv1d(3, 8)(Tensor::zeros({1, 5, 2})), ShapeError, "takes signals [N, L, 3]");
+  QUANTRAIN_CHECK_ERROR(Conv1d(3, 8)(Tensor::zeros({1, 2, 3})),
+                        ShapeError,
+                        "[conv1d] the kernel is larger than the padded signal");
   QUANTRAIN_CHECK_ERROR(BatchNorm2d{4}(Tensor::zeros({1, 2, 2, 3})), ShapeError, "x [1, 2, 2, 3]");
   QUANTRAIN_CHECK_ERROR(BatchNorm1d{4}(Tensor::zeros({1, 2, 2, 4})),
                         ShapeError,
-                        "[BatchNorm1d] takes rows [N, 4]: x [1, 2, 2, 4]");
+                        "[BatchNorm1d] takes rows [N, 4] or signals [N, L, 4]: x [1, 2, 2, 4]");
   QUANTRAIN_CHECK_ERROR(BatchNorm1d{0}, ShapeError, "[BatchNorm1d] channels must be positive: 0");
   QUANTRAIN_CHECK_ERROR(BatchNorm1d{4}(Tensor::zeros({1, 4})),
                         ShapeError,

@@ -59,6 +59,20 @@ TEST_CASE("what was saved loads into a module of the same structure, bit for bit
   CHECK(load(other, file.path()) == std::map<std::string, std::string>{{"epoch", "3"}});
 }
 
+TEST_CASE("weights of one axis are saved and loaded under their shape", "[layers][state]") {
+  const auto make = [] { return Sequential{Conv1d{2, 5, {.kernel = 4}}, BatchNorm1d{5}}; };
+  Sequential net = make();
+  CHECK(net.find("0").parameters()[0].shape() == Shape{5, 4, 2});
+  const TemporaryFile file;
+  save(net, file.path());
+  Sequential other = make();
+  CHECK(values(other) != values(net));
+  load(other, file.path());
+  CHECK(values(other) == values(net));
+  Sequential of_images{Conv2d{2, 5, {.kernel = {1, 4}}}, BatchNorm2d{5}};
+  QUANTRAIN_CHECK_ERROR(load(of_images, file.path()), DataError, "0.weight");
+}
+
 TEST_CASE("a file of another structure is refused and changes nothing", "[layers][state]") {
   const TemporaryFile file;
   save(make_net(1), file.path());

@@ -96,6 +96,25 @@ inline Sequential branched_net() {
                     Linear{6, 4}};
 }
 
+/// What sensors ask for, on [N, 40, 3]: convolutions of one axis with batch norm, one of them
+/// dilated and one depthwise, pools and a mean of all.
+inline Sequential signal_net() {
+  return Sequential{Conv1d{3, 6, {.kernel = 5, .padding = 2, .bias = false}},
+                    BatchNorm1d{6},
+                    ReLU{},
+                    MaxPool1d{2},
+                    Conv1d{6, 6, {.kernel = 3, .padding = 2, .groups = 6, .dilation = 2}},
+                    BatchNorm1d{6},
+                    ReLU6{},
+                    Conv1d{6, 9, {.kernel = 3, .stride = 2, .dilation = 3}},
+                    BatchNorm1d{9},
+                    ReLU{},
+                    AvgPool1d{3, {.stride = 2, .padding = 1}},
+                    GlobalAvgPool1d{},
+                    Flatten{},
+                    Linear{9, 4}};
+}
+
 /// A few steps of plain gradient descent on random data, so that ranges and statistics have moved.
 void train_a_little(Module& net, const Shape& batch, int steps, int64_t classes = 4);
 /// The same for several inputs: the first output is that of the classes, others become small.

@@ -11,17 +11,6 @@
 namespace quantrain::quant::test {
 namespace {
 
-/// Images [N, H, W, C] as [N, W, H, C], without moving an element.
-class Reshape : public Module {
- public:
-  std::string_view type() const override { return "Reshape"; }
-
- protected:
-  Tensor forward(const Tensor& x) override {
-    return reshape(x, {x.dim(0), x.dim(2), x.dim(1), x.dim(3)});
-  }
-};
-
 /// y = x + bias, one number for all channels, or x * scale, one for each.
 class Scale : public Module {
  public:
@@ -227,20 +216,31 @@ class Composer {
       groups = c_;
       outputs = c_ * (keep_size ? 1 : 1 + random_.below(2));
     }
+    Size2d dilation = 1;
+    if (!keep_size) dilation = {dilated(h_, kernel, padding), dilated(w_, kernel, padding)};
     net.append(Conv2d{c_,
                       outputs,
                       {.kernel = kernel,
                        .stride = stride,
                        .padding = padding,
                        .groups = groups,
-                       .bias = coin()}});
-    text_ << " conv" << kernel << "x" << outputs << "/" << stride << "g" << groups;
-    h_ = (h_ + 2 * padding - kernel) / stride + 1;
-    w_ = (w_ + 2 * padding - kernel) / stride + 1;
+                       .bias = coin(),
+                       .dilation = dilation}});
+    text_ << " conv" << kernel << "x" << outputs << "/" << stride << "g" << groups << "d"
+          << dilation;
+    h_ = (h_ + 2 * padding - (kernel - 1) * dilation.h - 1) / stride + 1;
+    w_ = (w_ + 2 * padding - (kernel - 1) * dilation.w - 1) / stride + 1;
     c_ = outputs;
     if (coin()) net.append(BatchNorm2d{c_});
     if (!keep_size && random_.below(6) == 0) turn(net);  // the activation fuses after it
     activation(net, c_);
+  }
+
+  /// A dilation with which the kernel fits, mostly 1.
+  int64_t dilated(int64_t size, int64_t kernel, int64_t padding) {
+    if (kernel == 1 || random_.below(3) != 0) return 1;
+    const int64_t most = (size + 2 * padding - 1) / (kernel - 1);
+    return 1 + random_.below(std::min<int64_t>(most, 4));
   }
 
   /// A mean or maximum over rows or columns, which stay as one.
@@ -254,10 +254,55 @@ class Composer {
     (axis == 1 ? h_ : w_) = 1;
   }
 
+  /// Images [N, H, W, C] as [N, W, H, C], without moving an element.
   void turn(Sequential& net) {
-    net.append(Reshape{});
-    text_ << " reshape";
     std::swap(h_, w_);
+    net.append(Reshape{{h_, w_, c_}});
+    text_ << " reshape";
+  }
+
+  /// The image as a signal of its pixels, through layers of one axis, and back as an image of one
+  /// column.
+  void signal(Sequential& net) {
+    int64_t length = h_ * w_;
+    net.append(Reshape{{-1, c_}});
+    text_ << " signal(";
+    const int64_t kernel = 1 + random_.below(std::min<int64_t>(length, 5));
+    const int64_t padding = random_.below(kernel);
+    const int64_t stride = 1 + random_.below(2);
+    if (random_.below(4) == 0) {
+      if (coin()) {
+        net.append(MaxPool1d{kernel, {.stride = stride, .padding = padding}});
+        text_ << "max" << kernel;
+      } else {
+        net.append(AvgPool1d{kernel, {.stride = stride, .padding = padding}});
+        text_ << "avg" << kernel;
+      }
+      length = (length + 2 * padding - kernel) / stride + 1;
+    } else {
+      const int64_t dilation = dilated(length, kernel, padding);
+      const bool depthwise = random_.below(3) == 0;
+      const int64_t outputs = depthwise ? c_ : 1 + random_.below(20);
+      net.append(Conv1d{c_,
+                        outputs,
+                        {.kernel = kernel,
+                         .stride = stride,
+                         .padding = padding,
+                         .groups = depthwise ? c_ : 1,
+                         .bias = coin(),
+                         .dilation = dilation}});
+      text_ << "conv" << kernel << "x" << outputs << "/" << stride << (depthwise ? "g" : "") << "d"
+            << dilation;
+      length = (length + 2 * padding - (kernel - 1) * dilation - 1) / stride + 1;
+      c_ = outputs;
+      if (coin()) net.append(BatchNorm1d{c_});
+      if (coin()) activation(net, c_);
+    }
+    net.append(Reshape{{length, 1, c_}});
+    text_ << ")";
+    h_ = length;
+    w_ = 1;
+    activation(net, c_);
   }
 
   /// Padding, upsampling, or a part of an axis.
@@ -422,6 +467,7 @@ class Composer {
         return;
       }
       case 3: turn(net); return;
+      case 4: signal(net); return;
       default: convolution(net, 1 + random_.below(20), false);
     }
   }

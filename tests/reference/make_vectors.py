@@ -1,4 +1,5 @@
-"""Writes operations.json: values and gradients that PyTorch computes, for the tests to compare with.
+"""Writes operations.json and signals.json: values and gradients that PyTorch computes, for the tests
+to compare with.
 
     python3 make_vectors.py [FOLDER]
 
@@ -26,6 +27,9 @@ Images are [N, H, W, C] and convolution weights [O, KH, KW, I], converted here. 
                 [(first + i) width, (first + i + 1) width); smallest and largest value. For each
                 type, the scale and zero point that the search of PyTorch's HistogramObserver finds.
                 entropy: the range of least divergence, by the published procedure.
+
+signals.json has operations alone, those of one axis and with dilation: signals are [N, L, C] and
+their weights [O, K, I].
 """
 
 import json
@@ -560,6 +564,81 @@ def histograms():
     return cases
 
 
+def ncl(x):
+    return x.permute(0, 2, 1)
+
+
+def nlc(x):
+    return x.permute(0, 2, 1).contiguous()
+
+
+def signals():
+    def conv1d(x, weight, bias, stride=1, padding=0, groups=1, dilation=1):
+        inputs = {"x": x, "weight": weight}
+        if bias is not None:
+            inputs["bias"] = bias
+        operation("conv1d", inputs,
+                  lambda x, weight, bias=None: nlc(
+                      F.conv1d(ncl(x), ncl(weight), bias, stride, padding, dilation, groups)),
+                  {"stride": stride, "padding": padding, "groups": groups, "dilation": dilation})
+
+    conv1d(draw(2, 7, 3), draw(4, 3, 3), draw(4), padding=1)
+    conv1d(draw(2, 9, 1), draw(5, 4, 1), draw(5), stride=2)
+    conv1d(draw(1, 11, 4), draw(6, 3, 2), draw(6), stride=3, padding=2, groups=2)
+    conv1d(draw(2, 9, 2), draw(3, 3, 2), None, dilation=3)
+    conv1d(draw(2, 12, 5), draw(4, 4, 5), draw(4), stride=2, padding=5, dilation=3)
+    conv1d(draw(1, 13, 6), draw(4, 3, 3), draw(4), stride=4, padding=2, groups=2, dilation=2)
+    conv1d(draw(2, 8, 5), draw(5, 3, 1), draw(5), padding=1, groups=5)  # depthwise
+    conv1d(draw(2, 13, 17), draw(17, 3, 1), draw(17), stride=2, padding=3, groups=17, dilation=2)
+    conv1d(draw(1, 6, 3), draw(6, 2, 1), None, groups=3, dilation=4)  # two outputs per input
+    conv1d(draw(3, 1, 2), draw(2, 1, 2), draw(2))
+    conv1d(draw(1, 1, 1), draw(1, 3, 1), None, padding=1)
+
+    def pool(op, x, kernel, stride, padding):
+        compute = {"max_pool1d": F.max_pool1d,
+                   "avg_pool1d": lambda *a: F.avg_pool1d(*a, count_include_pad=False)}[op]
+        operation(op, {"x": x}, lambda x: nlc(compute(ncl(x), kernel, stride, padding)),
+                  {"kernel": kernel, "stride": stride, "padding": padding})
+
+    for op in "max_pool1d", "avg_pool1d":
+        pool(op, draw(2, 6, 3), 2, 2, 0)
+        pool(op, draw(1, 9, 5), 4, 3, 2)
+        pool(op, draw(1, 7, 3, low=-3, high=3), 3, 1, 1)  # many equal elements
+    operation("global_avg_pool1d", {"x": draw(2, 7, 5)},
+              lambda x: nlc(F.adaptive_avg_pool1d(ncl(x), 1)))
+    operation("global_max_pool1d", {"x": draw(2, 7, 5)},
+              lambda x: nlc(F.adaptive_max_pool1d(ncl(x), 1)))
+
+    for training in True, False:
+        x, gamma, beta = draw(3, 4, 5), draw(5, low=16), draw(5)
+        mean, variance = draw(5), draw(5, low=16)
+        before = {"running_mean": mean.clone(), "running_variance": variance.clone()}
+        operation("batch_norm", {"x": x, "gamma": gamma, "beta": beta},
+                  lambda x, gamma, beta: nlc(F.batch_norm(
+                      ncl(x), mean, variance, gamma, beta, training, 0.25, 1e-3)),
+                  {"training": training, "momentum": 0.25, "epsilon": 1e-3}, constants=before,
+                  after={"running_mean": mean, "running_variance": variance})
+
+
+def dilated_images():
+    def conv2d(x, weight, bias, stride, padding, groups, dilation):
+        inputs = {"x": x, "weight": weight}
+        if bias is not None:
+            inputs["bias"] = bias
+        operation("conv2d", inputs,
+                  lambda x, weight, bias=None: nhwc(
+                      F.conv2d(nchw(x), nchw(weight), bias, stride, padding, dilation, groups)),
+                  {"stride": list(stride), "padding": list(padding), "groups": groups,
+                   "dilation": list(dilation)})
+
+    conv2d(draw(2, 7, 6, 3), draw(4, 3, 3, 3), draw(4), (1, 1), (2, 2), 1, (2, 2))
+    conv2d(draw(1, 9, 8, 2), draw(3, 3, 2, 2), draw(3), (2, 1), (1, 3), 1, (3, 4))
+    conv2d(draw(1, 8, 7, 4), draw(6, 3, 3, 2), draw(6), (3, 2), (2, 0), 2, (2, 3))
+    conv2d(draw(2, 8, 9, 6), draw(6, 3, 3, 1), draw(6), (1, 1), (2, 3), 6, (2, 3))  # depthwise
+    conv2d(draw(1, 9, 9, 3), draw(3, 3, 3, 1), None, (2, 2), (1, 1), 3, (2, 4))
+    conv2d(draw(1, 5, 9, 1), draw(5, 1, 4, 1), None, (1, 2), (0, 1), 1, (7, 2))
+
+
 def write(folder):
     elementwise()
     reductions_and_shapes()
@@ -584,12 +663,21 @@ def write(folder):
               constants={"target": probabilities})
     moves()
     factors()
+    write_sections(Path(folder) / "operations.json", sections)
+    operations.clear()
+    generator.seed(1012)  # a file's cases keep their numbers whatever another holds
+    signals()
+    dilated_images()
+    write_sections(Path(folder) / "signals.json", {"operations": operations})
+
+
+def write_sections(path, sections):
     # A case on each line: a change of one is a change of one line.
     lines = []
     for name, cases in sections.items():
         rows = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         lines.append(f'"{name}":[\n{rows}\n]')
-    (Path(folder) / "operations.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":

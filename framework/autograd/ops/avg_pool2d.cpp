@@ -10,13 +10,14 @@
 namespace quantrain {
 namespace {
 
-class AvgPool2dNode : public Node {
+class AvgPoolNode : public Node {
  public:
-  explicit AvgPool2dNode(const kernels::Conv2dShape& shape) : shape_(shape) {}
-  std::string_view type() const override { return "avg_pool2d"; }
-  Attributes attributes() const override { return pool2d_attributes(shape_); }
+  AvgPoolNode(const WindowOperation& operation, const kernels::Conv2dShape& shape)
+      : operation_(operation), shape_(shape) {}
+  std::string_view type() const override { return operation_.type; }
+  Attributes attributes() const override { return operation_.attributes(shape_); }
   QuantizationTraits traits() const override {
-    return {.closes_range = true, .layer = "AvgPool2d"};
+    return {.closes_range = true, .layer = operation_.layer};
   }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
@@ -27,6 +28,7 @@ class AvgPool2dNode : public Node {
   }
 
  private:
+  WindowOperation operation_;
   kernels::Conv2dShape shape_;
 };
 
@@ -99,21 +101,28 @@ class CodeMean : public Accumulators {
 
 }  // namespace
 
-Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
-  const kernels::Conv2dShape s = pool2d_shape("avg_pool2d", x.shape(), options);
-  const Shape shape{s.n, s.oh(), s.ow(), s.c};
+Tensor avg_pool(const WindowOperation& operation,
+                const kernels::Conv2dShape& s,
+                const Shape& shape,
+                const Tensor& x) {
   if (std::shared_ptr<const Codes> codes = activation_codes(x)) {
     if (s.kh > kLargestWindow / s.kw) {
       throw QuantError(
-          "avg_pool2d", "sums of ", s.kh * s.kw, " codes could overflow 32 bits: x ", x.shape());
+          operation.type, "sums of ", s.kh * s.kw, " codes could overflow 32 bits: x ", x.shape());
     }
     auto mean = std::make_shared<CodeMean>(s, std::move(codes));
-    return record<AvgPool2dNode>(TensorAccess::from_accumulators(shape, std::move(mean)), {x}, s);
+    return record<AvgPoolNode>(
+        TensorAccess::from_accumulators(shape, std::move(mean)), {x}, operation, s);
   }
   Tensor y = Tensor::empty(shape);
   const Floats x_floats = x.floats();
   kernels::avg_pool2d_f32(s, x_floats, y.mutable_data());
-  return record<AvgPool2dNode>(std::move(y), {x}, s);
+  return record<AvgPoolNode>(std::move(y), {x}, operation, s);
+}
+
+Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
+  const kernels::Conv2dShape s = pool2d_shape("avg_pool2d", x.shape(), options);
+  return avg_pool({"avg_pool2d", "AvgPool2d", pool2d_attributes}, s, {s.n, s.oh(), s.ow(), s.c}, x);
 }
 
 Tensor global_avg_pool2d(const Tensor& x) {

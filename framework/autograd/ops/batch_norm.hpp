@@ -16,7 +16,8 @@ struct BatchNormOptions {
 /// (times n / (n - 1)). Evaluation: the running statistics, and nothing is updated. Of activation
 /// codes it is an integer lookup then, with a table for each channel, which waits for its
 /// parameters.   docs/quantization.md (24)
-/// Shapes: x [N, ..., C], such as rows [N, C] or images [N, H, W, C]; all others [C] -> y like x.
+/// Shapes: x [N, ..., C], such as rows [N, C], signals [N, L, C] or images [N, H, W, C]; all others
+/// [C]  ->  y like x.
 /// Gradient: to x, gamma and beta; through mean and variance in training. In evaluation the running
 /// statistics are inputs of the recorded node too, and get none.
 /// Throws: ShapeError if a shape is another, or in training if there is not more than one value per

@@ -8,14 +8,16 @@ namespace quantrain {
 
 struct Conv2dOptions {
   Size2d stride = 1;
-  Size2d padding = 0;  ///< zeros on each of two opposite sides
-  int64_t groups = 1;  ///< output channel o sees the input channels of group o / (O / groups)
+  Size2d padding = 0;   ///< zeros on each of two opposite sides
+  int64_t groups = 1;   ///< output channel o sees the input channels of group o / (O / groups)
+  Size2d dilation = 1;  ///< elements from one tap of the kernel to the next
 };
 
 /// Cross-correlation: y[n, i, j, o] = bias[o] + sum over u, v, c of
-/// weight[o, u, v, c] * x[n, i * stride.h + u - padding.h, j * stride.w + v - padding.w, g + c].
-/// Shapes: x [N, H, W, C], weight [O, KH, KW, C / groups], bias [O] or undefined  ->
-/// y [N, OH, OW, O], OH = (H + 2 padding.h - KH) / stride.h + 1, OW alike.
+/// weight[o, u, v, c] * x[n, i * stride.h + u * dilation.h - padding.h,
+///                           j * stride.w + v * dilation.w - padding.w, g + c].
+/// Shapes: x [N, H, W, C], weight [O, KH, KW, C / groups], bias [O] or undefined  ->  y
+/// [N, OH, OW, O], OH = (H + 2 padding.h - (KH - 1) dilation.h - 1) / stride.h + 1, OW alike.
 /// Where x holds activation codes and weight symmetric weight codes, the integers are multiplied:
 /// y holds exact ProductAccumulators, the bias quantized.   docs/quantization.md (6), (7)
 /// Gradient: of the sum, by each operand; codes stand for the real values they mean.

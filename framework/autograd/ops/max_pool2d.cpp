@@ -7,12 +7,14 @@
 namespace quantrain {
 namespace {
 
-class MaxPool2dNode : public Node {
+class MaxPoolNode : public Node {
  public:
-  MaxPool2dNode(const kernels::Conv2dShape& shape, Buffer<uint16_t> position)
-      : shape_(shape), position_(std::move(position)) {}
-  std::string_view type() const override { return "max_pool2d"; }
-  Attributes attributes() const override { return pool2d_attributes(shape_); }
+  MaxPoolNode(const WindowOperation& operation,
+              const kernels::Conv2dShape& shape,
+              Buffer<uint16_t> position)
+      : operation_(operation), shape_(shape), position_(std::move(position)) {}
+  std::string_view type() const override { return operation_.type; }
+  Attributes attributes() const override { return operation_.attributes(shape_); }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
     Tensor grad_x = Tensor::empty(input(0).shape());
@@ -23,19 +25,21 @@ class MaxPool2dNode : public Node {
   }
 
  private:
+  WindowOperation operation_;
   kernels::Conv2dShape shape_;
   Buffer<uint16_t> position_;  // of the element that won, in its window
 };
 
 }  // namespace
 
-Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
-  const kernels::Conv2dShape s = pool2d_shape("max_pool2d", x.shape(), options);
-  const Shape shape{s.n, s.oh(), s.ow(), s.c};
+Tensor max_pool(const WindowOperation& operation,
+                const kernels::Conv2dShape& s,
+                const Shape& shape,
+                const Tensor& x) {
   Buffer<uint16_t> position;
   if (needs_gradient({x})) {
     if (s.kh * s.kw > kernels::kLargestPoolWindow) {
-      throw ShapeError("max_pool2d",
+      throw ShapeError(operation.type,
                        "a window of ",
                        s.kh * s.kw,
                        " elements has no gradient, at most ",
@@ -57,7 +61,12 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
     const Floats x_floats = x.floats();
     kernels::max_pool2d_f32(s, x_floats, y.mutable_data(), position.data());
   }
-  return record<MaxPool2dNode>(std::move(y), {x}, s, std::move(position));
+  return record<MaxPoolNode>(std::move(y), {x}, operation, s, std::move(position));
+}
+
+Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
+  const kernels::Conv2dShape s = pool2d_shape("max_pool2d", x.shape(), options);
+  return max_pool({"max_pool2d", "MaxPool2d", pool2d_attributes}, s, {s.n, s.oh(), s.ow(), s.c}, x);
 }
 
 Tensor global_max_pool2d(const Tensor& x) {

@@ -10,7 +10,7 @@ namespace quantrain {
 kernels::Conv2dShape image_shape(std::string_view operation,
                                  const Shape& x,
                                  const Window2d& window) {
-  const auto& [kernel, stride, padding] = window;
+  const auto& [kernel, stride, padding, dilation] = window;
   validate(window, operation);
   if (std::max(x[1], x[2]) > std::numeric_limits<int32_t>::max())
     throw ShapeError(operation, "an image of 2^31 rows or columns or more: x ", x);
@@ -25,7 +25,9 @@ kernels::Conv2dShape image_shape(std::string_view operation,
           .stride_h = stride.h,
           .stride_w = stride.w,
           .pad_h = padding.h,
-          .pad_w = padding.w};
+          .pad_w = padding.w,
+          .dilation_h = dilation.h,
+          .dilation_w = dilation.w};
 }
 
 Window2d pool2d_window(std::string_view where, const Pool2dOptions& options) {

@@ -16,7 +16,7 @@
 // and only those taps are multiplied; if sums are short, the image gets a border of zeros instead
 // (padding.hpp). The gradient by data is the same walk over the output's gradient with the kernel
 // upside down; with a stride only every stride-th tap has seen a pixel, so pixels are grouped by
-// residue too.
+// residue too. A dilation moves the segments of the taps apart.
 namespace quantrain::kernels {
 namespace {
 
@@ -108,8 +108,8 @@ class TapGroups {
   /// for each tap. A long sum has several blocks, and a segment too long for a block is cut into
   /// pieces.
   void set_segments(const AxisPart& lines, const AxisPart& pixels) {
-    const bool contiguous =
-        p_.channels == p_.pixel && p_.b_tap == p_.channels && pixels.tap_step == 1;
+    const bool contiguous = p_.channels == p_.pixel && p_.b_tap == p_.channels &&
+                            pixels.tap_step == 1 && pixels.tap_source == 1;
     const int64_t taps = contiguous ? std::min<int64_t>(1, pixels.taps) : pixels.taps;
     const int64_t length = contiguous ? pixels.taps * p_.channels : p_.channels;
     const int64_t all = lines.taps * taps;
@@ -142,7 +142,7 @@ class TapGroups {
     for (int64_t u = 0; u < lines.taps; ++u) {
       const int64_t first = (lines.first_tap + u * lines.tap_step) * p_.kw + pixels.first_tap;
       for (int64_t v = 0; v < taps; ++v) {
-        *to++ = {(u * p_.w + v) * p_.pixel + begin,
+        *to++ = {(u * lines.tap_source * p_.w + v * pixels.tap_source) * p_.pixel + begin,
                  (first + v * pixels.tap_step) * p_.b_tap + b_begin};
       }
     }
@@ -175,7 +175,7 @@ class TapGroups {
       return line / p_.oh * p_.h + line % p_.oh + tap;
     };
     first_row_ = seen(begin_, 0);
-    const int64_t end = seen(end_ - 1, p_.kh);
+    const int64_t end = seen(end_ - 1, p_.padding->window_h());
     padded_ = Buffer<float>((end - first_row_) * p_.w * p_.pixel);
     pad_lines(*p_.padding, p_.x, first_row_, end, padded_.data());
     x_ = padded_.data();
@@ -309,8 +309,8 @@ void conv2d_f32(const Conv2dShape& shape,
   Correlation p{};
   p.padding = is_padded(shape) ? &shape : nullptr;
   p.n = s.n, p.h = s.h, p.w = s.w, p.pixel = s.c, p.channels = s.group_c();
-  p.lines = most_first(forward_axis(s.h, s.oh(), s.kh, s.stride_h, s.pad_h));
-  p.pixels = most_first(forward_axis(s.w, s.ow(), s.kw, s.stride_w, s.pad_w));
+  p.lines = most_first(forward_axis(vertical(s)));
+  p.pixels = most_first(forward_axis(horizontal(s)));
   p.oh = s.oh(), p.ow = s.ow(), p.columns = s.group_o(), p.kh = s.kh, p.kw = s.kw;
   p.b_tap = p.channels;
   p.y_pixel = s.o;
@@ -330,8 +330,8 @@ void conv2d_backward_data_f32(const Conv2dShape& s,
   if (is_depthwise(s)) return depthwise_backward_data_f32(s, grad_y, w, grad_x);
   Correlation p{};
   p.n = s.n, p.h = s.oh(), p.w = s.ow(), p.pixel = s.o, p.channels = s.group_o();
-  p.lines = most_first(backward_axis(s.oh(), s.h, s.kh, s.stride_h, s.pad_h));
-  p.pixels = most_first(backward_axis(s.ow(), s.w, s.kw, s.stride_w, s.pad_w));
+  p.lines = most_first(backward_axis(vertical(s)));
+  p.pixels = most_first(backward_axis(horizontal(s)));
   p.oh = s.h, p.ow = s.w, p.columns = s.group_c(), p.kh = s.kh, p.kw = s.kw;
   p.y_pixel = s.c;
   const bool in_place = s.group_c() % 16 == 0 && s.n * s.h * s.w <= kFewPixels;

@@ -1,6 +1,7 @@
 #include "framework/kernels/float/conv_axis.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace quantrain::kernels {
 namespace {
@@ -12,11 +13,15 @@ int64_t add_positions(std::vector<AxisPart>& parts,
                       AxisPart part,
                       int64_t left,
                       int64_t source_size) {
-  const int64_t first = std::clamp<int64_t>(-part.source, 0, part.taps);
-  const int64_t end = std::clamp(source_size - part.source, first, part.taps);
-  const int64_t behind = source_size - part.source - part.taps;
+  // Taps that lie before some distance from the first one.
+  const auto before = [&](int64_t distance) {
+    return (distance + part.tap_source - 1) / part.tap_source;
+  };
+  const int64_t first = std::clamp<int64_t>(before(-part.source), 0, part.taps);
+  const int64_t end = std::clamp(before(source_size - part.source), first, part.taps);
+  const int64_t behind = source_size - part.source - (part.taps - 1) * part.tap_source - 1;
   part.count = part.source >= 0 && behind >= 0 ? std::min(left, behind / part.source_step + 1) : 1;
-  part.source = end > first ? part.source + first : 0;
+  part.source = end > first ? part.source + first * part.tap_source : 0;
   part.taps = end - first;
   part.first_tap += first * part.tap_step;
   if (!parts.empty()) {
@@ -33,28 +38,28 @@ int64_t add_positions(std::vector<AxisPart>& parts,
 
 }  // namespace
 
-std::vector<AxisPart> forward_axis(
-    int64_t size, int64_t result_size, int64_t kernel, int64_t stride, int64_t pad) {
+std::vector<AxisPart> forward_axis(const ConvAxis& axis) {
+  const auto [size, results, kernel, stride, pad, dilation] = axis;
   std::vector<AxisPart> parts;
   parts.reserve(static_cast<size_t>(2 * kernel));
-  for (int64_t i = 0; i < result_size;) {
-    i += add_positions(
-        parts, {i, 1, i * stride - pad, stride, 0, kernel, 0, 1}, result_size - i, size);
+  for (int64_t i = 0; i < results;) {
+    const AxisPart part{i, 1, i * stride - pad, stride, 0, kernel, 0, 1, dilation};
+    i += add_positions(parts, part, results - i, size);
   }
   return parts;
 }
 
-std::vector<AxisPart> forward_taps(
-    int64_t size, int64_t result_size, int64_t kernel, int64_t stride, int64_t pad) {
+std::vector<AxisPart> forward_taps(const ConvAxis& axis) {
+  const auto [size, results, kernel, stride, pad, dilation] = axis;
   std::vector<AxisPart> parts;
   parts.reserve(static_cast<size_t>(kernel));
   for (int64_t t = 0; t < kernel; ++t) {
-    // i * stride >= pad - t, and i * stride < size + pad - t.
-    const auto positions = [&](int64_t end) {
-      return std::clamp<int64_t>((end + stride - 1) / stride, 0, result_size);
+    const int64_t before = pad - t * dilation;  // i * stride >= before, and < size + before
+    const auto positions = [&, stride = stride, results = results](int64_t end) {
+      return std::clamp<int64_t>((end + stride - 1) / stride, 0, results);
     };
-    const int64_t first = positions(std::max<int64_t>(pad - t, 0));
-    const int64_t end = positions(std::max<int64_t>(size + pad - t, 0));
+    const int64_t first = positions(std::max<int64_t>(before, 0));
+    const int64_t end = positions(std::max<int64_t>(size + before, 0));
     if (first >= end) continue;
     if (!parts.empty()) {
       AxisPart& last = parts.back();
@@ -63,24 +68,31 @@ std::vector<AxisPart> forward_taps(
         continue;
       }
     }
-    parts.push_back({first, 1, first * stride - pad + t, stride, end - first, 1, t, 1});
+    parts.push_back({first, 1, first * stride - before, stride, end - first, 1, t, 1, dilation});
   }
   return parts;
 }
 
-std::vector<AxisPart> backward_axis(
-    int64_t size, int64_t result_size, int64_t kernel, int64_t stride, int64_t pad) {
+std::vector<AxisPart> backward_axis(const ConvAxis& axis) {
+  const auto [size, results, kernel, stride, pad, dilation] = axis;
+  // The taps of a residue, and the windows that they belong to.
+  const int64_t divisor = std::gcd(stride, dilation);
+  const int64_t tap_step = stride / divisor;
+  const int64_t tap_source = dilation / divisor;
   std::vector<AxisPart> parts;
   parts.reserve(static_cast<size_t>(2 * kernel));
-  for (int64_t start = 0; start < std::min(stride, result_size); ++start) {
+  for (int64_t start = 0; start < std::min(stride, size); ++start) {
     const int64_t residue = (start + pad) % stride;
-    const int64_t taps = residue < kernel ? (kernel - residue + stride - 1) / stride : 0;
-    const int64_t first_tap = kernel - 1 - residue - (taps - 1) * stride;
-    for (int64_t i = start; i < result_size;) {
-      const int64_t left = (result_size - i + stride - 1) / stride;
-      const int64_t source = (i + pad) / stride - (taps - 1);
-      i += stride *
-           add_positions(parts, {i, stride, source, 1, 0, taps, first_tap, stride}, left, size);
+    const int64_t most = std::min(kernel, tap_step);
+    int64_t least = 0;
+    while (least < most && least * dilation % stride != residue) ++least;
+    const int64_t taps = least < most ? (kernel - least + tap_step - 1) / tap_step : 0;
+    const int64_t last = least + (taps - 1) * tap_step;
+    for (int64_t i = start; i < size;) {
+      const int64_t left = (size - i + stride - 1) / stride;
+      const int64_t source = taps > 0 ? (i + pad - last * dilation) / stride : 0;
+      const AxisPart part{i, stride, source, 1, 0, taps, kernel - 1 - last, tap_step, tap_source};
+      i += stride * add_positions(parts, part, left, results);
     }
   }
   return parts;

@@ -75,7 +75,7 @@ class Chunk {
       return (line / oh_ * s_.h + std::clamp<int64_t>(at, 0, s_.h)) * s_.w * s_.c;
     };
     first_ = seen(begin_, 0);
-    made_ = Buffer<float>(seen(end_ - 1, s_.kh) - first_);
+    made_ = Buffer<float>(seen(end_ - 1, s_.window_h()) - first_);
     p_.codes->to_float(0, first_, made_.size(), made_.data());
   }
 
@@ -85,8 +85,9 @@ class Chunk {
     const float* const x =
         (p_.codes != nullptr ? made_.data() : p_.x) + (lines.source * s_.w + pixels.source) * s_.c;
     // Taps with contiguous elements count as one.
-    const int64_t taps = c == s_.c ? std::min<int64_t>(1, pixels.taps) : pixels.taps;
-    const int64_t elements = c == s_.c ? pixels.taps * c : c;
+    const bool contiguous = c == s_.c && pixels.tap_source == 1;
+    const int64_t taps = contiguous ? std::min<int64_t>(1, pixels.taps) : pixels.taps;
+    const int64_t elements = contiguous ? pixels.taps * c : c;
     const float** from = from_.data();
     float** to = to_.data();
     for (int64_t u = 0; u < lines.taps; ++u) {
@@ -94,7 +95,7 @@ class Chunk {
         const int64_t row = ((lines.first_tap + u) * s_.kw + pixels.first_tap + v) * c;
         const int64_t end = std::min(elements, row_end_ - row);
         for (int64_t i = std::max<int64_t>(0, row_ - row); i < end; ++i) {
-          *from++ = x + (u * s_.w + v) * s_.c + i;
+          *from++ = x + (u * lines.tap_source * s_.w + v * pixels.tap_source) * s_.c + i;
           *to++ = sums_ + (row + i) * p_.width;
         }
       }
@@ -260,8 +261,8 @@ void backward_weights(const Conv2dShape& s,
   WeightsGradient p{};
   p.s = s;
   p.codes = codes;
-  p.lines = axis(s.h, s.oh(), s.kh, s.stride_h, s.pad_h);
-  p.pixels = axis(s.w, s.ow(), s.kw, s.stride_w, s.pad_w);
+  p.lines = axis(vertical(s));
+  p.pixels = axis(horizontal(s));
   p.width = width;
   Buffer<float> partial(cut.chunks * sums);
   for (int64_t g = 0; g < s.groups; ++g) {

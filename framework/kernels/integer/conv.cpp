@@ -5,6 +5,7 @@
 #include "framework/kernels/dispatch/dispatch.hpp"
 #include "framework/kernels/integer/channels.hpp"
 #include "framework/kernels/integer/integer.hpp"
+#include "framework/kernels/pool_shape.hpp"
 
 namespace quantrain::kernels {
 namespace {
@@ -22,15 +23,56 @@ struct Band {
   int64_t pixel_step;
 };
 
+/// The order of a padded row's columns: by their remainder modulo the dilation, so that the taps of
+/// a window lie side by side.
+class ColumnOrder {
+ public:
+  explicit ColumnOrder(const Conv2dShape& s)
+      : remainders_(s.kw > 1 ? s.dilation_w : 1),
+        each_((s.w + 2 * s.pad_w) / remainders_),
+        longer_((s.w + 2 * s.pad_w) % remainders_) {}
+
+  bool is_natural() const { return remainders_ == 1; }
+  /// Calls f(i, the place of column first + i * step) for i < count.
+  template <class F>
+  void for_columns(int64_t first, int64_t step, int64_t count, const F& f) const {
+    // A local copy stays in registers, because no store of bytes can change it.
+    const ColumnOrder order = *this;
+    const int64_t remainder_step = step % remainders_;
+    const int64_t quotient_step = step / remainders_;
+    int64_t remainder = first % remainders_;
+    int64_t quotient = first / remainders_;
+    for (int64_t i = 0; i < count; ++i) {
+      f(i, remainder * order.each_ + std::min(remainder, order.longer_) + quotient);
+      remainder += remainder_step;
+      quotient += quotient_step;
+      if (remainder < order.remainders_) continue;
+      remainder -= order.remainders_;
+      ++quotient;
+    }
+  }
+
+ private:
+  int64_t remainders_;
+  int64_t each_;    // columns of a remainder, at least
+  int64_t longer_;  // remainders that have one more
+};
+
 /// Cuts images into bands of output rows, and finds or makes the input rows of each.
 class Bands {
  public:
   /// `reach`: bytes that kernels read from the start of a window's row on.
   Bands(const Conv2dShape& shape, const uint8_t* x, int32_t zero_x, int64_t channels, int64_t reach)
-      : s_(shape), oh_(shape.oh()), x_(x), zero_x_(zero_x), channels_(channels), reach_(reach) {
+      : s_(shape),
+        columns_(shape),
+        oh_(shape.oh()),
+        x_(x),
+        zero_x_(zero_x),
+        channels_(channels),
+        reach_(reach) {
     const int64_t row = s_.ow() * s_.o * (s_.reduction() + kOutputProducts);
-    const int64_t most_inputs = std::max(kMostScratch / row_step(), s_.kh);
-    const int64_t most_rows = (most_inputs - s_.kh) / s_.stride_h + 1;
+    const int64_t most_inputs = std::max(kMostScratch / row_step(), s_.window_h());
+    const int64_t most_rows = (most_inputs - s_.window_h()) / s_.stride_h + 1;
     per_image_ = even_blocks(oh_, std::min(kBlockProducts / row, most_rows));
     most_ = kBlockProducts * per_image_ / (oh_ * row);
   }
@@ -38,9 +80,10 @@ class Bands {
   /// Bytes of the largest band, padded.
   int64_t scratch() const {
     const int64_t rows = (oh_ + per_image_ - 1) / per_image_;
-    return ((rows - 1) * s_.stride_h + s_.kh) * row_step();
+    return ((rows - 1) * s_.stride_h + s_.window_h()) * row_step();
   }
   int64_t count() const { return s_.n * per_image_; }
+  const ColumnOrder& columns() const { return columns_; }
 
   /// body(image, first output row, end of the output rows, scratch for input) for every band, over
   /// threads.
@@ -56,14 +99,14 @@ class Bands {
   }
 
   /// The input of a band, channels [channel, channel + channels): in place, or copied to scratch
-  /// with its padding.
+  /// with its padding, in the order of columns().
   Band input(
       int64_t image, int64_t begin, int64_t end, int64_t channel, Buffer<uint8_t>& scratch) const {
     const int64_t top = begin * s_.stride_h - s_.pad_h;
-    const int64_t bottom = (end - 1) * s_.stride_h - s_.pad_h + s_.kh;
+    const int64_t bottom = (end - 1) * s_.stride_h - s_.pad_h + s_.window_h();
     const int64_t last_read =
         ((image * s_.h + bottom - 1) * s_.w + (s_.ow() - 1) * s_.stride_w) * s_.c + reach_;
-    if (s_.pad_w == 0 && channels_ == s_.c && top >= 0 && bottom <= s_.h &&
+    if (s_.pad_w == 0 && channels_ == s_.c && top >= 0 && bottom <= s_.h && columns_.is_natural() &&
         last_read <= s_.x_elements()) {
       return {x_ + (image * s_.h + top) * s_.w * s_.c, s_.w * s_.c, s_.c};
     }
@@ -72,7 +115,7 @@ class Bands {
     if (scratch.size() < bytes) scratch = Buffer<uint8_t>(bytes);
     std::memset(scratch.data(), zero_x_, static_cast<size_t>(bytes));
     for (int64_t h = std::max<int64_t>(top, 0); h < std::min(bottom, s_.h); ++h) {
-      copy_row(image, h, channel, scratch.data() + (h - top) * row_step + s_.pad_w * channels_);
+      copy_row(image, h, channel, scratch.data() + (h - top) * row_step);
     }
     return {scratch.data(), row_step, channels_};
   }
@@ -82,16 +125,17 @@ class Bands {
 
   void copy_row(int64_t image, int64_t h, int64_t channel, uint8_t* to) const {
     const uint8_t* const from = x_ + (image * s_.h + h) * s_.w * s_.c + channel;
-    if (channels_ == s_.c) {
-      std::memcpy(to, from, static_cast<size_t>(s_.w * s_.c));
+    if (channels_ == s_.c && columns_.is_natural()) {
+      std::memcpy(to + s_.pad_w * channels_, from, static_cast<size_t>(s_.w * s_.c));
       return;
     }
-    for (int64_t w = 0; w < s_.w; ++w) {
-      std::memcpy(to + w * channels_, from + w * s_.c, static_cast<size_t>(channels_));
-    }
+    columns_.for_columns(s_.pad_w, 1, s_.w, [&](int64_t w, int64_t place) {
+      std::memcpy(to + place * channels_, from + w * s_.c, static_cast<size_t>(channels_));
+    });
   }
 
   const Conv2dShape& s_;
+  ColumnOrder columns_;
   int64_t oh_;
   const uint8_t* x_;
   int32_t zero_x_;
@@ -113,17 +157,7 @@ struct Depthwise {
   int64_t most_lines;  ///< of a task
 
   explicit Depthwise(const Conv2dShape& s)
-      : pool{.h = s.h,
-             .w = s.w,
-             .c = s.c,
-             .oh = s.oh(),
-             .ow = s.ow(),
-             .kh = s.kh,
-             .kw = s.kw,
-             .stride_h = s.stride_h,
-             .stride_w = s.stride_w,
-             .pad_h = s.pad_h,
-             .pad_w = s.pad_w},
+      : pool(pool_shape(s)),
         scratch(DepthwiseLayout(s.kh, s.c).scratch(pool)),
         most_lines(kBlockProducts / (pool.ow * s.c * (s.reduction() + kOutputProducts))) {}
 };
@@ -167,6 +201,11 @@ class PixelCalls {
     if (p_.w != w || p_.segments != segments) flush();
     p_.w = w;
     p_.segments = segments;
+  }
+  /// The next pixel.
+  void add(const uint8_t* x) {
+    pointers_[p_.rows++] = x;
+    if (p_.rows == kPixels) flush();
   }
   /// The next `count` pixels, whose inputs are `step` bytes apart.
   void add(const uint8_t* x, int64_t step, int64_t count) {
@@ -220,7 +259,7 @@ void conv2d(const Conv2dShape& s,
       DotU8S8 p{};
       p.outputs = s.group_o();
       p.segments = s.kh;
-      p.segment_step = band.row_step;
+      p.segment_step = s.dilation_h * band.row_step;
       p.quads = w.quads();
       p.w = weights;
       p.panel = w.panel_bytes();
@@ -236,11 +275,19 @@ void conv2d(const Conv2dShape& s,
         // is 0: they add nothing then.
         const int64_t top = row * s.stride_h - s.pad_h;
         const bool skips = params.zero_x() == 0;
-        const int64_t first = skips ? std::clamp<int64_t>(-top, 0, s.kh) : 0;
-        const int64_t last = skips ? std::clamp<int64_t>(s.h - top, first, s.kh) : s.kh;
+        const auto above = [&](int64_t rows) { return (rows + s.dilation_h - 1) / s.dilation_h; };
+        const int64_t first = skips ? std::clamp<int64_t>(above(-top), 0, s.kh) : 0;
+        const int64_t last = skips ? std::clamp<int64_t>(above(s.h - top), first, s.kh) : s.kh;
         pixels.set_segments(weights + first * (w.panel_bytes() / s.kh), last - first);
-        const uint8_t* const line = band.x + ((row - begin) * s.stride_h + first) * band.row_step;
-        pixels.add(line, s.stride_w * band.pixel_step, ow);
+        const uint8_t* const line =
+            band.x + ((row - begin) * s.stride_h + first * s.dilation_h) * band.row_step;
+        if (bands.columns().is_natural()) {
+          pixels.add(line, s.stride_w * band.pixel_step, ow);
+        } else {
+          bands.columns().for_columns(0, s.stride_w, ow, [&](int64_t, int64_t place) {
+            pixels.add(line + place * band.pixel_step);
+          });
+        }
       }
       pixels.flush();
     }

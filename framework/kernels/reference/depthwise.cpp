@@ -10,8 +10,8 @@ void for_taps(const PoolShape& s, int64_t begin, int64_t end, F&& f) {
   for (int64_t line = begin; line < end; ++line) {
     for (int64_t j = 0; j < s.ow; ++j) {
       for (int64_t tap = 0; tap < s.kh * s.kw; ++tap) {
-        const int64_t u = line % s.oh * s.stride_h - s.pad_h + tap / s.kw;
-        const int64_t v = j * s.stride_w - s.pad_w + tap % s.kw;
+        const int64_t u = line % s.oh * s.stride_h - s.pad_h + tap / s.kw * s.dilation_h;
+        const int64_t v = j * s.stride_w - s.pad_w + tap % s.kw * s.dilation_w;
         if (u < 0 || u >= s.h || v < 0 || v >= s.w) continue;
         for (int64_t c = 0; c < s.c; ++c) {
           f(tap * s.c + c,

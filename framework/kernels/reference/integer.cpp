@@ -43,8 +43,8 @@ void depthwise_u8s8(const DepthwiseU8S8& p) {
       int32_t sum = p.start[c];
       for (int64_t kh = 0; kh < s.kh; ++kh) {
         for (int64_t kw = 0; kw < s.kw; ++kw) {
-          const int64_t h = line % s.oh * s.stride_h - s.pad_h + kh;
-          const int64_t w = i / s.c * s.stride_w - s.pad_w + kw;
+          const int64_t h = line % s.oh * s.stride_h - s.pad_h + kh * s.dilation_h;
+          const int64_t w = i / s.c * s.stride_w - s.pad_w + kw * s.dilation_w;
           const bool inside = h >= 0 && h < s.h && w >= 0 && w < s.w;
           const int32_t x = inside ? p.x[((line / s.oh * s.h + h) * s.w + w) * s.c + c] : p.zero_x;
           const int64_t quad = (c * layout.quads + kh / 4) * s.kw + kw;

@@ -44,7 +44,7 @@ inline void interleave_windows(
     const uint8_t* rows[4];
     QUANTRAIN_UNROLL
     for (int k = 0; k < 4; ++k) {
-      const int64_t row = top + 4 * quad + k;
+      const int64_t row = top + (4 * quad + k) * s.dilation_h;
       rows[k] = (row >= 0 && row < s.h ? image + row * s.w * s.c : p.scratch) + channel;
     }
     for (int64_t i = 0; i < count; ++i) {
@@ -154,6 +154,11 @@ void depthwise_panel(const DepthwisePanel& p) {
   }
 }
 
+/// Lines of output that see the same rows of the image lie so far apart.
+inline QUANTRAIN_INLINE int64_t line_step(const PoolShape& s) {
+  return s.stride_h == 1 ? s.dilation_h : 1;
+}
+
 /// Groups of R lines of output from line `first` on, a block of channels of them, panel by panel.
 template <class Arch, int R, bool kShort, class ToMemory>
 void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int64_t channel) {
@@ -163,16 +168,17 @@ void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int
   const int64_t line = s.ow * s.c;
   const int64_t run = s.stride_w == 1 ? layout.run : s.c;
   const int64_t pixel = s.stride_w * layout.block;
-  const DepthwiseAxis down{groups, layout.group_bytes(s), R * line};
+  const int64_t step = line_step(s) * line;
+  const DepthwiseAxis down{groups, layout.group_bytes(s), R * step};
   const DepthwiseAxis along{line / run, 4 * (run == s.c ? pixel : run), run};
   // Along the axis that leaves fewer units over.
   const bool is_down = down.tiles() * along.count < along.tiles() * down.count;
   DepthwisePanel panel{};
-  panel.column = 4 * layout.block;
+  panel.column = 4 * layout.block * s.dilation_w;
   panel.quad_line = layout.quad_line(s);
   panel.quads = layout.quads;
   panel.kw = s.kw;
-  panel.line = line;
+  panel.line = step;
   panel.tap = layout.lines * I::kSteps * I::kLanes * 4;
   // Elements of a unit: several pixels are there whole.
   const int64_t block_end = channel + layout.block < run ? channel + layout.block : run;
@@ -206,25 +212,32 @@ void depthwise_images(const DepthwiseU8S8& p) {
   const PoolShape& s = p.pool;
   const DepthwiseLayout layout(s.kh, s.c);
   const int64_t most = layout.groups(s);
-  for (int64_t line = p.begin; line < p.end;) {
-    const uint8_t* const image = p.x + line / s.oh * s.h * s.w * s.c;
-    const int64_t row = line % s.oh;
-    const int64_t left = s.oh - row < p.end - line ? s.oh - row : p.end - line;
-    const int64_t lines = left < layout.group(s) ? 1 : layout.group(s);
-    const int64_t groups = left / lines < most ? left / lines : most;
-    for (int64_t channel = 0; channel < s.c; channel += layout.block) {
-      for (int64_t group = 0; group < groups; ++group) {
-        const int64_t top = (row + group * lines) * s.stride_h - s.pad_h;
-        uint8_t* const to = p.scratch + layout.zero_line(s) + group * layout.group_bytes(s);
-        interleave_windows<Arch>(p, image, top, channel, to);
-      }
-      if (lines == 2) {
-        depthwise_groups<Arch, 2, kShort, ToMemory>(p, line, groups, channel);
-      } else {
-        depthwise_groups<Arch, 1, kShort, ToMemory>(p, line, groups, channel);
+  const int64_t step = line_step(s);
+  for (int64_t begin = p.begin; begin < p.end;) {
+    const int64_t image_end = (begin / s.oh + 1) * s.oh;
+    const int64_t end = image_end < p.end ? image_end : p.end;
+    const uint8_t* const image = p.x + begin / s.oh * s.h * s.w * s.c;
+    for (int64_t first = begin; first < begin + step && first < end; ++first) {
+      for (int64_t line = first; line < end;) {
+        const int64_t left = (end - line + step - 1) / step;
+        const int64_t lines = left < layout.group(s) ? 1 : layout.group(s);
+        const int64_t groups = left / lines < most ? left / lines : most;
+        for (int64_t channel = 0; channel < s.c; channel += layout.block) {
+          for (int64_t group = 0; group < groups; ++group) {
+            const int64_t row = line % s.oh + group * lines * step;
+            uint8_t* const to = p.scratch + layout.zero_line(s) + group * layout.group_bytes(s);
+            interleave_windows<Arch>(p, image, row * s.stride_h - s.pad_h, channel, to);
+          }
+          if (lines == 2) {
+            depthwise_groups<Arch, 2, kShort, ToMemory>(p, line, groups, channel);
+          } else {
+            depthwise_groups<Arch, 1, kShort, ToMemory>(p, line, groups, channel);
+          }
+        }
+        line += groups * lines * step;
       }
     }
-    line += groups * lines;
+    begin = end;
   }
 }
 

@@ -33,8 +33,9 @@ Traversal window_traversal(const Conv2dShape& s, int64_t together) {
     for (int64_t j = 0; j < s.ow(); ++j) {
       const int64_t top = i * s.stride_h - s.pad_h, left = j * s.stride_w - s.pad_w;
       t.first.push_back((inside(top, s.h) * s.w + inside(left, s.w)) * s.c);
-      t.last.push_back((inside(top + s.kh - 1, s.h) * s.w + inside(left + s.kw - 1, s.w) + 1) *
-                       s.c);
+      t.last.push_back(
+          (inside(top + s.window_h() - 1, s.h) * s.w + inside(left + s.window_w() - 1, s.w) + 1) *
+          s.c);
     }
   }
   return t;

@@ -22,8 +22,14 @@ bool is_short(int32_t shift) { return shift >= 33 && shift <= 52; }
 // Whether the whole window at `top` and `left` lies in the image. None does where it is larger:
 // comparisons that are never true together would make compilers warn.
 std::string is_inside(const Conv2dShape& s) {
-  if (s.h < s.kh || s.w < s.kw) return "0";
-  return cat("top >= 0 && top <= ", s.h - s.kh, " && left >= 0 && left <= ", s.w - s.kw);
+  if (s.h < s.window_h() || s.w < s.window_w()) return "0";
+  return cat(
+      "top >= 0 && top <= ", s.h - s.window_h(), " && left >= 0 && left <= ", s.w - s.window_w());
+}
+
+// A loop's step from one tap to the next: "++i" or "i += 2".
+std::string next_tap(const char* i, int64_t dilation) {
+  return dilation == 1 ? cat("++", i) : cat(i, " += ", dilation);
 }
 
 // Copies the codes of a window that may reach beyond the image.
@@ -39,20 +45,34 @@ std::string patch_function(const ProductStep& step, const std::string& id) {
   std::string inside;
   if (whole_rows) {
     inside = cat("const uint8_t *from = x + (top * ", s.w, " + left) * ", s.c, ";\n");
+    // Taps side by side are copied together.
+    const int64_t pieces = s.dilation_w == 1 ? 1 : s.kw;
+    const int64_t piece = s.kw / pieces * c;
     for (int64_t i = 0; i < s.kh; ++i) {
-      inside += cat(
-          "    memcpy(patch + ", i * s.kw * c, ", from + ", i * s.w * s.c, ", ", s.kw * c, ");\n");
+      for (int64_t j = 0; j < pieces; ++j) {
+        inside += cat("    memcpy(patch + ",
+                      i * s.kw * c + j * piece,
+                      ", from + ",
+                      (i * s.dilation_h * s.w + j * s.dilation_w) * s.c,
+                      ", ",
+                      piece,
+                      ");\n");
+      }
     }
   }
   if (whole_rows && !padded) return text + "  " + inside + "}\n";
   text += "  int32_t i, j;\n";
   if (whole_rows) text += cat("  if (", is_inside(s), ") {\n    ", inside, "    return;\n  }\n");
   text += cat("  for (i = top; i < top + ",
-              s.kh,
-              "; ++i) {\n",
+              s.window_h(),
+              "; ",
+              next_tap("i", s.dilation_h),
+              ") {\n",
               "    for (j = left; j < left + ",
-              s.kw,
-              "; ++j, patch += ",
+              s.window_w(),
+              "; ",
+              next_tap("j", s.dilation_w),
+              ", patch += ",
               c,
               ") {\n");
   const std::string copy = cat("memcpy(patch, x + (i * ", s.w, " + j) * ", s.c, ", ", c, ");\n");
@@ -83,8 +103,10 @@ std::string depthwise_step(const ProductStep& step, const std::string& id, Order
   const bool padded = s.pad_h > 0 || s.pad_w > 0;
   std::string inside;
   for (int64_t u = 0; u < s.kh; ++u) {
-    for (int64_t v = 0; v < s.kw; ++v)
-      inside += cat("      taps[", u * s.kw + v, "] = at + ", (u * s.w + v) * s.c, ";\n");
+    for (int64_t v = 0; v < s.kw; ++v) {
+      const int64_t at = (u * s.dilation_h * s.w + v * s.dilation_w) * s.c;
+      inside += cat("      taps[", u * s.kw + v, "] = at + ", at, ";\n");
+    }
   }
   return fill(core(padded ? "depthwise_step_padded" : "depthwise_step"),
               {{"ID", id},
@@ -99,8 +121,10 @@ std::string depthwise_step(const ProductStep& step, const std::string& id, Order
                {"CHANNELS", cat(s.c)},
                {"ROW", cat(s.w * s.c)},
                {"IS_INSIDE", is_inside(s)},
-               {"KH", cat(s.kh)},
-               {"KW", cat(s.kw)},
+               {"WINDOW_HEIGHT", cat(s.window_h())},
+               {"WINDOW_WIDTH", cat(s.window_w())},
+               {"NEXT_U", next_tap("u", s.dilation_h)},
+               {"NEXT_V", next_tap("v", s.dilation_w)},
                {"FUNCTION", depthwise_form(step).name()}});
 }
 
@@ -240,7 +264,8 @@ bool any_shift(const integer::QuantizedProduct& product) {
 
 bool ProductStep::contiguous() const {
   const bool padded = shape.pad_h > 0 || shape.pad_w > 0;
-  return shape.groups == 1 && !padded && (shape.kh == 1 || shape.kw == shape.w);
+  const bool side_by_side = shape.window_w() == shape.kw && shape.window_h() == shape.kh;
+  return shape.groups == 1 && !padded && side_by_side && (shape.kh == 1 || shape.kw == shape.w);
 }
 
 int ProductStep::stored_bits(const Settings& settings) const {

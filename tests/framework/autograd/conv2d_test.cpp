@@ -30,8 +30,8 @@ Tensor obvious_conv2d(const Tensor& x,
           double sum = bias.defined() ? static_cast<double>(bias.data()[o]) : 0.0;
           for (int64_t u = 0; u < s.kh; ++u) {
             for (int64_t v = 0; v < s.kw; ++v) {
-              const int64_t h = i * s.stride_h + u - s.pad_h;
-              const int64_t w = j * s.stride_w + v - s.pad_w;
+              const int64_t h = i * s.stride_h + u * s.dilation_h - s.pad_h;
+              const int64_t w = j * s.stride_w + v * s.dilation_w - s.pad_w;
               if (h < 0 || h >= s.h || w < 0 || w >= s.w) continue;
               for (int64_t c = 0; c < s.group_c(); ++c) {
                 const int64_t channel = o / s.group_o() * s.group_c() + c;
@@ -64,6 +64,10 @@ const std::vector<Case>& cases() {
       {{1, 4, 5, 2}, {4, 3, 3, 1}, {.stride = {1, 2}, .groups = 2}},
       {{3, 1, 1, 5}, {2, 1, 1, 5}, {}},
       {{1, 3, 3, 2}, {2, 2, 2, 2}, {.stride = 3, .padding = 3}},  // windows outside of the image
+      {{2, 6, 5, 3}, {4, 3, 3, 3}, {.padding = 1, .dilation = 2}},
+      {{1, 8, 7, 2}, {3, 3, 2, 2}, {.stride = {2, 3}, .padding = {2, 1}, .dilation = {2, 4}}},
+      {{2, 7, 7, 4}, {6, 3, 3, 2}, {.stride = 2, .padding = 2, .groups = 2, .dilation = {3, 1}}},
+      {{1, 6, 7, 3}, {3, 3, 3, 1}, {.padding = 2, .groups = 3, .dilation = 2}},
   };
   return all;
 }
@@ -120,6 +124,7 @@ TEST_CASE("conv2d records what lowering reads", "[autograd][conv2d]") {
   CHECK(attributes.integers("stride") == std::vector<int64_t>{2, 1});
   CHECK(attributes.integers("padding") == std::vector<int64_t>{0, 1});
   CHECK(attributes.integer("groups") == 2);
+  CHECK(attributes.integers("dilation") == std::vector<int64_t>{1, 1});
   CHECK_FALSE(y.node()->input(2).defined());
 }
 
@@ -158,6 +163,20 @@ TEST_CASE("conv2d rejects operands that do not fit", "[autograd][conv2d]") {
                         "kernel, stride or padding is 2^31 or more");
   QUANTRAIN_CHECK_ERROR(
       conv2d(x, weight({0, 3, 3, 4})), ShapeError, "weight has no elements: [0, 3, 3, 4]");
+  QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 4}), {}, {.dilation = {1, 3}}),
+                        ShapeError,
+                        "[conv2d] the kernel is larger than the padded image: x [1, 5, 5, 4], "
+                        "kernel [3, 3], stride [1, 1], padding [0, 0], dilation [1, 3]");
+  for (const int64_t dilation : {int64_t{0}, int64_t{-2}}) {
+    QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 4}), {}, {.dilation = dilation}),
+                          ShapeError,
+                          "[conv2d] the dilation is below 1");
+  }
+  for (const int64_t dilation : {int64_t{1} << 30, kMost}) {
+    QUANTRAIN_CHECK_ERROR(conv2d(x, weight({2, 3, 3, 4}), {}, {.dilation = dilation}),
+                          ShapeError,
+                          "[conv2d] the dilated kernel spans 2^31 elements or more");
+  }
 }
 
 }  // namespace quantrain

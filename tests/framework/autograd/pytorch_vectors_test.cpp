@@ -25,6 +25,12 @@ Pool2dOptions pool_options(const Json& a) {
           .padding = size(a.at("padding"))};
 }
 
+Pool1dOptions signal_pool_options(const Json& a) {
+  return {.kernel = a.at("kernel").get<int64_t>(),
+          .stride = a.at("stride").get<int64_t>(),
+          .padding = a.at("padding").get<int64_t>()};
+}
+
 template <Tensor (*kOperation)(const Tensor&)>
 Tensor unary(Inputs& x, const Json&) {
   return kOperation(x["x"]);
@@ -65,6 +71,8 @@ const std::map<std::string, Operation> kOperations{
     {"flatten", unary<flatten>},
     {"global_avg_pool2d", unary<global_avg_pool2d>},
     {"global_max_pool2d", unary<global_max_pool2d>},
+    {"global_avg_pool1d", unary<global_avg_pool1d>},
+    {"global_max_pool1d", unary<global_max_pool1d>},
     {"sum",
      [](Inputs& x, const Json& a) {
        return a.empty() ? sum(x["x"])
@@ -113,8 +121,23 @@ const std::map<std::string, Operation> kOperations{
                      x["bias"],
                      {.stride = size(a.at("stride")),
                       .padding = size(a.at("padding")),
-                      .groups = a.at("groups").get<int64_t>()});
+                      .groups = a.at("groups").get<int64_t>(),
+                      .dilation = a.contains("dilation") ? size(a.at("dilation")) : 1});
      }},
+    {"conv1d",
+     [](Inputs& x, const Json& a) {
+       return conv1d(x["x"],
+                     x["weight"],
+                     x["bias"],
+                     {.stride = a.at("stride").get<int64_t>(),
+                      .padding = a.at("padding").get<int64_t>(),
+                      .groups = a.at("groups").get<int64_t>(),
+                      .dilation = a.at("dilation").get<int64_t>()});
+     }},
+    {"max_pool1d",
+     [](Inputs& x, const Json& a) { return max_pool1d(x["x"], signal_pool_options(a)); }},
+    {"avg_pool1d",
+     [](Inputs& x, const Json& a) { return avg_pool1d(x["x"], signal_pool_options(a)); }},
     {"max_pool2d", [](Inputs& x, const Json& a) { return max_pool2d(x["x"], pool_options(a)); }},
     {"avg_pool2d", [](Inputs& x, const Json& a) { return avg_pool2d(x["x"], pool_options(a)); }},
     {"batch_norm",
@@ -151,7 +174,8 @@ const std::map<std::string, Operation> kOperations{
 }  // namespace
 
 TEST_CASE("operations and their gradients equal PyTorch's", "[autograd][pytorch]") {
-  const Json cases = test::load_vectors("operations");
+  Json cases = test::load_vectors("operations");
+  for (const Json& c : test::load_vectors("operations", "signals.json")) cases.push_back(c);
   std::map<std::string, int> seen;
   for (const Json& c : cases) {
     const auto op = c.at("op").get<std::string>();

@@ -231,8 +231,13 @@ TEST_CASE("a run takes the memory that was planned, and no more", "[integer][mem
                                      .stride_h = 7,
                                      .stride_w = 7,
                                      .groups = 2};
+  kernels::Conv2dShape dilated = padded;
+  dilated.dilation_h = dilated.dilation_w = 3;
+  kernels::Conv2dShape dilated_deep = deep;
+  dilated_deep.dilation_h = dilated_deep.dilation_w = 3;
   std::vector<Program> programs{test::mlp(13, 9, 4), test::every_operation()};
-  for (const kernels::Conv2dShape& shape : {padded, deep, blocks, few, strided}) {
+  for (const kernels::Conv2dShape& shape :
+       {padded, deep, blocks, few, strided, dilated, dilated_deep}) {
     Builder b;
     const int x = b.input({shape.h, shape.w, shape.c}, kX);
     const RandomProduct p({.outputs = shape.o, .length = shape.reduction(), .x = kX}, 1);

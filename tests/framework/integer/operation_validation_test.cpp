@@ -158,7 +158,9 @@ std::vector<Fault<Op>> window_faults() {
                                                               {"kw", &Shape::kw},
                                                               {"stride_h", &Shape::stride_h},
                                                               {"stride_w", &Shape::stride_w},
-                                                              {"groups", &Shape::groups}};
+                                                              {"groups", &Shape::groups},
+                                                              {"dilation_h", &Shape::dilation_h},
+                                                              {"dilation_w", &Shape::dilation_w}};
   for (const auto& [name, extent] : extents) {
     for (const int64_t value : {int64_t{0}, int64_t{-1}, (int64_t{1} << 20) + 1}) {
       const std::string text = "extent " + std::to_string(value) + " is not in [1, 1048576]";
@@ -310,6 +312,11 @@ TEST_CASE("pools refuse what makes no sense", "[integer][operation]") {
   QUANTRAIN_CHECK_ERROR(QuantizedMaxPool2d{exceeds}.validate("max"),
                         ShapeError,
                         "[max] kernel [3, 3] exceeds the padded image [2, 2]");
+  kernels::Conv2dShape dilated = pool_shape(5, 5, 1, 2, 1, 0);
+  dilated.dilation_w = 2;
+  QUANTRAIN_CHECK_ERROR(QuantizedMaxPool2d{dilated}.validate("max"),
+                        ShapeError,
+                        "[max] a pool has dilation 1, got [1, 2]");
 }
 
 TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
@@ -421,6 +428,12 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
                                 true},
                                {[](QuantizedConv2d& op) { op.shape.groups = 1; },
                                 "36 weights for 4 outputs of 18 each",
+                                true},
+                               {[](QuantizedConv2d& op) { op.shape.dilation_h = 4; },
+                                "a dilated kernel of [9, 3] exceeds the padded image [7, 6]",
+                                true},
+                               {[](QuantizedConv2d& op) { op.shape.dilation_w = 1 << 20; },
+                                "a dilated kernel of [3, 2097153] exceeds the padded image [7, 6]",
                                 true}}));
   // The numbers of multipliers, in full.
   QuantizedLinear op = linear();

@@ -65,8 +65,8 @@ std::vector<int32_t> convolved(const QuantizedConv2d& op,
           int32_t sum = p.bias.empty() ? 0 : p.bias[o];
           for (int64_t u = 0; u < s.kh; ++u) {
             for (int64_t v = 0; v < s.kw; ++v) {
-              const int64_t h = i * s.stride_h - s.pad_h + u;
-              const int64_t w = j * s.stride_w - s.pad_w + v;
+              const int64_t h = i * s.stride_h - s.pad_h + u * s.dilation_h;
+              const int64_t w = j * s.stride_w - s.pad_w + v * s.dilation_w;
               if (h < 0 || h >= s.h || w < 0 || w >= s.w) continue;
               for (int64_t c = 0; c < s.group_c(); ++c) {
                 const int64_t channel = o / s.group_o() * s.group_c() + c;
@@ -193,6 +193,24 @@ TEST_CASE("a convolution runs as its two halves", "[integer][conv2d]") {
       {.h = 6, .w = 5, .c = 17, .o = 34, .kh = 3, .kw = 3, .pad_h = 2, .pad_w = 2, .groups = 17},
       {.h = 1, .w = 1, .c = 17, .o = 2},
       {.h = 9, .w = 9, .c = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 3, .stride_w = 2},
+      {.h = 8,
+       .w = 9,
+       .c = 3,
+       .o = 5,
+       .kh = 3,
+       .kw = 2,
+       .pad_h = 1,
+       .dilation_h = 2,
+       .dilation_w = 4},
+      {.h = 9,
+       .w = 9,
+       .c = 6,
+       .o = 6,
+       .kh = 3,
+       .kw = 3,
+       .groups = 6,
+       .dilation_h = 3,
+       .dilation_w = 2},
   };
   for (const kernels::Conv2dShape& shape : shapes) {
     for (const bool bias : {false, true}) {

@@ -136,6 +136,42 @@ TEST_CASE("a saved program is the same program", "[integer][program_file]") {
   }
 }
 
+TEST_CASE("a dilation stands in the file where it is not 1", "[integer][program_file]") {
+  Program program = every_operation();
+  const uint64_t undilated = content_hash(program);
+  const auto members = [](const Program& p) {
+    const TemporaryFolder folder;
+    save_program(folder / "program", p);
+    const TensorFile file = load_safetensors(folder / "program");
+    return Json::parse(file.metadata.at("network"))["steps"][kConv]["members"];
+  };
+  CHECK_FALSE(members(program).contains("dilation_h"));
+  CHECK_FALSE(members(program).contains("dilation_w"));
+  kernels::Conv2dShape& shape = std::get<QuantizedConv2d>(program.steps[kConv].operation).shape;
+  // The same output: [4, 4] of a kernel of [3, 3] with padding.
+  shape.dilation_w = shape.pad_w = 2;
+  const Program loaded = saved_and_loaded(program);
+  CHECK(loaded == program);
+  CHECK(content_hash(loaded) == content_hash(program));
+  CHECK(content_hash(program) != undilated);
+  CHECK_FALSE(members(program).contains("dilation_h"));
+  CHECK(members(program)["dilation_w"] == 2);
+  const SavedProgram saved;
+  const auto with = [&](const Json& value) {
+    return saved.load_edited(
+        [&](Json& json) { json["steps"][kConv]["members"]["dilation_h"] = value; });
+  };
+  CHECK(with(1) == every_operation());
+  QUANTRAIN_CHECK_ERROR(with(0), ShapeError, "extent 0 is not in [1, 1048576]");
+  QUANTRAIN_CHECK_ERROR(with(3), ShapeError, "a dilated kernel of [7, 3] exceeds the padded image");
+  QUANTRAIN_CHECK_ERROR(with(-1), DataError, "\"dilation_h\" is -1");
+  QUANTRAIN_CHECK_ERROR(with("2"), DataError, "\"dilation_h\" is \"2\"");
+  QUANTRAIN_CHECK_ERROR(
+      saved.load_edited([](Json& json) { json["steps"][kMax]["members"]["dilation_h"] = 1; }),
+      DataError,
+      "unknown member \"dilation_h\"");
+}
+
 TEST_CASE("features of inputs come back bit for bit", "[integer][program_file]") {
   Program program = every_operation();
   const auto random = [](int64_t n, uint64_t seed) {

@@ -67,6 +67,7 @@ class Mutator {
   void operator()(const char*, T& value) requires std::is_integral_v<T> {
     change(value);
   }
+  void optional(const char*, int64_t& value, int64_t) { change(value); }
   void operator()(const char*, std::vector<int32_t>& values) { each(values); }
   void bytes(const char*, std::vector<int32_t>& values) { each(values); }
   void operator()(const char*, SharedArray<int32_t>& values) { shared(values); }

@@ -19,8 +19,8 @@ void for_products(const Conv2dShape& s, F&& f) {
   const int64_t gc = s.group_c();
   for (int64_t pixel = 0; pixel < s.n * s.oh() * s.ow(); ++pixel) {
     for (int64_t tap = 0; tap < s.kh * s.kw; ++tap) {
-      const int64_t u = pixel / s.ow() % s.oh() * s.stride_h - s.pad_h + tap / s.kw;
-      const int64_t v = pixel % s.ow() * s.stride_w - s.pad_w + tap % s.kw;
+      const int64_t u = pixel / s.ow() % s.oh() * s.stride_h - s.pad_h + tap / s.kw * s.dilation_h;
+      const int64_t v = pixel % s.ow() * s.stride_w - s.pad_w + tap % s.kw * s.dilation_w;
       if (u < 0 || u >= s.h || v < 0 || v >= s.w) continue;
       const int64_t first = ((pixel / (s.oh() * s.ow()) * s.h + u) * s.w + v) * s.c;
       for (int64_t o = 0; o < s.o; ++o) {
@@ -42,7 +42,8 @@ std::vector<float> rounded(const std::vector<double>& values) {
 void check(const Conv2dShape& s) {
   INFO("n " << s.n << " h " << s.h << " w " << s.w << " c " << s.c << " o " << s.o << " kernel "
             << s.kh << "x" << s.kw << " stride " << s.stride_h << "," << s.stride_w << " pad "
-            << s.pad_h << "," << s.pad_w << " groups " << s.groups);
+            << s.pad_h << "," << s.pad_w << " groups " << s.groups << " dilation " << s.dilation_h
+            << "," << s.dilation_w);
   const std::vector<float> x = random_floats(s.x_elements(), 1);
   const std::vector<float> w = random_floats(s.weight_elements(), 2);
   const std::vector<float> grad_y = random_floats(s.y_elements(), 3);
@@ -192,6 +193,64 @@ TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
       }
     }
   }
+}
+
+bool fits(const Conv2dShape& s) {
+  return s.h + 2 * s.pad_h >= s.window_h() && s.w + 2 * s.pad_w >= s.window_w();
+}
+
+TEST_CASE("dilated convolutions equal the obvious loop at any kernel, stride and padding",
+          "[kernels][conv]") {
+  for (const int64_t kernel : {1, 2, 3, 5}) {
+    for (const int64_t stride : {1, 2, 3, 4, 6}) {
+      for (const int64_t pad : {0, 1, 4}) {
+        for (const int64_t dilation : {2, 3, 4}) {
+          Conv2dShape s = shape(2, 9, 10, 2, 3, kernel, kernel);
+          s.stride_h = s.stride_w = stride;
+          s.pad_h = s.pad_w = pad;
+          s.dilation_h = s.dilation_w = dilation;
+          if (fits(s)) check(s);
+          s.dilation_w = 1;
+          s.groups = s.o = 2;
+          if (fits(s)) check(s);  // depthwise
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("dilated convolutions take groups, whole vectors, long sums and several tasks",
+          "[kernels][conv]") {
+  for (const int64_t groups : {1, 2, 16}) {
+    Conv2dShape s = shape(2, 7, 9, 32, 16, 3, 3);
+    s.groups = groups;
+    s.dilation_h = 2, s.dilation_w = 3;
+    s.pad_h = 2, s.pad_w = 1;
+    check(s);
+    s.stride_h = 2, s.stride_w = 3;
+    check(s);
+  }
+  for (const int64_t channels : {15, 40}) {
+    Conv2dShape s = shape(2, 7, 8, channels, channels, 3, 3);
+    s.groups = channels;
+    s.dilation_h = 3, s.dilation_w = 2;
+    s.pad_h = 3, s.pad_w = 2;
+    check(s);
+    s.stride_w = 2;
+    check(s);
+  }
+  Conv2dShape s = shape(2, 5, 6, 700, 3, 2, 2);
+  s.dilation_h = s.dilation_w = 2;
+  check(s);
+  s = shape(9, 14, 14, 16, 40, 3, 3);
+  s.dilation_h = s.dilation_w = s.pad_h = s.pad_w = 2;
+  check(s);
+  s = shape(3, 60, 60, 1, 16, 3, 3);  // short sums: zeros are put around the image
+  s.dilation_h = s.dilation_w = s.pad_h = s.pad_w = 4;
+  check(s);
+  s = shape(1, 3, 1100, 4, 4, 3, 3);
+  s.dilation_w = s.pad_w = 7;
+  check(s);
 }
 
 TEST_CASE("convolutions of several tasks and chunks give the same bits with any number of threads",

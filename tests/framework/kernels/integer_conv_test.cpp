@@ -104,6 +104,48 @@ TEST_CASE("integer convolutions are exact on every instruction set", "[kernels][
   }
 }
 
+TEST_CASE("dilated integer convolutions are exact on every instruction set", "[kernels][integer]") {
+  Random random(15);
+  for (const int64_t channels : {1, 2, 3, 4, 16}) {
+    for (const int64_t groups : {1, 2}) {
+      for (const int64_t kernel : {1, 2, 3}) {
+        for (const int64_t stride : {1, 2, 3}) {
+          for (const int64_t pad : {0, 1, 3}) {
+            for (const int64_t dilation : {2, 3, 5}) {
+              if (channels % groups != 0 || random.below(3) != 0) continue;
+              Conv2dShape s{.n = 2, .h = 9, .w = 11, .c = channels, .o = 6};
+              s.kh = s.kw = kernel;
+              s.stride_h = s.stride_w = stride;
+              s.pad_h = s.pad_w = pad;
+              s.groups = groups;
+              s.dilation_h = dilation;
+              s.dilation_w = random.below(2) == 0 ? dilation : 1;
+              if (random.below(4) == 0) std::swap(s.dilation_h, s.dilation_w);
+              if (s.window_h() > s.h + 2 * pad || s.window_w() > s.w + 2 * pad) continue;
+              Convolution conv(s, random);
+              if (random.below(2) == 0) conv.zero_x = 0;
+              const std::vector<int32_t> sums = conv.sums();
+              const Multipliers multipliers(s.o, random.below(4) == 0, random);
+              for_each_isa([&] { check_convolution(conv, sums, multipliers); });
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a dilated integer convolution of many rows is cut into bands", "[kernels][integer]") {
+  Random random(16);
+  Conv2dShape s{.n = 2, .h = 150, .w = 40, .c = 16, .o = 32, .kh = 3, .kw = 3};
+  s.dilation_h = s.pad_h = 7;
+  s.dilation_w = s.pad_w = 4;
+  const Convolution conv(s, random);
+  const std::vector<int32_t> sums = conv.sums();
+  const Multipliers multipliers(s.o, false, random);
+  for_each_thread_count([&] { check_convolution(conv, sums, multipliers); });
+}
+
 TEST_CASE("an integer convolution at the extremes of its operands does not saturate",
           "[kernels][integer]") {
   Random random(6);

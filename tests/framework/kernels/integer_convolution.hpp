@@ -39,8 +39,8 @@ struct Convolution {
     int32_t sum = bias[at(o)];
     for (int64_t i = 0; i < s.kh; ++i) {
       for (int64_t j = 0; j < s.kw; ++j) {
-        const int64_t h = row * s.stride_h + i - s.pad_h;
-        const int64_t v = column * s.stride_w + j - s.pad_w;
+        const int64_t h = row * s.stride_h + i * s.dilation_h - s.pad_h;
+        const int64_t v = column * s.stride_w + j * s.dilation_w - s.pad_w;
         if (h < 0 || h >= s.h || v < 0 || v >= s.w) continue;
         for (int64_t c = 0; c < s.group_c(); ++c) {
           const int64_t channel = o / s.group_o() * s.group_c() + c;
@@ -72,6 +72,7 @@ inline void check_convolution(const Convolution& conv,
   using namespace kernels;
   const Conv2dShape& s = conv.s;
   CAPTURE(s.n, s.h, s.w, s.c, s.o, s.kh, s.kw, s.stride_h, s.stride_w, s.pad_h, s.pad_w, s.groups);
+  CAPTURE(s.dilation_h, s.dilation_w);
   const Guarded x(conv.x);
   const PackedWeightsS8 w(s, conv.w.data());
   Guarded acc(std::vector<int32_t>(sums.size(), -1));

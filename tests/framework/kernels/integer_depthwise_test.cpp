@@ -32,7 +32,9 @@ Conv2dShape depthwise(int64_t channels, Extent image, Extent window, int64_t str
           .groups = channels};
 }
 
-bool fits(const Conv2dShape& s) { return s.h + 2 * s.pad_h >= s.kh && s.w + 2 * s.pad_w >= s.kw; }
+bool fits(const Conv2dShape& s) {
+  return s.h + 2 * s.pad_h >= s.window_h() && s.w + 2 * s.pad_w >= s.window_w();
+}
 
 void check_everywhere(const Convolution& conv, Random& random) {
   const std::vector<int32_t> sums = conv.sums();
@@ -87,6 +89,41 @@ TEST_CASE("depthwise convolutions with strides and padding of their own for each
     shape.stride_w = 4;
     shape.pad_h = 4;
     check_everywhere(Convolution(shape, random), random);
+  }
+}
+
+TEST_CASE("dilated depthwise convolutions are exact on every instruction set",
+          "[kernels][integer][depthwise]") {
+  Random random(14);
+  for (const int64_t channels : {2, 3, 16, 24, 65, 144}) {
+    for (const Extent& window : kWindows) {
+      for (const int64_t stride : {1, 2, 3}) {
+        for (const int64_t dilation : {2, 3, 5}) {
+          const Extent image = kImages[random.below(std::size(kImages))];
+          Conv2dShape shape = depthwise(channels, image, window, stride, random.below(4));
+          shape.dilation_h = dilation;
+          shape.dilation_w = random.below(2) == 0 ? dilation : 1 + random.below(4);
+          if (fits(shape)) check_everywhere(Convolution(shape, random), random);
+          shape.dilation_h = 1;
+          if (fits(shape)) check_everywhere(Convolution(shape, random), random);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("dilated depthwise convolutions are the same for any number of threads",
+          "[kernels][integer][depthwise]") {
+  Random random(15);
+  for (const int64_t channels : {8, 192}) {
+    Conv2dShape shape = depthwise(channels, {25, 23}, {3, 3}, 1, 3);
+    shape.n = 7;
+    shape.dilation_h = 3;
+    shape.dilation_w = 2;
+    const Convolution conv(shape, random);
+    const std::vector<int32_t> sums = conv.sums();
+    const Multipliers multipliers(channels, false, random);
+    for_each_thread_count([&] { check_convolution(conv, sums, multipliers); });
   }
 }
 

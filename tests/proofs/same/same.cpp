@@ -188,6 +188,7 @@ class Collector {
 
   void operator()(const char* name, int64_t value) { put(name, std::vector{value}); }
   void operator()(const char* name, int32_t value) { put(name, std::vector{value}); }
+  void optional(const char* name, int64_t value, int64_t) { put(name, std::vector{value}); }
   void operator()(const char* name, const std::vector<int32_t>& values) { put(name, values); }
   void operator()(const char* name, const SharedArray<int32_t>& values) { put(name, values); }
   void bytes(const char* name, const std::vector<int32_t>& values) { put(name, values); }

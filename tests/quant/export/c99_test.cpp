@@ -7,7 +7,9 @@
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
 #include "framework/core/shared_array.hpp"
+#include "quant/lowering/convert.hpp"
 #include "tests/catch.hpp"
+#include "tests/quant/networks.hpp"
 #include "tests/quant/random_network.hpp"
 #include "tests/sanitized.hpp"
 #include "tests/temporary_folder.hpp"
@@ -240,6 +242,66 @@ TEST_CASE("layers of one size share its memory", "[quant][c99]") {
   CHECK(ram_bytes(program) <= 9 * 1024);
   CHECK(build_and_run(program, {.name = "keywords"}, "gcc -O2 -fsanitize=address,undefined ") ==
         "");
+}
+
+TEST_CASE("networks of signals and with dilation have a C form", "[quant][c99]") {
+  const char* const compilers[] = {
+      "gcc -O0 -DCORE_PLAIN=1 ",
+      "gcc -O2 -mavx2 ",
+      "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all "};
+  for (const int bits : {8, 3, 2}) {
+    Sequential net = signal_net();
+    const Tensor example = random_images({2, 40, 3}, 1);
+    prepare_qat(net, example, QConfig::bits(bits, 8));
+    train_a_little(net, {6, 40, 3}, 2);
+    const integer::Program program = convert(net, example).program();
+    for (const char* const compiler : compilers)
+      CHECK(build_and_run(program, {.name = "signals"}, compiler + std::string(kWarnings)) == "");
+  }
+  // Windows inside and outside of the image, whole and depthwise, in groups and without padding.
+  Random random(8);
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  for (const int64_t groups : {1, 2, 6}) {
+    for (const int64_t pad : {0, 3}) {
+      for (const int64_t stride : {1, 2}) {
+        kernels::Conv2dShape s{.h = 11, .w = 9, .c = 6, .o = 6, .kh = 3, .kw = 2};
+        s.groups = groups;
+        s.pad_h = s.pad_w = pad;
+        s.stride_h = s.stride_w = stride;
+        s.dilation_h = 1 + random.below(4);
+        s.dilation_w = 2 + random.below(4);
+        kernels::Conv2dShape pointwise{.h = s.oh(), .w = s.ow(), .c = 6, .o = 6};
+        integer::Program program;
+        for (const Shape& shape :
+             {Shape{11, 9, 6}, Shape{s.oh(), s.ow(), 6}, Shape{s.oh(), s.ow(), 6}})
+          program.values.push_back({.name = {}, .shape = shape, .params = params});
+        program.inputs = {0};
+        program.outputs = {2};
+        program.steps = {
+            {integer::QuantizedConv2d{s, random_product(6, s.reduction(), random)}, {0}, 1},
+            {integer::QuantizedConv2d{pointwise, random_product(6, 6, random)}, {1}, 2}};
+        integer::validate(program);
+        CHECK(build_and_run(program,
+                            {.name = "dilated"},
+                            "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all " +
+                                std::string(kWarnings)) == "");
+        // Written over its own input.
+        program.values.insert(program.values.begin(), program.values[0]);
+        program.steps.insert(
+            program.steps.begin(),
+            {integer::QuantizedLookup::rescale(11 * 9 * 6, params, params, Activation::kRelu),
+             {0},
+             1});
+        program.outputs = {3};
+        for (size_t i = 1; i < program.steps.size(); ++i) {
+          program.steps[i].inputs[0] = static_cast<int>(i);
+          program.steps[i].output = static_cast<int>(i) + 1;
+        }
+        integer::validate(program);
+        CHECK(build_and_run(program, {.name = "over"}, "gcc -O2 " + std::string(kWarnings)) == "");
+      }
+    }
+  }
 }
 
 TEST_CASE("a table for each channel has a C form", "[quant][c99]") {

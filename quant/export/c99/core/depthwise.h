@@ -93,9 +93,9 @@ static void step@ID@(const uint8_t *x, @TYPE@ *y, uint8_t *blank) {
       const uint8_t *const at = x + (top * @WIDTH@ + left) * @CHANNELS@;
 @INSIDE@    } else {
       const uint8_t **tap = taps;
-      for (u = top; u < top + @KH@; ++u) {
+      for (u = top; u < top + @WINDOW_HEIGHT@; @NEXT_U@) {
         const int32_t in_image = u >= 0 && u < @HEIGHT@;
-        for (v = left; v < left + @KW@; ++v) {
+        for (v = left; v < left + @WINDOW_WIDTH@; @NEXT_V@) {
           const int32_t inside = in_image && v >= 0 && v < @WIDTH@;
           *tap++ = inside ? x + u * @ROW@ + v * @CHANNELS@ : blank;
         }

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "framework/autograd/tensor.hpp"
+#include "framework/kernels/conv_shape.hpp"
+
+namespace quantrain {
+
+struct Conv1dOptions {
+  int64_t stride = 1;
+  int64_t padding = 0;   ///< zeros at each end
+  int64_t groups = 1;    ///< output channel o sees the input channels of group o / (O / groups)
+  int64_t dilation = 1;  ///< elements from one tap of the kernel to the next
+};
+
+/// Cross-correlation: y[n, i, o] = bias[o] + sum over t, c of
+/// weight[o, t, c] * x[n, i * stride + t * dilation - padding, g + c].   docs/quantization.md (22)
+/// Shapes: x [N, L, C], weight [O, K, C / groups], bias [O] or undefined  ->  y [N, OL, O],
+/// OL = (L + 2 padding - (K - 1) dilation - 1) / stride + 1.
+/// Of codes: as conv2d.   docs/quantization.md (6), (7)
+/// Gradient: of the sum, by each operand; codes stand for the real values they mean.
+/// Throws: ShapeError if the shapes do not fit, OL is below 1 or groups divide C or O with a rest;
+/// QuantError if an integer sum or bias could overflow.
+/// Source: ONNX Conv of one axis, channels last.
+Tensor conv1d(const Tensor& x,
+              const Tensor& weight,
+              const Tensor& bias = Tensor(),
+              const Conv1dOptions& options = {});
+
+/// The extents of a convolution of signals as one of images, checked: of one row, so that a window
+/// lies in one piece; if each channel has a kernel of its own, of one column, which is what
+/// depthwise kernels interleave. Throws: ShapeError, like conv1d.
+kernels::Conv2dShape conv1d_shape(const Shape& x,
+                                  const Shape& weight,
+                                  const Conv1dOptions& options);
+
+}  // namespace quantrain

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string_view>
+
+#include "framework/autograd/ops/pool2d.hpp"
+
+// What max_pool1d and avg_pool1d share, and conv1d in part.
+namespace quantrain {
+
+struct Pool1dOptions {
+  int64_t kernel = 0;
+  int64_t stride = 0;   ///< 0: the kernel
+  int64_t padding = 0;  ///< below the kernel: every window meets the signal
+};
+
+/// The extents of windows over x [N, L, C] as images of one row, checked; o and groups are left
+/// at 1.
+/// Throws: ShapeError naming the operation.
+kernels::Conv2dShape signal_shape(std::string_view operation,
+                                  const Shape& x,
+                                  const Window1d& window);
+/// The same with rows and columns exchanged: of images of one column.
+kernels::Conv2dShape exchanged(kernels::Conv2dShape shape);
+
+/// The options' window, checked.   Throws: ShapeError naming `where`.
+Window1d pool1d_window(std::string_view where, const Pool1dOptions& options);
+
+/// The extents of a pooling of x [N, L, C] into y [N, OL, C], as images of one row, checked; o and
+/// groups are C.   Throws: ShapeError naming the operation.
+kernels::Conv2dShape pool1d_shape(std::string_view operation,
+                                  const Shape& x,
+                                  const Pool1dOptions& options);
+
+/// Kernel, stride and padding along the row.
+Attributes pool1d_attributes(const kernels::Conv2dShape& shape);
+
+/// The options of a pooling of whole signals.
+/// Throws: ShapeError naming the operation unless x is [N, L, C], L at least 1.
+Pool1dOptions global_pool1d(std::string_view operation, const Shape& x);
+
+}  // namespace quantrain

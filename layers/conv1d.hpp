@@ -1,0 +1,60 @@
+#pragma once
+
+#include "layers/init.hpp"
+#include "layers/module.hpp"
+
+namespace quantrain {
+
+/// y[n, i, o] = bias[o] + sum over t, c of weight[o, t, c] * x[n, i * stride + t * dilation -
+/// padding, c], with zeros around the signal. In several groups, output channel o sees the channels
+/// of group o / (O / groups) alone; groups = in_channels is a depthwise convolution.
+/// Shapes: x [N, L, C], weight [O, K, C / groups], bias [O]  ->  y [N, OL, O],
+///         OL = (L + 2 * padding - (K - 1) * dilation - 1) / stride + 1.
+/// Parameters: "weight" and "bias", from init::layer_default.
+class Conv1d : public Module {
+ public:
+  /// Sizes in elements.
+  struct Options {
+    int64_t kernel = 3;
+    int64_t stride = 1;
+    int64_t padding = 0;  ///< zeros at each end
+    int64_t groups = 1;
+    bool bias = true;
+    int64_t dilation = 1;  ///< from one tap of the kernel to the next
+  };
+
+  /// Throws: ShapeError if a size is not positive, the padding negative, or groups do not divide
+  /// both channels.
+  Conv1d(int64_t in_channels, int64_t out_channels)
+      : Conv1d(in_channels, out_channels, Options{}) {}
+  Conv1d(int64_t in_channels,
+         int64_t out_channels,
+         Options options,
+         Generator& generator = default_generator());
+  /// Computes with tensors that exist, such as another layer's weight() and bias(): a network that
+  /// would run one layer twice runs two that share their parameters. Of the options, kernel and
+  /// bias are the tensors' own.
+  /// Throws: ShapeError as above, or unless weight is [O, K, C] and bias [O] or undefined.
+  Conv1d(Tensor weight, Tensor bias, Options options);
+
+  std::string_view type() const override { return "Conv1d"; }
+  bool has_weight_slot() const override { return true; }
+  const Tensor& weight() const& { return weight_; }
+  Tensor weight() const&& { return weight_; }
+  /// Undefined without bias.
+  const Tensor& bias() const& { return bias_; }
+  Tensor bias() const&& { return bias_; }
+  const Options& options() const& { return options_; }
+  Options options() const&& { return options_; }
+
+ protected:
+  /// Throws: ShapeError if x is not [N, L, in_channels], or smaller than the kernel.
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  Options options_;
+  Tensor weight_;
+  Tensor bias_;
+};
+
+}  // namespace quantrain

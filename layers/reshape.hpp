@@ -1,0 +1,30 @@
+#pragma once
+
+#include <vector>
+
+#include "layers/module.hpp"
+
+namespace quantrain {
+
+/// y holds each sample's elements in the same order under another shape: Reshape{{28, 28, 1}}. One
+/// extent may be -1: what is left of the elements.
+/// Shapes: x [N, ...]  ->  y [N, sample...].
+class Reshape : public Module {
+ public:
+  /// Throws: ShapeError if an extent is neither positive nor -1, two are -1, or there are more than
+  /// a Shape holds beside the batch.
+  explicit Reshape(std::vector<int64_t> sample);
+
+  std::string_view type() const override { return "Reshape"; }
+  const std::vector<int64_t>& sample() const& { return sample_; }
+  std::vector<int64_t> sample() const&& { return sample_; }
+
+ protected:
+  /// Throws: ShapeError if the sample's elements do not fill the shape.
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  std::vector<int64_t> sample_;
+};
+
+}  // namespace quantrain
