@@ -4,13 +4,13 @@
 #include "framework/core/window.hpp"
 #include "layers/module.hpp"
 
-// Layers whose elements move, and are not computed. They need no range of their own.
+// Layers that move elements and compute no new values. They need no range of their own.
 namespace quantrain {
 
-/// Each pixel several times: scale {h, w}, or one number for both.
+/// Repeats each pixel `scale` times along the axes: {h, w}, or one number for both.
 /// Shapes: x [N, H, W, C]  ->  y [N, H scale.h, W scale.w, C]; x [N, L, C] with scale {s, 1}  ->
 /// y [N, L s, C].
-/// Source: PyTorch's Upsample of mode nearest, with whole numbers.
+/// Source: PyTorch's Upsample of mode nearest, with integer scales.
 class Upsample : public Module {
  public:
   /// Throws: ShapeError if a scale is below 1.
@@ -25,7 +25,7 @@ class Upsample : public Module {
   Size2d scale_;
 };
 
-/// Rows and columns of zeros around an image, as many on each side.
+/// How many rows and columns of zeros to add on each side of an image.
 struct Padding2d {
   int64_t left = 0;
   int64_t right = 0;
@@ -33,8 +33,8 @@ struct Padding2d {
   int64_t bottom = 0;
 };
 
-/// Zeros around images: ZeroPad2d{1}, or ZeroPad2d{{.right = 1, .bottom = 1}}. In front of a
-/// convolution of stride 2 that is the padding which TensorFlow calls "same".
+/// Pads images with zeros: ZeroPad2d{1}, or ZeroPad2d{{.right = 1, .bottom = 1}}. Before a
+/// convolution of stride 2, the second form is the padding that TensorFlow calls "same".
 /// Shapes: x [N, H, W, C]  ->  y [N, top + H + bottom, left + W + right, C].
 /// Source: PyTorch's ZeroPad2d.
 class ZeroPad2d : public Module {
@@ -45,15 +45,15 @@ class ZeroPad2d : public Module {
   std::string_view type() const override { return "ZeroPad2d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, H, W, C], or grows too large.
+  /// Throws: ShapeError if x is not [N, H, W, C], or y is too large.
   Tensor forward(const Tensor& x) override;
 
  private:
   Padding2d padding_;
 };
 
-/// A part of an axis: Slice{1, {.begin = 2, .end = -1}}, or Slice{-1, {.step = -1}} for its
-/// reverse. Shapes and numbers: as slice().
+/// Takes a part of an axis, as Slice{1, {.begin = 2, .end = -1}}, or reverses the axis, as
+/// Slice{-1, {.step = -1}}. Shapes and numbers: as slice().
 class Slice : public Module {
  public:
   /// Throws: ShapeError if the step is 0, or the axis is the batch.

@@ -33,10 +33,11 @@ void check_prepared_alike(const std::string& path,
   if (in_file == in_module) return;
   throw DataError("load",
                   path,
-                  in_file ? ": is of a network prepared for quantization, and this one is not: "
-                            "prepare it alike, by prepare_qat or prepare_ptq, then load"
-                          : ": is of a float network, and this one is prepared for quantization: "
-                            "load it before prepare_qat or prepare_ptq");
+                  in_file ? ": comes from a network prepared for quantization, but this network is "
+                            "not prepared: first prepare it in the same way, by prepare_qat or "
+                            "prepare_ptq, then load the file"
+                          : ": comes from a float network, but this network is prepared for "
+                            "quantization: load the file before prepare_qat or prepare_ptq");
 }
 
 }  // namespace

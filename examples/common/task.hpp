@@ -16,37 +16,38 @@
 
 namespace quantrain::examples {
 
-/// What a network is trained on, and what says how good it is.
+/// The data and the loss that a network is trained with, and the score that says how good it is.
 struct Task {
   std::string dataset;  ///< its name, for the report
   /// What the samples depend on besides the common flags, for checkpoints: "--shift 2".
   std::string settings = {};
   std::shared_ptr<const BatchSource> training;
-  std::shared_ptr<const BatchSource> calibration;  ///< some of these
+  std::shared_ptr<const BatchSource> calibration;  ///< some of the training samples
   std::shared_ptr<const BatchSource> test;
   Tensor example;       ///< one sample [1, ...], with the codes that it is made from
-  int64_t outputs = 0;  ///< of the network: classes
+  int64_t outputs = 0;  ///< number of the network's outputs: its classes
   Transform augment = nullptr;
   std::function<Tensor(Module& net, Batch& batch)> loss = classification_loss;
-  /// The score and its name: "accuracy", which is printed in percent, or another, where 1 is best,
-  /// too.
+  /// The score's name: "accuracy", which is printed in percent, or another. 1 is the best value of
+  /// every score.
   std::string score_name = "accuracy";
-  /// Of what a network gives for the test samples, in their order.   Shapes: y [N, outputs].
+  /// Computes the score from a network's outputs for the test samples, in the samples' order.
+  /// Shapes: y [N, outputs].
   std::function<double(const Tensor& y)> score;
-  /// What is to be done with the integer model, if anything: it prints, and returns the metadata of
-  /// the saved model.
+  /// Called with the integer model, if set. It prints, and returns the metadata of the saved model.
   std::function<std::map<std::string, std::string>(const IntegerModel& model)> deploy = nullptr;
 };
 
-/// Fraction of rows whose largest output is their label's.   Throws: as ConfusionMatrix.
+/// Fraction of rows whose largest output is the one of their label.   Throws: as ConfusionMatrix.
 std::function<double(const Tensor& y)> accuracy_of(std::vector<int32_t> labels, int64_t classes);
 
-/// Samples that observers see.
+/// Number of samples that observers see in calibration.
 inline constexpr int64_t kCalibrationSamples = 2048;
 
-/// Of two parts, each a Dataset or TensorDataset; loss and score are still those of a classifier,
-/// without its labels. limit: training samples, 0 for all.
-/// Throws: DataError if there are fewer.
+/// Makes a task from a training and a test part, each a Dataset or TensorDataset. The loss and the
+/// score's name are a classifier's; the score itself, which needs labels, is not set.
+/// limit: the number of training samples to use; 0: all of them.
+/// Throws: DataError if there are fewer training samples than limit.
 template <class Data>
 requires std::derived_from<Data, BatchSource> Task make_task(std::string dataset,
                                                              const Data& training,
@@ -63,7 +64,7 @@ requires std::derived_from<Data, BatchSource> Task make_task(std::string dataset
   return task;
 }
 
-/// The same with labels.
+/// The same for parts with labels; the score is the accuracy.
 template <class Data>
 Task make_classification(std::string dataset,
                          const Data& training,

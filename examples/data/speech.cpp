@@ -56,8 +56,8 @@ void speak(const std::string& path, const Utterance& utterance, uint64_t seed) {
   Random random = utterance.random(seed, 0);
   const std::string accent =
       kAccents[static_cast<size_t>(random.below(static_cast<int64_t>(kAccents.size())))];
-  const int64_t speed = 120 + random.below(101);  // words in a minute
-  const int64_t pitch = 25 + random.below(51);    // of 100
+  const int64_t speed = 120 + random.below(101);  // words per minute
+  const int64_t pitch = 25 + random.below(51);    // out of 100
   const std::string half = path + ".part";
   fs::create_directories(fs::path(path).parent_path());
   run({"-v",
@@ -72,7 +72,7 @@ void speak(const std::string& path, const Utterance& utterance, uint64_t seed) {
   fs::rename(half, path);
 }
 
-/// Drops what is nearly silent before and after.
+/// The samples without the nearly silent parts at the beginning and end.
 std::span<const float> spoken_part(std::span<const float> samples) {
   float loudest = 0.0f;
   for (const float sample : samples) loudest = std::max(loudest, std::abs(sample));
@@ -138,18 +138,20 @@ Sound heard(const Sound& said, Random random) {
   const auto length = static_cast<int64_t>(part.size());
   double energy = 0.0;
   for (const float sample : part) energy += double{sample} * double{sample};
-  const double loudness = std::pow(10.0, random.uniform(-1.7f, -0.7f));  // root of mean square
+  const double loudness = std::pow(10.0, random.uniform(-1.7f, -0.7f));  // root mean square
   if (energy > 0.0) {
     const double gain = loudness / std::sqrt(energy / static_cast<double>(length));
-    // In the middle, give or take a tenth of a second; what is too long loses its ends.
+    // Puts the word in the middle, shifted by up to a tenth of a second. A word that is too long
+    // loses its ends.
     const int64_t begin = (kSamples - length) / 2 + random.below(3201) - 1600;
     for (int64_t i = std::max<int64_t>(0, -begin); i < std::min(length, kSamples - begin); ++i) {
       const double sample = gain * double{part[static_cast<size_t>(i)]};
       sound.samples[static_cast<size_t>(begin + i)] = static_cast<float>(sample);
     }
   }
-  const double noise = loudness * std::pow(10.0, random.uniform(-1.5f, -0.5f));  // 30 to 10 dB
-  const double colour = random.uniform(0.0f, 0.95f);                             // 0: white
+  // The noise is 30 to 10 dB below the word; colour 0 is white noise.
+  const double noise = loudness * std::pow(10.0, random.uniform(-1.5f, -0.5f));
+  const double colour = random.uniform(0.0f, 0.95f);
   const double norm = std::sqrt(1.0 - colour * colour);
   double state = 0.0;
   for (float& sample : sound.samples) {

@@ -12,26 +12,27 @@ namespace quantrain::examples {
 
 /// One word, as one voice says it.
 struct Utterance {
-  std::string voice;  ///< of espeak-ng, "m3"
+  std::string voice;  ///< a voice of espeak-ng, such as "m3"
   std::string word;
-  int64_t take = 0;  ///< accent, pitch and speed are drawn for each
+  int64_t take = 0;  ///< each take has its own random accent, pitch and speed
 
   /// "m3/yes-0.wav"
   std::string file() const { return voice + '/' + word + '-' + std::to_string(take) + ".wav"; }
-  /// What is drawn for it: 0 how it is spoken, from 1 on how it is heard.
+  /// The utterance's random numbers. Index 0 is for how it is spoken, indices from 1 on are for how
+  /// it is heard.
   Random random(uint64_t seed, uint64_t index) const;
 };
 
-/// Voices of espeak-ng that speak like people: no whisper, no robot.
+/// Voices of espeak-ng that sound like people, without whispers and robots.
 std::span<const std::string> human_voices();
 
-/// Has the program espeak-ng speak them into folder/file(), several at a time; those that are there
-/// stay as they are.
-/// Throws: DataError if there is no program espeak-ng, it fails, or a file cannot be written.
+/// Lets the program espeak-ng speak the utterances into the files folder/file(), several at a time.
+/// Existing files are kept.
+/// Throws: DataError if espeak-ng is not installed or fails, or if a file cannot be written.
 void speak(const std::string& folder, std::span<const Utterance> utterances, uint64_t seed);
 
-/// One second at 16 kHz as a microphone hears it: what was said, or nothing where it has no
-/// samples, somewhere in the middle, loud or soft, in noise of some loudness and colour.
+/// One second at 16 kHz as a microphone hears it. `said` is near the middle, at a random loudness,
+/// in noise of random loudness and colour. If `said` has no samples, there is only noise.
 Sound heard(const Sound& said, Random random);
 
 }  // namespace quantrain::examples

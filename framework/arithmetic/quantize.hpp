@@ -18,17 +18,17 @@ struct ScaleZero {
   friend bool operator==(const ScaleZero&, const ScaleZero&) = default;
 };
 
-/// Range to parameters; the range is first widened to contain 0.   docs/quantization.md (2)
+/// Chooses the parameters for a range, first widened to contain 0.   docs/quantization.md (2)
 /// Affine: scale = (max - min) / (qmax - qmin), zero_point = clamp(qmin - half_even(min / scale)).
 /// Symmetric: scale = max|x| / qmax (narrow), 2 max|x| / (qmax - qmin) (full, unsigned); zero_point
 /// 0, or the middle code (qmax + 1) / 2 of unsigned codes.
-/// The scale is found in double and rounded to float32 once; half_even(min / scale) is (3)'s, so
-/// that min gets code qmin. A range of 0, or one so small that its scale would be subnormal, gives
-/// scale 1.
+/// The scale is computed in double and rounded to float32 once. half_even(min / scale) is computed
+/// as in (3), so that min gets code qmin. A range of 0, or one so small that its scale would be
+/// subnormal, gives scale 1.
 /// Throws: DataError naming `where` if an end is NaN or infinite or min > max.
 ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::string_view where);
-/// The same for each channel along `axis`, or for the only range (axis < 0).
-/// Throws: as above; QuantError as validate() of the result does.
+/// The same for each channel along `axis`, or for a single range if axis < 0.
+/// Throws: as above; QuantError if validate() of the result throws it.
 QParams choose_params(std::span<const Range> ranges,
                       int axis,
                       const QType& type,
@@ -62,35 +62,36 @@ inline bool gradient_passes(float x, float scale, int32_t zero_point, int32_t qm
   return code >= static_cast<float>(qmin) && code <= static_cast<float>(qmax);
 }
 
-/// Scale of one output channel of weights: max(max|w| / qmax, |bias| / (scale_x * 2^30)), and 1 if
-/// both are 0; narrow range. For full range the first term is 2 max|w| / (qmax - qmin).
+/// Scale of one output channel of weights. For narrow range it is
+/// max(max|w| / qmax, |bias| / (scale_x * 2^30)), or 1 if both terms are 0. For full range the
+/// first term is 2 max|w| / (qmax - qmin).
 /// docs/quantization.md (5)
 /// Throws: DataError naming `where` if an argument is NaN or infinite;
 /// QuantError if scale_x is not positive, or so small that no float32 scale holds the bias.
 float weight_scale(
     float max_abs, float bias, float scale_x, const QType& type, std::string_view where);
 
-// An int32 sum, docs/quantization.md (6), (7), (10): half of its range is for the bias, half for
-// the products.
+// Half the range of an int32 sum is reserved for the bias, the other half for the products.
+// docs/quantization.md (6), (7), (10)
 
 /// Largest |bias_q|.
 inline constexpr int64_t kLargestBias = int64_t{1} << 30;
 /// Largest |q_x - zero_x| of activations of up to 8 bits.
 inline constexpr int64_t kLargestDifference = 255;
-/// Longest sum of products that a network may have, whatever its weights of up to 8 narrow bits:
+/// Longest sum of products that is allowed for any narrow-range weights of up to 8 bits:
 /// 33,000 * 255 * 127 < 2^30.
 inline constexpr int64_t kLongestReduction = 33000;
 static_assert(kLongestReduction * kLargestDifference * 127 < kLargestBias);
-/// The same for weights of this type: their largest code counts.
+/// Longest sum of products for weights of this type, which depends on the largest |code|.
 inline int64_t longest_reduction(const QType& weight) {
   const int64_t largest = std::max(weight.qmax(), -weight.qmin());
   return std::min(kLongestReduction, (kLargestBias - 1) / (kLargestDifference * largest));
 }
-/// Largest window of a pool whose sum of differences fits: 2^31 / 255.
+/// Largest pooling window whose sum of differences q_x - zero_x fits in int32: 2^31 / 255.
 inline constexpr int64_t kLargestWindow = ((int64_t{1} << 31) - 1) / kLargestDifference;
 
 /// bias_q = clamp(half_even(bias / (scale_x * scale_w)), -2^30, 2^30), in double. weight_scale
-/// keeps the code within 2^30, up to the 2^6 by which rounding the scale to float32 can move it.
+/// keeps the code within 2^30, except that rounding the scale to float32 can move it by up to 2^6.
 /// docs/quantization.md (6)
 /// Throws: QuantError if the code before the clamp is farther out than 2^30 + 2^7.
 int32_t quantize_bias(float bias, float scale_x, float scale_w);

@@ -14,9 +14,9 @@ namespace quantrain {
 namespace {
 
 constexpr const char* kWhere = "grad_check";
-constexpr double kRounding = 0x1p-24;  // of a float32, relative to it
+constexpr double kRounding = 0x1p-24;  // relative rounding error of a float32
 
-// sum(x * factors), in double: the differences of neighbouring values are small.
+// sum(x * factors), in double because the differences of neighbouring values are small.
 double contract(const Tensor& x, const Tensor& factors) {
   const Floats values = x.floats();
   double sum = 0.0;
@@ -52,7 +52,8 @@ void check_inputs(const std::vector<Tensor>& inputs) {
   if (!any) throw GraphError(kWhere, "no input requires a gradient");
 }
 
-// Puts the gradients back that the leaves had before; backwards, as one may be there twice.
+// Restores the gradients that the leaves had before. It goes backwards through the leaves, because
+// a leaf may be listed twice.
 class KeepGradients {
  public:
   explicit KeepGradients(std::vector<Tensor> leaves) : leaves_(std::move(leaves)) {
@@ -72,7 +73,7 @@ class KeepGradients {
   std::vector<Tensor> grads_;
 };
 
-// An element with another value for as long as this lives.
+// Gives an element another value during the lifetime of this object.
 class Moved {
  public:
   Moved(Tensor& tensor, int64_t i, float value) : tensor_(tensor), i_(i), old_(tensor.data()[i]) {
@@ -90,7 +91,7 @@ class Moved {
 
 struct Quotient {
   double value;
-  double rounding;  // what rounding may add to it
+  double rounding;  // bound of the rounding error of `value`
 };
 
 class Comparison {
@@ -126,7 +127,7 @@ class Comparison {
     const auto values_at = [&](float value) {
       const Moved moved(input, i, value);
       const Tensor y = function_();
-      const Floats floats = y.floats();  // perhaps those of the input
+      const Floats floats = y.floats();  // may be the input's floats
       return std::vector<float>(floats.data(), floats.data() + y.elements());
     };
     const std::vector<float> y_above = values_at(above);

@@ -9,17 +9,19 @@
 
 namespace quantrain {
 
-/// Named parameters (and buffers) as float32, with metadata of the caller's: any keys but "format",
-/// "version" and "layout".
-/// Throws: DataError as save_safetensors, if two tensors have the same name, or for these keys.
+/// Saves named parameters (and buffers) as float32, with the caller's metadata. The metadata may
+/// have any keys except "format", "version" and "layout".
+/// Throws: DataError as save_safetensors does, if two tensors have the same name, or if the
+/// metadata has one of these keys.
 void save_parameters(const std::string& path,
                      std::span<const NamedTensor> tensors,
                      const std::map<std::string, std::string>& metadata = {});
-/// Writes the file's values into the tensors. All of them fit, or nothing is changed. Throws:
-/// DataError if the file cannot be loaded, is in another layout, lacks a name, has one that is not
-/// among the tensors, or has one with another type or shape, or a constant with another value.
+/// Writes the file's values into the tensors. If one of them does not fit, no tensor is changed.
+/// Throws: DataError if the file cannot be loaded or is in another layout; if it lacks the name of
+/// a tensor or has a name that no tensor has; if an entry has another type or shape than its
+/// tensor; or if a constant has another value.
 void load_parameters(const std::string& path, std::span<const NamedTensor> tensors);
-/// The same from a file that was read already.
+/// The same for a file that is already read.
 void load_parameters(const std::string& path,
                      const TensorFile& file,
                      std::span<const NamedTensor> tensors);

@@ -1,9 +1,9 @@
 #pragma once
 
-// The one header that includes xtensor.
+// The only header that includes xtensor.
 #include <algorithm>
 #include <memory>
-// Where its headers are since 0.26, and where they were.
+// xtensor 0.26 moved its headers to these folders.
 #if __has_include(<xtensor/containers/xarray.hpp>)
 #include <xtensor/containers/xadapt.hpp>
 #include <xtensor/containers/xarray.hpp>
@@ -20,15 +20,15 @@
 
 namespace quantrain {
 
-/// Row-major xtensor container of float32 that shares its memory: it can stand in any xtensor
-/// expression, and assigning an expression of the same shape to it writes the elements of whoever
-/// else holds them.
+/// Row-major xtensor container of float32 that shares its memory with other owners. It can be part
+/// of any xtensor expression. Assigning an expression of the same shape to it writes to the shared
+/// memory, so the other owners see the new values.
 using Array =
     xt::xarray_adaptor<xt::xbuffer_adaptor<float*, xt::smart_ownership, std::shared_ptr<float>>,
                        xt::layout_type::row_major,
                        xt::xarray<float>::shape_type>;
 
-/// The same for reading.
+/// The same, but read-only.
 using ConstArray = xt::xarray_adaptor<
     xt::xbuffer_adaptor<const float*, xt::smart_ownership, std::shared_ptr<const float>>,
     xt::layout_type::row_major,

@@ -6,8 +6,8 @@
 
 namespace quantrain {
 
-/// Instruction sets that kernels are built for, from the plainest to the widest. kReference are the
-/// obvious loops that every test compares with.
+/// Instruction sets that kernels are built for, from the plainest to the widest. kReference stands
+/// for the obvious loops that every test compares with.
 enum class Isa { kReference, kSse2, kAvx2, kAvx512Bw, kAvx512Vnni, kNeon64 };
 
 inline constexpr Isa kAllIsas[] = {
@@ -19,17 +19,18 @@ std::string_view isa_name(Isa isa);
 /// Throws: DataError if no instruction set has this name.
 Isa isa_from_name(std::string_view name);
 
-/// Whether this library contains kernels for it.
+/// Whether this library contains kernels for the instruction set.
 bool is_built(Isa isa);
-/// Whether this CPU, and the operating system, can run it.
+/// Whether this CPU and its operating system can run the instruction set.
 bool is_supported(Isa isa);
-/// The one whose kernels run: the widest that is built and supported, or what the environment
-/// variable QUANTRAIN_ISA or set_isa() says.
+/// The instruction set whose kernels run: the widest that is built and supported, unless the
+/// environment variable QUANTRAIN_ISA or set_isa() chooses another.
 /// Throws: DataError if QUANTRAIN_ISA names one that is not built or not supported.
 Isa chosen_isa();
-/// Not to be called while kernels run. Throws: DataError if it is not built or not supported.
+/// Chooses the instruction set. Must not be called while kernels run.
+/// Throws: DataError if the instruction set is not built or not supported.
 void set_isa(Isa isa);
-/// All that are both built and supported.
+/// All instruction sets that are both built and supported.
 std::vector<Isa> usable_isas();
 
 }  // namespace quantrain

@@ -1,16 +1,16 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 
-// Stands in for parallel.cpp where quantrain is built without threads.
+// Replaces parallel.cpp if quantrain is built without threads.
 namespace quantrain {
 
 void set_threads(int n) {
   if (n < 0) throw DataError("set_threads", "number of threads is negative: ", n);
   if (n > 1) {
     throw DataError("set_threads",
-                    "asked for ",
+                    "cannot use ",
                     n,
-                    " threads, but this library is built for one: QUANTRAIN_THREADS was OFF");
+                    " threads: this library was built for one, with QUANTRAIN_THREADS=OFF");
   }
 }
 

@@ -21,7 +21,7 @@ struct ExponentialAverageOptions {
 /// Source: Polyak and Juditsky 1992; PyTorch's AveragedModel
 class ExponentialAverage {
  public:
-  /// Throws: DataError if there are no tensors, one is there twice, is undefined, holds no floats or
+  /// Throws: DataError if there are no tensors, one is listed twice, is undefined, holds no floats or
   /// is the result of an operation; or if decay is outside [0, 1).
   explicit ExponentialAverage(std::vector<Tensor> tensors,
                               const ExponentialAverageOptions& options = {});

@@ -12,7 +12,7 @@
 namespace quantrain {
 namespace {
 
-/// `parameter 4 "4.weight"`, as far as it has a name.
+/// `parameter 4 "4.weight"`, or `parameter 4` if the tensor has no name.
 std::string label(const char* what, size_t i, const Tensor& tensor) {
   TextStream text;
   text << what << ' ' << i;
@@ -33,7 +33,7 @@ void check_leaves(const std::string& where, const char* what, const std::vector<
     if (tensor.node() != nullptr) fail(" is the result of an operation");
     const auto here = tensors.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::any_of(tensors.begin(), here, [&](const Tensor& t) { return t.same_as(tensor); }))
-      fail(" is there twice");
+      fail(" is listed twice");
   }
 }
 
@@ -48,9 +48,8 @@ Optimizer::Optimizer(std::string name,
   if (parameters_.empty()) {
     throw DataError(
         name_,
-        "there are no parameters: give it net.parameters(), where a module counts the "
-        "layers that it registers, by add(name, layer) in its constructor, and no plain "
-        "members");
+        "there are no parameters: pass net.parameters(); a module's parameters are those of the "
+        "layers that its constructor registers by add(name, layer), not those of plain members");
   }
   check_leaves(name_, "parameter", parameters_);
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -95,8 +94,8 @@ std::string Optimizer::describe(size_t i) const {
   return text.str();
 }
 
-// What is there since the network was prepared, and has a gradient, would never learn. A parameter
-// that was there before and was left out is the caller's choice.
+// A parameter that was added when the network was prepared, and that has a gradient, would never be
+// trained. Leaving out a parameter that existed before is the caller's choice.
 void Optimizer::check_complete() const {
   TensorAccess::Companions checked;
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -112,13 +111,14 @@ void Optimizer::check_complete() const {
     }
     if (lacking.tellp() == 0) continue;
     throw DataError(name_,
-                    "lacks parameters that are newer than it and have gradients: ",
+                    "was made before these parameters, which have gradients: ",
                     lacking.str(),
-                    "; make the optimizer of net.parameters() after prepare_qat");
+                    "; make the optimizer from net.parameters() after prepare_qat");
   }
 }
 
-// One pass over the gradient, of which the update makes seven or so over as much memory.
+// This check is one pass over the gradient. The update makes about seven passes over as much
+// memory.
 void Optimizer::check_gradient(size_t i) const {
   const Tensor grad = parameters_[i].grad();
   if (allow_nonfinite_ || grad.elements() == 0) return;
@@ -136,8 +136,8 @@ void Optimizer::check_gradient(size_t i) const {
                   values[first],
                   " at ",
                   first,
-                  ", and no parameter was updated: the learning rate may be too large, or the data "
-                  "hold such a value; the option allow_nonfinite steps all the same");
+                  ", so no parameter was updated: the learning rate may be too large, or the data "
+                  "may contain such a value; to step anyway, set the option allow_nonfinite");
 }
 
 void Optimizer::step() {

@@ -16,23 +16,23 @@
 namespace quantrain {
 
 struct EarlyStopping {
-  std::string metric = {};         ///< of FitOptions::evaluate; empty: training runs to its end
+  std::string metric = {};         ///< one of FitOptions::evaluate; empty: never stop early
   int64_t patience = 0;            ///< stop after this many epochs without a better value; 0: never
-  bool smaller_is_better = false;  ///< for an error
+  bool smaller_is_better = false;  ///< true if the metric is an error
   bool restore_best = true;        ///< the network ends with the values of its best epoch
 };
 
 struct FitOptions {
   int64_t epochs = 1;
-  int64_t steps = 0;            ///< of the optimizer, at most; 0: as many as the epochs have
+  int64_t steps = 0;            ///< at most this many optimizer steps; 0: all that the epochs have
   int64_t accumulate = 1;       ///< batches whose gradients are averaged in one step
-  int64_t first_epoch = 0;      ///< number of the loader's first epoch: its order and augmentation
-  Schedule schedule = nullptr;  ///< of the learning rate; none: the optimizer's stays as it is
+  int64_t first_epoch = 0;      ///< the loader's first epoch, which sets order and augmentation
+  Schedule schedule = nullptr;  ///< of the learning rate; null: the optimizer's rate stays
   float clip_norm = 0.0f;       ///< clip_grad_norm before each step; 0: none
   /// Called before an epoch, for example to freeze ranges or batch norms, or let them move again.
-  /// What it changes must be state of the module, or depend on the epoch alone.
+  /// It may change only the module's state and values that depend on nothing but the epoch.
   std::function<void(int64_t epoch)> begin_epoch = nullptr;
-  /// Called after an epoch, in evaluation mode and without gradients: returns metrics on other
+  /// Called after an epoch, in evaluation mode and without gradients. Returns metrics on other
   /// data.
   std::function<Metrics()> evaluate = nullptr;
   /// Called after a step, for your own progress or log.
@@ -42,32 +42,32 @@ struct FitOptions {
   /// Tensors to save and restore besides the states of module and optimizer, such as averaged
   /// weights.
   std::vector<NamedTensor> also = {};
-  std::string label = {};  ///< progress on standard output: "float"; empty: none
-  std::string log = {};    ///< a file with to_json() of each epoch, a line each; empty: none
-  std::string page = {};   ///< training_page() goes there at the end; empty: nowhere
+  std::string label = {};  ///< prints progress under this name, for example "float"; empty: none
+  std::string log = {};    ///< file that gets to_json() of each epoch as a line; empty: none
+  std::string page = {};   ///< file that gets training_page() at the end; empty: none
 };
 
 struct FitResult {
-  std::vector<EpochReport> epochs;    ///< including those before a resumed run's checkpoint
-  int64_t steps = 0;                  ///< of the optimizer
+  std::vector<EpochReport> epochs;    ///< a resumed run includes those before its checkpoint
+  int64_t steps = 0;                  ///< number of optimizer steps
   std::optional<int64_t> best_epoch;  ///< by the metric of early stopping
   bool stopped_early = false;
 };
 
-/// Trains: for each batch loss(batch), its gradients, a step.
+/// Trains a network: for each batch, computes loss(batch) and its gradients, and takes a step.
 ///   Adam optimizer(net.parameters());
 ///   fit(net, optimizer, loader,
 ///       [&](Batch& batch) { return cross_entropy(net(std::move(batch.images)), batch.labels); },
 ///       {.epochs = 3});
-/// loss: the mean over a batch, one number; it may move the batch's tensors away.
+/// loss returns one number, the mean over a batch. It may move tensors out of the batch.
 /// A run that is killed at any moment and started again with checkpoints.resume ends with the same
 /// bits as an uninterrupted run, on any number of threads, if the program makes network, optimizer
 /// and loader as before and evaluate depends on the network alone. To find its position in an
 /// epoch, a resumed run skips the batches that were used; a run that has ended is not continued.
 /// Throws: DataError if options make no sense; if the loader reads a stream of undeclared length; if
 /// the loss is not finite (naming the step); if a metric is missing or not finite; if a file cannot
-/// be written or read, as Checkpoints. Also whatever loss, evaluate and the callbacks throw.
-/// Checkpoints written before stay.
+/// be written or read, as Checkpoints does. Also whatever loss, evaluate and the callbacks throw.
+/// Checkpoints that are already written are kept.
 FitResult fit(Module& net,
               Optimizer& optimizer,
               DataLoader& loader,

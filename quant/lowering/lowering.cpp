@@ -302,8 +302,8 @@ class Lowering : public LoweringContext {
     const int last = graph_.producer(output);
     if (last == GraphNode::kLeaf || !data_[static_cast<size_t>(last)])
       throw GraphError("convert",
-                       "the network's output does not depend on its input in what was recorded: "
-                       "every operation ends with return record<ItsNode>(y, {x})");
+                       "the network's output does not depend on its input in the recorded graph: "
+                       "every operation must end with return record<ItsNode>(y, {x})");
     const GraphNode& node = graph_.node(last);
     LoweredNode& made = of(node);
     if (made.waiting != nullptr) {

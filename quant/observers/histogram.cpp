@@ -10,7 +10,7 @@
 namespace quantrain::quant {
 namespace {
 
-// The error of a range by (1) and (3) themselves.
+// The squared error of a range, computed with (3) and (1) of docs/quantization.md.
 double exact_error(const Bins& bins, Range range, const QType& type, QScheme scheme) {
   const auto [scale, zero_point] = choose_params(range, type, scheme, "histogram observer");
   double error = 0.0;
@@ -25,15 +25,15 @@ double exact_error(const Bins& bins, Range range, const QType& type, QScheme sch
   return error;
 }
 
-// Codes as the search sees them; lengths are in bins.
+// A grid of codes that the search considers. Lengths are in bins.
 struct Candidate {
   int64_t below = 0;  // codes below 0
-  double step = 0.0;  // between two codes
+  double step = 0.0;  // distance between two neighbouring codes
   double error = std::numeric_limits<double>::infinity();
 };
 
-// What a sum of squared errors is made of, so that its cost is that of the codes and not of the
-// bins: prefix sums of counts and of counts times centres.
+// Prefix sums of counts and of counts times centres. With them, the cost of a sum of squared errors
+// depends on the number of codes, not on the number of bins.
 class Moments {
  public:
   Moments(const Bins& bins, int64_t codes)
@@ -53,9 +53,9 @@ class Moments {
     double moment = 0.0;
   };
 
-  // sum of count (r - x)^2, less that of count x^2, which no choice changes; r is the nearest
-  // code's place. x and r are counted from the first bin. A centre in the middle of two codes may
-  // go to either: it is as far from both.
+  // The sum of count (r - x)^2 minus the sum of count x^2, which is the same for every candidate.
+  // x is a bin's centre, r the position of the nearest code; both are counted from the first bin.
+  // A centre halfway between two codes may go to either, because both are equally far away.
   double error(int64_t below, double step) const {
     double error = 0.0;
     Sums before;
@@ -63,7 +63,7 @@ class Moments {
     for (int64_t code = -below; code < codes_ - below; ++code) {
       const double place = static_cast<double>(code) * step - first_;
       const bool last = code + 1 == codes_ - below;
-      // Centres i + 0.5 up to the middle between this code and the next.
+      // This code gets the centres i + 0.5 up to the midpoint between it and the next code.
       const double end = last ? bins : std::clamp(place + 0.5 * step + 0.5, 0.0, bins);
       const Sums& sums = sums_[static_cast<size_t>(end)];
       error += place * (place * (sums.count - before.count) - 2.0 * (sums.moment - before.moment));
@@ -77,28 +77,28 @@ class Moments {
   std::vector<Sums> sums_;
 };
 
-// Steps of the grid: one for each bin where it has so many rows, else closer where they are
-// smaller, as a relative change is what counts.
+// Step sizes of the grid. They are evenly spaced if there is a row for every bin. Otherwise small
+// steps are closer together than large ones, because the relative change matters.
 double grid_step(int64_t row, int64_t rows, double largest, int64_t codes) {
   const double share = static_cast<double>(row) / static_cast<double>(rows);
   const bool every_bin = largest * static_cast<double>(codes - 1) <= static_cast<double>(rows);
   return every_bin ? largest * share : largest * share * share;
 }
 
-constexpr int64_t kBudget = 1 << 19;  // codes that the grid looks at
-constexpr int64_t kColumns = 32;      // of different `below`, at most
-constexpr int64_t kFewestRows = 16;   // of different steps
+constexpr int64_t kBudget = 1 << 19;  // codes that the grid evaluates
+constexpr int64_t kColumns = 32;      // at most this many values of `below`
+constexpr int64_t kFewestRows = 16;   // a row is one value of `step`
 constexpr int64_t kMostRows = 4096;
-constexpr int64_t kFewestStarts = 4;  // places of the grid that are refined
+constexpr int64_t kFewestStarts = 4;  // grid points that are refined
 constexpr int64_t kMostStarts = 16;
 
-// The best codes with `below` in [fewest, most] and a step up to `largest`.
+// The best candidate with `below` in [fewest, most] and `step` up to `largest`.
 Candidate search(
     const Moments& moments, int64_t codes, int64_t fewest, int64_t most, double largest) {
   const int64_t columns = std::min(
       {most - fewest + 1, kColumns, std::max<int64_t>(kBudget / (codes * kFewestRows), 1)});
   const int64_t rows = std::clamp(kBudget / (codes * columns), kFewestRows, kMostRows);
-  // Where peaks of the counts meet codes, a column has several good places, each narrow.
+  // A column can have several narrow minima, where codes meet peaks of the counts.
   std::vector<Candidate> starts;
   for (int64_t column = 0; column < columns; ++column) {
     const int64_t below = columns == 1 ? fewest : fewest + (most - fewest) * column / (columns - 1);
@@ -123,7 +123,8 @@ Candidate search(
                     });
   starts.resize(kept);
 
-  const double one_bin = 1.0 / static_cast<double>(codes - 1);  // more for the whole range
+  // This change of `step` widens the whole range by one bin.
+  const double one_bin = 1.0 / static_cast<double>(codes - 1);
   Candidate best = starts[0];
   for (Candidate here : starts) {
     int64_t move = (most - fewest + columns - 1) / columns;
@@ -179,8 +180,8 @@ Range HistogramObserver::choose_range(const Bins& bins, const QType& type, QSche
     best.max = real(0.5 * step * static_cast<double>(codes - 1));
     best.min = -best.max;
   } else {
-    // Where all values lie on one side of 0, so do all codes. Else the codes that cover them may
-    // reach beyond by one step, as 0 is a code.
+    // If all values lie on one side of 0, so do all codes. Otherwise the codes that cover the
+    // values may extend past them by one step, because 0 is a code.
     const int64_t fewest = high > 0.0 ? 0 : codes - 1;
     const int64_t most = low > 0.0 ? codes - 1 : 0;
     const auto steps = static_cast<double>(fewest == most ? codes - 1 : codes - 2);

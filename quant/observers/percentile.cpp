@@ -10,8 +10,8 @@
 namespace quantrain::quant {
 namespace {
 
-// Index from 0. 99.9 is no binary fraction: what exceeds a whole number by rounding alone counts as
-// that number.
+// The nearest rank as an index from 0. A percentage such as 99.9 is not exact in binary, so a value
+// that exceeds a whole number only by a rounding error counts as that number.
 int64_t nearest_rank(double percent, int64_t n) {
   const double exact = percent * static_cast<double>(n) / 100.0;
   const auto rank = static_cast<int64_t>(std::ceil(exact * (1.0 - 1e-12)));

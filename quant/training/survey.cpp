@@ -69,11 +69,10 @@ void Survey::check_recorded() const {
   const bool found = reader != graph_.nodes().end();
   throw GraphError(
       found ? place_of(*reader) : net_.label(),
-      found ? "what operation " : "the output",
+      found ? "the input of operation " : "the output",
       found ? reader->type() : "",
-      found ? " reads" : "",
-      " does not depend on the network's input in what was recorded: an operation in front made "
-      "a new tensor without recording it; it has to end with return record<ItsNode>(y, {x}) "
+      " does not depend on the network's input in the recorded graph: an earlier operation made a "
+      "new tensor without recording it; end that operation with return record<ItsNode>(y, {x}) "
       "(docs/adding_an_operation.md)");
 }
 

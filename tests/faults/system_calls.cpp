@@ -25,7 +25,7 @@ struct Plan {
 };
 thread_local Plan plan;
 
-// Whether this call is the one.
+// Whether this call has to fail. If so, sets errno.
 bool fails(const char* name) {
   if (!plan.active) return false;
   if (plan.failed != nullptr) {
@@ -45,7 +45,7 @@ int open_as(const char* path, int flags, mode_t mode) {
 
 }  // namespace
 
-// In place of the C library's.
+// These functions replace those of the C library.
 extern "C" {
 
 int open(const char* path, int flags, ...) {
@@ -76,7 +76,7 @@ int fsync(int descriptor) {
   return fails("fsync") ? -1 : static_cast<int>(::syscall(SYS_fsync, descriptor));
 }
 
-// The descriptor is gone, whatever close() says.
+// The descriptor is closed even if close() reports an error.
 int close(int descriptor) {
   const bool failing = fails("close");
   const int number = errno;

@@ -3,16 +3,18 @@
 #include <cstdint>
 #include <string>
 
-// This program's own open, write, fsync, link, rename and so on, which fail where a test wants it.
+// Replaces open, write, fsync, link, rename and so on by functions that fail when a test asks for
+// it.
 namespace quantrain::test {
 
 enum class CallFault {
   kError,       ///< fails with errno = number
-  kShortWrite,  ///< of a write: half of the bytes are written, with success
+  kShortWrite,  ///< only for write: half of the bytes are written, and the call succeeds
 };
 
-/// While it lives, the system call of this thread that comes after `first` others fails, and with
-/// all_after every later one of its name. There is one at a time.
+/// During its lifetime, the first `first` system calls of this thread run as usual and the next
+/// fails. With all_after, all later calls of the same name fail too. There may be only one
+/// FailingCall at a time.
 class FailingCall {
  public:
   FailingCall(int64_t first,
@@ -23,7 +25,7 @@ class FailingCall {
   FailingCall(const FailingCall&) = delete;
   FailingCall& operator=(const FailingCall&) = delete;
 
-  std::string name() const;  ///< of the call that failed; empty: none did
+  std::string name() const;  ///< the name of the call that failed; empty: no call failed
 };
 
 }  // namespace quantrain::test

@@ -14,7 +14,7 @@
 namespace quantrain::proofs {
 namespace {
 
-/// What the layers' integers come to.
+/// Totals over the layers of one or more networks.
 struct Sum {
   int64_t integers = 0;
   int64_t different = 0;
@@ -106,8 +106,8 @@ bool prove_random_parity(int64_t networks) {
   Sum all;
   int64_t layers = 0;
   int64_t unequal = 0;
-  int64_t refused =
-      0;  // training diverged so far that integers cannot hold the ratio of two scales
+  // Networks whose training diverged so far that integers cannot hold the ratio of two scales.
+  int64_t refused = 0;
   for (int64_t i = 0; i < networks; ++i) {
     const auto seed = static_cast<uint64_t>(i);
     quant::test::RandomNetwork network = quant::test::random_network(seed);

@@ -40,9 +40,9 @@ TEST_CASE("an optimizer made before prepare_qat names the scales that it lacks",
   QUANTRAIN_CHECK_ERROR(
       early.step(),
       DataError,
-      "[adam] lacks parameters that are newer than it and have gradients: "
+      "[adam] was made before these parameters, which have gradients: "
       "\"0.weight_slot.scale\", \"1.output_slot.scale\", \"2.weight_slot.scale\"; "
-      "make the optimizer of net.parameters() after prepare_qat");
+      "make the optimizer from net.parameters() after prepare_qat");
   CHECK(values(net.parameters()[0]) == before);
   CHECK_NOTHROW(late.step());
   CHECK(values(net.parameters()[0]) != before);

@@ -8,7 +8,7 @@
 #include "tests/quant/networks.hpp"
 #include "tests/temporary_folder.hpp"
 
-// Mistakes that are easy to make, and what is said of them.
+// The error messages for mistakes that are easy to make.
 namespace quantrain::quant {
 namespace {
 
@@ -65,22 +65,23 @@ Tensor example() { return random_images({2, 12}, 1); }
 
 }  // namespace
 
-TEST_CASE("a forgotten record() is named, and the operation that reads what it made",
+TEST_CASE("an error names a forgotten record() and the operation that reads the unrecorded tensor",
           "[quant][messages]") {
   Unrecorded alone;
   QUANTRAIN_CHECK_ERROR(prepare_qat(alone, example(), kConfig),
                         GraphError,
-                        "[Unrecorded] the output does not depend on the network's input in what "
-                        "was recorded: an operation in front made a new tensor without recording "
-                        "it; it has to end with return record<ItsNode>(y, {x})");
+                        "[Unrecorded] the output does not depend on the network's input in the "
+                        "recorded graph: an earlier operation made a new tensor without recording "
+                        "it; end that operation with return record<ItsNode>(y, {x})");
   Between net(unrecorded);
   QUANTRAIN_CHECK_ERROR(
       prepare_qat(net, example(), kConfig),
       GraphError,
-      "[last] what operation linear reads does not depend on the network's input");
+      "[last] the input of operation linear does not depend on the network's input");
 }
 
-TEST_CASE("an addition that no layer can do is not sent to the layer Add", "[quant][messages]") {
+TEST_CASE("the error for an addition that no layer supports does not suggest the layer Add",
+          "[quant][messages]") {
   Between constant([](const Tensor& x) { return x + Tensor::full(x.shape(), 3.0f); });
   QUANTRAIN_CHECK_ERROR(
       prepare_qat(constant, example(), kConfig),
@@ -114,7 +115,7 @@ TEST_CASE("parameters of an operation are not taken for constants", "[quant][mes
                         "FakeQuantize: use the layer PReLU");
 }
 
-TEST_CASE("an operation in forward() itself is placed by the class, and layers by add()",
+TEST_CASE("an error about an operation in forward() names the class and suggests add(name, layer)",
           "[quant][messages]") {
   Between twice([](const Tensor& x) { return x + x; });
   QUANTRAIN_CHECK_ERROR(prepare_qat(twice, example(), kConfig),
@@ -129,8 +130,9 @@ TEST_CASE("an operation in forward() itself is placed by the class, and layers b
                         "for a FakeQuantize: use the layer Linear, registered by add(name, layer)");
   QUANTRAIN_CHECK_ERROR(Adam(plain.parameters()),
                         DataError,
-                        "[adam] there are no parameters: give it net.parameters(), where a module "
-                        "counts the layers that it registers, by add(name, layer)");
+                        "[adam] there are no parameters: pass net.parameters(); a module's "
+                        "parameters are those of the layers that its constructor registers by "
+                        "add(name, layer), not those of plain members");
   Sequential net = mlp();
   QUANTRAIN_CHECK_ERROR(
       convert(net, example()), GraphError, "[Sequential] the network is not prep");
@@ -139,7 +141,8 @@ TEST_CASE("an operation in forward() itself is placed by the class, and layers b
       prepare_qat(net, example(), kConfig), GraphError, "[Sequential] the network is prepared al");
 }
 
-TEST_CASE("an undefined example names the function that got it", "[quant][messages]") {
+TEST_CASE("an error about an undefined example names the function that got it",
+          "[quant][messages]") {
   Sequential net = mlp();
   const Tensor none;
   const auto says = [](const char* where) {
@@ -159,7 +162,7 @@ TEST_CASE("an undefined example names the function that got it", "[quant][messag
       verify_parity(net, model, none), GraphError, "[parity] batch 0 is undefined");
 }
 
-TEST_CASE("a file of a float network says when to load it", "[quant][messages]") {
+TEST_CASE("an error about a float network's file says when to load it", "[quant][messages]") {
   const quantrain::test::TemporaryFolder folder;
   Sequential net = mlp();
   save(net, folder / "float");
@@ -168,15 +171,15 @@ TEST_CASE("a file of a float network says when to load it", "[quant][messages]")
   save(prepared, folder / "prepared");
   QUANTRAIN_CHECK_ERROR(load(prepared, folder / "float"),
                         DataError,
-                        "/float: is of a float network, and this one is prepared for quantization: "
-                        "load it before prepare_qat or prepare_ptq");
+                        "/float: comes from a float network, but this network is prepared for "
+                        "quantization: load the file before prepare_qat or prepare_ptq");
   QUANTRAIN_CHECK_ERROR(load(net, folder / "prepared"),
                         DataError,
-                        "/prepared: is of a network prepared for quantization, and this one is "
-                        "not: prepare it alike");
+                        "/prepared: comes from a network prepared for quantization, but this "
+                        "network is not prepared: first prepare it in the same way");
 }
 
-TEST_CASE("parameters that do not fit name the layer that they are given to", "[quant][messages]") {
+TEST_CASE("an error about parameters of a wrong type names their layer", "[quant][messages]") {
   Sequential net{Sequential{Linear{12, 9}, ReLU{}}, Linear{9, 4}};
   prepare_qat(net, example(), kConfig);
   const QParams wrong{{.bits = 4}, -1, {1.0f}, {0}};

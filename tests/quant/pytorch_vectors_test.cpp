@@ -13,10 +13,10 @@ namespace {
 using test::Json;
 using test::to_tensor;
 
-// PyTorch takes max - min in float32, which rounds the ends of a moving average once more.
+// PyTorch computes max - min in float32, which rounds the ends of a moving average once more.
 constexpr test::Tolerance kScale{0.0, std::numeric_limits<float>::epsilon()};
 constexpr test::Tolerance kEqual{};
-// PyTorch sums up to a hundred products in float32, ours in double.
+// PyTorch adds up to a hundred products in float32; quantrain adds them in double.
 constexpr test::Tolerance kSums{0.0, 1e-5};
 
 QType type_of(const Json& json) {
@@ -36,7 +36,7 @@ QParams params_of(const Json& json) {
 
 }  // namespace
 
-TEST_CASE("ranges after each batch, and their parameters, are PyTorch's",
+TEST_CASE("ranges after each batch and their parameters equal PyTorch's",
           "[quant][observer][vectors]") {
   for (const Json& json : test::load_vectors("observers")) {
     CAPTURE(json.at("observer").get<std::string>(), json.at("axis").get<int>());

@@ -4,14 +4,14 @@
 #include "quant/training/fake_quantize_op.hpp"
 #include "tests/tensors.hpp"
 
-// The simulation in integers against the classic one in float.   docs/quantization.md (17)
+// Compares the integer simulation with the classic float simulation.   docs/quantization.md (17)
 namespace quantrain::quant {
 namespace {
 
 using test::random_tensor;
 using test::values;
 
-/// What of one layer both simulations share.
+/// The tensors and parameters of one layer, for both simulations.
 struct Layer {
   Tensor x, weight, bias;
   QParams x_params, weight_params, y_params;
@@ -41,9 +41,9 @@ Layer random_layer(const Shape& x, const Shape& weight, int bits, float top, uin
   return layer;
 }
 
-/// Codes of both simulations: equal where the value before rounding is further from the middle of
-/// two codes than the bound says, next to each other elsewhere. `reduction` products make one sum.
-/// Returns how many differ.
+/// Checks that both simulations give equal codes where the value before rounding is further from
+/// the midpoint of two codes than the bound, and neighbouring or equal codes elsewhere. Each sum
+/// has `reduction` products. Returns how many codes differ.
 template <class Product>
 int64_t check_bound(const Layer& layer, int64_t reduction, const Product& product) {
   const Tensor integer = layer.simulate(true, product);
@@ -73,7 +73,7 @@ int64_t check_bound(const Layer& layer, int64_t reduction, const Product& produc
   for (int64_t i = 0; i < integer.elements(); ++i) {
     const double scale = sums.scale[static_cast<size_t>(i) % sums.scale.size()];
     const double exact = static_cast<double>(sums.values[i]) * scale / scale_y;
-    // The sizes are sums in float32 themselves.
+    // The sizes are float32 sums too, with their own rounding error.
     const double size = double{sizes.data()[i]} * (1.0 + gamma) / scale_y;
     const double bound = gamma * size + 0.5 * scale / scale_y + std::abs(exact) * 0x1p-31;
     const double to_middle = std::abs(exact - std::floor(exact) - 0.5);
@@ -85,13 +85,13 @@ int64_t check_bound(const Layer& layer, int64_t reduction, const Product& produc
     }
   }
   CHECK(beyond == 0);
-  CHECK(apart * 20 <= integer.elements());  // few values lie that close to the middle
+  CHECK(apart * 20 <= integer.elements());  // few values lie that close to a midpoint
   return apart;
 }
 
 }  // namespace
 
-TEST_CASE("integer and float simulation of a layer differ only next to the middle of two codes",
+TEST_CASE("integer and float simulation of a layer differ only near the midpoint of two codes",
           "[quant][simulation]") {
   int64_t apart = 0;
   for (const int bits : {8, 4}) {
@@ -108,7 +108,7 @@ TEST_CASE("integer and float simulation of a layer differ only next to the middl
                            });
     }
   }
-  CHECK(apart > 0);  // they are two simulations, not one
+  CHECK(apart > 0);  // the two simulations really are different
 }
 
 }  // namespace quantrain::quant

@@ -6,10 +6,11 @@ namespace quantrain {
 
 /// y = a + b, elementwise, broadcasting.
 /// Shapes: any two that broadcast  ->  y of the broadcast shape.
-/// Of activation codes of one shape: an integer sum that waits for its parameters.
-/// docs/quantization.md (11)
-/// Of activation codes and a constant, one number or one for each channel: a lookup that waits for
-/// its parameters.   docs/quantization.md (24)
+/// If a and b are activation codes of one shape, y is an integer sum, which runs once the
+/// parameters of its output are known.   docs/quantization.md (11)
+/// If one operand is activation codes and the other is a constant (one number, or one for each
+/// channel), y is an integer lookup, which runs once the parameters of its output are known.
+/// docs/quantization.md (24)
 /// Gradient: grad_y to both, summed over the axes along which an operand was repeated.
 /// Throws: ShapeError if the shapes do not broadcast.
 /// Source: ONNX Add.

@@ -20,7 +20,7 @@ constexpr int64_t kGrain = 1 << 12;
 
 class CrossEntropyNode : public Node {
  public:
-  // The gradient for grad_y = 1, which the forward pass gives along the way.
+  // grad_logits is the gradient for grad_y = 1. The forward pass computes it along with the loss.
   explicit CrossEntropyNode(Tensor grad_logits, float label_smoothing = 0.0f)
       : grad_logits_(std::move(grad_logits)), label_smoothing_(label_smoothing) {}
   std::string_view type() const override { return kWhere; }
@@ -65,7 +65,7 @@ void check(int64_t classes, const CrossEntropyOptions& options) {
   for (size_t c = 0; c < weights.size(); ++c) {
     if (!(weights[c] >= 0.0f && std::isfinite(weights[c]))) {
       throw DataError(
-          kWhere, "the weight of class ", c, " is ", weights[c], ", expected 0 or more, finite");
+          kWhere, "the weight of class ", c, " is ", weights[c], ", expected a finite value >= 0");
     }
   }
 }
@@ -162,7 +162,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
   const Floats t = targets.floats();
   for (int64_t i = 0; i < targets.elements(); ++i) {
     if (!(t[i] >= 0.0f && std::isfinite(t[i])))
-      throw DataError(kWhere, "target ", i, " is ", t[i], ", expected 0 or more, finite");
+      throw DataError(kWhere, "target ", i, " is ", t[i], ", expected a finite value >= 0");
   }
   const auto n = static_cast<double>(logits.dim(0));
   const int64_t classes = logits.dim(1);

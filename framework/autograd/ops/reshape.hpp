@@ -8,11 +8,12 @@
 namespace quantrain {
 
 /// y holds x's elements in the same row-major order.
-/// Shapes: any  ->  y [extents]; one extent may be -1: what is left of the elements. Codes with
-/// per-tensor parameters and accumulators stay what they are; per-channel codes become floats.
+/// Shapes: any  ->  y [extents]; one extent may be -1: it is computed from the number of elements.
+/// Accumulators, and codes with per-tensor parameters, keep their kind; per-channel codes become
+/// floats.
 /// Gradient: grad_y in x's shape.
-/// Throws: ShapeError if the elements do not fit, or there are two extents of -1.
-/// Source: ONNX Reshape without its 0.
+/// Throws: ShapeError if the number of elements does not fit, or there are two extents of -1.
+/// Source: ONNX Reshape, without its special meaning of 0.
 Tensor reshape(const Tensor& x, std::span<const int64_t> extents);
 inline Tensor reshape(const Tensor& x, std::initializer_list<int64_t> extents) {
   return reshape(x, std::span(extents.begin(), extents.size()));

@@ -13,7 +13,7 @@ inline QParams activation_params(const QType& type, float scale, int32_t zero_po
   return {type, -1, {scale}, {zero_point}};
 }
 
-/// Codes of every value that the type has, at random.
+/// A tensor of random codes, drawn from all codes of the type.
 inline Tensor random_codes(const Shape& shape,
                            const QParams& params,
                            CodeStorage storage,
@@ -30,7 +30,7 @@ inline Tensor random_codes(const Shape& shape,
   return Tensor::from_codes(shape, std::move(codes));
 }
 
-/// The codes themselves, whatever their storage.
+/// The codes of x as integers, for either storage.
 inline std::vector<int32_t> code_values(const Tensor& x) {
   const Codes& codes = *x.codes();
   std::vector<int32_t> values;
@@ -42,28 +42,28 @@ inline std::vector<int32_t> code_values(const Tensor& x) {
   return values;
 }
 
-/// The same real values held as floats.
+/// A float tensor with the real values of x.
 inline Tensor as_floats(const Tensor& x) { return make_tensor(x.shape(), values(x)); }
 
-/// Of every code that the type has; wants its gradient.
+/// Random codes of the type, stored as kU8, as a tensor that requires a gradient.
 inline Tensor activations(
     const Shape& shape, const QType& type, float scale, int32_t zero_point, uint64_t seed) {
   return random_codes(shape, activation_params(type, scale, zero_point), CodeStorage::kU8, seed)
       .set_requires_grad(true);
 }
 
-/// A zero point that is neither end where the type has one.
+/// A zero point strictly between qmin and qmax, if the type has such a code.
 inline int32_t zero_of(const QType& type) { return type.is_signed ? 0 : (type.qmax() + 1) / 2; }
 
 inline double scale_of(const Tensor& x) { return static_cast<double>(x.codes()->params.scale[0]); }
 
-/// Both graphs give the same gradient of their first input, bit for bit.
+/// Checks that a's and b's nodes give their first inputs the same gradient, bit for bit.
 inline void check_same_gradient(const Tensor& a, const Tensor& b) {
   const Tensor grad_y = random_tensor(a.shape(), 9);
   CHECK(values(a.node()->backward(grad_y)[0]) == values(b.node()->backward(grad_y)[0]));
 }
 
-/// The operation that made the codes gives them again, of the codes of the node's operands.
+/// Checks that `operation`, run on the codes of the node's operands, gives `codes` again.
 inline void check_operation(const Tensor& x,
                             const integer::Operation& operation,
                             const Buffer<uint8_t>& codes) {
@@ -86,8 +86,9 @@ inline void check_operation(const Tensor& x,
   CHECK(std::equal(again.begin(), again.end(), codes.begin()));
 }
 
-/// Requantizing x's accumulators gives clamp(unclamped[i]), and a mask of those within the range;
-/// `unclamped` are codes at y, the zero point included.
+/// Checks that requantizing x's accumulators gives clamp(unclamped[i]), and that bit i of the mask
+/// tells whether unclamped[i] lies in [qmin, qmax]. `unclamped` holds codes at y's parameters, with
+/// the zero point added.
 inline void check_requantize(const Tensor& x,
                              const QParams& y,
                              const std::vector<int64_t>& unclamped) {

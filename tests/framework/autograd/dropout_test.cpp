@@ -62,7 +62,7 @@ TEST_CASE("dropout is the identity in evaluation and for p = 0, and 0 for p = 1"
   CHECK(values(dropout(x, {.p = 1.0f})) == std::vector<float>(5, 0.0f));
 }
 
-TEST_CASE("dropout refuses a p that is no probability", "[autograd][dropout]") {
+TEST_CASE("dropout refuses a p that is not a probability", "[autograd][dropout]") {
   const Tensor x = Tensor::zeros({2});
   QUANTRAIN_CHECK_ERROR(
       dropout(x, {.p = -0.1f}), DataError, "[dropout] p must lie in [0, 1], got -0.1");

@@ -24,7 +24,8 @@ TEST_CASE("sums of many terms are as exact as pairwise sums", "[autograd][long_s
   }
 }
 
-TEST_CASE("gradients by weights are as exact where lines are long", "[autograd][long_sums]") {
+TEST_CASE("weight gradients are as exact as pairwise sums if lines are long",
+          "[autograd][long_sums]") {
   for (const LongSum& sum : long_sums()) {
     if (sum.name == "conv2d's gradient by weights" || sum.name == "the same, depthwise")
       check(sum, kRanges[2], kSanitized ? 30'000 : 1'000'000);

@@ -166,7 +166,7 @@ TEST_CASE("cross entropy refuses options that make no sense", "[autograd][losses
       run({.class_weights = {1.0f, 1.0f}}), ShapeError, "2 class weights for 3 classes");
   QUANTRAIN_CHECK_ERROR(run({.class_weights = {1.0f, -1.0f, 1.0f}}),
                         DataError,
-                        "the weight of class 1 is -1, expected 0 or more, finite");
+                        "the weight of class 1 is -1, expected a finite value >= 0");
   QUANTRAIN_CHECK_ERROR(run({.class_weights = {0.0f, 0.0f, 1.0f}}),
                         DataError,
                         "the class weights of all labels are 0");
@@ -207,7 +207,7 @@ TEST_CASE("cross entropy of probabilities", "[autograd][losses]") {
   }
   QUANTRAIN_CHECK_ERROR(cross_entropy(logits, Tensor::full({3, 4}, -0.5f)),
                         DataError,
-                        "target 0 is -0.5, expected 0 or more, finite");
+                        "target 0 is -0.5, expected a finite value >= 0");
   QUANTRAIN_CHECK_ERROR(
       cross_entropy(logits, Tensor::full({3, 4}, std::nanf(""))), DataError, "target 0 is nan");
 }

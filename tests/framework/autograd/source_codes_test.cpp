@@ -53,7 +53,7 @@ TEST_CASE("source codes stay with a tensor that is detached or reshaped",
   CHECK_THROWS_AS(Tensor().source_codes(), GraphError);
 }
 
-TEST_CASE("a write through any tensor that shares the floats loses the codes",
+TEST_CASE("a write through any tensor that shares the floats drops the codes",
           "[autograd][source_codes]") {
   Tensor x = pixels({2, 6});
   Tensor other = x.detach();
@@ -65,7 +65,7 @@ TEST_CASE("a write through any tensor that shares the floats loses the codes",
     CHECK(tensor.source_codes() == nullptr);
 }
 
-TEST_CASE("features stay with a shape that keeps rows", "[autograd][source_codes]") {
+TEST_CASE("features stay if a new shape keeps the rows", "[autograd][source_codes]") {
   const auto codes = counting_codes(12, integer::input_params({0, 1}, "test"));
   codes->features =
       std::make_shared<const integer::InputFeatures>(integer::InputFeatures{{0, 0, 0}, {1, 1, 1}});
@@ -94,7 +94,8 @@ TEST_CASE("codes mean the same where parameters and features are equal",
   CHECK_FALSE(with({0, 1}, {0, 0})->same_meaning(*with({0, 1}, {0, 1})));
 }
 
-TEST_CASE("operations see floats, with the same bits and gradients", "[autograd][source_codes]") {
+TEST_CASE("operations give the same bits and gradients as on plain floats",
+          "[autograd][source_codes]") {
   Tensor x = pixels({2, 6});
   Tensor plain = Tensor::from({2, 6}, values(x));
   const Tensor w = test::random_tensor({3, 6}, 3);
@@ -111,7 +112,7 @@ TEST_CASE("only codes of an input are decoded", "[autograd][source_codes]") {
   QUANTRAIN_CHECK_ERROR(Tensor::decoded({2, 2}, codes), QuantError, "u8 at one scale");
   const auto weights = counting_codes(4, {{.bits = 8, .is_signed = true}, -1, {0.1f}, {0}});
   weights->storage = CodeStorage::kS8;
-  QUANTRAIN_CHECK_ERROR(Tensor::decoded({2, 2}, weights), QuantError, "those of an input");
+  QUANTRAIN_CHECK_ERROR(Tensor::decoded({2, 2}, weights), QuantError, "are not an input's codes");
   QUANTRAIN_CHECK_ERROR(Tensor::decoded({5}, weights), ShapeError, "4 codes do not fill shape [5]");
 }
 

@@ -13,15 +13,16 @@ TEST_CASE("without threads loops run in the caller, in order", "[core][parallel]
   CHECK(begins == std::vector<int64_t>{0, 4, 8});
 }
 
-TEST_CASE("without threads no more than one can be asked for", "[core][parallel]") {
+TEST_CASE("set_threads refuses more than one thread in a build without threads",
+          "[core][parallel]") {
   for (const int n : {0, 1}) {
     set_threads(n);
     CHECK(threads() == 1);
   }
   QUANTRAIN_CHECK_ERROR(set_threads(2),
                         DataError,
-                        "[set_threads] asked for 2 threads, but this library is built for one: "
-                        "QUANTRAIN_THREADS was OFF");
+                        "[set_threads] cannot use 2 threads: this library was built for one, with "
+                        "QUANTRAIN_THREADS=OFF");
   CHECK(threads() == 1);
 }
 

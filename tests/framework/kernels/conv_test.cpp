@@ -109,10 +109,10 @@ TEST_CASE("convolutions and their gradients equal the obvious loop", "[kernels][
   check(shape(2, 7, 7, 16, 32, 3, 3));
   check(shape(2, 6, 5, 17, 33, 1, 1));
   check(shape(1, 8, 9, 5, 70, 5, 3));
-  check(shape(70, 8, 6, 1, 4, 3, 3));  // in one task more segments than a kernel gets at once
+  check(shape(70, 8, 6, 1, 4, 3, 3));  // one task has more segments than one kernel call takes
 }
 
-TEST_CASE("convolutions pad with zeros, also by more than the kernel reaches", "[kernels][conv]") {
+TEST_CASE("convolutions pad with zeros, even if a window covers only padding", "[kernels][conv]") {
   for (const int64_t pad_h : {0, 1, 3}) {
     for (const int64_t pad_w : {0, 1, 2}) {
       Conv2dShape s = shape(2, 5, 7, 4, 9, 3, 3);
@@ -123,7 +123,7 @@ TEST_CASE("convolutions pad with zeros, also by more than the kernel reaches", "
   }
 }
 
-TEST_CASE("convolutions take strides that divide the image or do not", "[kernels][conv]") {
+TEST_CASE("convolutions accept strides whether or not they divide the image", "[kernels][conv]") {
   for (const int64_t stride_h : {1, 2, 3}) {
     for (const int64_t stride_w : {1, 2, 4}) {
       for (const int64_t pad : {0, 1}) {
@@ -139,7 +139,7 @@ TEST_CASE("convolutions take strides that divide the image or do not", "[kernels
   }
 }
 
-TEST_CASE("convolutions multiply the taps inside the image at any kernel, stride and padding",
+TEST_CASE("convolutions use exactly the taps inside the image at any kernel, stride and padding",
           "[kernels][conv]") {
   for (const int64_t kernel : {1, 2, 3, 5}) {
     for (const int64_t stride : {1, 2, 3}) {
@@ -156,7 +156,7 @@ TEST_CASE("convolutions multiply the taps inside the image at any kernel, stride
   }
 }
 
-TEST_CASE("convolutions in groups see the channels of their group alone", "[kernels][conv]") {
+TEST_CASE("convolutions in groups read only the channels of their group", "[kernels][conv]") {
   for (const int64_t groups : {2, 3, 6}) {
     Conv2dShape s = shape(2, 6, 6, 6, 12, 3, 3);
     s.groups = groups;
@@ -167,7 +167,7 @@ TEST_CASE("convolutions in groups see the channels of their group alone", "[kern
   }
 }
 
-TEST_CASE("convolutions of few pixels take whole vectors of channels, also in groups",
+TEST_CASE("convolutions of few pixels work on whole vectors of channels, also in groups",
           "[kernels][conv]") {
   for (const int64_t kernel : {2, 3, 5}) {
     for (const int64_t stride : {1, 2, 3}) {
@@ -253,18 +253,18 @@ TEST_CASE("dilated convolutions take groups, whole vectors, long sums and severa
   check(s);
 }
 
-TEST_CASE("convolutions large enough for several tasks and chunks keep their bits",
+TEST_CASE("convolutions of several tasks and chunks give the same bits with any number of threads",
           "[kernels][conv]") {
   Conv2dShape s = shape(9, 14, 14, 16, 40, 3, 3);
   s.pad_h = s.pad_w = 1;
   check(s);
   s = shape(10, 12, 12, 1, 32, 3, 3);
   check(s);
-  // Tasks of several whole images, with many pixels of a tap group in each.
+  // A task covers several whole images. Each of these has many pixels of one tap group.
   s = shape(16, 9, 8, 5, 6, 3, 3);
   s.pad_h = s.pad_w = 1;
   check(s);
-  // Tasks that begin and end inside an image, with zeros put around it.
+  // Tasks begin and end inside an image, which is padded with zeros.
   s = shape(3, 60, 60, 1, 16, 3, 3);
   s.pad_h = s.pad_w = 1;
   check(s);
@@ -274,7 +274,7 @@ TEST_CASE("convolutions large enough for several tasks and chunks keep their bit
 }
 
 TEST_CASE("convolutions over many channels add up every block of a sum", "[kernels][conv]") {
-  // Rows of taps of up to a block, and of several.
+  // Rows of taps that fit in one block, and rows that take several blocks.
   for (const int64_t channels : {80, 120, 200, 700, 1100}) {
     Conv2dShape s = shape(2, 4, 5, channels, 3, 3, 3);
     s.pad_h = s.pad_w = 1;
@@ -289,7 +289,7 @@ TEST_CASE("convolutions over many channels add up every block of a sum", "[kerne
   check(grouped);
 }
 
-TEST_CASE("gradients by weights add up every part of a long sum", "[kernels][conv]") {
+TEST_CASE("weight gradients add up every part of a long sum", "[kernels][conv]") {
   for (const int64_t groups : {1, 4}) {
     Conv2dShape s = shape(1, 3, 1100, 4, 4, 3, 3);  // lines longer than a chain
     s.groups = groups;
@@ -304,7 +304,7 @@ TEST_CASE("gradients by weights add up every part of a long sum", "[kernels][con
   check(shape(1, 190, 190, 1, 4, 3, 3));
 }
 
-TEST_CASE("convolutions of no images leave a gradient of 0 by the weights", "[kernels][conv]") {
+TEST_CASE("the weight gradient of a convolution of no images is 0", "[kernels][conv]") {
   check(shape(0, 5, 5, 3, 4, 3, 3));
 }
 

@@ -20,7 +20,7 @@ struct Case {
   bool transposed_a = false;
   bool transposed_b = false;
   EpilogueF32 epilogue{};
-  int64_t c_gap = 0;  // elements of a row of c that are not of the product
+  int64_t c_gap = 0;  // elements between two rows of c that gemm must not write
 };
 
 std::vector<float> obvious(const Case& p, const float* a, const float* b, std::vector<float> c) {
@@ -42,7 +42,7 @@ std::vector<float> obvious(const Case& p, const float* a, const float* b, std::v
   return c;
 }
 
-// Of 10^5 terms: partial sums are ten times as large as those of some thousand.
+// For sums of 10^5 terms: their partial sums are ten times as large as those of a thousand terms.
 constexpr RoundingTolerance kLongSums{5e-4, 5e-5};
 
 void check(const Case& p, const RoundingTolerance& tolerance = {}) {
@@ -79,7 +79,7 @@ TEST_CASE("gemm equals the obvious loop at every size around tiles and vectors",
   }
 }
 
-TEST_CASE("gemm equals the obvious loop whether tiles are those of short sums or of long ones",
+TEST_CASE("gemm equals the obvious loop with the tiles for short sums and with those for long ones",
           "[kernels][gemm]") {
   for (const bool transposed_a : {false, true}) {
     for (const int64_t m : {14, 31}) {
@@ -100,7 +100,7 @@ TEST_CASE("gemm reads either operand transposed", "[kernels][gemm]") {
   }
 }
 
-TEST_CASE("gemm of few rows or columns equals the obvious loop whatever the tile of its sums",
+TEST_CASE("gemm of few rows or columns equals the obvious loop for every tile of its sums",
           "[kernels][gemm]") {
   const std::vector<float> bias = random_floats(70, 4, -2.0f, 8.0f);
   for (const int64_t k : {136, 149}) {
@@ -117,7 +117,8 @@ TEST_CASE("gemm of few rows or columns equals the obvious loop whatever the tile
   check({1, 70, 9000, false, true});
 }
 
-TEST_CASE("gemm takes sums longer than a block and more rows than a block", "[kernels][gemm]") {
+TEST_CASE("gemm equals the obvious loop for more terms and more rows than a block",
+          "[kernels][gemm]") {
   check({3, 130, 512});
   check({3, 130, 513});
   check({9, 40, 1100});
@@ -142,7 +143,7 @@ TEST_CASE("gemm adds up the chunks of a long sum before the epilogue", "[kernels
 TEST_CASE("gemm equals the obvious loop where rows of B are pages apart", "[kernels][gemm]") {
   const std::vector<float> bias = random_floats(1024, 4, -2.0f, 8.0f);
   for (const int64_t m : {20, 48, 49, 66}) check({m, 1024, 9});
-  // More than a task, so panel by panel, with sums in one block and in two.
+  // Too much work for one task, so gemm works panel by panel. The sums take one block or two.
   for (const int64_t k : {40, 600}) {
     if (test::kSanitized && k == 40) continue;
     check({40, 1024, k, false, false, {bias.data(), Activation::kRelu6, true}, 3});
@@ -189,7 +190,7 @@ TEST_CASE("gemm over an empty sum gives the epilogue of 0", "[kernels][gemm]") {
   check({3, 0, 4});
 }
 
-TEST_CASE("kernels of few rows write nothing where there are no columns", "[kernels][gemm]") {
+TEST_CASE("kernels for few rows write nothing if there are no columns", "[kernels][gemm]") {
   const float a[] = {1.0f, 2.0f, 3.0f};
   for (const Isa isa : usable_isas()) {
     for (const int64_t chains : {1, 4}) {

@@ -90,7 +90,7 @@ TEST_CASE("averages that make no sense are refused", "[optim][averaging]") {
   const Tensor w = parameter({3}, 1);
   QUANTRAIN_CHECK_ERROR(
       ExponentialAverage({}), DataError, "[exponential_average] there are no tensors");
-  QUANTRAIN_CHECK_ERROR(ExponentialAverage({w, w}), DataError, "tensor 1 \"w\" is there twice");
+  QUANTRAIN_CHECK_ERROR(ExponentialAverage({w, w}), DataError, "tensor 1 \"w\" is listed twice");
   QUANTRAIN_CHECK_ERROR(ExponentialAverage({Tensor()}), DataError, "tensor 0 is undefined");
   QUANTRAIN_CHECK_ERROR(ExponentialAverage({sum(w)}), DataError, "is the result of an operation");
   QUANTRAIN_CHECK_ERROR(ExponentialAverage({w}, {.decay = 1.0f}),

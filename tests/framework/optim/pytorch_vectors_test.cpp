@@ -12,7 +12,8 @@ namespace {
 using test::Json;
 using test::to_tensor;
 
-// PyTorch computed in double: a step rounds some ten times, and four follow each other.
+// PyTorch computed its values in double. Here each step rounds about ten times, and a case has four
+// steps.
 constexpr test::Tolerance kFloat32{4e-6, 4e-6};
 
 float option(const Json& options, const char* name) { return options.value(name, 0.0f); }
@@ -71,7 +72,7 @@ TEST_CASE("the optimizers' steps equal PyTorch's", "[optim][pytorch]") {
 }
 
 TEST_CASE("clipping by norm equals PyTorch's", "[optim][pytorch]") {
-  // PyTorch divides by norm + 1e-6: here at norms above 1.
+  // PyTorch divides by norm + 1e-6. All norms here are above 1.
   constexpr test::Tolerance kNorm{2e-6, 2e-6};
   for (const Json& c : test::load_vectors("clip")) {
     std::vector<Tensor> parameters;

@@ -141,7 +141,7 @@ TEST_CASE("optimizers that make no sense are rejected", "[optim][sgd]") {
   const auto make = [&](const SgdOptions& options) { Sgd optimizer({w}, options); };
   QUANTRAIN_CHECK_ERROR(Sgd({}), DataError, "[sgd] there are no parameters");
   QUANTRAIN_CHECK_ERROR(Sgd({w, Tensor()}), DataError, "parameter 1 is undefined");
-  QUANTRAIN_CHECK_ERROR(Sgd({w, w}), DataError, "parameter 1 \"conv.weight\" is there twice");
+  QUANTRAIN_CHECK_ERROR(Sgd({w, w}), DataError, "parameter 1 \"conv.weight\" is listed twice");
   QUANTRAIN_CHECK_ERROR(
       Sgd({Tensor::zeros({2})}), DataError, "parameter 0 does not require a gradient");
   QUANTRAIN_CHECK_ERROR(

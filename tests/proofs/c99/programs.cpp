@@ -1,4 +1,5 @@
-// What scripts/prove c99 compiles: C of layers and random networks, and what the engine computes.
+// Writes what scripts/prove c99 compiles: C code of single layers and of random networks, and the
+// values that the engine computes.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -49,7 +50,7 @@ void write_layers(const std::string& folder,
   }
 }
 
-// Network i is packed, or not.
+// Every fourth network has unpacked weights; the others have packed weights.
 void write_random(const std::string& folder, int64_t first, int64_t count, int64_t samples) {
   for (int64_t i = first; i < first + count; ++i) {
     const auto seed = static_cast<uint64_t>(i);
@@ -67,9 +68,10 @@ void put(std::ofstream& file, const T* values, int64_t n) {
              static_cast<std::streamsize>(n * static_cast<int64_t>(sizeof(T))));
 }
 
-// What images.c reads: the numbers of images and of steps that give codes; for each image its
-// codes, a checksum of each such step, the output and the class. Steps are those of the network
-// without its dead channels, output and class those of the network as it is.
+// Writes the file that images.c reads: the number of images and the number of steps that give
+// codes; then, for each image, its codes, a checksum of each of these steps, the output and the
+// class. The steps are those of the network without its dead channels. The output and the class are
+// those of the original network.
 void write_expected(const std::string& path,
                     const IntegerModel& model,
                     const std::string& data,
@@ -118,20 +120,21 @@ int main(int argc, char** argv) try {
   std::vector<int> bits{8, 4, 2};
   CLI::App& layers = *app.add_subcommand("layers", "networks of one layer; prints their names");
   layers.add_option("folder", folder)->required();
-  layers.add_option("--bits", bits, "of weights")->check(CLI::Range(2, 8))->delimiter(',');
+  layers.add_option("--bits", bits, "bits of the weights")->check(CLI::Range(2, 8))->delimiter(',');
   std::string only;
   layers.add_option("--only", only, "layers with this in their names");
   int64_t first = 0, count = 0;
   CLI::App& random = *app.add_subcommand("random", "random networks; prints their names");
   random.add_option("folder", folder)->required();
   random.add_option("count", count)->required()->check(CLI::Range(1, 100000));
-  random.add_option("--first", first, "number of the first")->check(CLI::Range(0, 100000));
+  random.add_option("--first", first, "number of the first network")->check(CLI::Range(0, 100000));
   std::string model, data, file;
-  CLI::App& expected = *app.add_subcommand("expected", "what the engine computes of images");
+  CLI::App& expected =
+      *app.add_subcommand("expected", "the values that the engine computes for images");
   expected.add_option("model", model, "a saved integer network")->required();
   expected.add_option("data", data, "folder with IDX files")->required();
-  expected.add_option("count", count, "of test images")->required();
-  expected.add_option("file", file, "to write")->required();
+  expected.add_option("count", count, "number of test images")->required();
+  expected.add_option("file", file, "file to write")->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
