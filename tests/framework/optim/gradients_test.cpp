@@ -43,7 +43,7 @@ void check_refuses(Options options) {
       const std::vector<float> weight = values(w[1]);
       Optimizer optimizer(w, options);
       const auto state = all(optimizer.state());
-      const std::string place = " at " + std::to_string(position) + ", and no parameter was";
+      const std::string place = " at " + std::to_string(position) + ", so no parameter was";
       QUANTRAIN_CHECK_ERROR(
           optimizer.step(), DataError, "the gradient of parameter 1 \"4.weight\" [100003] is ");
       QUANTRAIN_CHECK_ERROR(optimizer.step(), DataError, place);
