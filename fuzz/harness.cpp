@@ -63,7 +63,7 @@ struct Totals {
   }
 };
 
-/// The last ones.
+/// The last 256 inputs that were accepted.
 class AcceptedInputs {
  public:
   void add(std::span<const uint8_t> input) {

@@ -23,13 +23,18 @@ class ReLU6 : public Module {
   Tensor forward(const Tensor& x) override;
 };
 
-/// y[..., c] = exp(x[..., c]) / sum over k of exp(x[..., k]), along the last axis. Prepared, its
-/// output's range is [0, 1]. Losses such as cross_entropy take logits, and need none.
+/// y[..., c] = exp(x[..., c]) / sum over k of exp(x[..., k]), along the last axis. In a prepared
+/// network its output has the range [0, 1]. Losses such as cross_entropy take logits: a classifier
+/// needs no Softmax to be trained, nor to be deployed, as the largest logit is the largest share.
+/// Shapes: x [N, ..., C]  ->  y like x.
+/// Gradient: grad_x = y * (grad_y - sum over the last axis of grad_y * y).
+/// Source: ONNX Softmax, axis -1.
 class Softmax : public Module {
  public:
   std::string_view type() const override { return "Softmax"; }
 
  protected:
+  /// Throws: ShapeError if x is a scalar.
   Tensor forward(const Tensor& x) override;
 };
 

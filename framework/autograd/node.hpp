@@ -72,9 +72,10 @@ struct QuantizationTraits {
   /// Whether it has an integer form if all operands but weights depend on the network's input.
   /// If neither fits the operands, refuse_integers() says why.
   bool takes_data = true;
-  /// What every result lies in: a FakeQuantize after it has parameters for that, which never move.
+  /// A range that contains every result. A FakeQuantize after this operation gets fixed parameters
+  /// for it.
   std::optional<Range> range{};
-  /// The layer to use where the operation stands alone, of data if it takes data; in messages.
+  /// The layer that messages recommend. If the operation takes data, it is the layer for data.
   std::string_view layer{};
 };
 

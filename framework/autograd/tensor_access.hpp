@@ -13,7 +13,7 @@ struct NamedTensor;
 /// author of an operation includes that.
 class TensorAccess {
  public:
-  /// An integer operation's result that waits for the parameters of its output.
+  /// An integer operation's result before its output's parameters are known.
   static Tensor from_accumulators(const Shape& shape,
                                   std::shared_ptr<const Accumulators> accumulators,
                                   Activation activation = Activation::kNone);

@@ -67,7 +67,7 @@ struct Codes {
   void to_float(const Shape& shape, float* y) const;
 };
 
-/// An integer operation that waits for the parameters of its output. A FakeQuantize after it
+/// An integer operation whose output's parameters are not known yet. A FakeQuantize after it
 /// completes and runs the very operation that the deployed network runs; floats are made only where
 /// something asks for them.
 class Accumulators {

@@ -34,7 +34,7 @@ struct QuantizedSoftmax {
   static QuantizedSoftmax make(
       int64_t rows, int64_t classes, const QParams& x, const QParams& y, Activation activation);
 
-  std::string_view kernel() const { return "softmax_u8"; }
+  std::string_view kernel() const { return "softmax"; }
   std::vector<int64_t> input_sizes() const { return {rows * classes}; }
   int64_t output_size() const { return rows * classes; }
   /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense.
@@ -54,7 +54,7 @@ struct QuantizedSoftmax {
 /// round(2^30 exp(-scale d)) for d from 0 to 255.
 std::vector<int32_t> softmax_powers(float scale);
 
-/// A row of codes: the powers of its elements and their sum.
+/// A row of codes: the powers of its elements and their sum. classes: at least 1.
 class SoftmaxRow {
  public:
   SoftmaxRow(const std::vector<int32_t>& powers, const uint8_t* x, int64_t classes);

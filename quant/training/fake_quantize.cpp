@@ -58,6 +58,15 @@ FakeQuantize::FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> 
   if (config_.type.narrow && !config_.type.is_signed) {
     throw QuantError("FakeQuantize", "a narrow range needs signed codes");
   }
+  if (config_.range) {
+    if (config_.axis >= 0)
+      throw QuantError(
+          "FakeQuantize", "a known range is one for all channels, got axis ", config_.axis);
+    known_ = choose_params({&*config_.range, 1}, -1, config_.type, config_.scheme, "FakeQuantize");
+    if (config_.estimator == Estimator::kLearned) config_.estimator = Estimator::kClamped;
+    add_buffer("phase", saved_phase());
+    return;
+  }
   const Shape per_channel{config_.channels};
   scale_ = Tensor::full(per_channel, 1.0f);
   scale_ = config_.estimator == Estimator::kLearned ? add_parameter("scale", scale_)
@@ -75,6 +84,7 @@ FakeQuantize::FakeQuantize(const QParams& params, Estimator estimator)
 }
 
 QParams FakeQuantize::params() const {
+  if (known_) return *known_;
   if (!is_initialized()) {
     throw QuantError(
         place(type()),
@@ -104,6 +114,14 @@ void FakeQuantize::store(const QParams& params) {
 }
 
 void FakeQuantize::update_params(const QParams& params) {
+  if (known_) {
+    throw QuantError(place(type()),
+                     "the parameters follow from the range [",
+                     config_.range->min,
+                     ", ",
+                     config_.range->max,
+                     "] of the operation's results, and cannot be set");
+  }
   check_given(params, config_.type, config_.axis, config_.channels, place(type()));
   store(params);
   initialized_.mutable_data()[0] = static_cast<float>(kGiven);

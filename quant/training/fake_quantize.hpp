@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "framework/arithmetic/quantize.hpp"
@@ -26,6 +27,9 @@ struct FakeQuantizeConfig {
   int64_t channels = 1;  ///< extent of x along axis; 1 per tensor
   CodeStorage storage = CodeStorage::kU8;
   ObserverSpec observer{};  ///< not used by kLearned
+  /// Known beforehand, per tensor: the parameters follow from it and the type. They never move, are
+  /// not learned, and belong to the configuration, not to the state.
+  std::optional<Range> range{};
   Estimator estimator = Estimator::kClamped;
   Simulation simulation = Simulation::kInteger;
 
@@ -65,13 +69,14 @@ class FakeQuantize : public Module, public PhasedSlot {
   void calibrate(const Tensor& x);
   /// Throws: DataError if a loaded state holds no 0, 1 or 2; as is_given().
   bool is_initialized() const { return origin() != 0; }
-  /// Whether the parameters were given, by the constructor or update_params(), and so never move.
-  /// Saved with the state.
+  /// Whether the parameters were given, by the constructor or update_params(), or follow from
+  /// config().range, and so never move. Saved with the state.
   bool is_given() const { return origin() == kGiven; }
   /// Throws: QuantError if not initialized.
   QParams params() const;
   /// Sets the parameters; they never change again.
-  /// Throws: QuantError if they are not valid, or are not of this type and number of channels.
+  /// Throws: QuantError if they are not valid, are not of this type and number of channels, or
+  /// follow from config().range.
   void update_params(const QParams& params);
 
   const FakeQuantizeConfig& config() const& { return config_; }
@@ -92,7 +97,9 @@ class FakeQuantize : public Module, public PhasedSlot {
 
  private:
   static constexpr int32_t kGiven = 2;
-  int32_t origin() const { return saved_integer(initialized_.data()[0], 0, kGiven, "initialized"); }
+  int32_t origin() const {
+    return known_ ? kGiven : saved_integer(initialized_.data()[0], 0, kGiven, "initialized");
+  }
 
   void check_input(const Tensor& x) const;
   void observe(const Tensor& x);
@@ -102,6 +109,7 @@ class FakeQuantize : public Module, public PhasedSlot {
   FakeQuantizeOptions options_for(const Tensor& x) const;
 
   FakeQuantizeConfig config_;
+  std::optional<QParams> known_;  // from config_.range
   std::unique_ptr<Observer> observer_;
   bool observed_ = false;      // in the Calibration that is open
   std::string why_no_params_;  // of the last Calibration

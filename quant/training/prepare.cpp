@@ -34,18 +34,15 @@ std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
   } else if (activation.bits < 8) {
     observer = PercentileOptions{};
   }
-  auto slot = std::make_shared<FakeQuantize>(activation.fake_quantize(config.simulation, observer));
+  FakeQuantizeConfig chosen = activation.fake_quantize(config.simulation, observer);
+  chosen.range = site.range;
+  auto slot = std::make_shared<FakeQuantize>(std::move(chosen));
   slot->set_layer(site.last_path);
-  if (site.range) {
-    const FakeQuantizeConfig& chosen = slot->config();
-    slot->update_params(
-        choose_params({&*site.range, 1}, -1, chosen.type, chosen.scheme, site.path));
-  }
   return plugged(std::move(slot), *site.last);
 }
 
 void plug(const Site& site, const QConfig& config, Purpose purpose) {
-  const bool accumulators_out = site.gives_logits && site.has_weights && config.output_bits == 32 &&
+  const bool accumulators_out = site.gives_output && site.has_weights && config.output_bits == 32 &&
                                 (site.last == site.layer || site.last == site.batch_norm);
   std::shared_ptr<Folding> folding;
   if (site.batch_norm != nullptr) {

@@ -10,14 +10,15 @@ namespace quantrain::quant {
 
 /// Plugs fake quantization into a network's layers, from one recorded pass over an example [N,
 /// ...]. It quantizes the input, the weights of each convolution and Linear, and the output of
-/// each convolution, Linear, Add, Mul, average pool, Concat and elementwise function, after the
-/// batch norm and ReLU that are fused with it. The input takes range and features from the
-/// example's codes; for plain floats the range is QConfig::input_range. Batch norms are folded into
-/// the preceding convolution or Linear; any other has a range of its own.
+/// each convolution, Linear, Add, Mul, average pool, Mean, Concat, Softmax and elementwise
+/// function, after the batch norm and ReLU that are fused with it. The input takes range and
+/// features from the example's codes; for plain floats the range is QConfig::input_range. Batch
+/// norms are folded into the preceding convolution or Linear; any other has a range of its own.
 /// docs/quantization.md (12), (15), (24)
 /// Train afterwards, with an optimizer made after this call, because learned scales are new
-/// parameters. Ranges move in training mode only. Evaluating before the first step is an error,
-/// unless calibrate(net, batches) came first. The network's mode is left as it was.
+/// parameters. Ranges move in training mode only; that of a Softmax is [0, 1] and never moves.
+/// Evaluating before the first step is an error, unless calibrate(net, batches) came first. The
+/// network's mode is left as it was.
 /// Throws: GraphError if the network is prepared already, a layer to be quantized runs twice in one
 /// pass, an operation that needs a FakeQuantize is not a layer's, or a batch norm belongs to a
 /// layer other than BatchNorm1d and BatchNorm2d; QuantError if the configuration makes no sense or

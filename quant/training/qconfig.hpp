@@ -17,7 +17,7 @@ struct ActivationConfig {
   bool is_signed = false;
   QScheme scheme = QScheme::kAffine;
   /// Empty: the moving average in prepare_qat; in prepare_ptq min-max, below 8 bits percentile.
-  /// docs/quantization.md (14)
+  /// Not used for an operation of a known range, such as softmax.   docs/quantization.md (14), (26)
   std::optional<ObserverSpec> observer{};
   Estimator estimator = Estimator::kClamped;
 
@@ -27,7 +27,8 @@ struct ActivationConfig {
 };
 
 struct LayerConfig {
-  bool quantize = true;  ///< false leaves the layer in float: it trains, convert refuses it
+  /// false leaves the layer in float, whatever operations it runs: it trains, convert refuses it.
+  bool quantize = true;
   WeightConfig weight;
   ActivationConfig activation;
 

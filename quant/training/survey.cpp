@@ -83,8 +83,8 @@ void Survey::refuse_without_sites(const std::vector<const GraphNode*>& data) con
       net_.label(),
       "there is no layer to quantize among what it runs:",
       types.str(),
-      "; those of Conv1d, Conv2d, Linear, Add, Mul, AvgPool1d, AvgPool2d, Mean, Concat, batch "
-      "norms, elementwise functions and arithmetic with constants are quantized");
+      "; those of Conv1d, Conv2d, Linear, Add, Mul, AvgPool1d, AvgPool2d, Mean, Concat, "
+      "Softmax, batch norms, elementwise functions and arithmetic with constants are quantized");
 }
 
 void Survey::refuse_place(const GraphNode& node) const {
@@ -140,6 +140,13 @@ void Survey::check_has_site(const std::string& path) const {
                    known.str());
 }
 
+bool Survey::stays_float(const GraphNode& node) const {
+  const QuantizationTraits traits = node.node->traits();
+  const auto found = modules_.find(node.scope());
+  return found != modules_.end() && traits.weight < 0 && !traits.is_batch_norm &&
+         !config_.of(found->second->type(), node.scope()).quantize;
+}
+
 Module& Survey::layer_of(const GraphNode& node) const {
   const auto found = modules_.find(node.scope());
   const QuantizationTraits traits = node.node->traits();
@@ -178,10 +185,20 @@ bool Survey::is_output(const GraphNode& node) const {
       outputs.begin(), outputs.end(), [&](const Tensor& t) { return t.same_as(node.output); });
 }
 
+bool Survey::gives_output(const GraphNode& node) const {
+  return leads_out(node, [](const QuantizationTraits& traits) { return traits.is_view; });
+}
+
 bool Survey::gives_logits(const GraphNode& node) const {
+  return leads_out(node, [](const QuantizationTraits& traits) {
+    return traits.is_view || traits.range.has_value();
+  });
+}
+
+bool Survey::leads_out(const GraphNode& node, bool (*may_follow)(const QuantizationTraits&)) const {
   const GraphNode* end = &node;
   for (const GraphNode* next = sole_consumer(*end); next != nullptr; next = sole_consumer(*end)) {
-    if (!next->node->traits().is_view) break;
+    if (!may_follow(next->node->traits())) break;
     end = next;
   }
   return is_output(*end) && end->consumers.empty();
@@ -190,6 +207,14 @@ bool Survey::gives_logits(const GraphNode& node) const {
 void Survey::add_site(const GraphNode& node) {
   const QuantizationTraits traits = node.node->traits();
   Site site;
+  if (stays_float(node)) {
+    Module& layer = *modules_.at(node.scope());
+    site.layer = site.last = &layer;
+    site.path = site.last_path = node.scope();
+    site.config = &config_.of(layer.type(), site.path);
+    sites_.push_back(site);
+    return;
+  }
   site.layer = &layer_of(node);
   site.path = node.scope();
   site.has_weights = traits.weight >= 0;
@@ -231,6 +256,7 @@ void Survey::add_site(const GraphNode& node) {
     site.last_path = next->scope();
     end = next;
   }
+  site.gives_output = gives_output(*end);
   site.gives_logits = gives_logits(*end);
   sites_.push_back(site);
 }

@@ -26,7 +26,8 @@ struct Site {
   std::string batch_norm_path;
   Module* last = nullptr;  ///< the end of what is fused
   std::string last_path;
-  bool gives_logits = false;     ///< is the output, or reshaped to it
+  bool gives_output = false;     ///< is the output, or reshaped to it
+  bool gives_logits = false;     ///< is the output, or what a closing softmax takes
   std::optional<Range> range{};  ///< of the operation's results, where it is known
 };
 
@@ -58,6 +59,9 @@ class Survey {
   void check_has_type(const std::string& type) const;
   void check_has_site(const std::string& path) const;
 
+  // Whether the configuration leaves what this layer runs in float: it may run several operations.
+  bool stays_float(const GraphNode& node) const;
+
   // The layer whose slots are to be filled: one that runs this operation and nothing else, so that
   // its slots stand directly before and after it.
   Module& layer_of(const GraphNode& node) const;
@@ -66,7 +70,10 @@ class Survey {
   bool is_output(const GraphNode& node) const;
 
   // Whether only views lie between the node and an output, and nothing else reads the node.
+  bool gives_output(const GraphNode& node) const;
+  // The same, or views and operations of a known range, such as a softmax.
   bool gives_logits(const GraphNode& node) const;
+  bool leads_out(const GraphNode& node, bool (*may_follow)(const QuantizationTraits&)) const;
   void add_site(const GraphNode& node);
 
   // A reshape moves nothing: what follows it is fused as if it came before.

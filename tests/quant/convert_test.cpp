@@ -36,6 +36,15 @@ class LogSoftmax : public Module {
   Tensor forward(const Tensor& x) override { return log_softmax(x); }
 };
 
+/// y = x / (1 + sum of x^2), row by row.
+class Unit : public Module {
+ public:
+  std::string_view type() const override { return "Unit"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return x / (sum(x * x, 1, true) + 1.0f); }
+};
+
 /// A convolution and its ReLU between reshapes, and one in the middle.
 class Reshaped : public Module {
  public:
@@ -368,6 +377,17 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   prepare_qat(part, example, floats);
   part(example);
   QUANTRAIN_CHECK_ERROR(convert(part, example), QuantError, "[4] the weights are not quantized");
+
+  // A layer of several operations, none of which has a place for a FakeQuantize.
+  Sequential scaled{Linear{12, 6}, Unit{}, Linear{6, 4}};
+  QUANTRAIN_CHECK_ERROR(prepare_qat(scaled, random_images({2, 12}, 1), QConfig::int8()),
+                        GraphError,
+                        "has no place for a FakeQuantize");
+  QConfig without = QConfig::int8();
+  without.types["Unit"] = LayerConfig{.quantize = false, .weight = {}, .activation = {}};
+  prepare_qat(scaled, random_images({2, 12}, 1), without);
+  train_a_little(scaled, {6, 12}, 2);
+  QUANTRAIN_CHECK_ERROR(convert(scaled, random_images({2, 12}, 1)), GraphError, "[1] ");
 
   // One layer cannot give the codes of two ranges; after a FakeQuantize of its own it can.
   TwoRanges two;

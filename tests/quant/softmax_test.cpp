@@ -1,4 +1,9 @@
+#include <string>
+
 #include "framework/autograd/ops.hpp"
+#include "framework/core/error.hpp"
+#include "layers/state.hpp"
+#include "quant/export/c99/export_c99.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/training/fake_quantize.hpp"
 #include "quant/training/scopes.hpp"
@@ -38,8 +43,9 @@ TEST_CASE("a softmax within a network and at its end converts", "[quant][softmax
   train_a_little(net, {6, 8, 8, 1}, 4);
   const Plan rows = plan(net, example);
   CHECK(rows.convertible());
-  CHECK(rows.rows[1].kernel == "softmax_u8");
+  CHECK(rows.rows[1].kernel == "softmax");
   CHECK(rows.rows[1].output_bits == bits);
+  CHECK(rows.rows[rows.rows.size() - 2].output_bits == 8);  // few bits would make logits equal
   CHECK(rows.rows.back().output_bits == 8);
   const IntegerModel model = convert(net, example);
   check_on_every_isa(net, model, example, random_images({40, 8, 8, 1}, 9));
@@ -60,6 +66,58 @@ TEST_CASE("a softmax has the range [0, 1], whatever it has seen", "[quant][softm
   CHECK(params.scale[0] == 1.0f / 255.0f);
   CHECK(params.zero_point[0] == 0);
   check_parity(net, convert(net, example), random_images({40, 8, 8, 1}, 9));
+}
+
+TEST_CASE("a state of other bits does not move the range of a softmax", "[quant][softmax]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Sequential eight = shares_net();
+  prepare_qat(eight, example, QConfig::int8());
+  train_a_little(eight, {6, 8, 8, 1}, 2);
+  Sequential four = shares_net();
+  prepare_qat(four, example, QConfig::int4());
+  copy_state(eight, four);
+  const auto params = [](Sequential& net, const char* layer) {
+    return dynamic_cast<FakeQuantize&>(*net.find(layer).slots().output).params();
+  };
+  CHECK(params(four, "1").scale[0] == 1.0f / 15.0f);
+  CHECK(params(four, "6").scale[0] == 1.0f / 255.0f);
+  train_a_little(four, {6, 8, 8, 1}, 2);
+  check_parity(four, convert(four, example), random_images({40, 8, 8, 1}, 9));
+  // A learned scale is none here.
+  Sequential learned = shares_net();
+  QConfig config = QConfig::int8();
+  config.model.activation.estimator = Estimator::kLearned;
+  prepare_qat(learned, example, config);
+  for (const NamedTensor& parameter : learned.named_parameters())
+    CHECK(parameter.name.find("1.output_slot") == std::string::npos);
+  QUANTRAIN_CHECK_ERROR(dynamic_cast<FakeQuantize&>(*learned.find("1").slots().output)
+                            .update_params(params(four, "1")),
+                        QuantError,
+                        "the parameters follow from the range [0, 1]");
+}
+
+TEST_CASE("a softmax takes the place of its input in C, too", "[quant][softmax][c99]") {
+  const QParams x{{.bits = 8}, -1, {0.05f}, {100}};
+  const auto function = integer::QuantizedLookup::rescale(60, x, x, Activation::kRelu);
+  const auto ram = [&](const integer::Operation& second) {
+    integer::Program program;
+    program.values.assign(4, {.name = {}, .shape = {60}, .params = x});
+    program.inputs = {0};
+    program.outputs = {3};
+    program.steps = {{function, {0}, 1}, {second, {1}, 2}, {function, {2}, 3}};
+    return ram_bytes(program);
+  };
+  CHECK(ram(integer::QuantizedSoftmax::make(4, 15, x, x, Activation::kNone)) == ram(function));
+}
+
+TEST_CASE("a softmax along the batch has no integer form, says the plan", "[quant][softmax]") {
+  const Tensor example = random_images({2, 8, 8, 1}, 1);
+  Sequential net{Conv2d{1, 2, {.kernel = 3}}, Mean{{1, 2, 3}}, Softmax{}};
+  prepare_qat(net, example, QConfig::int8());
+  const Plan rows = plan(net, example);
+  CHECK_FALSE(rows.convertible());
+  const std::string& reason = rows.rows[rows.rows.size() - 2].reason;
+  CHECK(reason.find("it takes [N, ..., C], got [2]") != std::string::npos);
 }
 
 TEST_CASE("the gradient of a softmax of codes is that of their real values", "[quant][softmax]") {

@@ -6,8 +6,9 @@
 namespace quantrain {
 
 /// y[n, i, c] = the mean of x[n, l, c] over the part of a window inside the signal.
-/// Shapes: x [N, L, C]  ->  y [N, OL, C], OL = (L + 2 padding - kernel) / stride + 1. Of codes: an
-/// integer mean that waits for its parameters.   docs/quantization.md (10)
+/// Shapes: x [N, L, C]  ->  y [N, OL, C], OL = (L + 2 padding - kernel) / stride + 1. Codes give
+/// an integer mean; the FakeQuantize after it sets its output's parameters.
+/// docs/quantization.md (10)
 /// Gradient: grad_y over the number of elements inside, to each of them.
 /// Throws: ShapeError if x has not three axes, the kernel exceeds the padded signal, padding is not
 /// below the kernel, or a number is senseless; QuantError if a sum of codes could leave 32 bits.

@@ -7,7 +7,8 @@ namespace quantrain {
 
 /// y[n, i, j, c] = the mean of x[n, h, w, c] over the part of a window inside the image.
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C], OH = (H + 2 padding.h - kernel.h) / stride.h + 1,
-/// OW alike. Of codes: an integer mean that waits for its parameters.   docs/quantization.md (10)
+/// OW alike. Codes give an integer mean; the FakeQuantize after it sets its output's parameters.
+/// docs/quantization.md (10)
 /// Gradient: grad_y over the number of elements inside, to each of them.
 /// Throws: ShapeError if x has not four axes, the kernel exceeds the padded image, padding is not
 /// below the kernel, or a number is senseless; QuantError if a sum of codes could leave 32 bits.

@@ -13,9 +13,9 @@ struct BatchNormOptions {
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, per channel.
 /// Training: mean and population variance of the values of each channel in this batch; then
 /// running = (1 - momentum) * running + momentum * batch, where the variance is the unbiased one
-/// (times n / (n - 1)). Evaluation: the running statistics, and nothing is updated. Of activation
-/// codes it is an integer lookup then, with a table for each channel, which waits for its
-/// parameters.   docs/quantization.md (24)
+/// (times n / (n - 1)). Evaluation: the running statistics, and nothing is updated. In
+/// evaluation, activation codes give an integer lookup with a table for each channel; the
+/// FakeQuantize after it sets its parameters.   docs/quantization.md (24)
 /// Shapes: x [N, ..., C], such as rows [N, C], signals [N, L, C] or images [N, H, W, C]; all others
 /// [C]  ->  y like x.
 /// Gradient: to x, gamma and beta; through mean and variance in training. In evaluation the running

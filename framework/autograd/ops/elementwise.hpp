@@ -25,8 +25,8 @@ struct ElementwiseFunction {
 };
 
 /// y = f(x), in double, rounded to float32 once.
-/// Shapes: x [...]  ->  y like x. Of activation codes: an integer lookup that waits for its
-/// parameters.   docs/quantization.md (18)
+/// Shapes: x [...]  ->  y like x. Activation codes give an integer lookup; the FakeQuantize
+/// after it sets its parameters.   docs/quantization.md (18)
 /// Gradient: grad_x = grad_y * f'(x).
 /// Throws: GraphError if the function lacks its type, f or derivative.
 /// Source: XNNPACK's unary elementwise operators.

@@ -6,10 +6,10 @@ namespace quantrain {
 
 /// y = a * b, elementwise, broadcasting.
 /// Shapes: any two that broadcast -> y of the broadcast shape.
-/// Of activation codes and a constant, one number or one for each channel: a lookup that waits for
-/// its parameters.   docs/quantization.md (24)
-/// Of two activations' codes, of one shape or [N, ..., C] and [N, 1, ..., 1, C]: an exact product
-/// that waits for its parameters.   docs/quantization.md (25)
+/// Activation codes and a constant, one number or one for each channel, give a lookup.
+/// docs/quantization.md (24)
+/// Two activations' codes, of one shape or [N, ..., C] and [N, 1, ..., 1, C], give an exact
+/// product. The FakeQuantize after either sets its output's parameters.   docs/quantization.md (25)
 /// Gradient: grad_a = grad_y * b, grad_b = grad_y * a, summed over the axes along which an operand
 /// was repeated.
 /// Throws: ShapeError if the shapes do not broadcast.

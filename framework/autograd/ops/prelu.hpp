@@ -5,8 +5,8 @@
 namespace quantrain {
 
 /// y = x where x > 0, else slope * x.
-/// Shapes: x [..., C], slope [C], or [1] for all channels  ->  y like x. Of activation codes: an
-/// integer lookup with a table for each slope, which waits for its parameters.
+/// Shapes: x [..., C], slope [C], or [1] for all channels  ->  y like x. Activation codes give
+/// an integer lookup with a table for each slope; the FakeQuantize after it sets its parameters.
 /// docs/quantization.md (18)
 /// Gradient: grad_x = grad_y, times slope where x <= 0; grad_slope = sum of grad_y * x where x <= 0.
 /// Throws: ShapeError if slope is neither.

@@ -5,8 +5,8 @@
 namespace quantrain {
 
 /// y = max(x, 0).   docs/quantization.md (9)
-/// Shapes: any; y like x. Codes stay codes, clamped at the zero point; accumulators stay
-/// accumulators, the activation waits for their requantization.
+/// Shapes: any; y like x. Codes stay codes, clamped at the zero point. Accumulators stay
+/// accumulators, and the activation is applied when they are requantized.
 /// Gradient: grad_y where x > 0, else 0; one bit per element is saved.
 /// Source: ONNX Relu.
 Tensor relu(const Tensor& x);

@@ -20,7 +20,16 @@ class SoftmaxNode : public Node {
   std::string_view type() const override { return "softmax"; }
   Attributes attributes() const override { return {{"axis", int64_t{-1}}}; }
   QuantizationTraits traits() const override {
-    return {.closes_range = true, .range = Range{0.0f, 1.0f}, .layer = "Softmax"};
+    return {.closes_range = true,
+            .takes_data = input(0).rank() > 1,
+            .range = Range{0.0f, 1.0f},
+            .layer = "Softmax"};
+  }
+  void refuse_integers(const std::string& layer) const override {
+    if (input(0).rank() > 1) Node::refuse_integers(layer);
+    throw GraphError(layer,
+                     "a softmax along the batch has no integer form: it takes [N, ..., C], got ",
+                     input(0).shape());
   }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {

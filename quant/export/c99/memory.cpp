@@ -83,7 +83,10 @@ struct Lead {
     return window_traversal(op.shape, 1);
   }
   // A row's largest code and sum are known before its first element is written.
-  std::optional<Traversal> operator()(const integer::QuantizedSoftmax&) const { return {}; }
+  std::optional<Traversal> operator()(const integer::QuantizedSoftmax&) const {
+    if (order == Order::kForward) return Traversal{};
+    return std::nullopt;
+  }
   // Element by element.
   std::optional<Traversal> operator()(const integer::QuantizedAdd&) const { return Traversal{}; }
   std::optional<Traversal> operator()(const integer::QuantizedLookup&) const { return Traversal{}; }

@@ -143,7 +143,7 @@ TEST_CASE("gemm adds up the chunks of a long sum before the epilogue", "[kernels
 TEST_CASE("gemm equals the obvious loop where rows of B are pages apart", "[kernels][gemm]") {
   const std::vector<float> bias = random_floats(1024, 4, -2.0f, 8.0f);
   for (const int64_t m : {20, 48, 49, 66}) check({m, 1024, 9});
-  // Too much work for one task, so gemm works panel by panel. The sums take one block or two.
+  // Too much work for one task, so gemm works panel by panel.
   for (const int64_t k : {40, 600}) {
     if (test::kSanitized && k == 40) continue;
     check({40, 1024, k, false, false, {bias.data(), Activation::kRelu6, true}, 3});
