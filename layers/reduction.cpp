@@ -6,6 +6,7 @@
 #include "framework/autograd/ops/max_pool2d.hpp"
 #include "framework/autograd/ops/reshape.hpp"
 #include "framework/core/error.hpp"
+#include "framework/integer/sizes.hpp"
 
 namespace quantrain {
 namespace {
@@ -16,6 +17,27 @@ void check_axes(std::string_view where, const std::vector<int>& axes) {
     throw ShapeError(where, "axis 0 is the batch: a layer works on each sample");
 }
 
+/// A pool of codes has bounds, by which a file is checked, too.
+void check_integer_extents(const std::string& where,
+                           const Tensor& x,
+                           const std::vector<int64_t>& image) {
+  const char* const parts[] = {
+      "in front of the reduced axes", "to reduce", "after the reduced axes"};
+  for (size_t part = 0; part < 3; ++part) {
+    if (image[part + 1] <= integer::kMostExtent) continue;
+    throw ShapeError(where,
+                     "a sample has ",
+                     image[part + 1],
+                     " elements ",
+                     parts[part],
+                     ", at most ",
+                     integer::kMostExtent,
+                     " have an integer form: x ",
+                     x.shape(),
+                     "; use a pool or a convolution with a stride before");
+  }
+}
+
 /// pool(x), where the axes are the columns of an image: x [N, H..., K..., C...] is [N, H, K, C].
 template <class Pool>
 Tensor reduced(const std::string& where,
@@ -24,12 +46,17 @@ Tensor reduced(const std::string& where,
                const ReductionOptions& options,
                const Pool& pool) {
   std::vector<int> sorted;
-  for (const int axis : axes) sorted.push_back(x.shape().axis(axis));
+  for (const int axis : axes) {
+    if (axis < -x.rank() || axis >= x.rank())
+      throw ShapeError(where, "there is no axis ", axis, ": x ", x.shape());
+    sorted.push_back(x.shape().axis(axis));
+  }
   std::sort(sorted.begin(), sorted.end());
   if (sorted.front() == 0)
     throw ShapeError(where, "axis ", -x.rank(), " is the batch: a layer works on each sample");
   for (size_t i = 1; i < sorted.size(); ++i) {
     if (sorted[i] == sorted[i - 1] + 1) continue;
+    if (sorted[i] == sorted[i - 1]) throw ShapeError(where, "axis ", sorted[i], " is listed twice");
     throw ShapeError(
         where,
         "axes ",
@@ -47,6 +74,7 @@ Tensor reduced(const std::string& where,
     if (inside && options.keepdim) extents.push_back(1);
   }
   if (image[2] == 0) throw ShapeError(where, "no elements to reduce: x ", x.shape());
+  if (x.kind() == ValueKind::kCodes) check_integer_extents(where, x, image);
   const Tensor y = pool(reshape(x, Shape(image)), Pool2dOptions{.kernel = {1, image[2]}});
   return reshape(y, Shape(extents));
 }

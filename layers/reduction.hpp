@@ -14,6 +14,7 @@ struct ReductionOptions {
 /// Mean over axes that are next to each other: Mean{1}, Mean{{1, 2}}; negative axes count from the
 /// end. In integers it is an average pool, rounded once.   docs/quantization.md (10)
 /// Shapes: x [N, ..., K, ...]  ->  y [N, ..., ...], or [N, ..., 1, ...] with keepdim.
+/// Gradient: grad_x = grad_y / K.
 /// Source: ONNX ReduceMean.
 class Mean : public Module {
  public:
@@ -23,8 +24,9 @@ class Mean : public Module {
   std::string_view type() const override { return "Mean"; }
 
  protected:
-  /// Throws: ShapeError if x lacks an axis or has no elements along one, or if the axes are not next
-  /// to each other.
+  /// Throws: ShapeError if x lacks an axis or has no elements along one, if an axis is listed twice,
+  /// if the axes are not next to each other, or if x holds codes and a sample has more than 2^20
+  /// elements in front of the axes, along them, or after them.
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -32,9 +34,10 @@ class Mean : public Module {
   ReductionOptions options_;
 };
 
-/// Largest element over axes that are next to each other; the gradient goes to the first among
-/// equals. In integers it is a max pool.   docs/quantization.md (10)
+/// Largest element over axes that are next to each other. In integers it is a max pool.
+/// docs/quantization.md (10)
 /// Shapes: as Mean.
+/// Gradient: grad_x = grad_y at the largest element, the first among equals, else 0.
 /// Source: ONNX ReduceMax.
 class Max : public Module {
  public:
@@ -44,7 +47,8 @@ class Max : public Module {
   std::string_view type() const override { return "Max"; }
 
  protected:
-  /// Throws: as Mean.
+  /// Throws: as Mean; ShapeError if more than 65,536 elements are reduced to one and x requires a
+  /// gradient.
   Tensor forward(const Tensor& x) override;
 
  private:

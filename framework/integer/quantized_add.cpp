@@ -8,6 +8,8 @@ namespace quantrain::integer {
 
 QuantizedAdd QuantizedAdd::make(
     int64_t size, const QParams& a, const QParams& b, const QParams& y, Activation activation) {
+  check_activation(a, "add");
+  check_activation(b, "add");
   return {.size = size,
           .zero_a = stored_zero_point(a),
           .zero_b = stored_zero_point(b),

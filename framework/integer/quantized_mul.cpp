@@ -11,6 +11,8 @@ QuantizedMul QuantizedMul::make(int64_t rows,
                                 const QParams& b,
                                 const QParams& y,
                                 Activation activation) {
+  check_activation(a, "mul");
+  check_activation(b, "mul");
   return {.rows = rows,
           .channels = channels,
           .zero_a = stored_zero_point(a),

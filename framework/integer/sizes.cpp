@@ -17,7 +17,6 @@ void check_size(std::string_view where, std::initializer_list<int64_t> extents) 
 }
 
 void check_window(std::string_view where, const kernels::Conv2dShape& s) {
-  constexpr int64_t kLargest = int64_t{1} << 20;  // three extents' product stays inside of 64 bits
   for (const int64_t extent : {s.h,
                                s.w,
                                s.c,
@@ -29,10 +28,10 @@ void check_window(std::string_view where, const kernels::Conv2dShape& s) {
                                s.groups,
                                s.dilation_h,
                                s.dilation_w}) {
-    if (extent < 1 || extent > kLargest)
-      throw ShapeError(where, "extent ", extent, " is not in [1, ", kLargest, "]");
+    if (extent < 1 || extent > kMostExtent)
+      throw ShapeError(where, "extent ", extent, " is not in [1, ", kMostExtent, "]");
   }
-  if (s.pad_h < 0 || s.pad_w < 0 || s.pad_h > kLargest || s.pad_w > kLargest) {
+  if (s.pad_h < 0 || s.pad_w < 0 || s.pad_h > kMostExtent || s.pad_w > kMostExtent) {
     throw ShapeError(where, "padding [", s.pad_h, ", ", s.pad_w, "]");
   }
   if (s.c % s.groups != 0 || s.o % s.groups != 0) {

@@ -15,9 +15,11 @@ inline constexpr int64_t kMostElements = int64_t{1} << 30;
 /// kMostElements.
 void check_size(std::string_view where, std::initializer_list<int64_t> extents);
 
+/// Largest extent of a convolution or pool: the product of three stays inside of 64 bits.
+inline constexpr int64_t kMostExtent = int64_t{1} << 20;
 /// Extents of a convolution or pool of one sample.
-/// Throws: ShapeError naming `where` if an extent is not positive, the groups do not divide the
-/// channels, the window does not fit the padded image, or a padded image is larger than
+/// Throws: ShapeError naming `where` if an extent is not in [1, kMostExtent], the groups do not
+/// divide the channels, the window does not fit the padded image, or a padded image is larger than
 /// kMostElements.
 void check_window(std::string_view where, const kernels::Conv2dShape& shape);
 /// Elements that the windows of a pool may read in one sample: a minute's work, or so.

@@ -29,6 +29,7 @@ void describe(PlanRow& row, const integer::Operation& op, int output_bits) {
 
 /// An operation that waits for the parameters of its output.
 struct Waiting {
+  const Node* node;
   std::string name;
   std::vector<int> operands;
   size_t row;
@@ -197,8 +198,11 @@ class Lowering : public LoweringContext {
       throw GraphError(first.waiting->name,
                        "its output would need two ranges: it has another consumer");
     }
-    add_step(node, first.waiting->name, *made->operation, first.waiting->operands);
-    describe(result_.rows[first.waiting->row], *made->operation, made->params.type.bits);
+    const Waiting& waiting = *first.waiting;
+    if (waiting.operands.size() != input_sizes(*made->operation).size())
+      waiting.node->refuse_integers(waiting.name);
+    add_step(node, waiting.name, *made->operation, waiting.operands);
+    describe(result_.rows[waiting.row], *made->operation, made->params.type.bits);
   }
 
   // A reshape or an activation of what waits, or an operation that begins to.
@@ -226,7 +230,7 @@ class Lowering : public LoweringContext {
       describe(row_, *sums->operation, 32);
     }
     of(node).waiting = std::make_shared<const Waiting>(
-        Waiting{row_.name, std::move(operands), result_.rows.size()});
+        Waiting{node.node.get(), row_.name, std::move(operands), result_.rows.size()});
     result_.rows.push_back(std::move(row_));
   }
 

@@ -460,7 +460,11 @@ TEST_CASE("Mean and Max refuse the batch, axes apart and nothing", "[layers][red
   QUANTRAIN_CHECK_ERROR(
       Mean{std::vector<int>()}, ShapeError, "[Mean] there is no axis to reduce: name one");
   QUANTRAIN_CHECK_ERROR(Max{-4}(x), ShapeError, "[Max] axis -4 is the batch");
-  QUANTRAIN_CHECK_ERROR(Max{4}(x), ShapeError, "4");
+  QUANTRAIN_CHECK_ERROR(Max{4}(x), ShapeError, "[Max] there is no axis 4: x [2, 3, 4, 5]");
+  QUANTRAIN_CHECK_ERROR(
+      (Mean{{-1, -5}}(x)), ShapeError, "[Mean] there is no axis -5: x [2, 3, 4, 5]");
+  QUANTRAIN_CHECK_ERROR((Mean{{1, 1}}(x)), ShapeError, "[Mean] axis 1 is listed twice");
+  QUANTRAIN_CHECK_ERROR((Max{{2, 1, -2}}(x)), ShapeError, "[Max] axis 2 is listed twice");
   QUANTRAIN_CHECK_ERROR((Mean{{1, 3}}(x)),
                         ShapeError,
                         "[Mean] axes 1 and 3 are not next to each other: use a layer for each, "

@@ -48,6 +48,29 @@ class Unrecorded : public Module {
   Tensor forward(const Tensor& x) override { return unrecorded(x); }
 };
 
+/// prelu(x, slope) in a layer of its own.
+class Slopes : public Module {
+ public:
+  std::string_view type() const override { return "Slopes"; }
+
+ protected:
+  Tensor forward(const Tensor& x, const Tensor& slope) override { return prelu(x, slope); }
+};
+
+/// A PReLU whose slope is the mean of its input, for a batch of one.
+class OwnSlope : public Module {
+ public:
+  OwnSlope() : mean_(add("mean", Mean{1})), prelu_(add("prelu", Slopes{})) {}
+  std::string_view type() const override { return "OwnSlope"; }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return (*prelu_)(x, (*mean_)(x)); }
+
+ private:
+  std::shared_ptr<Mean> mean_;
+  std::shared_ptr<Slopes> prelu_;
+};
+
 class PlainMember : public Module {
  public:
   std::string_view type() const override { return "PlainMember"; }
@@ -113,6 +136,21 @@ TEST_CASE("parameters of an operation are not taken for constants", "[quant][mes
                         GraphError,
                         "[Between] operation prelu of [2, 12] in its forward() has no place for a "
                         "FakeQuantize: use the layer PReLU");
+}
+
+TEST_CASE("an error about slopes that depend on the input sends them to the layer PReLU",
+          "[quant][messages]") {
+  const std::string text =
+      " that depend on the network's input have no integer form: use the layer PReLU, whose "
+      "parameter they are";
+  const Tensor one = random_images({1, 12}, 1);
+  Between function([](const Tensor& x) { return prelu(x, reshape(x, {12})); });
+  QUANTRAIN_CHECK_ERROR(
+      prepare_qat(function, one, kConfig), GraphError, "[Between] slopes [12]" + text);
+  Sequential layer{Linear{12, 12}, OwnSlope{}, Linear{12, 4}};
+  prepare_ptq(layer, one, kConfig);
+  calibrate(layer, one);
+  QUANTRAIN_CHECK_ERROR(convert(layer, one), GraphError, "[1.prelu] slopes [1]" + text);
 }
 
 TEST_CASE("an error about an operation in forward() names the class and suggests add(name, layer)",

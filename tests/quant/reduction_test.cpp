@@ -1,16 +1,20 @@
 // Means and maxima over axes: pools of an image that has the axes as columns.
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
+#include "quant/export/c99/export_c99.hpp"
 #include "quant/lowering/convert.hpp"
+#include "quant/training/fake_quantize.hpp"
+#include "quant/training/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace quantrain::quant {
 namespace {
 
 using test::check_on_every_isa;
-using test::check_parity;
+using test::last_output;
 using test::random_images;
 using test::train_a_little;
 
@@ -67,6 +71,52 @@ TEST_CASE("the operation mean is sent to the layer Mean", "[quant][reduction]") 
                         GraphError,
                         "[1] the operation mean of [2, 6, 7, 5] has no integer form: use the layer "
                         "Mean, over axes of each sample");
+}
+
+TEST_CASE("a mean of whole samples has the shape [], also in files and in C",
+          "[quant][reduction]") {
+  for (const bool mean : {true, false}) {
+    const Tensor example = random_images({2, 6, 7, 1}, 1);
+    Sequential net{Conv2d{1, 5, {.padding = 1}}, ReLU{}};
+    if (mean) net.append(Mean{{1, 2, 3}});
+    if (!mean) net.append(Max{{1, 2, 3}});
+    prepare_ptq(net, example, QConfig::int8());
+    calibrate(net, {random_images({9, 6, 7, 1}, 2)});
+    const IntegerModel model = convert(net, example);
+    CHECK(last_output(model).shape == Shape{});
+    check_on_every_isa(net, model, example, random_images({40, 6, 7, 1}, 9));
+    const quantrain::test::TemporaryFolder folder;
+    model.save(folder / "model");
+    CHECK(IntegerModel::load(folder / "model").program() == model.program());
+    const C99Sources sources = export_c99(model.program(), {.name = "net"});
+    CHECK(sources.header.find("#define NET_OUTPUT_SIZE 1\n") != std::string::npos);
+    // One number has no classes.
+    CHECK(sources.header.find("classify") == std::string::npos);
+  }
+}
+
+TEST_CASE("means and maxima of codes name the layer where they are too large for integers",
+          "[quant][reduction]") {
+  const QParams params{{.bits = 8}, -1, {0.05f}, {100}};
+  struct Case {
+    Shape shape;
+    int axis;
+    std::string text;
+  };
+  const Case cases[] = {
+      {{1, 1100, 1000, 2}, 3, "a sample has 1100000 elements in front of the reduced axes"},
+      {{1, 1100000, 2}, 1, "a sample has 1100000 elements to reduce"},
+      {{1, 2, 1100, 1000}, 1, "a sample has 1100000 elements after the reduced axes"}};
+  const NoGrad no_grad;
+  for (const Case& c : cases) {
+    const Tensor floats = Tensor::full(c.shape, 1.0f);
+    const Tensor codes = fake_quantize(floats, params);
+    const std::string text = c.text + ", at most 1048576 have an integer form: x ";
+    QUANTRAIN_CHECK_ERROR(Mean{c.axis}(codes), ShapeError, "[Mean] " + text);
+    QUANTRAIN_CHECK_ERROR(Max{c.axis}(codes), ShapeError, "[Max] " + text);
+    CHECK(Mean{c.axis}(floats).data()[0] == 1.0f);
+    CHECK(Max{c.axis}(floats).data()[0] == 1.0f);
+  }
 }
 
 }  // namespace quantrain::quant

@@ -11,7 +11,7 @@ const operations = {
   quantized_linear: 'Linear',
   quantized_lookup: 'Function',
   quantized_max_pool2d: 'Max pool',
-  quantized_softmax: 'Shares',
+  quantized_softmax: 'Softmax',
 };
 
 export function title({operation}) {

@@ -1,17 +1,20 @@
 #include "framework/autograd/ops/mul.hpp"
 
+#include <algorithm>
+
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/broadcast.hpp"
 #include "framework/autograd/ops/code_function.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {
 namespace {
 
-/// Rows of a sample of a that b's are repeated for: 1 for equal shapes. 0: the integer operation
-/// does not take these shapes.
+/// How many rows of a sample of a share one row of b; 0 if the integer operation does not take
+/// these shapes.
 int64_t rows_of(const Shape& a, const Shape& b) {
   if (a == b) return 1;
   if (!are_channel_factors(a, b)) return 0;
@@ -69,10 +72,25 @@ class CodeProduct : public Accumulators {
         a_->bytes.size(), a_->u8(), a_->params.scale[0], a_->stored_zero_point(), y);
     kernels::dequantize_u8_f32(
         b.size(), b_->u8(), b_->params.scale[0], b_->stored_zero_point(), b.data());
-    for (int64_t row = 0; row < samples_.count * rows_; ++row) {
-      float* const to = y + row * channels;
-      kernels::mul_f32(channels, to, b.data() + row / rows_ * channels, to);
-    }
+    if (rows_ == 1) return kernels::mul_f32(b.size(), y, b.data(), y);
+    constexpr int64_t kGrain = 1 << 14;  // elements of a block
+    parallel_for(samples_.count * rows_,
+                 kGrain / std::max<int64_t>(channels, 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t row = begin; row < end;) {
+                     const int64_t sample = row / rows_;
+                     const int64_t last = std::min(end, (sample + 1) * rows_);
+                     const float* const factors = b.data() + sample * channels;
+                     if (channels == 1) {
+                       const float factor = *factors;
+                       for (; row < last; ++row) y[row] *= factor;
+                       continue;
+                     }
+                     for (; row < last; ++row) {
+                       for (int64_t c = 0; c < channels; ++c) y[row * channels + c] *= factors[c];
+                     }
+                   }
+                 });
   }
 
   std::shared_ptr<const integer::Operation> requantize(const QParams& y,

@@ -30,6 +30,14 @@ class PreluNode : public Node {
     return {.closes_range = true, .takes_constants = true, .takes_data = false, .layer = "PReLU"};
   }
 
+  void refuse_integers(const std::string& layer) const override {
+    throw GraphError(layer,
+                     "slopes ",
+                     input(1).shape(),
+                     " that depend on the network's input have no integer form: use the layer "
+                     "PReLU, whose parameter they are");
+  }
+
   std::vector<Tensor> backward(Tensor grad_y) override {
     const Floats x = input(0).floats();
     const Floats slope = input(1).floats();

@@ -177,7 +177,7 @@ struct MulParams {
   StoredOutput y;
 };
 /// y[i, r, c] = a[i, r, c] * b[i, c] of stored codes, for n samples of rows x channels; the mask is
-/// that of y.   docs/quantization.md (4), (25)
+/// that of y. y may be an operand of its size.   docs/quantization.md (4), (25)
 void mul_u8(int64_t n,
             int64_t rows,
             int64_t channels,

@@ -31,7 +31,7 @@ std::string shape_text(const Shape& shape) {
 bool has_classes(const Program& program) {
   if (program.inputs.size() != 1 || program.outputs.size() != 1) return false;
   const Value& value = program.value(program.outputs[0]);
-  const bool vector = value.shape.elements() == value.shape.back();
+  const bool vector = value.shape.rank() > 0 && value.shape.elements() == value.shape.back();
   return vector && (value.is_codes() || value.scale.size() == 1);
 }
 

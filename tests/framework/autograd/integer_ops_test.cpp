@@ -215,6 +215,25 @@ TEST_CASE("mul of codes rounds the exact product once, by (25)", "[autograd][mul
   }
 }
 
+TEST_CASE("floats of a product of codes are the product of their floats",
+          "[autograd][mul][integer]") {
+  // More than a block of elements; blocks end within samples.
+  for (const int64_t channels : {0, 1, 3, 700, 20000}) {
+    const int64_t rows = channels > 1000 ? 3 : 133;
+    const Tensor a = activations({3, rows, 1, channels}, {8, false, false}, 0.1f, 77, 1);
+    for (const Shape& other : {a.shape(), Shape{3, 1, 1, channels}}) {
+      CAPTURE(channels, other);
+      const Tensor b = activations(other, {8, true, false}, 0.03f, -5, 2);
+      const Tensor y = mul(a, b);
+      CHECK(y.kind() == ValueKind::kAccumulators);
+      CHECK(values(y) == values(mul(as_floats(a), as_floats(b))));
+    }
+  }
+  const Tensor image = activations({2, 170, 140, 1}, {8, false, false}, 0.1f, 77, 1);
+  const Tensor factor = activations({2, 1, 1, 1}, {8, false, false}, 0.03f, 5, 2);
+  CHECK(values(mul(image, factor)) == values(mul(as_floats(image), as_floats(factor))));
+}
+
 TEST_CASE("mul of codes that broadcast otherwise computes with floats",
           "[autograd][mul][integer]") {
   const Tensor a = activations({2, 3, 4}, {8, false, false}, 0.125f, 3, 1);

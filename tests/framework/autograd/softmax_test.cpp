@@ -3,8 +3,11 @@
 #include "framework/autograd/ops/cross_entropy.hpp"
 #include "framework/autograd/ops/log_softmax.hpp"
 #include "framework/autograd/ops/mul.hpp"
+#include "framework/autograd/ops/relu.hpp"
 #include "framework/autograd/ops/softmax.hpp"
 #include "framework/core/error.hpp"
+#include "framework/integer/quantized_softmax.hpp"
+#include "tests/framework/autograd/codes.hpp"
 #include "tests/tensors.hpp"
 
 namespace quantrain {
@@ -63,6 +66,42 @@ TEST_CASE("softmax and log_softmax refuse a scalar", "[autograd][softmax][log_so
   QUANTRAIN_CHECK_ERROR(softmax(Tensor::zeros({})), ShapeError, "[softmax] needs an axis");
   QUANTRAIN_CHECK_ERROR(log_softmax(Tensor::zeros({})), ShapeError, "[log_softmax] needs an axis");
   CHECK(softmax(Tensor::zeros({0, 3})).shape() == Shape{0, 3});
+}
+
+TEST_CASE("softmax of codes rounds once, by (26), and says where its gradient passes",
+          "[autograd][softmax][integer]") {
+  struct Output {
+    QType type;
+    int32_t zero;
+  };
+  const Output outputs[] = {{test::activation_types()[0], 100},
+                            {test::activation_types()[1], -30},
+                            {test::activation_types()[2], 5},
+                            {test::activation_types()[3], -3},
+                            {test::activation_types()[4], 2}};
+  REQUIRE(std::size(outputs) == test::activation_types().size());
+  for (const Output& output : outputs) {
+    for (const int64_t classes : {1, 3, 17, 5000}) {
+      const Tensor x =
+          test::activations({2, 3, classes}, output.type, 0.3f, test::zero_of(output.type), 1);
+      const Tensor y = softmax(x);
+      const uint8_t* const codes = x.codes()->u8();
+      for (const float scale_y : {0.1f, 1.0f / 15.0f, 1e-4f}) {
+        CAPTURE(output.type, classes, scale_y);
+        const QParams to = test::activation_params(output.type, scale_y, output.zero);
+        const auto op =
+            integer::QuantizedSoftmax::make(3, classes, x.codes()->params, to, Activation::kNone);
+        std::vector<int64_t> unclamped;
+        for (int64_t first = 0; first < x.elements(); first += classes) {
+          const integer::SoftmaxRow row(op.powers, codes + first, classes);
+          for (int64_t i = first; i < first + classes; ++i)
+            unclamped.push_back(row.code(codes[i], op.multiplier, output.zero));
+        }
+        test::check_requantize(y, to, unclamped);
+        test::check_requantize(relu(y), to, unclamped);
+      }
+    }
+  }
 }
 
 TEST_CASE("cross_entropy is the mean of -log softmax at the labels", "[autograd][cross_entropy]") {

@@ -85,6 +85,7 @@ TEST_CASE("operations are not made for parameters that activations do not have",
       },
       [&](const QParams& y) { QuantizedConcat::make(1, {4}, {kX}, y, none); },
       [&](const QParams& y) { QuantizedLookup::rescale(4, kX, y, none); },
+      [&](const QParams& y) { QuantizedMul::make(1, 4, kX, kX, y, none); },
       [&](const QParams& y) { QuantizedSoftmax::make(1, 4, kX, y, none); },
       [&](const QParams& y) { requantization({0.1}, y, none); },
   };
@@ -95,6 +96,16 @@ TEST_CASE("operations are not made for parameters that activations do not have",
           make(y), QuantError, "[requantize] activations have one scale and at most 8 bits, got ");
     }
     QUANTRAIN_CHECK_ERROR(make(tiny), QuantError, "[requantize] multiplier");
+  }
+  // Of two operands each.
+  const std::string operand = "integer activations are per tensor and of 2 to 8 bits, got ";
+  for (const QParams& x : {wide, per_channel}) {
+    QUANTRAIN_CHECK_ERROR(QuantizedAdd::make(4, x, kX, kY, none), QuantError, "[add] " + operand);
+    QUANTRAIN_CHECK_ERROR(QuantizedAdd::make(4, kX, x, kY, none), QuantError, "[add] " + operand);
+    QUANTRAIN_CHECK_ERROR(
+        QuantizedMul::make(1, 4, x, kX, kY, none), QuantError, "[mul] " + operand);
+    QUANTRAIN_CHECK_ERROR(
+        QuantizedMul::make(1, 4, kX, x, kY, none), QuantError, "[mul] " + operand);
   }
   for (const QParams& y : {wide, per_channel}) {
     QUANTRAIN_CHECK_ERROR(

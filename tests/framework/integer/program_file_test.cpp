@@ -112,7 +112,7 @@ enum StepId {
   kFc,
   kLogits,
   kMoved,
-  kShares,
+  kSoftmax,
   kScaled
 };
 
@@ -425,6 +425,26 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(data, "15 bytes for 60 weights of 4 bits", [&](Json& json) {
       members(json, kFc)["weight_bits"] = 4;
     });
+    // Rows of more classes would be read beyond the last one's end.
+    check(graph, "[softmax] input 0 has shape [2, 5], expected 12 elements", [&](Json& json) {
+      members(json, kSoftmax)["classes"] = 6;
+    });
+    check(graph, "[softmax] input 0 has shape [2, 5], expected 15 elements", [&](Json& json) {
+      members(json, kSoftmax)["rows"] = 3;
+    });
+    check(shape, "[softmax] extent 0 is not positive", [&](Json& json) {
+      members(json, kSoftmax)["classes"] = 0;
+    });
+    check(shape, "[softmax] a value has more than 1073741824 elements", [&](Json& json) {
+      members(json, kSoftmax)["rows"] = members(json, kSoftmax)["classes"] = 1 << 30;
+    });
+    check(quant,
+          "[softmax] docs/quantization.md (8) has no multiplier 7 with shift ",
+          [&](Json& json) { members(json, kSoftmax)["m0"] = 7; });
+    check(quant, "[softmax] docs/quantization.md (8) has no multiplier ", [&](Json& json) {
+      members(json, kSoftmax)["shift"] = 63;
+    });
+    check(data, "lacks \"classes\"", [&](Json& json) { members(json, kSoftmax).erase("classes"); });
     // Factors of more or fewer channels would be read beyond their end.
     check(graph, "[scaled] input 0 has shape [4, 4, 3], expected 52 elements", [&](Json& json) {
       members(json, kScaled)["channels"] = 13;
@@ -478,8 +498,13 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
   }
   SECTION("tensors that are missing, of another type, or too much") {
     const auto nothing = [](TensorFile&) {};
-    for (const char* name :
-         {"1.weight", "1.output.m0", "1.output.shift", "5.table", "7.weight", "8.weight"}) {
+    for (const char* name : {"1.weight",
+                             "1.output.m0",
+                             "1.output.shift",
+                             "5.table",
+                             "7.weight",
+                             "8.weight",
+                             "10.powers"}) {
       QUANTRAIN_CHECK_ERROR(program.load_with(name, nothing), DataError, name);
     }
     // A product without a bias is another program.
@@ -512,6 +537,33 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
                           }),
         ShapeError,
         "[squashed] tables of 5 channels for samples of 24 codes");
+    // Differences of codes would be read beyond a shorter table's end.
+    constexpr int32_t kOne = QuantizedSoftmax::kOne;
+    const auto load_powers = [&](std::vector<int32_t> powers) {
+      return program.load_with("10.powers", [&](TensorFile& file) {
+        file.add<int32_t>("10.powers", {static_cast<int64_t>(powers.size())}, powers);
+      });
+    };
+    std::vector<int32_t> powers(256, kOne / 2);
+    powers[0] = kOne;
+    CHECK_NOTHROW(load_powers(powers));
+    QUANTRAIN_CHECK_ERROR(load_powers(std::vector<int32_t>(255, kOne)),
+                          ShapeError,
+                          "[softmax] a table of 255 powers, expected 256");
+    QUANTRAIN_CHECK_ERROR(load_powers(std::vector<int32_t>(256, kOne - 1)),
+                          QuantError,
+                          "[softmax] the power of no difference is 1073741823, expected ");
+    powers[200] = -1;
+    QUANTRAIN_CHECK_ERROR(load_powers(powers), QuantError, "[softmax] a power of -1, expected 0");
+    powers[200] = kOne + 1;
+    QUANTRAIN_CHECK_ERROR(load_powers(powers), QuantError, "[softmax] a power of 1073741825");
+    QUANTRAIN_CHECK_ERROR(program.load_with("10.powers",
+                                            [](TensorFile& file) {
+                                              file.add<uint8_t>(
+                                                  "10.powers", {256}, std::vector<uint8_t>(256));
+                                            }),
+                          DataError,
+                          "\"10.powers\" is U8, expected I32");
     QUANTRAIN_CHECK_ERROR(
         program.load_with(
             "8.bias",

@@ -38,7 +38,7 @@ enum ValueId {
   kFc,
   kLogits,
   kMoved,
-  kShares,
+  kSoftmax,
   kScaled
 };
 
@@ -273,6 +273,14 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
        "[scaled] input 1 has shape [4, 4, 3], expected 12 elements"},
       {[](Program& p) { step_of(p, kScaled).inputs.pop_back(); },
        "[scaled] 1 inputs for a layer of 2"},
+      {[](Program& p) { step<QuantizedSoftmax>(p, kSoftmax).y.zero_point = 6; },
+       "[softmax] takes the zero point to be 6, the value's is 125"},
+      {[](Program& p) { step<QuantizedSoftmax>(p, kSoftmax).classes = 6; },
+       "[softmax] input 0 has shape [2, 5], expected 12 elements"},
+      {[](Program& p) { step_of(p, kSoftmax).inputs[0] = kConv; },
+       "[softmax] input 0 has shape [4, 4, 3], expected 10 elements"},
+      {[](Program& p) { step_of(p, kSoftmax).inputs.push_back(kFc); },
+       "[softmax] 2 inputs for a layer of 1"},
       {[](Program& p) { p.values[kMax].params->scale[0] = 0.5f; }, "[max] passes the parameters "},
       {[](Program& p) { p.values[kFlat].params->type.bits = 7; }, "[flat] passes the parameters "},
       {[](Program& p) { p.values.push_back({.name = "ghost", .shape = {1}, .params = kX}); },

@@ -201,7 +201,7 @@ inline Program every_operation() {
           {both},
           {3, 3, 2},
           kSigned);
-  b.codes("shares",
+  b.codes("softmax",
           QuantizedSoftmax::make(2, 5, kY, kSigned, Activation::kNone),
           {fc},
           {2, 5},

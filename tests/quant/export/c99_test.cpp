@@ -8,6 +8,7 @@
 #include "framework/core/random.hpp"
 #include "framework/core/shared_array.hpp"
 #include "quant/lowering/convert.hpp"
+#include "quant/training/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
 #include "tests/quant/random_network.hpp"
@@ -403,7 +404,7 @@ TEST_CASE("products of two tensors have a C form, over the larger operand", "[qu
   }
 }
 
-TEST_CASE("shares of rows have a C form", "[quant][c99]") {
+TEST_CASE("softmax has a C form", "[quant][c99]") {
   const QParams x{.type = {}, .scale = {0.03f}, .zero_point = {10}};
   const QParams y{.type = {.bits = 8, .is_signed = true}, .scale = {0.004f}, .zero_point = {-128}};
   integer::Program program;
@@ -417,7 +418,59 @@ TEST_CASE("shares of rows have a C form", "[quant][c99]") {
     program.outputs.push_back(output);
   }
   for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
-    CHECK(build_and_run(program, {.name = "shares"}, compiler + std::string(kWarnings)) == "");
+    CHECK(build_and_run(program, {.name = "softmax"}, compiler + std::string(kWarnings)) == "");
+}
+
+TEST_CASE("softmax has a C form for every number that a file may hold", "[quant][c99]") {
+  using integer::QuantizedSoftmax;
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  constexpr int32_t kOne = QuantizedSoftmax::kOne;
+  std::vector<int32_t> only_first(QuantizedSoftmax::kPowers, 0);
+  only_first[0] = kOne;
+  const std::vector<int32_t> equal(QuantizedSoftmax::kPowers, kOne);
+  std::vector<int32_t> in_no_order = equal;
+  Random random(11);
+  for (size_t d = 1; d < in_no_order.size(); ++d)
+    in_no_order[d] = static_cast<int32_t>(random.below(int64_t{kOne} + 1));
+  integer::Program program;
+  program.values.push_back({.name = {}, .shape = {60}, .params = params});
+  program.inputs = {0};
+  for (const Multiplier& multiplier : {Multiplier{0, 1},
+                                       Multiplier{2147483647, 1},
+                                       Multiplier{1 << 30, 62},
+                                       Multiplier{2147483647, 30},
+                                       Multiplier{2147483647, 23}}) {
+    for (const std::vector<int32_t>& powers : {only_first, equal, in_no_order}) {
+      for (const int64_t classes : {1, 15, 60}) {
+        const auto output = static_cast<int>(program.values.size());
+        program.values.push_back({.name = {}, .shape = {60}, .params = params});
+        program.steps.push_back({QuantizedSoftmax{.rows = 60 / classes,
+                                                  .classes = classes,
+                                                  .powers = powers,
+                                                  .multiplier = multiplier,
+                                                  .y = {10, 10, 250}},
+                                 {0},
+                                 output});
+        program.outputs.push_back(output);
+      }
+    }
+  }
+  integer::validate(program);
+  for (const char* const compiler :
+       {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined -fno-sanitize-recover=all "})
+    CHECK(build_and_run(program, {.name = "softmax"}, compiler + std::string(kWarnings)) == "");
+}
+
+TEST_CASE("a network of one number for each sample has a C form", "[quant][c99]") {
+  const Tensor example = random_images({2, 6, 7, 1}, 1);
+  Sequential net{Conv2d{1, 5, {.padding = 1}}, ReLU{}, Mean{{1, 2, 3}}};
+  prepare_ptq(net, example, QConfig::int8());
+  calibrate(net, {random_images({6, 6, 7, 1}, 2)});
+  const integer::Program program = convert(net, example).program();
+  CHECK(program.value(program.outputs[0]).shape == Shape{});
+  // It has no classes.
+  CHECK(export_c99(program, {.name = "net"}).header.find("classify") == std::string::npos);
+  CHECK(build_and_run(program, {.name = "net"}, "gcc -O1 " + std::string(kWarnings)) == "");
 }
 
 TEST_CASE("sums that nothing reads have their own bytes", "[quant][c99]") {
