@@ -5,26 +5,15 @@
 #include "framework/autograd/ops/conv1d.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/window.hpp"
+#include "layers/convolution.hpp"
 
 namespace quantrain {
 namespace {
 
 void check(int64_t in_channels, int64_t out_channels, const Conv1d::Options& options) {
   const auto& [kernel, stride, padding, groups, bias, dilation] = options;
-  if (in_channels <= 0 || out_channels <= 0) {
-    throw ShapeError(
-        "Conv1d", "channels must be positive: in ", in_channels, ", out ", out_channels);
-  }
+  check_channels("Conv1d", in_channels, out_channels, groups);
   validate(Window1d{kernel, stride, padding, dilation}, "Conv1d");
-  if (groups <= 0 || in_channels % groups != 0 || out_channels % groups != 0) {
-    throw ShapeError("Conv1d",
-                     "groups ",
-                     groups,
-                     " do not divide the channels: in ",
-                     in_channels,
-                     ", out ",
-                     out_channels);
-  }
 }
 
 }  // namespace
@@ -39,17 +28,9 @@ Conv1d::Conv1d(int64_t in_channels, int64_t out_channels, Options options, Gener
 }
 
 Conv1d::Conv1d(Tensor weight, Tensor bias, Options options) : options_(options) {
-  if (!weight.defined()) throw ShapeError("Conv1d", "the weight is undefined");
-  if (weight.rank() != 3) throw ShapeError("Conv1d", "a weight is [O, K, C], got ", weight.shape());
-  if (bias.defined() && !(bias.shape() == Shape{weight.dim(0)})) {
-    throw ShapeError("Conv1d", "bias ", bias.shape(), " does not fit weight ", weight.shape());
-  }
+  check_weights("Conv1d", weight, bias, 3, "[O, K, C]", options.groups);
   options_.kernel = weight.dim(1);
   options_.bias = bias.defined();
-  // Before their product with the channels is taken.
-  if (options.groups < 1 || options.groups > weight.dim(0)) {
-    throw ShapeError("Conv1d", "groups ", options.groups, " for a weight ", weight.shape());
-  }
   check(weight.dim(2) * options.groups, weight.dim(0), options_);
   weight_ = add_parameter("weight", std::move(weight));
   if (bias.defined()) bias_ = add_parameter("bias", std::move(bias));

@@ -4,26 +4,15 @@
 
 #include "framework/autograd/ops/conv2d.hpp"
 #include "framework/core/error.hpp"
+#include "layers/convolution.hpp"
 
 namespace quantrain {
 namespace {
 
 void check(int64_t in_channels, int64_t out_channels, const Conv2d::Options& options) {
   const auto& [kernel, stride, padding, groups, bias, dilation] = options;
-  if (in_channels <= 0 || out_channels <= 0) {
-    throw ShapeError(
-        "Conv2d", "channels must be positive: in ", in_channels, ", out ", out_channels);
-  }
+  check_channels("Conv2d", in_channels, out_channels, groups);
   validate(Window2d{kernel, stride, padding, dilation}, "Conv2d");
-  if (groups <= 0 || in_channels % groups != 0 || out_channels % groups != 0) {
-    throw ShapeError("Conv2d",
-                     "groups ",
-                     groups,
-                     " do not divide the channels: in ",
-                     in_channels,
-                     ", out ",
-                     out_channels);
-  }
 }
 
 }  // namespace
@@ -39,18 +28,9 @@ Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Options options, Gener
 }
 
 Conv2d::Conv2d(Tensor weight, Tensor bias, Options options) : options_(options) {
-  if (!weight.defined()) throw ShapeError("Conv2d", "the weight is undefined");
-  if (weight.rank() != 4)
-    throw ShapeError("Conv2d", "a weight is [O, KH, KW, C], got ", weight.shape());
-  if (bias.defined() && !(bias.shape() == Shape{weight.dim(0)})) {
-    throw ShapeError("Conv2d", "bias ", bias.shape(), " does not fit weight ", weight.shape());
-  }
+  check_weights("Conv2d", weight, bias, 4, "[O, KH, KW, C]", options.groups);
   options_.kernel = {weight.dim(1), weight.dim(2)};
   options_.bias = bias.defined();
-  // Before their product with the channels is taken.
-  if (options.groups < 1 || options.groups > weight.dim(0)) {
-    throw ShapeError("Conv2d", "groups ", options.groups, " for a weight ", weight.shape());
-  }
   check(weight.dim(3) * options.groups, weight.dim(0), options_);
   weight_ = add_parameter("weight", std::move(weight));
   if (bias.defined()) bias_ = add_parameter("bias", std::move(bias));

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "framework/autograd/tensor.hpp"
+
+// Checks that Conv1d and Conv2d share.
+namespace quantrain {
+
+/// Throws: ShapeError naming `where` if channels are not positive, or groups do not divide both.
+void check_channels(std::string_view where,
+                    int64_t in_channels,
+                    int64_t out_channels,
+                    int64_t groups);
+
+/// Checks the tensors that a layer is made from: weight [O, ..., C / groups]; bias [O] or
+/// undefined. `axes` names the weight's axes in the message.
+/// Throws: ShapeError naming `where` if the weight is undefined or does not have `rank` axes, if
+/// the bias does not fit it, or if there are more groups than outputs.
+void check_weights(std::string_view where,
+                   const Tensor& weight,
+                   const Tensor& bias,
+                   int rank,
+                   std::string_view axes,
+                   int64_t groups);
+
+}  // namespace quantrain
