@@ -25,7 +25,7 @@ using test::Json;
 using test::kX;
 using test::RandomProduct;
 using test::SavedProgram;
-using namespace test::steps;
+using namespace test::every;
 
 }  // namespace
 
@@ -123,17 +123,17 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     GraphError* const graph = nullptr;
     ShapeError* const shape = nullptr;
     QuantError* const quant = nullptr;
-    const auto members = [](Json& json, StepId step) -> Json& {
-      return json["steps"][static_cast<size_t>(step)]["members"];
+    const auto members = [](Json& json, ValueId output) -> Json& {
+      return json["steps"][step_position(output)]["members"];
     };
     check(data, "[step 1] unknown type of layer \"quantized_magic\"", [](Json& json) {
-      json["steps"][kConv]["type"] = "quantized_magic";
+      json["steps"][step_position(kConv)]["type"] = "quantized_magic";
     });
     check(graph, "[max] value 50 does not exist", [](Json& json) {
-      json["steps"][kMax]["inputs"] = {50};
+      json["steps"][step_position(kMax)]["inputs"] = {50};
     });
     check(graph, "[max] reads value 4, which no layer wrote", [](Json& json) {
-      json["steps"][kMax]["inputs"] = {4};
+      json["steps"][step_position(kMax)]["inputs"] = {4};
     });
     check(graph, "[input0] value 0 is written twice", [](Json& json) { json["inputs"] = {0, 0}; });
     check(graph, "does not exist", [](Json& json) { json["outputs"] = {99}; });
@@ -238,7 +238,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
       json["inputs"] = {0, true};
     });
     check(data, "\"output\" is 4294967298, expected a whole number", [](Json& json) {
-      json["steps"][kSum]["output"] = int64_t{4294967298};
+      json["steps"][step_position(kSum)]["output"] = int64_t{4294967298};
     });
     check(data, "\"shape\" is 0, expected a whole number in [1, ", [](Json& json) {
       json["values"][10]["shape"] = {0};

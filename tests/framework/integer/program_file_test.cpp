@@ -25,7 +25,7 @@ using test::kX;
 using test::random_program;
 using test::RandomProduct;
 using test::SavedProgram;
-using namespace test::steps;
+using namespace test::every;
 
 Program saved_and_loaded(const Program& program) {
   const TemporaryFolder folder;
@@ -60,11 +60,12 @@ TEST_CASE("a dilation stands in the file where it is not 1", "[integer][program_
     const TemporaryFolder folder;
     save_program(folder / "program", p);
     const TensorFile file = load_safetensors(folder / "program");
-    return Json::parse(file.metadata.at("network"))["steps"][kConv]["members"];
+    return Json::parse(file.metadata.at("network"))["steps"][step_position(kConv)]["members"];
   };
   CHECK_FALSE(members(program).contains("dilation_h"));
   CHECK_FALSE(members(program).contains("dilation_w"));
-  kernels::Conv2dShape& shape = std::get<QuantizedConv2d>(program.steps[kConv].operation).shape;
+  kernels::Conv2dShape& shape =
+      std::get<QuantizedConv2d>(program.steps[step_position(kConv)].operation).shape;
   // The same output: [4, 4] of a kernel of [3, 3] with padding.
   shape.dilation_w = shape.pad_w = 2;
   const Program loaded = saved_and_loaded(program);
@@ -76,17 +77,18 @@ TEST_CASE("a dilation stands in the file where it is not 1", "[integer][program_
   const SavedProgram saved;
   const auto with = [&](const Json& value) {
     return saved.load_edited(
-        [&](Json& json) { json["steps"][kConv]["members"]["dilation_h"] = value; });
+        [&](Json& json) { json["steps"][step_position(kConv)]["members"]["dilation_h"] = value; });
   };
   CHECK(with(1) == every_operation());
   QUANTRAIN_CHECK_ERROR(with(0), ShapeError, "extent 0 is not in [1, 1048576]");
   QUANTRAIN_CHECK_ERROR(with(3), ShapeError, "a dilated kernel of [7, 3] exceeds the padded image");
   QUANTRAIN_CHECK_ERROR(with(-1), DataError, "\"dilation_h\" is -1");
   QUANTRAIN_CHECK_ERROR(with("2"), DataError, "\"dilation_h\" is \"2\"");
-  QUANTRAIN_CHECK_ERROR(
-      saved.load_edited([](Json& json) { json["steps"][kMax]["members"]["dilation_h"] = 1; }),
-      DataError,
-      "unknown member \"dilation_h\"");
+  QUANTRAIN_CHECK_ERROR(saved.load_edited([](Json& json) {
+    json["steps"][step_position(kMax)]["members"]["dilation_h"] = 1;
+  }),
+                        DataError,
+                        "unknown member \"dilation_h\"");
 }
 
 TEST_CASE("features of inputs come back bit for bit", "[integer][program_file]") {

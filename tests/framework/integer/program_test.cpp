@@ -20,27 +20,10 @@ using test::kX;
 using test::kY;
 using test::random_program;
 using test::RandomProduct;
+using namespace test::every;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// Positions in every_operation().
-enum ValueId {
-  kInput0,
-  kInput1,
-  kSum,
-  kConv,
-  kMax,
-  kAvg,
-  kBoth,
-  kSquashed,
-  kFlat,
-  kFc,
-  kLogits,
-  kMoved,
-  kSoftmax,
-  kScaled
-};
 
 template <class Op>
 Op& step(Program& p, ValueId output) {

@@ -147,6 +147,28 @@ inline std::vector<std::vector<int32_t>> random_index(const Shape& x, Random& ra
   return index;
 }
 
+/// Positions of the values of every_operation().
+namespace every {
+enum ValueId {
+  kInput0,
+  kInput1,
+  kSum,
+  kConv,
+  kMax,
+  kAvg,
+  kBoth,
+  kSquashed,
+  kFlat,
+  kFc,
+  kLogits,
+  kMoved,
+  kSoftmax,
+  kScaled
+};
+/// Of the step that writes the value.
+constexpr size_t step_position(ValueId output) { return static_cast<size_t>(output - kSum); }
+}  // namespace every
+
 /// Every operation once and the linear twice, two inputs, accumulators and codes as outputs, one of
 /// them twice. No number is that of an empty struct.
 inline Program every_operation() {

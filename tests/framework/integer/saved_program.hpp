@@ -71,22 +71,4 @@ class SavedProgram {
   std::vector<uint8_t> bytes_;
 };
 
-/// Positions of the steps of every_operation().
-namespace steps {
-enum StepId {
-  kSum,
-  kConv,
-  kMax,
-  kAvg,
-  kBoth,
-  kSquashed,
-  kFlat,
-  kFc,
-  kLogits,
-  kMoved,
-  kSoftmax,
-  kScaled
-};
-}  // namespace steps
-
 }  // namespace quantrain::integer::test
