@@ -33,6 +33,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_test(NAME kernel_symbols COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM}
                                        -D FLOATS=$<TARGET_FILE:quantrain_framework>
                                        -D INTEGERS=$<TARGET_FILE:quantrain_runtime>
+                                       -D AVX512=${QUANTRAIN_AVX512}
                                        -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/symbols.cmake)
 endif()
 

@@ -12,6 +12,7 @@ namespace {
 
 #if defined(__x86_64__)
 constexpr bool kX86 = true;
+constexpr bool kAvx512 = QUANTRAIN_AVX512;
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 bool has_avx512bw() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
@@ -21,6 +22,7 @@ bool has_avx512bw() {
 bool has_avx512vnni() { return has_avx512bw() && __builtin_cpu_supports("avx512vnni"); }
 #else
 constexpr bool kX86 = false;
+constexpr bool kAvx512 = false;
 bool has_avx2() { return false; }
 bool has_avx512bw() { return false; }
 bool has_avx512vnni() { return false; }
@@ -42,8 +44,8 @@ constexpr Row kRows[] = {
     {Isa::kReference, "reference", true, always},
     {Isa::kSse2, "sse2", kX86, always},
     {Isa::kAvx2, "avx2", kX86, has_avx2},
-    {Isa::kAvx512Bw, "avx512bw", kX86, has_avx512bw},
-    {Isa::kAvx512Vnni, "avx512vnni", kX86, has_avx512vnni},
+    {Isa::kAvx512Bw, "avx512bw", kAvx512, has_avx512bw},
+    {Isa::kAvx512Vnni, "avx512vnni", kAvx512, has_avx512vnni},
     {Isa::kNeon64, "neon64", kArm64, always},
 };
 static_assert(std::equal(std::begin(kRows),

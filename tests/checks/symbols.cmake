@@ -1,4 +1,5 @@
-# cmake -D NM=<nm> -D FLOATS=<library of float kernels> -D INTEGERS=<that of integer kernels> -P symbols.cmake
+# cmake -D NM=<nm> -D FLOATS=<library of float kernels> -D INTEGERS=<that of integer kernels> -D AVX512=<whether they
+# have its kernels> -P symbols.cmake
 # An inline function that a file of kernels/arch/ leaves out of line is merged by the linker with its namesakes of other
 # files, and the copy that stays may use instructions that the CPU lacks. So each must belong to the file's own
 # instruction set: a template on it.
@@ -47,8 +48,13 @@ function(check library kind tables)
   set(bad ${bad} PARENT_SCOPE)
 endfunction()
 
-check(${FLOATS} Float 3)
-check(${INTEGERS} Integer 4)
+if(AVX512)
+  check(${FLOATS} Float 3)
+  check(${INTEGERS} Integer 4)
+else()
+  check(${FLOATS} Float 2)
+  check(${INTEGERS} Integer 2)
+endif()
 if(bad GREATER 0)
   message(FATAL_ERROR "${bad} inline functions that other files may have to share")
 endif()

@@ -7,7 +7,9 @@ extern const FloatTable kReferenceFloatKernels;
 #if defined(__x86_64__)
 extern const FloatTable kSse2FloatKernels;
 extern const FloatTable kAvx2FloatKernels;
+#if QUANTRAIN_AVX512
 extern const FloatTable kAvx512BwFloatKernels;
+#endif
 #elif defined(__aarch64__)
 extern const FloatTable kNeon64FloatKernels;
 #endif
@@ -20,8 +22,10 @@ constexpr Tables<FloatTable> kTables = [] {
 #if defined(__x86_64__)
   tables.set(Isa::kSse2, kSse2FloatKernels);
   tables.set(Isa::kAvx2, kAvx2FloatKernels);
+#if QUANTRAIN_AVX512
   tables.set(Isa::kAvx512Bw, kAvx512BwFloatKernels);
   tables.set(Isa::kAvx512Vnni, kAvx512BwFloatKernels);
+#endif
 #elif defined(__aarch64__)
   tables.set(Isa::kNeon64, kNeon64FloatKernels);
 #endif

@@ -7,8 +7,10 @@ extern const IntegerTable kReferenceIntegerKernels;
 #if defined(__x86_64__)
 extern const IntegerTable kSse2IntegerKernels;
 extern const IntegerTable kAvx2IntegerKernels;
+#if QUANTRAIN_AVX512
 extern const IntegerTable kAvx512BwIntegerKernels;
 extern const IntegerTable kAvx512VnniIntegerKernels;
+#endif
 #elif defined(__aarch64__)
 extern const IntegerTable kNeon64IntegerKernels;
 #endif
@@ -21,8 +23,10 @@ constexpr Tables<IntegerTable> kTables = [] {
 #if defined(__x86_64__)
   tables.set(Isa::kSse2, kSse2IntegerKernels);
   tables.set(Isa::kAvx2, kAvx2IntegerKernels);
+#if QUANTRAIN_AVX512
   tables.set(Isa::kAvx512Bw, kAvx512BwIntegerKernels);
   tables.set(Isa::kAvx512Vnni, kAvx512VnniIntegerKernels);
+#endif
 #elif defined(__aarch64__)
   tables.set(Isa::kNeon64, kNeon64IntegerKernels);
 #endif
