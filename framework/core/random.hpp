@@ -2,18 +2,22 @@
 
 #include <cstdint>
 
+#include "framework/core/splitmix64.hpp"
+
 namespace quantrain {
 
 /// Pseudo-random numbers that are the same on every machine: no state but a key and a counter, no
 /// libm, no standard distributions. Streams made from different (seed, stream, index) are
 /// independent, so what is drawn for an image can depend on seed, epoch and index alone. Source:
-/// SplitMix64's finalizer (Steele et al. 2014) over key + counter * golden ratio.
+/// SplitMix64.
 class Random {
  public:
   explicit Random(uint64_t seed, uint64_t stream = 0, uint64_t index = 0)
-      : key_(mix(mix(mix(seed + kGolden) + stream + kGolden) + index + kGolden)) {}
+      : key_(mix(mix(mix(seed + kStep) + stream + kStep) + index + kStep)) {}
 
-  uint64_t bits() { return mix(key_ + ++counter_ * kGolden); }
+  /// Of what is drawn: the i-th call of bits() gives SplitMix64's number i for this key.
+  uint64_t key() const { return key_; }
+  uint64_t bits() { return mix(key_ + ++counter_ * kStep); }
   /// In [0, 1), a multiple of 2^-24.
   float uniform() { return static_cast<float>(bits() >> 40) * 0x1p-24f; }
   /// In [low, high]; high only by rounding.
@@ -24,13 +28,8 @@ class Random {
   float normal();
 
  private:
-  static constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
-
-  static uint64_t mix(uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-  }
+  static constexpr uint64_t kStep = SplitMix64::kStep;
+  static uint64_t mix(uint64_t x) { return SplitMix64::mix(x); }
 
   uint64_t key_;
   uint64_t counter_ = 0;

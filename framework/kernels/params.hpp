@@ -88,6 +88,14 @@ struct AdamStep {
   bool decoupled;
 };
 
+/// What dropout keeps: element i, where the upper 24 bits of number i + 1 of SplitMix64 with this
+/// key are at least `dropped`, in [0, 2^24]. It is multiplied by scale.
+struct DropoutF32 {
+  uint64_t key;
+  int32_t dropped;
+  float scale;
+};
+
 /// Positions in a window of max pooling have 16 bits.
 inline constexpr int64_t kLargestPoolWindow = 1 << 16;
 

@@ -2,25 +2,17 @@
 
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
-#include "framework/core/parallel.hpp"
-#include "framework/core/random.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 
 namespace quantrain {
 namespace {
-
-constexpr int64_t kBlock = 4096;  // elements that draw from one stream of random numbers
 
 // Forward and backward alike: the mask is drawn anew rather than saved.
 Tensor drop(const Tensor& x, const DropoutOptions& options) {
   Tensor y = Tensor::empty(x.shape());
   const Floats from = x.floats();
-  float* const to = y.mutable_data();
-  const float scale = options.p < 1.0f ? 1.0f / (1.0f - options.p) : 0.0f;
-  parallel_for(x.elements(), kBlock, [&](int64_t begin, int64_t end) {
-    Random random(options.seed, options.counter, static_cast<uint64_t>(begin / kBlock));
-    for (int64_t i = begin; i < end; ++i)
-      to[i] = random.uniform() >= options.p ? from.data()[i] * scale : 0.0f;
-  });
+  kernels::dropout_f32(
+      x.elements(), options.p, options.seed, options.counter, from.data(), y.mutable_data());
   return y;
 }
 

@@ -1,6 +1,9 @@
 #include "framework/kernels/float/elementwise.hpp"
 
+#include <cmath>
+
 #include "framework/core/parallel.hpp"
+#include "framework/core/random.hpp"
 #include "framework/kernels/dispatch/dispatch.hpp"
 #include "framework/kernels/float/grain.hpp"
 
@@ -64,6 +67,18 @@ void tanh_backward_f32(int64_t n, const float* y, const float* grad_y, float* gr
   const auto kernel = float_table().tanh_backward_f32;
   parallel_for(
       n, kGrain, [&](int64_t i, int64_t end) { kernel(end - i, y + i, grad_y + i, grad_x + i); });
+}
+
+void dropout_f32(int64_t n, float p, uint64_t seed, uint64_t counter, const float* x, float* y) {
+  constexpr int64_t kBlock = 4096;  // elements of one stream of random numbers
+  const auto kernel = float_table().dropout_f32;
+  // A draw is kept where draw * 2^-24 >= p; both products are exact.
+  const auto dropped = static_cast<int32_t>(std::ceil(double{p} * 0x1p24));
+  const float scale = p < 1.0f ? 1.0f / (1.0f - p) : 0.0f;
+  parallel_for(n, kBlock, [&](int64_t i, int64_t end) {
+    const Random random(seed, counter, static_cast<uint64_t>(i / kBlock));
+    kernel(end - i, {random.key(), dropped, scale}, x + i, y + i);
+  });
 }
 
 void bytes_f32(int64_t n, const uint8_t* x, float* y) {

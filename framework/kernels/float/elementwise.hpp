@@ -23,6 +23,10 @@ void tanh_f32(int64_t n, const float* x, float* y);
 void sigmoid_backward_f32(int64_t n, const float* y, const float* grad_y, float* grad_x);
 void tanh_backward_f32(int64_t n, const float* y, const float* grad_y, float* grad_x);
 
+/// y[i] = x[i] / (1 - p) or, with probability p in (0, 1], 0. Which ones depends on seed, counter
+/// and i alone.
+void dropout_f32(int64_t n, float p, uint64_t seed, uint64_t counter, const float* x, float* y);
+
 /// y[i] = x[i] / 255: the real value of a pixel.
 void bytes_f32(int64_t n, const uint8_t* x, float* y);
 

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "framework/core/splitmix64.hpp"
 #include "framework/kernels/reference/reference.hpp"
 
 namespace quantrain::kernels::reference {
@@ -52,6 +53,13 @@ void sigmoid_backward_f32(int64_t n, const float* y, const float* grad_y, float*
 
 void tanh_backward_f32(int64_t n, const float* y, const float* grad_y, float* grad_x) {
   for (int64_t i = 0; i < n; ++i) grad_x[i] = grad_y[i] * (1.0f - y[i] * y[i]);
+}
+
+void dropout_f32(int64_t n, const DropoutF32& p, const float* x, float* y) {
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t bits = SplitMix64::mix(p.key + static_cast<uint64_t>(i + 1) * SplitMix64::kStep);
+    y[i] = static_cast<int32_t>(bits >> 40) >= p.dropped ? x[i] * p.scale : 0.0f;
+  }
 }
 
 void bytes_f32(int64_t n, const uint8_t* x, float* y) {

@@ -18,6 +18,13 @@ struct Avx512Vnni : xsimd::avx512bw {
 template <class T, class Arch>
 using Batch = xsimd::batch<T, Arch>;
 
+/// A vector of 64-bit numbers with the operators of the language, which multiply, too: xsimd 8
+/// multiplies 64 bits one by one.
+template <int bytes>
+struct Numbers {
+  typedef uint64_t Vector __attribute__((vector_size(bytes)));
+};
+
 /// a * b + c, rounded once wherever the instruction set can; xsimd 8 has no such operation for
 /// AVX-512 and NEON.
 template <class Arch>

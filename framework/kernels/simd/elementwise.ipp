@@ -1,5 +1,6 @@
 #pragma once
 
+#include "framework/core/splitmix64.hpp"
 #include "framework/kernels/simd/lanes.hpp"
 
 // Functions of each element.
@@ -109,6 +110,32 @@ void tanh_backward_f32(int64_t n, const float* y, const float* grad_y, float* gr
   const L one(1.0f);
   map2<Arch>(n, y, grad_y, grad_x, [&](const L& v, const L& grad) QUANTRAIN_INLINE {
     return grad * (one - v * v);
+  });
+}
+
+// A vector of draws joins two of 64-bit numbers, those of the even lanes and those of the odd ones.
+// Draws of 24 bits are compared as floats in [1, 4): their bits are in the same order.
+template <class Arch>
+void dropout_f32(int64_t n, const DropoutF32& p, const float* x, float* y) {
+  using L = Lanes<Arch>;
+  using Register = typename L::V::register_type;
+  using Vector = typename Numbers<sizeof(Register)>::Vector;
+  constexpr uint32_t kOne = 0x3f800000;
+  Vector even;
+  for (int i = 0; i < L::kEach / 2; ++i)
+    even[i] = p.key + static_cast<uint64_t>(2 * i + 1) * SplitMix64::kStep;
+  const L scale(p.scale);
+  const L zero(0.0f);
+  const L first_kept(__builtin_bit_cast(float, kOne + static_cast<uint32_t>(p.dropped)));
+  for_lanes<Arch>(n, [&](int64_t i, auto at) QUANTRAIN_INLINE {
+    L draws;
+    for (int part = 0; part < L::kParts; ++part) {
+      const Vector numbers = even + static_cast<uint64_t>(i + part * L::kEach) * SplitMix64::kStep;
+      const Vector low = SplitMix64::mix(numbers) >> 40;
+      const Vector high = SplitMix64::mix(numbers + SplitMix64::kStep) >> 40 << 32;
+      draws.part[part] = (Register)((low | high) + (uint64_t{kOne} << 32 | kOne));
+    }
+    at.store(y + i, select(draws < first_kept, zero, at.load(x + i) * scale));
   });
 }
 

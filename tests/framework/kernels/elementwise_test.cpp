@@ -1,8 +1,10 @@
 #include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/float/optimizer.hpp"
 
+#include <algorithm>
 #include <limits>
 
+#include "framework/core/random.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 
 namespace quantrain::kernels {
@@ -60,6 +62,39 @@ TEST_CASE("affine, sigmoid and tanh gradients equal the reference", "[kernels][e
       tanh_backward_f32(n, x.data(), grad.data(), y.data());
       return y;
     });
+  }
+}
+
+TEST_CASE("dropout keeps the same elements on every instruction set", "[kernels][elementwise]") {
+  for (const int64_t n : kSizes) {
+    std::vector<float> x = random_floats(n, 1);
+    if (n > 8) x[8] = kInfinity;
+    for (const float p : {0x1p-24f, 0.3f, 0.99999994f, 1.0f}) {
+      check_against_reference(Exactly{}, [&] {
+        std::vector<float> y = x;
+        dropout_f32(n, p, 5, 7, y.data(), y.data());
+        return y;
+      });
+    }
+  }
+}
+
+TEST_CASE("dropout draws what Random draws, a stream for every 4096 elements",
+          "[kernels][elementwise]") {
+  const int64_t n = 10000;
+  const std::vector<float> x(static_cast<size_t>(n), 3.0f);
+  for (const float p : {1e-7f, 0.2f, 0.5f, 0.75f, 1.0f}) {
+    std::vector<float> y(x.size());
+    dropout_f32(n, p, 5, 7, x.data(), y.data());
+    bool equal = true;
+    for (int64_t block = 0; block * 4096 < n; ++block) {
+      Random random(5, 7, static_cast<uint64_t>(block));
+      for (int64_t i = block * 4096; i < std::min(n, (block + 1) * 4096); ++i) {
+        const float kept = p < 1.0f ? 3.0f * (1.0f / (1.0f - p)) : 0.0f;
+        equal &= y[static_cast<size_t>(i)] == (random.uniform() >= p ? kept : 0.0f);
+      }
+    }
+    CHECK(equal);
   }
 }
 

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+namespace quantrain {
+
+/// SplitMix64 (Steele et al. 2014): number i of a stream, from 1 on, is mix(key + i * kStep). U is
+/// uint64_t or a vector of them. Inlined always: kernels use it with instruction sets of their own.
+struct SplitMix64 {
+  static constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
+
+  template <class U>
+  __attribute__((always_inline)) static U mix(U x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  }
+};
+
+}  // namespace quantrain
