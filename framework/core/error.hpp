@@ -10,7 +10,8 @@
 namespace quantrain {
 
 namespace detail {
-/// What a message is made of, so that each of the many places that throw has no stream of its own.
+/// One part of a message, type-erased, so that the many places that throw need no stream of their
+/// own.
 struct Part {
   const void* value;
   void (*print)(std::ostream& stream, const void* value);
@@ -53,7 +54,7 @@ class ShapeError : public Error {
 class GraphError : public Error {
   using Error::Error;
 };
-/// Quantization parameters, configurations or bounds that make no sense or are not there yet.
+/// Quantization parameters, configurations or bounds that are invalid or not set yet.
 class QuantError : public Error {
   using Error::Error;
 };
@@ -61,7 +62,7 @@ class QuantError : public Error {
 class DataError : public Error {
   using Error::Error;
 };
-/// A model that cannot be written in the form asked for.
+/// A model that cannot be written in the requested format.
 class ExportError : public Error {
   using Error::Error;
 };

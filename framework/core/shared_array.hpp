@@ -8,7 +8,7 @@
 
 namespace quantrain {
 
-/// An immutable array that copies share. It can also stand for elements that something else owns.
+/// An immutable array whose copies share the elements. Another object may own the elements.
 template <class T>
 class SharedArray {
  public:
