@@ -37,7 +37,8 @@ QParams choose_params(std::span<const Range> ranges,
 /// Nearest integer, ties to even, in float32. Assumes the default rounding mode.
 inline float half_even(float x) { return __builtin_rintf(x); }
 
-/// Code before the clamp: half_even(x / scale) + zero_point, as a float, which cannot overflow.
+/// Code before the clamp: half_even(x / scale) + zero_point. A float, because it may not fit in an
+/// integer.
 /// docs/quantization.md (3)
 inline float unclamped_code(float x, float scale, int32_t zero_point) {
   return half_even(x / scale) + static_cast<float>(zero_point);

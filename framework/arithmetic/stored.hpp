@@ -35,8 +35,9 @@ struct StoredOutput {
 /// Throws: QuantError if y is per channel or has more than 8 bits.
 StoredOutput stored_output(const QParams& y, Activation activation);
 
-/// Elements whose quantization passes the gradient. Bit i % 8 of bits[i / 8] is set if the stored
-/// code of element i lies in [lo, hi] before the clamp. If bits is null, no mask is written.
+/// Marks the elements whose quantization passes the gradient. Bit i % 8 of bits[i / 8] is set if
+/// the stored code of element i lies in [lo, hi] before the clamp. If bits is null, no mask is
+/// written.
 /// docs/quantization.md (4)
 struct GradientMask {
   uint8_t* bits = nullptr;

@@ -44,7 +44,8 @@ constexpr size_t kPage = 4096;
 // For smaller blocks, an extra page would be too much overhead.
 constexpr bool is_spread(size_t size) { return kSpreads && size >= 16 * kPage; }
 
-/// A block of `size` bytes. `number` counts the large blocks and sets the line where one begins.
+/// A block of `size` bytes. A large block begins at a cache line that depends on `number`, the
+/// count of large blocks so far.
 /// Throws: std::bad_alloc
 void* new_block(size_t size, size_t number) {
   if (!is_spread(size)) return ::operator new (size, std::align_val_t{kAlignment});

@@ -198,7 +198,7 @@ class TemporaryFile {
   }
   std::string own_link() const { return "/proc/self/fd/" + std::to_string(file_.get()); }
 
-  // Creates a file without a name, of which nothing is left if the process dies.
+  // Creates a file without a name. If the process dies, nothing is left of it.
   bool make_nameless(mode_t mode) {
 #if defined(O_TMPFILE)
     file_ = Descriptor(::open(folder_of(target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode));

@@ -28,8 +28,8 @@ int requested_threads = 0;
 std::unique_ptr<tbb::task_arena> arena;
 // TBB starts more threads than there are cores only if this allows it.
 std::unique_ptr<tbb::global_control> allowed;
-// True in a child process after fork(). It has none of TBB's threads, but what they held at the
-// fork stays held.
+// True in a child process after fork(). It has none of TBB's threads, but the locks that they held
+// stay locked.
 bool is_forked = false;
 
 void after_fork() {

@@ -9,7 +9,7 @@
 namespace quantrain {
 namespace {
 
-/// What is wrong with a window, or null.
+/// The fault of a window, or null if it has none.
 const char* fault_of(const Window2d& window) {
   const auto& [kernel, stride, padding, dilation] = window;
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();

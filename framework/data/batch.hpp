@@ -10,8 +10,8 @@ namespace quantrain {
 
 /// A batch of samples in the form that a network takes, with their targets.
 struct Batch {
-  Tensor images;  ///< [B, ...]: the first input, of most networks the only one; with the codes it
-                  ///< is made from where it has codes
+  Tensor images;  ///< [B, ...]: the first input, for most networks the only one; carries the codes
+                  ///< that it is made from, if there are any
   std::vector<int32_t> labels;    ///< [B]; empty if targets are tensors
   std::vector<Tensor> targets{};  ///< [B, ...] each; with mixup, [B, classes] besides the labels
   std::vector<Tensor> more_inputs{};  ///< [B, ...] each, for networks with several inputs

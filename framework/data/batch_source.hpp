@@ -33,7 +33,7 @@ class BatchSource {
 
   virtual ~BatchSource() = default;
 
-  /// Number of samples of an epoch. Empty if only the end of the epoch tells.
+  /// Number of samples of an epoch. Empty if it is known only at the end.
   virtual std::optional<int64_t> samples() const = 0;
   /// Whether samples can be read in any order. Otherwise they are read one after the other, from 0
   /// on.

@@ -30,8 +30,8 @@ class CsvTable {
   /// Throws: DataError if the column does not exist, or unless 0 <= row < rows().
   std::string_view text(int64_t row, std::string_view column) const&;
   std::string_view text(int64_t row, std::string_view column) const&& = delete;
-  /// Numbers of these columns, [rows, columns]. They are decimal in every locale and are rounded to
-  /// the nearest float32.
+  /// Numbers of these columns, [rows, columns]. The format is decimal, independent of the locale.
+  /// Values are rounded to the nearest float32.
   /// Throws: DataError naming row and column if a cell is empty, not a number, NaN, infinite or out
   /// of float32's range; or if a column does not exist, or columns is empty.
   std::vector<float> floats(std::span<const std::string> columns) const;

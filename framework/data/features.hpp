@@ -26,7 +26,7 @@ struct FeatureOptions {
 
 /// z has mean 0 and standard deviation 1: offset = mean, scale = sqrt(mean of (x - mean)^2), in
 /// double.
-/// Shapes: rows [..., features]  ->  features offsets and scales.
+/// Shapes: rows [..., features]  ->  offset and scale [features].
 /// Throws: DataError if there are no rows, the last row is incomplete, a value is NaN or infinite,
 /// the number of names is wrong, or a feature is constant with ConstantFeature::kRefuse.
 integer::InputFeatures fit_mean_std(std::span<const float> rows,

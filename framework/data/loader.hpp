@@ -48,9 +48,9 @@ class DataLoader {
   DataLoader epoch(int64_t epoch) &&;
   int64_t epoch() const { return epoch_; }
 
-  /// Number of batches of an epoch.   Throws: DataError if only the end of a stream tells it.
+  /// Number of batches of an epoch.   Throws: DataError if it is known only at the end.
   int64_t batches() const;
-  /// Number of samples of an epoch. Empty if only the end of a stream tells.
+  /// Number of samples of an epoch. Empty if it is known only at the end.
   std::optional<int64_t> samples() const { return source_->samples(); }
   std::shared_ptr<const BatchSource> source() const { return source_; }
   const LoaderOptions& options() const& { return options_; }

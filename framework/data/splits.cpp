@@ -76,7 +76,7 @@ void shuffle(std::span<int64_t> indices, Random& random) {
               indices[static_cast<size_t>(random.below(static_cast<int64_t>(left)))]);
 }
 
-/// Appends the first sizes[p] of the indices to part p, and so on.
+/// Appends the first sizes[0] indices to part 0, the next sizes[1] to part 1, and so on.
 void distribute(std::span<const int64_t> indices, const std::vector<int64_t>& sizes, Parts& parts) {
   size_t at = 0;
   for (size_t p = 0; p < parts.size(); ++p) {

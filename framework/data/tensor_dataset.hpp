@@ -74,7 +74,7 @@ class TensorDataset : public BatchSource {
   Batch make(std::span<const int64_t> indices, const Pass& pass) const;
 
   std::shared_ptr<const Data> data_;
-  std::shared_ptr<const std::vector<int64_t>> rows_;  // null: the first size_
+  std::shared_ptr<const std::vector<int64_t>> rows_;  // null: samples 0 to size_ - 1
   int64_t size_ = 0;
 };
 

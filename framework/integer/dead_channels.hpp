@@ -4,9 +4,9 @@
 
 namespace quantrain::integer {
 
-/// Removes the channels whose codes are the same for every input. With such a channel go its
-/// weights, bias and multiplier, and the channels before it that nothing else reads. Its
-/// contribution to the next product is a constant, which becomes part of the bias there. Before a
+/// Removes the channels whose codes are the same for every input. With such a channel, its weights,
+/// bias and multiplier go, and so do the channels before it that nothing else reads. Its
+/// contribution to the next product is a constant, which is added to the bias there. Before a
 /// padded convolution the channel stays, unless its contribution is 0. All outputs stay equal bit
 /// by bit, for all inputs. A layer keeps at least one channel. Grouped convolutions keep all
 /// channels, unless they are depthwise. Values that lose channels no longer refer to a node of the

@@ -10,7 +10,7 @@
 
 namespace quantrain {
 
-/// Where an integer model's time goes.
+/// The time that each step of an integer model takes.
 struct ModelProfile {
   struct Step {
     std::string name;  ///< of the layer

@@ -47,7 +47,7 @@ void for_each_type(const Visit& visit) {
 std::string_view type(const Operation& op);
 /// Name of the kernel that runs, for example "conv2d_u8s8_u8".
 std::string_view kernel(const Operation& op);
-/// Elements of one sample of each input, and of the output.
+/// Number of elements of one sample: for each input, and for the output.
 std::vector<int64_t> input_sizes(const Operation& op);
 int64_t output_size(const Operation& op);
 /// Throws: ShapeError or QuantError naming `where` unless every input gives a defined result.

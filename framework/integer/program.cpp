@@ -159,7 +159,7 @@ class Validator {
   std::vector<bool> written_;
 };
 
-/// FNV-1a of 64 bits.
+/// Hashes the parts of a program by FNV-1a.
 class Hash {
  public:
   void add(uint64_t value) {

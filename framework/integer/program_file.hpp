@@ -19,7 +19,8 @@ void save_program(const std::string& path, const Program& program);
 /// Default memory limit for a loaded model: 256 MiB plus 16 times the size of its file.
 int64_t memory_limit(int64_t file_bytes);
 /// Reads a program and refuses it if running it would need more than memory_limit bytes (see
-/// check_memory), because a small file can ask for terabytes. The default is memory_limit().
+/// check_memory), because a small file can ask for terabytes. The default limit is memory_limit()
+/// of the file.
 /// Throws: DataError if the file cannot be read, is not an integer model, has another version or
 /// layout, lacks an entry, has an unknown entry, or needs too much memory; QuantError, ShapeError
 /// or GraphError like validate() of the program.

@@ -11,8 +11,8 @@
 
 namespace quantrain::integer {
 
-/// Mean of each window over its `count` elements inside the image: (8) on sum(x - zero_x) with
-/// M = scale_x / (count * scale_y).   docs/quantization.md (10)
+/// Mean of each window over its `count` elements inside the image: requantizes sum(x - zero_x) by
+/// (8) with M = scale_x / (count * scale_y).   docs/quantization.md (10)
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C].
 /// Source: ONNX AveragePool, count_include_pad = 0.
 struct QuantizedAvgPool2d {

@@ -29,7 +29,7 @@ template <class... Parts>
   throw JsonDocument::Malformed{joined(parts...)};
 }
 
-/// The first `most` bytes of a text at most, without cutting a UTF-8 character.
+/// At most the first `most` bytes of a text, without cutting a UTF-8 character.
 std::string_view start_of(std::string_view text, size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;

@@ -18,8 +18,8 @@ void check_leaves(const std::string& where, const char* what, const std::vector<
 /// Base of the classes that update parameters by their gradients. A parameter without a gradient
 /// stays unchanged, and so does its state. A gradient that is NaN or infinite is an error, unless
 /// the options allow it, because one step with it would make the weights NaN or infinite, too.
-/// Gradient accumulation needs nothing more: backward() adds to the existing gradients. Between
-/// zero_grad() and step(), run backward() on the loss of each of k parts of a batch, times 1 / k.
+/// For gradient accumulation, split a batch into k parts. Between zero_grad() and step(), run
+/// backward() on 1 / k times the loss of each part. backward() adds to the existing gradients.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
