@@ -22,8 +22,8 @@ struct ExponentialAverageOptions {
 /// Source: Polyak and Juditsky 1992; PyTorch's AveragedModel
 class ExponentialAverage {
  public:
-  /// Throws: DataError if there are no tensors, one is listed twice, is undefined, holds no floats or
-  /// is the result of an operation; or if decay is outside [0, 1).
+  /// Throws: DataError if there are no tensors, a tensor is listed twice, is undefined, holds no
+  /// floats or is the result of an operation, or decay is outside [0, 1).
   explicit ExponentialAverage(std::vector<Tensor> tensors,
                               const ExponentialAverageOptions& options = {});
   ExponentialAverage(const ExponentialAverage&) = delete;
