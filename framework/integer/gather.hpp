@@ -11,9 +11,9 @@
 namespace quantrain::integer {
 
 /// y[i, j, ...] = x[I[i], J[j], ...], or the fill if one of the indices is -1. Moves codes and
-/// computes nothing: the list of an axis gives the index in x for each index of y, or -1 for the
-/// fill. Slices, flips, padding and nearest upsampling are such lists. The codes keep their
-/// parameters.   docs/quantization.md (23)
+/// computes nothing. I, J, ... are the lists of the axes: for each index of y, the index in x, or
+/// -1 for the fill. Slices, flips, padding and nearest upsampling are such lists. The codes keep
+/// their parameters.   docs/quantization.md (23)
 /// Shapes of a sample: x [rows, extent_0, extent_1, ..., run]  ->  y [rows, n_0, n_1, ..., run];
 /// n_k is the length of list k.
 /// Source: ONNX Slice, Pad (constant), Resize (nearest); a Gather along each axis.

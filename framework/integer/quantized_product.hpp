@@ -82,8 +82,8 @@ inline constexpr int64_t kAccumulatorLimit = int64_t{1} << 31;
 int64_t accumulator_bound(const QuantizedProduct& product, int64_t outputs);
 
 /// Throws: ShapeError naming `where` if the numbers of weights and biases do not fit [outputs,
-/// length]; QuantError naming `where` if an accumulator could overflow, or a weight has too many
-/// bits.
+/// length]; QuantError naming `where` if a weight has too many bits, or an accumulator could
+/// overflow (naming its channel, too).
 void validate(const QuantizedProduct& product,
               int64_t outputs,
               int64_t length,
