@@ -7,12 +7,12 @@
 
 namespace quantrain {
 
-/// What is fused after an operation: identity, max(x, 0), or min(max(x, 0), 6).
+/// Activation that is fused into an operation: identity, max(x, 0), or min(max(x, 0), 6).
 enum class Activation { kNone, kRelu, kRelu6 };
 
-/// Where ReLU6 cuts off.   docs/quantization.md (9)
+/// Upper bound of ReLU6.   docs/quantization.md (9)
 inline constexpr float kRelu6Bound = 6.0f;
-/// Largest value after the activation; infinite where there is none.
+/// Largest value after the activation; infinite if it has no upper bound.
 inline constexpr float upper_bound(Activation activation) {
   return activation == Activation::kRelu6 ? kRelu6Bound : __builtin_inff();
 }
@@ -23,7 +23,7 @@ struct CodeClamp {
   int32_t hi = 255;
 };
 
-/// The range of values in `range` after the activation; NaN stays.
+/// Maps a range of values through the activation. NaN stays NaN.
 inline Range activated(Range range, Activation activation) {
   if (activation == Activation::kNone) return range;
   const float hi = upper_bound(activation);

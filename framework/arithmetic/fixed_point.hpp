@@ -25,14 +25,14 @@ inline double sum_scale(float scale_x, float scale_w) {
   return static_cast<double>(scale_x) * static_cast<double>(scale_w);
 }
 
-// Multipliers of the equations. Simulation and engine both take them from here: another order of
-// the same divisions may round to another m0. They throw as make_multiplier does.
+// Multipliers of the equations. Simulation and engine both call these functions, because another
+// order of the same divisions may round to another m0. They throw like make_multiplier.
 
-/// Of such a sum: M = sum_scale / scale_y.   docs/quantization.md (8)
+/// Multiplier of a sum of products: M = sum_scale / scale_y.   docs/quantization.md (8)
 Multiplier sum_multiplier(double sum_scale, float scale_y);
-/// Of a code: M = scale_x / scale_y.   docs/quantization.md (8), (11)
+/// Multiplier of a code: M = scale_x / scale_y.   docs/quantization.md (8), (11)
 Multiplier rescale_multiplier(float scale_x, float scale_y);
-/// Of the sum of n codes: M = scale_x / (n * scale_y).   docs/quantization.md (10)
+/// Multiplier of a sum of n codes: M = scale_x / (n * scale_y).   docs/quantization.md (10)
 Multiplier mean_multiplier(float scale_x, int64_t n, float scale_y);
 
 /// (product + 2^(shift-1)) >> shift: nearest integer, ties toward +infinity.
@@ -41,9 +41,9 @@ inline int64_t rounding_shift(int64_t product, int32_t shift) {
   return (product + (int64_t{1} << (shift - 1))) >> shift;
 }
 
-/// The same in unsigned arithmetic, for |product| <= 2^62 and shift in 1..62: for C99, where >> of
-/// a negative number is not portable, and for vectors without a 64-bit arithmetic shift.
-/// docs/quantization.md (8)
+/// The same in unsigned arithmetic, for |product| <= 2^62 and shift in 1..62. C99 needs it because
+/// >> of a negative number is not portable there, and so do vector units without a 64-bit
+/// arithmetic shift.   docs/quantization.md (8)
 inline int64_t rounding_shift_unsigned(int64_t product, int32_t shift) {
   constexpr uint64_t kBias = uint64_t{1} << 62;
   const uint64_t sum = static_cast<uint64_t>(product) + (uint64_t{1} << (shift - 1)) + kBias;
@@ -56,7 +56,7 @@ inline int64_t requantize_unclamped(int32_t acc, Multiplier multiplier, int32_t 
   return rounding_shift(int64_t{acc} * multiplier.m0, multiplier.shift) + zero_point;
 }
 
-/// clamp(((acc * m0 + 2^(shift-1)) >> shift) + zero_point, lo, hi), in 64 bits until clamped.
+/// clamp(((acc * m0 + 2^(shift-1)) >> shift) + zero_point, lo, hi), in 64 bits up to the clamp.
 /// docs/quantization.md (8)
 inline int32_t requantize(
     int32_t acc, Multiplier multiplier, int32_t zero_point, int32_t lo, int32_t hi) {
@@ -64,7 +64,7 @@ inline int32_t requantize(
       std::clamp<int64_t>(requantize_unclamped(acc, multiplier, zero_point), lo, hi));
 }
 
-/// The two multipliers of an addition at one common shift, that of the larger one.
+/// The two multipliers of an addition. Both have the shift of the larger one.
 /// docs/quantization.md (11)
 struct AddMultipliers {
   int32_t a = 0;
@@ -74,12 +74,12 @@ struct AddMultipliers {
   friend bool operator==(const AddMultipliers&, const AddMultipliers&) = default;
 };
 
-/// From scale_a / scale_y and scale_b / scale_y: the larger by make_multiplier, the smaller as
-/// llround(multiplier * 2^shift); both 0 where the larger has no shift up to 62.
+/// a = scale_a / scale_y, b = scale_b / scale_y. The larger is converted by make_multiplier, the
+/// smaller is llround(multiplier * 2^shift). Both are 0 if the larger one needs a shift above 62.
 /// docs/quantization.md (11)
-/// Throws: QuantError as make_multiplier does, for either.
+/// Throws: QuantError like make_multiplier, for a and for b.
 AddMultipliers make_add_multipliers(double a, double b);
-/// Of two operands' scales and the output's.   docs/quantization.md (11)
+/// The same from the scales of the operands and the output.   docs/quantization.md (11)
 AddMultipliers add_multipliers(float scale_a, float scale_b, float scale_y);
 
 /// clamp((((a - zero_a) * m.a + (b - zero_b) * m.b + 2^(shift-1)) >> shift) + zero_y, lo, hi).

@@ -7,7 +7,7 @@
 
 namespace quantrain {
 
-/// Which codes a quantized value may take: unsigned [0, 2^bits - 1], signed full range
+/// The codes that a quantized value can have: unsigned [0, 2^bits - 1], signed full range
 /// [-2^(bits-1), 2^(bits-1) - 1], or signed narrow range +-(2^(bits-1) - 1).
 /// docs/quantization.md (1)
 struct QType {
@@ -25,7 +25,7 @@ struct QType {
 
 enum class QScheme {
   kAffine,     ///< any zero point
-  kSymmetric,  ///< zero point 0, or the middle code where codes are unsigned
+  kSymmetric,  ///< zero point 0, or the middle code if codes are unsigned
 };
 
 /// Closed interval of real values.
@@ -54,11 +54,12 @@ struct QParams {
   friend bool operator==(const QParams&, const QParams&) = default;
 };
 
-/// Throws: QuantError unless bits are 2 to 16 and only signed codes are narrow. `where` names the
-/// layer or operation.
+/// Throws: QuantError naming `where` (a layer or operation) unless bits are 2 to 16 and the type is
+/// signed if it is narrow.
 void validate(const QType& type, std::string_view where);
-/// Throws: QuantError unless the type is valid, a scale is there for each zero point, each scale is
-/// positive, finite and normal, and each zero point is a code.
+/// Throws: QuantError unless the type is valid, there are as many scales as zero points (one if per
+/// tensor, at least one if per channel), each scale is positive, finite and normal, and each zero
+/// point is a code.
 void validate(const QParams& params, std::string_view where);
 
 /// Prints "u8", "s4", "s8 narrow".

@@ -9,8 +9,8 @@
 namespace quantrain {
 namespace {
 
-// A subnormal scale would lose the precision that (3)'s division relies on; such a range is 0
-// for all purposes.
+// A subnormal scale lacks the precision that the division in (3) needs. Such a range is treated as
+// 0.
 float usable_scale(double scale) {
   if (scale < static_cast<double>(std::numeric_limits<float>::min())) return 1.0f;
   return static_cast<float>(scale);
@@ -34,8 +34,8 @@ ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::str
     return {computed(usable_scale(scale)), type.is_signed ? 0 : (qmax + 1) / 2};
   }
   const float scale = computed(usable_scale((high - low) / (qmax - qmin)));
-  // (3)'s own code of the lowest value is then qmin: another quotient, or the rounding of the
-  // difference, would miss it at ties.
+  // The same float32 quotient as in (3), so that (3) gives the lowest value the code qmin. Another
+  // quotient, or rounding the difference, would miss qmin at ties.
   const float steps = half_even(static_cast<float>(low) / scale);
   return {scale, std::clamp(qmin - static_cast<int32_t>(steps), qmin, qmax)};
 }
@@ -85,7 +85,7 @@ int32_t quantize_bias(float bias, float scale_x, float scale_w) {
   const DefaultRounding rounding;
   const double code = __builtin_rint(static_cast<double>(bias) / sum_scale(scale_x, scale_w));
   constexpr auto kLargest = static_cast<double>(kLargestBias);
-  // Rounding the scale to float32 may leave the code above 2^30 by a relative 2^-24 at most.
+  // Rounding the scale to float32 can move the code above 2^30, by a factor of at most 1 + 2^-24.
   if (!(std::abs(code) <= kLargest + 0x1p7)) {
     throw QuantError(
         "bias", "code ", code, " of bias ", bias, " exceeds 2^30; scales ", scale_x, ", ", scale_w);

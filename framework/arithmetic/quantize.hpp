@@ -18,33 +18,33 @@ struct ScaleZero {
   friend bool operator==(const ScaleZero&, const ScaleZero&) = default;
 };
 
-/// Chooses the parameters for a range, first widened to contain 0.   docs/quantization.md (2)
+/// Chooses the parameters for a range, after widening it to contain 0.   docs/quantization.md (2)
 /// Affine: scale = (max - min) / (qmax - qmin), zero_point = clamp(qmin - half_even(min / scale)).
 /// Symmetric: scale = max|x| / qmax (narrow), 2 max|x| / (qmax - qmin) (full, unsigned); zero_point
 /// 0, or the middle code (qmax + 1) / 2 of unsigned codes.
 /// The scale is computed in double and rounded to float32 once. half_even(min / scale) is computed
-/// as in (3), so that min gets code qmin. A range of 0, or one so small that its scale would be
-/// subnormal, gives scale 1.
+/// as in (3), so that min gets code qmin. If the scale would be 0 or subnormal, it is 1.
 /// Throws: DataError naming `where` if an end is NaN or infinite or min > max.
 ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::string_view where);
 /// The same for each channel along `axis`, or for a single range if axis < 0.
-/// Throws: as above; QuantError if validate() of the result throws it.
+/// Throws: as above; QuantError if validate() refuses the type or the result.
 QParams choose_params(std::span<const Range> ranges,
                       int axis,
                       const QType& type,
                       QScheme scheme,
                       std::string_view where);
 
-/// Nearest integer, ties to even, in float32; the default rounding mode is assumed.
+/// Nearest integer, ties to even, in float32. Assumes the default rounding mode.
 inline float half_even(float x) { return __builtin_rintf(x); }
 
-/// Code before the clamp: half_even(x / scale) + zero_point, as a float so that nothing overflows.
+/// Code before the clamp: half_even(x / scale) + zero_point. A float, because it may not fit in an
+/// integer.
 /// docs/quantization.md (3)
 inline float unclamped_code(float x, float scale, int32_t zero_point) {
   return half_even(x / scale) + static_cast<float>(zero_point);
 }
 
-/// q = clamp(half_even(x / scale) + zero_point, qmin, qmax); a division, in float32.
+/// q = clamp(half_even(x / scale) + zero_point, qmin, qmax), in float32 and with a true division.
 /// x must not be NaN.   docs/quantization.md (3)
 inline int32_t quantize(float x, float scale, int32_t zero_point, int32_t qmin, int32_t qmax) {
   const float code = unclamped_code(x, scale, zero_point);
@@ -63,11 +63,11 @@ inline bool gradient_passes(float x, float scale, int32_t zero_point, int32_t qm
 }
 
 /// Scale of one output channel of weights. For narrow range it is
-/// max(max|w| / qmax, |bias| / (scale_x * 2^30)), or 1 if both terms are 0. For full range the
-/// first term is 2 max|w| / (qmax - qmin).
+/// max(max|w| / qmax, |bias| / (scale_x * 2^30)), or 1 if that would be 0 or subnormal. For full
+/// range the first term is 2 max|w| / (qmax - qmin).
 /// docs/quantization.md (5)
 /// Throws: DataError naming `where` if an argument is NaN or infinite;
-/// QuantError if scale_x is not positive, or so small that no float32 scale holds the bias.
+/// QuantError if scale_x is not positive, or so small that no float32 scale fits the bias.
 float weight_scale(
     float max_abs, float bias, float scale_x, const QType& type, std::string_view where);
 
@@ -82,7 +82,7 @@ inline constexpr int64_t kLargestDifference = 255;
 /// 33,000 * 255 * 127 < 2^30.
 inline constexpr int64_t kLongestReduction = 33000;
 static_assert(kLongestReduction * kLargestDifference * 127 < kLargestBias);
-/// Longest sum of products for weights of this type, which depends on the largest |code|.
+/// Longest sum of products for weights of this type. Depends on the largest |code|.
 inline int64_t longest_reduction(const QType& weight) {
   const int64_t largest = std::max(weight.qmax(), -weight.qmin());
   return std::min(kLongestReduction, (kLargestBias - 1) / (kLargestDifference * largest));
@@ -93,7 +93,7 @@ inline constexpr int64_t kLargestWindow = ((int64_t{1} << 31) - 1) / kLargestDif
 /// bias_q = clamp(half_even(bias / (scale_x * scale_w)), -2^30, 2^30), in double. weight_scale
 /// keeps the code within 2^30, except that rounding the scale to float32 can move it by up to 2^6.
 /// docs/quantization.md (6)
-/// Throws: QuantError if the code before the clamp is farther out than 2^30 + 2^7.
+/// Throws: QuantError if the code's absolute value before the clamp exceeds 2^30 + 2^7.
 int32_t quantize_bias(float bias, float scale_x, float scale_w);
 
 }  // namespace quantrain

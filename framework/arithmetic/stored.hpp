@@ -6,12 +6,12 @@
 #include "framework/arithmetic/activation.hpp"
 #include "framework/arithmetic/qparams.hpp"
 
-// Codes of activations as they lie in memory: one unsigned byte each.   docs/quantization.md (13)
+// Codes of activations as stored in memory: one unsigned byte each.   docs/quantization.md (13)
 namespace quantrain {
 
 /// Stored byte = code + offset.
 inline int32_t stored_offset(const QType& activation) { return activation.is_signed ? 128 : 0; }
-/// Zero point of the stored bytes; per-tensor parameters.
+/// Zero point of the stored bytes. Takes per-tensor parameters.
 inline int32_t stored_zero_point(const QParams& activation) {
   return activation.zero_point[0] + stored_offset(activation.type);
 }
@@ -21,7 +21,7 @@ inline double code_value(int32_t stored, const QParams& params) {
   return static_cast<double>(params.scale[0]) * (stored - stored_zero_point(params));
 }
 
-/// What a requantization adds to its result, and what it clamps it to, in stored bytes.
+/// The zero point that a requantization adds and the bounds that it clamps to, in stored bytes.
 /// docs/quantization.md (8), (9)
 struct StoredOutput {
   int32_t zero_point = 0;
@@ -31,12 +31,13 @@ struct StoredOutput {
   friend bool operator==(const StoredOutput&, const StoredOutput&) = default;
 };
 
-/// For codes at these parameters, clamped by the activation.
-/// Throws: QuantError if y has a scale per channel or more than 8 bits.
+/// For codes with parameters y, clamped by the activation.
+/// Throws: QuantError if y is per channel or has more than 8 bits.
 StoredOutput stored_output(const QParams& y, Activation activation);
 
-/// Where the gradient of a quantization passes: bit i % 8 of bits[i / 8] says whether the stored
-/// code of element i, before the clamp, lies in [lo, hi]. No bits, no mask.
+/// Marks the elements whose quantization passes the gradient. Bit i % 8 of bits[i / 8] is set if
+/// the stored code of element i lies in [lo, hi] before the clamp. If bits is null, no mask is
+/// written.
 /// docs/quantization.md (4)
 struct GradientMask {
   uint8_t* bits = nullptr;
@@ -48,7 +49,7 @@ inline GradientMask gradient_mask(const QParams& y, uint8_t* bits) {
   return {bits, y.type.qmin() + offset, y.type.qmax() + offset};
 }
 
-/// Throws: QuantError naming `where` unless these are valid per-tensor parameters of 2 to 8 bits.
+/// Throws: QuantError naming `where` unless params are valid, per tensor and of 2 to 8 bits.
 void check_activation(const QParams& params, std::string_view where);
 
 }  // namespace quantrain

@@ -28,7 +28,7 @@ using Array =
                        xt::layout_type::row_major,
                        xt::xarray<float>::shape_type>;
 
-/// The same, but read-only.
+/// Like Array, but read-only.
 using ConstArray = xt::xarray_adaptor<
     xt::xbuffer_adaptor<const float*, xt::smart_ownership, std::shared_ptr<const float>>,
     xt::layout_type::row_major,

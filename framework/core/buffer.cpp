@@ -13,27 +13,28 @@
 namespace quantrain::pool {
 namespace {
 
-// Four size classes per power of two: at most a quarter of a block is waste (and a page of a large
-// one).
+// Four size classes per power of two: at most a quarter of a block is wasted, and one more page in
+// a large block.
 size_t size_class(size_t bytes) {
   const size_t wanted = std::max<size_t>(bytes + kSlack, 256);
   const size_t step = std::bit_floor(wanted) / 4;
   return (wanted + step - 1) & ~(step - 1);
 }
 
-/// Number of the class of blocks of `size` bytes.
+/// Index of the class whose blocks have `size` bytes.
 size_t index_of(size_t size) {
   const auto width = static_cast<size_t>(std::bit_width(size));
   return 4 * width + (size >> (width - 3)) % 4;
 }
 
-/// The size of the blocks of the class that index_of() gives.
+/// Block size of a class. The inverse of index_of().
 size_t size_of(size_t index) { return (4 + index % 4) << (index / 4 - 3); }
 
-// The system has large blocks begin at one and the same place in a page. Elements of two at the
-// same index then share a set of the first-level cache, and a load from one may wait for a store to
-// the other, because the processor compares the lower 12 bits of addresses first. So here each
-// begins at another line. Not with AddressSanitizer, which would see less.
+// The system starts all large blocks at the same offset in a page. Elements with the same index in
+// two such blocks then share a set of the first-level cache. A load from one block may also wait
+// for a store to the other, because the processor compares the lower 12 bits of addresses first. So
+// each large block here begins at another cache line. This is off with AddressSanitizer, which
+// would detect fewer errors.
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
 constexpr bool kSpreads = false;
 #else
@@ -43,11 +44,13 @@ constexpr size_t kPage = 4096;
 // For smaller blocks, an extra page would be too much overhead.
 constexpr bool is_spread(size_t size) { return kSpreads && size >= 16 * kPage; }
 
-/// A block of `size` bytes, of large ones the one with this number. Throws: std::bad_alloc
+/// A block of `size` bytes. A large block begins at a cache line that depends on `number`, the
+/// count of large blocks so far.
+/// Throws: std::bad_alloc
 void* new_block(size_t size, size_t number) {
   if (!is_spread(size)) return ::operator new (size, std::align_val_t{kAlignment});
   void* const page = ::operator new (size + kPage, std::align_val_t{kPage});
-  // 13 has no divisor in common with a page's 64 lines, so that all are taken in turn.
+  // 13 and the 64 lines of a page are coprime, so consecutive blocks go through all lines.
   return static_cast<char*>(page) + number * 13 * kAlignment % kPage;
 }
 
@@ -87,7 +90,7 @@ class Pool {
 #else
     try {
       free_[index_of(size)].push_back(block);
-    } catch (const std::bad_alloc&) {  // no memory to keep it by
+    } catch (const std::bad_alloc&) {  // no memory for the list of kept blocks
       delete_block(block, size);
     }
 #endif
@@ -107,7 +110,7 @@ class Pool {
   void unlock() { mutex_.unlock(); }
 
  private:
-  // Blocks of other sizes must not stand in the way of this one.
+  // If the system has no memory left, frees the kept blocks of all sizes and tries again.
   void* from_system(size_t size) {
     if (is_spread(size)) ++spread_;
     try {
@@ -127,14 +130,14 @@ class Pool {
 
   std::mutex mutex_;
   std::array<std::vector<void*>, 4 * (std::numeric_limits<size_t>::digits + 1)> free_;
-  size_t spread_ = 0;  // blocks so far
+  size_t spread_ = 0;  // large blocks requested so far
   Counters counters_{};
 };
 
 Pool& instance();
 
-// Never destroyed: buffers of static storage duration may outlive any order of destruction. While a
-// process forks nobody else has the lock, which the child would find closed forever.
+// Never destroyed, because buffers with static storage duration may be destroyed after it. fork()
+// takes the lock first, so that the child cannot inherit it locked by another thread.
 Pool* new_pool() {
   ::pthread_atfork(
       [] { instance().lock(); }, [] { instance().unlock(); }, [] { instance().unlock(); });

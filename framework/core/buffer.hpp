@@ -8,42 +8,43 @@
 
 namespace quantrain {
 
-/// Memory for values: blocks aligned to kAlignment bytes with kSlack readable bytes after them, so
-/// that kernels may load whole vectors at the end. Large ones begin at different lines of a page.
-/// Freed blocks are kept by size class and reused. Safe to call from several threads.
+/// Memory for values. Blocks are aligned to kAlignment bytes and followed by kSlack readable bytes,
+/// so that kernels may load whole vectors at the end. Large blocks begin at different cache lines
+/// of a page. Freed blocks are kept by size class and reused. Safe to call from several threads.
 namespace pool {
 
 inline constexpr size_t kAlignment = 64;
 inline constexpr size_t kSlack = 64;
-/// More than any machine has.
+/// Larger than the memory of any machine.
 inline constexpr size_t kMaxBytes = size_t{1} << 60;
 
-/// Uninitialised block of at least `bytes`. Throws: std::bad_alloc, also if bytes exceed kMaxBytes.
+/// Uninitialised block of at least `bytes`. Throws: std::bad_alloc if there is no memory or if
+/// bytes exceed kMaxBytes.
 void* allocate(size_t bytes);
-/// `bytes` as it was asked for.
+/// Frees a block. `bytes` is the size that allocate() was called with.
 void release(void* block, size_t bytes) noexcept;
 
-/// Counted since the program started.
+/// Counts since the program started.
 struct Counters {
-  int64_t allocations;         ///< blocks asked for
-  int64_t system_allocations;  ///< of these, blocks that no freed block could serve
+  int64_t allocations;         ///< calls of allocate()
+  int64_t system_allocations;  ///< of these, calls that no freed block could serve
   int64_t bytes_in_use;
   int64_t peak_bytes_in_use;
 };
 Counters counters();
-/// Gives the kept blocks back to the system.
+/// Returns the kept blocks to the system.
 void trim();
 
 }  // namespace pool
 
-/// A fixed number of uninitialised elements from the pool, moved but not copied.
+/// A fixed number of uninitialised elements from the pool. Movable, not copyable.
 template <class T>
 class Buffer {
   static_assert(std::is_trivial_v<T>);
 
  public:
   Buffer() = default;
-  /// Throws: std::bad_alloc, also if size is negative or no memory could hold it.
+  /// Throws: std::bad_alloc if there is no memory, size is negative or it exceeds kMaxBytes.
   explicit Buffer(int64_t size)
       : data_(static_cast<T*>(pool::allocate(bytes(size)))), size_(size) {}
   Buffer(Buffer&& other) noexcept
@@ -72,7 +73,7 @@ class Buffer {
   T operator[](int64_t i) const&& { return data_[i]; }
 
  private:
-  // Saturates where the product would wrap around to something small.
+  // Saturates, because a product that wraps around would ask for a small block.
   static size_t bytes(int64_t size) {
     const auto count = static_cast<size_t>(size);
     return count <= pool::kMaxBytes / sizeof(T) ? count * sizeof(T) : pool::kMaxBytes + 1;

@@ -38,7 +38,7 @@ struct Row {
   Isa isa;
   std::string_view name;
   bool built;
-  bool (*supported)();  // asked where it is built
+  bool (*supported)();  // called only if built
 };
 constexpr Row kRows[] = {
     {Isa::kReference, "reference", true, always},

@@ -6,8 +6,8 @@
 
 namespace quantrain {
 
-/// Instruction sets that kernels are built for, from the plainest to the widest. kReference stands
-/// for the obvious loops that every test compares with.
+/// Instruction sets that kernels are built for, from the simplest to the widest. kReference stands
+/// for the plain loops that every test compares with.
 enum class Isa { kReference, kSse2, kAvx2, kAvx512Bw, kAvx512Vnni, kNeon64 };
 
 inline constexpr Isa kAllIsas[] = {
@@ -21,11 +21,13 @@ Isa isa_from_name(std::string_view name);
 
 /// Whether this library contains kernels for the instruction set.
 bool is_built(Isa isa);
-/// Whether this CPU and its operating system can run the instruction set.
+/// Whether this library contains kernels for the instruction set and this CPU and its operating
+/// system can run them.
 bool is_supported(Isa isa);
-/// The instruction set whose kernels run: the widest that is built and supported, unless the
-/// environment variable QUANTRAIN_ISA or set_isa() chooses another.
-/// Throws: DataError if QUANTRAIN_ISA names one that is not built or not supported.
+/// The instruction set whose kernels run. This is the widest supported one, unless the environment
+/// variable QUANTRAIN_ISA or set_isa() chooses another.
+/// Throws: DataError if QUANTRAIN_ISA names an instruction set that is unknown, not built or not
+/// supported.
 Isa chosen_isa();
 /// Chooses the instruction set. Must not be called while kernels run.
 /// Throws: DataError if the instruction set is not built or not supported.

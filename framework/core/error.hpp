@@ -10,7 +10,8 @@
 namespace quantrain {
 
 namespace detail {
-/// What a message is made of, so that each of the many places that throw has no stream of its own.
+/// One part of a message, type-erased, so that the many places that throw need no stream of their
+/// own.
 struct Part {
   const void* value;
   void (*print)(std::ostream& stream, const void* value);
@@ -30,8 +31,8 @@ std::string text(std::string_view where, std::span<const Part> parts);
 }  // namespace detail
 
 /// Base of every error that quantrain throws. what() reads "[where] text"; `where` names the
-/// operation, layer or file. An error is thrown before work starts: nothing is recorded, written or
-/// changed.
+/// operation, layer or file. Errors are thrown before work starts, so nothing has been recorded,
+/// written or changed.
 class Error : public std::runtime_error {
  public:
   /// The parts are streamed one after the other: Error("matmul", "inner dimensions differ: lhs ",
@@ -53,7 +54,7 @@ class ShapeError : public Error {
 class GraphError : public Error {
   using Error::Error;
 };
-/// Quantization parameters, configurations or bounds that make no sense or are not there yet.
+/// Quantization parameters, configurations or bounds that are invalid or not set yet.
 class QuantError : public Error {
   using Error::Error;
 };
@@ -61,7 +62,7 @@ class QuantError : public Error {
 class DataError : public Error {
   using Error::Error;
 };
-/// A model that cannot be written in the form asked for.
+/// A model that cannot be written in the requested format.
 class ExportError : public Error {
   using Error::Error;
 };

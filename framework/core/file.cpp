@@ -42,7 +42,7 @@ class Descriptor {
 
   int get() const { return descriptor_; }
   int release() { return std::exchange(descriptor_, -1); }
-  /// False: with errno.
+  /// Returns false and sets errno if it fails.
   bool close() { return descriptor_ < 0 || ::close(release()) == 0; }
 
  private:
@@ -55,19 +55,20 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// The file itself where path is a symbolic link: renaming over the link would replace it.
+// The target if path is a symbolic link, because a rename would replace the link itself.
 std::string resolve(const std::string& path) {
   if (path.empty()) throw DataError(kWhere, "the path to write to is empty");
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno != ENOENT) fail(path, "cannot be written");
-    // A link may point to a file that is yet to be made; one that leads in a circle is no ENOENT.
+    // A link may point to a file that does not exist yet. (A cycle of links gives ELOOP, not
+    // ENOENT.)
     std::error_code no_link;
     const std::filesystem::path target = std::filesystem::read_symlink(path, no_link);
     if (no_link) return path;
     return resolve((std::filesystem::path(path).parent_path() / target).string());
   }
-  // Renaming a file over /dev/null would be the end of /dev/null.
+  // Renaming a file to /dev/null would replace the device.
   if (!S_ISREG(info.st_mode)) throw DataError(kWhere, path, ": is not a regular file");
   if (::access(path.c_str(), W_OK) != 0) fail(path, "cannot be written");
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
@@ -76,7 +77,7 @@ std::string resolve(const std::string& path) {
   return real.get();
 }
 
-// In a sticky folder only the owner of a file, or of the folder, may rename another one over it.
+// In a sticky folder, only the owner of a file or of the folder may replace the file by a rename.
 void check_replaceable(const std::string& target) {
   struct stat file {};
   struct stat folder {};
@@ -90,8 +91,8 @@ void check_replaceable(const std::string& target) {
                   "replace files (sticky)");
 }
 
-// Removes what processes left behind that were killed while they wrote to target. Those that live
-// hold a lock on theirs.
+// Removes the temporary files of processes that were killed while they wrote to target. A running
+// process holds a lock on its file.
 void remove_leftovers(const std::string& target) {
   const std::string folder = folder_of(target);
   const std::string prefix = target.substr(target.rfind('/') + 1) + ".tmp";
@@ -103,7 +104,7 @@ void remove_leftovers(const std::string& target) {
   try {
     names = names_in(folder);
   } catch (const DataError&) {
-    return;  // no error of the write
+    return;  // this does not make the write fail
   }
   for (const std::string& entry : names) {
     const std::string_view name = entry;
@@ -119,8 +120,8 @@ void remove_leftovers(const std::string& target) {
   }
 }
 
-// A write beyond the limit of a file's size raises SIGXFSZ, of which the process would die. While
-// this lives the thread does not receive it, and write() fails.
+// A write beyond the file size limit raises SIGXFSZ, which would kill the process. While this
+// object lives, the thread blocks the signal, and write() fails instead.
 class NoFileSizeSignal {
  public:
   NoFileSizeSignal() {
@@ -149,7 +150,7 @@ class NoFileSizeSignal {
   bool waited_before_ = false;
 };
 
-// A new file beside the one it is to become; gone with this object unless it was renamed.
+// A new file in the folder of its target. The destructor removes it unless it was renamed.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::string target) : target_(std::move(target)) {
@@ -159,8 +160,8 @@ class TemporaryFile {
     const bool replaces = ::stat(target_.c_str(), &old) == 0;
     const mode_t mode = replaces ? old.st_mode & 0777 : 0666;
     if (!make_nameless(mode)) make_named(mode);
-    // It was made with no more than these bits: a file system that cannot set the rest gives
-    // nothing away.
+    // The file was created with no more than these bits. If the file system cannot set the rest,
+    // access is only narrower.
     if (replaces) static_cast<void>(::fchmod(file_.get(), mode));
   }
   ~TemporaryFile() {
@@ -185,7 +186,7 @@ class TemporaryFile {
     if (std::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "cannot be renamed to");
     name_.clear();
     if (!file_.close()) fail(target_, "cannot be closed");
-    // The new name must be on the disk too; a file system that cannot do it has no more to offer.
+    // The new name must reach the disk too. An error is ignored: some file systems cannot do this.
     const Descriptor folder(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (folder.get() >= 0) ::fsync(folder.get());
   }
@@ -197,12 +198,12 @@ class TemporaryFile {
   }
   std::string own_link() const { return "/proc/self/fd/" + std::to_string(file_.get()); }
 
-  // Of which nothing is left should the process die.
+  // Creates a file without a name. If the process dies, nothing is left of it.
   bool make_nameless(mode_t mode) {
 #if defined(O_TMPFILE)
     file_ = Descriptor(::open(folder_of(target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode));
     if (file_.get() < 0) return false;
-    // A name is given through this link; locked before it has one.
+    // give_name() needs this link. The file is locked before it gets a name.
     if (::access(own_link().c_str(), F_OK) == 0 && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0)
       return true;
     file_.close();
@@ -214,7 +215,7 @@ class TemporaryFile {
 
   void make_named(mode_t mode) {
     for (;;) {
-      // In a container another process may have the same number.
+      // A process in another container may have the same process id.
       do {
         name_ = next_name();
         file_ = Descriptor(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
@@ -223,8 +224,8 @@ class TemporaryFile {
         name_.clear();
         fail(target_, "no file can be made in its folder");
       }
-      // Another process may have taken it for a leftover before it was locked. A file system
-      // without locks has no such process.
+      // Before the lock was taken, another process may have removed the file as a leftover. This
+      // cannot happen on a file system without locks.
       struct stat info {};
       const bool locked = ::flock(file_.get(), LOCK_EX) == 0;
       if (!locked || (::fstat(file_.get(), &info) == 0 && info.st_nlink > 0)) return;
@@ -263,7 +264,7 @@ void write_file(const std::string& path, std::string_view text) {
   write_file(path, parts);
 }
 
-// std::filesystem's iterator ends the process where it has no memory for a path.
+// Does not use std::filesystem, whose iterator ends the process if it has no memory for a path.
 std::vector<std::string> names_in(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), &::closedir);
   if (entries == nullptr) fail(folder, "cannot be listed");
@@ -280,7 +281,7 @@ std::vector<std::string> names_in(const std::string& folder) {
 }
 
 InputFile::InputFile(const std::string& path) : path_(path) {
-  // What was opened is asked, not the path, which another process may rename a file to meanwhile.
+  // The checks use the open file, because another process may replace the file at path meanwhile.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.get() < 0) fail(path, "cannot be opened");
   struct stat info {};
@@ -301,7 +302,7 @@ size_t InputFile::read(std::span<uint8_t> out) {
   const size_t wanted = std::min(out.size(), static_cast<size_t>(left_));
   const size_t count = std::fread(out.data(), 1, wanted, file_.get());
   if (count < wanted && std::ferror(file_.get()) != 0) fail(path_, "cannot be read");
-  left_ = count < wanted ? 0 : left_ - static_cast<int64_t>(count);  // cut while it was read
+  left_ = count < wanted ? 0 : left_ - static_cast<int64_t>(count);  // 0 if truncated meanwhile
   return count;
 }
 

@@ -6,8 +6,8 @@
 
 namespace quantrain {
 
-/// FNV-1a in 64 bits: tells contents apart and finds damage, each changed byte for certain. No
-/// defence against someone who means to deceive.
+/// FNV-1a in 64 bits. Tells contents apart and detects damage; a change of a single byte is always
+/// detected. No protection against deliberate manipulation.
 /// Source: Fowler, Noll and Vo, "FNV hash"
 class Fnv1a {
  public:

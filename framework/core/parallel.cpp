@@ -10,8 +10,8 @@
 #include "framework/core/error.hpp"
 
 // Debian's TBB is not instrumented, so the thread sanitizer does not see that it orders the start
-// and the end of a task. These two lines say so, for every loop of the library. What
-// TBB does with its own memory is ignored by the preset's option ignore_noninstrumented_modules.
+// and the end of a task. These two macros tell it, for every loop of the library. The preset's
+// option ignore_noninstrumented_modules hides TBB's accesses to its own memory.
 #if defined(__SANITIZE_THREAD__) || defined(QUANTRAIN_SANITIZE_THREAD)
 #include <sanitizer/tsan_interface.h>
 #define QUANTRAIN_ACQUIRE(address) __tsan_acquire(address)
@@ -26,9 +26,10 @@ namespace {
 
 int requested_threads = 0;
 std::unique_ptr<tbb::task_arena> arena;
-// More threads than cores are there only once TBB is allowed to make them.
+// TBB starts more threads than there are cores only if this allows it.
 std::unique_ptr<tbb::global_control> allowed;
-// A process that fork() made has none of TBB's threads, and what they held when it was made.
+// True in a child process after fork(). It has none of TBB's threads, but the locks that they held
+// stay locked.
 bool is_forked = false;
 
 void after_fork() {

@@ -9,12 +9,12 @@
 
 namespace quantrain {
 
-/// Threads that quantrain uses from now on, the caller included; 1 starts no worker. Before the
-/// first call, and after set_threads(0), loops run in the caller's own TBB arena with all of its
-/// threads. Not to be called while loops run, nor from one. Where quantrain was built without
-/// threads (QUANTRAIN_THREADS=OFF), and in a process that fork() made, which has no workers, loops
-/// run in the caller, always.
-/// Throws: DataError if n is negative, or more than 1 without threads.
+/// Sets the number of threads that quantrain uses, including the caller. 1 starts no worker. Before
+/// the first call, and after set_threads(0), loops run in the caller's own TBB arena with all of
+/// its threads. Must not be called while loops run, nor from inside a loop. Loops always run in the
+/// caller if quantrain was built without threads (QUANTRAIN_THREADS=OFF), and in a child process
+/// after fork(), which has no workers.
+/// Throws: DataError if n is negative, or is more than 1 in a build without threads.
 void set_threads(int n);
 int threads();
 
@@ -23,10 +23,10 @@ using BlockFunction = void (*)(void* context, int64_t block);
 void run_blocks(int64_t blocks, void* context, BlockFunction function);
 }  // namespace detail
 
-/// Calls body(begin, end) for the consecutive blocks of `grain` elements that make up [0, n), in
-/// any order and in parallel. How the work is cut depends on n and grain alone, never on the number
-/// of threads: a body that writes only what its block owns gives the same bits always, and computes
-/// in the default rounding mode. An exception from a body reaches the caller.
+/// Splits [0, n) into consecutive blocks of `grain` elements and calls body(begin, end) for each,
+/// in any order and in parallel. The split depends only on n and grain, never on the number of
+/// threads. So a body that writes only to its own block always gives the same bits. Bodies run in
+/// the default rounding mode. An exception from a body reaches the caller.
 template <class Body>
 void parallel_for(int64_t n, int64_t grain, Body&& body) {
   if (n <= 0) return;
@@ -43,14 +43,14 @@ void parallel_for(int64_t n, int64_t grain, Body&& body) {
   });
 }
 
-/// How many blocks of at most `most` to make of n elements: one, or n, or an even number, so that
-/// two threads are done at the same time.
+/// Number of blocks of at most `most` elements that n elements are split into: 1, n, or an even
+/// number, so that two threads finish at the same time.
 constexpr int64_t even_blocks(int64_t n, int64_t most) {
   most = std::max<int64_t>(most, 1);
   return n <= most ? 1 : std::min(n, (n + 2 * most - 1) / (2 * most) * 2);
 }
 
-/// As parallel_for, but splits n evenly into even_blocks(n, most) blocks; for a few expensive
+/// Like parallel_for, but splits n evenly into even_blocks(n, most) blocks; for a few expensive
 /// tasks.
 template <class Body>
 void parallel_for_even(int64_t n, int64_t most, Body&& body) {

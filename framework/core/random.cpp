@@ -8,8 +8,8 @@
 namespace quantrain {
 namespace {
 
-// ln(x), x > 0 and normal, from basic operations alone: x = m * 2^e with m in [sqrt(1/2), sqrt(2)),
-// ln m = 2 artanh((m - 1) / (m + 1)) as a series whose 12 terms reach double's precision there.
+// ln(x) for normal x > 0, from basic operations only: x = m * 2^e with m in [sqrt(1/2), sqrt(2)),
+// and ln m = 2 artanh((m - 1) / (m + 1)), a series of 12 terms, which is enough for double.
 double natural_log(double x) {
   const uint64_t bits = std::bit_cast<uint64_t>(x);
   int exponent = static_cast<int>(bits >> 52) - 1023;

@@ -6,10 +6,10 @@
 
 namespace quantrain {
 
-/// Pseudo-random numbers that are the same on every machine: no state but a key and a counter, no
-/// libm, no standard distributions. Streams made from different (seed, stream, index) are
-/// independent, so what is drawn for an image can depend on seed, epoch and index alone. Source:
-/// SplitMix64.
+/// Pseudo-random numbers that are the same on every machine. The state is a key and a counter;
+/// neither libm nor standard distributions are used. Streams with different (seed, stream, index)
+/// are independent, so the numbers for an image can depend only on seed, epoch and index.
+/// Source: SplitMix64.
 class Random {
  public:
   explicit Random(uint64_t seed, uint64_t stream = 0, uint64_t index = 0)
@@ -18,7 +18,7 @@ class Random {
   uint64_t bits() { return SplitMix64::mix(key_ + ++counter_ * SplitMix64::kStep); }
   /// In [0, 1), a multiple of 2^-24.
   float uniform() { return static_cast<float>(bits() >> 40) * 0x1p-24f; }
-  /// In [low, high]; high only by rounding.
+  /// In [low, high). Rounding can also give high.
   float uniform(float low, float high);
   /// In [0, n), without bias.   Throws: DataError if n is below 1.
   int64_t below(int64_t n);

@@ -5,10 +5,11 @@
 
 namespace quantrain {
 
-/// While it lives, this thread computes in the default mode: to the nearest number, ties to even,
-/// and with subnormal numbers. Then the mode is what it was. Everything that computes with floats
-/// begins with one, and every loop: a worker has the mode of the thread that started it.
-/// Costs a nanosecond where the mode is the default.
+/// While it lives, this thread computes in the default floating-point mode: rounding to the nearest
+/// number, ties to even, with subnormal numbers. Its destructor restores the previous mode. Every
+/// function that computes with floats begins with one, and so does every parallel loop, because a
+/// worker inherits the mode of the thread that started it. Costs a nanosecond if the mode is
+/// already the default.
 class DefaultRounding {
  public:
   DefaultRounding() : found_(read()) {
@@ -41,11 +42,11 @@ class DefaultRounding {
   void restore() const;
 
   uint64_t found_;
-  int rounding_ = 0;  // what the C library says it is, which is another register on x86
+  int rounding_ = 0;  // the C library's mode, in another register on x86
 };
 
-/// The value, computed by now. A compiler may move what it computes past the end of the scope that
-/// keeps the rounding mode, where nothing but the value's use holds it back.
+/// Returns the value and forces its computation before this point. Otherwise the compiler may move
+/// the computation beyond the scope of a DefaultRounding, because only the value's use orders it.
 inline float computed(float value) {
   volatile float kept = value;
   return kept;

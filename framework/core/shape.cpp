@@ -15,7 +15,7 @@ Shape::Shape(std::span<const int64_t> extents) : rank_(static_cast<int>(extents.
   int64_t elements = 1;
   for (const int64_t extent : extents) {
     if (extent < 0) throw ShapeError("shape", "negative extent in ", *this);
-    // An empty axis is skipped, so that the product of any other axes is checked too.
+    // An empty axis is skipped, so that the product of the other axes is still checked.
     if (extent == 0) continue;
     if (elements > std::numeric_limits<int64_t>::max() / extent)
       throw ShapeError("shape", "too many elements in ", *this);

@@ -9,7 +9,7 @@
 
 namespace quantrain {
 
-/// Extents of a dense row-major array, outermost first; at most kMaxRank of them, held in place. A
+/// Extents of a dense row-major array, outermost first. At most kMaxRank extents, stored inline. A
 /// scalar has rank 0.
 class Shape {
  public:
@@ -18,17 +18,18 @@ class Shape {
   Shape() = default;
   Shape(std::initializer_list<int64_t> extents)
       : Shape(std::span(extents.begin(), extents.size())) {}
-  /// Throws: ShapeError if an extent is negative, the rank exceeds kMaxRank or the product of the
-  /// extents that are not 0 overflows.
+  /// Throws: ShapeError if an extent is negative, the rank exceeds kMaxRank, or the product of the
+  /// nonzero extents overflows.
   explicit Shape(std::span<const int64_t> extents);
 
   int rank() const { return rank_; }
-  /// Extent of axis i; negative i counts from the end. Throws: ShapeError if there is no such axis.
+  /// Extent of axis i; negative i counts from the end. Throws: ShapeError if axis i does not exist.
   int64_t operator[](int i) const;
   int64_t back() const { return (*this)[-1]; }
   /// Product of all extents; 1 for a scalar.
   int64_t elements() const;
-  /// Axis as a number from 0. Throws: ShapeError if it is outside [-rank, rank).
+  /// Axis i counted from 0; negative i counts from the end. Throws: ShapeError if i is outside
+  /// [-rank, rank).
   int axis(int i) const;
 
   const int64_t* begin() const& { return extents_.data(); }

@@ -8,7 +8,7 @@
 
 namespace quantrain {
 
-/// An immutable array that copies share. It can also stand for elements that something else owns.
+/// An immutable array whose copies share the elements. Another object may own the elements.
 template <class T>
 class SharedArray {
  public:
@@ -17,7 +17,7 @@ class SharedArray {
     auto owner = std::make_shared<const std::vector<T>>(std::move(values));
     data_ = std::shared_ptr<const T>(owner, owner->data());
   }
-  /// data keeps the elements alive.
+  /// `data` keeps the elements alive.
   SharedArray(std::shared_ptr<const T> data, int64_t size) : data_(std::move(data)), size_(size) {}
 
   const T* data() const& { return data_.get(); }
@@ -31,7 +31,7 @@ class SharedArray {
   const T& operator[](int64_t i) const& { return data()[i]; }
   T operator[](int64_t i) const&& { return data_.get()[i]; }
 
-  /// Equal elements.
+  /// Compares the elements.
   friend bool operator==(const SharedArray& a, const SharedArray& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }

@@ -4,8 +4,8 @@
 
 namespace quantrain {
 
-/// A stream to a string that throws std::bad_alloc where there is no memory; std::ostringstream
-/// goes on, with text that lacks a part.
+/// A string stream that throws std::bad_alloc if there is no memory. std::ostringstream would
+/// continue silently with incomplete text.
 class TextStream : public std::ostringstream {
  public:
   TextStream() { exceptions(std::ios_base::badbit); }

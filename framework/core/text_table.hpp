@@ -8,14 +8,14 @@
 
 namespace quantrain {
 
-/// Rows of text in columns that are as wide as their widest cell, with two spaces between them.
+/// Rows of text in columns. Each column is as wide as its widest cell; two spaces separate columns.
 class TextTable {
  public:
-  /// One letter for each column: 'l' for text, 'r' for numbers, which end below each other.
+  /// One letter for each column: 'l' aligns text left, 'r' aligns numbers right.
   explicit TextTable(std::string_view columns) : columns_(columns) {}
 
-  /// A row of at most as many cells as there are columns. The last of a shorter row may be longer
-  /// than its column.
+  /// Adds a row with at most as many cells as there are columns. The last cell of a shorter row may
+  /// be wider than its column.
   TextTable& add(std::vector<std::string> cells);
 
  private:
@@ -25,12 +25,12 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// One line for each row, without spaces at its end.
+/// One line for each row, without trailing spaces.
 std::ostream& operator<<(std::ostream& stream, const TextTable& table);
 
-/// With so many digits after the point: "3.50".
+/// The number with `digits` digits after the point: "3.50".
 std::string decimals(double number, int digits);
-/// "1,234,567".
+/// The number with grouped digits: "1,234,567".
 std::string grouped(int64_t number);
 
 }  // namespace quantrain

@@ -2,7 +2,7 @@
 
 namespace quantrain {
 
-/// "major.minor.patch" of the library that is linked.
+/// "major.minor.patch" of the linked library.
 const char* version();
 
 }  // namespace quantrain

@@ -8,24 +8,25 @@
 
 namespace quantrain {
 
-/// Samples as a network takes them, with what it is to give for them.
+/// A batch of samples in the form that a network takes, with their targets.
 struct Batch {
-  Tensor images;  ///< [B, ...]: the first input, of most networks the only one; with the codes it
-                  ///< is made from where it has codes
-  std::vector<int32_t> labels;        ///< [B]; empty where targets are tensors
-  std::vector<Tensor> targets{};      ///< [B, ...] each; with mixup: [B, classes] beside the labels
-  std::vector<Tensor> more_inputs{};  ///< [B, ...] each, of networks that take several
+  Tensor images;  ///< [B, ...]: the first input, for most networks the only one; carries the codes
+                  ///< that it is made from, if there are any
+  std::vector<int32_t> labels;    ///< [B]; empty if targets are tensors
+  std::vector<Tensor> targets{};  ///< [B, ...] each; with mixup, [B, classes] besides the labels
+  std::vector<Tensor> more_inputs{};  ///< [B, ...] each, for networks with several inputs
 
   int64_t size() const;
-  /// All inputs: net(batch.inputs()) for a network that takes several.
+  /// All inputs. A network with several inputs takes net(batch.inputs()).
   std::vector<Tensor> inputs() const;
-  /// [B, ...]: the images as the 8-bit codes of the input; valid as long as the images.
-  /// Throws: DataError if the images were written since they were made, or never had codes.
+  /// [B, ...]: the 8-bit codes of the images. Valid as long as the images.
+  /// Throws: DataError if the images have no codes, or were written or moved since a data set made
+  /// them.
   std::span<const uint8_t> bytes() const&;
   std::span<const uint8_t> bytes() const&& = delete;
 };
 
-/// The inputs of a Batch, or of one's own type with a member `images`.
+/// The inputs of a Batch, or of any type with a member `images`.
 template <class B>
 std::vector<Tensor> inputs_of(const B& batch) requires requires {
   batch.images;

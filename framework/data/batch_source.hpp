@@ -16,7 +16,7 @@ struct Pass {
   int64_t epoch = 0;
   uint64_t seed = 0;
   Transform augment = nullptr;
-  double mixup = 0.0;  ///< alpha; 0: none
+  double mixup = 0.0;  ///< alpha of mixup; 0: no mixup
 
   /// The random numbers of a sample.
   Random random(int64_t index) const {
@@ -24,21 +24,22 @@ struct Pass {
   }
 };
 
-/// What a DataLoader makes batches from: Dataset, TensorDataset, Stream, or one's own.
+/// The source of a DataLoader's batches: Dataset, TensorDataset, Stream, or a class of your own.
 class BatchSource {
  public:
-  /// The batch of these samples, in this order. A stream gives fewer at its end, and none after it.
-  /// Called from one thread, one call after the other.
+  /// Returns the batch of these samples, in this order. A stream returns fewer samples at its end,
+  /// and none after it. Calls come from one thread, one after the other.
   using Reader = std::function<Batch(std::span<const int64_t> indices)>;
 
   virtual ~BatchSource() = default;
 
-  /// Samples of an epoch; nothing: only its end tells.
+  /// Number of samples of an epoch. Empty if it is known only at the end.
   virtual std::optional<int64_t> samples() const = 0;
-  /// Whether samples come in any order; otherwise they come from 0 on, one after the other.
+  /// Whether samples can be read in any order. Otherwise they are read one after the other, from 0
+  /// on.
   virtual bool any_order() const { return true; }
-  /// The reader outlives the source.
-  /// Throws: DataError if the pass asks for what the data cannot give.
+  /// Starts a pass. The reader may outlive the source.
+  /// Throws: DataError if the data cannot give what the pass asks for.
   virtual Reader read(const Pass& pass) const = 0;
 
  protected:

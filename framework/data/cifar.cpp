@@ -15,7 +15,7 @@ constexpr int64_t kSide = 32;
 constexpr int64_t kChannels = 3;
 constexpr int64_t kPlane = kSide * kSide;
 constexpr int64_t kRecord = 1 + kChannels * kPlane;  // a label, then red, green and blue
-constexpr int64_t kMostImages = 10'000;              // of a file
+constexpr int64_t kMostImages = 10'000;              // in one file
 constexpr int64_t kClasses = 10;
 
 void append(const std::string& path, std::vector<uint8_t>& pixels, std::vector<int32_t>& labels) {

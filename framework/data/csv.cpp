@@ -21,7 +21,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-/// A cell as a message shows it: short, and without what a terminal would act on.
+/// A cell's text for a message: shortened, and with ? in place of control characters.
 std::string shown(std::string_view text) {
   constexpr size_t kMost = 40;
   std::string seen(text.substr(0, kMost));
@@ -57,8 +57,7 @@ CsvTable read_csv(const std::string& path, const CsvOptions& options) {
   return table;
 }
 
-// Cells are moved together in the text that they come from: without quotes they are shorter, never
-// longer.
+// Compacts the cells in place. A cell without its quotes is never longer than with them.
 void CsvTable::parse(const CsvOptions& options) {
   const std::string& in = text_;
   const size_t size = in.size();
@@ -71,7 +70,7 @@ void CsvTable::parse(const CsvOptions& options) {
   const auto count = [&](char c) { return std::count(in.begin(), in.end(), c); };
   ends_.reserve(static_cast<size_t>(count(options.separator) + count('\n') + 1));
 
-  size_t width = 0;  // cells of a row, once the first is read
+  size_t width = 0;  // cells of a row; 0 until the first is read
   int64_t row = options.header ? 0 : 1;
   const auto where = [&] { return row == 0 ? "the header" : "row " + std::to_string(row); };
   const auto is_blank = [&](size_t at) {
@@ -102,7 +101,7 @@ void CsvTable::parse(const CsvOptions& options) {
           to += quote - from;
           from = quote + 1;
           if (from == size || in[from] != '"') break;
-          text_[to++] = '"';  // two of them stand for one
+          text_[to++] = '"';  // two quotes stand for one
           ++from;
         }
         if (!breaks_line(from) && in[from] != options.separator) {
@@ -205,7 +204,7 @@ std::string_view CsvTable::text(int64_t row, std::string_view column) const& {
 float CsvTable::number(int64_t row, size_t column) const {
   const std::string_view text = trimmed(cell(row, column));
   if (text.empty()) fail(row, column, "is empty: fill it, or leave the row out");
-  // from_chars knows no plus; two signs are no number.
+  // from_chars does not accept a plus. A number has at most one sign.
   const bool has_plus = text.size() > 1 && text[0] == '+' && text[1] != '-';
   const std::string_view digits = has_plus ? text.substr(1) : text;
   float value = 0.0f;

@@ -13,30 +13,30 @@ struct CsvOptions {
   bool header = true;  ///< the first line names the columns; otherwise they are "0", "1", ...
 };
 
-/// Text as classes: the texts in order, and the place of each row's among them.
+/// Texts as classes: the distinct texts, and for each row the index of its text.
 struct TextClasses {
   std::vector<std::string> names;  ///< sorted by their bytes
   std::vector<int32_t> labels;     ///< [rows]
 };
 
-/// The cells of a .csv file, by column. Messages count rows from 1, after the header.
+/// The cells of a .csv file, by column. Messages count rows from 1, without the header.
 class CsvTable {
  public:
   const std::vector<std::string>& columns() const& { return columns_; }
   std::vector<std::string> columns() const&& { return columns_; }
   int64_t rows() const { return rows_; }
 
-  /// Text of a cell, without its quotes; valid as long as the table.
-  /// Throws: DataError if there is no such column, or unless 0 <= row < rows().
+  /// Text of a cell without its quotes. Valid as long as the table.
+  /// Throws: DataError if the column does not exist, or unless 0 <= row < rows().
   std::string_view text(int64_t row, std::string_view column) const&;
   std::string_view text(int64_t row, std::string_view column) const&& = delete;
-  /// Numbers of these columns, [rows, columns]: decimal, whatever the locale, rounded to the
-  /// nearest float32.
-  /// Throws: DataError naming row and column if a cell is empty, no number, NaN, infinite or beyond
-  /// float32; or if there is no such column, or no column is asked for.
+  /// Numbers of these columns, [rows, columns]. The format is decimal, independent of the locale.
+  /// Values are rounded to the nearest float32.
+  /// Throws: DataError naming row and column if a cell is empty, not a number, NaN, infinite or out
+  /// of float32's range; or if a column does not exist, or columns is empty.
   std::vector<float> floats(std::span<const std::string> columns) const;
   std::vector<float> floats(std::string_view column) const;
-  /// Integers of a column, [rows].   Throws: DataError as floats(), for what is no int32.
+  /// Integers of a column, [rows].   Throws: DataError like floats(), if a cell is not an int32.
   std::vector<int32_t> labels(std::string_view column) const;
   /// Texts of a column as classes.   Throws: DataError if a cell is empty.
   TextClasses classes(std::string_view column) const;
@@ -55,16 +55,17 @@ class CsvTable {
   std::string path_;
   std::vector<std::string> columns_;
   int64_t rows_ = 0;
-  std::string text_;          // of all cells, one after the other
-  std::vector<size_t> ends_;  // of each cell of the rows, in text_
-  size_t first_ = 0;          // where the rows begin in text_
+  std::string text_;          // text of all cells, one after the other
+  std::vector<size_t> ends_;  // end of each cell in text_, without the header
+  size_t first_ = 0;          // start of the rows in text_
 };
 
-/// Reads a table: RFC 4180's quotes ("a ""word""", separators and line breaks between them), line
-/// ends LF or CRLF, a UTF-8 byte order mark is passed over; empty lines may end the file.
-/// Throws: DataError naming path and row if the file is missing or empty, a row is empty, has more
-/// or fewer cells than the header, or misplaced quotes; or if a column has no name, or that of
-/// another.
+/// Reads a table by RFC 4180: cells may be in quotes ("a ""word"""), and then contain separators
+/// and line breaks. Lines end with LF or CRLF. A UTF-8 byte order mark and empty lines at the end
+/// are ignored.
+/// Throws: DataError naming the path, and the row if there is one: if the file is missing or has no
+/// rows, a row is empty, a row has more or fewer cells than the header, or a quote is misplaced; or
+/// if a column has no name, or two have the same.
 CsvTable read_csv(const std::string& path, const CsvOptions& options = {});
 
 }  // namespace quantrain

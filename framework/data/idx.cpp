@@ -14,17 +14,17 @@ namespace {
 
 constexpr const char* kWhere = "idx";
 constexpr uint8_t kUnsignedByte = 0x08;
-// Deflate cannot do better: 258 bytes from two bits.
+// The highest compression that deflate can reach: 258 bytes in two bits.
 constexpr int64_t kMaxCompression = 1032;
 
 class Source {
  public:
   virtual ~Source() = default;
-  /// Number of bytes read; fewer than asked for only at the end.
+  /// Returns the number of bytes read, which is less than out.size() only at the end.
   virtual size_t read(std::span<uint8_t> out) = 0;
-  /// Upper bound of what is left to read.
+  /// Upper bound of the bytes that are left to read.
   virtual int64_t left() const = 0;
-  /// Bytes to take memory for before they have been seen.
+  /// Number of bytes to allocate memory for before they have been read.
   virtual size_t step() const = 0;
 };
 
@@ -34,7 +34,7 @@ class PlainSource : public Source {
 
   size_t read(std::span<uint8_t> out) override { return file_.read(out); }
   int64_t left() const override { return file_.left(); }
-  // The file has them.
+  // All bytes at once, because the file contains them.
   size_t step() const override { return static_cast<size_t>(file_.left()); }
 
  private:
@@ -96,7 +96,8 @@ class GzipSource : public Source {
   bool ended_ = false;
 };
 
-// In steps: no more than twice of what there is, whatever the header says.
+// Allocates in steps that at most double the bytes read so far, whatever the header says. The first
+// step is source.step().
 std::vector<uint8_t> read_bytes(int64_t size, Source& source) {
   std::vector<uint8_t> bytes;
   const auto wanted = static_cast<size_t>(size);
@@ -180,7 +181,7 @@ IdxArray read(const std::string& path, Source& source, int64_t limit) {
                     got,
                     " follow");
   }
-  uint8_t more = 0;  // reading past the end also lets zlib compare its checksum
+  uint8_t more = 0;  // reading past the end also makes zlib check its checksum
   if (source.read({&more, 1}) != 0) {
     throw DataError(
         kWhere, path, ": longer than the ", array.bytes.size(), " bytes of shape ", shape);

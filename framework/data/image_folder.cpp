@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "image folder";
 
-/// Folders, or files, of a folder: not the hidden ones; sorted by the bytes of their names.
+/// Folders or files in a folder, without hidden ones, sorted by the bytes of their names.
 std::vector<fs::path> entries(const fs::path& folder, bool folders) {
   std::vector<fs::path> found;
   for (const std::string& name : names_in(folder.string())) {

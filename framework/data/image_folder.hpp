@@ -15,29 +15,30 @@ struct Image {
   std::vector<uint8_t> bytes;  ///< row-major
 };
 
-/// Reads a PNG file of up to 8 bits a channel as gray (1 channel) or colour (3), in sRGB; what is
-/// transparent lies over black. limit: bytes of the image, by default unpacked_limit()'s.
+/// Reads a PNG file with at most 8 bits per channel as gray (1 channel) or colour (3 channels), in
+/// sRGB. Transparent pixels are blended with black. limit: largest size of the image in bytes, by
+/// default unpacked_limit() of the file.
 /// Throws: DataError naming path and reason if the file is missing, damaged, truncated, has 16 bits
-/// a channel or more bytes than the limit, channels are neither 1 nor 3, or this build has no
+/// per channel or is larger than the limit, channels is neither 1 nor 3, or this build has no
 /// libpng (QUANTRAIN_PNG is OFF).
 Image read_png(const std::string& path, int64_t channels, std::optional<int64_t> limit = {});
 
 struct ImageFolderOptions {
   int64_t channels = 3;               ///< 1: gray
-  std::optional<int64_t> limit = {};  ///< bytes of one image, as for read_png
+  std::optional<int64_t> limit = {};  ///< bytes of one image, see read_png
 };
 
 struct ImageFolder {
   Dataset images;
-  std::vector<std::string> classes;  ///< names, by label
+  std::vector<std::string> classes;  ///< name of each label
 };
 
-/// The PNG files of a folder that has a folder for each class. Classes, and the images of a class,
-/// come sorted by the bytes of their names; hidden files, and files beside the classes' folders,
-/// are passed over.
-/// Throws: DataError naming the path if a folder is missing, has no classes or a class no images;
-/// if a class has a file that is no .png; if an image is not as large as the first; and as
-/// read_png.
+/// Reads PNG files from a folder with one folder for each class. Classes, and the images of a
+/// class, are sorted by the bytes of their names. Hidden entries, and files beside the folders of
+/// the classes, are ignored.
+/// Throws: DataError naming the path if the folder is missing or has no classes, a class has no
+/// images or contains a file that is not a .png, or an image is not as large as the first; also
+/// like read_png().
 ImageFolder read_image_folder(const std::string& folder, const ImageFolderOptions& options = {});
 
 }  // namespace quantrain

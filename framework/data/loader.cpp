@@ -20,7 +20,7 @@
 namespace quantrain {
 namespace {
 
-// No sample has this index: the shuffle's random numbers are nobody else's.
+// No sample has this index, so the shuffle shares its random numbers with no sample.
 constexpr uint64_t kShuffleIndex = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
@@ -44,10 +44,10 @@ class DataLoader::Iterator::Prefetch {
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  /// A process that fork() made has no such thread.
+  /// False in a child process after fork(), where the thread does not exist.
   bool is_ours() const { return process_ == ::getpid(); }
 
-  /// The next batch, or nothing after the last. Throws what preparing it threw.
+  /// The next batch, or nothing after the last. Rethrows an exception of the thread.
   std::optional<Batch> next() {
     if (!is_ours()) {
       throw DataError("loader",
@@ -72,7 +72,7 @@ class DataLoader::Iterator::Prefetch {
     } catch (...) {
       error = std::current_exception();
     }
-    // The batch before the end, or before the error, comes first.
+    // The consumer takes the last batch before it sees the end or the error.
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !ready_ || stop_; });
     error_ = error;
@@ -107,7 +107,7 @@ class DataLoader::Iterator::Prefetch {
     }
   }
 
-  /// Of the samples at [begin, begin + n) of the epoch.
+  /// Indices of the samples at [begin, begin + n) of the epoch.
   std::span<const int64_t> numbers(int64_t begin, int64_t n) {
     if (samples_)
       return std::span(order_).subspan(static_cast<size_t>(begin), static_cast<size_t>(n));
@@ -118,7 +118,7 @@ class DataLoader::Iterator::Prefetch {
 
   const DataLoader loader_;
   const std::optional<int64_t> samples_;
-  std::vector<int64_t> order_;  // of a stream: of the batch that is made
+  std::vector<int64_t> order_;  // for a stream: indices of the current batch
   const pid_t process_ = ::getpid();
 
   std::mutex mutex_;
@@ -127,7 +127,7 @@ class DataLoader::Iterator::Prefetch {
   std::exception_ptr error_;
   bool ended_ = false;
   bool stop_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last, because it uses all of the above
 };
 
 DataLoader::DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions options)
@@ -189,7 +189,7 @@ DataLoader::Iterator::Iterator(const DataLoader& loader)
 DataLoader::Iterator::Iterator(Iterator&&) noexcept = default;
 DataLoader::Iterator& DataLoader::Iterator::operator=(Iterator&&) noexcept = default;
 DataLoader::Iterator::~Iterator() {
-  // Nobody to stop, and nobody to wait for.
+  // In a forked process there is no thread to stop and to join, so the memory is leaked.
   if (prefetch_ != nullptr && !prefetch_->is_ours()) static_cast<void>(prefetch_.release());
 }
 

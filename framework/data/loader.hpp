@@ -18,47 +18,48 @@ struct LoaderOptions {
   int64_t batch = 64;
   bool shuffle = false;
   uint64_t seed = 0;
-  Transform augment = nullptr;  ///< applied to every sample's first input; random_shift(2)
-  bool drop_last = false;       ///< leave out a last batch that is not full
-  /// Mixes every sample with another one, by Beta(mixup, mixup): in [0.01, 1], usually 0.2; 0:
-  /// none. Labels stay the sample's own, targets[0] says what it is a mixture of:
-  /// cross_entropy(net(batch.images), batch.targets[0]).
+  Transform augment = nullptr;  ///< applied to every sample's first input, e.g. random_shift(2)
+  bool drop_last = false;       ///< leaves out a last batch that is not full
+  /// Mixes every sample with another one, with weights from Beta(mixup, mixup). In [0.01, 1],
+  /// usually 0.2; 0 means no mixup. Labels stay those of the sample. targets[0] holds the shares of
+  /// the classes, for cross_entropy(net(batch.images), batch.targets[0]).
   double mixup = 0.0;
 };
 
-/// The batches of one epoch after the other:
+/// Iterates over the batches of an epoch:
 ///   for (const Batch& batch : loader.epoch(e)) ...
-/// The next batch is prepared in a thread of its own while one is used. Order and augmentation
-/// depend on seed, epoch and index alone, so an epoch is the same every time that it is run.
+/// A thread prepares the next batch while the caller uses one. Order and augmentation depend only
+/// on seed, epoch and index, so an epoch is the same every time it runs.
 class DataLoader {
  public:
-  /// Throws: DataError if the batch is less than 1, drop_last would leave no batch, samples that
-  /// come one after the other are to be shuffled, mixup is out of range, or source is null.
+  /// Throws: DataError if the batch size is less than 1, drop_last would leave no batch, shuffle is
+  /// set for a source without random access (any_order()), mixup is out of range, or source is
+  /// null.
   explicit DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions options = {});
-  /// Of a copy: DataLoader{dataset, {.batch = 32, .shuffle = true}}.
+  /// Loads from a copy: DataLoader{dataset, {.batch = 32, .shuffle = true}}.
   template <std::derived_from<BatchSource> Source>
   explicit DataLoader(Source source, LoaderOptions options = {})
       : DataLoader(std::make_shared<const Source>(std::move(source)), std::move(options)) {}
 
-  /// Which epoch begin() runs, from now on; 0 at first. Returns *this; of a temporary, the loader
-  /// itself, which a loop over DataLoader{...}.epoch(e) keeps.
-  /// Throws: DataError if it is negative.
+  /// Sets the epoch that begin() runs; 0 at first. Returns *this. On a temporary it returns the
+  /// loader by value, so that a loop over DataLoader{...}.epoch(e) keeps it alive.
+  /// Throws: DataError if epoch is negative.
   DataLoader& epoch(int64_t epoch) &;
   DataLoader epoch(int64_t epoch) &&;
   int64_t epoch() const { return epoch_; }
 
-  /// Batches of an epoch.   Throws: DataError if only the end of a stream tells how many there are.
+  /// Number of batches of an epoch.   Throws: DataError if it is known only at the end.
   int64_t batches() const;
-  /// Samples of an epoch; nothing: only its end tells.
+  /// Number of samples of an epoch. Empty if it is known only at the end.
   std::optional<int64_t> samples() const { return source_->samples(); }
   std::shared_ptr<const BatchSource> source() const { return source_; }
   const LoaderOptions& options() const& { return options_; }
   LoaderOptions options() && { return std::move(options_); }
-  /// Samples in the order of the current epoch.   Throws: DataError as batches().
+  /// Indices of the samples in the order of the current epoch.   Throws: DataError like batches().
   std::vector<int64_t> order() const;
 
-  /// One pass over an epoch. What the source or a transform throws arrives where the batch would
-  /// have.
+  /// One pass over an epoch. An exception of the source or of a transform is thrown in place of the
+  /// batch.
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -71,12 +72,12 @@ class DataLoader {
     Iterator& operator=(Iterator&&) noexcept;
     ~Iterator();  ///< stops and joins the thread
 
-    /// The caller's, to move from too, until the next increment.
+    /// The batch belongs to the caller until the next increment. The caller may move from it.
     Batch& operator*() const& { return batch_; }
     Batch operator*() && { return std::move(batch_); }
     Batch* operator->() const& { return &batch_; }
     Batch* operator->() && = delete;
-    /// Throws: DataError at the end, or if it was moved from.
+    /// Throws: DataError if the iterator is at its end or was moved from.
     Iterator& operator++();
     bool operator==(std::default_sentinel_t) const { return prefetch_ == nullptr; }
 

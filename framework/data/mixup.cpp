@@ -8,10 +8,10 @@
 namespace quantrain {
 namespace {
 
-// Streams of random numbers whose seed differs in these bits: those of augmentation stay the same.
+// Changes the seed for mixup, so that the random numbers of augmentation stay the same.
 constexpr uint64_t kMixSeed = 0x6d69787570u;
 
-/// x^e for x in [0, 1) and e >= 1, by products and square roots alone: the same on every machine.
+/// x^e for x in [0, 1) and e >= 1, from products and square roots only: the same on every machine.
 double power(double x, double e) {
   const double whole = std::floor(e);
   double result = 1.0;

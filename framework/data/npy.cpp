@@ -33,7 +33,8 @@ constexpr TypeName kTypes[] = {{NpyType::kU8, "u1"},
                                {NpyType::kF32, "f4"},
                                {NpyType::kF64, "f8"}};
 
-/// The header's text: a Python dictionary of three entries, as NumPy writes it, in any order.
+/// Parses the header: a Python dictionary of three entries in any order, in the form that NumPy
+/// writes.
 class Header {
  public:
   Header(const std::string& path, std::string_view text) : path_(path), text_(text) { parse(); }
@@ -44,7 +45,7 @@ class Header {
 
  private:
   [[noreturn]] void fail(std::string_view what) const {
-    // The start of what is left, without what a terminal would act on.
+    // The start of the remaining text, with ? in place of unprintable characters.
     std::string seen(text_.substr(std::min(at_, text_.size()), 20));
     std::replace_if(
         seen.begin(), seen.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
@@ -180,7 +181,7 @@ void for_each(const NpyArray& array, const F& f) {
   }
 }
 
-/// f(i, value) of all values, each in its own type.
+/// Calls f(i, value) for all values, in their own type.
 template <class F>
 void visit(const NpyArray& array, const F& f) {
   switch (array.type) {
@@ -204,7 +205,7 @@ std::vector<float> NpyArray::floats() const {
   const DefaultRounding rounding;
   std::vector<float> values(bytes.size() / static_cast<size_t>(size_of(type)));
   visit(*this, [&](size_t i, auto value) {
-    // Beyond float's range the conversion would be undefined.
+    // Outside of float's range, the conversion is undefined behaviour.
     if constexpr (std::is_same_v<decltype(value), double>) {
       if (std::isfinite(value) && std::abs(value) > double{std::numeric_limits<float>::max()}) {
         throw DataError(
@@ -280,7 +281,7 @@ NpyArray read_npy(const std::string& path) {
   const Header header(path, text);
 
   NpyArray array{.path = path, .shape = header.shape, .type = type_of(path, header.descr)};
-  // Of one axis both orders are the same.
+  // With one axis, both orders are the same.
   if (header.fortran_order && header.shape.rank() > 1) {
     throw DataError(
         kWhere, path, ": is in Fortran order: save numpy.ascontiguousarray(array) instead");

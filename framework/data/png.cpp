@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kWhere = "png";
 
 #if QUANTRAIN_PNG
-/// What libpng keeps of an image that is read.
+/// The state of libpng while it reads an image.
 class Reading {
  public:
   explicit Reading(const std::string& path) : path_(path) { image_.version = PNG_IMAGE_VERSION; }

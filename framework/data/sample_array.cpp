@@ -24,7 +24,7 @@ std::shared_ptr<const InputFeatures> shared(InputFeatures features) {
   return features.empty() ? nullptr : std::make_shared<const InputFeatures>(std::move(features));
 }
 
-// The first value outside the range, or NaN, is an error.
+// Throws for the first value that is outside the range or NaN.
 void check_range(const Shape& shape,
                  std::span<const float> values,
                  Range range,

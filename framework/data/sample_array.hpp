@@ -17,49 +17,49 @@ namespace quantrain {
 
 using integer::InputFeatures;
 
-/// What becomes of values outside of the declared range.
+/// What to do with values outside of the declared range.
 enum class Outside {
-  kRefuse,    ///< an error that names the first
-  kSaturate,  ///< the nearest code, as in a deployed program; counted
+  kRefuse,    ///< throws an error that names the first such value
+  kSaturate,  ///< takes the nearest code, like a deployed program, and counts such values
 };
 
-/// One array of a data set, [N, ...]: plain floats, or bytes that are codes of a declared range. A
-/// cheap handle on data that never change.
+/// One array [N, ...] of a data set: plain floats, or bytes that are codes of a declared range. A
+/// cheap handle on immutable data.
 class SampleArray {
  public:
-  /// What bytes mean unless it is said.
+  /// Default range of bytes.
   static constexpr Range kUnitRange{0.0f, 1.0f};
 
-  /// Floats as they are; batches of them have no codes. A network that is to be quantized takes
-  /// encoded(), or QConfig::input_range.
-  /// Throws: DataError naming sample and element if a value is NaN or infinite, if there is none,
-  /// or if they do not fill the shape; the last two hold for all functions here.
+  /// Plain floats. Their batches have no codes, so a quantized network needs encoded() instead, or
+  /// QConfig::input_range.
+  /// Throws: DataError naming sample and element if a value is NaN or infinite. All functions that
+  /// make a SampleArray also throw DataError if there are no values or they do not fill the shape.
   static SampleArray floats(const Shape& shape, std::vector<float> values);
-  /// Without a copy. owner keeps the values alive; null: the caller does, as long as anything that
-  /// was made of this is used. They must not change.
+  /// The same without a copy. owner keeps the values alive. If it is null, the caller keeps them
+  /// alive as long as anything made from this array is used. The values must not change.
   static SampleArray floats(const Shape& shape,
                             std::span<const float> values,
                             std::shared_ptr<const void> owner);
-  /// Bytes that are codes of the range, widened to contain 0: byte / 255 unless declared.
-  /// features: what raw values go through before they become such codes.   docs/quantization.md
-  /// (20)
-  /// Throws: QuantError if the range is empty or infinite, or features are not as many as the last
-  /// extent, finite, and of positive scale.
+  /// Bytes that are codes of the range, which is widened to contain 0. By default, real values are
+  /// byte / 255. features: offsets and scales that turn raw values into the values that the codes
+  /// stand for.   docs/quantization.md (20)
+  /// Throws: QuantError if the range is empty or infinite, or features do not have a finite offset
+  /// and a finite positive scale for each index of the last axis.
   static SampleArray bytes(const Shape& shape,
                            std::vector<uint8_t> values,
                            Range range = kUnitRange,
                            InputFeatures features = {});
-  /// Without a copy, as for floats.
+  /// The same without a copy, as for floats.
   static SampleArray bytes(const Shape& shape,
                            std::span<const uint8_t> values,
                            std::shared_ptr<const void> owner,
                            Range range = kUnitRange,
                            InputFeatures features = {});
-  /// Raw floats as codes of the range, after features:
+  /// Converts raw floats to codes of the range, after applying features:
   ///   byte = round((z - min) / (max - min) * 255), z = (x - offset[f]) / scale[f]
-  /// where the range begins or ends at 0.   docs/quantization.md (2), (3), (20)
-  /// Throws: QuantError as bytes(); DataError if a value is NaN or infinite, or z is outside the
-  /// range and that is refused.
+  /// if the range begins or ends at 0.   docs/quantization.md (2), (3), (20)
+  /// Throws: QuantError like bytes(); DataError if a value is NaN or infinite, or z is outside the
+  /// range with Outside::kRefuse.
   static SampleArray encoded(const Shape& shape,
                              std::span<const float> values,
                              Range range,
@@ -67,34 +67,35 @@ class SampleArray {
                              Outside outside = Outside::kRefuse);
 
   int64_t size() const { return data_->size; }
-  /// Of one sample.
+  /// Shape of one sample.
   const Shape& shape() const& { return data_->shape; }
   Shape shape() const&& { return data_->shape; }
   bool has_codes() const { return data_->bytes.data() != nullptr; }
-  /// The rest is of those that have codes.
+  /// range(), params(), features() and saturated() are for arrays that have codes.
   Range range() const { return data_->range; }
   const QParams& params() const& { return data_->params; }
   QParams params() const&& { return data_->params; }
-  /// Empty: none.
+  /// Empty if there are no features.
   const InputFeatures& features() const&;
   InputFeatures features() const&& { return features(); }
-  /// How many values lay outside of what the codes represent, and became the nearest.
+  /// Number of values that were outside of the codes' range and got the nearest code.
   int64_t saturated() const { return data_->saturated; }
-  /// Bytes of sample i, in [0, size()); none where it holds floats.
+  /// Bytes of sample i, which must be in [0, size()). Empty if the array holds floats.
   std::span<const uint8_t> sample_bytes(int64_t i) const&;
   std::span<const uint8_t> sample_bytes(int64_t i) const&& = delete;
 
-  /// Copies sample i into the view, which is shaped like it and of the same kind.
+  /// Copies sample i into a view of the same shape and kind.
   void copy(int64_t i, const SampleView& to) const;
-  /// Memory for one sample, uninitialised, and the view of it.
+  /// Memory for one sample. view() resizes it and returns a view of it.
   struct Scratch {
     std::vector<uint8_t> bytes;
     std::vector<float> floats;
   };
   SampleView view(Scratch& scratch) const;
 
-  /// The samples [B, ...] of these numbers, in this thread alone: floats, with the codes they are
-  /// made from where there are codes. edit(i, sample) may change the i-th before that.
+  /// Floats [B, ...] of the samples with these indices, with the codes that they are made from if
+  /// there are codes. edit(i, sample) may change the i-th sample before that. Runs in the calling
+  /// thread only.
   using Edit = std::function<void(size_t i, const SampleView& sample)>;
   Tensor tensor(std::span<const int64_t> indices, const Edit& edit = nullptr) const;
   /// Floats [B, ...] that carry these bytes as their codes.
@@ -104,12 +105,12 @@ class SampleArray {
   struct Data {
     Shape shape;
     int64_t size = 0;
-    std::shared_ptr<const void> owner;  // of one of the two
+    std::shared_ptr<const void> owner;  // owns floats or bytes
     std::span<const float> floats;
     std::span<const uint8_t> bytes;
     Range range;
     QParams params;
-    std::shared_ptr<const InputFeatures> features;  // null: none
+    std::shared_ptr<const InputFeatures> features;  // null: no features
     int64_t saturated = 0;
   };
   explicit SampleArray(Data data) : data_(std::make_shared<const Data>(std::move(data))) {}

@@ -23,12 +23,12 @@ void check_fractions(std::span<const double> fractions) {
       throw DataError(kWhere, "a fraction of ", fraction, ", expected one in (0, 1]");
     sum += fraction;
   }
-  constexpr double kRounding = 1e-9;  // of 0.7 + 0.2 + 0.1
+  constexpr double kRounding = 1e-9;  // allows for 0.7 + 0.2 + 0.1
   if (sum > 1.0 + kRounding) throw DataError(kWhere, "the fractions sum to ", sum, ", above 1");
 }
 
-/// Splits samples over parts, group after group: what one group's sizes lack of their fractions,
-/// the next one's make up for.
+/// Distributes the samples of one group after the other over the parts. The rounding error of a
+/// group's sizes is carried over to the next group.
 class Apportion {
  public:
   explicit Apportion(std::span<const double> fractions)
@@ -54,7 +54,7 @@ class Apportion {
     int64_t left = total - std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
     for (; left > 0; --left) ++sizes[*std::max_element(order.begin(), order.end(), lacks)];
     for (; left < 0; ++left) --*std::max_element(sizes.begin(), sizes.end());
-    // A part that would have none takes one of the largest's, where that keeps one.
+    // An empty part takes a sample from the largest part, if that has at least two.
     for (int64_t& size : sizes) {
       const auto largest = std::max_element(sizes.begin(), sizes.end());
       if (size > 0 || *largest < 2) continue;
@@ -76,7 +76,7 @@ void shuffle(std::span<int64_t> indices, Random& random) {
               indices[static_cast<size_t>(random.below(static_cast<int64_t>(left)))]);
 }
 
-/// Appends the first sizes[p] of the indices to part p, and so on.
+/// Appends the first sizes[0] indices to part 0, the next sizes[1] to part 1, and so on.
 void distribute(std::span<const int64_t> indices, const std::vector<int64_t>& sizes, Parts& parts) {
   size_t at = 0;
   for (size_t p = 0; p < parts.size(); ++p) {
@@ -93,7 +93,7 @@ Parts sorted(Parts parts) {
   return parts;
 }
 
-/// Of a part that lacks a class.
+/// The error for a part that lacks a class.
 [[noreturn]] void missing(int64_t label, size_t part, size_t parts, int64_t count) {
   throw DataError(kWhere,
                   "class ",

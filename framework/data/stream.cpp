@@ -19,8 +19,8 @@ Shape batch_shape(int64_t n, const Shape& sample) {
   return Shape(extents);
 }
 
-/// Calls a function of the user's. What it throws becomes a DataError that says where, and holds
-/// it.
+/// Calls a user's function. If it throws, throws a DataError that names sample and epoch and nests
+/// the exception.
 template <class F>
 auto user_call(int64_t sample, int64_t epoch, const char* what, const F& f) {
   const auto failed = [&](const char* with) {
@@ -165,7 +165,7 @@ BatchSource::Reader Stream::read(const Pass& pass) const {
   check_mixup(pass.mixup);
   if (pass.mixup > 0.0)
     throw DataError(kWhere, "mixup takes samples from anywhere, and a stream has one order");
-  // A function is copied; what it shares is one pass.
+  // Copies of the returned function share one pass.
   SampleGenerator generator =
       user_call(0, pass.epoch, "start()", [&] { return start_(pass.epoch); });
   auto reading = std::make_shared<Reading>(options_, pass, std::move(generator));

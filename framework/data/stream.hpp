@@ -11,36 +11,37 @@
 
 namespace quantrain {
 
-/// A sample as a generator gives it.
+/// A sample from a generator.
 struct StreamSample {
-  std::vector<float> values;       ///< raw, as many as the stream's shape has elements
-  int32_t label = 0;               ///< where there are classes
-  std::vector<float> target = {};  ///< where there is a target's shape
+  std::vector<float> values;       ///< raw values, one for each element of the stream's shape
+  int32_t label = 0;               ///< if the stream has classes
+  std::vector<float> target = {};  ///< if the stream has a target shape
 };
 
-/// Gives the next sample; nothing at the end.
+/// Returns the next sample, or nothing at the end.
 using SampleGenerator = std::function<std::optional<StreamSample>()>;
 
 struct StreamOptions {
   Shape shape;                      ///< of one sample
   std::optional<Range> range = {};  ///< values become codes of it; none: floats without codes
-  InputFeatures features = {};      ///< with a range: what values go through before
+  InputFeatures features = {};      ///< with a range: offsets and scales for the values
   Outside outside = Outside::kRefuse;
   int64_t classes = 0;                  ///< above 0: samples have labels in [0, classes)
   std::optional<Shape> target = {};     ///< samples have targets of this shape
-  std::optional<int64_t> samples = {};  ///< of an epoch; none: the generator's end tells
+  std::optional<int64_t> samples = {};  ///< of an epoch; none: the generator decides
 };
 
-/// Samples that are made while they are used, in one order: a microphone, a simulation, files that
-/// do not fit into memory. Each epoch begins with start(epoch), whose generator is called in the
-/// loader's thread. Of a stream of declared length, no more samples than that are asked for.
-/// Reading throws: DataError naming sample and epoch if start or generator throw, it ends before
-/// the declared length or gives none at all, or if a sample does not fit the declared shapes, range
-/// and classes.
+/// Samples that are produced while they are used, in a fixed order: from a microphone, a
+/// simulation, or files that do not fit into memory. Each epoch begins with start(epoch), which
+/// returns a generator. The loader calls the generator in its thread. If the length is declared, it
+/// asks for no more samples than that.
+/// Reading throws: DataError naming sample and epoch if start() or the generator throws, if the
+/// generator ends before the declared length or gives no sample at all, or if a sample does not fit
+/// the declared shapes, range and classes.
 class Stream : public BatchSource {
  public:
-  /// Throws: DataError if start is null, a shape is empty, the length is below 1 or classes are
-  /// negative; QuantError as SampleArray::bytes.
+  /// Throws: DataError if start is null, a shape is empty, samples is below 1, classes is negative,
+  /// or there are features without a range; QuantError like SampleArray::bytes().
   Stream(std::function<SampleGenerator(int64_t epoch)> start, StreamOptions options);
 
   const StreamOptions& options() const& { return *options_; }

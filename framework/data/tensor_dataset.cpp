@@ -124,8 +124,8 @@ Batch TensorDataset::make(std::span<const int64_t> indices, const Pass& pass) co
   rows.reserve(indices.size());
   for (const int64_t i : indices) rows.push_back(row(i));
 
-  // Each sample is augmented with random numbers of its own, then mixed with a partner, which is
-  // what it would be in a batch of its own.
+  // Each sample is augmented with its own random numbers, then mixed with a partner. The partner is
+  // augmented with its own random numbers, too, so it does not depend on the batch.
   const std::vector<MixPartner> partners = mix_partners(pass, indices, size_);
   SampleArray::Scratch scratch;
   const auto mixed = [&](const SampleArray& samples,

@@ -12,28 +12,28 @@
 
 namespace quantrain {
 
-/// One class for each sample: a classifier.
+/// One class for each sample, for a classifier.
 struct Labels {
   std::vector<int32_t> of;  ///< [N], in [0, classes)
   int64_t classes = 0;
 };
 
-/// The network is to give back its first input, as it was augmented: an autoencoder. To clean noise
-/// away, the clean samples are targets of their own, and the noisy ones the input.
+/// The target is the first input after augmentation, for an autoencoder. (To train a network that
+/// removes noise, give it noisy samples as inputs and the clean samples as targets.)
 struct SameAsInput {};
 
-/// What a network is to give: nothing is said, labels, tensors, or the input.
+/// The targets of a network: none, labels, tensors, or the input.
 using Targets = std::variant<std::monostate, Labels, std::vector<SampleArray>, SameAsInput>;
 
-/// Samples of one or several inputs with their targets; a cheap handle on data that never change.
+/// Samples of one or several inputs with their targets. A cheap handle on immutable data.
 ///   TensorDataset{SampleArray::encoded({n, 3}, values, range, features), Labels{labels, 4}}
 ///   TensorDataset{SampleArray::floats({n, 3}, x), SampleArray::floats({n, 1}, y)}   regression
 class TensorDataset : public BatchSource {
  public:
-  // No moves: what was moved from is a data set still.
+  // Copies only: a moved-from data set would be empty.
   TensorDataset(const TensorDataset&) = default;
   TensorDataset& operator=(const TensorDataset&) = default;
-  /// Shapes: inputs [N, ...] each, of rank 2 at least; targets [N] labels, or [N, ...] each.
+  /// Shapes: inputs [N, ...] each, with rank 2 or more; targets [N] labels, or [N, ...] each.
   /// Throws: DataError if counts differ, there is no input, or a label is out of range.
   TensorDataset(std::vector<SampleArray> inputs, Targets targets);
   TensorDataset(SampleArray input, Targets targets);
@@ -45,21 +45,21 @@ class TensorDataset : public BatchSource {
   const Targets& targets() const& { return data_->targets; }
   Targets targets() const&& { return data_->targets; }
 
-  /// Throws: DataError if targets are no labels.
+  /// Throws: DataError if targets are not labels.
   int64_t classes() const { return labelled().classes; }
-  /// Throws: DataError if targets are no labels, or unless 0 <= i < size().
+  /// Throws: DataError if targets are not labels, or unless 0 <= i < size().
   int32_t label(int64_t i) const;
-  /// Of all samples, in their order.
+  /// Labels of all samples, in their order.
   std::vector<int32_t> labels() const;
 
-  /// The first n. Throws: DataError unless 1 <= n <= size().
+  /// The first n samples. Throws: DataError unless 1 <= n <= size().
   TensorDataset first(int64_t n) const;
-  /// These samples, in this order: a part that split() chose. Shares the data.
-  /// Throws: DataError if there is none, or unless each is in [0, size()).
+  /// These samples, in this order, for example a part that split() chose. Shares the data.
+  /// Throws: DataError if indices is empty, or an index is not in [0, size()).
   TensorDataset subset(std::span<const int64_t> indices) const;
   /// Samples [begin, end). Throws: DataError unless 0 <= begin < end <= size().
   Batch batch(int64_t begin, int64_t end) const;
-  /// Number of sample i among those that inputs() and targets() hold, of which this may be a part.
+  /// Index of sample i in inputs() and targets(), which hold all samples even if this is a part.
   int64_t row(int64_t i) const;
 
   std::optional<int64_t> samples() const override { return size_; }
@@ -74,7 +74,7 @@ class TensorDataset : public BatchSource {
   Batch make(std::span<const int64_t> indices, const Pass& pass) const;
 
   std::shared_ptr<const Data> data_;
-  std::shared_ptr<const std::vector<int64_t>> rows_;  // null: the first size_
+  std::shared_ptr<const std::vector<int64_t>> rows_;  // null: samples 0 to size_ - 1
   int64_t size_ = 0;
 };
 

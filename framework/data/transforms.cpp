@@ -11,7 +11,7 @@
 namespace quantrain {
 namespace {
 
-// Wider than any sample, and its double still fits.
+// Larger than any sample. Twice this number still fits in int64_t.
 constexpr int64_t kMost = int64_t{1} << 32;
 
 void check_count(const char* where, const char* what, int64_t count) {
@@ -31,7 +31,7 @@ void check_image(const char* where, const char* does, const SampleView& image) {
   check_filled(where, image);
 }
 
-/// f(values, zero) of the bytes or the floats, whichever the sample is.
+/// Calls f(values, zero) with the sample's bytes or floats, whichever it has.
 template <class F>
 void on_values(const SampleView& sample, const F& f) {
   if (sample.floats.empty()) {
@@ -44,8 +44,8 @@ void on_values(const SampleView& sample, const F& f) {
 template <class T>
 void shift(std::span<T> values, const Shape& shape, T zero, int64_t dy, int64_t dx) {
   const int64_t height = shape[0];
-  const int64_t row = shape[1] * shape[2];  // values
-  // Beyond its own size an image is gone.
+  const int64_t row = shape[1] * shape[2];  // in values
+  // A shift by the image's size or more leaves nothing of it.
   dy = std::clamp(dy, -height, height);
   const int64_t right = std::clamp(dx, -shape[1], shape[1]) * shape[2];
   const std::vector<T> old(values.begin(), values.end());
@@ -56,7 +56,7 @@ void shift(std::span<T> values, const Shape& shape, T zero, int64_t dy, int64_t 
   }
 }
 
-/// Sets the part [begin, end) of each axis to 0; of an image of rows, columns and channels.
+/// A rectangle of an image: rows [top, bottom), columns [left, right). cover() sets it to 0.
 struct Box {
   int64_t top, bottom, left, right;
 };
@@ -70,7 +70,7 @@ void cover(const SampleView& sample, int64_t columns, int64_t channels, const Bo
   });
 }
 
-/// A sample as [rows, columns, the rest]: of one axis, columns are 1.
+/// A sample's axes as [rows, columns, rest]. With one axis, columns is 1.
 struct Axes {
   int64_t rows, columns, rest;
 };
@@ -86,7 +86,7 @@ Axes axes_of(const char* where, const SampleView& sample, int least_rank) {
   return axes;
 }
 
-/// A stretch of 0 to `most` of n steps, anywhere among them.
+/// A random interval of 0 to `most` steps within n steps.
 std::pair<int64_t, int64_t> stretch(int64_t n, int64_t most, Random& random) {
   const int64_t length = random.below(std::min(most, n) + 1);
   const int64_t begin = random.below(n - length + 1);
@@ -146,7 +146,7 @@ Transform random_crop(float least) {
     throw DataError("random_crop", "a least size of ", least, ", expected one in (0, 1]");
   return [least](const SampleView& image, Random& random) {
     check_image("random_crop", "crops", image);
-    // A size in whole pixels, each as likely as any other.
+    // A random side in whole pixels. All sizes have the same probability.
     const auto side = [&](int64_t whole) {
       const double exact = std::ceil(double{least} * static_cast<double>(whole));
       const int64_t smallest = std::clamp<int64_t>(static_cast<int64_t>(exact), 1, whole);

@@ -8,38 +8,38 @@
 #include "framework/core/random.hpp"
 #include "framework/core/shape.hpp"
 
-// Augmentation: what makes a sample a little different in every epoch. What is moved or covered
-// becomes the real value 0. With features (docs/quantization.md (20)), values are what the network
-// sees.
+// Augmentation: small random changes of a sample in every epoch. Places that are uncovered by a
+// move, or covered by a mask, get the real value 0. With features (docs/quantization.md (20)),
+// values are those that the network sees.
 namespace quantrain {
 
-/// A sample that is changed in place: an image, a row, a spectrogram. It is bytes or floats; of the
-/// other there are none.
+/// A sample that is changed in place: an image, a row or a spectrogram. It holds bytes or floats;
+/// the other span is empty.
 struct SampleView {
   std::span<uint8_t> pixels = {};  ///< codes [H, W, C], or one row
   Shape shape;                     ///< of the sample
-  uint8_t zero = 0;                ///< the byte that means the real value 0
-  float scale = 1.0f / 255.0f;     ///< the real value of a byte's step
-  std::span<float> floats = {};    ///< in place of pixels, where the data have no codes
+  uint8_t zero = 0;                ///< the byte whose real value is 0
+  float scale = 1.0f / 255.0f;     ///< difference of the real values of neighbouring bytes
+  std::span<float> floats = {};    ///< used instead of pixels if the data have no codes
 };
-/// Its name while samples were bytes only.
+/// The old name of SampleView, from when samples were always bytes.
 using ImageBytes = SampleView;
 
-/// The random numbers are the sample's own: seeded by seed, epoch and index. It may run in another
-/// thread.
+/// Changes a sample. `random` depends only on seed, epoch and the sample's index. May run in
+/// another thread.
 using Transform = std::function<void(const SampleView& sample, Random& random)>;
 
-/// One after the other.   Throws: DataError if one of them is null.
+/// Applies the transforms one after the other.   Throws: DataError if one is null.
 Transform in_order(std::vector<Transform> transforms);
 
-// Of images [H, W, C]. They throw, when they run, DataError unless the sample is one, and has as
-// many values.
+// Transforms of images [H, W, C]. When they run, they throw DataError if the sample does not have
+// three axes, or has too few or too many values.
 
-/// Moves the image by up to `pixels` in each direction, each of the (2 pixels + 1)^2 shifts as
-/// likely as any other: a crop of the image with a border of that many zeros.
+/// Moves the image by up to `pixels` in each direction. All (2 pixels + 1)^2 shifts have the same
+/// probability. This is the same as a random crop of the image with a border of `pixels` zeros.
 /// Throws: DataError if pixels is negative or above 2^32.
 Transform random_shift(int64_t pixels);
-/// Moves the image down by dy and right by dx pixels (up and left where negative).
+/// Moves the image down by dy and right by dx pixels (up and left if negative).
 void shift_image(const SampleView& image, int64_t dy, int64_t dx);
 
 /// Mirrors left and right, with this probability.   Throws: DataError unless it is in [0, 1].
@@ -47,36 +47,37 @@ Transform random_flip(float probability = 0.5f);
 /// Mirrors left and right.
 void flip_image(const SampleView& image);
 
-/// Cuts a part out, of height and width in [least, 1] of the image's and anywhere in it, and scales
-/// it back to the image's size (nearest pixel).
+/// Cuts out a part at a random position and scales it back to the image's size (nearest pixel). Its
+/// height and width are `least` to 1 times those of the image.
 /// Throws: DataError unless least is in (0, 1].
 Transform random_crop(float least = 0.8f);
 /// Scales the part [top, top + height) x [left, left + width) to the size of the image: pixel y
 /// comes from top + floor(y * height / H).
-/// Throws: DataError also unless the part has pixels, and lies within the image.
+/// Throws: DataError also if the part is empty or not within the image.
 void crop_image(const SampleView& image, int64_t top, int64_t left, int64_t height, int64_t width);
 
-/// Covers a square of `pixels` whose centre is any pixel of the image, so that it may stick out.
+/// Covers a square with sides of `pixels`. Its centre is a random pixel of the image, so it may
+/// extend beyond the image.
 /// Throws: DataError if pixels is negative or above 2^32.
 /// Source: DeVries and Taylor 2017, "Improved Regularization of Convolutional Neural Networks with
 /// Cutout"
 Transform cutout(int64_t pixels);
 
-// Of samples of any shape.
+// Transforms of samples of any shape.
 
-/// Adds noise of the normal distribution to every value: sigma is in real values. Codes take the
-/// nearest, at most the ends of their range.
+/// Adds normally distributed noise to every value. sigma is in units of real values. Codes are
+/// rounded to the nearest and clamped to their range.
 /// Throws: DataError unless sigma is finite and not negative.
 Transform gaussian_noise(float sigma);
 
-// Of signals [T, ...] and spectrograms [T, F, ...], whose first axis is time. They throw, when they
-// run, DataError unless the sample has these axes, and as many values.
+// Transforms of signals [T, ...] and spectrograms [T, F, ...], whose first axis is time. When they
+// run, they throw DataError if the sample lacks these axes, or has too few or too many values.
 
-/// Moves the signal by up to `steps` in time, either way.
+/// Moves the signal forward or back in time by up to `steps`.
 /// Throws: DataError if steps is negative or above 2^32.
 Transform random_time_shift(int64_t steps);
-/// Covers `count` stretches of time, or bands of frequencies, each of 0 to `most` steps and
-/// anywhere in the sample.
+/// Covers `count` time intervals or frequency bands. Each has 0 to `most` steps and a random
+/// position.
 /// Throws: DataError if most or count is negative or above 2^32.
 /// Source: Park et al. 2019, "SpecAugment", sections 2.2 and 2.3
 Transform time_mask(int64_t most, int64_t count = 1);

@@ -10,7 +10,7 @@ Interval product_of(int64_t w, const Interval& x, int32_t zero) {
   return {std::min(a, b), std::max(a, b)};
 }
 
-/// The image of x under a function that does not decrease.
+/// The image of x under a function that never decreases.
 template <class Function>
 Interval through(const Interval& x, const Function& function) {
   return {function(x.lo), function(x.hi)};
@@ -22,7 +22,8 @@ Interval all_of(const Channels& channels) {
   return all;
 }
 
-/// Intervals of `count` channels. Where that is no multiple of their number, each is the union.
+/// Repeats the intervals for `count` channels. If count is not a multiple of their number, each
+/// result is the union of all.
 Channels over(const Channels& channels, int64_t count) {
   const auto size = static_cast<int64_t>(channels.size());
   if (size == count) return channels;
@@ -39,7 +40,7 @@ int32_t requantized(const QuantizedProduct& p, size_t o, int64_t acc) {
       static_cast<int32_t>(acc), Multiplier{r.m0[o], r.shift[o]}, r.y.zero_point, r.y.lo, r.y.hi);
 }
 
-/// The codes of one operation's output from those of its inputs.
+/// Computes the possible codes of an operation's output from those of its inputs.
 class Propagation {
  public:
   explicit Propagation(const std::vector<Channels>& of) : of_(of) {}
@@ -106,7 +107,7 @@ class Propagation {
   }
 
   static Interval finished(const QuantizedProduct& p, int64_t o, const Interval& sum) {
-    if (!p.output) return {0, 255};  // accumulators, which are an output
+    if (!p.output) return {0, 255};  // accumulators: an output, which no step reads
     return through(sum, [&](int64_t acc) { return requantized(p, static_cast<size_t>(o), acc); });
   }
 
@@ -164,7 +165,7 @@ class Propagation {
   }
 
   Channels run(const QuantizedMul& op, const std::vector<int>& inputs) const {
-    // Factors repeat after each row, which holds whole repetitions of their channels.
+    // The factors repeat in every row, and a row holds whole repetitions of their channels.
     const size_t size = std::max(at(inputs[0]).size(), at(inputs[1]).size());
     const Channels a = over(at(inputs[0]), static_cast<int64_t>(size));
     const Channels b = over(at(inputs[1]), static_cast<int64_t>(size));
@@ -214,7 +215,7 @@ class Propagation {
 CodeRanges::CodeRanges(const Program& program) : of_(program.values.size()) {
   for (const int id : program.inputs) {
     const Shape& shape = program.value(id).shape;
-    // Any byte.
+    // An input may hold any byte.
     of_[static_cast<size_t>(id)] =
         Channels(static_cast<size_t>(shape.rank() == 0 ? 1 : shape.back()));
   }

@@ -9,7 +9,7 @@
 
 namespace quantrain::integer {
 
-/// Codes, or sums, that may occur.
+/// An interval of possible codes or sums.
 struct Interval {
   int64_t lo = 0;
   int64_t hi = 255;
@@ -22,14 +22,14 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-/// Intervals of a value's elements: element i has that of channel i % size.
+/// Intervals of a value's elements. Element i has the interval of channel i % size.
 using Channels = std::vector<Interval>;
 
-/// Which codes each channel of each value may have, whatever bytes the inputs hold.
+/// The possible codes of each channel of each value, for any bytes of the inputs.
 /// docs/quantization.md (19)
 class CodeRanges {
  public:
-  /// For a valid program.
+  /// The program must be valid.
   explicit CodeRanges(const Program& program);
 
   const Channels& at(int id) const& { return of_[static_cast<size_t>(id)]; }

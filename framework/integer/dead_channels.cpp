@@ -8,9 +8,9 @@
 namespace quantrain::integer {
 namespace {
 
-/// Finds the channels to remove. Marks all as dead, then unmarks what a step needs, until nothing
-/// changes. A product needs every input channel that is not constant; a step that works channel by
-/// channel needs the channels that its output keeps.
+/// Finds the channels to remove. Marks all channels as dead, then unmarks those that a step needs,
+/// until nothing changes. A product needs every input channel that is not constant. A step that
+/// works channel by channel needs the channels that its output keeps.
 class Dead {
  public:
   Dead(const Program& program, const CodeRanges& ranges) : ranges_(ranges) {
@@ -19,7 +19,7 @@ class Dead {
       dead.assign(ranges.at(static_cast<int>(id)).size(), true);
       const auto size = static_cast<int64_t>(dead.size());
       const Shape& shape = program.values[id].shape;
-      // Channels have to be the last axis, as they are or several times.
+      // The channels must be the last axis, or repeat along it.
       if (shape.rank() == 0 || shape.back() % size != 0 || !program.values[id].is_codes())
         keep_all(static_cast<int>(id));
     }
@@ -28,7 +28,7 @@ class Dead {
     do {
       do {
         changed_ = false;
-        // What a step needs is known once its readers are.
+        // In reverse order, because a step's needs follow from those of its readers.
         for (auto step = program.steps.rbegin(); step != program.steps.rend(); ++step)
           std::visit([&](const auto& op) { restrict(op, *step); }, step->operation);
       } while (changed_);
@@ -39,7 +39,8 @@ class Dead {
   const std::vector<bool>& at(int id) const { return of_[static_cast<size_t>(id)]; }
   bool any(int id) const { return std::count(at(id).begin(), at(id).end(), true) > 0; }
   int64_t kept(int id) const { return std::count(at(id).begin(), at(id).end(), false); }
-  /// So many elements of a value, in whole repetitions of its channels, once the dead are gone.
+  /// How many of `elements` elements are left without the dead channels. `elements` must be whole
+  /// repetitions of the value's channels.
   int64_t shrunk(int id, int64_t elements) const {
     return any(id) ? elements / static_cast<int64_t>(at(id).size()) * kept(id) : elements;
   }
@@ -58,7 +59,7 @@ class Dead {
     if (kept(id) == 0) keep(id, 0);
   }
 
-  /// Channel c of one goes only with channel c of the other.
+  /// Keeps channel c of both values unless it is dead in both.
   void link(int a, int b) {
     if (at(a).size() != at(b).size()) {
       keep_all(a);
@@ -107,7 +108,7 @@ class Dead {
     if (any(x) && !bias_fits(product, outputs, x)) keep_all(x);
   }
 
-  /// Whether no accumulator can overflow once the constants are in the bias.
+  /// Whether no accumulator can overflow after the constants are added to the bias.
   bool bias_fits(const QuantizedProduct& p, int64_t outputs, int x) const {
     const int64_t length = p.weight.size() / outputs;
     const std::vector<bool>& dead = at(x);
@@ -142,7 +143,7 @@ class Dead {
     link(step.inputs[1], step.output);
     link(step.inputs[0], step.output);
   }
-  // Each element of a row counts in its sum.
+  // The sum of a row needs each of its elements.
   void restrict(const QuantizedSoftmax&, const Step& step) {
     keep_all(step.inputs[0]);
     keep_all(step.output);
@@ -169,7 +170,7 @@ class Dead {
   bool changed_ = false;
 };
 
-/// Makes the operations without the dead channels.
+/// Rewrites the operations without the dead channels.
 class Rewriter {
  public:
   Rewriter(const CodeRanges& ranges, const Dead& dead) : ranges_(ranges), dead_(dead) {}
@@ -199,7 +200,8 @@ class Rewriter {
   QuantizedConv2d rewritten(QuantizedConv2d op, const Step& step) const {
     kernels::Conv2dShape& s = op.shape;
     if (is_depthwise(s)) {
-      // Each channel has weights of its own, and nothing is folded.
+      // Each output channel reads one input channel, and both go together. Nothing is added to a
+      // bias.
       op.product = rewritten(op.product, s.o, step, false);
       s.c = s.o = s.groups = dead_.shrunk(step.output, s.o);
       return op;
@@ -210,7 +212,7 @@ class Rewriter {
     return op;
   }
 
-  /// folds: whether dead inputs are a part of each sum.
+  /// folds: whether the constants of dead input channels are added to the biases.
   QuantizedProduct rewritten(const QuantizedProduct& p,
                              int64_t outputs,
                              const Step& step,

@@ -4,14 +4,15 @@
 
 namespace quantrain::integer {
 
-/// The same program without output channels whose codes are the same for every input. Such a
-/// channel goes together with what only it needs: its weights, biases and multipliers, and the
-/// channels in front of it that nothing else reads. What it adds to the next product is a constant,
-/// and becomes a part of the bias; in front of a padded convolution it stays, unless it adds
-/// nothing. All outputs are equal for all inputs, bit by bit.   docs/quantization.md (19) A layer
-/// keeps at least one channel, and grouped convolutions all of theirs. Values that lose channels no
-/// longer name a node of the recorded graph.
-/// Throws: as validate(program).
+/// Removes the channels whose codes are the same for every input. With such a channel, its weights,
+/// bias and multiplier go, and so do the channels before it that nothing else reads. Its
+/// contribution to the next product is a constant, which is added to the bias there. Before a
+/// padded convolution the channel stays, unless its contribution is 0. All outputs stay equal bit
+/// by bit, for all inputs. A layer keeps at least one channel. Grouped convolutions keep all
+/// channels, unless they are depthwise. Values that lose channels no longer refer to a node of the
+/// recorded graph.
+/// docs/quantization.md (19)
+/// Throws: like validate(program).
 Program remove_dead_channels(const Program& program);
 
 }  // namespace quantrain::integer

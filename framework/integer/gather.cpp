@@ -14,7 +14,7 @@ constexpr int64_t kGrain = 32768;  // elements of a block
 
 template <class T>
 void copy(const T* from, int64_t length, T* to) {
-  // A call costs more than a few elements do.
+  // For a few elements, a call costs more than the loop.
   if (length < 16) {
     for (int64_t i = 0; i < length; ++i) to[i] = from[i];
   } else {
@@ -22,7 +22,7 @@ void copy(const T* from, int64_t length, T* to) {
   }
 }
 
-/// Where an innermost row of y begins in x, or -1 where it is all fill.
+/// Offset in x of an innermost row of y, or -1 if the row is all fill.
 int64_t row_begin(const Gather& op, int64_t x_line, int64_t row) {
   int64_t stride = x_line;
   int64_t begin = 0;

@@ -10,10 +10,10 @@
 
 namespace quantrain::integer {
 
-/// Moves codes, and computes nothing: along each axis a list says which index of x is at each place
-/// of y, and -1 where y has the fill instead; y[i, j, ...] = x[I[i], J[j], ...], or the fill where
-/// any of them is -1. Slices, flips, padding and nearest upsampling are such lists. The parameters
-/// of the codes stay.   docs/quantization.md (23)
+/// y[i, j, ...] = x[I[i], J[j], ...], or the fill if one of the indices is -1. Moves codes and
+/// computes nothing. I, J, ... are the lists of the axes: for each index of y, the index in x, or
+/// -1 for the fill. Slices, flips, padding and nearest upsampling are such lists. The codes keep
+/// their parameters.   docs/quantization.md (23)
 /// Shapes of a sample: x [rows, extent_0, extent_1, ..., run]  ->  y [rows, n_0, n_1, ..., run];
 /// n_k is the length of list k.
 /// Source: ONNX Slice, Pad (constant), Resize (nearest); a Gather along each axis.
@@ -23,8 +23,8 @@ struct Gather {
   static constexpr bool kRunsInPlace = false;
 
   struct Axis {
-    int64_t extent = 1;          ///< of x
-    std::vector<int32_t> index;  ///< of x at each place of y; -1: the fill
+    int64_t extent = 1;          ///< of x along this axis
+    std::vector<int32_t> index;  ///< index in x for each index of y; -1: the fill
 
     friend bool operator==(const Axis&, const Axis&) = default;
     static void describe(auto& axis, auto& fields) {
@@ -32,21 +32,22 @@ struct Gather {
       fields("index", axis.index);
     }
   };
-  /// Axes that a value may have.
+  /// Largest number of axes.
   static constexpr int kMostAxes = Shape::kMaxRank;
 
-  int64_t rows = 1;  ///< of the axes in front, which stay
+  int64_t rows = 1;  ///< extent of the leading axes, which do not change
   std::vector<Axis> axes;
   int32_t fill = 0;  ///< a stored byte
-  int64_t run = 1;   ///< elements of the axes behind, which stay
+  int64_t run = 1;   ///< extent of the trailing axes, which do not change
 
-  /// Lists for each axis of one sample of x; an empty one is an axis that stays. Axes that stay in
-  /// front and behind become rows and run. No axis at all: nothing moves.
+  /// index: a list for each axis of one sample of x. An empty list leaves its axis as it is.
+  /// Unchanged leading and trailing axes become rows and run. If all lists are empty, the result
+  /// has no axes.
   static Gather make(const Shape& x,
                      const std::vector<std::vector<int32_t>>& index,
                      int32_t fill = 0);
 
-  /// Whether some place of y has the fill.
+  /// Whether y contains the fill.
   bool fills() const;
   /// Elements of one row of x and of y.
   int64_t x_row() const;
@@ -54,8 +55,8 @@ struct Gather {
   std::string_view kernel() const { return "gather"; }
   std::vector<int64_t> input_sizes() const { return {rows * x_row()}; }
   int64_t output_size() const { return rows * y_row(); }
-  /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense, an axis that
-  /// takes nothing of x, or an index that x does not have.
+  /// Throws: ShapeError or QuantError naming `where` if a number is out of range, an axis takes
+  /// nothing from x, or an index does not exist in x.
   void validate(std::string_view where) const;
   friend bool operator==(const Gather&, const Gather&) = default;
 
@@ -67,15 +68,15 @@ struct Gather {
   }
 };
 
-/// A run of elements of y that lie one after the other in x too, or are all the fill.
+/// A run of elements of y that are consecutive in x too, or all the fill.
 struct GatherRun {
-  int64_t from = -1;  ///< first element in its row of x; -1: the fill
+  int64_t from = -1;  ///< offset in the row of x; -1: the fill
   int64_t length = 0;
 };
-/// The runs of one row of an axis whose elements have `run` places each, in order.
+/// The runs of one row of an axis, in order. Each index of the axis has `run` elements.
 std::vector<GatherRun> gather_runs(const Gather::Axis& axis, int64_t run);
 
-/// y = the gather of n samples of x; `fill` stands where op's is meant. For T of uint8_t and float.
+/// Gathers n samples of x into y, with `fill` in place of op.fill. T is uint8_t or float.
 template <class T>
 void gather(const Gather& op, std::span<const GatherRun> runs, int64_t n, const T* x, T fill, T* y);
 

@@ -15,8 +15,8 @@
 namespace quantrain::integer {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // a division for each element
-constexpr int64_t kBlock = 1 << 10;  // elements whose z and mask lie on the stack; divides kGrain
+constexpr int64_t kGrain = 1 << 14;  // elements of a task; each takes a division
+constexpr int64_t kBlock = 1 << 10;  // elements whose z and mask are on the stack; divides kGrain
 
 /// z of elements [first, first + n).
 void feature_values(

@@ -17,7 +17,7 @@ using integer::Program;
 using integer::Step;
 using integer::Value;
 
-/// A program that validate() has passed, with what was made of it once.
+/// A valid program, with everything that is prepared once from it.
 struct IntegerModel::Ready {
   explicit Ready(Program valid)
       : program(std::move(valid)),
@@ -35,15 +35,16 @@ struct IntegerModel::Ready {
   Program program;
   MemoryPlan plan;
   std::vector<PreparedOperation> operations;
-  std::vector<int> input_of;   // of each value: which input it is, or -1
-  std::vector<int> output_of;  // of each value: which output it is, the last one; or -1
+  std::vector<int> input_of;   // for each value: its index among the inputs, or -1
+  std::vector<int> output_of;  // for each value: its last index among the outputs, or -1
 };
 
 namespace {
 
 constexpr const char* kWhere = "IntegerModel";
 
-/// Some elements; up to four without an allocation, which would show in a run of one sample.
+/// A small array. Up to four elements need no allocation, which would be noticeable in a run of one
+/// sample.
 template <class T>
 class Few {
  public:
@@ -125,7 +126,7 @@ void IntegerModel::run_chunk(int64_t n,
                              const Visitor* visit) const {
   const Program& p = ready_->program;
   const MemoryPlan& plan = ready_->plan;
-  // Accumulators that are an output go straight to it.
+  // Accumulators of an output are written directly to y.
   const auto direct = [&](int id) -> int32_t* {
     const int output = ready_->output_of[static_cast<size_t>(id)];
     return output >= 0 && !y.empty() && !p.value(id).is_codes() ? y[static_cast<size_t>(output)]
@@ -156,7 +157,7 @@ void IntegerModel::run_chunk(int64_t n,
       const uint8_t* const codes = source(p.outputs[i]);
       const int32_t zero = stored_zero_point(*value.params);
       for (int64_t k = 0; k < count; ++k) y[i][k] = codes[k] - zero;
-    } else if (direct(p.outputs[i]) != y[i]) {  // the same output twice
+    } else if (direct(p.outputs[i]) != y[i]) {  // a value that is an output twice
       std::copy_n(direct(p.outputs[i]), count, y[i]);
     }
   }
@@ -188,7 +189,7 @@ int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t>
     n = count;
   }
   for (size_t i = 0; i < y.size(); ++i) {
-    // By division: the product may wrap around.
+    // Divides, because the product could wrap around.
     const auto room = static_cast<int64_t>(y[i]);
     if (room % outputs(i) != 0 || room / outputs(i) != n) {
       throw ShapeError(
@@ -211,7 +212,7 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   const Program& p = program();
   const int64_t chunk = std::min(n, kChunk);
   Buffer<uint8_t> memory(chunk * ready_->plan.sample_bytes);
-  Few<int64_t> first_integer(y.size());  // of each output, where they are not the result
+  Few<int64_t> first_integer(y.size());  // offset of each output in `integers`, for real logits
   int64_t integer_count = 0;
   for (size_t i = 0; i < y.size(); ++i) {
     first_integer[i] = integer_count;
@@ -281,7 +282,8 @@ void IntegerModel::run(std::span<const std::span<const float>> x,
 
 template <class Input>
 void IntegerModel::classify_all(std::span<const Input> x, std::span<int32_t> classes) const {
-  logit_scale();  // of which there is one: else the largest integer is not the largest logit
+  // Throws if there are several scales: the largest integer may not be the largest logit then.
+  logit_scale();
   const auto count = static_cast<size_t>(outputs());
   const auto sample = static_cast<size_t>(input_shape().elements());
   const size_t n = x.size() / sample;
@@ -326,7 +328,7 @@ void IntegerModel::trace(int64_t n, std::span<const uint8_t* const> x, const Vis
 void IntegerModel::save(const std::string& path,
                         const std::map<std::string, std::string>& metadata) const {
   if (metadata.empty()) return save_program(path, program());
-  Program named = program();  // weights are shared
+  Program named = program();  // shares the weights
   for (const auto& [key, value] : metadata) named.metadata[key] = value;
   save_program(path, named);
 }

@@ -21,7 +21,7 @@ int64_t padded_bytes(const Value& value) {
 
 }  // namespace
 
-// First fit over the steps in order.
+// First fit, in the order of the steps.
 MemoryPlan plan_memory(const Program& program) {
   const size_t count = program.values.size();
   MemoryPlan plan{.roots = std::vector<int>(count), .offsets = std::vector<int64_t>(count, 0)};
@@ -39,7 +39,7 @@ MemoryPlan plan_memory(const Program& program) {
   }
   for (const int id : program.outputs) last(root(id)) = program.steps.size();
 
-  std::vector<Block> live;  // ascending
+  std::vector<Block> live;  // sorted by address
   const auto place = [&](int id) {
     const int64_t bytes = padded_bytes(program.value(id));
     int64_t begin = 0;
@@ -49,7 +49,7 @@ MemoryPlan plan_memory(const Program& program) {
     plan.offsets[static_cast<size_t>(id)] = begin;
     plan.sample_bytes = std::max(plan.sample_bytes, begin + bytes);
   };
-  // The place of an input of the output's size that this step reads last.
+  // Takes the place of an input that this step is the last to read and that has the output's size.
   const auto take_over = [&](const Step& s, size_t step) {
     if (!runs_in_place(s.operation)) return false;
     for (const int id : s.inputs) {
@@ -83,7 +83,7 @@ int64_t memory(const Program& program, int64_t n) {
   constexpr int64_t kMost = int64_t{1} << 62;
   if (n < 1) return 0;
   const int64_t sample = plan_memory(program).sample_bytes;
-  // Kernels are not asked for more samples than there can be.
+  // Does not ask kernels for the scratch of more samples than can exist.
   if (n > kMostElements || n > kMost / (sample + kMostElements)) return kMost;
   int64_t scratch = 0;
   for (const Step& step : program.steps)

@@ -7,26 +7,28 @@
 
 namespace quantrain::integer {
 
-/// Where each value lies while a program runs. A place is free again after its last reader; a view
-/// lies where its input does; an operation that may writes its output over an input that nothing
-/// reads afterwards.
+/// Places in memory of the values while a program runs. The place of a value is free after its last
+/// reader. A view has the place of its input. An operation that can run in place overwrites an
+/// input that nothing reads afterwards.
 struct MemoryPlan {
-  std::vector<int> roots;        ///< of each value: the one whose bytes it is, through views
-  std::vector<int64_t> offsets;  ///< of each value, in bytes for one sample; multiples of 64
-  int64_t sample_bytes = 0;      ///< of all places together
+  std::vector<int> roots;        ///< for each value: itself, or the value that it is a view of
+  std::vector<int64_t> offsets;  ///< for each value: bytes for one sample, a multiple of 64
+  int64_t sample_bytes = 0;      ///< total size for one sample
 
-  /// Where value `id` of n samples begins.
+  /// Offset in bytes of value `id` in a run of n samples.
   int64_t offset(int id, int64_t n) const { return n * offsets[static_cast<size_t>(id)]; }
 };
 
-/// For a valid program.
+/// The program must be valid.
 MemoryPlan plan_memory(const Program& program);
-/// Bytes that n samples take from the pool while the program runs on threads() threads, from codes
-/// to integers, before anything is allocated: their values, and what the kernels of the greediest
-/// step need beside them. At most 2^62, and 0 for n < 1.
+/// Bytes that a run of n samples on threads() threads takes from the pool, from codes to integers:
+/// the values, and the scratch memory of the step that needs most. Known before anything is
+/// allocated for a run. At most 2^62, and 0 for n < 1.
 int64_t memory(const Program& program, int64_t n);
-/// Throws: DataError naming the layer, the bytes and the limit if a model of a valid program would
-/// take more: what its operations are prepared to up to that layer, and its run of one sample.
+/// Checks the memory that a model of a valid program needs: its prepared operations and a run of
+/// one sample.
+/// Throws: DataError naming the first layer at which the memory exceeds the limit, the bytes and
+/// the limit.
 void check_memory(const Program& program, int64_t limit);
 
 }  // namespace quantrain::integer

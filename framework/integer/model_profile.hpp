@@ -10,7 +10,7 @@
 
 namespace quantrain {
 
-/// Where an integer model's time goes.
+/// The time that each step of an integer model takes.
 struct ModelProfile {
   struct Step {
     std::string name;  ///< of the layer
@@ -18,25 +18,25 @@ struct ModelProfile {
     double microseconds = 0.0;  ///< median of the calls
   };
 
-  int64_t samples = 0;  ///< of a call
+  int64_t samples = 0;  ///< per call
   int calls = 0;
   std::vector<Step> steps;  ///< in the program's order
 
-  /// Of all steps.
+  /// Sum over all steps.
   double microseconds() const;
 };
 
-/// Runs the model on a batch of codes, once to warm up and then `calls` times, and times each step;
-/// on as many threads as ever.
-/// Throws: ShapeError if x is no whole number of samples, from 1 to IntegerModel::kChunk, or the
-/// network has several inputs; DataError unless calls are positive.
+/// Times each step of the model on a batch of codes: one warm-up run, then `calls` measured runs,
+/// on threads() threads.
+/// Throws: ShapeError if x does not hold 1 to IntegerModel::kChunk whole samples, or the network
+/// has several inputs; DataError unless calls is positive.
 ModelProfile profile(const IntegerModel& model, std::span<const uint8_t> x, int calls = 20);
 /// For several inputs, in the program's order.
 ModelProfile profile(const IntegerModel& model,
                      std::span<const std::span<const uint8_t>> x,
                      int calls = 20);
 
-/// A table: layer, kernel, microseconds and their share, and the total.
+/// Prints a table with layer, kernel, microseconds and share of each step, and the total.
 std::ostream& operator<<(std::ostream& stream, const ModelProfile& profile);
 
 }  // namespace quantrain

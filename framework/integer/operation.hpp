@@ -19,8 +19,8 @@
 
 namespace quantrain::integer {
 
-/// Every operation that a program can hold. What has to know them all visits this list, so that the
-/// compiler says where a new one is missing.
+/// Every operation that a program can hold. Code that handles all operations visits this list, so
+/// that the compiler reports where a new one is missing.
 using Operation = std::variant<Gather,
                                QuantizedAdd,
                                QuantizedAvgPool2d,
@@ -43,45 +43,46 @@ void for_each_type(const Visit& visit) {
   for_each_type(visit, static_cast<Operation*>(nullptr));
 }
 
-/// "quantized_conv2d": key in a saved program.
+/// Key in a saved program, for example "quantized_conv2d".
 std::string_view type(const Operation& op);
-/// Name of the kernel that runs: "conv2d_u8s8_u8".
+/// Name of the kernel that runs, for example "conv2d_u8s8_u8".
 std::string_view kernel(const Operation& op);
-/// Elements of one sample of each input, and of the output.
+/// Number of elements of one sample: for each input, and for the output.
 std::vector<int64_t> input_sizes(const Operation& op);
 int64_t output_size(const Operation& op);
 /// Throws: ShapeError or QuantError naming `where` unless every input gives a defined result.
 void validate(const Operation& op, std::string_view where);
 
-/// What it multiplies, or null: for plans and sizes.
+/// The weights and multipliers of a product, or null for other operations.
 const QuantizedProduct* product(const Operation& op);
-/// Whether the output is int32 accumulators, not codes.
+/// Whether the output is int32 accumulators instead of codes.
 bool gives_accumulators(const Operation& op);
-/// Zero point, in stored bytes, that the operation takes input i to have, or gives its output; -1
-/// where any will do.
+/// Zero point, in stored bytes, that the operation assumes for input i, or that its output has. -1
+/// if the operation does not fix one.
 int32_t input_zero_point(const Operation& op, size_t i);
 int32_t output_zero_point(const Operation& op);
-/// Stored codes that the output may have where the first input has codes of x; nothing where they
-/// are the input's, or accumulators.
+/// Range of the stored codes of the output if the first input has parameters x. Empty if the
+/// output's codes are always codes of the input, or if it is accumulators.
 std::optional<CodeClamp> output_codes(const Operation& op, const QParams& x);
-/// Whether the output's codes mean what the input's do, with the same parameters.
+/// Whether the output's codes have the same parameters as the input's.
 bool keeps_params(const Operation& op);
-/// Whether it may write its output over an input of the same size.
+/// Whether the operation may overwrite an input of the same size with its output.
 bool runs_in_place(const Operation& op);
 int64_t multiply_adds(const Operation& op);
-/// Of a product, the largest of its channels; else 0.   docs/quantization.md (7)
+/// Largest bound of a product's channels; 0 for other operations.   docs/quantization.md (7)
 int64_t accumulator_bound(const Operation& op);
 
-/// Bytes of the pool that an operation takes beside its inputs and output: once it is prepared, and
-/// while it runs on n samples.
+/// Bytes that an operation needs besides its inputs and output: when prepared, and as scratch while
+/// it runs on n samples.
 int64_t prepared_bytes(const Operation& op);
 int64_t scratch_bytes(const Operation& op, int64_t n);
 
-/// An operation, ready to run on the chosen instruction set; it must outlive this.
+/// An operation that is ready to run on the chosen instruction set. The operation must outlive this
+/// object.
 class PreparedOperation {
  public:
   explicit PreparedOperation(const Operation& op);
-  /// n samples; the output holds n * output_size() codes or accumulators. Takes no memory but from
+  /// Runs n samples. The output holds n * output_size() codes or accumulators. Allocates only from
   /// the pool.
   void run(int64_t n, Inputs inputs, void* output) const;
 

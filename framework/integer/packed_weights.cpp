@@ -20,7 +20,7 @@ std::vector<int8_t> unpack_weights(std::span<const uint8_t> bytes, int64_t count
   for (int64_t i = 0; i < count; ++i) {
     const int64_t bit = i * width;
     const unsigned byte = bytes[static_cast<size_t>(bit / 8)];
-    // To the top of a byte, and back with the sign.
+    // Moves the code to the top of a byte and back, which extends its sign.
     const auto top = static_cast<int8_t>(byte << (8 - width - bit % 8));
     weights[static_cast<size_t>(i)] = static_cast<int8_t>(top >> (8 - width));
   }

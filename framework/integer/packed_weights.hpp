@@ -6,20 +6,20 @@
 
 #include "framework/core/shared_array.hpp"
 
-// Weights as they are stored: of 2 bits four to a byte, of 3 and 4 bits two, else one; two's
-// complement, the first in the lowest bits.
+// Packed storage of weights. A byte holds four weights of 2 bits, two of 3 or 4 bits, or one of
+// more. Codes are in two's complement, the first in the lowest bits.
 namespace quantrain::integer {
 
-/// Bits that a weight takes where it is stored.
+/// Bits that a stored weight takes.
 constexpr int packed_width(int bits) { return bits == 2 ? 2 : bits <= 4 ? 4 : 8; }
-/// Bytes that `count` weights take.
+/// Bytes that `count` stored weights take.
 constexpr int64_t packed_weight_bytes(int64_t count, int bits) {
   const int64_t per_byte = 8 / packed_width(bits);
   return (count + per_byte - 1) / per_byte;
 }
 
 std::vector<uint8_t> pack_weights(const SharedArray<int8_t>& weights, int bits);
-/// The reverse; bytes holds packed_weight_bytes(count, bits).
+/// The inverse. bytes has packed_weight_bytes(count, bits) elements.
 std::vector<int8_t> unpack_weights(std::span<const uint8_t> bytes, int64_t count, int bits);
 
 }  // namespace quantrain::integer

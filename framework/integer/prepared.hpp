@@ -5,15 +5,15 @@
 
 namespace quantrain::integer {
 
-/// What is made once of an operation for the chosen instruction set, and runs it: run(n, inputs,
-/// output) of n samples, const and safe to call from several threads. The operation must outlive
-/// it, and must be valid. Specialised beside each operation.
+/// An operation, prepared once for the chosen instruction set. run(n, inputs, output) runs n
+/// samples. It is const and safe to call from several threads. The operation must be valid and must
+/// outlive this object. Each operation's header has the specialisation.
 template <class Operation>
 class Prepared;
 template <class Operation>
 Prepared(const Operation&) -> Prepared<Operation>;
 
-/// Inputs as codes, one after the other for each sample.
+/// A pointer to the codes of each input, sample after sample.
 using Inputs = std::span<const uint8_t* const>;
 
 }  // namespace quantrain::integer

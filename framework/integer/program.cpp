@@ -59,7 +59,7 @@ class Validator {
     }
   }
 
-  // They are for inputs, along the last axis.
+  // Only inputs have features, one for each index of the last axis.
   void check_features() const {
     for (size_t id = 0; id < p_.values.size(); ++id) {
       const Value& value = p_.values[id];
@@ -132,7 +132,7 @@ class Validator {
     }
   }
 
-  // Whoever reads the value relies on its type.
+  // Steps that read the value rely on the range of its type.
   void check_codes(const std::string& where, const QParams& params, const Step& step) const {
     const std::optional<CodeClamp> given =
         output_codes(step.operation, *p_.value(step.inputs[0]).params);
@@ -159,7 +159,7 @@ class Validator {
   std::vector<bool> written_;
 };
 
-/// FNV-1a of 64 bits.
+/// Hashes the parts of a program by FNV-1a.
 class Hash {
  public:
   void add(uint64_t value) {
@@ -189,10 +189,10 @@ class Hash {
   }
   uint64_t value() const { return hash_.value(); }
 
-  // The members of operations.
+  // describe() calls these for the members of operations.
   void operator()(const char*, int64_t value) { add(value); }
   void operator()(const char*, int32_t value) { add(value); }
-  // Where it is usual, the hash is what it was before there were any.
+  // The usual value is not hashed, so that programs from before this member keep their hash.
   void optional(const char* name, int64_t value, int64_t usual) {
     if (value == usual) return;
     add(std::string_view(name));
@@ -235,7 +235,7 @@ class Hash {
   Fnv1a hash_;
 };
 
-/// Bytes of the arrays of an operation.
+/// Counts the bytes of an operation's arrays.
 struct ArrayBytes {
   int64_t bytes_in_all = 0;
 
@@ -281,7 +281,7 @@ uint64_t content_hash(const Program& program) {
     if (value.params) hash.add(*value.params);
     hash.add(static_cast<uint64_t>(value.scale.size()));
     for (const double scale : value.scale) hash.add(std::bit_cast<uint64_t>(scale));
-    if (value.features.empty()) continue;  // then the hash is what it was before there were any
+    if (value.features.empty()) continue;  // keeps the hash of programs from before features
     hash.add(std::string_view("features"));
     for (const auto* numbers : {&value.features.offset, &value.features.scale}) {
       for (const float number : *numbers)

@@ -14,24 +14,25 @@
 
 namespace quantrain::integer {
 
-/// What the integers of a value mean.
+/// A value of a program and the meaning of its integers.
 struct Value {
-  std::string name;  ///< path of the layer that gives it
+  std::string name;  ///< path of the layer that computes it
   Shape shape;       ///< of one sample
-  /// Of codes: real = scale * (q - zero_point). Accumulators have none.   docs/quantization.md (1)
+  /// For codes: real = scale * (q - zero_point). Empty for accumulators.   docs/quantization.md (1)
   std::optional<QParams> params{};
-  /// Of accumulators: real = scale[i % size] * integer of element i: one for all, or one for each
-  /// channel.
+  /// For accumulators: real = scale[i % size] * integer for element i. One scale for all elements,
+  /// or one for each channel.
   std::vector<double> scale{};
-  /// Of an input: what is done to raw values before they become codes.   docs/quantization.md (20)
+  /// For inputs: offsets and scales that are applied to raw values before they are quantized.
+  /// docs/quantization.md (20)
   InputFeatures features{};
-  int node = -1;  ///< of the recorded graph, which holds the same integers; -1: none does
+  int node = -1;  ///< node of the recorded graph with the same integers; -1: none
 
   bool is_codes() const { return params.has_value(); }
   friend bool operator==(const Value&, const Value&) = default;
 };
 
-/// One operation on values, which are given by their positions.
+/// One operation. Its inputs and output are positions in Program::values.
 struct Step {
   Operation operation;
   std::vector<int> inputs;
@@ -40,15 +41,15 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-/// An integer network as plain data: what lowering makes, the file holds, the engine runs and
-/// exporters read. A value is an input, or one step writes it before others read it.
+/// An integer network as plain data. Lowering makes it, a file stores it, the engine runs it and
+/// exporters read it. Each value is an input, or exactly one step writes it before others read it.
 struct Program {
   std::vector<Value> values;
   std::vector<int> inputs;
   std::vector<int> outputs;
   std::vector<Step> steps;
-  /// What its maker says of it, by name: classes, data, version. Stored in the file; the integers
-  /// do not depend on it, nor does the hash.
+  /// Named texts about the program, for example classes, data or version. They are stored in the
+  /// file. Neither the integers nor the hash depend on them.
   std::map<std::string, std::string> metadata{};
 
   const Value& value(int id) const& { return values[static_cast<size_t>(id)]; }
@@ -56,21 +57,21 @@ struct Program {
   friend bool operator==(const Program&, const Program&) = default;
 };
 
-/// Throws: GraphError if a step reads what nothing wrote, values do not fit their steps or are
-/// written twice, there is no input or output, or accumulators are read; QuantError or ShapeError
-/// naming the layer for parameters and operations that make no sense. A program that passes is
-/// defined on every input.
+/// Proves that the program is defined on every input.
+/// Throws: GraphError if a step reads a value that nothing has written, a value does not fit its
+/// step or is written twice, there is no input or no output, or a step reads accumulators;
+/// QuantError or ShapeError naming the layer if an operation or parameter is invalid.
 void validate(const Program& program);
 
-/// Of everything that the integers and their meaning depend on: operations, wiring, shapes,
-/// parameters; not of names and metadata. Equal on every machine.
+/// Hash of everything that the integers and their meaning depend on: operations, wiring, shapes and
+/// parameters, but not names and metadata. Equal on every machine.
 uint64_t content_hash(const Program& program);
 
-/// Bytes of weights (of 2 bits four to a byte, of 3 and 4 bits two), biases, multipliers, tables,
-/// of scale and zero point of each value, and of the features of inputs.
+/// Bytes of the packed weights (packed_weights.hpp), biases, multipliers and tables. A program also
+/// counts the scale and zero point of each value and the features of its inputs.
 int64_t size_bytes(const Operation& op);
 int64_t size_bytes(const Program& program);
-/// Multiplications and additions of products, of one sample.
+/// Multiply-adds of all products, for one sample.
 int64_t multiply_adds(const Program& program);
 
 }  // namespace quantrain::integer

@@ -146,12 +146,12 @@ void write(JsonWriter& json, size_t i, const Step& step, TensorFile& file) {
 
 // --- reading
 
-// Of one network; validate() and the plan of memory take time that grows with their squares.
+// Limits for one network, because the time of validate() and plan_memory() is quadratic.
 constexpr int64_t kMostSteps = 1 << 14;
 constexpr int64_t kMostEntries = 1 << 20;
 constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
 
-/// An object of the network, whose errors say where it is.
+/// Reads an object of the network. Its errors name the position.
 class Reader : public JsonReader {
  public:
   Reader(JsonValue json, const std::string& where)
@@ -166,7 +166,7 @@ class Reader : public JsonReader {
   std::string where_;
 };
 
-/// Tensors of a file, each to be taken once.
+/// The tensors of a file. finish() checks that each was taken.
 class Tensors {
  public:
   explicit Tensors(const TensorFile& file) : file_(file) {}
@@ -192,7 +192,7 @@ class Tensors {
   std::set<std::string> taken_;
 };
 
-/// Reads the members of an operation, the reverse of Writer.
+/// Reads the members of an operation. The inverse of Writer.
 class Members {
  public:
   Members(Reader& json, Tensors& tensors, std::string prefix)
@@ -329,7 +329,7 @@ Step step_from(JsonValue json, size_t position, Tensors& tensors) {
   return step;
 }
 
-/// Files of version 1 hold what the network's layers were, not what they compute.
+/// Refuses files of version 1, which store the network's layers and not its integer operations.
 void check_version(const TensorFile& file, const std::string& where) {
   const auto is = [&](const char* key, const char* value) {
     const auto entry = file.metadata.find(key);

@@ -9,7 +9,8 @@
 
 namespace quantrain::integer {
 
-/// y = a + b at parameters of its own: one common shift, one rounding.   docs/quantization.md (11)
+/// y = a + b with its own parameters. Both operands have a common shift, and the sum is rounded
+/// once.   docs/quantization.md (11)
 /// Shapes of a sample: a, b, y [size].
 /// Source: ONNX Add on quantized operands.
 struct QuantizedAdd {
@@ -23,15 +24,16 @@ struct QuantizedAdd {
   AddMultipliers multipliers;
   StoredOutput y;
 
-  /// From what the codes mean, after an activation.
-  /// Throws: QuantError if parameters are not those of activations, or a multiplier makes no sense.
+  /// From the parameters of the codes, with a fused activation.
+  /// Throws: QuantError if the parameters are not per tensor with at most 8 bits, or a multiplier
+  /// is out of range.
   static QuantizedAdd make(
       int64_t size, const QParams& a, const QParams& b, const QParams& y, Activation activation);
 
   std::string_view kernel() const { return "add_u8"; }
   std::vector<int64_t> input_sizes() const { return {size, size}; }
   int64_t output_size() const { return size; }
-  /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense.
+  /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedAdd&, const QuantizedAdd&) = default;
 
@@ -50,7 +52,7 @@ template <>
 class Prepared<QuantizedAdd> {
  public:
   explicit Prepared(const QuantizedAdd& op) : op_(&op) {}
-  /// The output may be one of the inputs.
+  /// The output may overwrite an input.
   void run(int64_t n, Inputs inputs, void* output, const GradientMask& mask = {}) const;
 
  private:

@@ -11,25 +11,25 @@
 
 namespace quantrain::integer {
 
-/// Mean of each window over its `count` elements inside the image: (8) on sum(x - zero_x) with
-/// M = scale_x / (count * scale_y).   docs/quantization.md (10)
+/// Mean of each window over its `count` elements inside the image: requantizes sum(x - zero_x) by
+/// (8) with M = scale_x / (count * scale_y).   docs/quantization.md (10)
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C].
 /// Source: ONNX AveragePool, count_include_pad = 0.
 struct QuantizedAvgPool2d {
   static constexpr std::string_view kType = "quantized_avg_pool2d";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = false;
-  /// Numbers of elements that its windows may have: padding makes them differ.
+  /// Limit for the number of distinct counts. Counts differ because of padding.
   static constexpr int64_t kMostCounts = 1 << 14;
 
   kernels::Conv2dShape shape;                  ///< of one sample; c = o = groups
   int32_t zero_x = 0;                          ///< of the stored bytes
-  std::vector<kernels::MeanMultiplier> means;  ///< for each count that a window has, ascending
+  std::vector<kernels::MeanMultiplier> means;  ///< one for each distinct count, ascending
   StoredOutput y;
 
-  /// From what the codes mean, after an activation.
-  /// Throws: QuantError if parameters are not those of activations, or a multiplier makes no sense;
-  /// ShapeError as window_counts().
+  /// From the parameters of the codes, with a fused activation.
+  /// Throws: QuantError if y is not per tensor with at most 8 bits, or a multiplier is out of
+  /// range; ShapeError like window_counts().
   static QuantizedAvgPool2d make(const kernels::Conv2dShape& shape,
                                  const QParams& x,
                                  const QParams& y,
@@ -38,8 +38,8 @@ struct QuantizedAvgPool2d {
   std::string_view kernel() const { return "avg_pool2d_u8"; }
   std::vector<int64_t> input_sizes() const { return {shape.x_elements()}; }
   int64_t output_size() const { return shape.y_elements(); }
-  /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense, or if the sum
-  /// over a window could overflow 32 bits.
+  /// Throws: ShapeError or QuantError naming `where` if a number is out of range or the sum over a
+  /// window could overflow 32 bits.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedAvgPool2d&, const QuantizedAvgPool2d&) = default;
 
@@ -51,12 +51,12 @@ struct QuantizedAvgPool2d {
   }
 };
 
-/// Elements of a window inside the image, at each of its positions along one axis.
+/// Number of elements of a window inside the image, for each position along one axis.
 std::vector<int64_t> counts_along(
     int64_t extent, int64_t kernel, int64_t stride, int64_t padding, int64_t outputs);
-/// The numbers of elements inside the image that windows have, ascending.
-/// Throws: ShapeError naming `where` if rows and columns of windows differ in more ways than
-/// kMostCounts.
+/// The distinct numbers of elements that windows have inside the image, ascending.
+/// Throws: ShapeError naming `where` if windows have more than kMostCounts combinations of height
+/// and width inside the image.
 std::vector<int64_t> window_counts(const kernels::Conv2dShape& shape,
                                    std::string_view where = "avg_pool2d");
 
@@ -65,7 +65,7 @@ class Prepared<QuantizedAvgPool2d> {
  public:
   explicit Prepared(const QuantizedAvgPool2d& op) : op_(&op) {}
   void run(int64_t n, Inputs inputs, void* output) const;
-  /// The sums alone.
+  /// Only the sums, without requantization.
   void accumulate(int64_t n, const uint8_t* x, int32_t* sums) const;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace quantrain::integer {
 
-/// Operands one after the other in each row, each rescaled to the output's parameters by (8).
+/// Concatenates the rows of the operands, each rescaled to the output's parameters by (8).
 /// docs/quantization.md (11)
 /// Shapes of a sample: x_i [rows, run_i]  ->  y [rows, sum of run_i].
 /// Source: ONNX Concat.
@@ -35,8 +35,9 @@ struct QuantizedConcat {
   std::vector<Part> parts;
   StoredOutput y;
 
-  /// From what the codes of each operand mean, after an activation.
-  /// Throws: QuantError if parameters are not those of activations, or a multiplier makes no sense.
+  /// From the parameters of the codes, with a fused activation.
+  /// Throws: QuantError if y is not per tensor with at most 8 bits, or a multiplier is out of
+  /// range.
   static QuantizedConcat make(int64_t rows,
                               const std::vector<int64_t>& runs,
                               const std::vector<QParams>& x,
@@ -47,7 +48,7 @@ struct QuantizedConcat {
   std::string_view kernel() const { return "lookup_u8"; }
   std::vector<int64_t> input_sizes() const;
   int64_t output_size() const { return rows * row_length(); }
-  /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense.
+  /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedConcat&, const QuantizedConcat&) = default;
 
@@ -66,7 +67,7 @@ class Prepared<QuantizedConcat> {
 
  private:
   const QuantizedConcat* op_;
-  std::vector<CodeTable> tables_;  // of each part
+  std::vector<CodeTable> tables_;  // one for each part
 };
 
 }  // namespace quantrain::integer

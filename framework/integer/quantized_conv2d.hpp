@@ -7,9 +7,10 @@
 namespace quantrain::integer {
 
 /// acc = sum over the window of w * (x - zero_x) + bias; y = requantize(acc) by (8). Outside of the
-/// image x is zero_x.   docs/quantization.md (7), (8)
-/// Shapes: x [N, H, W, C], w [O, KH, KW, C / groups]  ->  y [N, OH, OW, O]. A convolution of signals
-/// [N, L, C] is one of images of one row or one column.   docs/quantization.md (22)
+/// image, x is zero_x.   docs/quantization.md (7), (8)
+/// Shapes: x [N, H, W, C], w [O, KH, KW, C / groups]  ->  y [N, OH, OW, O].
+/// A convolution of signals [N, L, C] is a convolution of images with one row or one column.
+/// docs/quantization.md (22)
 /// Source: ONNX ConvInteger, with TFLite's fused requantization.
 struct QuantizedConv2d {
   static constexpr std::string_view kType = "quantized_conv2d";
@@ -24,7 +25,7 @@ struct QuantizedConv2d {
   std::vector<int64_t> input_sizes() const { return {shape.x_elements()}; }
   int64_t output_size() const { return shape.y_elements(); }
   int64_t multiply_adds() const { return shape.y_elements() * shape.reduction(); }
-  /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense.
+  /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedConv2d&, const QuantizedConv2d&) = default;
 
@@ -41,7 +42,7 @@ class Prepared<QuantizedConv2d> {
  public:
   explicit Prepared(const QuantizedConv2d& op);
   void run(int64_t n, Inputs inputs, void* output) const;
-  /// The sums alone, [n * OH * OW, O]; finish() makes the codes of them that run() gives.
+  /// Only the sums, [n * OH * OW, O]. finish() converts them to the codes that run() gives.
   void accumulate(int64_t n, const uint8_t* x, int32_t* acc) const;
 
  private:

@@ -24,7 +24,7 @@ struct QuantizedLinear {
   std::vector<int64_t> input_sizes() const { return {rows * inputs}; }
   int64_t output_size() const { return rows * outputs; }
   int64_t multiply_adds() const { return rows * outputs * inputs; }
-  /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense.
+  /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedLinear&, const QuantizedLinear&) = default;
 
@@ -41,7 +41,7 @@ class Prepared<QuantizedLinear> {
  public:
   explicit Prepared(const QuantizedLinear& op);
   void run(int64_t n, Inputs inputs, void* output) const;
-  /// The sums alone, [n * rows, outputs]; finish() makes the codes of them that run() gives.
+  /// Only the sums, [n * rows, outputs]. finish() converts them to the codes that run() gives.
   void accumulate(int64_t n, const uint8_t* x, int32_t* acc) const;
 
  private:

@@ -11,37 +11,37 @@
 
 namespace quantrain::integer {
 
-/// What each stored code of an input becomes.
+/// Output code for each stored code of an input.
 using CodeTable = std::array<uint8_t, 256>;
-/// What a function gives for each stored code; 0 for those that x's type does not have.
+/// Value of a function for each stored code; 0 for bytes that are not codes of the input's type.
 using CodeValues = std::array<double, 256>;
 
-/// y = table[x]: any function of one code. A ReLU on its own, other parameters for the same values
-/// by (8), an elementwise function by (18). Or one table of 256 after the other for each of C
-/// channels, the last axis: y[i] = table[256 (i % C) + x[i]].   docs/quantization.md (8), (9), (18)
+/// y = table[x], any function of one code: a ReLU that is not fused, a change of parameters by (8),
+/// or an elementwise function by (18). With a table for each of C channels (the last axis),
+/// y[i] = table[256 (i % C) + x[i]].   docs/quantization.md (8), (9), (18)
 /// Shapes of a sample: x, y [size], a multiple of C.
 /// Source: XNNPACK's LUT elementwise operator; TFLite's lookup of quantized activations.
 struct QuantizedLookup {
   static constexpr std::string_view kType = "quantized_lookup";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = true;
-  static constexpr int64_t kCodes = 256;  ///< of a table
+  static constexpr int64_t kCodes = 256;  ///< entries of one table
 
   int64_t size = 1;
   std::vector<uint8_t> table = std::vector<uint8_t>(kCodes);
 
-  /// The same real values at other parameters, after an activation.   docs/quantization.md (8),
+  /// Changes the parameters of the codes, with a fused activation.   docs/quantization.md (8),
   /// (9)
-  /// Throws: QuantError if parameters are not those of activations, or the multiplier makes no
-  /// sense.
+  /// Throws: QuantError if y is not per tensor with at most 8 bits, or the multiplier is out of
+  /// range.
   static QuantizedLookup rescale(int64_t size,
                                  const QParams& x,
                                  const QParams& y,
                                  Activation activation);
-  /// What a function gives for each stored code of x, quantized by (3): the same function for all
-  /// channels, or one for each.   docs/quantization.md (18)
-  /// Throws: QuantError naming `where` and the real value if one is NaN or infinite; as rescale()
-  /// for the parameters.
+  /// Quantizes the values of a function of each stored code of x by (3). values has one entry for
+  /// all channels, or one for each channel.   docs/quantization.md (18)
+  /// Throws: QuantError naming `where` and the input's real value if a value is NaN or infinite;
+  /// QuantError if y is not per tensor with at most 8 bits.
   static QuantizedLookup function(int64_t size,
                                   const std::vector<CodeValues>& values,
                                   const QParams& x,
@@ -49,17 +49,17 @@ struct QuantizedLookup {
                                   Activation activation,
                                   std::string_view where);
 
-  /// Tables that there are: 1 is for all channels.
+  /// Number of tables. 1: one table for all channels.
   int64_t channels() const { return static_cast<int64_t>(table.size()) / kCodes; }
-  /// What x becomes in channel c, of any number.
+  /// Output code of x in channel c. c may exceed channels(): tables repeat.
   uint8_t at(int64_t c, int64_t x) const {
     return table[static_cast<size_t>(c % channels() * kCodes + x)];
   }
   std::string_view kernel() const { return channels() == 1 ? "lookup_u8" : "lookup_channels_u8"; }
   std::vector<int64_t> input_sizes() const { return {size}; }
   int64_t output_size() const { return size; }
-  /// Throws: ShapeError naming `where` for a size that makes no sense, or is no multiple of the
-  /// channels; or unless the table is one for each.
+  /// Throws: ShapeError naming `where` if the size is out of range or not a multiple of channels(),
+  /// or the table does not have 256 entries for each channel.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedLookup&, const QuantizedLookup&) = default;
 
@@ -69,18 +69,18 @@ struct QuantizedLookup {
   }
 };
 
-/// y[q] = equation (8) of q - zero_x, for every byte q.
+/// Requantizes q - zero_x by (8), for every byte q.
 CodeTable rescale_table(int32_t zero_x, Multiplier multiplier, const StoredOutput& y);
-/// f of the real value of each code that x's type has, in double.   docs/quantization.md (18)
+/// f of the real value of each code of x's type, in double.   docs/quantization.md (18)
 CodeValues code_values(const std::function<double(double)>& f, const QParams& x);
-/// Stored codes that x's type has; others never occur.
+/// The stored codes of x's type. Other bytes never occur.
 std::vector<int32_t> stored_codes(const QParams& x);
 
 template <>
 class Prepared<QuantizedLookup> {
  public:
   explicit Prepared(const QuantizedLookup& op) : op_(&op) {}
-  /// The output may be the input.
+  /// The output may overwrite the input.
   void run(int64_t n, Inputs inputs, void* output) const;
 
  private:

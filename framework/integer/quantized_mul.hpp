@@ -9,9 +9,9 @@
 
 namespace quantrain::integer {
 
-/// y = a * b at parameters of its own: (8) on (a - zero_a) * (b - zero_b), with M = scale_a scale_b
-/// / scale_y. Each row of a is multiplied by the same b; a single row is a product element by
-/// element.   docs/quantization.md (25)
+/// y = a * b with its own parameters: requantizes (a - zero_a) * (b - zero_b) by (8) with M =
+/// scale_a scale_b / scale_y. Each row of a is multiplied by the same b. With one row, the product
+/// is elementwise.   docs/quantization.md (25)
 /// Shapes of a sample: a [rows, channels], b [channels]  ->  y like a.
 /// Source: ONNX Mul on quantized operands; Hu et al. 2018 (squeeze and excitation).
 struct QuantizedMul {
@@ -26,9 +26,9 @@ struct QuantizedMul {
   Multiplier multiplier;
   StoredOutput y;
 
-  /// From what the codes mean, after an activation.
-  /// Throws: QuantError if parameters are not those of activations, or the multiplier makes no
-  /// sense.
+  /// From the parameters of the codes, with a fused activation.
+  /// Throws: QuantError if the parameters are not per tensor with at most 8 bits, or the multiplier
+  /// is out of range.
   static QuantizedMul make(int64_t rows,
                            int64_t channels,
                            const QParams& a,
@@ -39,7 +39,7 @@ struct QuantizedMul {
   std::string_view kernel() const { return "mul_u8"; }
   std::vector<int64_t> input_sizes() const { return {rows * channels, channels}; }
   int64_t output_size() const { return rows * channels; }
-  /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense.
+  /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedMul&, const QuantizedMul&) = default;
 
@@ -58,7 +58,7 @@ template <>
 class Prepared<QuantizedMul> {
  public:
   explicit Prepared(const QuantizedMul& op) : op_(&op) {}
-  /// The output may be an input of its size.
+  /// The output may overwrite an input of the same size.
   void run(int64_t n, Inputs inputs, void* output, const GradientMask& mask = {}) const;
 
  private:

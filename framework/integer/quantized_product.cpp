@@ -100,7 +100,7 @@ int64_t accumulator_bound(const QuantizedProduct& product, int64_t outputs) {
 
 void validate(const QuantizedProduct& p, int64_t outputs, int64_t length, std::string_view where) {
   validate_zero_point(p.zero_x, where);
-  // By division: a product of extents from a file may wrap around.
+  // Divides, because a product of extents from a file could overflow.
   const int64_t count = p.weight.size();
   if (outputs < 1 || length < 1 || count % outputs != 0 || count / outputs != length) {
     throw ShapeError(where, count, " weights for ", outputs, " outputs of ", length, " each");

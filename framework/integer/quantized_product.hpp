@@ -11,7 +11,7 @@
 
 namespace quantrain::integer {
 
-/// Equation (8) with a multiplier for each output channel.
+/// Requantization by (8) with a multiplier for each output channel.
 struct Requantization {
   std::vector<int32_t> m0;     ///< [O]
   std::vector<int32_t> shift;  ///< [O]
@@ -26,8 +26,8 @@ struct Requantization {
   }
 };
 
-/// What QuantizedLinear and QuantizedConv2d share: acc = sum of w * (x - zero_x) + bias, and where
-/// there is an output, y = requantize(acc) by (8); else the accumulators are the result.
+/// The part that QuantizedLinear and QuantizedConv2d share: acc = sum of w * (x - zero_x) + bias.
+/// If `output` is set, y = requantize(acc) by (8). Otherwise the accumulators are the result.
 /// docs/quantization.md (7), (8)
 struct QuantizedProduct {
   int32_t zero_x = 0;  ///< of the stored bytes
@@ -48,47 +48,48 @@ struct QuantizedProduct {
   }
 };
 
-/// The multipliers of sums whose channels mean sum_scale[o] = scale_x * scale_w[o], for an output
-/// at y after an activation.   docs/quantization.md (8), (9)
-/// Throws: QuantError if y is not per tensor or has more than 8 bits, or a multiplier makes no
-/// sense.
+/// Multipliers for sums with the scales sum_scale[o] = scale_x * scale_w[o] and an output with
+/// parameters y after an activation.   docs/quantization.md (8), (9)
+/// Throws: QuantError if y is not per tensor or has more than 8 bits, or a multiplier is out of
+/// range.
 Requantization requantization(const std::vector<double>& sum_scale,
                               const QParams& y,
                               Activation activation);
-/// Throws: QuantError naming `where` unless there are `channels` multipliers that (8) can make
-/// and the output's codes are bytes.
+/// Throws: ShapeError naming `where` unless there are `channels` multipliers and shifts; QuantError
+/// naming `where` if (8) cannot give one of them, or if the zero point or the clamp does not fit in
+/// a byte.
 void validate(const Requantization& output, int64_t channels, std::string_view where);
 void validate(const StoredOutput& y, std::string_view where);
-/// m0 is 0 or in [2^30, 2^31), shift in [1, 62].
+/// Throws: QuantError naming `where` unless m0 is 0 or in [2^30, 2^31) and shift is in [1, 62].
 void validate(const Multiplier& multiplier, std::string_view where);
-/// Throws: QuantError naming `where` unless it is a byte.
+/// Throws: QuantError naming `where` unless the zero point is in [0, 255].
 void validate_zero_point(int32_t zero_point, std::string_view where);
 
-/// y[i, c] = requantize(acc[i, c]) by (8), with the mask of the gradient where it is wanted.
+/// y[i, c] = requantize(acc[i, c]) by (8). Also writes the gradient mask if mask.bits is set.
 void finish(const Requantization& output,
             int64_t rows,
             const int32_t* acc,
             uint8_t* y,
             const GradientMask& mask = {});
 
-/// Largest magnitude that the int32 accumulator of one output channel can reach on its way,
-/// whatever the input: |bias - zero_x * sum(w)| + 255 * max(sum of positive w, sum of |negative
+/// Upper bound for the magnitude of one output channel's int32 accumulator, during the whole sum
+/// and for every input: |bias - zero_x * sum(w)| + 255 * max(sum of positive w, sum of |negative
 /// w|).   docs/quantization.md (7)
 int64_t accumulator_bound(int64_t length, const int8_t* weights, int32_t bias, int32_t zero_x);
-/// Bounds have to stay below this.
+/// Every bound must be below this limit.
 inline constexpr int64_t kAccumulatorLimit = int64_t{1} << 31;
-/// The largest of all channels.
+/// The largest bound of all channels.
 int64_t accumulator_bound(const QuantizedProduct& product, int64_t outputs);
 
 /// Throws: ShapeError naming `where` if the numbers of weights and biases do not fit [outputs,
-/// length]; QuantError naming the channel if an accumulator could overflow, or a weight has too
-/// many bits.
+/// length]; QuantError naming `where` if a weight has too many bits, or an accumulator could
+/// overflow (naming its channel, too).
 void validate(const QuantizedProduct& product,
               int64_t outputs,
               int64_t length,
               std::string_view where);
 
-/// Start values and multipliers as kernels take them.
+/// Start values and multipliers in the form that kernels take.
 kernels::ProductParams product_params(const kernels::PackedWeightsS8& packed,
                                       const QuantizedProduct& product);
 

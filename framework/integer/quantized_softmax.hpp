@@ -10,8 +10,8 @@
 
 namespace quantrain::integer {
 
-/// y[r, i] = exp(x[r, i]) / (sum over j of exp(x[r, j])), along rows. Codes are taken relative to
-/// the largest of their row, so that a table holds every power that can occur, in fixed point; the
+/// y[r, i] = exp(x[r, i]) / (sum over j of exp(x[r, j])), along rows. Codes are subtracted from the
+/// largest code of their row, so that a table holds every possible power in fixed point. The
 /// quotient is rounded once.   docs/quantization.md (26)
 /// Shapes of a sample: x, y [rows, classes].
 /// Source: ONNX Softmax, axis = -1; TFLite's 8-bit softmax.
@@ -19,7 +19,7 @@ struct QuantizedSoftmax {
   static constexpr std::string_view kType = "quantized_softmax";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = true;
-  static constexpr size_t kPowers = 256;             ///< differences that two bytes can have
+  static constexpr size_t kPowers = 256;             ///< possible differences of codes
   static constexpr int32_t kOne = int32_t{1} << 30;  ///< 1 in fixed point
 
   int64_t rows = 1;
@@ -28,16 +28,16 @@ struct QuantizedSoftmax {
   Multiplier multiplier{int32_t{1} << 30, 30};                        ///< 1 / scale_y
   StoredOutput y;
 
-  /// From what the codes mean, after an activation.
-  /// Throws: QuantError if parameters are not those of activations, or the multiplier makes no
-  /// sense.
+  /// From the parameters of the codes, with a fused activation.
+  /// Throws: QuantError if the parameters are not per tensor with at most 8 bits, or the multiplier
+  /// is out of range.
   static QuantizedSoftmax make(
       int64_t rows, int64_t classes, const QParams& x, const QParams& y, Activation activation);
 
   std::string_view kernel() const { return "softmax"; }
   std::vector<int64_t> input_sizes() const { return {rows * classes}; }
   int64_t output_size() const { return rows * classes; }
-  /// Throws: ShapeError or QuantError naming `where` for numbers that make no sense.
+  /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedSoftmax&, const QuantizedSoftmax&) = default;
 
@@ -54,7 +54,7 @@ struct QuantizedSoftmax {
 /// round(2^30 exp(-scale d)) for d from 0 to 255.
 std::vector<int32_t> softmax_powers(float scale);
 
-/// A row of codes: the powers of its elements and their sum. classes: at least 1.
+/// The powers of a row of codes and their sum. The row must have at least one class.
 class SoftmaxRow {
  public:
   SoftmaxRow(const std::vector<int32_t>& powers, const uint8_t* x, int64_t classes);
@@ -75,7 +75,7 @@ template <>
 class Prepared<QuantizedSoftmax> {
  public:
   explicit Prepared(const QuantizedSoftmax& op) : op_(&op) {}
-  /// The output may be the input.
+  /// The output may overwrite the input.
   void run(int64_t n, Inputs inputs, void* output) const;
 
  private:

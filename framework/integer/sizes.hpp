@@ -8,25 +8,27 @@
 
 namespace quantrain::integer {
 
-/// Elements that a value may have in one sample: no size of a batch's memory wraps around.
+/// Largest number of elements of a value in one sample. With it, no memory size of a batch can
+/// overflow.
 inline constexpr int64_t kMostElements = int64_t{1} << 30;
 
 /// Throws: ShapeError naming `where` unless all extents are positive and their product is at most
 /// kMostElements.
 void check_size(std::string_view where, std::initializer_list<int64_t> extents);
 
-/// Largest extent of a convolution or pool: the product of three stays inside of 64 bits.
+/// Largest extent of a convolution or pool. A product of three extents fits in 64 bits.
 inline constexpr int64_t kMostExtent = int64_t{1} << 20;
-/// Extents of a convolution or pool of one sample.
-/// Throws: ShapeError naming `where` if an extent is not in [1, kMostExtent], the groups do not
-/// divide the channels, the window does not fit the padded image, or a padded image is larger than
-/// kMostElements.
+/// Checks the extents of a convolution or pool of one sample.
+/// Throws: ShapeError naming `where` if an extent is not in [1, kMostExtent] or a padding not in
+/// [0, kMostExtent], the groups do not divide the channels, the window does not fit the padded
+/// image, or a padded image or an output has more than kMostElements elements.
 void check_window(std::string_view where, const kernels::Conv2dShape& shape);
-/// Elements that the windows of a pool may read in one sample: a minute's work, or so.
+/// Largest number of elements that the windows of a pool read in one sample: about a minute of
+/// work.
 inline constexpr int64_t kMostPoolReads = int64_t{1} << 36;
-/// The same for a pool, where also c = o = groups, the dilation is 1, padding is smaller than the
-/// window, and no more than kMostPoolReads elements are read. A convolution's work is bounded by
-/// its weights.
+/// The same for a pool. Also checks that c = o = groups, the dilation is 1, the padding is smaller
+/// than the window, and at most kMostPoolReads elements are read. (The work of a convolution is
+/// bounded by its weights.)
 void check_pool(std::string_view where, const kernels::Conv2dShape& shape);
 
 inline kernels::Conv2dShape with_batch(kernels::Conv2dShape shape, int64_t n) {

@@ -7,7 +7,7 @@
 
 namespace quantrain::integer {
 
-/// The same bytes as a value of another shape: a program gives both one place in memory.
+/// The same bytes with another shape. A program gives both values the same place in memory.
 /// Shapes of a sample: x, y [size].
 /// Source: ONNX Flatten, Reshape.
 struct View {
@@ -20,7 +20,7 @@ struct View {
   std::string_view kernel() const { return "none"; }
   std::vector<int64_t> input_sizes() const { return {size}; }
   int64_t output_size() const { return size; }
-  /// Throws: ShapeError naming `where` for a size that makes no sense.
+  /// Throws: ShapeError naming `where` if the size is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const View&, const View&) = default;
 

@@ -14,8 +14,8 @@
 namespace quantrain {
 namespace {
 
-constexpr size_t kMostShown = 60;    // of a value, in a message
-constexpr size_t kMostReason = 200;  // of what the parser says, which quotes the text
+constexpr size_t kMostShown = 60;    // bytes of a value in a message
+constexpr size_t kMostReason = 200;  // bytes of the parser's message, which quotes the text
 
 template <class... Parts>
 std::string joined(const Parts&... parts) {
@@ -29,7 +29,7 @@ template <class... Parts>
   throw JsonDocument::Malformed{joined(parts...)};
 }
 
-/// No more of a text than a message may have, whole characters of it.
+/// At most the first `most` bytes of a text, without cutting a UTF-8 character.
 std::string_view start_of(std::string_view text, size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
@@ -38,7 +38,7 @@ std::string_view start_of(std::string_view text, size_t most) {
 
 }  // namespace
 
-/// Takes what nlohmann's parser finds, which itself keeps one bit for each level.
+/// Receives the events of nlohmann's parser, which itself stores only one bit for each level.
 class JsonDocument::Builder {
  public:
   using number_integer_t = nlohmann::json::number_integer_t;
@@ -98,7 +98,7 @@ class JsonDocument::Builder {
       malformed("has more than ", limits_.values, " values and keys");
     d_.nodes_.push_back({.kind = kind, .size = 0, .integer = 0});
   }
-  // A value: one more in what is open.
+  // Adds a value and counts it in the list or object that is open.
   bool add(Kind kind) {
     if (!open_.empty()) ++d_.nodes_[open_.back()].size;
     make(kind);
@@ -121,7 +121,7 @@ class JsonDocument::Builder {
     open_.pop_back();
     return true;
   }
-  // Another reader may keep another one of two.
+  // Duplicate keys are refused, because readers differ in which of the two they keep.
   void check_keys(size_t object) {
     keys_.clear();
     for (size_t at = object + 1; at < d_.nodes_.size(); at = d_.next(at + 1))
@@ -142,12 +142,12 @@ JsonDocument::JsonDocument(std::string_view text, const JsonLimits& limits) {
   const int64_t most = std::min<int64_t>(limits.bytes, std::numeric_limits<uint32_t>::max());
   if (static_cast<int64_t>(text.size()) > most)
     malformed("has ", text.size(), " bytes, the limit is ", most);
-  // The parser takes the first for the end, whatever comes after it, and skips the second.
+  // The parser would take a zero byte for the end of the text and would skip a byte order mark.
   if (text.find('\0') != std::string_view::npos) malformed("is not JSON: it has a byte that is 0");
   if (text.starts_with("\xef\xbb\xbf")) malformed("is not JSON: it begins with a byte order mark");
   Builder builder(*this, limits);
-  const DefaultRounding rounding;  // of the digits
-  // The parser throws nothing: it tells the builder.
+  const DefaultRounding rounding;  // for the conversion of numbers
+  // The parser itself does not throw: it reports errors to the builder.
   nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &builder);
 }
 

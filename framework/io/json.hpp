@@ -11,38 +11,39 @@
 #include <utility>
 #include <vector>
 
-// The one reader of JSON that others wrote: bounded before anything is built, every number
+// Reads untrusted JSON. Sizes are limited before anything is built, and every number is
 // range-checked.
 namespace quantrain {
 
-/// What a text may be at most.
+/// Upper limits for a text.
 struct JsonLimits {
   int64_t bytes = int64_t{16} << 20;
-  int depth = 16;                     ///< lists and objects in each other
-  int64_t values = int64_t{1} << 20;  ///< of all kinds, and the keys of objects
+  int depth = 16;                     ///< nested lists and objects
+  int64_t values = int64_t{1} << 20;  ///< values of all kinds and keys together
 };
 
 class JsonDocument;
 
-/// A value of a document, which must outlive it.
+/// A value of a document. The document must outlive it.
 class JsonValue {
  public:
   bool is_null() const;
   bool is_object() const;
   bool is_list() const;
-  /// Entries of a list, members of an object; else 0.
+  /// Number of entries of a list or members of an object; 0 for other values.
   int64_t size() const;
 
-  /// A whole number in [lo, hi]; nothing for any other, for 1.0 and for true.
+  /// The value if it is an integer in [lo, hi]. Not for 1.0 or true.
   std::optional<int64_t> integer(int64_t lo, int64_t hi) const;
-  /// Any finite number.
+  /// The value if it is a finite number.
   std::optional<double> real() const;
   std::optional<bool> boolean() const;
   std::optional<std::string_view> text() const;
 
-  /// Of a list, in order; of anything else none.
+  /// The entries of a list, in order. Empty for other values.
   std::vector<JsonValue> entries() const;
-  /// Of an object, in the order of the text; no two have one name. Of anything else none.
+  /// The members of an object, in the order of the text, with distinct names. Empty for other
+  /// values.
   std::vector<std::pair<std::string_view, JsonValue>> members() const;
   std::optional<JsonValue> find(std::string_view name) const;
 
@@ -55,18 +56,18 @@ class JsonValue {
   size_t at_;
 };
 
-/// Enough of it to recognise it in a message: "a list of 3", "17", "\"text\"".
+/// Prints a short form for messages: "a list of 3", "17", "\"text\"".
 std::ostream& operator<<(std::ostream& stream, const JsonValue& value);
 
-/// A JSON text that was read: 16 bytes for each value and key, and the texts.
+/// A parsed JSON text. Takes 16 bytes for each value and key, plus the strings.
 class JsonDocument {
  public:
-  /// What is wrong with a text.
+  /// The reason why a text is refused.
   struct Malformed {
     std::string text;
   };
 
-  /// Throws: Malformed if it is no JSON, has a key twice in one object, or is beyond a limit.
+  /// Throws: Malformed if the text is not JSON, repeats a key in an object, or exceeds a limit.
   explicit JsonDocument(std::string_view text, const JsonLimits& limits = {});
 
   JsonValue root() const { return {this, 0}; }
@@ -87,16 +88,16 @@ class JsonDocument {
     kObject
   };
 
-  /// Values in the order of the text, each key in front of its value.
+  /// The values in the order of the text. Each key comes before its value.
   struct Node {
     Kind kind;
-    uint32_t size;  ///< of a text in bytes, of lists and objects in entries
+    uint32_t size;  ///< bytes of a text; entries of a list or object
     union {
       int64_t integer;
-      uint64_t large;  ///< beyond int64_t
+      uint64_t large;  ///< too large for int64_t
       double real;
-      uint64_t begin;  ///< of a text
-      uint64_t end;    ///< of lists and objects: the position behind what is in them
+      uint64_t begin;  ///< of a text: its position in texts_
+      uint64_t end;    ///< lists and objects: the position after their last node
     };
   };
 
@@ -108,9 +109,9 @@ class JsonDocument {
   std::string texts_;
 };
 
-/// Makes the caller's error of what is wrong.
+/// Creates the caller's type of error from a text.
 using JsonError = std::function<std::exception_ptr(const std::string& text)>;
-/// "[where] text" as an error of this type.
+/// Creates errors of type Error that read "[where] text".
 template <class Error>
 JsonError json_error(std::string where) {
   return [where = std::move(where)](const std::string& text) {
@@ -118,27 +119,27 @@ JsonError json_error(std::string where) {
   };
 }
 
-/// An object that is read member by member, each one range-checked; what was not asked for is an
-/// error. All errors are the caller's.
+/// Reads an object member by member and checks each value's range. finish() refuses members that
+/// were not read. All errors have the caller's type.
 class JsonReader {
  public:
   JsonReader(JsonValue object, JsonError error);
 
   bool has(std::string_view name) const { return json_.find(name).has_value(); }
-  /// The member, which must be there.
+  /// The member. It is an error if the object lacks it.
   JsonValue at(std::string_view name);
   int64_t integer(std::string_view name, int64_t lo, int64_t hi);
   bool boolean(std::string_view name);
   double real(std::string_view name);
-  /// A number that float holds, rounded to it.
+  /// A number in the range of finite floats, rounded to float.
   float real32(std::string_view name);
   std::string text(std::string_view name);
   std::vector<JsonValue> list(std::string_view name, int64_t most);
-  /// A list of whole numbers in [lo, hi].
+  /// A list of at most `most` integers in [lo, hi].
   std::vector<int64_t> integers(std::string_view name, int64_t most, int64_t lo, int64_t hi);
   std::vector<double> reals(std::string_view name, int64_t most);
   std::vector<float> reals32(std::string_view name, int64_t most);
-  /// What was not asked for is not there.
+  /// Checks that every member was read.
   void finish() const;
 
  private:

@@ -7,7 +7,7 @@
 namespace quantrain {
 namespace {
 
-/// Bytes of the character at the front; 0: it is not UTF-8. RFC 3629, section 4.
+/// Number of bytes of the first character, or 0 if it is not UTF-8. RFC 3629, section 4.
 size_t character(std::string_view text) {
   const auto byte = [&](size_t i) {
     return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0};
@@ -19,7 +19,7 @@ size_t character(std::string_view text) {
   if (first < 0x80) return 1;
   if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
   if (first >= 0xe0 && first <= 0xef) {
-    const uint8_t low = first == 0xe0 ? 0xa0 : 0x80;   // the shortest form
+    const uint8_t low = first == 0xe0 ? 0xa0 : 0x80;   // shortest form only
     const uint8_t high = first == 0xed ? 0x9f : 0xbf;  // no surrogates
     return follows(1, low, high) && follows(2) ? 3 : 0;
   }
@@ -31,7 +31,7 @@ size_t character(std::string_view text) {
   return 0;
 }
 
-/// What JSON asks to be escaped; empty: nothing.
+/// The escape sequence that JSON requires for c, or an empty string.
 std::string escaped(char c) {
   switch (c) {
     case '"': return "\\\"";
@@ -115,7 +115,7 @@ void JsonWriter::write(double value) {
   begin_value();
   const size_t first = text_.size();
   append_number(text_, value);
-  // Digits alone would be a whole number.
+  // Digits alone would read back as an integer.
   if (text_.find_first_of(".e", first) == std::string::npos) text_ += ".0";
 }
 

@@ -11,29 +11,31 @@
 
 namespace quantrain {
 
-/// Writes a JSON text, value after value, in the order of the calls. Doubles are the shortest text
-/// that reads back as the same number; those that are not finite are null.
+/// Writes a JSON text, value after value, in the order of the calls. Doubles are written as the
+/// shortest text that reads back as the same number. Doubles that are not finite are written as
+/// null.
 class JsonWriter {
  public:
-  /// error: of a text that is not UTF-8; null: such bytes are replaced by U+FFFD.
+  /// error: thrown if a text is not UTF-8. If null, invalid bytes are replaced by U+FFFD.
   /// indent: spaces for each level; negative: all on one line.
   explicit JsonWriter(JsonError error = nullptr, int indent = -1);
 
-  /// An object: body writes its members.
+  /// Writes an object. body writes its members.
   template <std::invocable Body>
   void object(const Body& body) {
     begin('{');
     body();
     end('}');
   }
-  /// A list: body writes its values.
+  /// Writes a list. body writes its values.
   template <std::invocable Body>
   void list(const Body& body) {
     begin('[');
     body();
     end(']');
   }
-  /// A member of an object; value: one of those below, or a function that writes one.
+  /// Writes a member of an object. value: any type that write() takes, or a function that writes
+  /// it.
   template <class T>
   void member(std::string_view name, const T& value) {
     key(name);
@@ -55,7 +57,7 @@ class JsonWriter {
     write(static_cast<int64_t>(value));
   }
   void write(float value) { write(double{value}); }
-  /// A list.
+  /// Writes a list.
   template <std::ranges::range Values>
   requires(!std::convertible_to<const Values&, std::string_view>) void write(const Values& values) {
     list([&] {
@@ -63,7 +65,7 @@ class JsonWriter {
     });
   }
 
-  /// All that was written.
+  /// The text written so far.
   const std::string& text() const& { return text_; }
   std::string text() && { return std::move(text_); }
 

@@ -22,12 +22,12 @@ namespace {
 constexpr const char* kWhere = "safetensors";
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr int64_t kLengthBytes = 8;
-constexpr int64_t kMaxHeader = int64_t{16} << 20;  // a hundred thousand tensors
+constexpr int64_t kMaxHeader = int64_t{16} << 20;  // enough for 100,000 tensors
 constexpr int kMaxDepth = 4;
 constexpr DType kAllDTypes[] = {
     DType::kF64, DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8};
 
-// Entries in the order in which their data lies: wide elements first, so that each starts aligned.
+// Entries in the order of their data in the file: wide elements first, so that each is aligned.
 std::vector<const TensorFile::Entry*> file_order(const TensorFile& file) {
   std::vector<const TensorFile::Entry*> order;
   for (const TensorFile::Entry& entry : file.entries()) order.push_back(&entry);
@@ -37,7 +37,7 @@ std::vector<const TensorFile::Entry*> file_order(const TensorFile& file) {
   return order;
 }
 
-// What is wrong with the bytes, before the caller says where they are from.
+// The fault in the bytes. The caller adds where they come from.
 struct Malformed {
   std::string text;
 };
@@ -69,7 +69,8 @@ struct Placed {
   TensorFile::Entry entry;
 };
 
-// One entry of the header, checked against the size of the data; its bytes are still empty.
+// Parses one entry of the header and checks it against the size of the data. Does not fill its
+// bytes.
 Placed parse_entry(std::string_view name, JsonValue json, int64_t data_size) {
   const std::optional<JsonValue> dtype_json = json.find("dtype");
   const std::optional<JsonValue> shape_json = json.find("shape");
@@ -116,7 +117,7 @@ Placed parse_entry(std::string_view name, JsonValue json, int64_t data_size) {
   return {offsets[0], offsets[1], {std::string(name), *dtype, shape, {}}};
 }
 
-// Fills what it is given, as far as there are bytes; returns their number.
+// Fills the span with the next bytes, or less of it at the end. Returns the number of bytes.
 using Reader = std::function<size_t(std::span<uint8_t>)>;
 
 JsonDocument parse_header(std::span<const uint8_t> header) {
@@ -128,7 +129,7 @@ JsonDocument parse_header(std::span<const uint8_t> header) {
   }
 }
 
-// Reads the data only once the header accounts for every byte of it.
+// Reads the data only if the header accounts for every byte.
 TensorFile parse(int64_t file_size, const Reader& read_some) {
   if (file_size < kLengthBytes) malformed("only ", file_size, " bytes, too short for any header");
   const auto read = [&](int64_t size) {

@@ -17,7 +17,7 @@ namespace quantrain {
 /// Element types that quantrain stores.
 enum class DType { kF64, kF32, kI64, kI32, kI8, kU8 };
 
-/// "F32": the format's own names.
+/// The format's name of a type, for example "F32".
 std::string_view dtype_name(DType dtype);
 int64_t dtype_size(DType dtype);
 
@@ -50,7 +50,7 @@ struct DTypeOf<uint8_t> {
 };
 }  // namespace detail
 
-/// What a safetensors file holds: strings by name, and named dense arrays.
+/// The content of a safetensors file: named strings (metadata) and named dense arrays.
 /// Source: github.com/huggingface/safetensors, section "Format"
 class TensorFile {
  public:
@@ -66,15 +66,15 @@ class TensorFile {
   const std::vector<Entry>& entries() const& { return entries_; }
   std::vector<Entry> entries() && { return std::move(entries_); }
   bool contains(std::string_view name) const { return find(name) != nullptr; }
-  /// Throws: DataError if there is none of this name.
+  /// Throws: DataError if no entry has this name.
   const Entry& at(std::string_view name) const&;
   Entry at(std::string_view name) && { return at(name); }
   /// Throws: DataError if the name is missing.
   const std::string& metadata_at(const std::string& name) const&;
   std::string metadata_at(const std::string& name) && { return metadata_at(name); }
 
-  /// Throws: DataError if the name is taken or reserved, or the bytes are not as many as shape and
-  /// type say.
+  /// Throws: DataError if the name is taken or reserved, or the number of bytes does not match the
+  /// shape and type.
   void add(Entry entry);
 
   /// T: double, float, int64_t, int32_t, int8_t or uint8_t.
@@ -84,7 +84,7 @@ class TensorFile {
     add({std::move(name), detail::DTypeOf<T>::kValue, shape, {first, first + values.size_bytes()}});
   }
 
-  /// The elements of an entry. Throws: DataError if it is missing or has another type.
+  /// The elements of an entry. Throws: DataError if the entry is missing or has another type.
   template <class T>
   std::vector<T> values(std::string_view name) const {
     const Entry& entry = at(name, detail::DTypeOf<T>::kValue);
@@ -101,18 +101,19 @@ class TensorFile {
   std::map<std::string, size_t, std::less<>> index_;
 };
 
-/// Writes a safetensors file whole or not at all (write_file). The same content gives the same
-/// bytes.
-/// Throws: DataError if a name is not UTF-8 or the file cannot be written.
+/// Writes a safetensors file completely or not at all (see write_file). The same content gives the
+/// same bytes.
+/// Throws: DataError if a name or string is not UTF-8, the header is too long, or the file cannot
+/// be written.
 void save_safetensors(const std::string& path, const TensorFile& file);
-/// Trusts nothing: every length is checked before it is used, and the data are read once the header
-/// accounts for all of them.
-/// Throws: DataError naming the path, what is wrong and the numbers, if the file is missing,
-/// truncated or too long, its header is not what the format asks for, or the ranges of two entries
-/// overlap, leave a hole or do not fit their shapes.
+/// Reads a safetensors file. The file is untrusted: every length is checked before it is used, and
+/// the data are read only if the header accounts for every byte.
+/// Throws: DataError naming the path, the fault and the numbers, if the file is missing, truncated
+/// or too long, its header is invalid, or the ranges of its entries overlap, leave a hole or do not
+/// fit their shapes.
 TensorFile load_safetensors(const std::string& path);
-/// The same from memory that holds a whole file: firmware, or what came over a wire.
-/// Throws: DataError as load_safetensors, naming `where` in place of a path.
+/// The same for a whole file in memory, for example in firmware or received over a network.
+/// Throws: DataError like load_safetensors, naming `where` instead of a path.
 TensorFile parse_safetensors(std::span<const uint8_t> bytes, std::string_view where);
 
 }  // namespace quantrain

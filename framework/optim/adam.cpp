@@ -9,11 +9,11 @@
 namespace quantrain {
 namespace {
 
-// Steps are a float, as all state that is saved is: here one more is rounded away. By then the
-// corrections are 1 for all betas but those within 10^-6 of 1.
+// Steps are a float, like all saved state. At this number, adding 1 is rounded away. The
+// corrections are 1 by then, unless a beta is within 10^-6 of 1.
 constexpr float kMostSteps = 0x1p24f;
 
-// 1 - beta^t from multiplications alone: pow() is not the same on every machine.
+// 1 - beta^t from multiplications only, because pow() is not the same on every machine.
 float correction(float beta, int64_t t) {
   double power = 1.0;
   double square = beta;

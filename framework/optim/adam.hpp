@@ -11,19 +11,19 @@ struct AdamOptions {
   float beta1 = 0.9f;
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  float weight_decay = 0.0f;     ///< added to the gradient
+  float weight_decay = 0.0f;     ///< weight_decay * w is added to the gradient
   bool allow_nonfinite = false;  ///< also steps on gradients that are NaN or infinite
 };
 
 /// g = grad + weight_decay * w; m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2;
 /// w -= learning_rate * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon).
-/// m and v start at 0; t counts the parameter's own updates, up to 2^24.
+/// m and v start at 0. t is the number of updates of the parameter and stops at 2^24.
 /// State: "m", "v" and "steps".
 /// Source: Kingma and Ba 2015, algorithm 1
 class Adam : public Optimizer {
  public:
-  /// Throws: DataError also if a beta is outside [0, 1), epsilon is not positive or weight decay is
-  /// negative.
+  /// Throws: DataError also if a beta is outside [0, 1), epsilon is not positive and normal, or
+  /// weight decay is negative.
   explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {});
 
  protected:
@@ -50,10 +50,10 @@ struct AdamWOptions {
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
   float weight_decay = 0.01f;    ///< w -= learning_rate * weight_decay * w, before the step
-  bool allow_nonfinite = false;  ///< as AdamOptions
+  bool allow_nonfinite = false;  ///< as in AdamOptions
 };
 
-/// Adam whose weight decay does not pass through the moments.
+/// Adam with decoupled weight decay: it does not go through the moments.
 /// Source: Loshchilov and Hutter 2019, algorithm 2
 class AdamW : public Adam {
  public:

@@ -11,28 +11,30 @@ struct ExponentialAverageOptions {
   float decay = 0.999f;  ///< weight of the past, in [0, 1)
 };
 
-/// average = decay * average + (1 - decay) * w, after each step; the first one is w itself.
+/// average = decay * average + (1 - decay) * w, after each step. The first average is w itself.
 ///   ExponentialAverage average{net.parameters()};
 ///   for (..) { ..; optimizer.step(); average.update(); }
 ///   { const AveragedWeights scope(average); evaluate(net); }
-/// What the network computes in the scope, saves or is converted to has the averages. They may be
-/// of any tensors of floats that nothing computed: parameters, also running statistics.
-/// State: "average" of each tensor, and "started", 1 from the first update on.
+/// Within the scope, the network computes, is saved and is converted with the averages. The tensors
+/// may be any tensors of floats that are not results of operations: parameters, and also running
+/// statistics.
+/// State: "average" of each tensor, and "started", which is 1 from the first update on.
 /// Source: Polyak and Juditsky 1992; PyTorch's AveragedModel
 class ExponentialAverage {
  public:
-  /// Throws: DataError if there are no tensors, one is listed twice, is undefined, holds no floats or
-  /// is the result of an operation; or if decay is outside [0, 1).
+  /// Throws: DataError if there are no tensors, a tensor is listed twice, is undefined, holds no
+  /// floats or is the result of an operation, or decay is outside [0, 1).
   explicit ExponentialAverage(std::vector<Tensor> tensors,
                               const ExponentialAverageOptions& options = {});
   ExponentialAverage(const ExponentialAverage&) = delete;
   ExponentialAverage& operator=(const ExponentialAverage&) = delete;
 
-  /// Takes the tensors as they are now.
-  /// Throws: GraphError while AveragedWeights are in them.
+  /// Adds the current values of the tensors to the averages.
+  /// Throws: GraphError while an AveragedWeights lives; DataError if the loaded "started" is not 0
+  /// or 1.
   void update();
-  /// As Optimizer::state(): "<index of the tensor>.average" and "started", handles on the state
-  /// itself.
+  /// Like Optimizer::state(): "<index of the tensor>.average" and "started". The tensors are
+  /// handles on the state itself.
   std::vector<NamedTensor> state() const;
 
  private:
@@ -43,15 +45,15 @@ class ExponentialAverage {
   std::vector<Tensor> tensors_;
   std::vector<Tensor> averages_;
   Tensor started_;  // [1]: 0 before the first update, else 1
-  int scopes_ = 0;  // AveragedWeights that live
+  int scopes_ = 0;  // number of living AveragedWeights
 };
 
-/// While it lives, the tensors hold their averages; then they are again what they were, whatever
-/// was written to them meanwhile.
+/// While it lives, the tensors hold their averages. The destructor restores their old values, even
+/// if something was written to them meanwhile.
 class AveragedWeights {
  public:
-  /// Throws: GraphError before the first update; DataError if the state, loaded from a file perhaps,
-  /// is not finite.
+  /// Throws: GraphError before the first update; DataError if the state, which may come from a
+  /// file, is invalid or not finite.
   explicit AveragedWeights(ExponentialAverage& average);
   ~AveragedWeights();
   AveragedWeights(const AveragedWeights&) = delete;

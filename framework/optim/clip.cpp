@@ -14,8 +14,8 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 15;
 
-// In double, so that no square overflows; lanes that the compiler can put into vectors, joined in
-// order.
+// In double, so that no square overflows. The compiler can put the lanes into vectors. They are
+// added in a fixed order.
 double sum_of_squares(int64_t n, const float* x) {
   constexpr int kLanes = 8;
   double lanes[kLanes] = {};
@@ -65,7 +65,7 @@ float clip_grad_norm(std::span<const Tensor> parameters, float max_norm) {
   for (Tensor parameter : parameters) {
     const Tensor grad = parameter.grad();
     if (!grad.defined()) continue;
-    Tensor scaled = Tensor::empty(grad.shape());  // others may share the gradient's memory
+    Tensor scaled = Tensor::empty(grad.shape());  // other tensors may share the gradient's memory
     const Floats grad_floats = grad.floats();
     kernels::affine_f32(grad.elements(), grad_floats, scale, 0.0f, scaled.mutable_data());
     parameter.set_grad(scaled);

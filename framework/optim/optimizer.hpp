@@ -12,14 +12,14 @@ namespace quantrain {
 
 /// Checks that these tensors can be updated in place: each is defined, holds floats, is not the
 /// result of an operation and is listed once.
-/// Throws: DataError naming `where`, `what` ("parameter"), the tensor's number and its name.
+/// Throws: DataError naming `where`, `what` ("parameter"), the tensor's index and its name.
 void check_leaves(const std::string& where, const char* what, const std::vector<Tensor>& tensors);
 
 /// Base of the classes that update parameters by their gradients. A parameter without a gradient
 /// stays unchanged, and so does its state. A gradient that is NaN or infinite is an error, unless
-/// the options allow it, because one step on it would spoil the weights for good.
-/// Gradient accumulation needs nothing more: backward() adds to the existing gradients. Between
-/// zero_grad() and step(), run backward() on the loss of each of k parts of a batch, times 1 / k.
+/// the options allow it, because one step with it would make the weights NaN or infinite, too.
+/// For gradient accumulation, split a batch into k parts. Between zero_grad() and step(), run
+/// backward() on 1 / k times the loss of each part. backward() adds to the existing gradients.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -27,10 +27,10 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// Updates every parameter that has a gradient once. A gradient has the shape of its parameter.
-  /// Throws: DataError naming the parameters that have a gradient and were added after the
-  /// optimizer was made, such as a learned scale if the network was prepared meanwhile; naming the
-  /// parameter whose gradient is NaN or infinite; or if the state, which may come from a file,
-  /// makes no sense. If it throws, nothing is changed.
+  /// Throws: DataError naming parameters that have a gradient but were added after the optimizer
+  /// was made (for example learned scales, if the network was prepared meanwhile), or a parameter
+  /// whose gradient is NaN or infinite; DataError also if the state, which may come from a file, is
+  /// invalid. If it throws, nothing is changed.
   void step();
   /// Drops all gradients.
   void zero_grad();
@@ -50,13 +50,14 @@ class Optimizer {
   /// Throws: DataError if there are no parameters; if a parameter is listed twice, is undefined,
   /// holds no floats, is the result of an operation or requires no gradient; or if the learning
   /// rate is not positive and finite.
-  /// allow_nonfinite: step() takes gradients as they are.
+  /// allow_nonfinite: step() does not check that gradients are finite.
   Optimizer(std::string name,
             std::vector<Tensor> parameters,
             float learning_rate,
             bool allow_nonfinite = false);
 
-  /// Throws: DataError unless low <= value and value < high (value < infinity included).
+  /// Throws: DataError unless low <= value < high. If high is infinity, this refuses infinite
+  /// values.
   void check_option(const char* option, float value, float low, float high) const;
   /// Adds a tensor of zeros of this shape to the state of parameter i. Values that are loaded into
   /// the tensor must be finite and at least `least`.
@@ -66,7 +67,8 @@ class Optimizer {
                    float least = std::numeric_limits<float>::lowest());
 
   /// Called before anything is changed.
-  /// Throws: DataError if the state of parameter i makes no sense in another way.
+  /// Throws: DataError if the state of parameter i is invalid in a way that step() does not check
+  /// itself.
   virtual void check_state(size_t) const {}
   virtual void update(size_t i, Tensor& parameter, const Tensor& grad) = 0;
 
@@ -82,7 +84,7 @@ class Optimizer {
   std::vector<Tensor> parameters_;
   float learning_rate_;
   bool allow_nonfinite_;
-  // Those of each parameter when the optimizer was made.
+  // The companions of each parameter when the optimizer was made.
   std::vector<TensorAccess::Companions> companions_;
   struct State {
     NamedTensor entry;

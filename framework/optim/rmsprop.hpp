@@ -10,29 +10,29 @@ struct RmsPropOptions {
   float learning_rate = 0.01f;
   float alpha = 0.99f;  ///< weight of the past in the averages
   float epsilon = 1e-8f;
-  float weight_decay = 0.0f;     ///< added to the gradient
-  float momentum = 0.0f;         ///< 0: none
-  bool centered = false;         ///< divides by the deviation of the gradient, not by its size
+  float weight_decay = 0.0f;     ///< weight_decay * w is added to the gradient
+  float momentum = 0.0f;         ///< 0: no momentum
+  bool centered = false;         ///< divides by the standard deviation of the gradient
   bool allow_nonfinite = false;  ///< also steps on gradients that are NaN or infinite
 };
 
 /// g = grad + weight_decay * w; v = alpha * v + (1 - alpha) * g^2; d = g / (sqrt(v) + epsilon);
 /// w -= learning_rate * d, or with momentum: u = momentum * u + d, w -= learning_rate * u.
-/// Centered: m = alpha * m + (1 - alpha) * g, and sqrt(max(v - m^2, 0)) in place of sqrt(v).
+/// Centered: m = alpha * m + (1 - alpha) * g, and sqrt(max(v - m^2, 0)) replaces sqrt(v).
 /// v, m and u start at 0.
 /// State: "square"; "mean", if centered; "velocity", if there is momentum.
 /// Source: Hinton's lecture 6e of 2012; centered Graves 2013; in the form of torch.optim.RMSprop
 class RmsProp : public Optimizer {
  public:
-  /// Throws: DataError also if alpha or momentum is outside [0, 1), epsilon is not positive or
-  /// weight decay is negative.
+  /// Throws: DataError also if alpha or momentum is outside [0, 1), epsilon is not positive and
+  /// normal, or weight decay is negative.
   explicit RmsProp(std::vector<Tensor> parameters, const RmsPropOptions& options = {});
 
  private:
   void update(size_t i, Tensor& parameter, const Tensor& grad) override;
 
   struct State {
-    Tensor square, mean, velocity;  // undefined: not used
+    Tensor square, mean, velocity;  // undefined if not used
   };
   RmsPropOptions options_;
   std::vector<State> state_of_;

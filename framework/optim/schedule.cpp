@@ -9,7 +9,8 @@
 namespace quantrain {
 namespace {
 
-// cos(pi * x), 0 <= x <= 1, by its series around 0: cos() is not the same on every machine.
+// cos(pi * x) for 0 <= x <= 1, from its series around 0, because cos() is not the same on every
+// machine.
 double cos_pi(double x) {
   if (x > 0.5) return -cos_pi(1.0 - x);
   const double square = 9.869604401089358 * x * x;

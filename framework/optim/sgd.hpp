@@ -14,14 +14,14 @@ struct SgdOptions {
   bool allow_nonfinite = false;  ///< also steps on gradients that are NaN or infinite
 };
 
-/// g = grad + weight_decay * w; v = momentum * v + g; w -= learning_rate * (nesterov ? g + momentum
-/// * v : v). v starts at 0.
+/// g = grad + weight_decay * w; v = momentum * v + g;
+/// w -= learning_rate * (nesterov ? g + momentum * v : v). v starts at 0.
 /// State: "velocity", if there is momentum.
 /// Source: Sutskever et al. 2013, in the form of torch.optim.SGD
 class Sgd : public Optimizer {
  public:
-  /// Throws: DataError also if momentum is outside [0, 1), weight decay is negative, or nesterov
-  /// has no momentum.
+  /// Throws: DataError also if momentum is outside [0, 1), weight decay is negative, or nesterov is
+  /// set without momentum.
   explicit Sgd(std::vector<Tensor> parameters, const SgdOptions& options = {});
 
  private:
