@@ -20,7 +20,7 @@ struct LayerSummary {
 /// A network's layers in the order of their names, and totals.
 struct Summary {
   std::vector<LayerSummary> layers;
-  int64_t parameters = 0;  ///< a shared one counts once
+  int64_t parameters = 0;  ///< a shared parameter counts once
   int64_t multiply_adds = 0;
 };
 

@@ -46,7 +46,7 @@ Tensor max_pool(const WindowOperation& operation,
                 const kernels::Conv2dShape& shape,
                 const Shape& y,
                 const Tensor& x);
-/// Computes and records y, the mean of each window's elements inside the image. avg_pool2d.cpp
+/// Computes and records y, the mean of each window's elements inside the image.   avg_pool2d.cpp
 /// Throws: QuantError if a sum of codes could leave 32 bits.
 Tensor avg_pool(const WindowOperation& operation,
                 const kernels::Conv2dShape& shape,
