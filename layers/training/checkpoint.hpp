@@ -30,8 +30,8 @@ class Checkpoints {
 
   const CheckpointOptions& options() const& { return options_; }
 
-  /// Writes a checkpoint, then removes those older than the last options.keep.
-  /// position: what load() returns, UTF-8.
+  /// Writes a checkpoint, then removes all others except the options.keep - 1 before it.
+  /// position: the text that load() returns, UTF-8.
   /// Throws: DataError if it cannot be written; existing checkpoints stay.
   void save(int64_t step, std::span<const NamedTensor> tensors, const std::string& position) const;
 

@@ -48,7 +48,7 @@ struct FitOptions {
 };
 
 struct FitResult {
-  std::vector<EpochReport> epochs;    ///< a resumed run includes those before its checkpoint
+  std::vector<EpochReport> epochs;    ///< a resumed run includes epochs before its checkpoint
   int64_t steps = 0;                  ///< number of optimizer steps
   std::optional<int64_t> best_epoch;  ///< best by the metric of early stopping
   bool stopped_early = false;

@@ -13,7 +13,7 @@ namespace quantrain {
 /// Codes with per-tensor parameters stay codes with the same parameters if the batch is not padded
 /// and `value` is the real value of a code, as 0 is; else y holds floats.
 /// docs/quantization.md (23)
-/// Gradient: grad_x is the part of grad_y where x was.
+/// Gradient: grad_x is the part of grad_y at the elements of x.
 /// Throws: ShapeError if before or after does not have one number for each axis, or a number is
 /// negative.
 /// Source: ONNX Pad, mode constant.
