@@ -16,7 +16,7 @@ std::shared_ptr<const Codes> activation_codes(const Tensor& x);
 /// How a tensor [N, ...] splits into samples. A tensor without axes is one sample.
 struct Samples {
   int64_t count = 1;
-  int64_t size = 1;  ///< elements of each
+  int64_t size = 1;  ///< elements of each sample
 
   explicit Samples(const Shape& shape);
 };
