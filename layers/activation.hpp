@@ -24,8 +24,9 @@ class ReLU6 : public Module {
 };
 
 /// y[..., c] = exp(x[..., c]) / sum over k of exp(x[..., k]), along the last axis. In a prepared
-/// network its output has the range [0, 1]. Losses such as cross_entropy take logits: a classifier
-/// needs no Softmax to be trained, nor to be deployed, as the largest logit is the largest share.
+/// network its output has the range [0, 1]. Losses such as cross_entropy take logits, so a
+/// classifier needs no Softmax for training. It needs none when deployed either, because the
+/// largest logit has the largest probability.
 /// Shapes: x [N, ..., C]  ->  y like x.
 /// Gradient: grad_x = y * (grad_y - sum over the last axis of grad_y * y).
 /// Source: ONNX Softmax, axis -1.
@@ -38,7 +39,7 @@ class Softmax : public Module {
   Tensor forward(const Tensor& x) override;
 };
 
-/// y = f(x), element by element, for any function f, also your own.
+/// y = f(x), element by element, for any function f, including your own.
 /// docs/adding_an_operation.md
 class Elementwise : public Module {
  public:
@@ -96,8 +97,8 @@ struct Clamp : Elementwise {
 };
 
 /// y = x where x > 0, else slope * x, with a learned slope for each channel.
-/// Shapes: x [..., channels]  ->  y like x. With one channel, x [...]: all elements share the slope.
-/// Parameters: "weight" [channels], the slopes.
+/// Shapes: x [..., channels]  ->  y like x. With one channel x has any shape, and all elements
+/// share the slope. Parameters: "weight" [channels], the slopes.
 /// Source: He et al. 2015.
 class PReLU : public Module {
  public:

@@ -6,10 +6,11 @@
 
 namespace quantrain {
 
-/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, per channel. While training, mean and
-/// (population) variance are those of the batch, and the running statistics move toward them by
-/// `momentum` (the variance as the unbiased one); in evaluation they are the running statistics.
-/// Shapes: x [N, C] (BatchNorm1d) or [N, H, W, C] (BatchNorm2d), all else [C]  ->  y like x.
+/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, per channel. In training, mean and
+/// (population) variance are the batch's, and the running statistics move toward them by `momentum`
+/// (with the unbiased variance). In evaluation, mean and variance are the running statistics.
+/// Shapes: x [N, C] or [N, L, C] (BatchNorm1d), or [N, H, W, C] (BatchNorm2d); all others [C]  ->
+/// y like x.
 /// Parameters: "weight" (gamma, starts at 1), "bias" (beta, 0).
 /// Buffers: "running_mean" (0), "running_var" (1).
 /// Source: Ioffe and Szegedy 2015.
@@ -37,12 +38,14 @@ class BatchNorm : public Module {
   /// of its range.
   BatchNorm(const char* name, int64_t channels, Options options);
 
-  /// What x may be, by its number of axes: {4, "images [N, H, W, "}.
+  /// A shape that x may have: the number of axes, and their names in messages, {4, "images [N, H,
+  /// W, "}.
   struct Takes {
     int rank;
     const char* axes;
   };
-  /// Throws: ShapeError naming what it takes, or if training has a single value for each channel.
+  /// Throws: ShapeError naming the accepted shapes if x has another one, or in training if there
+  /// are fewer than two values for each channel.
   Tensor normalized(const Tensor& x, std::initializer_list<Takes> takes);
 
  private:

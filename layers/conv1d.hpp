@@ -6,8 +6,8 @@
 namespace quantrain {
 
 /// y[n, i, o] = bias[o] + sum over t, c of weight[o, t, c] * x[n, i * stride + t * dilation -
-/// padding, c], with zeros around the signal. In several groups, output channel o sees the channels
-/// of group o / (O / groups) alone; groups = in_channels is a depthwise convolution.
+/// padding, c], with zeros around the signal. With several groups, output channel o sees only the
+/// channels of group o / (O / groups). groups = in_channels gives a depthwise convolution.
 /// Shapes: x [N, L, C], weight [O, K, C / groups], bias [O]  ->  y [N, OL, O],
 ///         OL = (L + 2 * padding - (K - 1) * dilation - 1) / stride + 1.
 /// Parameters: "weight" and "bias", from init::layer_default.
@@ -20,21 +20,21 @@ class Conv1d : public Module {
     int64_t padding = 0;  ///< zeros at each end
     int64_t groups = 1;
     bool bias = true;
-    int64_t dilation = 1;  ///< from one tap of the kernel to the next
+    int64_t dilation = 1;  ///< distance between neighbouring taps of the kernel
   };
 
-  /// Throws: ShapeError if a size is not positive, the padding negative, or groups do not divide
-  /// both channels.
+  /// Throws: ShapeError if a size is not positive, the padding negative, or groups does not divide
+  /// both channel counts.
   Conv1d(int64_t in_channels, int64_t out_channels)
       : Conv1d(in_channels, out_channels, Options{}) {}
   Conv1d(int64_t in_channels,
          int64_t out_channels,
          Options options,
          Generator& generator = default_generator());
-  /// Computes with tensors that exist, such as another layer's weight() and bias(): a network that
-  /// would run one layer twice runs two that share their parameters. Of the options, kernel and
-  /// bias are the tensors' own.
-  /// Throws: ShapeError as above, or unless weight is [O, K, C] and bias [O] or undefined.
+  /// Uses existing tensors, such as another layer's weight() and bias(): instead of running one
+  /// layer twice, make two that share their parameters. Kernel and bias follow from the tensors;
+  /// these two options are ignored.
+  /// Throws: ShapeError as above, or unless weight is [O, K, C / groups] and bias [O] or undefined.
   Conv1d(Tensor weight, Tensor bias, Options options);
 
   std::string_view type() const override { return "Conv1d"; }
@@ -48,7 +48,8 @@ class Conv1d : public Module {
   Options options() const&& { return options_; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, L, in_channels], or smaller than the kernel.
+  /// Throws: ShapeError if x is not [N, L, in_channels], or if the padded x is smaller than the
+  /// kernel.
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -7,9 +7,9 @@
 namespace quantrain {
 
 /// y[n, i, j, o] = bias[o] + sum over kh, kw, c of weight[o, kh, kw, c] * x[n, i * stride +
-/// kh * dilation - padding, ..., c], with zeros around the image. In several groups, output channel
-/// o sees the channels of group o / (O / groups) alone; groups = in_channels is a depthwise
-/// convolution.
+/// kh * dilation - padding, ..., c], with zeros around the image. With several groups, output
+/// channel o sees only the channels of group o / (O / groups). groups = in_channels gives a
+/// depthwise convolution.
 /// Shapes: x [N, H, W, C], weight [O, KH, KW, C / groups], bias [O]  ->  y [N, OH, OW, O],
 ///         OH = (H + 2 * padding - (KH - 1) * dilation - 1) / stride + 1.
 /// Parameters: "weight" and "bias", from init::layer_default.
@@ -19,24 +19,25 @@ class Conv2d : public Module {
   struct Options {
     Size2d kernel = 3;
     Size2d stride = 1;
-    Size2d padding = 0;  ///< zeros on each of two opposite sides
+    Size2d padding = 0;  ///< zeros on both sides of each axis
     int64_t groups = 1;
     bool bias = true;
-    Size2d dilation = 1;  ///< from one tap of the kernel to the next
+    Size2d dilation = 1;  ///< distance between neighbouring taps of the kernel
   };
 
-  /// Throws: ShapeError if a size is not positive, the padding negative, or groups do not divide
-  /// both channels.
+  /// Throws: ShapeError if a size is not positive, the padding negative, or groups does not divide
+  /// both channel counts.
   Conv2d(int64_t in_channels, int64_t out_channels)
       : Conv2d(in_channels, out_channels, Options{}) {}
   Conv2d(int64_t in_channels,
          int64_t out_channels,
          Options options,
          Generator& generator = default_generator());
-  /// Computes with tensors that exist, such as another layer's weight() and bias(): a network that
-  /// would run one layer twice runs two that share their parameters. Of the options, kernel and
-  /// bias are the tensors' own.
-  /// Throws: ShapeError as above, or unless weight is [O, KH, KW, C] and bias [O] or undefined.
+  /// Uses existing tensors, such as another layer's weight() and bias(): instead of running one
+  /// layer twice, make two that share their parameters. Kernel and bias follow from the tensors;
+  /// these two options are ignored.
+  /// Throws: ShapeError as above, or unless weight is [O, KH, KW, C / groups] and bias [O] or
+  /// undefined.
   Conv2d(Tensor weight, Tensor bias, Options options);
 
   std::string_view type() const override { return "Conv2d"; }
@@ -50,7 +51,8 @@ class Conv2d : public Module {
   Options options() const&& { return options_; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, H, W, in_channels], or smaller than the kernel.
+  /// Throws: ShapeError if x is not [N, H, W, in_channels], or if the padded x is smaller than the
+  /// kernel.
   Tensor forward(const Tensor& x) override;
 
  private:

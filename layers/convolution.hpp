@@ -8,7 +8,7 @@
 // Checks that Conv1d and Conv2d share.
 namespace quantrain {
 
-/// Throws: ShapeError naming `where` if channels are not positive, or groups do not divide both.
+/// Throws: ShapeError naming `where` if channels are not positive, or groups does not divide both.
 void check_channels(std::string_view where,
                     int64_t in_channels,
                     int64_t out_channels,

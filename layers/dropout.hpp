@@ -8,7 +8,7 @@ namespace quantrain {
 /// While training, each element becomes 0 with probability p and the others are divided by 1 - p;
 /// in evaluation y = x. The choice of elements depends on the generator's seed, the position of the
 /// layer among those made from that generator, and the number of passes that the layer has run: the
-/// same program gives the same bits, also if it was interrupted and resumed.
+/// same program gives the same bits, even if it was interrupted and resumed.
 /// Buffer: "passes" [2].
 /// Source: Srivastava et al. 2014.
 class Dropout : public Module {

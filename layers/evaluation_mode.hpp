@@ -7,8 +7,8 @@
 
 namespace quantrain {
 
-/// While it lives, a module and all modules below it are in evaluation mode; its end restores the
-/// mode of each.
+/// While it lives, a module and all modules below it are in evaluation mode. Its destructor
+/// restores the mode of each.
 class EvaluationMode {
  public:
   explicit EvaluationMode(Module& module) {
@@ -17,7 +17,8 @@ class EvaluationMode {
     }
     module.eval();
   }
-  // Parents come first, so a child's own mode is set after its parent's has reached it.
+  // Parents come first: train() of a parent also sets its children, whose own modes are restored
+  // later.
   ~EvaluationMode() {
     for (const auto& [module, training] : modes_) module->train(training);
   }

@@ -36,17 +36,18 @@ struct Fans {
   int64_t in;
   int64_t out;
 };
-/// [out, in]: in, out. [O, KH, KW, I]: KH * KW * I, KH * KW * O; [O, K, I] likewise.
+/// For [out, in]: {in, out}. For [O, KH, KW, I]: {KH * KW * I, KH * KW * O}. For [O, K, I]:
+/// likewise.
 /// Throws: ShapeError for another rank.
 Fans fans(const Shape& weight);
 
-/// Each element in [low, high).
+/// Draws each element uniformly from [low, high).
 void uniform(Tensor tensor, float low, float high, Generator& generator = default_generator());
-/// Each element normal with this mean and standard deviation.
+/// Draws each element from a normal distribution with this mean and standard deviation.
 void normal(Tensor tensor, float mean, float deviation, Generator& generator = default_generator());
 
-/// Uniform in +-sqrt(6 / ((1 + a^2) * fan_in)); a is the slope of the activation below 0. A layer
-/// starts with a^2 = 5: +-1 / sqrt(fan_in), as in PyTorch.
+/// Uniform in +-sqrt(6 / ((1 + a^2) * fan_in)); a is the slope of the activation below 0. Layers
+/// use a^2 = 5, which gives +-1 / sqrt(fan_in), as in PyTorch.
 /// Source: He et al. 2015.
 void kaiming_uniform(Tensor weight,
                      double a_squared = 0.0,

@@ -26,7 +26,7 @@ void append_new(std::vector<NamedTensor>& all,
 }
 
 bool is_utf8(std::string_view text) {
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // of each length
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // smallest code point of each length
   for (size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i]);
     const size_t length = lead < 0x80                   ? 1
@@ -55,7 +55,7 @@ bool is_utf8(std::string_view text) {
                    " levels; is one of them a part of itself?");
 }
 
-// Whether a module is called by another one, or is the root of the paths.
+// Counts the nested calls of modules in this thread. The outermost one is the root of the paths.
 class Running {
  public:
   explicit Running(std::string_view type) {
@@ -74,8 +74,8 @@ thread_local int Running::depth_ = 0;
 
 }  // namespace
 
-// What it consists of is not destroyed by its destructor, each level in that of the one above: a
-// deep network would run out of stack. The parts are a list, which needs no memory.
+// Destroys the module's parts at all levels in a loop: nested destructors of a deep network would
+// overflow the stack. The parts are a linked list, so the loop allocates nothing.
 Module::~Module() {
   std::shared_ptr<Module> parts;
   give_up(parts);
@@ -88,7 +88,7 @@ Module::~Module() {
 
 void Module::give_up(std::shared_ptr<Module>& parts) {
   const auto give = [&](std::shared_ptr<Module> part) {
-    if (part == nullptr || part.use_count() > 1) return;  // none, or another's too
+    if (part == nullptr || part.use_count() > 1) return;  // null, or shared
     part->next_part_ = std::move(parts);
     parts = std::move(part);
   };
@@ -137,7 +137,7 @@ Tensor Module::operator()(Tensor x) {
     if (!x.defined()) throw GraphError(where(), "the input is undefined: it has no value");
     x = slotted_input(0, std::move(x));
     Tensor y = slots_.body ? (*slots_.body)(x) : forward(x);
-    x = Tensor();  // nobody may need it any more: freed before the output slot runs
+    x = Tensor();  // freed before the output slot runs, unless it is needed elsewhere
     return slots_.output ? (*slots_.output)(std::move(y)) : y;
   });
 }

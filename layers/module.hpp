@@ -35,8 +35,8 @@ struct NamedModule {
 /// from Module, make children with add() and override forward().
 class Module {
  public:
-  /// Most levels of nested modules or calls. Modules that nest deeper, or contain themselves, throw
-  /// GraphError when they are listed or run.
+  /// Maximum depth of nested modules or calls. Modules that nest deeper, or contain themselves,
+  /// throw GraphError when they are listed or run.
   static constexpr int kMostNested = 500;
 
   Module() = default;
@@ -47,8 +47,9 @@ class Module {
   /// The class name in messages, summaries and QConfig, such as "Conv2d".
   virtual std::string_view type() const = 0;
 
-  /// Runs input slot, forward (or body slot) and output slot inside this module's Scope: its path
-  /// from the module that the outermost call was on, even if that module is part of a larger one.
+  /// Runs input slot, forward (or body slot) and output slot inside this module's Scope. The path
+  /// of the Scope starts at the module of the outermost call, even if that module is part of a
+  /// larger one.
   /// Throws: GraphError if the only input is undefined.
   Tensor operator()(Tensor x);
   Tensor operator()(const Tensor& a, const Tensor& b);
@@ -56,13 +57,13 @@ class Module {
   std::vector<Tensor> operator()(const std::vector<Tensor>& x);
 
   /// All parameters, or buffers, below this module: its own first, then its slots', then its
-  /// children's, in the order of registration; a shared one once.
+  /// children's, in the order of registration. A shared tensor is listed once.
   std::vector<NamedTensor> named_parameters() const;
   std::vector<NamedTensor> named_buffers() const;
   std::vector<Tensor> parameters() const;
   void zero_grad();
 
-  /// This module and all below it, parents first, without the modules in slots.
+  /// This module and all modules below it, parents first, without the modules in slots.
   std::vector<NamedModule> named_modules() &;
   std::vector<NamedModule> named_modules() && = delete;
   /// Throws: GraphError naming the known paths if there is no module at this path.
@@ -91,7 +92,7 @@ class Module {
   /// The base version throws ShapeError: the layer does not take that many inputs.
   virtual Tensor forward(const Tensor& x);
   virtual Tensor forward(const Tensor& a, const Tensor& b);
-  /// By default one or two inputs go to the functions above.
+  /// The base version passes one or two inputs to the functions above.
   virtual std::vector<Tensor> forward(const std::vector<Tensor>& x);
 
   /// Keeps a child under a name without dots and returns it.
@@ -130,7 +131,7 @@ class Module {
   bool training_ = true;
   Slots slots_;
   std::vector<std::shared_ptr<Module>> children_;
-  std::shared_ptr<Module> next_part_;  // while a network is destroyed
+  std::shared_ptr<Module> next_part_;  // links the parts of a network while it is destroyed
   std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> buffers_;
 };

@@ -8,11 +8,12 @@ namespace quantrain {
 
 /// Sizes in elements, {h, w} or one number for both.
 struct PoolingOptions {
-  Size2d stride = 0;   ///< 0: the kernel, so that windows touch but do not overlap
-  Size2d padding = 0;  ///< on each of two opposite sides, less than the kernel
+  Size2d stride = 0;   ///< 0: same as kernel, so that windows touch but do not overlap
+  Size2d padding = 0;  ///< on both sides of each axis, less than the kernel
 };
 
-/// Largest element of each window, the first among equals; elements outside of the image never win.
+/// Largest element of each window; padding does not count. The gradient goes to the first among
+/// equals.
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C], OH = (H + 2 * padding - KH) / stride + 1.
 class MaxPool2d : public Module {
  public:
@@ -22,7 +23,7 @@ class MaxPool2d : public Module {
   std::string_view type() const override { return "MaxPool2d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, H, W, C], or smaller than the kernel.
+  /// Throws: ShapeError if x is not [N, H, W, C], or if the padded x is smaller than the kernel.
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -38,7 +39,7 @@ class AvgPool2d : public Module {
   std::string_view type() const override { return "AvgPool2d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, H, W, C], or smaller than the kernel.
+  /// Throws: ShapeError if x is not [N, H, W, C], or if the padded x is smaller than the kernel.
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -69,12 +70,12 @@ class GlobalAvgPool2d : public Module {
 
 /// Sizes in elements.
 struct Pooling1dOptions {
-  int64_t stride = 0;   ///< 0: the kernel, so that windows touch but do not overlap
+  int64_t stride = 0;   ///< 0: same as kernel, so that windows touch but do not overlap
   int64_t padding = 0;  ///< at each end, less than the kernel
 };
 
-/// Largest element of each window, the first among equals; elements outside of the signal never
-/// win.
+/// Largest element of each window; padding does not count. The gradient goes to the first among
+/// equals.
 /// Shapes: x [N, L, C]  ->  y [N, OL, C], OL = (L + 2 * padding - kernel) / stride + 1.
 class MaxPool1d : public Module {
  public:
@@ -84,7 +85,7 @@ class MaxPool1d : public Module {
   std::string_view type() const override { return "MaxPool1d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, L, C], or smaller than the kernel.
+  /// Throws: ShapeError if x is not [N, L, C], or if the padded x is smaller than the kernel.
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -100,7 +101,7 @@ class AvgPool1d : public Module {
   std::string_view type() const override { return "AvgPool1d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, L, C], or smaller than the kernel.
+  /// Throws: ShapeError if x is not [N, L, C], or if the padded x is smaller than the kernel.
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -17,7 +17,7 @@ void check_axes(std::string_view where, const std::vector<int>& axes) {
     throw ShapeError(where, "axis 0 is the batch: a layer works on each sample");
 }
 
-/// A pool of codes has bounds, by which a file is checked, too.
+/// Integer pools have bounds on their extents, which are also checked when a file is read.
 void check_integer_extents(const std::string& where,
                            const Tensor& x,
                            const std::vector<int64_t>& image) {
@@ -38,7 +38,8 @@ void check_integer_extents(const std::string& where,
   }
 }
 
-/// pool(x), where the axes are the columns of an image: x [N, H..., K..., C...] is [N, H, K, C].
+/// Applies pool to x as an image whose columns are the axes: x [N, H..., K..., C...] becomes [N, H,
+/// K, C].
 template <class Pool>
 Tensor reduced(const std::string& where,
                const Tensor& x,

@@ -11,22 +11,22 @@ struct ReductionOptions {
   bool keepdim = false;  ///< the axes stay, with extent 1
 };
 
-/// Mean over axes that are next to each other: Mean{1}, Mean{{1, 2}}; negative axes count from the
-/// end. In integers it is an average pool, rounded once.   docs/quantization.md (10)
+/// Mean over axes that are next to each other: Mean{1}, Mean{{1, 2}}. Negative axes count from the
+/// end. On integers it is an average pool, rounded once.   docs/quantization.md (10)
 /// Shapes: x [N, ..., K, ...]  ->  y [N, ..., ...], or [N, ..., 1, ...] with keepdim.
 /// Gradient: grad_x = grad_y / K.
 /// Source: ONNX ReduceMean.
 class Mean : public Module {
  public:
-  /// Throws: ShapeError if there is no axis, or one is the batch's.
+  /// Throws: ShapeError if the list of axes is empty or contains the batch axis.
   explicit Mean(std::vector<int> axes, ReductionOptions options = {});
   explicit Mean(int axis, ReductionOptions options = {}) : Mean(std::vector<int>{axis}, options) {}
   std::string_view type() const override { return "Mean"; }
 
  protected:
-  /// Throws: ShapeError if x lacks an axis or has no elements along one, if an axis is listed twice,
-  /// if the axes are not next to each other, or if x holds codes and a sample has more than 2^20
-  /// elements in front of the axes, along them, or after them.
+  /// Throws: ShapeError if x lacks an axis or has no elements along one, if an axis is listed
+  /// twice, if the axes are not next to each other, or if x holds codes and a sample has more than
+  /// 2^20 elements before the axes, along them, or after them.
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -34,7 +34,7 @@ class Mean : public Module {
   ReductionOptions options_;
 };
 
-/// Largest element over axes that are next to each other. In integers it is a max pool.
+/// Largest element over axes that are next to each other. On integers it is a max pool.
 /// docs/quantization.md (10)
 /// Shapes: as Mean.
 /// Gradient: grad_x = grad_y at the largest element, the first among equals, else 0.

@@ -53,7 +53,7 @@ Tensor Reshape::forward(const Tensor& x) {
                      x.shape());
   }
   for (const int64_t extent : sample_) extents.push_back(extent == -1 ? elements / known : extent);
-  // An empty sample leaves nothing to tell the batch from.
+  // For empty samples, the batch cannot be computed from the number of elements.
   if (elements == 0) extents[0] = x.dim(0);
   return reshape(x, extents);
 }

@@ -6,13 +6,13 @@
 
 namespace quantrain {
 
-/// y holds each sample's elements in the same order under another shape: Reshape{{28, 28, 1}}. One
-/// extent may be -1: what is left of the elements.
+/// y holds each sample's elements in the same order with another shape: Reshape{{28, 28, 1}}. One
+/// extent may be -1; it is computed from the number of elements.
 /// Shapes: x [N, ...]  ->  y [N, sample...].
 class Reshape : public Module {
  public:
-  /// Throws: ShapeError if an extent is neither positive nor -1, two are -1, or there are more than
-  /// a Shape holds beside the batch.
+  /// Throws: ShapeError if an extent is neither positive nor -1, two are -1, or there are more
+  /// extents than a Shape holds besides the batch.
   explicit Reshape(std::vector<int64_t> sample);
 
   std::string_view type() const override { return "Reshape"; }

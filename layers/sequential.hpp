@@ -7,7 +7,7 @@
 
 namespace quantrain {
 
-/// Runs its children one after the other. Those given to the constructor are named "0", "1", ...
+/// Runs its children one after the other. Children given to the constructor are named "0", "1", ...
 class Sequential : public Module {
  public:
   Sequential() = default;

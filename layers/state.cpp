@@ -9,8 +9,8 @@
 namespace quantrain {
 namespace {
 
-/// Whether the tensor belongs to what fills a slot: a part of its path says so, as
-/// Module::named_parameters() writes it.
+/// Whether the tensor belongs to a module in a slot. Module::named_parameters() names the slot in
+/// the path.
 bool is_of_slot(std::string_view path) {
   for (const char* slot : {"input_slot", "weight_slot", "body_slot", "output_slot"}) {
     if (path.starts_with(slot) || path.find('.' + std::string(slot)) != std::string_view::npos)

@@ -22,7 +22,8 @@ void copy_state(const Module& from, Module& to);
 void save(const Module& module,
           const std::string& path,
           const std::map<std::string, std::string>& metadata = {});
-/// Reads what save() wrote into a module of the same structure. Returns the caller's metadata.
+/// Reads a file that save() wrote into a module of the same structure. Returns the caller's
+/// metadata.
 /// Throws: DataError if the file holds a network prepared for quantization and the module is not
 /// prepared, or the reverse; as load_parameters for a damaged file, another layout, a missing,
 /// unknown or misshapen tensor, or a constant with another value. On an error, nothing changes.

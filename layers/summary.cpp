@@ -28,7 +28,7 @@ LayerSummary& owner(std::vector<LayerSummary>& layers, std::string_view path) {
   return *deepest;
 }
 
-/// Products behind one output: elements of the weight for each of its output channels.
+/// Each output element takes as many products as the weight has elements for each output channel.
 int64_t multiply_adds(const GraphNode& node) {
   const int weight_input = node.node->traits().weight;
   if (weight_input < 0) return 0;

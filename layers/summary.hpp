@@ -13,14 +13,14 @@ struct LayerSummary {
   std::string name;  ///< path; empty for the module itself
   std::string type;
   std::vector<int64_t> output;  ///< shape of its last output; empty if it recorded nothing
-  int64_t parameters = 0;       ///< number of trained elements, including those in its slots
+  int64_t parameters = 0;       ///< number of trained elements, including its slots'
   int64_t multiply_adds = 0;    ///< of convolutions and linear products, for one sample
 };
 
 /// A network's layers in the order of their names, and totals.
 struct Summary {
   std::vector<LayerSummary> layers;
-  int64_t parameters = 0;  ///< a shared one counts once
+  int64_t parameters = 0;  ///< a shared parameter counts once
   int64_t multiply_adds = 0;
 };
 

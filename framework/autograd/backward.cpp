@@ -24,7 +24,7 @@ Tensor sum(const Tensor& a, const Tensor& b) {
   return y;
 }
 
-// The same values in memory that nobody else has: who holds a leaf may write its gradient.
+// The same values in memory that nothing else shares: whoever holds a leaf may write its gradient.
 Tensor own(const Tensor& grad) {
   Tensor y = TensorAccess::overwritable(grad);
   if (y.same_as(grad)) return y;
@@ -35,8 +35,8 @@ Tensor own(const Tensor& grad) {
 
 }  // namespace
 
-/// Nodes are visited from the last recorded to the first: every consumer of a value comes before
-/// its maker, and the order in which gradients are summed is that of recording.
+/// Visits nodes from the last recorded to the first. Every consumer of a value then comes before
+/// its producer, and the order of recording fixes the order in which gradients are summed.
 class BackwardPass {
  public:
   /// Checks the whole graph, so that an error leaves all gradients as they were.
@@ -52,7 +52,7 @@ class BackwardPass {
     while (!queue.empty()) {
       const std::shared_ptr<Node> node = queue.top();
       queue.pop();
-      if (!order_.empty() && order_.back() == node) continue;  // another consumer pushed it, too
+      if (!order_.empty() && order_.back() == node) continue;  // another consumer pushed it too
       check(*node);
       order_.push_back(node);
       for (size_t i = 0; i < node->inputs().size(); ++i) {
@@ -66,7 +66,7 @@ class BackwardPass {
     size_t next = 0;
     try {
       while (next < order_.size()) {
-        const std::shared_ptr<Node> node = std::move(order_[next++]);  // what it held is freed now
+        const std::shared_ptr<Node> node = std::move(order_[next++]);  // freed after its visit
         visit(*node);
       }
     } catch (...) {
@@ -134,7 +134,7 @@ class BackwardPass {
       node->grad_y_ = node->grad_y_.defined() ? sum(node->grad_y_, grad) : std::move(grad);
       return;
     }
-    if (!tensor.requires_grad()) return;  // frozen since
+    if (!tensor.requires_grad()) return;  // was frozen after recording
     Tensor leaf = tensor;
     leaf.set_grad(leaf.grad().defined() ? sum(leaf.grad(), grad) : own(grad));
   }

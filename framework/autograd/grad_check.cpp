@@ -127,13 +127,13 @@ class Comparison {
     const auto values_at = [&](float value) {
       const Moved moved(input, i, value);
       const Tensor y = function_();
-      const Floats floats = y.floats();  // may be the input's floats
+      const Floats floats = y.floats();  // may alias the input
       return std::vector<float>(floats.data(), floats.data() + y.elements());
     };
     const std::vector<float> y_above = values_at(above);
     const std::vector<float> y_below = values_at(below);
     double difference = 0.0;
-    double magnitude = 0.0;  // of the values that make up the difference
+    double magnitude = 0.0;  // sum of the values in the difference
     for (size_t j = 0; j < y_above.size(); ++j) {
       if (y_above[j] == y_below[j]) continue;
       const double factor = factors_.data()[j];

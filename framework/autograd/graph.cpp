@@ -14,7 +14,7 @@ auto same(const Tensor& tensor) {
   return [&tensor](const Tensor& other) { return other.same_as(tensor); };
 }
 
-// What was recorded, by position in the order of recording: node and output of each.
+// The recorded results that lead to the outputs, by the sequence number of their nodes.
 std::map<uint64_t, Tensor> collect(const std::vector<Tensor>& outputs) {
   std::map<uint64_t, Tensor> found;
   std::vector<Tensor> pending = outputs;
@@ -42,7 +42,7 @@ std::string value_text(const Tensor& tensor) {
   return text.str();
 }
 
-// Text between double quotes in Graphviz' language.
+// A quoted string in Graphviz's DOT language.
 std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {

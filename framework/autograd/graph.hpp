@@ -11,7 +11,7 @@
 
 namespace quantrain {
 
-/// One recorded operation as the graph sees it.
+/// One recorded operation and its place in the graph.
 struct GraphNode {
   static constexpr int kLeaf = -1;
 
@@ -19,23 +19,23 @@ struct GraphNode {
   std::shared_ptr<const Node> node;
   Tensor output;
   std::vector<Tensor> inputs;  ///< undefined where an operand is absent
-  std::vector<int> producers;  ///< of each input: index of the node that made it; kLeaf for a leaf
-                               ///< or an absent one
-  std::vector<int>
-      consumers;  ///< nodes that read the output, ascending; one that reads it twice is there twice
+  std::vector<int> producers;  ///< for each input: index of the node that made it; kLeaf for a leaf
+                               ///< or an absent operand
+  std::vector<int> consumers;  ///< nodes that read the output, ascending; a node that reads it
+                               ///< twice is listed twice
 
   std::string_view type() const { return node->type(); }
   const std::string& scope() const& { return node->scope(); }
   std::string scope() const&& { return node->scope(); }
 };
 
-/// Read-only view of all that was recorded on the way to one or several outputs. Holds on to the
-/// nodes and tensors: a backward pass that frees the recorded graph afterwards takes nothing from
-/// the view.
+/// Read-only view of the recorded operations that lead to one or several outputs. It holds its own
+/// handles on nodes and tensors, so it stays complete when a later backward pass frees the recorded
+/// graph.
 class Graph {
  public:
-  /// Throws: GraphError if the output is undefined, or a part of its graph was freed by a backward
-  /// pass.
+  /// Throws: GraphError if an output is undefined, or a backward pass has freed a part of its
+  /// graph.
   explicit Graph(const Tensor& output) : Graph(std::vector<Tensor>{output}) {}
   explicit Graph(std::vector<Tensor> outputs);
 
@@ -53,21 +53,21 @@ class Graph {
   /// Index of the node that made this tensor; GraphNode::kLeaf for a leaf of the graph.
   /// Throws: GraphError if the tensor is not in the graph.
   int producer(const Tensor& tensor) const;
-  /// Nodes that read what node `index` made.
+  /// Nodes that read the output of node `index`.
   const std::vector<int>& consumers(int index) const& { return node(index).consumers; }
   std::vector<int> consumers(int index) && { return node(index).consumers; }
-  /// Nodes that read this tensor, be it a leaf or not, ascending; one that reads it twice is there
-  /// twice.
+  /// Nodes that read this tensor, which may be a leaf, ascending; a node that reads it twice is
+  /// listed twice.
   std::vector<int> consumers(const Tensor& tensor) const&;
-  /// Of each node, whether what it computes depends on this tensor.
+  /// For each node: whether its output depends on this tensor.
   std::vector<bool> dependents(const Tensor& tensor) const;
   /// Calls function for each node in order.
   void visit(const std::function<void(const GraphNode&)>& function) const;
 
-  /// Name of a tensor in the dumps: "%4" for what node 4 made, the name of a leaf, else "leaf0";
-  /// "-" where undefined.
+  /// Name of a tensor in dumps: "%4" for the output of node 4; for a leaf its name, or "leaf0" if
+  /// it has none; "-" for an undefined tensor.
   std::string label(const Tensor& tensor) const;
-  /// All of it as a graph in Graphviz' language.
+  /// Writes the graph in Graphviz's DOT language.
   void write_dot(std::ostream& stream) const;
 
  private:

@@ -6,11 +6,11 @@
 
 namespace quantrain {
 
-/// A parameter or buffer with its path from the module that was asked: "block1.conv.weight".
+/// A parameter or buffer and its path below the module that lists it: "block1.conv.weight".
 struct NamedTensor {
   std::string name;
   Tensor tensor;
-  bool constant = false;  ///< given to the module, not learned: saved, and never loaded over
+  bool constant = false;  ///< given, not learned: saved, but not changed by loading
 };
 
 }  // namespace quantrain

@@ -18,7 +18,7 @@ namespace quantrain {
 
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
 
-/// Plain data that says, with type() and inputs(), what a node computes. Printing, equality,
+/// Plain data that, with type() and inputs(), defines what a node computes. Printing, equality,
 /// lowering and export all read the same list.
 class Attributes {
  public:
@@ -51,35 +51,38 @@ class Attributes {
 /// Prints "stride=[1, 1] groups=1".
 std::ostream& operator<<(std::ostream& stream, const Attributes& attributes);
 
-/// What preparing and lowering a network ask of an operation. Each node says it of itself.
+/// Properties of an operation that preparing and lowering a network need. Each node declares its
+/// own.
 struct QuantizationTraits {
-  /// The result gets codes at parameters of its own: a FakeQuantize stands after the operation, or
-  /// after what is fused with it.
+  /// The result is quantized with its own parameters: a FakeQuantize follows the operation, or the
+  /// operations that are fused with it.
   bool closes_range = false;
-  /// Input that is a weight; the next one is the bias. -1: there is none.
+  /// Index of the input that is a weight; the next input is the bias. -1: no weight.
   int weight = -1;
   /// A batch norm after it folds into the weight.   docs/quantization.md (15)
   bool folds_batch_norm = false;
   bool is_batch_norm = false;
-  /// May be fused after what closes a range: what is left of it is a clamp.
-  /// docs/quantization.md (9)
+  /// The operation may be fused with an operation before it that closes a range. It then becomes a
+  /// clamp.   docs/quantization.md (9)
   bool is_activation = false;
-  /// The same elements under another shape.
+  /// The result holds the same elements in another shape.
   bool is_view = false;
   /// Whether an operand may be a constant: a tensor that does not depend on the network's input,
-  /// such as PReLU's slopes. The function of each channel then holds its numbers.
+  /// such as PReLU's slopes. The integer form is then a function for each channel, which contains
+  /// the constant's values.
   bool takes_constants = false;
-  /// Whether it has an integer form if all operands but weights depend on the network's input.
-  /// If neither fits the operands, refuse_integers() says why.
+  /// Whether the operation has an integer form if all operands except weights depend on the
+  /// network's input. If the operands fit neither flag, refuse_integers() says why.
   bool takes_data = true;
   /// A range that contains every result. A FakeQuantize after this operation gets fixed parameters
   /// for it.
   std::optional<Range> range{};
-  /// The layer that messages recommend. If the operation takes data, it is the layer for data.
+  /// The layer that messages recommend. If takes_data is set, it is the layer for operands that
+  /// depend on the input.
   std::string_view layer{};
 };
 
-/// One recorded operation. A derived class owns what its gradient needs;
+/// One recorded operation. A derived class owns what its gradient needs. See
 /// docs/adding_an_operation.md.
 class Node {
  public:
@@ -88,23 +91,24 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// ONNX's operator name in snake_case: the key of tables such as that of lowering rules.
+  /// ONNX's operator name in snake_case. It is the key of tables, such as the table of lowering
+  /// rules.
   virtual std::string_view type() const = 0;
   virtual Attributes attributes() const { return {}; }
-  /// Gradient of each input, in order, given that of the output; undefined where needs_grad(i) is
-  /// false. Called once unless the graph is kept. Other handles may share grad_y: what may be
-  /// written over is TensorAccess::overwritable(grad_y).
+  /// Gradient of each input, in order, given the gradient of the output; may be undefined if
+  /// needs_grad(i) is false. Called once unless the graph is kept. Other handles may share grad_y,
+  /// so write only to TensorAccess::overwritable(grad_y).
   virtual std::vector<Tensor> backward(Tensor grad_y) = 0;
-  /// Whether backward reads the value of input i, itself or in a member that shares its memory;
-  /// another one is not kept alive for it, and may be written.
+  /// Whether backward reads the value of input i, from the input or from a member that shares its
+  /// memory. Values that backward does not read are not kept alive for it and may be written.
   virtual bool reads_input(size_t i) const {
     (void)i;
     return true;
   }
 
   virtual QuantizationTraits traits() const { return {}; }
-  /// Says why the result, floats, has no integer form, naming the layer.
-  /// Throws: GraphError, or QuantError; nothing else happens.
+  /// Throws an error that names the layer and says why the result, in floats, has no integer form.
+  /// Throws: always, GraphError or QuantError.
   [[noreturn]] virtual void refuse_integers(const std::string& layer) const;
 
   const std::vector<Tensor>& inputs() const { return inputs_.front(); }
@@ -115,28 +119,28 @@ class Node {
   const std::string& scope() const { return scope_; }
   /// Position in the order of recording.
   uint64_t sequence() const { return sequence_; }
-  /// Whether a backward pass has freed what the node held, its inputs included.
+  /// Whether a backward pass has freed the node's inputs.
   bool released() const { return released_; }
 
  private:
   friend void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs);
   friend class BackwardPass;
 
-  std::forward_list<std::vector<Tensor>> inputs_{{}};  // one: see ~Node
-  // Of an input when it was used.
+  std::forward_list<std::vector<Tensor>> inputs_{{}};  // one list; see ~Node
+  // State of an input when the node was recorded.
   struct Use {
     uint64_t version;
     bool needs_grad;
   };
   std::vector<Use> uses_;
-  uint64_t result_version_ = 0;  // of the result when it was recorded
+  uint64_t result_version_ = 0;  // version of the result when it was recorded
   std::string scope_;
   uint64_t sequence_;
   bool released_ = false;
-  Tensor grad_y_;  // summed so far in the pass that is running
+  Tensor grad_y_;  // gradient of the result, summed so far in the running pass
 };
 
-/// While it lives, nothing that runs in this thread needs gradients.
+/// While it lives, no result that this thread computes requires a gradient.
 class NoGrad {
  public:
   NoGrad();
@@ -148,7 +152,8 @@ class NoGrad {
   bool previous_;
 };
 
-/// While it lives, every operation of this thread is recorded, also those that need no gradient.
+/// While it lives, every operation of this thread is recorded, including those that need no
+/// gradient.
 class Recording {
  public:
   Recording();
@@ -160,8 +165,8 @@ class Recording {
   bool previous_;
 };
 
-/// While it lives, nodes that this thread records carry this layer's name, below that of the
-/// enclosing scope.
+/// While it lives, nodes that this thread records carry this layer's name, appended to the path of
+/// the enclosing scope.
 class Scope {
  public:
   explicit Scope(std::string_view name);
@@ -176,7 +181,7 @@ class Scope {
   size_t previous_length_;
 };
 
-/// Whether gradients are on and an input requires one: only then does an operation save anything
+/// Whether gradients are on and an input requires one. Only then does an operation save anything
 /// for backward.
 bool needs_gradient(const std::vector<Tensor>& inputs);
 /// needs_gradient, or Recording is on.
@@ -185,9 +190,9 @@ bool should_record(const std::vector<Tensor>& inputs);
 /// Makes y the recorded result of the node.
 void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs);
 
-/// Records y as NodeType(args...) of the inputs where that is wanted; the last line of every
-/// operation.
-/// Throws: GraphError if the node has kept y, which will own it; y.detach() is what it may keep.
+/// If should_record(inputs), records y as the result of NodeType(args...) on the inputs. This call
+/// is the last line of every operation.
+/// Throws: GraphError if the node keeps y, which will own the node. The node may keep y.detach().
 template <class NodeType, class... Args>
 Tensor record(Tensor y, std::vector<Tensor> inputs, Args&&... args) {
   if (should_record(inputs)) {

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kFormat = "quantrain";
 constexpr const char* kVersion = "1";
 
-// Bit by bit: what the file says was saved from such a tensor.
+// Compares bits: a constant of the same network was saved with the same bits.
 void check_constant(const std::string& path,
                     const std::string& name,
                     const Tensor& tensor,

@@ -9,10 +9,11 @@
 
 namespace quantrain {
 
-/// While it lives, counts what this thread spends its time on, by recorded operation: "conv2d",
-/// "conv2d backward", an optimizer's "adam". Each is charged with all the time since the end of the
-/// one before it, so what is not recorded goes to what comes next; what follows the last one is not
-/// counted. A local variable: where one lives inside another, the inner one counts.
+/// While it lives, measures where this thread spends its time, by recorded operation: "conv2d",
+/// "conv2d backward", an optimizer's "adam". An operation is charged with all the time since the
+/// end of the operation before it. Work that is not recorded thus counts for the next operation,
+/// and work after the last operation is not counted. Use it as a local variable. Of nested
+/// profiles, only the innermost counts.
 class Profile {
  public:
   struct Entry {
@@ -29,7 +30,7 @@ class Profile {
   /// The most expensive first.
   std::vector<Entry> entries() const;
 
-  /// An operation has ended; `part` is appended to its name. Called by the library.
+  /// Marks the end of an operation; `part` is appended to its name. Called by the library.
   static void mark(std::string_view operation, std::string_view part = {});
 
  private:

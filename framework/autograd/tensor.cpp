@@ -12,12 +12,11 @@ namespace quantrain {
 struct Tensor::State {
   Shape shape;
   ValueKind kind = ValueKind::kFloat;
-  std::shared_ptr<Buffer<float>> floats;  // for other kinds: made on demand
-  std::shared_ptr<const Codes>
-      codes;  // of floats: their source, while the version is source_version
+  std::shared_ptr<Buffer<float>> floats;  // for other kinds: computed on demand
+  std::shared_ptr<const Codes> codes;  // for floats: their source, while version is source_version
   std::shared_ptr<const Accumulators> accumulators;
   Activation activation = Activation::kNone;
-  std::shared_ptr<uint64_t> version;  // of the floats: shared by all who share them
+  std::shared_ptr<uint64_t> version;  // of the floats; shared by all tensors that share them
   uint64_t source_version = 0;
   bool requires_grad = false;
   Tensor grad;
@@ -25,7 +24,7 @@ struct Tensor::State {
   std::string name;
   TensorAccess::Companions companions;
 
-  /// Floats of the codes, or of the accumulators after the activation.
+  /// Floats computed from the codes, or from the accumulators and the activation.
   std::shared_ptr<Buffer<float>> materialise() const;
 };
 
@@ -240,7 +239,7 @@ Tensor TensorAccess::as_floats(const Tensor& x) {
   if (x.kind() == ValueKind::kFloat) return x.detach();
   auto copy = std::make_shared<Tensor::State>();
   copy->shape = x.shape();
-  copy->floats = x.state().materialise();  // its own: floats kept on demand are not to be written
+  copy->floats = x.state().materialise();  // not x's cached floats, which must not be written
   copy->version = std::make_shared<uint64_t>(0);
   return Tensor(std::move(copy));
 }
@@ -273,7 +272,7 @@ Tensor TensorAccess::with_shape(const Tensor& x, const Shape& shape) {
   }
   Tensor result = x.detach();
   if (result.kind() == ValueKind::kCodes && result.codes()->params.per_channel()) {
-    result.state_->floats = result.state_->materialise();  // the axis of the parameters is gone
+    result.state_->floats = result.state_->materialise();  // the parameters' axis no longer exists
     result.state_->kind = ValueKind::kFloat;
     result.state_->version = std::make_shared<uint64_t>(0);
     result.state_->codes = nullptr;
@@ -281,7 +280,7 @@ Tensor TensorAccess::with_shape(const Tensor& x, const Shape& shape) {
   const std::shared_ptr<const Codes> source = result.source_codes();
   if (source != nullptr && source->features != nullptr &&
       (shape.rank() == 0 || shape.back() != source->features->size())) {
-    result.state_->codes = nullptr;  // an element's feature is no longer its place in a row
+    result.state_->codes = nullptr;  // the place in a row no longer tells an element's feature
   }
   result.state_->shape = shape;
   return result;

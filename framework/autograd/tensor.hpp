@@ -12,8 +12,8 @@ namespace quantrain {
 
 class Node;
 
-/// Floats of a tensor for reading: the tensor's own where it holds floats, else made from its codes
-/// or accumulators. Keeps what it points to alive, and gives pointers only while it has a name:
+/// A tensor's floats for reading: its own if it holds floats, else computed from its codes or
+/// accumulators. Keeps their memory alive. Gives pointers only if it is a named variable:
 ///   const Floats y = net(x).floats();
 class Floats {
  public:
@@ -27,7 +27,7 @@ class Floats {
   float operator[](Index i) const {
     return buffer_->data()[i];
   }
-  /// What keeps them alive.
+  /// The buffer that holds the floats.
   std::shared_ptr<const Buffer<float>> owner() const { return buffer_; }
 
  private:
@@ -36,23 +36,23 @@ class Floats {
 
 /// A cheap handle on a value, its gradient and the node that made it; copies share all three. A
 /// value is float32, codes or accumulators (ValueKind), dense and row-major; images are [N, H, W,
-/// C]. What only operations and the engine ask of it is in tensor_access.hpp.
+/// C]. Functions for operations and the engine are in tensor_access.hpp.
 class Tensor {
  public:
-  /// Undefined: no value; stands for an absent operand, such as a bias.
+  /// An undefined tensor has no value. It stands for an absent operand, such as a bias.
   Tensor() = default;
 
   /// Uninitialised floats.
   static Tensor empty(const Shape& shape);
   static Tensor zeros(const Shape& shape);
   static Tensor full(const Shape& shape, float value);
-  /// Throws: ShapeError if the number of values, or codes, is not that of the shape.
+  /// Throws: ShapeError if the number of values, or codes, does not match the shape.
   static Tensor from(const Shape& shape, std::span<const float> values);
   static Tensor from_codes(const Shape& shape, std::shared_ptr<const Codes> codes);
-  /// Floats that carry the codes they are made from, here and in this thread: a batch. Operations
-  /// see floats; what quantizes them takes the codes.
-  /// Throws: ShapeError as from_codes; QuantError as Codes::decode, or if features are not as many
-  /// as the last extent.
+  /// Floats that carry the codes they are computed from, such as a batch. The codes are dequantized
+  /// at once, in this thread. Operations see floats; an input slot takes the codes.
+  /// Throws: ShapeError as from_codes; QuantError as Codes::decode, or if the number of features is
+  /// not the last extent.
   static Tensor decoded(const Shape& shape, std::shared_ptr<const Codes> codes);
 
   bool defined() const { return state_ != nullptr; }
@@ -63,12 +63,12 @@ class Tensor {
   int64_t elements() const { return shape().elements(); }
 
   ValueKind kind() const;
-  /// Floats for reading, made on demand and not kept.
+  /// Floats for reading, computed on demand and not kept.
   /// Throws: GraphError if the tensor is undefined.
   Floats floats() const;
-  /// Floats for reading that stay valid as long as the tensor; made on demand and kept.
+  /// Floats for reading that stay valid as long as the tensor; computed on demand and kept.
   const float* data() const&;
-  /// Of a temporary, whose pointer nothing would keep valid: net(x).data()[0] is a number.
+  /// For a temporary, whose pointer nothing would keep valid: net(x).data()[0] is a number.
   Floats data() const&& { return floats(); }
   /// Floats for writing; counts a new version. Throws: GraphError unless the tensor holds floats.
   float* mutable_data() &;
@@ -78,11 +78,11 @@ class Tensor {
   /// Throws: GraphError unless kind() is kCodes.
   const std::shared_ptr<const Codes>& codes() const&;
   std::shared_ptr<const Codes> codes() const&& { return codes(); }
-  /// What the floats were made from by decoded(). Null where they were written since, through any
-  /// tensor that shares them, or never had codes.
+  /// The codes from which decoded() computed the floats. Null if there are none, or if the floats
+  /// were written since through any tensor that shares them.
   std::shared_ptr<const Codes> source_codes() const;
 
-  /// Changes with every write through mutable_data() of a tensor that shares these floats: what was
+  /// Changes with every call of mutable_data() on a tensor that shares these floats. Data that was
   /// packed or quantized from an older version is stale.
   uint64_t version() const;
 
@@ -92,19 +92,20 @@ class Tensor {
   Tensor set_requires_grad(bool requires_grad) && { return set_requires_grad(requires_grad); }
   /// Undefined until a backward pass has reached this leaf.
   Tensor grad() const;
-  void set_grad(Tensor grad);  ///< undefined: none; throws ShapeError unless shaped like this
+  void set_grad(Tensor grad);  ///< undefined: none; throws ShapeError for another shape
   void zero_grad() { set_grad(Tensor()); }
 
-  /// Accumulates d(this)/d(leaf) into the gradient of every leaf that requires one, and did when it
-  /// was used, in a fixed order, iteratively; a gradient shares its memory with nothing else. What
-  /// the graph saved is freed on the way, unless keep_graph. Throws, before any gradient has
-  /// changed: ShapeError unless this is a single element; GraphError if nothing was recorded, the
-  /// graph was freed, or an input or a result was written since it was recorded.
+  /// Accumulates d(this)/d(leaf) into the gradient of every leaf that requires one now and did when
+  /// it was used. The order of summation is fixed, and nothing recurses. A gradient shares its
+  /// memory with nothing else. Frees the graph on the way, unless keep_graph.
+  /// Throws, before any gradient has changed: ShapeError unless this is a single element;
+  /// GraphError if nothing was recorded, the graph was freed, or a result, or an input that a
+  /// gradient reads, was written since it was recorded.
   void backward(bool keep_graph = false);
 
   /// Same value, no history, no gradient.
   Tensor detach() const;
-  /// Name in dumps of the graph: of a parameter, or of an input.
+  /// Name of a parameter or input in dumps of the graph.
   const std::string& name() const&;
   std::string name() const&& { return name(); }
   Tensor& set_name(std::string name) &;
@@ -114,7 +115,7 @@ class Tensor {
   const std::shared_ptr<Node>& node() const&;
   std::shared_ptr<Node> node() const&& { return node(); }
 
-  /// Whether both handles mean the same tensor, not whether their values are equal.
+  /// Whether both handles refer to the same tensor, not whether their values are equal.
   bool same_as(const Tensor& other) const { return state_ == other.state_; }
 
  private:

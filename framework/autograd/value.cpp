@@ -16,7 +16,7 @@ void Codes::to_float(const Shape& shape, float* y) const {
     return;
   }
   const int64_t channels = params.per_channel() ? shape[params.axis] : 1;
-  int64_t inner = 1;  // elements of one channel that lie next to each other
+  int64_t inner = 1;  // contiguous elements of one channel
   for (int axis = params.per_channel() ? params.axis + 1 : 0; axis < shape.rank(); ++axis)
     inner *= shape[axis];
   const int64_t rows = inner == 0 ? 0 : shape.elements() / inner;

@@ -19,21 +19,21 @@ enum class ValueKind { kFloat, kCodes, kAccumulators };
 
 /// How codes of up to 8 bits lie in memory, one byte each.
 enum class CodeStorage {
-  kU8,  ///< activations: unsigned; signed codes are stored + 128, and so is their zero point
-  kS8,  ///< weights: signed codes as they are
+  kU8,  ///< activations, unsigned; signed codes and their zero point are stored + 128
+  kS8,  ///< weights, signed codes as they are
 };
 
-/// Integers that a FakeQuantize or a data set made, with what they mean: real = scale * (q -
-/// zero_point). docs/quantization.md (1), (13)
+/// Integers made by a FakeQuantize or a data set, with their meaning: real = scale * (q -
+/// zero_point).   docs/quantization.md (1), (13)
 struct Codes {
   Buffer<uint8_t> bytes;
   CodeStorage storage = CodeStorage::kU8;
   QParams params;  ///< of the codes themselves, not of their stored form
-  /// Of a network's input: what raw values went through before they became codes; null: nothing.
-  /// docs/quantization.md (20)
+  /// For a network's input: offset and scale that were applied to raw values before they became
+  /// codes; null: none.   docs/quantization.md (20)
   std::shared_ptr<const integer::InputFeatures> features{};
-  /// What made them, sample by sample, of the integers of the operation's inputs: what the deployed
-  /// network runs. Null where floats were quantized.
+  /// The integer operation that computed the codes, sample by sample, from the codes of its inputs.
+  /// The deployed network runs it. Null if floats were quantized.
   std::shared_ptr<const integer::Operation> operation{};
 
   /// Stored byte = code + offset.
@@ -47,7 +47,7 @@ struct Codes {
   const uint8_t* u8() const&& = delete;
   const int8_t* s8() const& { return reinterpret_cast<const int8_t*>(bytes.data()); }
   const int8_t* s8() const&& = delete;
-  /// For products that make the floats as they need them, while the codes live.
+  /// For products that dequantize codes as they need them. Valid while the codes live.
   kernels::CodeView view() const&& = delete;
   kernels::CodeView view() const& {
     return {bytes.data(),
@@ -57,46 +57,46 @@ struct Codes {
             params.zero_point.data(),
             params.per_channel() ? 1 : 0};
   }
-  /// Dequantized into y by this thread alone, so that a loader's takes no part in the loops of the
-  /// one that trains. A byte at scale 1/255 and zero point 0 becomes byte / 255.
-  /// Throws: QuantError unless they are an activation's: stored as kU8, at one scale.
+  /// Dequantizes into y in this thread alone, so that a loader's thread does not join the parallel
+  /// loops of the training thread. A byte at scale 1/255 and zero point 0 becomes byte / 255.
+  /// Throws: QuantError unless these are an activation's codes: stored as kU8, with one scale.
   void decode(float* y) const;
-  /// Whether these codes mean what those do: the same parameters, the same features.
+  /// Whether both have the same parameters, storage and features.
   bool same_meaning(const Codes& other) const;
-  /// Dequantized into y; shape is that of the tensor they belong to.
+  /// Dequantizes into y; shape is the tensor's.
   void to_float(const Shape& shape, float* y) const;
 };
 
 /// An integer operation whose output's parameters are not known yet. A FakeQuantize after it
-/// completes and runs the very operation that the deployed network runs; floats are made only where
-/// something asks for them.
+/// completes and runs the same operation as the deployed network. Floats are computed only on
+/// request.
 class Accumulators {
  public:
   virtual ~Accumulators() = default;
   /// Real values, before any activation.
   virtual void to_float(float* y) const = 0;
-  /// Completes the operation for an output at y after an activation, runs it, and returns it.
-  /// codes: stored (CodeStorage::kU8). mask, where it is not null: gradient_mask(y).
-  /// docs/quantization.md (4), (8) to (11), (18)
-  /// Throws: QuantError if y is not per tensor or has more than 8 bits, or a multiplier makes no
-  /// sense.
+  /// Completes the operation for an output with parameters y after the activation, runs it, and
+  /// returns it. Writes the stored codes (CodeStorage::kU8) to `codes` and, unless it is null,
+  /// gradient_mask(y) to `mask`.   docs/quantization.md (4), (8) to (11), (18)
+  /// Throws: QuantError if y is not per tensor or has more than 8 bits, or a multiplier is out of
+  /// range.
   virtual std::shared_ptr<const integer::Operation> requantize(const QParams& y,
                                                                Activation activation,
                                                                uint8_t* codes,
                                                                uint8_t* mask) const = 0;
-  /// Bit i % 8 of byte i / 8, for i in [0, n): whether the activation's gradient passes, 0 < real
-  /// value of element i, and < 6 for ReLU6.   docs/quantization.md (9)
+  /// Bit i % 8 of byte i / 8, for i in [0, n): whether the activation passes the gradient: 0 < real
+  /// value of element i, and for ReLU6 also < 6.   docs/quantization.md (9)
   virtual void activation_mask(int64_t n, Activation activation, uint8_t* mask) const;
   /// Smallest and largest real value of the n >= 1 elements, after the activation; NaN if any is.
   virtual Range range(int64_t n, Activation activation) const;
 
-  /// Sums that are a result by themselves, and the operation that gives them.
+  /// Sums that are a result themselves, and the operation that computes them.
   struct Sums {
     const int32_t* values;
-    std::vector<double> scale;  ///< real value of one, for each channel
+    std::vector<double> scale;  ///< real value of a sum of 1, for each channel
     std::shared_ptr<const integer::Operation> operation;
   };
-  /// Of a linear or convolution; none elsewhere.
+  /// Only linear and convolution have sums.
   virtual std::optional<Sums> sums() const { return std::nullopt; }
 };
 

@@ -9,18 +9,18 @@
 namespace quantrain {
 
 /// The tensor's floats as an xtensor container that shares them. Writing through it is not counted
-/// as a new version: use it for reading, or before the tensor takes part in a graph. Of a tensor
-/// with source codes, such as a batch's images, this call itself counts as a write, and the codes
-/// are gone: as_const_array() keeps them. Throws: GraphError unless the tensor holds floats.
+/// as a new version: use it for reading, or before the tensor takes part in a graph. If the tensor
+/// has source codes, such as a batch's images, the call itself counts as a write and the tensor
+/// loses them; as_const_array() keeps them.
+/// Throws: GraphError unless the tensor holds floats.
 inline Array as_array(const Tensor& tensor) {
   std::shared_ptr<Buffer<float>> buffer = TensorAccess::buffer(tensor);
   float* const data = buffer->data();
   return make_array(std::shared_ptr<float>(std::move(buffer), data), tensor.shape());
 }
 
-/// The tensor's floats for reading, of a value of any kind: its own where it holds floats, else
-/// made from its codes or accumulators. Nothing is written: version and source codes stay as they
-/// are.
+/// The tensor's floats for reading, for a value of any kind: its own if it holds floats, else
+/// computed from its codes or accumulators. Version and source codes stay as they are.
 /// Throws: GraphError if the tensor is undefined.
 inline ConstArray as_const_array(const Tensor& tensor) {
   std::shared_ptr<const Buffer<float>> buffer = tensor.floats().owner();
@@ -28,7 +28,7 @@ inline ConstArray as_const_array(const Tensor& tensor) {
   return make_const_array(std::shared_ptr<const float>(std::move(buffer), data), tensor.shape());
 }
 
-/// A tensor with the values of an xtensor expression, which is computed into the tensor's memory;
+/// A tensor with the values of an xtensor expression, computed directly into its memory. Example:
 /// examples/xtensor.cpp.
 template <class E>
 Tensor as_tensor(const xt::xexpression<E>& expression) {

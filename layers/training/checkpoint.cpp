@@ -67,7 +67,7 @@ std::string checksum(const TensorFile& file) {
   return std::to_string(hash.value());
 }
 
-/// What is wrong with the file itself, whatever the run.
+/// The file itself is damaged, whatever run it belongs to.
 struct Damage : DataError {
   using DataError::DataError;
 };
@@ -120,7 +120,7 @@ void Checkpoints::save(int64_t step,
   file.metadata["checksum"] = checksum(file);
   save_safetensors(path_of(options_.folder, step), file);
 
-  // Later ones are damaged, and were passed over.
+  // Removes older checkpoints, and later ones: these are damaged, and load() has skipped them.
   std::vector<int64_t> steps = steps_in(options_.folder);
   const auto here = std::upper_bound(steps.begin(), steps.end(), step);
   const auto kept = std::min<std::ptrdiff_t>(options_.keep, here - steps.begin());

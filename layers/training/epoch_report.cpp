@@ -18,7 +18,7 @@ constexpr double kLeft = 90.0;
 constexpr double kBottom = 30.0;
 constexpr double kMargin = 12.0;
 
-/// The same in every locale.
+/// Formats a number in the same way in every locale.
 std::string number(double value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 4);
@@ -117,7 +117,7 @@ std::string to_json(const EpochReport& report) {
 std::string training_page(const std::string& title, const std::vector<EpochReport>& epochs) {
   std::vector<std::pair<std::string, std::function<double(const EpochReport&)>>> columns = {
       {"loss", [](const EpochReport& e) { return e.loss; }}};
-  // Those that every epoch has.
+  // The metrics that every epoch has.
   for (const auto& [name, value] : epochs.empty() ? Metrics{} : epochs[0].metrics) {
     const auto has = [&name = name](const EpochReport& e) { return e.metrics.contains(name); };
     if (!std::all_of(epochs.begin(), epochs.end(), has)) continue;

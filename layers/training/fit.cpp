@@ -25,10 +25,10 @@ template <class... Parts>
 
 constexpr int64_t kMost = int64_t{1} << 53;
 
-/// Where a run stands: what its next step depends on, beside tensors.
+/// The position of a run: everything besides tensors that its next step depends on.
 struct Position {
   std::vector<EpochReport> done;
-  int64_t batch = 0;  ///< of the epoch that comes after those
+  int64_t batch = 0;  ///< number of batches used in the epoch after `done`
   int64_t steps = 0;
   double loss_sum = 0.0;  ///< of the epoch so far
   int64_t samples = 0;
@@ -175,7 +175,7 @@ class Run {
   }
   bool has_all_steps() const { return options_.steps > 0 && at_.steps >= options_.steps; }
 
-  /// Handles on all tensors that the run goes on from.
+  /// Handles on all tensors that a resumed run needs.
   std::vector<NamedTensor> tensors() const {
     std::vector<NamedTensor> all;
     const auto add = [&all](const char* prefix, std::vector<NamedTensor> entries) {
@@ -239,7 +239,8 @@ class Run {
     end_epoch(progress);
   }
 
-  // One batch's share of a step; the step itself after the last of them.
+  // Adds one batch's gradients to a step, and takes the step after the last of its batches. Returns
+  // the loss.
   float train_on(Batch& batch, const std::function<Tensor(Batch&)>& loss, int64_t batches) {
     const int64_t first = at_.batch / options_.accumulate * options_.accumulate;
     const int64_t share = std::min(options_.accumulate, batches - first);
@@ -296,7 +297,7 @@ class Run {
       save();
   }
 
-  /// Whether the last epoch is the best, and whether the best is too long ago.
+  /// Updates best_epoch, and stops early if the best epoch is too long ago.
   void judge() {
     const EarlyStopping& early = options_.early_stopping;
     if (early.metric.empty()) return;

@@ -16,21 +16,21 @@
 namespace quantrain {
 
 struct EarlyStopping {
-  std::string metric = {};         ///< one of FitOptions::evaluate; empty: never stop early
-  int64_t patience = 0;            ///< stop after this many epochs without a better value; 0: never
+  std::string metric = {};  ///< name of a metric from FitOptions::evaluate; empty: never stop early
+  int64_t patience = 0;     ///< stop after this many epochs without a better value; 0: never
   bool smaller_is_better = false;  ///< true if the metric is an error
   bool restore_best = true;        ///< the network ends with the values of its best epoch
 };
 
 struct FitOptions {
   int64_t epochs = 1;
-  int64_t steps = 0;            ///< at most this many optimizer steps; 0: all that the epochs have
+  int64_t steps = 0;            ///< at most this many optimizer steps; 0: no limit
   int64_t accumulate = 1;       ///< batches whose gradients are averaged in one step
   int64_t first_epoch = 0;      ///< the loader's first epoch, which sets order and augmentation
   Schedule schedule = nullptr;  ///< of the learning rate; null: the optimizer's rate stays
   float clip_norm = 0.0f;       ///< clip_grad_norm before each step; 0: none
   /// Called before an epoch, for example to freeze ranges or batch norms, or let them move again.
-  /// It may change only the module's state and values that depend on nothing but the epoch.
+  /// It may change only the module's state and values that depend only on the epoch.
   std::function<void(int64_t epoch)> begin_epoch = nullptr;
   /// Called after an epoch, in evaluation mode and without gradients. Returns metrics on other
   /// data.
@@ -48,9 +48,9 @@ struct FitOptions {
 };
 
 struct FitResult {
-  std::vector<EpochReport> epochs;    ///< a resumed run includes those before its checkpoint
+  std::vector<EpochReport> epochs;    ///< a resumed run includes epochs before its checkpoint
   int64_t steps = 0;                  ///< number of optimizer steps
-  std::optional<int64_t> best_epoch;  ///< by the metric of early stopping
+  std::optional<int64_t> best_epoch;  ///< best by the metric of early stopping
   bool stopped_early = false;
 };
 
@@ -63,11 +63,11 @@ struct FitResult {
 /// A run that is killed at any moment and started again with checkpoints.resume ends with the same
 /// bits as an uninterrupted run, on any number of threads, if the program makes network, optimizer
 /// and loader as before and evaluate depends on the network alone. To find its position in an
-/// epoch, a resumed run skips the batches that were used; a run that has ended is not continued.
-/// Throws: DataError if options make no sense; if the loader reads a stream of undeclared length; if
-/// the loss is not finite (naming the step); if a metric is missing or not finite; if a file cannot
-/// be written or read, as Checkpoints does. Also whatever loss, evaluate and the callbacks throw.
-/// Checkpoints that are already written are kept.
+/// epoch, a resumed run skips the batches that were used. A run that has ended is not continued.
+/// Throws: DataError if an option is out of range; if the loader reads a stream of undeclared
+/// length; if the loss is not finite (naming the step); if a metric is missing or not finite; if a
+/// file cannot be written or read, as Checkpoints does. Also whatever loss, evaluate and the
+/// callbacks throw. Checkpoints that are already written are kept.
 FitResult fit(Module& net,
               Optimizer& optimizer,
               DataLoader& loader,

@@ -40,7 +40,7 @@ class AddNode : public Node {
   }
 };
 
-/// The sum of two tensors of codes, to be rounded once.   docs/quantization.md (11)
+/// The exact sum of two tensors of codes. requantize() rounds it once.   docs/quantization.md (11)
 class CodeSum : public Accumulators {
  public:
   CodeSum(const Samples& samples, std::shared_ptr<const Codes> a, std::shared_ptr<const Codes> b)

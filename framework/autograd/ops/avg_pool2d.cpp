@@ -32,7 +32,8 @@ class AvgPoolNode : public Node {
   kernels::Conv2dShape shape_;
 };
 
-/// The means of windows of codes, to be rounded once.   docs/quantization.md (10)
+/// The exact means of the codes in windows. requantize() rounds them once.
+/// docs/quantization.md (10)
 class CodeMean : public Accumulators {
  public:
   CodeMean(const kernels::Conv2dShape& shape, std::shared_ptr<const Codes> x)
@@ -68,7 +69,7 @@ class CodeMean : public Accumulators {
   }
 
  private:
-  /// Elements inside the image, of the window of element i.
+  /// Number of elements inside the image, in the window of y's element i.
   int64_t count(int64_t i) const {
     return counts_[static_cast<size_t>(i / shape_.c) % counts_.size()];
   }
@@ -95,8 +96,8 @@ class CodeMean : public Accumulators {
 
   kernels::Conv2dShape shape_;
   std::shared_ptr<const Codes> x_;
-  integer::QuantizedAvgPool2d sums_;  // without means: they need the output's parameters
-  std::vector<int64_t> counts_;       // of the OH * OW windows
+  integer::QuantizedAvgPool2d sums_;  // without means, which need the output's parameters
+  std::vector<int64_t> counts_;       // elements inside, for each of the OH * OW windows
 };
 
 }  // namespace

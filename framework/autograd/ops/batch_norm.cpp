@@ -15,7 +15,7 @@ constexpr const char* kRescaled = "rescaled_batch_norm";
 
 using Channels = std::vector<float>;
 
-// What a batch is normalised with: y = (x - mean) * inverse_deviation * gamma + beta.
+// Statistics that normalise a batch: y = (x - mean) * inverse_deviation * gamma + beta.
 struct Statistics {
   Channels mean;
   Channels inverse_deviation;
@@ -107,12 +107,12 @@ class RescaledBatchNormNode : public Node {
       : x_(std::move(x)), statistics_(std::move(statistics)), epsilon_(epsilon) {}
   std::string_view type() const override { return kRescaled; }
   Attributes attributes() const override { return {{"epsilon", double{epsilon_}}}; }
-  // Accumulators were made floats; floats are shared with the input.
+  // x_ shares the floats of input 0; codes and accumulators were converted to new floats.
   bool reads_input(size_t i) const override {
     return i == 1 || i == 3 || (i == 0 && input(0).kind() == ValueKind::kFloat);
   }
 
-  // inverse_deviation = 1 / (f * sqrt(variance / f^2 + epsilon)) of the factor f, so that
+  // For a factor f, inverse_deviation = 1 / (f * sqrt(variance / f^2 + epsilon)), so that
   // d inverse_deviation / df = -epsilon * f * inverse_deviation^3.
   std::vector<Tensor> backward(Tensor grad_y) override {
     Gradients g = gradients(x_, input(1), grad_y, statistics_, true, needs_grad(0));
@@ -136,7 +136,7 @@ class RescaledBatchNormNode : public Node {
   }
 
  private:
-  Tensor x_;  // as floats: accumulators would be made floats again
+  Tensor x_;  // as floats, so that accumulators are not converted again
   Statistics statistics_;
   float epsilon_;
 };
@@ -173,7 +173,8 @@ struct Running {
   Tensor& variance;
 };
 
-// Of x / factor + shift, where those are there. Also updates the running statistics.
+// Statistics that normalise x as batch_norm normalises x / factor + shift. factor and shift may be
+// undefined. Also updates the running statistics.
 Statistics batch_statistics(const Tensor& x,
                             const Tensor& factor,
                             const Tensor& shift,
@@ -230,8 +231,8 @@ Tensor normalise(const Tensor& x, const Statistics& s, const Tensor& gamma, cons
   return y;
 }
 
-// With running statistics: a function of each code, one for each channel.
-// docs/quantization.md (24)
+// Batch norm with running statistics as a function of codes for each channel. Null in training, or
+// if x does not hold activation codes.   docs/quantization.md (24)
 std::shared_ptr<CodeFunction> of_codes(const Tensor& x,
                                        const Tensor& gamma,
                                        const Tensor& beta,

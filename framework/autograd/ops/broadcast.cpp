@@ -13,10 +13,10 @@ namespace {
 
 using Extents = std::array<int64_t, Shape::kMaxRank>;
 
-/// Elements that one task repeats.
+/// Elements of a task.
 constexpr int64_t kGrain = 1 << 15;
 
-/// Extents of `shape` aligned to the right of `rank` axes, 1 where it has none.
+/// Extents of `shape`, aligned to the right of `rank` axes; 1 for axes that it does not have.
 Extents aligned(const Shape& shape, int rank) {
   Extents extents;
   extents.fill(1);
@@ -97,12 +97,12 @@ Tensor reduce_to(const Tensor& grad_y, const Shape& shape) {
   if (grad_y.elements() == 0) return Tensor::zeros(shape);
   const int rank = grad_y.rank();
   const Extents target = aligned(shape, rank);
-  Extents extents = aligned(grad_y.shape(), rank);  // of what is left
+  Extents extents = aligned(grad_y.shape(), rank);  // of `sum`
 
   Tensor sum = grad_y;
   int axis = 0;
   while (axis < rank) {
-    // Neighbouring axes that go are one axis.
+    // Neighbouring axes that are summed over count as one axis.
     int end = axis;
     int64_t extent = 1;
     while (end < rank && target[static_cast<size_t>(end)] == 1)

@@ -4,8 +4,8 @@
 
 #include "framework/autograd/tensor.hpp"
 
-// What elementwise operations on operands of different shapes share. Shapes are aligned at their
-// last axes; an extent of 1, or an absent axis, is repeated.   NumPy, ONNX "multidirectional
+// Shared by elementwise operations on operands of different shapes. Shapes are aligned at their
+// last axes; an axis of extent 1, or an absent axis, is repeated.   NumPy, ONNX "multidirectional
 // broadcasting"
 namespace quantrain {
 
@@ -13,18 +13,18 @@ namespace quantrain {
 /// Throws: ShapeError naming the operation and both shapes if they do not fit.
 Shape broadcast_shape(std::string_view operation, const Shape& a, const Shape& b);
 
-/// Values of x, repeated up to `shape`, which x's shape broadcasts to; x itself where the shapes
-/// are equal.
+/// The values of x, repeated to fill `shape`; x itself if the shapes are equal. x's shape must
+/// broadcast to `shape`.
 Tensor broadcast_to(const Tensor& x, const Shape& shape);
 
-/// The gradient of broadcast_to: sums grad_y over every axis that `shape` repeats; grad_y itself
-/// where the shapes are equal. Bits do not depend on the number of threads.
+/// The gradient of broadcast_to from `shape`: sums grad_y over the axes along which broadcast_to
+/// repeats; grad_y itself if the shapes are equal. The bits do not depend on the number of threads.
 Tensor reduce_to(const Tensor& grad_y, const Shape& shape);
 
-/// y[i] = op(a[i], b[i]) over n elements: kernels::add_f32 and its like.
+/// y[i] = op(a[i], b[i]) for n elements; for example kernels::add_f32.
 using BinaryKernel = void (*)(int64_t n, const float* a, const float* b, float* y);
 
-/// Floats of kernel(a, b) at the broadcast shape; records nothing.
+/// kernel(a, b) in floats, with the broadcast shape; records nothing.
 /// Throws: ShapeError naming the operation and both shapes if they do not fit.
 Tensor broadcast_binary(std::string_view operation,
                         BinaryKernel kernel,

@@ -32,7 +32,7 @@ Tensor function_of_constants(std::string where,
                              const Tensor& a,
                              const Tensor& b,
                              double (*f)(double a, double b)) {
-  const bool second = activation_codes(a) != nullptr;  // is the constant
+  const bool second = activation_codes(a) != nullptr;  // b is the constant
   const Tensor& x = second ? a : b;
   const Tensor& c = second ? b : a;
   std::shared_ptr<const Codes> codes = activation_codes(x);

@@ -10,7 +10,7 @@
 namespace quantrain {
 namespace {
 
-/// Elements from the start of one index along the axis to that of the next one of the axis before.
+/// Number of contiguous elements of one operand: the product of its extents from `axis` on.
 int64_t run_length(const Shape& shape, int axis) {
   int64_t run = 1;
   for (int i = axis; i < shape.rank(); ++i) run *= shape[i];
@@ -72,10 +72,11 @@ Shape result_shape(const std::vector<Tensor>& x, int axis) {
   return Shape(extents);
 }
 
-/// Codes of several tensors one after the other, each to be rescaled.   docs/quantization.md (11)
+/// The codes of several tensors, one after the other. requantize() rescales each of them.
+/// docs/quantization.md (11)
 class CodeConcat : public Accumulators {
  public:
-  /// n samples of `rows` rows; operand i has runs[i] elements in each.
+  /// n samples of `rows` rows; operand i has runs[i] elements in each row.
   CodeConcat(int64_t n,
              int64_t rows,
              std::vector<int64_t> runs,

@@ -6,7 +6,7 @@
 namespace quantrain {
 namespace {
 
-/// From images of one row to those that the kernels get, and back.
+/// Converts images of one row to the images that the kernels get, and back.
 kernels::Conv2dShape arranged(const kernels::Conv2dShape& s) {
   return is_depthwise(s) ? exchanged(s) : s;
 }

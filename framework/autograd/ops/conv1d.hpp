@@ -13,12 +13,13 @@ struct Conv1dOptions {
 };
 
 /// Cross-correlation: y[n, i, o] = bias[o] + sum over t, c of
-/// weight[o, t, c] * x[n, i * stride + t * dilation - padding, g + c].   docs/quantization.md (22)
+/// weight[o, t, c] * x[n, i * stride + t * dilation - padding, g + c], where g is the first channel
+/// of o's group.   docs/quantization.md (22)
 /// Shapes: x [N, L, C], weight [O, K, C / groups], bias [O] or undefined  ->  y [N, OL, O],
 /// OL = (L + 2 padding - (K - 1) dilation - 1) / stride + 1.
-/// Of codes: as conv2d.   docs/quantization.md (6), (7)
-/// Gradient: of the sum, by each operand; codes stand for the real values they mean.
-/// Throws: ShapeError if the shapes do not fit, OL is below 1 or groups divide C or O with a rest;
+/// Codes: as conv2d.   docs/quantization.md (6), (7)
+/// Gradient: of the sum, to each operand; codes count as the real values they represent.
+/// Throws: ShapeError if the shapes do not fit, OL is below 1, or groups does not divide C and O;
 /// QuantError if an integer sum or bias could overflow.
 /// Source: ONNX Conv of one axis, channels last.
 Tensor conv1d(const Tensor& x,
@@ -26,9 +27,10 @@ Tensor conv1d(const Tensor& x,
               const Tensor& bias = Tensor(),
               const Conv1dOptions& options = {});
 
-/// The extents of a convolution of signals as one of images, checked: of one row, so that a window
-/// lies in one piece; if each channel has a kernel of its own, of one column, which is what
-/// depthwise kernels interleave. Throws: ShapeError, like conv1d.
+/// The checked extents of a convolution of signals as a convolution of images. The images have one
+/// row, so that a window is contiguous. For a depthwise convolution they have one column, because
+/// depthwise kernels interleave rows.
+/// Throws: ShapeError as conv1d.
 kernels::Conv2dShape conv1d_shape(const Shape& x,
                                   const Shape& weight,
                                   const Conv1dOptions& options);

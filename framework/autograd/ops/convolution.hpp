@@ -4,26 +4,27 @@
 
 #include "framework/autograd/ops/pool2d.hpp"
 
-// What conv1d and conv2d share.
+// Shared by conv1d and conv2d.
 namespace quantrain {
 
-/// What x and weight are, in messages: "[N, H, W, C]" and "[O, KH, KW, C / groups]".
+/// Rank and axes of x and weight. Messages print the axes: "[N, H, W, C]", "[O, KH, KW, C /
+/// groups]".
 struct ConvolutionAxes {
   int rank;
   std::string_view x;
   std::string_view weight;
 };
-/// Throws: ShapeError naming the operation unless x and weight have these axes, the weight has
-/// elements, and groups divide both channels.
+/// Throws: ShapeError naming the operation unless x and weight have this rank, the weight has
+/// elements, and their channels fit the groups.
 void check_channels(std::string_view type,
                     const ConvolutionAxes& axes,
                     const Shape& x,
                     const Shape& weight,
                     int64_t groups);
 
-/// y, the sum of each window's products for each output, and its node.
-/// Throws: ShapeError naming the operation unless bias is undefined or [O]; QuantError if an integer
-/// sum or bias could overflow.
+/// Computes and records y, the sum of each window's products for each output channel.
+/// Throws: ShapeError naming the operation unless bias is undefined or [O]; QuantError if an
+/// integer sum or bias could overflow.
 Tensor convolve(const WindowOperation& operation,
                 const kernels::Conv2dShape& shape,
                 const Shape& y,

@@ -12,7 +12,7 @@ namespace quantrain {
 /// Shapes: logits [N, C], labels [N] -> y [].
 /// Gradient: grad_logits[n, c] = grad_y * (softmax(logits[n, :])[c] - (c == labels[n])) / N.
 /// Throws: ShapeError if logits are not [N, C], N is 0 or not the number of labels; DataError
-/// naming the label if one is outside [0, C).
+/// naming the label if a label is outside [0, C).
 /// Source: ONNX SoftmaxCrossEntropyLoss, reduction mean.
 Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> labels);
 
@@ -26,19 +26,19 @@ struct CrossEntropyOptions {
 /// Shapes: as above.
 /// Gradient: grad_logits[n, c] = grad_y * (softmax(logits[n, :])[c] * (sum over k of t[n, k]) -
 /// t[n, c]).
-/// Throws: as above; DataError unless e lies in [0, 1] and weights are finite and not negative, or
-/// if those of all labels are 0; ShapeError unless there is a weight for each class.
+/// Throws: as above; DataError unless e is in [0, 1] and weights are finite and not negative, or if
+/// the weights of all labels are 0; ShapeError unless there is a weight for each class.
 /// Source: Szegedy et al. 2016, section 7; PyTorch's cross_entropy.
 Tensor cross_entropy(const Tensor& logits,
                      std::span<const int32_t> labels,
                      const CrossEntropyOptions& options);
 
-/// y = mean over n of -sum over c of targets[n, c] * log softmax(logits[n, :])[c]: targets that are
-/// probabilities, such as those of mixup.
+/// y = mean over n of -sum over c of targets[n, c] * log softmax(logits[n, :])[c], for targets that
+/// are probabilities, such as mixup's.
 /// Shapes: logits, targets [N, C]  ->  y [].
 /// Gradient: grad_logits[n, c] = grad_y / N * (softmax(logits[n, :])[c] * (sum over k of targets[n,
 /// k]) - targets[n, c]); targets are constants.
-/// Throws: ShapeError if the shapes are others, or there are no rows or no classes; DataError if a
+/// Throws: ShapeError if logits and targets are not both [N, C], or N or C is 0; DataError if a
 /// target is negative or not finite.
 /// Source: PyTorch's cross_entropy of class probabilities.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets);

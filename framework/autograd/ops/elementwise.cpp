@@ -12,11 +12,11 @@ namespace {
 
 using Function = std::shared_ptr<const ElementwiseFunction>;
 
-constexpr int64_t kGrain = 1 << 12;  // a call for each element
+constexpr int64_t kGrain = 1 << 12;  // elements; each is a call of a function object
 
 class ElementwiseNode : public Node {
  public:
-  /// result: where backward_f32 reads it, else undefined.
+  /// result: y if backward_f32 reads it, else undefined.
   ElementwiseNode(Function function, Tensor result)
       : function_(std::move(function)), result_(std::move(result)) {}
 

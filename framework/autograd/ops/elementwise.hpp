@@ -14,21 +14,22 @@ namespace quantrain {
 /// table all follow from f and its derivative.   docs/quantization.md (18)
 struct ElementwiseFunction {
   std::string type;                                          ///< ONNX's operator name in snake_case
-  std::function<double(double)> f;                           ///< finite where its argument is
-  std::function<double(double)> derivative;                  ///< f' of the argument
-  std::string layer{};                                       ///< that runs it, to name in messages
+  std::function<double(double)> f;                           ///< finite for finite arguments
+  std::function<double(double)> derivative;                  ///< f'
+  std::string layer{};                                       ///< layer that runs it; for messages
   std::vector<std::pair<std::string, double>> attributes{};  ///< numbers that f depends on
-  /// Faster loops over floats, where training spends time in them: y[i] = f(x[i]), and grad_x[i] =
-  /// grad_y[i] * f'(x[i]) from the results y.
+  /// Optional faster loops over floats: y[i] = f(x[i]), and grad_x[i] = grad_y[i] * f'(x[i])
+  /// computed from the results y.
   void (*forward_f32)(int64_t n, const float* x, float* y) = nullptr;
   void (*backward_f32)(int64_t n, const float* y, const float* grad_y, float* grad_x) = nullptr;
 };
 
-/// y = f(x), in double, rounded to float32 once.
-/// Shapes: x [...]  ->  y like x. Activation codes give an integer lookup; the FakeQuantize
-/// after it sets its parameters.   docs/quantization.md (18)
+/// y = f(x), computed in double and rounded to float32 once. If forward_f32 is set, it computes
+/// floats.
+/// Shapes: x [...]  ->  y like x. If x holds activation codes, y is an integer lookup; the
+/// FakeQuantize after it sets its parameters.   docs/quantization.md (18)
 /// Gradient: grad_x = grad_y * f'(x).
-/// Throws: GraphError if the function lacks its type, f or derivative.
+/// Throws: GraphError if the function is null, or lacks its type, f or derivative.
 /// Source: XNNPACK's unary elementwise operators.
 Tensor elementwise(std::shared_ptr<const ElementwiseFunction> function, const Tensor& x);
 

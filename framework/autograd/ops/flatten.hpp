@@ -4,9 +4,9 @@
 
 namespace quantrain {
 
-/// y = x with all axes but the first made one.
-/// Shapes: x [N, ...]  ->  y [N, rest]. Codes with per-tensor parameters and accumulators stay what
-/// they are.
+/// y = x with all axes except the first merged into one.
+/// Shapes: x [N, ...]  ->  y [N, rest]. Accumulators, and codes with per-tensor parameters, keep
+/// their kind.
 /// Gradient: grad_y in x's shape.
 /// Throws: ShapeError if x is a scalar.
 /// Source: ONNX Flatten with axis 1.

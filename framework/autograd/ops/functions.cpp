@@ -16,8 +16,8 @@ constexpr double kHalfRoot = 0.70710678118654752440;        // sqrt(1 / 2)
 constexpr double kInverseRootTau = 0.39894228040143267794;  // 1 / sqrt(2 pi)
 
 double logistic(double v) { return 1.0 / (1.0 + std::exp(-v)); }
-/// Distribution function of the standard normal distribution. erfc avoids cancellation where v is
-/// negative.
+/// Distribution function of the standard normal distribution. erfc avoids cancellation for negative
+/// v.
 double cumulative(double v) { return 0.5 * std::erfc(-v * kHalfRoot); }
 /// Density of the standard normal distribution.
 double density(double v) { return kInverseRootTau * std::exp(-0.5 * v * v); }

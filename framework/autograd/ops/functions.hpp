@@ -4,12 +4,13 @@
 
 #include "framework/autograd/ops/elementwise.hpp"
 
-// Functions of one element: the table is functions.cpp. Each is a lookup of codes once it is
-// deployed.   docs/quantization.md (18)
+// Functions of one element; functions.cpp has the table. A deployed network runs each of them as a
+// lookup of codes.   docs/quantization.md (18)
 namespace quantrain {
 
-// All of them: y like x [...], as elementwise() computes it; of floats, sigmoid, tanh and exp by
-// loops in float32. The gradient is grad_x = grad_y * f'(x); at a kink f' is what is said there.
+// For all of them, y has x's shape and is computed by elementwise(). On floats, sigmoid, tanh and
+// exp run loops in float32. The gradient is grad_x = grad_y * f'(x); each function states its f',
+// also at kinks.
 
 /// y = 1 / (1 + exp(-x)).   f' = y * (1 - y).   ONNX Sigmoid.
 Tensor sigmoid(const Tensor& x);
@@ -35,18 +36,18 @@ Tensor leaky_relu(const Tensor& x, float slope = 0.01f);
 /// Throws: DataError if alpha is not finite.
 /// Clevert et al. 2016; ONNX Elu.
 Tensor elu(const Tensor& x, float alpha = 1.0f);
-/// y = exp(x).   f' = y.   ONNX Exp. A code whose exponential is beyond double is refused.
+/// y = exp(x).   f' = y.   ONNX Exp. Codes whose exponential exceeds double's range are refused.
 Tensor exp(const Tensor& x);
 /// y = x * x.   f' = 2 * x.
 Tensor square(const Tensor& x);
-/// y = |x|.   f' = the sign of x, 0 at 0.   ONNX Abs.
+/// y = |x|.   f' = sign of x, 0 at 0.   ONNX Abs.
 Tensor abs(const Tensor& x);
 /// y = min(max(x, low), high).   f' = 1 in [low, high], else 0.
 /// Throws: DataError unless low <= high, low < infinity and high > -infinity.
-/// ONNX Clip; PyTorch's hardtanh is clamp(x, -1, 1), but for the gradient at the bounds.
+/// ONNX Clip; PyTorch's hardtanh is clamp(x, -1, 1) except for the gradient at the bounds.
 Tensor clamp(const Tensor& x, float low, float high);
 
-/// The same, to pass to elementwise() or to a layer Elementwise.
+/// The same functions as objects, for elementwise() and the layer Elementwise.
 namespace functions {
 using Function = std::shared_ptr<const ElementwiseFunction>;
 

@@ -18,9 +18,9 @@ using integer::Gather;
 
 constexpr int64_t kGrain = 32768;  // elements of a block
 
-/// Where y has the element of x at an index: of() gives the places, in ascending order.
+/// The places in y of each index of x along one axis. of() gives them in ascending order.
 struct Places {
-  std::vector<int32_t> begin;  // of each index, and the end
+  std::vector<int32_t> begin;  // first entry of `place` for each index, then the end
   std::vector<int32_t> place;
 
   explicit Places(const Gather::Axis& axis) : begin(static_cast<size_t>(axis.extent) + 1, 0) {
@@ -42,7 +42,7 @@ struct Places {
   }
 };
 
-/// The sums of what lies at all places of each element of x.
+/// For each element of x, the sum of the gradients at all its places in y.
 class Scatter {
  public:
   explicit Scatter(const Gather& op) : op_(op), strides_(op.axes.size()) {
@@ -91,7 +91,7 @@ class Scatter {
   std::vector<int64_t> strides_;  // of y
 };
 
-/// The stored byte that means this value exactly, where there is one.
+/// The stored byte that represents this value exactly, if there is one.
 std::optional<int32_t> stored_code(float value, const QParams& params) {
   if (!std::isfinite(value)) return std::nullopt;
   const float scale = params.scale[0];
@@ -131,7 +131,7 @@ void check_places(std::string_view operation, int64_t places) {
 
 Gathered gathered(const Tensor& x, const Shape& shape, const GatherIndex& index, float fill) {
   if (x.elements() == 0 || shape.elements() == 0) {
-    // An axis without an element has no list.
+    // An axis without elements has no list.
     return {x.shape() == shape ? TensorAccess::with_shape(x, shape) : Tensor::full(shape, fill),
             nullptr};
   }

@@ -6,16 +6,16 @@
 #include "framework/autograd/node.hpp"
 #include "framework/integer/gather.hpp"
 
-// What slice, upsample_nearest and pad share: elements that move, and are not computed.
+// Shared by slice, upsample_nearest and pad, which move elements and compute nothing.
 // docs/quantization.md (23)
 namespace quantrain {
 
-/// For each axis of x, the index of x at each place of y, -1 for a fill; an empty list is an axis
-/// that stays.
+/// For each axis: the index in x for each place in y, -1 for the fill. An empty list leaves the
+/// axis as it is.
 using GatherIndex = std::vector<std::vector<int32_t>>;
 
-/// A node of such an operation: the gradient of each element of x is the sum of those of its places
-/// in y, in ascending order.
+/// Base of these operations' nodes. The gradient of an element of x is the sum of the gradients at
+/// its places in y, in ascending order.
 class GatherNode : public Node {
  public:
   explicit GatherNode(std::shared_ptr<const integer::Gather> gather) : gather_(std::move(gather)) {}
@@ -24,7 +24,8 @@ class GatherNode : public Node {
   void refuse_integers(const std::string& layer) const override;
 
  private:
-  // Of a sample, or of the batch where that moves. Null: nothing moves, or there is no element.
+  // For one sample, or for the whole batch if the batch axis moves. Null: nothing moves, or there
+  // are no elements.
   std::shared_ptr<const integer::Gather> gather_;
 };
 
@@ -32,12 +33,12 @@ struct Gathered {
   Tensor y;
   std::shared_ptr<const integer::Gather> gather;  ///< for the node
 };
-/// y of this shape. Codes with per-tensor parameters stay codes where the batch stays and the fill
-/// is the value of a code; else y holds floats.
-/// The caller has checked the places of each list.
+/// Moves the elements of x to y of this shape. Codes with per-tensor parameters stay codes if the
+/// batch axis stays and the fill is the value of a code; else y holds floats. The caller must have
+/// checked the length of each list with check_places().
 Gathered gathered(const Tensor& x, const Shape& shape, const GatherIndex& index, float fill = 0.0f);
 
-/// Throws: ShapeError naming the operation if a list of so many places could not be made.
+/// Throws: ShapeError naming the operation if there are too many places for a list of int32_t.
 void check_places(std::string_view operation, int64_t places);
 
 }  // namespace quantrain

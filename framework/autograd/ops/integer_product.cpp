@@ -111,8 +111,8 @@ std::shared_ptr<const integer::Operation> ProductAccumulators::requantize(const 
   return complete;
 }
 
-// Scales are positive: the sign of the sum is that of the real value, and the largest sum is the
-// largest real value.
+// Scales are positive. A sum thus has the sign of its real value, and the largest sum of a channel
+// is its largest real value.
 void ProductAccumulators::activation_mask(int64_t, Activation activation, uint8_t* mask) const {
   std::vector<int32_t> below_bound;
   if (activation == Activation::kRelu6) {

@@ -10,16 +10,16 @@
 
 namespace quantrain {
 
-/// Operands of an exact integer product u8 x s8 -> s32, checked.   docs/quantization.md (6), (7)
+/// Checked operands of an exact integer product u8 x s8 -> s32.   docs/quantization.md (6), (7)
 struct IntegerProduct {
   std::shared_ptr<const Codes> x;
-  integer::QuantizedProduct product;  ///< shares the weight's codes; without an output
+  integer::QuantizedProduct product;  ///< shares the weight's codes; has no output yet
   std::vector<double> scale;          ///< scale_x * scale_w[o], one for each output channel
 };
 
-/// The product, where x holds activation codes and weight [O, ...] signed codes with zero points of
-/// 0, per tensor or per output channel; else nothing: the operation computes with floats.
-/// `reduction` is the number of products behind one sum.
+/// The operands, if x holds activation codes and weight [O, ...] holds signed codes with zero
+/// points of 0, per tensor or per output channel. Else empty, and the operation computes with
+/// floats. `reduction` is the number of products in one sum.
 /// Throws: QuantError naming the operation if a sum or a quantized bias could leave 32 bits.
 std::optional<IntegerProduct> integer_product(std::string_view operation,
                                               const Tensor& x,
@@ -27,12 +27,12 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
                                               const Tensor& bias,
                                               int64_t reduction);
 
-/// Exact sums of a linear or convolution over codes: real[i, c] = scale[c] * values[i, c], the
-/// quantized bias included.   docs/quantization.md (7), (8)
+/// Exact sums of a linear or convolution over codes: real[i, c] = scale[c] * values[i, c]. The sums
+/// include the quantized bias.   docs/quantization.md (7), (8)
 class ProductAccumulators : public Accumulators {
  public:
-  /// values [rows, channels], what the operation, a QuantizedLinear or QuantizedConv2d without an
-  /// output, has accumulated.
+  /// operation: a QuantizedLinear or QuantizedConv2d without an output. values [rows, channels]:
+  /// the sums that it has accumulated.
   ProductAccumulators(integer::Operation operation,
                       std::vector<double> scale,
                       Buffer<int32_t> values);
@@ -55,7 +55,7 @@ class ProductAccumulators : public Accumulators {
   Buffer<int32_t> values_;
 };
 
-/// The sums of n samples, as a tensor.
+/// The sums of n samples as a tensor of shape y.
 template <class Operation>
 Tensor accumulate(Operation operation, IntegerProduct product, int64_t n, const Shape& y) {
   operation.product = std::move(product.product);

@@ -20,7 +20,7 @@ struct LinearShape {
   }
 };
 
-/// c = a * values, which are the rows of a matrix of n columns.
+/// c = a * values, where values are a matrix [k, n].
 void multiply(int64_t m, int64_t n, int64_t k, const MatrixF32& a, const Tensor& values, float* c) {
   if (values.kind() == ValueKind::kCodes) {
     const QParams& params = TensorAccess::code_params(values);

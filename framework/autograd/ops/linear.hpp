@@ -6,10 +6,11 @@ namespace quantrain {
 
 /// y = x * weight^T + bias.
 /// Shapes: x [..., in], weight [out, in], bias [out] or undefined  ->  y [..., out].
-/// Where x holds activation codes and weight symmetric weight codes, the integers are multiplied:
-/// y holds exact ProductAccumulators, the bias quantized.   docs/quantization.md (6), (7)
+/// If x holds activation codes and weight holds symmetric weight codes, the integers are
+/// multiplied: y holds exact ProductAccumulators, which include the quantized bias.
+/// docs/quantization.md (6), (7)
 /// Gradient: grad_x = grad_y * weight, grad_weight = grad_y^T * x, grad_bias = sum of grad_y; codes
-/// stand for the real values they mean.
+/// count as the real values they represent.
 /// Throws: ShapeError if the shapes do not fit; QuantError if an integer sum or bias could
 /// overflow.
 /// Source: ONNX Gemm with transB.

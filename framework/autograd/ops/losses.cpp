@@ -18,14 +18,14 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 12;
 
-/// Of an element: the loss, and its derivatives by x and target.
+/// The loss of one element, and its derivatives with respect to x and target.
 struct Element {
   double loss, by_x, by_target;
 };
 
 class MeanLossNode : public Node {
  public:
-  /// grads: of x and target for grad_y = 1, which the forward pass gives along the way.
+  /// grads: gradients of x and target for grad_y = 1, computed by the forward pass.
   MeanLossNode(const char* type, Attributes attributes, std::vector<Tensor> grads)
       : type_(type), attributes_(std::move(attributes)), grads_(std::move(grads)) {}
   std::string_view type() const override { return type_; }
@@ -49,8 +49,8 @@ class MeanLossNode : public Node {
   std::vector<Tensor> grads_;
 };
 
-/// element(x, target) of each pair, in double; losses are rounded to float32 and summed in a fixed
-/// order.
+/// The mean of element(x, target), which computes in double. Losses are rounded to float32 and
+/// summed in a fixed order.
 template <class Function>
 Tensor mean_loss(const char* type,
                  Attributes attributes,

@@ -2,12 +2,13 @@
 
 #include "framework/autograd/tensor.hpp"
 
-// Means over elements of a function of x and target, both [...]  ->  y []; mse_loss.hpp has one
-// more. Throws, each of them: ShapeError if the shapes differ or there are no elements.
+// Losses that average a function of x and target over the elements: x, target [...]  ->  y []. Each
+// throws ShapeError if the shapes differ or there are no elements. mse_loss.hpp has another such
+// loss.
 namespace quantrain {
 
 /// y = mean of |x - target|.
-/// Gradient: grad_x = grad_y * sign(x - target) / number of elements, 0 where they are equal;
+/// Gradient: grad_x = grad_y * sign(x - target) / number of elements, 0 where x = target;
 /// grad_target = -grad_x.
 /// Source: PyTorch's l1_loss.
 Tensor l1_loss(const Tensor& x, const Tensor& target);
@@ -15,13 +16,13 @@ Tensor l1_loss(const Tensor& x, const Tensor& target);
 /// y = mean of d * d / 2 where |d| <= delta, else delta * (|d| - delta / 2), d = x - target.
 /// Gradient: grad_x = grad_y * min(max(d, -delta), delta) / number of elements; grad_target =
 /// -grad_x.
-/// Throws: DataError also unless delta is positive and finite.
+/// Throws: as above; DataError unless delta is positive and finite.
 /// Source: Huber 1964; PyTorch's huber_loss.
 Tensor huber_loss(const Tensor& x, const Tensor& target, float delta = 1.0f);
 
-/// y = mean of -target * log(p) - (1 - target) * log(1 - p), p = sigmoid(x): of independent yes-no
-/// answers, whose targets are probabilities. As max(x, 0) - x * target + log(1 + exp(-|x|)),
-/// nothing overflows.
+/// y = mean of -target * log(p) - (1 - target) * log(1 - p), p = sigmoid(x): for independent yes-no
+/// answers, with probabilities as targets. Computed as max(x, 0) - x * target + log(1 + exp(-|x|)),
+/// so that nothing overflows.
 /// Gradient: grad_x = grad_y * (p - target) / number of elements; grad_target = -grad_y * x /
 /// number of elements.
 /// Source: PyTorch's binary_cross_entropy_with_logits.

@@ -11,7 +11,8 @@ namespace {
 
 using kernels::MatrixF32;
 
-/// `batches` products [m, k] * [k, n]; a right operand of rank 2 makes a single tall one.
+/// `batches` products [m, k] * [k, n]. If b has rank 2, this is a single product with a tall left
+/// operand.
 struct Products {
   int64_t batches = 1, m, n, k;
 

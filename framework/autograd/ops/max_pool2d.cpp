@@ -27,7 +27,7 @@ class MaxPoolNode : public Node {
  private:
   WindowOperation operation_;
   kernels::Conv2dShape shape_;
-  Buffer<uint16_t> position_;  // of the element that won, in its window
+  Buffer<uint16_t> position_;  // of the largest element in each window
 };
 
 }  // namespace

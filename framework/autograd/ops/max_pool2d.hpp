@@ -5,19 +5,20 @@
 
 namespace quantrain {
 
-/// y[n, i, j, c] = the largest x[n, h, w, c] of a window; padding never wins.
+/// y[n, i, j, c] = the largest x[n, h, w, c] of a window; padding does not count.
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C], OH = (H + 2 padding.h - kernel.h) / stride.h + 1,
 /// OW alike. Codes stay codes with the same parameters.   docs/quantization.md (10)
-/// Gradient: grad_y to the element that won, the first among equals.
-/// Throws: ShapeError if x has not four axes, the kernel exceeds the padded image, padding is not
-/// below the kernel, a number is senseless, or a window of more than 65,536 elements is to have a
-/// gradient.
+/// Gradient: grad_y to the largest element, the first among equals.
+/// Throws: ShapeError if x does not have four axes, the kernel exceeds the padded image, padding is
+/// not below the kernel, an option is out of range, or a window of more than 65,536 elements needs
+/// a gradient.
 /// Source: ONNX MaxPool, channels last.
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options);
 
-/// The largest of each channel over the whole image.
+/// The largest element of each channel over the whole image.
 /// Shapes: x [N, H, W, C]  ->  y [N, 1, 1, C]. Codes and gradient as above.
-/// Throws: ShapeError if x has not four axes or no image; as above.
+/// Throws: ShapeError if x does not have four axes, or an image has no elements; else as
+/// max_pool2d.
 /// Source: ONNX GlobalMaxPool.
 Tensor global_max_pool2d(const Tensor& x);
 

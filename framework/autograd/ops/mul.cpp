@@ -15,8 +15,8 @@
 namespace quantrain {
 namespace {
 
-/// How many rows of a sample of a share one row of b; 0 if the integer operation does not take
-/// these shapes.
+/// Number of rows in a sample of a that share one row of b; 0 if the integer operation does not
+/// take these shapes.
 int64_t rows_of(const Shape& a, const Shape& b) {
   if (a == b) return 1;
   if (!are_channel_factors(a, b)) return 0;
@@ -88,7 +88,8 @@ class MulNode : public Node {
   }
 };
 
-/// The product of two tensors of codes, to be rounded once.   docs/quantization.md (25)
+/// The exact product of two tensors of codes. requantize() rounds it once.
+/// docs/quantization.md (25)
 class CodeProduct : public Accumulators {
  public:
   CodeProduct(const Shape& shape,
@@ -155,7 +156,7 @@ bool are_channel_factors(const Shape& a, const Shape& b) {
 
 Tensor mul(const Tensor& a, const Tensor& b) {
   const int64_t rows = rows_of(a.shape(), b.shape());
-  // The factors that are repeated come second.
+  // The operand whose rows are repeated comes second.
   if (rows == 0 && rows_of(b.shape(), a.shape()) > 0) return mul(b, a);
   std::shared_ptr<const Codes> codes_a = activation_codes(a);
   std::shared_ptr<const Codes> codes_b = activation_codes(b);

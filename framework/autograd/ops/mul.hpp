@@ -6,10 +6,11 @@ namespace quantrain {
 
 /// y = a * b, elementwise, broadcasting.
 /// Shapes: any two that broadcast -> y of the broadcast shape.
-/// Activation codes and a constant, one number or one for each channel, give a lookup.
-/// docs/quantization.md (24)
-/// Two activations' codes, of one shape or [N, ..., C] and [N, 1, ..., 1, C], give an exact
-/// product. The FakeQuantize after either sets its output's parameters.   docs/quantization.md (25)
+/// If one operand holds activation codes and the other is a constant (one number, or one for each
+/// channel), y is an integer lookup.   docs/quantization.md (24)
+/// If both hold activation codes, of one shape or [N, ..., C] and [N, 1, ..., 1, C], y is an exact
+/// integer product. In both cases the FakeQuantize after it sets the parameters of y.
+/// docs/quantization.md (25)
 /// Gradient: grad_a = grad_y * b, grad_b = grad_y * a, summed over the axes along which an operand
 /// was repeated.
 /// Throws: ShapeError if the shapes do not broadcast.

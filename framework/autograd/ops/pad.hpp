@@ -8,13 +8,14 @@
 
 namespace quantrain {
 
-/// y is x with before[k] and after[k] constants put before and after it along each axis k.
+/// y is x with before[k] constants before it and after[k] after it along each axis k.
 /// Shapes: x [d_0, d_1, ...] -> y [before[0] + d_0 + after[0], ...].
-/// Codes with per-tensor parameters stay codes with the same parameters where the batch is not
-/// padded and the value is that of a code, as 0 is; else y holds floats.   docs/quantization.md
-/// (23)
-/// Gradient: grad_x is the part of grad_y where x was.
-/// Throws: ShapeError if there are not as many numbers as axes, or one is negative.
+/// Codes with per-tensor parameters stay codes with the same parameters if the batch is not padded
+/// and `value` is the real value of a code, as 0 is; else y holds floats.
+/// docs/quantization.md (23)
+/// Gradient: grad_x is the part of grad_y at the elements of x.
+/// Throws: ShapeError if before or after does not have one number for each axis, or a number is
+/// negative.
 /// Source: ONNX Pad, mode constant.
 Tensor pad(const Tensor& x,
            const std::vector<int64_t>& before,

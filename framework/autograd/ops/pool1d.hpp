@@ -4,28 +4,27 @@
 
 #include "framework/autograd/ops/pool2d.hpp"
 
-// What max_pool1d and avg_pool1d share, and conv1d in part.
+// Shared by max_pool1d and avg_pool1d, and in part by conv1d.
 namespace quantrain {
 
 struct Pool1dOptions {
   int64_t kernel = 0;
-  int64_t stride = 0;   ///< 0: the kernel
-  int64_t padding = 0;  ///< below the kernel: every window meets the signal
+  int64_t stride = 0;   ///< 0: same as kernel
+  int64_t padding = 0;  ///< below kernel, so that every window meets the signal
 };
 
-/// The extents of windows over x [N, L, C] as images of one row, checked; o and groups are left
-/// at 1.
+/// The checked extents of windows over x [N, L, C], as images of one row; leaves o and groups at 1.
 /// Throws: ShapeError naming the operation.
 kernels::Conv2dShape signal_shape(std::string_view operation,
                                   const Shape& x,
                                   const Window1d& window);
-/// The same with rows and columns exchanged: of images of one column.
+/// The same extents with rows and columns exchanged: images of one column.
 kernels::Conv2dShape exchanged(kernels::Conv2dShape shape);
 
-/// The options' window, checked.   Throws: ShapeError naming `where`.
+/// The options' checked window.   Throws: ShapeError naming `where`.
 Window1d pool1d_window(std::string_view where, const Pool1dOptions& options);
 
-/// The extents of a pooling of x [N, L, C] into y [N, OL, C], as images of one row, checked; o and
+/// The checked extents of a pooling of x [N, L, C] into y [N, OL, C], as images of one row; o and
 /// groups are C.   Throws: ShapeError naming the operation.
 kernels::Conv2dShape pool1d_shape(std::string_view operation,
                                   const Shape& x,
@@ -34,8 +33,8 @@ kernels::Conv2dShape pool1d_shape(std::string_view operation,
 /// Kernel, stride and padding along the row.
 Attributes pool1d_attributes(const kernels::Conv2dShape& shape);
 
-/// The options of a pooling of whole signals.
-/// Throws: ShapeError naming the operation unless x is [N, L, C], L at least 1.
+/// The options of a pooling over whole signals.
+/// Throws: ShapeError naming the operation unless x is [N, L, C] with L at least 1.
 Pool1dOptions global_pool1d(std::string_view operation, const Shape& x);
 
 }  // namespace quantrain

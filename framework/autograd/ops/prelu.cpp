@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 14;
 
-/// f(i, c) for each element i, of channel c: channels are the last axis.
+/// Calls f(i, c) for each element i and its channel c. Channels are the last axis.
 template <class F>
 void for_each_element(int64_t n, int64_t channels, const F& f) {
   parallel_for(n / channels, kGrain / channels + 1, [&](int64_t begin, int64_t end) {

@@ -4,11 +4,11 @@
 
 #include "framework/autograd/node.hpp"
 
-// What sum and mean share.
+// Shared by sum and mean.
 namespace quantrain::reduce {
 
-/// A tensor as [outer, count, inner]: the axis that is summed over in the middle; all of it where
-/// no axis is given.
+/// A tensor as [outer, count, inner]. count is the axis that is summed over, or all elements if no
+/// axis is given.
 struct Extents {
   int64_t outer = 1;
   int64_t count = 1;
@@ -18,7 +18,7 @@ Extents extents(const Shape& shape);
 /// Throws: ShapeError if there is no such axis.
 Extents extents(const Shape& shape, int axis);
 
-/// Shape of the result: without the axis, or with extent 1 there.
+/// Shape of the result: without the axis, or with extent 1 if keepdim.
 Shape reduced_shape(const Shape& shape, int axis, bool keepdim);
 /// y[o, i] = factor * sum over k of x[o, k, i].
 void sum(const Extents& e, float factor, const float* x, float* y);

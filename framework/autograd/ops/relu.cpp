@@ -41,7 +41,7 @@ Tensor activate_floats(const Tensor& x, Activation activation, uint8_t* mask) {
   return y;
 }
 
-// Other codes for the same parameters: a clamp.
+// The result has the same parameters, so the activation is a clamp of codes.
 Tensor activate_codes(const Tensor& x, const Codes& codes, Activation activation, uint8_t* mask) {
   const Samples samples(x.shape());
   const auto op =
@@ -61,8 +61,8 @@ Tensor activate_codes(const Tensor& x, const Codes& codes, Activation activation
       x.shape(), std::move(y), codes.params, std::make_shared<const integer::Operation>(op));
 }
 
-// The integers are shared. Of two activations the tighter one holds: relu6 after relu, or before
-// it, is relu6.
+// The result shares the integers. Of two activations the tighter one applies: relu and relu6, in
+// either order, are relu6.
 Tensor activate_accumulators(const Tensor& x, Activation activation, uint8_t* mask) {
   if (mask != nullptr)
     TensorAccess::accumulators(x)->activation_mask(x.elements(), activation, mask);

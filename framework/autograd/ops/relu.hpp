@@ -11,7 +11,7 @@ namespace quantrain {
 /// Source: ONNX Relu.
 Tensor relu(const Tensor& x);
 
-/// y = min(max(x, 0), 6); else like relu, with the gradient where 0 < x < 6.
+/// y = min(max(x, 0), 6). Otherwise like relu; the gradient is grad_y where 0 < x < 6, else 0.
 /// Source: Krizhevsky 2010, section 2.
 Tensor relu6(const Tensor& x);
 

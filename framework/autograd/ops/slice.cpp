@@ -31,7 +31,7 @@ class SliceNode : public GatherNode {
 };
 
 Taken range_of(int64_t extent, const SliceOptions& o) {
-  // What lies outside is cut off at one before the first, or at one after the last.
+  // Positions outside the axis are clamped to one before the first element or one after the last.
   const int64_t lo = o.step > 0 ? 0 : -1;
   const int64_t hi = o.step > 0 ? extent : extent - 1;
   const auto place = [&](const std::optional<int64_t>& at, int64_t otherwise) {
@@ -42,7 +42,7 @@ Taken range_of(int64_t extent, const SliceOptions& o) {
   const int64_t end = place(o.end, o.step > 0 ? hi : lo);
   const int64_t distance = o.step > 0 ? end - begin : begin - end;
   if (distance <= 0) return {begin, o.step, 0};
-  // -2^63 has no opposite; no axis is as long as that step.
+  // abs(-2^63) would overflow. A step longer than the axis acts like a step of its length.
   const int64_t stride = o.step > -extent ? std::abs(o.step) : extent;
   return {begin, o.step, (distance - 1) / stride + 1};
 }

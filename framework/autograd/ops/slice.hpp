@@ -8,12 +8,13 @@
 
 namespace quantrain {
 
-/// Elements begin, begin + step, ... before end, as in Python: negative numbers count from the end
-/// of the axis, and what lies outside is cut off. {.step = -1} is the axis in reverse.
+/// Takes the elements begin, begin + step, ... before end, as in Python: negative numbers count
+/// from the end of the axis, and positions outside the axis are cut off. {.step = -1} reverses the
+/// axis.
 struct SliceOptions {
-  /// Without it, the axis's first element; with a negative step its last.
+  /// Default: the first element of the axis; with a negative step the last.
   std::optional<int64_t> begin = std::nullopt;
-  /// Not taken itself. Without it, elements are taken to the end that the step goes to.
+  /// Exclusive. Default: all elements in the direction of the step.
   std::optional<int64_t> end = std::nullopt;
   int64_t step = 1;  ///< not 0
 };

@@ -46,7 +46,8 @@ class SoftmaxNode : public Node {
   Tensor y_;
 };
 
-/// The powers of codes over their sums, to be rounded once.   docs/quantization.md (26)
+/// The powers of codes divided by their sums. requantize() rounds the quotients once.
+/// docs/quantization.md (26)
 class CodeSoftmax : public Accumulators {
  public:
   CodeSoftmax(const Shape& shape, std::shared_ptr<const Codes> x)

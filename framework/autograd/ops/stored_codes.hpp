@@ -6,22 +6,22 @@
 #include "framework/autograd/tensor.hpp"
 #include "framework/core/parallel.hpp"
 
-// Codes of activations in their stored form, one unsigned byte each: what operations on integers
-// share.   docs/quantization.md (13)
+// Shared by operations on integers: activation codes in their stored form, one unsigned byte
+// each.   docs/quantization.md (13)
 namespace quantrain {
 
-/// The codes of x where it holds those of an activation, stored as kU8 at one scale; else null.
+/// The codes of x if they are an activation's, stored as kU8 with one scale; else null.
 std::shared_ptr<const Codes> activation_codes(const Tensor& x);
 
-/// How a tensor [N, ...] is cut into samples; all of one without axes is one sample.
+/// How a tensor [N, ...] splits into samples. A tensor without axes is one sample.
 struct Samples {
   int64_t count = 1;
-  int64_t size = 1;  ///< elements of each
+  int64_t size = 1;  ///< elements of each sample
 
   explicit Samples(const Shape& shape);
 };
 
-/// Codes that an operation has computed, with what it was.
+/// A tensor of the codes that `operation` has computed.
 Tensor computed_codes(const Shape& shape,
                       Buffer<uint8_t> bytes,
                       const QParams& params,
@@ -30,7 +30,7 @@ Tensor computed_codes(const Shape& shape,
 /// Bit i % 8 of mask[i / 8] = pass(i), for i in [0, n).
 template <class Pass>
 void write_mask(int64_t n, uint8_t* mask, const Pass& pass) {
-  constexpr int64_t kGrain = 1 << 12;  // bytes: no two blocks share one
+  constexpr int64_t kGrain = 1 << 12;  // bytes; no two blocks share a byte
   parallel_for((n + 7) / 8, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t byte = begin; byte < end; ++byte) {
       unsigned bits = 0;
@@ -41,7 +41,7 @@ void write_mask(int64_t n, uint8_t* mask, const Pass& pass) {
   });
 }
 
-/// For each byte q: whether the gradient of a rescaling passes it, whose result before the clamp is
+/// For each stored byte q: whether a rescaling passes the gradient. Its result before the clamp is
 /// equation (8) of q - zero_x.   docs/quantization.md (4), (8)
 using CodeFlags = std::array<bool, 256>;
 CodeFlags rescale_passes(int32_t zero_x, Multiplier multiplier, const QParams& y);
