@@ -20,8 +20,8 @@ struct SlotRange {
   std::string source;
   Phase phase = Phase::kTraining;
 
-  /// The real values that the codes of all channels reach. Throws: QuantError if there are no
-  /// parameters.
+  /// The smallest and largest real value that a code of any channel stands for.
+  /// Throws: QuantError if there are no parameters.
   Range range() const;
 };
 
