@@ -37,8 +37,8 @@ int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_
 void check_given(
     const QParams& params, const QType& type, int axis, int64_t channels, std::string_view where);
 
-/// Base of the modules that prepare_qat and prepare_ptq plug into slots. They compute according to
-/// a phase, which is saved, and the open scope (Calibration, FloatMode or DeployedMode of
+/// Base of the modules that prepare_qat and prepare_ptq plug into slots. What they compute depends
+/// on a phase, which is saved, and on the open scope (Calibration, FloatMode or DeployedMode of
 /// scopes.hpp), which is not saved.
 class PhasedSlot {
  public:

@@ -15,7 +15,7 @@ namespace quantrain {
 struct C99Options {
   /// Prefix of every name that the linker sees, and name of the files: "digits".
   std::string name = "network";
-  /// Weights of up to 4 bits lie packed in the tables; otherwise each takes a byte.
+  /// Weights of up to 4 bits are packed in the tables; if false, each weight takes a byte.
   bool pack_weights = true;
   /// Linker section of the tables, such as ".rodata.weights"; empty: the compiler's default.
   std::string section = {};

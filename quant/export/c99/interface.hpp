@@ -15,7 +15,7 @@ struct Parameter {
   std::string type;       ///< of an output: "digits_output"
   std::string element;    ///< "uint8_t" or "int32_t"
   int64_t size = 0;       ///< elements
-  int value = 0;          ///< its number in the program
+  int value = 0;          ///< number of the value in the program
 };
 
 struct Interface {

@@ -82,7 +82,7 @@ struct Lead {
   std::optional<Traversal> operator()(const integer::QuantizedAvgPool2d& op) const {
     return window_traversal(op.shape, 1);
   }
-  // A row's largest code and sum are known before its first element is written.
+  // In place, forward: a row's largest code and sum are known before its first element is written.
   std::optional<Traversal> operator()(const integer::QuantizedSoftmax&) const {
     if (order == Order::kForward) return Traversal{};
     return std::nullopt;

@@ -42,7 +42,7 @@ struct Needs {
 
 /// What all steps of a network share.
 struct Settings {
-  bool pack_weights = true;  ///< weights of up to 4 bits lie packed
+  bool pack_weights = true;  ///< weights of up to 4 bits are packed
   bool any_shift = false;    ///< some product has a shift that needs 64 bits
 };
 
