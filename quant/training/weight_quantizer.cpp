@@ -149,7 +149,7 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
   Weights weights = folding_ ? fold_batch_norm(own, *folding_) : own;
   const QParams params = params_for(weights, x);
   const bool symmetric = config_.scheme == QScheme::kSymmetric;
-  // A scale from the largest weight clamps none: every gradient passes.
+  // A scale from the largest weight clamps no weight, so every gradient passes.
   const bool holds_all =
       symmetric && config_.narrow && config_.estimator == Estimator::kClamped && !is_given();
   const FakeQuantizeOptions options{.storage = symmetric ? CodeStorage::kS8 : CodeStorage::kU8,
