@@ -1,5 +1,5 @@
 //@ begin
-/* C99 lets the compiler choose how to shift negative numbers right. The shift must keep the sign. */
+/* C99 lets the compiler choose how to shift negative numbers right. The sign must be kept. */
 typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 
 #if defined(__GNUC__)
