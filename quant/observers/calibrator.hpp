@@ -22,8 +22,8 @@ class Calibrator {
   /// Throws: as Observer::observe.
   void collect(const std::string& name, const Tensor& x);
 
-  /// Throws: QuantError listing the known names if this one is unknown. The next two functions throw
-  /// the same.
+  /// Throws: QuantError listing the known names if this one is unknown. The next two functions
+  /// throw the same.
   std::vector<Range> ranges(std::string_view name, const QType& type, QScheme scheme) const;
   int64_t samples(std::string_view name) const;
   const Observer& observer(std::string_view name) const&;
