@@ -1,6 +1,6 @@
-// Faults of a machine by its sound: an autoencoder has learned how healthy bearings sound, and what
-// it cannot give back is an anomaly. The threshold is chosen on sounds of its own, and is saved
-// with the integer model.
+// Detects faults of a machine by its sound. An autoencoder learns to reproduce the sound of healthy
+// bearings; a sound that it reproduces badly is an anomaly. The threshold is chosen on separate
+// sounds, and is saved with the integer model.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -21,21 +21,21 @@ using examples::BearingFault;
 namespace {
 
 constexpr int64_t kFrames = 5;
-constexpr int64_t kInputs = 640;  // of 128 bands
+constexpr int64_t kInputs = 640;  // 5 frames of 128 bands
 constexpr double kSeconds = 2.0;
-// Of the clips that choose the threshold, the share that may lie above it.
+// Share of the validation clips that may lie above the threshold.
 constexpr double kFalseAlarms = 0.02;
 
 struct Clips {
   int64_t training = 300;  // healthy
   int64_t validation = 100;
-  int64_t test = 300;  // healthy, and as many with faults
+  int64_t test = 300;  // healthy clips, and as many with faults
 };
 
 /// Spectrograms of clips, cut into overlapping rows of five frames.
 struct Rows {
   std::vector<float> values;        // [clips * rows_of_clip, 640]
-  std::vector<BearingFault> clips;  // what is wrong in each
+  std::vector<BearingFault> clips;  // the fault of each clip
   int64_t rows_of_clip = 0;
 
   int64_t rows() const { return rows_of_clip * static_cast<int64_t>(clips.size()); }
@@ -60,7 +60,7 @@ class Recorder {
     for (int64_t i = 0; i < clips; ++i) add(rows, BearingFault::kNone, 0.0f);
     return rows;
   }
-  /// As many with faults, of each kind and from slight to severe.
+  /// Adds clips with faults. The kinds take turns, and faults range from slight to severe.
   void add_faults(Rows& rows, int64_t clips) {
     const auto kinds = static_cast<int64_t>(examples::kBearingFaults.size());
     for (int64_t i = 0; i < clips; ++i) {
@@ -89,10 +89,10 @@ std::vector<float> errors_of_clips(const Tensor& x, const Tensor& y, int64_t cli
   return errors;
 }
 
-/// Rows as a network gets them.
+/// Rows encoded for a network.
 struct Samples {
   TensorDataset data;
-  Tensor x;  // all of them
+  Tensor x;  // all rows
   std::vector<BearingFault> clips;
 
   Samples(const Rows& rows, const Range& range, const InputFeatures& features)
@@ -111,7 +111,7 @@ struct Samples {
   }
 };
 
-/// The error that as many of these clips exceed as may be false alarms.
+/// The error that only the share kFalseAlarms of these clips exceeds.
 float choose_threshold(std::vector<float> errors) {
   std::sort(errors.begin(), errors.end());
   const auto above = static_cast<size_t>(kFalseAlarms * static_cast<double>(errors.size()));

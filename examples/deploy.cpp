@@ -1,5 +1,5 @@
-// A deployed network: loads a saved model and prints the class and the logits of one image, which
-// is as many bytes as the input has, from a file or standard input. It needs the runtime alone.
+// Runs a deployed network: loads a saved model, reads an image (one byte for each input element)
+// from a file or standard input, and prints its class and logits. Needs only the runtime library.
 #include <cstdio>
 #include <exception>
 #include <string>

@@ -1,4 +1,5 @@
-// A saved integer network as C99: NAME.h and NAME.c, and a program that tests them.
+// Writes a saved integer network as C99: NAME.h, NAME.c and, with --test, a program that tests
+// them.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>

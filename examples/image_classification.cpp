@@ -1,5 +1,5 @@
-// ResNet-8 on small images: those of CIFAR-10, or of a folder in MNIST's format with a border that
-// makes them as large.
+// ResNet-8 on images of 32 x 32: those of CIFAR-10, or those of a folder in MNIST's format, which
+// get a border.
 #include <filesystem>
 
 #include "examples/common/images.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kSide = 32;
 
-/// Zeros around images [N, H, W, C], of H and W at most 32.
+/// Pads images [N, H, W, C] with zeros to 32 x 32. H and W are at most 32.
 Dataset padded(const Dataset& images) {
   const Shape& shape = images.image_shape();
   const int64_t height = shape[0], width = shape[1], channels = shape[2];

@@ -1,5 +1,5 @@
-// Ten words, spoken: DS-CNN on cepstral coefficients of one second of sound. The words are spoken
-// by espeak-ng; the voices of the test are never heard in training.
+// Recognizes ten spoken words: DS-CNN on cepstral coefficients of one second of sound. espeak-ng
+// speaks the words. The test uses voices that do not occur in training.
 #include <CLI/CLI.hpp>
 #include <array>
 #include <filesystem>
@@ -22,7 +22,7 @@ constexpr std::array kClasses{
     "yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go", "unknown", "silence"};
 constexpr int32_t kUnknown = 10;
 constexpr int32_t kSilence = 11;
-// What "unknown" is in Speech Commands.   Source: Warden 2018
+// Words of the class "unknown", as in Speech Commands.   Source: Warden 2018
 constexpr std::array kOtherWords{
     "bed",   "bird", "cat",      "dog",     "happy",  "house", "marvin", "sheila", "tree",
     "wow",   "zero", "one",      "two",     "three",  "four",  "five",   "six",    "seven",
@@ -36,10 +36,10 @@ constexpr examples::MelOptions kMel{
 struct SpeechFlags {
   std::string cache = "keyword_spotting_data";
   int64_t voices = 64;
-  int64_t takes = 3;   // of a word by a voice
-  int64_t copies = 4;  // of a take, in other noise
+  int64_t takes = 3;   // how often a voice says each word
+  int64_t copies = 4;  // how often each take is heard, in different noise
 
-  /// Folder of the words.
+  /// The folder of the spoken words.
   std::string words(uint64_t seed) const { return cache + "/words-" + std::to_string(seed); }
   std::string settings(uint64_t seed) const {
     return "--voices " + std::to_string(voices) + " --takes " + std::to_string(takes) +
@@ -54,7 +54,7 @@ struct Features {
   int64_t size() const { return static_cast<int64_t>(labels.size()); }
 };
 
-/// What a voice says for a class: of "unknown", another word in every take.
+/// The words that a voice says for a class. For "unknown", each take is a random other word.
 std::vector<examples::Utterance> utterances(const std::string& voice,
                                             int32_t label,
                                             int64_t takes) {
@@ -107,7 +107,7 @@ struct Parts {
   Features training, test;
 };
 
-/// Every fourth voice is the test's.
+/// Every fourth voice belongs to the test set.
 Parts make_parts(const SpeechFlags& flags, uint64_t seed) {
   const auto voices = examples::human_voices().first(static_cast<size_t>(flags.voices));
   std::vector<std::string> training, test;
@@ -124,7 +124,7 @@ Features part(const TensorFile& file, const std::string& name) {
   return {file.values<float>(name + ".values"), file.values<int32_t>(name + ".labels")};
 }
 
-/// The features of the flags: from the cache, or made, and written there.
+/// The features for these flags, read from the cache, or else computed and written to it.
 Parts cached_parts(const SpeechFlags& flags, uint64_t seed) {
   const std::string path = flags.cache + "/features.safetensors";
   if (std::filesystem::exists(path)) {
@@ -153,7 +153,7 @@ Dataset dataset(const Features& features, const InputFeatures& scales) {
                               Outside::kSaturate);
 }
 
-/// What the integer network takes each word for.
+/// Prints the integer network's confusion matrix. Returns the metadata to save.
 std::map<std::string, std::string> deploy(const IntegerModel& model, const Dataset& test) {
   std::string classes;
   for (const char* name : kClasses) classes += (classes.empty() ? "" : ", ") + std::string(name);
@@ -166,7 +166,7 @@ std::map<std::string, std::string> deploy(const IntegerModel& model, const Datas
 
 examples::Task make_task(const examples::Flags& flags, const SpeechFlags& speech) {
   const Parts parts = cached_parts(speech, flags.seed);
-  // Coefficients differ by an order of magnitude: each has an offset and a scale of its own.
+  // Coefficients differ by an order of magnitude, so each has its own offset and scale.
   const InputFeatures scales = fit_mean_std(parts.training.values, kCoefficients);
   const Dataset training = dataset(parts.training, scales), test = dataset(parts.test, scales);
   examples::Task task = examples::make_classification("espeak-ng", training, test, flags.limit);

@@ -36,7 +36,7 @@ inline Sequential cnn() {
   };
 }
 
-/// A block of bncnn(): halves the image.
+/// A block of bncnn(). It halves the image.
 inline Sequential block(int64_t in, int64_t out) {
   return Sequential{
       Conv2d{in, out, {.kernel = 3, .padding = 1, .bias = false}},
@@ -58,8 +58,8 @@ inline Sequential bncnn() {
   };
 }
 
-/// y = relu(x + norm(conv(relu(norm(conv(x)))))), shapes unchanged. What is converted to integers
-/// is the graph that a network records, so branches need no care.
+/// y = relu(x + norm(conv(relu(norm(conv(x)))))), shapes unchanged. Conversion to integers works on
+/// the recorded graph, so branches need no special care.
 class Residual : public Module {
  public:
   explicit Residual(int64_t channels)
@@ -103,12 +103,12 @@ inline Sequential resnet() {
   };
 }
 
-/// All of them, by the names of their programs; for benchmarks and proofs.
+/// A network, with the name of its program. networks() lists all, for benchmarks and proofs.
 struct Network {
   std::string name;
   Sequential (*make)();
-  Shape input = {28, 28, 1};  ///< of one sample
-  int64_t outputs = 10;       ///< classes, or as many numbers as the input has: an autoencoder
+  Shape input = {28, 28, 1};  ///< shape of one sample
+  int64_t outputs = 10;       ///< number of classes, or, for an autoencoder, the input's size
 };
 inline const std::vector<Network>& networks() {
   static const std::vector<Network> all{{.name = "mnist_mlp", .make = mlp},

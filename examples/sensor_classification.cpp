@@ -1,5 +1,6 @@
-// The state of a machine from a table of its sensors: columns of other magnitudes, normalized by
-// what the training rows say. The integer model keeps the normalization, and takes raw values.
+// Recognizes the state of a machine from a table of sensor values. The columns differ in magnitude;
+// offsets and scales from the training rows normalize them. The integer model includes the
+// normalization, so it takes raw values.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
@@ -48,7 +49,7 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-/// What the deployed program does with a row as the sensors give it.
+/// Classifies a row of raw sensor values, as a deployed program does. Returns the metadata to save.
 std::map<std::string, std::string> deploy(const IntegerModel& model,
                                           const Table& table,
                                           const std::vector<float>& rows) {

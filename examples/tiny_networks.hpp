@@ -7,8 +7,8 @@
 #include "framework/autograd/ops/reshape.hpp"
 #include "layers/layers.hpp"
 
-// Networks as devices run them: those of MLPerf Tiny, with the layers that it publishes, and one
-// for the sensors of a machine.
+// Networks for small devices: those of MLPerf Tiny, with the published layers, and one for the
+// sensors of a machine.
 // Source: Banbury et al. 2021, "MLPerf Tiny Benchmark"; github.com/mlcommons/tiny
 namespace quantrain::examples {
 
@@ -22,7 +22,7 @@ inline Sequential dense_block(int64_t in, int64_t out) {
   return Sequential{Linear{in, out, {.bias = false}}, BatchNorm1d{out}, ReLU{}};
 }
 
-/// Anomaly detection: gives back its input [N, 640], through eight numbers in the middle.
+/// Anomaly detection: reproduces its input [N, 640] through a bottleneck of eight numbers.
 inline Sequential autoencoder() {
   return Sequential{dense_block(640, 128),
                     dense_block(128, 128),
@@ -36,8 +36,8 @@ inline Sequential autoencoder() {
                     Linear{128, 640}};
 }
 
-/// A spectrogram [N, T, F] as an image [N, T, F, 1]: features, the last axis, may have offsets and
-/// scales of their own.
+/// Reshapes a spectrogram [N, T, F] to an image [N, T, F, 1]. The network's input is [N, T, F],
+/// because features with their own offsets and scales must be the last axis.
 class ToImage : public Module {
  public:
   std::string_view type() const override { return "ToImage"; }
@@ -77,8 +77,8 @@ inline Sequential ds_cnn() {
   };
 }
 
-/// y = relu(shortcut(x) + norm(conv(relu(norm(conv(x)))))). The shortcut is x, or where the stride
-/// or the channels differ, a 1 x 1 convolution of it.
+/// y = relu(shortcut(x) + norm(conv(relu(norm(conv(x)))))). The shortcut is x or, if stride or
+/// channels change the shape, a 1 x 1 convolution of x.
 class ResidualStack : public Module {
  public:
   ResidualStack(int64_t in, int64_t out, int64_t stride)
@@ -125,7 +125,8 @@ inline Sequential resnet8(int64_t channels) {
   };
 }
 
-/// Visual wake words: MobileNetV1 of a quarter's width for images [N, 96, 96, 3], a person or none.
+/// Visual wake words: MobileNetV1 of width 0.25 for images [N, 96, 96, 3], with a person or
+/// without.
 inline Sequential mobilenet() {
   return Sequential{
       Conv2d{3, 8, {.stride = 2, .padding = 1, .bias = false}},
@@ -150,7 +151,7 @@ inline Sequential mobilenet() {
   };
 }
 
-/// Those of MLPerf Tiny, by the names of their tasks, for benchmarks.
+/// The networks of MLPerf Tiny, by the names of their tasks; for benchmarks.
 inline const std::vector<Network>& tiny_networks() {
   static const std::vector<Network> all{
       {.name = "anomaly_detection", .make = autoencoder, .input = {640}, .outputs = 640},

@@ -1,6 +1,6 @@
-// Expressions of xtensor on tensors: statistics, metrics, weights from elsewhere, whatever needs no
-// kernel. Nothing is copied: an array is a view of a tensor's floats, and an expression is computed
-// straight into a tensor's memory.
+// xtensor expressions on tensors, for code that needs no kernel: statistics, metrics, weights from
+// other sources. Nothing is copied: an array is a view of a tensor's floats, and an expression is
+// computed directly into a tensor's memory.
 #include <iostream>
 
 #include "framework/autograd/xtensor.hpp"
@@ -12,8 +12,8 @@ int main() try {
   const float heights_and_ages[] = {160, 20, 170, 30, 180, 40, 190, 50};
   Tensor x = Tensor::from({4, 2}, heights_and_ages);
 
-  // A tensor in an expression. Reductions are lazy: a container computes them once. (Not xt::eval:
-  // that of a reduction reads uninitialised memory in xtensor 0.24, its issue 2785.)
+  // A tensor in an expression. Reductions are lazy; assigned to a container, they are computed
+  // once. (xt::eval of a reduction reads uninitialised memory in xtensor 0.24: issue 2785.)
   Array rows = as_array(x);
   const xt::xarray<float> mean = xt::mean(rows, 0);
   const xt::xarray<float> squares = xt::square(rows - mean);
@@ -25,15 +25,15 @@ int main() try {
   const Tensor z = as_tensor((rows - mean) / deviation);
   std::cout << "z of the first row " << z.data()[0] << ' ' << z.data()[1] << '\n';
 
-  // An expression into a tensor that exists, before it takes part in a graph.
+  // Assigns an expression to an existing tensor, before the tensor takes part in a graph.
   xt::noalias(rows) = xt::maximum(rows - mean, 0.0f);
   std::cout << "above the mean " << x.data()[4] << ' ' << x.data()[5] << '\n';
 
-  // A container of one's own: its values become a tensor's in one pass.
+  // A new tensor from the values of any container, in one pass.
   const xt::xarray<float> kernel{{1, 0}, {0, 2}};
   const Tensor weight = as_tensor(kernel);
   std::cout << "weight " << weight.shape() << " of sum " << xt::sum(as_array(weight))() << '\n';
-  return rows.data() == x.data() ? 0 : 1;  // the tensor's own floats
+  return rows.data() == x.data() ? 0 : 1;  // rows is a view of x
 } catch (const Error& error) {
   std::cerr << error.what() << '\n';
   return 1;

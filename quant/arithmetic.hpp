@@ -1,7 +1,7 @@
 #pragma once
 
-// The arithmetic that simulation, engine and every export share (docs/quantization.md), under the
-// names of quant. It lives in framework/arithmetic, because integer kernels use it too.
+// The arithmetic that simulation, engine and every export share (docs/quantization.md), in
+// namespace quant. It lives in framework/arithmetic because integer kernels use it too.
 #include "framework/arithmetic/activation.hpp"
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/qparams.hpp"

@@ -11,36 +11,36 @@ namespace quantrain::quant {
 class QuantizedTensor {
  public:
   /// Codes of x [...] at these parameters; params.axis counts from 0.
-  /// Throws: QuantError if the parameters make no sense or have more than 8 bits; ShapeError if x
-  /// has no such axis or another number of channels; DataError if x holds a NaN or an infinity.
+  /// Throws: QuantError if the parameters are invalid or have more than 8 bits; ShapeError if x has
+  /// no such axis or another number of channels; DataError if x holds a NaN or an infinity.
   QuantizedTensor(const Tensor& x, const QParams& params);
-  /// The same with parameters from x's own smallest and largest value, of each index along `axis`
-  /// or (axis < 0) of all.
+  /// The same with parameters chosen from the smallest and largest value of x: for each index along
+  /// `axis`, or for the whole tensor if axis < 0.
   QuantizedTensor(const Tensor& x, const QType& type, QScheme scheme, int axis = -1);
 
   const Shape& shape() const& { return shape_; }
   Shape shape() const&& { return shape_; }
   const QParams& params() const& { return codes_->params; }
   QParams params() const&& { return codes_->params; }
-  /// Signed codes as CodeStorage::kS8, unsigned ones as kU8.
+  /// Signed codes are stored as CodeStorage::kS8, unsigned codes as kU8.
   const std::shared_ptr<const Codes>& codes() const& { return codes_; }
   std::shared_ptr<const Codes> codes() const&& { return codes_; }
   /// Code number i, row-major. Throws: ShapeError if there is no such element.
   int32_t code(int64_t i) const;
 
-  /// Floats, shaped like the original.
+  /// The codes' real values, shaped like the original.
   Tensor dequantize() const;
-  /// The codes as the value of a tensor.
+  /// A tensor that holds the codes.
   Tensor tensor() const { return Tensor::from_codes(shape_, codes_); }
 
   /// Mean of (x - dequantize())^2, in double; 0 for an empty tensor.
-  /// Throws: ShapeError unless x is shaped like this.
+  /// Throws: ShapeError unless x has this tensor's shape.
   double quantization_error(const Tensor& x) const;
   /// Bytes of the codes, packed bit by bit without gaps.
   int64_t packed_bytes() const;
-  /// Bytes of the parameters: for each channel a float32 scale and a zero point of one byte.
+  /// Bytes of the parameters: a float32 scale and a one-byte zero point for each channel.
   int64_t parameter_bytes() const;
-  /// Bytes as float32 over packed_bytes() + parameter_bytes().
+  /// Size as float32, divided by packed_bytes() + parameter_bytes().
   double compression_ratio() const;
 
  private:

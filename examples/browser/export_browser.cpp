@@ -1,5 +1,5 @@
-// What a browser's page needs of a saved network: its C99, and data.json with the class names, the
-// steps, and images of the test split with the integers that the engine gives for them.
+// Writes what a web page needs of a saved network: its C99, and data.json with the class names, the
+// steps, and images of the test split with the integers that the engine computes for them.
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
@@ -27,19 +27,19 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// The C functions are network_run and so on, whatever the page shows.
+// The C functions are always called network_run and so on.
 constexpr const char* kName = "network";
 const Shape kImage{28, 28, 1};
 
-/// What a data set's images show, and how they were made of larger ones: the page makes its own
-/// from drawings in the same way.
+/// What a data set's images show, and how they were made from larger images. The page turns
+/// drawings into images in the same way.
 struct Subject {
   std::string name;
   std::array<std::string, 10> classes;
-  int64_t box;         ///< pixels of the longer side
+  int64_t box;         ///< pixels of the longer side of the ink
   std::string center;  ///< what lies in the image's middle: the "mass" or the "box" of the ink
   int64_t pen;         ///< width of a stroke on a drawing area of 280 x 280
-  int64_t fill;        ///< byte of what outlines surround; 0: they stay empty
+  int64_t fill;        ///< byte inside closed outlines; 0: they stay empty
 };
 
 // LeCun et al. 1998.
@@ -123,8 +123,8 @@ uint32_t checksum(const uint8_t* bytes, int64_t n) {
   return hash;
 }
 
-// Whether the exported C calls TRACE after this step: views do nothing, and accumulators are the
-// output.
+// Whether the exported C calls TRACE after this step. Views do nothing, and accumulators are
+// outputs.
 bool is_traced(const Program& program, const integer::Step& step) {
   return program.value(step.output).is_codes() &&
          !std::holds_alternative<integer::View>(step.operation);
@@ -148,7 +148,7 @@ Json steps(const Program& program) {
   return list;
 }
 
-// The first image of each class, as the engine sees it.
+// The first image of each class, with the engine's results.
 Json examples_of(const IntegerModel& model, const Dataset& images) {
   const Program& program = model.program();
   Json list = Json::array();
@@ -194,7 +194,7 @@ int main(int argc, char** argv) try {
     return app.exit(error);
   }
 
-  // The steps of the C: without dead channels.
+  // The C has the steps of the network without dead channels.
   const IntegerModel model{integer::remove_dead_channels(IntegerModel::load(model_path).program())};
   const Program& program = model.program();
   check(program);

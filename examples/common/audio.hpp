@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// From sound to what networks hear of it: spectrograms in bands of the mel scale, and their cosine
+// Turns sound into inputs of networks: spectrograms in bands of the mel scale, and their cosine
 // transform.
 namespace quantrain::examples {
 
@@ -16,22 +16,23 @@ struct Sound {
   std::vector<float> samples;
 };
 
-/// Reads a .wav of 16-bit integers; of several channels, the first.
-/// Throws: DataError naming the path if it is missing, truncated, no RIFF/WAVE, or of other samples.
+/// Reads the first channel of a .wav of 16-bit integers.
+/// Throws: DataError naming the path if the file is missing, truncated, no RIFF/WAVE file, or has
+/// other samples.
 /// Source: Microsoft, "Multimedia Programming Interface and Data Specifications 1.0", 1991
 Sound read_wav(const std::string& path);
-/// Samples are rounded, and clamped to 16 bits.   Throws: DataError if it cannot be written.
+/// Writes a .wav. Samples are rounded, and clamped to 16 bits.   Throws: DataError if that fails.
 void write_wav(const std::string& path, const Sound& sound);
 
-/// The sound at another rate: a sinc with a Hann window of 16 samples of the lower rate to each
-/// side.
+/// The sound at another rate. The filter is a sinc with a Hann window, which reaches 16 samples of
+/// the lower rate to each side.
 /// Throws: DataError unless rates are positive.
 Sound resample(const Sound& sound, int64_t rate);
 
 /// w[i] = 0.5 - 0.5 cos(2 pi i / n): periodic, for spectrograms.
 std::vector<float> hann_window(int64_t n);
 
-/// 2595 log10(1 + f / 700), and the reverse.   Source: O'Shaughnessy 1987, "Speech Communication"
+/// 2595 log10(1 + f / 700), and the inverse.   Source: O'Shaughnessy 1987, "Speech Communication"
 double mel_of(double hertz);
 double hertz_of(double mel);
 
@@ -45,7 +46,7 @@ class PowerSpectrum {
   PowerSpectrum& operator=(PowerSpectrum&&) noexcept;
 
   int64_t bins() const;
-  /// Shapes: x of at most n samples, zeros after them  ->  [bins()].
+  /// Shapes: x [at most n], followed by zeros  ->  [bins()].
   const std::vector<float>& operator()(std::span<const float> x);
 
  private:
@@ -59,7 +60,7 @@ struct MelOptions {
   int64_t hop = 512;      ///< samples from one frame to the next
   int64_t bands = 128;
   double lowest = 0.0;      ///< where the first band begins, in hertz
-  double highest = 8000.0;  ///< where the last one ends
+  double highest = 8000.0;  ///< where the last band ends, in hertz
 };
 
 /// The energy of each frame in triangular bands, of equal width in mels, that overlap by half.
@@ -69,7 +70,7 @@ class MelSpectrogram {
   explicit MelSpectrogram(MelOptions options);
 
   const MelOptions& options() const& { return options_; }
-  /// Frames of so many samples: those that are whole.
+  /// Number of whole frames in this many samples.
   int64_t frames(int64_t samples) const;
   /// 10 log10(energy + 1e-10), in decibels.
   /// Shapes: samples  ->  [frames, bands].
@@ -89,8 +90,8 @@ class MelSpectrogram {
   std::vector<Band> bands_;
 };
 
-/// The first coefficients of the orthonormal cosine transform (DCT-II) of each row: of decibels,
-/// mel-frequency cepstral coefficients (MFCC).
+/// The first coefficients of the orthonormal cosine transform (DCT-II) of each row. From decibels
+/// in mel bands, these are mel-frequency cepstral coefficients (MFCC).
 /// Shapes: rows [N, width]  ->  [N, count].
 /// Throws: DataError unless rows are whole and 1 <= count <= width.
 /// Source: Davis and Mermelstein 1980

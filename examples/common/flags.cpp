@@ -12,7 +12,7 @@
 namespace quantrain::examples {
 namespace {
 
-// A validator of CLI11 returns what is wrong, or nothing.
+// Validators of CLI11 return an error text, or an empty one.
 std::string check_rate(const std::string& text) {
   float value = 0.0f;
   const bool fits = CLI::detail::lexical_cast(text, value) && value > 0.0f && std::isfinite(value);
@@ -24,7 +24,7 @@ std::string check_seed(const std::string& text) {
   return is_number ? "" : "must be a number from 0, got " + text;
 }
 
-// Whether two paths differ in their spelling at most; the file need not be there yet.
+// Whether two paths name the same file, which need not exist yet.
 bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
   if (a.empty() || b.empty()) return false;
   std::error_code error;

@@ -10,12 +10,12 @@ namespace quantrain::examples {
 
 /// Flags of programs on images.
 struct ImageFlags {
-  int64_t shift = 0;  ///< augmentation: pixels that a training image moves at most
+  int64_t shift = 0;  ///< augmentation: moves training images by up to this many pixels
 
   void add_to(CLI::App& app);
 };
 
-/// Images and their classes.
+/// Makes a task from images and their classes.
 /// Throws: DataError, also if the shift can move all of an image away.
 Task classify_images(std::string dataset,
                      const Dataset& training,
@@ -29,7 +29,7 @@ struct MnistProgram {
   Flags defaults = {};
 };
 
-/// run() of a network on a folder with MNIST's four files.
+/// run() for a network on a folder with MNIST's four files.
 int run_mnist(int argc,
               const char* const* argv,
               const MnistProgram& program,

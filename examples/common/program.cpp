@@ -37,8 +37,8 @@ DataLoader evaluation(const std::shared_ptr<const BatchSource>& samples) {
   return DataLoader(samples, {.batch = kEvaluationBatch});
 }
 
-/// The codes of n samples, and so many samples as floats that carry them: the first of the test
-/// samples, from the start again where there are not as many.
+/// The first n test samples, as codes and as floats that carry these codes. If there are fewer than
+/// n, they repeat.
 struct TimedInput {
   std::vector<uint8_t> bytes;
   Tensor images;
@@ -77,13 +77,13 @@ CallTimes time_integer(const IntegerModel& model, const Task& task, int calls) {
   });
 }
 
-/// Score of what a prepared network becomes when it is deployed.
+/// Score of a prepared network in deployed mode.
 double deployed_score(Module& net, const Task& task) {
   const quant::DeployedMode deployed(net);
   return task.score(outputs(net, evaluation(task.test)));
 }
 
-/// What must be as before for a run to be resumed: all that the weights depend on.
+/// All settings that the weights depend on. To resume a run, they must be the same as before.
 std::string configuration(const Program& program, const Flags& flags, const Task& task) {
   TextStream text;
   text << program.name << " --data " << flags.data << " --epochs " << flags.epochs
@@ -95,7 +95,7 @@ std::string configuration(const Program& program, const Flags& flags, const Task
   return text.str();
 }
 
-/// Where a training keeps checkpoints and log.
+/// Options of one training: loss, checkpoints and log.
 TrainingOptions stage(const Program& program,
                       const Flags& flags,
                       const std::string& label,
@@ -154,14 +154,14 @@ void train_and_convert(const Program& program, const Flags& flags) {
   report.trained.size_bytes = float_bytes(net);
   report.float_times = time_float(net, task, flags.timing_calls);
 
-  // Quantization after training: a copy whose observers have seen some samples.
+  // Quantization after training: calibrates a copy on some samples.
   Sequential ptq_net = program.network(task);
   copy_state(net, ptq_net);
   quant::prepare_ptq(ptq_net, task.example, config);
   quant::calibrate(ptq_net, evaluation(task.calibration));
   report.ptq.accuracy = deployed_score(ptq_net, task);
 
-  // Quantization while training on: another copy, from the same weights.
+  // Quantization during further training: another copy, from the same weights.
   Sequential qat_net = program.network(task);
   copy_state(net, qat_net);
   quant::prepare_qat(qat_net, task.example, config);

@@ -15,7 +15,7 @@ struct CallTimes {
   static constexpr int64_t kBatches[] = {1, 64, 256};
   double microseconds[3] = {};
 
-  /// Of the largest batch.
+  /// Microseconds per sample, in the largest batch.
   double per_sample() const { return microseconds[2] / static_cast<double>(kBatches[2]); }
 };
 
@@ -25,11 +25,11 @@ CallTimes time_calls(int calls, const std::function<void(int64_t batch)>& call);
 /// Last part of a data set's folder: "fashion-mnist".
 std::string dataset_name(const std::string& folder);
 
-/// Everything that a run found out. Accuracies and the `_equal` are fractions.
+/// All results of a run. Accuracies, and values named `_equal`, are fractions.
 struct Report {
   std::string model;
   std::string dataset;
-  std::string score = "accuracy";  ///< what `accuracy` is; the key in JSON
+  std::string score = "accuracy";  ///< the score that `accuracy` holds, and its key in JSON
   int threads = 0;
   uint64_t seed = 0;
   int64_t batch = 0;
@@ -59,7 +59,7 @@ struct Report {
   quant::Parity parity;
 };
 
-/// As JSON, with the peak of the process's memory so far.
+/// The report as JSON, with the process's peak memory so far.
 std::string to_json(const Report& report);
 /// The table at the end of a run.
 std::ostream& operator<<(std::ostream& stream, const Report& report);

@@ -13,10 +13,11 @@
 
 namespace quantrain::examples {
 
-/// Samples of a batch where nothing is trained.
+/// Batch size of evaluation.
 inline constexpr int64_t kEvaluationBatch = 250;
 
-/// Cross-entropy of the labels. Moves the batch's images away: the first quantization frees them.
+/// Cross-entropy with the labels. Moves the images out of the batch, so that the first quantization
+/// frees them.
 Tensor classification_loss(Module& net, Batch& batch);
 
 struct TrainingOptions {
@@ -24,9 +25,9 @@ struct TrainingOptions {
   int64_t epochs = 1;
   int64_t first_epoch = 0;      ///< number of the loader's first epoch: its order and augmentation
   float learning_rate = 1e-3f;  ///< at the start; it falls to 0 along a half cosine
-  std::function<void(int64_t epoch)> begin_epoch = nullptr;  ///< of FitOptions
+  std::function<void(int64_t epoch)> begin_epoch = nullptr;  ///< as in FitOptions
   std::function<Tensor(Module& net, Batch& batch)> loss = classification_loss;
-  std::function<Metrics()> evaluate = nullptr;  ///< of FitOptions: what goes into the log
+  std::function<Metrics()> evaluate = nullptr;  ///< as in FitOptions: metrics for the log
   CheckpointOptions checkpoints = {};
   std::string log = {};   ///< a file for a line of JSON for each epoch; empty: none
   std::string page = {};  ///< a file for curves as HTML; empty: none
@@ -36,13 +37,13 @@ struct TrainingOptions {
 /// Throws: as fit().
 std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions& options);
 
-/// What a network gives for each sample, [N, outputs], in evaluation; an integer network's logits
-/// as real values.
+/// The network's outputs for all samples, [N, outputs], in evaluation mode. Those of an integer
+/// network are real values, too.
 Tensor outputs(Module& net, const DataLoader& batches);
 Tensor outputs(const IntegerModel& model, const DataLoader& batches);
 
-/// Fraction of images whose largest logit is their label's, in evaluation; among equal logits the
-/// lowest class counts.
+/// Fraction of images whose largest logit is that of their label, in evaluation mode. Among equal
+/// logits, the lowest class counts.
 double accuracy(Module& net, const Dataset& images);
 double accuracy(const IntegerModel& model, const Dataset& images);
 

@@ -1,4 +1,4 @@
-/* Start, output and clock of a Cortex-M. Output and exit are semihosting, which an emulator or a debugger answers. */
+/* Start, output and clock of a Cortex-M. Output and exit use semihosting, which an emulator or a debugger answers. */
 #include "board.h"
 
 /* From the linker script. */
@@ -23,7 +23,7 @@ void board_exit(int status) {
   const uint32_t stopped = 0x20026, failed = 0x20023;
   const uint32_t extended[2] = {stopped, (uint32_t)status};
   semihost(0x20, extended);
-  semihost(0x18, (const void *)(status == 0 ? stopped : failed)); /* where 0x20 is unknown */
+  semihost(0x18, (const void *)(status == 0 ? stopped : failed)); /* if 0x20 is unknown */
   for (;;) {
   }
 }
@@ -55,7 +55,7 @@ uint64_t board_count(void) {
   } while (before != wraps);
   ticks = (uint64_t)before * TICKS + (TICKS - 1 - value);
 #ifdef EMULATED_MHZ
-  /* An instruction takes a nanosecond of emulated time. */
+  /* Each instruction takes a nanosecond of emulated time. */
   return ticks * 1000 / EMULATED_MHZ;
 #else
   return ticks;
@@ -82,7 +82,7 @@ static void fault(void) {
 void __attribute__((noinline, used)) boot(void) {
   int status;
   const uint32_t *from = data_load;
-  volatile uint32_t *to; /* volatile: no call of memcpy or memset on a stack that is being painted */
+  volatile uint32_t *to; /* volatile prevents calls of memcpy and memset, which would use the stack */
   for (to = data_begin; to < data_end; ++to) *to = *from++;
   for (to = bss_begin; to < bss_end; ++to) *to = 0;
   for (to = bss_end; to < (uint32_t *)__builtin_frame_address(0) - 32; ++to) *to = STACK_PATTERN;

@@ -1,4 +1,4 @@
-/* What a board gives to main.c. */
+/* What main.c needs from a board. */
 #ifndef BOARD_H
 #define BOARD_H
 
@@ -6,12 +6,12 @@
 
 /* Prints a text. */
 void board_print(const char *text);
-/* Ends the program, with 0 where all is well. */
+/* Ends the program; status 0 is success. */
 void board_exit(int status) __attribute__((noreturn));
 
 /* Starts counting from 0. */
 void board_start_count(void);
-/* Instructions under an emulator that counts them, cycles of the processor on a board. */
+/* Instructions in an emulator that counts them, processor cycles on a board. */
 uint64_t board_count(void);
 extern const char board_unit[];
 

@@ -1,4 +1,4 @@
-/* Runs the test that quantrain exported with a network, on a board: equality with the library's integers, and what
+/* Runs the test of an exported network on a board: compares its results with the library's integers, and measures what
    each step costs. Built by `run`, which defines TEST, CODE_BYTES and TABLE_BYTES. */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void measure_resume(void);
 #define MEASURE_STOP(step) measure_stop(step)
 static void measure_stop(const struct test_step *step);
 
-/* The test's own output is text, %d and %s. */
+/* The test prints text with %d and %s only. */
 static int print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define printf print
 #define main run_test
@@ -28,7 +28,7 @@ enum { STEPS = sizeof test_steps / sizeof test_steps[0] };
 
 static uint64_t cost[STEPS], began;
 static uint32_t samples, stack;
-static int running; /* the test also classifies, which is not measured */
+static int running; /* 0 while the test classifies, which is not measured */
 
 static void measure_resume(void) { began = board_count(); }
 

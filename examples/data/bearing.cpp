@@ -9,7 +9,8 @@ namespace quantrain::examples {
 namespace {
 
 constexpr double kTurn = 2.0 * std::numbers::pi;
-// Impulses in one turn of the shaft, of a bearing with 9 balls of 0.2 of its pitch diameter.
+// Impulses per turn of the shaft, for a bearing with 9 balls whose diameter is 0.2 of the pitch
+// diameter.
 constexpr double kOuterRaceRate = 3.6;
 constexpr double kInnerRaceRate = 5.4;
 constexpr double kBallRate = 2.4;
@@ -19,7 +20,7 @@ double rate_of(BearingFault fault) {
   return fault == BearingFault::kInnerRace ? kInnerRaceRate : kBallRate;
 }
 
-/// Adds a * exp(-t / decay) * sin(2 pi f t) from a sample on.
+/// Adds a * exp(-t / decay) * sin(2 pi f t) from sample `begin` on.
 void ring(Sound& sound, int64_t begin, double a, double decay, double f) {
   const auto rate = static_cast<double>(sound.rate);
   const auto samples = static_cast<int64_t>(sound.samples.size());

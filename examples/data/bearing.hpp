@@ -15,11 +15,10 @@ inline constexpr std::array kBearingFaults{
     BearingFault::kOuterRace, BearingFault::kInnerRace, BearingFault::kBall};
 std::string_view name_of(BearingFault fault);
 
-/// A machine that is not there, for so many seconds at 16 kHz: its shaft, with harmonics; its gear,
-/// with side bands; noise, and now and then a knock from elsewhere. A pit gives an impulse each
-/// time that it is rolled over, which rings at the housing's resonance; how loud depends on its
-/// severity, in [0, 1]. The inner race turns through the load, and its impulses come and go with
-/// the shaft.
+/// The sound of a simulated machine at 16 kHz: its shaft with harmonics, its gear with side bands,
+/// noise, and a few knocks from elsewhere. Each time that something rolls over a pit, an impulse
+/// rings at the housing's resonance; its loudness depends on `severity`, in [0, 1]. The inner race
+/// turns through the load, so its impulses grow and fade with the shaft.
 /// Source: Randall and Antoni 2011, "Rolling element bearing diagnostics - A tutorial", section 2
 Sound bearing_sound(
     BearingFault fault, float severity, double seconds, uint64_t seed, uint64_t clip);

@@ -5,9 +5,9 @@
 
 namespace quantrain::examples {
 
-/// A table of a pump that is not there, as a .csv: the sensors' columns differ by up to eight
-/// orders of magnitude, and the last one, "state", is healthy, bearing, cavitation or leak. A fault
-/// may be slight, and then looks like health.
+/// A table of a simulated pump, as a .csv. The sensors' columns differ by up to eight orders of
+/// magnitude. The last column, "state", is healthy, bearing, cavitation or leak. A slight fault may
+/// look like a healthy pump.
 std::string pump_csv(int64_t rows, uint64_t seed);
 
 }  // namespace quantrain::examples

@@ -59,7 +59,7 @@ const int32_t* accumulators_of(const Graph& graph,
   return sums->values;
 }
 
-/// Marks the rows whose largest integer is at another place.
+/// Marks the rows whose largest integer has a different index in a and b.
 template <class T>
 void mark_changes(int64_t outputs, const T* a, const T* b, std::vector<bool>& changed) {
   for (size_t i = 0; i < changed.size(); ++i) {
@@ -71,7 +71,7 @@ void mark_changes(int64_t outputs, const T* a, const T* b, std::vector<bool>& ch
   }
 }
 
-/// Throws unless the codes that enter the network mean what the model takes them to mean.
+/// Throws unless the network's input codes have the meaning that the model expects.
 void check_meaning(const Codes& own, const IntegerModel& model, size_t i, const std::string& name) {
   const integer::InputFeatures& features = model.input_features(i);
   const bool same_features = own.features == nullptr ? features.empty() : *own.features == features;
@@ -86,7 +86,7 @@ void check_meaning(const Codes& own, const IntegerModel& model, size_t i, const 
                    ": convert the network again");
 }
 
-/// What a batch's floats were before any feature's offset and scale.
+/// The raw values of a batch: undoes the features' offsets and scales.
 std::vector<float> raw_values(const Tensor& batch, const integer::InputFeatures& features) {
   const Floats z = batch.floats();
   std::vector<float> raw(z.data(), z.data() + batch.elements());
@@ -97,7 +97,7 @@ std::vector<float> raw_values(const Tensor& batch, const integer::InputFeatures&
   return raw;
 }
 
-/// Samples [first, first + n), with their codes where there are any.
+/// Samples [first, first + n), with their codes if the batch has codes.
 Tensor samples(const Tensor& batch, int64_t first, int64_t n) {
   std::vector<int64_t> extents(batch.shape().begin(), batch.shape().end());
   const int64_t size = batch.elements() / extents[0];
@@ -149,7 +149,7 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Te
   model.trace(n, inputs, [&](size_t position, const void* output) {
     const int id = program.steps[position].output;
     const integer::Value& value = program.value(id);
-    if (value.node < 0) return;  // a pass over the program has changed it
+    if (value.node < 0) return;  // a pass over the program changed this value
     const int64_t outputs = value.shape.elements();
     LayerParity result{.name = value.name};
     const auto times = std::count(program.outputs.begin(), program.outputs.end(), id);

@@ -18,7 +18,7 @@ using quantrain::IntegerModel;
 /// How a layer's integers differ between the simulated and the deployed network.
 struct LayerParity {
   std::string name;
-  int64_t codes = 0;  ///< number compared
+  int64_t codes = 0;  ///< number of integers compared
   int64_t different = 0;
   int64_t max_difference = 0;  ///< in codes, or in units of the accumulators
   bool is_output = false;
@@ -31,13 +31,13 @@ struct Parity {
   int64_t logits = 0;               ///< of all outputs
   int64_t logits_different = 0;
   int64_t max_logit_difference = 0;
-  int64_t top1_disagreements = 0;  ///< images whose largest logit differs, in any output
-  /// Codes that the model makes from raw values if the batch carries codes, too; and how many of
-  /// them differ from the batch's. Not counted in codes().
+  int64_t top1_disagreements = 0;  ///< images whose largest logit moves, in any output
+  /// If the batch carries codes: how many codes the model makes from the raw values, and how many
+  /// of these differ from the batch's. Not counted in codes().
   int64_t codes_from_floats = 0;
   int64_t codes_from_floats_different = 0;
 
-  /// All intermediate codes, of all images.
+  /// Number of intermediate codes, of all images.
   int64_t codes() const;
   int64_t codes_different() const;
   /// Share of the intermediate codes that are equal; 1 if there are none.
@@ -61,14 +61,14 @@ std::ostream& operator<<(std::ostream& stream, const Parity& parity);
 /// the model runs on them; it also encodes the raw values that they stand for, and the result is
 /// compared with the codes. The network is left as it was.
 /// Throws: ShapeError if the model does not take such samples; QuantError if the input's codes mean
-/// one thing in the batch and another in the network or the model; GraphError if it was not
+/// one thing in the batch and another in the network or the model; GraphError if the model was not
 /// converted from this network; DataError if there is nothing to compare.
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch);
 /// The same for a network with several inputs or outputs.
 Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches);
 
-/// The same over the images of a range of batches, each with a member `images`; over all inputs of
-/// a Batch that has more.
+/// The same for a range of batches, each with a member `images`. If a Batch has more inputs, both
+/// networks get all of them.
 template <class Batches>
 Parity verify_parity(Module& net, const IntegerModel& model, Batches&& batches) requires requires {
   (*batches.begin()).images;

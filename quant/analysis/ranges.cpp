@@ -18,7 +18,7 @@ std::string text_of(const T& value) {
   return text.str();
 }
 
-// Of channels that differ, the smallest and the largest.
+// The common value of all channels, or else the smallest and the largest.
 template <class T>
 std::string extremes_text(const std::vector<T>& values) {
   const auto [least, largest] = std::minmax_element(values.begin(), values.end());

@@ -20,8 +20,8 @@ struct SlotRange {
   std::string source;
   Phase phase = Phase::kTraining;
 
-  /// The real values that the codes of all channels reach. Throws: QuantError if there are no
-  /// parameters.
+  /// The smallest and largest real value that a code of any channel stands for.
+  /// Throws: QuantError if there are no parameters.
   Range range() const;
 };
 
@@ -33,7 +33,7 @@ struct Ranges {
 /// Weights have the range of their current values, with batch norms folded. A bias may need a
 /// larger scale, which depends on the input; this is not taken into account.   docs/quantization.md
 /// (5)
-/// Throws: GraphError if the network is not prepared; DataError if a loaded state makes no sense.
+/// Throws: GraphError if the network is not prepared; DataError if a loaded state is invalid.
 Ranges ranges(Module& net);
 
 /// Prints a table: slot, codes, smallest and largest value, scale (per channel: the smallest and

@@ -11,9 +11,9 @@ namespace quantrain::quant {
 
 using quantrain::IntegerModel;
 
-/// The integer form of a prepared and calibrated network: its graph, recorded over an example [N,
-/// ...] in deployed mode (DeployedMode), lowered node by node.
-/// The network is left as it was. The example may be codes or floats.
+/// Converts a prepared and calibrated network to integers: records its graph over an example [N,
+/// ...] in deployed mode (DeployedMode), and lowers the graph node by node. The example may hold
+/// codes or floats. The network is left as it was.
 /// Throws: QuantError if a FakeQuantize was not calibrated, the network was not prepared for codes
 /// like the example's, or an accumulator could overflow (7); GraphError or QuantError naming the
 /// layer that has no integer form.
@@ -25,7 +25,7 @@ IntegerModel convert(Module& net, const std::vector<Tensor>& examples);
 struct Plan {
   std::vector<PlanRow> rows;
 
-  /// Whether convert() would succeed, once calibrated.
+  /// Whether convert() would succeed once the network is calibrated.
   bool convertible() const;
 };
 
@@ -35,7 +35,7 @@ std::ostream& operator<<(std::ostream& stream, const Plan& plan);
 
 /// A dry run of convert() that changes nothing: a FakeQuantize without parameters takes the range
 /// of the example.
-/// Throws: what running the network throws; GraphError if it was not prepared.
+/// Throws: what running the network throws; GraphError if the network was not prepared.
 Plan plan(Module& net, const Tensor& example);
 Plan plan(Module& net, const std::vector<Tensor>& examples);
 

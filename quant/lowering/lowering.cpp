@@ -35,13 +35,13 @@ struct Waiting {
   size_t row;
 };
 
-/// What a node gave: a value of the program, or something that waits.
+/// The result of a node: a value of the program, or an operation that waits.
 struct LoweredNode {
   int id = -1;
   std::shared_ptr<const Waiting> waiting;
 };
 
-/// Goes through the nodes in order, and writes down what became of each.
+/// Lowers the nodes in order and records the result of each.
 class Lowering : public LoweringContext {
  public:
   Lowering(const Graph& graph, const std::vector<Tensor>& inputs)
@@ -110,7 +110,8 @@ class Lowering : public LoweringContext {
 
   LoweredNode& of(const GraphNode& node) { return nodes_[static_cast<size_t>(node.index)]; }
 
-  /// What input i is, in whatever state.
+  /// The result that input i reads: a value, or an operation that waits. Throws if there is
+  /// neither.
   const LoweredNode& lowered(const GraphNode& node, size_t i) const {
     const int producer = node.producers[i];
     if (producer == GraphNode::kLeaf) {
@@ -132,7 +133,7 @@ class Lowering : public LoweringContext {
     return made;
   }
 
-  /// The values of all inputs that depend on the network's.
+  /// The values of the node's inputs that depend on the network's inputs.
   std::vector<int> data_codes(const GraphNode& node) const {
     std::vector<int> ids;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -171,8 +172,8 @@ class Lowering : public LoweringContext {
     }
   }
 
-  // Codes are those of an input, or were computed by an operation that they name, or are the
-  // network's input, quantized.
+  // The output's codes are the quantized input of the network, or the codes of one of the node's
+  // inputs, or the result of an operation that they name.
   void lower_codes(const GraphNode& node) {
     const std::shared_ptr<const Codes>& made = node.output.codes();
     const bool reads_input =
@@ -205,7 +206,8 @@ class Lowering : public LoweringContext {
     describe(result_.rows[waiting.row], *made->operation, made->params.type.bits);
   }
 
-  // A reshape or an activation of what waits, or an operation that begins to.
+  // The node reshapes or activates the output of an operation that waits, or is itself an operation
+  // that has to wait.
   void lower_waiting(const GraphNode& node) {
     check_batch(node);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -234,7 +236,7 @@ class Lowering : public LoweringContext {
     result_.rows.push_back(std::move(row_));
   }
 
-  // Floats: says what is in the way, which may be a weight or an input.
+  // The output holds floats. Throws the reason, which may be an input or the weights.
   void refuse(const GraphNode& node) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!is_data(node, i)) continue;
@@ -301,7 +303,7 @@ class Lowering : public LoweringContext {
     result_.rows.push_back(std::move(row_));
   }
 
-  // The output layer may still wait: where it keeps its accumulators, nothing gives it parameters.
+  // The output layer may still wait: if it keeps its accumulators, its output has no parameters.
   void lower_output(const Tensor& output) {
     const int last = graph_.producer(output);
     if (last == GraphNode::kLeaf || !data_[static_cast<size_t>(last)])
@@ -331,7 +333,7 @@ class Lowering : public LoweringContext {
     result_.program.inputs = input_ids_;
   }
 
-  // Of the first node that could not be lowered.
+  // Keeps the first error.
   void keep_error() {
     if (result_.error == nullptr) result_.error = std::current_exception();
   }
@@ -342,7 +344,7 @@ class Lowering : public LoweringContext {
   std::vector<LoweredNode> nodes_;
   std::vector<bool> data_;
   std::vector<int> input_ids_;
-  PlanRow row_;  // of the node at hand
+  PlanRow row_;  // of the current node
   Lowered result_;
 };
 

@@ -26,24 +26,26 @@ struct PlanRow {
 struct Lowered {
   integer::Program program;
   std::vector<PlanRow> rows;
-  std::exception_ptr error;  ///< of the first row with a reason
+  std::exception_ptr error;  ///< the first one, of a row or of the whole program; null if none
 };
 
 /// Lowers the graph of a prepared network, recorded over `inputs` in deployed mode: collects the
-/// operations that the simulation ran. Does not throw for a layer that has no integer form: the row
-/// says why.
+/// operations that the simulation ran. If a layer has no integer form, its row says why; this
+/// function does not throw.
 Lowered lower(const Graph& graph, const std::vector<Tensor>& inputs);
 
-/// A rule's view of the graph, and the place for its steps.
+/// What a lowering rule knows of the graph, and where it adds its steps.
 class LoweringContext {
  public:
   virtual ~LoweringContext() = default;
-  /// Name of the resulting layer, also in messages: the node's scope, or its type.
+  /// Name of the resulting layer, also in messages: the node's scope, or its type if it has no
+  /// scope.
   static std::string name_of(const GraphNode& node);
-  /// Whether input i of the node depends on the network's inputs; weights and what is computed from
-  /// them do not.
+  /// Whether input i of the node depends on the network's inputs. Weights, and values computed from
+  /// weights alone, do not.
   virtual bool is_data(const GraphNode& node, size_t i) const = 0;
-  /// The value of input i. Throws: GraphError naming the layer if it holds no codes (yet).
+  /// Number of the value that input i reads. Throws: GraphError naming the layer if the input holds
+  /// no codes (yet).
   virtual int codes(const GraphNode& node, size_t i) const = 0;
   /// Adds the operation as a step; its output is the node's output, which holds codes.
   /// Throws: GraphError naming the layer if the node's output is not codes; as integer::validate().
@@ -52,11 +54,11 @@ class LoweringContext {
                     std::vector<int> inputs) = 0;
 };
 
-/// Lowers one node, by a call of emit() or an error.
+/// Lowers one node: calls emit() or throws.
 using LoweringRule = std::function<void(LoweringContext& context, const GraphNode& node)>;
-/// Registers a rule that lowers nodes of this type, whose output is codes. Needed for an operation
-/// that does not say what it ran on integers (Codes::operation), or is to be deployed as other
-/// operations with equal results. Do not call it while a network is lowered.
+/// Registers a rule for nodes of this type, whose output must hold codes. An operation needs a rule
+/// if it does not name the integer operation that it ran (Codes::operation), or if it is deployed
+/// as another operation with equal results. Do not call this while a network is being lowered.
 void register_lowering(std::string type, LoweringRule rule);
 
 }  // namespace quantrain::quant

@@ -11,9 +11,10 @@ namespace quantrain::quant {
 namespace {
 
 constexpr int kLeastExponent = -126;  // widths are normal numbers
-constexpr int64_t kBlock = 1 << 16;   // values that one task counts, at least
+constexpr int64_t kBlock = 1 << 16;   // a task counts at least this many values
 
-// Index of the bin of x where bin 0 begins at 0. The quotient by a power of two is exact.
+// Index of the bin that x falls into; bin 0 begins at 0. The product is exact, because
+// inverse_width is a power of two.
 int64_t bin_of(float x, double inverse_width) {
   const double quotient = static_cast<double>(x) * inverse_width;
   const auto whole = static_cast<int64_t>(quotient);
@@ -39,7 +40,7 @@ Grid grid_at(Range range, int exponent) {
 Grid smallest_grid(Range range, int64_t bins) {
   const double span =
       std::max(static_cast<double>(range.max), 0.0) - std::min(static_cast<double>(range.min), 0.0);
-  // Half of this width is too small for sure.
+  // Starts at a width whose half is certainly too small.
   int exponent = kLeastExponent;
   if (span > 0.0) exponent = std::max(exponent, std::ilogb(span / static_cast<double>(bins)));
   Grid grid = grid_at(range, exponent);
@@ -101,7 +102,7 @@ void BinnedObserver::accumulate(const Batch& batch, std::span<const Range> extre
     grids.push_back(grid);
   }
 
-  // Each task counts some rows of one channel; a whole tensor is rows of one value.
+  // Each task counts some rows of one channel. With one channel, each value is a row.
   const int64_t inner = batch.channels == 1 ? 1 : batch.inner;
   const int64_t rows = batch.n / (batch.channels * inner);
   const int64_t blocks = even_blocks(rows, std::max(kBlock / inner, rows / 64));

@@ -5,9 +5,8 @@
 namespace quantrain::quant {
 
 /// The histogram of one channel. Bin i counts the values in
-/// [(first + i) width, (first + i + 1) width); the bins reach from the smallest value, or 0, to the
-/// largest, or 0. Exact zeros, which every choice of parameters represents exactly, are not
-/// counted.
+/// [(first + i) width, (first + i + 1) width). The bins cover 0 and all values. Exact zeros are not
+/// counted, because all parameters represent them exactly.
 struct Bins {
   Range range;        ///< extremes, zeros included
   int64_t first = 0;  ///< <= 0
@@ -18,13 +17,13 @@ struct Bins {
   float centre(size_t i) const;
 };
 
-/// An observer that counts values in bins, and chooses a range from the counts. Bins are as wide as
-/// the smallest power of two (2^-126 at least) for which all values seen fit into the given number
-/// of bins, and begin at multiples of it. When the range grows, bins double their width and merge
-/// in pairs. So the counts are those of all values at the final width, for any order of the batches
-/// and any number of threads.
+/// An observer that counts values in bins, and chooses a range from the counts. The width of a bin
+/// is the smallest power of two (at least 2^-126) for which all values seen fit into the given
+/// number of bins, and bins begin at multiples of it. When the range grows, bins double their width
+/// and merge in pairs. So the counts are those of all values at the final width, for any order of
+/// the batches and any number of threads.
 /// State: "range" [channels, 2], extremes; "grid" [channels, 2], first and width; "histogram"
-/// [channels, bins, 2], counts as exact_count.hpp says.
+/// [channels, bins, 2], counts as in exact_count.hpp.
 class BinnedObserver : public Observer {
  public:
   static constexpr int kFewestBins = 64;

@@ -16,7 +16,7 @@ void Calibrator::collect(const std::string& name, const Tensor& x) {
     known->second->observe(x);
     return;
   }
-  // An axis that x does not have, and an empty one, are what observe() refuses.
+  // observe() refuses an empty axis, and an axis that x does not have.
   const int64_t channels = axis_ >= 0 && axis_ < x.rank() ? std::max<int64_t>(x.dim(axis_), 1) : 1;
   auto observer = make_observer(spec_, {axis_, channels, name});
   observer->observe(x);

@@ -10,19 +10,20 @@
 
 namespace quantrain::quant {
 
-/// Holds one observer for each layer name: collect the values that a network computes on some
-/// batches, then turn the ranges into parameters.
+/// Holds one observer for each layer name. collect() shows an observer the values that a network
+/// computes on some batches; finalize() turns the ranges into parameters.
 class Calibrator {
  public:
   /// collect() makes observers of this kind, along this axis.
-  /// Throws: QuantError if the spec makes no sense.
+  /// Throws: QuantError if the spec is invalid.
   explicit Calibrator(const ObserverSpec& spec = {}, int axis = -1);
 
   /// Shows x to the observer of this name. A new name gets an observer for x's number of channels.
   /// Throws: as Observer::observe.
   void collect(const std::string& name, const Tensor& x);
 
-  /// Throws: QuantError listing the known names if this one is unknown, as the next two functions do.
+  /// Throws: QuantError listing the known names if this one is unknown. The next two functions
+  /// throw the same.
   std::vector<Range> ranges(std::string_view name, const QType& type, QScheme scheme) const;
   int64_t samples(std::string_view name) const;
   const Observer& observer(std::string_view name) const&;
@@ -31,7 +32,7 @@ class Calibrator {
   std::vector<std::string> names() const;
 
   /// Parameters by name.   docs/quantization.md (2)
-  /// Throws: QuantError if nothing was collected, or the type makes no sense.
+  /// Throws: QuantError if nothing was collected, or the type is invalid.
   std::map<std::string, QParams> finalize(const QType& type, QScheme scheme) const;
   /// Forgets all names.
   void reset() { observers_.clear(); }

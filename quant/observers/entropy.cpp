@@ -9,7 +9,8 @@ namespace {
 
 double x_log_x(double x) { return x > 0.0 ? x * std::log(x) : 0.0; }
 
-// Counts on [-reach, reach), or on [0, reach), and prefix sums of what divergences are made of.
+// Counts of the bins in [-reach, reach) or [0, reach), and prefix sums of the terms of a
+// divergence.
 class Distribution {
  public:
   Distribution(const Bins& bins, int64_t reach, bool two_sided)
@@ -28,7 +29,7 @@ class Distribution {
     }
   }
 
-  // Of a window [begin, end) that quantization leaves `levels` values of.
+  // The divergence of the window [begin, end) if it is quantized to `levels` levels.
   double divergence(int64_t begin, int64_t end, int64_t levels) const {
     const auto first = static_cast<size_t>(begin - begin_);
     const auto last = static_cast<size_t>(end - begin_ - 1);
@@ -39,11 +40,12 @@ class Distribution {
     if ((below > 0.0 && counts_[first] == 0.0) || (above > 0.0 && counts_[last] == 0.0))
       return std::numeric_limits<double>::infinity();
 
-    // sum p log p, with the outer values in the first and last bin (of at least two).
+    // sum p log p, with the values beyond the window in its first and last bin. There are at least
+    // two bins.
     double sum = window.x_log_x;
     sum += x_log_x(counts_[first] + below) - x_log_x(counts_[first]);
     sum += x_log_x(counts_[last] + above) - x_log_x(counts_[last]);
-    // sum p log q: q is one number for each level.
+    // sum p log q: q is constant within a level.
     const int64_t width = end - begin;
     size_t at = first;
     for (int64_t level = 0; level < levels; ++level) {

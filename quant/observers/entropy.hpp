@@ -17,13 +17,13 @@ struct EntropyOptions {
 };
 
 /// Range [max(min, -t), min(max, t)] for the threshold t of least Kullback-Leibler divergence
-/// between the clipped distribution P and what is left of it after quantization, Q.
+/// between the clipped distribution P and the quantized distribution Q.
 /// docs/quantization.md (14)
 /// For each candidate t = i * width, the window is the bins of [0, t) if no value is negative, else
-/// those of [-t, t). There are n levels: the codes of the type, or, where no value is negative and
-/// the scheme is symmetric, those from 0 on; a window has at least n bins. Then
-///   P   counts of the window; those of values beyond it are added to its first and last bin;
-///   Q   counts of the window without them: bin b of w belongs to level floor(b n / w), and a
+/// those of [-t, t). There are n levels: all codes of the type, or, if no value is negative and the
+/// scheme is symmetric, only the codes from 0 on. A window has at least n bins. Then
+///   P   counts of the window; values beyond it are added to its first and last bin;
+///   Q   counts of the window alone: bin b of w belongs to level floor(b n / w), and a
 ///       level's sum is spread evenly over its bins that are not empty;
 ///   divergence = sum of p log(p / q), both normalized to a sum of 1; infinite where q = 0 < p.
 /// Among equals the largest t is taken. With fewer bins than levels the range is [min, max].

@@ -24,8 +24,8 @@ struct HistogramOptions {
 /// one bin. The range is [min, max] of the data unless another range is better. It is also [min,
 /// max] if there are more codes than bins, because the counts then say nothing about rounding
 /// errors.
-/// Source: the objective of PyTorch's HistogramObserver. That observer assumes that values are spread
-/// evenly over bins, and places codes where no rounded zero point puts them.
+/// Source: the objective of PyTorch's HistogramObserver. That observer assumes that values are
+/// spread evenly over bins, and places codes where no rounded zero point puts them.
 class HistogramObserver : public BinnedObserver {
  public:
   /// Throws: QuantError if there are too few or too many bins.

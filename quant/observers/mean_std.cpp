@@ -9,13 +9,13 @@
 namespace quantrain::quant {
 namespace {
 
-// Sum of term(channel, x) over each channel. Blocks are cut by size alone and joined in order: the
-// same bits for any number of threads.
+// Sum of term(channel, x) over each channel. The blocks depend on the size alone and are added in
+// order, so any number of threads gives the same bits.
 template <class Term>
 std::vector<double> channel_sums(
     const float* x, int64_t n, int64_t channels, int64_t inner, const Term& term) {
   constexpr int64_t kBlock = 1 << 14;
-  const int64_t row = channels == 1 ? 1 : channels * inner;  // after which the channels repeat
+  const int64_t row = channels == 1 ? 1 : channels * inner;  // period of the channels, in elements
   const int64_t grain = std::max<int64_t>(1, kBlock / row) * row;
   const auto width = static_cast<size_t>(channels);
   std::vector<double> partial(static_cast<size_t>((n + grain - 1) / grain) * width);

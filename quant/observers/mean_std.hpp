@@ -16,8 +16,9 @@ struct MeanStdOptions {
   friend bool operator==(const MeanStdOptions&, const MeanStdOptions&) = default;
 };
 
-/// Range of a batch = [mean - k sigma, mean + k sigma], population variance (divided by n), in
-/// double. Over batches: running extremes. It may reach beyond the values themselves.
+/// Range of a batch = [mean - k sigma, mean + k sigma], in double. sigma^2 is the population
+/// variance (divided by n). Over batches: running extremes. The range may reach beyond the values
+/// themselves.
 /// docs/quantization.md (14)
 class MeanStdObserver : public RangeObserver {
  public:

@@ -12,7 +12,7 @@
 namespace quantrain::quant {
 namespace {
 
-// While it lives the state is another's; then it is what it was.
+// Saves the state, and restores it at the end of the scope.
 class Untouched {
  public:
   explicit Untouched(const std::vector<NamedTensor>& state) : state_(state) {

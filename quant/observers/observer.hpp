@@ -43,18 +43,19 @@ class Observer {
   virtual bool needs_values() const { return true; }
 
   /// The range of each channel that the codes of this type cover.
-  /// Throws: QuantError if nothing was observed, or the type makes no sense; DataError if the state
-  /// makes no sense.
+  /// Throws: QuantError if nothing was observed, or the type is invalid; DataError if the state is
+  /// invalid.
   std::vector<Range> ranges(const QType& type, QScheme scheme) const;
   /// choose_params of each range.   docs/quantization.md (2)
   /// Throws: as ranges().
   QParams params(const QType& type, QScheme scheme) const;
-  /// The parameters that x alone gives; what was seen before stays.
+  /// The parameters that x alone gives. The state does not change.
   /// Throws: as observe() and ranges().
   QParams params_of(const Tensor& x, const QType& type, QScheme scheme);
 
-  /// Batches observed, and samples: the extents of their first axis, summed (a scalar counts as
-  /// one). Throws: DataError if the state makes no sense.
+  /// Number of batches observed, and of samples: the sum of the batches' first extents (a scalar
+  /// counts as one sample).
+  /// Throws: DataError if the state is invalid.
   int64_t count() const;
   int64_t samples() const;
   /// Forgets all observed values: sets every state to 0.
@@ -77,7 +78,7 @@ class Observer {
   explicit Observer(ObserverShape shape);
 
   /// A batch: `channels` runs of `inner` elements, repeated until n; finite, not empty. x is null
-  /// where only the extremes are known.
+  /// if only the extremes are known.
   struct Batch {
     const float* x;
     int64_t n;
@@ -87,16 +88,16 @@ class Observer {
   /// Adds a batch to the state, which is 0 before the first batch; count() does not include this
   /// batch yet. extremes: finite [min, max] of each channel. If it throws, the state is unchanged.
   virtual void accumulate(const Batch& batch, std::span<const Range> extremes) = 0;
-  /// The range of each channel; called when there is a state that check_state() has passed.
+  /// The range of each channel. Called only after a batch, with a state that passed check_state().
   virtual std::vector<Range> choose_ranges(const QType& type, QScheme scheme) const = 0;
   /// Throws: DataError unless batches could have produced the state. Called before each use.
   virtual void check_state() const = 0;
 
-  /// Zeros that are part of state(). Throws: QuantError if the name is taken.
+  /// Adds a tensor of zeros to the state, and returns it. Throws: QuantError if the name is taken.
   Tensor add_state(std::string name, const Shape& shape);
   /// Throws: DataError naming layer, kind and channel if a range is not finite.
   void check_finite(std::span<const Range> ranges, const char* what) const;
-  /// Layer, or kind where the layer has no name: for errors.
+  /// The layer, or the kind if the layer has no name; for errors.
   std::string where() const;
 
  private:

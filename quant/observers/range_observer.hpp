@@ -4,13 +4,14 @@
 
 namespace quantrain::quant {
 
-/// An observer of a running [min, max], whatever the type of the codes. Derive to say what the
-/// range of one batch is and, if running extremes are not wanted, how ranges of batches are joined.
+/// An observer that keeps a running [min, max], which does not depend on the type of the codes. A
+/// derived class defines the range of one batch and, unless running extremes are wanted, how the
+/// ranges of batches are joined.
 /// State: "range" [channels, 2].
 class RangeObserver : public Observer {
  public:
   /// Throws: QuantError if nothing was observed, or there is no such channel; DataError if the
-  /// state makes no sense.
+  /// state is invalid.
   Range range(size_t channel = 0) const;
 
  protected:

@@ -21,7 +21,7 @@ using ObserverSpec = std::variant<MinMaxOptions,
                                   HistogramOptions,
                                   EntropyOptions>;
 
-/// "percentile".
+/// The name of a kind, such as "percentile".
 std::string_view kind(const ObserverSpec& spec);
 /// Each kind with its default options, in the order of the list.
 std::vector<ObserverSpec> observer_specs();
@@ -29,7 +29,7 @@ std::vector<ObserverSpec> observer_specs();
 /// them.
 ObserverSpec observer_spec(std::string_view kind);
 
-/// Throws: QuantError if an option is out of its range, or the shape makes no sense.
+/// Throws: QuantError if an option is out of its range, or the shape is invalid.
 std::unique_ptr<Observer> make_observer(const ObserverSpec& spec, ObserverShape shape = {});
 
 }  // namespace quantrain::quant

@@ -8,21 +8,21 @@
 
 namespace quantrain::quant {
 
-/// A batch norm as seen from the product in front of it, a convolution or linear layer: shared by
-/// the product's weight slot, which folds, and the batch norm's body slot, which corrects. One that
-/// has no such product has the body slot alone.
+/// A batch norm of a prepared network. If a product (a convolution or linear layer) precedes it,
+/// this struct is shared by the product's weight slot, which folds, and the batch norm's body slot,
+/// which corrects. Otherwise only the body slot has it.
 /// docs/quantization.md (15)
 struct Folding {
   std::string path;                               ///< of the batch norm, for messages
   Tensor gamma, beta, running_mean, running_var;  ///< [C], the layer's own
   float epsilon = 1e-5f;
   float momentum = 0.1f;
-  bool training = true;  ///< mode of the batch norm; the product may be in another one
+  bool training = true;  ///< mode of the batch norm; the product may be in another mode
   Tensor frozen = Tensor::zeros({1});  ///< 1: batch statistics are no longer used in training
 
-  Tensor factor;  ///< [C] of the pass that is running: gamma / sqrt(running_var + epsilon);
-                  ///< undefined: not folded
-  Tensor bias;    ///< of the product: [C] or undefined, likewise
+  Tensor factor;  ///< [C], of the current pass: gamma / sqrt(running_var + epsilon);
+                  ///< undefined if not folded
+  Tensor bias;    ///< [C], of the current pass: the product's bias; may be undefined
 
   Folding(std::string layer_path, const BatchNorm& layer);
   void freeze(bool on) { frozen.mutable_data()[0] = on ? 1.0f : 0.0f; }
@@ -30,7 +30,7 @@ struct Folding {
 };
 
 /// w' = w * factor, b' = beta + (b - running_mean) * factor, factor = gamma / sqrt(running_var +
-/// epsilon). docs/quantization.md (15)
+/// epsilon).   docs/quantization.md (15)
 /// Shapes: weight [C, ...], bias [C] or undefined  ->  the same, bias defined. Sets folding.factor
 /// and .bias.
 /// Gradient: to weight, bias, gamma and beta; the running statistics are constants. A |gamma| below
@@ -38,11 +38,11 @@ struct Folding {
 /// Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al. 2018, equation 14.
 Weights fold_batch_norm(const Weights& product, Folding& folding);
 
-/// Body slot of a batch norm in a prepared network. Folded: in evaluation, and in training once
-/// frozen, the product's output is complete and passes as it is; while batch statistics are in use,
-/// y = batch_norm(u / factor + b): normalized by the batch, without the factor. If no product folds
-/// it, or none does now (a Calibration or FloatMode is open), it is the plain batch norm.
-/// docs/quantization.md (15), (24)   Whether it is frozen is saved with the state.
+/// Body slot of a batch norm in a prepared network. If a product folds it: in evaluation, and in
+/// training once frozen, the product's output u is complete and passes as it is; while batch
+/// statistics are in use, y = batch_norm(u / factor + b), which removes the factor and normalizes
+/// by the batch. If no product folds it, or a Calibration or FloatMode is open, it is the plain
+/// batch norm. The state includes whether it is frozen.   docs/quantization.md (15), (24)
 class PreparedBatchNorm : public Module {
  public:
   explicit PreparedBatchNorm(std::shared_ptr<Folding> folding) : folding_(std::move(folding)) {

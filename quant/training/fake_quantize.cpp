@@ -140,8 +140,8 @@ void FakeQuantize::check_input(const Tensor& x) const {
   }
 }
 
-// Parameters from x alone. A learned scale starts at 2 mean|x| / sqrt(qmax), with the zero point of
-// the observed range, so that affine activations keep theirs.
+// Parameters from x alone. A learned scale starts at 2 mean|x| / sqrt(qmax). Its zero point is that
+// of the range of x, because affine activations need one.
 QParams FakeQuantize::start(const Tensor& x) const {
   const bool learned = config_.estimator == Estimator::kLearned;
   check_input(x);
@@ -171,7 +171,7 @@ QParams FakeQuantize::start(const Tensor& x) const {
   return params;
 }
 
-// A learned scale starts at the first tensor that it sees.
+// The first tensor initializes a learned scale.
 void FakeQuantize::observe(const Tensor& x) {
   check_input(x);
   if (config_.estimator == Estimator::kLearned) {

@@ -27,16 +27,16 @@ struct FakeQuantizeConfig {
   int64_t channels = 1;  ///< extent of x along axis; 1 per tensor
   CodeStorage storage = CodeStorage::kU8;
   ObserverSpec observer{};  ///< not used by kLearned
-  /// Known beforehand, per tensor: the parameters follow from it and the type. They never move, are
-  /// not learned, and belong to the configuration, not to the state.
+  /// A range that is known beforehand, per tensor. The parameters follow from it and the type. They
+  /// never move, are not learned, and belong to the configuration, not to the state.
   std::optional<Range> range{};
   Estimator estimator = Estimator::kClamped;
   Simulation simulation = Simulation::kInteger;
 
-  /// Unsigned affine, 8 or 4 bits: activations.
+  /// For activations: unsigned affine, 8 or 4 bits.
   static FakeQuantizeConfig q8();
   static FakeQuantizeConfig q4();
-  /// Signed symmetric narrow range: weights; int2 is ternary.
+  /// For weights: signed, symmetric, narrow range; int2 is ternary.
   static FakeQuantizeConfig int8();
   static FakeQuantizeConfig int4();
   static FakeQuantizeConfig int2();
@@ -48,8 +48,8 @@ struct FakeQuantizeConfig {
 /// learned scale. Within a Calibration, x passes as it is and the observer sees it. In a DryRun
 /// nothing is kept, and a FakeQuantize without parameters uses the range of x. Shapes, gradient: as
 /// fake_quantize().
-/// Throws: QuantError if there are no parameters yet and the pass does not move them; DataError for
-/// NaN or infinite input.
+/// Throws: QuantError if there are no parameters yet and the pass does not choose them; DataError
+/// for NaN or infinite input.
 class FakeQuantize : public Module, public PhasedSlot {
  public:
   explicit FakeQuantize(FakeQuantizeConfig config = {});
@@ -65,12 +65,12 @@ class FakeQuantize : public Module, public PhasedSlot {
   /// Observes x, as a training pass does, and chooses the parameters from all values seen so far.
   /// Throws: DataError if x is empty or has a NaN or an infinity; ShapeError if it has another
   /// number of channels than the configuration says; QuantError if the parameters were given or are
-  /// frozen. Nothing has changed then.
+  /// frozen. On an error, nothing changes.
   void calibrate(const Tensor& x);
-  /// Throws: DataError if a loaded state holds no 0, 1 or 2; as is_given().
+  /// Throws: DataError if a loaded state holds anything but 0, 1 or 2; is_given() throws the same.
   bool is_initialized() const { return origin() != 0; }
-  /// Whether the parameters were given, by the constructor or update_params(), or follow from
-  /// config().range, and so never move. Saved with the state.
+  /// Whether the parameters never move, because the constructor or update_params() gave them or
+  /// because they follow from config().range. Saved with the state.
   bool is_given() const { return origin() == kGiven; }
   /// Throws: QuantError if not initialized.
   QParams params() const;
@@ -88,7 +88,7 @@ class FakeQuantize : public Module, public PhasedSlot {
   }
   /// Real values of the lowest and highest code of a channel.
   Range float_range(size_t channel = 0) const { return params().float_range(channel); }
-  /// Mean of (fake_quantize(x) - x)^2 at the present parameters.
+  /// Mean of (fake_quantize(x) - x)^2 with the current parameters.
   double quantization_noise(const Tensor& x) const;
 
  protected:
@@ -111,11 +111,11 @@ class FakeQuantize : public Module, public PhasedSlot {
   FakeQuantizeConfig config_;
   std::optional<QParams> known_;  // from config_.range
   std::unique_ptr<Observer> observer_;
-  bool observed_ = false;      // in the Calibration that is open
-  std::string why_no_params_;  // of the last Calibration
+  bool observed_ = false;      // since the current Calibration began
+  std::string why_no_params_;  // after the last Calibration
   Tensor scale_;               // [channels]; a parameter if learned
   Tensor zero_point_;          // [channels]
-  Tensor initialized_;         // [1]: 0, 1, or 2 where the parameters were given
+  Tensor initialized_;         // [1]: 0 none, 1 observed or learned, 2 given
 };
 
 }  // namespace quantrain::quant

@@ -19,8 +19,7 @@ constexpr int64_t kGrain = 1 << 14;  // a multiple of 8: no two blocks share a b
 
 std::string where() { return Scope::path().empty() ? "fake_quantize" : Scope::path(); }
 
-/// How the elements of x are shared out over the channels of the parameters: `channels` runs of
-/// `inner`, repeated.
+/// How the channels of the parameters lie in x: `count` runs of `inner` elements, repeated.
 struct Channels {
   int64_t count = 1;
   int64_t inner = 1;
@@ -88,7 +87,7 @@ Quantized requantize_accumulators(const Tensor& x, const QParams& params, bool w
   return result;
 }
 
-// Codes at other parameters; the same ones where the parameters are these.
+// Converts codes to other parameters. Returns x's own codes if the parameters are equal.
 Quantized rescale_codes(const Tensor& x, const QParams& params, bool want_mask) {
   const int64_t n = x.elements();
   const Codes& from = *x.codes();
@@ -114,7 +113,7 @@ Quantized rescale_codes(const Tensor& x, const QParams& params, bool want_mask) 
   return result;
 }
 
-// Codes of more than 8 bits, never stored.
+// Quantizes to more than 8 bits. Such codes are not stored: the result holds floats.
 Quantized quantize_wide(const Tensor& x, const QParams& params, bool want_mask) {
   const int64_t n = x.elements();
   const Channels channels(x.shape(), params);
@@ -185,7 +184,8 @@ class FakeQuantizeNode : public Node {
   }
 
  private:
-  // Blocks cut by size, summed in order: the same bits at any number of threads.
+  // The blocks depend on the size alone and are added in order, so any number of threads gives the
+  // same bits.
   Tensor grad_scale(const Tensor& grad_y) const {
     const Tensor& x = input(0);
     const Channels channels(x.shape(), params_);
@@ -258,7 +258,7 @@ Tensor run(const Tensor& x,
   const auto integers = [&](auto&& function) {
     try {
       return function(x, params, want_mask);
-    } catch (const QuantError& error) {  // of a multiplier, which knows no layer
+    } catch (const QuantError& error) {  // from a multiplier, without the layer
       throw QuantError(where(), error.what());
     }
   };

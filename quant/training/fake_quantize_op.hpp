@@ -18,26 +18,26 @@ struct FakeQuantizeOptions {
   int64_t samples = 1;
 };
 
-/// y = scale * (clamp(half_even(x / scale) + zero_point, qmin, qmax) - zero_point); where x holds
-/// accumulators, or codes of an activation, the same code is computed from the integers by
-/// fixed-point requantization. docs/quantization.md (1), (3), (8)
+/// y = scale * (clamp(half_even(x / scale) + zero_point, qmin, qmax) - zero_point); if x holds
+/// accumulators or codes of an activation, the code is computed from these integers by fixed-point
+/// requantization.   docs/quantization.md (1), (3), (8)
 /// Shapes: x [...], parameters per tensor or along params.axis ->  y like x, holding codes.
 /// Gradient: grad_y where the code before the clamp lies in [qmin, qmax], else 0 (clamped
 /// straight-through estimator); docs/quantization.md (4).
 /// Throws: DataError if x has a NaN or an infinity; QuantError if the parameters are not valid;
-/// ShapeError if their number is not that of the channels.
+/// ShapeError unless there are as many of them as channels.
 /// Source: Bengio et al. 2013; Jacob et al. 2018, section 3.
 Tensor fake_quantize(const Tensor& x,
                      const QParams& params,
                      const FakeQuantizeOptions& options = {});
 
-/// The same with a scale that is learned (LSQ): scale [1], or [C] along params.axis, is the
-/// parameter whose values params.scale holds (floored at kSmallestLearnedScale, and raised where a
-/// bias needs it). Gradient of scale: sum of grad_y * (half_even(x / s) - x / s) inside, grad_y *
-/// (qmin - zero_point) below and grad_y * (qmax - zero_point) above, times 1 / sqrt(n * qmax); n is
-/// the number of elements of one sample that share a scale: x.elements() / (options.samples *
+/// The same with a learned scale (LSQ): scale, [1] or [C] along params.axis, is the parameter.
+/// params.scale holds its values, but at least kSmallestLearnedScale, and larger if a bias needs
+/// it. Gradient of scale: sum of grad_y * (half_even(x / s) - x / s) inside, grad_y * (qmin -
+/// zero_point) below and grad_y * (qmax - zero_point) above, times 1 / sqrt(n * qmax); n is the
+/// number of elements of one sample that share a scale: x.elements() / (options.samples *
 /// scale.elements()).   docs/quantization.md (4)
-/// Throws: as fake_quantize; ShapeError if scale has not as many elements as params.scale.
+/// Throws: as fake_quantize; ShapeError unless scale has as many elements as params.scale.
 /// Source: Esser et al. 2020, equations 1 to 3.
 Tensor fake_quantize_learned(const Tensor& x,
                              const Tensor& scale,

@@ -40,7 +40,7 @@ class InputQuantizeNode : public Node {
   Buffer<uint8_t> mask_;  // empty: every value lies inside
 };
 
-constexpr int kDigits = 6;  // of a number, unless more are asked for
+constexpr int kDigits = 6;  // of a number, unless a difference needs more
 
 std::string describe(const QParams& params,
                      const integer::InputFeatures* features,
@@ -90,7 +90,7 @@ std::pair<std::string, std::string> describe_inputs(const QParams& a,
     };
     const size_t count = features_a->scale.size();
     while (feature < count && same(feature)) ++feature;
-    if (feature == count) feature = 0;  // it is the parameters that differ
+    if (feature == count) feature = 0;  // only the parameters differ
   }
   std::pair<std::string, std::string> texts;
   for (const int digits : {kDigits, std::numeric_limits<float>::max_digits10}) {

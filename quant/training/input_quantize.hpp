@@ -17,8 +17,8 @@ std::shared_ptr<const Codes> input_codes(const Tensor& x);
 
 /// Prints what an input's codes mean: "[0, 1] (u8 scale 0.00392157 zero point 0), no features".
 std::string describe_input(const QParams& params, const integer::InputFeatures* features);
-/// The same for two inputs that differ, with the first feature that differs and with as many digits
-/// as it takes to show the difference.
+/// The same for two inputs that differ, with the first feature that differs and with enough digits
+/// to show the difference.
 std::pair<std::string, std::string> describe_inputs(const QParams& a,
                                                     const integer::InputFeatures* features_a,
                                                     const QParams& b,
@@ -31,13 +31,15 @@ std::pair<std::string, std::string> describe_inputs(const QParams& a,
 /// passes as it is. An input with features takes no floats without codes, because nothing says
 /// whether they are raw values. Parameters and features are constants of the state: a state with
 /// others is refused.
-/// Shapes: y like x. Gradient: to floats as that of fake_quantize(); to x with codes, all of it.
-/// Throws: QuantError if x carries codes of another meaning, or has features and x carries no codes;
-/// DataError if x has a NaN or an infinity, or, while calibrating, values that saturate.
+/// Shapes: y like x. Gradient: as fake_quantize() if x holds plain floats; all of grad_y if x
+/// carries codes.
+/// Throws: QuantError if x carries codes of another meaning, or if the input has features and x
+/// carries no codes; DataError if x has a NaN or an infinity, or, while calibrating, values that
+/// saturate.
 class InputQuantize : public Module, public PhasedSlot {
  public:
   /// name: the input's name in messages. features: null for none.
-  /// Throws: QuantError unless these are valid parameters of unsigned 8-bit codes at one scale.
+  /// Throws: QuantError unless these are valid parameters of unsigned 8-bit codes with one scale.
   explicit InputQuantize(QParams params,
                          std::shared_ptr<const integer::InputFeatures> features = nullptr,
                          std::string name = "input");
@@ -45,7 +47,7 @@ class InputQuantize : public Module, public PhasedSlot {
 
   const QParams& params() const& { return params_; }
   QParams params() const&& { return params_; }
-  /// Null: none.
+  /// Null if the input has no features.
   const std::shared_ptr<const integer::InputFeatures>& features() const& { return features_; }
   std::shared_ptr<const integer::InputFeatures> features() const&& { return features_; }
 
@@ -63,7 +65,7 @@ class InputQuantize : public Module, public PhasedSlot {
   QParams params_;
   std::shared_ptr<const integer::InputFeatures> features_;
   std::string input_;
-  mutable int64_t saturated_ = 0;  // by atomic_ref alone: a module can be moved, an atomic not
+  mutable int64_t saturated_ = 0;  // only by atomic_ref: unlike an atomic, a module can be moved
 };
 
 }  // namespace quantrain::quant

@@ -27,8 +27,9 @@ enum class Simulation {
   kFloat,    ///< floats that were quantized and dequantized, as other frameworks do
 };
 
-/// A whole number in [lowest, highest] that a slot keeps as a float in its state, which may have
-/// been loaded from a file.   Throws: DataError naming `what`.
+/// Reads a whole number in [lowest, highest] that a slot keeps as a float in its state. The state
+/// may have been loaded from a file.
+/// Throws: DataError naming `what` if the value is no such number.
 int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_view what);
 
 /// Checks that parameters given to a slot are valid, and have its type and number of channels.
@@ -36,20 +37,20 @@ int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_
 void check_given(
     const QParams& params, const QType& type, int axis, int64_t channels, std::string_view where);
 
-/// Base of the modules that prepare_qat and prepare_ptq plug into slots: what they compute depends
-/// on a phase, which is saved, and on the scope that is open (Calibration, FloatMode, DeployedMode;
-/// scopes.hpp), which is not.
+/// Base of the modules that prepare_qat and prepare_ptq plug into slots. What they compute depends
+/// on a phase, which is saved, and on the open scope (Calibration, FloatMode or DeployedMode of
+/// scopes.hpp), which is not saved.
 class PhasedSlot {
  public:
   virtual ~PhasedSlot() = default;
   PhasedSlot(PhasedSlot&&) = default;
   PhasedSlot& operator=(PhasedSlot&&) = default;
 
-  /// Throws: as saved_integer(): 1 is training, 2 frozen.
+  /// The state stores 1 for training and 2 for frozen. Throws: as saved_integer().
   Phase phase() const;
-  /// Throws: QuantError for kCalibrating, which is a scope.
+  /// Throws: QuantError for kCalibrating, which only a Calibration sets.
   void set_phase(Phase phase);
-  /// In a DeployedMode always kInteger.
+  /// Always kInteger in a DeployedMode.
   Simulation simulation() const;
   void set_simulation(Simulation simulation) { simulation_ = simulation; }
 

@@ -27,7 +27,7 @@ std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
                                               Purpose purpose) {
   ActivationConfig activation = site.config->activation;
   if (site.gives_logits) activation.bits = 8;
-  // Many codes have room for outliers, few have not.
+  // With few codes, covering outliers costs too many of them.
   ObserverSpec observer = MinMaxOptions{};
   if (purpose == Purpose::kTraining) {
     observer = MovingAverageOptions{};
@@ -63,7 +63,8 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
   }
 }
 
-// For what the example's codes mean; for floats, the range that the configuration declares.
+// The input slot. Its parameters are those of the example's codes or, for floats, follow from the
+// range that the configuration declares.
 std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
                                           const std::string& name,
                                           const std::optional<Range>& declared) {
@@ -106,7 +107,7 @@ std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
   return slot;
 }
 
-// Optimizers that were made before ask their parameters for those that are new.
+// Attaches the new parameters to the old ones, so that an optimizer made before can find them.
 void announce_new_parameters(const Module& net, const std::vector<NamedTensor>& before) {
   auto added = std::make_shared<std::vector<NamedTensor>>();
   for (NamedTensor& entry : net.named_parameters()) {
@@ -138,7 +139,7 @@ void prepare(Module& net,
   std::vector<Tensor> inputs;
   for (const Tensor& example : examples) inputs.push_back(example.detach());
   const Graph graph = [&] {
-    const DryRun dry_run;  // a FakeQuantize of the network's own may have no parameters yet
+    const DryRun dry_run;  // a FakeQuantize in the network may have no parameters yet
     return record_graph(net, inputs);
   }();
   const Survey survey(net, graph, inputs, config);

@@ -12,16 +12,17 @@ namespace quantrain::quant {
 /// ...]. It quantizes the input, the weights of each convolution and Linear, and the output of
 /// each convolution, Linear, Add, Mul, average pool, Mean, Concat, Softmax and elementwise
 /// function, after the batch norm and ReLU that are fused with it. The input takes range and
-/// features from the example's codes; for plain floats the range is QConfig::input_range. Batch
-/// norms are folded into the preceding convolution or Linear; any other has a range of its own.
+/// features from the example's codes; for plain floats the range is QConfig::input_range. A batch
+/// norm is folded into the convolution or Linear that precedes it; any other batch norm has a range
+/// of its own.
 /// docs/quantization.md (12), (15), (24)
 /// Train afterwards, with an optimizer made after this call, because learned scales are new
-/// parameters. Ranges move in training mode only; that of a Softmax is [0, 1] and never moves.
+/// parameters. Ranges move in training mode only; the range of a Softmax is [0, 1] and never moves.
 /// Evaluating before the first step is an error, unless calibrate(net, batches) came first. The
 /// network's mode is left as it was.
 /// Throws: GraphError if the network is prepared already, a layer to be quantized runs twice in one
-/// pass, an operation that needs a FakeQuantize is not a layer's, or a batch norm belongs to a
-/// layer other than BatchNorm1d and BatchNorm2d; QuantError if the configuration makes no sense or
+/// pass, an operation that needs a FakeQuantize has no layer of its own, or a batch norm belongs to
+/// a layer other than BatchNorm1d and BatchNorm2d; QuantError if the configuration is invalid or
 /// names unknown layers, the input's range is unknown or contradictory, or a sum is longer than
 /// kLongestReduction; DataError if an example's floats lie outside of their range. On an error,
 /// nothing is plugged in.
@@ -35,8 +36,8 @@ void prepare_qat(Module& net, const std::vector<Tensor>& examples, const QConfig
 void prepare_ptq(Module& net, const Tensor& example, const QConfig& config);
 void prepare_ptq(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
 
-/// Throws: GraphError naming `where` if an example is undefined; ShapeError unless there are some, and
-/// all are batches of equally many samples.
+/// Throws: GraphError naming `where` if an example is undefined; ShapeError unless there is an
+/// example and all examples are batches of the same number of samples.
 void check_examples(std::string_view where, const std::vector<Tensor>& examples);
 
 /// The network's graph over an example, recorded in evaluation mode without gradients.

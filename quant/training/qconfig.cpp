@@ -82,7 +82,7 @@ void write(JsonWriter& json, const std::map<std::string, LayerConfig>& layers) {
   });
 }
 
-/// An object of the configuration, whose errors say where it is.
+/// Reads an object of the configuration. Errors say where the object is.
 class Reader : public JsonReader {
  public:
   Reader(JsonValue json, const std::string& where)

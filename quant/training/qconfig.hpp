@@ -16,7 +16,7 @@ struct ActivationConfig {
   int bits = 8;
   bool is_signed = false;
   QScheme scheme = QScheme::kAffine;
-  /// Empty: the moving average in prepare_qat; in prepare_ptq min-max, below 8 bits percentile.
+  /// Empty: moving average in prepare_qat; in prepare_ptq min-max, or percentile below 8 bits.
   /// Not used for an operation of a known range, such as softmax.   docs/quantization.md (14), (26)
   std::optional<ObserverSpec> observer{};
   Estimator estimator = Estimator::kClamped;
@@ -27,7 +27,8 @@ struct ActivationConfig {
 };
 
 struct LayerConfig {
-  /// false leaves the layer in float, whatever operations it runs: it trains, convert refuses it.
+  /// false leaves the layer, with all operations that it runs, in float. The layer can be trained,
+  /// but convert refuses it.
   bool quantize = true;
   WeightConfig weight;
   ActivationConfig activation;
@@ -75,7 +76,7 @@ struct QConfig {
   friend bool operator==(const QConfig&, const QConfig&) = default;
 };
 
-/// Throws: QuantError naming what is out of range.
+/// Throws: QuantError naming the setting that is out of range.
 void validate(const QConfig& config);
 
 }  // namespace quantrain::quant

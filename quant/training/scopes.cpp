@@ -72,7 +72,7 @@ SlotScope::SlotScope(Module& net, Kind kind) : exceptions_(std::uncaught_excepti
 
 SlotScope::~SlotScope() {
   const bool complete = std::uncaught_exceptions() == exceptions_;
-  // From the last to the first: a slot that two layers share gets back what it was at first.
+  // In reverse order, so that a slot that two layers share gets its first scope back.
   for (auto entry = before_.rbegin(); entry != before_.rend(); ++entry) {
     if (entry->first->scope_ == Kind::kCalibration && entry->second != Kind::kCalibration)
       entry->first->end_calibration(complete);

@@ -31,7 +31,7 @@ struct Plugged {
 };
 
 /// Sets Phase::kTraining or kFrozen for every slot below the module. Given parameters change in
-/// neither.   docs/quantization.md (12)
+/// neither phase.   docs/quantization.md (12)
 /// Throws: QuantError for kCalibrating.
 void set_phase(Module& net, Phase phase);
 /// Sets whether batch norms are frozen. A frozen one uses no batch statistics in training, so
@@ -61,7 +61,7 @@ class SlotScope {
   ~SlotScope();
 
  private:
-  int exceptions_;  // under way when it began
+  int exceptions_;  // in flight when the scope began
   std::vector<std::pair<PhasedSlot*, Kind>> before_;
 };
 
@@ -101,7 +101,7 @@ class Calibration : SlotScope {
   NoGrad no_grad_;
 };
 
-/// Shows the network one batch, or a list for a network of several inputs, within a Calibration.
+/// Shows the network one batch, or one for each of several inputs, within a Calibration.
 /// Throws: what running the network throws.
 void calibrate(Module& net, const Tensor& batch);
 void calibrate(Module& net, const std::vector<Tensor>& batch);

@@ -15,7 +15,7 @@ Survey::Survey(Module& net,
     : net_(net), graph_(graph), inputs_(inputs), config_(config) {
   for (const NamedModule& entry : net.named_modules()) modules_.emplace(entry.name, entry.module);
   for (const GraphNode& node : graph.nodes()) {
-    // A layer may reshape what its operation takes and gives.
+    // Views do not count: a layer may reshape the inputs and the output of its operation.
     if (!node.node->traits().is_view) ++runs_[node.scope()];
     ++runs_of_type_[{node.scope(), node.type()}];
   }
@@ -25,7 +25,7 @@ Survey::Survey(Module& net,
     for (size_t i = 0; i < depends_.size(); ++i) depends_[i] = depends_[i] || on_input[i];
   }
   check_recorded();
-  std::vector<const GraphNode*> data;  // the others are constants
+  std::vector<const GraphNode*> data;  // the other nodes are constants
   for (const GraphNode& node : graph.nodes()) {
     if (depends_[static_cast<size_t>(node.index)]) data.push_back(&node);
   }
@@ -59,7 +59,7 @@ void Survey::check_recorded() const {
   };
   const std::vector<Tensor>& outputs = graph_.outputs();
   if (std::any_of(outputs.begin(), outputs.end(), depends)) return;
-  // The first that takes such a tensor.
+  // The first node that reads such a tensor: a batch without a history.
   const auto reader =
       std::find_if(graph_.nodes().begin(), graph_.nodes().end(), [&](const GraphNode& node) {
         const Tensor x = node.inputs.empty() ? Tensor() : node.inputs[0];

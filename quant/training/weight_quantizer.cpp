@@ -78,7 +78,7 @@ void WeightQuantizer::set_params(const QParams& params) {
   given_.mutable_data()[0] = 1.0f;
 }
 
-/// Type and axis.
+/// Parameters with type and axis only.
 QParams WeightQuantizer::empty_params() const {
   const bool symmetric = config_.scheme == QScheme::kSymmetric;
   return {
@@ -99,7 +99,7 @@ QParams WeightQuantizer::given_params() const {
 QParams WeightQuantizer::params() const {
   const NoGrad no_grad;
   if (!folding_) return params_for(own_, Tensor());
-  Folding folding = *folding_;  // the pass that runs has its own
+  Folding folding = *folding_;  // a copy: the original belongs to the running pass
   return params_for(fold_batch_norm(own_, folding), Tensor());
 }
 
@@ -119,7 +119,7 @@ QParams WeightQuantizer::params_for(const Weights& weights, const Tensor& x) con
       params.zero_point.push_back(chosen.zero_point);
       continue;
     }
-    float bias = 0.0f;  // the largest of those that share this scale
+    float bias = 0.0f;  // the largest |bias| that shares this scale
     if (weights.bias.defined() && scale_x > 0.0f) {
       const float* const b = weights.bias.data();
       for (int64_t o = config_.per_channel ? c : 0; o < (config_.per_channel ? c + 1 : outputs);
@@ -149,7 +149,7 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
   Weights weights = folding_ ? fold_batch_norm(own, *folding_) : own;
   const QParams params = params_for(weights, x);
   const bool symmetric = config_.scheme == QScheme::kSymmetric;
-  // A scale from the largest weight clamps none: every gradient passes.
+  // A scale from the largest weight clamps no weight, so every gradient passes.
   const bool holds_all =
       symmetric && config_.narrow && config_.estimator == Estimator::kClamped && !is_given();
   const FakeQuantizeOptions options{.storage = symmetric ? CodeStorage::kS8 : CodeStorage::kU8,

@@ -55,7 +55,7 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   Weights own_;  // the layer's
   std::shared_ptr<Folding> folding_;
   Tensor scale_;       // [O] or [1]: learned, or given
-  Tensor zero_point_;  // likewise: given
+  Tensor zero_point_;  // [O] or [1]: given
   Tensor given_;       // [1]: 0 or 1
 };
 

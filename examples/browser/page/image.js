@@ -1,8 +1,9 @@
-// A drawing as an image of 28x28 bytes, made as the data set's images were.
+// Turns a drawing into an image of 28x28 bytes, in the way the data set's images were made.
 
 export const side = 28;
 
-// What closed outlines surround, all that cannot be reached from the border, gets at least this ink.
+// Gives at least `fill` ink to the inside of closed outlines: all pixels that cannot be reached from
+// the border.
 function filled(ink, width, height, fill) {
   const outside = new Uint8Array(width * height);
   const stack = [];
@@ -44,7 +45,7 @@ function extent(ink, width, height) {
   return {left, right, top, bottom, x: x_sum / mass, y: y_sum / mass};
 }
 
-// For each of the 28 cells of an axis the pixels of the drawing that it covers, with their share of
+// For each of the 28 cells of an axis: the pixels of the drawing that it covers, with their share of
 // the cell's area. Pixel x covers [x, x + 1) * scale + offset.
 function cells(size, scale, offset) {
   return Array.from({length: side}, (_, cell) => {
@@ -56,9 +57,9 @@ function cells(size, scale, offset) {
   });
 }
 
-// ink: width * height bytes, 0 where there is none. The longer side of what is drawn becomes `box`
-// pixels, each the mean of the area that it covers; what comes to the middle is the center of mass
-// or of the box. Nothing is cut off. `fill` is the ink of what outlines surround. Empty drawings give null.
+// ink: width * height bytes; 0 is no ink. The longer side of the drawing becomes `box` pixels, each
+// the mean of the area that it covers. The center of mass, or of the box, moves to the middle, but
+// nothing is cut off. `fill` is the ink inside closed outlines. An empty drawing gives null.
 export function imageOf(ink, width, height, {box, center, fill}) {
   if (fill > 0) ink = filled(ink, width, height, fill);
   const drawn = extent(ink, width, height);

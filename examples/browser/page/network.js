@@ -1,6 +1,6 @@
 // The network: network.wasm, and data.json, which says what its integers mean.
 
-// Of timing: browsers' clocks tick every 0.1 ms or so, and other programs run too.
+// Timing takes several spans: browsers' clocks tick every 0.1 ms or so, and other programs disturb.
 const spans = 5, spanMilliseconds = 4;
 
 async function fetched(name) {
@@ -27,7 +27,7 @@ export class Network {
     return new Uint8Array(this.wasm.memory.buffer, at, size);
   }
 
-  // Ten integers, and the codes that each step gives, by its number.
+  // Runs the network. Returns the ten integers, and the codes of each step by the step's number.
   run(pixels) {
     this.codes = new Map();
     this.bytes(this.wasm.input_at(), pixels.length).set(pixels);
@@ -37,7 +37,7 @@ export class Network {
     return {outputs: Array.from(outputs, (integer) => integer - zero), codes: this.codes};
   }
 
-  // Microseconds of a run: the least mean of some spans.
+  // Microseconds of a run: the smallest mean of the spans.
   time(pixels) {
     this.bytes(this.wasm.input_at(), pixels.length).set(pixels);
     const means = Array.from({length: spans}, () => {

@@ -25,7 +25,7 @@ export class Pad {
     this.context.clearRect(0, 0, this.canvas.width, this.canvas.height);
   }
 
-  // 28x28 bytes as ink, pixel for pixel.
+  // Shows 28x28 bytes as ink, pixel for pixel.
   show(image) {
     const small = new OffscreenCanvas(side, side);
     const pixels = new ImageData(side, side);

@@ -1,4 +1,4 @@
-// The page: a drawing or an example goes through the network, and everything it gives is shown.
+// The page: runs a drawing or an example through the network, and shows all results.
 import {imageOf} from './image.js';
 import {Network} from './network.js';
 import {Pad} from './pad.js';
@@ -90,7 +90,7 @@ class Page {
     this.pad.clear();
     this.show(null, true);
   }
-  // Many movements of the pen in a frame are shown once.
+  // All movements of the pen within a frame are shown together.
   drawn(ended) {
     this.mark(null);
     this.ended ||= ended;
@@ -109,7 +109,7 @@ class Page {
       other.button.setAttribute('aria-pressed', other === example);
   }
 
-  // An image or null; `ended` is whether it stays, so that it is timed and read aloud.
+  // Shows an image, or nothing for null. A finished one (`ended`) is also timed and read aloud.
   show(pixels, ended) {
     this.pixels = pixels;
     this.result = pixels && this.network.run(pixels);

@@ -34,7 +34,7 @@ export function description(step) {
       `${size} codes`;
 }
 
-// CSS pixels of a code: small pictures are shown larger.
+// CSS pixels for each code: small pictures are enlarged more.
 function zoom(size, available) {
   if (size >= 20) return available >= 600 ? 3 : 2;
   return size >= 10 ? 3 : size >= 5 ? 4 : 6;
@@ -50,12 +50,12 @@ export function colors(...names) {
   return names.map(bytes);
 }
 
-// share: of the way from one color to the other
+// The color at `share` of the way from one color to the other.
 function mixed(from, to, share) {
   return from.map((byte, i) => byte + (to[i] - byte) * Math.min(1, share));
 }
 
-// Draws an image in ink, a pixel for each byte; CSS says how large.
+// Draws an image in ink, a pixel for each byte; CSS sets the size.
 export function drawImage(canvas, pixels, [paper, ink]) {
   canvas.width = canvas.height = side;
   const image = new ImageData(side, side);
@@ -64,8 +64,8 @@ export function drawImage(canvas, pixels, [paper, ink]) {
   canvas.getContext('2d').putImageData(image, 0, 0);
 }
 
-// A color for each of the 256 codes. Square roots show small differences near the zero point, where
-// most codes are.
+// A color for each of the 256 codes. Square roots make small differences visible near the zero point,
+// where most codes are.
 function palette({low, zero, high}, [middle, above, below]) {
   return Array.from({length: 256}, (_, code) => {
     return code >= zero ? mixed(middle, above, Math.sqrt((code - zero) / Math.max(1, high - zero))) :
@@ -73,7 +73,8 @@ function palette({low, zero, high}, [middle, above, below]) {
   });
 }
 
-// Draws the codes into a canvas at most `available` CSS pixels wide. Without codes it is empty.
+// Draws the codes into a canvas at most `available` CSS pixels wide. If `codes` is null, all pixels
+// have the color of the zero point.
 export function drawCodes(canvas, step, codes, available, theme) {
   const {height, width, channels} = form(step);
   const times = channels === 1 ? 8 : zoom(Math.max(height, width), available);

@@ -24,7 +24,8 @@ using integer::Program;
 using integer::Step;
 using integer::Value;
 
-// Of C, and of what C libraries include from them: NAME.h would be found in their place.
+// Headers of C, and headers that they include in C libraries. A file NAME.h with such a name would
+// be included instead.
 constexpr std::string_view kHeaders[] = {
     "alloca", "arm_mve", "assert",      "complex", "ctype",     "endian",  "errno",   "features",
     "fenv",   "float",   "inttypes",    "iso646",  "limits",    "locale",  "math",    "pthread",
@@ -52,7 +53,7 @@ void check_options(const C99Options& options) {
   }
   if (name.size() > 48)
     throw ExportError("c99", "the name has ", name.size(), " characters: use at most 48");
-  const std::string file = lower_case(name);  // some file systems know no other
+  const std::string file = lower_case(name);  // some file systems ignore case
   if (std::find(std::begin(kHeaders), std::end(kHeaders), file) != std::end(kHeaders)) {
     throw ExportError(
         "c99", "the name \"", name, "\" would hide the header <", file, ".h>: choose another");
@@ -150,7 +151,7 @@ class Exporter {
     return cat(text, "\n", run());
   }
 
-  // The parts of the core that this network calls.
+  // The parts of the core that this network needs.
   std::string core_text() const {
     std::string text = core("begin");
     const bool products = !needs_.products.empty() || !needs_.depthwise.empty();
@@ -232,7 +233,7 @@ class Exporter {
         body +=
             cat("  TRACE(", i, ", ", pointer(step.output), ", ", value.shape.elements(), ");\n");
     }
-    // An output that is another's memory, or an input's.
+    // Copies outputs whose value lies in the memory of another output or of an input.
     for (size_t i = 0; i < program_.outputs.size(); ++i) {
       const int id = program_.outputs[i];
       const Place& place = lowered_.memory.places[static_cast<size_t>(id)];
@@ -288,7 +289,7 @@ class Exporter {
   }
 
   const Lowered& lowered_;
-  uint64_t hash_;  // of the network that was given
+  uint64_t hash_;  // of the given network, with its dead channels
   const Program& program_;
   const C99Options& options_;
   Interface interface_;

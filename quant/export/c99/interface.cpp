@@ -27,7 +27,8 @@ std::string shape_text(const Shape& shape) {
   return stream.str();
 }
 
-// One scale for all integers of a vector: the largest is the class.
+// Whether the network has classes: one input, and one output vector whose integers share a scale,
+// so that the largest integer gives the class.
 bool has_classes(const Program& program) {
   if (program.inputs.size() != 1 || program.outputs.size() != 1) return false;
   const Value& value = program.value(program.outputs[0]);

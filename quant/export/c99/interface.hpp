@@ -6,7 +6,7 @@
 
 #include "framework/integer/program.hpp"
 
-// What an exported network shows: the header.
+// The public interface of an exported network: its header.
 namespace quantrain::c99 {
 
 struct Parameter {
@@ -15,7 +15,7 @@ struct Parameter {
   std::string type;       ///< of an output: "digits_output"
   std::string element;    ///< "uint8_t" or "int32_t"
   int64_t size = 0;       ///< elements
-  int value = 0;          ///< of the program
+  int value = 0;          ///< number of the value in the program
 };
 
 struct Interface {
@@ -24,18 +24,18 @@ struct Interface {
   std::vector<Parameter> inputs, outputs;
   int64_t scratch_bytes = 0;
   std::string run;       ///< "void digits_run(...)"
-  std::string classify;  ///< "int32_t digits_classify(...)"; empty where there are no classes
+  std::string classify;  ///< "int32_t digits_classify(...)"; empty if the network has no classes
 };
 
 Interface make_interface(const integer::Program& program,
                          const std::string& name,
                          int64_t scratch_bytes);
-/// hash: of the network that the user has, with its dead channels.
+/// hash: that of the user's network, with its dead channels.
 std::string header_text(const Interface& interface,
                         const integer::Program& program,
                         uint64_t hash,
                         int64_t table_bytes);
-/// The body of NAME_classify.
+/// The definition of NAME_classify.
 std::string classify_text(const Interface& interface);
 
 }  // namespace quantrain::c99

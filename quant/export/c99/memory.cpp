@@ -21,7 +21,7 @@ using kernels::Conv2dShape;
 struct Traversal {
   std::vector<int64_t> first, last;
   int64_t bytes = 1;
-  int64_t together = 1;  ///< pixels that are read before the first of them is complete
+  int64_t together = 1;  ///< pixels that are computed at the same time
 };
 
 Traversal window_traversal(const Conv2dShape& s, int64_t together) {
@@ -48,8 +48,8 @@ int64_t lead_of(const Traversal& t, Order order) {
   };
   int64_t result = 0;
   if (order == Order::kForward) {
-    // While the pixels up to `end` are written, the input is needed from the first byte that they
-    // or a later one read.
+    // While the pixels [begin, end) are written, the input is still needed from the first byte that
+    // any pixel from `begin` on reads.
     int64_t needed = std::numeric_limits<int64_t>::max();
     for (int64_t begin = (pixels - 1) / t.together * t.together; begin >= 0; begin -= t.together) {
       const int64_t end = std::min(begin + t.together, pixels);
@@ -82,12 +82,12 @@ struct Lead {
   std::optional<Traversal> operator()(const integer::QuantizedAvgPool2d& op) const {
     return window_traversal(op.shape, 1);
   }
-  // A row's largest code and sum are known before its first element is written.
+  // In place, forward: a row's largest code and sum are known before its first element is written.
   std::optional<Traversal> operator()(const integer::QuantizedSoftmax&) const {
     if (order == Order::kForward) return Traversal{};
     return std::nullopt;
   }
-  // Element by element.
+  // Element by element: each output replaces its input.
   std::optional<Traversal> operator()(const integer::QuantizedAdd&) const { return Traversal{}; }
   std::optional<Traversal> operator()(const integer::QuantizedLookup&) const { return Traversal{}; }
   std::optional<Traversal> operator()(const integer::QuantizedMul&) const { return Traversal{}; }
@@ -99,13 +99,13 @@ struct Lead {
 /// A piece of the scratch: a value, or a step's own bytes.
 struct Piece {
   int64_t bytes = 0;
-  int first = 0, last = 0;  ///< steps between which it is needed
-  bool aligned = false;     ///< holds more than bytes
-  bool local = false;       ///< a step's own
+  int first = 0, last = 0;  ///< the first and the last step that need it
+  bool aligned = false;     ///< to 4 bytes, because it holds words
+  bool local = false;       ///< a step's own bytes
 };
 
-/// What two pieces that are alive together may share: `after` is written by the step that reads
-/// `before` last.
+/// Two pieces that may overlap although both are alive in `step`, which reads `before` for the last
+/// time and writes `after`. forward, backward: the step's lead in either order.
 struct Pair {
   int before = 0, after = 0;
   int step = 0;
@@ -123,8 +123,8 @@ class Planner {
       pair_of_[static_cast<size_t>(pairs_[i].after)] = static_cast<int>(i);
   }
 
-  /// Places the pieces in this order, each as low as it goes; offsets may be negative.
-  /// Returns the bytes that all take together.
+  /// Places the pieces in this order. Each goes where the total grows least, and among such places
+  /// to the lowest. Offsets may be negative. Returns the total number of bytes.
   int64_t place(const std::vector<int>& order) {
     std::vector<int> placed;
     int64_t begin = 0, end = 0;
@@ -162,13 +162,13 @@ class Planner {
   }
 
   int64_t offset(int i) const { return offset_[static_cast<size_t>(i)]; }
-  /// The lowest byte of all.
+  /// The lowest offset of any piece.
   int64_t begin() const { return begin_; }
   const std::vector<Pair>& pairs() const { return pairs_; }
 
  private:
   const Piece& piece(int i) const { return pieces_[static_cast<size_t>(i)]; }
-  // A piece is written once, over one other at most.
+  // A piece is written by one step, over at most one other piece.
   const Pair* pair(int before, int after) const {
     const int i = pair_of_[static_cast<size_t>(after)];
     if (i < 0 || pairs_[static_cast<size_t>(i)].before != before) return nullptr;
@@ -235,7 +235,8 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
     at(last, at(roots, step.output)) = now;
     for (const int id : step.inputs) at(last, at(roots, id)) = now;
   }
-  // An output's value is written where the caller wants it, unless that is not its own memory.
+  // An output's value is written directly to the caller's memory, unless it lies in an input or in
+  // another output.
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const int root = at(roots, program.outputs[i]);
     if (at(callers, root)) continue;
@@ -272,13 +273,14 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
     for (const int id : step.inputs) {
       const int root = at(roots, id);
       const int input = at(piece_of, root);
-      // Read twice by this step, it may not change while the other reading goes on.
+      // If the step reads a value twice, the output may not overwrite it: one read may still need
+      // codes that the other has passed.
       const auto reads = std::count_if(step.inputs.begin(), step.inputs.end(), [&](int other) {
         return at(roots, other) == root;
       });
       const bool elementwise = integer::runs_in_place(step.operation);
       if (input < 0 || at(last, root) != now || (reads > 1 && !elementwise)) continue;
-      // A product's factors are read again for each row.
+      // The smaller factor of a multiplication is read again for each row, so it must stay.
       if (elementwise &&
           pieces[static_cast<size_t>(input)].bytes != pieces[static_cast<size_t>(output)].bytes) {
         continue;
@@ -288,12 +290,12 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
                        now,
                        lead(step.operation, Order::kForward),
                        lead(step.operation, Order::kBackward)});
-      break;  // over one of its inputs
+      break;  // an output overwrites one input at most
     }
   }
 
-  // First fit depends on the order. Some that are known to do well, then others at random, always
-  // the same ones.
+  // The result depends on the order. Tries orders that usually do well, then random variations of
+  // them, which are the same in every run.
   std::vector<int> order(pieces.size());
   std::iota(order.begin(), order.end(), 0);
   const auto by = [&](auto key) {
@@ -325,7 +327,7 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
     chosen = candidate;
   }
   plan.scratch_bytes = pieces.empty() ? 0 : planner.place(chosen);
-  // The scratch begins where a word may.
+  // Rounds the lowest offset down to a multiple of 4, so that aligned pieces stay aligned.
   const int64_t base = planner.begin() >= 0 ? 0 : -((-planner.begin() + 3) / 4 * 4);
   plan.scratch_bytes += planner.begin() - base;
   plan.scratch_bytes = (plan.scratch_bytes + 3) / 4 * 4;

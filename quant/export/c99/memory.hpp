@@ -12,11 +12,11 @@ namespace quantrain::c99 {
 struct Place {
   enum class Where { kInput, kOutput, kScratch };
   Where where = Where::kScratch;
-  int64_t position = 0;  ///< number of the input or output, or bytes from the scratch's begin
+  int64_t position = 0;  ///< number of the input or output, or bytes from the scratch's start
 };
 
-/// Order in which a step computes its pixels. It decides on which side of the input, and how close
-/// to it, the output may lie where both share memory.
+/// Order in which a step computes its pixels. If input and output share memory, the order decides
+/// on which side of the input the output may lie, and how close to it.
 enum class Order { kForward, kBackward };
 
 struct MemoryPlan {
@@ -27,14 +27,15 @@ struct MemoryPlan {
   int64_t scratch_bytes = 0;
 };
 
-/// Plans the scratch of one sample. Inputs and outputs are the caller's. The bytes of values whose
-/// lives do not overlap are shared, and a step may write its output over the part of its input that
-/// no later pixel reads. `local_bytes` has what each step needs for itself.
-/// For a valid program.
+/// Plans the scratch of one sample. The caller provides the memory of inputs and outputs. Values
+/// whose lifetimes do not overlap share bytes, and a step may write its output over the part of its
+/// input that no later pixel reads. local_bytes: the bytes that each step needs for itself. The
+/// program must be valid.
 MemoryPlan plan_memory(const integer::Program& program, const std::vector<int64_t>& local_bytes);
 
 /// Bytes by which the output must begin before its input (forward) or after it (backward), so that
-/// no pixel is overwritten before its last reader; the size of both where nothing may be shared.
+/// no input is overwritten before its last read. If nothing may be shared: the size of inputs and
+/// output together.
 int64_t lead(const integer::Operation& op, Order order);
 
 }  // namespace quantrain::c99

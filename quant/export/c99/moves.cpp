@@ -23,7 +23,7 @@ std::optional<Regular> regular(const std::vector<int32_t>& index) {
   const auto size = static_cast<int64_t>(index.size());
   const auto at = [&](int64_t i) { return index[static_cast<size_t>(i)]; };
   Regular r;
-  while (at(r.lo) < 0) ++r.lo;  // a valid axis takes something
+  while (at(r.lo) < 0) ++r.lo;  // a valid axis takes at least one element
   r.hi = size;
   while (at(r.hi - 1) < 0) --r.hi;
   r.begin = at(r.lo);
@@ -35,7 +35,7 @@ std::optional<Regular> regular(const std::vector<int32_t>& index) {
   return r;
 }
 
-/// Writes the loops of one axis after the other.
+/// Writes nested loops, one axis after another.
 class Moves {
  public:
   Moves(const Gather& op, std::string id) : op_(op), id_(std::move(id)) {}
@@ -60,7 +60,7 @@ class Moves {
   }
 
  private:
-  /// Elements of one place of axis k, in x and in y.
+  /// Number of elements at one index of axis k, in x and in y.
   int64_t x_size(size_t k) const {
     int64_t size = op_.run;
     for (size_t j = k + 1; j < op_.axes.size(); ++j) size *= op_.axes[j].extent;
@@ -83,7 +83,7 @@ class Moves {
     return cat(in, "memset(y, ", op_.fill, ", ", bytes, ");\n", in, "y += ", bytes, ";\n");
   }
 
-  /// From axis k on; x is where the row of that axis begins.
+  /// The loops from axis k on. x is the expression of the address at which this axis begins.
   std::string axis(size_t k, const std::string& x, const std::string& in) {
     const std::vector<int32_t>& index = op_.axes[k].index;
     const bool last = k + 1 == op_.axes.size();

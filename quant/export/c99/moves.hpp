@@ -4,10 +4,11 @@
 
 #include "quant/export/c99/steps.hpp"
 
-// Codes that move.
+// Gathers: operations that move codes.
 namespace quantrain::c99 {
 
-/// Constant strides where an axis is regular, as in slices, upsampling and padding; else a table.
+/// Loops over the axes. A regular axis (slices, upsampling, padding) has a constant stride; any
+/// other axis reads a table of indices.
 StepSource step_source(const integer::Gather& op, const std::string& id);
 
 }  // namespace quantrain::c99

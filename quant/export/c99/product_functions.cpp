@@ -4,11 +4,11 @@
 #include "quant/export/c99/products.hpp"
 #include "quant/export/c99/text.hpp"
 
-// The core's products, from their parts in core/.
+// Assembles the product functions from their parts in core/.
 namespace quantrain::c99 {
 namespace {
 
-// What requantizing needs at hand.
+// Variables for requantization.
 std::string setup(bool codes) {
   if (!codes) return {};
   return "  const int32_t *multiplier = p->multiplier;\n"
@@ -34,7 +34,7 @@ std::string depthwise_function(const DepthwiseForm& form, bool rows) {
   text = replaced(text, "  ROWS\n", rows ? core("depthwise_rows") : "");
   text = replaced(text, "DEPTHWISE", form.name());
   text = replaced(text, "COUNT", cat(form.taps));
-  // Written out where that is short.
+  // Unrolls the loop over few taps.
   std::string each;
   if (form.taps <= 16) {
     for (int64_t t = 0; t < form.taps; ++t) each += cat(t > 0 ? "    TAP(" : "TAP(", t, ")\n");
@@ -72,7 +72,8 @@ std::string product_function(const ProductForm& form, bool rows) {
   const bool packed = form.bits < 8;
   std::string text = core(form.pair ? "product_pair" : "product_one");
   text = replaced(text, "  ROWS\n", rows ? core(form.pair ? "pair_rows" : "one_rows") : "");
-  // A C compiler sees constants in their places; what a form has not is not there.
+  // Replaces the placeholders with this form's constants, and removes the parts that it does not
+  // have.
   text = replaced(text, form.pair ? "PRODUCT_pair" : "PRODUCT_one", form.name());
   text = replaced(text, "OUTPUT", form.codes ? "uint8_t" : "int32_t");
   text = replaced(text, "WEIGHT", packed ? "const uint32_t *" : "const int8_t *");

@@ -26,8 +26,8 @@ std::vector<int32_t> start_values(const ProductStep& step) {
   return start;
 }
 
-// In groups of 8-bit weights some forms see codes less 128, and start from 128 sums of weights
-// more; modulo 2^32.
+// For groups of 8-bit weights, some forms read codes minus 128. Their start value is larger by 128
+// times the sum of the weights, modulo 2^32.
 std::string start_table(const ProductStep& step, const std::string& id, const Settings& settings) {
   const std::vector<int32_t> start = start_values(step);
   if (step.depthwise() || step.stored_bits(settings) < 8)
@@ -46,8 +46,8 @@ std::string start_table(const ProductStep& step, const std::string& id, const Se
   return text + "};\n";
 }
 
-// A table of groups of four rows, with a macro around every sixteen codes of each row: some forms
-// want them in another order.
+// A table of groups of four rows. A macro encloses up to sixteen codes of each row, because some
+// forms reorder them.
 std::string grouped_table(const std::string& name,
                           std::span<const int8_t> weights,
                           int64_t groups,
@@ -61,7 +61,7 @@ std::string grouped_table(const std::string& name,
         weights.begin() + static_cast<std::ptrdiff_t>(at) + static_cast<std::ptrdiff_t>(n));
     at += static_cast<size_t>(n);
     std::string lines = list(values);
-    return lines.substr(0, lines.size() - 1);  // without the line's end
+    return lines.substr(0, lines.size() - 1);  // without the newline
   };
   for (int64_t g = 0; g < groups; ++g) {
     for (int64_t o = 0; o + 4 <= outputs; o += 4) {
@@ -91,7 +91,7 @@ std::string product_tables(const ProductStep& step,
   const int64_t per_group = outputs * step.length();
 
   std::string text;
-  int64_t group_size = 0;  // in the table
+  int64_t group_size = 0;  // entries in the table
   if (bits < 8) {
     std::vector<uint32_t> all;
     for (int64_t g = 0; g < groups; ++g) {
@@ -137,7 +137,7 @@ std::string product_tables(const ProductStep& step,
     const auto at = [&](const char* name, int64_t offset) {
       return cat(name, id, g == 0 ? std::string() : cat(" + ", offset));
     };
-    // Rows of a group may be longer than their codes.
+    // In some forms GROUP_ROW pads the rows of a group, so the C compiler computes this offset.
     const std::string weights = bits < 8 || step.depthwise() || g == 0
                                     ? at("weights", g * group_size)
                                     : cat("weights",

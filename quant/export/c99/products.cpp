@@ -14,13 +14,13 @@ using integer::QuantizedProduct;
 using kernels::Conv2dShape;
 
 constexpr int64_t kShortestPacked = 32;
-constexpr int64_t kLongestPacked = 400000;  // 15 * 255 times that fits 32 bits
-// With these shifts requantizing takes 32 bits: the low half of a product decides nothing, and the
-// zero point fits in front of the shift.
+constexpr int64_t kLongestPacked = 400000;  // 15 * 255 * 400000 < 2^31
+// With these shifts, 32-bit arithmetic is enough for requantization: the low half of a product does
+// not affect the result, and the zero point can be added before the shift.
 bool is_short(int32_t shift) { return shift >= 33 && shift <= 52; }
 
-// Whether the whole window at `top` and `left` lies in the image. None does where it is larger:
-// comparisons that are never true together would make compilers warn.
+// The C condition that the window at `top` and `left` lies in the image. If the window is larger
+// than the image it is "0", because compilers warn about comparisons that are never true together.
 std::string is_inside(const Conv2dShape& s) {
   if (s.h < s.window_h() || s.w < s.window_w()) return "0";
   return cat(
@@ -32,7 +32,7 @@ std::string next_tap(const char* i, int64_t dilation) {
   return dilation == 1 ? cat("++", i) : cat(i, " += ", dilation);
 }
 
-// Copies the codes of a window that may reach beyond the image.
+// The C function that copies a window's codes to a patch. The window may reach beyond the image.
 std::string patch_function(const ProductStep& step, const std::string& id) {
   const Conv2dShape& s = step.shape;
   const int64_t c = s.group_c();
@@ -45,7 +45,7 @@ std::string patch_function(const ProductStep& step, const std::string& id) {
   std::string inside;
   if (whole_rows) {
     inside = cat("const uint8_t *from = x + (top * ", s.w, " + left) * ", s.c, ";\n");
-    // Taps side by side are copied together.
+    // Adjacent taps are copied together.
     const int64_t pieces = s.dilation_w == 1 ? 1 : s.kw;
     const int64_t piece = s.kw / pieces * c;
     for (int64_t i = 0; i < s.kh; ++i) {
@@ -156,7 +156,7 @@ std::string product_pixels(const ProductStep& step,
     text += cat("  memset(patch, 0, ", (pair ? 2 : 1) * length, ");\n");
   }
 
-  // Where pixel `pixel`'s codes are read from; `slot` is its patch.
+  // The lines that copy the codes of pixel `pixel` to patch number `slot`.
   const auto patch =
       [&](const std::string& pixel, const std::string& indent, int slot, const std::string& from) {
         const std::string to = slot == 0 ? "patch" : cat("patch + ", length);
@@ -219,7 +219,7 @@ std::string product_pixels(const ProductStep& step,
 
   const bool odd = step.pixels() % 2 == 1;
   text += pixel_loop(s, 2, order);
-  // The last of an odd number of pixels is computed twice.
+  // If the number of pixels is odd, the last pixel is computed twice.
   const std::string next = odd ? "next" : "(i + 1)";
   if (odd) text += cat("    const int32_t next = i + 1 < ", step.pixels(), " ? i + 1 : i;\n");
   std::string indent = "    ";
@@ -270,7 +270,7 @@ bool ProductStep::contiguous() const {
 
 int ProductStep::stored_bits(const Settings& settings) const {
   if (!settings.pack_weights || depthwise() || product->weight_bits > 4) return 8;
-  // Filling up a short sum costs more than its weights are worth.
+  // For a short sum, padding to whole words costs more than packing saves.
   if (length() < kShortestPacked || length() > kLongestPacked) return 8;
   return product->weight_bits > 2 ? 4 : 2;
 }

@@ -7,23 +7,23 @@
 // Convolutions and linear layers.
 namespace quantrain::c99 {
 
-/// The steps' products, in the words of the exporter: output pixels, each with a patch of the input
-/// that is `length` codes long, for every group.
+/// A convolution or linear layer as the exporter sees it: output pixels, each of which reads, for
+/// every group, a patch of `length` input codes.
 struct ProductStep {
-  kernels::Conv2dShape shape;  ///< of a linear layer: its rows as pixels of one row
+  kernels::Conv2dShape shape;  ///< a linear layer's rows are the pixels of one image row
   const integer::QuantizedProduct* product = nullptr;
   bool linear = false;
 
   int64_t pixels() const { return shape.oh() * shape.ow(); }
   int64_t length() const { return shape.reduction(); }
   bool depthwise() const { return !linear && shape.group_c() == 1 && shape.group_o() == 1; }
-  /// The codes of a patch lie one after the other in the input.
+  /// Whether the codes of a patch are contiguous in the input.
   bool contiguous() const;
   /// Bits of a stored weight.
   int stored_bits(const Settings& settings) const;
 };
 
-/// Whether a shift of the output needs 64 bits.
+/// Whether any of the output's shifts needs 64-bit arithmetic.
 bool any_shift(const integer::QuantizedProduct& product);
 
 ProductStep product_step(const integer::QuantizedConv2d& op);
@@ -36,14 +36,14 @@ StepSource step_source(const ProductStep& step,
                        const Settings& settings,
                        Needs& needs);
 
-/// The C of a form's function, with or without outputs beyond groups of four; and of depthwise
-/// convolutions', to codes or to sums.
+/// The C function of a form, for products and for depthwise convolutions. rows: whether it computes
+/// outputs that are left over after groups of four.
 std::string product_function(const ProductForm& form, bool rows);
 std::string depthwise_function(const DepthwiseForm& form, bool rows);
 
-/// The loop over `step` pixels at a time, "for (...) {", with `i` the first of them.
+/// The head of a loop over pixels, `step` at a time: "for (...) {". `i` is the first pixel.
 std::string pixel_loop(const kernels::Conv2dShape& shape, int64_t step, Order order);
-/// The line that sets `top` and `left` for pixel `i`.
+/// The line that sets `top` and `left`, the corner of the window of pixel `pixel`.
 std::string window_corner(const kernels::Conv2dShape& shape, const std::string& pixel);
 
 }  // namespace quantrain::c99

@@ -5,7 +5,7 @@
 #include "quant/export/c99/text.hpp"
 #include "quant/export/c99/windows.hpp"
 
-// The list of operations that have a C form: the compiler says where a new one is missing.
+// The list of operations that have a C form. A new operation compiles only once it is listed here.
 namespace quantrain::c99 {
 namespace {
 
@@ -55,7 +55,7 @@ struct Source {
     return step_source(op, id, order, needs);
   }
 
-  // clamp(((a - zero_a) * m_a + (b - zero_b) * m_b + 2^(shift - 1)) >> shift + zero, low, high)
+  // clamp((((a - zero_a) * m_a + (b - zero_b) * m_b + 2^(shift - 1)) >> shift) + zero, low, high)
   StepSource operator()(const integer::QuantizedAdd& op) const {
     const AddMultipliers& m = op.multipliers;
     const int64_t offset =

@@ -7,13 +7,13 @@
 #include "framework/integer/operation.hpp"
 #include "quant/export/c99/memory.hpp"
 
-// The C of one step of a program.
+// The C code of one step of a program.
 namespace quantrain::c99 {
 
-/// A form of the product functions that a network uses.
+/// A form of the product function. A network contains the forms that it uses.
 struct ProductForm {
   bool pair = false;  ///< two pixels at a time
-  bool codes = true;  ///< requantized, or the sums themselves
+  bool codes = true;  ///< the sums requantized to codes, or the sums themselves
   int bits = 8;       ///< of a stored weight: 8, 4 or 2
 
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
@@ -21,7 +21,7 @@ struct ProductForm {
   std::string name() const;
 };
 
-/// The same of depthwise convolutions.
+/// The same for depthwise convolutions.
 struct DepthwiseForm {
   bool codes = true;
   int64_t taps = 1;
@@ -30,9 +30,9 @@ struct DepthwiseForm {
   std::string name() const;  ///< "depthwise_9"
 };
 
-/// What the steps of a network call.
+/// The functions that the steps of a network call.
 struct Needs {
-  /// Whether some have outputs beyond groups of four.
+  /// For each form: whether some step has outputs left over after groups of four.
   std::map<ProductForm, bool> products;
   std::map<DepthwiseForm, bool> depthwise;
   bool requantize = false;
@@ -42,21 +42,22 @@ struct Needs {
 
 /// What all steps of a network share.
 struct Settings {
-  bool pack_weights = true;  ///< weights of up to 4 bits lie packed
+  bool pack_weights = true;  ///< weights of up to 4 bits are packed
   bool any_shift = false;    ///< some product has a shift that needs 64 bits
 };
 
 struct StepSource {
   std::string text;  ///< tables and functions
-  std::string call;  ///< statement with X0, X1, ..., Y and LOCAL for the pointers
+  std::string call;  ///< a statement; X0, X1, ..., Y and LOCAL stand for the pointers
   int64_t table_bytes = 0;
 };
 
-/// Bytes that a step needs for itself while it runs.
+/// Bytes of scratch that a step needs for itself while it runs.
 int64_t local_bytes(const integer::Operation& op, const Settings& settings);
-/// Whether a product has a shift that needs 64 bits.
+/// Whether the operation is a product with a shift that needs 64 bits.
 bool has_any_shift(const integer::Operation& op);
-/// Functions and tables have names that end in `id`.
+/// The C code of an operation. Names of its functions and tables end in `id`. Adds the functions
+/// that it calls to `needs`.
 StepSource step_source(const integer::Operation& op,
                        const std::string& id,
                        Order order,

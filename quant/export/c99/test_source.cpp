@@ -26,7 +26,7 @@ bool is_traced(const Program& program, const integer::Step& step) {
 
 struct Expected {
   std::vector<uint32_t> checksums;            // [samples, traced steps]
-  std::vector<std::vector<int32_t>> outputs;  // of each output [samples, size]
+  std::vector<std::vector<int32_t>> outputs;  // for each output: [samples, size]
   std::vector<int32_t> classes;
 };
 
@@ -81,7 +81,7 @@ std::string c99_test(const integer::Program& given,
                      std::span<const uint8_t> samples,
                      const C99Options& options) {
   using c99::cat;
-  const C99Sources sources = export_c99(given, options);  // all that can be wrong with these two
+  const C99Sources sources = export_c99(given, options);  // checks program and options
   const integer::Program program = integer::remove_dead_channels(given);
   const c99::Interface interface =
       c99::make_interface(program, options.name, sources.scratch_bytes);
@@ -109,7 +109,7 @@ std::string c99_test(const integer::Program& given,
                          ".c\"\n\n");
   std::string steps;
   int64_t traced = 0;
-  size_t last = 0;  // that computes
+  size_t last = 0;  // the last step that computes
   for (size_t i = 0; i < program.steps.size(); ++i) {
     const integer::Operation& op = program.steps[i].operation;
     if (c99::is_traced(program, program.steps[i])) ++traced;

@@ -56,7 +56,7 @@ std::string comment(std::string_view text) {
   std::string result;
   for (const char c : text) {
     const bool printable = c >= ' ' && c <= '~';
-    // A slash after a star would end the comment, one before a star makes compilers warn.
+    // "*/" would end the comment, and compilers warn about "/*" inside it.
     if (c == '/' && !result.empty() && result.back() == '*') result += ' ';
     if (c == '*' && !result.empty() && result.back() == '/') result += ' ';
     result += printable ? c : '?';

@@ -14,7 +14,7 @@
 // C source as text.
 namespace quantrain::c99 {
 
-/// The parts one after the other; numbers as in C.
+/// The concatenated parts, with numbers as in C.
 template <class... Parts>
 std::string cat(const Parts&... parts) {
   TextStream stream;
@@ -23,7 +23,7 @@ std::string cat(const Parts&... parts) {
   return stream.str();
 }
 
-/// text with every `from` replaced.
+/// text with every `from` replaced by `to`.
 std::string replaced(std::string text, std::string_view from, std::string_view to);
 
 /// text with every "@NAME@" replaced by its value.
@@ -41,15 +41,15 @@ std::string table(std::string_view type, std::string_view name, std::span<const 
       "static const ", type, " ", name, "[", values.size(), "] TABLE = {\n", list(numbers), "};\n");
 }
 
-/// Shortest decimal that reads back as the same float or double, for a macro: "0.5f", "1e-08".
+/// The shortest decimal literal that reads back as the same float or double: "0.5f", "1e-08".
 std::string number(float value);
 std::string number(double value);
 
-/// Text that is safe inside a C comment: "*/" and "/*" are broken by a space, and what is no
-/// printable ASCII character becomes "?".
+/// Text that is safe inside a C comment: a space separates "*/" and "/*", and all characters but
+/// printable ASCII become "?".
 std::string comment(std::string_view text);
 
-/// A part of the C core: what stands after "//@ section" in a file of core/.
+/// A part of the C core: the text between "//@ section" and the next "//@" in core/.
 /// Throws: ExportError if there is no such section.
 std::string core(std::string_view section);
 

@@ -10,7 +10,7 @@ namespace {
 
 using kernels::Conv2dShape;
 
-// What both pools say of their windows.
+// Fills in the placeholders that both pools share.
 std::string fill_window(std::string text,
                         const Conv2dShape& s,
                         const std::string& id,

@@ -1,5 +1,5 @@
 //@ expand_pair
-/* What sums_4x2 reads of two pixels' codes. */
+/* Arranges the codes of two pixels as sums_4x2 reads them. */
 #if defined(CORE_DSP) && !defined(CORE_MVE)
 INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1, int32_t length) {
   int32_t k;

@@ -1,18 +1,18 @@
 //@ begin
-/* C99 leaves right shifts of negative numbers to the compiler. This one must keep the sign. */
+/* C99 lets the compiler choose how to shift negative numbers right. The sign must be kept. */
 typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline, unused))
-/* One body that all layers share; inlined into one, it loses registers. */
+/* All layers share one copy. Inlined, it would have fewer registers. */
 #define NOINLINE static __attribute__((noinline))
 #else
 #define INLINE static inline
 #define NOINLINE static
 #endif
 //@ products
-/* On a Cortex-M: what comes before this is computed before what comes after is loaded. Compilers
-   load everything first, which takes more registers than there are. */
+/* Barriers for Cortex-M: everything before one is computed before anything after it is loaded.
+   Without them, compilers load everything first and run out of registers. */
 #if defined(__GNUC__) && defined(__arm__)
 #define STEP_4(a, b, c, d) \
   __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d) : : "memory")
@@ -24,7 +24,7 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 #define KEEP_IN_REGISTER(x) (void)0
 #endif
 
-/* The form in which products are computed; all give the same integers. CORE_PLAIN is any C. */
+/* The form in which products are computed. All give the same integers; CORE_PLAIN is portable. */
 #if defined(CORE_PLAIN)
 #elif !defined(__GNUC__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #define CORE_PLAIN 1
@@ -42,7 +42,7 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 
 /* A product: y[o] = requantize(start[o] + sum over k of weight[o][k] * x[k]).
    Weights lie in groups of four outputs, [k / 4][output][k % 4]; the outputs left over follow, one
-   row each. Rows are filled up with zeros to `length`. */
+   row each. Zeros pad the rows to `length`. */
 struct product {
   const void *weights; /* int8_t, or packed in uint32_t */
   const int32_t *start;
@@ -61,8 +61,9 @@ INLINE uint32_t load_word(const void *from) {
   return word;
 }
 //@ requantize
-/* clamp(((sum * multiplier + 2^(s - 1)) >> s) + zero, low, high) for s = shift + 32 from 33 to 52:
-   the low half of the product decides nothing, and zero joins the sum, as zero * 2^shift. */
+/* clamp(((sum * multiplier + 2^(s - 1)) >> s) + zero, low, high) for s = shift + 32 from 33 to 52.
+   The low half of the product does not affect the result. zero is added before the shift, as
+   zero * 2^shift. */
 INLINE uint8_t requantize(int32_t sum, int32_t multiplier, int32_t shift, int32_t zero,
                           int32_t low, int32_t high) {
   const int32_t top = (int32_t)(((int64_t)sum * multiplier) >> 32);
@@ -72,7 +73,7 @@ INLINE uint8_t requantize(int32_t sum, int32_t multiplier, int32_t shift, int32_
   return (uint8_t)code;
 }
 //@ requantize_any
-/* The same for any shift from 1 to 62. */
+/* The same for any s from 1 to 62. Here shift is s. */
 INLINE uint8_t requantize_any(int32_t sum, int32_t multiplier, int32_t shift, int32_t zero,
                               int32_t low, int32_t high) {
   const int64_t product = (int64_t)sum * multiplier;
@@ -82,7 +83,7 @@ INLINE uint8_t requantize_any(int32_t sum, int32_t multiplier, int32_t shift, in
   return (uint8_t)code;
 }
 //@ softmax
-/* floor(n / d), which is below 2^31, bit by bit: few targets divide 64 bits. */
+/* floor(n / d), which is below 2^31. Bit by bit, because few targets can divide 64-bit numbers. */
 static int32_t quotient(uint64_t n, uint64_t d) {
   uint64_t rest = n >> 31;
   uint32_t bits = (uint32_t)n << 1;
@@ -124,7 +125,7 @@ INLINE uint8_t code(const struct product *p, int32_t sum, int32_t multiplier, in
 }
 //@ store_mve
 #if defined(CORE_MVE)
-/* Codes of four sums. */
+/* Requantizes four sums. */
 INLINE void store_4(const struct product *p, int32x4_t sums, const int32_t *multiplier,
                     const uint8_t *shift, int32_t zero, int32_t low, int32_t high, uint8_t *y) {
   int32x4_t codes;

@@ -5,14 +5,15 @@ INLINE int32_t sum_codes(const uint8_t *x, int32_t length) {
   return sum;
 }
 //@ field
-/* Packed weights: BITS each, less their lowest value. A word holds 32 / BITS codes of a row, in the
-   order in which masks take out pairs of 16 bits: codes 0 and 2, 1 and 3, 4 and 6, 5 and 7, ... */
+/* Packed weights have `bits` bits and are stored minus their lowest value. A word holds 32 / bits
+   codes of a row, in an order in which a mask extracts pairs that are 16 bits apart: codes 0 and 2,
+   1 and 3, 4 and 6, 5 and 7, ... */
 INLINE int32_t field_position(int32_t n, int32_t bits) {
   const int32_t half = 16 / bits;
   return n % half / 2 * 4 + n % 2 + (n >= half ? 2 : 0);
 }
 #if defined(CORE_PLAIN)
-/* FIELD(n, its position) for all fields of a word. */
+/* FIELD(n, position of its code) for all fields of a word. */
 #define EACH_FIELD \
   if (bits == 4) { \
     FIELD(0, 0)    \
@@ -44,7 +45,7 @@ INLINE int32_t field_position(int32_t n, int32_t bits) {
 #endif
 //@ take_fields
 #if defined(CORE_WIDE)
-/* The fields at `shift` of the bytes of four words. */
+/* Extracts the field at bit `shift` of each byte of four words. */
 INLINE wide_weights take_fields(const uint32_t *w, int32_t shift, int32_t bits) {
   const int8_t mask = (int8_t)(bits == 4 ? 15 : 3);
   codes_16 bytes;
@@ -120,7 +121,7 @@ INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
   sums_2x2_packed(w + 2, columns, length, bits, sums + 2);
 }
 #elif defined(CORE_WIDE)
-/* Codes as bytes, in the order in which masks take out the fields of a word's bytes. */
+/* Stores the codes as bytes, in the order in which take_fields extracts the weights. */
 INLINE void expand_pair_packed(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
                                int32_t length, int32_t bits, int32_t *total) {
   uint8_t *const to = (uint8_t *)columns;
@@ -157,7 +158,8 @@ INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
   join_quads(b, sums + 4);
 }
 #else
-/* Two pixels in a word: one multiplication gives both products, one addition both sums. */
+/* A word holds codes of two pixels: one multiplication gives both products, one addition both
+   sums. */
 INLINE void expand_pair_packed(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
                                int32_t length, int32_t bits, int32_t *total) {
   const uint8_t *const end = x0 + length;
@@ -187,7 +189,7 @@ INLINE void expand_pair_packed(uint32_t *columns, const uint8_t *x0, const uint8
     total[1] += (int32_t)(sum >> 16);
   }
 }
-/* Sums of 64 products at most stay below 2^16: 16 * 15 * 255, 64 * 3 * 255. */
+/* Sums of 16 products (4 bits) or 64 (2 bits) stay below 2^16: 16 * 15 * 255, 64 * 3 * 255. */
 INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t length,
                             int32_t bits, int32_t *sums) {
   const uint32_t mask = bits == 4 ? 15 : 3;

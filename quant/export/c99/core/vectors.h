@@ -1,5 +1,5 @@
 //@ groups
-/* Codes of the rows of a group, up to sixteen of each: as they lie in the table, or row by row. */
+/* Up to sixteen codes of each row of a group: row by row for MVE, else as the table has them. */
 #if defined(CORE_MVE)
 #define ROWS_4(...) ROWS_OF_4(__VA_ARGS__)
 #define ROWS_8(...) ROWS_OF_8(__VA_ARGS__)
@@ -42,14 +42,14 @@
 #endif
 //@ vectors
 #if defined(CORE_MVE)
-/* Sixteen codes less 128; of fewer, the others are read from nowhere, and their weights are 0. */
+/* Sixteen codes minus 128. If fewer are left, the rest is not read, and its weights are 0. */
 INLINE int8x16_t codes_less_128(const uint8_t *x, int32_t left) {
   const uint8x16_t codes = left >= 16 ? vld1q_u8(x) : vld1q_z_u8(x, vctp8q((uint32_t)left));
   return vreinterpretq_s8_u8(veorq_u8(codes, vdupq_n_u8(0x80)));
 }
 #endif
 #if defined(CORE_DSP)
-/* Four codes or weights of a word as pairs of 16 bits: those at even and at odd places. */
+/* The codes or weights at even, or at odd, places of a word, as a pair of 16-bit numbers. */
 INLINE uint32_t even_codes(uint32_t word) {
   uint32_t pair;
   __asm__("uxtb16 %0, %1" : "=r"(pair) : "r"(word));
@@ -70,13 +70,13 @@ INLINE uint32_t odd_weights(uint32_t word) {
   __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(word));
   return pair;
 }
-/* sum + both products of the pairs. */
+/* sum + the products of both halves. */
 INLINE int32_t add_products(uint32_t x, uint32_t w, int32_t sum) {
   int32_t result;
   __asm__("smlad %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
   return result;
 }
-/* sum + the product of the low halves, or of the high ones. */
+/* sum + the product of the low halves, or of the high halves. */
 INLINE int32_t add_low_product(uint32_t x, uint32_t w, int32_t sum) {
   int32_t result;
   __asm__("smlabb %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(w), "r"(sum));
@@ -88,8 +88,8 @@ INLINE int32_t add_high_product(uint32_t x, uint32_t w, int32_t sum) {
   return result;
 }
 #elif defined(CORE_WIDE)
-/* Sixteen weights, four of each output of a group, times four codes. `quads` holds what the sums of
-   the four outputs are made of. */
+/* Multiplies sixteen weights, four for each output of a group, by four codes. `quads` holds partial
+   sums of the four outputs. */
 typedef int8_t sixteen_weights __attribute__((vector_size(16)));
 typedef uint8_t codes_16 __attribute__((vector_size(16)));
 typedef int32_t words_4 __attribute__((vector_size(16)));
@@ -122,7 +122,7 @@ INLINE void join_quads(quads sum, int32_t *sums) {
 typedef int16_t wide_weights __attribute__((vector_size(32)));
 typedef int32_t quads __attribute__((vector_size(32)));
 #define NO_QUADS {0}
-/* GCC converts vectors half by half. */
+/* GCC's __builtin_convertvector converts each half of a vector separately. */
 #if defined(__clang__)
 #define WIDEN_WEIGHTS(bytes) __builtin_convertvector(bytes, wide_weights)
 #define WIDEN_CODES(bytes) __builtin_convertvector(bytes, wide_weights)
@@ -193,7 +193,7 @@ INLINE wide_weights widen(const int8_t *w) {
   memcpy(&bytes, w, sizeof bytes);
   return __builtin_convertvector(bytes, wide_weights);
 }
-/* A product of a code and a weight fits 16 bits. */
+/* The product of a code and a weight fits in 16 bits. */
 INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
   const wide_weights codes = __builtin_convertvector(repeat_codes(x), wide_weights);
   return sum + __builtin_convertvector(codes * w, quads);
