@@ -62,8 +62,7 @@ TEST_CASE("prove measures each accuracy once", "[examples]") {
   const std::string flags = "accuracy --epochs 1 --limit 48 --network mnist_mlp --results '" +
                             place.path("results") + "' --seeds ";
   REQUIRE(place.run(kProve, flags + "0") == 0);
-  CHECK(count(place.read("results"), "\n") ==
-        5);  // 8 and 4 bits, each in integer and float simulation; float training
+  CHECK(count(place.read("results"), "\n") == 5);  // 8 and 4 bits, each simulated two ways; float
   REQUIRE(place.run(kProve, flags + "0,1") == 0);
   const std::string results = place.read("results");
   CHECK(count(results, "\n") == 10);
