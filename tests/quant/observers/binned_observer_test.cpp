@@ -14,7 +14,7 @@
 namespace quantrain::quant {
 namespace {
 
-/// Shows the bins.
+/// An observer that shows its bins.
 class Counter : public BinnedObserver {
  public:
   explicit Counter(int bins = 64, ObserverShape shape = {})
@@ -55,7 +55,7 @@ Tensor tensor(const std::vector<float>& values) {
   return Tensor::from({static_cast<int64_t>(values.size())}, values);
 }
 
-/// Counts the obvious way: bins of the smallest power of two that fits.
+/// Counts in the obvious way, in bins of the smallest power of two that fits.
 std::map<int64_t, int64_t> obvious(const std::vector<float>& values, int64_t bins, double& width) {
   const double min = std::min(*std::min_element(values.begin(), values.end()), 0.0f);
   const double max = std::max(*std::max_element(values.begin(), values.end()), 0.0f);
