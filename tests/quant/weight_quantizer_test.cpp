@@ -166,7 +166,7 @@ TEST_CASE("the scale of narrow weights clamps none of them", "[quant][weights]")
     const QType type{.bits = bits, .is_signed = true, .narrow = true};
     bool all = true;
     for (int i = 0; i < 100'000; ++i) {
-      // Of any exponent, subnormal too.
+      // Any positive float, subnormal ones too.
       const float largest = std::bit_cast<float>(static_cast<uint32_t>(random.below(0x7f800000)));
       const float scale = weight_scale(largest, 0.0f, 1.0f, type, "");
       all &= gradient_passes(largest, scale, 0, type.qmin(), type.qmax()) &&

@@ -128,7 +128,8 @@ TEST_CASE("counts stay exact when the range grows, in any order of the batches",
   }
   const auto in_order = state_of(forward);
   const auto reversed = state_of(backward);
-  for (size_t i = 1; i < in_order.size(); ++i) CHECK(in_order[i] == reversed[i]);  // 0: samples
+  // Entry 0 counts batches and samples.
+  for (size_t i = 1; i < in_order.size(); ++i) CHECK(in_order[i] == reversed[i]);
 
   Random random(7);
   Counter many(128);
