@@ -13,11 +13,9 @@ namespace quantrain {
 class Random {
  public:
   explicit Random(uint64_t seed, uint64_t stream = 0, uint64_t index = 0)
-      : key_(mix(mix(mix(seed + kStep) + stream + kStep) + index + kStep)) {}
+      : key_(SplitMix64::key(seed, stream, index)) {}
 
-  /// Of what is drawn: the i-th call of bits() gives SplitMix64's number i for this key.
-  uint64_t key() const { return key_; }
-  uint64_t bits() { return mix(key_ + ++counter_ * kStep); }
+  uint64_t bits() { return SplitMix64::mix(key_ + ++counter_ * SplitMix64::kStep); }
   /// In [0, 1), a multiple of 2^-24.
   float uniform() { return static_cast<float>(bits() >> 40) * 0x1p-24f; }
   /// In [low, high]; high only by rounding.
@@ -28,9 +26,6 @@ class Random {
   float normal();
 
  private:
-  static constexpr uint64_t kStep = SplitMix64::kStep;
-  static uint64_t mix(uint64_t x) { return SplitMix64::mix(x); }
-
   uint64_t key_;
   uint64_t counter_ = 0;
 };

@@ -15,6 +15,11 @@ struct SplitMix64 {
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
   }
+
+  /// The key of a stream; streams of different (seed, stream, index) are independent.
+  static uint64_t key(uint64_t seed, uint64_t stream, uint64_t index) {
+    return mix(mix(mix(seed + kStep) + stream + kStep) + index + kStep);
+  }
 };
 
 }  // namespace quantrain

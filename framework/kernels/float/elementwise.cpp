@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "framework/core/parallel.hpp"
-#include "framework/core/random.hpp"
+#include "framework/core/splitmix64.hpp"
 #include "framework/kernels/dispatch/dispatch.hpp"
 #include "framework/kernels/float/grain.hpp"
 
@@ -76,8 +76,8 @@ void dropout_f32(int64_t n, float p, uint64_t seed, uint64_t counter, const floa
   const auto dropped = static_cast<int32_t>(std::ceil(double{p} * 0x1p24));
   const float scale = p < 1.0f ? 1.0f / (1.0f - p) : 0.0f;
   parallel_for(n, kBlock, [&](int64_t i, int64_t end) {
-    const Random random(seed, counter, static_cast<uint64_t>(i / kBlock));
-    kernel(end - i, {random.key(), dropped, scale}, x + i, y + i);
+    const uint64_t key = SplitMix64::key(seed, counter, static_cast<uint64_t>(i / kBlock));
+    kernel(end - i, {key, dropped, scale}, x + i, y + i);
   });
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/lanes.hpp"
 
@@ -21,6 +23,99 @@ inline QUANTRAIN_INLINE TapsInside taps_inside(int64_t start,
   return taps;
 }
 
+/// The taps of a window along one axis that lie inside the image: tap a is at element from + a *
+/// from_step of what is read and has the weight at weight + a * weight_step. The next outputs, up
+/// to `run` of them, have the same taps, each further on by the same step.
+struct AxisTaps {
+  int64_t count, from, from_step, weight, weight_step, run;
+};
+
+/// Of a window that starts at `start` on an axis of `size` elements, `unit` floats apart; the
+/// window of the next output starts `stride` further on.
+inline QUANTRAIN_INLINE AxisTaps window_taps(int64_t start,
+                                             int64_t kernel,
+                                             int64_t dilation,
+                                             int64_t stride,
+                                             int64_t size,
+                                             int64_t unit,
+                                             int64_t weight_unit) {
+  const TapsInside taps = taps_inside(start, kernel, dilation, size);
+  const bool whole = taps.first == 0 && taps.end == kernel;
+  return {taps.end - taps.first,
+          (start + taps.first * dilation) * unit,
+          dilation * unit,
+          taps.first * weight_unit,
+          weight_unit,
+          whole ? (size - 1 - start - (kernel - 1) * dilation) / stride + 1 : 1};
+}
+
+/// Of the outputs, `unit` floats apart on an axis of `size`, whose windows read the element at
+/// `padded`, padding included. The next element that other taps of the same windows read is
+/// `stride` further on.
+inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
+                                               int64_t kernel,
+                                               int64_t dilation,
+                                               int64_t stride,
+                                               int64_t size,
+                                               int64_t unit,
+                                               int64_t weight_unit) {
+  int64_t step = 1;  // from one tap to the next whose offset is a multiple of the stride
+  while (step * dilation % stride != 0) ++step;
+  int64_t first = 0;
+  while (first < kernel && (padded - first * dilation) % stride != 0) ++first;
+  while (first < kernel && padded - first * dilation >= size * stride) first += step;
+  int64_t end = first;
+  while (end < kernel && padded - end * dilation >= 0) end += step;
+  const int64_t output = first < kernel ? (padded - first * dilation) / stride : 0;
+  return {(end - first) / step,
+          output * unit,
+          -(step * dilation / stride * unit),
+          first * weight_unit,
+          step * weight_unit,
+          end < kernel ? 1 : size - output};
+}
+
+/// Results of a tile, for which one load of a weight serves: their sums fit in the registers.
+template <class Arch>
+inline constexpr int kDepthwiseTile = 8 / Lanes<Arch>::kParts;
+
+/// Adds the products with all taps to the sums of n results, whose windows are x_step apart.
+template <class Arch, int n, class At>
+inline QUANTRAIN_INLINE void add_taps(const At& at,
+                                      const AxisTaps& rows,
+                                      const AxisTaps& columns,
+                                      const float* x,
+                                      int64_t x_step,
+                                      const float* w,
+                                      Lanes<Arch> (&sums)[n]) {
+  for (int64_t a = 0; a < rows.count; ++a) {
+    const float* from = x + rows.from + a * rows.from_step + columns.from;
+    const float* tap = w + rows.weight + a * rows.weight_step + columns.weight;
+    for (int64_t b = 0; b < columns.count; ++b) {
+      const Lanes<Arch> weight = at.load(tap);
+      QUANTRAIN_UNROLL
+      for (int i = 0; i < n; ++i) sums[i] = fma(at.load(from + i * x_step), weight, sums[i]);
+      from += columns.from_step;
+      tap += columns.weight_step;
+    }
+  }
+}
+
+/// Calls f(i, constant) for tiles of n results from i on, the largest first.
+template <int most, class F>
+inline QUANTRAIN_INLINE void for_tiles(int64_t n, const F& f) {
+  int64_t i = 0;
+  const auto tiles = [&](auto size) QUANTRAIN_INLINE {
+    if constexpr (size <= most) {
+      for (; i + size <= n; i += size) f(i, size);
+    }
+  };
+  tiles(std::integral_constant<int, 8>());
+  tiles(std::integral_constant<int, 4>());
+  tiles(std::integral_constant<int, 2>());
+  tiles(std::integral_constant<int, 1>());
+}
+
 template <class Arch>
 void depthwise_f32(
     const DepthwiseF32& p, int64_t begin, int64_t end, const float* x, const float* w, float* y) {
@@ -28,31 +123,39 @@ void depthwise_f32(
   const PoolShape& s = p.pool;
   const L lo(p.lo);
   const L hi(p.hi);
-  const int64_t tap_step = s.dilation_w * s.c;
   for (int64_t line = begin; line < end; ++line) {
-    const int64_t top = line % s.oh * s.stride_h - s.pad_h;
-    const TapsInside rows = taps_inside(top, s.kh, s.dilation_h, s.h);
     const float* const image = x + line / s.oh * s.h * s.w * s.c;
-    for (int64_t j = 0; j < s.ow; ++j) {
-      const int64_t left = j * s.stride_w - s.pad_w;
-      const TapsInside taps = taps_inside(left, s.kw, s.dilation_w, s.w);
+    const AxisTaps rows = window_taps(line % s.oh * s.stride_h - s.pad_h,
+                                      s.kh,
+                                      s.dilation_h,
+                                      s.stride_h,
+                                      s.h,
+                                      s.w * s.c,
+                                      s.kw * s.c);
+    for (int64_t j = 0; j < s.ow;) {
+      const AxisTaps columns =
+          window_taps(j * s.stride_w - s.pad_w, s.kw, s.dilation_w, s.stride_w, s.w, s.c, s.c);
+      const int64_t run = columns.run < s.ow - j ? columns.run : s.ow - j;
       float* const to = y + (line * s.ow + j) * s.c;
-      for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
-        L total = p.accumulate ? at.load(to + c) : L(0.0f);
-        for (int64_t u = rows.first; u < rows.end; ++u) {
-          const int64_t row = (top + u * s.dilation_h) * s.w;
-          int64_t from = (row + left + taps.first * s.dilation_w) * s.c + c;
-          const float* tap = w + (u * s.kw + taps.first) * s.c + c;
-          for (int64_t v = taps.first; v < taps.end; ++v, from += tap_step, tap += s.c)
-            total = fma(at.load(image + from), at.load(tap), total);
-        }
-        if (p.bias != nullptr) total = total + at.load(p.bias + c);
-        at.store(to + c, min(hi, max(lo, total)));
+      const int64_t x_step = s.stride_w * s.c;
+      for_tiles<kDepthwiseTile<Arch>>(run, [&](int64_t i, auto size) QUANTRAIN_INLINE {
+        for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+          float* const out = to + i * s.c + c;
+          L sums[size()];
+          for (int k = 0; k < size; ++k) sums[k] = p.accumulate ? at.load(out + k * s.c) : L(0.0f);
+          add_taps<Arch, size>(at, rows, columns, image + i * x_step + c, x_step, w + c, sums);
+          for (int k = 0; k < size; ++k) {
+            if (p.bias != nullptr) sums[k] = sums[k] + at.load(p.bias + c);
+            at.store(out + k * s.c, min(hi, max(lo, sums[k])));
+          }
+        });
       });
+      j += run;
     }
   }
 }
 
+// The pixels of a line whose columns are equal modulo the stride have the same taps.
 template <class Arch>
 void depthwise_backward_data_f32(const DepthwiseF32& p,
                                  int64_t begin,
@@ -63,22 +166,95 @@ void depthwise_backward_data_f32(const DepthwiseF32& p,
   using L = Lanes<Arch>;
   const PoolShape& s = p.pool;
   for (int64_t line = begin; line < end; ++line) {
-    for (int64_t j = 0; j < s.w; ++j) {
-      for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
-        L total(0.0f);
-        for (int64_t u = 0; u < s.kh; ++u) {
-          const int64_t h = line % s.h + s.pad_h - u * s.dilation_h;
-          if (h < 0 || h % s.stride_h != 0 || h / s.stride_h >= s.oh) continue;
-          const float* const row = grad_y + (line / s.h * s.oh + h / s.stride_h) * s.ow * s.c + c;
-          for (int64_t v = 0; v < s.kw; ++v) {
-            const int64_t k = j + s.pad_w - v * s.dilation_w;
-            if (k < 0 || k % s.stride_w != 0 || k / s.stride_w >= s.ow) continue;
-            total = fma(
-                at.load(row + k / s.stride_w * s.c), at.load(w + (u * s.kw + v) * s.c + c), total);
-          }
-        }
-        at.store(grad_x + (line * s.w + j) * s.c + c, total);
-      });
+    const float* const image = grad_y + line / s.h * s.oh * s.ow * s.c;
+    const AxisTaps rows = gradient_taps(
+        line % s.h + s.pad_h, s.kh, s.dilation_h, s.stride_h, s.oh, s.ow * s.c, s.kw * s.c);
+    const int64_t step = s.stride_w * s.c;
+    for (int64_t first = 0; first < s.stride_w; ++first) {
+      for (int64_t j = first; j < s.w;) {
+        const AxisTaps columns =
+            gradient_taps(j + s.pad_w, s.kw, s.dilation_w, s.stride_w, s.ow, s.c, s.c);
+        const int64_t left = (s.w - 1 - j) / s.stride_w + 1;
+        const int64_t run = columns.run < left ? columns.run : left;
+        float* const to = grad_x + (line * s.w + j) * s.c;
+        for_tiles<kDepthwiseTile<Arch>>(run, [&](int64_t i, auto size) QUANTRAIN_INLINE {
+          for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+            L sums[size()];
+            for (int k = 0; k < size; ++k) sums[k] = L(0.0f);
+            add_taps<Arch, size>(at, rows, columns, image + i * s.c + c, s.c, w + c, sums);
+            for (int k = 0; k < size; ++k) at.store(to + (i + k) * step + c, sums[k]);
+          });
+        });
+        j += run * s.stride_w;
+      }
+    }
+  }
+}
+
+/// The outputs [begin, end) of a line whose windows have tap v inside the image.
+struct Outputs {
+  int64_t begin, end;
+};
+inline QUANTRAIN_INLINE Outputs outputs_with_tap(const PoolShape& s, int64_t v) {
+  const int64_t before = s.pad_w - v * s.dilation_w;
+  const int64_t begin = before > 0 ? (before + s.stride_w - 1) / s.stride_w : 0;
+  const int64_t inside = s.w - 1 + before < 0 ? 0 : (s.w - 1 + before) / s.stride_w + 1;
+  return {begin, inside < s.ow ? inside : s.ow};
+}
+
+/// Adds what one line of outputs has for U rows of V taps to their sums. Each tap has a chain of
+/// its own over the line: side by side, they hide the time that one multiply-add takes. Tap (u, v)
+/// of output j is at x + u * row_step + v * tap_step + j * x_step, its sum at sums + u * sums_step
+/// + v * s.c.
+template <class Arch, int U, int V, class At>
+inline QUANTRAIN_INLINE void add_line(const At& at,
+                                      const PoolShape& s,
+                                      const Outputs (&outputs)[V],
+                                      const float* x,
+                                      int64_t row_step,
+                                      const float* grad_y,
+                                      float* sums,
+                                      int64_t sums_step) {
+  using L = Lanes<Arch>;
+  const int64_t tap_step = s.dilation_w * s.c;
+  const int64_t x_step = s.stride_w * s.c;
+  L chains[U][V];
+  for (int u = 0; u < U; ++u) {
+    for (int v = 0; v < V; ++v) chains[u][v] = L(0.0f);
+  }
+  // Later taps begin and end earlier.
+  const auto add = [&](int64_t j, int v) QUANTRAIN_INLINE {
+    const L grad = at.load(grad_y + j * s.c);
+    QUANTRAIN_UNROLL
+    for (int u = 0; u < U; ++u)
+      chains[u][v] = fma(at.load(x + u * row_step + v * tap_step + j * x_step), grad, chains[u][v]);
+  };
+  const int64_t all_begin = outputs[0].begin;
+  const int64_t all_end = outputs[V - 1].end > all_begin ? outputs[V - 1].end : all_begin;
+  QUANTRAIN_UNROLL
+  for (int v = 0; v < V; ++v) {
+    const int64_t end = outputs[v].end < all_begin ? outputs[v].end : all_begin;
+    for (int64_t j = outputs[v].begin; j < end; ++j) add(j, v);
+  }
+  for (int64_t j = all_begin; j < all_end; ++j) {
+    const L grad = at.load(grad_y + j * s.c);
+    QUANTRAIN_UNROLL
+    for (int u = 0; u < U; ++u) {
+      QUANTRAIN_UNROLL
+      for (int v = 0; v < V; ++v)
+        chains[u][v] =
+            fma(at.load(x + u * row_step + v * tap_step + j * x_step), grad, chains[u][v]);
+    }
+  }
+  QUANTRAIN_UNROLL
+  for (int v = 0; v < V; ++v) {
+    const int64_t from = outputs[v].begin > all_end ? outputs[v].begin : all_end;
+    for (int64_t j = from; j < outputs[v].end; ++j) add(j, v);
+  }
+  for (int u = 0; u < U; ++u) {
+    for (int v = 0; v < V; ++v) {
+      float* const sum = sums + u * sums_step + v * s.c;
+      at.store(sum, at.load(sum) + chains[u][v]);
     }
   }
 }
@@ -92,33 +268,54 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
                                     float* grad_w) {
   using L = Lanes<Arch>;
   const PoolShape& s = p.pool;
-  for (int64_t tap = 0; tap < s.kh * s.kw; ++tap) {
-    // Pixels j whose window has the tap inside the image, at column j * stride_w - before.
-    const int64_t before = s.pad_w - tap % s.kw * s.dilation_w;
-    const int64_t j_begin = before > 0 ? (before + s.stride_w - 1) / s.stride_w : 0;
-    const int64_t inside = s.w - 1 + before < 0 ? 0 : (s.w - 1 + before) / s.stride_w + 1;
-    const int64_t j_end = inside < s.ow ? inside : s.ow;
-    for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
-      L total(0.0f);
-      for (int64_t line = begin; line < end; ++line) {
-        const int64_t h = line % s.oh * s.stride_h - s.pad_h + tap / s.kw * s.dilation_h;
-        if (h < 0 || h >= s.h) continue;
-        const float* const row = x + (line / s.oh * s.h + h) * s.w * s.c + c;
-        // Each line is a chain of its own, or several.
-        for (int64_t j = j_begin; j < j_end;) {
-          const int64_t stop = j_end - j < kLongestChain ? j_end : j + kLongestChain;
-          L chain(0.0f);
-          for (; j < stop; ++j) {
-            chain = fma(at.load(row + (j * s.stride_w - before) * s.c),
-                        at.load(grad_y + (line * s.ow + j) * s.c + c),
-                        chain);
+  const int64_t sums_step = s.kw * s.c;
+  for (int64_t i = 0; i < s.kh * sums_step; ++i) grad_w[i] = 0.0f;
+  const int64_t row_step = s.dilation_h * s.w * s.c;
+  // V columns of the windows, and up to three of their rows where registers allow.
+  const auto columns = [&](int64_t v, const auto& outputs, auto width) QUANTRAIN_INLINE {
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t top = line % s.oh * s.stride_h - s.pad_h;
+      const TapsInside inside = taps_inside(top, s.kh, s.dilation_h, s.h);
+      const float* const image = x + (line / s.oh * s.h + top) * s.w * s.c;
+      for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+        int64_t u = inside.first;
+        const auto rows = [&](auto height) QUANTRAIN_INLINE {
+          const float* const from = image + u * row_step + (v * s.dilation_w - s.pad_w) * s.c + c;
+          const float* const grad = grad_y + line * s.ow * s.c + c;
+          float* const sums = grad_w + u * sums_step + v * s.c + c;
+          if constexpr (width == 1) {
+            for (Outputs part[] = {outputs[0]}; part[0].begin < outputs[0].end;
+                 part[0].begin = part[0].end) {
+              if (outputs[0].end - part[0].begin > kLongestChain)
+                part[0].end = part[0].begin + kLongestChain;
+              else
+                part[0].end = outputs[0].end;
+              add_line<Arch, height, 1>(at, s, part, from, row_step, grad, sums, sums_step);
+            }
+          } else {
+            add_line<Arch, height, width>(at, s, outputs, from, row_step, grad, sums, sums_step);
           }
-          total = total + chain;
+          u += height;
+        };
+        if constexpr (L::kParts == 1) {
+          while (u + 3 <= inside.end) rows(std::integral_constant<int, 3>());
         }
-      }
-      at.store(grad_w + tap * s.c + c, total);
-    });
+        while (u < inside.end) rows(std::integral_constant<int, 1>());
+      });
+    }
+  };
+  const auto taps = [&](int64_t v, auto width) QUANTRAIN_INLINE {
+    Outputs outputs[width()];
+    for (int i = 0; i < width; ++i) outputs[i] = outputs_with_tap(s, v + i);
+    columns(v, outputs, width);
+  };
+  int64_t v = 0;
+  // A long line takes several chains for each tap, from the tap's own first output on.
+  if (s.ow <= kLongestChain) {
+    for (; v + 3 <= s.kw; v += 3) taps(v, std::integral_constant<int, 3>());
+    for (; v + 2 <= s.kw; v += 2) taps(v, std::integral_constant<int, 2>());
   }
+  for (; v < s.kw; ++v) taps(v, std::integral_constant<int, 1>());
 }
 
 }  // namespace quantrain::kernels::simd

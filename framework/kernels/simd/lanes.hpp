@@ -168,9 +168,19 @@ struct Part {
   int count() const { return elements; }
   /// Missing lanes become `fill`.
   QUANTRAIN_INLINE Lanes<Arch> load(const float* from, float fill = 0.0f) const {
-    float values[16];
-    for (int i = 0; i < 16; ++i) values[i] = i < elements ? from[i] : fill;
-    return Lanes<Arch>::load(values);
+    using L = Lanes<Arch>;
+    if (fill != 0.0f) {
+      float values[16];
+      for (int i = 0; i < 16; ++i) values[i] = i < elements ? from[i] : fill;
+      return L::load(values);
+    }
+    L lanes(0.0f);
+    for (int i = 0; i < L::kParts; ++i) {
+      const int left = elements - i * L::kEach;
+      if (left > 0)
+        lanes.part[i] = load_first<Arch>(from + i * L::kEach, left < L::kEach ? left : L::kEach);
+    }
+    return lanes;
   }
   QUANTRAIN_INLINE Lanes<Arch> load(const uint16_t* from) const {
     uint16_t values[16] = {};
@@ -178,9 +188,12 @@ struct Part {
     return Whole<Arch>().load(values);
   }
   QUANTRAIN_INLINE void store(float* to, const Lanes<Arch>& lanes) const {
-    float values[16];
-    lanes.store(values);
-    for (int i = 0; i < elements; ++i) to[i] = values[i];
+    using L = Lanes<Arch>;
+    for (int i = 0; i < L::kParts; ++i) {
+      const int left = elements - i * L::kEach;
+      if (left > 0)
+        store_first<Arch>(to + i * L::kEach, lanes.part[i], left < L::kEach ? left : L::kEach);
+    }
   }
   QUANTRAIN_INLINE void store(uint16_t* to, const Lanes<Arch>& lanes) const {
     uint16_t values[16];
