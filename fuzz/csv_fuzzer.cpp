@@ -1,4 +1,4 @@
-// A .csv file, with and without a header, and its columns as numbers, labels and classes.
+// Reads a .csv file, with and without a header, and its columns as numbers, labels and classes.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ void refusable(const F& f) {
 
 void take(const CsvTable& table) {
   const auto rows = static_cast<size_t>(table.rows());
-  // Each column is looked up by its name: a few of them do.
+  // Looking up a column by name is slow in a wide table, so only a few columns are read.
   constexpr size_t kMost = 8;
   const std::vector<std::string> columns = table.columns();
   for (size_t c = 0; c < std::min(kMost, columns.size()); ++c) {

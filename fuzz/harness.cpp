@@ -7,7 +7,7 @@
 
 #include "framework/core/error.hpp"
 
-// There with AddressSanitizer.
+// These functions exist only with AddressSanitizer.
 extern "C" {
 int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, size_t),
                                               void (*on_free)(const volatile void*))
@@ -18,7 +18,8 @@ size_t __sanitizer_get_allocated_size(const volatile void* p) __attribute__((wea
 namespace quantrain::fuzz {
 namespace {
 
-// Files are compared with memory from this size on: an error's text alone takes hundreds of bytes.
+// The memory used is divided by the size of the input, but at least by this size, because the text
+// of an error alone takes hundreds of bytes.
 constexpr int64_t kLeastCompared = 4096;
 
 std::atomic<int64_t> in_use = 0;
@@ -35,7 +36,7 @@ void on_free(const volatile void* p) {
   if (p != nullptr) in_use -= static_cast<int64_t>(__sanitizer_get_allocated_size(p));
 }
 
-/// What was seen, printed at the end.
+/// Statistics, printed at the end.
 struct Totals {
   int64_t inputs = 0;
   int64_t accepted = 0;

@@ -6,17 +6,17 @@
 
 namespace quantrain::fuzz {
 
-/// What a target does with an input; returns whether it was accepted. An Error is how an input is
-/// refused; anything else that is thrown is a finding, and so is a call of finding().
+/// Runs a target on an input; returns whether the input was accepted. A target refuses an input by
+/// an Error. Any other exception is a finding, and so is a call of finding().
 bool accepts(std::span<const uint8_t> input);
 
-/// One of the inputs that were accepted lately, number `i` modulo how many there are; empty: none.
+/// One of the recently accepted inputs: number `i` modulo their count. Empty if there are none.
 std::span<const uint8_t> accepted_input(size_t i);
 
-/// Ends the process with this text.
+/// Prints the text and aborts the process.
 [[noreturn]] void finding(const std::string& text);
 
-/// A file without a name that holds the input, for readers that take a path.
+/// A file without a name, only in memory, that holds the input: for readers that take a path.
 class MemoryFile {
  public:
   explicit MemoryFile(std::span<const uint8_t> bytes);

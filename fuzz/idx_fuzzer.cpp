@@ -1,4 +1,4 @@
-// An IDX file, plain or gzipped.
+// Reads an IDX file, plain or gzipped.
 #include "framework/data/idx.hpp"
 #include "fuzz/harness.hpp"
 

@@ -1,5 +1,4 @@
-// A saved integer network. What is loaded runs, and gives the same integers on every instruction
-// set.
+// Loads a saved integer network, and runs it on every instruction set; the integers must be equal.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -15,7 +14,7 @@ constexpr int64_t kMemory = int64_t{64} << 20;
 constexpr int64_t kWork = int64_t{1} << 26;  // products, and elements that pools read
 constexpr int64_t kSamples = 2;
 
-/// Of one sample.
+/// The work of one sample, limited to about kWork.
 int64_t work(const integer::Program& program) {
   int64_t work = 0;
   const auto add = [&](int64_t some) { work = std::min(work, kWork) + std::min(some, kWork); };

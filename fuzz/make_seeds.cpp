@@ -1,5 +1,5 @@
 // make_seeds FOLDER: writes the seeds of each target to FOLDER/<target>_fuzzer_seed_corpus: files
-// as the library writes them, and small ones that once asked for too much.
+// as the library writes them, and small files that once made a reader take too much memory or time.
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -36,7 +36,7 @@ void write(const std::string& path, const std::vector<uint8_t>& bytes) {
   write_file(path, parts);
 }
 
-/// A header of this text, and no data.
+/// A safetensors file with this header and no data.
 std::vector<uint8_t> safetensors(const std::string& header) {
   const uint64_t size = header.size();
   std::vector<uint8_t> bytes(sizeof size + header.size());
@@ -64,7 +64,7 @@ void integer_models(const Seeds& seeds) {
 
 void states(const Seeds& seeds) {
   Sequential net = prepared_network();
-  net(example());  // in training: the ranges are there from now on
+  net(example());  // in training mode, so that it sets the ranges
   save(net, seeds / "network");
   TensorFile file;
   file.metadata = {{"text", "quotes \" and \xc3\xa4"}};

@@ -1,4 +1,4 @@
-// The JSON of a configuration. What is read is written and read again as the same.
+// Reads the JSON of a configuration, writes the configuration, and reads an equal one back.
 #include <string_view>
 
 #include "fuzz/harness.hpp"

@@ -1,5 +1,5 @@
-// Gives a target the files of folders, one after the other: how a build without libFuzzer runs the
-// seeds. Fails if none of them was accepted.
+// Passes the files of folders to a target, one after the other: a build without libFuzzer runs the
+// seeds this way. Fails if no file was accepted.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

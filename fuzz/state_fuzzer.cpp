@@ -1,4 +1,4 @@
-// A safetensors file: as tensors, and as the state of a prepared network.
+// Reads a safetensors file as tensors, then as the state of a prepared network.
 #include "framework/io/safetensors.hpp"
 #include "fuzz/harness.hpp"
 #include "fuzz/network.hpp"
@@ -8,7 +8,7 @@ namespace quantrain::fuzz {
 
 bool accepts(std::span<const uint8_t> input) {
   const TensorFile file = parse_safetensors(input, "input");
-  // What a tensor holds fits its shape.
+  // The bytes of each tensor must fill its shape.
   for (const TensorFile::Entry& entry : file.entries()) {
     if (static_cast<int64_t>(entry.bytes.size()) !=
         entry.shape.elements() * dtype_size(entry.dtype))

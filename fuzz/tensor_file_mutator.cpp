@@ -1,6 +1,7 @@
-// Changes a safetensors file by what it says: bytes of its tensors, numbers of its header (those of
-// the network in it, too). Raw bytes change beside that. Most inputs of a corpus are refused, and
-// so are their mutants: every other time one that was accepted is changed in their place.
+// Mutates a safetensors file by its structure: bytes of its tensors, and numbers of its header and
+// of the network in the header. One of three mutations changes raw bytes instead. Most inputs of a
+// corpus are refused, and so are their mutants. So every other mutation starts from an input that
+// was accepted.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -16,13 +17,13 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
 namespace quantrain::fuzz {
 namespace {
 
-constexpr size_t kLength = sizeof(uint64_t);  // of the header, in front of it
+constexpr size_t kLength = sizeof(uint64_t);  // size of the length field before the header
 
 struct TensorFileText {
   std::string header;
   std::vector<uint8_t> data;
 
-  /// False: the file is none.
+  /// Returns false if the file is too short for its header.
   bool read(const uint8_t* bytes, size_t size) {
     uint64_t length = 0;
     if (size < kLength) return false;
@@ -33,7 +34,7 @@ struct TensorFileText {
     return true;
   }
 
-  /// Bytes written; 0: more than `most`.
+  /// Returns the number of bytes written, or 0 if there are more than `most`.
   size_t write(uint8_t* bytes, size_t most) {
     header.resize((header.size() + 7) / 8 * 8, ' ');
     const uint64_t length = header.size();
@@ -50,7 +51,7 @@ struct Span {
   size_t begin, size;
 };
 
-/// Where the numbers of a text stand.
+/// Positions of the numbers in a text.
 std::vector<Span> numbers(const std::string& text) {
   constexpr const char* kNumber = "+-.0123456789eE";
   std::vector<Span> found;
@@ -62,7 +63,7 @@ std::vector<Span> numbers(const std::string& text) {
   return found;
 }
 
-/// Draws below n.
+/// Draws numbers below n.
 class Draw {
  public:
   explicit Draw(unsigned int seed) : engine_(seed) {}
@@ -81,7 +82,7 @@ void change_data(std::vector<uint8_t>& data, Draw& draw) {
   }
 }
 
-/// A number becomes its neighbour, another one of the text, or one at a bound.
+/// Changes a number slightly, or replaces it by another number of the text or by a bound.
 void change_number(std::string& text, Draw& draw) {
   const std::vector<Span> all = numbers(text);
   if (all.empty()) return;

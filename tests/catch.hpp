@@ -1,6 +1,6 @@
 #pragma once
 
-// The one header that knows Catch2's versions (2.13 and 3).
+// The only header that depends on Catch2's version (2.13 or 3).
 #if __has_include(<catch2/catch_test_macros.hpp>)
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -24,7 +24,7 @@ inline auto ContainsSubstring(const std::string& text) { return Catch::Matchers:
 }  // namespace quantrain::test
 #endif
 
-/// The expression throws this type, with text in its message.
+/// Checks that the expression throws this type with this text in its message.
 #define QUANTRAIN_CHECK_ERROR(expression, type, text) \
   CHECK_THROWS_MATCHES(expression, type, quantrain::test::MessageContains(text))
 

@@ -1,5 +1,5 @@
-# Tests that are not Catch2 programs: of the installed package, of the sources, of what the compiler made of them.
-# Builds with sanitizers leave out what they cannot say more about.
+# Tests that are not Catch2 programs: of the installed package, of the sources and of the compiled libraries. Sanitizer
+# builds leave out tests in which sanitizers would find nothing more.
 if(QUANTRAIN_INSTALL AND NOT QUANTRAIN_SANITIZE)
   add_test(NAME consumer_project
            COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR} -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/consumer
@@ -45,7 +45,7 @@ add_test(NAME quantization_example COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_
                                            -D DOCUMENT=${PROJECT_SOURCE_DIR}/docs/quantization.md
                                            -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/example_output.cmake)
 
-# docs/format.md: a reader in Python that was written from the page computes the engine's integers.
+# A reader in Python, written from docs/format.md, computes the engine's integers.
 if(NOT QUANTRAIN_SANITIZE)
   add_executable(save_networks format/save_networks.cpp)
   quantrain_compile_settings(save_networks)
@@ -56,7 +56,7 @@ if(NOT QUANTRAIN_SANITIZE)
   set_tests_properties(format_page PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
-# docs/guide.md: its listings are parts of these programs, and what they print of mistakes stands on the page.
+# The listings of docs/guide.md are parts of these programs, and the page shows the error messages that they print.
 if(NOT QUANTRAIN_SANITIZE)
   set(programs)
   foreach(program train quantize rows weights messages device)
@@ -70,7 +70,7 @@ if(NOT QUANTRAIN_SANITIZE)
                               ${programs} -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/guide.cmake)
 endif()
 
-# The reference, whose warnings are errors.
+# The reference; its warnings are errors.
 if(TARGET docs AND NOT QUANTRAIN_SANITIZE)
   add_test(NAME reference COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target docs)
 endif()
@@ -82,15 +82,16 @@ if(QUANTRAIN_EXAMPLES)
   add_test(NAME readme COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/readme.cmake)
 
-  # A visit to the page of examples/browser. What sanitizers could find in it, the tests of the export do.
+  # Visits the page of examples/browser. Sanitizers would find no more than in the tests of the export.
   if(NOT QUANTRAIN_SANITIZE)
     add_test(NAME browser COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/examples/browser/run $<TARGET_FILE_DIR:mnist_bncnn>)
     set_tests_properties(browser PROPERTIES SKIP_RETURN_CODE 77)
   endif()
 endif()
 
-# Exported C on other processors: random networks and a layer, compiled and emulated. What is missing is skipped. The C is
-# the same whatever compiled the exporter: one build runs them.
+# Exported C on other processors: random networks and a layer, compiled and run in emulators. Processors without a
+# compiler or emulator are skipped. The C does not depend on the compiler that built the exporter, so only one build
+# runs these tests.
 if(QUANTRAIN_EXAMPLES AND NOT QUANTRAIN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   function(quantrain_c99_test name)
     add_test(NAME c99_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/proofs/c99/sample.sh $<TARGET_FILE:c99_programs>

@@ -11,14 +11,15 @@
 
 namespace quantrain::test {
 
-/// What became of a process that ran a function.
+/// The result of a process that ran a function.
 struct Child {
-  int signal = 0;         ///< it died of; SIGALRM where it hung
-  std::string text;       ///< that the function returned, or the message of what it threw
+  int signal = 0;         ///< that killed the process; SIGALRM if it hung, 0 if none
+  std::string text;       ///< returned by the function, or the message of its exception
   int64_t kilobytes = 0;  ///< by which the process grew
 };
 
-/// Runs f in a process of its own, which may crash or hang: for `seconds` of the clock.
+/// Runs f in a separate process, because f may crash or hang. The process is killed after
+/// `seconds`.
 inline Child in_child(const std::function<std::string()>& f, unsigned seconds = 60) {
   int ends[2] = {-1, -1};
   if (::pipe(ends) != 0) return {-1, "no pipe", 0};

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-/// Whether an expression of `temporary()`, a value of this type without a name, compiles.
+/// Whether an expression compiles in which `temporary()` is an unnamed value of this type.
 #define QUANTRAIN_COMPILES(type, expression)          \
   ([]<class T>(std::type_identity<T>) {               \
     return requires(T(*temporary)()) { expression; }; \

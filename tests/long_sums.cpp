@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMillion = 1'000'000;
 constexpr int64_t kMostTaps = 32'768;  // of all channels: no layer has more
-constexpr int64_t kMostResults = 16;   // that are compared; the first ones
+constexpr int64_t kMostResults = 16;   // the first ones, which are compared
 
 Tensor draw(const Shape& shape, uint64_t seed, const Range& range) {
   Tensor x = Tensor::empty(shape);
@@ -31,7 +31,7 @@ float pairwise_sum(int64_t begin, int64_t end, const Term& term) {
 
 double relative_error(double value, double exact) { return std::abs(value / exact - 1.0); }
 
-/// result j should be finish(sum over i < terms of term(j, i)), both in double.
+/// Result j should be finish(sum over i < terms of term(j, i)), both in double.
 template <class Term, class Finish>
 SumErrors errors(
     int64_t results, const float* result, int64_t terms, const Term& term, const Finish& finish) {
@@ -96,7 +96,7 @@ SumErrors of_cross_entropy(int64_t n, const Range& range) {
   return errors(1, y.data(), n, term, mean_of(n));
 }
 
-/// The denominators, which the first element of each row shows.
+/// Checks the sums in the denominators, through the first element of each row.
 SumErrors of_softmax(int64_t n, const Range& range) {
   const Tensor x = draw({2, n}, 1, range);
   const Tensor y = softmax(x);
@@ -166,7 +166,7 @@ SumErrors of_linear_bias(int64_t n, const Range& range) {
 
 constexpr int64_t kChannels = 4;
 
-/// Running statistics after one batch that replaces them.
+/// Checks running statistics, which one batch replaces.
 SumErrors of_moments(int64_t n, const Range& range, bool of_variance) {
   const Tensor x = draw({1, n, 1, kChannels}, 1, range);
   Tensor mean = Tensor::zeros({kChannels});
@@ -190,10 +190,10 @@ SumErrors of_moments(int64_t n, const Range& range, bool of_variance) {
 
 SumErrors of_batch_mean(int64_t n, const Range& range) { return of_moments(n, range, false); }
 
-/// Of terms that are spread: the digits after a 1 are no variance to speak of.
+/// The terms are always from [0, 1): numbers just above 1 have almost no variance.
 SumErrors of_batch_variance(int64_t n, const Range&) { return of_moments(n, kRanges[0], true); }
 
-/// sum(grad_y), and sum(grad_y * (x - mean)) with a mean that leaves all terms one sign.
+/// Checks sum(grad_y) and sum(grad_y * (x - mean)), with mean 0 so that all terms have one sign.
 SumErrors of_batch_gradients(int64_t n, const Range& range) {
   const Tensor x = draw({n, kChannels}, 1, range);
   const Tensor grad_y = draw({n, kChannels}, 2, range);
@@ -220,7 +220,7 @@ SumErrors of_global_pool(int64_t n, const Range& range) {
   return errors(kChannels, y.data(), pixels, term, mean_of(pixels));
 }
 
-/// One pixel of images of 2 x 2, or all of its taps in the gradient by data; n / 4 channels.
+/// Taps of the 2 x 2 kernels below. A sum of n terms runs over these taps and n / 4 channels.
 constexpr int64_t kTaps = 4;
 
 SumErrors of_conv(int64_t n, const Range& range) {
@@ -242,7 +242,7 @@ SumErrors of_conv_data(int64_t n, const Range& range) {
   const Tensor weight = draw({out, 2, 2, kChannels}, 1, range);
   const Tensor grad_y = draw({1, 2, 2, out}, 2, range);
   backward(conv2d(x, weight), grad_y);
-  // The pixel in the middle: tap (u, v) takes it to (1 - u, 1 - v).
+  // The gradient of the pixel in the middle: tap (u, v) multiplies that of output (1 - u, 1 - v).
   const auto term = [&](int64_t j, int64_t i) {
     const int64_t tap = i / out;
     const int64_t o = i % out;
@@ -253,8 +253,8 @@ SumErrors of_conv_data(int64_t n, const Range& range) {
   return errors(kChannels, grad.data() + 4 * kChannels, kTaps * out, term, same);
 }
 
-/// The gradient by the weights [out, 3, 3, in / groups] of a convolution that keeps the image's
-/// size: its elements in the order of memory.
+/// Checks the gradient by the weights [out, 3, 3, in / groups] of a convolution that keeps the
+/// image's size. Results are the elements in the order of memory.
 SumErrors of_conv_weights(int64_t n, const Range& range, int64_t in, int64_t out, int64_t groups) {
   const int64_t size = side(n);
   const Tensor x = draw({1, size, size, in}, 1, range);

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-// Every operation that sums along an axis of any length, over terms of one sign, against the same
-// sum in double. For the tests, and for the long proof.
+// Every operation that sums along an axis of any length, over terms of one sign, compared with the
+// same sum in double. For the tests and for the long proof.
 namespace quantrain::test {
 
 /// Terms are drawn uniformly from [low, high), or are products of two such numbers.
@@ -14,22 +14,23 @@ struct Range {
   float low, high;
 };
 
-/// From 1 on, a chain that is too long loses the digits after the 1.
+/// With terms near 1, a chain that is too long loses the digits after the 1.
 inline constexpr Range kRanges[] = {
     {"[0, 1)", 0.0f, 1.0f}, {"[1, 1.001)", 1.0f, 1.001f}, {"[1, 1.0001)", 1.0f, 1.0001f}};
 
-/// The largest relative errors among the results of an operation: its own, and those of pairwise
-/// sums of the same terms in float32 (halves of halves, about one rounding for each doubling).
+/// The largest relative errors among the results of an operation, and of pairwise sums of the same
+/// terms in float32. A pairwise sum adds the sums of two halves, and has about one rounding for
+/// each doubling of its length.
 struct SumErrors {
   double own, pairwise;
 
-  /// Four times that of the pairwise sums, at least four units in the last place.
+  /// Four times the error of the pairwise sums, and at least four units in the last place.
   double bound() const;
 };
 
 struct LongSum {
   std::string name;
-  int64_t most;  ///< terms: what memory holds in a gigabyte or two, or what layers have
+  int64_t most;  ///< terms that fit in one or two gigabytes, or that layers have
   SumErrors (*run)(int64_t terms, const Range& range);
 };
 

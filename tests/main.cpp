@@ -11,7 +11,7 @@ using Listener = Catch::TestEventListenerBase;
 
 #include "layers/init.hpp"
 
-/// Weights that a test case draws do not depend on the cases that ran before.
+/// Seeds each test case, so that the weights that it draws do not depend on the cases before it.
 class SeedEachCase : public Listener {
  public:
   using Listener::Listener;

@@ -13,7 +13,7 @@
 
 namespace quantrain::test {
 
-/// A folder of its own that disappears with this object.
+/// A new folder, which is removed with this object.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -42,7 +42,7 @@ class TemporaryFolder {
 };
 
 inline void write_bytes(const std::string& path, std::span<const uint8_t> bytes) {
-  std::filesystem::remove(path);  // some file systems flush a file that is cut and rewritten
+  std::filesystem::remove(path);  // some file systems flush a file that is truncated and rewritten
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(bytes.data()),
              static_cast<std::streamsize>(bytes.size()));

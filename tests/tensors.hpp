@@ -30,8 +30,8 @@ inline Tensor random_leaf(const Shape& shape,
   return random_tensor(shape, seed, low, high).set_requires_grad(true);
 }
 
-/// Distinct values at least 1 / 16 apart and from 0, shuffled: no kink or tie within a step of
-/// finite differences.
+/// Distinct values in random order, at least 1 / 16 apart and at least 1 / 16 from 0, so that no
+/// kink or tie lies within a step of finite differences.
 inline Tensor spread_leaf(const Shape& shape, uint64_t seed) {
   Random random(seed);
   Tensor x = Tensor::empty(shape);
@@ -42,7 +42,7 @@ inline Tensor spread_leaf(const Shape& shape, uint64_t seed) {
   return x.set_requires_grad(true);
 }
 
-/// Write access to the floats of a const handle: the copy shares them.
+/// Write access to the floats of a const handle, which its copy shares.
 inline float* writable(Tensor tensor) { return tensor.mutable_data(); }
 
 inline Tensor make_tensor(const Shape& shape, const std::vector<float>& values) {
@@ -58,8 +58,8 @@ inline std::vector<float> values(const Tensor& tensor) {
   return {floats.data(), floats.data() + tensor.elements()};
 }
 
-/// Backward agrees with finite differences for all inputs that require a gradient; GradCheckOptions
-/// says how closely.
+/// Checks that the gradients of all inputs that require one agree with finite differences, as
+/// closely as GradCheckOptions says.
 inline void check_gradient(const std::function<Tensor()>& function,
                            const std::vector<Tensor>& inputs,
                            const GradCheckOptions& options = {}) {

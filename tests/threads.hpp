@@ -5,8 +5,7 @@
 
 namespace quantrain::test {
 
-/// Those of the counts that set_threads() takes: up to 1 where the library is built without
-/// threads.
+/// The counts that set_threads() takes: all, but at most 1 if the library is built without threads.
 inline std::vector<int> thread_counts(std::initializer_list<int> counts) {
   std::vector<int> possible;
   for (const int n : counts) {

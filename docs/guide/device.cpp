@@ -1,5 +1,5 @@
-// What runs on a device: it loads a model, reads an image and says its class. It needs
-// quantrain::runtime alone.
+// A program for a device: loads a model, reads an image and prints its class. It needs only
+// quantrain::runtime.
 #include <cstdio>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Mistakes that are easy to make. Prints what is said of each; docs/guide.md says what to do.
+// Makes common mistakes and prints the message of each; docs/guide.md says what to do.
 #include <functional>
 #include <iostream>
 #include <limits>
@@ -10,7 +10,7 @@
 #include "shapes.hpp"
 #include "training.hpp"
 
-/// Layers as plain members, which nobody told the module of.
+/// A layer that is a plain member, so the module does not know it.
 class PlainMembers : public Module {
  public:
   std::string_view type() const override { return "PlainMembers"; }

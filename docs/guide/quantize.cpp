@@ -1,5 +1,5 @@
-// Quantizes the network of docs/guide.md: after training, then by training; saves it as integers
-// and as C99.
+// Quantizes the network of docs/guide.md after training, then with further training. Saves it as
+// integers and as C99.
 #include <iostream>
 
 #include "framework/core/error.hpp"
@@ -13,7 +13,7 @@
 #include "shapes.hpp"
 #include "training.hpp"
 
-/// After training: some images say which ranges the codes have to cover.
+/// After training: some images determine the ranges that the codes cover.
 void quantize_after_training(const Dataset& training_set, const Dataset& test_set) {
   Sequential net = make_network();
   load(net, "float.safetensors");
@@ -23,7 +23,7 @@ void quantize_after_training(const Dataset& training_set, const Dataset& test_se
   std::cout << "accuracy after PTQ: " << accuracy(net, test_set) << '\n';
 }
 
-/// 4 bits for weights, whose scales are learned, and 6 for activations; 8 where it costs little.
+/// 4-bit weights with learned scales, and 6-bit activations; 8 bits for the first and last layer.
 quant::QConfig few_bits() {
   quant::QConfig config = quant::QConfig::bits(4, 6);
   config.model.weight.estimator = quant::Estimator::kLearned;
@@ -32,7 +32,7 @@ quant::QConfig few_bits() {
   return config;
 }
 
-/// While training: the network learns to live with its codes.
+/// While training: the network adapts to its codes.
 quant::IntegerModel train_quantized(const Dataset& training_set, const Dataset& test_set) {
   Sequential net = make_network();
   load(net, "float.safetensors");
@@ -51,7 +51,7 @@ quant::IntegerModel train_quantized(const Dataset& training_set, const Dataset& 
   return model;
 }
 
-/// An image for the programs of devices, as raw bytes.
+/// Saves an image as raw bytes, for the programs on devices.
 void save_image(const Dataset& images, int64_t i) {
   const std::span<const uint8_t> parts[] = {images.image(i)};
   write_file("image", parts);

@@ -1,4 +1,4 @@
-// Rows of numbers instead of images: columns of other magnitudes, and how a device gets raw values.
+// Rows of numbers instead of images: columns of different magnitudes, and raw values on a device.
 #include <iostream>
 
 #include "framework/core/error.hpp"
@@ -28,8 +28,8 @@ Rows measure(int64_t count, uint64_t seed) {
 
 int main() try {
   const Rows training_rows = measure(2000, 1), test_rows = measure(500, 2);
-  // Found on the training rows, declared for all: offset and scale of each column, and the range
-  // that is left.
+  // The offset and scale of each column come from the training rows, and are declared for all rows.
+  // The range is that of the scaled values.
   const InputFeatures features = fit_min_max(training_rows.values, 3);
   const Range range{-0.01f, 1.01f};
   const Dataset training_set = Dataset::from_floats(
@@ -45,7 +45,7 @@ int main() try {
   quant::calibrate(net, DataLoader{training_set.first(500)});
   std::cout << "accuracy: " << accuracy(net, test_set) << '\n';
 
-  // The model keeps offsets and scales: a device gives it what the sensors say.
+  // The model stores offsets and scales, so a device passes raw sensor values.
   const quant::IntegerModel model = quant::convert(net, example);
   const std::vector<float> sample{101e3f, 90.0f, 0.015f};
   int32_t wrong = 0;

@@ -11,8 +11,8 @@
 
 using namespace quantrain;
 
-/// Images [16, 16, 1] of a frame, a cross, a saltire or a block, at any place and brightness, in
-/// noise.
+/// Images [16, 16, 1] of a frame, a cross, a saltire or a block, at any position and brightness,
+/// with noise.
 inline Dataset shapes(int64_t count, uint64_t seed) {
   constexpr int64_t kSide = 16, kShape = 8;
   Random random(seed);
@@ -37,7 +37,7 @@ inline Dataset shapes(int64_t count, uint64_t seed) {
   return Dataset({count, kSide, kSide, 1}, std::move(pixels), std::move(labels), 4);
 }
 
-/// y = relu(x + norm(conv(relu(norm(conv(x)))))), shapes unchanged.
+/// y = relu(x + norm(conv(relu(norm(conv(x)))))), with unchanged shape.
 class Residual : public Module {
  public:
   explicit Residual(int64_t channels)

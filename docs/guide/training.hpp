@@ -15,7 +15,7 @@
 
 using namespace quantrain;
 
-/// Adam; the learning rate rises for 20 steps and falls along a cosine.
+/// Trains with Adam. The learning rate rises for 20 steps, then falls along a cosine.
 inline void train(Module& net,
                   const Dataset& data,
                   int64_t epochs,
@@ -39,7 +39,7 @@ inline void train(Module& net,
   }
 }
 
-/// Share of the images whose largest logit is their label's.
+/// The share of images whose largest logit is that of their label.
 inline double accuracy(Module& net, const Dataset& data) {
   const EvaluationMode evaluation(net);  // no batch statistics, no dropout
   const NoGrad no_grad;                  // nothing is kept for a backward pass
@@ -56,7 +56,7 @@ inline double accuracy(Module& net, const Dataset& data) {
   return static_cast<double>(right) / static_cast<double>(data.size());
 }
 
-/// All that a training needs to go on: the network, the optimizer's moments, how far it came.
+/// Saves what a training run needs to continue: the network, the optimizer's state and the step.
 inline void save_checkpoint(const Module& net,
                             const Optimizer& optimizer,
                             int64_t step,

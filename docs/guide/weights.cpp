@@ -1,4 +1,4 @@
-// Weights from elsewhere: a safetensors file with names and layouts of its own.
+// Imports weights from a safetensors file with names and layouts of another framework.
 #include <iostream>
 
 #include "framework/core/error.hpp"
@@ -6,14 +6,14 @@
 #include "shapes.hpp"
 #include "training.hpp"
 
-/// The values of a tensor of the file, which must be of this shape.
+/// The values of a tensor in the file, which must have this shape.
 std::vector<float> values_of(const TensorFile& file, const std::string& name, const Shape& shape) {
   if (!(file.at(name).shape == shape))
     throw ShapeError(name, "has shape ", file.at(name).shape, ", expected ", shape);
   return file.values<float>(name);
 }
 
-/// PyTorch's [O, I, KH, KW] to [O, KH, KW, I].
+/// Transposes PyTorch's [O, I, KH, KW] to [O, KH, KW, I].
 std::vector<float> to_ohwi(
     const std::vector<float>& from, int64_t o, int64_t i, int64_t kh, int64_t kw) {
   std::vector<float> to;
@@ -26,8 +26,8 @@ std::vector<float> to_ohwi(
   return to;
 }
 
-/// Copies a file of PyTorch's into a network of the same layers: parameters and buffers have the
-/// names that both frameworks give them.
+/// Copies a file of PyTorch's into a network with the same layers. Parameters and buffers have the
+/// same names in both frameworks.
 void import_weights(Module& net, const TensorFile& file) {
   for (NamedTensor& entry : state(net)) {
     const Shape shape = entry.tensor.shape();
@@ -42,7 +42,8 @@ void import_weights(Module& net, const TensorFile& file) {
   }
 }
 
-/// Stands for what another framework would have written: a network's state with its images first.
+/// Takes the place of another framework's file: a network's state, with convolution weights
+/// transposed.
 TensorFile exported_elsewhere(const Module& net) {
   TensorFile file;
   for (const NamedTensor& entry : state(net)) {

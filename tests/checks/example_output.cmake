@@ -1,4 +1,4 @@
-# What PROGRAM prints stands in DOCUMENT, word for word.
+# DOCUMENT contains the output of PROGRAM, word for word.
 execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE output RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} exited with ${status}")

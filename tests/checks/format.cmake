@@ -1,6 +1,6 @@
 # cmake -D SOURCE=<repository> -P format.cmake
-# The sources are as clang-format 14 leaves them; other versions differ in details. Lists (.inc) keep an entry on
-# a line.
+# The sources are formatted by clang-format 14; other versions differ in details. Lists (.inc) are not checked: they
+# keep one entry on each line.
 cmake_minimum_required(VERSION 3.25)
 find_program(CLANG_FORMAT NAMES clang-format-14 clang-format)
 if(CLANG_FORMAT)

@@ -1,6 +1,6 @@
 # cmake -D SOURCE=<repository> -D WORK=<scratch> -D <program>=<file>... -P guide.cmake
-# The listings of docs/guide.md are parts of the files in docs/guide, and the programs of these files do what the page
-# says, in its order. What messages prints stands on the page.
+# Every listing of docs/guide.md is part of a file in docs/guide. The programs of these files run in the page's order
+# and do what it says. The page shows every line that the program `messages` prints.
 cmake_minimum_required(VERSION 3.25)
 set(folder ${SOURCE}/docs/guide)
 file(READ ${folder}.md page)
@@ -38,14 +38,14 @@ if(listings LESS 20)
   message(FATAL_ERROR "only ${listings} listings were found in docs/guide.md")
 endif()
 
-# run(output command...): in the scratch.
+# run(output command...): runs a command in WORK.
 set(printed)
 function(run result)
   execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${WORK} COMMAND_ERROR_IS_FATAL ANY OUTPUT_VARIABLE output)
   set(${result} "${output}" PARENT_SCOPE)
   set(printed "${printed}\n${output}" PARENT_SCOPE)
 endfunction()
-# expect(output regex): what its brackets matched is in match_1 and match_2.
+# expect(output regex): match_1 and match_2 become the text that the groups matched.
 function(expect output regex)
   if(NOT output MATCHES "${regex}")
     message(FATAL_ERROR "expected \"${regex}\":\n${output}")
@@ -59,7 +59,7 @@ function(equal a b what)
     message(FATAL_ERROR "${what}: \"${a}\" and \"${b}\"")
   endif()
 endfunction()
-# on_page(text): whatever the page's lines are.
+# on_page(text): checks that the page shows the text, whatever its line breaks.
 string(REGEX REPLACE "[ \n]+" " " flat "${page}")
 function(on_page text)
   string(REGEX REPLACE "[ \n]+" " " text "${text}")
@@ -103,7 +103,7 @@ while(rest MATCHES "^([^\n]*)\n")
   string(SUBSTRING "${rest}" ${length} -1 rest)
 endwhile()
 
-# What the page shows of outputs was printed, but for the numbers, which depend on the CPU's float instructions.
+# Each output on the page was printed, except for the numbers, which depend on the CPU's float instructions.
 function(without_numbers result text)
   string(REGEX REPLACE "[0-9][0-9.,]*" "#" text "${text}")
   string(REGEX REPLACE " +" " " text "${text}")

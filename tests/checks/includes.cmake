@@ -1,11 +1,11 @@
 # cmake -D SOURCE=<repository> -P includes.cmake
-# Includes point one way only, and each library has one place that includes it.
+# Includes point in one direction, and each library is included in one place only.
 cmake_minimum_required(VERSION 3.25)
 set(rooms framework/core framework/io framework/arithmetic framework/kernels framework/integer framework/autograd
           framework/data framework/optim framework/training layers layers/training quant quant/observers quant/training quant/lowering quant/analysis
           quant/export examples)
-# What a room sees besides itself: those before it, except that optim does not see data, and that exporters see the
-# integer program and what lies below it.
+# A room may include itself and the rooms before it. But optim may not include data, and exporters may include only the
+# integer program and the rooms that it uses.
 set(seen)
 foreach(room IN LISTS rooms)
   string(MAKE_C_IDENTIFIER ${room} id)
@@ -31,7 +31,8 @@ set(library_xsimd framework/kernels/simd/batch.hpp)
 set(library_tbb framework/core/parallel.cpp tests/framework/core/parallel_tbb_test.cpp)
 set(library_catch2 tests/catch.hpp tests/main.cpp)
 
-# Every operation and every layer is in the header that has them all; what only they include is not.
+# check_list(header folder except): the header includes every file of the folder, all operations or all layers, but not
+# the files in `except`, which only those include.
 function(check_list header folder except)
   file(READ ${SOURCE}/${header} text)
   file(GLOB files RELATIVE ${SOURCE} ${SOURCE}/${folder}/*.hpp)
@@ -46,8 +47,9 @@ endfunction()
 check_list(framework/autograd/ops.hpp framework/autograd/ops "broadcast;code_function;convolution;gather;integer_product;pool1d;pool2d;reduce;stored_codes")
 check_list(layers/layers.hpp layers "convolution")
 
-# What the runtime of integer networks is built without, and exporters too. Both see no float kernels, and exporters none
-# but the plain headers. JSON is for the runtime's sources, not for its users.
+# The runtime of integer networks is built without these headers, and so are exporters. Neither includes float kernels,
+# and exporters include only the headers directly in framework/kernels. The runtime's sources may include JSON, its
+# headers may not.
 set(runtime "^framework/(core|io|arithmetic|kernels|integer)/|^quant/export/")
 set(not_for_runtime framework/core/array.hpp framework/core/random.hpp)
 
@@ -62,7 +64,7 @@ foreach(folder framework layers quant examples tests)
       string(MAKE_C_IDENTIFIER ${room} id)
       set(seen ${seen_${id}})
     endif()
-    # std::ostringstream goes on with text that lacks a part where there is no memory.
+    # If memory runs out, std::ostringstream continues without a part of the text.
     file(STRINGS ${SOURCE}/${file} streams REGEX "^#include <sstream>")
     if(streams AND file MATCHES "^(framework|layers|quant)/" AND NOT file STREQUAL framework/core/text_stream.hpp)
       message(NOTICE "${file} must not include sstream: TextStream is in framework/core/text_stream.hpp")

@@ -1,8 +1,8 @@
 # cmake -D SOURCE=<repository> -P prose.cmake
-# Comments, messages and pages read forward: the subject first, the field's words. These turns of phrase do not.
+# Comments, messages and pages must read forward: the subject first, the field's words. These phrases do not.
 cmake_minimum_required(VERSION 3.25)
 
-# phrase(regex instead): what is not to be written, in lower case, and what to write.
+# phrase(regex instead): a phrase that is refused, in lower case, and what to write instead.
 set(phrases 0)
 macro(phrase regex instead)
   set(phrase_${phrases} "${regex}")
@@ -41,7 +41,7 @@ set(bad 0)
 foreach(file IN LISTS files)
   file(READ ${SOURCE}/${file} text)
   string(TOLOWER "${text}" text)
-  # Sentences go on over the ends of lines.
+  # Sentences continue across line ends.
   string(REGEX REPLACE "[ \t]*\n[ \t]*(///|//|#)?[ \t]*" " " text "${text}")
   foreach(i RANGE ${last})
     string(REGEX MATCH "${phrase_${i}}" match "${text}")

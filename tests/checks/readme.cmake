@@ -1,5 +1,5 @@
 # cmake -D SOURCE=<repository> -P readme.cmake
-# The program in README.md is the one that the build compiles, and what pages link to exists, headings included.
+# The program in README.md is the one that the build compiles. Every file and heading that a page links to exists.
 cmake_minimum_required(VERSION 3.25)
 
 file(READ ${SOURCE}/README.md readme)
@@ -9,11 +9,11 @@ if(position EQUAL -1)
   message(FATAL_ERROR "the program in README.md is not examples/readme.cpp")
 endif()
 
-# check_links(document): of a page, by its path in the repository.
+# check_links(document): checks the links of a page, which is given by its path in the repository.
 function(check_links document)
   file(READ ${SOURCE}/${document} text)
   get_filename_component(folder ${SOURCE}/${document} DIRECTORY)
-  # Brackets would keep a list from being split.
+  # CMake does not split a list at semicolons within brackets.
   string(REPLACE "](" "@(" links "${text}")
   string(REGEX MATCHALL "@\\([^): \n]+\\)" links "${links}")
   foreach(link IN LISTS links)

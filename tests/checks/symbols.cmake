@@ -1,16 +1,16 @@
 # cmake -D NM=<nm> -D FLOATS=<library of float kernels> -D INTEGERS=<that of integer kernels> -D AVX512=<whether they
 # have its kernels> -P symbols.cmake
-# An inline function that a file of kernels/arch/ leaves out of line is merged by the linker with its namesakes of other
-# files, and the copy that stays may use instructions that the CPU lacks. So each must belong to the file's own
-# instruction set: a template on it.
+# If a file of kernels/arch/ has an inline function that is not inlined, the linker merges it with functions of the same
+# name from other files. The copy that it keeps may use instructions that the CPU lacks. So each such function must be a
+# template on the file's own instruction set.
 cmake_minimum_required(VERSION 3.25)
 set(arch_sse2 "xsimd::sse2")
 set(arch_avx2 "xsimd::fma3<xsimd::avx2>")
 set(arch_avx512bw "xsimd::avx512bw")
 set(arch_avx512vnni "Avx512Vnni")
 
-# check(library kind tables): a file of kernels/arch/float/ has the same name inside its library as its namesake of
-# kernels/arch/integer/, and the same rule.
+# check(library kind tables): the same rule holds for kernels/arch/float/ and kernels/arch/integer/, whose files have
+# the same names inside their libraries.
 set(bad 0)
 function(check library kind tables)
   execute_process(COMMAND ${NM} --demangle --print-file-name ${library}
@@ -33,7 +33,7 @@ function(check library kind tables)
     if(name MATCHES "^quantrain::kernels::k[A-Za-z0-9]+${kind}Kernels$")
       math(EXPR found "${found} + 1")
     endif()
-    # Weak functions; V and u are data, which no CPU lacks.
+    # Weak functions. V and u are data, which run on every CPU.
     if(type MATCHES "^[Ww]$")
       string(FIND "${name}" "${arch_${file}}" position)
       if(position EQUAL -1)

@@ -1,6 +1,6 @@
 # cmake -D SOURCE=<repository> -D VERSION=<of the project> -P vcpkg.cmake
-# The vcpkg port is of this version, and sets options that the project has. vcpkg itself, which needs the network, stands aside:
-# its functions are stubs.
+# The vcpkg port has the project's version, and sets only options that the project has. vcpkg itself needs the network,
+# so stubs replace its functions.
 cmake_minimum_required(VERSION 3.25)
 set(port ${SOURCE}/packaging/vcpkg/quantrain)
 file(READ ${port}/vcpkg.json manifest)

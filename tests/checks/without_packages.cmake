@@ -1,6 +1,6 @@
 # cmake -D SOURCE=<repository> -D WORK=<scratch> -D GENERATOR=... -D COMPILER=... -P without_packages.cmake
-# What only the tests and the programs need may be missing: without it they are not built, and the rest is. Asked for,
-# they name it.
+# Packages that only tests and programs need may be missing. Then these are not built, and the rest is. If an option
+# asks for such a part, the error names the missing package.
 cmake_minimum_required(VERSION 3.25)
 
 # configure(status output option...)
@@ -26,7 +26,7 @@ foreach(part tests examples)
   endif()
 endforeach()
 
-# refused(option package setting...): asked for, the part names what it lacks.
+# refused(option package setting...): the option asks for a part, and the error names the missing package.
 function(refused option package)
   configure(status output -D ${option}=ON ${ARGN})
   string(FIND "${output}" "${option} is ON, and ${package}, which" position)
@@ -37,6 +37,6 @@ endfunction()
 refused(QUANTRAIN_TESTS Catch2)
 refused(QUANTRAIN_EXAMPLES CLI11)
 refused(QUANTRAIN_PNG PNG)
-# A part of the examples, which are there.
+# Sounds are a part of the examples, whose own package must not be missing here.
 refused(QUANTRAIN_AUDIO kissfft -D QUANTRAIN_EXAMPLES=ON -D CMAKE_DISABLE_FIND_PACKAGE_CLI11=OFF)
 file(REMOVE_RECURSE ${WORK})

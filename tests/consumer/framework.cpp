@@ -7,7 +7,7 @@ using namespace quantrain;
 
 namespace {
 
-// Links what reads images, and what that needs.
+// Links the PNG reader and its dependencies.
 bool finds_no_image() {
   try {
     return read_png("none.png", 1).bytes.empty();
@@ -18,7 +18,7 @@ bool finds_no_image() {
 
 }  // namespace
 
-// Fits y = w * x with nothing but the framework.
+// Fits y = w * x with the framework alone.
 int main() {
   const Tensor x = Tensor::full({4}, 2.0f);
   const Tensor y = Tensor::full({4}, 6.0f);

@@ -1,7 +1,7 @@
 # cmake -D BUILD=<build folder> -D SOURCE=<this folder> -D WORK=<scratch> -D VERSION=... -D GENERATOR=... -D COMPILER=...
 #       -D CONFIG=... -D THREADS=<QUANTRAIN_THREADS> -P run.cmake
-# Installs the build, then builds and runs projects on it: one on everything, which also compiles every header that is
-# installed, and one on the runtime alone. Another one has the sources in a subdirectory.
+# Installs the build, then builds and runs projects on the installed package: one that uses everything and compiles
+# every installed header, and one that uses only the runtime. Another project has the sources in a subdirectory.
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -17,7 +17,7 @@ function(project_on_package name folder)
   execute_process(COMMAND ${CMAKE_COMMAND} --build ${WORK}/${name} --config ${CONFIG} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-# prints_version(program): it runs, and prints the version.
+# prints_version(program): the program runs, and prints the version.
 function(prints_version)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY OUTPUT_VARIABLE output)
   if(NOT output MATCHES "quantrain ${VERSION}\n")
@@ -49,7 +49,7 @@ project_on_package(build ${SOURCE})
 run(${WORK}/build/framework_consumer)
 prints_version(${WORK}/build/consumer)
 
-# By the compiler alone, which pkg-config tells what it needs.
+# Without CMake: pkg-config gives the compiler's flags.
 find_program(PKG_CONFIG pkg-config)
 if(PKG_CONFIG)
   file(GLOB_RECURSE pc ${WORK}/prefix/quantrain.pc)
@@ -81,7 +81,7 @@ file(GLOB_RECURSE package ${WORK}/prefix/*/quantrainConfig.cmake)
 cmake_path(GET package PARENT_PATH package)
 refused(${package} nonsense "quantrain has no component nonsense: there are runtime, framework, layers and quant")
 
-# Only configured: it would build the runtime a second time.
+# Only configured, because it would build the runtime a second time.
 run(${CMAKE_COMMAND} -S ${SOURCE}/../.. -B ${WORK}/runtime_only ${toolchain} -D QUANTRAIN_TRAINING=OFF
     -D QUANTRAIN_THREADS=OFF -D QUANTRAIN_TESTS=ON ${without} ${without_threads} -D CMAKE_DISABLE_FIND_PACKAGE_Catch2=ON)
 refused(${WORK}/runtime_only layers "the component layers is not in this build of quantrain")

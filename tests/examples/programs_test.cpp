@@ -49,8 +49,8 @@ TEST_CASE("every program trains, converts, and reports what it found", "[example
     CHECK(report.at("qat").at("seconds_per_epoch").size() == 1);
     for (const char* part : {"float", "ptq", "qat", "integer"})
       check_fraction(report.at(part).at("accuracy"));
-    // 0.1 is chance. Ten steps are too few for the running statistics of batch norms, and for much
-    // else.
+    // Chance is 0.1. Ten steps are too few for other networks, for example for the running
+    // statistics of batch norms.
     if (program == "mnist_mlp") CHECK(report.at("float").at("accuracy").get<double>() > 0.3);
     const Json& integer = report.at("integer");
     CHECK(integer.at("weight_bits") == 8);

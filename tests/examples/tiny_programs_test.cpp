@@ -18,7 +18,7 @@ std::string outputs(const Workplace& place) {
   return "--report '" + place.path("report.json") + "' --save '" + place.path("model") + "' ";
 }
 
-/// Rows of a room: the window is open where it is cold.
+/// A table about a room, whose window is open in the rows with low temperatures.
 std::string room_csv(int64_t rows) {
   std::string text = "window,temperature,pressure\n";
   for (int64_t i = 0; i < rows; ++i) {
@@ -78,7 +78,7 @@ TEST_CASE("a table of one's own is trained on, whichever column has the classes"
   model.classify(rows, windows);
   CHECK(windows == std::vector<int32_t>{0, 1});
 
-  place.check_start_fails("sensor_classification", data, "\"window\"");  // text, no number
+  place.check_start_fails("sensor_classification", data, "\"window\"");  // text, not a number
   place.check_start_fails("sensor_classification", data + "--label door", "\"door\"");
   place.check_start_fails(
       "sensor_classification", "--data '" + place.path("nowhere.csv") + '\'', "nowhere.csv");

@@ -15,7 +15,7 @@ struct TinyProgram {
   int64_t outputs = 0;
 };
 
-/// What every run must have found: "report.json" and "model" of a workplace.
+/// Checks "report.json" and "model" in a workplace for what every run must give.
 inline nlohmann::json check_tiny_report(const Workplace& place, const TinyProgram& expected) {
   const auto report = nlohmann::json::parse(place.read("report.json"));
   CHECK(report.at("model") == expected.program);

@@ -15,7 +15,7 @@
 #include "framework/core/random.hpp"
 #include "tests/catch.hpp"
 
-// Where the tests of programs run them.
+// Runs programs in a temporary folder, to test them.
 namespace quantrain::test {
 
 namespace fs = std::filesystem;
@@ -24,8 +24,8 @@ inline void append_big_endian(std::string& text, uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> shift & 0xff);
 }
 
-/// Ten classes that are easy to tell apart: class c is a bright square in one of ten places, over
-/// noise.
+/// Ten classes that are easy to tell apart: class c is a bright square at one of ten positions,
+/// plus noise.
 inline void write_images(const fs::path& folder,
                          const std::string& prefix,
                          uint32_t count,
@@ -53,7 +53,7 @@ inline void write_images(const fs::path& folder,
   write_file((folder / (prefix + "-labels-idx1-ubyte")).string(), labels);
 }
 
-/// A folder of its own with a small data set in "data"; gone with it.
+/// A temporary folder with a small data set in "data".
 class Workplace {
  public:
   Workplace() {
@@ -73,7 +73,7 @@ class Workplace {
     std::ifstream file(folder_ / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  /// Names of all files but the data set's and those that run() makes.
+  /// Names of all files except the data set and the files that run() makes.
   std::vector<std::string> files() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_)) {
@@ -83,7 +83,8 @@ class Workplace {
     return names;
   }
 
-  /// Exit status of a program; what it prints is in "out" and "err". environment: "NAME=value ".
+  /// Runs a program and returns its exit status; its output is in "out" and "err". environment:
+  /// "NAME=value ".
   int start(const std::string& program,
             const std::string& flags,
             const std::string& environment = "") const {
@@ -92,12 +93,12 @@ class Workplace {
     const int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  /// The same on the data set, unless flags name another.
+  /// The same with the data set, unless the flags name another one.
   int run(const std::string& program, const std::string& flags) const {
     return start(program, with_data(flags));
   }
-  /// A run that fails: a status other than 0, one line on standard error that names the program and
-  /// has this text.
+  /// Checks that a run fails with status 1 and one line on standard error, which names the program
+  /// and contains this text.
   void check_start_fails(const std::string& program,
                          const std::string& flags,
                          const std::string& text,

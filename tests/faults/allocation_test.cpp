@@ -22,8 +22,8 @@
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 
-// Memory may run out at any allocation: an error, or the result; nothing leaks, nothing is half
-// done.
+// Memory may run out at any allocation. The call then throws an error or still returns its result;
+// nothing leaks, and nothing is left half done.
 namespace quantrain {
 
 using test::fail_each_allocation;
@@ -54,7 +54,7 @@ void check_survival(const Survival& survival, int64_t least) {
   CHECK(survival.errors >= least / 2 / kPointStep);
 }
 
-/// A network that was trained for a step, with its data.
+/// A network after one step of training, with its data.
 struct Prepared {
   Tensor x = quant::test::random_images({4, 8, 8, 1}, 1);
   std::vector<int32_t> labels{0, 1, 2, 3};
@@ -71,7 +71,7 @@ struct Prepared {
   }
 };
 
-// One thread: the same allocations in each run.
+// One thread, so that each run makes the same allocations.
 struct OneThread {
   OneThread() { set_threads(1); }
   ~OneThread() { set_threads(0); }
@@ -91,7 +91,7 @@ TEST_CASE("a model is loaded, run and saved with each allocation failing", "[fau
   check_survival(fail_each_allocation([&] {
                    const IntegerModel loaded = IntegerModel::load(folder / "model");
                    std::ostringstream text;
-                   text.exceptions(std::ios::badbit);  // else text that is cut counts as written
+                   text.exceptions(std::ios::badbit);  // otherwise truncated text counts as written
                    text << loaded.hash();
                    return text.str();
                  }),
@@ -131,11 +131,11 @@ TEST_CASE("a training step is done or not, whichever allocation fails", "[faults
   Prepared p;
   Adam adam(p.net.parameters());
   cross_entropy(p.net(p.x), p.labels).backward();
-  adam.step();  // its state is there
+  adam.step();  // creates its state
   adam.zero_grad();
   const auto everything = [&] { return bytes_of(state(p.net)) + bytes_of(adam.state()); };
 
-  // The forward and backward pass change ranges and gradients alone.
+  // The forward and backward pass change only ranges and gradients.
   check_survival(fail_each_allocation(
                      [&] {
                        cross_entropy(p.net(p.x), p.labels).backward();
@@ -144,14 +144,14 @@ TEST_CASE("a training step is done or not, whichever allocation fails", "[faults
                        return std::string();
                      },
                      [&] {
-                       // Lets go of what the passes that failed had made.
+                       // Releases what the failed passes allocated.
                        cross_entropy(p.net(p.x), p.labels).backward();
                        adam.zero_grad();
                        return std::string();
                      }),
                  200);
 
-  // A step of the optimizer changes all or nothing.
+  // A step of the optimizer changes everything or nothing.
   cross_entropy(p.net(p.x), p.labels).backward();
   std::vector<std::vector<float>> kept;
   std::vector<NamedTensor> all = state(p.net);

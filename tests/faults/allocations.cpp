@@ -12,7 +12,7 @@ namespace {
 std::atomic<int64_t> made{0};
 std::atomic<int64_t> live{0};
 constexpr int64_t kNever = int64_t{1} << 62;
-std::atomic<int64_t> left{kNever};  // until one fails
+std::atomic<int64_t> left{kNever};  // allocations until one fails
 std::atomic<bool> all_after{false};
 
 bool fails() {
@@ -87,7 +87,7 @@ Survival fail_each_allocation(const std::function<std::string()>& f,
   const auto fault = [&](const std::string& what, int64_t point, bool all) {
     survival.fault = "allocation " + std::to_string(point) + (all ? " and later: " : ": ") + what;
   };
-  static_cast<void>(f());  // what is made once and kept
+  static_cast<void>(f());  // allocates what is created once and kept
   const std::string expected = f();
   for (const bool all : {false, true}) {
     for (int64_t point = 0;; point += kPointStep) {

@@ -18,13 +18,13 @@
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 
-// Many kills, loads and forks: minutes, for scripts/prove endurance.
+// Many kills, loads and forks. This takes minutes; scripts/prove endurance runs it.
 namespace quantrain {
 namespace {
 
 using test::TemporaryFolder;
 
-/// Two models and states of one network, and who writes them for ever.
+/// Writes two models and two states of one network in turn, for ever.
 struct Writer {
   std::vector<IntegerModel> models;
   Sequential net = quant::test::mlp();
@@ -62,7 +62,7 @@ struct Writer {
   }
 };
 
-/// A process that runs f until it is killed; _exit(0) if f returns.
+/// Starts a process that runs f until it is killed, or until f returns.
 template <class F>
 pid_t start(const F& f) {
   const pid_t process = ::fork();
@@ -98,7 +98,7 @@ TEST_CASE("500 processes are killed while they save models and states", "[.endur
     REQUIRE(writer.state_is_whole(folder));
     left_over = std::max(left_over, folder.files() - 2);
   }
-  CHECK(left_over <= 2);  // killed between two names of a file; gone with the next save
+  CHECK(left_over <= 2);  // from kills during a rename; the next save removes them
   writer.write(folder, 1);
   CHECK(folder.files() == 2);
 }
@@ -116,7 +116,7 @@ TEST_CASE("100,000 loads beside two processes that save", "[.endurance]") {
   }
   CHECK(whole == 100000);
   for (const pid_t saver : savers) {
-    CHECK(::waitpid(saver, nullptr, WNOHANG) == 0);  // still at it
+    CHECK(::waitpid(saver, nullptr, WNOHANG) == 0);  // still running
     ::kill(saver, SIGKILL);
     wait_for(saver);
   }

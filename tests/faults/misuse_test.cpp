@@ -29,13 +29,13 @@
 #include "tests/quant/networks.hpp"
 #include "tests/tensors.hpp"
 
-// Public calls, each with what nobody should give it: a result or a typed error, and no crash.
+// Public calls with invalid arguments: each gives a result or a typed error, and never crashes.
 namespace quantrain {
 namespace {
 
 constexpr int64_t kHuge = int64_t{1} << 61;
 
-/// Tensors that calls may meet, by name.
+/// Unusual tensors, by name.
 std::map<std::string, Tensor> strange_tensors() {
   std::map<std::string, Tensor> all;
   const auto nan = std::numeric_limits<float>::quiet_NaN();
@@ -73,7 +73,7 @@ std::map<std::string, Tensor> strange_tensors() {
 
 using Unary = std::function<void(const Tensor&)>;
 
-/// The same value in each place where a call takes a tensor: aliases.
+/// Calls by name. Where a call takes several tensors, it gets the same one for all: aliases.
 std::map<std::string, Unary> calls() {
   std::map<std::string, Unary> all;
   all["reshape"] = [](const Tensor& x) { reshape(x, {-1}); };
@@ -258,7 +258,7 @@ std::map<std::string, Unary> calls() {
   return all;
 }
 
-/// "result", "error", or what is wrong.
+/// Returns "result", "error", or a description of the fault.
 std::string outcome(const std::function<void()>& f) {
   try {
     f();
@@ -266,7 +266,7 @@ std::string outcome(const std::function<void()>& f) {
   } catch (const Error&) {
     return "error";
   } catch (const std::bad_alloc&) {
-    return "error";  // for memory that no machine has
+    return "error";  // more memory than any machine has
   } catch (const std::exception& error) {
     return std::string("not an Error: ") + error.what();
   }
@@ -280,7 +280,8 @@ void check_outcome(const test::Child& child) {
 }  // namespace
 
 TEST_CASE("calls take any tensor, or refuse it", "[faults][misuse][serial]") {
-  // A child for each call: a row of the table. What crashes is looked for one by one.
+  // One child process tries all tensors with a call. If it crashes, each tensor gets its own
+  // process.
   const std::map<std::string, Tensor> tensors = strange_tensors();
   std::map<std::string, int> outcomes;
   for (const auto& [call, f] : calls()) {
@@ -306,7 +307,7 @@ TEST_CASE("calls take any tensor, or refuse it", "[faults][misuse][serial]") {
           test::in_child([&f = f, &tensor = tensor] { return outcome([&] { f(tensor); }); }));
     }
   }
-  // Neither is all refused nor all taken.
+  // The calls neither refuse everything nor accept everything.
   CHECK(outcomes["+"] > 300);
   CHECK(outcomes["-"] > 600);
 }

@@ -34,8 +34,8 @@ std::map<std::string, std::vector<uint8_t>> files(const std::string& folder) {
   return all;
 }
 
-/// `save` writes other bytes to folder / "file" with each value of its argument, over what it wrote
-/// with 0.
+/// `save` writes a file whose bytes depend on the value. The file is saved with 0, then overwritten
+/// with 1 while system calls fail.
 void check_failing_calls(const std::function<void(const std::string& path, int value)>& save) {
   std::map<std::string, std::vector<uint8_t>> old_files, new_files;
   {
@@ -51,7 +51,7 @@ void check_failing_calls(const std::function<void(const std::string& path, int v
     CallFault fault = CallFault::kError;
     bool all_after = false;
   };
-  std::map<std::string, int> failed;  // calls by name
+  std::map<std::string, int> failed;  // number of failed calls, by name
   std::map<std::string, int> refused;
   for (const Mode& mode : {Mode{EIO},
                            Mode{ENOSPC},
@@ -81,12 +81,12 @@ void check_failing_calls(const std::function<void(const std::string& path, int v
       if (threw) ++refused[name];
       const auto left = files(folder.path());
       if (threw) {
-        // The new content is there already where closing fails.
+        // If only closing fails, the file already has its new content.
         CHECK((left == old_files || (name == "close" && left == new_files)));
       } else {
         CHECK(left == new_files);
       }
-      // The next time all is well.
+      // The next save succeeds.
       CHECK_NOTHROW(save(folder / "file", 1));
       CHECK(files(folder.path()) == new_files);
     }

@@ -1,7 +1,7 @@
-"""compare.py SAVE_NETWORKS WORK: docs/format.md against the engine.
+"""compare.py SAVE_NETWORKS WORK: compares docs/format.md with the engine.
 
-The reader computes the integers of each saved network; every step and output must be the engine's. Then files are
-damaged, number by number and rule by rule: reader and engine must refuse the same ones.
+The reader computes the integers of each saved network; every step and output must equal the engine's. Then files are
+damaged, number by number and rule by rule; reader and engine must refuse the same files.
 """
 
 import copy
@@ -17,7 +17,7 @@ import reader
 
 
 def compare(folder):
-    """How many integers were compared; ends the program at the first that differs."""
+    """Returns how many integers were compared. Ends the program at the first that differs."""
     with open(os.path.join(folder, "model"), "rb") as file:
         network = reader.read(file.read())
     count = 0
@@ -68,7 +68,7 @@ def to_bytes(header, data, length=None):
 
 
 def places(value, path=()):
-    """The path of everything in a JSON value."""
+    """The paths of all parts of a JSON value."""
     yield path
     for key in value if type(value) is dict else range(len(value)) if type(value) is list else ():
         yield from places(value[key], path + (key,))
@@ -84,7 +84,7 @@ def edited(network, path, change):
 
 
 def network_damages(network):
-    """Every number replaced, every member taken away, doubled or added, every list longer and shorter."""
+    """Replaces and removes every value, adds a member to every object, and makes every list longer."""
     for path in places(network):
         if not path:
             continue

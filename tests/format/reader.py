@@ -1,6 +1,6 @@
-"""Reads a file of an integer network and computes its integers: written from docs/format.md, with numpy alone.
+"""Reads the file of an integer network and computes its integers. Written from docs/format.md, with numpy alone.
 
-Knows nothing of quantrain's code. Whoever writes a reader of his own may begin here.
+It uses nothing of quantrain's code. You can start your own reader from it.
 """
 
 import json
@@ -28,7 +28,7 @@ INT32 = (1 << 31) - 1
 
 
 def parse_json(text, depth):
-    """A JSON text; no name twice in one object, no more levels and values than allowed."""
+    """Parses JSON with no name twice in one object, and no more levels and values than allowed."""
 
     def pairs(members):
         result = dict(members)
@@ -48,7 +48,7 @@ def parse_json(text, depth):
     require(len(text) <= MOST_BYTES, "too long")
     try:
         value = json.loads(text.decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant)
-        json.dumps(value, ensure_ascii=False).encode("utf-8")  # halves of characters
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # refuses lone surrogates
     except (ValueError, RecursionError) as error:
         raise Refused("is not JSON: %s" % error)
     require(check(value, depth) <= MOST_VALUES, "too many values")
@@ -91,7 +91,7 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I8": "i1", "U
 
 
 def read_container(file):
-    """Metadata, and arrays by name, of the bytes of a safetensors file."""
+    """Returns metadata and arrays, by name, from the bytes of a safetensors file."""
     require(len(file) >= 8, "too short")
     (length,) = struct.unpack("<Q", file[:8])
     require(length <= MOST_BYTES and 8 + length <= len(file), "a header of %d bytes" % length)
@@ -148,7 +148,7 @@ MEMBERS = {
 
 
 class Tensors:
-    """Arrays of the container, each to be taken by one step."""
+    """Arrays of the container. Each must be taken by one step."""
 
     def __init__(self, tensors):
         self.tensors = tensors
@@ -248,7 +248,7 @@ def read_product(op, position, tensors, outputs, length):
 
 
 def counts_along(extent, kernel, stride, pad, outputs):
-    """How many elements of a window lie inside the image, at each place along an axis."""
+    """The number of elements of a window inside the image, at each place along an axis."""
     first = np.arange(outputs) * stride - pad
     return np.minimum(first + kernel, extent) - np.maximum(first, 0)
 
@@ -277,7 +277,7 @@ def read_window(op, pool):
 
 
 def read_step(entry, position, tensors):
-    """A step, with the elements of its inputs and output, and their zero points (None: any)."""
+    """A step, with the number of elements of its inputs and output, and their zero points (None: any)."""
     members(entry, ("type", "inputs", "output", "members"))
     require(type(entry["type"]) is str and entry["type"] in MEMBERS, "type %r" % (entry["type"],))
     kind = entry["type"]
@@ -405,7 +405,7 @@ def check_step(step, values, written):
 
 
 def read(file):
-    """The network in the bytes of a file: values, inputs, outputs, steps. Raises Refused."""
+    """Reads a network from the bytes of a file: values, inputs, outputs, steps. Raises Refused."""
     metadata, arrays = read_container(file)
     for key, expected in (("format", "quantrain-integer"), ("version", "2"), ("layout", "NHWC/OHWI")):
         require(metadata.get(key) == expected, key)
@@ -437,14 +437,14 @@ def read(file):
 
 
 def requantize(acc, m0, shift, y):
-    """Equation (8); m0 and shift of one multiplier, or of one for each place of the last axis."""
+    """Equation (8), with one multiplier, or one for each place of the last axis."""
     shift = np.asarray(shift, np.int64)
     rounded = (acc * m0 + (np.int64(1) << (shift - 1))) >> shift
     return np.clip(rounded + y["zero_point"], y["lo"], y["hi"])
 
 
 def windows(op, x, outside):
-    """Of each place of the kernel: the elements that it meets, [n, oh, ow, c]."""
+    """For each tap of the kernel: the elements that it reads, [n, oh, ow, c]."""
     pad = ((0, 0), (op["pad_h"],) * 2, (op["pad_w"],) * 2, (0, 0))
     x = np.pad(x.reshape(-1, op["h"], op["w"], op["c"]), pad, constant_values=outside)
     for u in range(0, op["kh"] * op["dilation_h"], op["dilation_h"]):
@@ -477,7 +477,7 @@ def average(op, x):
 
 
 def run_step(step, x):
-    """Stored bytes, or accumulators, of n samples: [n, elements], as int64."""
+    """Computes the stored bytes or accumulators of n samples: [n, elements], as int64."""
     op, kind = step["op"], step["type"]
     n = x[0].shape[0]
     if kind == "view":
@@ -485,7 +485,7 @@ def run_step(step, x):
     elif kind == "gather":
         y = x[0].reshape([n, op["rows"]] + [axis["extent"] for axis in op["axes"]] + [op["run"]])
         for k, axis in enumerate(op["axes"]):
-            y = np.take(y, axis["index"], axis=2 + k)  # -1 takes the last one, for now
+            y = np.take(y, axis["index"], axis=2 + k)  # -1 takes the last element, replaced below
         for k, axis in enumerate(op["axes"]):
             np.moveaxis(y, 2 + k, 0)[axis["index"] < 0] = op["fill"]
     elif kind == "quantized_lookup":
@@ -527,7 +527,7 @@ def run_step(step, x):
 
 
 def run(network, x):
-    """x: stored bytes of each input, [n, elements]. Gives all values, as run_step does."""
+    """x: stored bytes of each input, [n, elements]. Returns all values, like run_step."""
     values = dict(zip(network["inputs"], (np.asarray(a, np.int64) for a in x)))
     for step in network["steps"]:
         values[step["output"]] = run_step(step, [values[id] for id in step["inputs"]])
@@ -540,12 +540,12 @@ def output_integers(network, values, id):
 
 
 def encode(value, x):
-    """Raw floats of an input, [n, elements], to stored bytes: (20), (3)."""
+    """Converts raw floats of an input, [n, elements], to stored bytes: (20), (3)."""
     codes = value["codes"]
     z = np.asarray(x, np.float32)
     if "features" in value:
         offset, scale = value["features"]
         z = ((z.reshape(-1, scale.size) - offset) / scale).reshape(z.shape)
-    # rint rounds to even; a float32 beyond any code is no matter of the clamp in double.
+    # rint rounds to even. The clamp is in double, so a float32 far beyond the codes does no harm.
     code = np.rint(z / codes["scale"]).astype(np.float64) + codes["zero"]
     return np.clip(code, codes["lo"], codes["hi"]).astype(np.int64)

@@ -1,6 +1,6 @@
-// save_networks write FOLDER: saves networks of all operations, each to a folder of its own with
-// inputs and the integers that the engine computes of them, for compare.py. save_networks check:
-// says of each file that standard input names whether the engine takes it.
+// save_networks write FOLDER: saves networks of all operations for compare.py, each to its own
+// folder, with inputs and the integers that the engine computes from them. save_networks check:
+// reads names of files from standard input and says of each file whether the engine accepts it.
 #include <filesystem>
 #include <iostream>
 #include <span>
@@ -28,7 +28,8 @@ void write(const std::string& path, std::span<const T> values) {
   write_file(path, parts);
 }
 
-/// Raw values of one input, inside and outside of its range, and the codes that the engine makes.
+/// Raw values of one input, inside and outside of its range, and the codes that the engine
+/// computes.
 void save_raw_values(const IntegerModel& model, const std::string& folder, size_t i) {
   Random random(7 + i);
   const InputFeatures features = model.input_features(i);
@@ -82,7 +83,7 @@ void save(const std::string& name, const IntegerModel& model, const std::string&
     write<int32_t>(folder + "/output" + std::to_string(i), results[i]);
 }
 
-/// Groups, strides, padding and kernels that differ by axis; weights of so many bits.
+/// Groups, strides, padding and kernels that differ by axis; weights of `bits` bits.
 Program convolutions(int bits) {
   Builder b;
   const int x = b.input({7, 6, 4}, kX);
@@ -120,7 +121,7 @@ Program convolutions(int bits) {
   return b.program;
 }
 
-/// Kernels with a dilation of each axis; one row, as of signals.
+/// A kernel with another dilation along each axis, and one of a single row, as for signals.
 Program dilated() {
   Builder b;
   const int x = b.input({9, 8, 4}, kX);
@@ -143,7 +144,7 @@ Program dilated() {
   return b.program;
 }
 
-/// Multipliers that nothing sensible gives: none at all, and the smallest and the largest shift.
+/// Multipliers that no sensible network has: 0, and the smallest and the largest shift.
 Program extremes() {
   Program program = every_operation();
   auto& product = std::get<QuantizedLinear>(program.steps[7].operation).product;
@@ -159,8 +160,8 @@ Program with_features() {
   return program;
 }
 
-/// What training makes: a depthwise convolution, a table, an average, weights and activations of
-/// few bits.
+/// A network as training makes it: a depthwise convolution, a table, an average, weights and
+/// activations of few bits.
 IntegerModel converted() {
   manual_seed(3);
   Sequential net{Conv2d{1, 4, {.kernel = 3, .padding = 1, .bias = false}},

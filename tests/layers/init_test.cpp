@@ -39,7 +39,7 @@ std::vector<float> values(const Sequential& net) {
   return all;
 }
 
-// 20,000 draws: a deviation is off by more than 2.5 % with a probability below 1e-6.
+// With 20,000 draws, a deviation is off by more than 2.5 % with a probability below 1e-6.
 constexpr double kSampling = 0.025;
 
 }  // namespace
@@ -109,7 +109,7 @@ TEST_CASE("threads that make layers do not mix their seeds", "[layers][init]") {
   };
   const auto make = [&](uint64_t seed, const auto& wait) {
     manual_seed(seed);
-    wait();  // for the other thread's seed
+    wait();  // until the other thread has set its seed
     Sequential net;
     for (int i = 0; i < 50; ++i) net.append(Linear{3, 3});
     return weights(net);

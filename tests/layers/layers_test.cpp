@@ -21,8 +21,8 @@ Tensor random_tensor(const Shape& shape, uint64_t seed) {
   return x;
 }
 
-/// Distinct values 0.1 apart and at least 0.05 from 0, shuffled: no finite-difference step meets
-/// the kink of a ReLU or a tie of a max pool.
+/// Distinct values in random order, 0.1 apart and at least 0.05 from 0, so that no
+/// finite-difference step meets the kink of a ReLU or a tie of a max pool.
 Tensor spread_tensor(const Shape& shape, uint64_t seed) {
   Random random(seed);
   Tensor x = Tensor::empty(shape);
@@ -40,7 +40,7 @@ void set(Tensor tensor, const std::vector<float>& numbers) {
   std::copy(numbers.begin(), numbers.end(), tensor.mutable_data());
 }
 
-/// Gradients of the input and of every parameter.
+/// Checks the gradients of the input and of every parameter.
 void check_gradients(Module& layer, Tensor x) {
   x.set_requires_grad(true);
   std::vector<Tensor> inputs = layer.parameters();
@@ -408,7 +408,7 @@ TEST_CASE("Mean and Max reduce axes of each sample", "[layers][reduction]") {
                         {{1, 2, 3}, {2}, {2, 1, 1, 1}}};
   for (const Case& c : cases) {
     CAPTURE(c.shape);
-    // Each element of x belongs to the element of y with its other indices.
+    // Each element of x belongs to the element of y that has the same indices on the other axes.
     std::vector<float> most(static_cast<size_t>(c.shape.elements()), -1e9f);
     std::vector<double> sums(most.size(), 0.0);
     for (int64_t i = 0; i < x.elements(); ++i) {
@@ -439,10 +439,11 @@ TEST_CASE("Mean and Max reduce axes of each sample", "[layers][reduction]") {
       worst = std::max(worst, std::abs(mean.data()[at] - sums[i] / count));
       largest = largest && max.data()[at] == most[i];
     }
-    CHECK(worst < 1e-5);  // float32's rounding of means below 32
+    CHECK(worst < 1e-5);  // rounding of float32 means below 32
     CHECK(largest);
   }
-  // The gradient of a mean is 1 / K everywhere, that of a maximum 1 at the first among equals.
+  // The gradient of a mean is 1 / K everywhere; that of a maximum is 1 at the first of equal
+  // elements.
   const float values[] = {1.0f, 3.0f, 3.0f, 2.0f};
   Tensor leaf = Tensor::from({1, 4}, values).set_requires_grad(true);
   sum(Mean{1}(leaf)).backward();

@@ -16,7 +16,7 @@ std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
   return all;
 }
 
-/// Writes down that it ran, in which scope, and hands on what it got plus `added`.
+/// Logs that it ran, and in which scope. Returns its input plus `added`.
 class Probe : public Module {
  public:
   Probe(Log& log, std::string text, float added = 0.0f)
@@ -111,8 +111,8 @@ TEST_CASE("names of children are unique, UTF-8 and without dots", "[layers][modu
   QUANTRAIN_CHECK_ERROR(net.add("conv", ReLU{}), GraphError, "two children are named \"conv\"");
   QUANTRAIN_CHECK_ERROR(net.add("a.b", ReLU{}), GraphError, "empty or has a dot: \"a.b\"");
   QUANTRAIN_CHECK_ERROR(net.add("", ReLU{}), GraphError, "empty or has a dot");
-  // Latin-1, a byte that continues nothing, a character cut off, three that are longer than they
-  // need be, a surrogate, and one above the last.
+  // Latin-1, a lone continuation byte, two truncated characters, three overlong encodings, a
+  // surrogate, and characters and bytes beyond the last ones.
   for (const char* name : {"caf\xe9",
                            "\x80",
                            "caf\xc3",
@@ -126,7 +126,7 @@ TEST_CASE("names of children are unique, UTF-8 and without dots", "[layers][modu
                            "\xff"}) {
     QUANTRAIN_CHECK_ERROR(net.add(name, ReLU{}), GraphError, "not UTF-8");
   }
-  // The first and last of each length.
+  // The first and the last character of each length.
   for (const char* name : {"\x7f",
                            "\xc2\x80",
                            "\xdf\xbf",
@@ -225,7 +225,7 @@ TEST_CASE("a layer refuses another number of inputs than it takes", "[layers][mo
 
 namespace {
 
-/// Modules in each other, the innermost a ReLU.
+/// Nested modules, the innermost a ReLU.
 std::shared_ptr<Sequential> nested(int levels) {
   auto inner = std::make_shared<Sequential>();
   inner->append(ReLU{});

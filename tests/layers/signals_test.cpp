@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/tensors.hpp"
 
-// Layers of one axis, and what leads to them.
+// Layers of one axis, and the layers that lead to them.
 namespace quantrain {
 namespace {
 

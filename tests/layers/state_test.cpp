@@ -11,7 +11,7 @@
 namespace quantrain {
 namespace {
 
-/// A path in a folder of its own that goes away with it.
+/// A path in a new folder, which is removed with this object.
 class TemporaryFile {
  public:
   TemporaryFile() {
@@ -48,7 +48,7 @@ std::vector<float> values(const Module& net) {
 TEST_CASE("what was saved loads into a module of the same structure, bit for bit",
           "[layers][state]") {
   Sequential net = make_net(1);
-  net(Tensor::full({4, 4, 4, 1}, 0.5f));  // moves the running statistics
+  net(Tensor::full({4, 4, 4, 1}, 0.5f));  // changes the running statistics
   const TemporaryFile file;
   save(net, file.path());
   Sequential other = make_net(2);
@@ -107,7 +107,7 @@ TEST_CASE("dropout continues from a saved state as if it had not stopped", "[lay
     const Tensor y = net(ones);
     return std::vector<float>(y.data(), y.data() + 1000);
   };
-  // The first pass, and those around the last number that float32 can count to.
+  // The first pass, and passes around the largest number that float32 can count to.
   for (const std::vector<float>& passes :
        {std::vector<float>{0, 0}, {0x1p24f - 2, 0}, {0x1p24f - 1, 6}, {0, 7}}) {
     Sequential whole = make();

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 constexpr quant::Simulation kSimulations[] = {quant::Simulation::kInteger,
                                               quant::Simulation::kFloat};
 
-/// The results so far: each is its settings, a JSON object, and what was measured under them.
+/// The results so far. Each has its settings, a JSON object, and the accuracies measured with them.
 class Results {
  public:
   explicit Results(const std::string& path) : path_(path) {
@@ -34,7 +34,7 @@ class Results {
     }
   }
 
-  /// Null if there is none yet.
+  /// Null if there is no result for these settings.
   const Json* find(const Json& settings) const {
     for (const Json& result : results_) {
       if (result["settings"] == settings) return &result["accuracy"];
@@ -85,8 +85,8 @@ Json settings_of(const Images& images,
   return settings_of(images, network, training, seed, bits, integer ? "integer" : "float");
 }
 
-/// Of the float network that is trained on as those with quantization are: what these are to be
-/// measured by.
+/// The settings of the control: the float network, trained on without quantization, to compare the
+/// quantized networks with.
 Json settings_of_float(const Images& images,
                        const examples::Network& network,
                        const Training& training,
@@ -105,8 +105,8 @@ Json measure_float(const examples::Network& network,
   return {{"float", examples::accuracy(net, images.test)}};
 }
 
-/// Accuracies of the float network, of its simulation as it was trained, and of what that becomes
-/// when it is deployed: integers in any case.
+/// Accuracies of the float network, of the simulated network as it was trained, and of the deployed
+/// network, which always computes integers.
 Json measure(const examples::Network& network,
              Sequential& trained,
              const Images& images,
@@ -129,7 +129,7 @@ Json measure(const examples::Network& network,
 
 struct Statistics {
   double mean;
-  double deviation;  ///< of a sample: over n - 1
+  double deviation;  ///< of a sample: divided by n - 1
 };
 
 Statistics statistics(const std::vector<double>& values) {
@@ -194,7 +194,7 @@ void measure_accuracy(const Subjects& subjects, const AccuracyOptions& options) 
   for (const Images& images : subjects.data) {
     for (const examples::Network& network : subjects.networks) {
       for (const uint64_t seed : options.seeds) {
-        std::optional<Sequential> trained;  // once for all that start from it
+        std::optional<Sequential> trained;  // trained once, for all runs that start from it
         const auto start = [&]() -> Sequential& {
           if (!trained) trained = train_float(network, images, options.training, seed);
           return *trained;

@@ -11,7 +11,7 @@
 namespace quantrain::proofs {
 namespace {
 
-/// Accuracy of a float network that is quantized after training, with ranges of one kind of
+/// Accuracy of a float network after quantization without training, with ranges from one kind of
 /// observer.
 double accuracy_with(const quant::ObserverSpec& observer,
                      const examples::Network& network,

@@ -1,4 +1,4 @@
-// The long proofs; scripts/prove builds and runs it. The exit status is 1 if anything differs.
+// The long proofs, which scripts/prove builds and runs. The exit status is 1 if anything differs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>

@@ -9,7 +9,7 @@
 namespace quantrain::proofs {
 namespace {
 
-// Batches and learning rates are those that the programs begin with.
+// Batch sizes and learning rates are the programs' defaults.
 DataLoader loader_of(const Images& images, const Training& training, uint64_t seed) {
   const Dataset& all = images.train;
   return DataLoader(training.limit > 0 ? all.first(std::min(training.limit, all.size())) : all,

@@ -43,7 +43,7 @@ TEST_CASE("a batch norm of rows folds into the Linear in front of it", "[quant][
   CHECK(rows.rows[0].folded == "1, 2");
   CHECK(rows.rows[1].folded == "4");
   CHECK(rows.rows[3].folded == "7");
-  CHECK(rows.rows[3].output_bits == 32);  // logits keep their sums
+  CHECK(rows.rows[3].output_bits == 32);  // logits stay accumulators
   const IntegerModel model = convert(net, example);
   CHECK(model.program().steps.size() == 4);
   check_on_every_isa(net, model, example, random_images({40, 12}, 9));
@@ -81,7 +81,7 @@ TEST_CASE("quantization after training folds batch norms of rows", "[quant][batc
   prepare_ptq(net, example, QConfig::int8());
   calibrate(net, images);
   const DeployedMode deployed(net);
-  // 8 bits and weights of half a step each: far from what a batch norm that is left out changes.
+  // Rounding to 8-bit activations and weights; a missing batch norm would change far more.
   CHECK(quantrain::test::max_difference(net(images), expected) < 0.2);
   check_parity(net, convert(net, example), images);
 }
@@ -95,7 +95,7 @@ TEST_CASE("the folded weights of a Linear compute Linear and batch norm", "[quan
   Folding folding("norm", norm);
   const Weights folded = fold_batch_norm({fc.weight(), fc.bias()}, folding);
   const Tensor x = test::random_normal({7, 12}, 3);
-  // Two roundings more or less of sums of twelve products.
+  // Sums of twelve products, with two roundings more or less.
   CHECK(quantrain::test::max_difference(linear(x, folded.weight, folded.bias), norm(fc(x))) < 1e-5);
 }
 

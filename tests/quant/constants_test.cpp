@@ -1,4 +1,4 @@
-// Batch norms that fold into nothing, and arithmetic with constants: a table for each channel.
+// Batch norms that cannot be folded, and arithmetic with constants: a table for each channel.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -26,7 +26,7 @@ using test::check_parity;
 using test::random_images;
 using test::train_a_little;
 
-/// relu(norm(conv(x)) + conv(x)): the convolution has another consumer, and nothing folds.
+/// relu(norm(conv(x)) + conv(x)): conv has a second reader, so the batch norm cannot be folded.
 class Residual : public Module {
  public:
   Residual()
@@ -117,7 +117,7 @@ TEST_CASE("a batch norm that folds into nothing is a table for each channel",
   const integer::Program& program = model.program();
   for (const char* const path : kNorms) {
     INFO(path);
-    // (24), channel by channel.
+    // Equation (24), channel by channel.
     const auto& norm = dynamic_cast<BatchNorm&>(net.find(path));
     const integer::Step& step = step_named(program, path);
     const auto& lookup = std::get<integer::QuantizedLookup>(step.operation);
@@ -174,7 +174,7 @@ TEST_CASE("a batch norm that folds into nothing uses its batch in training, and 
   const std::vector<float> training = values(net(images));
   net.eval();
   CHECK(values(net(images)) == training);
-  // Gradients reach what is in front, and the batch norm's own parameters.
+  // Gradients reach the layers before a batch norm, and its own parameters.
   net.train();
   net.zero_grad();
   sum(mul(net(images), Tensor::full({1}, 0.5f))).backward();
@@ -193,7 +193,7 @@ TEST_CASE("quantization after training keeps a batch norm that folds into nothin
   prepare_ptq(net, example, QConfig::int8());
   calibrate(net, images);
   const DeployedMode deployed(net);
-  // 8 bits of activations and weights: far from what a batch norm that is left out changes.
+  // Rounding to 8-bit activations and weights; a missing batch norm would change far more.
   CHECK(quantrain::test::max_difference(net(images), expected) < 0.1);
   check_parity(net, convert(net, example), images);
 }

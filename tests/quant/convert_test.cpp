@@ -45,7 +45,7 @@ class Unit : public Module {
   Tensor forward(const Tensor& x) override { return x / (sum(x * x, 1, true) + 1.0f); }
 };
 
-/// A convolution and its ReLU between reshapes, and one in the middle.
+/// A convolution and its ReLU between reshapes; there may be a reshape between the two as well.
 class Reshaped : public Module {
  public:
   explicit Reshaped(bool in_the_middle)
@@ -70,7 +70,7 @@ class Reshaped : public Module {
   std::shared_ptr<Linear> fc_;
 };
 
-/// One convolution whose output is quantized to two ranges, which are added.
+/// A convolution whose output is quantized to two ranges; the results are added.
 class TwoRanges : public Module {
  public:
   TwoRanges()
@@ -93,7 +93,7 @@ class TwoRanges : public Module {
   std::shared_ptr<FakeQuantize> second_;
 };
 
-/// A range, or an activation, that follows the reshape of what it belongs to.
+/// A convolution with a reshape between it and its range, or between it and its ReLU.
 class LateRange : public Module {
  public:
   explicit LateRange(bool activation)
@@ -129,8 +129,8 @@ double largest(const Tensor& x) {
 
 double largest_difference(const Tensor& a, const Tensor& b) { return largest(sub(a, b)); }
 
-/// How far a convolution or linear in float can be from the one in integers whose input is
-/// `apart` from its own.   docs/quantization.md (17), in real numbers
+/// How far a convolution or linear layer in float can be from the one in integers, if their inputs
+/// differ by up to `apart`.   docs/quantization.md (17), in real numbers
 double product_bound(const GraphNode& node, double apart) {
   const Tensor& x = node.inputs[0];
   const Tensor& weight = node.inputs[1];
@@ -229,7 +229,7 @@ TEST_CASE("PTQ is QAT with zero training steps", "[quant][convert]") {
   {
     const Calibration calibration(net);
     const Tensor float_logits = net(images);
-    // Calibration passes real values: the batch norm alone may round differently once its slot
+    // Calibration passes real values, so only the batch norm may round differently, once its slot
     // runs.
     for (int64_t i = 0; i < float_logits.elements(); ++i) {
       CHECK(float_logits.floats()[i] == quantrain::test::Approx(before.data()[i]).margin(1e-5));
@@ -245,7 +245,7 @@ TEST_CASE("PTQ is QAT with zero training steps", "[quant][convert]") {
     error = std::max(error, std::abs(static_cast<double>(logits[i] - before.data()[i])));
     size = std::max(size, std::abs(static_cast<double>(before.data()[i])));
   }
-  CHECK(error < 0.05 * size);  // 8 bits: about 1/256 for each of three layers, with room
+  CHECK(error < 0.05 * size);  // 8 bits: about 1/256 for each of three layers, with a margin
 }
 
 TEST_CASE("configurations beyond the default convert and stay equal", "[quant][convert]") {
@@ -280,7 +280,7 @@ TEST_CASE("configurations beyond the default convert and stay equal", "[quant][c
   const auto check_with = [&](Sequential net) {
     prepare_qat(net, example, config);
     if (config.input_range) {
-      net(images);  // calibrates
+      net(images);  // sets the ranges
     } else {
       train_a_little(net, {6, 8, 8, 1}, 3);
     }
@@ -378,7 +378,7 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   part(example);
   QUANTRAIN_CHECK_ERROR(convert(part, example), QuantError, "[4] the weights are not quantized");
 
-  // A layer of several operations, none of which has a place for a FakeQuantize.
+  // A layer of several operations, without a place for a FakeQuantize.
   Sequential scaled{Linear{12, 6}, Unit{}, Linear{6, 4}};
   QUANTRAIN_CHECK_ERROR(prepare_qat(scaled, random_images({2, 12}, 1), QConfig::int8()),
                         GraphError,
@@ -389,7 +389,8 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   train_a_little(scaled, {6, 12}, 2);
   QUANTRAIN_CHECK_ERROR(convert(scaled, random_images({2, 12}, 1)), GraphError, "[1] ");
 
-  // One layer cannot give the codes of two ranges; after a FakeQuantize of its own it can.
+  // Two ranges may follow a layer's own FakeQuantize. Without that one, the layer would have to
+  // give the codes of both ranges.
   TwoRanges two;
   prepare_qat(two, example, QConfig::int8());
   two(example);
@@ -409,7 +410,7 @@ TEST_CASE("a reshape may stand between a layer and its range or its activation",
     late.find(activation ? "relu" : "conv").slots().output = nullptr;
     const IntegerModel model = convert(late, example);
     check_parity(late, model, images);
-    // The reshape and the ReLU are the convolution's.
+    // The reshape and the ReLU are fused with the convolution.
     CHECK(model.program().steps.size() == 1);
     CHECK(test::last_output(model).shape == Shape{72});
     CHECK(test::last_output(model).name == "conv");
@@ -468,7 +469,7 @@ TEST_CASE("Sigmoid and Tanh convert to lookups", "[quant][convert]") {
   CHECK(rows.rows[1].output_bits == 6);
   CHECK(rows.rows[3].operation == "tanh");
   CHECK(rows.rows[3].output_bits == bits);
-  CHECK(rows.rows[6].output_bits == 8);  // of logits
+  CHECK(rows.rows[6].output_bits == 8);  // logits have 8 bits
   CHECK(net(example).kind() == ValueKind::kCodes);
 }
 
@@ -526,7 +527,7 @@ TEST_CASE("each operation of the float simulation stays within its bound of the 
     if (node.type() == "conv2d" || node.type() == "linear") {
       bound = product_bound(node, bound);
     } else if (node.type() == "fake_quantize") {
-      // Another code at most, with room for the roundings that lead to it.
+      // One code of difference at most, with room for the roundings before it.
       bound += 1.001 * largest(node.output.codes()->params.scale);
     }
     CHECK(largest_difference(node.output, other.output) <= bound);

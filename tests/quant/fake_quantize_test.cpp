@@ -32,7 +32,7 @@ Tensor leaf(const Shape& shape, const std::vector<float>& data) {
 
 TEST_CASE("fake quantization gives the nearest representable value, ties to even",
           "[quant][fake_quantize]") {
-  // x / scale: 0.5 and 1.5 are ties, to 0 and 2; -1.5 is code 0, 6 is code 15.
+  // x / scale: 0.5 and 1.5 are ties and round to 0 and 2; -1.5 has code 0, 6 has code 15.
   const Tensor x =
       Tensor::from({7}, std::vector<float>{0.25f, 0.75f, -0.25f, -1.6f, -9.0f, 6.2f, 100.0f});
   const Tensor y = fake_quantize(x, kU4);
@@ -55,8 +55,8 @@ TEST_CASE("signed activations are stored as unsigned bytes", "[quant][fake_quant
 
 TEST_CASE("the clamped estimator passes gradients inside the range only, the plain one everywhere",
           "[quant][fake_quantize]") {
-  // Codes before the clamp: 0, -1, 15, 16; -1.75 / 0.5 = -3.5 rounds to -4, 6.25 / 0.5 = 12.5
-  // to 12.
+  // Codes before the clamp: 0, -1, 15, 16. -1.75 / 0.5 = -3.5 rounds to -4, 6.25 / 0.5 = 12.5 to
+  // 12.
   const std::vector<float> data{-1.5f, -1.75f, 6.25f, 6.3f, 0.0f};
   Tensor x = leaf({5}, data);
   sum(fake_quantize(x, kU4)).backward();
@@ -93,14 +93,16 @@ TEST_CASE("codes of more than 8 bits are simulated in float", "[quant][fake_quan
 
 TEST_CASE("codes are rescaled as integers, the way the deployed network does",
           "[quant][fake_quantize]") {
-  // 0.5 / 1: every odd code is a tie, which (8) rounds toward +infinity and (3) to even.
+  // The ratio of the scales is 0.5 / 1, so every odd code is a tie: (8) rounds it toward +infinity,
+  // (3) to even.
   const QParams coarse{{.bits = 2}, -1, {1.0f}, {1}};  // real -1 to 2
   Tensor x = leaf({5}, {-1.5f, -0.5f, 0.5f, 2.0f, 2.5f});
   Tensor y = fake_quantize(fake_quantize(x, kU4), coarse);
   REQUIRE(y.kind() == ValueKind::kCodes);
   CHECK(values(y) == std::vector<float>{-1.0f, 0.0f, 1.0f, 2.0f, 2.0f});
   sum(y).backward();
-  CHECK(values(x.grad()) == std::vector<float>{1.0f, 1.0f, 1.0f, 1.0f, 0.0f});  // 2.5 is code 4
+  // 2.5 would have code 4, which is beyond the largest code 3.
+  CHECK(values(x.grad()) == std::vector<float>{1.0f, 1.0f, 1.0f, 1.0f, 0.0f});
 }
 
 TEST_CASE("a learned scale gets LSQ's gradient", "[quant][fake_quantize]") {
@@ -108,8 +110,8 @@ TEST_CASE("a learned scale gets LSQ's gradient", "[quant][fake_quantize]") {
   Tensor x = leaf({1, 4}, {0.6f, -10.0f, 10.0f, -0.2f});
   Tensor scale = leaf({1}, {0.5f});
   sum(fake_quantize_learned(x, scale, params)).backward();
-  // Inside: round(1.2) - 1.2 = -0.2 and round(-0.4) + 0.4 = 0.4; outside: -8 and 7; times 1 /
-  // sqrt(4 * 7).
+  // Inside the range: round(1.2) - 1.2 = -0.2 and round(-0.4) + 0.4 = 0.4. Outside: -8 and 7. All
+  // are multiplied by 1 / sqrt(4 * 7).
   const float expected = (-0.2f + 0.4f - 8.0f + 7.0f) / std::sqrt(28.0f);
   CHECK(values(scale.grad())[0] ==
         quantrain::test::Approx(expected).epsilon(1e-5));  // float32 divisions
@@ -124,7 +126,7 @@ TEST_CASE("LSQ's n is all weights that share a scale, of activations those of on
     Tensor x = Tensor::full(shape, 0.25f);
     x.mutable_data()[0] = 0.0f;
     sum(q(x)).backward();
-    // half_even(x / s) - x / s, of all elements but the first, which gives 0.
+    // half_even(x / s) - x / s, for all elements but the first, which gives 0.
     const float ratio = 0.25f / q.params().scale[0];
     const float slope = std::nearbyint(ratio) - ratio;
     const double sums = static_cast<double>(slope) * static_cast<double>(x.elements() - 1);
@@ -281,7 +283,7 @@ TEST_CASE("a checkpoint's buffers resume a FakeQuantize where it was", "[quant][
   CHECK(first.params() == second.params());
   CHECK(second.float_range().max == quantrain::test::Approx(4.0f));  // ((1 + 3) / 2 + 6) / 2
 
-  // Those of one that has seen nothing make it begin anew.
+  // The state of one that has seen nothing resets it.
   const FakeQuantize fresh(config);
   const std::vector<NamedTensor> empty = fresh.named_buffers();
   for (size_t i = 0; i < empty.size(); ++i) {
@@ -293,7 +295,7 @@ TEST_CASE("a checkpoint's buffers resume a FakeQuantize where it was", "[quant][
 
 namespace {
 
-/// Twice as far as the largest value of all, to the right.
+/// The range from 0 to twice the largest value.
 class DoubleObserver : public RangeObserver {
  public:
   explicit DoubleObserver(ObserverShape shape = {}) : RangeObserver(std::move(shape)) {}
@@ -320,7 +322,7 @@ TEST_CASE("a FakeQuantize takes an observer of one's own", "[quant][fake_quantiz
   q(Tensor::from({2}, std::vector<float>{0.0f, 3.0f}));
   CHECK(q.float_range().max == quantrain::test::Approx(6.0f));
 
-  // Its state is what a checkpoint holds.
+  // A checkpoint stores the observer's state.
   FakeQuantize other(FakeQuantizeConfig::q8(), std::make_unique<DoubleObserver>());
   std::vector<std::string> names;
   for (const NamedTensor& buffer : q.named_buffers()) names.push_back(buffer.name);

@@ -19,7 +19,7 @@ using test::check_parity;
 using test::random_images;
 using test::train_a_little;
 
-/// Two blocks of a convolution, a batch norm and this layer, with channels of their own.
+/// Two blocks of a convolution, a batch norm and this layer, with different numbers of channels.
 template <class MakeLayer>
 Sequential net_with(const MakeLayer& make) {
   return Sequential{Conv2d{1, 4, {.kernel = 3, .padding = 1}},
@@ -32,7 +32,7 @@ Sequential net_with(const MakeLayer& make) {
                     Linear{20, 4}};
 }
 
-/// Trains it, converts it and compares it with its simulation; gives the model.
+/// Trains the network, converts it and compares the two; returns the model.
 IntegerModel checked_model(Sequential& net, int bits) {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   prepare_qat(net, example, QConfig::bits(bits, bits));
@@ -67,7 +67,7 @@ TEST_CASE("networks of every function convert to lookups that equal the simulati
   for (const int bits : {8, 3}) {
     for (const functions::Function& function : all) {
       CAPTURE(function->type, bits);
-      const bool grows = function->type == "exp";  // beyond all floats, unless it is clamped
+      const bool grows = function->type == "exp";  // it overflows unless its input is clamped
       Sequential net = net_with([&](int64_t) {
         Sequential layer;
         if (grows) layer.append(Clamp{-4.0f, 4.0f});
@@ -94,7 +94,7 @@ TEST_CASE("prelu converts to a table for each channel, which files keep", "[quan
   const auto& lookup = std::get<integer::QuantizedLookup>(program.steps[1].operation);
   CHECK(lookup.channels() == 4);
   CHECK(lookup.kernel() == "lookup_channels_u8");
-  // By (18), channel by channel: the slope of float32, and all else in double.
+  // Equation (18), channel by channel: the slope is float32, everything else double.
   const QParams& x = *program.value(program.steps[1].inputs[0]).params;
   const QParams& y = *program.value(program.steps[1].output).params;
   const Tensor slope = net.find("2").parameters()[0];

@@ -31,7 +31,7 @@ using test::check_parity;
 struct Declared {
   std::string name;
   Range range;
-  bool features = false;  ///< raw values of column f are 10^(f - 6) times as large, and far from 0
+  bool features = false;  ///< raw values of column f are scaled by 10^(f - 6) and shifted
 
   InputFeatures input_features() const {
     InputFeatures result;
@@ -96,7 +96,7 @@ QConfig mixed_bits(const std::vector<std::string>& layers) {
   return config;
 }
 
-/// Integers from bytes = integers from raw floats = simulated.
+/// Checks that the integers from bytes, from raw floats and from the simulation are equal.
 void check_ways_in(Module& net, const Dataset& data, const std::vector<float>& raw) {
   const Batch batch = data.batch(0, data.size());
   const IntegerModel model = convert(net, batch.images);
@@ -244,18 +244,18 @@ TEST_CASE("prepare takes the input's range from the example, or says what is mis
   refuses(floats, data, "the example's values reach from 2 to 2, outside of QConfig::input_range");
   config.input_range = {1.0f, 1.0f};
   refuses(floats, quant, "[QConfig.input_range] the range [1, 1] of the input is empty");
-  // Said twice, and the same.
+  // Declared twice, with the same range.
   config.input_range = {-4.0f, 4.0f};
   for (const Tensor& example : {batch, floats}) {
     Sequential net = three_layers();
     prepare_qat(net, example, config);
     CHECK(input_of(net).params() == batch.source_codes()->params);
   }
-  // Images that were written are floats like any others.
+  // Images that were written to are plain floats.
   config.input_range.reset();
   written.mutable_data()[0] = 0.0f;
   refuses(written, quant, "nothing says the range");
-  // Codes of an activation are no input.
+  // Codes of an activation are not codes of an input.
   const Tensor four = fake_quantize(Tensor::zeros({2, 12}), {{.bits = 4}, -1, {0.1f}, {0}});
   refuses(four, quant, "an input has unsigned codes of 8 bits, got u4");
 }
@@ -291,7 +291,7 @@ TEST_CASE("data that mean something else are refused by the network, convert and
   CHECK_THAT(ours, quantrain::test::ContainsSubstring("number 7 of offset"));
   refused(Tensor::zeros({4, 12}), "encode raw values with the data set that declares the features");
 
-  // Equal networks, prepared for other data.
+  // An equal network that was prepared for other data.
   Sequential narrow = three_layers();
   prepare_qat(narrow, rows(kDeclared[1]).batch(0, 2).images, QConfig::int8());
   narrow(rows(kDeclared[1]).batch(0, 2).images);
@@ -303,7 +303,7 @@ TEST_CASE("data that mean something else are refused by the network, convert and
 }
 
 TEST_CASE("parity says where raw values cannot carry the codes", "[quant][input][parity]") {
-  // Float32 has steps of 8 at 10^8; the codes of z have steps of 1.
+  // float32 has steps of 8 at 10^8, but the codes of z have steps of 1.
   InputFeatures features;
   features.offset.assign(12, 1e8f);
   features.scale.assign(12, 1.0f);
@@ -346,7 +346,7 @@ TEST_CASE("the input slot passes codes on, and quantizes floats and counts what 
                    quantized.codes()->bytes.end(),
                    passed.codes()->bytes.begin()));
 
-  // Codes 0 and 255 are -3.984 and 4.0157; half a step more rounds to them.
+  // Codes 0 and 255 mean -3.984 and 4.0157; values up to half a step beyond round to them.
   const Tensor far = Tensor::from({4}, std::vector<float>{-4.2f, 4.03f, 4.04f, 1e30f});
   CHECK(slot(far).codes()->bytes[0] == 0);
   CHECK(slot.saturated() == 3);

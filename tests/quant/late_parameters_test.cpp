@@ -7,7 +7,7 @@
 #include "tests/quant/networks.hpp"
 #include "tests/tensors.hpp"
 
-// Parameters that a network has since it was prepared, and optimizers that were made before.
+// Parameters that preparing a network adds, and optimizers that were made before.
 namespace quantrain::quant {
 namespace {
 

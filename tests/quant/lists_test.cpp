@@ -10,7 +10,7 @@
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 
-// Networks that take and give lists.
+// Networks with lists of inputs and outputs.
 namespace quantrain::quant {
 namespace {
 
@@ -19,8 +19,8 @@ using test::check_parity;
 using test::random_images;
 using test::step_output;
 
-/// An image and a vector, joined; logits, and features after a ReLU, which the logits may be
-/// computed from.
+/// Joins an image and a vector. The outputs are logits and features after a ReLU; if `shared`, the
+/// logits are computed from these features.
 class TwoTowers : public Module {
  public:
   explicit TwoTowers(bool shared)
@@ -58,7 +58,7 @@ class TwoTowers : public Module {
   std::shared_ptr<Linear> logits_;
 };
 
-/// Outputs of a list, of a linear layer on its first input.
+/// A linear layer on the first input, with different lists of outputs.
 class Outputs : public Module {
  public:
   enum class Kind { kNone, kTwice, kInput, kUnused, kConstant };
@@ -117,7 +117,7 @@ TEST_CASE("a network of two inputs and two outputs trains, converts and equals i
   CHECK(plan(net, example).convertible());
   train_lists(net, 4);
   const IntegerModel model = convert(net, example);
-  const std::vector<Tensor> batch = examples(300, 9);  // more than a chunk
+  const std::vector<Tensor> batch = examples(300, 9);  // more than one chunk
   check_parity(net, model, batch);
 
   REQUIRE(model.input_count() == 2);
@@ -129,7 +129,7 @@ TEST_CASE("a network of two inputs and two outputs trains, converts and equals i
   const integer::Program& program = model.program();
   CHECK_FALSE(program.value(program.outputs[0]).is_codes());
   REQUIRE(program.value(program.outputs[1]).is_codes());
-  // Shared features are a hidden layer's; of their own they are an output.
+  // Shared features belong to a hidden layer; otherwise they are only an output, which has 8 bits.
   CHECK(program.value(program.outputs[1]).params->type.bits == (shared ? bits : 8));
   const Parity parity = verify_parity(net, model, batch);
   CHECK(parity.layers[0].name == "input0");

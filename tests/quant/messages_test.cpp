@@ -33,7 +33,7 @@ class Between : public Module {
   std::shared_ptr<Linear> last_;
 };
 
-/// An operation whose author forgot record().
+/// An operation whose author forgot to call record().
 Tensor unrecorded(const Tensor& x) {
   Tensor y = Tensor::empty(x.shape());
   for (int64_t i = 0; i < x.elements(); ++i) y.mutable_data()[i] = 2.0f * x.floats()[i];
@@ -48,7 +48,7 @@ class Unrecorded : public Module {
   Tensor forward(const Tensor& x) override { return unrecorded(x); }
 };
 
-/// prelu(x, slope) in a layer of its own.
+/// prelu(x, slope) as a layer.
 class Slopes : public Module {
  public:
   std::string_view type() const override { return "Slopes"; }
@@ -57,7 +57,7 @@ class Slopes : public Module {
   Tensor forward(const Tensor& x, const Tensor& slope) override { return prelu(x, slope); }
 };
 
-/// A PReLU whose slope is the mean of its input, for a batch of one.
+/// A PReLU whose slope is the mean of its input; for a batch of one.
 class OwnSlope : public Module {
  public:
   OwnSlope() : mean_(add("mean", Mean{1})), prelu_(add("prelu", Slopes{})) {}

@@ -11,7 +11,7 @@
 // Small networks and data for the tests of conversion.
 namespace quantrain::quant::test {
 
-/// Multiples of 1/255 in [0, 1] with their bytes, as a data set gives them: pixels.
+/// Multiples of 1/255 in [0, 1] that carry their bytes, like the pixels of a data set.
 inline Tensor random_images(const Shape& shape, uint64_t seed) {
   Random random(seed);
   auto codes = std::make_shared<Codes>();
@@ -50,7 +50,7 @@ inline Sequential conv_net() {
                     Linear{20, 4}};
 }
 
-/// y = ReLU(conv(ReLU(conv(x))) + x), then a depthwise convolution next to it, concatenated.
+/// y = ReLU(conv(ReLU(conv(x))) + x), concatenated with a depthwise convolution of y.
 class Branches : public Module {
  public:
   explicit Branches(int64_t c)
@@ -96,8 +96,8 @@ inline Sequential branched_net() {
                     Linear{6, 4}};
 }
 
-/// What sensors ask for, on [N, 40, 3]: convolutions of one axis with batch norm, one of them
-/// dilated and one depthwise, pools and a mean of all.
+/// A typical network for sensors, on [N, 40, 3]: convolutions of one axis with batch norm, two of
+/// them dilated, one of these depthwise; pools, and a mean of all steps.
 inline Sequential signal_net() {
   return Sequential{Conv1d{3, 6, {.kernel = 5, .padding = 2, .bias = false}},
                     BatchNorm1d{6},
@@ -115,9 +115,9 @@ inline Sequential signal_net() {
                     Linear{9, 4}};
 }
 
-/// A few steps of plain gradient descent on random data, so that ranges and statistics have moved.
+/// Takes a few steps of plain gradient descent on random data, to move ranges and statistics.
 void train_a_little(Module& net, const Shape& batch, int steps, int64_t classes = 4);
-/// The same for several inputs: the first output is that of the classes, others become small.
+/// The same for several inputs: the first output is trained to classify, the others to be small.
 void train_a_little(Module& net, const std::vector<Shape>& batches, int steps, int64_t classes = 4);
 
 }  // namespace quantrain::quant::test

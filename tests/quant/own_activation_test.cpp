@@ -39,7 +39,7 @@ class Softsign : public Module {
   Tensor forward(const Tensor& x) override { return softsign(x); }
 };
 
-/// y = -x, on codes the codes counted from the other end: nothing is rounded.
+/// y = -x. On codes it counts them from the other end, so nothing is rounded.
 class MirrorNode : public Node {
  public:
   explicit MirrorNode(std::string type) : type_(std::move(type)) {}
@@ -63,7 +63,7 @@ uint8_t mirrored(int32_t stored, const QType& type) {
   return static_cast<uint8_t>(2 * stored_offset(type) + type.qmax() + type.qmin() - stored);
 }
 
-/// Its codes do not say what made them.
+/// The result's codes do not say which operation made them.
 Tensor mirror(const Tensor& x, const std::string& type) {
   if (const auto codes = activation_codes(x)) {
     auto result = std::make_shared<Codes>();
@@ -90,7 +90,7 @@ class MirrorLayer : public Module {
   std::string node_;
 };
 
-/// y = 2 x, always of floats.
+/// y = 2 x, always in floats.
 class Twice : public Module {
  public:
   std::string_view type() const override { return "Twice"; }
@@ -185,7 +185,7 @@ TEST_CASE("an activation of one's own trains, converts and equals its simulation
   text << rows;
   CHECK_THAT(text.str(), quantrain::test::ContainsSubstring("softsign"));
 
-  // The file needs nothing of the function.
+  // The file does not need the function.
   const quantrain::test::TemporaryFolder folder;
   model.save(folder / "model");
   const IntegerModel loaded = IntegerModel::load(folder / "model");
@@ -206,7 +206,7 @@ TEST_CASE("codes that name no operation are lowered by a rule", "[quant][own]") 
     train_a_little(*net, {6, 12}, 3);
     return net;
   };
-  static bool registered = false;  // for good, by the first of the two cases
+  static bool registered = false;  // by the first of the two cases; rules stay registered
   if (!registered) {
     const auto net = prepared();
     QUANTRAIN_CHECK_ERROR(
@@ -248,7 +248,7 @@ TEST_CASE("a rule that cannot lower its node is an error that names the layer", 
     register_lowering("twice", rule);
     return plan(net, example);
   };
-  // Floats are no codes, whatever operation is said to give them.
+  // A rule cannot emit codes for a result of floats.
   const Plan floats = with([](LoweringContext& context, const GraphNode& node) {
     const integer::QuantizedLookup lookup{.size = 9};
     context.emit(node, lookup, {context.codes(node, 0)});
@@ -261,7 +261,7 @@ TEST_CASE("a rule that cannot lower its node is an error that names the layer", 
   });
   CHECK(thrown.rows[1].reason == "[1] is too much");
   QUANTRAIN_CHECK_ERROR(convert(net, example), QuantError, "[1] is too much");
-  // It emits nothing: what reads it says so.
+  // The rule emits nothing, so the layer that reads the result reports it.
   with([](LoweringContext&, const GraphNode&) {});
   QUANTRAIN_CHECK_ERROR(convert(net, example), GraphError, "1 computes, which has no integer form");
 }

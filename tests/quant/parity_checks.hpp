@@ -7,7 +7,7 @@
 
 namespace quantrain::quant::test {
 
-/// The network and the model that it was converted to compute the same integers in every layer.
+/// Checks that the network and its converted model compute the same integers in every layer.
 inline void check_parity(Module& net,
                          const IntegerModel& model,
                          const std::vector<Tensor>& images) {
@@ -24,8 +24,8 @@ inline void check_parity(Module& net, const IntegerModel& model, const Tensor& i
   check_parity(net, model, std::vector<Tensor>{images});
 }
 
-/// On every instruction set that this machine has, the network converts to the model's program, and
-/// the two compute the same integers.
+/// Checks, on every instruction set of this machine, that the network converts to the model's
+/// program and that the two compute the same integers.
 inline void check_on_every_isa(Module& net,
                                const IntegerModel& model,
                                const Tensor& example,
@@ -41,7 +41,7 @@ inline void check_on_every_isa(Module& net,
   set_isa(chosen);
 }
 
-/// What the integers of a step's output mean.
+/// The value that a step writes; it says what the integers mean.
 inline const integer::Value& step_output(const IntegerModel& model, size_t step) {
   return model.program().value(model.program().steps.at(step).output);
 }

@@ -19,7 +19,7 @@ using test::mlp;
 using test::random_images;
 using test::train_a_little;
 
-/// What every layer of a model gives, position by position.
+/// The integers that each step of a model gives, by the step's position.
 std::vector<std::vector<int32_t>> integers_of(const IntegerModel& model, const Tensor& images) {
   const int64_t n = images.dim(0);
   std::vector<uint8_t> bytes(static_cast<size_t>(images.elements()));
@@ -39,7 +39,7 @@ std::vector<std::vector<int32_t>> integers_of(const IntegerModel& model, const T
   return all;
 }
 
-/// How many of two lists differ, and by how much at most.
+/// How many elements of two lists differ, and the largest difference.
 LayerParity differences(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
   LayerParity result{.name = "", .codes = static_cast<int64_t>(a.size())};
   for (size_t i = 0; i < a.size(); ++i) {
@@ -75,7 +75,7 @@ TEST_CASE("parity counts what differs, and names the first layer that does", "[q
   CHECK(printed(equal).find("first difference") == std::string::npos);
 
   net.find("4").named_parameters()[0].tensor.mutable_data()[7] += 3.0f;
-  const IntegerModel changed = convert(net, example);  // what the simulation computes now
+  const IntegerModel changed = convert(net, example);  // computes what the simulation computes now
   const auto simulated = integers_of(changed, images);
   const auto deployed = integers_of(model, images);
   const Parity parity = verify_parity(net, model, images);
@@ -115,7 +115,7 @@ TEST_CASE("parity counts what differs, and names the first layer that does", "[q
   CHECK(parity.top1_disagreements == changes);
   CHECK_THAT(printed(parity), quantrain::test::ContainsSubstring("\n  first difference: \"4\"\n"));
 
-  // Of several batches: the sums, and the largest.
+  // Over several batches, counts add up and the largest difference is kept.
   Parity twice = equal;
   twice.add(parity);
   CHECK(twice.first_difference() == "4");

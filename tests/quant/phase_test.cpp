@@ -63,7 +63,7 @@ TEST_CASE("a calibrated network is simulated, and evaluating or training it move
   const std::vector<QParams> calibrated = ranges(net);
   const IntegerModel model = convert(net, example);
 
-  // What lies outside of the calibrated ranges: in evaluation, in training, before and after.
+  // These images exceed the calibrated ranges. Neither evaluation nor training changes the ranges.
   const Tensor images = random_images({6, 8, 8, 1}, 3);
   for (const bool training : {false, true}) {
     net.train(training);
@@ -96,7 +96,7 @@ TEST_CASE("calibration goes on from what was seen before", "[quant][phase]") {
     const Calibration calibration(net);
     CHECK(Plugged(net).activations[0]->phase() == Phase::kCalibrating);
     for (const Tensor* batch : {&first, &second}) CHECK_FALSE(net(*batch).requires_grad());
-    CHECK_FALSE(Plugged(net).activations[0]->is_initialized());  // chosen once, at the end
+    CHECK_FALSE(Plugged(net).activations[0]->is_initialized());  // the range is chosen at the end
   }
   CHECK(ranges(net) == calibrated({first, second}));
   CHECK(ranges(net) == calibrated({second, first}));

@@ -51,7 +51,7 @@ class Custom : public Module {
   std::shared_ptr<Add> sum_;
 };
 
-/// Runs layers without slots twice, and scales by what is computed from parameters alone.
+/// Runs layers without slots twice, and may scale the result by a value computed from parameters.
 class Repeated : public Module {
  public:
   explicit Repeated(bool scaled)
@@ -103,7 +103,7 @@ TEST_CASE("a batch norm's own mode says whether batch statistics count", "[quant
     CHECK(quantrain::test::values(net(images)) == quantrain::test::values(deployed));
   }
   SECTION("in training after a convolution in evaluation") {
-    std::vector<std::vector<float>> before;  // a pass in training moves the running statistics
+    std::vector<std::vector<float>> before;  // a pass in training changes the running statistics
     for (const NamedTensor& entry : net.named_buffers())
       before.push_back(quantrain::test::values(entry.tensor));
     net.train();
@@ -154,8 +154,8 @@ TEST_CASE("logits of other layers keep 8 bits after a reshape, whatever hidden l
 
 TEST_CASE("quantization after training takes its ranges from all batches", "[quant][prepare]") {
   const Tensor example = random_images({2, 12}, 1);
-  // Highest value that the first layer, an identity, can give: a batch of one, then larger ones,
-  // then one with an outlier.
+  // The highest value of the first layer's range. The layer is an identity, and sees a batch of
+  // one, then larger batches, then one with an outlier.
   using Prepare = void (*)(Module&, const Tensor&, const QConfig&);
   const Prepare after = prepare_ptq;
   const auto highest = [&](Prepare prepare, const QConfig& config) {
@@ -226,7 +226,7 @@ TEST_CASE("layers that share their parameters have ranges of their own", "[quant
 }
 
 TEST_CASE("what does not depend on the input needs no layer", "[quant][prepare]") {
-  // The sum of parameters is none; the product with the logits is.
+  // The sum of parameters needs no layer, but its product with the logits does.
   Repeated net(true);
   QUANTRAIN_CHECK_ERROR(prepare_qat(net, random_images({2, 8, 8, 1}, 1), QConfig::int8()),
                         GraphError,
@@ -286,7 +286,7 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
       prepare_qat(wrong, example, type),
       QuantError,
       "no layers of type \"Softmax\" are quantized in this network; those that are: Conv2d Linear");
-  QConfig add = config;  // a layer that is quantized, in other networks
+  QConfig add = config;  // a layer that other networks quantize
   add.types["Add"] = config.model;
   QUANTRAIN_CHECK_ERROR(prepare_qat(wrong, example, add),
                         QuantError,

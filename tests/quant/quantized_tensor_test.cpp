@@ -69,7 +69,7 @@ TEST_CASE("values inside the range are off by half a step at most", "[quant][ten
     const QuantizedTensor q(x, {bits, true, true}, QScheme::kSymmetric, 0);
     const Tensor y = q.dequantize();
     for (int64_t i = 0; i < x.elements(); ++i) {
-      // Half a step, and what rounding the quotient and the product to float32 adds to it.
+      // Half a step, plus the rounding of the quotient and the product to float32.
       const float bound = q.params().scale[static_cast<size_t>(i / 9)] * 0.5f * (1.0f + 1e-4f);
       CHECK(std::abs(x.data()[i] - y.data()[i]) <= bound);
     }

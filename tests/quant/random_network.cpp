@@ -11,7 +11,7 @@
 namespace quantrain::quant::test {
 namespace {
 
-/// y = x + bias, one number for all channels, or x * scale, one for each.
+/// y = x + bias with one number for all channels, or x * scale with one for each.
 class Scale : public Module {
  public:
   Scale(int64_t channels, bool adds)
@@ -88,8 +88,8 @@ class Squeeze : public Module {
   bool factors_first_;
 };
 
-/// Two images, each through a body of its own, joined; logits, and head(joined) or what the logits
-/// are computed from.
+/// Two images, each with its own body, joined. The outputs are logits and head(joined); the logits
+/// are computed from the joined features or from the head.
 class TwoTowers : public Module {
  public:
   TwoTowers(Sequential first, Sequential second, Sequential head, Sequential logits, bool behind)
@@ -150,7 +150,7 @@ class Composer {
  private:
   bool coin() { return random_.below(2) == 1; }
 
-  /// An image to features [N, h_ * w_ * c_].
+  /// The layers from an image to features [N, h_ * w_ * c_].
   Sequential body(RandomNetwork& result) {
     h_ = 4 + random_.below(9);
     w_ = 4 + random_.below(9);
@@ -175,7 +175,7 @@ class Composer {
     return net;
   }
 
-  /// A linear layer and an activation; returns the number of its outputs.
+  /// Appends a linear layer and an activation; returns the number of outputs.
   int64_t hidden(Sequential& net, int64_t features) {
     const int64_t outputs = 1 + random_.below(40);
     net.append(Linear{features, outputs, {.bias = coin()}});
@@ -232,18 +232,18 @@ class Composer {
     w_ = (w_ + 2 * padding - (kernel - 1) * dilation.w - 1) / stride + 1;
     c_ = outputs;
     if (coin()) net.append(BatchNorm2d{c_});
-    if (!keep_size && random_.below(6) == 0) turn(net);  // the activation fuses after it
+    if (!keep_size && random_.below(6) == 0) turn(net);  // the activation is fused through it
     activation(net, c_);
   }
 
-  /// A dilation with which the kernel fits, mostly 1.
+  /// A dilation for which the kernel still fits; mostly 1.
   int64_t dilated(int64_t size, int64_t kernel, int64_t padding) {
     if (kernel == 1 || random_.below(3) != 0) return 1;
     const int64_t most = (size + 2 * padding - 1) / (kernel - 1);
     return 1 + random_.below(std::min<int64_t>(most, 4));
   }
 
-  /// A mean or maximum over rows or columns, which stay as one.
+  /// Appends a mean or maximum over rows or columns; the axis stays, with extent 1.
   void reduce(Sequential& net) {
     const bool mean = coin();
     const int axis = coin() ? 1 : 2;
@@ -254,15 +254,15 @@ class Composer {
     (axis == 1 ? h_ : w_) = 1;
   }
 
-  /// Images [N, H, W, C] as [N, W, H, C], without moving an element.
+  /// Reshapes images [N, H, W, C] to [N, W, H, C], without moving an element.
   void turn(Sequential& net) {
     std::swap(h_, w_);
     net.append(Reshape{{h_, w_, c_}});
     text_ << " reshape";
   }
 
-  /// The image as a signal of its pixels, through layers of one axis, and back as an image of one
-  /// column.
+  /// Reshapes the image to a signal of its pixels, appends layers of one axis, and reshapes the
+  /// signal to an image of one column.
   void signal(Sequential& net) {
     int64_t length = h_ * w_;
     net.append(Reshape{{-1, c_}});
@@ -305,7 +305,7 @@ class Composer {
     activation(net, c_);
   }
 
-  /// Padding, upsampling, or a part of an axis.
+  /// Appends padding, upsampling, or a slice of an axis.
   void move(Sequential& net) {
     switch (random_.below(3)) {
       case 0: {
@@ -353,7 +353,7 @@ class Composer {
     }
   }
 
-  /// One of the functions of an element, or a PReLU.
+  /// Appends a function of one element, or a PReLU.
   void function(Sequential& net, int64_t channels) {
     const functions::Function all[] = {functions::sigmoid(),
                                        functions::tanh(),
@@ -371,7 +371,7 @@ class Composer {
     const int64_t chosen = random_.below(count + 2);
     if (chosen >= count) return prelu(net, channels);
     const functions::Function& function = all[chosen];
-    // Several of the last two after each other would grow beyond all floats.
+    // Several of the last two functions in a row would exceed all floats.
     if (chosen >= count - 2) net.append(Clamp{-4.0f, 4.0f});
     net.append(Elementwise{function});
     text_ << ' ' << function->type;
@@ -386,13 +386,13 @@ class Composer {
     text_ << " prelu" << slope.elements();
   }
 
-  /// A batch norm that folds into nothing.
+  /// Appends a batch norm that cannot be folded.
   void norm(Sequential& net) {
     net.append(BatchNorm2d{c_});
     text_ << " norm";
   }
 
-  /// A function of the codes that are there.
+  /// Appends a function of the existing codes.
   void lookup(Sequential& net) {
     switch (random_.below(7)) {
       case 6:

@@ -9,13 +9,13 @@
 #include "quant/analysis/parity.hpp"
 #include "quant/training/qconfig.hpp"
 
-// Networks composed at random from every kind of layer that converts, for proofs that hold for more
-// than the networks we thought of. The same seed gives the same network.
+// Networks composed at random of every kind of layer that converts, to cover more networks than we
+// thought of. The same seed gives the same network.
 namespace quantrain::quant::test {
 
 struct RandomNetwork {
   std::unique_ptr<Module> net;
-  std::vector<Shape> inputs;  ///< of one sample, [H, W, C]; one or two, with as many outputs
+  std::vector<Shape> inputs;  ///< of one sample, [H, W, C]: one or two, and as many outputs
   int64_t classes;
   QConfig config;
   std::string description;  ///< layers and bits, for messages
@@ -25,7 +25,7 @@ RandomNetwork random_network(uint64_t seed);
 
 /// Trains the network of this seed a little with quantization and converts it.
 IntegerModel train_and_convert(RandomNetwork& network, uint64_t seed);
-/// The same; compares the two on random images.
+/// The same; also compares the network and the model on random images.
 Parity train_and_verify(RandomNetwork& network, uint64_t seed);
 
 }  // namespace quantrain::quant::test

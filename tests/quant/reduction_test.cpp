@@ -1,4 +1,4 @@
-// Means and maxima over axes: pools of an image that has the axes as columns.
+// Means and maxima over axes: pools of an image whose columns are these axes.
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "quant/export/c99/export_c99.hpp"
@@ -18,7 +18,7 @@ using test::last_output;
 using test::random_images;
 using test::train_a_little;
 
-/// Runs the operation mean in a layer of its own.
+/// The operation mean as a layer.
 class MeanOfSteps : public Module {
  public:
   std::string_view type() const override { return "MeanOfSteps"; }
@@ -44,7 +44,7 @@ TEST_CASE("means and maxima over axes convert to pools that equal the simulation
       Sequential net{Conv2d{1, 5, {.padding = 1}}, ReLU{}};
       if (mean) net.append(Mean{c.axes});
       if (!mean) net.append(Max{c.axes});
-      // Fused with the mean, through the reshape.
+      // This ReLU6 is fused with the mean, through the reshape.
       net.append(ReLU6{});
       net.append(Flatten{});
       net.append(Linear{c.features, 4});
@@ -90,7 +90,7 @@ TEST_CASE("a mean of whole samples has the shape [], also in files and in C",
     CHECK(IntegerModel::load(folder / "model").program() == model.program());
     const C99Sources sources = export_c99(model.program(), {.name = "net"});
     CHECK(sources.header.find("#define NET_OUTPUT_SIZE 1\n") != std::string::npos);
-    // One number has no classes.
+    // A single number has no classes.
     CHECK(sources.header.find("classify") == std::string::npos);
   }
 }

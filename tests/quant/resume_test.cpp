@@ -14,7 +14,7 @@
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 
-// A forked child with threads is more than the thread sanitizer follows.
+// The thread sanitizer cannot follow a forked child with threads.
 #if !defined(QUANTRAIN_SANITIZE_THREAD)
 namespace quantrain::quant {
 
@@ -46,8 +46,8 @@ Sequential dropped_net() {
                     Linear{144, 4}};
 }
 
-/// All bytes of the network and the optimizer at the end of a run of three epochs, as text; killed
-/// after `last` steps.
+/// Trains for three epochs, and kills the process after `last` steps; 0: never. Returns all bytes
+/// of the network and the optimizer at the end, as text.
 std::string run(const std::string& folder, int64_t last, bool quantized, int threads) {
   set_threads(threads);
   manual_seed(4);
@@ -111,12 +111,12 @@ TEST_CASE("a run killed after any step and resumed ends with the same bits", "[q
       CAPTURE(last);
       const TemporaryFolder folder;
       CHECK(in_child([&] { return run(folder.path(), last, quantized, 1); }).signal == SIGKILL);
-      // Killed once more on the way.
+      // The resumed run is killed, too.
       const int64_t again = last + 4 <= kSteps ? last + 4 : 0;
       in_child([&] { return run(folder.path(), again, quantized, 1); });
       const Child resumed = in_child([&] { return run(folder.path(), 0, quantized, 1); });
       CHECK((resumed.text == whole.text));
-      // Now it has ended: nothing is trained.
+      // The run has ended, so it trains no further.
       CHECK((in_child([&] { return run(folder.path(), 0, quantized, 1); }).text == whole.text));
     }
   }

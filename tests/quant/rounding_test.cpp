@@ -91,7 +91,7 @@ TEST_CASE("weights, integers and logits do not depend on the rounding mode of th
       CAPTURE(mode, threads);
       REQUIRE(other.size() == nearest.size());
       const auto [first, second] = std::mismatch(other.begin(), other.end(), nearest.begin());
-      CHECK(first - other.begin() == std::ssize(nearest));  // the first difference
+      CHECK(first - other.begin() == std::ssize(nearest));  // the position of the first difference
     }
   }
 }

@@ -9,7 +9,7 @@
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 
-// Networks of one axis, and dilation: trained, converted, equal.
+// Trains and converts networks of one axis, and networks with a dilation; both forms must be equal.
 namespace quantrain::quant {
 namespace {
 
@@ -20,7 +20,7 @@ using test::random_images;
 using test::signal_net;
 using test::train_a_little;
 
-/// On [N, 10, 12, 3].
+/// A network on [N, 10, 12, 3].
 Sequential dilated_net() {
   return Sequential{
       Conv2d{3, 6, {.kernel = 3, .padding = 2, .bias = false, .dilation = 2}},
@@ -74,7 +74,7 @@ TEST_CASE("a plan of a network of signals names its layers and what folds into t
     CHECK(all.rows[i].folded == expected[i].folded);
   }
   train_a_little(net, {6, 40, 3}, 1);
-  // No view but the flatten: values have the shapes of signals.
+  // The flatten is the only view; values have the shapes of signals.
   const IntegerModel model = convert(net, example);
   CHECK(model.program().steps.size() == std::size(expected));
   CHECK(test::step_output(model, 0).shape == Shape{40, 6});

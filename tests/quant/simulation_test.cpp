@@ -108,7 +108,7 @@ TEST_CASE("integer and float simulation of a layer differ only near the midpoint
                            });
     }
   }
-  CHECK(apart > 0);  // the two simulations really are different
+  CHECK(apart > 0);  // the two simulations do differ
 }
 
 }  // namespace quantrain::quant

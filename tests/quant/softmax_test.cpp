@@ -22,7 +22,7 @@ using test::check_parity;
 using test::random_images;
 using test::train_a_little;
 
-/// Shares of channels at each pixel, and those of the classes.
+/// A softmax over the channels of each pixel, and one over the classes.
 Sequential shares_net() {
   return Sequential{Conv2d{1, 5, {.kernel = 3}},
                     Softmax{},
@@ -45,7 +45,7 @@ TEST_CASE("a softmax within a network and at its end converts", "[quant][softmax
   CHECK(rows.convertible());
   CHECK(rows.rows[1].kernel == "softmax");
   CHECK(rows.rows[1].output_bits == bits);
-  CHECK(rows.rows[rows.rows.size() - 2].output_bits == 8);  // few bits would make logits equal
+  CHECK(rows.rows[rows.rows.size() - 2].output_bits == 8);  // fewer would make logits equal
   CHECK(rows.rows.back().output_bits == 8);
   const IntegerModel model = convert(net, example);
   check_on_every_isa(net, model, example, random_images({40, 8, 8, 1}, 9));
@@ -83,7 +83,7 @@ TEST_CASE("a state of other bits does not move the range of a softmax", "[quant]
   CHECK(params(four, "6").scale[0] == 1.0f / 255.0f);
   train_a_little(four, {6, 8, 8, 1}, 2);
   check_parity(four, convert(four, example), random_images({40, 8, 8, 1}, 9));
-  // A learned scale is none here.
+  // The output of a softmax has no learned scale.
   Sequential learned = shares_net();
   QConfig config = QConfig::int8();
   config.model.activation.estimator = Estimator::kLearned;

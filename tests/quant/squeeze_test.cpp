@@ -1,4 +1,5 @@
-// Arithmetic of two tensors that depend on the input: squeeze and excitation, and what is refused.
+// Arithmetic of two tensors that depend on the input: squeeze and excitation, and refused
+// operations.
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -20,7 +21,7 @@ using test::check_parity;
 using test::random_images;
 using test::train_a_little;
 
-/// y = relu(x * sigmoid(W2 relu(W1 mean(x)))), the factors first or last.
+/// y = relu(x * sigmoid(W2 relu(W1 mean(x)))), with the factors as first or second operand.
 class Squeeze : public Module {
  public:
   Squeeze(int64_t channels, bool factors_first)
@@ -52,7 +53,7 @@ class Squeeze : public Module {
   bool factors_first_;
 };
 
-/// A function of x, and of another layer's output of x.
+/// A function of x and of y, another layer's output for x.
 using Function = std::function<Tensor(const Tensor& x, const Tensor& y)>;
 
 class Arithmetic : public Module {
@@ -67,7 +68,7 @@ class Arithmetic : public Module {
   Function function_;
 };
 
-/// last(function(first(x), second(x))), the function in forward() itself or in a layer of its own.
+/// last(function(first(x), second(x))). The function runs in forward() itself or in its own layer.
 class Joined : public Module {
  public:
   Joined(Function function, bool layer)
@@ -131,7 +132,7 @@ TEST_CASE("two tensors of a batch of 1 are not taken for constants", "[quant][mu
     CHECK(type(step.operation) == (&function == functions ? "quantized_mul" : "quantized_add"));
     CHECK(step.inputs.size() == 2);
     check_parity(net, model, random_images({40, 12}, 9));
-    // Where the operation stands alone, the message names the layer of two tensors.
+    // If the operation has no layer of its own, the message names the layer for two tensors.
     Joined alone(function, false);
     QUANTRAIN_CHECK_ERROR(prepare_qat(alone, example, QConfig::int8()),
                           GraphError,
@@ -168,7 +169,7 @@ TEST_CASE("what two tensors cannot be is refused alike in a batch of any size, a
   const int64_t n = GENERATE(1, 2);
   struct Case {
     Function function;
-    std::string text;  ///< # for the batch
+    std::string text;  ///< # stands for the batch size
   };
   const auto image = [](const Tensor& x) { return reshape(x, {x.dim(0), 2, 2, 3}); };
   const auto rows = [](const Tensor& x) { return reshape(x, {x.dim(0), 12}); };
@@ -212,7 +213,8 @@ TEST_CASE("what two tensors cannot be is refused alike in a batch of any size, a
 }
 
 TEST_CASE("what the refusals of differences and quotients name instead converts", "[quant][mul]") {
-  /// last(joined(first(x), instead(second(x)))), of -b or 1 / (v + 1) and Add or Mul.
+  /// last(joined(first(x), instead(second(x)))): `instead` is -b before Add, or 1 / (v + 1) before
+  /// Mul.
   class Instead : public Module {
    public:
     explicit Instead(bool difference) : difference_(difference) {

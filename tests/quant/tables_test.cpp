@@ -22,7 +22,7 @@
 namespace quantrain::quant {
 namespace {
 
-/// Two columns whose ranges differ by six orders of magnitude, and the class that both decide.
+/// Two columns whose ranges differ by six orders of magnitude, and a class that depends on both.
 std::string sensors(int rows) {
   std::ostringstream text;
   text << "id,pressure,current,state\n";

@@ -29,7 +29,7 @@ void fill(Module& layer, const std::vector<float>& weight, const std::vector<flo
   std::copy(bias.begin(), bias.end(), own[1].tensor.mutable_data());
 }
 
-/// Scales of the weights that a layer is deployed with.
+/// The scales of a layer's weights in the deployed network.
 std::vector<float> weight_scales(Module& net, const Tensor& example, std::string_view layer) {
   const DeployedMode deployed(net);
   const Graph graph = record_graph(net, example);
@@ -45,7 +45,7 @@ std::vector<int32_t> biases(const IntegerModel& model, size_t step) {
   return {p.bias.begin(), p.bias.end()};
 }
 
-/// A pass of training, whose gradients have to be numbers.
+/// A pass in training, whose gradients must be finite.
 void train_once(Module& net, const Tensor& images) {
   net.train();
   net.zero_grad();
@@ -84,7 +84,7 @@ TEST_CASE("the gradient of a learned weight scale is LSQ's, with n all weights t
     }
     const double expected = slopes / std::sqrt(static_cast<double>(sharing) * 127.0);
     CHECK(scale.grad().data()[c] ==
-          quantrain::test::Approx(expected).epsilon(1e-5));  // float32 out
+          quantrain::test::Approx(expected).epsilon(1e-5));  // float32 result
   }
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("a learned weight scale starts from the folded weights", "[quant][weig
     error += std::pow(value - static_cast<double>(quantized.floats()[i]), 2);
     size += value * value;
   }
-  CHECK(std::sqrt(error / size) < 0.1);  // 0.81 from unfolded weights at 1e-4
+  CHECK(std::sqrt(error / size) < 0.1);  // 0.81 with the scale of unfolded weights at 1e-4
 }
 
 TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larger",
@@ -129,7 +129,7 @@ TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larg
   const Estimator estimator = GENERATE(Estimator::kClamped, Estimator::kLearned);
   const int bits = GENERATE(8, 2);
   CAPTURE(estimator, bits);
-  // Scales of each channel in the first layer, one for all in the second.
+  // The first layer has a scale for each channel, the second has one scale.
   Sequential net{Linear{2, 3}, ReLU{}, Linear{3, 2}};
   fill(net.find("0"), {1e-6f, -1e-6f, 0.5f, 0.25f, 2e-6f, 0.0f}, {1.0f, 0.125f, -1e3f});
   fill(net.find("2"), {1e-6f, -1e-6f, 1e-6f, 0.0f, 1e-6f, 0.0f}, {0.25f, -2e3f});
@@ -153,7 +153,7 @@ TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larg
   REQUIRE(second.size() == 1);
   CHECK(first[2] == by_bias(1e3f, scale_x));
   CHECK(second[0] == by_bias(2e3f, hidden));
-  CHECK(first[1] > by_bias(0.125f, scale_x));  // by its weights
+  CHECK(first[1] > by_bias(0.125f, scale_x));  // from its weights
   const std::vector<int32_t> codes = biases(model, 0);
   CHECK(codes[2] <= -(1 << 30) + (1 << 7));
   CHECK(biases(model, 1)[1] <= -(1 << 30) + (1 << 7));
@@ -166,7 +166,7 @@ TEST_CASE("the scale of narrow weights clamps none of them", "[quant][weights]")
     const QType type{.bits = bits, .is_signed = true, .narrow = true};
     bool all = true;
     for (int i = 0; i < 100'000; ++i) {
-      // Of any exponent, subnormal too.
+      // Any positive float, subnormal ones too.
       const float largest = std::bit_cast<float>(static_cast<uint32_t>(random.below(0x7f800000)));
       const float scale = weight_scale(largest, 0.0f, 1.0f, type, "");
       all &= gradient_passes(largest, scale, 0, type.qmin(), type.qmax()) &&
@@ -181,7 +181,8 @@ TEST_CASE("the plain estimator trains weights and activations beyond their range
   const Estimator estimator = GENERATE(Estimator::kClamped, Estimator::kPlain);
   const bool plain = estimator == Estimator::kPlain;
   CAPTURE(plain);
-  // In 2 bits of full range the scale is 2 * 1.5 / 3 = 1, and 1.5 rounds to 2, beyond the code 1.
+  // With 2 bits and full range, the scale is 2 * 1.5 / 3 = 1, and 1.5 rounds to 2, beyond the
+  // largest code 1.
   Sequential net{Linear{2, 1}, ReLU{}, Linear{1, 2}};
   fill(net.find("0"), {1.5f, 0.25f}, {0.0f});
   fill(net.find("2"), {1.0f, 0.5f}, {0.0f, 0.0f});
@@ -195,7 +196,7 @@ TEST_CASE("the plain estimator trains weights and activations beyond their range
   CHECK((weight.grad().data()[0] != 0.0f) == plain);
   CHECK(weight.grad().data()[1] != 0.0f);
 
-  // A hidden activation, which the range of its first batch cuts off.
+  // A hidden activation that exceeds the range of the first batch.
   Sequential other{Linear{2, 1}, ReLU{}, Linear{1, 2}};
   fill(other.find("0"), {1.0f, 0.5f}, {0.0f});
   fill(other.find("2"), {1.0f, 0.5f}, {0.0f, 0.0f});
@@ -218,7 +219,8 @@ TEST_CASE("weights that were quantized elsewhere keep their codes", "[quant][wei
   config.model.weight.estimator = estimator;
   const auto prepared = [&] {
     Sequential net{Linear{2, 3}, ReLU{}, Linear{3, 2}};
-    // Codes of scales that are powers of two, far from those that the weights would choose.
+    // The weights are codes at scales that are powers of two, far from the scales that they would
+    // choose.
     fill(net.find("0"), {0.5f, -0.25f, 2.0f, 1.0f, -3.0f, 4.0f}, {0.0f, 0.5f, -1.0f});
     prepare_qat(net, images, config);
     return net;
@@ -273,7 +275,7 @@ TEST_CASE("weights that were quantized elsewhere keep their codes", "[quant][wei
       "are not of type");
   CHECK(weight_scales(net, images, "0") == given.scale);
 
-  // A scale that the bias does not fit in is refused, not rounded away.
+  // A scale in which the bias does not fit is refused, and the bias is not clamped.
   weights.set_params({given.type, 0, {1e-9f, 1e-9f, 1e-9f}, {0, 0, 0}});
   QUANTRAIN_CHECK_ERROR(net(images), QuantError, "exceeds 2^30");
 }
@@ -292,7 +294,7 @@ TEST_CASE("a vanishing gamma trains and converts", "[quant][weights][batch_norm]
   vanish();
   prepare_qat(net, images, QConfig::int8());
   train_once(net, images);
-  // It can grow again.
+  // gamma can grow again.
   for (int c = 0; c < 6; ++c) CHECK(norm.gamma().grad().data()[c] != 0.0f);
   const IntegerModel model = convert(net, images);
   check_parity(net, model, images);

@@ -1,35 +1,36 @@
-"""Writes operations.json and signals.json: values and gradients that PyTorch computes, for the tests
-to compare with.
+"""Writes operations.json and signals.json: values and gradients from PyTorch, which the tests
+compare with.
 
     python3 make_vectors.py [FOLDER]
 
-Made with PyTorch 2.6 (Debian 13: python3-torch), histograms with 1.13 (Debian 12), which gives the
-same for all the rest. Operations, losses and optimizers run in float64
-and are rounded to float32 once: what a test finds is the error of float32, not of two roundings.
-Inputs are multiples of 1/32 (their sums and products are exact), drawn by Python's own generator.
-Images are [N, H, W, C] and convolution weights [O, KH, KW, I], converted here. The file holds
+Made with PyTorch 2.6 (Debian 13: python3-torch); histograms with 1.13 (Debian 12), which gives the
+same values for the rest. Operations, losses and optimizers run in float64, and their results are
+rounded to float32 once, so that a test finds the error of one float32 computation, not of two.
+Inputs are multiples of 1/32, whose sums and products are exact, drawn by Python's own generator.
+Images are [N, H, W, C] and convolution weights [O, KH, KW, I]; this script converts them.
+operations.json holds
 
   operations    one object for each case: op, attributes, inputs, y, grad_y, the gradients of
-                sum(y * grad_y) by inputs, and what else changed ("after")
+                sum(y * grad_y) by inputs, and other values that changed ("after")
   optimizers    parameter, gradients of the steps, the parameter after each step
   averages      a parameter after each step, and its exponential average
   clip          gradients before and after clip_grad_norm_, and the norm
   fake_quantize x, scale, zero_point, qmin, qmax, axis (-1: per tensor), y, and where the gradient
                 passes. All scales are powers of two, so that x / scale and PyTorch's
-                x * (1 / scale) are the same number; ties are among them. PyTorch adds the zero
-                point before it rounds in some of its kernels and after in others: a case is
+                x * (1 / scale) are the same number; some of these are ties. Some of PyTorch's
+                kernels add the zero point before they round and others after, so a case is
                 written only if both give the same.
-  lsq           a learned scale: grad_factor as given there, zero point 0 (elsewhere PyTorch's
-                zero point is learned, too), the gradients of sum(y * grad_y) by x and scale
+  lsq           a learned scale: grad_factor of the case, zero point 0 (otherwise PyTorch would
+                learn it, too), the gradients of sum(y * grad_y) by x and scale
   observers     batches, the range after each, and the parameters at the end. PyTorch's symmetric
-                scheme spends the full range: scale = 2 max|x| / (qmax - qmin).
-  histograms    of 20,000 values: bin i of `counts` holds those in
+                scheme uses the full range: scale = 2 max|x| / (qmax - qmin).
+  histograms    of 20,000 values: bin i of `counts` counts those in
                 [(first + i) width, (first + i + 1) width); smallest and largest value. For each
                 type, the scale and zero point that the search of PyTorch's HistogramObserver finds.
-                entropy: the range of least divergence, by the published procedure.
+                entropy: the range of least divergence by the published procedure.
 
-signals.json has operations alone, those of one axis and with dilation: signals are [N, L, C] and
-their weights [O, K, I].
+signals.json holds only operations: those of one axis, and convolutions with a dilation. Signals are
+[N, L, C] and their weights [O, K, I].
 """
 
 import json
@@ -57,7 +58,7 @@ def draw(*shape, low=-64, high=64):
 
 
 def number(value):
-    """The shortest text that is this float32."""
+    """The float32 with as few digits as it takes."""
     value = float(torch.tensor(value, dtype=torch.float32))
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
@@ -83,7 +84,7 @@ operations = []
 
 
 def operation(op, inputs, compute, attributes=None, constants=None, after=None):
-    """compute gets the inputs, in our layout and requiring gradients, and gives y in our layout."""
+    """compute(inputs) returns y, both in our layout; the inputs require gradients."""
     leaves = {name: x.clone().requires_grad_(True) for name, x in inputs.items()}
     y = compute(*leaves.values())
     grad_y = draw(*y.shape)
@@ -199,7 +200,7 @@ def functions():
     operation("abs", {"x": draw(5, 7)}, torch.abs)
     operation("clamp", {"x": draw(5, 7)}, lambda x: x.clamp(-0.5, 1.25),
               {"low": -0.5, "high": 1.25})
-    # Kinks: zeros, and the bounds of the last.
+    # Kinks: zeros, and the bounds of clamp.
     operation("abs", {"x": draw(1, 5, low=-1, high=2)}, torch.abs)
     operation("leaky_relu", {"x": draw(1, 5, low=-1, high=2)}, lambda x: F.leaky_relu(x, 0.125),
               {"slope": 0.125})
@@ -262,7 +263,7 @@ def moves():
 
 
 def factors():
-    """Squeeze and excitation: a factor for each channel of each image, second or first."""
+    """Squeeze and excitation: a factor for each channel of each image, as second or first operand."""
     operation("mul", {"a": draw(2, 3, 2, 5), "b": draw(2, 1, 1, 5)}, lambda a, b: a * b)
     operation("mul", {"a": draw(2, 1, 3), "b": draw(2, 4, 3)}, lambda a, b: a * b)
 
@@ -334,7 +335,7 @@ def clip():
 
 
 def codes_agree(x, scale, zero_point):
-    """Whether rounding before and after the zero point is added is the same."""
+    """Whether rounding before and after adding the zero point gives the same codes."""
     ratio = x / scale
     return torch.equal(torch.round(ratio) + zero_point, torch.round(ratio + zero_point))
 
@@ -360,9 +361,9 @@ def fake_quantize():
     def per_tensor(x, scale, zero_point, qmin, qmax):
         write(x.float(), torch.tensor(scale), torch.tensor(float(zero_point)), -1, qmin, qmax)
 
-    # An even zero point keeps ties the same, whichever is done first.
+    # With an even zero point, ties round the same way before and after adding it.
     per_tensor(draw(61, low=-64, high=300), 2.0 ** -5, 0, 0, 255)
-    per_tensor(draw(61, low=-300, high=300), 2.0 ** -4, 128, 0, 255)  # every other one is a tie
+    per_tensor(draw(61, low=-300, high=300), 2.0 ** -4, 128, 0, 255)  # every other value is a tie
     per_tensor(draw(61, low=-300, high=300), 2.0 ** -4, 6, 0, 15)
     per_tensor(draw(61), 2.0 ** -5, 0, -127, 127)
     per_tensor(draw(61, low=-300, high=300), 2.0 ** -3, 0, -128, 127)
@@ -389,7 +390,7 @@ def lsq():
     for shape, axis, exponents, qmin, qmax in (
             ((37,), -1, [-3], -7, 7), ((37,), -1, [-4], 0, 15), ((37,), -1, [-5], -127, 127),
             ((37,), -1, [0], -1, 1), ((3, 11), 0, [-3, -2, -4], -7, 7)):
-        x = (draw(*shape) + 1 / 64).float().requires_grad_(True)  # no ties, no ends of the range
+        x = (draw(*shape) + 1 / 64).float().requires_grad_(True)  # neither ties nor ends of the range
         scale = torch.tensor([2.0 ** e for e in exponents]).requires_grad_(True)
         zero = torch.zeros(len(exponents))
         grad_y = draw(*shape).float()
@@ -451,13 +452,13 @@ TYPES = [(bits, signed) for bits in (8, 4, 2) for signed in (False, True)]  # af
 
 
 def torch_choice(low, high, counts, bits, signed):
-    """What PyTorch's search makes of counts over [low, high]; its own counting is not asked."""
+    """What PyTorch's search finds for counts over [low, high], without its own counting."""
     observer = HistogramObserver(
         bins=len(counts), dtype=torch.qint8 if signed else torch.quint8,
         qscheme=torch.per_tensor_symmetric if signed else torch.per_tensor_affine,
         quant_min=-2 ** (bits - 1) if signed else 0,
         quant_max=2 ** (bits - 1) - 1 if signed else 2 ** bits - 1)
-    observer.dst_nbins = 2 ** bits  # it takes 256, whatever the range: worse below 8 bits
+    observer.dst_nbins = 2 ** bits  # its default, 256, is worse below 8 bits
     observer.min_val.copy_(torch.tensor(float(low)))
     observer.max_val.copy_(torch.tensor(float(high)))
     observer.histogram.copy_(torch.tensor(counts, dtype=torch.float32))
@@ -467,7 +468,7 @@ def torch_choice(low, high, counts, bits, signed):
 
 
 def divergence(counts, begin, end, levels):
-    """Of the bins [begin, end), step by step as in "8-bit Inference with TensorRT" (GTC 2017)."""
+    """Divergence of bins [begin, end), step by step as in "8-bit Inference with TensorRT" (GTC 2017)."""
     reference = counts[begin:end]
     reference[0] += sum(counts[:begin])
     reference[-1] += sum(counts[end:])
@@ -494,7 +495,7 @@ def entropy_choice(case, bits, signed):
     first, counts = case["first"], case["counts"]
     end = first + len(counts)
     if case["min"] >= 0:
-        # Codes from 0 on; of affine unsigned ones, all.
+        # The codes from 0 on; for affine unsigned types, all codes.
         levels = 2 ** (bits - 1) if signed else 2 ** bits
         whole = [0] * first + counts
         windows = {i: (0, i) for i in range(levels, end + 1)}
@@ -506,7 +507,7 @@ def entropy_choice(case, bits, signed):
     divergences = {i: divergence(whole, *window, levels) for i, window in windows.items()}
     least = min(divergences.values())
     best = max(i for i, value in divergences.items() if value == least)
-    # No rounding decides.
+    # The choice must not depend on rounding.
     others = [value for i, value in divergences.items() if i != best]
     assert all(value - least > 1e-9 for value in others), (case["name"], bits, signed)
     threshold = best * case["width"]
@@ -523,7 +524,7 @@ def histograms():
     normal = lambda mean=0.0, sigma=1.0: draws.gauss(mean, sigma)
     laplace = lambda: draws.expovariate(1.0) * draws.choice((-1, 1))
 
-    # Ends whose distance is a power of two: bins begin at multiples of their width.
+    # The ends are a power of two apart, because bins begin at multiples of their width.
     distributions = {
         "normal": (-4, 4, normal),
         "narrow normal": (-4, 4, lambda: normal(sigma=0.25)),
@@ -544,7 +545,7 @@ def histograms():
     }
     cases = []
     for name, (low, high, draw_one) in distributions.items():
-        # The largest value lies in the last bin, not on its edge.
+        # The largest value lies inside the last bin, not on its edge.
         largest = torch.nextafter(torch.tensor(float(high)), torch.tensor(-math.inf)).item()
         values = torch.tensor([draw_one() for _ in range(VALUES - 2)]).clamp(low, largest).tolist()
         values += [low, largest]
@@ -555,7 +556,7 @@ def histograms():
         cases.append({"name": name, "width": width, "first": int(low / width), "min": number(low),
                       "max": number(largest), "counts": counts,
                       "choices": [torch_choice(low, high, counts, *of) for of in TYPES]})
-    # A single value: the bins around it are as wide as you like.
+    # A single value, around which bins of any width are right.
     cases.append({"name": "all equal", "width": 2.0 ** -11, "first": 1536, "min": 0.75, "max": 0.75,
                   "counts": [VALUES],
                   "choices": [torch_choice(0.75, 0.75, [VALUES], *of) for of in TYPES]})
@@ -649,7 +650,7 @@ def write(folder):
     sections = {"operations": operations, "optimizers": optimizers(), "clip": clip(),
                 "fake_quantize": fake_quantize(), "lsq": lsq(), "observers": observers(),
                 "histograms": histograms()}
-    # What came later is drawn last: the cases before keep their numbers.
+    # Cases that were added later are drawn last, so that earlier cases keep their numbers.
     functions()
     batch_norm_of_rows()
     later_losses()
@@ -665,14 +666,14 @@ def write(folder):
     factors()
     write_sections(Path(folder) / "operations.json", sections)
     operations.clear()
-    generator.seed(1012)  # a file's cases keep their numbers whatever another holds
+    generator.seed(1012)  # the cases of a file do not depend on other files
     signals()
     dilated_images()
     write_sections(Path(folder) / "signals.json", {"operations": operations})
 
 
 def write_sections(path, sections):
-    # A case on each line: a change of one is a change of one line.
+    # One case on each line, so that a changed case is one changed line.
     lines = []
     for name, cases in sections.items():
         rows = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)

@@ -9,7 +9,7 @@
 
 using namespace quantrain;
 
-// Loads weights that lie in memory and multiplies a row of codes by them.
+// Loads weights from memory and multiplies a row of codes by them.
 int main() {
   const char* const header = R"({"w":{"dtype":"I8","shape":[2,3],"data_offsets":[0,6]}}      )";
   std::vector<uint8_t> file(8);

@@ -31,8 +31,8 @@ size_t loudest(const std::vector<float>& values) {
 }  // namespace
 
 TEST_CASE("the spectrum keeps the energy of the samples", "[examples][audio]") {
-  // Parseval: the sum of |X|^2 over all n bins is n times that of x^2. Bins 1 .. n / 2 - 1 stand
-  // for two each.
+  // Parseval: the sum of |X|^2 over all n bins is n times the sum of x^2. Bins 1 to n / 2 - 1
+  // count twice.
   Random random(1);
   for (const int64_t n : {2, 6, 16, 480, 1024}) {
     std::vector<float> x;
@@ -57,7 +57,7 @@ TEST_CASE("the spectrum keeps the energy of the samples", "[examples][audio]") {
 
 TEST_CASE("a sine is all in its bin", "[examples][audio]") {
   PowerSpectrum spectrum(1024);
-  const std::vector<float> power = spectrum(sine(1000.0, 1024).samples);  // bin 64 of 15.625 Hz
+  const std::vector<float> power = spectrum(sine(1000.0, 1024).samples);  // bin 64, 15.625 Hz a bin
   CHECK(loudest(power) == 64);
   CHECK(power[64] == test::Approx(256.0 * 256.0).epsilon(1e-4));  // (amplitude n / 2)^2
   CHECK(power[62] < 1e-4f);

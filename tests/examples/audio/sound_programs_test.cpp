@@ -31,7 +31,7 @@ TEST_CASE("the autoencoder trains, converts, and its threshold is saved", "[exam
                             place.path("model") + '\'') == 0);
     const auto report = test::check_tiny_report(
         place, {.program = "anomaly_detection", .score = "area_under_curve", .outputs = 640});
-    // Six clips of each kind are few, but chance is one half.
+    // Six clips of each kind are few, but chance would be one half.
     CHECK(report.at("float").at("area_under_curve").get<double>() > 0.6);
     const auto model = IntegerModel::load(place.path("model"));
     CHECK(std::stof(model.metadata().at("threshold")) > 0.0f);
@@ -65,7 +65,7 @@ TEST_CASE("without espeak-ng nothing is spoken, and the message says what to ins
                           "PATH=/nowhere ");
 }
 
-// By itself, where espeak-ng is there.
+// The test speech_tests runs these cases, if espeak-ng is installed.
 TEST_CASE("words are spoken once, and trained on and converted", "[.][speech]") {
   const Workplace place;
   const auto start = [&](const std::string& copies, const std::string& model) {
@@ -79,7 +79,7 @@ TEST_CASE("words are spoken once, and trained on and converted", "[.][speech]") 
   test::check_tiny_report(place, {.program = "keyword_spotting", .outputs = 12});
   CHECK(IntegerModel::load(place.path("model")).metadata().at("classes") ==
         "yes, no, up, down, left, right, on, off, stop, go, unknown, silence");
-  // Three voices say eleven words for training, one for the test.
+  // Three voices say eleven words for training, and one voice for the test.
   int64_t words = 0;
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(place.path("cache/words-0"))) {
@@ -90,7 +90,7 @@ TEST_CASE("words are spoken once, and trained on and converted", "[.][speech]") 
   REQUIRE(start("1", "again") == 0);
   CHECK(place.read("out").find("speaking") == std::string::npos);
   CHECK(place.read("model") == place.read("again"));
-  // Other features, of the same words.
+  // The features change, but the words do not.
   REQUIRE(start("2", "copies") == 0);
   CHECK_THAT(place.read("out"), test::ContainsSubstring("speaking the words into "));
   CHECK(place.read("model") != place.read("copies"));

@@ -1,4 +1,4 @@
-// A folder's server and a headless Chromium, spoken to by the DevTools protocol over a pipe.
+// A server for a folder, and a headless Chromium that is controlled by the DevTools protocol over a pipe.
 import {spawn} from 'node:child_process';
 import {createServer} from 'node:http';
 import {mkdtempSync, readFileSync, rmSync} from 'node:fs';
@@ -32,7 +32,7 @@ export async function serve(folder) {
 export class Chromium {
   constructor(program) {
     this.folder = mkdtempSync(join(tmpdir(), 'quantrain_browser_'));
-    // The sandbox does not start as root, nor in most containers; the page is ours.
+    // The sandbox does not start as root, nor in most containers. It is not needed, because the page is ours.
     const flags = [
       '--headless=new', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-extensions', '--hide-scrollbars',
       '--disable-background-networking', '--disable-dev-shm-usage', '--remote-debugging-pipe',
@@ -71,7 +71,7 @@ export class Chromium {
     return new Promise((done, fail) => this.calls.set(id, {method, done, fail}));
   }
 
-  // Opens a page of this size. What it requests, prints and throws becomes an event.
+  // Opens a page of this size. Its requests, console output and exceptions become events.
   async open(url, width, height, dark = false) {
     const {targetId} = await this.send('Target.createTarget', {url: 'about:blank'});
     this.session = (await this.send('Target.attachToTarget', {targetId, flatten: true})).sessionId;
@@ -85,7 +85,7 @@ export class Chromium {
     return this.send('Emulation.setDeviceMetricsOverride', {width, height, deviceScaleFactor, mobile: false});
   }
 
-  // The value of an expression, once its promise is kept.
+  // The value of an expression; a promise is awaited.
   async evaluate(expression) {
     const {result, exceptionDetails} = await this.send(
         'Runtime.evaluate', {expression: `(async () => (${expression}))()`, awaitPromise: true, returnByValue: true});
@@ -106,7 +106,7 @@ export class Chromium {
       type: `mouse${type}`, x, y, button: 'left', buttons: type === 'Released' ? 0 : 1, clickCount: 1,
     });
   }
-  // Scrolls there, and presses and releases the mouse in its middle.
+  // Scrolls to an element, then presses and releases the mouse in its middle.
   async click(selector) {
     const at = await this.evaluate(`(() => {
       const element = document.querySelector(${JSON.stringify(selector)});
@@ -117,7 +117,7 @@ export class Chromium {
     await this.mouse('Pressed', at);
     await this.mouse('Released', at);
   }
-  // The mouse along these points, in fractions of an element.
+  // Drags the mouse along points, in fractions of an element's size.
   async drag(selector, points) {
     const box = await this.evaluate(`(() => {
       const element = document.querySelector(${JSON.stringify(selector)});

@@ -1,6 +1,6 @@
-// node drive.mjs FOLDER MODEL DEPLOY: a visit to the page of examples/browser in a headless Chromium. FOLDER is what
-// its build made of MODEL; DEPLOY is the program of examples/deploy.cpp, the engine. One line for each property; the
-// exit status is 1 if one does not hold.
+// node drive.mjs FOLDER MODEL DEPLOY: visits the page of examples/browser in a headless Chromium. FOLDER is the page
+// that examples/browser/build made from MODEL; DEPLOY is the program of examples/deploy.cpp, which runs the engine.
+// Prints one line for each property; the exit status is 1 if one does not hold.
 import {execFileSync} from 'node:child_process';
 import {mkdtempSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
@@ -20,12 +20,12 @@ function check(property, actual, expected) {
   if (a !== e) ++failed;
 }
 
-// What the page shows.
+// Contents of the page.
 const outputs = () =>
     chromium.evaluate(`[...document.querySelectorAll('.integer')].map((cell) => cell.textContent)`);
 const remark = () => chromium.evaluate(`document.querySelector('#remark').textContent`);
 const remarks = (text) => chromium.until(`document.querySelector('#remark').textContent.startsWith('${text}')`);
-// A drawing is shown in the frame after the pen's last movement.
+// The page shows a drawing in the frame after the pen's last movement.
 const frame = 'new Promise((done) => requestAnimationFrame(done))';
 const shown = async () => {
   for (let i = 0; i < 2; ++i) await chromium.evaluate(frame);
@@ -35,7 +35,7 @@ const paper = `(() => {
   const {data} = canvas.getContext('2d').getImageData(0, 0, width, height);
   return {ink: data.filter((_, i) => i % 4 === 3), width, height};
 })()`;
-// What it makes of a drawing.
+// The image that the page computes from a drawing.
 const image = (drawing, options) => chromium.evaluate(`(async () => {
   const {imageOf} = await import('./image.js'), {ink, width, height} = ${drawing};
   return Array.from(imageOf(ink, width, height, ${JSON.stringify(options)}));
@@ -121,13 +121,14 @@ async function images() {
         grid((x, y) => x >= 13 && x < 15 && y >= 4 && y < 24 ? 255 : 0));
   check('a pixel that is covered by half has half the ink', await image(rectangles([40, 30, 70, 230]), mnist),
         grid((x, y) => y < 4 || y >= 24 ? 0 : x === 13 || x === 14 ? 255 : x === 12 || x === 15 ? 128 : 0));
-  // Their centers (70, 50) and (170, 87.5), weighted 4 to 1, are (90, 57.5): x becomes x / 10 + 5, y becomes
-  // y / 10 + 8.25.
+  // The centers of the rectangles, (70, 50) and (170, 87.5), have the weights 4 to 1 and the center of mass (90, 57.5).
+  // So x becomes x / 10 + 5, and y becomes y / 10 + 8.25.
   const high = (y) => y === 8 ? 191 : y > 8 && y < 18 ? 255 : y === 18 ? 64 : 0;
   const low = (y) => y === 15 || y === 18 ? 64 : y === 16 || y === 17 ? 255 : 0;
   check('the center of mass lies in the middle', await image(rectangles([20, 0, 120, 100], [120, 75, 220, 100]), mnist),
         grid((x, y) => x >= 7 && x < 17 ? high(y) : x >= 17 && x < 27 ? low(y) : 0));
-  // By mass alone the left end of this would lie at -0.6. Rounding moves each of 40 pixels by half a byte at most.
+  // Placed by its center of mass alone, this drawing would begin at -0.6. Rounding changes each of 40 pixels by at most
+  // 0.5.
   const corner = await image(rectangles([0, 0, 200, 10], [190, 10, 200, 200]), mnist);
   check('nothing is cut off', Math.abs(corner.reduce((a, b) => a + b) - 3900 * 255 / 100) <= 20, true);
   const outline = [[40, 40, 240, 60], [40, 60, 60, 220], [220, 60, 240, 220], [40, 220, 240, 240]];

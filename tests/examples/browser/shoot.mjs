@@ -1,4 +1,4 @@
-// node shoot.mjs FOLDER PICTURE.png [WIDTH [HEIGHT [dark]]]: the page as a picture, for docs/browser.png.
+// node shoot.mjs FOLDER PICTURE.png [WIDTH [HEIGHT [dark]]]: saves a picture of the page, for docs/browser.png.
 import {writeFileSync} from 'node:fs';
 import {Chromium, serve} from './chromium.mjs';
 

@@ -31,8 +31,9 @@ int64_t nearest(int64_t product, int32_t shift) {
   return quotient + (rest >= step - rest ? 1 : 0);
 }
 
-// gemmlowp's and, by default, TFLite's: a doubling high product and then a division by a power of
-// two, each with a rounding of its own. Source: gemmlowp, fixedpoint/fixedpoint.h.
+// The requantization of gemmlowp and, by default, of TFLite: a doubling high product, then a
+// division by a power of two, each with its own rounding. Source: gemmlowp,
+// fixedpoint/fixedpoint.h.
 int32_t gemmlowp(int32_t acc, Multiplier multiplier) {
   const int64_t product = int64_t{acc} * multiplier.m0;
   const int64_t nudge = product >= 0 ? 1 << 30 : 1 - (1 << 30);
@@ -58,7 +59,7 @@ TEST_CASE("a multiplier is a 31-bit mantissa and a shift", "[arithmetic][requant
     const Multiplier multiplier = make_multiplier(m);
     REQUIRE(multiplier.m0 >= kOne);
     REQUIRE((multiplier.shift >= 1 && multiplier.shift <= 62));
-    // m0 is rounded to the nearest integer: half of one in 2^30 at most.
+    // m0 is at least 2^30, and its rounding error is at most 1/2.
     REQUIRE(std::abs(std::ldexp(multiplier.m0, -multiplier.shift) - m) <= m * 0x1p-31);
   }
 }
@@ -116,16 +117,16 @@ TEST_CASE("ties are requantized toward plus infinity", "[arithmetic][requantize]
 
 TEST_CASE("requantizing rounds once where gemmlowp rounds twice", "[arithmetic][requantize]") {
   const Multiplier quarter = make_multiplier(0.25);
-  // 0.25: gemmlowp takes it for 0.5 first, which it rounds to 1, and then 1 / 2, again to 1.
+  // 0.25: gemmlowp computes 0.5 first and rounds it to 1, then 1 / 2 and rounds it to 1 again.
   CHECK(gemmlowp(1, quarter) == 1);
   CHECK(unclamped(1, quarter) == 0);
-  // -0.5, a tie: gemmlowp's second step goes away from 0.
+  // -0.5, a tie: gemmlowp's second step rounds away from 0.
   CHECK(gemmlowp(-2, quarter) == -1);
   CHECK(unclamped(-2, quarter) == 0);
-  // -1.5: away from 0 there, up here.
+  // -1.5: gemmlowp rounds away from 0, (8) rounds up.
   CHECK(gemmlowp(-6, quarter) == -2);
   CHECK(unclamped(-6, quarter) == -1);
-  // Where neither of its steps meets a tie, nothing differs.
+  // Here neither of gemmlowp's steps meets a tie, and the results are equal.
   const Multiplier usual = make_multiplier(0.0123);
   CHECK(gemmlowp(1000, usual) == unclamped(1000, usual));
 }
@@ -178,20 +179,20 @@ TEST_CASE("an addition has one shift, that of the larger multiplier", "[arithmet
   CHECK(make_add_multipliers(0.75, 0.75) == AddMultipliers{kOne / 2 * 3, kOne / 2 * 3, 31});
   CHECK(make_add_multipliers(1.0, 0.0) == AddMultipliers{kOne, 0, 30});
   CHECK(make_add_multipliers(0.0, 0.0) == AddMultipliers{0, 0, 62});
-  // The smaller is rounded at the common shift: 2^-31 * 2^30 = 1/2, which llround takes up.
+  // The smaller one is rounded at the common shift: 2^-31 * 2^30 = 1/2, which llround rounds up.
   CHECK(make_add_multipliers(1.0, 0x1p-31) == AddMultipliers{kOne, 1, 30});
   CHECK(make_add_multipliers(1.0, 0x1p-32) == AddMultipliers{kOne, 0, 30});
-  // Just below 1: renormalised, both alike.
+  // Just below 1: both are renormalised.
   CHECK(make_add_multipliers(std::nextafter(1.0, 0.0), std::nextafter(1.0, 0.0)) ==
         AddMultipliers{kOne, kOne, 30});
-  // A larger multiplier without a shift takes the smaller one with it.
+  // If the larger multiplier has no shift and becomes 0, so does the smaller one.
   CHECK(make_add_multipliers(0x1p-33, 0x1p-34) == AddMultipliers{0, 0, 62});
 }
 
 TEST_CASE("an addition rounds once, ties toward plus infinity", "[arithmetic][add]") {
   const AddMultipliers halves = make_add_multipliers(0.5, 0.5);
   const auto add = [&](int32_t a, int32_t b) { return requantize_add(a, b, halves, 0, -128, 127); };
-  CHECK(add(1, 1) == 1);     // 0.5 + 0.5: rounded one by one it would be 2
+  CHECK(add(1, 1) == 1);     // 0.5 + 0.5: rounded separately, the sum would be 2
   CHECK(add(1, 2) == 2);     // 1.5
   CHECK(add(-1, 0) == 0);    // -0.5
   CHECK(add(-1, -2) == -1);  // -1.5
@@ -213,13 +214,13 @@ TEST_CASE("an addition is within rounding of the real sum", "[arithmetic][add]")
     const auto qa = static_cast<int32_t>(random.below(511)) - 255;
     const auto qb = static_cast<int32_t>(random.below(511)) - 255;
     const int32_t sum = requantize_add(qa, qb, make_add_multipliers(a, b), 0, kMin32, kMax32);
-    // Each multiplier is off by 2^-(shift + 1) at most: 2^-31 of the larger one.
+    // The error of each multiplier is at most 2^-(shift + 1), that is, 2^-31 of the larger one.
     REQUIRE(std::abs(sum - (qa * a + qb * b)) <= 0.5 + 2 * 255 * std::max(a, b) * 0x1p-31);
   }
 }
 
 TEST_CASE("multipliers are quotients of scales", "[arithmetic][fixed_point]") {
-  // Of different sizes, and none a power of two.
+  // Scales of different sizes, none of them a power of two.
   constexpr float kA = 0.7f;
   constexpr float kB = 1.1f;
   constexpr float kY = 0.3f;

@@ -28,7 +28,7 @@ ScaleZero symmetric(float min, float max, const QType& type) {
 int32_t u8(float x, float scale, int32_t zero_point) {
   return quantize(x, scale, zero_point, 0, 255);
 }
-// Any finite float, all magnitudes alike.
+// A finite float, all magnitudes equally likely.
 float any_magnitude(Random& random) {
   return std::ldexp(random.uniform(-1.0f, 1.0f), static_cast<int>(random.below(240)) - 120);
 }
@@ -88,7 +88,8 @@ TEST_CASE("a zero point between two codes goes to the even one", "[arithmetic][c
   CHECK(affine(-3.5f, 251.5f) == ScaleZero{1.0f, 4});
   CHECK(affine(-127.5f, 127.5f) == ScaleZero{1.0f, 128});
   CHECK(affine(-127.5f, 127.5f, kS8) == ScaleZero{1.0f, 0});
-  // qmin is odd here: half_even(-127 + 126.5) = 0 would give -126.5 the code -126.
+  // qmin is odd here. With half_even(-127 + 126.5) = 0 as zero point, -126.5 would get the code
+  // -126.
   CHECK(affine(-126.5f, 127.5f, kNarrow8) == ScaleZero{1.0f, -1});
   CHECK(affine(-2.5f, 3.5f, {3, true, true}) == ScaleZero{1.0f, -1});
 }
@@ -111,7 +112,7 @@ TEST_CASE("min gets the lowest code at every tie of every type; max misses its o
           min_missed += unclamped_code(range.min, scale, zero) != static_cast<float>(qmin);
           min_missed += !gradient_passes(range.min, scale, zero, qmin, qmax);
           max_missed += quantize(range.max, scale, zero, qmin, qmax) < qmax - 1;
-          // The rounded difference is the same where qmin is even: all but narrow types.
+          // The rounded difference is the same if qmin is even, that is, for all but narrow types.
           const double difference = qmin - static_cast<double>(range.min / scale);
           moved += zero != static_cast<int32_t>(std::nearbyint(difference));
         }
@@ -125,7 +126,7 @@ TEST_CASE("min gets the lowest code at every tie of every type; max misses its o
 }
 
 TEST_CASE("the zero point comes from the quotient that quantizes", "[arithmetic][choose_params]") {
-  // min / scale is -8.5 in float32 and -8.50000015 in double: with the latter the zero point would
+  // min / scale is -8.5 in float32 and -8.50000015 in double. With the double, the zero point would
   // be 9, and the lowest value of the range would get code 1.
   const ScaleZero params = affine(-0.01f, 0.29f);
   CHECK(params.zero_point == 8);
@@ -151,8 +152,8 @@ TEST_CASE("every chosen range holds 0 exactly and is covered by the codes",
         for (const float end : {range.min, range.max}) {
           const int32_t code = quantize(end, scale, zero, type.qmin(), type.qmax());
           const auto real = static_cast<double>(dequantize(code, scale, zero));
-          // A zero point that was rounded takes up to half a step from one end; rounding to the
-          // nearest code adds up to half a step; scale and product are rounded to float32.
+          // Three errors: a rounded zero point moves one end by up to half a step, rounding to the
+          // nearest code adds up to half a step, and scale and product are rounded to float32.
           const double limit = static_cast<double>(scale) * (1.0 + type.levels() * 0x1p-23);
           REQUIRE(std::abs(static_cast<double>(end) - real) <= limit);
         }
@@ -187,8 +188,8 @@ TEST_CASE("a value between two codes goes to the even quotient, before the zero 
   CHECK(half_even(2.5f) == 2.0f);
   CHECK(half_even(-0.5f) == 0.0f);
   CHECK(half_even(-1.5f) == -2.0f);
-  CHECK(half_even(4194303.5f) == 4194304.0f);  // the largest tie of an odd number in float32
-  // Rounded after the zero point, 0.5 + 1 would be 2.
+  CHECK(half_even(4194303.5f) == 4194304.0f);  // a large tie; the even neighbour is above
+  // If it were rounded after adding the zero point, 0.5 + 1 would become 2.
   CHECK(u8(0.5f, 1.0f, 1) == 1);
   CHECK(u8(1.5f, 1.0f, 1) == 3);
   CHECK(u8(-0.5f, 1.0f, 1) == 1);
@@ -197,13 +198,13 @@ TEST_CASE("a value between two codes goes to the even quotient, before the zero 
 
 TEST_CASE("quantizing divides: multiplying by the reciprocal would differ",
           "[arithmetic][quantize]") {
-  // In float32 the quotient is the tie 13.5, the product 13.499999.
+  // In float32 the quotient is the tie 13.5, but the product is 13.499999.
   const float scale = 1.0f / 7.0f;
   const float x = 13.5f * scale;
   CHECK(x / scale == 13.5f);
   CHECK(x * (1.0f / scale) < 13.5f);
   CHECK(u8(x, scale, 0) == 14);
-  // Here it is the other way round.
+  // Here the product is the tie 3.5, but the quotient is smaller.
   const float other = 1.0f / 11.0f;
   CHECK(3.5f * other / other < 3.5f);
   CHECK(3.5f * other * (1.0f / other) == 3.5f);
@@ -227,7 +228,7 @@ TEST_CASE("the gradient passes where the code before the clamp is one", "[arithm
   CHECK(passes(252.0f));
   CHECK_FALSE(passes(-4.0f));
   CHECK_FALSE(passes(253.0f));
-  // Ties decide by the code that they round to, not by the real value.
+  // For a tie, the code that it rounds to decides, not the real value.
   CHECK_FALSE(passes(-3.5f));
   CHECK(passes(252.5f));
   CHECK(passes(-3.4f));
@@ -279,7 +280,7 @@ TEST_CASE("a bias between two codes goes to the even one", "[arithmetic][bias]")
 }
 
 TEST_CASE("a bias is quantized in double", "[arithmetic][bias]") {
-  // In float32 both the product of the scales and the quotient are rounded: 3620999.
+  // In float32 the product of the scales and the quotient would both be rounded, to 3620999.
   const float scale_x = 1.0f / 255.0f;
   CHECK(quantize_bias(142 * 0.1f, scale_x, 0.001f) == 3621000);
   CHECK(half_even(142 * 0.1f / (scale_x * 0.001f)) == 3620999.0f);
@@ -295,7 +296,7 @@ TEST_CASE("a bias fits wherever the weight's scale was chosen for it", "[arithme
     const float scale_w = weight_scale(max_abs, bias, scale_x, kNarrow8, "fc");
     REQUIRE(std::abs(quantize_bias(bias, scale_x, scale_w)) <= 1 << 30);
   }
-  // The scale that a bias asks for is rounded to float32, maybe down; the code stays within 2^30.
+  // The scale that the bias needs is rounded to float32, maybe down; the code stays within 2^30.
   const int32_t code = quantize_bias(1.1f, 0.3f, weight_scale(0.0f, 1.1f, 0.3f, kNarrow8, "fc"));
   CHECK((code >= (1 << 30) - 64 && code <= 1 << 30));
 }

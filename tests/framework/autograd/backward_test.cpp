@@ -14,10 +14,10 @@ using test::make_leaf;
 using test::make_tensor;
 using test::values;
 
-// Nodes: a recursion this deep would overflow the stack, the sooner with sanitizers.
+// Number of nodes. A recursion this deep would overflow the stack; with sanitizers fewer nodes do.
 constexpr int kDeep = test::kSanitized ? 40000 : 200000;
 
-// y = x, and says in a list when its gradient comes by.
+// y = x. Its gradient writes the node's name to a list.
 class WitnessNode : public Node {
  public:
   WitnessNode(int name, std::vector<int>& order) : name_(name), order_(order) {}
@@ -36,7 +36,7 @@ Tensor witness(const Tensor& x, int name, std::vector<int>& order) {
   return record<WitnessNode>(x.detach(), {x}, name, order);
 }
 
-// An operation whose gradients are what the test says.
+// An operation whose gradients the test gives.
 class BrokenNode : public Node {
  public:
   explicit BrokenNode(std::vector<Tensor> grads) : grads_(std::move(grads)) {}
@@ -159,7 +159,7 @@ TEST_CASE("a leaf that is written between its use and backward is an error",
   Tensor y = add(mul(x, w), w);
   x.mutable_data()[0] = 5.0f;
   QUANTRAIN_CHECK_ERROR(y.backward(), GraphError, "[mul] input 0 was written after it was used");
-  CHECK_FALSE(w.grad().defined());  // the check comes before any gradient
+  CHECK_FALSE(w.grad().defined());  // the check comes before any gradient is computed
 }
 
 TEST_CASE("a leaf gets a gradient if it required one when it was used, and still does",
@@ -192,7 +192,7 @@ TEST_CASE("a write through a handle that shares the memory is noticed too",
   Tensor x = make_leaf({2}, {1, 2});
   Tensor y = sum(sigmoid(x));
   Tensor shared = y.node()->input(0).detach();
-  CHECK_THROWS_AS(shared.data(), GraphError);  // sum needs no values
+  CHECK_THROWS_AS(shared.data(), GraphError);  // sum needs no values, so they were freed
 
   Tensor w = make_leaf({2}, {1, 2});
   Tensor z = sum(mul(w, w));
@@ -225,7 +225,7 @@ TEST_CASE("a gradient is overwritten only where nobody else has it", "[autograd]
   const Tensor view = TensorAccess::with_shape(detached, {1, 2});
   CHECK_FALSE(TensorAccess::overwritable(detached).same_as(detached));
 
-  // relu masks its gradient in place; the one that mul and the leaf get is the sum's.
+  // add gives both operands the same gradient. relu masks it in place only if nobody else has it.
   const Tensor x = make_leaf({3}, {-1, 2, 3});
   const Tensor b = make_leaf({3}, {0, 0, 0});
   sum(add(relu(mul(x, x)), relu(add(relu(x), b)))).backward();
@@ -241,7 +241,7 @@ TEST_CASE("the gradient of a leaf is its own to write", "[autograd][backward]") 
   grad.mutable_data()[0] = 100.0f;
   CHECK(values(b.grad()) == std::vector<float>{1, 1});
 
-  // cross_entropy saves its gradient.
+  // cross_entropy saves its gradient, and a write to x.grad() must not change it.
   Tensor x = make_leaf({1, 2}, {1, 1});
   Tensor loss = cross_entropy(x, std::vector<int32_t>{0});
   loss.backward(/*keep_graph=*/true);

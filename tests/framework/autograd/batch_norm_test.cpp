@@ -20,7 +20,7 @@ using test::random_leaf;
 using test::random_tensor;
 using test::values;
 
-// Sums of some hundred float32 values of about 1, divided by a deviation near 1.
+// Rounding of sums of some hundred float32 values near 1, divided by a deviation near 1.
 constexpr double kMargin = 1e-5;
 
 struct Layer {
@@ -114,7 +114,7 @@ TEST_CASE("batch_norm gradients match finite differences in training and evaluat
 
 TEST_CASE("rescaled_batch_norm is batch_norm of x / factor + shift, gradients included",
           "[autograd][batch_norm]") {
-  // Large, so that the gradient of the factor, which vanishes with it, is one to see.
+  // epsilon is large, because the gradient of the factor vanishes with it.
   const BatchNormOptions options{.momentum = 0.25f, .epsilon = 0.5f};
   for (const int64_t channels : {1, 5, 17}) {
     const Tensor x = random_leaf({2, 3, 2, channels}, 5, -2.0f, 2.0f);
@@ -136,7 +136,7 @@ TEST_CASE("rescaled_batch_norm is batch_norm of x / factor + shift, gradients in
       CHECK(fused.variance.data()[c] ==
             test::Approx(double{apart.variance.data()[c]}).margin(kMargin));
     }
-    // The same gradients as those of the operations apart, of an uneven sum.
+    // For an uneven sum, the gradients are those of the separate operations.
     const Tensor weights = random_tensor(x.shape(), 8);
     const std::vector<Tensor> shared{x, factor};
     sum(mul(y, weights)).backward();

@@ -15,7 +15,7 @@ using test::random_leaf;
 using test::random_tensor;
 using test::values;
 
-/// The sum of the docstring, in double.
+/// The formula of the docstring, in double.
 Tensor obvious_conv1d(const Tensor& x,
                       const Tensor& weight,
                       const Tensor& bias,

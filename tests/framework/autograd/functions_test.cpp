@@ -24,7 +24,7 @@ using test::values;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// What exp's float32 loop may be off: a few units in the last place.
+// The error of exp's float32 loop: a few units in the last place.
 constexpr double kExpEpsilon = 1e-6;
 
 std::vector<Function> every_function() {
@@ -42,7 +42,7 @@ std::vector<Function> every_function() {
           functions::clamp(-0.7f, 1.1f)};
 }
 
-/// The codes -128 to 127 of steps of 1/16, each once.
+/// Each code from -128 to 127 once, in steps of 1/16.
 Tensor every_code() {
   auto codes = std::make_shared<Codes>();
   codes->params = {{.bits = 8, .is_signed = true}, -1, {0.0625f}, {0}};
@@ -76,7 +76,7 @@ TEST_CASE("functions are those of double, rounded once, at every size", "[autogr
 TEST_CASE("gradients of functions match finite differences", "[autograd][functions]") {
   for (const Function& function : every_function()) {
     CAPTURE(function->type);
-    // Odd sixteenths, no kink among them; from -3.4 to 3.3.
+    // Odd multiples of 1/16 from -3.4 to 3.3, none of them a kink.
     const Tensor x = spread_leaf({5, 11}, 2);
     check_gradient([&] { return elementwise(function, x); }, {x});
   }

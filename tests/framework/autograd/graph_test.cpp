@@ -9,7 +9,7 @@
 namespace quantrain {
 namespace {
 
-// A node that adds up its inputs, all of one shape; operations proper have tests of their own.
+// A node that adds up its inputs, all of one shape. Real operations have tests of their own.
 class TotalNode : public Node {
  public:
   explicit TotalNode(size_t inputs) : inputs_(inputs) {}

@@ -23,7 +23,7 @@ using test::scale_of;
 using test::values;
 using test::zero_of;
 
-/// Sums of two products with known signs: accumulators at scale 1 / 4.
+/// Accumulators at scale 1 / 4 with these real values.
 Tensor quarter_accumulators(const std::vector<float>& reals) {
   auto x = std::make_shared<Codes>();
   x->bytes = Buffer<uint8_t>(static_cast<int64_t>(reals.size()));
@@ -73,10 +73,10 @@ TEST_CASE("relu of codes is their clamp", "[autograd][relu][integer]") {
     const Tensor x = activations({5, 13}, type, 0.25f, zero_of(type), 1);
     const Tensor y = relu(x);
     CHECK(y.codes()->params == x.codes()->params);
-    CHECK(values(y) == values(relu(as_floats(x))));  // 0 is a code: nothing is rounded
+    CHECK(values(y) == values(relu(as_floats(x))));  // 0 is a code, so nothing is rounded
     check_same_gradient(y, relu(as_floats(x).set_requires_grad(true)));
     const Tensor z = relu6(x);
-    CHECK(values(z) == values(relu6(as_floats(x))));  // so is 6 = 24 * 0.25, or it is not reached
+    CHECK(values(z) == values(relu6(as_floats(x))));  // 6 = 24 * 0.25 is a code, or out of range
     check_same_gradient(z, relu6(as_floats(x).set_requires_grad(true)));
   }
 }
@@ -91,7 +91,7 @@ TEST_CASE("max_pool2d of codes is that of the values they mean",
       CHECK(y.codes()->params == x.codes()->params);
       const Tensor z = max_pool2d(as_floats(x).set_requires_grad(true), options);
       CHECK(values(y) == values(z));
-      check_same_gradient(y, z);  // ties included: with 2 bits there are many
+      check_same_gradient(y, z);  // ties included; with 2 bits there are many
     }
   }
 }
@@ -173,7 +173,7 @@ TEST_CASE("add that broadcasts, or adds other than codes, computes with floats",
           "[autograd][add][integer]") {
   const Tensor a = activations({3, 4}, {8, false, false}, 0.125f, 3, 1);
   const Tensor row = activations({4}, {8, false, false}, 0.25f, 5, 2);
-  CHECK(add(a, row).kind() == ValueKind::kFloat);  // codes, which may depend on the input
+  CHECK(add(a, row).kind() == ValueKind::kFloat);  // row may depend on the input
   CHECK(values(add(a, row)) == values(add(as_floats(a), as_floats(row))));
   CHECK(add(a, as_floats(a)).kind() == ValueKind::kFloat);
 }
@@ -192,7 +192,7 @@ TEST_CASE("mul of codes rounds the exact product once, by (25)", "[autograd][mul
         CHECK(values(y) == values(mul(as_floats(a), as_floats(b))));  // powers of two: exact
         const Tensor float_a = as_floats(a).set_requires_grad(true);
         const Tensor float_b = as_floats(b).set_requires_grad(true);
-        // Of different shapes, the factors come second in both.
+        // If the shapes differ, both nodes have the factors as the second operand.
         check_same_gradient(y, swapped ? mul(float_b, float_a) : mul(float_a, float_b));
 
         const std::vector<int32_t> codes_a = code_values(a);
@@ -217,7 +217,7 @@ TEST_CASE("mul of codes rounds the exact product once, by (25)", "[autograd][mul
 
 TEST_CASE("floats of a product of codes are the product of their floats",
           "[autograd][mul][integer]") {
-  // More than a block of elements; blocks end within samples.
+  // There are more elements than in a block, and blocks end within samples.
   for (const int64_t channels : {0, 1, 3, 700, 20000}) {
     const int64_t rows = channels > 1000 ? 3 : 133;
     const Tensor a = activations({3, rows, 1, channels}, {8, false, false}, 0.1f, 77, 1);
@@ -247,7 +247,7 @@ TEST_CASE("mul of codes that broadcast otherwise computes with floats",
   QUANTRAIN_CHECK_ERROR(mul(Tensor::zeros({2, 3}), Tensor::zeros({4, 3})),
                         ShapeError,
                         "[mul] shapes do not broadcast: [2, 3] and [4, 3]");
-  // Nothing to multiply.
+  // Empty operands.
   const Tensor none = activations({0, 3, 4}, {8, false, false}, 0.125f, 3, 1);
   CHECK(mul(none, none).shape() == Shape{0, 3, 4});
 }
@@ -288,7 +288,7 @@ TEST_CASE("reshape and flatten keep codes", "[autograd][reshape][integer]") {
   CHECK(reshape(x, {6, -1}).codes() == x.codes());
   CHECK(flatten(x).codes() == x.codes());
   CHECK(values(flatten(x)) == values(x));
-  // A scale for each index of an axis has no meaning in another shape.
+  // Scales for the indices of an axis have no meaning in another shape.
   const QParams per_channel{{8, true, true}, 1, {0.1f, 0.2f, 0.3f}, {0, 0, 0}};
   const Tensor w = random_codes({2, 3, 4}, per_channel, CodeStorage::kS8, 1);
   CHECK(flatten(w).kind() == ValueKind::kFloat);
@@ -325,7 +325,7 @@ TEST_CASE("sigmoid and tanh of codes are those of the values they mean, rounded 
         expected.push_back(static_cast<float>(c.f(scale_of(x) * (q - zero))));
       CHECK(values(y) == expected);
 
-      // The table of derivatives is that of the float formula in double.
+      // The table of derivatives holds the float formula, computed in double.
       const Tensor grad_y = test::random_tensor(y.shape(), 9);
       const std::vector<float> grad = values(y.node()->backward(grad_y)[0]);
       const std::vector<float> upstream = values(grad_y);
@@ -334,7 +334,7 @@ TEST_CASE("sigmoid and tanh of codes are those of the values they mean, rounded 
         CHECK(grad[i] == upstream[i] * slope);
       }
 
-      // 0.003: codes on both sides of the range are cut off, and their gradient with them.
+      // At scale 0.003, codes at both ends are cut off, and their gradients with them.
       for (const float scale_y : {0.05f, 0.01f, 0.003f}) {
         for (const QType& to_type : test::activation_types()) {
           const QParams to = activation_params(to_type, scale_y, zero_of(to_type));

@@ -19,8 +19,8 @@ using test::code_values;
 using test::random_codes;
 using test::values;
 
-// Powers of two: every product and sum below 2^24 is exact in float32, so that the float path is an
-// oracle of the integer one without a tolerance.
+// With powers of two, every product and sum below 2^24 is exact in float32. So the integer path
+// must equal the float path exactly.
 constexpr float kScaleX = 0x1p-6f;
 constexpr float kScaleW = 0x1p-5f;
 
@@ -37,7 +37,7 @@ Tensor random_weight(const Shape& shape, int bits, uint64_t seed) {
   return random_codes(shape, weight_params(bits, shape[0]), CodeStorage::kS8, seed);
 }
 
-/// Multiples of every channel's scale_x * scale_w.
+/// A bias of multiples of each channel's scale_x * scale_w.
 Tensor exact_bias(int64_t outputs) {
   Tensor bias = Tensor::empty({outputs});
   float* const out = bias.mutable_data();

@@ -23,7 +23,7 @@ using test::random_leaf;
 using test::random_tensor;
 using test::values;
 
-// Sums of float32 values.
+// Rounding of sums of float32 values.
 constexpr double kSumEpsilon = 1e-5;
 
 struct Loss {
@@ -71,7 +71,7 @@ TEST_CASE("losses are means over elements at every size", "[autograd][losses]") 
 }
 
 TEST_CASE("gradients of losses match finite differences", "[autograd][losses]") {
-  // |d| is 0.05 or more from 0 and from 0.5, the kink and the joint.
+  // |d| stays 0.05 or more away from the kink at 0 and from Huber's joint at 0.5.
   const Tensor x = make_leaf({2, 4}, {0.1f, -0.7f, 2.0f, -3.0f, 0.6f, 0.3f, -0.2f, 1.4f});
   const Tensor target = make_leaf({2, 4}, {0.3f, 0.5f, 0.9f, 0.1f, 0.4f, 0.95f, 0.15f, 0.55f});
   for (const Loss& loss : every_loss()) {
@@ -140,14 +140,14 @@ TEST_CASE("smoothed and weighted cross entropy is that of its targets", "[autogr
         CrossEntropyOptions{.label_smoothing = 1.0f, .class_weights = {0.0f, 2.0f, 1.0f, 3.0f}}}) {
     check_gradient([&] { return cross_entropy(logits, labels, options); }, {logits});
   }
-  // Without either it is the plain one, and equal weights change nothing.
+  // Without options it is the plain loss; equal weights do not change it.
   const float plain = cross_entropy(logits, labels).item();
   CHECK(cross_entropy(logits, labels, {}).item() == plain);
   CHECK(cross_entropy(logits, labels, {.class_weights = std::vector<float>(4, 5.0f)}).item() ==
         test::Approx(plain).epsilon(kSumEpsilon));
   CHECK(cross_entropy(logits, labels, {.label_smoothing = 0.125f}).node()->attributes() ==
         Attributes{{"label_smoothing", 0.125}});
-  // One class, one sample: nothing to be wrong about.
+  // With one class there is no wrong prediction.
   CHECK(cross_entropy(Tensor::zeros({1, 1}), std::vector<int32_t>{0}, {.label_smoothing = 0.5f})
             .item() == 0.0f);
 }
@@ -183,7 +183,7 @@ TEST_CASE("cross entropy of probabilities", "[autograd][losses]") {
       std::vector<float>{
           0.25f, 0.0f, 0.75f, 0.0f, 1.0f, 0.0f, 0.0f, 0.0f, 0.5f, 0.25f, 0.125f, 0.0f});
   check_gradient([&] { return cross_entropy(logits, mixed); }, {logits});
-  // Targets of one class each are labels, and smoothed labels are targets.
+  // One-hot targets equal labels; smoothed ones equal smoothed labels.
   const std::vector<int32_t> labels{2, 0, 1};
   const auto targets = [&](float smoothing) {
     std::vector<float> all(12, smoothing / 4.0f);

@@ -1,4 +1,4 @@
-// An operation defined outside of the library: the example of docs/adding_an_operation.md.
+// The example of docs/adding_an_operation.md: an operation defined outside of the library.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -80,7 +80,7 @@ std::string read(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// What stands between two lines "// [name]".
+/// The text between two lines "// [name]".
 std::string section(const std::string& text, const std::string& name) {
   const std::string mark = "// [" + name + "]\n";
   const size_t first = text.find(mark) + mark.size();

@@ -30,7 +30,7 @@ TEST_CASE("pools of one axis take the largest or the mean of each window", "[aut
   const Tensor x = make_tensor({1, 4, 1}, {1, 5, -3, -4});
   CHECK(values(max_pool1d(x, {.kernel = 2})) == std::vector<float>{5, -3});
   CHECK(values(avg_pool1d(x, {.kernel = 2})) == std::vector<float>{3, -3.5f});
-  // Padding never wins, and does not count.
+  // Padding is never a maximum, and does not count in a mean.
   CHECK(values(max_pool1d(x, {.kernel = 3, .stride = 3, .padding = 1})) ==
         std::vector<float>{5, -3});
   CHECK(values(avg_pool1d(x, {.kernel = 3, .stride = 3, .padding = 1})) ==

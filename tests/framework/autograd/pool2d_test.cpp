@@ -30,7 +30,7 @@ const std::vector<Pool2dOptions>& all_options() {
 TEST_CASE("max_pool2d takes the largest element of each window", "[autograd][max_pool2d]") {
   const Tensor x = make_tensor({1, 2, 4, 1}, {1, 5, -3, -4, 2, 0, -1, -2});
   CHECK(values(max_pool2d(x, {.kernel = 2})) == std::vector<float>{5, -1});
-  // Padding never wins, not even over negative numbers.
+  // Padding is never a maximum, not even among negative numbers.
   CHECK(values(max_pool2d(make_tensor({1, 1, 1, 2}, {-7, -8}),
                           {.kernel = 3, .stride = 1, .padding = 1})) == std::vector<float>{-7, -8});
   CHECK(max_pool2d(Tensor::zeros({0, 4, 4, 3}), {.kernel = 2}).shape() == Shape{0, 2, 2, 3});

@@ -24,7 +24,7 @@ TEST_CASE("relu gradient matches finite differences", "[autograd][relu]") {
 }
 
 TEST_CASE("relu6 gradient matches finite differences", "[autograd][relu]") {
-  // 120 values up to +-7.5, 1 / 16 off the kinks at 0 and 6.
+  // 120 values up to +-7.5, at least 1 / 16 from the kinks at 0 and 6.
   const Tensor x = test::spread_leaf({2, 60}, 1);
   check_gradient([&] { return relu6(x); }, {x});
 }

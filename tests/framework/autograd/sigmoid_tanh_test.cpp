@@ -13,7 +13,7 @@ using test::random_leaf;
 using test::random_tensor;
 using test::values;
 
-// exp is ours: a few units in the last place of float32.
+// Our exp is off by a few units in the last place of float32.
 constexpr double kExpMargin = 1e-6;
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST_CASE("gradients of moves match finite differences", "[autograd][slice][upsa
   check_gradient([&] { return pad(x, {0, 1, 0, 0}, {0, 0, 2, 0}, 0.5f); }, {x});
   const Tensor rows = random_leaf({2, 3, 2});
   check_gradient([&] { return upsample_nearest(rows, {3, 1}); }, {rows});
-  // Nothing is taken: a gradient of zeros.
+  // An empty slice has a gradient of zeros.
   Tensor leaf = random_leaf({2, 3});
   const std::vector<Tensor> grads =
       slice(leaf, 1, {.begin = 3}).node()->backward(Tensor::zeros({2, 0}));
@@ -117,12 +117,12 @@ TEST_CASE("moves of codes are those of the values they mean", "[autograd][gather
       const Tensor grad = random_tensor(y.shape(), 9);
       CHECK(values(y.node()->backward(grad)[0]) == values(expected.node()->backward(grad)[0]));
     }
-    // What has no integer form holds floats.
+    // A result without an integer form holds floats.
     CHECK(slice(x, 0, {.begin = 1}).kind() == ValueKind::kFloat);
     CHECK(pad(x, {0, 1, 0, 0}, {0, 0, 0, 0}, 0.1f).kind() == ValueKind::kFloat);
     CHECK(pad(x, {0, 1, 0, 0}, {0, 0, 0, 0}, std::nanf("")).kind() == ValueKind::kFloat);
     CHECK(pad(x, {0, 1, 0, 0}, {0, 0, 0, 0}, 1e30f).kind() == ValueKind::kFloat);
-    // Nothing moves: the same codes.
+    // Without padding, the result has the same codes.
     CHECK(pad(x, {0, 0, 0, 0}, {0, 0, 0, 0}).codes() == x.codes());
   }
 }

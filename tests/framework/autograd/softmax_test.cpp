@@ -20,7 +20,7 @@ using test::random_leaf;
 using test::random_tensor;
 using test::values;
 
-// exp and log are ours: a few units in the last place, on values up to about 10.
+// Our exp and log are off by a few units in the last place, on values up to about 10.
 constexpr double kMargin = 4e-6;
 
 double log_sum_exp(const std::vector<float>& x) {

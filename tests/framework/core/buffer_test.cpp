@@ -17,7 +17,7 @@ bool aligned(const void* block) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
-constexpr bool kKeepsBlocks = false;  // so that a use after free is seen
+constexpr bool kKeepsBlocks = false;  // so that the sanitizer sees a use after free
 #else
 constexpr bool kKeepsBlocks = true;
 #endif
@@ -31,7 +31,7 @@ TEST_CASE("blocks are aligned and may be read past their end", "[core][buffer]")
     CHECK(buffer.size() == size);
     std::memset(buffer.data(),
                 1,
-                static_cast<size_t>(size) + pool::kSlack);  // the address sanitizer watches
+                static_cast<size_t>(size) + pool::kSlack);  // the address sanitizer checks this
   }
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("large blocks begin at different lines of a page", "[core][buffer]") {
     for (size_t i = 0; i < 64; ++i) {
       std::memset(blocks[i].data(), static_cast<int>(i), static_cast<size_t>(size) + pool::kSlack);
     }
-    for (size_t i = 0; i < 64; ++i) {  // none reaches into another
+    for (size_t i = 0; i < 64; ++i) {  // blocks do not overlap
       CHECK(blocks[i][0] == i);
       CHECK(blocks[i].data()[static_cast<size_t>(size) + pool::kSlack - 1] == i);
     }
@@ -99,7 +99,7 @@ TEST_CASE("a buffer moves and leaves nothing behind", "[core][buffer]") {
   Buffer<int32_t> b = std::move(a);
   CHECK(b.data() == data);
   CHECK(b.size() == 3);
-  CHECK(a.size() == 0);  // NOLINT: what is left behind is the test
+  CHECK(a.size() == 0);  // NOLINT: tests the moved-from object
   Buffer<int32_t> c;
   c = std::move(b);
   CHECK(std::vector<int32_t>(c.begin(), c.end()) == std::vector<int32_t>{0, 1, 2});

@@ -16,7 +16,8 @@ bool usable(Isa isa) {
   return std::find(isas.begin(), isas.end(), isa) != isas.end();
 }
 
-// Runs "child: ..." below in a process of its own: the environment is read once.
+// Runs the test case "child: ..." below in a separate process, because the environment is read
+// once.
 bool child_sees(const std::string& forced, const std::string& expected) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command = "QUANTRAIN_ISA='" + forced + "' QUANTRAIN_TEST_EXPECTED='" +
@@ -64,7 +65,7 @@ TEST_CASE("the environment forces an instruction set", "[core][cpu]") {
   }
   CHECK(child_sees("", std::string(isa_name(usable_isas().back()))));
   CHECK(child_sees("avx9", "unknown instruction set \"avx9\""));
-  CHECK_FALSE(child_sees("reference", "sse2"));  // the child does report
+  CHECK_FALSE(child_sees("reference", "sse2"));  // the child reports a wrong expectation
 }
 
 TEST_CASE("child: the chosen instruction set, or its error, is the expected one",

@@ -29,8 +29,8 @@ std::string text_of(const std::string& path) {
   return {bytes.begin(), bytes.end()};
 }
 
-// While it lives, no file of this process can grow beyond this size: write() does a part, then
-// raises SIGXFSZ and fails.
+// During its lifetime, no file of this process can grow beyond this size: write() writes a part,
+// then raises SIGXFSZ and fails.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -89,7 +89,7 @@ TEST_CASE("a write that fails half way leaves the old file and nothing else", "[
   CHECK(child.text.find("/a: cannot be written: File too large") != std::string::npos);
   CHECK(text_of(folder / "a") == "old");
   CHECK(folder.files() == 1);
-  // The signal is blocked for the write alone, and whoever asked for it before still gets it.
+  // write_file() blocks the signal only for its own write; later writes raise it as before.
   const Child later = in_child([&]() -> std::string {
     const FileSizeLimit limit(1000);
     CHECK_THROWS_AS(write_file(folder / "a", std::string(5000, 'x')), DataError);
@@ -148,11 +148,11 @@ TEST_CASE("what dead processes left behind is removed by the next write", "[core
   for (int number = 1; number <= 64; ++number)
     test::write_bytes(folder / "a.tmp" + std::to_string(::getpid()) + '-' + std::to_string(number),
                       {});
-  // Of others, or no names that write_file() gives.
+  // Temporary files of other files, or names that write_file() never gives.
   const std::vector<std::string> others = {
       "b.tmp1-1", "a.tmp", "a.tmp1", "a.tmp1-", "a.tmp-1", "a.tmp1-1x", "a.tmp1-1-1", "aa.tmp1-1"};
   for (const std::string& name : others) test::write_bytes(folder / name, {});
-  // Of a process that lives: it holds a lock.
+  // The temporary file of a living process, which holds a lock.
   const std::string living = folder / "a.tmp1-7";
   const int lock = ::open(living.c_str(), O_WRONLY | O_CREAT, 0600);
   REQUIRE(::flock(lock, LOCK_EX) == 0);
@@ -180,7 +180,7 @@ TEST_CASE("a process that is killed while it writes leaves nothing behind", "[co
   }
   const std::string text = text_of(folder / "a");
   CHECK((text == "old" || text == std::string(1 << 22, 'x')));
-  // At most that of a process that died between giving a file its name and the rename.
+  // A process that dies between naming a temporary file and the rename leaves that file.
   CHECK(folder.files() <= 3);
   write_file(folder / "a", "new");
   CHECK(folder.files() == 1);
@@ -192,7 +192,7 @@ TEST_CASE("a file that is replaced while it is opened is the old one or the new 
   write_file(folder / "a", "s");
   write_file(folder / "b", std::string(6000, 'l'));
   std::atomic<bool> done = false;
-  // What write_file() does in the end, as often as possible.
+  // Replaces files as write_file() does at its end, as often as possible.
   std::thread writer([&, a = folder / "a", b = folder / "b"] {
     while (!done) ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
   });
@@ -219,7 +219,7 @@ TEST_CASE("a pipe is refused at once, from whatever side", "[core][file]") {
       },
       20);
   CHECK(reader.text.find("/pipe: is not a regular file") != std::string::npos);
-  // A path that becomes a pipe between a question and the opening would have waited here.
+  // If the type were checked before opening, a path that becomes a pipe in between would wait here.
   QUANTRAIN_CHECK_ERROR(write_file(folder / "pipe", "text"), DataError, "is not a regular file");
 }
 

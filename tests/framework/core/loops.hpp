@@ -12,12 +12,12 @@
 
 namespace quantrain::test {
 
-/// Whatever a test sets, the next one starts with the default.
+/// Restores the default number of threads for the next test.
 struct DefaultThreads {
   ~DefaultThreads() { set_threads(0); }
 };
 
-/// The blocks that a loop is cut into, in order.
+/// The blocks that a loop is split into, in order.
 inline std::vector<std::pair<int64_t, int64_t>> blocks(int64_t n, int64_t grain) {
   std::mutex mutex;
   std::vector<std::pair<int64_t, int64_t>> all;
@@ -29,7 +29,7 @@ inline std::vector<std::pair<int64_t, int64_t>> blocks(int64_t n, int64_t grain)
   return all;
 }
 
-/// The threads that take part in a loop of n blocks.
+/// The threads that run a loop of n blocks.
 inline std::set<std::thread::id> threads_of(int64_t n) {
   std::mutex mutex;
   std::set<std::thread::id> ids;

@@ -2,7 +2,7 @@
 #include "tests/catch.hpp"
 #include "tests/framework/core/loops.hpp"
 
-// A build without threads.
+// Loops in a build without threads.
 namespace quantrain {
 
 TEST_CASE("without threads loops run in the caller, in order", "[core][parallel]") {

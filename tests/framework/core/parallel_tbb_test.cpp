@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/framework/core/loops.hpp"
 
-// Loops on several threads: not in a build without them.
+// Loops in a build with threads.
 namespace quantrain {
 
 using test::blocks;
@@ -34,7 +34,7 @@ TEST_CASE("two threads run two blocks at the same time", "[core][parallel]") {
     std::unique_lock lock(mutex);
     ++running;
     changed.notify_all();
-    // Long, so that it fails only if the other block never comes.
+    // The limit is long, so that the wait fails only if the other block never starts.
     met += changed.wait_for(lock, std::chrono::minutes(1), [&] { return running == 2; });
   });
   CHECK(met == 2);

@@ -31,7 +31,7 @@ Moments moments(const Draw& draw) {
   return {mean, squares / kDraws - mean * mean};
 }
 
-// Five standard deviations of a mean of kDraws: one seed in two million is further off.
+// Five standard deviations of a mean of kDraws numbers; one seed in two million exceeds them.
 double allowed(double deviation) { return 5.0 * deviation / std::sqrt(double{kDraws}); }
 
 }  // namespace
@@ -106,7 +106,7 @@ TEST_CASE("numbers below n are each as likely as any other", "[core][random]") {
 }
 
 TEST_CASE("numbers below a bound that does not divide 2^64 are not biased", "[core][random]") {
-  // A plain remainder would put 3/8 of the draws, not a third, into each of the first two thirds.
+  // A plain remainder would put 3/8 of the draws into each of the first two thirds, instead of 1/3.
   const int64_t third = int64_t{1} << 61;
   Random random(4);
   int last = 0;

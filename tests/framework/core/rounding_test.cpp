@@ -12,8 +12,8 @@
 namespace quantrain {
 namespace {
 
-// Not folded by the compiler, which knows one mode only.
-// The nearest float is below it.
+// The compiler assumes one rounding mode, so volatile keeps it from folding the division. The float
+// nearest to 0.7 is below 0.7.
 float seven_tenths() {
   volatile float seven = 7.0f;
   volatile float ten = 10.0f;
@@ -58,7 +58,7 @@ TEST_CASE("loops compute in the default rounding, in every thread and for any si
   const Mode upward(FE_UPWARD);
   REQUIRE(seven_tenths() != nearest);
   for (const int threads : test::thread_counts({1, 2, 5})) {
-    set_threads(threads);  // workers start in the mode of whoever starts them
+    set_threads(threads);  // workers start in the mode of the thread that starts them
     for (const int64_t n : {1, 10, 10000}) {
       std::vector<float> quotients(static_cast<size_t>(n));
       parallel_for(n, 1, [&](int64_t begin, int64_t end) {

@@ -29,7 +29,7 @@ TEST_CASE("smallest and largest value of each feature become 0 and 1", "[data][f
   const InputFeatures fitted = fit_min_max(rows, 3, {.constant = ConstantFeature::kKeep});
   CHECK(fitted == InputFeatures{{1.0f, 0.0f, 7.0f}, {4.0f, 200.0f, 1.0f}});
   CHECK(feature_range(rows, fitted) == Range{0.0f, 1.0f});
-  // Exactly, whatever the rounding.
+  // Exactly, despite rounding.
   const std::vector<float> odd{0.1f, 1e-7f, 0.7f, 3e5f, -0.3f, 17.0f};
   CHECK(feature_range(odd, fit_min_max(odd, 2)) == Range{0.0f, 1.0f});
 }
@@ -45,7 +45,7 @@ TEST_CASE("a feature that never varies is refused by name, unless it is to be ke
   QUANTRAIN_CHECK_ERROR(fit_min_max(rows, 3, {.names = names}), DataError, text);
   QUANTRAIN_CHECK_ERROR(fit_min_max(rows, 3), DataError, "feature 2 is 7 in all 3 rows");
   QUANTRAIN_CHECK_ERROR(fit_min_max(rows, 9, {.names = names}), DataError, "3 names for 9");
-  // A sum that is rounded makes no variance.
+  // A rounded sum does not count as variance.
   const std::vector<float> tenths(1000, 0.1f);
   const InputFeatures kept = fit_mean_std(tenths, 1, {.constant = ConstantFeature::kKeep});
   CHECK(kept == InputFeatures{{0.1f}, {1.0f}});

@@ -98,7 +98,7 @@ TEST_CASE("damaged gzip data are rejected", "[data][idx]") {
     std::vector<uint8_t> changed = good;
     changed[i] ^= 0x10;
     test::write_bytes(folder / "changed", changed);
-    try {  // a bit that only pads changes nothing
+    try {  // a changed padding bit changes no value
       const IdxArray array = read_idx_u8(folder / "changed");
       CHECK(array.bytes == counting(200));
     } catch (const DataError&) {
@@ -118,14 +118,14 @@ TEST_CASE("an IDX file larger than its header accounts for is refused before it 
   const TemporaryFolder folder;
   for (const std::vector<uint8_t>& file : {idx({2, 3}, counting(6)), gzip(idx({1}, {1}))}) {
     test::write_bytes(folder / "large", file);
-    std::filesystem::resize_file(folder / "large", uintmax_t{1} << 36);  // more than is in memory
+    std::filesystem::resize_file(folder / "large", uintmax_t{1} << 36);  // more than fits in memory
     QUANTRAIN_CHECK_ERROR(read_idx_u8(folder / "large"), DataError, "large: ");
   }
 }
 
 TEST_CASE("what a gzipped file unpacks to is limited, and taken as it comes", "[data][idx]") {
   const TemporaryFolder folder;
-  // A true bomb: 1 GiB of zeros in a megabyte. Its end is the same block again and again.
+  // A real bomb: one megabyte unpacks to 1 GiB of zeros.
   const uint32_t size = uint32_t{1} << 30;
   const auto squeeze = [](const std::vector<uint8_t>& header, uint32_t zeros, uint32_t sent) {
     z_stream stream{};
@@ -159,7 +159,7 @@ TEST_CASE("what a gzipped file unpacks to is limited, and taken as it comes", "[
   CHECK(bomb.text.find("read it with a larger one if you trust the file") != std::string::npos);
   CHECK(bomb.kilobytes < 20000);
 
-  // A file that claims as much, and padding that makes it look as if it could hold it.
+  // A file that claims 200 MiB, and is padded to a size that could hold them.
   const uint32_t claimed = 200 << 20;
   std::vector<uint8_t> liar = squeeze(idx({claimed}, {}), claimed, 1 << 20);
   liar.resize(1 << 20);
@@ -171,7 +171,7 @@ TEST_CASE("what a gzipped file unpacks to is limited, and taken as it comes", "[
   CHECK(lied.text.find("bytes follow the compressed data") != std::string::npos);
   CHECK(lied.kilobytes < 40000);
 
-  // The caller may allow more, or less.
+  // The caller may set a larger or a smaller limit.
   test::write_bytes(folder / "good", gzip(idx({3000}, counting(3000))));
   CHECK(read_idx_u8(folder / "good", 3000).bytes == counting(3000));
   QUANTRAIN_CHECK_ERROR(

@@ -17,7 +17,7 @@ constexpr int kGray = 0;
 constexpr int kColour = 2;
 constexpr int kAlpha = 6;
 
-/// Writes folder/name, and the folder of its class.
+/// Writes folder / name, and creates the folder of its class.
 void write(const TemporaryFolder& folder, const std::string& name, std::vector<uint8_t> file) {
   std::filesystem::create_directories(std::filesystem::path(folder / name).parent_path());
   test::write_bytes(folder / name, file);
@@ -109,10 +109,10 @@ TEST_CASE("damaged, truncated and too large PNG files are refused by name",
                           "x.png: ");
   }
   std::vector<uint8_t> damaged = whole;
-  damaged[20] ^= 1;  // an extent: its checksum no longer fits
+  damaged[20] ^= 1;  // an extent, which no longer fits its checksum
   QUANTRAIN_CHECK_ERROR(read(damaged), DataError, "x.png: ");
   QUANTRAIN_CHECK_ERROR(read(whole, 4095), DataError, "[64, 64, 1] bytes, the limit is 4095");
-  // Half a gigabyte, by its header.
+  // The header claims 900 MB.
   QUANTRAIN_CHECK_ERROR(read(png(30000, 30000, {}, kGray)), DataError, "the limit is 2684");
   QUANTRAIN_CHECK_ERROR(
       read(png(1, 1, {1, 2}, kGray, 16)), DataError, "has 16 bits a channel, expected 8");

@@ -19,7 +19,7 @@
 namespace quantrain {
 namespace {
 
-// Image i has every byte i + 1 and label i % 7.
+// Every byte of image i is i + 1, and its label is i % 7.
 Dataset numbered(int64_t n) {
   std::vector<uint8_t> pixels;
   std::vector<int32_t> labels;
@@ -105,7 +105,7 @@ TEST_CASE("order depends on seed and epoch alone", "[data][loader]") {
   CHECK(loader.epoch(0).order() == zero);
   CHECK(DataLoader(numbered(100), {.batch = 9, .shuffle = true, .seed = 3}).order() == zero);
   CHECK(DataLoader(numbered(100), {.batch = 8, .shuffle = true, .seed = 4}).order() != zero);
-  // Pinned: a change here changes every training run.
+  // Pinned, because a change here changes every training run.
   const DataLoader small(numbered(8), {.shuffle = true, .seed = 1});
   CHECK(small.order() == std::vector<int64_t>{4, 7, 1, 3, 5, 2, 0, 6});
 }
@@ -175,7 +175,7 @@ TEST_CASE("what a transform throws arrives after the batches before it", "[data]
 TEST_CASE("the next batch is prepared in another thread while one is used", "[data][loader]") {
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<std::thread::id> threads;  // one entry for each image that was prepared
+  std::vector<std::thread::id> threads;  // one entry for each prepared image
   const Transform note_thread = [&](const ImageBytes&, Random&) {
     const std::lock_guard lock(mutex);
     threads.push_back(std::this_thread::get_id());
@@ -184,7 +184,7 @@ TEST_CASE("the next batch is prepared in another thread while one is used", "[da
   const DataLoader loader(numbered(6), {.batch = 2, .augment = note_thread});
   const DataLoader::Iterator first = loader.begin();
   std::unique_lock lock(mutex);
-  // Long, so that it fails only if it never happens.
+  // The limit is long, so that the wait fails only if this never happens.
   CHECK(changed.wait_for(lock, std::chrono::minutes(1), [&] { return threads.size() >= 4; }));
   for (const std::thread::id& thread : threads) {
     CHECK(thread == threads[0]);
@@ -310,7 +310,7 @@ TEST_CASE("an iterator goes no further than its end", "[data][loader]") {
   QUANTRAIN_CHECK_ERROR(++first, DataError, "was moved from");  // NOLINT(bugprone-use-after-move)
 }
 
-// ThreadSanitizer ends a process that forked and starts a thread.
+// ThreadSanitizer ends a process that starts a thread after a fork.
 #if !defined(QUANTRAIN_SANITIZE_THREAD)
 TEST_CASE("an iterator knows that its thread stayed in the process that forked", "[data][loader]") {
   const DataLoader loader(numbered(30), {.batch = 3});

@@ -7,7 +7,7 @@
 
 namespace quantrain::test {
 
-/// A .npy file with this header's text, and data after it.
+/// A .npy file with this header text, followed by the data.
 inline std::vector<uint8_t> npy_of(const std::string& header,
                                    const std::vector<uint8_t>& data,
                                    int version = 1) {
@@ -19,7 +19,7 @@ inline std::vector<uint8_t> npy_of(const std::string& header,
   return file;
 }
 
-/// The same of the three entries, as NumPy writes them.
+/// A .npy file whose header has these three entries, as NumPy writes them.
 inline std::vector<uint8_t> npy(const std::string& descr,
                                 const std::string& shape,
                                 const std::vector<uint8_t>& data,

@@ -55,7 +55,7 @@ TEST_CASE("a .npy of each version, rank and layout of its header is read", "[dat
     CHECK(read(npy("|u1", "(2, 2)", four, version)).bytes == four);
   CHECK(read(npy("|u1", "()", {7})).shape == Shape{});
   CHECK(read(npy("|u1", "(0, 3)", {})).shape == Shape{0, 3});
-  CHECK(read(npy("|u1", "(4,)", four, 1, true)).bytes == four);  // one axis has one order
+  CHECK(read(npy("|u1", "(4,)", four, 1, true)).bytes == four);  // one axis has only one order
   CHECK(read(npy_of("{\"shape\":(4,),\"fortran_order\":False,\"descr\":\"|u1\"}", four)).bytes ==
         four);
 }

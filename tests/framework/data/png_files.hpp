@@ -8,7 +8,7 @@
 
 namespace quantrain::test {
 
-/// A PNG file of rows of samples without filters. color: 0 gray, 2 colour, 6 colour with alpha.
+/// A PNG file with unfiltered rows of samples. color: 0 gray, 2 color, 6 color with alpha.
 inline std::vector<uint8_t> png(
     uint32_t height, uint32_t width, const std::vector<uint8_t>& samples, int color, int bits = 8) {
   std::vector<uint8_t> file{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};

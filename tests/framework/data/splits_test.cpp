@@ -12,7 +12,7 @@ namespace {
 
 using Parts = std::vector<std::vector<int64_t>>;
 
-// All samples of 0 to n - 1, each in one part only.
+// Checks that each of the samples 0 to n - 1 is in exactly one part.
 void check_partition(const Parts& parts, int64_t n) {
   std::vector<int64_t> all;
   for (const auto& part : parts) {
@@ -49,7 +49,7 @@ TEST_CASE("a split puts every sample into one part, by seed", "[data][splits]") 
   CHECK(parts[2].size() == 10);
   CHECK(split_indices(101, fractions, 3) == parts);
   CHECK(split_indices(101, fractions, 4) != parts);
-  // Pinned: a change here changes what was training data.
+  // Pinned, because a change here moves samples between training and test data.
   CHECK(split_indices(10, std::vector<double>{0.7, 0.3}, 1)[1] == std::vector<int64_t>{4, 5, 8});
   const Parts some = split_indices(100, std::vector<double>{0.1, 0.2});
   CHECK(some[0].size() == 10);
@@ -73,7 +73,7 @@ TEST_CASE("a stratified split has every class's share in every part", "[data][sp
             1.5);
     }
   }
-  // Sizes that no class's share gives exactly even out.
+  // Shares of 3.5 samples are rounded so that the total is exact.
   CHECK(stratified_indices(labels_with({5, 5, 5, 5}), 4, std::vector<double>{0.7, 0.3}, 1)[0]
             .size() == 14);
   CHECK(stratified_indices(labels, 4, fractions, 7) == parts);

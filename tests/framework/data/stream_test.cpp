@@ -10,7 +10,7 @@
 namespace quantrain {
 namespace {
 
-/// Samples i of an epoch: values i and epoch, label i % 3, target 2 i.
+/// Sample i of an epoch has the values i and epoch, label i % 3, target 2 i.
 std::function<SampleGenerator(int64_t)> counting(int64_t n) {
   return [n](int64_t epoch) -> SampleGenerator {
     return [n, epoch, i = int64_t{0}]() mutable -> std::optional<StreamSample> {
@@ -26,7 +26,7 @@ std::function<SampleGenerator(int64_t)> counting(int64_t n) {
 
 const StreamOptions kRows{.shape = {2}, .classes = 3, .target = Shape{1}};
 
-/// The first values of all samples of an epoch.
+/// The first value of each sample of an epoch.
 std::vector<float> firsts(const DataLoader& loader) {
   std::vector<float> all;
   for (const Batch& batch : loader) {

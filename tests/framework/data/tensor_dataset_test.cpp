@@ -31,7 +31,7 @@ std::vector<int32_t> labels_of(int64_t n, int32_t classes) {
   return all;
 }
 
-// Row i is i, i + 1000.
+// Row i is (i, i + 1000).
 SampleArray rows(int64_t n) {
   std::vector<float> all;
   for (int64_t i = 0; i < n; ++i) {
@@ -238,7 +238,7 @@ TEST_CASE("inputs and targets that do not fit each other are refused", "[data][t
 }
 
 TEST_CASE("mixup mixes two samples and their targets alike", "[data][mixup]") {
-  // One value and one class for each sample: a mixture tells what it is made of.
+  // Each sample has its own value and class, so a mixture shows which samples it consists of.
   constexpr int64_t kSamples = 40;
   const TensorDataset labelled(SampleArray::floats({kSamples, 1}, counting_floats(kSamples)),
                                Labels{labels_of(kSamples, kSamples), kSamples});
@@ -262,7 +262,7 @@ TEST_CASE("mixup mixes two samples and their targets alike", "[data][mixup]") {
   CHECK(mixed > 5);
   CHECK(run(loader) == epoch);
   CHECK(run(loader.epoch(1)).inputs != epoch.inputs);
-  // What a sample is mixed with does not depend on its batch.
+  // A sample's partner does not depend on its batch.
   const Epoch other = run(DataLoader(labelled, {.batch = 3, .seed = 2, .mixup = 0.2}));
   const std::vector<int64_t> order = loader.epoch(0).order();
   for (size_t i = 0; i < order.size(); ++i)

@@ -21,7 +21,8 @@ std::vector<uint8_t> counted(int64_t n) {
   return bytes;
 }
 
-/// Bytes 1, 2, 3, ... of this shape, after f(view), which floats must agree with.
+/// Applies f to samples of this shape with the values 1, 2, 3, ...: as bytes, and as floats, which
+/// must give the same result.
 template <class F>
 std::vector<uint8_t> after(const Shape& shape, const F& f) {
   std::vector<uint8_t> bytes = counted(shape.elements());
@@ -71,12 +72,12 @@ TEST_CASE("a crop scales a part to the whole image", "[data][transforms]") {
   CHECK(cropped({2, 2, 1}, 1, 0, 1, 1) == std::vector<uint8_t>{3, 3, 3, 3});
   CHECK(cropped({1, 4, 2}, 0, 1, 1, 2) == std::vector<uint8_t>{3, 4, 3, 4, 5, 6, 5, 6});
   CHECK(cropped({3, 3, 1}, 1, 1, 2, 2) == std::vector<uint8_t>{5, 5, 6, 5, 5, 6, 8, 8, 9});
-  // Parts of 2 x 2 pixels or more; those in opposite corners are reached.
+  // Parts have at least 2 x 2 pixels and reach opposite corners.
   bool reaches_first = false;
   bool reaches_last = false;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const std::vector<uint8_t> image = transformed(random_crop(0.5f), {4, 4, 1}, seed);
-    CHECK(image.back() >= image.front() + 5);  // two rows and columns at least
+    CHECK(image.back() >= image.front() + 5);  // at least two rows and columns
     reaches_first = reaches_first || (image.front() == 1 && image.back() == 6);
     reaches_last = reaches_last || (image.front() == 11 && image.back() == 16);
   }
@@ -171,12 +172,12 @@ TEST_CASE("masks cover stretches of time and bands of frequencies", "[data][tran
         CHECK((value == 0 || value == i + 1));
         if (value != 0) covered[at] = false;
       }
-      // Whole rows or columns, and no others.
+      // Only whole rows or columns are masked.
       int64_t zeros = std::count(image.begin(), image.end(), uint8_t{0});
       const auto length = std::count(covered.begin(), covered.end(), true);
       CHECK(zeros == length * 40 / steps);
       const auto first = std::find(covered.begin(), covered.end(), true);
-      CHECK(std::all_of(first, first + length, [](bool is) { return is; }));  // one stretch
+      CHECK(std::all_of(first, first + length, [](bool is) { return is; }));  // in one stretch
       ++lengths[static_cast<size_t>(length)];
     }
     for (const int count : lengths) CHECK(std::abs(count - 100) < 45);  // 5 standard deviations
@@ -259,7 +260,7 @@ TEST_CASE("transforms refuse what they cannot do", "[data][transforms]") {
       on(frequency_mask(1), {6}), DataError, "takes samples [T, F, ...], got [6]");
   QUANTRAIN_CHECK_ERROR(on(time_mask(1), {}), DataError, "takes samples [T, ...], got []");
   for (const Transform& transform : kAll)
-    CHECK_THROWS_AS(on(transform, {3, 3, 1}), DataError);  // 6 bytes for 9
+    CHECK_THROWS_AS(on(transform, {3, 3, 1}), DataError);  // 6 bytes instead of 9
   std::vector<uint8_t> bytes(6);
   const auto crop = [&](int64_t y, int64_t x, int64_t h, int64_t w) {
     crop_image({.pixels = bytes, .shape = {2, 3, 1}}, y, x, h, w);

@@ -6,7 +6,7 @@
 #include "framework/integer/integer_model.hpp"
 #include "tests/catch.hpp"
 
-// Passes are proven program against program: all outputs equal for random inputs.
+// Each test compares a program with the smaller one: all outputs must be equal for random inputs.
 namespace quantrain::integer {
 namespace {
 
@@ -52,7 +52,7 @@ class Builder {
         QuantizedAdd::make(shape.elements(), kParams, kParams, kParams, Activation::kRelu);
     return step(op, {a, b}, shape);
   }
-  /// By factors for each channel, or by a value of x's shape.
+  /// Multiplies x by a factor for each channel, or by a value of x's shape.
   int mul(int x, int factors) {
     const Shape shape = program.value(x).shape;
     const int64_t channels = program.value(factors).shape.elements();
@@ -66,7 +66,7 @@ class Builder {
     for (size_t q = 0; q < 256; ++q) op.table[q] = static_cast<uint8_t>(q / 2 + 5);
     return step(op, {x}, shape);
   }
-  /// With a table for each channel, of which every third has the same code for all.
+  /// A lookup with a table for each channel. Every third table has the same result for all codes.
   int channel_lookup(int x) {
     const Shape shape = program.value(x).shape;
     QuantizedLookup op{.size = shape.elements(), .table = {}};
@@ -88,7 +88,7 @@ class Builder {
     return step(View{size}, {x}, {size});
   }
 
-  /// Makes channel o of what the last product gives constant: no weights, and this bias.
+  /// Makes output channel o of a product constant: no weights, and this bias.
   void kill(int id, int64_t o, int32_t bias) {
     for (Step& s : program.steps) {
       if (s.output != id) continue;
@@ -172,7 +172,8 @@ std::vector<int32_t> outputs_of(const Program& program, uint64_t seed) {
   return y;
 }
 
-/// The pass changes no output, and each value has so many elements along its last axis.
+/// Removing dead channels changes no output, and leaves each value with this extent of its last
+/// axis.
 void check_pass(const Program& program, const std::vector<int64_t>& channels) {
   const Program smaller = remove_dead_channels(program);
   std::vector<int64_t> left;
@@ -217,7 +218,7 @@ TEST_CASE("tables go with their channels", "[integer][dead_channels]") {
   b.kill(c, 1, -5000);
   const int y = b.linear(b.flatten(b.channel_lookup(c)), 7, true);
   b.program.outputs = {y};
-  // 0, 3 and 6 by their tables, 1 by its input.
+  // The tables make channels 0, 3 and 6 constant, the convolution channel 1.
   check_pass(b.program, {3, 3, 3, 3 * 30, 7});
   const Program smaller = remove_dead_channels(b.program);
   CHECK(std::get<QuantizedLookup>(smaller.steps[1].operation).channels() == 3);
@@ -259,7 +260,7 @@ TEST_CASE("a depthwise layer goes with its channels, and takes what only it read
   const int c = b.conv(x, 6, 1, 0);
   b.kill(c, 2, -100000);
   const int depthwise = b.conv(c, 6, 3, 1, true);
-  b.kill(depthwise, 5, 777);  // its input varies, and nothing else reads it
+  b.kill(depthwise, 5, 777);  // its input varies, but nothing else reads that
   b.program.outputs = {b.conv(depthwise, 4, 1, 0)};
   check_pass(b.program, {3, 4, 4, 4});
 }
@@ -271,7 +272,7 @@ TEST_CASE("a sum and a concatenation keep what one of their readers needs",
   const int p = b.conv(x, 5, 1, 0);
   const int q = b.conv(x, 5, 1, 0);
   for (const int id : {p, q}) b.kill(id, 3, -100000);
-  b.kill(p, 1, -100000);  // not in q: the sum varies
+  b.kill(p, 1, -100000);  // q's channel 1 is not constant, so the sum varies
   const int sum = b.add(p, q);
   const int r = b.conv(x, 4, 1, 0);
   b.kill(r, 0, 500);
@@ -279,7 +280,7 @@ TEST_CASE("a sum and a concatenation keep what one of their readers needs",
   b.program.outputs = {b.conv(joined, 6, 1, 0)};
   check_pass(b.program, {3, 4, 4, 4, 3, 7, 6});
 
-  b.program.outputs.push_back(sum);  // an output keeps all
+  b.program.outputs.push_back(sum);  // an output keeps all its channels
   const Program smaller = remove_dead_channels(b.program);
   CHECK(smaller.value(sum).shape == Shape{4, 4, 5});
   CHECK(smaller.value(joined).shape == Shape{4, 4, 8});
@@ -292,14 +293,14 @@ TEST_CASE("a factor of 0 takes the channel along that only its product reads",
   const int p = b.conv(x, 5, 1, 0);
   const int factors = b.linear(b.flatten(b.max_pool(x)), 5);
   b.kill(factors, 3, -100000);  // real 0: the product is constant
-  b.kill(factors, 1, 2000);     // another constant: the product varies
-  b.kill(p, 4, 2000);           // of varying factors
+  b.kill(factors, 1, 2000);     // a constant other than 0: the product varies
+  b.kill(p, 4, 2000);           // multiplied by varying factors: the product varies
   const int scaled = b.mul(p, factors);
   const int squared = b.mul(scaled, scaled);
   b.program.outputs = {b.conv(squared, 6, 1, 0)};
   check_pass(b.program, {3, 4, 3, 27, 4, 4, 4, 6});
 
-  b.program.outputs.push_back(p);  // read by another
+  b.program.outputs.push_back(p);  // now another reader needs p
   const Program smaller = remove_dead_channels(b.program);
   CHECK(smaller.value(factors).shape == Shape{5});
   CHECK(smaller.value(scaled).shape == Shape{4, 4, 5});

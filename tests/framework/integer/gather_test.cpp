@@ -23,7 +23,7 @@ using test::kY;
 using test::random_bytes;
 using test::random_index;
 
-/// (23) written out, element by element.
+/// Equation (23), element by element.
 std::vector<uint8_t> moved(const Gather& op, int64_t n, const std::vector<uint8_t>& x) {
   std::vector<uint8_t> y;
   for (int64_t i = 0; i < n * op.output_size(); ++i) {
@@ -76,7 +76,7 @@ TEST_CASE("a gather equals (23) written out", "[integer][gather]") {
 }
 
 TEST_CASE("a large gather is the same on any number of threads", "[integer][gather]") {
-  // Rows of more and of fewer elements than a block has.
+  // Rows with more and with fewer elements than a block.
   for (const Shape& shape : {Shape{3, 50000, 2}, Shape{700, 30, 9}}) {
     const int64_t last = shape[1] - 1;
     std::vector<int32_t> reversed{-1};
@@ -135,7 +135,7 @@ TEST_CASE("a gather refuses what makes no sense", "[integer][gather]") {
   check(shape, more, [](Gather& op) { op.rows = op.run = int64_t{1} << 40; });
   check(shape, more, [](Gather& op) { op.axes[0].extent = int64_t{1} << 62; });
   check(shape, more, [](Gather& op) { op.run = (int64_t{1} << 30) / 5; });
-  // Of y alone.
+  // Here only y is too large.
   check(shape, more, [](Gather& op) {
     op.run = int64_t{1} << 20;
     op.axes[0].index.assign(2048, 0);
@@ -162,14 +162,14 @@ TEST_CASE("a program refuses a fill that its codes do not have", "[integer][gath
     return b.program;
   };
   CHECK_NOTHROW(validate(program(15, {0, -1})));
-  CHECK_NOTHROW(validate(program(16, {0, 2})));  // nothing has it
+  CHECK_NOTHROW(validate(program(16, {0, 2})));  // no element has the fill
   QUANTRAIN_CHECK_ERROR(validate(program(16, {0, -1})),
                         GraphError,
                         "[moved] gives stored codes in [0, 16], its value has ");
 }
 
 TEST_CASE("the ranges of gathered codes hold for every input", "[integer][gather]") {
-  // Channels of known ranges: tables that give one code each, or any.
+  // Channels with known ranges, from tables that give one code, two codes, or any code.
   Builder b;
   const int x = b.input({2, 3, 4}, kX);
   QuantizedLookup tables{.size = 24, .table = {}};
@@ -198,7 +198,7 @@ TEST_CASE("dead channels go through gathers of pixels, not through those of chan
   const auto program = [](const std::vector<std::vector<int32_t>>& index, const Shape& shape) {
     Builder b;
     const int x = b.input({2, 3, 4}, kX);
-    // Weights of 0: the second output is one code, whatever the input.
+    // The second output has no weights, so it is one code for every input.
     test::RandomProduct p({.outputs = 4, .length = 4, .x = kX}, 1);
     std::vector<int8_t> weight(p.product.weight.begin(), p.product.weight.end());
     std::fill(weight.begin() + 4, weight.begin() + 8, int8_t{0});

@@ -25,7 +25,7 @@ InputFeatures random_features(int64_t count, Random& random) {
   return features;
 }
 
-/// The equations, one value after the other.
+/// The equations, applied to one value after the other.
 struct Expected {
   std::vector<uint8_t> codes;
   std::vector<bool> inside;
@@ -81,9 +81,10 @@ TEST_CASE(
 }
 
 TEST_CASE("the difference is rounded before the quotient", "[integer][input]") {
-  // 16777217 is no float32: 2^24 - (-1) rounds to 2^24, and 2^24 / 3 is 5592405.33 -> 5592405.5.
+  // 2^24 - (-1) = 16777217 is no float32 and rounds to 2^24; 2^24 / 3 = 5592405.33 -> 5592405.5.
   CHECK(feature_value(16777216.0f, -1.0f, 3.0f) == 5592405.5f);
-  // Rounded once, in double, it would be (2^24 + 1) / 3 = 5592405.67 -> 5592405.5; so take 5.
+  // Divided by 3, (2^24 + 1) rounded only once would give 5592405.5, too; divided by 5, it would
+  // not.
   CHECK(feature_value(16777216.0f, -1.0f, 5.0f) == static_cast<float>(16777216.0 / 5.0));
   CHECK(raw_value(2.0f, 1000.0f, 0.5f) == 1001.0f);
 }
@@ -95,7 +96,7 @@ TEST_CASE("a model takes raw values, and counts what saturates", "[integer][inpu
   program.values[static_cast<size_t>(program.inputs[0])].features = features;
   const IntegerModel model(program);
   CHECK(model.input_features() == features);
-  constexpr int64_t kSamples = 300;  // more than a chunk
+  constexpr int64_t kSamples = 300;  // more than one chunk
   std::vector<float> raw;
   for (int64_t i = 0; i < kSamples * 12; ++i) {
     const auto f = static_cast<size_t>(i % 12);
@@ -119,7 +120,7 @@ TEST_CASE("a model takes raw values, and counts what saturates", "[integer][inpu
   QUANTRAIN_CHECK_ERROR(model.quantize_input(std::span(raw).first(13), std::span(codes).first(13)),
                         ShapeError,
                         "13 values are no whole number of rows of 12");
-  // Finite, but its z is not.
+  // The raw value is finite, but its z is not.
   raw.resize(12);
   raw[3] = std::numeric_limits<float>::max() * (features.offset[3] > 0.0f ? -1.0f : 1.0f);
   InputFeatures small = features;
@@ -133,7 +134,7 @@ TEST_CASE("a model takes raw values, and counts what saturates", "[integer][inpu
 TEST_CASE("features count in hash and size, and only where there are any", "[integer][input]") {
   Program program = test::mlp();
   const uint64_t plain = content_hash(program);
-  CHECK(plain == 8108141676630006965u);  // what it was before programs had features
+  CHECK(plain == 8108141676630006965u);  // the hash from before programs had features
   const int64_t bytes = size_bytes(program);
   InputFeatures& features = program.values[static_cast<size_t>(program.inputs[0])].features;
   features = {std::vector<float>(12, 0.0f), std::vector<float>(12, 1.0f)};

@@ -36,7 +36,8 @@ using integer::test::RandomProduct;
 using test::for_each_isa;
 using test::for_each_thread_count;
 
-/// A program on memory of its own for every value: the integers of each, codes as stored.
+/// Runs a program with separate memory for every value. Returns the integers of each, codes as
+/// stored.
 std::vector<std::vector<int32_t>> interpret(const Program& program,
                                             int64_t n,
                                             const std::vector<std::vector<uint8_t>>& x) {
@@ -64,7 +65,7 @@ std::vector<std::vector<int32_t>> interpret(const Program& program,
   return integers;
 }
 
-/// What run() gives of the integers of an output.
+/// The integers of an output, as run() returns them.
 std::vector<int32_t> as_output(const Value& value, std::vector<int32_t> integers) {
   if (value.is_codes()) {
     for (int32_t& code : integers) code -= stored_zero_point(*value.params);
@@ -254,7 +255,7 @@ TEST_CASE("a model runs on bytes and on floats, to integers, real logits and cla
 }
 
 TEST_CASE("the lowest of equal logits is the class", "[integer][integer_model]") {
-  // Logits are inputs themselves.
+  // The inputs are the logits.
   Builder b;
   b.program.outputs = {b.input({5}, kX)};
   const IntegerModel model(b.program);
@@ -276,7 +277,7 @@ TEST_CASE("an input, or a view of it, may be an output", "[integer][integer_mode
     for (const uint8_t code : inputs[0]) expected.push_back(code - 125);
     for (const auto& y : run_all(model, n, inputs)) CHECK(y == expected);
   }
-  // The same from floats, whose codes lie in the model's own memory.
+  // The same from floats. Their codes are in the model's own memory.
   const std::vector<float> reals{0.0f, 0.05f, -0.05f, 0.1f, 1.0f, -0.5f};
   std::vector<std::vector<float>> y(3, std::vector<float>(6));
   const std::vector<std::span<const float>> in{reals};
@@ -349,7 +350,7 @@ TEST_CASE("a model's memory is that of its plan, of a chunk at most", "[integer]
   const int64_t sample = plan_memory(model.program()).sample_bytes;
   CHECK(sample > 0);
   const auto planned = [&](int64_t n) { return integer::memory(model.program(), n); };
-  for (const int64_t n : {1, 7, 1000}) CHECK(planned(n) > n * sample);  // kernels take some, too
+  for (const int64_t n : {1, 7, 1000}) CHECK(planned(n) > n * sample);  // kernels need some, too
   CHECK(planned(0) == 0);
   CHECK(planned(std::numeric_limits<int64_t>::max()) == int64_t{1} << 62);
   CHECK(model.memory(0) == 0);

@@ -16,7 +16,7 @@ using test::kY;
 using test::random_program;
 using test::RandomProduct;
 
-/// Memory that knows which value each byte was last written by.
+/// Memory that knows which value wrote each byte last.
 class Memory {
  public:
   Memory(const Program& program, const MemoryPlan& plan, int64_t n)
@@ -35,7 +35,7 @@ class Memory {
     REQUIRE(end(id) <= static_cast<int64_t>(owner_.size()));
     for (int64_t i = begin(id); i < end(id); ++i) owner_[static_cast<size_t>(i)] = id;
   }
-  /// Every byte is still that of the value whose bytes it is.
+  /// Whether every byte was last written by this value, or by the value that it is a view of.
   bool holds(int id) const {
     const int root = plan_.roots[static_cast<size_t>(id)];
     for (int64_t i = begin(id); i < end(id); ++i) {
@@ -51,7 +51,7 @@ class Memory {
   std::vector<int> owner_;
 };
 
-/// Runs the program on names of values instead of values: what is read is what was written.
+/// Runs the program on names of values: each step must read the bytes that were written for it.
 void check_plan(const Program& program, int64_t n) {
   const MemoryPlan plan = plan_memory(program);
   REQUIRE(plan.roots.size() == program.values.size());
@@ -60,7 +60,7 @@ void check_plan(const Program& program, int64_t n) {
   CHECK(plan.sample_bytes % 64 == 0);
   Memory memory(program, plan, n);
   for (const int id : program.inputs) memory.write(id);
-  // Inputs are all written before a step runs.
+  // All inputs are written before a step runs.
   for (const int id : program.inputs) {
     bool read = false;
     for (const Step& step : program.steps)
@@ -186,7 +186,7 @@ TEST_CASE("a product takes the place of an operand of its size, and never that o
 }
 
 TEST_CASE("places are used again", "[integer][memory_plan]") {
-  // Pools do not run in place: two places in turn.
+  // Pools do not run in place, so they use two places in turn.
   Builder b;
   int x = b.input({1, 64, 1}, kX);
   for (int i = 0; i < 10; ++i) {
@@ -211,7 +211,7 @@ TEST_CASE("accumulators take four bytes each", "[integer][memory_plan]") {
   CHECK(plan.sample_bytes == 64 + 128);
 }
 
-/// The pool's blocks are up to a quarter larger than what is asked for, and at least 320 bytes.
+/// The pool's blocks are up to a quarter larger than requested, and have at least 320 bytes.
 TEST_CASE("a run takes the memory that was planned, and no more", "[integer][memory_plan]") {
   const kernels::Conv2dShape padded{
       .h = 40, .w = 40, .c = 8, .o = 8, .kh = 5, .kw = 5, .pad_h = 2, .pad_w = 2};
@@ -266,7 +266,7 @@ TEST_CASE("a run takes the memory that was planned, and no more", "[integer][mem
         outputs.emplace_back(static_cast<size_t>(n * model.outputs(k)));
       for (const auto& bytes : inputs) from.emplace_back(bytes);
       for (auto& integers : outputs) to.emplace_back(integers);
-      // In a process that has taken nothing yet.
+      // In a process that has allocated nothing for a run yet.
       const quantrain::test::Child child = quantrain::test::in_child([&] {
         const int64_t before = pool::counters().bytes_in_use;
         Buffer<uint8_t> highest(pool::counters().peak_bytes_in_use - before);  // to see the peak

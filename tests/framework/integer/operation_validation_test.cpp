@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/framework/integer/sample_operations.hpp"
 
-// What operations say of themselves, and what is refused.
+// What operations tell about themselves, and which ones are refused.
 namespace quantrain::integer {
 
 using namespace quantrain::integer::test;
@@ -32,7 +32,7 @@ TEST_CASE("what a program asks of its operations", "[integer][operation]") {
     CHECK_FALSE(gives_accumulators(op));
     CHECK((accumulator_bound(op) > 0) == (product(op) != nullptr));
     CHECK((multiply_adds(op) > 0) == (product(op) != nullptr));
-    // No samples: nothing is read or written.
+    // With no samples, nothing is read or written.
     std::vector<uint8_t> memory(64, 7);
     const std::vector<const uint8_t*> inputs(input_sizes(op).size(), memory.data());
     PreparedOperation(op).run(0, inputs, memory.data());
@@ -97,7 +97,7 @@ TEST_CASE("operations are not made for parameters that activations do not have",
     }
     QUANTRAIN_CHECK_ERROR(make(tiny), QuantError, "[requantize] multiplier");
   }
-  // Of two operands each.
+  // Each of two operands is checked.
   const std::string operand = "integer activations are per tensor and of 2 to 8 bits, got ";
   for (const QParams& x : {wide, per_channel}) {
     QUANTRAIN_CHECK_ERROR(QuantizedAdd::make(4, x, kX, kY, none), QuantError, "[add] " + operand);
@@ -117,7 +117,7 @@ TEST_CASE("operations are not made for parameters that activations do not have",
 
 namespace {
 
-/// A change that makes an operation senseless, and what is said of it.
+/// A change that makes an operation invalid, and the text of the error.
 template <class Op>
 struct Fault {
   std::function<void(Op&)> change;
@@ -140,7 +140,7 @@ void check_faults(const std::function<Op()>& make, const std::vector<Fault<Op>>&
   }
 }
 
-/// Of the output's clamp and zero point.
+/// Faults of the output's clamp and zero point.
 template <class Op>
 std::vector<Fault<Op>> output_faults(const std::function<StoredOutput&(Op&)>& y) {
   return {{[=](Op& op) { y(op).zero_point = -1; }, "zero point -1 is no byte"},
@@ -156,7 +156,7 @@ std::vector<Fault<Op>> joined(std::vector<Fault<Op>> a, const std::vector<Fault<
   return a;
 }
 
-/// Of a window over an image of [5, 4, .].
+/// Faults of a window over an image of [5, 4, .].
 template <class Op>
 std::vector<Fault<Op>> window_faults() {
   using Shape = kernels::Conv2dShape;
@@ -446,19 +446,20 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
                                {[](QuantizedConv2d& op) { op.shape.dilation_w = 1 << 20; },
                                 "a dilated kernel of [3, 2097153] exceeds the padded image [7, 6]",
                                 true}}));
-  // The numbers of multipliers, in full.
+  // The number of multipliers, with the whole message.
   QuantizedLinear op = linear();
   op.product.output->shift.pop_back();
   QUANTRAIN_CHECK_ERROR(
       op.validate("fc"), ShapeError, "[fc] 2 multipliers and 1 shifts for 2 outputs");
-  // Accumulators alone ask for no multipliers; 2^62 * 4 wraps around to the number of weights.
+  // Without an output, no multipliers are needed. 2^62 * 4 wraps around to 0, the number of
+  // weights.
   op.product.output.reset();
   CHECK_NOTHROW(op.validate("fc"));
   QuantizedProduct none;
   QUANTRAIN_CHECK_ERROR(validate(none, int64_t{1} << 62, 4, "fc"),
                         ShapeError,
                         "[fc] 0 weights for 4611686018427387904");
-  // The largest bound that is allowed, and the next.
+  // The largest bound that is allowed, and the next one.
   QuantizedProduct edge;
   edge.weight = std::vector<int8_t>{1};
   edge.bias = std::vector<int32_t>{kMost - 255};

@@ -12,7 +12,7 @@
 #include "tests/catch.hpp"
 #include "tests/framework/integer/sample_operations.hpp"
 
-// Each integer operation on its own, against the equations written out.
+// Compares each integer operation with the equations, written out.
 namespace quantrain::integer {
 namespace {
 
@@ -43,7 +43,7 @@ std::vector<uint8_t> run(const Operation& op,
   return run_as<uint8_t>(op, n, x);
 }
 
-/// Equation (8) of an integer whose real value is scale times it, in stored bytes.
+/// The stored byte of an integer by equation (8); `scale` times the integer is its real value.
 uint8_t expected_code(int32_t acc, double scale, const QParams& y, Activation activation) {
   const CodeClamp clamp = code_clamp(activation, y.type, y.scale[0], y.zero_point[0]);
   const Multiplier m = make_multiplier(scale / static_cast<double>(y.scale[0]));
@@ -51,7 +51,7 @@ uint8_t expected_code(int32_t acc, double scale, const QParams& y, Activation ac
   return static_cast<uint8_t>(requantize(acc, m, y.zero_point[0], clamp.lo, clamp.hi) + offset);
 }
 
-/// Sums of a convolution, padded with the zero point.
+/// The sums of a convolution that is padded with the zero point.
 std::vector<int32_t> convolved(const QuantizedConv2d& op,
                                int64_t n,
                                const std::vector<uint8_t>& x) {
@@ -84,8 +84,8 @@ std::vector<int32_t> convolved(const QuantizedConv2d& op,
   return sums;
 }
 
-/// run() is accumulate() and finish(), and without an output accumulate() alone, on every
-/// instruction set and any number of threads.
+/// run() must equal accumulate() and finish(), or accumulate() alone if there is no output, on
+/// every instruction set and with any number of threads.
 template <class Op>
 void check_halves(Op op, const RandomProduct& random, int64_t n, const std::vector<int32_t>& sums) {
   const QParams y{{.bits = 7, .is_signed = true}, -1, {0.4f}, {-9}};
@@ -227,7 +227,7 @@ TEST_CASE("a convolution runs as its two halves", "[integer][conv2d]") {
 }
 
 TEST_CASE("QuantizedConv2d pads with the zero point", "[integer][conv2d]") {
-  // One input of the zero point everywhere: every sum is the bias, at the border too.
+  // All inputs are the zero point, so every sum is the bias, at the border too.
   const kernels::Conv2dShape shape{
       .n = 1, .h = 3, .w = 3, .c = 2, .o = 2, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1};
   const RandomProduct random({.outputs = 2, .length = 18, .x = kX}, 3);
@@ -259,7 +259,7 @@ TEST_CASE("QuantizedAdd rounds once, at one shift, in place too", "[integer][add
       CHECK(b == expected);
     });
   });
-  // Both operands are one value, which the sum replaces.
+  // Both operands are the same value, and the sum is written over it.
   const QuantizedAdd twice = QuantizedAdd::make(50, kX, kX, kY, Activation::kRelu);
   std::vector<uint8_t> a = random_bytes(50, 4);
   const std::vector<uint8_t> expected = run(twice, 1, {a, a});
@@ -472,7 +472,7 @@ TEST_CASE("a function's lookup quantizes its value of each code", "[integer][loo
                 equal = equal && op.table[static_cast<size_t>(stored)] ==
                                      code + (y.type.is_signed ? 128 : 0);
               }
-              // What never occurs has a code that the output has.
+              // Entries for codes that never occur are codes of the output, too.
               for (const uint8_t code : op.table) {
                 const int32_t q = code - (y.type.is_signed ? 128 : 0);
                 equal = equal && q >= clamp.lo && q <= clamp.hi;
@@ -502,7 +502,7 @@ TEST_CASE("the accumulator's bound is that of the worst input", "[integer][overf
   CHECK(accumulator_bound(3, w.data(), 10, 0) == 10 + 255 * 130);
   CHECK(accumulator_bound(3, w.data(), -10, 255) == 10 + 255 * 3 + 255 * 130);
   CHECK(accumulator_bound(0, w.data(), std::numeric_limits<int32_t>::min(), 0) == int64_t{1} << 31);
-  // Of an operation: that of its largest channel.
+  // The bound of an operation is that of its largest channel.
   const QuantizedLinear op = test::linear();
   int64_t largest = 0;
   for (int64_t o = 0; o < 2; ++o) {
@@ -523,7 +523,7 @@ TEST_CASE("an accumulator's bound is never exceeded, and some input reaches it",
     const QuantizedLinear op{1, 9, 5, random.product};
     for (int64_t o = 0; o < 5; ++o) {
       const int8_t* const w = op.product.weight.data() + 9 * o;
-      // What is largest, and what is smallest: the start and all partial sums of one sign.
+      // The largest and the smallest sum: the start, and all partial sums of one sign.
       int64_t start = op.product.bias[o];
       int64_t up = 0;
       int64_t down = 0;

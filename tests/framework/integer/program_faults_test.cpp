@@ -177,7 +177,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(data, "15 bytes for 61 weights of 2 bits", [&](Json& json) {
       members(json, kFc)["weights"] = 61;
     });
-    // The padding of the last byte of weights counts as weights.
+    // 57 weights also take 15 bytes, but the extents require 60.
     check(shape, "57 weights for 5 outputs of 12 each", [&](Json& json) {
       members(json, kFc)["weights"] = 57;
     });
@@ -187,7 +187,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(data, "15 bytes for 60 weights of 4 bits", [&](Json& json) {
       members(json, kFc)["weight_bits"] = 4;
     });
-    // Rows of more classes would be read beyond the last one's end.
+    // More classes would read beyond the end of the last row.
     check(graph, "[softmax] input 0 has shape [2, 5], expected 12 elements", [&](Json& json) {
       members(json, kSoftmax)["classes"] = 6;
     });
@@ -207,7 +207,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
       members(json, kSoftmax)["shift"] = 63;
     });
     check(data, "lacks \"classes\"", [&](Json& json) { members(json, kSoftmax).erase("classes"); });
-    // Factors of more or fewer channels would be read beyond their end.
+    // More channels would read beyond the end of the factors.
     check(graph, "[scaled] input 0 has shape [4, 4, 3], expected 52 elements", [&](Json& json) {
       members(json, kScaled)["channels"] = 13;
     });
@@ -243,7 +243,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(data, "\"shape\" is 0, expected a whole number in [1, ", [](Json& json) {
       json["values"][10]["shape"] = {0};
     });
-    // What the layer behind reads must be codes of its producer's type.
+    // The codes that a layer reads must be those that the step before it gives.
     check(graph, "[sum] gives stored codes in [5, 15], its value has u3: [0, 7]", [](Json& json) {
       json["values"][2]["codes"]["bits"] = 3;
     });
@@ -299,7 +299,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
                           }),
         ShapeError,
         "[squashed] tables of 5 channels for samples of 24 codes");
-    // Differences of codes would be read beyond a shorter table's end.
+    // Differences of codes would read beyond the end of a shorter table.
     constexpr int32_t kOne = QuantizedSoftmax::kOne;
     const auto load_powers = [&](std::vector<int32_t> powers) {
       return program.load_with("10.powers", [&](TensorFile& file) {
@@ -372,7 +372,7 @@ TEST_CASE("what a file says twice, or that no model says, is refused", "[integer
   }),
                         DataError,
                         "the network has two keys \"outputs\"");
-  // Nothing is the bias that is not there; as a tensor it would be another way to say so.
+  // A missing bias means 0. An empty tensor would be a second way to write that.
   QUANTRAIN_CHECK_ERROR(
       program.load_with("8.bias", [](TensorFile& file) { file.add<int32_t>("8.bias", {0}, {}); }),
       DataError,
@@ -471,7 +471,7 @@ TEST_CASE("whatever member of the network is missing, it is refused",
         parent.erase(key);
       }
       INFO(at);
-      // Two extents or outputs less may make a program, too.
+      // With one output less, a program is valid, too.
       const bool may_be_valid = at.rfind("/outputs/", 0) == 0;
       if (!may_be_valid) CHECK_THROWS_AS(program.load_network(changed), Error);
       visit(value, at);

@@ -66,7 +66,7 @@ TEST_CASE("a dilation stands in the file where it is not 1", "[integer][program_
   CHECK_FALSE(members(program).contains("dilation_w"));
   kernels::Conv2dShape& shape =
       std::get<QuantizedConv2d>(program.steps[step_position(kConv)].operation).shape;
-  // The same output: [4, 4] of a kernel of [3, 3] with padding.
+  // A dilation with more padding, so that the output is still [4, 4].
   shape.dilation_w = shape.pad_w = 2;
   const Program loaded = saved_and_loaded(program);
   CHECK(loaded == program);
@@ -132,7 +132,7 @@ TEST_CASE("weights of 2 to 8 bits come back from fewer bytes", "[integer][progra
       const std::vector<uint8_t> packed = file.values<uint8_t>("0.weight");
       CHECK(static_cast<int64_t>(packed.size()) == packed_weight_bytes(length, bits));
       const int width = bits == 2 ? 2 : bits <= 4 ? 4 : 8;
-      for (int64_t i = 0; i < length; ++i) {  // the first in the lowest bits
+      for (int64_t i = 0; i < length; ++i) {  // the first weight is in the lowest bits
         const int64_t bit = i * width;
         const int code = packed[static_cast<size_t>(bit / 8)] >> (bit % 8) & ((1 << width) - 1);
         const int expected = weight[static_cast<size_t>(i)] & ((1 << width) - 1);
@@ -177,7 +177,7 @@ TEST_CASE("a file of an older version says what to do", "[integer][program_file]
       program.load_changed([](TensorFile& file) { file.metadata["version"] = "3"; }),
       DataError,
       "version is \"3\", expected \"2\"");
-  // Only of an integer model.
+  // The format is checked before the version.
   QUANTRAIN_CHECK_ERROR(program.load_changed([](TensorFile& file) {
     file.metadata["format"] = "quantrain";
     file.metadata["version"] = "1";

@@ -29,7 +29,7 @@ using test::RandomProduct;
 
 TEST_CASE("a small file that asks for much memory is refused, unless the caller allows it",
           "[integer][program_file]") {
-  // 1x1 convolution of one pixel: rows and columns of zeros, and nine results.
+  // A 1x1 convolution of one pixel, with rows and columns of zeros around it and nine results.
   const auto file_of = [](int64_t far) {
     Builder b;
     const int x = b.input({1, 1, 1}, kX);
@@ -42,7 +42,7 @@ TEST_CASE("a small file that asks for much memory is refused, unless the caller 
     return read_bytes(folder / "model");
   };
   QUANTRAIN_CHECK_ERROR(IntegerModel::load(file_of(1 << 15)), ShapeError, "[far] a value has more");
-  // The largest that is possible takes a line of its padded image at a time.
+  // The largest possible one takes the memory of one line of its padded image.
   const int64_t far = (1 << 14) - 1;
   const std::vector<uint8_t> file = file_of(far);
   CHECK(file.size() < 1000);
@@ -57,7 +57,7 @@ TEST_CASE("a small file that asks for much memory is refused, unless the caller 
   QUANTRAIN_CHECK_ERROR(IntegerModel::load(file, 1000), DataError, "[far] the model takes ");
   QUANTRAIN_CHECK_ERROR(IntegerModel::load(file, 1000), DataError, "the limit is 1000; load it");
 
-  // An image that is large, from a file that is not.
+  // A large image from a small file.
   Builder b;
   const int pixel = b.input({1, 1, 1}, kX);
   const RandomProduct p({.outputs = 1, .length = 1, .x = kX}, 1);
@@ -74,7 +74,7 @@ TEST_CASE("a small file that asks for much memory is refused, unless the caller 
 TEST_CASE("weights that grow when they are laid out count as memory", "[integer][program_file]") {
   Builder b;
   const int x = b.input({1, 1, 1 << 15}, kX);
-  // A panel of its own for each of many groups.
+  // Each of many groups has its own panel.
   const RandomProduct p({.outputs = 1 << 14, .length = 2, .x = kX}, 1);
   const kernels::Conv2dShape shape{.c = 1 << 15, .o = 1 << 14, .groups = 1 << 14};
   b.program.outputs = {
@@ -84,13 +84,13 @@ TEST_CASE("weights that grow when they are laid out count as memory", "[integer]
   const IntegerModel model(b.program);
   const int64_t taken = pool::counters().bytes_in_use - before;
   CHECK(taken >= weights);
-  CHECK(taken <= weights + weights / 4 + 4096);  // whole blocks of the pool
+  CHECK(taken <= weights + weights / 4 + 4096);  // the pool's blocks are larger
   CHECK_THROWS_AS(check_memory(b.program, weights), DataError);
   check_memory(b.program, 2 * weights + 10 * (1 << 20));
 }
 
 TEST_CASE("average pools of absurd windows are refused at once", "[integer][program_file]") {
-  // Each window has another number of rows and of columns.
+  // Each window has another number of rows and columns inside the image.
   const auto pool = [](int64_t size, int64_t kernel) {
     return QuantizedAvgPool2d{.shape = test::pool_shape(size, size, 1, kernel, 1, kernel - 1),
                               .means = {{1, {}}},
@@ -111,7 +111,8 @@ TEST_CASE("average pools of absurd windows are refused at once", "[integer][prog
       QuantizedAvgPool2d::make(pool(200, 200).shape, kX, kX, Activation::kNone),
       ShapeError,
       "[avg_pool2d] kernel [200, 200] with padding [199, 199] has windows of more");
-  // As many sizes as are possible, and their windows' work.
+  // A pool with the largest possible number of window sizes is valid. A max pool of too much work
+  // is not.
   QuantizedAvgPool2d most = pool(100, 100);
   most.means.clear();
   for (const int64_t count : window_counts(most.shape))

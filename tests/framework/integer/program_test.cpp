@@ -40,7 +40,7 @@ Step& step_of(Program& p, ValueId output) {
   throw std::logic_error("no such step");
 }
 
-/// Counts the numbers that describe() lists, and changes the one at `target`.
+/// Counts the numbers that describe() lists, and changes number `target`.
 class Mutator {
  public:
   explicit Mutator(int64_t target) : target_(target) {}
@@ -176,7 +176,7 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
     std::function<void(Program&)> change;
     std::string text;
   };
-  // The first value that is not there.
+  // The position after the last value.
   const auto none = static_cast<int>(every_operation().values.size());
   const std::string missing = "value " + std::to_string(none);
   const std::vector<Fault> faults = {
@@ -297,7 +297,7 @@ TEST_CASE("accumulators are read by nothing", "[integer][program]") {
 
 TEST_CASE("scales of accumulators are one, or those of channels in turn", "[integer][program]") {
   Program p = every_operation();
-  p.values[kLogits].shape = {3, 1};  // a reshape that was fused
+  p.values[kLogits].shape = {3, 1};  // as if a reshape had been fused
   CHECK_NOTHROW(validate(p));
   p.values[kLogits].scale.resize(1);
   CHECK_NOTHROW(validate(p));
@@ -435,7 +435,7 @@ TEST_CASE("a hash does not depend on names, nor on the graph that a program came
 }
 
 TEST_CASE("a hash is the same on every machine and in every version", "[integer][program]") {
-  // Of a program of small numbers; a change of the hash makes old ones unequal and needs a reason.
+  // A program of small numbers. A change of its hash makes old hashes useless, and needs a reason.
   Builder b;
   const int input = b.input({2, 3}, {{.bits = 8}, -1, {0.5f}, {3}});
   const int clamped = b.codes(

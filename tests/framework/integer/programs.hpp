@@ -9,7 +9,7 @@
 #include "framework/integer/memory_plan.hpp"
 #include "framework/integer/program.hpp"
 
-// Integer operations and programs of hand-made numbers.
+// Integer operations and programs for tests.
 namespace quantrain::integer::test {
 
 inline const QParams kX{{.bits = 8}, -1, {0.02f}, {7}};
@@ -23,7 +23,7 @@ inline std::vector<uint8_t> random_bytes(int64_t n, uint64_t seed) {
   return bytes;
 }
 
-/// Stored codes that the type has.
+/// Random stored codes of the type.
 inline std::vector<uint8_t> random_codes(int64_t n, const QParams& params, uint64_t seed) {
   Random random(seed);
   const std::vector<int32_t> all = stored_codes(params);
@@ -42,10 +42,10 @@ struct ProductSpec {
   bool bias = true;
 };
 
-/// Random weights, and scales for each channel.
+/// A product with random weights, and a scale for each channel.
 struct RandomProduct {
   QuantizedProduct product;
-  std::vector<double> scale;  ///< of the sums
+  std::vector<double> scale;  ///< real value of 1 in the sums
 
   RandomProduct(const ProductSpec& spec, uint64_t seed) {
     Random random(seed);
@@ -87,7 +87,7 @@ inline kernels::Conv2dShape pool_shape(
           .groups = c};
 }
 
-/// Puts programs together, value by value.
+/// Builds programs value by value.
 class Builder {
  public:
   int input(const Shape& shape, const QParams& params) {
@@ -126,8 +126,8 @@ class Builder {
   }
 };
 
-/// Lists for every axis of a value: slices, flips, upsampling, padding, or no order at all. Some
-/// axes stay, one at least does not.
+/// A list of indices for every axis of a value: slices, flips, upsampling, padding, or random
+/// order. Some axes stay unchanged, but at least one does not.
 inline std::vector<std::vector<int32_t>> random_index(const Shape& x, Random& random) {
   std::vector<std::vector<int32_t>> index(static_cast<size_t>(x.rank()));
   const auto moved = static_cast<size_t>(random.below(x.rank()));
@@ -165,12 +165,12 @@ enum ValueId {
   kSoftmax,
   kScaled
 };
-/// Of the step that writes the value.
+/// The position of the step that writes the value.
 constexpr size_t step_position(ValueId output) { return static_cast<size_t>(output - kSum); }
 }  // namespace every
 
-/// Every operation once and the linear twice, two inputs, accumulators and codes as outputs, one of
-/// them twice. No number is that of an empty struct.
+/// A program with every operation once and the linear twice, two inputs, and accumulators and codes
+/// as outputs, one of them twice. No member has its default value.
 inline Program every_operation() {
   Builder b;
   const QParams conv_y{{.bits = 8, .is_signed = true}, -1, {0.011f}, {-20}};
@@ -217,7 +217,8 @@ inline Program every_operation() {
   const int logits =
       b.accumulators("logits", QuantizedLinear{1, 10, 3, last.product}, {fc}, {3}, last.scale);
   b.program.outputs = {logits, squashed, logits};
-  // Read by nothing: a row in front, a column behind, and two channels of six.
+  // Nothing reads the next values. This one has a row before the others, a column after them, and
+  // two of six channels.
   b.codes("moved",
           Gather::make({2, 2, 6}, {{-1, 0, 1}, {0, 1, -1}, {4, 1}}, 125),
           {both},
@@ -236,7 +237,7 @@ inline Program every_operation() {
   return b.program;
 }
 
-/// A value of one element, so many times.
+/// The concatenation of one element, `count` times.
 inline Program wide_concat(size_t count) {
   Builder b;
   const int input = b.input({1}, kX);
@@ -247,7 +248,7 @@ inline Program wide_concat(size_t count) {
   return b.program;
 }
 
-/// linear - ReLU - linear, whose logits have one scale.
+/// linear - ReLU - linear; the logits have one scale.
 inline Program mlp(int64_t inputs = 12, int64_t hidden = 9, int64_t outputs = 4) {
   Builder b;
   const QParams x{{.bits = 8}, -1, {1.0f / 255.0f}, {0}};
@@ -267,8 +268,8 @@ inline Program mlp(int64_t inputs = 12, int64_t hidden = 9, int64_t outputs = 4)
   return b.program;
 }
 
-/// Every operation in any order on values of up to 300 elements, with dead values, several inputs
-/// and outputs.
+/// Random operations on values of up to 300 elements, with dead values, several inputs and several
+/// outputs.
 inline Program random_program(uint64_t seed) {
   Random random(seed, 5);
   Builder b;
@@ -298,7 +299,8 @@ inline Program random_program(uint64_t seed) {
         break;
       }
       case 9: {
-        // By one of its size, or factors of each of its rows; by itself if there is neither.
+        // Multiplies by a value of the same size, by factors for each row, or by itself if there is
+        // neither.
         int other = x;
         for (const int id : readable) {
           if (size % b.program.value(id).shape.elements() == 0 && random.below(2) == 0) other = id;
@@ -311,7 +313,7 @@ inline Program random_program(uint64_t seed) {
         break;
       }
       case 7: {
-        // Any two extents.
+        // Any two extents whose product is the size.
         int64_t columns = 1 + random.below(5);
         while (size % columns != 0) --columns;
         const Shape shape{size / columns, columns};
@@ -333,7 +335,7 @@ inline Program random_program(uint64_t seed) {
         break;
       }
       case 1: {
-        // As many channels as divide the size.
+        // A number of channels that divides the size.
         int64_t channels = 1 + random.below(7);
         while (size % channels != 0) --channels;
         std::vector<CodeValues> values(static_cast<size_t>(channels));

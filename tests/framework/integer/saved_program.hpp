@@ -15,7 +15,7 @@ namespace quantrain::integer::test {
 
 using Json = nlohmann::ordered_json;
 
-/// A saved program, loaded after its file was tampered with.
+/// A saved program, whose file is changed and then loaded.
 class SavedProgram {
  public:
   SavedProgram() {
@@ -32,7 +32,7 @@ class SavedProgram {
     save_safetensors(changed, file);
     return load_program(changed);
   }
-  /// In memory: a file's header is 8 bytes of its length and JSON.
+  /// In memory: a header is 8 bytes of length and then JSON.
   Program load_network(const Json& network) const {
     uint64_t length = 0;
     std::memcpy(&length, bytes_.data(), sizeof(length));
@@ -53,7 +53,7 @@ class SavedProgram {
     change(json);
     return load_network(json);
   }
-  /// Without one tensor, or with another in its place.
+  /// Without this tensor, or with another one in its place.
   Program load_with(const std::string& name, const std::function<void(TensorFile&)>& add) const {
     return load_changed([&](TensorFile& file) {
       TensorFile copy;

@@ -29,7 +29,7 @@ std::string shown(const std::string& text) {
   return stream.str();
 }
 
-/// Seconds of the processor.
+/// Processor time in seconds.
 template <class F>
 double seconds(const F& f) {
   const std::clock_t begin = std::clock();
@@ -62,7 +62,7 @@ TEST_CASE("JSON gives its values, and each only as what it is", "[io][json]") {
   CHECK_FALSE(a[3].real().has_value());
   CHECK(a[4].is_null());
   CHECK(a[5].text() == "t\xc3\xa4xt");
-  CHECK_FALSE(a[6].integer(kLeast, kMost).has_value());  // not cut to 64 bits with a sign
+  CHECK_FALSE(a[6].integer(kLeast, kMost).has_value());  // not truncated to int64_t
   CHECK(a[6].real() == 0x1p64);
   CHECK(a[7].is_object());
   CHECK(a[8].is_list());
@@ -78,7 +78,7 @@ TEST_CASE("a JSON value is recognised in a message, however large it is", "[io][
   CHECK(shown("1e300") == "1e+300");
   CHECK(shown("null") == "null");
   CHECK(shown('"' + std::string(1000, 'x') + '"').size() == 62);
-  // A character that the cut would go through is left out.
+  // A character at the cut is left out whole.
   CHECK(shown('"' + std::string(59, 'x') + "\xc3\xa4\"") == '"' + std::string(59, 'x') + '"');
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("reading JSON takes time that grows with its length", "[io][json]") {
     for (int i = 0; i < 16; ++i) CHECK(why(short_text).empty());
   });
   const double many = seconds([&] { CHECK(why(long_text).empty()); });
-  CHECK(many < 5 * few + 0.05);  // 16 times as long, and quadratic where each key costs all others
+  CHECK(many < 5 * few + 0.05);  // 16 * few if each key were compared with all others
 }
 
 TEST_CASE("a reader of JSON takes each member once, checked, and knows what is left",

@@ -9,7 +9,7 @@
 #include "framework/core/random.hpp"
 #include "tests/catch.hpp"
 
-// The writer against a library's: nlohmann_json.
+// Compares the writer with nlohmann_json.
 namespace quantrain {
 namespace {
 
@@ -89,7 +89,7 @@ TEST_CASE("every number is read back as it was", "[io][json]") {
 }
 
 TEST_CASE("texts are escaped, and what is not UTF-8 is refused or replaced", "[io][json]") {
-  // All texts of one and two bytes, and those of more around every bound.
+  // All texts of one and two bytes, and longer texts with bytes around every bound.
   std::vector<std::string> texts;
   for (int a = 0; a < 256; ++a) {
     texts.push_back({static_cast<char>(a)});

@@ -41,7 +41,7 @@ std::vector<uint8_t> file_bytes(const std::string& header, const std::string& da
   return bytes;
 }
 
-/// As a file and from memory, naming where the bytes are from.
+/// Reads the bytes from a file and from memory; each error names the source and contains this text.
 void check_rejected(const std::vector<uint8_t>& bytes, const std::string& text) {
   const TemporaryFolder folder;
   test::write_bytes(folder / "hostile.safetensors", bytes);
@@ -284,7 +284,7 @@ TEST_CASE("a file larger than its header accounts for is refused before it is re
           "[io][safetensors]") {
   const TemporaryFolder folder;
   save_safetensors(folder / "a", example());
-  std::filesystem::resize_file(folder / "a", uintmax_t{1} << 36);  // more than there is memory
+  std::filesystem::resize_file(folder / "a", uintmax_t{1} << 36);  // more than fits in memory
   QUANTRAIN_CHECK_ERROR(load_safetensors(folder / "a"), DataError, "bytes of data");
 }
 

@@ -14,7 +14,7 @@ using test::random_codes;
 using test::random_floats;
 using test::same_bits;
 
-/// Codes of `channels` runs of `inner`, with the floats that they mean.
+/// Codes of `channels` channels with `inner` elements each, and the floats that they mean.
 struct Coded {
   std::vector<uint8_t> bytes;
   std::vector<float> scale;
@@ -39,7 +39,7 @@ struct Coded {
   }
 };
 
-/// Both give the same bits on every instruction set with several threads.
+/// Checks that both functions give the same bits on every instruction set, with several threads.
 template <class F, class G>
 void check_same_bits(const F& of_codes, const G& of_floats) {
   const test::RestoreSettings restore;
@@ -95,7 +95,7 @@ void check_weights_gradient(const Conv2dShape& s) {
 
 TEST_CASE("gradients by weights from codes are those from what they mean, to the bit",
           "[kernels][conv]") {
-  // One image and many, chunks of some lines and of some images, channels few and many.
+  // One image and many, chunks of some lines and of some images, few and many channels.
   for (const int64_t images : {0, 1, 20}) {
     for (const int64_t channels : {1, 16}) {
       for (const int64_t stride : {1, 2, 3}) {

@@ -13,12 +13,12 @@ using test::check_against_reference;
 using test::random_floats;
 using test::RoundingTolerance;
 
-// Sums of up to 10^5 values of about 1 in chains against sums in double: rounding grows with the
-// root of the length.
+// Sums in chains of up to 10^5 values near 1, compared with sums in double. Rounding grows with the
+// square root of the length.
 constexpr RoundingTolerance kSums{2e-3, 1e-5};
 constexpr RoundingTolerance kMoments{1e-6, 1e-5};
 constexpr RoundingTolerance kFused{1e-6, 1e-6};
-// Softmax in single precision against double: a few roundings of values up to 10.
+// Softmax in single precision, compared with double: a few roundings of values up to 10.
 constexpr RoundingTolerance kSoftmax{2e-6, 2e-6};
 
 struct Size {
@@ -46,7 +46,8 @@ TEST_CASE("sums are close to sums in double and the same bits for any number of 
 }
 
 TEST_CASE("sums of parts of any number are complete", "[kernels][columns]") {
-  // Parts of 2048 elements, in a tree of up to 16: whole numbers, so that no order rounds.
+  // Up to 16 parts of 2048 elements are added in a tree. Sums of whole numbers are exact in any
+  // order.
   for (int64_t parts = 0; parts <= 16; ++parts) {
     for (const int64_t more : {0, 1, 17}) {
       const int64_t n = 2048 * parts + more;

@@ -13,7 +13,7 @@ using test::Guarded;
 using test::random_floats;
 using test::RoundingTolerance;
 
-/// Calls f(element of x, of w, of y) for every product of the convolution.
+/// Calls f(index in x, in w, in y) for every product of the convolution.
 template <class F>
 void for_products(const Conv2dShape& s, F&& f) {
   const int64_t gc = s.group_c();
@@ -245,7 +245,7 @@ TEST_CASE("dilated convolutions take groups, whole vectors, long sums and severa
   s = shape(9, 14, 14, 16, 40, 3, 3);
   s.dilation_h = s.dilation_w = s.pad_h = s.pad_w = 2;
   check(s);
-  s = shape(3, 60, 60, 1, 16, 3, 3);  // short sums: zeros are put around the image
+  s = shape(3, 60, 60, 1, 16, 3, 3);  // short sums: each task puts zeros around its lines
   s.dilation_h = s.dilation_w = s.pad_h = s.pad_w = 4;
   check(s);
   s = shape(1, 3, 1100, 4, 4, 3, 3);
@@ -260,7 +260,7 @@ TEST_CASE("convolutions of several tasks and chunks give the same bits with any 
   check(s);
   s = shape(10, 12, 12, 1, 32, 3, 3);
   check(s);
-  // A task covers several whole images. Each of these has many pixels of one tap group.
+  // A task covers several whole images, and each image has many pixels of one tap group.
   s = shape(16, 9, 8, 5, 6, 3, 3);
   s.pad_h = s.pad_w = 1;
   check(s);

@@ -17,15 +17,15 @@ using test::RoundingTolerance;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-// Around the 16 lanes, and long enough for several blocks.
+// Sizes around 16 lanes, and one of several blocks.
 constexpr int64_t kSizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 33, 70001};
 
-// A polynomial of our own against libm's function: a few units in the last place, and where results
-// are subnormal a few of their steps.
+// Our polynomial, compared with libm's function: a few units in the last place, or a few subnormal
+// steps if the result is subnormal.
 constexpr RoundingTolerance kPolynomial{1e-38, 5e-7};
-// The same after a subtraction from 1, whose rounding stays when the result is small.
+// The same after a subtraction from 1, whose rounding error stays even if the result is small.
 constexpr RoundingTolerance kNearOne{1e-7, 5e-7};
-// One rounding in a fused multiply-add, two elsewhere, on values of a few units.
+// One rounding in a fused multiply-add, two without, on values of a few units.
 constexpr RoundingTolerance kFused{1e-6, 1e-6};
 
 TEST_CASE("binary operations give the same bits everywhere, also in place",

@@ -20,7 +20,7 @@ struct Case {
   bool transposed_a = false;
   bool transposed_b = false;
   EpilogueF32 epilogue{};
-  int64_t c_gap = 0;  // elements between two rows of c that gemm must not write
+  int64_t c_gap = 0;  // elements between rows of c, which gemm must not write
 };
 
 std::vector<float> obvious(const Case& p, const float* a, const float* b, std::vector<float> c) {
@@ -42,7 +42,7 @@ std::vector<float> obvious(const Case& p, const float* a, const float* b, std::v
   return c;
 }
 
-// For sums of 10^5 terms: their partial sums are ten times as large as those of a thousand terms.
+// Partial sums of 10^5 terms are ten times as large as those of a thousand terms.
 constexpr RoundingTolerance kLongSums{5e-4, 5e-5};
 
 void check(const Case& p, const RoundingTolerance& tolerance = {}) {
@@ -50,7 +50,7 @@ void check(const Case& p, const RoundingTolerance& tolerance = {}) {
             << p.transposed_b);
   const Guarded a(random_floats(p.m * p.k, 1));
   const Guarded b(random_floats(p.k * p.n, 2));
-  // Nothing may be written after the last row.
+  // There is no gap after the last row, so a write there is found.
   const int64_t c_size = p.m == 0 ? 0 : p.m * (p.n + p.c_gap) - p.c_gap;
   const std::vector<float> c = random_floats(c_size, 3);
   MatrixF32 left{a.data(), p.k, 1};

@@ -11,9 +11,9 @@
 
 namespace quantrain::test {
 
-/// Elements that end where a protected page begins: a kernel that reads or writes past them ends
-/// the test, also under a mask that hides what it read. Not where QUANTRAIN_TESTS_UNGUARDED is set,
-/// for emulators that read what a mask leaves out.
+/// Elements that end at a protected page. A kernel that reads or writes past them ends the test,
+/// even if a mask hides what it reads. If QUANTRAIN_TESTS_UNGUARDED is set, the page is not
+/// protected, for emulators that also read masked elements.
 template <class T>
 class Guarded {
  public:

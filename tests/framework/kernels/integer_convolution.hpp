@@ -5,7 +5,7 @@
 #include "tests/framework/kernels/guarded.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
 
-// Integer convolutions by their definition, and the kernels' against it.
+// Integer convolutions by their definition, and a comparison of the kernels with it.
 namespace quantrain::test {
 
 inline size_t at(int64_t i) { return static_cast<size_t>(i); }
@@ -65,7 +65,7 @@ struct Convolution {
   }
 };
 
-/// Sums and codes are right, and nothing is read or written past the operands.
+/// Checks that sums and codes are right, and that nothing past the operands is read or written.
 inline void check_convolution(const Convolution& conv,
                               const std::vector<int32_t>& sums,
                               const Multipliers& multipliers) {

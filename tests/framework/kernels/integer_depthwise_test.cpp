@@ -11,12 +11,14 @@ struct Extent {
   int64_t h, w;
 };
 
-/// Around vectors of 4, 8 and 16 lanes, blocks of 64 channels, and several pixels in a vector.
+/// Numbers around vectors of 4, 8 and 16 lanes, around blocks of 64 channels, and so few that a
+/// vector holds several pixels.
 constexpr std::initializer_list<int64_t> kChannels = {
     2, 3, 8, 15, 16, 17, 24, 63, 64, 65, 130, 144};
-/// One quad of rows, one and a part, whole ones, and lines of one column.
+/// Windows of one partial quad of rows, of several quads, of whole quads, and of one column.
 const Extent kWindows[] = {{1, 1}, {3, 3}, {5, 5}, {9, 1}, {1, 5}, {4, 3}, {2, 7}, {8, 2}};
-/// Fewer and more columns than tiles have, lines that are left over from groups, and a line of one.
+/// Images with fewer and more columns than a tile, with lines left over from groups, and with one
+/// line.
 const Extent kImages[] = {{1, 1}, {2, 3}, {7, 1}, {9, 8}, {5, 11}, {12, 5}, {33, 17}};
 
 Conv2dShape depthwise(int64_t channels, Extent image, Extent window, int64_t stride, int64_t pad) {
@@ -38,7 +40,7 @@ bool fits(const Conv2dShape& s) {
   return s.h + 2 * s.pad_h >= s.window_h() && s.w + 2 * s.pad_w >= s.window_w();
 }
 
-/// Every second one in a build with sanitizers.
+/// All of these, or every second one in builds with sanitizers.
 std::vector<int64_t> channels_of(std::initializer_list<int64_t> channels) {
   std::vector<int64_t> chosen;
   for (size_t i = 0; i < channels.size(); i += kSanitized ? 2 : 1)

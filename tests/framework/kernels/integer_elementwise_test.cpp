@@ -23,19 +23,17 @@ uint8_t requantize_one(int32_t acc, int32_t m0, int32_t shift, int32_t zero_poin
 
 TEST_CASE("requantization rounds ties toward plus infinity", "[kernels][integer]") {
   for_each_isa([] {
-    // m0 = 2^30 at shift 31 + s is a factor of 2^-(s + 1); zero point 128 shows both signs.
-    // The value before rounding is 62.5.
+    // m0 = 2^30 at shift 31 + s is a factor of 2^-(s + 1). Zero point 128 allows both signs.
+    // 62.5 before rounding.
     CHECK(requantize_one(125, 1 << 30, 31, 128) == 128 + 63);
-    // The value before rounding is -62.5; away from zero or to even would give -63 or -62 for other
-    // neighbours.
+    // -62.5 before rounding; away from zero would give -63.
     CHECK(requantize_one(-125, 1 << 30, 31, 128) == 128 - 62);
-    // -63.5: to even would give -64.
+    // -63.5 before rounding; to even or away from zero would give -64.
     CHECK(requantize_one(-127, 1 << 30, 31, 128) == 128 - 63);
     // -0.5 becomes 0, and 0.5 becomes 1.
     CHECK(requantize_one(-1, 1 << 30, 31, 128) == 128);
     CHECK(requantize_one(1, 1 << 30, 31, 128) == 129);
-    // The same with all shifts of 32 or more: the values before rounding are -62.5, 62.5 and -562.5
-    // / 8 = -70.3125.
+    // The same with shifts of 32 or more. Before rounding the values are -62.5, 62.5 and -70.3125.
     CHECK(requantize_one(-250, 1 << 30, 32, 128) == 128 - 62);
     CHECK(requantize_one(250, 1 << 30, 32, 128) == 128 + 63);
     CHECK(requantize_one(-1125, 1 << 30, 34, 128) == 128 - 70);
@@ -93,7 +91,7 @@ TEST_CASE("requantization and its mask are those of (8) at any size, channel cou
   }
 }
 
-// Kernels take the upper halves of products alone where all shifts are 33 to 54.
+// If all shifts are 33 to 54, kernels use only the upper halves of products.
 TEST_CASE("requantization is that of (8) at the ends of the usual shifts", "[kernels][integer]") {
   Random random(14);
   std::vector<int32_t> acc{std::numeric_limits<int32_t>::min(),
@@ -244,7 +242,7 @@ TEST_CASE("addition of codes and its mask are the same for any number of threads
 TEST_CASE("multiplication of codes and its mask are those of (25) at any size and shift",
           "[kernels][integer]") {
   Random random(31);
-  // On both sides of 17, 32 and 62, and none at all.
+  // Shifts around 17, 32 and 62, and a multiplier of 0.
   const std::vector<Multiplier> multipliers = {{0, 1},
                                                {2147483647, 1},
                                                {2147483647, 17},
@@ -267,7 +265,7 @@ TEST_CASE("multiplication of codes and its mask are those of (25) at any size an
         const auto zero_a = static_cast<int32_t>(random.below(2) * 255);
         const auto zero_b = static_cast<int32_t>(random.below(256));
         const auto zero_y = static_cast<int32_t>(random.below(256));
-        // The largest product, of either sign.
+        // The largest products, of both signs.
         for (size_t i = 0; i < a.size(); i += 5) a[i] = static_cast<uint8_t>(255 - zero_a);
         for (size_t i = 0; i < b.size(); i += 2) b[i] = i % 4 == 0 ? 0 : 255;
         for_each_isa([&] {

@@ -14,7 +14,7 @@ struct Element {
   uint16_t position;  ///< in the window
 };
 
-/// Elements of each window, without what is outside of the image: [output element][element].
+/// Elements of each window, without those outside of the image: [output element][element].
 std::vector<std::vector<Element>> windows(const Conv2dShape& s, const std::vector<uint8_t>& x) {
   std::vector<std::vector<Element>> all;
   for (int64_t n = 0; n < s.n; ++n) {
@@ -62,8 +62,8 @@ TEST_CASE("pooling of codes is exact on every instruction set", "[kernels][integ
     for (const Conv2dShape& s : {pool_shape(2, 6, 7, c, 2, 2, 0),
                                  pool_shape(1, 5, 5, c, 3, 2, 1),
                                  pool_shape(3, 4, 4, c, 4, 4, 0),
-                                 pool_shape(1, 17, 18, c, 16, 1, 0),  // positions of 8 bits
-                                 pool_shape(1, 19, 18, c, 17, 1, 0),  // and of more
+                                 pool_shape(1, 17, 18, c, 16, 1, 0),  // positions fit in 8 bits
+                                 pool_shape(1, 19, 18, c, 17, 1, 0),  // positions need more
                                  pool_shape(0, 4, 4, c, 2, 2, 0)}) {
       const std::vector<uint8_t> x = random_codes(s.x_elements(), random);
       const auto all = windows(s, x);

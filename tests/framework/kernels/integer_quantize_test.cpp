@@ -60,7 +60,7 @@ TEST_CASE("codes and gradient masks of floats are those of (3) and (4)", "[kerne
 }
 
 TEST_CASE("quantization divides and rounds ties to even", "[kernels][integer]") {
-  // 0.1f * 35 / 0.2f: multiplying by the reciprocal would not give the tie 17.5 here.
+  // All values are ties; 17.5 goes to 18, which is even.
   const float x[] = {0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 17.5f};
   for_each_isa([&] {
     uint8_t codes[6];

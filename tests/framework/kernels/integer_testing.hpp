@@ -12,11 +12,11 @@
 
 namespace quantrain::test {
 
-/// Around every width of vectors and bytes of bits.
+/// Sizes around the widths of vectors, and around the bytes of a mask.
 inline const int64_t kSizes[] = {
     0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 257};
 
-/// Bits of a mask, and the bytes that n of them take.
+/// Bit i of a mask, and the number of bytes that n bits take.
 inline bool bit(const std::vector<uint8_t>& mask, size_t i) {
   return (mask[i / 8] >> i % 8 & 1) != 0;
 }
@@ -34,7 +34,7 @@ void for_each_isa(const Body& body) {
   set_isa(before);
 }
 
-/// Runs body at several numbers of threads.
+/// Runs body with several numbers of threads.
 template <class Body>
 void for_each_thread_count(const Body& body) {
   for (const int n : thread_counts({1, 2, 3, 7})) {
@@ -57,7 +57,7 @@ inline std::vector<int8_t> random_weights(int64_t n, Random& random) {
   return weights;
 }
 
-/// Multipliers for n channels: real-life ones, or any shift and m0 that docs/quantization.md (8)
+/// Multipliers for n channels: typical ones, or any m0 and shift that docs/quantization.md (8)
 /// allows.
 struct Multipliers {
   std::vector<int32_t> m0, shift;

@@ -12,7 +12,7 @@
 #include "tests/catch.hpp"
 #include "tests/threads.hpp"
 
-// What the tests of float kernels share.
+// Helpers for the tests of float kernels.
 namespace quantrain::test {
 
 inline std::vector<float> random_floats(int64_t n,
@@ -25,9 +25,9 @@ inline std::vector<float> random_floats(int64_t n,
   return values;
 }
 
-/// Sums of up to some thousand products of numbers below 1 in magnitude, added in another order or
-/// in double: the difference is rounding, at most about half a unit in the last place of the
-/// largest partial sum for each addition.
+/// For sums of up to some thousand products of numbers below 1 in magnitude, added in another order
+/// or in double. The difference is rounding: for each addition, at most about half a unit in the
+/// last place of the largest partial sum.
 struct RoundingTolerance {
   double absolute = 5e-5;
   double relative = 5e-5;
@@ -52,7 +52,7 @@ int64_t first_difference(const std::vector<float>& actual,
   return -1;
 }
 
-/// Bits as integers, so that NaN equals NaN and -0 differs from 0.
+/// Compares bits, so NaN equals NaN and -0 differs from 0.
 inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](float x, float y) {
            uint32_t p = 0;
@@ -63,7 +63,7 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
          });
 }
 
-/// Chooses instruction sets and numbers of threads, and puts back what was chosen before.
+/// Restores the instruction set, and the default number of threads.
 class RestoreSettings {
  public:
   RestoreSettings() : isa_(chosen_isa()) {}
@@ -104,7 +104,7 @@ void check_everywhere(const std::vector<float>& expected, const Tolerance& toler
   }
 }
 
-/// The same with what the reference kernels give as the expectation.
+/// The same; the reference kernels compute `expected`.
 template <class Tolerance, class F>
 void check_against_reference(const Tolerance& tolerance, const F& f) {
   std::vector<float> expected;
@@ -117,7 +117,7 @@ void check_against_reference(const Tolerance& tolerance, const F& f) {
   check_everywhere(expected, tolerance, f);
 }
 
-/// Bits of the result itself, where nothing is rounded differently.
+/// Requires equal values, for functions that round in the same way everywhere.
 struct Exactly {
   bool operator()(float actual, float expected) const {
     return actual == expected || (std::isnan(actual) && std::isnan(expected));

@@ -34,7 +34,7 @@ std::vector<Conv2dShape> shapes() {
   large.n = 40;
   large.h = large.w = 12;
   shapes.push_back(large);
-  // Windows of several chains: of some rows each, and of a part of one row.
+  // Windows whose sums take several chains, each of some rows, or of a part of a row.
   Conv2dShape wide = shapes.back();
   wide.n = 1;
   wide.h = wide.kh = 20;

@@ -6,23 +6,23 @@
 #include "tests/framework/kernels/guarded.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 
-// The kernel behind every float product with parameters drawn at random, also those that products
-// and convolutions of today do not ask for.
+// Tests the kernel of every float product with random parameters, also with those that no product
+// or convolution uses today.
 namespace quantrain::kernels {
 namespace {
 
 using test::Guarded;
 
-/// Whole numbers: sums of their products are exact in any order.
+/// Whole numbers, so that sums of their products are exact in any order.
 std::vector<float> whole_numbers(int64_t n, Random& random) {
   std::vector<float> values(static_cast<size_t>(n));
   for (float& value : values) value = static_cast<float>(random.below(9) - 4);
   return values;
 }
 
-/// Where the rows of an operand lie: a list of them, or a first one and steps.
+/// Positions of an operand's rows: a list, or a first row and steps.
 struct Rows {
-  int64_t row_step, run_step, last;  // last: where the last row of the last run begins
+  int64_t row_step, run_step, last;  // last: start of the last row of the last run
   std::vector<int64_t> list;         // empty: at multiples of row_step
 };
 
@@ -68,7 +68,7 @@ TEST_CASE("tiles equal the reference whatever the rows, runs, segments and steps
     p.b_rows = p.segments * p.length;
     p.b_step = packed ? 0 : p.n + random.below(3) + 1;
     if (!packed && p.segments == 1 && random.below(2) == 0) {
-      p.n = std::max(p.n, kPanelColumns);  // kernels that fetch are for a whole panel
+      p.n = std::max(p.n, kPanelColumns);  // kernels that fetch take whole panels
       p.b_step = p.n + random.below(3);
       p.fetches_next = true;
     }
@@ -136,7 +136,7 @@ TEST_CASE("each instruction set has the tables of its own name", "[kernels]") {
   for (const Isa isa : kAllIsas) {
     if (is_built(isa)) {
       CHECK(integer_table(isa).isa_name == isa_name(isa));
-      // VNNI adds products of integers to AVX-512.
+      // VNNI has only integer products; the float kernels are those of AVX-512.
       const Isa float_isa = isa == Isa::kAvx512Vnni ? Isa::kAvx512Bw : isa;
       CHECK(float_table(isa).isa_name == isa_name(float_isa));
       CHECK(float_table(isa).vector_floats == vector_floats(isa));

@@ -10,7 +10,7 @@ using namespace quantrain::test;
 
 namespace {
 
-// Any bits: as floats some are NaN, which an operation on floats could change.
+// Random bits. As floats some are NaN, which an operation on floats could change.
 std::vector<uint8_t> random_words(int64_t n, Random& random) { return random_codes(4 * n, random); }
 
 std::vector<float> as_floats(const std::vector<uint8_t>& bytes) {

@@ -24,7 +24,7 @@ void set(Tensor& w, const Tensor& to) { std::copy_n(to.data(), to.elements(), w.
 }  // namespace
 
 TEST_CASE("exponential averages equal PyTorch's", "[optim][averaging][pytorch]") {
-  // A rounding for each of four updates.
+  // One rounding for each of four updates.
   constexpr test::Tolerance kFloat32{1e-6, 1e-6};
   for (const test::Json& c : test::load_vectors("averages")) {
     Tensor w = Tensor::zeros(test::to_tensor(c.at("parameter")[0]).shape());
@@ -76,7 +76,7 @@ TEST_CASE("averages continue from saved state as if they had not stopped", "[opt
   CHECK(first.state()[0].name == "started");
   CHECK(first.state()[1].name == "0.average");
   {
-    // The state is that of the averages in their scope, too.
+    // Within the scope of the averages, the state is the same.
     const AveragedWeights scope(first);
     save_parameters(folder / "state", first.state());
   }
@@ -111,7 +111,7 @@ TEST_CASE("averages that make no sense are refused", "[optim][averaging]") {
 
 TEST_CASE("the gradients of parts of a batch add up to those of the batch",
           "[optim][accumulation]") {
-  // Means of equal parts, each divided by their number: float32 sums in another order.
+  // Means of equal parts, divided by the number of parts: float32 sums in another order.
   constexpr double kOrder = 1e-6;
   const Tensor x = normal_tensor({8, 5}, 4);
   const std::vector<int32_t> labels{0, 1, 2, 0, 2, 1, 1, 0};

@@ -69,7 +69,7 @@ TEST_CASE("a norm is exact where the squares overflow, and the same at any numbe
   set_threads(0);
   CHECK(
       one ==
-      test::Approx(std::sqrt(100001.0)).epsilon(0.01));  // standard normal: 0.2 % is one deviation
+      test::Approx(std::sqrt(100001.0)).epsilon(0.01));  // standard normal: one deviation is 0.2 %
 }
 
 TEST_CASE("a norm that is not finite is an error and changes nothing", "[optim][clip]") {

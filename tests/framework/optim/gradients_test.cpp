@@ -15,10 +15,10 @@ using test::values;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// More than a block of the kernel that looks for such values, and no multiple of a vector.
+// More than a block of the kernel that finds such values, and not a multiple of a vector.
 constexpr int64_t kLong = 100003;
 
-// Gradients of 1, but for one element.
+// Gradients of 1, except for one element.
 std::vector<Tensor> with_gradient(float bad, int64_t position) {
   std::vector<Tensor> w{parameter({2}, 1, "0.bias"), parameter({kLong}, 2, "4.weight")};
   w[0].set_grad(Tensor::full({2}, 1.0f));

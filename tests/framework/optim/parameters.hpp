@@ -23,7 +23,7 @@ inline Tensor parameter(const Shape& shape, uint64_t seed, const std::string& na
   return tensor.set_requires_grad(true).set_name(name);
 }
 
-/// Steps begin to end, each on its own random gradient.
+/// Takes steps from begin up to end, each with its own random gradient.
 inline void take_steps(Optimizer& optimizer, Tensor& w, int64_t begin, int64_t end) {
   for (int64_t t = begin; t < end; ++t) {
     w.set_grad(normal_tensor(w.shape(), static_cast<uint64_t>(100 + t)));
@@ -31,7 +31,7 @@ inline void take_steps(Optimizer& optimizer, Tensor& w, int64_t begin, int64_t e
   }
 }
 
-/// Largest difference from what double precision gives, relative to 1.
+/// Largest difference from the results in double precision, relative to at least 1.
 inline double distance(const Tensor& tensor, const std::vector<double>& expected) {
   double largest = 0.0;
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -41,7 +41,7 @@ inline double distance(const Tensor& tensor, const std::vector<double>& expected
   return largest;
 }
 
-/// Each step rounds each weight a few times by at most 2^-24 of its size.
+/// Each of ten steps rounds each weight up to eight times, by at most 2^-24 of its size.
 inline constexpr double kRoundingOfTenSteps = 10 * 8 * 0x1p-24;
 
 }  // namespace quantrain::test

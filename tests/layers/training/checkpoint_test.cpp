@@ -63,7 +63,7 @@ TEST_CASE("each damaged byte of a checkpoint is found, and nothing is changed",
     const std::vector<NamedTensor> tensors = some_tensors(0.0f);
     INFO("byte " << i);
     try {
-      // A space between two words of the header may be another kind of space.
+      // A changed byte may replace white space in the header by other white space.
       const std::optional<std::string> position = checkpoints.load(tensors);
       CHECK(position == "second");
       CHECK(values(tensors[0].tensor) == std::vector<float>(6, 2.0f));
@@ -90,7 +90,7 @@ TEST_CASE("a damaged checkpoint is passed over where that was asked for", "[laye
   const Checkpoints second(
       {.folder = folder.path(), .keep = 1, .resume = true, .skip_damaged = true});
   CHECK(second.load(some_tensors(0.0f)) == "first");
-  // The run goes on from there: what is later than it goes.
+  // The run continues from there, and saving removes later checkpoints.
   second.save(1, some_tensors(1.5f), "first again");
   CHECK(folder.files() == 1);
   CHECK(second.load(some_tensors(0.0f)) == "first again");

@@ -22,7 +22,7 @@ using test::values;
 
 namespace {
 
-/// Rows of 3 bytes; the label says whether the first is larger than the second.
+/// Rows of 3 bytes. The label says whether the first byte is larger than the second.
 Dataset some_rows(int64_t n) {
   Random random(5);
   std::vector<uint8_t> bytes;
@@ -112,7 +112,7 @@ TEST_CASE("gradients of several batches make the step of one", "[layers][fit]") 
   const std::vector<float> a = whole.weights();
   const std::vector<float> b = parts.weights();
   for (size_t i = 0; i < a.size(); ++i) CHECK(b[i] == test::Approx(a[i]).margin(1e-6));
-  // 22 rows are 6 batches of 4, and 2 steps of up to 4 batches.
+  // 22 rows are 6 batches of 4, which are 2 steps of up to 4 batches.
   CHECK(Training().fit({.accumulate = 4}).steps == 2);
 }
 

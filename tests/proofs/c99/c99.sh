@@ -1,11 +1,11 @@
 #!/bin/bash
-# scripts/prove c99: exported C gives the engine's integers. Trains the examples' networks briefly, exports them and compares
-# the codes of every step and the output of every image, and classes:
+# scripts/prove c99: shows that exported C gives the engine's integers. Trains the examples' networks briefly, exports
+# them, and compares the codes of every step, the output of every image, and classes:
 #   on this machine, compiled by GCC and Clang with -O0 and -O3, and without vectors   --images 10000
 #   on aarch64 and riscv64, emulated                                                  --cross 1000
 #   on Cortex-M0, M3, M4, M7 and M55, emulated; their objects call no floating point  --board 100
 #   and random networks on this machine                                               --random 100
-# --networks mnist_mlp,mnist_cnn,mnist_bncnn,mnist_resnet and --bits 8,4,2 choose. What is missing is reported as skipped.
+# --networks mnist_mlp,mnist_cnn,mnist_bncnn,mnist_resnet and --bits 8,4,2 select what runs. Missing tools are skipped.
 #   scripts/prove c99 --layers    instructions per multiply-add of layers: see layers.sh
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -50,15 +50,15 @@ touch "$c99_results"
 natives=(gcc-O3 gcc-O0 clang-O3 clang-O0 plain)
 boards=(mps2-an385/cortex-m0 mps2-an385 mps2-an386 mps2-an500 mps3-an547)
 
-# images TARGET FOLDER COUNT: of the network in a folder
+# images TARGET FOLDER COUNT: runs the folder's network on images
 images() { run_program "$1" "$root/tests/proofs/c99/images.c" "$2" images "$2/expected" "$3"; }
-# make_network NETWORK BITS FOLDER: trains and exports it, with what the engine computes
+# make_network NETWORK BITS FOLDER: trains and exports the network, and writes what the engine computes
 make_network() {
   "$programs/$1" --data "$data" --limit 2000 --epochs 1 --qat-epochs 1 --weight-bits "$2" --timing-calls 1 --save "$3/model" &&
     "$programs/export_c99" "$3/model" --output "$3" --name network --test "$board" --data "$data" &&
     "$programs/c99_programs" expected "$3/model" "$data" "$images" "$3/expected"
 }
-# check_network NETWORK BITS
+# check_network NETWORK BITS: on all targets
 check_network() {
   local label="$1 W$2" folder=$work/$1.$2 target
   mkdir "$folder"
@@ -72,12 +72,12 @@ check_network() {
   for target in "${boards[@]}"; do report "$label" "$target" test_on "$target" "$folder" network; done
   if [[ $1 == mnist_bncnn ]]; then report "$label" microbit test_on microbit "$folder" network; fi
 }
-# check_random NAME I: by one compiler after the other
+# check_random NAME I: compares a random network; the compilers take turns
 check_random() {
   local target=${natives[$(($2 % ${#natives[@]}))]}
   report "$1" "$target" test_on "$target" "$work/random" "$1"
 }
-# in_parallel FUNCTION: calls it with each line of standard input
+# in_parallel FUNCTION: calls the function with each line of standard input
 in_parallel() {
   local arguments
   while read -ra arguments; do

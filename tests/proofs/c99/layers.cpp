@@ -51,9 +51,9 @@ const NamedShape kShapes[] = {
     {"linear_784_256", "linear 784 -> 256", {.c = 784, .o = 256}, true},
 };
 
-constexpr int kZero = 128;  // of input and output
+constexpr int kZero = 128;  // zero point of input and output
 
-// Weights are evenly spread; the sums' deviation becomes 40 of the output's codes.
+// Weights are distributed uniformly, and the deviation of the sums becomes 40 codes of the output.
 integer::QuantizedProduct random_product(const Conv2dShape& shape, int bits, uint64_t seed) {
   Random random(seed);
   const int64_t levels = int64_t{1} << bits;

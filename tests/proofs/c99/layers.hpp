@@ -15,8 +15,8 @@ struct Layer {
   integer::Program program;
 };
 
-/// Convolutions and linear layers of the usual networks for microcontrollers, each alone, with
-/// random weights of these bits. Their codes spread over the whole range of a byte.
+/// Convolutions and linear layers of typical networks for microcontrollers, one by one, with random
+/// weights of these bits. Their codes spread over the whole range of a byte.
 std::vector<Layer> layers(const std::vector<int>& bits);
 
 }  // namespace quantrain::proofs

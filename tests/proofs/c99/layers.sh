@@ -1,7 +1,7 @@
 #!/bin/bash
-# scripts/prove c99 --layers [--boards BOARD,...] [--bits B,...] [--only TEXT] [-- FLAG...]: instructions per multiply-add
-# of each layer on emulated boards, beside the goals of goals.tsv; "!" marks what is above its goal. FLAGs go to the
-# compiler.
+# scripts/prove c99 --layers [--boards BOARD,...] [--bits B,...] [--only TEXT] [-- FLAG...]: prints the instructions per
+# multiply-add of each layer on emulated boards, next to the goals of goals.tsv; "!" marks layers above their goal.
+# FLAGs go to the compiler.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 boards=mps2-an385,mps2-an386,mps2-an500,mps3-an547 bits=8,4,2 only=
@@ -19,7 +19,7 @@ rm -rf "$work" && mkdir -p "$work"
 "$root/build/release/examples/c99_programs" layers "$work" --bits "$bits" --only "$only" >"$work/layers.tsv"
 if [[ ! -s $work/layers.tsv ]]; then echo "prove c99 --layers: no layer's name has \"$only\"" >&2; exit 2; fi
 
-# count NAME BOARD FLAG...: NAME.BOARD.count holds the instructions per multiply-add, or why there are none.
+# count NAME BOARD FLAG...: writes the instructions per multiply-add, or why there are none, to NAME.BOARD.count.
 count() {
   local log=$work/$1.$2.log
   if ! "$root/examples/cortex_m/run" "$2" "$work" "$1" "${@:3}" >"$log" 2>&1; then

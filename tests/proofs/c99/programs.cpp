@@ -1,5 +1,5 @@
-// Writes what scripts/prove c99 compiles: C code of single layers and of random networks, and the
-// values that the engine computes.
+// Writes the files that scripts/prove c99 compiles: C code of single layers and of random networks,
+// and the values that the engine computes.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>

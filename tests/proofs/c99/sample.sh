@@ -1,6 +1,6 @@
 #!/bin/bash
-# sample.sh C99_PROGRAMS WORK TARGET...: a few random networks give the engine's integers on these targets. For CTest:
-# status 77 where a compiler or an emulator is missing.
+# sample.sh C99_PROGRAMS WORK TARGET...: shows that a few random networks give the engine's integers on these targets.
+# For CTest: status 77 if a compiler or an emulator is missing.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/targets.sh"
 programs=$1 work=$2
@@ -10,7 +10,7 @@ for target in "${@:3}"; do
 done
 rm -rf "$work" && mkdir -p "$work"
 c99_results=$work/results
-# 21 has many steps, 22 windows that are larger than the image.
+# random_21 has many steps, random_22 has windows that are larger than the image.
 "$programs" random "$work" 5 --first 18 >"$work/random.tsv"
 for layer in depthwise linear; do "$programs" layers "$work" --bits 4 --only $layer >>"$work/random.tsv"; done
 

@@ -8,7 +8,7 @@ c99_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 c99_flags=(-std=c99 -Wall -Wextra -Wconversion -Wshadow -pedantic -Werror)
 
 is_board() { [[ $1 == mps* || $1 == microbit ]]; }
-# missing TARGET: the first tool that it needs and that is not here
+# missing TARGET: prints the first tool that the target needs and that is not installed
 missing() {
   local tools tool
   case $1 in
@@ -32,14 +32,14 @@ run_program() {
   esac
   "${command[@]}" "${c99_flags[@]}" -I "$folder" "$source" -o "$program" && "${emulator[@]}" "$program" "${@:5}"
 }
-# foreign_symbols OBJECT: what a Cortex-M object calls beyond memory functions of C and 32-bit integer helpers of
-# processors that lack the instruction: no floating point, no division of 64 bits
+# foreign_symbols OBJECT: prints what a Cortex-M object calls, except for C's memory functions and 32-bit integer
+# helpers for processors without the instruction. Floating point and 64-bit division are not allowed.
 foreign_symbols() {
   arm-none-eabi-nm -u "$1" | awk '{ print $NF }' | grep -vxE \
     'memcpy|memset|memmove|__aeabi_mem(cpy|set|clr|move)[48]?|__aeabi_(lmul|llsl|llsr|lasr|u?idiv|u?idivmod)|__gnu_thumb1_case_(s|u)(qi|hi|si)' ||
     true
 }
-# test_on TARGET FOLDER NAME: builds and runs NAME_test.c; prints its output and fails where it, or the object, is wrong
+# test_on TARGET FOLDER NAME: builds and runs NAME_test.c, and prints its output; fails if it or the object is wrong
 test_on() {
   local target=$1 folder=$2 name=$3 board cpu=() foreign
   if ! is_board "$target"; then
@@ -48,7 +48,7 @@ test_on() {
   fi
   board=${target%/*}
   if [[ $target == */* ]]; then cpu=("-mcpu=${target#*/}"); fi
-  # Two processors on one board must not write one file.
+  # Two processors on one board must not write to the same file.
   mkdir -p "$folder/$target"
   cp "$folder/$name".[ch] "$folder/${name}_test.c" "$folder/$target/"
   "$c99_root/examples/cortex_m/run" "$board" "$folder/$target" "$name" "${cpu[@]}" -Werror || return
@@ -59,7 +59,7 @@ test_on() {
   fi
 }
 
-# report LABEL TARGET COMMAND...: a line with how many are equal, and a line in $c99_results
+# report LABEL TARGET COMMAND...: prints how many results are equal, and appends a line to $c99_results
 report() {
   local label=$1 target=$2 tool log status=0 line count
   tool=$(missing "$target")
@@ -79,14 +79,14 @@ report() {
     *) echo "equal" ;;
   esac >>"$c99_results"
 }
-# check_failure NAME COMMAND...: a check that could not fail would prove nothing
+# check_failure NAME COMMAND...: the command must fail, because a check that cannot fail proves nothing
 check_failure() {
   if "${@:2}" >/dev/null 2>&1; then
     echo "prove c99: a wrong network passes as equal: $1" >&2
     exit 2
   fi
 }
-# check_symbols FOLDER: foreign_symbols() tells floats and long divisions
+# check_symbols FOLDER: foreign_symbols() must find floats and 64-bit divisions
 check_symbols() {
   echo 'float f(float x, long long n, long long m) { return x * (float)(n / m); }' >"$1/foreign.c"
   arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb -O2 -c "$1/foreign.c" -o "$1/foreign.o"
@@ -99,14 +99,14 @@ check_symbols() {
     fi
   done
 }
-# spoil FOLDER NAME COPY: a copy of a network's test that expects another checksum of the first step
+# spoil FOLDER NAME COPY: copies a network's test, and changes the expected checksum of the first step
 spoil() {
   mkdir -p "$3"
   cp "$1/$2".[ch] "$3/"
   awk '/ test_(checksums|output)[a-z_0-9]*\[/ && !done { print; getline; sub(/-?[0-9]+/, "1"); done = 1 } { print }' \
     "$1/$2_test.c" >"$3/$2_test.c"
 }
-# conclude: the sums of $c99_results; status 1 if any is not equal
+# conclude: prints the totals of $c99_results; status 1 if any result is not equal
 conclude() {
   local equal failed skipped
   equal=$(grep -c '^equal' "$c99_results" || true)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# scripts/prove guide [FOLDER]: the commands of docs/guide.md, from top to bottom, in an empty Debian 12, made by debootstrap or
-# copied from FOLDER. Ends at the first that fails.
+# scripts/prove guide [FOLDER]: runs the commands of docs/guide.md from top to bottom in an empty Debian 12, made by
+# debootstrap or copied from FOLDER. Stops at the first command that fails.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# scripts/prove packages [SUITE[=FOLDER]...]: the Debian packages are built in each of these Debians (bookworm and trixie, made by
-# debootstrap or copied from FOLDER), install in an empty one, and programs are built and run there: by the compiler and pkg-config, and by
-# CMake.
+# scripts/prove packages [SUITE[=FOLDER]...]: for each of these Debians (bookworm and trixie, made by debootstrap or
+# copied from FOLDER), builds the Debian packages, installs them in an empty Debian, and builds and runs programs there,
+# with the compiler and pkg-config, and with CMake.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -12,7 +12,7 @@ need_root packages
 suites=("$@")
 if [[ $# -eq 0 ]]; then suites=(bookworm trixie); fi
 
-# run FOLDER COMMAND: silent unless it fails.
+# run FOLDER COMMAND: prints nothing unless the command fails.
 run() {
   if in_debian "$1" bash -euxc "$2" >"$1/log" 2>&1; then return; fi
   tail -n 40 "$1/log" >&2

@@ -1,8 +1,8 @@
 #!/bin/bash
-# scripts/prove resume [--runs N] [--program NAME] [--damaged N] [--data FOLDER]: a training that is killed (SIGKILL) at
-# random moments and resumed ends with the model, and the last checkpoint, of one that was not, to the byte: in float, with
-# quantization and with frozen ranges, on 1 to 4 threads. Then: a run that finds a damaged checkpoint refuses it, or ends
-# the same.
+# scripts/prove resume [--runs N] [--program NAME] [--damaged N] [--data FOLDER]: shows that a training run that is
+# killed (SIGKILL) at random moments and resumed ends with the same model and last checkpoint as an uninterrupted run,
+# byte for byte: in float, with quantization and with frozen ranges, on 1 to 4 threads. Also shows that a run with a
+# damaged checkpoint refuses it, or ends the same.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"
@@ -23,19 +23,19 @@ cmake --build "$root/build/release" --target "$program"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# train FOLDER THREADS: two passes in float, two with quantization, the last of them frozen.
+# train FOLDER THREADS: two epochs in float, and two with quantization, the last of them frozen.
 train() {
   exec "$root/build/release/examples/$program" "${data[@]}" --limit 3000 --epochs 2 --qat-epochs 2 --frozen-epochs 1 --shift 2 \
        --timing-calls 1 --seed 5 --threads "$2" --checkpoint "$1/checkpoints" --checkpoint-every 7 --resume --save "$1/model"
 }
-# Data of the last safetensors file of a folder: all behind its header, which says how long the run took.
+# tensors FOLDER: the data of the folder's last safetensors file, without the header, which says how long the run took.
 tensors() {
   local file header
   file=$1/$(ls "$1" | tail -1)
   header=$(od -An -t u8 -N 8 "$file" | tr -d ' ')
   tail -c +$((9 + header)) "$file"
 }
-# The end of two runs: the model, and the states of the network and the optimizer.
+# equal_ends A B: whether two runs ended with the same model and the same states of network and optimizer.
 equal_ends() {
   local stage
   cmp -s "$1/model" "$2/model" || return 1
@@ -59,7 +59,7 @@ for ((run = 1; run <= runs; ++run)); do
   status=137
   while [[ $status -eq 137 ]]; do
     (train "$folder" $((1 + RANDOM % 4))) >"$work/log" 2>&1 &
-    # Up to two thirds of the whole: most runs are killed more than once.
+    # Pauses of up to two thirds of the whole time, so that most runs are killed more than once.
     pause=$((RANDOM * took * 2 / 3 / 32768))
     sleep "$(printf '%d.%03d' $((pause / 1000)) $((pause % 1000)))"
     if kill -KILL $! 2>/dev/null; then kills=$((kills + 1)); fi
@@ -71,7 +71,7 @@ for ((run = 1; run <= runs; ++run)); do
 done
 echo "$equal of $runs runs equal, killed $kills times"
 
-# A run that ended, of which each time another byte or the length of a last checkpoint is changed.
+# Each time, one byte or the length of a last checkpoint of a finished run is changed.
 refused=0 unchanged=0 wrong=0
 rm -rf "$work/run"
 mkdir "$work/run"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# scripts/prove runtime: examples/deploy.cpp builds in an empty Debian 12 from the installed runtime with g++ alone, computes
-# the logits of the full build, has nothing of training in it, and is small. Needs root, for debootstrap and chroot.
+# scripts/prove runtime: builds examples/deploy.cpp in an empty Debian 12 from the installed runtime, with only g++. The
+# program computes the logits of the full build, contains nothing of training, and is small. Needs root, for debootstrap
+# and chroot.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"
@@ -8,7 +9,7 @@ source "$root/tests/proofs/debian.sh"
 
 largest=614400  # bytes of the stripped program
 data=/usr/share/datasets/fashion-mnist
-full=$root/build/release     # what trains, with threads
+full=$root/build/release     # the build that trains, with threads
 slim=$root/build/runtime     # the runtime alone, without threads
 prefix=$slim/prefix
 debian=$root/build/debian-12 # kept for the next time
@@ -30,7 +31,7 @@ cmake -S "$root" --preset release -D QUANTRAIN_TRAINING=ON -D QUANTRAIN_THREADS=
   -D QUANTRAIN_TESTS=OFF >/dev/null || exit 2
 build "$full" --target mnist_cnn deploy
 
-# A model, and some test images as raw bytes: an IDX file has 16 bytes before them.
+# A model, and some test images as raw bytes; an IDX file has 16 bytes before the images.
 inputs=$slim/inputs
 rm -rf "$inputs" && mkdir "$inputs"
 "$full/examples/mnist_cnn" --data "$data" --limit 2000 --epochs 1 --qat-epochs 1 --timing-calls 1 \
@@ -54,7 +55,7 @@ echo "In Debian $(cat "$debian/etc/debian_version") by debootstrap --variant=min
 
 rm -rf "$debian/prove" && mkdir "$debian/prove"
 cp -r "$prefix/include" "$prefix/lib" "$inputs" "$root/examples/deploy.cpp" "$debian/prove/"
-# compile PROGRAM FLAG...
+# compile PROGRAM FLAG...: builds and strips deploy.cpp
 compile() {
   local command="g++ -std=c++20 -O2 -I include/quantrain deploy.cpp -L lib -lquantrain_runtime -Wl,--gc-sections ${*:2} -o $1"
   echo "  $command"
@@ -76,7 +77,7 @@ bytes() { stat -c %s "$1"; }
 program=$debian/prove/deploy
 echo "It needs: $(objdump -p "$program" | awk '/NEEDED/ { printf "%s%s", sep, $2; sep = ", " }')"
 
-# Whatever the libraries of training define, and what they are built from.
+# The symbols of the training libraries, and of the libraries that they use.
 defined() { nm --defined-only "$@" 2>/dev/null | awk 'NF == 3 && $2 ~ /[TDBR]/ { print $3 }' | sort -u; }
 defined "$full"/framework/libquantrain_framework.a "$full"/layers/*.a "$full"/quant/*.a >"$slim/training"
 found=$({ defined "$program" | comm -12 "$slim/training" -; nm -C "$program" | grep -E 'tbb::|xt::|quantrain::(quant|layers)::' || true; } | head)

@@ -1,5 +1,5 @@
-// Writes the integer logits of a folder's test images: logits MODEL FOLDER FILE. Compiled against
-// this tree and against older ones, whose integer model has another place and signature.
+// logits MODEL FOLDER FILE: writes the integer logits of a folder's test images. Compiles with this
+// tree and with older ones, whose integer model has another path and signature.
 #include <cstdint>
 #include <exception>
 #include <fstream>

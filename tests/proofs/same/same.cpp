@@ -1,8 +1,8 @@
-// Whether two saved models, and their logits on the same images, hold the same integers:
+// Compares two saved models, and their logits on the same images, integer by integer:
 //   same NAME MODEL LOGITS MODEL LOGITS
-// The first may be a file of version 1, which has scales where version 2 has multipliers: those are
-// derived by the library's own functions. The exit status is 0 if all is equal, 1 if not, 2 if
-// something cannot be read.
+// The first model may be a file of version 1, which has scales instead of multipliers; the
+// library's own functions compute the multipliers. The exit status is 0 if all is equal, 1 if not,
+// 2 if something cannot be read.
 #include <cstring>
 #include <exception>
 #include <iostream>
@@ -24,7 +24,7 @@ using integer::Step;
 using integer::Value;
 using Json = nlohmann::json;
 
-// --- version 1: layers with the parameters of what they read and write
+// --- version 1: layers with the parameters of their inputs and outputs
 
 QParams params_at(const Json& layer, const std::string& prefix) {
   const auto number = [&](const char* name) { return layer.at(prefix + name); };
@@ -63,14 +63,14 @@ kernels::Conv2dShape window_at(const Json& layer) {
           .groups = layer.at("groups").get<int64_t>()};
 }
 
-/// A pool's channels are groups of their own; version 1 wrote 1.
+/// Each channel of a pool is a group; version 1 wrote 1 group.
 kernels::Conv2dShape pool_at(const Json& layer) {
   kernels::Conv2dShape shape = window_at(layer);
   shape.groups = shape.c;
   return shape;
 }
 
-/// What a layer of version 1 computes, and what its result means.
+/// The operation of a layer of version 1, and the value that it gives.
 struct Derived {
   integer::Operation operation;
   Value value;
@@ -177,11 +177,11 @@ Program read_program(const std::string& path) {
   return Version1(file).program();
 }
 
-// --- all numbers of an operation by name
+// --- all numbers of an operation, by name
 
 using Numbers = std::map<std::string, std::vector<int64_t>>;
 
-/// Takes the members of an operation from its describe(), as the file's writer does.
+/// Collects the members of an operation from its describe(), as the file's writer does.
 class Collector {
  public:
   Collector(Numbers& numbers, std::string prefix) : numbers_(numbers), prefix_(std::move(prefix)) {}
@@ -276,7 +276,7 @@ class Comparison {
     where_.clear();
   }
 
-  /// "5 steps, 12 weights, ..."
+  /// Prints "5 steps, 12 weights, ...".
   void print(size_t steps) const {
     const auto count = [&](std::initializer_list<const char*> names) {
       int64_t sum = 0;
@@ -294,7 +294,7 @@ class Comparison {
   }
 
  private:
-  /// Ids as they would be if inputs came first and steps gave the others in their order.
+  /// Numbers the values: first the inputs, then the outputs of the steps in their order.
   static std::vector<int> positions(const Program& program) {
     std::vector<int> ids(program.values.size(), -1);
     int next = 0;

@@ -1,6 +1,7 @@
 #!/bin/bash
-# scripts/prove same COMMIT: this tree and COMMIT train and convert to the same integers. Builds the example programs of
-# both, trains each network at 8, 4 and 2 bits with both, and compares the saved models and the logits of all test images.
+# scripts/prove same COMMIT: shows that this tree and COMMIT train and convert to the same integers. Builds the example
+# programs of both, trains each network at 8, 4 and 2 bits with both, and compares the saved models and the logits of
+# all test images.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"
@@ -28,12 +29,12 @@ trap remove_tree EXIT
 trap 'exit 130' INT TERM
 git -C "$root" worktree add --quiet --detach "$tree" "$commit"
 
-# build SIDE TREE TARGET...: the programs of a tree, in $work/SIDE.
+# build SIDE TREE TARGET...: builds a tree's programs in $work/SIDE.
 build() {
   cmake -S "$root/tests/proofs/same" -B "$work/$1" -G Ninja -D CMAKE_BUILD_TYPE=Release -D TREE="$2" >/dev/null || exit 2
   cmake --build "$work/$1" --target "${@:3}" >"$work/$1.log" || { tail -n 50 "$work/$1.log" >&2; exit 2; }
 }
-# train SIDE NETWORK BITS SEED NAME: $work/SIDE/NAME.safetensors and its logits.
+# train SIDE NETWORK BITS SEED NAME: writes $work/SIDE/NAME.safetensors and its logits.
 train() {
   local name=$work/$1/$5
   rm -f "$name".*
@@ -41,7 +42,7 @@ train() {
     --activation-bits "$3" --timing-calls 1 --save "$name.safetensors" >"$name.txt"
   "$work/$1/logits" "$name.safetensors" "$data" "$name.logits"
 }
-# compare NAME BEFORE AFTER, files without their endings
+# compare NAME BEFORE AFTER: compares files, whose names are given without their endings
 compare() { "$work/after/same" "$1" "$2".safetensors "$2".logits "$3".safetensors "$3".logits; }
 
 echo "Building ${commit:0:12}."
@@ -49,7 +50,7 @@ build before "$tree" programs
 echo "Building this tree."
 build after "$root" programs same
 
-# A comparison that could not fail would prove nothing.
+# A comparison that cannot fail proves nothing.
 train before mnist_mlp 8 3 seed3
 train after mnist_mlp 8 4 seed4
 status=0

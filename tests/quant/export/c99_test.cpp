@@ -37,8 +37,8 @@ std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// Exports, builds the generated test with these flags and runs it; what it and the compiler print,
-/// or nothing if all samples are equal.
+/// Exports the program, builds the generated test with this command and runs it. Returns what the
+/// compiler and the test print, or nothing if all samples are equal.
 std::string build_and_run(const integer::Program& program,
                           const C99Options& options,
                           const std::string& command,
@@ -48,7 +48,7 @@ std::string build_and_run(const integer::Program& program,
             export_c99(program, options),
             c99_test(program, random_samples(program, samples, 1), options));
   const std::string log = folder / "log", base = folder / options.name;
-  // The library's half on its own, as a user compiles it; then the test.
+  // First the exported file alone, as a user compiles it; then the test.
   const std::string run = command + " -c -o " + base + ".o " + base + ".c >" + log + " 2>&1 && " +
                           command + " -o " + base + " " + base + "_test.c >>" + log + " 2>&1 && " +
                           base + " >>" + log + " 2>&1";
@@ -56,7 +56,7 @@ std::string build_and_run(const integer::Program& program,
   return status == 0 ? "" : "status " + std::to_string(status) + ": " + contents(log);
 }
 
-/// Random weights at an output of zero point 10.
+/// A product with random weights, whose input and output have zero point 10.
 integer::QuantizedProduct random_product(int64_t outputs, int64_t length, Random& random) {
   integer::QuantizedProduct product;
   product.zero_x = 10;
@@ -72,8 +72,8 @@ integer::QuantizedProduct random_product(int64_t outputs, int64_t length, Random
   return product;
 }
 
-/// The layers of MLPerf Tiny's keyword spotter: a convolution, four blocks of a depthwise and a
-/// pointwise one, a mean and a linear layer.
+/// The layers of MLPerf Tiny's keyword spotting network: a convolution, four blocks of a depthwise
+/// and a pointwise convolution, a mean and a linear layer.
 integer::Program ds_cnn() {
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   Random random(3);
@@ -163,7 +163,7 @@ TEST_CASE("an exported network is a C++ program, too, and two link together", "[
   CHECK(std::system((in + "gcc -std=c99 -c" + flags + "first.c second.c && g++" + flags +
                      "-o both main.cpp first.o second.o && ./both")
                         .c_str()) == 0);
-  // The C file itself, read as C++.
+  // The C file also compiles as C++.
   CHECK(std::system((in + "g++ -x c++ -c" + flags + "-o first_as_cpp.o first.c").c_str()) == 0);
 }
 
@@ -238,7 +238,8 @@ TEST_CASE("the scratch is known before training", "[quant][c99]") {
 }
 
 TEST_CASE("layers of one size share its memory", "[quant][c99][serial]") {
-  // Two of the 8,000 bytes between the layers would be 16,000.
+  // The values between layers have 8,000 bytes; separate memory for input and output would be
+  // 16,000.
   const integer::Program program = ds_cnn();
   CHECK(ram_bytes(program) <= 9 * 1024);
   CHECK(build_and_run(program, {.name = "keywords"}, "gcc -O2 -fsanitize=address,undefined ") ==
@@ -259,13 +260,14 @@ TEST_CASE("networks of signals and with dilation have a C form", "[quant][c99][s
     for (const char* const compiler : compilers)
       CHECK(build_and_run(program, {.name = "signals"}, compiler + std::string(kWarnings)) == "");
   }
-  // Windows inside and outside of the image, whole and depthwise, in groups and without padding.
+  // Windows inside and outside of the image: whole, in groups and depthwise, with and without
+  // padding.
   Random random(8);
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   for (const int64_t groups : {1, 2, 6}) {
     for (const int64_t pad : {0, 3}) {
       for (const int64_t stride : {1, 2}) {
-        // What is compiled here is no part of the library that a sanitizer looks at.
+        // Sanitizers do not see the C code that is compiled here, so a part of the cases is enough.
         if (quantrain::test::kSanitized && (pad == 0) != (stride == 1)) continue;
         kernels::Conv2dShape s{.h = 11, .w = 9, .c = 6, .o = 6, .kh = 3, .kw = 2};
         s.groups = groups;
@@ -288,7 +290,7 @@ TEST_CASE("networks of signals and with dilation have a C form", "[quant][c99][s
                             {.name = "dilated"},
                             "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all " +
                                 std::string(kWarnings)) == "");
-        // Written over its own input.
+        // The same with the input in scratch memory, where the output is written over it.
         program.values.insert(program.values.begin(), program.values[0]);
         program.steps.insert(
             program.steps.begin(),
@@ -318,7 +320,7 @@ TEST_CASE("a table for each channel has a C form", "[quant][c99][serial]") {
     for (int i = 0; i < 3 * 256; ++i) op.table.push_back(static_cast<uint8_t>(random.below(256)));
     return op;
   };
-  // A convolution between them whose output is larger than its input.
+  // Between the tables is a convolution whose output is larger than its input.
   const kernels::Conv2dShape s{
       .h = 5, .w = 4, .c = 3, .o = 3, .kh = 3, .kw = 3, .pad_h = 2, .pad_w = 2};
   program.inputs = {0};
@@ -333,8 +335,8 @@ TEST_CASE("a table for each channel has a C form", "[quant][c99][serial]") {
 TEST_CASE("moves of codes have a C form", "[quant][c99][serial]") {
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   const Shape x{5, 6, 3};
-  // Slices, reverse, padding, upsampling, all at once; then lists of no order, with and without a
-  // fill, along outer and inner axes.
+  // Slices, reversal, padding, upsampling, and all of these at once; then lists in random order,
+  // with and without a fill, along outer and inner axes.
   const std::vector<std::vector<std::vector<int32_t>>> all = {
       {{1, 2, 3}, {}, {}},
       {{}, {5, 3, 1}, {}},
@@ -355,7 +357,7 @@ TEST_CASE("moves of codes have a C form", "[quant][c99][serial]") {
     program.steps.push_back({op, {0}, output});
     program.outputs.push_back(output);
   }
-  // Of an axis of more elements than 16 bits say.
+  // An axis with more elements than 16 bits can count.
   std::vector<int32_t> scattered{39999, 3, -1, 17};
   const auto wide = integer::Gather::make({40000}, {scattered}, 10);
   program.values.push_back({.name = {}, .shape = {40000}, .params = params});
@@ -363,7 +365,7 @@ TEST_CASE("moves of codes have a C form", "[quant][c99][serial]") {
   program.values.push_back({.name = {}, .shape = {4}, .params = params});
   program.steps.push_back({wide, {program.inputs[1]}, program.inputs[1] + 1});
   program.outputs.push_back(program.inputs[1] + 1);
-  // Only lists of no order have a table.
+  // Only lists in random order need a table.
   CHECK(export_c99(program).table_bytes == 2 * 5 + 2 * (5 + 4 + 4) + 2 * 3 + 4 * 4);
   for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
     CHECK(build_and_run(program, {.name = "moves"}, compiler + std::string(kWarnings), 2) == "");
@@ -390,7 +392,7 @@ TEST_CASE("products of two tensors have a C form, over the larger operand",
                  {same, {4, 4}, 5},
                  {rescale(60), {5}, 6}};
   CHECK(ram_bytes(chain) == 64);
-  // The larger operand stays, and the factors are read in each row.
+  // A later step reads the larger operand again, so it stays in memory. Each row reads the factors.
   integer::Program residual = chain;
   residual.steps[3] = {same, {2, 4}, 5};
   residual.steps[4] = {same, {5, 2}, 6};
@@ -471,7 +473,7 @@ TEST_CASE("a network of one number for each sample has a C form", "[quant][c99]"
   calibrate(net, {random_images({6, 6, 7, 1}, 2)});
   const integer::Program program = convert(net, example).program();
   CHECK(program.value(program.outputs[0]).shape == Shape{});
-  // It has no classes.
+  // A scalar has no classes.
   CHECK(export_c99(program, {.name = "net"}).header.find("classify") == std::string::npos);
   CHECK(build_and_run(program, {.name = "net"}, "gcc -O1 " + std::string(kWarnings)) == "");
 }

@@ -14,7 +14,7 @@
 namespace quantrain::quant {
 namespace {
 
-/// Shows the bins.
+/// An observer that shows its bins.
 class Counter : public BinnedObserver {
  public:
   explicit Counter(int bins = 64, ObserverShape shape = {})
@@ -55,7 +55,7 @@ Tensor tensor(const std::vector<float>& values) {
   return Tensor::from({static_cast<int64_t>(values.size())}, values);
 }
 
-/// Counts the obvious way: bins of the smallest power of two that fits.
+/// Counts in the obvious way, in bins of the smallest power of two that fits.
 std::map<int64_t, int64_t> obvious(const std::vector<float>& values, int64_t bins, double& width) {
   const double min = std::min(*std::min_element(values.begin(), values.end()), 0.0f);
   const double max = std::max(*std::max_element(values.begin(), values.end()), 0.0f);
@@ -128,7 +128,8 @@ TEST_CASE("counts stay exact when the range grows, in any order of the batches",
   }
   const auto in_order = state_of(forward);
   const auto reversed = state_of(backward);
-  for (size_t i = 1; i < in_order.size(); ++i) CHECK(in_order[i] == reversed[i]);  // 0: samples
+  // Entry 0 counts batches and samples.
+  for (size_t i = 1; i < in_order.size(); ++i) CHECK(in_order[i] == reversed[i]);
 
   Random random(7);
   Counter many(128);

@@ -13,7 +13,7 @@ using test::Json;
 
 constexpr QType kU4{4, false, false};
 
-/// 20,000 standard normal values, and two far away.
+/// 20,000 standard normal values and two outliers.
 Tensor with_outliers(bool absolute) {
   Tensor x = Tensor::empty({20002});
   Random random(4);
@@ -45,7 +45,7 @@ TEST_CASE("the threshold of least divergence is the one the published procedure 
       if (expected.max < json.at("max").get<float>()) ++clipped;
     }
   }
-  CHECK(clipped > 20);  // else the vectors test little
+  CHECK(clipped > 20);  // otherwise the vectors test little
 }
 
 TEST_CASE("outliers are cut off on the side where they are", "[quant][entropy]") {

@@ -19,8 +19,7 @@ const std::vector<QType> kTypes{
     {8, false, false}, {8, true, true}, {4, true, false}, {3, false, false}, {2, true, true}};
 constexpr QScheme kSchemes[] = {QScheme::kAffine, QScheme::kSymmetric};
 
-/// The centres of a histogram's bins and how often they count; the error of parameters by the
-/// equations.
+/// The centres and counts of a histogram's bins, and the error of parameters by the equations.
 struct Centres {
   explicit Centres(const Json& json) {
     const auto all = json.at("counts").get<std::vector<double>>();
@@ -56,8 +55,8 @@ struct Centres {
   std::vector<double> counts;
 };
 
-// Where codes meet the centres of bins in step, the error has dips narrower than a bin: the search
-// ends at one bin.
+// If the steps of codes and bins match, the error has dips narrower than a bin, but the search
+// stops at steps of one bin.
 constexpr double kDips = 1e-3;
 
 Tensor normal(int64_t n, float scale, uint64_t seed = 1) {
@@ -105,7 +104,7 @@ TEST_CASE("no range whose ends are those of bins has a smaller error than the on
         CAPTURE(type, scheme);
         const double ours = centres.error(observer->params(type, scheme));
         CHECK(ours <= centres.error(Range{min, max}, type, scheme));
-        // A symmetric range has one end.
+        // Only one end of a symmetric range is searched, with more steps.
         const int ends =
             (scheme == QScheme::kAffine ? 32 : 512) / (quantrain::test::kSanitized ? 4 : 1);
         double best = std::numeric_limits<double>::infinity();
@@ -127,7 +126,7 @@ TEST_CASE("no range whose ends are those of bins has a smaller error than the on
 
 TEST_CASE("a histogram's range has no larger error for the values themselves",
           "[quant][histogram]") {
-  // 4 values of 10 sigma in 20,000: few enough to cut off with 4 bits.
+  // 4 of 20,000 values lie at 10 sigma: few enough to be cut off with 4 bits.
   Tensor x = normal(20000, 1.0f);
   for (int64_t i = 0; i < 4; ++i) x.mutable_data()[1000 * i] = i % 2 == 0 ? 10.0f : -10.0f;
   HistogramObserver observer;
@@ -151,9 +150,9 @@ TEST_CASE("a histogram's range has no larger error for the values themselves",
   const QParams chosen = observer.params(u4, QScheme::kAffine);
   const QParams extremes = choose_params(std::array{Range{-10, 10}}, -1, u4, QScheme::kAffine, "");
   CHECK(error(chosen) < error(extremes));
-  // In 16 bits there is room for all; so there are more codes than bins.
+  // 16 bits have more codes than there are bins, so nothing is cut off.
   CHECK(observer.ranges({16, false, false}, QScheme::kAffine)[0] == Range{-10, 10});
-  // And each type has its own range.
+  // Each type has its own range.
   CHECK(observer.ranges({8, false, false}, QScheme::kAffine)[0].max > chosen.float_range().max);
 }
 

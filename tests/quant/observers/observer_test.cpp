@@ -14,7 +14,7 @@
 #include "tests/tensors.hpp"
 #include "tests/threads.hpp"
 
-// What holds for every kind of observer.
+// Properties of every kind of observer.
 namespace quantrain::quant {
 namespace {
 
@@ -38,7 +38,7 @@ std::vector<Range> ranges(const Observer& observer) {
   return observer.ranges(kU8, QScheme::kAffine);
 }
 
-/// As a checkpoint does.
+/// Copies the state, as a checkpoint does.
 void copy_state(const Observer& from, const Observer& to) {
   REQUIRE(from.state().size() == to.state().size());
   for (size_t i = 0; i < from.state().size(); ++i) {
@@ -56,7 +56,7 @@ std::vector<std::vector<float>> state_of(const Observer& observer) {
   return all;
 }
 
-/// An observer of one's own: the mean of all values, to each side of 0.
+/// A custom observer: the mean of |x|, to both sides of 0.
 class MeanAbsObserver : public Observer {
  public:
   explicit MeanAbsObserver(ObserverShape shape = {}) : Observer(std::move(shape)) {
@@ -112,7 +112,7 @@ TEST_CASE("an observer along an axis sees each channel as one of its own", "[qua
         alone->observe(Tensor::from({static_cast<int64_t>(channel.size())}, channel));
         const Range expected = ranges(*alone)[0];
         const Range range = all[static_cast<size_t>(c)];
-        // Sums in double come in another order: the last bit of the float may differ.
+        // Sums in double are added in another order, so the last bit of the float may differ.
         CHECK(range.min == test::Approx(expected.min).epsilon(1e-6));
         CHECK(range.max == test::Approx(expected.max).epsilon(1e-6));
       }
@@ -203,7 +203,7 @@ TEST_CASE("an observer goes on from what is written to its state", "[quant][obse
     CHECK(ranges(*restored) == ranges(*observer));
     CHECK(restored->count() == 2);
 
-    // With no batch counted, whatever else was written is nothing that was seen.
+    // If the state counts no batch, its other values are ignored.
     const auto fresh = make_observer(spec, {0, 3, "conv1"});
     set_count(test::writable(restored->state()[0].tensor), 0);
     set_count(test::writable(restored->state()[0].tensor) + 2, 0);

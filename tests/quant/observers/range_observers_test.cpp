@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/tensors.hpp"
 
-// Observers of a running [min, max]: the numbers of each kind.
+// Results of each observer of a running [min, max].
 namespace quantrain::quant {
 namespace {
 
@@ -52,8 +52,8 @@ TEST_CASE("a moving average starts at the first batch and moves by its constant"
 }
 
 TEST_CASE("a percentile is the value of the nearest rank", "[quant][observer]") {
-  // Of 1..1000: numbers ceil(0.1 % of 1000) = 1 and ceil(99.9 %) = 999. 99.9 is no binary fraction,
-  // and its product with 1000 must not count as a little more than 999.
+  // For 1..1000 the ranks are ceil(0.1 % of 1000) = 1 and ceil(99.9 %) = 999. 99.9 has no exact
+  // binary fraction, but its product with 1000 must not count as more than 999.
   PercentileObserver usual;
   usual.observe(counting(1000));
   CHECK(usual.range() == Range{1, 999});
@@ -61,7 +61,7 @@ TEST_CASE("a percentile is the value of the nearest rank", "[quant][observer]") 
   longer.observe(counting(1001));
   CHECK(longer.range() == Range{2, 1000});
   PercentileObserver quartiles({.low = 25.0, .high = 75.0});
-  quartiles.observe(counting(5));  // numbers ceil(1.25) and ceil(3.75)
+  quartiles.observe(counting(5));  // ranks ceil(1.25) and ceil(3.75)
   CHECK(quartiles.range() == Range{2, 4});
   PercentileObserver everything({.low = 0.0, .high = 100.0});
   everything.observe(counting(10));
