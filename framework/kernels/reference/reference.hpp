@@ -4,7 +4,7 @@
 
 #include "framework/kernels/params.hpp"
 
-// Obvious loops: what each kernel of both lists computes, and the oracle of its tests.
+// The obvious loops: they say what each kernel of both lists computes, and test it.
 namespace quantrain::kernels::reference {
 
 #define QUANTRAIN_KERNEL(name, parameters) void name parameters;
