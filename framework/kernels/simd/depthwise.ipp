@@ -6,7 +6,8 @@
 // Depthwise convolutions with lanes along the channels; weights [kh, kw, c].
 namespace quantrain::kernels::simd {
 
-/// The taps [first, end) of a window from `start` on that lie inside an axis of `size` elements.
+/// The taps [first, end) of a window that begins at `start` which lie inside an axis of `size`
+/// elements.
 struct TapsInside {
   int64_t first, end;
 };
@@ -14,7 +15,7 @@ inline QUANTRAIN_INLINE TapsInside taps_inside(int64_t start,
                                                int64_t kernel,
                                                int64_t dilation,
                                                int64_t size) {
-  // Without divisions: windows at the border are few.
+  // Loops cost less than divisions, because few windows lie at the border.
   TapsInside taps{0, kernel};
   while (taps.first < kernel && start + taps.first * dilation < 0) ++taps.first;
   while (taps.end > taps.first && start + (taps.end - 1) * dilation >= size) --taps.end;
@@ -104,7 +105,7 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
         const int64_t h = line % s.oh * s.stride_h - s.pad_h + tap / s.kw * s.dilation_h;
         if (h < 0 || h >= s.h) continue;
         const float* const row = x + (line / s.oh * s.h + h) * s.w * s.c + c;
-        // Each line is a chain of its own, or several.
+        // Each line is one chain or several.
         for (int64_t j = j_begin; j < j_end;) {
           const int64_t stop = j_end - j < kLongestChain ? j_end : j + kLongestChain;
           L chain(0.0f);
