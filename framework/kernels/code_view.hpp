@@ -5,7 +5,7 @@
 namespace quantrain::kernels {
 
 /// Bytes that represent floats: byte b of channel c means
-/// scale[c * step] * (b - offset - zero_point[c * step]).   docs/quantization.md (1)
+///   scale[c * step] * (b - offset - zero_point[c * step]).   docs/quantization.md (1)
 struct CodeView {
   const uint8_t* bytes = nullptr;
   bool is_signed = false;  ///< bytes are in two's complement

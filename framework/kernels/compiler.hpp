@@ -3,9 +3,9 @@
 // Attributes and pragmas for kernels.
 
 /// Inlines a function or lambda in every build type. Each file of arch/ is compiled for its own
-/// instruction set. The linker could keep its copy of a function that is not inlined, and a CPU
-/// without that instruction set could run it. Functions outside of classes are also declared
-/// `inline`.
+/// instruction set. If a function were not inlined, the linker might keep the copy of one such file
+/// for all callers, and a CPU without that instruction set would run it. Functions outside of
+/// classes are also declared `inline`.
 #define QUANTRAIN_INLINE __attribute__((always_inline))
 
 /// Unrolls the next loop completely. Only then do arrays of vectors stay in registers.

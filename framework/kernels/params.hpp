@@ -23,14 +23,14 @@ struct PackF32 {
   float* to;
 };
 
-/// Where a segment of a sum begins. a: the element in each row of a. b: the row of a packed b, or
-/// the element of a b that is read in place.
+/// Where a segment of a sum begins: at element a of each row of TilesF32::a, and at row b of a
+/// packed TilesF32::b, or at element b if TilesF32::b is read in place.
 struct SegmentF32 {
   int64_t a, b;
 };
 
 /// The rows of a or c: m rows in each of several runs. Row i begins at
-/// first + run * run_step + i * row_step.
+///   first + run * run_step + i * row_step.
 /// If rows is not null, it begins at rows[i] + run * run_step, and row_step is 0. Either both a and
 /// c have a list of rows, or neither has.
 template <class T>
@@ -181,7 +181,7 @@ struct DotU8S8 {
 /// by byte, so that one dot product sums four rows of a column. The rows of a quad are dilation_h
 /// apart, and so are the lines of output that share it.
 struct DepthwiseLayout {
-  int64_t lines;  ///< lines of output that share quads at stride 1: 2 if both fit, else 1
+  int64_t lines;  ///< lines of output that share quads at stride 1
   int64_t quads;  ///< quads in a column of the window
   int64_t run;    ///< elements of whole pixels that one copy of the weights covers
   int64_t block;  ///< channels interleaved at a time
@@ -197,7 +197,7 @@ struct DepthwiseLayout {
 
   /// Lines of output that share quads with this stride.
   QUANTRAIN_INLINE int64_t group(const PoolShape& s) const { return s.stride_h == 1 ? lines : 1; }
-  /// Bytes of one line of quads; of all lines of quads of a group.
+  /// Bytes of one line of quads. group_bytes: of all lines of quads of a group.
   QUANTRAIN_INLINE int64_t quad_line(const PoolShape& s) const {
     return (4 * (s.w + 2 * s.pad_w) * block + 63) / 64 * 64;
   }
@@ -234,7 +234,7 @@ struct DepthwiseU8S8 {
   PanelLayout layout;
   const int32_t* start;     ///< repeated over a run, then filled up, like the arrays of requantize
   RequantizeU8 requantize;  ///< used if y is not null
-  int32_t* acc;             ///< either acc or y is not null; at line 0 of the first image
+  int32_t* acc;             ///< either acc or y is not null; points to line 0 of the first image
   uint8_t* y;
   uint8_t* scratch;  ///< DepthwiseLayout::scratch(pool) bytes, filled with zero_x
 };

@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kMostChunks = 64;
 
 /// Calls chunk(begin, end, sums) for the chunks of [0, rows). Each chunk writes `width` sums of its
-/// own. They are added up in a binary tree, whose form depends on `rows` and `columns` alone. If
-/// there are no rows, the sums are 0.
+/// own. These sums are added up in a binary tree whose form depends on `rows` and `columns` alone.
+/// If there are no rows, the sums are 0.
 template <class Chunk>
 void reduce_rows(int64_t rows, int64_t columns, int64_t width, float* sums, const Chunk& chunk) {
   if (rows == 0) std::fill(sums, sums + width, 0.0f);

@@ -24,14 +24,15 @@ namespace {
 // Multiply-adds that make a task worthwhile, and the most that a task should have.
 constexpr int64_t kTaskWork = 500000;
 constexpr int64_t kMostTaskWork = 4000000;
-constexpr int64_t kFewPixels = 1024;        // fewer do not pay for packing the weights
+constexpr int64_t kFewPixels = 1024;        // packing the weights does not pay for so few
 constexpr int64_t kImagePixels = 64 * 256;  // larger images are cut
 constexpr int64_t kManyPixels = 32;         // of a tap group in one image: enough for many tiles
 constexpr int64_t kLongestChain = 1024;     // terms; longer sums are cut into blocks
-constexpr int64_t kBlockTerms = 512;        // at most, in each of these blocks
+constexpr int64_t kBlockTerms = 512;        // terms of such a block, at most
 
-/// y[n, i, j, :] = sum over taps (u, v) of the source's pixel that the tap sees, `channels` values,
-/// times the tap's rows of b. b is [kh * kw * channels, columns]; each tap has `channels` rows.
+/// y[n, i, j, :] = sum over taps (u, v) of p(u, v) * b(u, v). p(u, v) is the pixel of x that the
+/// tap sees, [channels]. b(u, v) is the tap's part, [channels, columns], of b [kh * kw * channels,
+/// columns].
 struct Correlation {
   const float* x;
   const Conv2dShape* padding;        // if not null, x gets a border of zeros; n, h, w include it
@@ -45,7 +46,8 @@ struct Correlation {
   int64_t y_pixel;
 };
 
-/// Computes lines [begin, end) by tap groups: pixels whose windows cover the same taps.
+/// Computes lines [begin, end), one tap group after the other. The pixels of a tap group are those
+/// whose windows cover the same taps.
 class TapGroups {
  public:
   TapGroups(const Correlation& p, int64_t begin, int64_t end, const EpilogueF32& epilogue)
@@ -133,7 +135,7 @@ class TapGroups {
     } while (begin < length);
   }
 
-  /// Writes where the piece of each segment that starts at its element `begin` lies.
+  /// Adds an entry for each segment: where its piece from element `begin` on lies.
   void add_segments(const AxisPart& lines,
                     const AxisPart& pixels,
                     int64_t taps,

@@ -30,8 +30,7 @@ struct AxisPart {
   int64_t taps, first_tap, tap_step, tap_source;
 };
 
-/// Groups the results by their taps. Tap t of result i reads element i * stride - pad + t *
-/// dilation.
+/// Groups results by taps. Tap t of result i reads element i * stride - pad + t * dilation.
 std::vector<AxisPart> forward_axis(const ConvAxis& axis);
 
 /// The same pairs of results and taps, grouped by taps: the taps of a part are inside the image for

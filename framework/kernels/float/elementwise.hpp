@@ -13,8 +13,7 @@ void div_f32(int64_t n, const float* a, const float* b, float* y);
 /// y = x * scale + shift.
 void affine_f32(int64_t n, const float* x, float scale, float shift, float* y);
 
-/// y = min(max(x, 0), hi); hi >= 0 and may be infinite. If mask is not null, bit i is 0 < x[i] <
-/// hi.
+/// y = min(max(x, 0), hi); bit i of mask, if not null, is 0 < x[i] < hi. hi >= 0, maybe infinite.
 void relu_f32(int64_t n, const float* x, float hi, float* y, uint8_t* mask);
 void exp_f32(int64_t n, const float* x, float* y);
 /// 1 / (1 + exp(-x)).

@@ -46,7 +46,7 @@ void multiply_panels(const Product& p, Terms k, const B& b) {
   // its panels again.
   const int64_t parts =
       work < 2 * kTaskWork ? 1 : std::clamp<int64_t>(threads() / panels, 1, (p.m + 31) / 32);
-  // Here and below, a division is avoided where it is not needed: it would slow down short
+  // Here and below, a division is skipped if it is not needed, because it would slow down short
   // products.
   const int64_t part = parts == 1 ? p.m : (p.m + parts - 1) / parts;
   const int64_t grain = parts > 1                    ? 1

@@ -59,10 +59,10 @@ class PackedMatrixF32 {
 
 /// c[M, N] (rows c_stride apart) = a[M, K] * b[K, N], then the epilogue. If K = 0, this is the
 /// epilogue of 0. Sums run in the order of k, with two exceptions: one row, and up to 16 rows or 12
-/// columns if both operands are contiguous along k and k is at least eight times that number. So a
-/// row's last bits depend on whether it is multiplied alone. Sums of more than 1024 terms are
-/// split, which keeps their rounding errors about as small as those of a pairwise sum.
-/// docs/kernels.md, long sums
+/// columns if both operands are contiguous along k, and k is at least eight times as large as that
+/// number of rows or columns. So a row's last bits depend on whether it is multiplied alone. Sums
+/// of more than 1024 terms are split, which keeps their rounding errors about as small as those of
+/// a pairwise sum.   docs/kernels.md, long sums
 void gemm_f32(int64_t m,
               int64_t n,
               int64_t k,

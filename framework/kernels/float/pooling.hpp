@@ -4,7 +4,7 @@
 
 #include "framework/kernels/conv_shape.hpp"
 
-// Pooling in float32, cut into blocks of images over threads.
+// Pooling in float32, in blocks of images over threads.
 namespace quantrain::kernels {
 
 /// The largest element of each window, and its position in the window, row by row. The first of

@@ -16,8 +16,8 @@ namespace quantrain::kernels {
 // than this is split into blocks. The chains of a block have at most half as many terms, and the
 // blocks are added up in C. A block's panel of B stays in the second-level cache.
 inline constexpr int64_t kLongestChain = 1024;
-// A sum of more terms than this is split into chunks, which are summed separately. So few enough
-// blocks are added up in one chain. Each chunk is also a task.
+// A sum of more terms than this is split into chunks, which are summed separately. This keeps the
+// chain that adds up blocks short. Each chunk is also a task.
 inline constexpr int64_t kLongestChunk = 32768;
 // Multiply-adds that make a task worthwhile.
 inline constexpr int64_t kTaskWork = 500000;
@@ -47,7 +47,7 @@ struct PanelF32 {
   bool fetches_next;
 };
 
-/// Terms of each chunk of a sum of k terms. All chunks have as many, except that the last may have
+/// Terms of each chunk of a sum of k terms. All chunks have equally many; only the last may have
 /// fewer.
 inline int64_t chunk_terms(int64_t k) {
   if (k <= kLongestChunk) return k;
@@ -55,9 +55,9 @@ inline int64_t chunk_terms(int64_t k) {
   return (k + chunks - 1) / chunks;
 }
 
-/// Calls f(block, first, last) for each block of the terms k. Up to `longest` terms are one block,
-/// even if there are none. More are split into blocks of about equal size with at most half as many
-/// terms.
+/// Calls f(block, first, last) for each block of the terms k. Up to `longest` terms, or none, are
+/// one block. More terms are split into blocks of about equal size, each with at most half of
+/// `longest`.
 template <class F>
 void for_blocks(Terms k, int64_t longest, F&& f) {
   if (k.count() <= longest) return f(k, true, true);  // a division takes as long as a short product
@@ -157,7 +157,7 @@ inline SumForm sum_form(const Product& p, int64_t k, const MatrixF32& b) {
 /// Computes p over k terms by dots or chains.
 void multiply_few(SumForm form, const Product& p, int64_t k, const MatrixF32& b);
 
-// The differences between a B of floats and a B of codes.
+// The functions below differ for a B of floats and a B of codes.
 
 /// Memory that rows_of may need for sums of length k.
 inline Buffer<float> scratch(const MatrixF32& /*b*/, int64_t /*k*/) { return {}; }

@@ -12,7 +12,7 @@ void softmax_f32(int64_t rows, int64_t columns, bool log, const float* x, float*
 void softmax_backward_f32(
     int64_t rows, int64_t columns, bool log, const float* y, const float* grad_y, float* grad_x);
 /// Mean over rows of -log softmax(x)[label]. Also writes, unless grad_x is null,
-/// grad_x = (softmax(x) - one hot) / rows.
+///   grad_x = (softmax(x) - one hot) / rows.
 float cross_entropy_f32(
     int64_t rows, int64_t columns, const float* x, const int32_t* labels, float* grad_x);
 

@@ -14,8 +14,9 @@ inline constexpr int64_t round_up(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-/// kBlockProducts are worth another thread: they take about 10 microseconds. kOutputProducts take
-/// as long as the rest of an output: requantization, docs/quantization.md (8), and the store.
+/// kBlockProducts products make another thread worthwhile; they take about 10 microseconds.
+/// kOutputProducts products take as long as the rest of an output: docs/quantization.md (8) and the
+/// store.
 inline constexpr int64_t kBlockProducts = int64_t{1} << 21;
 inline constexpr int64_t kOutputProducts = 32;
 

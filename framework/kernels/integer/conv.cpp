@@ -12,8 +12,7 @@ namespace {
 
 // The most output pixels in one call of the kernel.
 constexpr int64_t kPixels = 480;
-// The most bytes of input rows that a thread copies at a time, if one output row does not need
-// more.
+// The most bytes of input rows that a thread copies at a time, unless one output row needs more.
 constexpr int64_t kMostScratch = int64_t{1} << 20;
 
 /// The input rows that some output rows of one image read: where the first window starts, and the

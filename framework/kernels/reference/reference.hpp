@@ -4,7 +4,8 @@
 
 #include "framework/kernels/params.hpp"
 
-// The obvious loops: they say what each kernel of both lists computes, and test it.
+// The obvious loops. They say what each kernel of both lists computes, and the tests compare the
+// kernels with them.
 namespace quantrain::kernels::reference {
 
 #define QUANTRAIN_KERNEL(name, parameters) void name parameters;

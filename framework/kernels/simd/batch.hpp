@@ -143,8 +143,8 @@ inline Batch<float, Arch> as_floats(Batch<int32_t, Arch> v) {
 }
 
 /// Makes the compiler read `kept`, and all that it points to, from memory again. The loops of a
-/// tile need all registers. A value kept across them would be computed and spilled before the tile
-/// begins. Or it would come back from a vector register, but only after all multiply-adds in
+/// tile need all registers. The compiler would spill a value that is kept across them before the
+/// tile begins. A value spilled to a vector register comes back only after all multiply-adds in
 /// flight.
 template <class T>
 inline QUANTRAIN_INLINE void forget_registers(T& kept) {

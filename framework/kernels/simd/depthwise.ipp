@@ -6,8 +6,8 @@
 // Depthwise convolutions with lanes along the channels; weights [kh, kw, c].
 namespace quantrain::kernels::simd {
 
-/// The taps [first, end) of a window that begins at `start` which lie inside an axis of `size`
-/// elements.
+/// The taps [first, end) that lie inside an axis of `size` elements, for a window that begins at
+/// `start`.
 struct TapsInside {
   int64_t first, end;
 };

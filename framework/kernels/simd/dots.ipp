@@ -59,12 +59,10 @@ inline QUANTRAIN_INLINE void store_4_sums(const Lanes<Arch>* lanes, float* to) {
 #endif
 }
 
-/// Stores the sums of a tile: sum(lanes[v * kRows + r]), for row r and column v, goes to to[at(r,
-/// v)].
+/// Stores a tile's sums: sum(lanes[v * kRows + r]) is that of row r and column v, at to[at(r, v)].
 template <class Arch, int kRows, int kColumns>
 struct SumsF32 {
-  static constexpr int kWidth =
-      kRows == 1 ? kColumns : 1;  // so many sums of a row lie side by side in `to`
+  static constexpr int kWidth = kRows == 1 ? kColumns : 1;  // sums of a row side by side in `to`
   static constexpr int kCount = (kRows * kColumns + 3) / 4 * 4;
   static constexpr int at(int r, int v) { return v * kRows + r; }
   static QUANTRAIN_INLINE void store(const Lanes<Arch>* lanes, float* to) {
@@ -74,7 +72,7 @@ struct SumsF32 {
 
 #if defined(__AVX512DQ__)
 /// Computes 16 sums at once, kWidth columns of each row side by side. This takes half the
-/// instructions and adds in the same order. Missing sums are copies of others.
+/// instructions and adds in the same order. Places without a sum get copies of other sums.
 template <class Arch, int kRows, int kColumns>
 requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
   static constexpr int kWidth = kRows == 2 ? 8 : 4;

@@ -100,7 +100,7 @@ struct TilesOfRowsF32 {
       float* next = kept.p->c.first + kept.c;
       const int64_t step = kept.p->c.row_step;
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r, next += step) {
-        asm volatile("" : "+r"(next));  // else GCC makes all pointers beforehand
+        asm volatile("" : "+r"(next));  // else GCC computes all pointers beforehand
         f(r, next);
       }
     }
@@ -335,7 +335,7 @@ template <class Arch>
 void tiles_f32(const TilesF32& p) {
   constexpr int64_t kLanes = Batch<float, Arch>::size;
   constexpr int kVectors = kTileVectors<Arch>;
-  // Strips of a tile's width; the last one's last vector may be partial.
+  // Strips of a tile's width. The last vector of the last strip may be partial.
   const int64_t lanes = (p.n + kLanes - 1) & -kLanes;
   const int64_t wide = lanes & -(kVectors * kLanes);
   if (wide > 0) columns_f32<Arch, kVectors>(p, 0, wide < p.n ? wide : p.n);

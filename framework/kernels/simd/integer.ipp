@@ -144,7 +144,7 @@ void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8
             I::add64(offset, I::add64(I::mul_unsigned(x_a, m_a), I::mul_unsigned(x_b, m_b)));
         const Int odd = I::add64(
             offset, I::add64(I::mul_unsigned(I::odd(x_a), m_a), I::mul_unsigned(I::odd(x_b), m_b)));
-        // A logical shift by up to 32 gets only bits above the low 32 wrong.
+        // A logical shift by up to 32 is wrong only in bits above the low 32, which are not used.
         const Int v = p.shift <= 32 ? I::low_halves(I::srl64(even, p.shift), I::srl64(odd, p.shift))
                                     : I::sra(I::high_halves(even, odd), p.shift - 32);
         I::store_codes(to, I::add(v, zero_point), clamp);
@@ -187,7 +187,7 @@ void mul_u8(int64_t n, const uint8_t* a, const uint8_t* b, const MulU8& p, uint8
         const Int x_b = I::add(I::load_u8(from_b), minus_zero_b);
         const Int even = scaled(x_a, x_b);
         const Int odd = scaled(I::odd(x_a), I::odd(x_b));
-        // A logical shift by up to 32 gets only bits above the low 32 wrong.
+        // A logical shift by up to 32 is wrong only in bits above the low 32, which are not used.
         const Int v = p.shift <= 32 ? I::low_halves(I::srl64(even, p.shift), I::srl64(odd, p.shift))
                                     : I::sra(I::high_halves(even, odd), p.shift - 32);
         I::store_codes(to, I::add(v, zero_point), clamp);

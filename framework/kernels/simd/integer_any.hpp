@@ -33,7 +33,7 @@ struct Ints;
 /// Defaults that suit any instruction set: constants, and stores of tiles.
 template <class Arch>
 struct AnyInts {
-  /// Whether there are 32 vector registers.
+  /// Whether a tile's sums leave registers free for constants and weights.
   static constexpr bool kManyRegisters = true;
   /// The widest panel, in vectors, that has tiles of its own for windows of 3x3 on one channel.
   static constexpr int kShortPanel = 0;

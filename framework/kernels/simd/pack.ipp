@@ -4,7 +4,7 @@
 #include "framework/kernels/simd/batch.hpp"
 #include "framework/kernels/simd/transpose.ipp"
 
-// The operands of float products: packed panels, and transposed matrices.
+// Prepares the operands of float products: packs panels and transposes matrices.
 namespace quantrain::kernels::simd {
 
 /// Width of a tile in vectors. With its rows, the tile fills the registers and hides the latency of
