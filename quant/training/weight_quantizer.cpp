@@ -148,10 +148,13 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
   }
   Weights weights = folding_ ? fold_batch_norm(own, *folding_) : own;
   const QParams params = params_for(weights, x);
-  const FakeQuantizeOptions options{
-      .storage = config_.scheme == QScheme::kSymmetric ? CodeStorage::kS8 : CodeStorage::kU8,
-      .clamped = config_.estimator != Estimator::kPlain,
-      .codes = simulation() == Simulation::kInteger};
+  const bool symmetric = config_.scheme == QScheme::kSymmetric;
+  // A scale from the largest weight clamps none: every gradient passes.
+  const bool holds_all =
+      symmetric && config_.narrow && config_.estimator == Estimator::kClamped && !is_given();
+  const FakeQuantizeOptions options{.storage = symmetric ? CodeStorage::kS8 : CodeStorage::kU8,
+                                    .clamped = config_.estimator != Estimator::kPlain && !holds_all,
+                                    .codes = simulation() == Simulation::kInteger};
   const bool learns =
       config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given();
   weights.weight = learns ? fake_quantize_learned(weights.weight, scale_, params, options)

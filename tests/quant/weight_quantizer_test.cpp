@@ -1,9 +1,11 @@
 #include "quant/training/weight_quantizer.hpp"
 
+#include <bit>
 #include <cmath>
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/autograd/ops.hpp"
+#include "framework/core/random.hpp"
 #include "layers/state.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/training/prepare.hpp"
@@ -156,6 +158,22 @@ TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larg
   CHECK(codes[2] <= -(1 << 30) + (1 << 7));
   CHECK(biases(model, 1)[1] <= -(1 << 30) + (1 << 7));
   if (estimator == Estimator::kClamped && bits == 8) CHECK(first[0] == by_bias(1.0f, scale_x));
+}
+
+TEST_CASE("the scale of narrow weights clamps none of them", "[quant][weights]") {
+  Random random(1);
+  for (const int bits : {2, 3, 4, 8}) {
+    const QType type{.bits = bits, .is_signed = true, .narrow = true};
+    bool all = true;
+    for (int i = 0; i < 100'000; ++i) {
+      // Of any exponent, subnormal too.
+      const float largest = std::bit_cast<float>(static_cast<uint32_t>(random.below(0x7f800000)));
+      const float scale = weight_scale(largest, 0.0f, 1.0f, type, "");
+      all &= gradient_passes(largest, scale, 0, type.qmin(), type.qmax()) &&
+             gradient_passes(-largest, scale, 0, type.qmin(), type.qmax());
+    }
+    CHECK(all);
+  }
 }
 
 TEST_CASE("the plain estimator trains weights and activations beyond their range",

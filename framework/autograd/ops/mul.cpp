@@ -5,8 +5,10 @@
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/broadcast.hpp"
 #include "framework/autograd/ops/code_function.hpp"
+#include "framework/autograd/tensor_access.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
@@ -21,6 +23,29 @@ int64_t rows_of(const Shape& a, const Shape& b) {
   int64_t rows = 1;
   for (int axis = 1; axis + 1 < a.rank(); ++axis) rows *= a[axis];
   return rows;
+}
+
+/// Whether b has one factor for each entry of a's first axis.
+bool are_row_factors(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank() || a.rank() < 2 || a[0] != b[0]) return false;
+  return b.elements() == b[0] && a.elements() > b[0];
+}
+
+Tensor scaled_rows(const Tensor& x, const Tensor& factors, Tensor y) {
+  const int64_t rows = factors.elements();
+  const Floats from = x.floats();
+  const Floats by = factors.floats();
+  kernels::scale_rows_f32(rows, x.elements() / rows, from, by, y.mutable_data());
+  return y;
+}
+
+Tensor row_dots(const Tensor& a, const Tensor& b, const Shape& shape) {
+  Tensor dots = Tensor::empty(shape);
+  const int64_t rows = dots.elements();
+  const Floats lhs = a.floats();
+  const Floats rhs = b.floats();
+  kernels::row_dots_f32(rows, a.elements() / rows, lhs, rhs, dots.mutable_data());
+  return dots;
 }
 
 class MulNode : public Node {
@@ -46,6 +71,13 @@ class MulNode : public Node {
   }
   bool reads_input(size_t i) const override { return i < 2 && needs_grad(1 - i); }
   std::vector<Tensor> backward(Tensor grad_y) override {
+    if (are_row_factors(input(0).shape(), input(1).shape())) {
+      std::vector<Tensor> grads(2);
+      if (needs_grad(1)) grads[1] = row_dots(grad_y, input(0), input(1).shape());
+      if (needs_grad(0))
+        grads[0] = scaled_rows(grad_y, input(1), TensorAccess::overwritable(grad_y));
+      return grads;
+    }
     return {needs_grad(0) ? product(grad_y, input(1), input(0).shape()) : Tensor(),
             needs_grad(1) ? product(grad_y, input(0), input(1).shape()) : Tensor()};
   }
@@ -133,7 +165,10 @@ Tensor mul(const Tensor& a, const Tensor& b) {
     return record<MulNode>(TensorAccess::from_accumulators(a.shape(), std::move(product)), {a, b});
   }
   Tensor y = function_of_constants("mul", a, b, [](double x, double c) { return x * c; });
-  if (!y.defined()) y = broadcast_binary("mul", kernels::mul_f32, a, b);
+  if (!y.defined()) {
+    y = are_row_factors(a.shape(), b.shape()) ? scaled_rows(a, b, Tensor::empty(a.shape()))
+                                              : broadcast_binary("mul", kernels::mul_f32, a, b);
+  }
   return record<MulNode>(std::move(y), {a, b});
 }
 

@@ -50,6 +50,25 @@ void sum_rows_f32(int64_t rows, int64_t columns, const float* x, float* y) {
   });
 }
 
+void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y) {
+  const auto kernel = float_table().affine_f32;
+  parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
+    // A sum with -0 is what the product is, whatever its sign.
+    for (; r < end; ++r) kernel(columns, x + r * columns, factors[r], -0.0f, y + r * columns);
+  });
+}
+
+void row_dots_f32(int64_t rows, int64_t columns, const float* a, const float* b, float* dots) {
+  const auto multiply = float_table().mul_f32;
+  parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
+    Buffer<float> products(columns);
+    for (; r < end; ++r) {
+      multiply(columns, a + r * columns, b + r * columns, products.data());
+      dots[r] = sum_f32(columns, products.data());
+    }
+  });
+}
+
 void column_moments_f32(
     int64_t rows, int64_t columns, const float* x, float* mean, float* variance) {
   const auto count = static_cast<float>(rows);

@@ -12,6 +12,11 @@ float sum_f32(int64_t n, const float* x);
 /// y[c] = sum over rows of x[row, c], for gradients of biases.
 void sum_rows_f32(int64_t rows, int64_t columns, const float* x, float* y);
 
+/// y[r, c] = x[r, c] * factors[r]; y may be x.
+void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y);
+/// dots[r] = sum over columns of a[r, c] * b[r, c], each product rounded.
+void row_dots_f32(int64_t rows, int64_t columns, const float* a, const float* b, float* dots);
+
 /// Mean and population variance of each column, in two passes.
 void column_moments_f32(
     int64_t rows, int64_t columns, const float* x, float* mean, float* variance);

@@ -56,8 +56,14 @@ TEST_CASE("sub, mul and div gradients match finite differences, broadcast or not
           "[autograd][sub][mul][div]") {
   for (const Case& c : kCases) {
     INFO(c.name);
-    for (const auto& [a_shape, b_shape] : std::vector<std::pair<Shape, Shape>>{
-             {{3, 5}, {3, 5}}, {{2, 1, 3}, {4, 1}}, {{2, 3}, {}}, {{1}, {2, 2}}, {{0, 3}, {3}}}) {
+    for (const auto& [a_shape, b_shape] :
+         std::vector<std::pair<Shape, Shape>>{{{3, 5}, {3, 5}},
+                                              {{2, 1, 3}, {4, 1}},
+                                              {{2, 3}, {}},
+                                              {{1}, {2, 2}},
+                                              {{0, 3}, {3}},
+                                              {{4, 3}, {4, 1}},
+                                              {{3, 2, 2, 5}, {3, 1, 1, 1}}}) {
       const Tensor a = random_leaf(a_shape, 3);
       const Tensor b = random_leaf(b_shape, 4, 0.5f, 2.0f);
       check_gradient([&] { return c.run(a, b); }, {a, b});

@@ -1,6 +1,8 @@
+#include <cstring>
 #include <limits>
 
 #include "framework/kernels/float/columns.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 #include "framework/kernels/float/softmax.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 
@@ -52,6 +54,40 @@ TEST_CASE("sums of parts of any number are complete", "[kernels][columns]") {
       check_against_reference(test::Exactly{},
                               [&] { return std::vector<float>{sum_f32(n, x.data())}; });
     }
+  }
+}
+
+TEST_CASE("rows are scaled, and multiplied with others, as elements are", "[kernels][columns]") {
+  for (const auto [rows, columns] : {Size{0, 5}, {3, 0}, {1, 1}, {5, 17}, {3, 40000}, {700, 64}}) {
+    INFO("rows " << rows << " columns " << columns);
+    std::vector<float> a = random_floats(rows * columns, 1);
+    const std::vector<float> b = random_floats(rows * columns, 2);
+    std::vector<float> factors = random_floats(rows, 3);
+    if (a.size() > 4) a[0] = -0.0f, a[1] = 1e-45f, a[2] = -1e-45f, a[3] = 0.0f;
+    std::vector<float> repeated;
+    for (const float factor : factors)
+      repeated.insert(repeated.end(), static_cast<size_t>(columns), factor);
+    std::vector<float> products(a.size());
+    check_against_reference(test::Exactly{}, [&] {
+      mul_f32(rows * columns, a.data(), repeated.data(), products.data());
+      return products;
+    });
+    check_against_reference(test::Exactly{}, [&] {
+      std::vector<float> y = a;
+      scale_rows_f32(rows, columns, y.data(), factors.data(), y.data());
+      CHECK(std::memcmp(y.data(), products.data(), y.size() * sizeof(float)) == 0);
+      return y;
+    });
+    check_against_reference(kSums, [&] {
+      std::vector<float> dots(factors.size());
+      row_dots_f32(rows, columns, a.data(), b.data(), dots.data());
+      mul_f32(rows * columns, a.data(), b.data(), products.data());
+      bool equal = true;
+      for (int64_t r = 0; r < rows; ++r)
+        equal &= dots[static_cast<size_t>(r)] == sum_f32(columns, products.data() + r * columns);
+      CHECK(equal);
+      return dots;
+    });
   }
 }
 
