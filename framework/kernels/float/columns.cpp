@@ -53,7 +53,7 @@ void sum_rows_f32(int64_t rows, int64_t columns, const float* x, float* y) {
 void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y) {
   const auto kernel = float_table().affine_f32;
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
-    // A sum with -0 is what the product is, whatever its sign.
+    // Adding -0 leaves every product as it is, even one that is 0 or -0.
     for (; r < end; ++r) kernel(columns, x + r * columns, factors[r], -0.0f, y + r * columns);
   });
 }

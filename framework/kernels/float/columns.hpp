@@ -14,7 +14,7 @@ void sum_rows_f32(int64_t rows, int64_t columns, const float* x, float* y);
 
 /// y[r, c] = x[r, c] * factors[r]; y may be x.
 void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y);
-/// dots[r] = sum over columns of a[r, c] * b[r, c], each product rounded.
+/// dots[r] = sum over columns of a[r, c] * b[r, c]; each product is rounded.
 void row_dots_f32(int64_t rows, int64_t columns, const float* a, const float* b, float* dots);
 
 /// Mean and population variance of each column, in two passes.
