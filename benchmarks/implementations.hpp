@@ -9,10 +9,10 @@
 #include "framework/core/random.hpp"
 #include "framework/kernels/conv_shape.hpp"
 
-// What kernels_bench compares: for each family of kernels, who can compute it.
+// What kernels_bench compares: families of kernels, and the implementations of each family.
 namespace quantrain::benchmarks {
 
-/// One product of matrices, op(a) [m, k] * op(b) [k, n], or one convolution.
+/// One matrix product, op(a) [m, k] * op(b) [k, n], or one convolution.
 struct Problem {
   int64_t m = 0, k = 0, n = 0;
   bool transpose_a = false;  ///< a lies in memory as [k, m]
@@ -28,11 +28,11 @@ struct Problem {
   }
 
   bool is_gemm() const { return m > 0; }
-  /// Two for each multiply-add; those with the padding around an image count too.
+  /// Two operations for each multiply-add, including those with the padding around an image.
   int64_t operations() const {
     return is_gemm() ? 2 * m * k * n : 2 * conv.y_elements() * conv.reduction();
   }
-  /// "64x784x256", with "_nt" or "_tn" behind; "64x28x28x1_32x3x3_s1_p0".
+  /// For example "64x784x256", "64x784x256_nt" or "64x28x28x1_32x3x3_s1_p0".
   std::string name() const;
 };
 
@@ -40,7 +40,8 @@ struct Problem {
 using Call = std::function<void()>;
 using MakeCall = Call (*)(const Problem& problem);
 
-/// Somebody's kernels: for each family, what makes a problem of it ready to be timed.
+/// One library's kernels. For each family, a function prepares a problem and returns the call to be
+/// timed.
 struct Implementation {
   std::string name;
   void (*use_threads)(int threads) = nullptr;
@@ -48,22 +49,22 @@ struct Implementation {
 };
 
 Implementation quantrain_kernels();
-/// Our obvious loops, through the same blocks.
+/// Our reference loops, called for the same blocks.
 Implementation reference_kernels();
 #ifdef QUANTRAIN_HAS_OPENBLAS
 Implementation openblas_kernels();
 #endif
 #ifdef QUANTRAIN_HAS_ONEDNN
-/// Without families if its number of threads cannot be set.
+/// Has no families if its number of threads cannot be set.
 Implementation onednn_kernels();
 #endif
-/// Loops over registers, for every family; the problem does not matter but for its name. Without
-/// families on other machines than x86-64 with AVX2.
+/// Loops over registers, for every family. They ignore the problem. Has no families except on
+/// x86-64 with AVX2.
 Implementation peak_kernels();
 /// Operations of one call of peak_kernels().
 int64_t peak_operations(const std::string& family);
 
-/// Elements that are neither 0 nor out of range for their type: bytes are random, floats in [-1,
+/// Repeats a pattern of random elements: bytes from 0 to 254 or from -127 to 127, floats in [-1,
 /// 1).
 template <class T>
 void fill(T* data, int64_t n) {

@@ -1,5 +1,6 @@
-// Our kernels against those of OpenBLAS and oneDNN, our own reference and the peak of the machine:
-// names are family/implementation/shape/threads:N, items are operations, two for each multiply-add.
+// Compares our kernels with those of OpenBLAS and oneDNN, our own reference and the peak of the
+// machine. Names are family/implementation/shape/threads:N; items are operations, two for each
+// multiply-add.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -30,7 +31,7 @@ namespace {
 
 constexpr int64_t kBatches[] = {1, 64, 256};
 constexpr int64_t kTrainingBatch = 64;
-/// The obvious loops take a second for more operations than this.
+/// With more operations than this, the reference loops take more than a second.
 constexpr int64_t kReferenceOperations = 50'000'000;
 
 struct FamilyProblem {
@@ -38,7 +39,7 @@ struct FamilyProblem {
   Problem problem;
 };
 
-/// Problems of each family, each once.
+/// The problems of each family, without duplicates.
 class Problems {
  public:
   void add(const std::string& family, const Problem& problem) {
@@ -159,7 +160,7 @@ void add_benchmarks(const Problems& problems) {
   for (const auto& [family, make] : quantrain_kernels().families) add_peaks(family);
 }
 
-/// "1.07", or "-" where one of both was not measured.
+/// For example "1.07", or "-" if one of the two was not measured.
 std::string ratio(double ours, double theirs) {
   if (ours <= 0.0 || theirs <= 0.0) return "-";
   char text[32];
@@ -167,8 +168,8 @@ std::string ratio(double ours, double theirs) {
   return text;
 }
 
-/// Our rate divided by that of each other; at the end of a family their geometric means and the
-/// worst.
+/// Prints our rate divided by that of each other implementation; at the end of a family, the
+/// geometric means of these ratios and the worst ones.
 void print_family(const std::string& family, const Problems& problems, const Results& results) {
   const std::vector<std::string> peers{"openblas", "onednn", "reference"};
   std::map<std::pair<size_t, int>, std::vector<double>> ratios;

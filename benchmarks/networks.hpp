@@ -9,10 +9,10 @@ namespace quantrain::benchmarks {
 
 using examples::Network;
 
-/// Those of the examples: on MNIST's images, and those of MLPerf Tiny.
+/// The networks of the examples: those on MNIST's images, and those of MLPerf Tiny.
 const std::vector<Network>& networks();
 
-/// Samples [n, ...] of noise for a network: bytes that mean 0 to 1.
+/// Samples [n, ...] of noise for a network: bytes that represent 0 to 1.
 Tensor noise(const Network& network, int64_t n, uint64_t seed = 0);
 
 /// A convolution or linear layer of a network. Linear layers are 1 x 1 convolutions of 1 x 1
@@ -20,14 +20,14 @@ Tensor noise(const Network& network, int64_t n, uint64_t seed = 0);
 struct Layer {
   kernels::Conv2dShape shape;
   bool linear = false;
-  bool first = false;  ///< nothing asks for the gradient of its input
+  bool first = false;  ///< the gradient of its input is not needed
 };
-/// In the order of their running, at a batch size.
+/// The layers of a network in execution order, for a batch size.
 std::vector<Layer> layers(const Network& network, int64_t batch);
 
-/// Multiplications and additions of those layers.
+/// Multiplications and additions of these layers.
 int64_t inference_operations(const Network& network, int64_t batch);
-/// With those of the gradients of weights and inputs.
+/// The same, plus those of the gradients of weights and inputs.
 int64_t training_operations(const Network& network, int64_t batch);
 
 }  // namespace quantrain::benchmarks

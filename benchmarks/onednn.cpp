@@ -8,7 +8,7 @@
 
 #include "benchmarks/implementations.hpp"
 
-// oneDNN 2 and 3: version 3 has no descriptors of operations, and its scales are arguments.
+// For oneDNN 2 and 3. Version 3 has no descriptors of operations, and its scales are arguments.
 namespace quantrain::benchmarks {
 namespace {
 
@@ -51,8 +51,8 @@ Call make_call(Ready ready) {
   };
 }
 
-/// Scales for each output channel, which is along the axes of `weights_mask` of the weights (of the
-/// result, in version 2).
+/// A scale for each output channel. In version 3 the weights have these scales, along the axes of
+/// `weights_mask`; in version 2 the result has them.
 class Scales {
  public:
   Scales(int64_t channels, int64_t reduction, [[maybe_unused]] int weights_mask) {
@@ -101,7 +101,7 @@ Call sgemm(const Problem& p) {
   };
 }
 
-/// Weights lie as oneDNN likes best.
+/// oneDNN chooses the layout of the weights.
 Call matmul(const Problem& p, Type x, Type w, Type y, const Scales* scales) {
   const memory::desc source({p.m, p.k}, x, Tag::ab);
   const memory::desc weights({p.k, p.n}, w, Tag::any);
@@ -127,7 +127,7 @@ Call gemm_requantize(const Problem& p) {
   return matmul(p, Type::u8, Type::s8, Type::u8, &scales);
 }
 
-/// Shapes of a convolution in oneDNN's order of axes, all laid out as it likes best.
+/// Shapes of a convolution in oneDNN's order of axes. oneDNN chooses the layouts.
 struct Convolution {
   memory::desc x, w, bias, y;
   memory::dims stride, padding;
@@ -216,7 +216,7 @@ Call conv_requantize(const Problem& p) {
   return make_call(std::move(ready));
 }
 
-/// Of whichever OpenMP the library was built with, so that we need none ourselves.
+/// The function of the OpenMP that oneDNN was built with, so that we need no OpenMP ourselves.
 auto omp_set_num_threads() {
   return reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
 }
@@ -224,7 +224,7 @@ auto omp_set_num_threads() {
 }  // namespace
 
 Implementation onednn_kernels() {
-  if (omp_set_num_threads() == nullptr) return {};  // its threads cannot be told how many to be
+  if (omp_set_num_threads() == nullptr) return {};  // its number of threads cannot be set
   return {"onednn",
           [](int threads) { omp_set_num_threads()(threads); },
           {{"gemm_f32", sgemm},

@@ -14,7 +14,8 @@ namespace {
 
 using namespace kernels;
 
-/// A call that owns its operands; std::function wants to be copied, buffers do not.
+/// A call that owns its operands. It shares them, because std::function must be copyable and
+/// buffers are not.
 template <class Operands, class Body>
 Call make_call(Operands operands, Body body) {
   auto owned = std::make_shared<Operands>(std::move(operands));
@@ -53,7 +54,7 @@ Call gemm_packed(const Problem& p) {
 
 struct Integers {
   Buffer<uint8_t> x;
-  Buffer<int8_t> plain;  // that w was made from
+  Buffer<int8_t> plain;  // w was packed from these
   PackedWeightsS8 w;
   ProductParams params;
   Buffer<int32_t> acc;
@@ -107,7 +108,7 @@ struct ConvF32 {
         y(filled<float>(s.y_elements())) {}
 };
 
-/// Weights are laid out beforehand, as oneDNN's are.
+/// Weights are packed beforehand, as oneDNN's are.
 Call conv_forward(const Problem& p) {
   struct Operands {
     ConvF32 values;
@@ -140,7 +141,7 @@ Call conv_requantize(const Problem& p) {
                    [s](Integers& o) { conv2d_u8s8_u8(s, o.x.data(), o.w, o.params, o.y.data()); });
 }
 
-/// The same call with the obvious loops in the place of the kernels.
+/// The same call with the reference loops instead of the kernels.
 template <MakeCall make>
 Call with_reference(const Problem& p) {
   const Isa chosen = chosen_isa();

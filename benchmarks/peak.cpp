@@ -6,8 +6,8 @@
 #include <immintrin.h>
 #endif
 
-// The peak rate of a core: multiply-add chains in registers, enough of them to hide the latency.
-// Each loop has its own target attribute.
+// The peak rate of a core: loops of multiply-add chains in registers, with enough chains to hide
+// the latency. Each loop has its own target attribute.
 namespace quantrain::benchmarks {
 namespace {
 

@@ -18,7 +18,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// Without "/real_time" behind: all times here are.
+/// The name without the suffix "/real_time": all times here are real times.
 std::string plain_name(benchmark::BenchmarkReporter::Run run) {
   run.run_name.time_type.clear();
   return run.run_name.str();
@@ -51,7 +51,7 @@ class Collector : public benchmark::BenchmarkReporter {
   }
 
   void ReportRuns(const std::vector<Run>& runs) override {
-    if (runs.empty() || runs.front().run_type != Run::RT_Iteration) return;  // their aggregates
+    if (runs.empty() || runs.front().run_type != Run::RT_Iteration) return;  // an aggregate
     for (const Run& run : runs) {
       const auto rate = run.counters.find("items_per_second");
       if (rate == run.counters.end()) continue;
@@ -136,7 +136,7 @@ void add_peaks(const std::string& family) {
 }
 
 int run(int argc, char** argv, const std::function<void(const Results&)>& print_tables) {
-  // The flags that make the numbers worth comparing come first, so that the user's own count.
+  // Flags that make the numbers comparable come first, so that the user's own flags override them.
   std::string defaults[] = {"--benchmark_enable_random_interleaving=true",
                             "--benchmark_repetitions=5",
                             "--benchmark_min_time=0.05"};

@@ -1,7 +1,7 @@
-// One step of training the networks of the examples, batch 64, Adam, in float and with
-// quantization: names are train/float|qat/network/threads:N, items are multiplications and
-// additions of the layers. The tables at the end also say which operations take the time and, from
-// a process of its own for each line, what a step takes from the system.
+// Times one training step of the examples' networks, with batch 64 and Adam, in float and with
+// quantization. Names are train/float|qat/network/threads:N; items are the layers' multiplications
+// and additions. The tables at the end also show which operations take the time, and how much
+// memory a step takes, measured in a process of its own for each line.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,8 +29,8 @@ constexpr int kWarmSteps = 5;
 constexpr int kCountedSteps = 10;
 constexpr const char* kModes[] = {"float", "qat"};
 
-/// A network in training on one batch. The learning rate is so small that it never learns the batch
-/// by heart: gradients stay what they are at the start of a training.
+/// A network that trains on one batch. The learning rate is so small that the network never learns
+/// the batch by heart. So gradients stay as they are at the start of training.
 class Training {
  public:
   Training(const Network& network, bool qat)
@@ -63,12 +63,12 @@ class Training {
   std::optional<Adam> optimizer_;
 };
 
-/// What steps take, once their memory is warm.
+/// Memory that a step takes once the pool is warm.
 struct Usage {
-  double pool_allocations;    ///< blocks of each step from the pool
-  double system_allocations;  ///< of these, those that the pool had to ask the system for
-  double page_faults;         ///< of each step
-  double saved_mib;           ///< by the forward pass for the backward pass, the images too
+  double pool_allocations;    ///< blocks from the pool in each step
+  double system_allocations;  ///< of these, blocks that the pool took from the system
+  double page_faults;         ///< in each step
+  double saved_mib;           ///< for the backward pass, including the images
   double peak_pool_mib;
   double peak_rss_mib;
 };
@@ -103,7 +103,7 @@ Usage count_usage(const Network& network, bool qat) {
           static_cast<double>(system_after.ru_maxrss) / 1024.0};
 }
 
-/// The same in a child, whose pool and peaks are its own. To be called before any thread is there.
+/// The same in a child process, which has its own pool and peaks. Call it before any thread starts.
 Usage count_usage_apart(const Network& network, bool qat) {
   int ends[2];
   if (pipe(ends) != 0) throw Error("train_bench", "no pipe");
@@ -148,7 +148,7 @@ void add_benchmarks() {
   add_peaks("gemm_f32");
 }
 
-/// What the steps' time goes to, all threads at work.
+/// Prints which operations take the time of a step, with all threads.
 void print_shares() {
   constexpr int kProfiledSteps = 50;
   constexpr size_t kShown = 8;

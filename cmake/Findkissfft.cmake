@@ -1,5 +1,5 @@
-# kissfft of float, static or shared, by header and library: its own package file finds only the kind that
-# BUILD_SHARED_LIBS names, and Debian has the shared one alone.
+# Finds kissfft for float, static or shared, by its header and library. Its own package file finds only the kind that
+# BUILD_SHARED_LIBS names, and Debian has only the shared library.
 find_path(kissfft_INCLUDE_DIR kiss_fftr.h PATH_SUFFIXES kissfft)
 find_library(kissfft_LIBRARY NAMES kissfft-float kissfft)
 include(FindPackageHandleStandardArgs)

@@ -1,4 +1,4 @@
-# The language, warnings and sanitizers of everything that is built here.
+# The language standard, warnings and sanitizers of everything that is built here.
 function(quantrain_compile_settings target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wundef -ffp-contract=off)
@@ -17,16 +17,16 @@ function(quantrain_compile_settings target)
   endif()
 endfunction()
 
-# quantrain_sources(out folder...): every .cpp file of the folders. A file is part of the program that its folder is part
-# of; a new one is written down nowhere. Only framework/kernels lists its files: they differ by architecture and library.
+# quantrain_sources(out folder...): sets `out` to every .cpp file of the folders. So a new file needs no entry anywhere.
+# Only the files of framework/kernels are listed, because they differ by architecture and library.
 function(quantrain_sources out)
   list(TRANSFORM ARGN APPEND "/*.cpp" OUTPUT_VARIABLE patterns)
   file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${patterns})
   set(${out} ${sources} PARENT_SCOPE)
 endfunction()
 
-# quantrain_library(name sources...): the library target quantrain_name, used as quantrain::name here and by users of the
-# installed package.
+# quantrain_library(name sources...): adds the library target quantrain_name, which is used as quantrain::name, here and
+# by users of the installed package.
 function(quantrain_library name)
   set(target quantrain_${name})
   add_library(${target} ${ARGN})
@@ -39,7 +39,7 @@ function(quantrain_library name)
   quantrain_compile_settings(${target})
 endfunction()
 
-# quantrain_precompile(target): what nearly every file reads of the standard library is read once.
+# quantrain_precompile(target): precompiles the headers of the standard library that nearly every file includes.
 function(quantrain_precompile target)
   target_precompile_headers(${target} PRIVATE <algorithm> <cmath> <functional> <map> <memory> <optional> <ostream> <span>
     <string> <string_view> <tuple> <variant> <vector>)

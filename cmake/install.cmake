@@ -1,7 +1,7 @@
-# The installed package: libraries, headers under include/quantrain with the repository's tree, and files for
+# The installed package: libraries, headers in the repository's tree under include/quantrain, and files for
 # find_package. Internal headers of kernels are not installed. The runtime has its own targets, so that find_package
-# does not need the dependencies of training. CPack's components: runtime and training hold the shared libraries, dev
-# everything else.
+# does not need the dependencies of training. Of CPack's components, runtime and training hold the shared libraries, and
+# dev holds everything else.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quantrain)
 set(QUANTRAIN_COMPONENTS runtime)
 set(folders framework)
@@ -55,7 +55,7 @@ Libs: -L\${libdir} @libraries@
 ")
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 endfunction()
-# Static libraries need their dependencies, last on the link line.
+# Static libraries need their dependencies last on the link line.
 set(requires)
 set(libraries "-lquantrain_runtime")
 if(QUANTRAIN_THREADS AND NOT BUILD_SHARED_LIBS)

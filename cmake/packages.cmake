@@ -1,5 +1,5 @@
 # Debian packages by CPack, from the preset `packages`: libquantrain-runtime and libquantrain with shared libraries, and
-# libquantrain-dev with everything else. What they depend on is read from the libraries (dpkg-shlibdeps, of dpkg-dev).
+# libquantrain-dev with everything else. Their dependencies are read from the libraries (dpkg-shlibdeps, of dpkg-dev).
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME quantrain)
 set(CPACK_PACKAGE_VENDOR quantrain)

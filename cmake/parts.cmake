@@ -1,7 +1,7 @@
-# quantrain_part(option package debian what): whether a part is built that needs a package of its own. ON: it is, and
-# that the package is not there is an error; OFF: it is not; AUTO, as long as nobody says: where the package is found.
-# As a subdirectory of another project, and without training, nothing is built that was not asked for. Sets the option
-# to ON or OFF for those who read it.
+# quantrain_part(option package debian what): decides whether to build a part that needs a package of its own. ON builds
+# it; a missing package is an error. OFF does not build it. AUTO, the default, builds it if the package is found. In a
+# subdirectory of another project, the default is OFF. Without training, no part is built. Sets the option to ON or OFF
+# in the caller.
 function(quantrain_part option package debian what)
   set(unless_said OFF)
   if(PROJECT_IS_TOP_LEVEL)

@@ -1,11 +1,12 @@
 #pragma once
 
-// What kernels ask of the compiler.
+// Attributes and pragmas for kernels.
 
-/// Inlines a function or lambda in every build type. A file of arch/ is compiled with its own
-/// instruction set, and what stays out of line there may run on a CPU that lacks it. Functions
-/// outside of classes are `inline` too.
+/// Inlines a function or lambda in every build type. Each file of arch/ is compiled for its own
+/// instruction set. If a function were not inlined, the linker might keep the copy of one such file
+/// for all callers, and a CPU without that instruction set would run it. Functions outside of
+/// classes are also declared `inline`.
 #define QUANTRAIN_INLINE __attribute__((always_inline))
 
-/// Unrolls the next loop whole: only then do arrays of vectors stay in registers.
+/// Unrolls the next loop completely. Only then do arrays of vectors stay in registers.
 #define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")

@@ -15,14 +15,14 @@ struct Conv2dShape {
   int64_t groups = 1;
   int64_t dilation_h = 1, dilation_w = 1;
 
-  /// Rows and columns from the first tap of a window to its last.
+  /// Rows and columns that a window spans, from its first tap to its last.
   int64_t window_h() const { return (kh - 1) * dilation_h + 1; }
   int64_t window_w() const { return (kw - 1) * dilation_w + 1; }
   int64_t oh() const { return (h + 2 * pad_h - window_h()) / stride_h + 1; }
   int64_t ow() const { return (w + 2 * pad_w - window_w()) / stride_w + 1; }
   int64_t group_c() const { return c / groups; }
   int64_t group_o() const { return o / groups; }
-  /// Length of the sum behind one output.
+  /// Terms of the sum for one output.
   int64_t reduction() const { return kh * kw * group_c(); }
   int64_t x_elements() const { return n * h * w * c; }
   int64_t y_elements() const { return n * oh() * ow() * o; }
@@ -31,7 +31,7 @@ struct Conv2dShape {
   friend bool operator==(const Conv2dShape&, const Conv2dShape&) = default;
 };
 
-/// A group for each channel, which gives one.
+/// Whether each channel is a group of its own, with one output channel.
 inline bool is_depthwise(const Conv2dShape& s) {
   return s.groups > 1 && s.group_c() == 1 && s.group_o() == 1;
 }

@@ -4,17 +4,18 @@
 
 #include "framework/kernels/compiler.hpp"
 
-// Parameter structs of kernels: plain data, seen by files with -m flags too, so nothing of the
-// standard library's code.
+// Parameter structs of kernels. Files that are compiled with -m flags include them too, so they are
+// plain data and call no code of the standard library.
 namespace quantrain::kernels {
 
-/// Columns of a panel of a packed matrix. Each instruction set has its own layout inside a panel; a
-/// panel takes k * packed_columns(n) floats.
+/// Columns of a panel of a packed matrix. A panel takes k * packed_columns(n) floats. The layout
+/// inside a panel depends on the instruction set.
 inline constexpr int64_t kPanelColumns = 64;
 constexpr int64_t packed_columns(int64_t n) { return (n + 15) / 16 * 16; }
 
-/// Rows [k_begin, k_end) of a panel of k rows and n columns, n <= kPanelColumns, laid out at `to`.
-/// Element (i, j) is at b[(i - k_begin) * row_stride + j * col_stride]; one of the strides is 1.
+/// Packs rows [k_begin, k_end) of a panel of k rows and n columns, n <= kPanelColumns, into the
+/// panel at `to`. Element (i, j) is b[(i - k_begin) * row_stride + j * col_stride]; one of the
+/// strides is 1.
 struct PackF32 {
   int64_t k, k_begin, k_end, n;
   const float* b;
@@ -22,15 +23,16 @@ struct PackF32 {
   float* to;
 };
 
-/// Where a segment of a sum begins: the element of each row of a, and the row of a packed b or the
-/// element of a b in place.
+/// Where a segment of a sum begins: at element a of each row of TilesF32::a, and at row b of a
+/// packed TilesF32::b, or at element b if TilesF32::b is read in place.
 struct SegmentF32 {
   int64_t a, b;
 };
 
-/// The rows of a and of c in a call, m in each of several runs. Row i is at first + run * run_step
-/// + i * row_step; or, if rows is not null, at rows[i] + run * run_step, with a row_step of 0.
-/// Either both a and c have a list of rows, or neither has.
+/// The rows of a or c: m rows in each of several runs. Row i begins at
+///   first + run * run_step + i * row_step.
+/// If rows is not null, it begins at rows[i] + run * run_step, and row_step is 0. Either both a and
+/// c have a list of rows, or neither has.
 template <class T>
 struct RowsF32 {
   T* const* rows;
@@ -40,11 +42,12 @@ struct RowsF32 {
 
 /// c[i][column + j] = min(max(sum over s < segments, t < length of
 ///     a[i][segment[s].a + t * a_step] * b(segment[s].b, t, j) + bias[j], lo), hi)
-/// for all rows i of all runs and j < n. The sum is one chain of fused multiply-adds in this order;
-/// if accumulate is set, what c held is added to it, before the bias. lo and hi may be infinite,
-/// bias null. If b_step is 0, b is a packed panel of b_rows rows, n <= kPanelColumns, and b(i, t,
-/// j) is column j of its row i + t; else b(i, t, j) is b[i + t * b_step + j]. fetches_next, for one
-/// segment of a b in place: the columns after the panel will be read next and may be fetched.
+/// for all rows i of all runs and j < n. The sum is one chain of fused multiply-adds in this order.
+/// If accumulate is set, the old value of c is added before the bias. lo and hi may be infinite,
+/// and bias may be null. If b_step is 0, b is a packed panel of b_rows rows, n <= kPanelColumns,
+/// and b(i, t, j) is column j of its row i + t. Otherwise b(i, t, j) is b[i + t * b_step + j].
+/// fetches_next is for one segment of a b in place: the columns after the panel will be read next,
+/// and the kernel may prefetch them.
 struct TilesF32 {
   int64_t m, n, runs, segments, length;
   const SegmentF32* segment;
@@ -60,8 +63,9 @@ struct TilesF32 {
 };
 
 /// c[i * c_step + j] = min(max(sum over t < k of a[i * a_step + t] * b(t, j) + bias[j], lo), hi)
-/// for i < m, j < n; what c held is added where accumulate is set. lo and hi may be infinite, bias
-/// null. chains_f32 splits each sum into `chains` chains, 1 or 4; dots_f32 ignores it.
+/// for i < m, j < n. If accumulate is set, the old value of c is added before the bias. lo and hi
+/// may be infinite, and bias may be null. chains_f32 splits each sum into `chains` chains, 1 or 4;
+/// dots_f32 ignores `chains`.
 struct FewF32 {
   int64_t m, n, k, chains;
   const float* a;
@@ -75,31 +79,32 @@ struct FewF32 {
   float lo, hi;
 };
 
-/// One step of SGD over n elements: g = grad_scale * grad + weight_decay * w; v = momentum * v + g
-/// (v = g where first_step); w -= learning_rate * (nesterov ? g + momentum * v : v). velocity may
-/// be null where momentum is 0.
+/// One step of SGD over n elements: g = grad_scale * grad + weight_decay * w; v = momentum * v + g,
+/// or v = g if first_step; w -= learning_rate * (nesterov ? g + momentum * v : v). velocity may be
+/// null if momentum is 0.
 struct SgdStep {
   float learning_rate, momentum, weight_decay, grad_scale;
   bool nesterov, first_step;
 };
-/// One step of Adam (decoupled: AdamW): correction1 = 1 - beta1^t, correction2 = 1 - beta2^t.
+/// One step of Adam, or of AdamW if decoupled is set.
+/// correction1 = 1 - beta1^t, correction2 = 1 - beta2^t.
 struct AdamStep {
   float learning_rate, beta1, beta2, epsilon, weight_decay, grad_scale, correction1, correction2;
   bool decoupled;
 };
 
-/// What dropout keeps: element i, where the upper 24 bits of number i + 1 of SplitMix64 with this
-/// key are at least `dropped`, in [0, 2^24]. It is multiplied by scale.
+/// Dropout keeps element i, multiplied by scale, if the upper 24 bits of number i + 1 of SplitMix64
+/// with this key are at least `dropped`, in [0, 2^24]. All other elements become 0.
 struct DropoutF32 {
   uint64_t key;
   int32_t dropped;
   float scale;
 };
 
-/// Positions in a window of max pooling have 16 bits.
+/// The position of a maximum in its window is stored in 16 bits.
 inline constexpr int64_t kLargestPoolWindow = 1 << 16;
 
-/// Pooling of images [h, w, c] to [oh, ow, c] by windows of kh x kw. Those of depthwise
+/// Pooling of images [h, w, c] to [oh, ow, c] by windows of kh x kw. Only windows of depthwise
 /// convolutions may be dilated.
 struct PoolShape {
   int64_t h, w, c, oh, ow, kh, kw, stride_h, stride_w, pad_h, pad_w;
@@ -114,20 +119,20 @@ struct DepthwiseF32 {
   bool accumulate;
 };
 
-/// Multipliers and clamp of each output channel; m0 and shift hold `outputs` entries each.
+/// The multiplier of each output channel, as arrays m0 and shift, and the clamp of the codes.
 /// docs/quantization.md (8), (9)
 struct RequantizeU8 {
   const int32_t* m0 = nullptr;
   const int32_t* shift = nullptr;
-  int32_t zero_point = 0;  ///< of the stored bytes
-  int32_t lo = 0;          ///< of the stored bytes
+  int32_t zero_point = 0;  ///< as a stored byte
+  int32_t lo = 0;          ///< as a stored byte
   int32_t hi = 255;
-  /// Set by the middle end where every shift lies in [33, 54] (real multipliers from 2^-24 to 1/4):
-  /// 2^(shift - 33) + zero_point * 2^(shift - 32), which rounds the upper halves of the products
-  /// and adds the zero point to the codes that they are shifted to.
+  /// 2^(shift - 33) + zero_point * 2^(shift - 32), or null. Added to the upper half of each product
+  /// before the remaining shift, it rounds and adds the zero point. The middle layer sets it if the
+  /// zero point lies in [0, 255] and every shift in [33, 54] (real multipliers from 2^-24 to 1/4).
   const int32_t* round = nullptr;
 
-  /// The parameters of the channels from this one on.
+  /// The parameters for the channels from `channel` on.
   QUANTRAIN_INLINE RequantizeU8 from(int64_t channel) const {
     RequantizeU8 r = *this;
     r.m0 = m0 == nullptr ? nullptr : m0 + channel;
@@ -146,17 +151,18 @@ struct QuantizeF32 {
   int32_t offset = 0;
 };
 
-/// Layout of dot_u8s8's weights: panels of `width` outputs, the last one filled with zeros. A panel
-/// holds, for each group of 4 consecutive k, `width` x 4 bytes; where `pairs` is set, `width` x {k,
-/// k + 2} and then `width` x {k + 1, k + 3} as int16.
+/// Layout of the weights of dot_u8s8: panels of `width` outputs, the last one filled up with zeros.
+/// For each group of 4 consecutive k, a panel holds `width` x 4 bytes. If `pairs` is set, it holds
+/// int16 instead: `width` x {k, k + 2}, then `width` x {k + 1, k + 3}.
 struct PanelLayout {
   int64_t width;
   bool pairs;
 };
 
-/// acc[r, o] = start[o] + sum over segments s and j < 4 * quads of w[o, s, j] * x[r][s *
-/// segment_step + j]. Rows may be read up to the next multiple of 4 bytes of each segment, where
-/// the weights are 0.
+/// acc[r, o] = start[o] + sum over segments s and j < 4 * quads of
+///             w[o, s, j] * x[r][s * segment_step + j]
+/// If a segment's length is not a multiple of 4 bytes, the kernel reads x up to the next multiple,
+/// and the weights there are 0.
 struct DotU8S8 {
   int64_t rows, outputs;
   int64_t segments, segment_step, quads;
@@ -164,38 +170,39 @@ struct DotU8S8 {
   const int8_t* w;
   int64_t panel;  ///< bytes from a panel of w to the next one
   PanelLayout layout;
-  const int32_t* start;     ///< filled up to a whole panel, like the arrays of requantize
-  RequantizeU8 requantize;  ///< used where y is not null
+  const int32_t* start;     ///< filled up to whole panels, like the arrays of requantize
+  RequantizeU8 requantize;  ///< used if y is not null
   int32_t* acc;             ///< either acc or y is not null; rows are `stride` elements apart
   uint8_t* y;
   int64_t stride;
 };
 
-/// How depthwise_u8s8 takes windows of kh rows: four rows of input, a quad, are interleaved byte by
-/// byte, so that one dot product sums four rows of a column. The rows of a quad are dilation_h
-/// apart, and so are the lines of output that it serves.
+/// How depthwise_u8s8 lays out windows of kh rows. Four rows of input, a quad, are interleaved byte
+/// by byte, so that one dot product sums four rows of a column. The rows of a quad are dilation_h
+/// apart, and so are the lines of output that share it.
 struct DepthwiseLayout {
-  int64_t lines;  ///< of output that the same quads serve at stride 1: 2 where they fit, else 1
-  int64_t quads;  ///< in a column of the window
-  int64_t run;    ///< elements of some whole pixels, for which weights lie one after the other
-  int64_t block;  ///< channels that are interleaved at a time
+  int64_t lines;  ///< lines of output that share quads at stride 1
+  int64_t quads;  ///< quads in a column of the window
+  int64_t run;    ///< elements of whole pixels that one copy of the weights covers
+  int64_t block;  ///< channels interleaved at a time
 
   QUANTRAIN_INLINE DepthwiseLayout(int64_t kh, int64_t channels)
       : lines(kh % 4 == 0 ? 1 : 2), quads((kh + 3) / 4), run(channels), block(channels) {
-    // Few channels, or an odd number of them, leave lanes empty: several pixels fill them.
+    // Few channels, or an odd number of them, would leave lanes empty. So a run covers several
+    // pixels.
     const int64_t divisor = channels & -channels;
     if (divisor < 16 && channels / divisor * 16 <= 256) run = channels / divisor * 16;
     if (divisor >= 16 && channels > 64) block = 64;
   }
 
-  /// Lines of output that are computed from one line of quads of each row of four.
+  /// Lines of output that share quads with this stride.
   QUANTRAIN_INLINE int64_t group(const PoolShape& s) const { return s.stride_h == 1 ? lines : 1; }
-  /// Bytes of a line of quads, and of those of a group.
+  /// Bytes of one line of quads. group_bytes: of all lines of quads of a group.
   QUANTRAIN_INLINE int64_t quad_line(const PoolShape& s) const {
     return (4 * (s.w + 2 * s.pad_w) * block + 63) / 64 * 64;
   }
   QUANTRAIN_INLINE int64_t group_bytes(const PoolShape& s) const { return quads * quad_line(s); }
-  /// Groups of an image that are computed at a time: as many as the first-level cache holds.
+  /// How many groups of an image are computed at a time: as many as fit in the first-level cache.
   QUANTRAIN_INLINE int64_t groups(const PoolShape& s) const {
     const int64_t all = (s.oh + group(s) - 1) / group(s);
     const int64_t most = 24576 / group_bytes(s);
@@ -204,19 +211,20 @@ struct DepthwiseLayout {
   QUANTRAIN_INLINE int64_t zero_line(const PoolShape& s) const {
     return (s.w * s.c + 63) / 64 * 64;
   }
-  /// Bytes of a line outside of the image, and of the groups.
+  /// Bytes for one line of zero points, read for rows outside the image, and for the groups.
   QUANTRAIN_INLINE int64_t scratch(const PoolShape& s) const {
     return zero_line(s) + groups(s) * group_bytes(s);
   }
 };
 
-/// A depthwise convolution: the lines [begin, end) of output of all images. x outside of the image
-/// is zero_x.
+/// Lines [begin, end) of the output of a depthwise convolution, counted over all images. Outside
+/// the image, x is zero_x.
 ///   acc[line, p, c] = start[c] + sum over i < kh, j < kw of
 ///                     w[c, i, j] * x[.., i * dilation_h, j * dilation_w, c]
-/// w has a panel for each `layout.width` elements of a run, and there for each quad, each column of
-/// the window and each of DepthwiseLayout's lines a group of 4 as in PanelLayout: those rows of the
-/// window that the line sees in the quad, else 0.
+/// w has a panel for each `layout.width` elements of a run. A panel holds, for each quad, each
+/// column of the window and each of DepthwiseLayout's lines, a group of 4 weights as in
+/// PanelLayout. These are the weights of the window's rows that the line sees in the quad; the
+/// others are 0.
 struct DepthwiseU8S8 {
   PoolShape pool;
   int64_t begin, end;
@@ -224,15 +232,15 @@ struct DepthwiseU8S8 {
   int32_t zero_x;
   const int8_t* w;
   PanelLayout layout;
-  const int32_t* start;     ///< repeated for a run and filled up to a panel, as those of requantize
-  RequantizeU8 requantize;  ///< used where y is not null
-  int32_t* acc;             ///< either acc or y is not null: the first line of the first image
+  const int32_t* start;     ///< repeated over a run, then filled up, like the arrays of requantize
+  RequantizeU8 requantize;  ///< used if y is not null
+  int32_t* acc;             ///< either acc or y is not null; points to line 0 of the first image
   uint8_t* y;
-  uint8_t* scratch;  ///< DepthwiseLayout::scratch() bytes of zero_x, and of the pool
+  uint8_t* scratch;  ///< DepthwiseLayout::scratch(pool) bytes, filled with zero_x
 };
 
-/// (11) as clamp(((a * m_a + b * m_b + offset) >> shift) + zero_point, lo, hi), where offset =
-/// 2^(shift-1) - zero_a * m_a - zero_b * m_b.   docs/quantization.md (11)
+/// (11) in the form clamp(((a * m_a + b * m_b + offset) >> shift) + zero_point, lo, hi), with
+/// offset = 2^(shift-1) - zero_a * m_a - zero_b * m_b.   docs/quantization.md (11)
 struct AddU8 {
   int32_t m_a, m_b, shift;
   int64_t offset;

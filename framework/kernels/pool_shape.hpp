@@ -5,7 +5,7 @@
 
 namespace quantrain::kernels {
 
-/// What kernels with lanes along the channels take.
+/// The shape in the form that kernels with lanes along the channels take.
 inline PoolShape pool_shape(const Conv2dShape& s) {
   return {.h = s.h,
           .w = s.w,

@@ -5,13 +5,15 @@
 
 namespace quantrain::kernels {
 
-/// Float kernels of one instruction set. A set that adds integer instructions only has those of the
-/// set that it extends. Throws: DataError if it is not built.
+/// Float kernels of one instruction set. A set that adds only integer instructions has the float
+/// kernels of the set that it extends.
+/// Throws: DataError if the set is not built.
 const FloatTable& float_table(Isa isa);
 /// Float kernels of chosen_isa().
 const FloatTable& float_table();
 
-/// Integer kernels of one instruction set. Throws: DataError if it is not built.
+/// Integer kernels of one instruction set.
+/// Throws: DataError if the set is not built.
 const IntegerTable& integer_table(Isa isa);
 /// Integer kernels of chosen_isa().
 const IntegerTable& integer_table();

@@ -20,7 +20,7 @@ class Tables {
   const Table& chosen() const { return *of_[static_cast<int>(chosen_isa())]; }
 
  private:
-  const Table* of_[std::size(kAllIsas)] = {};  // null where it is not built
+  const Table* of_[std::size(kAllIsas)] = {};  // null if the set is not built
 };
 
 }  // namespace quantrain::kernels

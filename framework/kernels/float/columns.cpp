@@ -13,9 +13,9 @@ namespace {
 
 constexpr int64_t kMostChunks = 64;
 
-/// Calls chunk(begin, end, sums) for the chunks of [0, rows), each writing `width` sums of its own,
-/// and adds those up in a binary tree whose form depends on `rows` and `columns` alone; with no
-/// rows they are 0.
+/// Calls chunk(begin, end, sums) for the chunks of [0, rows). Each chunk writes `width` sums of its
+/// own. These sums are added up in a binary tree whose form depends on `rows` and `columns` alone.
+/// If there are no rows, the sums are 0.
 template <class Chunk>
 void reduce_rows(int64_t rows, int64_t columns, int64_t width, float* sums, const Chunk& chunk) {
   if (rows == 0) std::fill(sums, sums + width, 0.0f);
@@ -53,7 +53,7 @@ void sum_rows_f32(int64_t rows, int64_t columns, const float* x, float* y) {
 void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y) {
   const auto kernel = float_table().affine_f32;
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
-    // A sum with -0 is what the product is, whatever its sign.
+    // Adding -0 leaves every product as it is, even one that is 0 or -0.
     for (; r < end; ++r) kernel(columns, x + r * columns, factors[r], -0.0f, y + r * columns);
   });
 }

@@ -2,19 +2,19 @@
 
 #include <cstdint>
 
-// Sums, and functions of columns, cut into blocks over threads. Sums run in 16 lanes over blocks
-// cut by problem size and join in a fixed tree: the same bits at any number of threads, on AVX2 and
-// AVX-512.
+// Sums and functions of columns, in blocks over threads. Sums run in 16 lanes over blocks whose
+// size depends on the problem alone, and a fixed tree adds up the blocks. So the bits are the same
+// with any number of threads, and on AVX2 and AVX-512.
 namespace quantrain::kernels {
 
 /// Sum of all elements.
 float sum_f32(int64_t n, const float* x);
-/// y[c] = sum over rows of x[row, c]: gradients of biases.
+/// y[c] = sum over rows of x[row, c], for gradients of biases.
 void sum_rows_f32(int64_t rows, int64_t columns, const float* x, float* y);
 
 /// y[r, c] = x[r, c] * factors[r]; y may be x.
 void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y);
-/// dots[r] = sum over columns of a[r, c] * b[r, c], each product rounded.
+/// dots[r] = sum over columns of a[r, c] * b[r, c]; each product is rounded.
 void row_dots_f32(int64_t rows, int64_t columns, const float* a, const float* b, float* dots);
 
 /// Mean and population variance of each column, in two passes.

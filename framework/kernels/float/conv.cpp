@@ -10,41 +10,44 @@
 #include "framework/kernels/float/padding.hpp"
 #include "framework/kernels/float/tiles.hpp"
 
-// A convolution is a product whose left operand is never written down. Its row (n, i, j) is KW * C
-// contiguous values of the input for each of the KH rows of the kernel, so one pointer for each
-// output pixel finds them. Pixels are grouped by the taps of the kernel that lie inside the image,
-// and only those taps are multiplied; if sums are short, the image gets a border of zeros instead
-// (padding.hpp). The gradient by data is the same walk over the output's gradient with the kernel
-// upside down; with a stride only every stride-th tap has seen a pixel, so pixels are grouped by
-// residue too. A dilation moves the segments of the taps apart.
+// A convolution is a product whose left operand is never written to memory. Row (n, i, j) of that
+// operand is KW * C contiguous values of the input for each of the KH rows of the kernel, so one
+// pointer for each output pixel finds them. Pixels are grouped by the taps of the kernel that lie
+// inside the image, and only those taps are multiplied. If sums are short, the image gets a border
+// of zeros instead (padding.hpp). The data gradient is the same loop over the output's gradient,
+// with the kernel flipped. With a stride, only every stride-th tap has seen a pixel, so pixels are
+// also grouped by their position modulo the stride. With a dilation, each tap is a segment of its
+// own.
 namespace quantrain::kernels {
 namespace {
 
-// Multiply-adds worth a task, and the most that one should have.
+// Multiply-adds that make a task worthwhile, and the most that a task should have.
 constexpr int64_t kTaskWork = 500000;
 constexpr int64_t kMostTaskWork = 4000000;
-constexpr int64_t kFewPixels = 1024;        // too few to pay for packing the weights
-constexpr int64_t kImagePixels = 64 * 256;  // images with more are cut
-constexpr int64_t kManyPixels = 32;         // of one tap group in an image: many tiles
+constexpr int64_t kFewPixels = 1024;        // packing the weights does not pay for so few
+constexpr int64_t kImagePixels = 64 * 256;  // larger images are cut
+constexpr int64_t kManyPixels = 32;         // of a tap group in one image: enough for many tiles
 constexpr int64_t kLongestChain = 1024;     // terms; longer sums are cut into blocks
-constexpr int64_t kBlockTerms = 512;        // at most
+constexpr int64_t kBlockTerms = 512;        // terms of such a block, at most
 
-/// y[n, i, j, :] = sum over taps (u, v) of the `channels` values of the source's pixel that the tap
-/// sees times the `channels` rows of b, [kh * kw * channels, columns], that belong to the tap.
+/// y[n, i, j, :] = sum over taps (u, v) of p(u, v) * b(u, v). p(u, v) is the pixel of x that the
+/// tap sees, [channels]. b(u, v) is the tap's part, [channels, columns], of b [kh * kw * channels,
+/// columns].
 struct Correlation {
   const float* x;
-  const Conv2dShape* padding;        // if not null, x gets a border of zeros, which n, h, w include
+  const Conv2dShape* padding;        // if not null, x gets a border of zeros; n, h, w include it
   int64_t n, h, w, pixel, channels;  // pixels are `pixel` values apart
   std::vector<AxisPart> lines, pixels;
   int64_t oh, ow, columns, kh, kw;
   const float* b;
-  int64_t b_step;  // elements from row to row where b is in place; 0: packed
-  int64_t b_tap;   // rows from tap to tap, or elements where b is in place
+  int64_t b_step;  // elements between rows if b is read in place; 0 if b is packed
+  int64_t b_tap;   // rows between taps, or elements if b is read in place
   float* y;
   int64_t y_pixel;
 };
 
-/// The pixels of lines [begin, end) in tap groups: pixels whose windows cover the same taps.
+/// Computes lines [begin, end), one tap group after the other. The pixels of a tap group are those
+/// whose windows cover the same taps.
 class TapGroups {
  public:
   TapGroups(const Correlation& p, int64_t begin, int64_t end, const EpilogueF32& epilogue)
@@ -56,10 +59,10 @@ class TapGroups {
     tiles_.b_step = p.b_step;
   }
 
-  /// The group of these lines and pixels.
+  /// Computes the tap group of these lines and pixels.
   void multiply(const AxisPart& lines, const AxisPart& pixels) {
     set_segments(lines, pixels);
-    // Pixels this close together need no pointer each.
+    // Pixels this close together do not each need a pointer.
     if (pixels.source_step * p_.pixel <= 2 && pixels.count >= 4) {
       for_lines(lines, pixels, [&](int64_t count, const float* x, float* y) {
         tiles_.m = pixels.count;
@@ -75,8 +78,8 @@ class TapGroups {
       from_ = Buffer<const float*>((end_ - begin_) * p_.ow);
       to_ = Buffer<float*>((end_ - begin_) * p_.ow);
     }
-    // For whole images with many pixels of the group, a list for the first one is enough; few
-    // pixels would make tiles of few rows.
+    // For whole images that each have many pixels of the group, a list for the first image is
+    // enough. If they have few, the list covers all images; otherwise tiles would have few rows.
     const bool once =
         begin_ % p_.oh == 0 && end_ % p_.oh == 0 && lines.count * pixels.count >= kManyPixels;
     tiles_.m = 0;
@@ -99,14 +102,14 @@ class TapGroups {
   }
 
  private:
-  /// Segments of the sum that are one chain, all of one length.
+  /// Segments that are summed in one chain. All have the same length.
   struct Block {
     int64_t first, segments, length;
   };
 
-  /// One segment of the sum for each row of the kernel if its taps read contiguous values, else one
-  /// for each tap. A long sum has several blocks, and a segment too long for a block is cut into
-  /// pieces.
+  /// Makes one segment for each row of the kernel if its taps read contiguous values, else one for
+  /// each tap. A long sum has several blocks, and a segment that is too long for a block is cut
+  /// into pieces.
   void set_segments(const AxisPart& lines, const AxisPart& pixels) {
     const bool contiguous = p_.channels == p_.pixel && p_.b_tap == p_.channels &&
                             pixels.tap_step == 1 && pixels.tap_source == 1;
@@ -132,7 +135,7 @@ class TapGroups {
     } while (begin < length);
   }
 
-  /// Writes where each segment begins; the segments start at their element `begin`.
+  /// Adds an entry for each segment: where its piece from element `begin` on lies.
   void add_segments(const AxisPart& lines,
                     const AxisPart& pixels,
                     int64_t taps,
@@ -148,7 +151,7 @@ class TapGroups {
     }
   }
 
-  /// Calls f(number of lines, first pixel's source, first pixel's result) for each image.
+  /// Calls f(number of lines, source of the first pixel, result of the first pixel) for each image.
   template <class F>
   void for_lines(const AxisPart& lines, const AxisPart& pixels, F&& f) const {
     for (int64_t image = begin_ / p_.oh; image * p_.oh < end_; ++image) {
@@ -169,7 +172,7 @@ class TapGroups {
     }
   }
 
-  /// Copies the lines that [begin, end) reads, with their padding.
+  /// Copies the lines of x that output lines [begin, end) read, with their padding.
   void pad() {
     const auto seen = [&](int64_t line, int64_t tap) {
       return line / p_.oh * p_.h + line % p_.oh + tap;
@@ -206,7 +209,7 @@ class TapGroups {
   void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_;
   Buffer<float*> to_;
-  // At most so many pieces for each row of the kernel, or for each tap.
+  // For each tap, the most pieces that a row of the kernel can have.
   Buffer<SegmentF32> segments_{p_.kh * p_.kw * ((p_.kw * p_.channels - 1) / kBlockTerms + 1)};
   std::vector<Block> blocks_;
   TilesF32 tiles_{};
@@ -223,8 +226,8 @@ void correlate(const Correlation& p, const EpilogueF32& epilogue) {
       for (const AxisPart& j : p.pixels) groups.multiply(i, j);
     }
   };
-  // Whole images, if there are enough of them or only one thread: tap groups then have many pixels.
-  // Every sum belongs to one task, however lines are cut.
+  // Tasks get whole images if there are enough images, or only one thread: tap groups then have
+  // many pixels. However lines are split, every sum belongs to one task.
   const bool whole = (p.n >= 16 || threads() == 1) && p.oh * p.ow <= kImagePixels;
   if (task_lines > p.oh || whole) {
     parallel_for_even(p.n, (task_lines + p.oh - 1) / p.oh, [&](int64_t begin, int64_t end) {
@@ -235,8 +238,8 @@ void correlate(const Correlation& p, const EpilogueF32& epilogue) {
   }
 }
 
-/// Panels of one group's weights for the gradient by data: w [o, kh, kw, gc] as [kh * kw * o, gc],
-/// from the last tap to the first.
+/// Packs one group's weights for the data gradient: w [o, kh, kw, gc] as [kh * kw * o, gc], from
+/// the last tap to the first.
 Buffer<float> pack_flipped_weights(const Conv2dShape& s, const float* w) {
   const int64_t o = s.group_o();
   const int64_t taps = s.kh * s.kw;
@@ -257,8 +260,8 @@ Buffer<float> pack_flipped_weights(const Conv2dShape& s, const float* w) {
   return packed;
 }
 
-/// The part with the most positions comes first: it reads in order, and the others find its data in
-/// cache.
+/// Puts the part with the most positions first. It reads memory in order, and the other parts find
+/// its data in cache.
 std::vector<AxisPart> most_first(std::vector<AxisPart> parts) {
   const auto most =
       std::max_element(parts.begin(), parts.end(), [](const AxisPart& a, const AxisPart& b) {

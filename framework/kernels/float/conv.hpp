@@ -3,19 +3,19 @@
 #include "framework/kernels/conv_shape.hpp"
 #include "framework/kernels/float/gemm.hpp"
 
-// Convolutions in float32 as implicit matrix products (no im2col of the whole input), cut into
-// blocks over threads. Groups from 1 to C; depthwise (groups = C) has a kernel of its own.
+// Convolutions in float32 as matrix products without im2col, in blocks over threads. There may be 1
+// to C groups; depthwise convolutions (groups = C) have a kernel of their own.
 namespace quantrain::kernels {
 
-/// Weights [O, KH, KW, C / groups] of many convolutions, laid out once for the kernels of
-/// chosen_isa(); not for those of another one.
+/// Weights [O, KH, KW, C / groups], packed once for many convolutions with the kernels of
+/// chosen_isa(). Kernels of another instruction set cannot read them.
 class PackedWeightsF32 {
  public:
   PackedWeightsF32() = default;
-  /// Only the shape of the weights and the groups are taken from `shape`.
+  /// Reads only the shape of the weights and the groups from `shape`.
   PackedWeightsF32(const Conv2dShape& shape, const float* w);
 
-  /// Panels of group g; for a depthwise convolution the weights as [KH, KW, C], g is 0.
+  /// The panels of group g. For a depthwise convolution, g is 0, and the weights are [KH, KW, C].
   const float* data(int64_t g) const { return data_.data() + g * group_size_; }
 
  private:
@@ -40,13 +40,14 @@ void conv2d_backward_data_f32(const Conv2dShape& shape,
                               const float* grad_y,
                               const float* w,
                               float* grad_x);
-/// grad_w is overwritten. Partial sums are joined in a fixed tree cut by problem size.
+/// grad_w is overwritten. Partial sums are added up in a tree that depends on the problem size
+/// alone.
 void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const float* x,
                                  const float* grad_y,
                                  float* grad_w);
-/// The same for codes of one scale: each task dequantizes the chunk that it reads, if no other task
-/// reads it.
+/// The same for codes of one scale. Each task dequantizes the chunk that it reads. If several tasks
+/// would read the same codes, all codes are dequantized first.
 void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const CodeView& x,
                                  const float* grad_y,

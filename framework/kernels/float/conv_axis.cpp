@@ -6,14 +6,14 @@
 namespace quantrain::kernels {
 namespace {
 
-/// Adds position part.result, whose part.taps taps from part.first_tap on see the source from
-/// part.source on. If all of these are inside, also adds the next positions, up to `left` in all,
-/// whose taps are. Returns how many were added.
+/// Adds position part.result. Its part.taps taps from part.first_tap on read the source from
+/// part.source on. If all these taps are inside the source, also adds the following positions for
+/// which they are, up to `left` positions in all. Returns how many were added.
 int64_t add_positions(std::vector<AxisPart>& parts,
                       AxisPart part,
                       int64_t left,
                       int64_t source_size) {
-  // Taps that lie before some distance from the first one.
+  // How many taps lie less than `distance` elements after the first one.
   const auto before = [&](int64_t distance) {
     return (distance + part.tap_source - 1) / part.tap_source;
   };
@@ -75,7 +75,7 @@ std::vector<AxisPart> forward_taps(const ConvAxis& axis) {
 
 std::vector<AxisPart> backward_axis(const ConvAxis& axis) {
   const auto [size, results, kernel, stride, pad, dilation] = axis;
-  // The taps of a residue, and the windows that they belong to.
+  // The steps between the taps of a residue, and between the windows of these taps.
   const int64_t divisor = std::gcd(stride, dilation);
   const int64_t tap_step = stride / divisor;
   const int64_t tap_source = dilation / divisor;

@@ -20,9 +20,9 @@ inline ConvAxis horizontal(const Conv2dShape& s) {
 }
 
 /// Positions along one axis of a convolution's result whose windows cover the same taps: `count`
-/// positions from `result` on, `result_step` apart. The taps are `taps` of the kernel's, from
-/// `first_tap` on, `tap_step` apart. The first tap reads the elements from `source` on,
-/// `source_step` apart; each further tap reads `tap_source` elements further.
+/// positions from `result` on, `result_step` apart. These are `taps` taps of the kernel from
+/// `first_tap` on, `tap_step` apart. The first tap reads one element for each position, from
+/// `source` on, `source_step` apart. Each further tap reads `tap_source` elements further on.
 struct AxisPart {
   int64_t result, result_step;
   int64_t source, source_step;
@@ -30,17 +30,17 @@ struct AxisPart {
   int64_t taps, first_tap, tap_step, tap_source;
 };
 
-/// Result i sees taps t < kernel at i * stride - pad + t * dilation.
+/// Groups results by taps. Tap t of result i reads element i * stride - pad + t * dilation.
 std::vector<AxisPart> forward_axis(const ConvAxis& axis);
 
-/// The same pairs of results and taps, grouped by taps: a part holds taps that the same results
-/// see.
+/// The same pairs of results and taps, grouped by taps: the taps of a part are inside the image for
+/// the same results.
 std::vector<AxisPart> forward_taps(const ConvAxis& axis);
 
-/// The gradient by data, whose results are positions of the image and whose source are windows: tap
-/// t of window (i + pad - t * dilation) / stride saw position i, if the division leaves no
-/// remainder. So each residue of i + pad has its own taps. They come in the order of the windows,
-/// from the last tap of the kernel to its first.
+/// The axis of the data gradient. Its results are positions of the image, and its source elements
+/// are windows: tap t of window (i + pad - t * dilation) / stride saw position i if the division
+/// leaves no remainder. So each residue of i + pad modulo stride has its own taps. Taps come in the
+/// order of the windows, from the last tap of the kernel to the first.
 std::vector<AxisPart> backward_axis(const ConvAxis& axis);
 
 }  // namespace quantrain::kernels

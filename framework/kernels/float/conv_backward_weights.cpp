@@ -8,36 +8,37 @@
 #include "framework/kernels/float/partial_sums.hpp"
 #include "framework/kernels/float/tiles.hpp"
 
-// The gradient by the weights is a product too: its rows are the elements (u, v, c) of the kernel,
-// its columns the output channels, and the sum runs over all output pixels that see the element
-// inside the image. So there is a product for each part of both axes, read in place. Chunks of
-// output lines, cut by problem size, are summed separately and then joined in a fixed tree. In a
-// chunk, each block of pixels is a chain, and the blocks are added up one after the other.
+// The weight gradient is a product, too. Its rows are the elements (u, v, c) of the kernel, its
+// columns are the output channels, and its sums run over all output pixels that see the element
+// inside the image. So each pair of parts of the two axes is a product, read in place. The output
+// lines are split into chunks by problem size. Each chunk is summed separately, and a fixed tree
+// adds up the chunks. In a chunk, each block of pixels is a chain, and the blocks are added up one
+// after the other.
 namespace quantrain::kernels {
 namespace {
 
 constexpr int64_t kMostTasks = 16;
 constexpr int64_t kTaskWork = 250000;          // multiply-adds that a task should have at least
-constexpr int64_t kChunkPixels = 768;          // enough that joining the chunks costs little
+constexpr int64_t kChunkPixels = 768;          // enough that adding up the chunks costs little
 constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks together, unless sums are long
-constexpr int64_t kLongestChunk = 32768;       // pixels, whose blocks are added up in one chain
+constexpr int64_t kLongestChunk = 32768;       // pixels; their blocks are added up in one chain
 constexpr int64_t kLongestChain = 768;         // pixels of a block
 constexpr int64_t kBlockPixels = 128;  // so that a panel of grad_y stays in the first-level cache
-constexpr int64_t kTileRows = 9;  // a tile or two: they read a panel too seldom for that to matter
+constexpr int64_t kTileRows = 9;       // one or two tiles read a panel too seldom to need that
 constexpr int64_t kMostSegments = 256;
-constexpr int64_t kManyChannels = 8;  // enough rows for a tile, for one tap
+constexpr int64_t kManyChannels = 8;  // with so many, one tap fills a tile
 
 struct WeightsGradient {
   Conv2dShape s;
   std::vector<AxisPart> lines, pixels;
-  const float* x;         // of the group
-  const CodeView* codes;  // instead of it; then there is one group
-  const float* grad_y;    // whole vectors of each pixel can be read
+  const float* x;         // from the group's first channel on
+  const CodeView* codes;  // used instead of x if not null; then there is one group
+  const float* grad_y;    // each pixel can be read in whole vectors
   int64_t grad_pixel;
-  int64_t width;  // of the sums
+  int64_t width;  // of a row of sums
 };
 
-/// Rows [row, row_end) of the gradient of a group, summed over output lines [begin, end).
+/// Computes rows [row, row_end) of a group's gradient, summed over output lines [begin, end).
 class Chunk {
  public:
   Chunk(const WeightsGradient& p,
@@ -68,7 +69,7 @@ class Chunk {
   }
 
  private:
-  /// Dequantizes the lines of x that the chunk reads, all channels.
+  /// Dequantizes the lines of x that the chunk reads, with all channels.
   void make_floats() {
     const auto seen = [&](int64_t line, int64_t tap) {
       const int64_t at = line % oh_ * s_.stride_h - s_.pad_h + tap;
@@ -79,7 +80,7 @@ class Chunk {
     p_.codes->to_float(0, first_, made_.size(), made_.data());
   }
 
-  /// The elements of the taps of a part, at the first pixel that sees them.
+  /// Lists the rows: the elements of a part's taps, at the first pixel that sees them.
   void find_rows(const AxisPart& lines, const AxisPart& pixels) {
     const int64_t c = s_.group_c();
     const float* const x =
@@ -180,7 +181,7 @@ class Chunk {
   const int64_t ow_ = s_.ow();
   int64_t begin_, end_, row_, row_end_;
   float* sums_;
-  int64_t first_ = 0;  // element of x that made_ begins with
+  int64_t first_ = 0;  // element of x where made_ begins
   Buffer<float> made_;
   void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_{row_end_ - row_};
@@ -190,7 +191,7 @@ class Chunk {
   TilesF32 tiles_{};
 };
 
-/// Lines of a chunk, which is summed separately.
+/// Lines of a chunk. Each chunk is summed separately.
 int64_t chunk_lines(const Conv2dShape& s, int64_t sums) {
   const int64_t lines = s.n * s.oh();
   const int64_t pixels = lines * s.ow();
@@ -201,8 +202,8 @@ int64_t chunk_lines(const Conv2dShape& s, int64_t sums) {
   return (lines + chunks - 1) / chunks;
 }
 
-/// Rows of a part: few chunks are cut into parts of whole taps or whole tiles, which changes no
-/// sum.
+/// Rows of a part. If there are few chunks, their rows are split into parts of whole taps or whole
+/// tiles. This changes no sum.
 int64_t part_rows(const Conv2dShape& s, int64_t sums, int64_t chunks) {
   const int64_t tasks = std::clamp<int64_t>(s.n * s.oh() * s.ow() * sums / kTaskWork, 1, 16);
   const int64_t parts = (tasks + chunks - 1) / chunks;
@@ -210,7 +211,7 @@ int64_t part_rows(const Conv2dShape& s, int64_t sums, int64_t chunks) {
   return ((s.reduction() + parts - 1) / parts + unit - 1) / unit * unit;
 }
 
-/// Pixels of one group's part of grad_y, filled up with zeros to whole vectors.
+/// One group's part of grad_y, with each pixel filled up with zeros to whole vectors.
 Buffer<float> fill_up(const Conv2dShape& s, const float* grad_y, int64_t width) {
   const int64_t pixels = s.n * s.oh() * s.ow();
   Buffer<float> filled(pixels * width);
@@ -224,7 +225,8 @@ Buffer<float> fill_up(const Conv2dShape& s, const float* grad_y, int64_t width) 
   return filled;
 }
 
-/// How the work is cut, by problem size alone: chunks of lines, each in parts of the rows.
+/// How the work is split, by problem size alone: into chunks of lines, and each chunk into parts of
+/// its rows.
 struct Cut {
   int64_t lines, chunk, chunks, part, parts;
 
@@ -237,14 +239,14 @@ struct Cut {
   }
 };
 
-/// Whether there is nothing to sum: the gradient is 0 then.
+/// Whether there is nothing to sum. If so, sets the gradient to 0.
 bool is_empty(const Conv2dShape& s, float* grad_w) {
   const bool empty = s.weight_elements() == 0 || s.y_elements() == 0;
   if (empty) std::fill_n(grad_w, s.weight_elements(), 0.0f);
   return empty;
 }
 
-/// x: floats, or codes.
+/// x is given as floats or as codes; the other pointer is null.
 void backward_weights(const Conv2dShape& s,
                       const float* x,
                       const CodeView* codes,
@@ -255,8 +257,9 @@ void backward_weights(const Conv2dShape& s,
   const int64_t o = s.group_o();
   const int64_t width = packed_columns(o);
   const int64_t sums = k * width;
-  // One tap with many channels fills tiles, and its pixels make long sums. With few channels tiles
-  // need many taps, those that are there for a part of the pixels.
+  // With many channels, one tap fills tiles. So taps are grouped by the pixels that see them, which
+  // makes long sums. With few channels, a tile needs several taps. So pixels are grouped by the
+  // taps that they see.
   const auto axis = s.group_c() >= kManyChannels ? forward_taps : forward_axis;
   WeightsGradient p{};
   p.s = s;
@@ -308,7 +311,7 @@ void conv2d_backward_weights_f32(const Conv2dShape& s,
                                  float* grad_w) {
   if (is_empty(s, grad_w)) return;
   if (s.groups == 1 && Cut(s).parts == 1) return backward_weights(s, nullptr, &x, grad_y, grad_w);
-  // Several tasks would dequantize the same codes.
+  // Otherwise several tasks would dequantize the same codes.
   Buffer<float> floats(s.x_elements());
   parallel_for(s.x_elements(), 65536, [&](int64_t begin, int64_t end) {
     x.to_float(0, begin, end - begin, floats.data() + begin);

@@ -8,14 +8,14 @@
 #include "framework/kernels/float/tiles.hpp"
 #include "framework/kernels/pool_shape.hpp"
 
-// Depthwise convolutions (one input and one output channel to a group): lanes run along the
+// Depthwise convolutions: each group has one input and one output channel. Lanes run along the
 // channels.
 namespace quantrain::kernels {
 namespace {
 
 constexpr int64_t kTaskWork = 200000;
 constexpr int64_t kMostTasks = 16;
-// Lines and pixels of a chunk: their chains are added up one after the other.
+// The most lines and pixels in a chunk. The chains of a chunk are added up one after the other.
 constexpr int64_t kMostLines = 256;
 constexpr int64_t kMostPixels = 32768;
 

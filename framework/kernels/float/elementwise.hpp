@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-// Functions of each element, in float32, cut into blocks over threads.
+// Elementwise functions in float32, in blocks over threads.
 namespace quantrain::kernels {
 
-/// y may be an operand in all of these.
+/// In all of these, y may be one of the operands.
 void add_f32(int64_t n, const float* a, const float* b, float* y);
 void sub_f32(int64_t n, const float* a, const float* b, float* y);
 void mul_f32(int64_t n, const float* a, const float* b, float* y);
@@ -13,7 +13,7 @@ void div_f32(int64_t n, const float* a, const float* b, float* y);
 /// y = x * scale + shift.
 void affine_f32(int64_t n, const float* x, float scale, float shift, float* y);
 
-/// y = min(max(x, 0), hi), hi >= 0, maybe infinite. Where mask is not null, bit i is 0 < x[i] < hi.
+/// y = min(max(x, 0), hi); bit i of mask, if not null, is 0 < x[i] < hi. hi >= 0, maybe infinite.
 void relu_f32(int64_t n, const float* x, float hi, float* y, uint8_t* mask);
 void exp_f32(int64_t n, const float* x, float* y);
 /// 1 / (1 + exp(-x)).
@@ -23,8 +23,8 @@ void tanh_f32(int64_t n, const float* x, float* y);
 void sigmoid_backward_f32(int64_t n, const float* y, const float* grad_y, float* grad_x);
 void tanh_backward_f32(int64_t n, const float* y, const float* grad_y, float* grad_x);
 
-/// y[i] = x[i] / (1 - p) or, with probability p in (0, 1], 0. Which ones depends on seed, counter
-/// and i alone.
+/// y[i] = 0 with probability p in (0, 1], else x[i] / (1 - p). Which elements are 0 depends only on
+/// seed, counter and i.
 void dropout_f32(int64_t n, float p, uint64_t seed, uint64_t counter, const float* x, float* y);
 
 /// y[i] = x[i] / 255: the real value of a pixel.

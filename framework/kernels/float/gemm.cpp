@@ -8,26 +8,26 @@
 namespace quantrain::kernels {
 namespace {
 
-// With more rows than this B is packed once for all; with fewer it is read in place, or packed by
-// each task where its columns are contiguous.
+// With more rows than this, B is packed once for all tasks. With fewer, B is read in place, or each
+// task packs its part if B's columns are contiguous.
 constexpr int64_t kManyRows = 256;
 // With at most this many rows, a B with contiguous columns is transposed in blocks that stay in the
 // first-level cache: kTransposedRows rows of a whole panel.
 constexpr int64_t kFewRows = 8;
 constexpr int64_t kTransposedRows = 64;
-// Where rows of B are a page or more apart, the processor does not see which lines of them will be
+// If rows of B are a page or more apart, the processor does not see which of their lines will be
 // read next.
 constexpr int64_t kPageFloats = 4096 / sizeof(float);
 
-/// Whether panels of B are packed though its rows are contiguous. Rows a multiple of a page apart
-/// share a few sets of the first-level cache. Kernels that load whole lines bear that; others lose
-/// more than packing costs if A has many rows and sums are short.
+/// Whether panels of B are packed although its rows are contiguous. Rows that are a multiple of a
+/// page apart share a few sets of the first-level cache. Kernels that load whole cache lines can
+/// afford that. The others lose more than packing costs if A has many rows and sums are short.
 bool packs_rows(const MatrixF32& b, int64_t m, int64_t k) {
   return m > 48 && k <= 128 && b.row_stride % kPageFloats == 0 && float_table().vector_floats < 16;
 }
 bool packs_rows(const CodeMatrix& /*b*/, int64_t /*m*/, int64_t /*k*/) { return false; }
 
-/// Terms of a block's chains at most, or twice as many.
+/// The longest chain of a sum. A longer sum is split into blocks of at most half as many terms.
 int64_t longest_chain(const MatrixF32& b, int64_t m, int64_t columns) {
   const bool transposes = m <= kFewRows && b.col_stride != 1;
   return transposes ? kTransposedRows * kPanelColumns / packed_columns(columns) : kLongestChain;
@@ -36,17 +36,18 @@ int64_t longest_chain(const CodeMatrix& /*b*/, int64_t /*m*/, int64_t /*columns*
   return kLongestChain;
 }
 
-/// p over the terms k for up to kManyRows rows: panel by panel, packed or in place.
+/// Computes p over the terms k for up to kManyRows rows, panel by panel, packed or in place.
 template <class B>
 void multiply_panels(const Product& p, Terms k, const B& b) {
   const bool packs_all = packs_rows(b, p.m, k.count());
   const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
   const int64_t work = p.m * k.count() * kPanelColumns;
-  // Rows are cut only if there are fewer panels than threads, because each part reads or packs its
-  // panels again.
+  // Rows are split only if there are fewer panels than threads, because each part reads or packs
+  // its panels again.
   const int64_t parts =
       work < 2 * kTaskWork ? 1 : std::clamp<int64_t>(threads() / panels, 1, (p.m + 31) / 32);
-  // Here and below, no division if there is nothing to divide: it would slow short products down.
+  // Here and below, a division is skipped if it is not needed, because it would slow down short
+  // products.
   const int64_t part = parts == 1 ? p.m : (p.m + parts - 1) / parts;
   const int64_t grain = parts > 1                    ? 1
                         : panels * work <= kTaskWork ? panels
@@ -81,9 +82,10 @@ void multiply_panels(const Product& p, Terms k, const B& b) {
   });
 }
 
-/// p over the terms k for many rows: blocks of rows, over as many panels as they can share.
+/// Computes p over the terms k for many rows. A task is a block of rows and as many panels as its
+/// work allows.
 void multiply_packed(const Product& p, Terms k, const PackedMatrixF32& b) {
-  // Blocks of many tiles of rows; where there are too few of them, the panels are cut too.
+  // Each block of rows has many tiles. If there are too few blocks, the panels are split, too.
   const int64_t parts = p.m <= 192 ? 1 : even_blocks(p.m, 96);
   const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
   const int64_t group =
@@ -146,7 +148,7 @@ void finish(const Product& p, const float* partial) {
     }
   }
   if (p.epilogue.bias == nullptr && p.epilogue.activation == Activation::kNone) return;
-  // A product without terms.
+  // A product without terms: it only adds the bias and applies the activation.
   const MatrixF32 none{nullptr, 0, 0};
   const Product sums{p.m, p.n, none, p.c, p.c_stride, p.epilogue};
   const SegmentF32 segment{0, 0};
@@ -165,8 +167,8 @@ void gemm_f32(int64_t m,
               int64_t c_stride,
               const EpilogueF32& epilogue) {
   const Product p{m, n, a, c, c_stride, epilogue};
-  // One task, one block, nothing to pack, more than one row (which is chains): the kernel takes all
-  // columns at once.
+  // One task, one block, nothing to pack, and more than one row (one row is computed as chains):
+  // the kernel takes all columns at once.
   if (m > 1 && m <= kManyRows && k <= kLongestChain && m * n * k <= kTaskWork &&
       b.col_stride == 1 && !packs_rows(b, m, k)) {
     const SegmentF32 whole{0, 0};

@@ -6,12 +6,12 @@
 #include "framework/core/buffer.hpp"
 #include "framework/kernels/code_view.hpp"
 
-// Matrix products in float32, cut into blocks over threads. The caller has checked every size;
-// nothing here throws but for memory. Results are the same bits at any number of threads, and on
-// AVX2 and AVX-512.
+// Matrix products in float32, in blocks over threads. The caller has checked every size; these
+// functions throw only if memory runs out. Results have the same bits with any number of threads,
+// and on AVX2 and AVX-512.
 namespace quantrain::kernels {
 
-/// A matrix in place: element (i, j) at data[i * row_stride + j * col_stride]; one of the strides
+/// A matrix in place. Element (i, j) is data[i * row_stride + j * col_stride]; one of the strides
 /// is 1.
 struct MatrixF32 {
   const float* data = nullptr;
@@ -21,14 +21,14 @@ struct MatrixF32 {
   MatrixF32 transposed() const { return {data, col_stride, row_stride}; }
 };
 
-/// A matrix of codes in place, rows row_stride bytes apart; a product dequantizes the part that it
-/// works on.
+/// A matrix of codes in place. Its rows are row_stride bytes apart. A product dequantizes the part
+/// that it works on.
 struct CodeMatrix {
   CodeView codes;
   int64_t row_stride = 0;
 };
 
-/// What happens to a sum on its way to memory: + c if accumulate, + bias[n] if not null, then the
+/// What is done to a sum before it is stored: + c if accumulate, + bias[n] if not null, then the
 /// activation.
 struct EpilogueF32 {
   const float* bias = nullptr;
@@ -36,7 +36,7 @@ struct EpilogueF32 {
   bool accumulate = false;
 };
 
-/// Right-hand operand [K, N] of many products, laid out once for the kernels of one instruction
+/// The right-hand operand [K, N] of many products, packed once for the kernels of one instruction
 /// set.
 class PackedMatrixF32 {
  public:
@@ -57,11 +57,12 @@ class PackedMatrixF32 {
   Buffer<float> data_;
 };
 
-/// c[M, N] (rows c_stride apart) = a[M, K] * b[K, N], then the epilogue. K = 0 gives the epilogue
-/// of 0. Sums run in the order of k, with two exceptions: one row, and up to 16 rows or 12 columns
-/// if both operands are contiguous along a k at least eight times as long. So a row's last bits
-/// depend on whether it is alone. Sums of more than 1024 terms are cut, which keeps their rounding
-/// errors about as small as a pairwise sum's.   docs/kernels.md, long sums
+/// c[M, N] (rows c_stride apart) = a[M, K] * b[K, N], then the epilogue. If K = 0, this is the
+/// epilogue of 0. Sums run in the order of k, with two exceptions: one row, and up to 16 rows or 12
+/// columns if both operands are contiguous along k, and k is at least eight times as large as that
+/// number of rows or columns. So a row's last bits depend on whether it is multiplied alone. Sums
+/// of more than 1024 terms are split, which keeps their rounding errors about as small as those of
+/// a pairwise sum.   docs/kernels.md, long sums
 void gemm_f32(int64_t m,
               int64_t n,
               int64_t k,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-// Blocks of work, cut by problem size alone.
+// The sizes of blocks of work. They depend on the problem size alone.
 namespace quantrain::kernels {
 
 /// Elements of a block: a few microseconds of work, and a multiple of 8, so that no two blocks

@@ -4,7 +4,7 @@
 
 #include "framework/kernels/params.hpp"
 
-// Steps of optimizers, cut into blocks over threads.
+// Steps of optimizers, in blocks over threads.
 namespace quantrain::kernels {
 
 /// One step each; params.hpp has the formulas.

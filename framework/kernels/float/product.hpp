@@ -9,20 +9,20 @@
 #include "framework/kernels/float/partial_sums.hpp"
 #include "framework/kernels/float/tiles.hpp"
 
-// What the forms of a matrix product share: how its sums are cut, and the loop over tiles.
+// Shared by all forms of a matrix product: how sums are split, and the loop over tiles.
 namespace quantrain::kernels {
 
 // The rounding error of a chain grows with its length. So a sum whose chains would have more terms
-// than this is cut into blocks whose chains have at most half as many, and C adds up the blocks. A
-// block's panel of B stays in the second-level cache.
+// than this is split into blocks. The chains of a block have at most half as many terms, and the
+// blocks are added up in C. A block's panel of B stays in the second-level cache.
 inline constexpr int64_t kLongestChain = 1024;
-// A sum of more terms than this is cut into chunks, which are summed apart: few enough blocks for
-// one chain. Chunks are tasks, too, where there are few results.
+// A sum of more terms than this is split into chunks, which are summed separately. This keeps the
+// chain that adds up blocks short. Each chunk is also a task.
 inline constexpr int64_t kLongestChunk = 32768;
-// Multiply-adds worth a task.
+// Multiply-adds that make a task worthwhile.
 inline constexpr int64_t kTaskWork = 500000;
 
-/// c [m, n], its rows c_stride apart, = a * B, then the epilogue.
+/// c = a * B, then the epilogue. c is [m, n], and its rows are c_stride apart.
 struct Product {
   int64_t m, n;
   const MatrixF32& a;
@@ -38,8 +38,8 @@ struct Terms {
   int64_t begin, end;
 };
 
-/// Some terms of the columns [column, column + columns) of B: packed, or, where step is not 0, rows
-/// of B in place, `step` elements apart.
+/// Some rows of the columns [column, column + columns) of B. They are packed if step is 0.
+/// Otherwise they are in place, `step` elements apart.
 struct PanelF32 {
   int64_t column, columns;
   const float* data;
@@ -47,15 +47,17 @@ struct PanelF32 {
   bool fetches_next;
 };
 
-/// How many terms each chunk of a sum of k has, but for the last: all, or about equally many.
+/// Terms of each chunk of a sum of k terms. All chunks have equally many; only the last may have
+/// fewer.
 inline int64_t chunk_terms(int64_t k) {
   if (k <= kLongestChunk) return k;
   const int64_t chunks = (k + kLongestChunk - 1) / kLongestChunk;
   return (k + chunks - 1) / chunks;
 }
 
-/// Calls f(block, first, last) for the blocks of these terms, at least one: all of them, or, where
-/// they are more than `longest`, blocks of about equal size of at most half as many.
+/// Calls f(block, first, last) for each block of the terms k. Up to `longest` terms, or none, are
+/// one block. More terms are split into blocks of about equal size, each with at most half of
+/// `longest`.
 template <class F>
 void for_blocks(Terms k, int64_t longest, F&& f) {
   if (k.count() <= longest) return f(k, true, true);  // a division takes as long as a short product
@@ -67,8 +69,8 @@ void for_blocks(Terms k, int64_t longest, F&& f) {
   }
 }
 
-/// Rows [row, row_end) of p x a panel, over the terms that `segment` and `length` say; `first` and
-/// `last` if these begin and end the sum.
+/// Parameters for rows [row, row_end) of p times a panel, over the terms that `segment` and
+/// `length` give. `first` and `last` tell whether these begin and end the sum.
 inline TilesF32 tiles_of(const Product& p,
                          int64_t row,
                          int64_t row_end,
@@ -77,7 +79,7 @@ inline TilesF32 tiles_of(const Product& p,
                          int64_t length,
                          bool first,
                          bool last) {
-  // Not cleared first: that takes longer than a short product's tile.
+  // Not cleared first: clearing takes longer than a tile of a short product.
   TilesF32 tiles;
   tiles.m = row_end - row;
   tiles.n = panel.columns;
@@ -97,8 +99,9 @@ inline TilesF32 tiles_of(const Product& p,
   return tiles;
 }
 
-/// Rows [row, row_end) x panels [panel, panel_end) of p over the terms k, in blocks of up to
-/// `longest`. panel_of(block, column, columns) -> PanelF32 finds or makes a block's part of B.
+/// Computes rows [row, row_end) x panels [panel, panel_end) of p over the terms k, in blocks of up
+/// to `longest` terms. panel_of(block, column, columns) -> PanelF32 finds or packs a block's part
+/// of B.
 template <class PanelOf>
 void multiply_tiles(const Product& p,
                     int64_t row,
@@ -119,11 +122,11 @@ void multiply_tiles(const Product& p,
   });
 }
 
-/// p = partial [m, n] + what c holds where that is added + bias, then the activation.
+/// c = partial [m, n], + the old c if accumulate, + bias, then the activation.
 void finish(const Product& p, const float* partial);
 
-/// p over k terms in chunks: calls multiply(product, terms) for each, and adds up what they give in
-/// a binary tree.
+/// Computes p over k terms in chunks: calls multiply(product, terms) for each chunk, and adds up
+/// the chunks in a binary tree.
 template <class Multiply>
 void add_chunks(const Product& p, int64_t k, const Multiply& multiply) {
   const int64_t size = chunk_terms(k);
@@ -138,11 +141,11 @@ void add_chunks(const Product& p, int64_t k, const Multiply& multiply) {
   finish(p, partial.data());
 }
 
-/// The form of a sum: by tiles_f32, or, for few rows or columns, by dots_f32 or chains_f32.
+/// The kernel that sums: tiles_f32 or, for few rows or columns, dots_f32 or chains_f32.
 enum class SumForm { kTiles, kDots, kChains };
-/// Whether tiles would wait: few rows until B is transposed for them, one row for each
-/// multiply-add; few columns leave lanes empty. Dots need both operands contiguous along k and, as
-/// each sum ends in a tree, a long k.
+/// Chooses the form. Tiles are slow in three cases: few rows wait for B to be transposed, one row
+/// waits for each multiply-add, and few columns leave lanes empty. Dots need both operands
+/// contiguous along k. They also need a long k, because each sum ends in a tree.
 inline SumForm sum_form(const Product& p, int64_t k, const MatrixF32& b) {
   if (p.a.col_stride != 1) return SumForm::kTiles;
   if (b.col_stride == 1) return p.m == 1 ? SumForm::kChains : SumForm::kTiles;
@@ -151,10 +154,10 @@ inline SumForm sum_form(const Product& p, int64_t k, const MatrixF32& b) {
   return few_rows || few_columns ? SumForm::kDots : SumForm::kTiles;
 }
 
-/// p over k terms by dots or chains.
+/// Computes p over k terms by dots or chains.
 void multiply_few(SumForm form, const Product& p, int64_t k, const MatrixF32& b);
 
-// What differs between a B of floats and one of codes.
+// The functions below differ for a B of floats and a B of codes.
 
 /// Memory that rows_of may need for sums of length k.
 inline Buffer<float> scratch(const MatrixF32& /*b*/, int64_t /*k*/) { return {}; }
@@ -162,7 +165,7 @@ inline Buffer<float> scratch(const CodeMatrix& /*b*/, int64_t k) {
   return Buffer<float>(std::min(k, kLongestChain) * kPanelColumns);
 }
 
-/// Rows k of the columns [column, column + columns) as floats: in place, or written to scratch.
+/// Rows k of the columns [column, column + columns) as floats: in place, or dequantized to scratch.
 inline MatrixF32 rows_of(
     const MatrixF32& b, Terms k, int64_t column, int64_t /*columns*/, float* /*scratch*/) {
   return {b.data + k.begin * b.row_stride + column * b.col_stride, b.row_stride, b.col_stride};

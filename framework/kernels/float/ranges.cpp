@@ -12,7 +12,7 @@
 namespace quantrain::kernels {
 namespace {
 
-/// [min, max] of both, NaN if any.
+/// Extends the joined range by [min, max]. If either range is NaN, so is the result.
 void join(float min, float max, float* joined_min, float* joined_max) {
   if (std::isnan(*joined_min)) return;
   if (std::isnan(min)) {

@@ -2,12 +2,12 @@
 
 #include <cstdint>
 
-// What training with quantization asks of floats: their range, and which of them pass.
+// For training with quantization: the range of values, and masked gradients.
 namespace quantrain::kernels {
 
-/// Smallest and largest element; +-inf as they are, NaN if any. n >= 1.
+/// Smallest and largest element, which may be infinite. Both are NaN if any element is. n >= 1.
 void min_max_f32(int64_t n, const float* x, float* min, float* max);
-/// For each of `channels` runs of `inner` elements, repeated over the tensor.
+/// The same for each channel of x [.., channels, inner].
 void min_max_channels_f32(
     int64_t n, int64_t channels, int64_t inner, const float* x, float* min, float* max);
 /// y[i] = bit i of mask ? x[i] : 0; y may be x.

@@ -4,11 +4,11 @@
 #include "framework/kernels/float/gemm.hpp"
 #include "framework/kernels/params.hpp"
 
-// What products of matrices and convolutions share.
+// Shared by matrix products and convolutions.
 namespace quantrain::kernels {
 
-/// Sets one call's part of the epilogue: columns from `column` on. `first` and `last`: the call
-/// begins, or ends, the sum.
+/// Sets one call's part of the epilogue, for columns from `column` on. `first` and `last` tell
+/// whether the call begins and ends the sum.
 template <class Params>
 void set_epilogue(
     Params& p, const EpilogueF32& epilogue, int64_t column, bool first = true, bool last = true) {

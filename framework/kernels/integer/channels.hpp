@@ -7,22 +7,24 @@
 #include "framework/core/buffer.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
-// Multipliers of output channels as kernels read them.
+// Multipliers of output channels in the form that kernels read.
 namespace quantrain::kernels {
 
 inline constexpr int64_t round_up(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-/// Products worth another thread, about 10 microseconds, and how many take as long as the rest of
-/// an output: docs/quantization.md (8) and the store.
+/// kBlockProducts products make another thread worthwhile; they take about 10 microseconds.
+/// kOutputProducts products take as long as the rest of an output: docs/quantization.md (8) and the
+/// store.
 inline constexpr int64_t kBlockProducts = int64_t{1} << 21;
 inline constexpr int64_t kOutputProducts = 32;
 
-/// The shift for a multiplier of 0, where any will do.
+/// The shift for a multiplier of 0. Any shift would do.
 inline constexpr int32_t kAnyShift = 40;
 
-/// Fills `round` and sets r.round to it, if the zero point and all n shifts allow it.
+/// Fills `round` and sets r.round to it if the zero point and all n shifts allow it. Otherwise
+/// r.round becomes null.
 inline void fill_rounds(int64_t n, RequantizeU8& r, int32_t* round) {
   const bool usual =
       r.zero_point >= 0 && r.zero_point <= 255 &&
@@ -34,12 +36,13 @@ inline void fill_rounds(int64_t n, RequantizeU8& r, int32_t* round) {
   }
 }
 
-/// Elements after which the entries of `channels` channels repeat, in whole groups of 16.
+/// After how many elements the entries of `channels` channels repeat: a multiple of 16.
 inline int64_t period_of(int64_t channels) {
   return channels * 16 / std::gcd(channels, int64_t{16});
 }
 
-/// Multipliers repeated to a period of whole groups of 16, for runs of n elements over `channels`.
+/// Multipliers for n elements of `channels` channels, repeated for a period that is a multiple of
+/// 16.
 class PeriodicRequantize {
  public:
   PeriodicRequantize(int64_t n, int64_t channels, const RequantizeU8& r)

@@ -10,9 +10,9 @@
 namespace quantrain::kernels {
 namespace {
 
-// Output pixels of one call of the kernel.
+// The most output pixels in one call of the kernel.
 constexpr int64_t kPixels = 480;
-// Input rows that a thread copies at a time, in bytes, or those of one output row.
+// The most bytes of input rows that a thread copies at a time, unless one output row needs more.
 constexpr int64_t kMostScratch = int64_t{1} << 20;
 
 /// The input rows that some output rows of one image read: where the first window starts, and the
@@ -54,11 +54,11 @@ class ColumnOrder {
 
  private:
   int64_t remainders_;
-  int64_t each_;    // columns of a remainder, at least
-  int64_t longer_;  // remainders that have one more
+  int64_t each_;    // columns of each remainder, at least
+  int64_t longer_;  // remainders that have one column more
 };
 
-/// Cuts images into bands of output rows, and finds or makes the input rows of each.
+/// Splits images into bands of output rows, and finds or copies the input rows of each.
 class Bands {
  public:
   /// `reach`: bytes that kernels read from the start of a window's row on.
@@ -85,8 +85,8 @@ class Bands {
   int64_t count() const { return s_.n * per_image_; }
   const ColumnOrder& columns() const { return columns_; }
 
-  /// body(image, first output row, end of the output rows, scratch for input) for every band, over
-  /// threads.
+  /// Calls body(image, first output row, end of the output rows, scratch for input) for every band,
+  /// over threads.
   template <class Body>
   void for_each(const Body& body) const {
     parallel_for_even(s_.n * per_image_, most_, [&](int64_t begin, int64_t end) {
@@ -98,8 +98,8 @@ class Bands {
     });
   }
 
-  /// The input of a band, channels [channel, channel + channels): in place, or copied to scratch
-  /// with its padding, in the order of columns().
+  /// Channels [channel, channel + channels_) of a band's input: in place, or copied to scratch with
+  /// padding, in the order of columns().
   Band input(
       int64_t image, int64_t begin, int64_t end, int64_t channel, Buffer<uint8_t>& scratch) const {
     const int64_t top = begin * s_.stride_h - s_.pad_h;
@@ -150,7 +150,7 @@ bool is_pointwise(const Conv2dShape& s) {
          s.pad_w == 0 && s.groups == 1;
 }
 
-/// The windows of depthwise_u8s8, and how its lines of output are cut.
+/// The windows of depthwise_u8s8, and how its lines of output are split.
 struct Depthwise {
   PoolShape pool;
   int64_t scratch;
@@ -189,25 +189,25 @@ void depthwise(const Conv2dShape& s,
   });
 }
 
-/// Collects the pixels of a group's output, one after the other, and computes up to kPixels at a
+/// Collects the pixels of a group's output one after the other, and computes up to kPixels at a
 /// time.
 class PixelCalls {
  public:
-  /// p.acc or p.y is that of the first pixel.
+  /// p.acc or p.y points to the first pixel.
   explicit PixelCalls(const DotU8S8& p) : p_(p) { p_.x = pointers_; }
 
-  /// From now on sums have these segments, with weights from w on.
+  /// From the next pixel on, sums have `segments` segments with weights from w on.
   void set_segments(const int8_t* w, int64_t segments) {
     if (p_.w != w || p_.segments != segments) flush();
     p_.w = w;
     p_.segments = segments;
   }
-  /// The next pixel.
+  /// Adds the next pixel, whose first window row begins at x.
   void add(const uint8_t* x) {
     pointers_[p_.rows++] = x;
     if (p_.rows == kPixels) flush();
   }
-  /// The next `count` pixels, whose inputs are `step` bytes apart.
+  /// Adds the next `count` pixels, whose inputs are `step` bytes apart.
   void add(const uint8_t* x, int64_t step, int64_t count) {
     while (count > 0) {
       const int64_t n = std::min(count, kPixels - p_.rows);
@@ -271,8 +271,8 @@ void conv2d(const Conv2dShape& s,
       p.stride = s.o;
       PixelCalls pixels(p);
       for (int64_t row = begin; row < end; ++row) {
-        // Rows of the kernel inside the image. Those outside may be skipped only if the zero point
-        // is 0: they add nothing then.
+        // The rows of the kernel inside the image. Rows outside may be skipped only if the zero
+        // point is 0, because then they add nothing.
         const int64_t top = row * s.stride_h - s.pad_h;
         const bool skips = params.zero_x() == 0;
         const auto above = [&](int64_t rows) { return (rows + s.dilation_h - 1) / s.dilation_h; };

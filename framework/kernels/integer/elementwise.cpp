@@ -13,13 +13,13 @@ namespace {
 
 // A multiple of 8, so that no two blocks share a byte of a mask.
 constexpr int64_t kGrain = 1 << 15;
-constexpr int64_t kQuantizeGrain = 1 << 14;  // a division for each element
+constexpr int64_t kQuantizeGrain = 1 << 14;  // smaller: each element takes a division
 
 void set(std::atomic<bool>& flag, bool value) {
   if (!value) flag.store(false, std::memory_order_relaxed);
 }
 
-/// Writes the first n bits of `bits` from bit `at` of mask on, where mask must hold zeros.
+/// Writes the first n bits of `bits` to mask, from bit `at` on. mask must hold zeros there.
 void append_bits(int64_t n, const uint8_t* bits, int64_t at, uint8_t* mask) {
   const int offset = static_cast<int>(at % 8);
   uint8_t* to = mask + at / 8;
@@ -30,7 +30,7 @@ void append_bits(int64_t n, const uint8_t* bits, int64_t at, uint8_t* mask) {
   }
 }
 
-/// Bit i % 8 of bits[i / 8] = flags[i], which is 0 or 1; flags are there up to whole bytes of bits.
+/// Bit i % 8 of bits[i / 8] = flags[i], which is 0 or 1. flags has whole groups of 8 elements.
 void pack_bits(int64_t n, const uint8_t* flags, uint8_t* bits) {
   for (int64_t i = 0; i < n; i += 8) {
     uint64_t eight = 0;
@@ -122,7 +122,7 @@ void add_u8(int64_t n,
   };
   const int32_t zero_y = params.y.zero_point;
   const AddU8 p = to(zero_y, params.y.lo, params.y.hi);
-  // Clamped to 0 and 1, the sum says which side of a bound it is on.
+  // Clamped to 0 and 1, the sum says on which side of a bound it lies.
   const AddU8 reaches = to(zero_y - mask.lo + 1, 0, 1);
   const AddU8 exceeds = to(zero_y - mask.hi, 0, 1);
   const IntegerTable& kernels = integer_table();
@@ -158,7 +158,7 @@ void mul_u8(int64_t n,
   };
   const int32_t zero_y = params.y.zero_point;
   const MulU8 p = to(zero_y, params.y.lo, params.y.hi);
-  // Clamped to 0 and 1, the product says which side of a bound it is on.
+  // Clamped to 0 and 1, the product says on which side of a bound it lies.
   const MulU8 reaches = to(zero_y - mask.lo + 1, 0, 1);
   const MulU8 exceeds = to(zero_y - mask.hi, 0, 1);
   const int64_t size = rows * channels;
@@ -249,7 +249,7 @@ bool quantize_channels_f32_u8(int64_t n,
   std::atomic<bool> finite = true;
   const IntegerTable& kernels = integer_table();
   if (mask != nullptr && inner % 8 != 0) std::memset(mask, 0, static_cast<size_t>((n + 7) / 8));
-  // Blocks of 8 runs begin at a whole byte of the mask.
+  // A block has a multiple of 8 runs, so it begins at a whole byte of the mask.
   parallel_for(n / inner,
                round_up(std::max<int64_t>(kQuantizeGrain / inner, 1), 8),
                [&](int64_t begin, int64_t end) {

@@ -9,10 +9,10 @@
 namespace quantrain::kernels {
 namespace {
 
-// Rows of the largest block: in steps that hold whole tiles of every height (8, 6, 4).
+// Rows of the largest block. 24 rows hold whole tiles of every height (8, 6, 4).
 constexpr int64_t kRowStep = 24;
 constexpr int64_t kMaxRows = 20 * kRowStep;
-// The weights of a block: a part of the second-level cache.
+// Bytes of a block's weights: a part of the second-level cache.
 constexpr int64_t kBlockWeights = int64_t{1} << 17;
 
 void gemm(int64_t m,
@@ -29,8 +29,8 @@ void gemm(int64_t m,
   const int64_t width = w.layout().width;
   const IntegerTable& kernels = integer_table();
 
-  // Reads of whole groups of 4 would pass the end of the caller's buffer in the last rows: those
-  // are copied.
+  // In the last rows, reads of whole groups of 4 would pass the end of the caller's buffer. These
+  // rows are copied.
   const int64_t reach = 4 * w.quads();
   int64_t whole_rows = m;
   while (whole_rows > 0 && (whole_rows - 1) * k + reach > m * k) --whole_rows;
@@ -41,7 +41,7 @@ void gemm(int64_t m,
     std::memset(last_rows.data() + (i - whole_rows) * reach + k, 0, static_cast<size_t>(reach - k));
   }
 
-  const int64_t work = (k + kOutputProducts) * n;  // of a row
+  const int64_t work = (k + kOutputProducts) * n;  // products of a row
   int64_t most_rows = kMaxRows;
   int64_t panels = w.panels_per_group();
   if (m * work > kBlockProducts / 2) {
@@ -51,7 +51,7 @@ void gemm(int64_t m,
         kBlockProducts / 2 / (std::min(m, most_rows) * (k + kOutputProducts) * width);
     panels = std::min(panels, std::max({by_weights, by_products, int64_t{1}}));
   }
-  // Neighbouring blocks share weights, and each of two threads gets half of the panels or of the
+  // Neighbouring blocks share weights. Each of two threads gets half of the panels or half of the
   // rows.
   const int64_t pairs = (m + 1) / 2;
   const int64_t row_blocks = even_blocks(pairs, most_rows / 2);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kWidestPanel = 64;
 
-/// Four weights of one output, from its place in a panel's group of 4 on.
+/// Writes four weights of one output to its place in a panel's group of 4.
 void put_quad(const PanelLayout& layout, const int8_t* quad, int8_t* to) {
   if (!layout.pairs) {
     std::memcpy(to, quad, 4);
@@ -109,7 +109,8 @@ void PackedWeightsS8::pack_panel(int64_t panel) {
 
 void PackedWeightsS8::pack_segment(int64_t count, const int8_t* rows, int8_t* to) const {
   const int64_t length = shape_.kw * shape_.group_c();
-  // A few groups of 4 of every output at a time: their destination stays in the first-level cache.
+  // A few groups of 4 of every output at a time, so that their destination stays in the first-level
+  // cache.
   constexpr int64_t kQuads = 16;
   const int64_t quad_step = quad_bytes();
   for (int64_t q = 0; q < quads_; q += kQuads) {
@@ -152,7 +153,7 @@ void PackedWeightsS8::pack_depthwise() {
   }
 }
 
-// A sum of weights is their product with ones, for which there is a kernel.
+// A sum of weights is their product with ones, and dot_u8s8 computes that.
 void PackedWeightsS8::sum_panels() {
   const int64_t outputs = shape_.group_o();
   const int64_t width = panels_per_group_ * layout_.width;
@@ -201,7 +202,7 @@ ProductParams::ProductParams(const PackedWeightsS8& w,
   int32_t* const start = values_.data();
   for (int64_t i = 0; i < entries; ++i) {
     const int64_t o = i % w.outputs();
-    // Fits by the bound of docs/quantization.md (7).
+    // Fits, by the bound in docs/quantization.md (7).
     const int64_t first = bias != nullptr ? bias[o] : 0;
     start[i] = static_cast<int32_t>(first - int64_t{zero_x} * w.sums()[o]);
   }

@@ -3,8 +3,7 @@
 namespace quantrain::kernels::reference {
 namespace {
 
-/// Calls f(tap, element of x, element of y) for every pair that a tap joins, in output lines
-/// [begin, end).
+/// Calls f(element of w, of x, of y) for every product of the output lines [begin, end).
 template <class F>
 void for_taps(const PoolShape& s, int64_t begin, int64_t end, F&& f) {
   for (int64_t line = begin; line < end; ++line) {
@@ -25,7 +24,7 @@ void for_taps(const PoolShape& s, int64_t begin, int64_t end, F&& f) {
 
 }  // namespace
 
-// y of the output lines [begin, end); w is [kh, kw, c].
+// Writes the output lines [begin, end) of y; w is [kh, kw, c].
 void depthwise_f32(
     const DepthwiseF32& p, int64_t begin, int64_t end, const float* x, const float* w, float* y) {
   const int64_t line = p.pool.ow * p.pool.c;
@@ -40,7 +39,7 @@ void depthwise_f32(
   }
 }
 
-// grad_x of the input lines [begin, end).
+// Writes the input lines [begin, end) of grad_x.
 void depthwise_backward_data_f32(const DepthwiseF32& p,
                                  int64_t begin,
                                  int64_t end,
@@ -59,7 +58,7 @@ void depthwise_backward_data_f32(const DepthwiseF32& p,
            });
 }
 
-// grad_w [kh, kw, c], summed over the output lines [begin, end).
+// Writes grad_w [kh, kw, c], summed over the output lines [begin, end).
 void depthwise_backward_weights_f32(const DepthwiseF32& p,
                                     int64_t begin,
                                     int64_t end,

@@ -76,7 +76,7 @@ void requantize_s32_u8(int64_t n,
   }
 }
 
-// At least one row.
+// rows is at least 1.
 void column_extremes_s32(
     int64_t rows, int64_t channels, const int32_t* acc, int32_t* min, int32_t* max) {
   for (int64_t c = 0; c < channels; ++c) {
@@ -88,7 +88,7 @@ void column_extremes_s32(
   }
 }
 
-// Bit i: 0 < acc[i], and acc[i] <= -minus_hi[i % period] where that is not null.
+// Bit i of mask: acc[i] > 0 and, unless minus_hi is null, acc[i] <= -minus_hi[i % period].
 void positive_mask_s32(
     int64_t n, int64_t period, const int32_t* acc, const int32_t* minus_hi, uint8_t* mask) {
   for (int64_t i = 0; i < n; ++i) {

@@ -16,7 +16,7 @@ void min_max_f32(int64_t n, const float* x, float* min, float* max) {
     low = std::min(low, x[i]);
     high = std::max(high, x[i]);
   }
-  // The order decides between 0 and -0: make it 0.
+  // The sign of a zero would depend on the order of the elements. Adding 0 turns -0 into 0.
   *min = low + 0.0f;
   *max = high + 0.0f;
 }

@@ -4,7 +4,8 @@
 
 #include "framework/kernels/params.hpp"
 
-// Obvious loops: what each kernel of both lists computes, and the oracle of its tests.
+// The obvious loops. They say what each kernel of both lists computes, and the tests compare the
+// kernels with them.
 namespace quantrain::kernels::reference {
 
 #define QUANTRAIN_KERNEL(name, parameters) void name parameters;

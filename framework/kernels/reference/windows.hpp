@@ -9,15 +9,15 @@ namespace quantrain::kernels::reference {
 /// The part of a window that lies inside the image: rows [top, bottom), columns [left, right).
 struct Window {
   int64_t top, bottom, left, right;
-  int64_t first_row, first_column;  // of the whole window, maybe outside
+  int64_t first_row, first_column;  // of the whole window, maybe outside the image
 
   int64_t position(int64_t row, int64_t column, int64_t kw) const {
     return (row - first_row) * kw + column - first_column;
   }
 };
 
-/// Calls f(window, first element of y's pixel, first element of x's image) for each pixel of y of
-/// the images.
+/// Calls f(window, first element of the pixel in y, first element of the image in x) for each pixel
+/// of y in the images [begin, end).
 template <class F>
 void for_windows(const PoolShape& s, int64_t begin, int64_t end, F&& f) {
   for (int64_t n = begin; n < end; ++n) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The one header that knows xsimd's versions (8.1 to 13.2).
+// Only this header knows xsimd's versions (8.1 to 13.2).
 #include <cstdint>
 #include <xsimd/xsimd.hpp>
 
@@ -18,15 +18,15 @@ struct Avx512Vnni : xsimd::avx512bw {
 template <class T, class Arch>
 using Batch = xsimd::batch<T, Arch>;
 
-/// A vector of 64-bit numbers with the operators of the language, which multiply, too: xsimd 8
-/// multiplies 64 bits one by one.
+/// A vector of 64-bit numbers with the compiler's own operators, including multiplication. xsimd 8
+/// multiplies 64-bit lanes one by one.
 template <int bytes>
 struct Numbers {
   typedef uint64_t Vector __attribute__((vector_size(bytes)));
 };
 
-/// a * b + c, rounded once wherever the instruction set can; xsimd 8 has no such operation for
-/// AVX-512 and NEON.
+/// a * b + c, rounded once if the instruction set can. xsimd 8 has no such operation for AVX-512
+/// and NEON.
 template <class Arch>
 inline Batch<float, Arch> fused(Batch<float, Arch> a, Batch<float, Arch> b, Batch<float, Arch> c) {
 #if defined(__x86_64__)
@@ -39,7 +39,7 @@ inline Batch<float, Arch> fused(Batch<float, Arch> a, Batch<float, Arch> b, Batc
 #endif
 }
 
-// Rounded once; for NEON xsimd 8 refines estimates instead.
+// Quotient and square root, rounded once. For NEON, xsimd 8 refines estimates instead.
 template <class Arch>
 inline Batch<float, Arch> quotient(Batch<float, Arch> a, Batch<float, Arch> b) {
 #if defined(__aarch64__)
@@ -124,7 +124,7 @@ inline uint32_t lane_bits(xsimd::batch_bool<float, Arch> lanes) {
 #endif
 }
 
-// The same bits as numbers of the other type.
+// Reinterprets the bits as numbers of the other type.
 template <class Arch>
 inline Batch<int32_t, Arch> as_ints(Batch<float, Arch> v) {
 #if XSIMD_VERSION_MAJOR < 9
@@ -142,9 +142,10 @@ inline Batch<float, Arch> as_floats(Batch<int32_t, Arch> v) {
 #endif
 }
 
-/// Makes the compiler read `kept`, and what it points to, from memory again. The loops of a tile
-/// need all registers. A value kept over them would be computed and spilled before the tile begins;
-/// or it would come back from a vector register, after all multiply-adds in flight.
+/// Makes the compiler read `kept`, and all that it points to, from memory again. The loops of a
+/// tile need all registers. The compiler would spill a value that is kept across them before the
+/// tile begins. A value spilled to a vector register comes back only after all multiply-adds in
+/// flight.
 template <class T>
 inline QUANTRAIN_INLINE void forget_registers(T& kept) {
   asm volatile("" : "+m"(kept) : : "memory");

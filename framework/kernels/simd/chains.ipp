@@ -3,9 +3,9 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/batch.hpp"
 
-// One row, or few: their tiles would wait for each multiply-add. So strips are wider than tiles. If
-// there are too few columns for that, each sum is four chains, and the place of a term alone
-// decides its chain. Lanes run along the columns.
+// Products of one row, or of few rows. Their tiles would wait for each multiply-add, so strips are
+// wider than tiles. If there are too few columns for that, each sum is four chains, and the
+// position of a term alone decides its chain. Lanes run along the columns.
 namespace quantrain::kernels::simd {
 
 // As in gemm.ipp.
@@ -14,7 +14,7 @@ namespace quantrain::kernels::simd {
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-/// Columns [j, j + columns) of all rows, at most kVectors vectors of them.
+/// Computes columns [j, j + columns) of all rows, at most kVectors vectors of them.
 template <class Arch, int kChains, int kVectors>
 void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   using V = Batch<float, Arch>;
@@ -88,7 +88,7 @@ void chains_f32(const FewF32& p) {
     }
     return;
   }
-  // Eight sums hide the latency; all strips have about as many vectors.
+  // Eight sums hide the latency. All strips have about equally many vectors.
   constexpr int kVectors = 8;
   const int64_t vectors = (p.n + kLanes - 1) / kLanes;
   const int64_t strips = (vectors + kVectors - 1) / kVectors;

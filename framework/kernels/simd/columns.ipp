@@ -19,10 +19,10 @@ void sum_f32(int64_t n, const float* x, float* sum_of_all) {
   *sum_of_all = sum(n <= kPart ? part(0, n) : sum_of_parts<L>(n, kPart, part));
 }
 
-// Rows are summed in four chains: no addition waits for the one before.
+// Rows are summed in four chains, so that no addition waits for the previous one.
 constexpr int kChains = 4;
 
-/// The sum over rows of 16 columns: accumulate(chain, row) -> Lanes adds a row to a chain.
+/// Sums 16 columns over the rows. accumulate(chain, row) -> Lanes adds a row to a chain.
 template <class Arch, class Accumulate>
 inline QUANTRAIN_INLINE Lanes<Arch> sum_rows(int64_t rows, const Accumulate& accumulate) {
   using L = Lanes<Arch>;

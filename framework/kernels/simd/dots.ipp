@@ -4,7 +4,7 @@
 #include "framework/kernels/simd/lanes.hpp"
 
 // Products of few rows or columns whose operands are both contiguous along k. Sums run in 16 lanes
-// along k and join in the tree of sum(): nothing is transposed, no lane is empty.
+// along k, and the tree of sum() adds up the lanes. So nothing is transposed, and no lane is empty.
 namespace quantrain::kernels::simd {
 
 // As in gemm.ipp.
@@ -13,8 +13,8 @@ namespace quantrain::kernels::simd {
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-/// Rows of dots_f32's tiles, and columns of tiles of kRows rows: as many sums of 16 lanes as
-/// registers hold.
+/// Rows of a tile of dots_f32, and columns of a tile with kRows rows: a tile has as many sums of 16
+/// lanes as registers hold.
 template <class Arch>
 inline constexpr int kDotRows = Lanes<Arch>::kParts == 1 ? 4 : 2;
 template <class Arch, int kRows>
@@ -59,11 +59,10 @@ inline QUANTRAIN_INLINE void store_4_sums(const Lanes<Arch>* lanes, float* to) {
 #endif
 }
 
-/// The sums of a tile, lanes[v * kRows + r] for row r and column v, go to to[at(r, v)].
+/// Stores a tile's sums: sum(lanes[v * kRows + r]) is that of row r and column v, at to[at(r, v)].
 template <class Arch, int kRows, int kColumns>
 struct SumsF32 {
-  static constexpr int kWidth =
-      kRows == 1 ? kColumns : 1;  // so many sums of a row lie side by side in `to`
+  static constexpr int kWidth = kRows == 1 ? kColumns : 1;  // sums of a row side by side in `to`
   static constexpr int kCount = (kRows * kColumns + 3) / 4 * 4;
   static constexpr int at(int r, int v) { return v * kRows + r; }
   static QUANTRAIN_INLINE void store(const Lanes<Arch>* lanes, float* to) {
@@ -72,8 +71,8 @@ struct SumsF32 {
 };
 
 #if defined(__AVX512DQ__)
-/// 16 sums at once, kWidth columns of each row side by side: half the instructions in the same
-/// order. Missing sums are copies of others.
+/// Computes 16 sums at once, kWidth columns of each row side by side. This takes half the
+/// instructions and adds in the same order. Places without a sum get copies of other sums.
 template <class Arch, int kRows, int kColumns>
 requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
   static constexpr int kWidth = kRows == 2 ? 8 : 4;
@@ -109,7 +108,7 @@ requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
 };
 #endif
 
-/// Rows [i, i_end) x columns [j, j_end) in tiles of kRows x kColumns.
+/// Computes rows [i, i_end) x columns [j, j_end) in tiles of kRows x kColumns.
 template <class Arch, int kRows, int kColumns>
 void tiles_of_dots_f32(const FewF32& p, int64_t i, int64_t i_end, int64_t j, int64_t j_end) {
   using L = Lanes<Arch>;
@@ -191,12 +190,12 @@ struct DotKernelsF32 {
   }
 };
 
-/// Rows [i, end), a positive multiple of kRows, in tiles of about the same width.
+/// Computes rows [i, end), a positive multiple of kRows, in tiles of about the same width.
 template <class Arch, int kRows>
 void rows_of_dots_f32(const FewF32& p, int64_t i, int64_t end) {
   static constexpr DotKernelsF32<Arch, kRows> kKernels;
   if (p.n <= kKernels.kColumns) return kKernels.of_columns[p.n - 1](p, i, end, 0, p.n);
-  // Many columns are read 8 at a time: more are too many places to read from.
+  // Many columns are read at most 8 at a time: more would be too many streams from memory.
   constexpr int64_t kMany = kKernels.kColumns < 8 ? kKernels.kColumns : 8;
   const int64_t tiles = (p.n + kMany - 1) / kMany;
   const int64_t width = (p.n + tiles - 1) / tiles;
@@ -205,7 +204,7 @@ void rows_of_dots_f32(const FewF32& p, int64_t i, int64_t end) {
   if (left > 0) kKernels.of_columns[left - 1](p, i, end, p.n - left, p.n);
 }
 
-/// Row i and the ones after it, fewer than kRows.
+/// Computes row i and the rows after it, fewer than kRows.
 template <class Arch, int kRows>
 void last_rows_of_dots_f32(const FewF32& p, int64_t i) {
   if constexpr (kRows > 1) {

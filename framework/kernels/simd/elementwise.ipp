@@ -3,7 +3,7 @@
 #include "framework/core/splitmix64.hpp"
 #include "framework/kernels/simd/lanes.hpp"
 
-// Functions of each element.
+// Elementwise functions.
 namespace quantrain::kernels::simd {
 
 template <class Arch, class F>
@@ -78,7 +78,7 @@ void sigmoid_f32(int64_t n, const float* x, float* y) {
   map1<Arch>(n, x, y, [&](const L& v) QUANTRAIN_INLINE { return one / (one + exp(L(0.0f) - v)); });
 }
 
-// Near 0 an odd polynomial (Cephes' tanhf), elsewhere 1 - 2 / (e^2x + 1).
+// Near 0, an odd polynomial (Cephes' tanhf); elsewhere 1 - 2 / (e^2x + 1).
 template <class Arch>
 void tanh_f32(int64_t n, const float* x, float* y) {
   using L = Lanes<Arch>;
@@ -113,8 +113,9 @@ void tanh_backward_f32(int64_t n, const float* y, const float* grad_y, float* gr
   });
 }
 
-// A vector of draws joins two of 64-bit numbers, those of the even lanes and those of the odd ones.
-// Draws of 24 bits are compared as floats in [1, 4): their bits are in the same order.
+// A vector of draws joins two vectors of 64-bit numbers: one for the even lanes, one for the odd
+// lanes. A draw of 24 bits is compared as a float in [1, 4): the draw is added to the bits of 1.
+// Such floats are in the same order as their bits.
 template <class Arch>
 void dropout_f32(int64_t n, const DropoutF32& p, const float* x, float* y) {
   using L = Lanes<Arch>;

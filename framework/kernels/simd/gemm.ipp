@@ -3,36 +3,36 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/pack.ipp"
 
-// The one loop nest behind every float product. A tile of rows x vectors of the result stays in
-// registers; lanes run along the columns, so there are no sums across lanes and each call's sum is
-// one chain of fused multiply-adds.
+// The loop nest of all float products that run in tiles. A tile of rows x vectors of the result
+// stays in registers. Lanes run along the columns, so there are no sums across lanes, and each
+// call's sum is one chain of fused multiply-adds.
 namespace quantrain::kernels::simd {
 
-// GCC would collect integers for neighbouring places in a vector register; reading them back waits
-// for all multiply-adds in flight.
+// Otherwise GCC would collect integers for neighbouring members in a vector register before it
+// stores them. Reading them back would wait for all multiply-adds in flight.
 #if !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-/// If a call writes at most this many results, c stays in cache. Fetching its lines then costs more
-/// than it saves in sums of fewer than kFetchTerms terms.
+/// If a call writes at most this many results, c stays in cache. Prefetching its lines then costs
+/// more than it saves if sums have fewer than kFetchTerms terms.
 inline constexpr int64_t kManyResults = 65536;
 inline constexpr int64_t kFetchTerms = 64;
 
-/// While a large tile is stored, the next one's multiply-adds find no room. So tiles of at most
-/// kLowTerms terms are low, kLowSums sums or a few more: their rows of b, 64 columns each, stay in
-/// the first-level cache for several tiles.
+/// While a large tile is stored, there is no room for the next tile's multiply-adds. So tiles of at
+/// most kLowTerms terms are low, with kLowSums sums or a few more. Their rows of b, 64 columns
+/// each, stay in the first-level cache for several tiles.
 inline constexpr int64_t kLowTerms = 96;
 inline constexpr int kLowSums = 14;
 
-/// Rows of a that lie kStep = 1 or 2 elements apart are read through one pointer. Else kStep is 0
-/// and each row has its own: more than 9 pointers find no registers and would be loaded at each
-/// step.
+/// Rows of the largest tile. Rows of a that lie kStep = 1 or 2 elements apart are read through one
+/// pointer. Otherwise kStep is 0, and each row has a pointer. More than 9 pointers do not fit in
+/// registers and would be loaded at each step.
 template <class Arch, int kVectors, int kStep>
 constexpr int tile_rows() {
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
-  return kVectors == 1 ? 4 : 2;  // with every access checked, GCC 12 takes minutes for whole tiles
+  return kVectors == 1 ? 4 : 2;  // with checked accesses, g++ 12 compiles whole tiles for minutes
 #endif
   constexpr int64_t kLanes = Batch<float, Arch>::size;
   constexpr int kSums = kLanes == 16 ? (kStep > 0 && kVectors < 4 ? 28 : 24) : kLanes == 8 ? 12 : 8;
@@ -40,26 +40,26 @@ constexpr int tile_rows() {
   return kStep == 0 && kRows > 9 ? 9 : kRows;
 }
 
-/// A strip: the columns from `first` on that a tile holds, in_last of them in its last vector,
-/// whose b has b_in_last readable elements. The strip begins at `b`; its rows are b_step apart, and
-/// row i of b is i * segment_step further. It covers `tiles` tiles from row i on, in each of the
-/// runs [run, run_end). clamps: results are clamped. fetches: lines of c are fetched while sums
-/// run.
+/// A strip: the columns that a tile holds, from column `first` on. in_last of them are in its last
+/// vector, for which b has b_in_last readable elements. The strip's b begins at `b`, and its rows
+/// are b_step apart; a segment begins SegmentF32::b * segment_step elements further. The strip
+/// covers `tiles` tiles from row i on, in each of the runs [run, run_end). clamps: results are
+/// clamped. fetches: lines of c are prefetched while sums run.
 struct StripF32 {
   const float* b;
   int64_t b_step, segment_step, first, in_last, b_in_last, run, run_end, i, tiles;
   bool clamps, fetches;
 };
 
-/// The last vector of a strip is whole, or partial. A fetching strip is a whole panel, alone in its
-/// call, and fetches what the next call will read: each of the last tiles of a height fetches one
-/// line of each row of b.
+/// The last vector of a strip is whole (kWhole) or partial (kPart). A fetching strip is a whole
+/// panel, and the only strip in its call. It prefetches what the next call will read: each of the
+/// last tiles of a height prefetches one line of each row of b.
 enum class StripKind { kWhole, kPart, kFetching };
 
 template <class Arch, int kVectors>
 inline constexpr bool kHasFetching = kPanelColumns == int64_t{kVectors} * Batch<float, Arch>::size;
 
-/// Else GCC loads a vector again for each row of a low tile.
+/// Otherwise GCC loads a vector again for each row of a low tile.
 template <class T>
 inline QUANTRAIN_INLINE void keep_in_register(T& v) {
 #if defined(__x86_64__)
@@ -100,7 +100,7 @@ struct TilesOfRowsF32 {
       float* next = kept.p->c.first + kept.c;
       const int64_t step = kept.p->c.row_step;
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r, next += step) {
-        asm volatile("" : "+r"(next));  // else all pointers are made beforehand
+        asm volatile("" : "+r"(next));  // else GCC computes all pointers beforehand
         f(r, next);
       }
     }
@@ -114,14 +114,14 @@ struct TilesOfRowsF32 {
     v.store_unaligned(to + kLast);
   }
 
-  /// Fetches the lines of the tile's results: stores would wait for lines that no cache holds.
+  /// Prefetches the lines of the tile's results, because stores wait for lines that no cache holds.
   static QUANTRAIN_INLINE void fetch_results(const Kept& kept) {
     for_rows(kept, [&](int, const float* c) QUANTRAIN_INLINE {
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) __builtin_prefetch(c + v * kLanes, 1);
     });
   }
 
-  /// The tile's sums.
+  /// Computes the tile's sums.
   static QUANTRAIN_INLINE void sum_segments(Kept& kept,
                                             int64_t b_in_last,
                                             V (&sum)[kRows][kVectors]) {
@@ -133,7 +133,7 @@ struct TilesOfRowsF32 {
       a[0] = kept.p->a.first + kept.a;
       QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + kept.row_step();
     }
-    // Consecutive rows are too short for the processor to guess where they go on.
+    // What to prefetch. Rows are too short for the processor to predict where reading goes on.
     const float* next = kept.p->a.rows == nullptr ? a[kRows - 1] + kept.p->a.row_step : a[0];
     int64_t next_step = kStep == 0 ? kRows : kept.p->a_step;
     if (kFetching && kept.tiles <= kVectors) {
@@ -171,7 +171,7 @@ struct TilesOfRowsF32 {
     }
   }
 
-  /// Adds what c holds and the bias, and clamps.
+  /// Adds the old c and the bias, and clamps.
   static QUANTRAIN_INLINE void end_sums(const Kept& kept,
                                         int64_t in_last,
                                         V (&sum)[kRows][kVectors]) {
@@ -204,12 +204,13 @@ struct TilesOfRowsF32 {
   }
 
   static void multiply(const TilesF32& product, const StripF32& strip) {
-    // Neither cleared first nor computed anew for each tile: a tile of a short sum is soon done.
+    // Not cleared first and not computed anew for each tile, because a tile of a short sum is soon
+    // done.
     Kept kept;
     kept.p = &product;
     kept.s = &strip;
-    // Read once: a mask made here would wait for all multiply-adds in flight. And passed by value:
-    // else it would be in memory.
+    // Read once: a mask that is computed later would wait for all multiply-adds in flight. Passed
+    // by value: otherwise it would be in memory.
     const int64_t in_last = strip.in_last;
     const int64_t b_in_last = strip.b_in_last;
 
@@ -265,9 +266,9 @@ struct TileKernelsF32 {
   }
 };
 
-/// The columns [first, end) of a product, at least one, in strips of kVectors vectors, each with
-/// all rows. A run's rows are split evenly into as few tiles as hold them, or into low tiles;
-/// heights differ by at most one.
+/// Computes the columns [first, end) of a product, at least one, in strips of kVectors vectors,
+/// each with all rows. The rows of a run are split evenly into as few tiles as possible, or into
+/// low tiles. The heights of tiles differ by at most one.
 template <class Arch, int kVectors, int kStep>
 void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   static constexpr TileKernelsF32<Arch, kVectors, kStep> kKernels;
@@ -280,12 +281,13 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   int64_t tiles = p.m <= kRows ? 1 : (p.m + kRows - 1) / kRows;
   if (terms <= kLowTerms && p.m > kLow) {
     const int64_t low = (p.m + kLow - 1) / kLow;
-    // Not if only the low tiles had two heights: runs would be written out of order.
+    // Low tiles are not taken if only they would have two heights: runs would be written out of
+    // order.
     if (p.runs == 1 || p.m % low == 0 || p.m % tiles != 0) tiles = low;
   }
   const int64_t rows = tiles == 1 ? p.m : p.m / tiles;
   const int64_t larger = p.m - rows * tiles;
-  // Tiles of one height come before those of the other, for as many rows as caches hold.
+  // If tiles have two heights, all tiles of one height come first, for as many rows as caches hold.
   const int64_t runs = larger == 0 ? p.runs : 256 / p.m + 1;
 
   constexpr float kInfinity = __builtin_inff();
@@ -333,7 +335,7 @@ template <class Arch>
 void tiles_f32(const TilesF32& p) {
   constexpr int64_t kLanes = Batch<float, Arch>::size;
   constexpr int kVectors = kTileVectors<Arch>;
-  // Strips of a tile's width; the last one's last vector may be partial.
+  // Strips of a tile's width. The last vector of the last strip may be partial.
   const int64_t lanes = (p.n + kLanes - 1) & -kLanes;
   const int64_t wide = lanes & -(kVectors * kLanes);
   if (wide > 0) columns_f32<Arch, kVectors>(p, 0, wide < p.n ? wide : p.n);

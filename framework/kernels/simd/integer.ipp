@@ -4,11 +4,11 @@
 #include "framework/kernels/simd/integer_dot.ipp"
 #include "framework/kernels/simd/transpose.ipp"
 
-// Quantization, requantization and addition of codes, and words of packed weights. Masks of one bit
-// are made 16 elements at a time.
+// Quantization and requantization, addition and multiplication of codes, and the transpose of
+// packed weights. Masks of one bit per element are made 16 elements at a time.
 namespace quantrain::kernels::simd {
 
-/// Calls group(i, count) for groups of 16, the last one of `count` <= 16.
+/// Calls group(i, count) for groups of 16 elements. The last group may have fewer.
 template <class Group>
 inline QUANTRAIN_INLINE void for_groups(int64_t n, const Group& group) {
   int64_t i = 0;
@@ -74,7 +74,7 @@ void requantize_s32_u8(int64_t n,
        : requantize_groups<Arch, false>)(n, period, acc, r, y, mask, mask_lo, mask_hi);
 }
 
-// Loops over channels, which the compiler vectorizes.
+// The compiler vectorizes the loops over channels.
 template <class Arch>
 void column_extremes_s32(
     int64_t rows, int64_t channels, const int32_t* acc, int32_t* min, int32_t* max) {
@@ -96,7 +96,7 @@ void column_extremes_s32(
   }
 }
 
-// Plain: g++ 12 with the address sanitizer breaks comparisons of whole AVX-512 vectors here.
+// A plain loop: g++ 12 with the address sanitizer breaks comparisons of whole AVX-512 vectors here.
 template <class Arch>
 void positive_mask_s32(
     int64_t n, int64_t period, const int32_t* acc, const int32_t* minus_hi, uint8_t* mask) {
@@ -106,7 +106,7 @@ void positive_mask_s32(
     uint32_t bits = 0;
     for (int64_t j = 0; j < count; ++j) {
       const int32_t v = acc[i + j];
-      // A positive sum and a bound below 0 do not overflow.
+      // v is positive and minus_hi is not, so their sum does not overflow.
       const bool passes = v > 0 && (minus_hi == nullptr || v + minus_hi[channel + j] <= 0);
       bits |= static_cast<uint32_t>(passes) << j;
     }
@@ -126,8 +126,8 @@ void dequantize_s32_f32(
 
 template <class Arch>
 void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8_t* y) {
-  // Sums are below 2^40: from a shift of 10 on they fit into 30 bits. A smaller one means a
-  // multiplier of 2^20 or more.
+  // Sums are below 2^40, so they fit into 30 bits if the shift is at least 10. A smaller shift
+  // means a multiplier of 2^20 or more.
   if (p.shift < 10) return reference::add_u8(n, a, b, p, y);
   using I = Ints<Arch>;
   using Int = typename I::Int;
@@ -144,7 +144,7 @@ void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8
             I::add64(offset, I::add64(I::mul_unsigned(x_a, m_a), I::mul_unsigned(x_b, m_b)));
         const Int odd = I::add64(
             offset, I::add64(I::mul_unsigned(I::odd(x_a), m_a), I::mul_unsigned(I::odd(x_b), m_b)));
-        // The bits that a logical shift by up to 32 gets wrong are not among the low 32.
+        // A logical shift by up to 32 is wrong only in bits above the low 32, which are not used.
         const Int v = p.shift <= 32 ? I::low_halves(I::srl64(even, p.shift), I::srl64(odd, p.shift))
                                     : I::sra(I::high_halves(even, odd), p.shift - 32);
         I::store_codes(to, I::add(v, zero_point), clamp);
@@ -162,8 +162,8 @@ void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8
 
 template <class Arch>
 void mul_u8(int64_t n, const uint8_t* a, const uint8_t* b, const MulU8& p, uint8_t* y) {
-  // Products times m0 are below 2^47: from a shift of 18 on they fit into 30 bits. A smaller one
-  // means a multiplier of 2^12 or more.
+  // Products times m0 are below 2^47, so they fit into 30 bits if the shift is at least 18. A
+  // smaller shift means a multiplier of 2^12 or more.
   if (p.shift < 18) return reference::mul_u8(n, a, b, p, y);
   using I = Ints<Arch>;
   using Int = typename I::Int;
@@ -175,8 +175,8 @@ void mul_u8(int64_t n, const uint8_t* a, const uint8_t* b, const MulU8& p, uint8
   const Int above = I::set1(kAbove);
   const Int m0 = I::set1(p.m0);
   const Int offset = I::set1_64((int64_t{1} << (p.shift - 1)) - int64_t{kAbove} * p.m0);
-  // Of the even lanes. The low half of an unsigned product is that of the signed one, and positive
-  // once it is raised.
+  // Works on the even lanes. The low half of an unsigned product equals that of the signed product.
+  // Adding kAbove makes it positive.
   const auto scaled = [&](Int x_a, Int x_b) QUANTRAIN_INLINE {
     const Int raised = I::add(I::mul_unsigned(x_a, x_b), above);
     return I::add64(offset, I::mul_unsigned(raised, m0));
@@ -187,7 +187,7 @@ void mul_u8(int64_t n, const uint8_t* a, const uint8_t* b, const MulU8& p, uint8
         const Int x_b = I::add(I::load_u8(from_b), minus_zero_b);
         const Int even = scaled(x_a, x_b);
         const Int odd = scaled(I::odd(x_a), I::odd(x_b));
-        // The bits that a logical shift by up to 32 gets wrong are not among the low 32.
+        // A logical shift by up to 32 is wrong only in bits above the low 32, which are not used.
         const Int v = p.shift <= 32 ? I::low_halves(I::srl64(even, p.shift), I::srl64(odd, p.shift))
                                     : I::sra(I::high_halves(even, odd), p.shift - 32);
         I::store_codes(to, I::add(v, zero_point), clamp);
@@ -209,7 +209,7 @@ void quantize_f32_u8(
   using I = Ints<Arch>;
   using Float = typename I::Float;
   const Float scale = I::set1(q.scale);
-  // What is clamped here is out of range anyway, and now fits into an integer.
+  // Values that this clamps are out of range anyway. Clamped, they fit into an integer.
   const Float hi = I::set1(0x1p20f);
   const Float lo = I::set1(-0x1p20f);
   const typename I::Int zero_point = I::set1(q.zero_point + q.offset);
@@ -245,7 +245,7 @@ void quantize_f32_u8(
 template <class Arch>
 void dequantize_f32(
     int64_t n, const uint8_t* stored, bool is_signed, float scale, int32_t zero_point, float* y) {
-  const int32_t flip = is_signed ? 128 : 0;  // makes a signed byte an unsigned one, 128 above it
+  const int32_t flip = is_signed ? 128 : 0;  // makes a signed byte unsigned, 128 above it
   const int32_t zero = zero_point + flip;
   for (int64_t i = 0; i < n; ++i) y[i] = scale * static_cast<float>((stored[i] ^ flip) - zero);
 }

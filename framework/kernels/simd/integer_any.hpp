@@ -5,12 +5,12 @@
 
 #include "framework/kernels/simd/batch.hpp"
 
-// What integer kernels need and xsimd lacks, one struct for each architecture: lanes of int32, the
-// halves of 64-bit products, dot products of bytes. Everything is always inlined: two files with
-// different flags use the struct of AVX-512, so it must leave no symbol.
+// Operations that integer kernels need and xsimd lacks, in one struct for each architecture: lanes
+// of int32, the halves of 64-bit products, dot products of bytes. Every function is always inlined.
+// Two files with different flags use the struct of AVX-512, so it must leave no symbol.
 namespace quantrain::kernels::simd {
 
-/// Calls f(0), f(1) .. f(N - 1) with constants: arrays that such a loop indexes stay in registers.
+/// Calls f(0), f(1) .. f(N - 1) with constants, so that arrays indexed by them stay in registers.
 template <class F, int... i>
 inline QUANTRAIN_INLINE void repeat(std::integer_sequence<int, i...>, const F& f) {
   (f(std::integral_constant<int, i>()), ...);
@@ -20,7 +20,7 @@ inline QUANTRAIN_INLINE void repeat(const F& f) {
   repeat(std::make_integer_sequence<int, N>(), f);
 }
 
-/// clamp(v, lo, hi), the end of every requantization.
+/// The bounds of clamp(v, lo, hi), the last step of every requantization.
 struct Clamp {
   int32_t lo, hi;
 };
@@ -30,16 +30,16 @@ inline constexpr int32_t kSaturated = 1 << 30;
 template <class Arch>
 struct Ints;
 
-/// Defaults: stores of tiles that any instruction set can do.
+/// Defaults that suit any instruction set: constants, and stores of tiles.
 template <class Arch>
 struct AnyInts {
-  /// 32 of them.
+  /// Whether a tile's sums leave registers free for constants and weights.
   static constexpr bool kManyRegisters = true;
-  /// The widest panel that has tiles of its own for windows of 3x3 on one channel.
+  /// The widest panel, in vectors, that has tiles of its own for windows of 3x3 on one channel.
   static constexpr int kShortPanel = 0;
 
-  /// Keeps v in a register as a value of its own: its later use costs the loop that computed it no
-  /// registers.
+  /// Keeps v in a register as a value of its own, so that its later use takes no registers from the
+  /// loop that computed it.
   template <class Int>
   static QUANTRAIN_INLINE void settle(Int& v) {
 #if defined(__x86_64__)
@@ -48,7 +48,7 @@ struct AnyInts {
     __asm__("" : "+w"(v));
 #endif
   }
-  /// R rows of V vectors of codes from 0 to 255, rows `stride` bytes apart.
+  /// Stores R rows of V vectors of codes from 0 to 255. Rows are `stride` bytes apart.
   template <int R, int V, class Int>
   static QUANTRAIN_INLINE void store_tile(uint8_t* p,
                                           int64_t stride,

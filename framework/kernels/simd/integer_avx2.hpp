@@ -37,7 +37,7 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
         _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(words, words));
   }
-  /// 8 bytes of each of four vectors: two in the lower half, two in the upper one.
+  /// Packs four vectors into 8 bytes each: two in the lower half, two in the upper half.
   static QUANTRAIN_INLINE Int pack_codes(Int a, Int b, Int c, Int d, const Clamp& clamp) {
     const Int bytes = _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
     const Int clamped =
@@ -89,8 +89,8 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   }
   static QUANTRAIN_INLINE Int srav(Int v, Int counts) { return _mm256_srav_epi32(v, counts); }
   static QUANTRAIN_INLINE Int sllv64(Int v, Int counts) { return _mm256_sllv_epi64(v, counts); }
-  /// The unsigned form of docs/quantization.md (8): there is no arithmetic shift of 64 bits; -2^62
-  /// <= v < 2^63.
+  /// The unsigned form of docs/quantization.md (8), because there is no arithmetic shift of 64
+  /// bits. -2^62 <= v < 2^63.
   static QUANTRAIN_INLINE Int srav64(Int v, Int counts) {
     const Int bias = set1_64(int64_t{1} << 62);
     return _mm256_sub_epi64(_mm256_srlv_epi64(_mm256_add_epi64(v, bias), counts),
@@ -129,12 +129,12 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
     return _mm256_and_ps(_mm256_castsi256_ps(set), v);
   }
 
-  /// The same for 16 bytes.
+  /// Operations on 16 bytes.
   using Narrow = Ints<xsimd::sse2>;
   static constexpr int kBytes = 32;
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm256_max_epu8(a, b); }
   static QUANTRAIN_INLINE void interleave(const uint8_t* const (&rows)[4], int64_t i, uint8_t* to) {
-    // Word k of each 128 bits: those that unpacking brings together.
+    // Unpacking works within 128 bits. With this order of words, its results are consecutive.
     const Int order = _mm256_set_epi32(7, 5, 3, 1, 6, 4, 2, 0);
     const Int a = _mm256_permutevar8x32_epi32(load(rows[0] + i), order);
     const Int b = _mm256_permutevar8x32_epi32(load(rows[1] + i), order);

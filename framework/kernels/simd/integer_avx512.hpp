@@ -15,8 +15,9 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static constexpr int kShortPanel = 2;
   static constexpr int rows(int v) { return v == 4 ? 6 : 8; }
 
-  /// A mask as a number. g++ 12 keeps it in a mask register; around a call (the thread sanitizer
-  /// makes them) it saves two bytes and reads four back. A general register is saved whole.
+  /// A mask as a number, in a general register. g++ 12 would keep it in a mask register. Around a
+  /// call (the thread sanitizer adds calls) it saves two bytes of a mask register and reads back
+  /// four. A general register is saved whole.
   static QUANTRAIN_INLINE uint32_t bits(__mmask16 mask) {
     uint32_t number = mask;
     __asm__("" : "+r"(number));
@@ -40,7 +41,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static QUANTRAIN_INLINE uint32_t first(int64_t count) {
     return count >= 16 ? 0xffffu : count <= 0 ? 0 : (1u << count) - 1;
   }
-  /// 16 bytes of each of four vectors, one after the other.
+  /// Packs four vectors into 16 bytes each, one after the other.
   static QUANTRAIN_INLINE Int pack_codes(Int a, Int b, Int c, Int d, const Clamp& clamp) {
     const Int bytes = _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
     const Int clamped =
@@ -175,12 +176,12 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
     return _mm512_maskz_mov_ps(static_cast<__mmask16>(bits), v);
   }
 
-  /// The same for 16 bytes.
+  /// Operations on 16 bytes.
   using Narrow = Ints<xsimd::sse2>;
   static constexpr int kBytes = 64;
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm512_max_epu8(a, b); }
-  /// Words of 4 bytes: lane k of each 128 bits gets word k of four, which unpacking brings
-  /// together.
+  /// Transposes the 4 x 4 words of 4 bytes in v. Packing and unpacking work within 128 bits; this
+  /// makes their results consecutive.
   static QUANTRAIN_INLINE Int transpose_words(Int v) {
     const Int order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
     return _mm512_permutexvar_epi32(order, v);

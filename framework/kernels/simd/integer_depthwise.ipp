@@ -4,8 +4,8 @@
 #include "framework/kernels/simd/to_memory.hpp"
 
 // Depthwise convolutions of bytes. The rows of one or two windows are interleaved, four at a time,
-// into lines of quads, in which columns outside of the image lie too: element e of a line is the
-// bytes of four rows at channel e % c of column e / c. Lanes run along those elements, and a dot
+// into lines of quads, which include the columns outside the image. Element e of a line has the
+// bytes of four rows, at channel e % c of column e / c. Lanes run along these elements, and a dot
 // product with four weights sums four rows.
 namespace quantrain::kernels::simd {
 
@@ -15,7 +15,7 @@ inline void interleave(const uint8_t* const (&rows)[4], int64_t n, uint8_t* to) 
   if (n >= I::kBytes) {
     int64_t e = 0;
     for (; e + I::kBytes <= n; e += I::kBytes) I::interleave(rows, e, to + 4 * e);
-    // The last ones end where the line does, and some are written twice.
+    // The last vector ends where the line ends, so some elements are written twice.
     if (e < n) I::interleave(rows, n - I::kBytes, to + 4 * (n - I::kBytes));
   } else if constexpr (I::kBytes > 16) {
     interleave<Arch, typename I::Narrow>(rows, n, to);
@@ -27,14 +27,14 @@ inline void interleave(const uint8_t* const (&rows)[4], int64_t n, uint8_t* to) 
   }
 }
 
-/// Interleaves what a group of lines of output sees of a block of channels; its first window begins
-/// at row `top` of the image.
+/// Interleaves the rows that a group of output lines sees, for a block of channels. The group's
+/// first window begins at row `top` of the image.
 template <class Arch>
 inline void interleave_windows(
     const DepthwiseU8S8& p, const uint8_t* image, int64_t top, int64_t channel, uint8_t* to) {
   const PoolShape& s = p.pool;
   const DepthwiseLayout layout(s.kh, s.c);
-  // A line at a time, or a pixel.
+  // Whole lines if the block has all channels, else one pixel at a time.
   const bool is_whole = layout.block == s.c;
   const int64_t count = is_whole ? 1 : s.w;
   const int64_t left = s.c - channel;
@@ -55,39 +55,39 @@ inline void interleave_windows(
   }
 }
 
-/// Units in a row: bytes of x and elements of y from one to the next.
+/// Units in a row. Neighbouring units are x_step bytes of x and y_step elements of y apart.
 struct DepthwiseAxis {
   int64_t count, x_step, y_step;
 
-  /// Tiles of 4, and one of what is left.
+  /// Tiles of 4 units; the last tile may have fewer.
   QUANTRAIN_INLINE int64_t tiles() const { return (count + 3) / 4; }
 };
 
-/// What the tiles of a panel share. A unit is some whole pixels, of each line of a group.
+/// Shared by the tiles of a panel. A unit is some whole pixels of each line of a group.
 struct DepthwisePanel {
   DepthwiseAxis inner;  ///< along which tiles lie
   DepthwiseAxis outer;
-  const uint8_t* x;  ///< the panel's first quad of the first unit
+  const uint8_t* x;  ///< the panel's first quad in the first unit
   int64_t column, quad_line, quads, kw;
   const int8_t* w;
   int64_t tap;  ///< bytes of weights for a quad of a column
   const int32_t* start;
-  int64_t line;  ///< elements from one line of output to the next
-  // As ToMemory reads them.
+  int64_t line;  ///< elements between lines of output
+  // Read by ToMemory.
   RequantizeU8 requantize;
   int32_t* acc;
   uint8_t* y;
   int64_t stride, outputs;
 };
 
-/// The tiles of a panel, each of some units x R lines. kShort: the window has 3 columns of one
-/// quad, whose weights stay in registers.
+/// Computes the tiles of a panel, each of up to 4 units x R lines. kShort: the window has 3 columns
+/// of one quad. If there are enough registers, its weights stay in them.
 template <class Arch, int R, bool kShort, class ToMemory>
 void depthwise_panel(const DepthwisePanel& p) {
   using I = Ints<Arch>;
   using Int = typename I::Int;
   constexpr int kVector = 4 * I::kLanes;
-  constexpr int kWeights = R * I::kSteps;  // vectors for a quad of a column
+  constexpr int kWeights = R * I::kSteps;  // vectors of weights for a quad of a column
   constexpr bool kHolds = kShort && I::kManyRegisters;
   // Local copies stay in registers, because no store of bytes can change them.
   const ToMemory to_memory(p, 0);
@@ -154,12 +154,13 @@ void depthwise_panel(const DepthwisePanel& p) {
   }
 }
 
-/// Lines of output that see the same rows of the image lie so far apart.
+/// The distance between lines of output that share quads.
 inline QUANTRAIN_INLINE int64_t line_step(const PoolShape& s) {
   return s.stride_h == 1 ? s.dilation_h : 1;
 }
 
-/// Groups of R lines of output from line `first` on, a block of channels of them, panel by panel.
+/// Computes groups of R lines of output from line `first` on, for a block of channels, panel by
+/// panel.
 template <class Arch, int R, bool kShort, class ToMemory>
 void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int64_t channel) {
   using I = Ints<Arch>;
@@ -171,7 +172,7 @@ void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int
   const int64_t step = line_step(s) * line;
   const DepthwiseAxis down{groups, layout.group_bytes(s), R * step};
   const DepthwiseAxis along{line / run, 4 * (run == s.c ? pixel : run), run};
-  // Along the axis that leaves fewer units over.
+  // Tiles lie along the axis that needs fewer of them.
   const bool is_down = down.tiles() * along.count < along.tiles() * down.count;
   DepthwisePanel panel{};
   panel.column = 4 * layout.block * s.dilation_w;
@@ -180,7 +181,7 @@ void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int
   panel.kw = s.kw;
   panel.line = step;
   panel.tap = layout.lines * I::kSteps * I::kLanes * 4;
-  // Elements of a unit: several pixels are there whole.
+  // The unit's elements in this block. If the block has all channels, that is the whole unit.
   const int64_t block_end = channel + layout.block < run ? channel + layout.block : run;
   const int64_t end = layout.block == s.c ? run : block_end;
   for (int64_t e = channel; e < end && e < line; e += I::kLanes) {
@@ -200,13 +201,13 @@ void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int
         };
     panel.outputs = run - e;
     is_down ? units(down, along, 0) : units(along, down, 0);
-    // What is left of a line is a part of a unit.
+    // The rest of a line is a part of a unit.
     panel.outputs = line - along.count * run - e;
     if (panel.outputs > 0) units(down, {1, 0, 0}, along.count);
   }
 }
 
-/// As many groups at a time as fit, of one image.
+/// Computes as many groups of one image at a time as fit in the scratch memory.
 template <class Arch, bool kShort, class ToMemory>
 void depthwise_images(const DepthwiseU8S8& p) {
   const PoolShape& s = p.pool;

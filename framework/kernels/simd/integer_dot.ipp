@@ -3,8 +3,8 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/to_memory.hpp"
 
-// Products of bytes: tiles of rows x vectors of outputs, sums in registers, then
-// docs/quantization.md (8) on the way to memory.
+// Products of bytes in tiles of rows x vectors of outputs. Sums stay in registers, then
+// docs/quantization.md (8) is applied before they are stored.
 namespace quantrain::kernels::simd {
 
 template <class Arch>
@@ -20,8 +20,9 @@ void panel_layout_u8s8(int64_t outputs, PanelLayout* layout) {
   *layout = {.width = (best < 1 ? 1 : best) * I::kLanes, .pairs = I::kPairs};
 }
 
-/// What a tile prefetches while it sums: the rows of the next tile, which it takes to be
-/// contiguous. Processors do not guess where short rows go on. A step of 0 fetches nothing new.
+/// What a tile prefetches while it sums: the rows of the next tile, on the assumption that they are
+/// contiguous. Processors do not predict where reading goes on after short rows. A step of 0
+/// prefetches nothing new.
 struct Ahead {
   const uint8_t* at;
   int64_t step;
@@ -44,15 +45,15 @@ inline QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
       const typename I::Int x = I::part(I::set1(quad), step);
       repeat<V>([&](auto v) QUANTRAIN_INLINE {
         sums[r][v] = I::dot(sums[r][v], x, right[v]);
-        // Else the compiler adds the products of both steps first, and runs out of registers.
+        // Otherwise the compiler adds the products of both steps first, and runs out of registers.
         if constexpr (I::kSteps > 1) I::settle(sums[r][v]);
       });
     });
   });
 }
 
-/// sums[r][v] = start + the products of R rows and one panel of V vectors. kShort: there are 3
-/// segments of one quad each, a window of 3x3 on one channel, and nothing to loop over.
+/// sums[r][v] = start + the products of R rows and one panel of V vectors. kShort: a window of 3x3
+/// on one channel, that is, 3 segments of one quad each, without a loop.
 template <class Arch, int R, int V, bool kShort>
 inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
                                       const uint8_t* const* x,
@@ -62,10 +63,10 @@ inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
                                       typename Ints<Arch>::Int (&sums)[R][V]) {
   using I = Ints<Arch>;
   constexpr int64_t kQuad = V * I::kLanes * 4 * I::kSteps;
-  // Each step of a chain takes a few cycles: if a tile has few chains, every other quad has its
-  // own.
+  // Each step of a chain takes a few cycles. So if a tile has few chains, every other quad is
+  // summed in a second chain.
   constexpr bool kTwice = R * V <= 4 && !kShort;
-  // Local arrays: the compiler would keep the caller's in memory.
+  // Local arrays, because the compiler would keep the caller's arrays in memory.
   typename I::Int acc[R][V];
   typename I::Int more[R][V];
   repeat<V>([&](auto v) QUANTRAIN_INLINE {
@@ -109,7 +110,7 @@ inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
 
 inline constexpr int64_t kPrefetchedQuads = 256;
 
-/// In a function of its own, so that its constants take no registers from the sums.
+/// A function of its own, so that its constants take no registers from the sums.
 template <class Arch, int R, int V, class ToMemory>
 __attribute__((noinline)) void end_tile(const ToMemory& to_memory,
                                         int64_t at,
@@ -121,8 +122,8 @@ template <class Arch, int R, int V, bool kShort, class ToMemory>
 void dot_rows(
     const DotU8S8& p, const int8_t* w, int64_t output, const ToMemory& given, int64_t& row) {
   using I = Ints<Arch>;
-  // A local copy stays in registers, because no store of bytes can change it. With a loop over k,
-  // that loop needs the registers.
+  // If kShort, a local copy stays in registers, because no store of bytes can change it. Otherwise
+  // the loop over k needs the registers.
   std::conditional_t<kShort, const ToMemory, const ToMemory&> to_memory = given;
   for (; row + R <= p.rows; row += R) {
     typename I::Int sums[R][V];
@@ -137,8 +138,8 @@ void dot_rows(
   }
 }
 
-/// One row by P panels at once: with a loop for each panel, the processor would mispredict each
-/// end, and read no weights meanwhile.
+/// Multiplies one row by P panels at once. With a loop for each panel, the processor would
+/// mispredict the end of each loop, and read no weights meanwhile.
 template <class Arch, int P, int V, class ToMemory>
 void dot_row(const DotU8S8& p, const int8_t* w, int64_t output) {
   using I = Ints<Arch>;
@@ -199,8 +200,8 @@ void dot_length(const DotU8S8& p) {
   dot_panels<Arch, V, false, ToMemory>(p);
 }
 
-/// Requantizes, (8), with any shifts. They are rare, so they have no tiles of their own: sums of a
-/// few rows first, then the codes.
+/// Requantizes by (8) with any shifts. These are rare and have no tiles of their own: sums of a few
+/// rows come first, then their codes.
 template <class Arch, int V>
 void dot_any_shift(const DotU8S8& p) {
   using I = Ints<Arch>;

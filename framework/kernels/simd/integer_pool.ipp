@@ -3,11 +3,12 @@
 #include "framework/kernels/simd/integer.ipp"
 #include "framework/kernels/simd/windows.hpp"
 
-// Pooling of codes, channels along the lanes.
+// Pooling of codes with lanes along the channels.
 namespace quantrain::kernels::simd {
 
-/// Sixteen channels of max pooling with positions. A code and its position are one number, Key: the
-/// larger one has the larger code or, among equals, comes first. Vectors are the compiler's own.
+/// Max pooling of sixteen channels with positions. A code and its position are one number, a Key.
+/// The larger Key has the larger code or, if the codes are equal, the earlier position. Vectors are
+/// the compiler's own.
 template <class Key>
 struct PoolKeys {
   typedef uint8_t Bytes __attribute__((vector_size(16)));

@@ -34,7 +34,7 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
   }
   static QUANTRAIN_INLINE Int add(Int a, Int b) { return _mm_add_epi32(a, b); }
   static QUANTRAIN_INLINE Int bit_or(Int a, Int b) { return _mm_or_si128(a, b); }
-  /// Lane i stored as byte i of p.
+  /// Clamps v and stores lane i as byte i of p.
   static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
     v = _mm_packs_epi32(v, v);
     v = _mm_max_epi16(v, _mm_set1_epi16(static_cast<int16_t>(clamp.lo)));
@@ -49,7 +49,7 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
     return ~static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(out))) & 0xfu;
   }
 
-  // 64-bit products of the even lanes and, shifted down, of the odd ones.
+  // 64-bit products of the even lanes, and of the odd lanes once odd() has shifted them down.
   static QUANTRAIN_INLINE Int set1_64(int64_t v) { return _mm_set1_epi64x(v); }
   static QUANTRAIN_INLINE Int odd(Int v) { return _mm_srli_epi64(v, 32); }
   static QUANTRAIN_INLINE Int mul_unsigned(Int a, Int b) { return _mm_mul_epu32(a, b); }
@@ -82,7 +82,7 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
   }
   /// Nearest, ties to even; |v| < 2^31.
   static QUANTRAIN_INLINE Int round(Float v) { return _mm_cvtps_epi32(v); }
-  /// Lane i where bit i is set, else 0.
+  /// Lane i of v if bit i is set, else 0.
   static QUANTRAIN_INLINE Float keep(uint32_t bits, Float v) {
     const Int lane = _mm_set_epi32(8, 4, 2, 1);
     const Int set = _mm_cmpeq_epi32(_mm_and_si128(set1(static_cast<int32_t>(bits)), lane), lane);
@@ -107,7 +107,7 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
     store(to + 48, _mm_unpackhi_epi16(ab_high, cd_high));
   }
 
-  // Dot products of 4 bytes in two steps of 2, each with its part of the bytes: panels hold int16
+  // Dot products of 4 bytes, in two steps of 2 bytes each, which part() selects. Panels hold int16
   // (params.hpp).
   static constexpr bool kPairs = true;
   static constexpr int kSteps = 2;

@@ -2,7 +2,7 @@
 
 #include "framework/kernels/simd/batch.hpp"
 
-// 16 lanes of float32, whatever the width of the machine's vectors: sums in lanes have the same
+// 16 lanes of float32, whatever the width of the machine's vectors. So sums in lanes have the same
 // order on every instruction set.
 namespace quantrain::kernels::simd {
 
@@ -78,7 +78,7 @@ struct Lanes {
     for (int i = 0; i < kParts; ++i) c.part[i] = fused<Arch>(a.part[i], b.part[i], c.part[i]);
     return c;
   }
-  // Where either operand is NaN these are the second one on x86, NaN on Arm.
+  // If an operand is NaN, the result is the second operand on x86 and NaN on Arm.
   QUANTRAIN_INLINE friend Lanes min(Lanes a, const Lanes& b) {
     for (int i = 0; i < kParts; ++i) a.part[i] = xsimd::min(a.part[i], b.part[i]);
     return a;
@@ -102,7 +102,7 @@ struct Lanes {
   }
 };
 
-/// All lanes joined by f in a binary tree.
+/// Combines all lanes by f in a binary tree.
 template <class Arch, class F>
 inline QUANTRAIN_INLINE float join(const Lanes<Arch>& lanes, F&& f) {
   float values[16];
@@ -118,13 +118,13 @@ inline QUANTRAIN_INLINE float sum(const Lanes<Arch>& lanes) {
   return join(lanes, [](float a, float b) QUANTRAIN_INLINE { return a + b; });
 }
 
-/// Terms of one chain of additions at most. The rounding error of a chain grows with its length.
+/// The most terms of one chain of additions. The rounding error of a chain grows with its length.
 inline constexpr int64_t kLongestChain = 128;
 
-/// Calls part(begin, end) -> Sum for blocks of `longest` of n terms, each a few chains side by
-/// side, and adds up the results in a binary tree whose form depends on n alone. Up to `longest`
-/// terms are one call. Partial sums wait in a stack: as in a binary counter, two are added once
-/// they cover as many blocks.
+/// Calls part(begin, end) -> Sum for each block of `longest` of the n terms, and adds up the
+/// results in a binary tree whose form depends on n alone. A block may be a few chains side by
+/// side. Up to `longest` terms are one block. Partial sums wait on a stack. As in a binary counter,
+/// two of them are added as soon as they cover equally many blocks.
 template <class Sum, class Part>
 inline QUANTRAIN_INLINE Sum sum_of_parts(int64_t n, int64_t longest, const Part& part) {
   Sum waiting[64];
@@ -141,7 +141,8 @@ inline QUANTRAIN_INLINE Sum sum_of_parts(int64_t n, int64_t longest, const Part&
   }
 }
 
-/// Reads and writes 16 elements, or (Part) the few left at an end. uint16 become floats, exactly.
+/// Reads and writes 16 elements, or with Part the few that are left at the end. uint16 values
+/// become floats, exactly.
 template <class Arch>
 struct Whole {
   static constexpr int kCount = 16;
@@ -202,7 +203,7 @@ struct Part {
   }
 };
 
-/// Calls f(i, Whole or Part) for every 16 of n elements and for what is left.
+/// Calls f(i, Whole) for every 16 of n elements, and f(i, Part) for the rest.
 template <class Arch, class F>
 inline QUANTRAIN_INLINE void for_lanes(int64_t n, const F& f) {
   int64_t i = 0;
@@ -210,9 +211,9 @@ inline QUANTRAIN_INLINE void for_lanes(int64_t n, const F& f) {
   if (i < n) f(i, Part<Arch>{static_cast<int>(n - i)});
 }
 
-/// e^x to about one unit in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial of
-/// degree 7 in r (the coefficients are those of Cephes' expf), and 2^n in two factors, so that
-/// results may be subnormal or infinite.
+/// e^x to about one unit in the last place. x = n ln 2 + r with |r| <= ln 2 / 2. e^r is a
+/// polynomial of degree 7 in r, with the coefficients of Cephes' expf. 2^n is multiplied as two
+/// factors, so that results may be subnormal or infinite.
 template <class Arch>
 inline QUANTRAIN_INLINE Lanes<Arch> exp(const Lanes<Arch>& at) {
   using L = Lanes<Arch>;

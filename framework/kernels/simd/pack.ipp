@@ -4,11 +4,11 @@
 #include "framework/kernels/simd/batch.hpp"
 #include "framework/kernels/simd/transpose.ipp"
 
-// What float products read: panels of a matrix, and matrices transposed.
+// Prepares the operands of float products: packs panels and transposes matrices.
 namespace quantrain::kernels::simd {
 
-/// Width of a tile in vectors: with its rows it fills the registers and hides the latency of the
-/// multiply-add.
+/// Width of a tile in vectors. With its rows, the tile fills the registers and hides the latency of
+/// the multiply-add.
 template <class Arch>
 inline constexpr int kTileVectors = Batch<float, Arch>::size == 16 ? 4 : 2;
 
@@ -22,8 +22,8 @@ void transpose_f32(int64_t rows,
   transpose<Arch>(rows, columns, from, from_stride, to, to_stride);
 }
 
-/// Panels of kTileVectors vectors (the last may have fewer), one after the other; each holds its k
-/// rows densely. Lanes past the last column are undefined.
+/// Packs strips of kTileVectors vectors (the last may have fewer), one after the other. Each strip
+/// holds its k rows without gaps. Lanes past the last column are undefined.
 template <class Arch>
 void pack_f32(const PackF32& p) {
   using V = Batch<float, Arch>;

@@ -46,7 +46,8 @@ inline QUANTRAIN_INLINE bool tiles_image(const PoolShape& s) {
          s.oh * s.kh == s.h && s.ow * s.kw == s.w;
 }
 
-// Each element of a window takes the gradient where the position is its own: no scatter.
+// Each element of a window takes the gradient in those lanes where the position is its own. So
+// there is no scatter.
 template <class Arch>
 void max_pool2d_backward_f32(const PoolShape& s,
                              int64_t begin,

@@ -2,7 +2,7 @@
 
 #include "framework/kernels/simd/integer_vector.hpp"
 
-// What training with quantization does to floats: their range, and which of them pass.
+// For training with quantization: the range of values, and masked gradients.
 namespace quantrain::kernels::simd {
 
 template <class Arch>
@@ -39,7 +39,7 @@ void min_max_f32(int64_t n, const float* x, float* min, float* max) {
     if (x[i] < low) low = x[i];
     if (x[i] > high) high = x[i];
   }
-  // The order decides between 0 and -0: make it 0.
+  // The sign of a zero would depend on the order of the elements. Adding 0 turns -0 into 0.
   *min = nan != nullptr ? *nan : low + 0.0f;
   *max = nan != nullptr ? *nan : high + 0.0f;
 }

@@ -5,9 +5,8 @@
 
 namespace quantrain::kernels::simd {
 
-/// docs/quantization.md (8) before the clamp, for one vector of channels: the first ones of r.
-/// kUsual: r.round, which holds the zero point too, is set, and only the upper halves of the
-/// products p matter:
+/// docs/quantization.md (8) before the clamp, for the first vector of the channels of r. kUsual:
+/// r.round is set and includes the zero point. Then only the upper halves of the products p matter:
 ///   (p + 2^(shift - 1)) >> shift = ((p >> 32) + 2^(shift - 33)) >> (shift - 32).
 template <class Arch, bool kUsual>
 class Requantizer {
@@ -32,7 +31,7 @@ class Requantizer {
   Int m0_even_, m0_odd_, round_, shift_;
 };
 
-/// Any shift: the codes saturate to +-kSaturated, far outside of their range.
+/// For any shift. The codes saturate to +-kSaturated, far outside their range.
 template <class Arch>
 class Requantizer<Arch, false> {
   using I = Ints<Arch>;
@@ -65,7 +64,7 @@ class Requantizer<Arch, false> {
 };
 
 #if defined(__x86_64__)
-/// SSE2 has neither the product nor the shift.
+/// SSE2 has neither the product nor the shift, so this is a scalar loop.
 class RequantizerSse2 {
  public:
   QUANTRAIN_INLINE RequantizerSse2() {}

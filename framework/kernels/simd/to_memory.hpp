@@ -2,12 +2,12 @@
 
 #include "framework/kernels/simd/requantizer.hpp"
 
-// Where the sums of a tile go: R rows of V vectors of outputs. Parameters p are those of a kernel:
-// acc or y, the stride from row to row, outputs and requantize. A tile's first row lies `at`
-// elements from that of p.
+// Stores the sums of a tile: R rows of V vectors of outputs. p is the parameter struct of a kernel,
+// with acc or y, the stride between rows, outputs and requantize. A tile's first row lies `at`
+// elements after the first row of p.
 namespace quantrain::kernels::simd {
 
-/// Stores the sums of a panel's tiles as they are.
+/// Stores the sums of a panel's tiles unchanged.
 template <class Arch, int V>
 class SumsToMemory {
   using I = Ints<Arch>;
@@ -35,7 +35,7 @@ class SumsToMemory {
   int64_t columns_;
 };
 
-/// Stores the sums of a panel's tiles requantized, (8).
+/// Stores the sums of a panel's tiles, requantized by (8).
 template <class Arch, int V, bool kUsual>
 class CodesToMemory {
   using I = Ints<Arch>;

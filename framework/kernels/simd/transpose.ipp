@@ -2,17 +2,18 @@
 
 #include "framework/kernels/simd/batch.hpp"
 
-// Transposes matrices whose elements have 4 bytes, of whatever type and alignment: they are copied
-// as bytes. Strides count elements.
+// Transposes matrices whose elements have 4 bytes. Elements may have any type and alignment,
+// because they are copied as bytes. Strides count elements.
 namespace quantrain::kernels::simd {
 
 inline constexpr int64_t kElementBytes = 4;
 
-/// Rows that are transposed together, four elements of each at a time.
+/// Rows that are transposed together, four elements of each row at a time.
 template <class Arch>
 inline constexpr int kTransposedRows = Arch::alignment() >= 32 ? 8 : 4;
 
-/// Four elements of each row, from the byte `at` on; those of place j go to `to` + j * to_step.
+/// Transposes four elements of each row, from byte `at` on. Element j of all rows goes to byte j *
+/// to_step of `to`.
 template <class Arch>
 inline QUANTRAIN_INLINE void transpose_4(const unsigned char* const* rows,
                                          int64_t at,
@@ -66,8 +67,8 @@ inline QUANTRAIN_INLINE void transpose_4(const unsigned char* const* rows,
   }
 }
 
-/// to[j * to_stride + i] = from[i * from_stride + j] for i < rows; also, with the last row once
-/// more, from there on up to a multiple of kTransposedRows.
+/// to[j * to_stride + i] = from[i * from_stride + j] for i < rows. From there on up to a multiple
+/// of kTransposedRows, it repeats the last row.
 template <class Arch>
 void transpose_padded(int64_t rows,
                       int64_t columns,
@@ -98,7 +99,7 @@ void transpose_padded(int64_t rows,
   }
 }
 
-/// to[j * to_stride + i] = from[i * from_stride + j] for i < rows, and nothing else.
+/// to[j * to_stride + i] = from[i * from_stride + j] for i < rows. Nothing else is written.
 template <class Arch>
 void transpose(int64_t rows,
                int64_t columns,

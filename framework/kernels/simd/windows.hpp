@@ -8,18 +8,18 @@ namespace quantrain::kernels::simd {
 template <class Arch>
 struct Window {
   int64_t top, bottom, left, right;
-  int64_t first_row, first_column;  ///< of the whole window, maybe outside
+  int64_t first_row, first_column;  ///< of the whole window, maybe outside the image
   int64_t kw;
 
   QUANTRAIN_INLINE int64_t pixels() const { return (bottom - top) * (right - left); }
-  /// In the whole window, row by row.
+  /// The position in the whole window, row by row.
   QUANTRAIN_INLINE int64_t position(int64_t row, int64_t column) const {
     return (row - first_row) * kw + column - first_column;
   }
 };
 
-/// Calls f(first element of y's pixel, window, first element of x's image) for each pixel of the
-/// images [begin, end).
+/// Calls f(first element of the pixel in y, window, first element of the image in x) for each pixel
+/// of y in the images [begin, end).
 template <class Arch, class F>
 inline QUANTRAIN_INLINE void for_windows(const PoolShape& s,
                                          int64_t begin,
