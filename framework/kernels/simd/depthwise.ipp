@@ -8,7 +8,8 @@
 // Depthwise convolutions with lanes along the channels; weights [kh, kw, c].
 namespace quantrain::kernels::simd {
 
-/// The taps [first, end) of a window from `start` on that lie inside an axis of `size` elements.
+/// The taps [first, end) that lie inside an axis of `size` elements, for a window that begins at
+/// `start`.
 struct TapsInside {
   int64_t first, end;
 };
@@ -16,22 +17,22 @@ inline QUANTRAIN_INLINE TapsInside taps_inside(int64_t start,
                                                int64_t kernel,
                                                int64_t dilation,
                                                int64_t size) {
-  // Without divisions: windows at the border are few.
+  // Loops cost less than divisions, because few windows lie at the border.
   TapsInside taps{0, kernel};
   while (taps.first < kernel && start + taps.first * dilation < 0) ++taps.first;
   while (taps.end > taps.first && start + (taps.end - 1) * dilation >= size) --taps.end;
   return taps;
 }
 
-/// The taps of a window along one axis that lie inside the image: tap a is at element from + a *
-/// from_step of what is read and has the weight at weight + a * weight_step. The next outputs, up
-/// to `run` of them, have the same taps, each further on by the same step.
+/// The taps along one axis that a result needs. Tap a reads element from + a * from_step, and its
+/// weight is at weight + a * weight_step. The next results on the axis, `run` with this one, have
+/// the same taps, and each reads one step further on.
 struct AxisTaps {
   int64_t count, from, from_step, weight, weight_step, run;
 };
 
-/// Of a window that starts at `start` on an axis of `size` elements, `unit` floats apart; the
-/// window of the next output starts `stride` further on.
+/// The taps of a window that begins at `start`. The axis has `size` elements, which are `unit`
+/// floats apart; the next window begins `stride` elements further on.
 inline QUANTRAIN_INLINE AxisTaps window_taps(int64_t start,
                                              int64_t kernel,
                                              int64_t dilation,
@@ -49,9 +50,9 @@ inline QUANTRAIN_INLINE AxisTaps window_taps(int64_t start,
           whole ? (size - 1 - start - (kernel - 1) * dilation) / stride + 1 : 1};
 }
 
-/// Of the outputs, `unit` floats apart on an axis of `size`, whose windows read the element at
-/// `padded`, padding included. The next element that other taps of the same windows read is
-/// `stride` further on.
+/// The taps through which the element at `padded` (its position, plus the padding) was read: tap a
+/// reads the gradient of the output whose window has the element there. The axis has `size`
+/// outputs, which are `unit` floats apart. Elements that are `stride` apart have the same taps.
 inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
                                                int64_t kernel,
                                                int64_t dilation,
@@ -59,7 +60,7 @@ inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
                                                int64_t size,
                                                int64_t unit,
                                                int64_t weight_unit) {
-  int64_t step = 1;  // from one tap to the next whose offset is a multiple of the stride
+  int64_t step = 1;  // between taps that read the element in some window
   while (step * dilation % stride != 0) ++step;
   int64_t first = 0;
   while (first < kernel && (padded - first * dilation) % stride != 0) ++first;
@@ -75,11 +76,12 @@ inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
           end < kernel ? 1 : size - output};
 }
 
-/// Results of a tile, for which one load of a weight serves: their sums fit in the registers.
+/// Results that are computed side by side, so that one load of a weight serves all of them. Their
+/// sums fit in the registers.
 template <class Arch>
 inline constexpr int kDepthwiseTile = 8 / Lanes<Arch>::kParts;
 
-/// Adds the products with all taps to the sums of n results, whose windows are x_step apart.
+/// Adds the products of all taps to the sums of n results; what they read is x_step apart.
 template <class Arch, int n, class At>
 inline QUANTRAIN_INLINE void add_taps(const At& at,
                                       const AxisTaps& rows,
@@ -101,7 +103,8 @@ inline QUANTRAIN_INLINE void add_taps(const At& at,
   }
 }
 
-/// Calls f(i, constant) for tiles of n results from i on, the largest first.
+/// Cuts n results into tiles, the largest first, and calls f(first result, size) for each; the size
+/// is a constant.
 template <int most, class F>
 inline QUANTRAIN_INLINE void for_tiles(int64_t n, const F& f) {
   int64_t i = 0;
@@ -155,7 +158,7 @@ void depthwise_f32(
   }
 }
 
-// The pixels of a line whose columns are equal modulo the stride have the same taps.
+// Pixels of a line have the same taps if their columns are equal modulo the stride.
 template <class Arch>
 void depthwise_backward_data_f32(const DepthwiseF32& p,
                                  int64_t begin,
@@ -191,7 +194,7 @@ void depthwise_backward_data_f32(const DepthwiseF32& p,
   }
 }
 
-/// The outputs [begin, end) of a line whose windows have tap v inside the image.
+/// The outputs [begin, end) of a line whose windows have a given tap inside the image.
 struct Outputs {
   int64_t begin, end;
 };
@@ -202,10 +205,10 @@ inline QUANTRAIN_INLINE Outputs outputs_with_tap(const PoolShape& s, int64_t v) 
   return {begin, inside < s.ow ? inside : s.ow};
 }
 
-/// Adds what one line of outputs has for U rows of V taps to their sums. Each tap has a chain of
-/// its own over the line: side by side, they hide the time that one multiply-add takes. Tap (u, v)
-/// of output j is at x + u * row_step + v * tap_step + j * x_step, its sum at sums + u * sums_step
-/// + v * s.c.
+/// Adds the products of one line of outputs to the sums of U rows of V taps. Each tap has its own
+/// chain of multiply-adds over the line. Several chains side by side hide the latency. For output
+/// j, tap (u, v) reads x + u * row_step + v * dilation_w * c + j * stride_w * c; its sum is at sums
+/// + u * sums_step + v * c.
 template <class Arch, int U, int V, class At>
 inline QUANTRAIN_INLINE void add_line(const At& at,
                                       const PoolShape& s,
@@ -222,7 +225,7 @@ inline QUANTRAIN_INLINE void add_line(const At& at,
   for (int u = 0; u < U; ++u) {
     for (int v = 0; v < V; ++v) chains[u][v] = L(0.0f);
   }
-  // Later taps begin and end earlier.
+  // Later taps begin and end earlier: all taps have the outputs [all_begin, all_end).
   const auto add = [&](int64_t j, int v) QUANTRAIN_INLINE {
     const L grad = at.load(grad_y + j * s.c);
     QUANTRAIN_UNROLL
@@ -271,7 +274,7 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
   const int64_t sums_step = s.kw * s.c;
   for (int64_t i = 0; i < s.kh * sums_step; ++i) grad_w[i] = 0.0f;
   const int64_t row_step = s.dilation_h * s.w * s.c;
-  // V columns of the windows, and up to three of their rows where registers allow.
+  // Takes up to three columns of taps at a time, and three rows if the registers suffice.
   const auto columns = [&](int64_t v, const auto& outputs, auto width) QUANTRAIN_INLINE {
     for (int64_t line = begin; line < end; ++line) {
       const int64_t top = line % s.oh * s.stride_h - s.pad_h;
@@ -310,7 +313,7 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
     columns(v, outputs, width);
   };
   int64_t v = 0;
-  // A long line takes several chains for each tap, from the tap's own first output on.
+  // On a long line, a tap has several chains, the first of which begins at its own first output.
   if (s.ow <= kLongestChain) {
     for (; v + 3 <= s.kw; v += 3) taps(v, std::integral_constant<int, 3>());
     for (; v + 2 <= s.kw; v += 2) taps(v, std::integral_constant<int, 2>());
