@@ -90,19 +90,23 @@ void add_depthwise(Problems& problems) {
                           Images{16, 28, 28, 40, 5, 5},
                           Images{64, 49, 1, 64, 9, 1}}) {
     for (const int64_t stride : {1, 2}) {
-      problems.add("depthwise_u8s8_requantize",
-                   Problem::convolution({.n = x.n,
-                                         .h = x.h,
-                                         .w = x.w,
-                                         .c = x.c,
-                                         .o = x.c,
-                                         .kh = x.kh,
-                                         .kw = x.kw,
-                                         .stride_h = stride,
-                                         .stride_w = x.kw > 1 ? stride : 1,
-                                         .pad_h = x.kh / 2,
-                                         .pad_w = x.kw / 2,
-                                         .groups = x.c}));
+      const Problem problem = Problem::convolution({.n = x.n,
+                                                    .h = x.h,
+                                                    .w = x.w,
+                                                    .c = x.c,
+                                                    .o = x.c,
+                                                    .kh = x.kh,
+                                                    .kw = x.kw,
+                                                    .stride_h = stride,
+                                                    .stride_w = x.kw > 1 ? stride : 1,
+                                                    .pad_h = x.kh / 2,
+                                                    .pad_w = x.kw / 2,
+                                                    .groups = x.c});
+      for (const char* const kernel : {"depthwise_f32_forward",
+                                       "depthwise_f32_backward_data",
+                                       "depthwise_f32_backward_weights",
+                                       "depthwise_u8s8_requantize"})
+        problems.add(kernel, problem);
     }
   }
 }

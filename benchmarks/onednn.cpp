@@ -235,6 +235,9 @@ Implementation onednn_kernels() {
            {"conv_f32_backward_data", conv_backward_data},
            {"conv_f32_backward_weights", conv_backward_weights},
            {"conv_u8s8_requantize", conv_requantize},
+           {"depthwise_f32_forward", conv_forward},
+           {"depthwise_f32_backward_data", conv_backward_data},
+           {"depthwise_f32_backward_weights", conv_backward_weights},
            {"depthwise_u8s8_requantize", conv_requantize}}};
 }
 

@@ -168,6 +168,9 @@ Implementation quantrain_kernels() {
            {"conv_f32_backward_data", conv_backward_data},
            {"conv_f32_backward_weights", conv_backward_weights},
            {"conv_u8s8_requantize", conv_requantize},
+           {"depthwise_f32_forward", conv_forward},
+           {"depthwise_f32_backward_data", conv_backward_data},
+           {"depthwise_f32_backward_weights", conv_backward_weights},
            {"depthwise_u8s8_requantize", conv_requantize}}};
 }
 
@@ -182,6 +185,9 @@ Implementation reference_kernels() {
            {"conv_f32_backward_data", with_reference<conv_backward_data>},
            {"conv_f32_backward_weights", with_reference<conv_backward_weights>},
            {"conv_u8s8_requantize", with_reference<conv_requantize>},
+           {"depthwise_f32_forward", with_reference<conv_forward>},
+           {"depthwise_f32_backward_data", with_reference<conv_backward_data>},
+           {"depthwise_f32_backward_weights", with_reference<conv_backward_weights>},
            {"depthwise_u8s8_requantize", with_reference<conv_requantize>}}};
 }
 
