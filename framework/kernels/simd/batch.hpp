@@ -2,6 +2,8 @@
 
 // Only this header knows xsimd's versions (8.1 to 13.2).
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 #include <xsimd/xsimd.hpp>
 
 #include "framework/kernels/compiler.hpp"
@@ -24,6 +26,16 @@ template <int bytes>
 struct Numbers {
   typedef uint64_t Vector __attribute__((vector_size(bytes)));
 };
+
+/// Calls f(0), f(1) .. f(N - 1) with constants, so that arrays indexed by them stay in registers.
+template <class F, int... i>
+inline QUANTRAIN_INLINE void repeat(std::integer_sequence<int, i...>, const F& f) {
+  (f(std::integral_constant<int, i>()), ...);
+}
+template <int N, class F>
+inline QUANTRAIN_INLINE void repeat(const F& f) {
+  repeat(std::make_integer_sequence<int, N>(), f);
+}
 
 /// a * b + c, rounded once if the instruction set can. xsimd 8 has no such operation for AVX-512
 /// and NEON.

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <type_traits>
-
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/lanes.hpp"
 
@@ -95,8 +93,9 @@ inline QUANTRAIN_INLINE void add_taps(const At& at,
     const float* tap = w + rows.weight + a * rows.weight_step + columns.weight;
     for (int64_t b = 0; b < columns.count; ++b) {
       const Lanes<Arch> weight = at.load(tap);
-      QUANTRAIN_UNROLL
-      for (int i = 0; i < n; ++i) sums[i] = fma(at.load(from + i * x_step), weight, sums[i]);
+      repeat<n>([&](auto i) QUANTRAIN_INLINE {
+        sums[i] = fma(at.load(from + i * x_step), weight, sums[i]);
+      });
       from += columns.from_step;
       tap += columns.weight_step;
     }
@@ -145,12 +144,14 @@ void depthwise_f32(
         for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
           float* const out = to + i * s.c + c;
           L sums[size()];
-          for (int k = 0; k < size; ++k) sums[k] = p.accumulate ? at.load(out + k * s.c) : L(0.0f);
+          repeat<size>([&](auto k) QUANTRAIN_INLINE {
+            sums[k] = p.accumulate ? at.load(out + k * s.c) : L(0.0f);
+          });
           add_taps<Arch, size>(at, rows, columns, image + i * x_step + c, x_step, w + c, sums);
-          for (int k = 0; k < size; ++k) {
+          repeat<size>([&](auto k) QUANTRAIN_INLINE {
             if (p.bias != nullptr) sums[k] = sums[k] + at.load(p.bias + c);
             at.store(out + k * s.c, min(hi, max(lo, sums[k])));
-          }
+          });
         });
       });
       j += run;
@@ -183,9 +184,10 @@ void depthwise_backward_data_f32(const DepthwiseF32& p,
         for_tiles<kDepthwiseTile<Arch>>(run, [&](int64_t i, auto size) QUANTRAIN_INLINE {
           for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
             L sums[size()];
-            for (int k = 0; k < size; ++k) sums[k] = L(0.0f);
+            repeat<size>([&](auto k) QUANTRAIN_INLINE { sums[k] = L(0.0f); });
             add_taps<Arch, size>(at, rows, columns, image + i * s.c + c, s.c, w + c, sums);
-            for (int k = 0; k < size; ++k) at.store(to + (i + k) * step + c, sums[k]);
+            repeat<size>([&](auto k)
+                             QUANTRAIN_INLINE { at.store(to + (i + k) * step + c, sums[k]); });
           });
         });
         j += run * s.stride_w;
@@ -222,44 +224,33 @@ inline QUANTRAIN_INLINE void add_line(const At& at,
   const int64_t tap_step = s.dilation_w * s.c;
   const int64_t x_step = s.stride_w * s.c;
   L chains[U][V];
-  for (int u = 0; u < U; ++u) {
-    for (int v = 0; v < V; ++v) chains[u][v] = L(0.0f);
-  }
-  // Later taps begin and end earlier: all taps have the outputs [all_begin, all_end).
-  const auto add = [&](int64_t j, int v) QUANTRAIN_INLINE {
-    const L grad = at.load(grad_y + j * s.c);
-    QUANTRAIN_UNROLL
-    for (int u = 0; u < U; ++u)
-      chains[u][v] = fma(at.load(x + u * row_step + v * tap_step + j * x_step), grad, chains[u][v]);
+  repeat<U * V>([&](auto i) QUANTRAIN_INLINE { chains[i / V][i % V] = L(0.0f); });
+  const auto add = [&](const L& grad, int64_t j, auto v) QUANTRAIN_INLINE {
+    const float* const from = x + v * tap_step + j * x_step;
+    repeat<U>([&](auto u) QUANTRAIN_INLINE {
+      chains[u][v] = fma(at.load(from + u * row_step), grad, chains[u][v]);
+    });
   };
+  const auto add_outputs = [&](int64_t begin, int64_t end, auto v) QUANTRAIN_INLINE {
+    for (int64_t j = begin; j < end; ++j) add(at.load(grad_y + j * s.c), j, v);
+  };
+  // Later taps begin and end earlier: all taps have the outputs [all_begin, all_end).
   const int64_t all_begin = outputs[0].begin;
   const int64_t all_end = outputs[V - 1].end > all_begin ? outputs[V - 1].end : all_begin;
-  QUANTRAIN_UNROLL
-  for (int v = 0; v < V; ++v) {
-    const int64_t end = outputs[v].end < all_begin ? outputs[v].end : all_begin;
-    for (int64_t j = outputs[v].begin; j < end; ++j) add(j, v);
-  }
+  repeat<V>([&](auto v) QUANTRAIN_INLINE {
+    add_outputs(outputs[v].begin, outputs[v].end < all_begin ? outputs[v].end : all_begin, v);
+  });
   for (int64_t j = all_begin; j < all_end; ++j) {
     const L grad = at.load(grad_y + j * s.c);
-    QUANTRAIN_UNROLL
-    for (int u = 0; u < U; ++u) {
-      QUANTRAIN_UNROLL
-      for (int v = 0; v < V; ++v)
-        chains[u][v] =
-            fma(at.load(x + u * row_step + v * tap_step + j * x_step), grad, chains[u][v]);
-    }
+    repeat<V>([&](auto v) QUANTRAIN_INLINE { add(grad, j, v); });
   }
-  QUANTRAIN_UNROLL
-  for (int v = 0; v < V; ++v) {
-    const int64_t from = outputs[v].begin > all_end ? outputs[v].begin : all_end;
-    for (int64_t j = from; j < outputs[v].end; ++j) add(j, v);
-  }
-  for (int u = 0; u < U; ++u) {
-    for (int v = 0; v < V; ++v) {
-      float* const sum = sums + u * sums_step + v * s.c;
-      at.store(sum, at.load(sum) + chains[u][v]);
-    }
-  }
+  repeat<V>([&](auto v) QUANTRAIN_INLINE {
+    add_outputs(outputs[v].begin > all_end ? outputs[v].begin : all_end, outputs[v].end, v);
+  });
+  repeat<U * V>([&](auto i) QUANTRAIN_INLINE {
+    float* const sum = sums + i / V * sums_step + i % V * s.c;
+    at.store(sum, at.load(sum) + chains[i / V][i % V]);
+  });
 }
 
 template <class Arch>

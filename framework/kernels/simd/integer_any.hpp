@@ -1,24 +1,11 @@
 #pragma once
 
-#include <type_traits>
-#include <utility>
-
 #include "framework/kernels/simd/batch.hpp"
 
 // Operations that integer kernels need and xsimd lacks, in one struct for each architecture: lanes
 // of int32, the halves of 64-bit products, dot products of bytes. Every function is always inlined.
 // Two files with different flags use the struct of AVX-512, so it must leave no symbol.
 namespace quantrain::kernels::simd {
-
-/// Calls f(0), f(1) .. f(N - 1) with constants, so that arrays indexed by them stay in registers.
-template <class F, int... i>
-inline QUANTRAIN_INLINE void repeat(std::integer_sequence<int, i...>, const F& f) {
-  (f(std::integral_constant<int, i>()), ...);
-}
-template <int N, class F>
-inline QUANTRAIN_INLINE void repeat(const F& f) {
-  repeat(std::make_integer_sequence<int, N>(), f);
-}
 
 /// The bounds of clamp(v, lo, hi), the last step of every requantization.
 struct Clamp {
