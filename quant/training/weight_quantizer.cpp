@@ -109,32 +109,34 @@ QParams WeightQuantizer::params_for(const Weights& weights, const Tensor& x) con
   if (is_given()) return given_params();
   const float scale_x =
       x.defined() && x.kind() == ValueKind::kCodes ? x.codes()->params.scale[0] : 0.0f;
+  const std::string where = place(type());
+  const float* const biases =
+      weights.bias.defined() && scale_x > 0.0f ? weights.bias.data() : nullptr;
   QParams params = empty_params();
   const std::vector<Range> extremes = ranges(weights.weight, channels);
   for (int64_t c = 0; c < channels; ++c) {
     const Range range = extremes[static_cast<size_t>(c)];
     if (config_.scheme == QScheme::kAffine) {
-      const ScaleZero chosen = choose_params(range, params.type, QScheme::kAffine, place(type()));
+      const ScaleZero chosen = choose_params(range, params.type, QScheme::kAffine, where);
       params.scale.push_back(chosen.scale);
       params.zero_point.push_back(chosen.zero_point);
       continue;
     }
     float bias = 0.0f;  // the largest |bias| that shares this scale
-    if (weights.bias.defined() && scale_x > 0.0f) {
-      const float* const b = weights.bias.data();
+    if (biases != nullptr) {
       for (int64_t o = config_.per_channel ? c : 0; o < (config_.per_channel ? c + 1 : outputs);
            ++o) {
-        bias = std::isfinite(b[o]) ? std::max(bias, std::abs(b[o])) : b[o];
+        bias = std::isfinite(biases[o]) ? std::max(bias, std::abs(biases[o])) : biases[o];
       }
     }
     if (config_.estimator == Estimator::kLearned) {
       const float by_bias =
-          bias != 0.0f ? weight_scale(0.0f, bias, scale_x, params.type, place(type())) : 0.0f;
+          bias != 0.0f ? weight_scale(0.0f, bias, scale_x, params.type, where) : 0.0f;
       params.scale.push_back(std::max({scale_.data()[c], by_bias, kSmallestLearnedScale}));
     } else {
       const float max_abs = std::max(-range.min, range.max);
       params.scale.push_back(
-          weight_scale(max_abs, bias, scale_x > 0.0f ? scale_x : 1.0f, params.type, place(type())));
+          weight_scale(max_abs, bias, scale_x > 0.0f ? scale_x : 1.0f, params.type, where));
     }
     params.zero_point.push_back(0);
   }
