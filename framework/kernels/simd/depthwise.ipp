@@ -118,48 +118,135 @@ inline QUANTRAIN_INLINE void for_tiles(int64_t n, const F& f) {
   tiles(std::integral_constant<int, 1>());
 }
 
+/// Results in lines of images. Along an axis, results have the same taps if they are equal modulo
+/// `period`; what they read is then `reads` floats apart.
+struct ResultAxis {
+  int64_t size, period, reads;
+};
+
+/// Computes the lines [begin, end) in tiles. row_taps(i) and column_taps(j) return the taps of a
+/// line and of a column. start(to, at) returns what a sum begins with, and finish(sum, c, at)
+/// returns the result.
+template <class Arch, class RowTaps, class ColumnTaps, class Start, class Finish>
+inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
+                                             const ResultAxis& across,
+                                             int64_t channels,
+                                             int64_t begin,
+                                             int64_t end,
+                                             const float* x,
+                                             int64_t image_floats,
+                                             const float* w,
+                                             float* y,
+                                             const RowTaps& row_taps,
+                                             const ColumnTaps& column_taps,
+                                             const Start& start,
+                                             const Finish& finish) {
+  const auto tiles = [&](const AxisTaps& rows,
+                         const AxisTaps& columns,
+                         int64_t run,
+                         const float* from,
+                         int64_t reads,
+                         float* to,
+                         int64_t step) QUANTRAIN_INLINE {
+    for_tiles<kDepthwiseTile<Arch>>(run, [&](int64_t i, auto size) QUANTRAIN_INLINE {
+      for_lanes<Arch>(channels, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+        float* const out = to + i * step + c;
+        Lanes<Arch> sums[size()];
+        repeat<size>([&](auto k) QUANTRAIN_INLINE { sums[k] = start(out + k * step, at); });
+        add_taps<Arch, size>(at, rows, columns, from + i * reads + c, reads, w + c, sums);
+        repeat<size>([&](auto k)
+                         QUANTRAIN_INLINE { at.store(out + k * step, finish(sums[k], c, at)); });
+      });
+    });
+  };
+  // How many results from `at` on, all before `last`, have the same taps.
+  const auto run_of = [](const AxisTaps& taps, const ResultAxis& axis, int64_t at, int64_t last)
+                          QUANTRAIN_INLINE {
+                            const int64_t left = (last - 1 - at) / axis.period + 1;
+                            return taps.run < left ? taps.run : left;
+                          };
+  const int64_t line_floats = across.size * channels;
+  for (int64_t line = begin; line < end;) {
+    const int64_t first = line % down.size;
+    const int64_t last = down.size - first < end - line ? down.size : first + end - line;
+    const float* const from = x + line / down.size * image_floats;
+    float* const to = y + (line - first) * line_floats;
+    // Tiles go down the columns of a narrow image, whose lines are too short for them.
+    if (across.size < 2 * kDepthwiseTile<Arch> && last - first > across.size) {
+      for (int64_t j = 0; j < across.size; ++j) {
+        const AxisTaps columns = column_taps(j);
+        for (int64_t residue = 0; residue < down.period; ++residue) {
+          for (int64_t i = first + residue; i < last;) {
+            const AxisTaps rows = row_taps(i);
+            const int64_t run = run_of(rows, down, i, last);
+            tiles(rows,
+                  columns,
+                  run,
+                  from,
+                  down.reads,
+                  to + i * line_floats + j * channels,
+                  down.period * line_floats);
+            i += run * down.period;
+          }
+        }
+      }
+    } else {
+      for (int64_t i = first; i < last; ++i) {
+        const AxisTaps rows = row_taps(i);
+        for (int64_t residue = 0; residue < across.period; ++residue) {
+          for (int64_t j = residue; j < across.size;) {
+            const AxisTaps columns = column_taps(j);
+            const int64_t run = run_of(columns, across, j, across.size);
+            tiles(rows,
+                  columns,
+                  run,
+                  from,
+                  across.reads,
+                  to + i * line_floats + j * channels,
+                  across.period * channels);
+            j += run * across.period;
+          }
+        }
+      }
+    }
+    line += last - first;
+  }
+}
+
 template <class Arch>
 void depthwise_f32(
     const DepthwiseF32& p, int64_t begin, int64_t end, const float* x, const float* w, float* y) {
   using L = Lanes<Arch>;
   const PoolShape& s = p.pool;
+  const int64_t line = s.w * s.c;
   const L lo(p.lo);
   const L hi(p.hi);
-  for (int64_t line = begin; line < end; ++line) {
-    const float* const image = x + line / s.oh * s.h * s.w * s.c;
-    const AxisTaps rows = window_taps(line % s.oh * s.stride_h - s.pad_h,
-                                      s.kh,
-                                      s.dilation_h,
-                                      s.stride_h,
-                                      s.h,
-                                      s.w * s.c,
-                                      s.kw * s.c);
-    for (int64_t j = 0; j < s.ow;) {
-      const AxisTaps columns =
-          window_taps(j * s.stride_w - s.pad_w, s.kw, s.dilation_w, s.stride_w, s.w, s.c, s.c);
-      const int64_t run = columns.run < s.ow - j ? columns.run : s.ow - j;
-      float* const to = y + (line * s.ow + j) * s.c;
-      const int64_t x_step = s.stride_w * s.c;
-      for_tiles<kDepthwiseTile<Arch>>(run, [&](int64_t i, auto size) QUANTRAIN_INLINE {
-        for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
-          float* const out = to + i * s.c + c;
-          L sums[size()];
-          repeat<size>([&](auto k) QUANTRAIN_INLINE {
-            sums[k] = p.accumulate ? at.load(out + k * s.c) : L(0.0f);
-          });
-          add_taps<Arch, size>(at, rows, columns, image + i * x_step + c, x_step, w + c, sums);
-          repeat<size>([&](auto k) QUANTRAIN_INLINE {
-            if (p.bias != nullptr) sums[k] = sums[k] + at.load(p.bias + c);
-            at.store(out + k * s.c, min(hi, max(lo, sums[k])));
-          });
-        });
+  depthwise_tiles<Arch>(
+      {s.oh, 1, s.stride_h * line},
+      {s.ow, 1, s.stride_w * s.c},
+      s.c,
+      begin,
+      end,
+      x,
+      s.h * line,
+      w,
+      y,
+      [&](int64_t i) QUANTRAIN_INLINE {
+        const int64_t top = i * s.stride_h - s.pad_h;
+        return window_taps(top, s.kh, s.dilation_h, s.stride_h, s.h, line, s.kw * s.c);
+      },
+      [&](int64_t j) QUANTRAIN_INLINE {
+        const int64_t left = j * s.stride_w - s.pad_w;
+        return window_taps(left, s.kw, s.dilation_w, s.stride_w, s.w, s.c, s.c);
+      },
+      [&](const float* to, auto at)
+          QUANTRAIN_INLINE { return p.accumulate ? at.load(to) : L(0.0f); },
+      [&](L sum, int64_t c, auto at) QUANTRAIN_INLINE {
+        if (p.bias != nullptr) sum = sum + at.load(p.bias + c);
+        return min(hi, max(lo, sum));
       });
-      j += run;
-    }
-  }
 }
 
-// Pixels of a line have the same taps if their columns are equal modulo the stride.
 template <class Arch>
 void depthwise_backward_data_f32(const DepthwiseF32& p,
                                  int64_t begin,
@@ -169,31 +256,25 @@ void depthwise_backward_data_f32(const DepthwiseF32& p,
                                  float* grad_x) {
   using L = Lanes<Arch>;
   const PoolShape& s = p.pool;
-  for (int64_t line = begin; line < end; ++line) {
-    const float* const image = grad_y + line / s.h * s.oh * s.ow * s.c;
-    const AxisTaps rows = gradient_taps(
-        line % s.h + s.pad_h, s.kh, s.dilation_h, s.stride_h, s.oh, s.ow * s.c, s.kw * s.c);
-    const int64_t step = s.stride_w * s.c;
-    for (int64_t first = 0; first < s.stride_w; ++first) {
-      for (int64_t j = first; j < s.w;) {
-        const AxisTaps columns =
-            gradient_taps(j + s.pad_w, s.kw, s.dilation_w, s.stride_w, s.ow, s.c, s.c);
-        const int64_t left = (s.w - 1 - j) / s.stride_w + 1;
-        const int64_t run = columns.run < left ? columns.run : left;
-        float* const to = grad_x + (line * s.w + j) * s.c;
-        for_tiles<kDepthwiseTile<Arch>>(run, [&](int64_t i, auto size) QUANTRAIN_INLINE {
-          for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
-            L sums[size()];
-            repeat<size>([&](auto k) QUANTRAIN_INLINE { sums[k] = L(0.0f); });
-            add_taps<Arch, size>(at, rows, columns, image + i * s.c + c, s.c, w + c, sums);
-            repeat<size>([&](auto k)
-                             QUANTRAIN_INLINE { at.store(to + (i + k) * step + c, sums[k]); });
-          });
-        });
-        j += run * s.stride_w;
-      }
-    }
-  }
+  const int64_t line = s.ow * s.c;
+  depthwise_tiles<Arch>(
+      {s.h, s.stride_h, line},
+      {s.w, s.stride_w, s.c},
+      s.c,
+      begin,
+      end,
+      grad_y,
+      s.oh * line,
+      w,
+      grad_x,
+      [&](int64_t i) QUANTRAIN_INLINE {
+        return gradient_taps(i + s.pad_h, s.kh, s.dilation_h, s.stride_h, s.oh, line, s.kw * s.c);
+      },
+      [&](int64_t j) QUANTRAIN_INLINE {
+        return gradient_taps(j + s.pad_w, s.kw, s.dilation_w, s.stride_w, s.ow, s.c, s.c);
+      },
+      [](const float*, auto) QUANTRAIN_INLINE { return L(0.0f); },
+      [](const L& sum, int64_t, auto) QUANTRAIN_INLINE { return sum; });
 }
 
 /// The outputs [begin, end) of a line whose windows have a given tap inside the image.
