@@ -1,6 +1,6 @@
 // Compares our kernels with those of OpenBLAS and oneDNN, our own reference and the peak of the
-// machine. Names are family/implementation/shape/threads:N; items are operations, two for each
-// multiply-add.
+// machine. Names are family/implementation/shape/threads:N. items_per_second counts operations, two
+// for each multiply-add.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -76,7 +76,8 @@ void add_convolution(Problems& problems, const Layer& layer) {
   problems.add("conv_u8s8_requantize", problem);
 }
 
-/// Layers of keyword spotting (DS-CNN) and of MobileNet at widths 1 and 0.25, and other windows.
+/// Layers of keyword spotting (DS-CNN) and of MobileNet at widths 1 and 0.25, and layers with
+/// kernels of other sizes.
 void add_depthwise(Problems& problems) {
   struct Images {
     int64_t n, h, w, c, kh, kw;

@@ -9,8 +9,9 @@
 namespace quantrain {
 
 /// Memory for values. Blocks are aligned to kAlignment bytes and followed by kSlack readable bytes,
-/// so that kernels may load whole vectors at the end. Large blocks begin at different cache lines
-/// of a page. Freed blocks are kept by size class and reused. Safe to call from several threads.
+/// so that kernels may load whole vectors at the end. Large blocks start at varying offsets in a
+/// page, so that equal indices of two blocks do not compete for one cache set. Freed blocks are
+/// kept by size class and reused. Safe to call from several threads.
 namespace pool {
 
 inline constexpr size_t kAlignment = 64;

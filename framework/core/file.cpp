@@ -55,7 +55,7 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// The target if path is a symbolic link, because a rename would replace the link itself.
+// Follows path if it is a symbolic link, because a rename would replace the link itself.
 std::string resolve(const std::string& path) {
   if (path.empty()) throw DataError(kWhere, "the path to write to is empty");
   struct stat info {};
@@ -104,7 +104,7 @@ void remove_leftovers(const std::string& target) {
   try {
     names = names_in(folder);
   } catch (const DataError&) {
-    return;  // this does not make the write fail
+    return;  // the leftovers stay, but the write goes on
   }
   for (const std::string& entry : names) {
     const std::string_view name = entry;
@@ -160,8 +160,8 @@ class TemporaryFile {
     const bool replaces = ::stat(target_.c_str(), &old) == 0;
     const mode_t mode = replaces ? old.st_mode & 0777 : 0666;
     if (!make_nameless(mode)) make_named(mode);
-    // The file was created with no more than these bits. If the file system cannot set the rest,
-    // access is only narrower.
+    // The umask may have removed some of these bits when the file was created. If the file system
+    // cannot set them now, access is only narrower.
     if (replaces) static_cast<void>(::fchmod(file_.get(), mode));
   }
   ~TemporaryFile() {
@@ -203,7 +203,8 @@ class TemporaryFile {
 #if defined(O_TMPFILE)
     file_ = Descriptor(::open(folder_of(target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode));
     if (file_.get() < 0) return false;
-    // give_name() needs this link. The file is locked before it gets a name.
+    // give_name() needs this link. The file is locked before it has a name, so that no other
+    // process can remove it as a leftover.
     if (::access(own_link().c_str(), F_OK) == 0 && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0)
       return true;
     file_.close();
@@ -224,8 +225,8 @@ class TemporaryFile {
         name_.clear();
         fail(target_, "no file can be made in its folder");
       }
-      // Before the lock was taken, another process may have removed the file as a leftover. This
-      // cannot happen on a file system without locks.
+      // Before the lock was taken, another process may have removed the file as a leftover. On a
+      // file system without locks, no process does this: it removes only files that it can lock.
       struct stat info {};
       const bool locked = ::flock(file_.get(), LOCK_EX) == 0;
       if (!locked || (::fstat(file_.get(), &info) == 0 && info.st_nlink > 0)) return;

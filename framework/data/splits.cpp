@@ -27,8 +27,8 @@ void check_fractions(std::span<const double> fractions) {
   if (sum > 1.0 + kRounding) throw DataError(kWhere, "the fractions sum to ", sum, ", above 1");
 }
 
-/// Distributes the samples of one group after the other over the parts. The rounding error of a
-/// group's sizes is carried over to the next group.
+/// Computes how many samples of a group go to each part. Called for one group after the other: the
+/// rounding error of a group's sizes is carried over to the next group.
 class Apportion {
  public:
   explicit Apportion(std::span<const double> fractions)

@@ -9,8 +9,8 @@
 #include "framework/core/shape.hpp"
 
 // Augmentation: small random changes of a sample in every epoch. Places that are uncovered by a
-// move, or covered by a mask, get the real value 0. With features (docs/quantization.md (20)),
-// values are those that the network sees.
+// move, or covered by a mask, get the real value 0. If the data have features (docs/quantization.md
+// (20)), real values are the values z that the network sees, not the raw values.
 namespace quantrain {
 
 /// A sample that is changed in place: an image, a row or a spectrogram. It holds bytes or floats;
@@ -19,7 +19,7 @@ struct SampleView {
   std::span<uint8_t> pixels = {};  ///< codes [H, W, C], or one row
   Shape shape;                     ///< of the sample
   uint8_t zero = 0;                ///< the byte whose real value is 0
-  float scale = 1.0f / 255.0f;     ///< difference of the real values of neighbouring bytes
+  float scale = 1.0f / 255.0f;     ///< real value = scale * (byte - zero)
   std::span<float> floats = {};    ///< used instead of pixels if the data have no codes
 };
 /// The old name of SampleView, from when samples were always bytes.
@@ -35,7 +35,7 @@ Transform in_order(std::vector<Transform> transforms);
 // Transforms of images [H, W, C]. When they run, they throw DataError if the sample does not have
 // three axes, or has too few or too many values.
 
-/// Moves the image by up to `pixels` in each direction. All (2 pixels + 1)^2 shifts have the same
+/// Moves the image by up to `pixels` in each direction. All (2 * pixels + 1)^2 shifts have the same
 /// probability. This is the same as a random crop of the image with a border of `pixels` zeros.
 /// Throws: DataError if pixels is negative or above 2^32.
 Transform random_shift(int64_t pixels);
@@ -47,8 +47,8 @@ Transform random_flip(float probability = 0.5f);
 /// Mirrors left and right.
 void flip_image(const SampleView& image);
 
-/// Cuts out a part at a random position and scales it back to the image's size (nearest pixel). Its
-/// height and width are `least` to 1 times those of the image.
+/// Cuts out a part at a random position and scales it back to the image's size (nearest pixel). The
+/// part's height and width are drawn separately, each between `least` and 1 times the image's.
 /// Throws: DataError unless least is in (0, 1].
 Transform random_crop(float least = 0.8f);
 /// Scales the part [top, top + height) x [left, left + width) to the size of the image: pixel y

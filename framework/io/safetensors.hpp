@@ -107,7 +107,7 @@ class TensorFile {
 /// be written.
 void save_safetensors(const std::string& path, const TensorFile& file);
 /// Reads a safetensors file. The file is untrusted: every length is checked before it is used, and
-/// the data are read only if the header accounts for every byte.
+/// the header must account for every byte before any data are read.
 /// Throws: DataError naming the path, the fault and the numbers, if the file is missing, truncated
 /// or too long, its header is invalid, or the ranges of its entries overlap, leave a hole or do not
 /// fit their shapes.

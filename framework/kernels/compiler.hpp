@@ -4,9 +4,9 @@
 
 /// Inlines a function or lambda in every build type. Each file of arch/ is compiled for its own
 /// instruction set. If a function were not inlined, the linker might keep the copy of one such file
-/// for all callers, and a CPU without that instruction set would run it. Functions outside of
-/// classes are also declared `inline`.
+/// for all callers, and a CPU without that instruction set would run it. For a function outside a
+/// class, write `inline QUANTRAIN_INLINE`: the attribute alone does not declare it inline.
 #define QUANTRAIN_INLINE __attribute__((always_inline))
 
-/// Unrolls the next loop completely. Only then do arrays of vectors stay in registers.
+/// Unrolls the next loop completely, so that arrays of vectors stay in registers.
 #define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")

@@ -172,8 +172,8 @@ class Lowering : public LoweringContext {
     }
   }
 
-  // The output's codes are the quantized input of the network, or the codes of one of the node's
-  // inputs, or the result of an operation that they name.
+  // Three cases: the node quantizes the network's input, it passes on the codes of one of its
+  // inputs, or it computes new codes by the integer operation that the codes name.
   void lower_codes(const GraphNode& node) {
     const std::shared_ptr<const Codes>& made = node.output.codes();
     const bool reads_input =
@@ -206,8 +206,8 @@ class Lowering : public LoweringContext {
     describe(result_.rows[waiting.row], *made->operation, made->params.type.bits);
   }
 
-  // The node reshapes or activates the output of an operation that waits, or is itself an operation
-  // that has to wait.
+  // The node is a reshape or an activation of a waiting operation's output, or is itself an
+  // operation that has to wait.
   void lower_waiting(const GraphNode& node) {
     check_batch(node);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -236,7 +236,8 @@ class Lowering : public LoweringContext {
     result_.rows.push_back(std::move(row_));
   }
 
-  // The output holds floats. Throws the reason, which may be an input or the weights.
+  // The output holds floats. Throws an error that names the cause: an input, the weights or the
+  // node itself.
   void refuse(const GraphNode& node) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!is_data(node, i)) continue;

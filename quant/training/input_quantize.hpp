@@ -11,8 +11,8 @@
 
 namespace quantrain::quant {
 
-/// The codes of a network's input tensor: the codes that it was made from (Tensor::decoded), or the
-/// codes that it holds. Null: floats without codes.
+/// The codes of a network's input tensor: those from which Tensor::decoded() computed its floats,
+/// or those that it holds. Null if x holds floats without codes.
 std::shared_ptr<const Codes> input_codes(const Tensor& x);
 
 /// Prints what an input's codes mean: "[0, 1] (u8 scale 0.00392157 zero point 0), no features".
@@ -24,18 +24,18 @@ std::pair<std::string, std::string> describe_inputs(const QParams& a,
                                                     const QParams& b,
                                                     const integer::InputFeatures* features_b);
 
-/// Input slot: turns the input into codes of given parameters, which never change.
+/// Input slot: turns the input into codes. Its parameters are given and never change.
 /// docs/quantization.md (12), (20)
 /// If x carries codes of these parameters and features, the result is these codes. Floats are
 /// quantized by (3), and saturating values are counted; within a Calibration, x is checked and
-/// passes as it is. An input with features takes no floats without codes, because nothing says
-/// whether they are raw values. Parameters and features are constants of the state: a state with
-/// others is refused.
+/// passes as it is. If the input has features, x must carry codes, because plain floats could be
+/// raw values or the values z of (20). The state stores parameters and features as constants:
+/// loading a state with other values is an error.
 /// Shapes: y like x. Gradient: as fake_quantize() if x holds plain floats; all of grad_y if x
 /// carries codes.
-/// Throws: QuantError if x carries codes of another meaning, or if the input has features and x
-/// carries no codes; DataError if x has a NaN or an infinity, or, while calibrating, values that
-/// saturate.
+/// Throws: QuantError if x carries codes with other parameters or features, or if the input has
+/// features and x carries no codes; DataError if x has a NaN or an infinity, or, while calibrating,
+/// values that saturate.
 class InputQuantize : public Module, public PhasedSlot {
  public:
   /// name: the input's name in messages. features: null for none.
@@ -65,7 +65,7 @@ class InputQuantize : public Module, public PhasedSlot {
   QParams params_;
   std::shared_ptr<const integer::InputFeatures> features_;
   std::string input_;
-  mutable int64_t saturated_ = 0;  // only by atomic_ref: unlike an atomic, a module can be moved
+  mutable int64_t saturated_ = 0;  // accessed by atomic_ref: a std::atomic could not be moved
 };
 
 }  // namespace quantrain::quant

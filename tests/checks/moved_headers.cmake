@@ -1,6 +1,6 @@
 # cmake -D SOURCE=<repository> -D WORK=<scratch> -D COMPILER=... -D XTENSOR=<its include folder> -P moved_headers.cmake
-# xtensor's headers are found at the paths to which 0.26 moved them. The folder of this test has headers at these paths,
-# and errors at the old ones.
+# Tests that examples/xtensor.cpp finds xtensor's headers at the paths to which 0.26 moved them. The test makes a folder
+# with a header at each new path and an #error at each old one.
 cmake_minimum_required(VERSION 3.25)
 find_path(xtensor xtensor/xarray.hpp HINTS ${XTENSOR})
 if(NOT xtensor)

@@ -7,7 +7,7 @@
 namespace quantrain::kernels {
 namespace {
 
-/// Images of a block, cut by problem size.
+/// Images per block of parallel_for. A block has about kGrain elements and at least one image.
 int64_t image_grain(const Conv2dShape& s) {
   constexpr int64_t kGrain = 65536;
   return kGrain / (s.h * s.w * s.c + s.oh() * s.ow() * s.c + 1) + 1;
