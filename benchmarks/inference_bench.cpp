@@ -1,6 +1,6 @@
 // Times the examples' networks in float and in integers (from bytes to integer logits). Names are
-// inference/float|integer/network/batch:B/threads:N; items are the layers' multiplications and
-// additions.
+// inference/float|integer/network/batch:B/threads:N; items_per_second counts the
+// layers' multiplications and additions.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

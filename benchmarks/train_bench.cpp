@@ -1,7 +1,8 @@
 // Times one training step of the examples' networks, with batch 64 and Adam, in float and with
-// quantization. Names are train/float|qat/network/threads:N; items are the layers' multiplications
-// and additions. The tables at the end also show which operations take the time, and how much
-// memory a step takes, measured in a process of its own for each line.
+// quantization. Names are train/float|qat/network/threads:N; items_per_second
+// counts the layers' multiplications and additions. The tables at the end also show which
+// operations take the time, and how much memory a step takes, measured in a process of its own for
+// each line.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -15,7 +15,7 @@ if(QUANTRAIN_TRAINING)
 else()
   list(APPEND not_installed
        REGEX "framework/(autograd|data|optim|training)$" EXCLUDE
-       REGEX "framework/core/(array|random)\\.hpp$" EXCLUDE
+       REGEX "framework/core/(array|random|splitmix64)\\.hpp$" EXCLUDE
        REGEX "framework/kernels/float$" EXCLUDE)
 endif()
 

@@ -108,7 +108,7 @@ int main(void) {
   print_text("step", 28);
   board_print(" multiply-adds  ");
   board_print(board_unit);
-  board_print("    of each\n");
+  board_print("    per MAC\n");
   for (i = 0; i < STEPS; ++i) {
     const uint64_t count = cost[i] / samples;
     print_line(test_steps[i].name, (uint64_t)test_steps[i].multiply_adds, count);

@@ -268,7 +268,8 @@ Tensor TensorAccess::without_value(const Tensor& x) {
 
 Tensor TensorAccess::with_shape(const Tensor& x, const Shape& shape) {
   if (shape.elements() != x.elements()) {
-    throw ShapeError("reshape", "shape ", x.shape(), " has not as many elements as ", shape);
+    throw ShapeError(
+        "reshape", "shapes ", x.shape(), " and ", shape, " have different numbers of elements");
   }
   Tensor result = x.detach();
   if (result.kind() == ValueKind::kCodes && result.codes()->params.per_channel()) {

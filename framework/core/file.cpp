@@ -85,10 +85,11 @@ void check_replaceable(const std::string& target) {
   const uid_t user = ::geteuid();
   if ((folder.st_mode & S_ISVTX) == 0 || user == 0 || user == file.st_uid || user == folder.st_uid)
     return;
-  throw DataError(kWhere,
-                  target,
-                  ": cannot be replaced: the file is another user's, in a folder where only owners "
-                  "replace files (sticky)");
+  throw DataError(
+      kWhere,
+      target,
+      ": cannot be replaced: the file belongs to another user, and in this sticky folder only "
+      "the owner may replace it");
 }
 
 // Removes the temporary files of processes that were killed while they wrote to target. A running
@@ -183,7 +184,8 @@ class TemporaryFile {
   void rename() {
     if (::fsync(file_.get()) != 0) fail(target_, "cannot be flushed to the disk");
     if (name_.empty()) give_name();
-    if (std::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "cannot be renamed to");
+    if (std::rename(name_.c_str(), target_.c_str()) != 0)
+      fail(target_, "the temporary file cannot be renamed to this path");
     name_.clear();
     if (!file_.close()) fail(target_, "cannot be closed");
     // The new name must reach the disk too. An error is ignored: some file systems cannot do this.

@@ -18,7 +18,9 @@ struct SplitMix64 {
   }
 
   /// The key of a stream; streams of different (seed, stream, index) are independent.
-  static uint64_t key(uint64_t seed, uint64_t stream, uint64_t index) {
+  __attribute__((always_inline)) static uint64_t key(uint64_t seed,
+                                                     uint64_t stream,
+                                                     uint64_t index) {
     return mix(mix(mix(seed + kStep) + stream + kStep) + index + kStep);
   }
 };

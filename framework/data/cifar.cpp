@@ -24,13 +24,13 @@ void append(const std::string& path, std::vector<uint8_t>& pixels, std::vector<i
   if (bytes == 0 || bytes % kRecord != 0 || bytes / kRecord > kMostImages) {
     throw DataError(kWhere,
                     path,
-                    ": ",
+                    ": has ",
                     bytes,
-                    " bytes are not 1 to ",
+                    " bytes, expected 1 to ",
                     kMostImages,
                     " images of ",
                     kRecord,
-                    " bytes");
+                    " bytes each");
   }
   std::vector<uint8_t> record(static_cast<size_t>(kRecord));
   for (int64_t image = 0; image < bytes / kRecord; ++image) {

@@ -197,7 +197,7 @@ void CsvTable::fail(int64_t row, size_t column, const Parts&... parts) const {
 std::string_view CsvTable::text(int64_t row, std::string_view column) const& {
   const size_t c = column_of(column);
   if (row < 0 || row >= rows_)
-    throw DataError(kWhere, path_, ": no row ", row + 1, " among ", rows_);
+    throw DataError(kWhere, path_, ": there is no row ", row + 1, " in a table of ", rows_);
   return cell(row, c);
 }
 

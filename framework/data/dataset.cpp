@@ -96,7 +96,7 @@ Dataset Dataset::mnist(const std::string& folder, Split split, std::optional<int
 }
 
 void Dataset::check_index(int64_t i) const {
-  if (i < 0 || i >= size()) throw DataError(kWhere, "no image ", i, " among ", size());
+  if (i < 0 || i >= size()) throw DataError(kWhere, "image ", i, " is outside [0, ", size(), ")");
 }
 
 std::span<const uint8_t> Dataset::image(int64_t i) const& {
@@ -121,7 +121,7 @@ Dataset Dataset::subset(std::span<const int64_t> indices) const {
 
 Batch Dataset::batch(int64_t begin, int64_t end) const {
   if (begin < 0 || begin >= end || end > size())
-    throw DataError(kWhere, "no images [", begin, ", ", end, ") among ", size());
+    throw DataError(kWhere, "images [", begin, ", ", end, ") are not within [0, ", size(), ")");
   return data_.batch(begin, end);
 }
 

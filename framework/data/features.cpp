@@ -18,8 +18,11 @@ void check_rows(std::span<const float> rows, int64_t features) {
   if (features < 1)
     throw DataError(kWhere, "rows have ", features, " features, expected at least 1");
   if (rows.empty() || rows.size() % static_cast<size_t>(features) != 0) {
-    throw DataError(
-        kWhere, rows.size(), " values are no rows of ", features, " features: expected a multiple");
+    throw DataError(kWhere,
+                    rows.size(),
+                    " values do not form rows of ",
+                    features,
+                    " features: expected a multiple");
   }
   for (size_t i = 0; i < rows.size(); ++i) {
     if (std::isfinite(rows[i])) continue;

@@ -102,11 +102,12 @@ Parts sorted(Parts parts) {
                   part,
                   " of ",
                   parts,
-                  "; in all it has ",
+                  "; the data set has ",
                   count,
+                  " of it: ",
                   count < static_cast<int64_t>(parts)
-                      ? ": collect more of it, or leave the class out"
-                      : ": split stratified, or by larger fractions");
+                      ? "collect more, or leave the class out"
+                      : "use a stratified split or larger fractions");
 }
 
 template <class Data>
@@ -209,12 +210,12 @@ std::vector<float> rows_at(std::span<const float> values,
                            int64_t width,
                            std::span<const int64_t> indices) {
   if (width < 1 || values.size() % static_cast<size_t>(width) != 0)
-    throw DataError(kWhere, values.size(), " values are no rows of ", width);
+    throw DataError(kWhere, values.size(), " values do not form rows of ", width);
   const auto rows = static_cast<int64_t>(values.size()) / width;
   std::vector<float> result;
   result.reserve(indices.size() * static_cast<size_t>(width));
   for (const int64_t i : indices) {
-    if (i < 0 || i >= rows) throw DataError(kWhere, "no row ", i, " among ", rows);
+    if (i < 0 || i >= rows) throw DataError(kWhere, "row ", i, " is outside [0, ", rows, ")");
     const std::span<const float> row =
         values.subspan(static_cast<size_t>(i * width), static_cast<size_t>(width));
     result.insert(result.end(), row.begin(), row.end());

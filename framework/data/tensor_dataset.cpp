@@ -69,7 +69,7 @@ const Labels& TensorDataset::labelled() const {
 }
 
 int64_t TensorDataset::row(int64_t i) const {
-  if (i < 0 || i >= size_) throw DataError(kWhere, "no sample ", i, " among ", size_);
+  if (i < 0 || i >= size_) throw DataError(kWhere, "sample ", i, " is outside [0, ", size_, ")");
   return rows_ == nullptr ? i : (*rows_)[static_cast<size_t>(i)];
 }
 
@@ -103,7 +103,7 @@ TensorDataset TensorDataset::subset(std::span<const int64_t> indices) const {
 
 Batch TensorDataset::batch(int64_t begin, int64_t end) const {
   if (begin < 0 || begin >= end || end > size_)
-    throw DataError(kWhere, "no samples [", begin, ", ", end, ") among ", size_);
+    throw DataError(kWhere, "samples [", begin, ", ", end, ") are not within [0, ", size_, ")");
   std::vector<int64_t> indices(static_cast<size_t>(end - begin));
   std::iota(indices.begin(), indices.end(), begin);
   return make(indices, {});

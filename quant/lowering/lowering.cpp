@@ -94,8 +94,10 @@ class Lowering : public LoweringContext {
   void emit(const GraphNode& node, integer::Operation operation, std::vector<int> inputs) override {
     check_batch(node);
     if (node.output.kind() != ValueKind::kCodes) {
-      throw GraphError(
-          name_of(node), "operation ", node.type(), " gives no codes that a rule could emit");
+      throw GraphError(name_of(node),
+                       "operation ",
+                       node.type(),
+                       " does not output codes, so a rule cannot emit it");
     }
     add_step(node, name_of(node), std::move(operation), std::move(inputs));
     describe_new_row(node);
@@ -126,9 +128,9 @@ class Lowering : public LoweringContext {
       throw GraphError(name_of(node),
                        "operation ",
                        node.type(),
-                       " reads what ",
+                       " reads the output of ",
                        name_of(graph_.node(producer)),
-                       " computes, which has no integer form");
+                       ", which has no integer form");
     }
     return made;
   }
@@ -197,7 +199,7 @@ class Lowering : public LoweringContext {
     if (first.waiting == nullptr) return emit(node, *made->operation, data_codes(node));
     if (graph_.consumers(node.producers[0]).size() != 1) {
       throw GraphError(first.waiting->name,
-                       "its output would need two ranges: it has another consumer");
+                       "its output has two consumers and would need a range for each");
     }
     const Waiting& waiting = *first.waiting;
     if (waiting.operands.size() != input_sizes(*made->operation).size())
@@ -217,9 +219,10 @@ class Lowering : public LoweringContext {
         continue;
       }
       if (graph_.consumers(node.producers[i]).size() != 1) {
-        throw GraphError(name_of(node),
-                         "it cannot be fused: its input waits for its range and has another "
-                         "consumer");
+        throw GraphError(
+            name_of(node),
+            "cannot be fused: another operation also reads its input, whose range is not "
+            "known yet");
       }
       of(node) = lowered(node, i);
       std::string& folded = result_.rows[of(node).waiting->row].folded;

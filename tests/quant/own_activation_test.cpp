@@ -254,8 +254,10 @@ TEST_CASE("a rule that cannot lower its node is an error that names the layer", 
     context.emit(node, lookup, {context.codes(node, 0)});
   });
   CHECK_FALSE(floats.convertible());
-  CHECK(floats.rows[1].reason == "[1] operation twice gives no codes that a rule could emit");
-  QUANTRAIN_CHECK_ERROR(convert(net, example), GraphError, "gives no codes that a rule could emit");
+  CHECK(floats.rows[1].reason ==
+        "[1] operation twice does not output codes, so a rule cannot emit it");
+  QUANTRAIN_CHECK_ERROR(
+      convert(net, example), GraphError, "does not output codes, so a rule cannot emit it");
   const Plan thrown = with([](LoweringContext& context, const GraphNode& node) {
     throw QuantError(context.name_of(node), "is too much");
   });
@@ -263,7 +265,8 @@ TEST_CASE("a rule that cannot lower its node is an error that names the layer", 
   QUANTRAIN_CHECK_ERROR(convert(net, example), QuantError, "[1] is too much");
   // The rule emits nothing, so the layer that reads the result reports it.
   with([](LoweringContext&, const GraphNode&) {});
-  QUANTRAIN_CHECK_ERROR(convert(net, example), GraphError, "1 computes, which has no integer form");
+  QUANTRAIN_CHECK_ERROR(
+      convert(net, example), GraphError, "reads the output of 1, which has no integer form");
 }
 
 TEST_CASE("a rule cannot emit what still waits for its range, nor what makes no sense",
@@ -301,7 +304,7 @@ TEST_CASE("a rule cannot emit what still waits for its range, nor what makes no 
   register_lowering("halve", emit_lookup(9));
   QUANTRAIN_CHECK_ERROR(convert(net, example),
                         GraphError,
-                        "[1] operation halve gives no codes that a rule could emit");
+                        "[1] operation halve does not output codes, so a rule cannot emit it");
 }
 
 }  // namespace quantrain::quant

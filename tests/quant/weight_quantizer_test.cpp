@@ -211,6 +211,24 @@ TEST_CASE("the plain estimator trains weights and activations beyond their range
   CHECK((weight.grad().data()[1] != 0.0f) == plain);
 }
 
+TEST_CASE("a given scale clamps weights, and their gradient does not pass", "[quant][weights]") {
+  Sequential net{Linear{2, 1}, ReLU{}, Linear{1, 2}};
+  fill(net.find("0"), {4.0f, 0.5f}, {0.0f});
+  fill(net.find("2"), {1.0f, 0.5f}, {0.0f, 0.0f});
+  QConfig config = QConfig::int4();
+  config.input_range = {0.0f, 1.0f};
+  config.layers["0"] = config.model;
+  config.layers["0"].weight.bits = 4;
+  prepare_qat(net, Tensor::full({1, 2}, 1.0f), config);
+  weight_quantizer(net, "0").set_params(
+      {{.bits = 4, .is_signed = true, .narrow = true}, 0, {0.25f}, {0}});
+  train_once(net, Tensor::full({1, 2}, 1.0f));
+  const Tensor weight = net.find("0").named_parameters()[0].tensor;
+  const Tensor grad = weight.grad();
+  CHECK(grad.data()[0] == 0.0f);  // 16 steps, of 7
+  CHECK(grad.data()[1] != 0.0f);
+}
+
 TEST_CASE("weights that were quantized elsewhere keep their codes", "[quant][weights]") {
   const Estimator estimator = GENERATE(Estimator::kClamped, Estimator::kLearned);
   CAPTURE(estimator);

@@ -59,7 +59,7 @@ inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
                                                int64_t unit,
                                                int64_t weight_unit) {
   int64_t step = 1;  // between taps that read the element in some window
-  while (step * dilation % stride != 0) ++step;
+  while (step < kernel && step * dilation % stride != 0) ++step;
   int64_t first = 0;
   while (first < kernel && (padded - first * dilation) % stride != 0) ++first;
   while (first < kernel && padded - first * dilation >= size * stride) first += step;
@@ -175,8 +175,8 @@ inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
     if (across.size < 2 * kDepthwiseTile<Arch> && last - first > across.size) {
       for (int64_t j = 0; j < across.size; ++j) {
         const AxisTaps columns = column_taps(j);
-        for (int64_t residue = 0; residue < down.period; ++residue) {
-          for (int64_t i = first + residue; i < last;) {
+        for (int64_t from_i = first; from_i < last && from_i < first + down.period; ++from_i) {
+          for (int64_t i = from_i; i < last;) {
             const AxisTaps rows = row_taps(i);
             const int64_t run = run_of(rows, down, i, last);
             tiles(rows,
@@ -193,8 +193,8 @@ inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
     } else {
       for (int64_t i = first; i < last; ++i) {
         const AxisTaps rows = row_taps(i);
-        for (int64_t residue = 0; residue < across.period; ++residue) {
-          for (int64_t j = residue; j < across.size;) {
+        for (int64_t from_j = 0; from_j < across.size && from_j < across.period; ++from_j) {
+          for (int64_t j = from_j; j < across.size;) {
             const AxisTaps columns = column_taps(j);
             const int64_t run = run_of(columns, across, j, across.size);
             tiles(rows,
@@ -325,9 +325,7 @@ inline QUANTRAIN_INLINE void add_line(const At& at,
     const L grad = at.load(grad_y + j * s.c);
     repeat<V>([&](auto v) QUANTRAIN_INLINE { add(grad, j, v); });
   }
-  repeat<V>([&](auto v) QUANTRAIN_INLINE {
-    add_outputs(outputs[v].begin > all_end ? outputs[v].begin : all_end, outputs[v].end, v);
-  });
+  repeat<V>([&](auto v) QUANTRAIN_INLINE { add_outputs(all_end, outputs[v].end, v); });
   repeat<U * V>([&](auto i) QUANTRAIN_INLINE {
     float* const sum = sums + i / V * sums_step + i % V * s.c;
     at.store(sum, at.load(sum) + chains[i / V][i % V]);
@@ -359,12 +357,9 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
           const float* const grad = grad_y + line * s.ow * s.c + c;
           float* const sums = grad_w + u * sums_step + v * s.c + c;
           if constexpr (width == 1) {
-            for (Outputs part[] = {outputs[0]}; part[0].begin < outputs[0].end;
-                 part[0].begin = part[0].end) {
-              if (outputs[0].end - part[0].begin > kLongestChain)
-                part[0].end = part[0].begin + kLongestChain;
-              else
-                part[0].end = outputs[0].end;
+            const int64_t last = outputs[0].end;
+            for (int64_t j = outputs[0].begin; j < last; j += kLongestChain) {
+              const Outputs part[] = {{j, last - j < kLongestChain ? last : j + kLongestChain}};
               add_line<Arch, height, 1>(at, s, part, from, row_step, grad, sums, sums_step);
             }
           } else {

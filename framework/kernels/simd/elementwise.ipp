@@ -1,6 +1,7 @@
 #pragma once
 
 #include "framework/core/splitmix64.hpp"
+#include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/lanes.hpp"
 
 // Elementwise functions.

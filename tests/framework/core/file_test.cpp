@@ -239,8 +239,7 @@ TEST_CASE("another user's file in a sticky folder is refused before the work", "
     check_writable(folder / "a");
     return "writable";
   });
-  CHECK(child.text.find(
-            "/a: cannot be replaced: the file is another user's, in a folder where only") !=
+  CHECK(child.text.find("/a: cannot be replaced: the file belongs to another user, and in this") !=
         std::string::npos);
 }
 

@@ -54,11 +54,12 @@ TEST_CASE("CIFAR-10's planes become the channels of images, its batches one data
 
 TEST_CASE("damaged files of CIFAR-10 are rejected with their path", "[data][cifar]") {
   const std::vector<uint8_t> whole = batch({1, 2});
-  check_rejected({}, "0 bytes are not 1 to 10000 images of 3073 bytes");
+  check_rejected({}, "has 0 bytes, expected 1 to 10000 images of 3073 bytes each");
   for (const size_t size : {size_t{1}, size_t{3072}, size_t{3074}, whole.size() - 1})
     check_rejected({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)},
-                   std::to_string(size) + " bytes are not 1 to 10000 images");
-  check_rejected(std::vector<uint8_t>(10001 * 3073), "30733073 bytes are not 1 to 10000 images");
+                   "has " + std::to_string(size) + " bytes, expected 1 to 10000 images");
+  check_rejected(std::vector<uint8_t>(10001 * 3073),
+                 "has 30733073 bytes, expected 1 to 10000 images");
   check_rejected(batch({1, 10}), "image 1 has label 10, expected 0 to 9");
   const TemporaryFolder folder;
   QUANTRAIN_CHECK_ERROR(read_cifar10(folder.path(), Split::kTrain), DataError, "/data_batch_1.bin");

@@ -91,7 +91,7 @@ TEST_CASE("cells that are no numbers are refused by row and column", "[data][csv
   QUANTRAIN_CHECK_ERROR(table.floats("z"), DataError, "has no column \"z\"; there are a");
   QUANTRAIN_CHECK_ERROR(
       table.floats(std::span<const std::string>()), DataError, "no column is asked for");
-  QUANTRAIN_CHECK_ERROR(table.text(1, "a"), DataError, "no row 2 among 1");
+  QUANTRAIN_CHECK_ERROR(table.text(1, "a"), DataError, "there is no row 2 in a table of 1");
 }
 
 TEST_CASE("ragged, empty and misquoted rows are refused by their number", "[data][csv]") {

@@ -166,13 +166,14 @@ TEST_CASE("a part of a dataset is its first images", "[data][dataset]") {
   CHECK(dataset.first(3).size() == 3);
   QUANTRAIN_CHECK_ERROR(dataset.first(4), DataError, "cannot take the first 4 of 3 images");
   QUANTRAIN_CHECK_ERROR(dataset.first(0), DataError, "cannot take the first 0");
-  QUANTRAIN_CHECK_ERROR(dataset.first(2).batch(0, 3), DataError, "no images [0, 3) among 2");
+  QUANTRAIN_CHECK_ERROR(
+      dataset.first(2).batch(0, 3), DataError, "images [0, 3) are not within [0, 2)");
   QUANTRAIN_CHECK_ERROR(dataset.batch(1, 1), DataError, "no images [1, 1)");
   QUANTRAIN_CHECK_ERROR(dataset.batch(-1, 1), DataError, "no images [-1, 1)");
   const Dataset two = dataset.first(2);
-  QUANTRAIN_CHECK_ERROR(two.image(2), DataError, "no image 2 among 2");
-  QUANTRAIN_CHECK_ERROR(dataset.image(-1), DataError, "no image -1 among 3");
-  QUANTRAIN_CHECK_ERROR(dataset.label(3), DataError, "no image 3 among 3");
+  QUANTRAIN_CHECK_ERROR(two.image(2), DataError, "image 2 is outside [0, 2)");
+  QUANTRAIN_CHECK_ERROR(dataset.image(-1), DataError, "image -1 is outside [0, 3)");
+  QUANTRAIN_CHECK_ERROR(dataset.label(3), DataError, "image 3 is outside [0, 3)");
 }
 
 TEST_CASE("a folder with MNIST's files is a dataset, plain or gzipped", "[data][dataset]") {

@@ -82,17 +82,18 @@ TEST_CASE("a stratified split has every class's share in every part", "[data][sp
 
 TEST_CASE("a class that is missing in a part is an error", "[data][splits]") {
   const std::vector<int32_t> labels = labels_with({10, 1, 10});
-  QUANTRAIN_CHECK_ERROR(stratified_indices(labels, 3, std::vector<double>{0.5, 0.5}),
-                        DataError,
-                        "[split] class 1 has no sample in part 1 of 2; in all it has 1: collect "
-                        "more of it, or leave the class out");
+  QUANTRAIN_CHECK_ERROR(
+      stratified_indices(labels, 3, std::vector<double>{0.5, 0.5}),
+      DataError,
+      "[split] class 1 has no sample in part 1 of 2; the data set has 1 of it: collect "
+      "more, or leave the class out");
   QUANTRAIN_CHECK_ERROR(stratified_indices(labels, 4, std::vector<double>{0.5}),
                         DataError,
-                        "class 3 has no sample in part 0 of 1; in all it has 0");
+                        "class 3 has no sample in part 0 of 1; the data set has 0 of it");
   QUANTRAIN_CHECK_ERROR(
       split(images(labels_with({96, 4}), 2), {0.97, 0.03}, {.seed = 1, .stratified = false}),
       DataError,
-      "has no sample in part 1 of 2; in all it has 4: split stratified");
+      "has no sample in part 1 of 2; the data set has 4 of it: use a stratified split");
 }
 
 TEST_CASE("the parts of a data set are data sets that share its values", "[data][splits]") {
@@ -125,8 +126,9 @@ TEST_CASE("normalization is fitted on the rows of the training part alone", "[da
   CHECK(test.saturated() == 2);
   CHECK(int{test.sample_bytes(0)[0]} == 255);
   CHECK(int{test.sample_bytes(0)[1]} == 0);
-  QUANTRAIN_CHECK_ERROR(rows_at(values, 2, std::vector<int64_t>{4}), DataError, "no row 4 among 4");
-  QUANTRAIN_CHECK_ERROR(rows_at(values, 3, {}), DataError, "8 values are no rows of 3");
+  QUANTRAIN_CHECK_ERROR(
+      rows_at(values, 2, std::vector<int64_t>{4}), DataError, "row 4 is outside [0, 4)");
+  QUANTRAIN_CHECK_ERROR(rows_at(values, 3, {}), DataError, "8 values do not form rows of 3");
 }
 
 TEST_CASE("fractions and labels that make no sense are refused", "[data][splits]") {

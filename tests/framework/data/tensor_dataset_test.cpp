@@ -188,10 +188,11 @@ TEST_CASE("a part of a data set shares its values", "[data][tensor_dataset]") {
   const TensorDataset again = part.subset(std::vector<int64_t>{2}).first(1);
   CHECK(values(again.batch(0, 1).images) == std::vector<float>{3, 1003});
   CHECK(again.row(0) == 3);
-  QUANTRAIN_CHECK_ERROR(part.subset(std::vector<int64_t>{3}), DataError, "no sample 3 among 3");
+  QUANTRAIN_CHECK_ERROR(
+      part.subset(std::vector<int64_t>{3}), DataError, "sample 3 is outside [0, 3)");
   QUANTRAIN_CHECK_ERROR(part.subset({}), DataError, "a part without samples");
   QUANTRAIN_CHECK_ERROR(part.first(4), DataError, "cannot take the first 4 of 3 samples");
-  QUANTRAIN_CHECK_ERROR(part.batch(0, 4), DataError, "no samples [0, 4) among 3");
+  QUANTRAIN_CHECK_ERROR(part.batch(0, 4), DataError, "samples [0, 4) are not within [0, 3)");
 }
 
 TEST_CASE("values in a program's own memory are used where they are", "[data][tensor_dataset]") {

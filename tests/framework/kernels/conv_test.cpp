@@ -193,6 +193,26 @@ TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
       }
     }
   }
+  // Whole tiles along lines and down columns, lines of several chains, and strides beyond the
+  // image.
+  struct Image {
+    int64_t h, w, channels, kh, kw, stride, pad;
+  };
+  for (const Image& x : {Image{5, 23, 40, 3, 5, 1, 2},
+                         Image{5, 39, 17, 3, 5, 2, 2},
+                         Image{27, 3, 16, 3, 3, 1, 1},
+                         Image{41, 3, 17, 5, 2, 2, 1},
+                         Image{40, 1, 18, 9, 1, 1, 4},
+                         Image{3, 300, 3, 3, 3, 1, 1},
+                         Image{40, 3, 2, 2, 2, 50, 1},
+                         Image{2, 40, 2, 1, 1, 41, 0}}) {
+    Conv2dShape s = shape(2, x.h, x.w, x.channels, x.channels, x.kh, x.kw);
+    s.groups = x.channels;
+    s.stride_h = s.stride_w = x.stride;
+    s.pad_h = x.pad;
+    s.pad_w = x.kw > 1 ? x.pad : 0;
+    check(s);
+  }
 }
 
 bool fits(const Conv2dShape& s) {

@@ -43,7 +43,7 @@ bool fits(const Conv2dShape& s) {
 /// All of these, or every second one in builds with sanitizers.
 std::vector<int64_t> channels_of(std::initializer_list<int64_t> channels) {
   std::vector<int64_t> chosen;
-  for (size_t i = 0; i < channels.size(); i += kSanitized ? 2 : 1)
+  for (size_t i = kSanitized ? 1 : 0; i < channels.size(); i += kSanitized ? 2 : 1)
     chosen.push_back(channels.begin()[i]);
   return chosen;
 }
@@ -107,7 +107,7 @@ TEST_CASE("depthwise convolutions with strides and padding of their own for each
 TEST_CASE("dilated depthwise convolutions are exact on every instruction set",
           "[kernels][integer][depthwise]") {
   Random random(14);
-  for (const int64_t channels : channels_of({2, 3, 16, 24, 65, 144})) {
+  for (const int64_t channels : channels_of({2, 3, 16, 65, 24, 144})) {
     for (const Extent& window : kWindows) {
       for (const int64_t stride : {1, 2, 3}) {
         for (const int64_t dilation : {2, 3, 5}) {
