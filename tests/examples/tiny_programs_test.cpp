@@ -113,7 +113,7 @@ TEST_CASE("ResNet-8 trains on MNIST's files and on CIFAR-10's", "[examples]") {
   CHECK(IntegerModel::load(place.path("model")).input_shape() == Shape{32, 32, 3});
 
   test::fs::resize_file(place.path("cifar/data_batch_3.bin"), 3072);
-  place.check_start_fails("image_classification", data, "data_batch_3.bin: 3072 bytes are not");
+  place.check_start_fails("image_classification", data, "data_batch_3.bin: has 3072 bytes");
 }
 
 TEST_CASE("further flags are in --help, and values that make no sense are errors", "[examples]") {

@@ -396,7 +396,7 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   two(example);
   check_parity(two, convert(two, example), random_images({40, 8, 8, 1}, 9));
   two.find("conv").slots().output = nullptr;
-  QUANTRAIN_CHECK_ERROR(convert(two, example), GraphError, "[conv] its output would need two");
+  QUANTRAIN_CHECK_ERROR(convert(two, example), GraphError, "[conv] its output has two consumers");
 }
 
 TEST_CASE("a reshape may stand between a layer and its range or its activation",

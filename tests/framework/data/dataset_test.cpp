@@ -168,8 +168,8 @@ TEST_CASE("a part of a dataset is its first images", "[data][dataset]") {
   QUANTRAIN_CHECK_ERROR(dataset.first(0), DataError, "cannot take the first 0");
   QUANTRAIN_CHECK_ERROR(
       dataset.first(2).batch(0, 3), DataError, "images [0, 3) are not within [0, 2)");
-  QUANTRAIN_CHECK_ERROR(dataset.batch(1, 1), DataError, "no images [1, 1)");
-  QUANTRAIN_CHECK_ERROR(dataset.batch(-1, 1), DataError, "no images [-1, 1)");
+  QUANTRAIN_CHECK_ERROR(dataset.batch(1, 1), DataError, "images [1, 1) are not within");
+  QUANTRAIN_CHECK_ERROR(dataset.batch(-1, 1), DataError, "images [-1, 1) are not within");
   const Dataset two = dataset.first(2);
   QUANTRAIN_CHECK_ERROR(two.image(2), DataError, "image 2 is outside [0, 2)");
   QUANTRAIN_CHECK_ERROR(dataset.image(-1), DataError, "image -1 is outside [0, 3)");

@@ -58,7 +58,7 @@ TEST_CASE("rows that cannot be fitted are rejected", "[data][features]") {
     QUANTRAIN_CHECK_ERROR(fit_min_max(values, features), DataError, text);
   };
   both(rows, 4, "6 values do not form rows of 4 features");
-  both({}, 4, "0 values are no rows");
+  both({}, 4, "0 values do not form rows");
   both(rows, 0, "rows have 0 features");
   both({1.0f, 2.0f, 3.0f, std::nanf("")}, 2, "value nan at 3 (row 1, feature 1)");
   both({1.0f, HUGE_VALF}, 1, "value inf at 1");

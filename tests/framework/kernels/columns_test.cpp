@@ -58,7 +58,9 @@ TEST_CASE("sums of parts of any number are complete", "[kernels][columns]") {
 }
 
 TEST_CASE("rows are scaled, and multiplied with others, as elements are", "[kernels][columns]") {
-  for (const auto [rows, columns] : {Size{0, 5}, {3, 0}, {1, 1}, {5, 17}, {3, 40000}, {700, 64}}) {
+  for (const Size size : {Size{0, 5}, {3, 0}, {1, 1}, {5, 17}, {3, 40000}, {700, 64}}) {
+    const int64_t rows = size.rows;
+    const int64_t columns = size.columns;
     INFO("rows " << rows << " columns " << columns);
     std::vector<float> a = random_floats(rows * columns, 1);
     const std::vector<float> b = random_floats(rows * columns, 2);
