@@ -58,7 +58,9 @@ class IntegerModel {
   /// Throws: ShapeError if x does not hold whole samples, the size of y does not match them, or the
   /// network has several inputs or outputs; DataError if a raw value is NaN or infinite.
   void run(std::span<const uint8_t> x, std::span<int32_t> y) const;
-  /// The same from raw values (see quantize_input()), or to real logits, or both.
+  /// The same from raw values (see quantize_input()), or to real logits, or both. A NaN or infinity
+  /// is found when its chunk of kChunk samples is converted: the results of earlier chunks are then
+  /// already in y, those of its own chunk and of later ones are not.
   void run(std::span<const float> x, std::span<int32_t> y) const;
   void run(std::span<const uint8_t> x, std::span<float> y) const;
   void run(std::span<const float> x, std::span<float> y) const;

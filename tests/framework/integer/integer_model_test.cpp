@@ -443,4 +443,25 @@ TEST_CASE("a model that was moved from is the same model", "[integer][integer_mo
   CHECK(child.text == "same");
 }
 
+TEST_CASE("a NaN in a later chunk leaves the results of earlier chunks and no others",
+          "[integer][model]") {
+  const IntegerModel model(mlp());
+  constexpr size_t kSamples = 2 * IntegerModel::kChunk + 5;
+  std::vector<float> reals(kSamples * 12);
+  for (size_t i = 0; i < reals.size(); ++i) reals[i] = static_cast<float>(i % 101) / 101.0f;
+  std::vector<int32_t> expected(kSamples * 4);
+  model.run(reals, expected);
+  constexpr int32_t kUntouched = -123456789;
+  for (const size_t bad : {size_t{0}, size_t{255}, size_t{256}, size_t{300}, kSamples - 1}) {
+    CAPTURE(bad);
+    std::vector<float> with_nan = reals;
+    with_nan[bad * 12 + 7] = std::nanf("");
+    std::vector<int32_t> y(expected.size(), kUntouched);
+    QUANTRAIN_CHECK_ERROR(model.run(with_nan, y), DataError, "the input has a NaN");
+    const size_t written = bad / IntegerModel::kChunk * IntegerModel::kChunk * 4;
+    CHECK(std::equal(y.begin(), y.begin() + static_cast<ptrdiff_t>(written), expected.begin()));
+    CHECK(std::count(y.begin(), y.end(), kUntouched) == static_cast<ptrdiff_t>(y.size() - written));
+  }
+}
+
 }  // namespace quantrain
