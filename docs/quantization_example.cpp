@@ -80,12 +80,12 @@ int main() {
   const int32_t mean = requantize(sum, mean_multiplier(x.scale, 3, y.scale), y.zero_point, 0, 255);
   std::printf("(10) mean of x: code %d = %.5f\n", mean, dequantize(mean, y.scale, y.zero_point));
 
-  const AddMultipliers m = add_multipliers(x.scale, y.scale, y.scale);
+  const AddMultipliers m = add_multipliers({x.scale, y.scale}, y.scale);
   const int32_t added =
-      requantize_add(x_code[0] - x.zero_point, y_code[0] - y.zero_point, m, y.zero_point, 0, 255);
+      requantize_add({x_code[0] - x.zero_point, y_code[0] - y.zero_point}, m, y.zero_point, 0, 255);
   std::printf("(11) x[0] + y[0]: %d and %d, shift %d: code %d = %.5f\n",
-              m.a,
-              m.b,
+              m.m[0],
+              m.m[1],
               m.shift,
               added,
               dequantize(added, y.scale, y.zero_point));

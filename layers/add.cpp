@@ -11,4 +11,14 @@ Tensor Add::forward(const Tensor& a, const Tensor& b) {
   return quantrain::add(a, b);
 }
 
+std::vector<Tensor> Add::forward(const std::vector<Tensor>& x) {
+  for (size_t i = 1; i < x.size(); ++i) {
+    if (!(x[i].shape() == x[0].shape())) {
+      throw ShapeError(
+          where(), "shapes differ: input 0 ", x[0].shape(), ", input ", i, " ", x[i].shape());
+    }
+  }
+  return {quantrain::add(x)};
+}
+
 }  // namespace quantrain

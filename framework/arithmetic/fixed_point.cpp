@@ -44,22 +44,29 @@ Multiplier mean_multiplier(float scale_x, int64_t n, float scale_y) {
                          (static_cast<double>(n) * static_cast<double>(scale_y)));
 }
 
-AddMultipliers make_add_multipliers(double a, double b) {
+AddMultipliers make_add_multipliers(const std::vector<double>& multipliers) {
   const DefaultRounding rounding;
-  const Multiplier of_a = make_multiplier(a);
-  const Multiplier of_b = make_multiplier(b);
-  const Multiplier& larger = a >= b ? of_a : of_b;
-  if (larger.m0 == 0) return {0, 0, larger.shift};
-  const auto at_shift = [&](double multiplier) {
-    return static_cast<int32_t>(std::llround(std::ldexp(multiplier, larger.shift)));
-  };
-  return {a >= b ? of_a.m0 : at_shift(a), a >= b ? at_shift(b) : of_b.m0, larger.shift};
+  double largest = 0.0;
+  for (const double multiplier : multipliers) {
+    make_multiplier(multiplier);  // throws unless it is in range
+    largest = std::max(largest, multiplier);
+  }
+  const Multiplier at = make_multiplier(largest);
+  AddMultipliers result{.m = {}, .shift = at.shift};
+  for (const double multiplier : multipliers) {
+    // For the largest one this is at.m0.
+    const double scaled = at.m0 == 0 ? 0.0 : std::ldexp(multiplier, at.shift);
+    result.m.push_back(static_cast<int32_t>(std::llround(scaled)));
+  }
+  return result;
 }
 
-AddMultipliers add_multipliers(float scale_a, float scale_b, float scale_y) {
+AddMultipliers add_multipliers(const std::vector<float>& scales, float scale_y) {
   const DefaultRounding rounding;
-  return make_add_multipliers(static_cast<double>(scale_a) / static_cast<double>(scale_y),
-                              static_cast<double>(scale_b) / static_cast<double>(scale_y));
+  std::vector<double> multipliers;
+  for (const float scale : scales)
+    multipliers.push_back(static_cast<double>(scale) / static_cast<double>(scale_y));
+  return make_add_multipliers(multipliers);
 }
 
 }  // namespace quantrain

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -64,33 +65,32 @@ inline int32_t requantize(
       std::clamp<int64_t>(requantize_unclamped(acc, multiplier, zero_point), lo, hi));
 }
 
-/// The two multipliers of an addition. Both have the shift of the larger one.
+/// The multipliers of an addition, one for each operand. All have the shift of the largest one.
 /// docs/quantization.md (11)
 struct AddMultipliers {
-  int32_t a = 0;
-  int32_t b = 0;
+  std::vector<int32_t> m;
   int32_t shift = 1;
 
   friend bool operator==(const AddMultipliers&, const AddMultipliers&) = default;
 };
 
-/// a = scale_a / scale_y, b = scale_b / scale_y. The larger is converted by make_multiplier, the
-/// smaller is llround(multiplier * 2^shift). Both are 0 if the larger one needs a shift above 62.
+/// m[i] = llround(M[i] * 2^shift) with M[i] = scale_i / scale_y, at the shift that make_multiplier
+/// gives to the largest M[i]. All are 0 if that shift is above 62, or if there is no operand.
 /// docs/quantization.md (11)
-/// Throws: QuantError like make_multiplier, for a and for b.
-AddMultipliers make_add_multipliers(double a, double b);
+/// Throws: QuantError like make_multiplier, for each M[i].
+AddMultipliers make_add_multipliers(const std::vector<double>& multipliers);
 /// The same from the scales of the operands and the output.   docs/quantization.md (11)
-AddMultipliers add_multipliers(float scale_a, float scale_b, float scale_y);
+AddMultipliers add_multipliers(const std::vector<float>& scales, float scale_y);
 
-/// clamp((((a - zero_a) * m.a + (b - zero_b) * m.b + 2^(shift-1)) >> shift) + zero_y, lo, hi).
+/// clamp(((sum over i of x_minus_zero[i] * m.m[i] + 2^(shift-1)) >> shift) + zero_y, lo, hi).
 /// docs/quantization.md (11)
-inline int32_t requantize_add(int32_t a_minus_zero,
-                              int32_t b_minus_zero,
+inline int32_t requantize_add(const std::vector<int32_t>& x_minus_zero,
                               const AddMultipliers& m,
                               int32_t zero_y,
                               int32_t lo,
                               int32_t hi) {
-  const int64_t sum = int64_t{a_minus_zero} * m.a + int64_t{b_minus_zero} * m.b;
+  int64_t sum = 0;
+  for (size_t i = 0; i < m.m.size(); ++i) sum += int64_t{x_minus_zero[i]} * m.m[i];
   return static_cast<int32_t>(std::clamp<int64_t>(rounding_shift(sum, m.shift) + zero_y, lo, hi));
 }
 

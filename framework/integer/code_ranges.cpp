@@ -146,21 +146,25 @@ class Propagation {
   }
 
   Channels run(const QuantizedAdd& op, const std::vector<int>& inputs) const {
-    const size_t size = std::max(at(inputs[0]).size(), at(inputs[1]).size());
-    const Channels a = over(at(inputs[0]), static_cast<int64_t>(size));
-    const Channels b = over(at(inputs[1]), static_cast<int64_t>(size));
-    Channels y;
-    for (size_t c = 0; c < size; ++c) {
-      const auto sum = [&](int64_t q_a, int64_t q_b) {
-        return requantize_add(static_cast<int32_t>(q_a) - op.zero_a,
-                              static_cast<int32_t>(q_b) - op.zero_b,
-                              op.multipliers,
-                              op.y.zero_point,
-                              op.y.lo,
-                              op.y.hi);
-      };
-      y.push_back({sum(a[c].lo, b[c].lo), sum(a[c].hi, b[c].hi)});
+    size_t size = 0;
+    for (const int id : inputs) size = std::max(size, at(id).size());
+    // The sums of the lowest and of the highest codes.
+    std::vector<std::vector<int32_t>> low(size);
+    std::vector<std::vector<int32_t>> high(size);
+    AddMultipliers multipliers{.m = {}, .shift = op.shift};
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Channels x = over(at(inputs[i]), static_cast<int64_t>(size));
+      for (size_t c = 0; c < size; ++c) {
+        low[c].push_back(static_cast<int32_t>(x[c].lo) - op.operands[i].zero_x);
+        high[c].push_back(static_cast<int32_t>(x[c].hi) - op.operands[i].zero_x);
+      }
+      multipliers.m.push_back(op.operands[i].m);
     }
+    const auto sum = [&](const std::vector<int32_t>& x) {
+      return requantize_add(x, multipliers, op.y.zero_point, op.y.lo, op.y.hi);
+    };
+    Channels y;
+    for (size_t c = 0; c < size; ++c) y.push_back({sum(low[c]), sum(high[c])});
     return y;
   }
 

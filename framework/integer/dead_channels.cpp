@@ -136,12 +136,11 @@ class Dead {
   void restrict(const QuantizedAvgPool2d&, const Step& step) { link(step.inputs[0], step.output); }
   void restrict(const QuantizedLookup&, const Step& step) { link(step.inputs[0], step.output); }
   void restrict(const View&, const Step& step) { link(step.inputs[0], step.output); }
-  void restrict(const QuantizedAdd&, const Step& step) { link_both(step); }
-  void restrict(const QuantizedMul&, const Step& step) { link_both(step); }
-  void link_both(const Step& step) {
-    link(step.inputs[0], step.output);
-    link(step.inputs[1], step.output);
-    link(step.inputs[0], step.output);
+  void restrict(const QuantizedAdd&, const Step& step) { link_all(step); }
+  void restrict(const QuantizedMul&, const Step& step) { link_all(step); }
+  void link_all(const Step& step) {
+    for (const int x : step.inputs) link(x, step.output);
+    for (const int x : step.inputs) link(x, step.output);
   }
   // The sum of a row needs each of its elements.
   void restrict(const QuantizedSoftmax&, const Step& step) {

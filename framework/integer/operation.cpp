@@ -55,7 +55,7 @@ bool gives_accumulators(const Operation& op) {
 
 int32_t input_zero_point(const Operation& op, size_t i) {
   return std::visit(Overloaded{[](const Gather&) { return -1; },
-                               [&](const QuantizedAdd& o) { return i == 0 ? o.zero_a : o.zero_b; },
+                               [&](const QuantizedAdd& o) { return o.operands[i].zero_x; },
                                [](const QuantizedAvgPool2d& o) { return o.zero_x; },
                                [&](const QuantizedConcat& o) { return o.parts[i].zero_x; },
                                [](const QuantizedConv2d& o) { return o.product.zero_x; },
@@ -156,7 +156,9 @@ int64_t prepared_bytes(const Operation& op) {
       Overloaded{[](const Gather& o) {
                    return static_cast<int64_t>(o.axes.back().index.size() * sizeof(GatherRun));
                  },
-                 [](const QuantizedAdd&) -> int64_t { return 0; },
+                 [](const QuantizedAdd& o) {
+                   return static_cast<int64_t>(o.operands.size() * 2 * sizeof(int32_t));
+                 },
                  [](const QuantizedAvgPool2d&) -> int64_t { return 0; },
                  [](const QuantizedConcat& o) {
                    return static_cast<int64_t>(o.parts.size() * sizeof(CodeTable));

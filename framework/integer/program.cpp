@@ -198,6 +198,7 @@ class Hash {
     add(std::string_view(name));
     add(value);
   }
+  bool are_two(const char*, const auto& operands) { return operands.size() == 2; }
   void operator()(const char*, const std::vector<int32_t>& values) { list(values); }
   void bytes(const char*, const std::vector<int32_t>& values) { list(values); }
   void operator()(const char*, const SharedArray<int32_t>& values) { numbers(values); }
@@ -242,6 +243,7 @@ struct ArrayBytes {
   void operator()(const char*, int64_t) {}
   void operator()(const char*, int32_t) {}
   void optional(const char*, int64_t, int64_t) {}
+  bool are_two(const char*, const auto& operands) { return operands.size() == 2; }
   void operator()(const char*, const StoredOutput&) {}
   void operator()(const char*, const std::vector<int32_t>& values) { add(values.size() * 4); }
   void bytes(const char*, const std::vector<int32_t>& values) { add(values.size()); }
@@ -257,6 +259,9 @@ struct ArrayBytes {
   }
   void operator()(const char*, const std::vector<QuantizedConcat::Part>& parts) {
     add(parts.size() * 5);
+  }
+  void operator()(const char*, const std::vector<QuantizedAdd::Operand>& operands) {
+    add(operands.size() * 5);
   }
   void operator()(const char*, const std::vector<Gather::Axis>& axes) {
     for (const auto& axis : axes) Gather::Axis::describe(axis, *this);

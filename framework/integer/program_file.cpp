@@ -30,6 +30,8 @@ class Writer {
   void optional(const char* name, int64_t value, int64_t usual) {
     if (value != usual) json_.member(name, value);
   }
+  // Whether two operands are written under names of their own, and not as a list.
+  bool are_two(const char*, const auto& operands) const { return operands.size() == 2; }
   void operator()(const char* name, const std::vector<int32_t>& values) {
     add<int32_t>(name, values);
   }
@@ -204,6 +206,11 @@ class Members {
   }
   void optional(const char* name, int64_t& value, int64_t usual) {
     value = json_.has(name) ? json_.integer(name, 0, kMost32) : usual;
+  }
+  bool are_two(const char* name, auto& operands) {
+    if (json_.has(name)) return false;
+    operands.resize(2);
+    return true;
   }
   void operator()(const char* name, std::vector<int32_t>& values) {
     values = tensors_.take<int32_t>(prefix_ + name);

@@ -6,45 +6,57 @@
 
 namespace quantrain::integer {
 
-QuantizedAdd QuantizedAdd::make(
-    int64_t size, const QParams& a, const QParams& b, const QParams& y, Activation activation) {
-  check_activation(a, "add");
-  check_activation(b, "add");
-  return {.size = size,
-          .zero_a = stored_zero_point(a),
-          .zero_b = stored_zero_point(b),
-          .multipliers = add_multipliers(a.scale[0], b.scale[0], y.scale[0]),
-          .y = stored_output(y, activation)};
+QuantizedAdd QuantizedAdd::make(int64_t size,
+                                const std::vector<QParams>& x,
+                                const QParams& y,
+                                Activation activation) {
+  std::vector<float> scales;
+  for (const QParams& params : x) {
+    check_activation(params, "add");
+    scales.push_back(params.scale[0]);
+  }
+  const AddMultipliers multipliers = add_multipliers(scales, y.scale[0]);
+  QuantizedAdd result{
+      .size = size, .operands = {}, .shift = multipliers.shift, .y = stored_output(y, activation)};
+  for (size_t i = 0; i < x.size(); ++i)
+    result.operands.push_back({stored_zero_point(x[i]), multipliers.m[i]});
+  return result;
 }
 
 void QuantizedAdd::validate(std::string_view where) const {
   check_size(where, {size});
-  validate_zero_point(zero_a, where);
-  validate_zero_point(zero_b, where);
-  const AddMultipliers& m = multipliers;
-  if (m.a < 0 || m.b < 0 || m.shift < 1 || m.shift > 62) {
-    throw QuantError(where,
-                     "multipliers must not be negative and the shift must be 1 to 62 "
-                     "(docs/quantization.md (11)): multipliers ",
-                     m.a,
-                     " and ",
-                     m.b,
-                     ", shift ",
-                     m.shift);
+  if (operands.empty() || operands.size() > kMostOperands) {
+    throw ShapeError(
+        where, "an addition has 1 to ", kMostOperands, " operands, got ", operands.size());
+  }
+  for (const Operand& operand : operands) {
+    validate_zero_point(operand.zero_x, where);
+    if (operand.m < 0 || shift < 1 || shift > 62) {
+      throw QuantError(where,
+                       "multipliers must not be negative and the shift must be 1 to 62 "
+                       "(docs/quantization.md (11)): multiplier ",
+                       operand.m,
+                       ", shift ",
+                       shift);
+    }
   }
   integer::validate(y, where);
+}
+
+Prepared<QuantizedAdd>::Prepared(const QuantizedAdd& op) : size_(op.size) {
+  for (const QuantizedAdd::Operand& operand : op.operands) {
+    params_.zero_x.push_back(operand.zero_x);
+    params_.multipliers.m.push_back(operand.m);
+  }
+  params_.multipliers.shift = op.shift;
+  params_.y = op.y;
 }
 
 void Prepared<QuantizedAdd>::run(int64_t n,
                                  Inputs inputs,
                                  void* output,
                                  const GradientMask& mask) const {
-  kernels::add_u8(n * op_->size,
-                  inputs[0],
-                  inputs[1],
-                  {op_->zero_a, op_->zero_b, op_->multipliers, op_->y},
-                  static_cast<uint8_t*>(output),
-                  mask);
+  kernels::add_u8(n * size_, inputs.data(), params_, static_cast<uint8_t*>(output), mask);
 }
 
 }  // namespace quantrain::integer

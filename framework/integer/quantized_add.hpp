@@ -6,44 +6,65 @@
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/stored.hpp"
 #include "framework/integer/prepared.hpp"
+#include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::integer {
 
-/// y = a + b with its own parameters. Both operands have a common shift, and the sum is rounded
-/// once.   docs/quantization.md (11)
-/// Shapes of a sample: a, b, y [size].
-/// Source: ONNX Add on quantized operands.
+/// y = x_0 + x_1 + ... with its own parameters. All operands have a common shift, and the sum is
+/// rounded once.   docs/quantization.md (11)
+/// Shapes of a sample: each x_i and y [size].
+/// Source: ONNX Add and Sum on quantized operands.
 struct QuantizedAdd {
   static constexpr std::string_view kType = "quantized_add";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = true;
+  /// A file has no step with more inputs. Sums of so many stay far below 2^63.
+  static constexpr size_t kMostOperands = 1 << 14;
+
+  struct Operand {
+    int32_t zero_x = 0;  ///< of the stored bytes
+    int32_t m = 0;
+
+    friend bool operator==(const Operand&, const Operand&) = default;
+    static void describe(auto& operand, auto& fields) {
+      fields("zero_x", operand.zero_x);
+      fields("m", operand.m);
+    }
+  };
 
   int64_t size = 1;
-  int32_t zero_a = 0;  ///< of the stored bytes
-  int32_t zero_b = 0;
-  AddMultipliers multipliers;
+  std::vector<Operand> operands;
+  int32_t shift = 1;  ///< of all operands
   StoredOutput y;
 
   /// From the parameters of the codes, with a fused activation.
   /// Throws: QuantError if the parameters are not per tensor with at most 8 bits, or a multiplier
   /// is out of range.
-  static QuantizedAdd make(
-      int64_t size, const QParams& a, const QParams& b, const QParams& y, Activation activation);
+  static QuantizedAdd make(int64_t size,
+                           const std::vector<QParams>& x,
+                           const QParams& y,
+                           Activation activation);
 
   std::string_view kernel() const { return "add_u8"; }
-  std::vector<int64_t> input_sizes() const { return {size, size}; }
+  std::vector<int64_t> input_sizes() const { return std::vector<int64_t>(operands.size(), size); }
   int64_t output_size() const { return size; }
   /// Throws: ShapeError or QuantError naming `where` if a number is out of range.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedAdd&, const QuantizedAdd&) = default;
 
+  // The numbers of two operands have names of their own, as in files from before there could be
+  // more.
   static void describe(auto& op, auto& fields) {
     fields("size", op.size);
-    fields("zero_a", op.zero_a);
-    fields("zero_b", op.zero_b);
-    fields("m_a", op.multipliers.a);
-    fields("m_b", op.multipliers.b);
-    fields("shift", op.multipliers.shift);
+    if (fields.are_two("operands", op.operands)) {
+      fields("zero_a", op.operands[0].zero_x);
+      fields("zero_b", op.operands[1].zero_x);
+      fields("m_a", op.operands[0].m);
+      fields("m_b", op.operands[1].m);
+    } else {
+      fields("operands", op.operands);
+    }
+    fields("shift", op.shift);
     fields("y", op.y);
   }
 };
@@ -51,12 +72,13 @@ struct QuantizedAdd {
 template <>
 class Prepared<QuantizedAdd> {
  public:
-  explicit Prepared(const QuantizedAdd& op) : op_(&op) {}
+  explicit Prepared(const QuantizedAdd& op);
   /// The output may overwrite an input.
   void run(int64_t n, Inputs inputs, void* output, const GradientMask& mask = {}) const;
 
  private:
-  const QuantizedAdd* op_;
+  int64_t size_;
+  kernels::AddParams params_;
 };
 
 }  // namespace quantrain::integer

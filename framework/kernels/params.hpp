@@ -239,10 +239,13 @@ struct DepthwiseU8S8 {
   uint8_t* scratch;  ///< DepthwiseLayout::scratch(pool) bytes, filled with zero_x
 };
 
-/// (11) in the form clamp(((a * m_a + b * m_b + offset) >> shift) + zero_point, lo, hi), with
-/// offset = 2^(shift-1) - zero_a * m_a - zero_b * m_b.   docs/quantization.md (11)
+/// (11) in the form clamp(((sum of x_k * m[k] + offset) >> shift) + zero_point, lo, hi) for
+/// `operands` operands, with offset = 2^(shift-1) - sum of zero_k * m[k].
+/// docs/quantization.md (11)
 struct AddU8 {
-  int32_t m_a, m_b, shift;
+  int64_t operands;
+  const int32_t* m;
+  int32_t shift;
   int64_t offset;
   int32_t zero_point, lo, hi;
 };

@@ -84,6 +84,10 @@ std::map<std::string, Unary> calls() {
   all["transpose twice"] = [](const Tensor& x) { transpose(x, {0, 0}); };
   all["transpose huge"] = [](const Tensor& x) { transpose(x, {1 << 30, -(1 << 30)}); };
   all["add"] = [](const Tensor& x) { add(x, x); };
+  all["add one"] = [](const Tensor& x) { add({x}); };
+  all["add three"] = [](const Tensor& x) { add({x, x, x}); };
+  all["add none"] = [](const Tensor&) { add(std::vector<Tensor>{}); };
+  all["Add three"] = [](const Tensor& x) { Add{}(std::vector{x, x, x}); };
   all["sub"] = [](const Tensor& x) { sub(x, x); };
   all["mul"] = [](const Tensor& x) { mul(x, x); };
   all["Mean"] = [](const Tensor& x) { Mean{1}(x); };

@@ -283,7 +283,10 @@ def read_step(entry, position, tensors):
     kind = entry["type"]
     product = kind in ("quantized_linear", "quantized_conv2d")
     optional = ("output",) if product else ()
-    op = dict(members(entry["members"], MEMBERS[kind], optional + (DILATION if "conv" in kind else ())))
+    required = MEMBERS[kind]
+    if kind == "quantized_add" and type(entry["members"]) is dict and "operands" in entry["members"]:
+        required = ("size", "operands", "shift", "y")
+    op = dict(members(entry["members"], required, optional + (DILATION if "conv" in kind else ())))
     step = {
         "type": kind,
         "op": op,
@@ -294,7 +297,7 @@ def read_step(entry, position, tensors):
     }
     if kind in ("view", "quantized_lookup", "quantized_add"):
         size = whole(op["size"], 1, MOST_ELEMENTS)
-        sizes, y_size = [size] * (2 if kind == "quantized_add" else 1), size
+        sizes, y_size = [size], size
     if kind == "gather":
         rows, run = whole(op["rows"], 1, MOST_ELEMENTS), whole(op["run"], 1, MOST_ELEMENTS)
         whole(op["fill"], 0, 255)
@@ -321,8 +324,17 @@ def read_step(entry, position, tensors):
         require(channels > 0 and rest == 0 and size % channels == 0, "a table")
         op["table"] = op["table"].reshape(channels, 256)
     if kind == "quantized_add":
-        zeros = [whole(op["zero_a"], 0, 255), whole(op["zero_b"], 0, 255)]
-        whole(op["m_a"]), whole(op["m_b"]), whole(op["shift"], 1, 62)
+        if "operands" not in op:
+            op["operands"] = [
+                {"zero_x": op["zero_a"], "m": op["m_a"]},
+                {"zero_x": op["zero_b"], "m": op["m_b"]},
+            ]
+        require(type(op["operands"]) is list and 0 < len(op["operands"]) <= MOST_STEPS, "operands")
+        for operand in op["operands"]:
+            whole(members(operand, ("zero_x", "m"))["m"])
+        whole(op["shift"], 1, 62)
+        zeros = [whole(operand["zero_x"], 0, 255) for operand in op["operands"]]
+        sizes = [size] * len(zeros)
     if kind == "quantized_mul":
         rows, channels = (whole(op[n], 1, MOST_ELEMENTS) for n in ("rows", "channels"))
         sizes, y_size = [rows * channels, channels], rows * channels
@@ -493,7 +505,7 @@ def run_step(step, x):
         codes = x[0].reshape(n, -1, channels)
         y = op["table"][np.arange(channels), codes].reshape(n, -1)
     elif kind == "quantized_add":
-        acc = (x[0] - op["zero_a"]) * op["m_a"] + (x[1] - op["zero_b"]) * op["m_b"]
+        acc = sum((a - operand["zero_x"]) * operand["m"] for a, operand in zip(x, op["operands"]))
         y = requantize(acc, 1, op["shift"], op["y"])
     elif kind == "quantized_mul":
         a = x[0].reshape(n, op["rows"], op["channels"]) - op["zero_a"]

@@ -150,7 +150,13 @@ Program extremes() {
   auto& product = std::get<QuantizedLinear>(program.steps[7].operation).product;
   product.output->m0 = {0, 1 << 30, 2147483647, 1 << 30, 2147483647};
   product.output->shift = {1, 1, 62, 62, 31};
-  std::get<QuantizedMul>(program.steps.back().operation).multiplier = {2147483647, 1};
+  const auto at = [&](every::ValueId id) -> Operation& {
+    return program.steps[every::step_position(id)].operation;
+  };
+  std::get<QuantizedMul>(at(every::kScaled)).multiplier = {2147483647, 1};
+  auto& sum = std::get<QuantizedAdd>(at(every::kTotal));
+  for (QuantizedAdd::Operand& operand : sum.operands) operand.m = 2147483647;
+  sum.shift = 1;
   return program;
 }
 

@@ -205,6 +205,8 @@ TEST_CASE("pooling takes the largest or the mean of each window", "[layers][pool
 TEST_CASE("add, flatten and sequential do what they say", "[layers]") {
   const Tensor x = Tensor::from({2, 1, 2}, std::vector<float>{1, 2, 3, 4});
   CHECK(values(Add{}(x, x)) == std::vector<float>{2, 4, 6, 8});
+  CHECK(values(Add{}(std::vector{x, x, x})[0]) == std::vector<float>{3, 6, 9, 12});
+  CHECK(values(Add{}(std::vector{x})[0]) == std::vector<float>{1, 2, 3, 4});
   CHECK(Flatten{}(x).shape() == Shape{2, 2});
   Sequential net{Flatten{}, ReLU{}};
   CHECK(net(x).shape() == Shape{2, 2});
@@ -368,6 +370,11 @@ TEST_CASE("a wrong input is an error that names the layer by its path and both s
   QUANTRAIN_CHECK_ERROR(Add{}(Tensor::zeros({2}), Tensor::zeros({3})),
                         ShapeError,
                         "[Add] shapes differ: a [2], b [3]");
+  QUANTRAIN_CHECK_ERROR(
+      Add{}(std::vector{Tensor::zeros({2}), Tensor::zeros({2}), Tensor::zeros({3})}),
+      ShapeError,
+      "[Add] shapes differ: input 0 [2], input 2 [3]");
+  QUANTRAIN_CHECK_ERROR(Add{}(std::vector<Tensor>{}), ShapeError, "[add] there is no operand");
   QUANTRAIN_CHECK_ERROR(MaxPool2d{3}(Tensor::zeros({1, 2, 2, 1})), ShapeError, "[1, 2, 2, 1]");
 }
 

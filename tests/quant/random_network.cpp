@@ -29,16 +29,16 @@ class Scale : public Module {
   bool adds_;
 };
 
-/// y = activation(body(x) + x), activation(body(x) * x), concat(body(x), x) or concat(x, body(x),
-/// x).
+/// y = activation(body(x) + x), activation(x + body(x) + x), activation(body(x) * x),
+/// concat(body(x), x) or concat(x, body(x), x).
 class Branch : public Module {
  public:
-  enum class Kind { kSum, kProduct, kConcat, kConcatOfThree };
+  enum class Kind { kSum, kSumOfThree, kProduct, kConcat, kConcatOfThree };
   Branch(Sequential body, Kind kind, bool relu)
       : body_(Module::add("body", std::move(body))), kind_(kind) {
     const bool joins = kind == Kind::kConcat || kind == Kind::kConcatOfThree;
     if (joins) concat_ = Module::add("concat", Concat{});
-    if (kind == Kind::kSum) sum_ = Module::add("sum", Add{});
+    if (kind == Kind::kSum || kind == Kind::kSumOfThree) sum_ = Module::add("sum", Add{});
     if (kind == Kind::kProduct) product_ = Module::add("product", Mul{});
     if (!joins && relu) relu_ = Module::add("relu", ReLU{});
   }
@@ -49,7 +49,9 @@ class Branch : public Module {
     const Tensor y = (*body_)(x);
     if (kind_ == Kind::kConcat) return (*concat_)(y, x);
     if (kind_ == Kind::kConcatOfThree) return (*concat_)(std::vector<Tensor>{x, y, x})[0];
-    const Tensor both = sum_ ? (*sum_)(y, x) : (*product_)(y, x);
+    const Tensor both = kind_ == Kind::kSumOfThree ? (*sum_)(std::vector<Tensor>{x, y, x})[0]
+                        : sum_                     ? (*sum_)(y, x)
+                                                   : (*product_)(y, x);
     return relu_ ? (*relu_)(both) : both;
   }
 
@@ -128,7 +130,7 @@ std::vector<Tensor> batches_of(int64_t n, const std::vector<Shape>& samples, uin
 
 class Composer {
  public:
-  explicit Composer(uint64_t seed) : random_(seed, 77) {}
+  explicit Composer(uint64_t seed) : random_(seed, 77), more_(seed, 78) {}
 
   RandomNetwork compose() {
     RandomNetwork result;
@@ -446,11 +448,14 @@ class Composer {
       case 1: {
         Sequential body;
         const bool product = random_.below(3) == 0;
-        text_ << (product ? " product(" : " residual(");
+        const bool three = !product && more_.below(2) == 0;
+        text_ << (product ? " product(" : three ? " residual of three(" : " residual(");
         const int64_t c = c_;
         convolution(body, c, true);
         text_ << ")";
-        const auto kind = product ? Branch::Kind::kProduct : Branch::Kind::kSum;
+        const auto kind = product ? Branch::Kind::kProduct
+                          : three ? Branch::Kind::kSumOfThree
+                                  : Branch::Kind::kSum;
         net.append(Branch{std::move(body), kind, coin()});
         return;
       }
@@ -490,6 +495,7 @@ class Composer {
   }
 
   Random random_;
+  Random more_;  // for what was added later, so that the rest of each network stays as it was
   int64_t h_ = 1, w_ = 1, c_ = 1;
   std::ostringstream text_;
 };

@@ -109,16 +109,16 @@ void dequantize_s32_f32(
 }
 
 void add_u8(int64_t n,
-            const uint8_t* a,
-            const uint8_t* b,
+            const uint8_t* const* x,
             const AddParams& params,
             uint8_t* y,
             const GradientMask& mask) {
   const AddMultipliers& m = params.multipliers;
-  const int64_t offset =
-      (int64_t{1} << (m.shift - 1)) - int64_t{params.zero_a} * m.a - int64_t{params.zero_b} * m.b;
+  const auto operands = static_cast<int64_t>(m.m.size());
+  int64_t offset = int64_t{1} << (m.shift - 1);
+  for (size_t k = 0; k < m.m.size(); ++k) offset -= int64_t{params.zero_x[k]} * m.m[k];
   const auto to = [&](int32_t zero_point, int32_t lo, int32_t hi) {
-    return AddU8{m.a, m.b, m.shift, offset, zero_point, lo, hi};
+    return AddU8{operands, m.m.data(), m.shift, offset, zero_point, lo, hi};
   };
   const int32_t zero_y = params.y.zero_point;
   const AddU8 p = to(zero_y, params.y.lo, params.y.hi);
@@ -127,15 +127,15 @@ void add_u8(int64_t n,
   const AddU8 exceeds = to(zero_y - mask.hi, 0, 1);
   const IntegerTable& kernels = integer_table();
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    kernels.add_u8(end - begin, a + begin, b + begin, p, y + begin);
-    if (mask.bits == nullptr) return;
+    if (mask.bits == nullptr) return kernels.add_u8(begin, end - begin, x, p, y + begin);
     constexpr int64_t kBlock = 2048;
     uint8_t low[kBlock];
     uint8_t high[kBlock];
     for (int64_t i = begin; i < end; i += kBlock) {
       const int64_t count = std::min(kBlock, end - i);
-      kernels.add_u8(count, a + i, b + i, reaches, low);
-      kernels.add_u8(count, a + i, b + i, exceeds, high);
+      kernels.add_u8(i, count, x, reaches, low);
+      kernels.add_u8(i, count, x, exceeds, high);
+      kernels.add_u8(i, count, x, p, y + i);
       for (int64_t j = 0; j < count; ++j) low[j] = static_cast<uint8_t>(low[j] & ~high[j]);
       std::fill(low + count, low + round_up(count, 8), uint8_t{0});
       pack_bits(count, low, mask.bits + i / 8);

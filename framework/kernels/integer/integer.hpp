@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "framework/arithmetic/fixed_point.hpp"
 #include "framework/arithmetic/stored.hpp"
@@ -156,17 +157,17 @@ void positive_mask_s32(
 void dequantize_s32_f32(
     int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y);
 
-/// Zero points and multipliers of a sum's operands, and the sum's output. All are for stored codes.
+/// Zero point and multiplier of each operand of a sum, and the sum's output. All are for stored
+/// codes.
 struct AddParams {
-  int32_t zero_a = 0;
-  int32_t zero_b = 0;
+  std::vector<int32_t> zero_x;
   AddMultipliers multipliers;
   StoredOutput y;
 };
-/// y = a + b of stored codes.   docs/quantization.md (4), (11)
+/// y = the sum of the operands, on stored codes. y may be an operand.
+/// Shapes: x[k] [n] for each operand k  ->  y [n].   docs/quantization.md (4), (11)
 void add_u8(int64_t n,
-            const uint8_t* a,
-            const uint8_t* b,
+            const uint8_t* const* x,
             const AddParams& params,
             uint8_t* y,
             const GradientMask& mask = {});

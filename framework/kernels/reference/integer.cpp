@@ -108,10 +108,23 @@ void dequantize_s32_f32(
   }
 }
 
-void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8_t* y) {
+void add_u8(int64_t begin, int64_t n, const uint8_t* const* x, const AddU8& p, uint8_t* y) {
+  const auto code = [p](int64_t sum) {
+    return static_cast<uint8_t>(std::clamp<int64_t>((sum >> p.shift) + p.zero_point, p.lo, p.hi));
+  };
+  if (p.operands == 2) {  // the common case, twice as fast without a loop
+    const uint8_t* const a = x[0] + begin;
+    const uint8_t* const b = x[1] + begin;
+    const int32_t m_a = p.m[0];
+    const int32_t m_b = p.m[1];
+    const int64_t offset = p.offset;
+    for (int64_t i = 0; i < n; ++i) y[i] = code(int64_t{a[i]} * m_a + int64_t{b[i]} * m_b + offset);
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t sum = int64_t{a[i]} * p.m_a + int64_t{b[i]} * p.m_b + p.offset;
-    y[i] = static_cast<uint8_t>(std::clamp<int64_t>((sum >> p.shift) + p.zero_point, p.lo, p.hi));
+    int64_t sum = p.offset;
+    for (int64_t k = 0; k < p.operands; ++k) sum += int64_t{x[k][begin + i]} * p.m[k];
+    y[i] = code(sum);
   }
 }
 

@@ -124,40 +124,71 @@ void dequantize_s32_f32(
   }
 }
 
-template <class Arch>
-void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8_t* y) {
-  // Sums are below 2^40, so they fit into 30 bits if the shift is at least 10. A smaller shift
-  // means a multiplier of 2^20 or more.
-  if (p.shift < 10) return reference::add_u8(n, a, b, p, y);
+// kOperands: the number of operands where it is known, so that their multipliers stay in registers;
+// or 0.
+template <class Arch, int kOperands>
+void add_operands(int64_t begin, int64_t n, const uint8_t* const* x, const AddU8& p, uint8_t* y) {
   using I = Ints<Arch>;
   using Int = typename I::Int;
+  constexpr int kKept = kOperands > 0 ? kOperands : 1;
+  const int64_t operands = kOperands > 0 ? kOperands : p.operands;
   const Clamp clamp{p.lo, p.hi};
   const Int zero_point = I::set1(p.zero_point);
-  const Int m_a = I::set1(p.m_a);
-  const Int m_b = I::set1(p.m_b);
   const Int offset = I::set1_64(p.offset);
-  const auto four_or_more =
-      [&](const uint8_t* from_a, const uint8_t* from_b, uint8_t* to) QUANTRAIN_INLINE {
-        const Int x_a = I::load_u8(from_a);
-        const Int x_b = I::load_u8(from_b);
-        const Int even =
-            I::add64(offset, I::add64(I::mul_unsigned(x_a, m_a), I::mul_unsigned(x_b, m_b)));
-        const Int odd = I::add64(
-            offset, I::add64(I::mul_unsigned(I::odd(x_a), m_a), I::mul_unsigned(I::odd(x_b), m_b)));
-        // A logical shift by up to 32 is wrong only in bits above the low 32, which are not used.
-        const Int v = p.shift <= 32 ? I::low_halves(I::srl64(even, p.shift), I::srl64(odd, p.shift))
-                                    : I::sra(I::high_halves(even, odd), p.shift - 32);
-        I::store_codes(to, I::add(v, zero_point), clamp);
-      };
-  int64_t i = 0;
-  for (; i + I::kLanes <= n; i += I::kLanes) four_or_more(a + i, b + i, y + i);
-  if (i < n) {
-    uint8_t last[3][I::kLanes] = {};
-    copy_few(n - i, a + i, last[0]);
-    copy_few(n - i, b + i, last[1]);
-    four_or_more(last[0], last[1], last[2]);
-    copy_few(n - i, last[2], y + i);
+  const int32_t shift = p.shift;
+  const uint8_t* kept_x[kKept];
+  Int kept_m[kKept];
+  if constexpr (kOperands > 0) {
+    for (int k = 0; k < kOperands; ++k) {
+      kept_x[k] = x[k] + begin;
+      kept_m[k] = I::set1(p.m[k]);
+    }
   }
+  const auto from = [&](int64_t k) QUANTRAIN_INLINE {
+    if constexpr (kOperands > 0) return kept_x[k];
+    return x[k] + begin;
+  };
+  const auto m = [&](int64_t k) QUANTRAIN_INLINE {
+    if constexpr (kOperands > 0) return kept_m[k];
+    return I::set1(p.m[k]);
+  };
+  // Sums up kLanes elements from element i on; load(k, i) gives those of operand k.
+  const auto four_or_more = [&](const auto& load, int64_t i, uint8_t* to) QUANTRAIN_INLINE {
+    Int even = offset;
+    Int odd = offset;
+    for (int64_t k = 0; k < operands; ++k) {
+      const Int x_k = load(k, i);
+      const Int m_k = m(k);
+      even = I::add64(even, I::mul_unsigned(x_k, m_k));
+      odd = I::add64(odd, I::mul_unsigned(I::odd(x_k), m_k));
+    }
+    // A logical shift by up to 32 is wrong only in bits above the low 32, which are not used.
+    const Int v = shift <= 32 ? I::low_halves(I::srl64(even, shift), I::srl64(odd, shift))
+                              : I::sra(I::high_halves(even, odd), shift - 32);
+    I::store_codes(to, I::add(v, zero_point), clamp);
+  };
+  const auto whole = [&](int64_t k, int64_t i) QUANTRAIN_INLINE { return I::load_u8(from(k) + i); };
+  const auto part = [&](int64_t k, int64_t i) QUANTRAIN_INLINE {
+    uint8_t last[I::kLanes] = {};
+    copy_few(n - i, from(k) + i, last);
+    return I::load_u8(last);
+  };
+  int64_t i = 0;
+  for (; i + I::kLanes <= n; i += I::kLanes) four_or_more(whole, i, y + i);
+  if (i < n) {
+    uint8_t last[I::kLanes];
+    four_or_more(part, i, last);
+    copy_few(n - i, last, y + i);
+  }
+}
+
+template <class Arch>
+void add_u8(int64_t begin, int64_t n, const uint8_t* const* x, const AddU8& p, uint8_t* y) {
+  // Sums of 2^k operands are below 2^(39 + k), so they fit into 30 bits if the shift is at least
+  // 9 + k. A smaller shift means a multiplier of 2^(21 - k) or more.
+  if (p.operands << 9 > int64_t{1} << p.shift) return reference::add_u8(begin, n, x, p, y);
+  if (p.operands == 2) return add_operands<Arch, 2>(begin, n, x, p, y);
+  add_operands<Arch, 0>(begin, n, x, p, y);
 }
 
 template <class Arch>

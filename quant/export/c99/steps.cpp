@@ -55,26 +55,32 @@ struct Source {
     return step_source(op, id, order, needs);
   }
 
-  // clamp((((a - zero_a) * m_a + (b - zero_b) * m_b + 2^(shift - 1)) >> shift) + zero, low, high)
+  // clamp(((sum of (x_k - zero_k) * m_k + 2^(shift - 1)) >> shift) + zero, low, high)
   StepSource operator()(const integer::QuantizedAdd& op) const {
-    const AddMultipliers& m = op.multipliers;
-    const int64_t offset =
-        (int64_t{1} << (m.shift - 1)) - int64_t{op.zero_a} * m.a - int64_t{op.zero_b} * m.b;
+    int64_t offset = int64_t{1} << (op.shift - 1);
+    std::string parameters, terms;
     StepSource source;
+    for (size_t k = 0; k < op.operands.size(); ++k) {
+      const integer::QuantizedAdd::Operand& operand = op.operands[k];
+      offset -= int64_t{operand.zero_x} * operand.m;
+      parameters += cat("const uint8_t *x", k, ", ");
+      terms += cat("(int64_t)x", k, "[i] * ", operand.m, " + ");
+      source.call += cat("X", k, ", ");
+    }
     source.text = cat("static void step",
                       id,
-                      "(const uint8_t *a, const uint8_t *b, uint8_t *y) {\n",
+                      "(",
+                      parameters,
+                      "uint8_t *y) {\n",
                       "  int32_t i;\n",
                       loop("i", op.size, order),
                       " {\n",
-                      "    int64_t code = (((int64_t)a[i] * ",
-                      m.a,
-                      " + (int64_t)b[i] * ",
-                      m.b,
-                      " + INT64_C(",
+                      "    int64_t code = ((",
+                      terms,
+                      "INT64_C(",
                       offset,
                       ")) >> ",
-                      m.shift,
+                      op.shift,
                       ") + ",
                       op.y.zero_point,
                       ";\n    code = code < ",
@@ -88,7 +94,7 @@ struct Source {
                       op.y.hi,
                       " : code;\n",
                       "    y[i] = (uint8_t)code;\n  }\n}\n");
-    source.call = cat("step", id, "(X0, X1, Y);");
+    source.call = cat("step", id, "(", source.call, "Y);");
     return source;
   }
 

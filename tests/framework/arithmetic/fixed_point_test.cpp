@@ -93,13 +93,13 @@ TEST_CASE("a multiplier that makes no sense is refused", "[arithmetic][requantiz
                          std::numeric_limits<double>::infinity(),
                          std::numeric_limits<double>::quiet_NaN()}) {
     QUANTRAIN_CHECK_ERROR(make_multiplier(m), QuantError, "negative or not finite");
-    QUANTRAIN_CHECK_ERROR(make_add_multipliers(m, 1.0), QuantError, "negative or not finite");
-    QUANTRAIN_CHECK_ERROR(make_add_multipliers(1.0, m), QuantError, "negative or not finite");
+    QUANTRAIN_CHECK_ERROR(make_add_multipliers({m, 1.0}), QuantError, "negative or not finite");
+    QUANTRAIN_CHECK_ERROR(make_add_multipliers({1.0, m}), QuantError, "negative or not finite");
   }
   QUANTRAIN_CHECK_ERROR(make_multiplier(0x1p30), QuantError, "2^30 or more");
   QUANTRAIN_CHECK_ERROR(make_multiplier(std::nextafter(0x1p30, 0.0)), QuantError, "2^30 or more");
   QUANTRAIN_CHECK_ERROR(make_multiplier(1e300), QuantError, "2^30 or more");
-  QUANTRAIN_CHECK_ERROR(make_add_multipliers(1.0, 0x1p30), QuantError, "2^30 or more");
+  QUANTRAIN_CHECK_ERROR(make_add_multipliers({1.0, 0x1p30}), QuantError, "2^30 or more");
 }
 
 TEST_CASE("ties are requantized toward plus infinity", "[arithmetic][requantize]") {
@@ -174,32 +174,70 @@ TEST_CASE("requantizing gives the nearest integer, and its unsigned form the sam
 }
 
 TEST_CASE("an addition has one shift, that of the larger multiplier", "[arithmetic][add]") {
-  CHECK(make_add_multipliers(1.0, 0.5) == AddMultipliers{kOne, kOne / 2, 30});
-  CHECK(make_add_multipliers(0.25, 0.5) == AddMultipliers{kOne / 2, kOne, 31});
-  CHECK(make_add_multipliers(0.75, 0.75) == AddMultipliers{kOne / 2 * 3, kOne / 2 * 3, 31});
-  CHECK(make_add_multipliers(1.0, 0.0) == AddMultipliers{kOne, 0, 30});
-  CHECK(make_add_multipliers(0.0, 0.0) == AddMultipliers{0, 0, 62});
+  CHECK(make_add_multipliers({1.0, 0.5}) == AddMultipliers{{kOne, kOne / 2}, 30});
+  CHECK(make_add_multipliers({0.25, 0.5}) == AddMultipliers{{kOne / 2, kOne}, 31});
+  CHECK(make_add_multipliers({0.75, 0.75}) == AddMultipliers{{kOne / 2 * 3, kOne / 2 * 3}, 31});
+  CHECK(make_add_multipliers({1.0, 0.0}) == AddMultipliers{{kOne, 0}, 30});
+  CHECK(make_add_multipliers({0.0, 0.0}) == AddMultipliers{{0, 0}, 62});
   // The smaller one is rounded at the common shift: 2^-31 * 2^30 = 1/2, which llround rounds up.
-  CHECK(make_add_multipliers(1.0, 0x1p-31) == AddMultipliers{kOne, 1, 30});
-  CHECK(make_add_multipliers(1.0, 0x1p-32) == AddMultipliers{kOne, 0, 30});
+  CHECK(make_add_multipliers({1.0, 0x1p-31}) == AddMultipliers{{kOne, 1}, 30});
+  CHECK(make_add_multipliers({1.0, 0x1p-32}) == AddMultipliers{{kOne, 0}, 30});
   // Just below 1: both are renormalised.
-  CHECK(make_add_multipliers(std::nextafter(1.0, 0.0), std::nextafter(1.0, 0.0)) ==
-        AddMultipliers{kOne, kOne, 30});
+  CHECK(make_add_multipliers({std::nextafter(1.0, 0.0), std::nextafter(1.0, 0.0)}) ==
+        AddMultipliers{{kOne, kOne}, 30});
   // If the larger multiplier has no shift and becomes 0, so does the smaller one.
-  CHECK(make_add_multipliers(0x1p-33, 0x1p-34) == AddMultipliers{0, 0, 62});
+  CHECK(make_add_multipliers({0x1p-33, 0x1p-34}) == AddMultipliers{{0, 0}, 62});
+}
+
+TEST_CASE("an addition of any number of operands has one shift", "[arithmetic][add]") {
+  CHECK(make_add_multipliers({1.0, 0.25, 0.5}) == AddMultipliers{{kOne, kOne / 4, kOne / 2}, 30});
+  CHECK(make_add_multipliers({0.125, 0.125, 0.25, 0.0}) ==
+        AddMultipliers{{kOne / 2, kOne / 2, kOne, 0}, 32});
+  CHECK(make_add_multipliers({0.5}) == AddMultipliers{{kOne}, 31});
+  CHECK(make_add_multipliers({}) == AddMultipliers{{}, 62});
+  CHECK(make_add_multipliers({0x1p-33, 0x1p-40, 0x1p-33}) == AddMultipliers{{0, 0, 0}, 62});
+  // Each of the operands is checked, not only the largest.
+  QUANTRAIN_CHECK_ERROR(make_add_multipliers({1.0, 1.0, -1.0}), QuantError, "negative");
+  QUANTRAIN_CHECK_ERROR(
+      make_add_multipliers({std::nan(""), 1.0, 2.0}), QuantError, "negative or not finite: nan");
+}
+
+TEST_CASE("a sum of many is within its bound of the real sum", "[arithmetic][add]") {
+  Random random(5);
+  for (int i = 0; i < 3000; ++i) {
+    const auto count = static_cast<size_t>(1 + random.below(40));
+    std::vector<double> multipliers;
+    std::vector<int32_t> x;
+    double exact = 0.0;
+    for (size_t k = 0; k < count; ++k) {
+      multipliers.push_back(std::ldexp(1.0 + static_cast<double>(random.uniform()),
+                                       static_cast<int>(random.below(16)) - 12));
+      x.push_back(static_cast<int32_t>(random.below(511)) - 255);
+      exact += x[k] * multipliers[k];
+    }
+    const AddMultipliers m = make_add_multipliers(multipliers);
+    const int32_t sum = requantize_add(x, m, 0, kMin32, kMax32);
+    const double bound = 0.5 + static_cast<double>(count) * 255 * std::ldexp(0.5001, -m.shift);
+    REQUIRE(std::abs(sum - exact) <= bound);
+  }
 }
 
 TEST_CASE("an addition rounds once, ties toward plus infinity", "[arithmetic][add]") {
-  const AddMultipliers halves = make_add_multipliers(0.5, 0.5);
-  const auto add = [&](int32_t a, int32_t b) { return requantize_add(a, b, halves, 0, -128, 127); };
+  const AddMultipliers halves = make_add_multipliers({0.5, 0.5});
+  const auto add = [&](int32_t a, int32_t b) {
+    return requantize_add({a, b}, halves, 0, -128, 127);
+  };
   CHECK(add(1, 1) == 1);     // 0.5 + 0.5: rounded separately, the sum would be 2
   CHECK(add(1, 2) == 2);     // 1.5
   CHECK(add(-1, 0) == 0);    // -0.5
   CHECK(add(-1, -2) == -1);  // -1.5
+  // 0.5 + 0.5 + 0.5 is rounded once: one by one, or in pairs, the sum would be 3 or 2.
+  CHECK(requantize_add({1, 1, 1}, make_add_multipliers({0.5, 0.5, 0.5}), 0, -128, 127) == 2);
+  CHECK(requantize_add({1, 1, 1}, make_add_multipliers({0.4, 0.4, 0.4}), 0, -128, 127) == 1);
   CHECK(add(255, 255) == 127);
   CHECK(add(-255, -255) == -128);
-  CHECK(requantize_add(3, 4, make_add_multipliers(1.0, 0.25), 10, 0, 255) == 14);
-  CHECK(requantize_add(-200, -200, make_add_multipliers(1.0, 1.0), 10, 10, 255) == 10);
+  CHECK(requantize_add({3, 4}, make_add_multipliers({1.0, 0.25}), 10, 0, 255) == 14);
+  CHECK(requantize_add({-200, -200}, make_add_multipliers({1.0, 1.0}), 10, 10, 255) == 10);
 }
 
 TEST_CASE("an addition is within rounding of the real sum", "[arithmetic][add]") {
@@ -213,7 +251,7 @@ TEST_CASE("an addition is within rounding of the real sum", "[arithmetic][add]")
     const double b = multiplier();
     const auto qa = static_cast<int32_t>(random.below(511)) - 255;
     const auto qb = static_cast<int32_t>(random.below(511)) - 255;
-    const int32_t sum = requantize_add(qa, qb, make_add_multipliers(a, b), 0, kMin32, kMax32);
+    const int32_t sum = requantize_add({qa, qb}, make_add_multipliers({a, b}), 0, kMin32, kMax32);
     // The error of each multiplier is at most 2^-(shift + 1), that is, 2^-31 of the larger one.
     REQUIRE(std::abs(sum - (qa * a + qb * b)) <= 0.5 + 2 * 255 * std::max(a, b) * 0x1p-31);
   }
@@ -230,7 +268,7 @@ TEST_CASE("multipliers are quotients of scales", "[arithmetic][fixed_point]") {
   CHECK(sum_scale(kA, kB) == a * b);
   CHECK(sum_multiplier(sum_scale(kA, kB), kY) == make_multiplier(a * b / y));
   CHECK(rescale_multiplier(kA, kY) == make_multiplier(a / y));
-  CHECK(add_multipliers(kA, kB, kY) == make_add_multipliers(a / y, b / y));
+  CHECK(add_multipliers({kA, kB}, kY) == make_add_multipliers({a / y, b / y}));
   CHECK(mean_multiplier(kA, 1, kY) == make_multiplier(a / y));
   CHECK(mean_multiplier(kA, 2, kY) == make_multiplier(a / (2 * y)));
   CHECK(mean_multiplier(kA, 3, kY) == make_multiplier(a / (3 * y)));

@@ -156,15 +156,57 @@ TEST_CASE("add of codes rounds once, by (11)", "[autograd][add][integer]") {
     const std::vector<int32_t> codes_b = code_values(b);
     for (const float scale_y : {0.2f, 0.03f}) {
       const QParams to = activation_params(type, scale_y, zero);
-      const AddMultipliers m = make_add_multipliers(scale_of(a) / static_cast<double>(scale_y),
-                                                    scale_of(b) / static_cast<double>(scale_y));
+      const AddMultipliers m = make_add_multipliers(
+          {scale_of(a) / static_cast<double>(scale_y), scale_of(b) / static_cast<double>(scale_y)});
       std::vector<int64_t> unclamped;
       for (size_t i = 0; i < codes_a.size(); ++i) {
-        const int64_t sum = int64_t{codes_a[i] - zero} * m.a + int64_t{codes_b[i] - 131} * m.b;
+        const int64_t sum =
+            int64_t{codes_a[i] - zero} * m.m[0] + int64_t{codes_b[i] - 131} * m.m[1];
         unclamped.push_back(rounding_shift(sum, m.shift) + zero);
       }
       test::check_requantize(y, to, unclamped);
       test::check_requantize(relu(y), to, unclamped);
+    }
+  }
+}
+
+TEST_CASE("add of any number of codes rounds once, by (11)", "[autograd][add][integer]") {
+  for (const QType& type : test::activation_types()) {
+    for (const size_t count : {3, 8}) {
+      const int32_t zero = zero_of(type);
+      std::vector<Tensor> x;
+      std::vector<double> scales;
+      for (size_t i = 0; i < count; ++i) {
+        // Powers of two, so that the sums of floats are exact.
+        const float scale = std::ldexp(1.0f, -2 - static_cast<int>(i % 4));
+        x.push_back(activations({7, 19}, type, scale, zero, i + 1));
+        scales.push_back(scale_of(x.back()));
+      }
+      x.push_back(x[1]);  // one operand twice
+      scales.push_back(scales[1]);
+      const Tensor y = add(x);
+      CHECK(y.kind() == ValueKind::kAccumulators);
+      std::vector<Tensor> floats;
+      for (const Tensor& operand : x) floats.push_back(as_floats(operand));
+      floats[0].set_requires_grad(true);
+      CHECK(values(y) == values(add(floats)));
+      check_same_gradient(y, add(floats));
+      for (const float scale_y : {0.2f, 0.03f}) {
+        std::vector<double> multipliers;
+        for (const double scale : scales)
+          multipliers.push_back(scale / static_cast<double>(scale_y));
+        const AddMultipliers m = make_add_multipliers(multipliers);
+        std::vector<int64_t> unclamped(static_cast<size_t>(y.elements()), 0);
+        for (size_t k = 0; k < x.size(); ++k) {
+          const std::vector<int32_t> codes = code_values(x[k]);
+          for (size_t i = 0; i < codes.size(); ++i)
+            unclamped[i] += int64_t{codes[i] - zero} * m.m[k];
+        }
+        for (int64_t& sum : unclamped) sum = rounding_shift(sum, m.shift) + zero;
+        const QParams to = activation_params(type, scale_y, zero);
+        test::check_requantize(y, to, unclamped);
+        test::check_requantize(relu(y), to, unclamped);
+      }
     }
   }
 }
@@ -176,6 +218,8 @@ TEST_CASE("add that broadcasts, or adds other than codes, computes with floats",
   CHECK(add(a, row).kind() == ValueKind::kFloat);  // row may depend on the input
   CHECK(values(add(a, row)) == values(add(as_floats(a), as_floats(row))));
   CHECK(add(a, as_floats(a)).kind() == ValueKind::kFloat);
+  CHECK(add({a, a, row}).kind() == ValueKind::kFloat);
+  CHECK(values(add({a, as_floats(a), row})) == values(add({as_floats(a), as_floats(a), row})));
 }
 
 TEST_CASE("mul of codes rounds the exact product once, by (25)", "[autograd][mul][integer]") {

@@ -46,11 +46,11 @@ class Builder {
       return QuantizedAvgPool2d::make(s, kParams, kParams, Activation::kNone);
     });
   }
-  int add(int a, int b) {
-    const Shape shape = program.value(a).shape;
-    const auto op =
-        QuantizedAdd::make(shape.elements(), kParams, kParams, kParams, Activation::kRelu);
-    return step(op, {a, b}, shape);
+  int add(const std::vector<int>& x) {
+    const Shape shape = program.value(x[0]).shape;
+    const auto op = QuantizedAdd::make(
+        shape.elements(), std::vector<QParams>(x.size(), kParams), kParams, Activation::kRelu);
+    return step(op, x, shape);
   }
   /// Multiplies x by a factor for each channel, or by a value of x's shape.
   int mul(int x, int factors) {
@@ -273,7 +273,7 @@ TEST_CASE("a sum and a concatenation keep what one of their readers needs",
   const int q = b.conv(x, 5, 1, 0);
   for (const int id : {p, q}) b.kill(id, 3, -100000);
   b.kill(p, 1, -100000);  // q's channel 1 is not constant, so the sum varies
-  const int sum = b.add(p, q);
+  const int sum = b.add({p, q});
   const int r = b.conv(x, 4, 1, 0);
   b.kill(r, 0, 500);
   const int joined = b.concat(sum, r);
@@ -284,6 +284,25 @@ TEST_CASE("a sum and a concatenation keep what one of their readers needs",
   const Program smaller = remove_dead_channels(b.program);
   CHECK(smaller.value(sum).shape == Shape{4, 4, 5});
   CHECK(smaller.value(joined).shape == Shape{4, 4, 8});
+}
+
+TEST_CASE("a sum of three drops a channel only if all of its operands do",
+          "[integer][dead_channels]") {
+  Builder b(6);
+  const int x = b.input({4, 4, 3});
+  const std::vector<int> terms = {b.conv(x, 5, 1, 0), b.conv(x, 5, 1, 0), b.conv(x, 5, 1, 0)};
+  for (const int id : terms) b.kill(id, 3, -100000);
+  b.kill(terms[0], 1, -100000);  // only two of three are constant, so the sum varies
+  b.kill(terms[1], 1, -100000);
+  b.kill(terms[0], 4, -100000);  // only the last is not
+  b.kill(terms[2], 4, -100000);
+  const int sum = b.add(terms);
+  b.program.outputs = {b.conv(sum, 6, 1, 0)};
+  check_pass(b.program, {3, 4, 4, 4, 4, 6});
+
+  b.program.outputs.push_back(terms[2]);  // it keeps all its channels, and so do the others
+  const Program smaller = remove_dead_channels(b.program);
+  for (const int id : terms) CHECK(smaller.value(id).shape == Shape{4, 4, 5});
 }
 
 TEST_CASE("a factor of 0 takes the channel along that only its product reads",

@@ -137,7 +137,7 @@ TEST_CASE("lookups run in place of what nothing reads afterwards", "[integer][me
 
 TEST_CASE("an addition takes the place of the operand that is read last",
           "[integer][memory_plan]") {
-  const auto add = QuantizedAdd::make(70, kX, kSigned, kY, Activation::kNone);
+  const auto add = QuantizedAdd::make(70, {kX, kSigned}, kY, Activation::kNone);
   Builder b;
   const int a = b.input({70}, kX);
   const int c = b.input({70}, kSigned);

@@ -79,7 +79,9 @@ TEST_CASE("operations are not made for parameters that activations do not have",
   const auto square = [](double v) { return v * v; };
   const auto none = Activation::kNone;
   const std::vector<std::function<void(const QParams&)>> makers = {
-      [&](const QParams& y) { QuantizedAdd::make(4, kX, kX, y, none); },
+      [&](const QParams& y) {
+        QuantizedAdd::make(4, {kX, kX}, y, none);
+      },
       [&](const QParams& y) {
         QuantizedAvgPool2d::make(pool_shape(2, 2, 1, 2, 2, 0), kX, y, none);
       },
@@ -100,8 +102,8 @@ TEST_CASE("operations are not made for parameters that activations do not have",
   // Each of two operands is checked.
   const std::string operand = "integer activations are per tensor and of 2 to 8 bits, got ";
   for (const QParams& x : {wide, per_channel}) {
-    QUANTRAIN_CHECK_ERROR(QuantizedAdd::make(4, x, kX, kY, none), QuantError, "[add] " + operand);
-    QUANTRAIN_CHECK_ERROR(QuantizedAdd::make(4, kX, x, kY, none), QuantError, "[add] " + operand);
+    QUANTRAIN_CHECK_ERROR(QuantizedAdd::make(4, {x, kX}, kY, none), QuantError, "[add] " + operand);
+    QUANTRAIN_CHECK_ERROR(QuantizedAdd::make(4, {kX, x}, kY, none), QuantError, "[add] " + operand);
     QUANTRAIN_CHECK_ERROR(
         QuantizedMul::make(1, 4, x, kX, kY, none), QuantError, "[mul] " + operand);
     QUANTRAIN_CHECK_ERROR(
@@ -225,21 +227,27 @@ TEST_CASE("additions, lookups, views and concatenations refuse what makes no sen
       add,
       joined<QuantizedAdd>(
           {{[](QuantizedAdd& op) { op.size = 0; }, "extent 0 is not positive", true},
+           {[](QuantizedAdd& op) { op.operands.clear(); },
+            "an addition has 1 to 16384 operands, got 0",
+            true},
+           {[](QuantizedAdd& op) { op.operands.resize(16385); },
+            "an addition has 1 to 16384 operands, got 16385",
+            true},
            {[=](QuantizedAdd& op) { op.size = many; }, more, true},
-           {[](QuantizedAdd& op) { op.zero_a = 256; }, "zero point 256 is no byte"},
-           {[](QuantizedAdd& op) { op.zero_b = -1; }, "zero point -1 is no byte"},
-           {[](QuantizedAdd& op) { op.multipliers.a = -1; },
+           {[](QuantizedAdd& op) { op.operands[0].zero_x = 256; }, "zero point 256 is no byte"},
+           {[](QuantizedAdd& op) { op.operands[1].zero_x = -1; }, "zero point -1 is no byte"},
+           {[](QuantizedAdd& op) { op.operands[0].m = -1; },
             "multipliers must not be negative and the shift must be 1 to 62 "
-            "(docs/quantization.md (11)): multipliers -1 and "},
-           {[](QuantizedAdd& op) { op.multipliers.b = -1; },
+            "(docs/quantization.md (11)): multiplier -1, shift "},
+           {[](QuantizedAdd& op) { op.operands[1].m = -1; },
             "multipliers must not be negative and the shift must be 1 to 62 "
-            "(docs/quantization.md (11)): multipliers "},
-           {[](QuantizedAdd& op) { op.multipliers.shift = 0; },
+            "(docs/quantization.md (11)): multiplier "},
+           {[](QuantizedAdd& op) { op.shift = 0; },
             "multipliers must not be negative and the shift must be 1 to 62 "
-            "(docs/quantization.md (11)): multipliers "},
-           {[](QuantizedAdd& op) { op.multipliers.shift = 63; },
+            "(docs/quantization.md (11)): multiplier "},
+           {[](QuantizedAdd& op) { op.shift = 63; },
             "multipliers must not be negative and the shift must be 1 to 62 "
-            "(docs/quantization.md (11)): multipliers "}},
+            "(docs/quantization.md (11)): multiplier "}},
           output_faults<QuantizedAdd>([](QuantizedAdd& op) -> StoredOutput& { return op.y; })));
   check_faults<QuantizedMul>(
       mul,

@@ -238,17 +238,18 @@ TEST_CASE("QuantizedConv2d pads with the zero point", "[integer][conv2d]") {
 }
 
 TEST_CASE("QuantizedAdd rounds once, at one shift, in place too", "[integer][add]") {
-  const QuantizedAdd op = QuantizedAdd::make(50, kX, kSigned, kY, Activation::kNone);
+  const QuantizedAdd op = QuantizedAdd::make(50, {kX, kSigned}, kY, Activation::kNone);
   CHECK(runs_in_place(op));
-  const AddMultipliers m = make_add_multipliers(double{kX.scale[0]} / double{kY.scale[0]},
-                                                double{kSigned.scale[0]} / double{kY.scale[0]});
+  const AddMultipliers m = make_add_multipliers(
+      {double{kX.scale[0]} / double{kY.scale[0]}, double{kSigned.scale[0]} / double{kY.scale[0]}});
   for_each_isa([&] {
     for_each_thread_count([&] {
       std::vector<uint8_t> a = random_bytes(100, 4);
       std::vector<uint8_t> b = random_codes(100, kSigned, 5);
       std::vector<uint8_t> expected;
       for (size_t i = 0; i < a.size(); ++i)
-        expected.push_back(static_cast<uint8_t>(requantize_add(a[i] - 7, b[i] - 125, m, 5, 0, 15)));
+        expected.push_back(
+            static_cast<uint8_t>(requantize_add({a[i] - 7, b[i] - 125}, m, 5, 0, 15)));
       CHECK(run(op, 2, {a, b}) == expected);
       const uint8_t* const inputs[] = {a.data(), b.data()};
       const std::vector<uint8_t> first = a;
@@ -260,13 +261,51 @@ TEST_CASE("QuantizedAdd rounds once, at one shift, in place too", "[integer][add
     });
   });
   // Both operands are the same value, and the sum is written over it.
-  const QuantizedAdd twice = QuantizedAdd::make(50, kX, kX, kY, Activation::kRelu);
+  const QuantizedAdd twice = QuantizedAdd::make(50, {kX, kX}, kY, Activation::kRelu);
   std::vector<uint8_t> a = random_bytes(50, 4);
   const std::vector<uint8_t> expected = run(twice, 1, {a, a});
   const uint8_t* const inputs[] = {a.data(), a.data()};
   PreparedOperation(twice).run(1, inputs, a.data());
   CHECK(a == expected);
   CHECK(*std::min_element(a.begin(), a.end()) >= 5);
+}
+
+TEST_CASE("QuantizedAdd of any number of operands rounds once, in place too", "[integer][add]") {
+  for (const size_t count : {1, 3, 8}) {
+    const std::vector<QParams> kinds = {kX, kSigned, kY};
+    std::vector<QParams> params;
+    std::vector<double> multipliers;
+    std::vector<std::vector<uint8_t>> x;
+    for (size_t k = 0; k < count; ++k) {
+      params.push_back(kinds[k % 3]);
+      multipliers.push_back(double{params[k].scale[0]} / double{kX.scale[0]});
+      x.push_back(random_codes(100, params[k], k + 1));
+    }
+    const QuantizedAdd op = QuantizedAdd::make(50, params, kX, Activation::kNone);
+    CHECK(op.input_sizes() == std::vector<int64_t>(count, 50));
+    const AddMultipliers m = make_add_multipliers(multipliers);
+    std::vector<uint8_t> expected;
+    for (size_t i = 0; i < 100; ++i) {
+      std::vector<int32_t> minus_zero;
+      for (size_t k = 0; k < count; ++k)
+        minus_zero.push_back(x[k][i] - stored_zero_point(params[k]));
+      expected.push_back(static_cast<uint8_t>(requantize_add(minus_zero, m, 7, 0, 255)));
+    }
+    for_each_isa([&] {
+      for_each_thread_count([&] {
+        CAPTURE(count);
+        CHECK(run(op, 2, x) == expected);
+        for (size_t k = 0; k < count; ++k) {
+          std::vector<uint8_t> over = x[k];
+          std::vector<const uint8_t*> inputs;
+          for (const auto& operand : x) inputs.push_back(operand.data());
+          inputs[k] = over.data();
+          PreparedOperation(op).run(2, inputs, over.data());
+          CHECK(over == expected);
+        }
+      });
+    });
+  }
 }
 
 TEST_CASE("QuantizedMul rounds the exact product once, in place too", "[integer][mul]") {

@@ -91,6 +91,52 @@ TEST_CASE("a dilation stands in the file where it is not 1", "[integer][program_
                         "unknown member \"dilation_h\"");
 }
 
+TEST_CASE("two operands of an addition have names in the file, others are a list",
+          "[integer][program_file]") {
+  const SavedProgram saved;
+  const auto members = [](Json& json, ValueId id) -> Json& {
+    return json["steps"][step_position(id)]["members"];
+  };
+  Json network = saved.network();
+  // As in files from before there could be more than two.
+  CHECK(members(network, kSum).dump() ==
+        R"({"size":32,"zero_a":7,"zero_b":125,"m_a":572662292,"m_b":1431655782,"shift":33,)"
+        R"("y":{"zero_point":5,"lo":5,"hi":15}})");
+  CHECK(members(network, kTotal)["operands"].size() == 3);
+  CHECK_FALSE(members(network, kTotal).contains("zero_a"));
+  // A list of two is the same operation.
+  const Json list = {{{"zero_x", 7}, {"m", 572662292}}, {{"zero_x", 125}, {"m", 1431655782}}};
+  const auto as_list = [&](Json& json) {
+    for (const char* name : {"zero_a", "zero_b", "m_a", "m_b"}) members(json, kSum).erase(name);
+    members(json, kSum)["operands"] = list;
+  };
+  CHECK(saved.load_edited(as_list) == every_operation());
+  QUANTRAIN_CHECK_ERROR(
+      saved.load_edited([&](Json& json) { members(json, kSum)["operands"] = list; }),
+      DataError,
+      "unknown member \"zero_a\"");
+  QUANTRAIN_CHECK_ERROR(
+      saved.load_edited([&](Json& json) { members(json, kTotal)["operands"] = Json::array(); }),
+      ShapeError,
+      "[total] an addition has 1 to 16384 operands, got 0");
+  QUANTRAIN_CHECK_ERROR(
+      saved.load_edited([&](Json& json) { members(json, kTotal)["operands"].erase(2); }),
+      GraphError,
+      "[total] 3 inputs for a layer of 2");
+  QUANTRAIN_CHECK_ERROR(
+      saved.load_edited([&](Json& json) { members(json, kTotal).erase("operands"); }),
+      DataError,
+      "lacks \"zero_a\"");
+  QUANTRAIN_CHECK_ERROR(
+      saved.load_edited([&](Json& json) { members(json, kTotal)["operands"][2]["m"] = -1; }),
+      DataError,
+      "\"m\" is -1");
+  QUANTRAIN_CHECK_ERROR(
+      saved.load_edited([&](Json& json) { members(json, kTotal)["operands"][2]["zero_x"] = 9; }),
+      GraphError,
+      "[total] takes the zero point to be 9, the value's is 108");
+}
+
 TEST_CASE("features of inputs come back bit for bit", "[integer][program_file]") {
   Program program = every_operation();
   const auto random = [](int64_t n, uint64_t seed) {

@@ -51,6 +51,7 @@ class Mutator {
     change(value);
   }
   void optional(const char*, int64_t& value, int64_t) { change(value); }
+  bool are_two(const char*, const auto& operands) { return operands.size() == 2; }
   void operator()(const char*, std::vector<int32_t>& values) { each(values); }
   void bytes(const char*, std::vector<int32_t>& values) { each(values); }
   void operator()(const char*, SharedArray<int32_t>& values) { shared(values); }
@@ -167,7 +168,7 @@ TEST_CASE("a program whose values make no sense is refused", "[integer][program]
          {[](Program& p) { p.values[kAvg].params->zero_point.clear(); }, "[avg] "},
          {[](Program& p) { p.values[kAvg].scale = {1.0}; },
           "[avg] codes have their parameters, and no scale of accumulators"},
-         {[](Program& p) { step<QuantizedAdd>(p, kSum).zero_a = 300; },
+         {[](Program& p) { step<QuantizedAdd>(p, kSum).operands[0].zero_x = 300; },
           "[sum] zero point 300 is no byte"}});
 }
 
@@ -222,9 +223,9 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
          logits.product.output->shift.resize(3);
        },
        "[logits] gives codes, not what its value says"},
-      {[](Program& p) { step<QuantizedAdd>(p, kSum).zero_a = 8; },
+      {[](Program& p) { step<QuantizedAdd>(p, kSum).operands[0].zero_x = 8; },
        "[sum] takes the zero point to be 8, the value's is 7"},
-      {[](Program& p) { step<QuantizedAdd>(p, kSum).zero_b = 7; },
+      {[](Program& p) { step<QuantizedAdd>(p, kSum).operands[1].zero_x = 7; },
        "[sum] takes the zero point to be 7, the value's is 125"},
       {[](Program& p) { step<QuantizedAdd>(p, kSum).y.zero_point = 6; },
        "[sum] takes the zero point to be 6, the value's is 5"},

@@ -163,7 +163,8 @@ enum ValueId {
   kLogits,
   kMoved,
   kSoftmax,
-  kScaled
+  kScaled,
+  kTotal
 };
 /// The position of the step that writes the value.
 constexpr size_t step_position(ValueId output) { return static_cast<size_t>(output - kSum); }
@@ -176,8 +177,11 @@ inline Program every_operation() {
   const QParams conv_y{{.bits = 8, .is_signed = true}, -1, {0.011f}, {-20}};
   const int x0 = b.input({4, 4, 2}, kX);
   const int x1 = b.input({4, 4, 2}, kSigned);
-  const int sum = b.codes(
-      "sum", QuantizedAdd::make(32, kX, kSigned, kY, Activation::kRelu6), {x0, x1}, {4, 4, 2}, kY);
+  const int sum = b.codes("sum",
+                          QuantizedAdd::make(32, {kX, kSigned}, kY, Activation::kRelu6),
+                          {x0, x1},
+                          {4, 4, 2},
+                          kY);
   const kernels::Conv2dShape shape{
       .n = 1, .h = 4, .w = 4, .c = 2, .o = 3, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1};
   const RandomProduct conv({.outputs = 3, .length = 18, .x = kY, .weight_bits = 4}, 1);
@@ -234,6 +238,11 @@ inline Program every_operation() {
           {convolved, avg},
           {4, 4, 3},
           kSigned);
+  b.codes("total",
+          QuantizedAdd::make(12, {conv_y, kY, conv_y}, kX, Activation::kNone),
+          {max, avg, max},
+          {2, 2, 3},
+          kX);
   return b.program;
 }
 
@@ -272,6 +281,7 @@ inline Program mlp(int64_t inputs = 12, int64_t hidden = 9, int64_t outputs = 4)
 /// outputs.
 inline Program random_program(uint64_t seed) {
   Random random(seed, 5);
+  Random extra(seed, 6);  // for what was added later: the rest stays as it was
   Builder b;
   const QParams all[] = {kX, kSigned, kY};
   const auto params = [&]() -> const QParams& { return all[random.below(3)]; };
@@ -329,9 +339,14 @@ inline Program random_program(uint64_t seed) {
         for (const int id : readable) {
           if (b.program.value(id).shape.elements() == size && random.below(2) == 0) other = id;
         }
-        const QParams p = *b.program.value(other).params;
-        const auto op = QuantizedAdd::make(size, *value.params, p, y, Activation::kNone);
-        readable.push_back(b.codes(name, op, {x, other}, {size}, y));
+        // Sometimes more operands; rarely one.
+        std::vector<int> operands = {x, other};
+        while (extra.below(3) == 0) operands.push_back(extra.below(2) == 0 ? x : other);
+        if (extra.below(8) == 0) operands.resize(1);
+        std::vector<QParams> operand_params;
+        for (const int id : operands) operand_params.push_back(*b.program.value(id).params);
+        const auto op = QuantizedAdd::make(size, operand_params, y, Activation::kNone);
+        readable.push_back(b.codes(name, op, operands, {size}, y));
         break;
       }
       case 1: {

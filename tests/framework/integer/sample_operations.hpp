@@ -25,7 +25,7 @@ inline QuantizedConv2d conv2d() {
           p.behind(kY)};
 }
 
-inline QuantizedAdd add() { return QuantizedAdd::make(10, kX, kSigned, kY, Activation::kNone); }
+inline QuantizedAdd add() { return QuantizedAdd::make(10, {kX, kSigned}, kY, Activation::kNone); }
 
 inline QuantizedMul mul() { return QuantizedMul::make(5, 2, kX, kSigned, kY, Activation::kNone); }
 

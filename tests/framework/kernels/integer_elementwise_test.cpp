@@ -169,45 +169,94 @@ TEST_CASE("extremes and positive masks of accumulators are exact", "[kernels][in
   }
 }
 
-TEST_CASE("addition of codes is that of (11)", "[kernels][integer]") {
+/// A sum of `multipliers` with random zero points, on random codes.
+struct RandomSum {
+  RandomSum(const std::vector<double>& multipliers, int64_t n, Random& random)
+      : params{{}, make_add_multipliers(multipliers), {0, 0, 250}} {
+    for (size_t k = 0; k < multipliers.size(); ++k) {
+      codes.push_back(random_codes(n, random));
+      params.zero_x.push_back(static_cast<int32_t>(random.below(256)));
+    }
+    params.y.zero_point = static_cast<int32_t>(random.below(256));
+    params.y.lo = static_cast<int32_t>(random.below(30));
+    for (const std::vector<uint8_t>& operand : codes) x.push_back(operand.data());
+  }
+  int32_t at(size_t i, int32_t lo, int32_t hi) const {
+    std::vector<int32_t> minus_zero;
+    for (size_t k = 0; k < codes.size(); ++k) minus_zero.push_back(codes[k][i] - params.zero_x[k]);
+    return requantize_add(minus_zero, params.multipliers, params.y.zero_point, lo, hi);
+  }
+
+  std::vector<std::vector<uint8_t>> codes;
+  std::vector<const uint8_t*> x;
+  AddParams params;
+};
+
+TEST_CASE("addition of codes is that of (11) for any number of operands", "[kernels][integer]") {
   Random random(10);
-  const std::pair<double, double> factors[] = {{0.5, 0.25},
-                                               {0.999, 0.001},
-                                               {1.0, 1.0},
-                                               {0.3, 1.7},
-                                               {1e-3, 3e-4},
-                                               {40.0, 0.0},
-                                               {0.0, 0.0},
-                                               {1e-12, 1e-13},
-                                               {3e6, 1.0}};
-  for (const auto& factor : factors) {
-    const AddMultipliers m = make_add_multipliers(factor.first, factor.second);
+  const std::vector<std::vector<double>> all = {{0.5, 0.25},
+                                                {0.999, 0.001},
+                                                {1.0, 1.0},
+                                                {0.3, 1.7},
+                                                {1e-3, 3e-4},
+                                                {40.0, 0.0},
+                                                {0.0, 0.0},
+                                                {1e-12, 1e-13},
+                                                {3e6, 1.0},
+                                                {0.7},
+                                                {3e6},
+                                                {0.5, 0.25, 0.125},
+                                                {0.3, 1.7, 0.9},
+                                                {1e-9, 2e-10, 3e-11},
+                                                std::vector<double>(8, 0.11),
+                                                {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.0},
+                                                std::vector<double>(100, 0.03)};
+  for (const std::vector<double>& multipliers : all) {
     for (const int64_t n : kSizes) {
-      const std::vector<uint8_t> a = random_codes(n, random);
-      const std::vector<uint8_t> b = random_codes(n, random);
-      const int32_t zero_a = static_cast<int32_t>(random.below(256));
-      const int32_t zero_b = static_cast<int32_t>(random.below(256));
-      const int32_t zero_y = static_cast<int32_t>(random.below(256));
-      const int32_t lo = static_cast<int32_t>(random.below(30));
+      const RandomSum sum(multipliers, n, random);
+      std::vector<uint8_t> expected;
+      std::vector<uint8_t> expected_mask(bytes(n), 0);
+      for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+        expected.push_back(static_cast<uint8_t>(sum.at(i, sum.params.y.lo, 250)));
+        const int32_t wide = sum.at(i, 2, 241);
+        if (wide != 2 && wide != 241) expected_mask[i / 8] |= static_cast<uint8_t>(1 << i % 8);
+      }
       for_each_isa([&] {
-        CAPTURE(factor.first, factor.second, n);
-        std::vector<uint8_t> y(a.size());
-        std::vector<uint8_t> mask((a.size() + 7) / 8, 0xff);
-        const AddParams params{zero_a, zero_b, m, {zero_y, lo, 250}};
-        add_u8(n, a.data(), b.data(), params, y.data(), {mask.data(), 3, 240});
-        bool equal = true;
-        for (size_t i = 0; i < y.size(); ++i) {
-          const auto sum = [&](int32_t low, int32_t high) {
-            return requantize_add(a[i] - zero_a, b[i] - zero_b, m, zero_y, low, high);
-          };
-          const bool inside = sum(2, 241) != 2 && sum(2, 241) != 241;
-          equal = equal && y[i] == sum(lo, 250) && (mask[i / 8] >> i % 8 & 1) == (inside ? 1 : 0);
-        }
-        CHECK(equal);
-        std::vector<uint8_t> plain(a.size());
-        add_u8(n, a.data(), b.data(), params, plain.data());
+        CAPTURE(multipliers, n);
+        std::vector<uint8_t> y(expected.size());
+        std::vector<uint8_t> mask(expected_mask.size(), 0xff);
+        add_u8(n, sum.x.data(), sum.params, y.data(), {mask.data(), 3, 240});
+        CHECK(y == expected);
+        CHECK(mask == expected_mask);
+        std::vector<uint8_t> plain(y.size());
+        add_u8(n, sum.x.data(), sum.params, plain.data());
         CHECK(plain == y);
       });
+    }
+  }
+}
+
+TEST_CASE("the largest sums of codes do not overflow at any shift", "[kernels][integer]") {
+  constexpr int64_t kSize = 67;
+  const std::vector<uint8_t> largest(kSize, 255);
+  for (const size_t operands : {1, 2, 3, 8, 1000}) {
+    const std::vector<const uint8_t*> x(operands, largest.data());
+    for (int32_t shift = 1; shift <= 62; ++shift) {
+      // Each sum is 255 * operands * (2^31 - 1) above or below zero.
+      const std::vector<int32_t> m(operands, std::numeric_limits<int32_t>::max());
+      for (const int32_t zero : {0, 255}) {
+        AddParams params{std::vector<int32_t>(operands, zero), {m, shift}, {10, 1, 254}};
+        if (zero == 255) params.zero_x[0] = 0;
+        std::vector<int32_t> minus_zero;
+        for (const int32_t z : params.zero_x) minus_zero.push_back(255 - z);
+        const int32_t expected = requantize_add(minus_zero, params.multipliers, 10, 1, 254);
+        for_each_isa([&] {
+          CAPTURE(operands, shift, zero);
+          std::vector<uint8_t> y(kSize);
+          add_u8(kSize, x.data(), params, y.data());
+          CHECK(std::count(y.begin(), y.end(), expected) == kSize);
+        });
+      }
     }
   }
 }
@@ -215,27 +264,35 @@ TEST_CASE("addition of codes is that of (11)", "[kernels][integer]") {
 TEST_CASE("addition of codes and its mask are the same for any number of threads",
           "[kernels][integer]") {
   Random random(20);
-  const AddMultipliers m = make_add_multipliers(1.3, 0.7);
-  for (const int64_t n : {2047, 2049, 40001}) {
-    const std::vector<uint8_t> a = random_codes(n, random);
-    const std::vector<uint8_t> b = random_codes(n, random);
-    std::vector<uint8_t> codes;
-    std::vector<uint8_t> expected(bytes(n), 0);
-    for (size_t i = 0; i < a.size(); ++i) {
-      const int32_t sum = requantize_add(a[i] - 100, b[i] - 120, m, 90, 2, 241);
-      codes.push_back(static_cast<uint8_t>(std::clamp(sum, 20, 200)));
-      if (sum > 2 && sum < 241) expected[i / 8] |= static_cast<uint8_t>(1 << i % 8);
-    }
-    for_each_isa([&] {
-      for_each_thread_count([&] {
-        std::vector<uint8_t> y(a.size());
-        std::vector<uint8_t> mask(bytes(n), 0xff);
-        const AddParams params{100, 120, m, {90, 20, 200}};
-        add_u8(n, a.data(), b.data(), params, y.data(), {mask.data(), 3, 240});
-        CHECK(y == codes);
-        CHECK(mask == expected);
+  for (const std::vector<double>& multipliers :
+       std::vector<std::vector<double>>{{1.3, 0.7}, {1.3, 0.7, 0.1}}) {
+    for (const int64_t n : {2047, 2049, 40001}) {
+      const RandomSum sum(multipliers, n, random);
+      std::vector<uint8_t> codes;
+      std::vector<uint8_t> expected(bytes(n), 0);
+      for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+        const int32_t wide = sum.at(i, 2, 241);
+        codes.push_back(static_cast<uint8_t>(sum.at(i, sum.params.y.lo, 250)));
+        if (wide > 2 && wide < 241) expected[i / 8] |= static_cast<uint8_t>(1 << i % 8);
+      }
+      for_each_isa([&] {
+        for_each_thread_count([&] {
+          std::vector<uint8_t> y(codes.size());
+          std::vector<uint8_t> mask(bytes(n), 0xff);
+          add_u8(n, sum.x.data(), sum.params, y.data(), {mask.data(), 3, 240});
+          CHECK(y == codes);
+          CHECK(mask == expected);
+          // Over an operand.
+          std::vector<uint8_t> over = sum.codes.back();
+          std::vector<const uint8_t*> x = sum.x;
+          x.back() = over.data();
+          mask.assign(mask.size(), 0xff);
+          add_u8(n, x.data(), sum.params, over.data(), {mask.data(), 3, 240});
+          CHECK(over == codes);
+          CHECK(mask == expected);
+        });
       });
-    });
+    }
   }
 }
 

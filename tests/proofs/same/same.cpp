@@ -132,7 +132,7 @@ class Version1 {
     }
     if (type == "quantized_add") {
       return {integer::QuantizedAdd::make(
-                  elements(a.at("shape")), params_at(a, "a"), params_at(a, "b"), y, activation),
+                  elements(a.at("shape")), {params_at(a, "a"), params_at(a, "b")}, y, activation),
               codes(y)};
     }
     if (type == "quantized_rescale") {  // its 256 results by (8)
@@ -189,6 +189,7 @@ class Collector {
   void operator()(const char* name, int64_t value) { put(name, std::vector{value}); }
   void operator()(const char* name, int32_t value) { put(name, std::vector{value}); }
   void optional(const char* name, int64_t value, int64_t) { put(name, std::vector{value}); }
+  bool are_two(const char*, const auto& operands) { return operands.size() == 2; }
   void operator()(const char* name, const std::vector<int32_t>& values) { put(name, values); }
   void operator()(const char* name, const SharedArray<int32_t>& values) { put(name, values); }
   void bytes(const char* name, const std::vector<int32_t>& values) { put(name, values); }

@@ -409,6 +409,35 @@ TEST_CASE("products of two tensors have a C form, over the larger operand",
   }
 }
 
+TEST_CASE("sums of any number of tensors have a C form, over an operand", "[quant][c99][serial]") {
+  const QParams x{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  const QParams y{.type = {.bits = 8, .is_signed = true}, .scale = {0.17f}, .zero_point = {-3}};
+  const auto sum = [&](size_t operands, Activation activation) {
+    return integer::QuantizedAdd::make(60, std::vector<QParams>(operands, x), y, activation);
+  };
+  const auto back = integer::QuantizedLookup::rescale(60, y, x, Activation::kNone);
+  integer::Program program;
+  for (int i = 0; i < 6; ++i)
+    program.values.push_back({.name = {}, .shape = {60}, .params = i == 2 || i == 4 ? y : x});
+  program.inputs = {0, 1};
+  program.outputs = {5};
+  program.steps = {{sum(3, Activation::kRelu), {0, 1, 0}, 2},
+                   {back, {2}, 3},
+                   {sum(8, Activation::kNone), {3, 0, 3, 1, 1, 0, 3, 3}, 4},
+                   {back, {4}, 5}};
+  CHECK(ram_bytes(program) == 60);  // the sum of eight overwrites the only operand in the scratch
+  for (const std::pair<int32_t, int32_t>& numbers :
+       {std::pair{0, 0}, {2147483647, 1}, {2147483647, 62}, {0, 1}}) {
+    if (numbers.second != 0) {
+      auto& op = std::get<integer::QuantizedAdd>(program.steps[2].operation);
+      for (auto& operand : op.operands) operand.m = numbers.first;
+      op.shift = numbers.second;
+    }
+    for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+      CHECK(build_and_run(program, {.name = "sums"}, compiler + std::string(kWarnings)) == "");
+  }
+}
+
 TEST_CASE("softmax has a C form", "[quant][c99]") {
   const QParams x{.type = {}, .scale = {0.03f}, .zero_point = {10}};
   const QParams y{.type = {.bits = 8, .is_signed = true}, .scale = {0.004f}, .zero_point = {-128}};
