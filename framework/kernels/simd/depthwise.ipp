@@ -23,8 +23,8 @@ inline QUANTRAIN_INLINE TapsInside taps_inside(int64_t start,
 }
 
 /// The taps along one axis that a result needs. Tap a reads element from + a * from_step, and its
-/// weight is at weight + a * weight_step. The next results on the axis, `run` with this one, have
-/// the same taps, and each reads one step further on.
+/// weight is at weight + a * weight_step. `run` counts this result and the next ones on the
+/// axis that have the same taps; each reads one step further on than the result before it.
 struct AxisTaps {
   int64_t count, from, from_step, weight, weight_step, run;
 };

@@ -53,7 +53,8 @@ struct StripF32 {
 
 /// The last vector of a strip is whole (kWhole) or partial (kPart). A fetching strip is a whole
 /// panel, and the only strip in its call. It prefetches what the next call will read: each of the
-/// last tiles of a height prefetches one line of each row of b.
+/// last tiles prefetches one line of each row of b. If tiles have two heights, the last tiles of
+/// each height do so.
 enum class StripKind { kWhole, kPart, kFetching };
 
 template <class Arch, int kVectors>
@@ -281,8 +282,8 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   int64_t tiles = p.m <= kRows ? 1 : (p.m + kRows - 1) / kRows;
   if (terms <= kLowTerms && p.m > kLow) {
     const int64_t low = (p.m + kLow - 1) / kLow;
-    // Low tiles are not taken if only they would have two heights: runs would be written out of
-    // order.
+    // If low tiles would have two heights and the highest tiles have one, the highest are taken,
+    // because tiles of two heights write runs out of order.
     if (p.runs == 1 || p.m % low == 0 || p.m % tiles != 0) tiles = low;
   }
   const int64_t rows = tiles == 1 ? p.m : p.m / tiles;
