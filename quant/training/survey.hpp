@@ -15,8 +15,8 @@
 
 namespace quantrain::quant {
 
-/// A place where a FakeQuantize is to be plugged in: an operation with those that are fused with
-/// it.
+/// A place where a FakeQuantize is to be plugged in: after an operation and all operations that are
+/// fused with it.
 struct Site {
   Module* layer = nullptr;  ///< runs the operation
   std::string path;
