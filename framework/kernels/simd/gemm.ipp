@@ -8,8 +8,8 @@
 // call's sum is one chain of fused multiply-adds.
 namespace quantrain::kernels::simd {
 
-// Otherwise GCC would collect integers for neighbouring members in a vector register before it
-// stores them. Reading them back would wait for all multiply-adds in flight.
+// Without this option, GCC collects integers for neighbouring members in a vector register before
+// it stores them. Reading them back would wait for all multiply-adds in flight.
 #if !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("no-tree-slp-vectorize")
@@ -60,7 +60,7 @@ enum class StripKind { kWhole, kPart, kFetching };
 template <class Arch, int kVectors>
 inline constexpr bool kHasFetching = kPanelColumns == int64_t{kVectors} * Batch<float, Arch>::size;
 
-/// Otherwise GCC loads a vector again for each row of a low tile.
+/// Makes GCC hold v in a register. Otherwise GCC loads the vector again for each row of a low tile.
 template <class T>
 inline QUANTRAIN_INLINE void keep_in_register(T& v) {
 #if defined(__x86_64__)
@@ -205,8 +205,8 @@ struct TilesOfRowsF32 {
   }
 
   static void multiply(const TilesF32& product, const StripF32& strip) {
-    // Not cleared first and not computed anew for each tile, because a tile of a short sum is soon
-    // done.
+    // To clear this struct first, or to compute it anew for each tile, would take too long beside
+    // the tile of a short sum.
     Kept kept;
     kept.p = &product;
     kept.s = &strip;
