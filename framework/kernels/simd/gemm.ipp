@@ -205,8 +205,8 @@ struct TilesOfRowsF32 {
   }
 
   static void multiply(const TilesF32& product, const StripF32& strip) {
-    // To clear this struct first, or to compute it anew for each tile, would take too long beside
-    // the tile of a short sum.
+    // Clearing this struct first, or computing it anew for each tile, would take long compared with
+    // a tile of a short sum.
     Kept kept;
     kept.p = &product;
     kept.s = &strip;
