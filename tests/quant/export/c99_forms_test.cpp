@@ -6,7 +6,7 @@
 #include "tests/quant/networks.hpp"
 #include "tests/sanitized.hpp"
 
-// The C forms of operations, beside those that random networks contain.
+// The C forms of operations, in addition to the tests on random networks.
 namespace quantrain::quant::test {
 
 TEST_CASE("networks of signals and with dilation have a C form", "[quant][c99][serial]") {
