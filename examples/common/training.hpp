@@ -23,7 +23,7 @@ Tensor classification_loss(Module& net, Batch& batch);
 struct TrainingOptions {
   std::string label = {};  ///< of the progress lines: "float"; empty: no lines
   int64_t epochs = 1;
-  int64_t first_epoch = 0;      ///< number of the loader's first epoch: its order and augmentation
+  int64_t first_epoch = 0;      ///< the loader's first epoch, which sets order and augmentation
   float learning_rate = 1e-3f;  ///< at the start; it falls to 0 along a half cosine
   std::function<void(int64_t epoch)> begin_epoch = nullptr;  ///< as in FitOptions
   std::function<Tensor(Module& net, Batch& batch)> loss = classification_loss;

@@ -24,8 +24,8 @@ struct GradCheckOptions {
 
 struct GradCheckResult {
   /// Largest |analytic - numeric| / scale. The scale is the largest |numeric| of the same input,
-  /// and large enough that rounding each value once does not exceed the tolerance. Infinite if a
-  /// gradient is not finite.
+  /// but at least so large that the rounding of each value stays within the tolerance. Infinite if
+  /// a gradient is not finite.
   double max_error = 0.0;
   std::string worst;  ///< input and element with this error, and both values
   bool ok = true;

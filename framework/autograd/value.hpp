@@ -90,7 +90,8 @@ class Accumulators {
   /// Smallest and largest real value of the n >= 1 elements, after the activation; NaN if any is.
   virtual Range range(int64_t n, Activation activation) const;
 
-  /// Sums that are a result themselves, and the operation that computes them.
+  /// Sums that can be an output of the network without requantization, such as logits, and the
+  /// operation that computes them.
   struct Sums {
     const int32_t* values;
     std::vector<double> scale;  ///< real value of a sum of 1, for each channel

@@ -63,6 +63,7 @@ QuantizedAvgPool2d QuantizedAvgPool2d::make(const kernels::Conv2dShape& shape,
                                             const QParams& x,
                                             const QParams& y,
                                             Activation activation) {
+  check_activation(x, "avg_pool2d");
   QuantizedAvgPool2d op{.shape = shape,
                         .zero_x = stored_zero_point(x),
                         .means = {},

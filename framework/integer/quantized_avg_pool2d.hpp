@@ -28,7 +28,7 @@ struct QuantizedAvgPool2d {
   StoredOutput y;
 
   /// From the parameters of the codes, with a fused activation.
-  /// Throws: QuantError if y is not per tensor with at most 8 bits, or a multiplier is out of
+  /// Throws: QuantError if x or y is not per tensor with at most 8 bits, or a multiplier is out of
   /// range; ShapeError like window_counts().
   static QuantizedAvgPool2d make(const kernels::Conv2dShape& shape,
                                  const QParams& x,

@@ -12,6 +12,9 @@ QuantizedConcat QuantizedConcat::make(int64_t rows,
                                       const std::vector<QParams>& x,
                                       const QParams& y,
                                       Activation activation) {
+  if (runs.size() != x.size())
+    throw ShapeError("concat", runs.size(), " lengths for ", x.size(), " operands");
+  for (const QParams& params : x) check_activation(params, "concat");
   QuantizedConcat result{.rows = rows, .parts = {}, .y = stored_output(y, activation)};
   for (size_t i = 0; i < runs.size(); ++i) {
     result.parts.push_back(

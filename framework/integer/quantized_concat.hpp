@@ -36,8 +36,8 @@ struct QuantizedConcat {
   StoredOutput y;
 
   /// From the parameters of the codes, with a fused activation.
-  /// Throws: QuantError if y is not per tensor with at most 8 bits, or a multiplier is out of
-  /// range.
+  /// Throws: QuantError if y or an operand is not per tensor with at most 8 bits, or a multiplier
+  /// is out of range; ShapeError if there are not as many lengths as operands.
   static QuantizedConcat make(int64_t rows,
                               const std::vector<int64_t>& runs,
                               const std::vector<QParams>& x,

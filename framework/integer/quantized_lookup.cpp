@@ -35,6 +35,7 @@ QuantizedLookup QuantizedLookup::rescale(int64_t size,
                                          const QParams& x,
                                          const QParams& y,
                                          Activation activation) {
+  check_activation(x, "lookup");
   const StoredOutput stored = stored_output(y, activation);
   const Multiplier multiplier = rescale_multiplier(x.scale[0], y.scale[0]);
   const CodeTable table = rescale_table(stored_zero_point(x), multiplier, stored);
@@ -47,6 +48,7 @@ QuantizedLookup QuantizedLookup::function(int64_t size,
                                           const QParams& y,
                                           Activation activation,
                                           std::string_view where) {
+  check_activation(x, where);
   const StoredOutput stored = stored_output(y, activation);
   QuantizedLookup lookup{.size = size, .table = {}};
   for (const CodeValues& channel : values) {

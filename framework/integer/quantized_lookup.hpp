@@ -32,16 +32,16 @@ struct QuantizedLookup {
 
   /// Changes the parameters of the codes, with a fused activation.   docs/quantization.md (8),
   /// (9)
-  /// Throws: QuantError if y is not per tensor with at most 8 bits, or the multiplier is out of
-  /// range.
+  /// Throws: QuantError if x or y is not per tensor with at most 8 bits, or the multiplier is out
+  /// of range.
   static QuantizedLookup rescale(int64_t size,
                                  const QParams& x,
                                  const QParams& y,
                                  Activation activation);
-  /// Quantizes the values of a function of each stored code of x by (3). values has one entry for
-  /// all channels, or one for each channel.   docs/quantization.md (18)
+  /// The table of a function, whose values for each stored code of x are quantized by (3). `values`
+  /// has one entry for all channels, or one for each channel.   docs/quantization.md (18)
   /// Throws: QuantError naming `where` and the input's real value if a value is NaN or infinite;
-  /// QuantError if y is not per tensor with at most 8 bits.
+  /// QuantError if x or y is not per tensor with at most 8 bits.
   static QuantizedLookup function(int64_t size,
                                   const std::vector<CodeValues>& values,
                                   const QParams& x,

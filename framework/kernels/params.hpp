@@ -46,8 +46,8 @@ struct RowsF32 {
 /// If accumulate is set, the old value of c is added before the bias. lo and hi may be infinite,
 /// and bias may be null. If b_step is 0, b is a packed panel of b_rows rows, n <= kPanelColumns,
 /// and b(i, t, j) is column j of its row i + t. Otherwise b(i, t, j) is b[i + t * b_step + j].
-/// fetches_next is for one segment of a b in place: the columns after the panel will be read next,
-/// and the kernel may prefetch them.
+/// fetches_next may be set if there is one segment and b is read in place: the caller will read the
+/// columns after the panel next, so the kernel may prefetch them.
 struct TilesF32 {
   int64_t m, n, runs, segments, length;
   const SegmentF32* segment;
@@ -128,7 +128,7 @@ struct RequantizeU8 {
   int32_t lo = 0;          ///< as a stored byte
   int32_t hi = 255;
   /// 2^(shift - 33) + zero_point * 2^(shift - 32), or null. Added to the upper half of each product
-  /// before the remaining shift, it rounds and adds the zero point. The middle layer sets it if the
+  /// before the remaining shift, it rounds and adds the zero point. fill_rounds() sets it if the
   /// zero point lies in [0, 255] and every shift in [33, 54] (real multipliers from 2^-24 to 1/4).
   const int32_t* round = nullptr;
 
@@ -183,7 +183,7 @@ struct DotU8S8 {
 struct DepthwiseLayout {
   int64_t lines;  ///< lines of output that share quads at stride 1
   int64_t quads;  ///< quads in a column of the window
-  int64_t run;    ///< elements of whole pixels that one copy of the weights covers
+  int64_t run;    ///< elements of one or more whole pixels, for which the weights are repeated
   int64_t block;  ///< channels interleaved at a time
 
   QUANTRAIN_INLINE DepthwiseLayout(int64_t kh, int64_t channels)
@@ -223,8 +223,8 @@ struct DepthwiseLayout {
 ///                     w[c, i, j] * x[.., i * dilation_h, j * dilation_w, c]
 /// w has a panel for each `layout.width` elements of a run. A panel holds, for each quad, each
 /// column of the window and each of DepthwiseLayout's lines, a group of 4 weights as in
-/// PanelLayout. These are the weights of the window's rows that the line sees in the quad; the
-/// others are 0.
+/// PanelLayout, one for each row of the quad. The weight is 0 if the line's window does not contain
+/// the row.
 struct DepthwiseU8S8 {
   PoolShape pool;
   int64_t begin, end;

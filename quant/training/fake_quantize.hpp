@@ -67,7 +67,8 @@ class FakeQuantize : public Module, public PhasedSlot {
   /// number of channels than the configuration says; QuantError if the parameters were given or are
   /// frozen. On an error, nothing changes.
   void calibrate(const Tensor& x);
-  /// Throws: DataError if a loaded state holds anything but 0, 1 or 2; is_given() throws the same.
+  /// Whether there are parameters. Throws, as is_given() does: DataError if a loaded state has
+  /// anything but 0, 1 or 2 in "initialized".
   bool is_initialized() const { return origin() != 0; }
   /// Whether the parameters never move, because the constructor or update_params() gave them or
   /// because they follow from config().range. Saved with the state.

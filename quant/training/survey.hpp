@@ -15,7 +15,8 @@
 
 namespace quantrain::quant {
 
-/// A place where a FakeQuantize is to be plugged in, with the operations whose range it closes.
+/// A place where a FakeQuantize is to be plugged in: after an operation and all operations that are
+/// fused with it.
 struct Site {
   Module* layer = nullptr;  ///< runs the operation
   std::string path;
@@ -27,7 +28,7 @@ struct Site {
   Module* last = nullptr;  ///< the last of the fused layers
   std::string last_path;
   bool gives_output = false;     ///< its result is an output, perhaps reshaped
-  bool gives_logits = false;     ///< the same, or what a closing softmax takes
+  bool gives_logits = false;     ///< the same, perhaps with a softmax in between
   std::optional<Range> range{};  ///< of the operation's results, if known
 };
 

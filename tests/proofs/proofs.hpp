@@ -7,8 +7,8 @@
 #include "examples/networks.hpp"
 #include "framework/data/dataset.hpp"
 
-// Proofs on whole networks and data sets of what the tests show on small ones. Each proof prints a
-// table; proofs of equality return whether it held.
+// The tests check small networks and data; these proofs check the same properties on whole networks
+// and data sets. Each proof prints a table; proofs of equality return whether it held.
 namespace quantrain::proofs {
 
 struct Images {

@@ -389,8 +389,8 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   train_a_little(scaled, {6, 12}, 2);
   QUANTRAIN_CHECK_ERROR(convert(scaled, random_images({2, 12}, 1)), GraphError, "[1] ");
 
-  // Two ranges may follow a layer's own FakeQuantize. Without that one, the layer would have to
-  // give the codes of both ranges.
+  // Two ranges may follow a layer's own FakeQuantize. Without the layer's FakeQuantize, the layer
+  // would have to give the codes of both ranges.
   TwoRanges two;
   prepare_qat(two, example, QConfig::int8());
   two(example);

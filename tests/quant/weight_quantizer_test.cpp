@@ -121,7 +121,7 @@ TEST_CASE("a learned weight scale starts from the folded weights", "[quant][weig
     error += std::pow(value - static_cast<double>(quantized.floats()[i]), 2);
     size += value * value;
   }
-  CHECK(std::sqrt(error / size) < 0.1);  // 0.81 with the scale of unfolded weights at 1e-4
+  CHECK(std::sqrt(error / size) < 0.1);  // 0.81 if unfolded weights set the scale
 }
 
 TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larger",
@@ -225,7 +225,7 @@ TEST_CASE("a given scale clamps weights, and their gradient does not pass", "[qu
   train_once(net, Tensor::full({1, 2}, 1.0f));
   const Tensor weight = net.find("0").named_parameters()[0].tensor;
   const Tensor grad = weight.grad();
-  CHECK(grad.data()[0] == 0.0f);  // 16 steps, of 7
+  CHECK(grad.data()[0] == 0.0f);  // 4 is 16 steps of 0.25; the largest code is 7
   CHECK(grad.data()[1] != 0.0f);
 }
 
@@ -237,8 +237,8 @@ TEST_CASE("weights that were quantized elsewhere keep their codes", "[quant][wei
   config.model.weight.estimator = estimator;
   const auto prepared = [&] {
     Sequential net{Linear{2, 3}, ReLU{}, Linear{3, 2}};
-    // The weights are codes at scales that are powers of two, far from the scales that they would
-    // choose.
+    // Each row is a row of codes times a power of two, which is far from the scale that the
+    // quantizer would choose.
     fill(net.find("0"), {0.5f, -0.25f, 2.0f, 1.0f, -3.0f, 4.0f}, {0.0f, 0.5f, -1.0f});
     prepare_qat(net, images, config);
     return net;

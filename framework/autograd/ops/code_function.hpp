@@ -32,12 +32,12 @@ class CodeFunction : public Accumulators {
   std::vector<integer::CodeValues> values_;
 };
 
-/// Whether one operand has the shape of a constant in a function of the other's codes: one number,
-/// or one for each channel, that is [C] or [1, ..., C] if the other is [..., C].
+/// Whether the shape of one operand lets it be a constant in a function of the other's codes. A
+/// constant is one number, or one for each channel: [C] or [1, ..., C] if the other is [..., C].
 bool may_be_constant(const Shape& a, const Shape& b);
 /// f(a, b) if one operand holds an activation's codes and the other holds floats in the shape of a
-/// constant: a table for each number of the constant, which waits for the parameters of its output.
-/// Else undefined.   docs/quantization.md (24)
+/// constant: a CodeFunction with a table for each number of the constant. Otherwise an undefined
+/// tensor.   docs/quantization.md (24)
 /// where: the operation's name in messages.
 Tensor function_of_constants(std::string where,
                              const Tensor& a,

@@ -52,32 +52,17 @@ void sum_rows_f32(int64_t rows, int64_t columns, const float* x, float* y) {
 }
 
 void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y) {
-  const auto kernel = float_table().affine_f32;
-  if (columns > kGrain) {
-    for (int64_t r = 0; r < rows; ++r)
-      affine_f32(columns, x + r * columns, factors[r], -0.0f, y + r * columns);
-    return;
-  }
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
     // Adding -0 leaves every product as it is, even one that is 0 or -0.
-    for (; r < end; ++r) kernel(columns, x + r * columns, factors[r], -0.0f, y + r * columns);
+    for (; r < end; ++r) affine_f32(columns, x + r * columns, factors[r], -0.0f, y + r * columns);
   });
 }
 
 void row_dots_f32(int64_t rows, int64_t columns, const float* a, const float* b, float* dots) {
-  if (columns > kGrain) {
-    Buffer<float> products(columns);
-    for (int64_t r = 0; r < rows; ++r) {
-      mul_f32(columns, a + r * columns, b + r * columns, products.data());
-      dots[r] = sum_f32(columns, products.data());
-    }
-    return;
-  }
-  const auto multiply = float_table().mul_f32;
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
     Buffer<float> products(columns);
     for (; r < end; ++r) {
-      multiply(columns, a + r * columns, b + r * columns, products.data());
+      mul_f32(columns, a + r * columns, b + r * columns, products.data());
       dots[r] = sum_f32(columns, products.data());
     }
   });

@@ -15,7 +15,8 @@ class PackedWeightsF32 {
   /// Reads only the shape of the weights and the groups from `shape`.
   PackedWeightsF32(const Conv2dShape& shape, const float* w);
 
-  /// The panels of group g. For a depthwise convolution, g is 0, and the weights are [KH, KW, C].
+  /// The packed panels of group g. A depthwise convolution has no panels: its weights are packed
+  /// as one array [KH, KW, C], at g = 0.
   const float* data(int64_t g) const { return data_.data() + g * group_size_; }
 
  private:

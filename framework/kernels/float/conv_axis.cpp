@@ -7,8 +7,8 @@ namespace quantrain::kernels {
 namespace {
 
 /// Adds position part.result. Its part.taps taps from part.first_tap on read the source from
-/// part.source on. If all these taps are inside the source, also adds the following positions for
-/// which they are, up to `left` positions in all. Returns how many were added.
+/// part.source on. If all these taps are inside the source, also adds the positions that follow and
+/// have all taps inside, up to `left` positions in all. Returns how many were added.
 int64_t add_positions(std::vector<AxisPart>& parts,
                       AxisPart part,
                       int64_t left,

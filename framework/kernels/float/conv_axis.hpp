@@ -30,11 +30,12 @@ struct AxisPart {
   int64_t taps, first_tap, tap_step, tap_source;
 };
 
-/// Groups results by taps. Tap t of result i reads element i * stride - pad + t * dilation.
+/// Groups the results whose windows have the same taps inside the image. Tap t of result i reads
+/// element i * stride - pad + t * dilation.
 std::vector<AxisPart> forward_axis(const ConvAxis& axis);
 
-/// The same pairs of results and taps, grouped by taps: the taps of a part are inside the image for
-/// the same results.
+/// The same pairs of results and taps, but groups the taps that lie inside the image for the same
+/// results.
 std::vector<AxisPart> forward_taps(const ConvAxis& axis);
 
 /// The axis of the data gradient. Its results are positions of the image, and its source elements

@@ -24,7 +24,7 @@ constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks together, unless
 constexpr int64_t kLongestChunk = 32768;       // pixels; their blocks are added up in one chain
 constexpr int64_t kLongestChain = 768;         // pixels of a block
 constexpr int64_t kBlockPixels = 128;  // so that a panel of grad_y stays in the first-level cache
-constexpr int64_t kTileRows = 9;       // one or two tiles read a panel too seldom to need that
+constexpr int64_t kTileRows = 9;       // with no more rows, kBlockPixels does not pay
 constexpr int64_t kMostSegments = 256;
 constexpr int64_t kManyChannels = 8;  // with so many, one tap fills a tile
 

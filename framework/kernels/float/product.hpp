@@ -79,7 +79,7 @@ inline TilesF32 tiles_of(const Product& p,
                          int64_t length,
                          bool first,
                          bool last) {
-  // Not cleared first: clearing takes longer than a tile of a short product.
+  // The struct is not cleared: that takes longer than a tile of a short product.
   TilesF32 tiles;
   tiles.m = row_end - row;
   tiles.n = panel.columns;

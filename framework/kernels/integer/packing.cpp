@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kWidestPanel = 64;
 
-/// Writes four weights of one output to its place in a panel's group of 4.
+/// Writes four weights of one output to the output's place in a panel's group of 4.
 void put_quad(const PanelLayout& layout, const int8_t* quad, int8_t* to) {
   if (!layout.pairs) {
     std::memcpy(to, quad, 4);

@@ -23,8 +23,8 @@ inline QUANTRAIN_INLINE TapsInside taps_inside(int64_t start,
 }
 
 /// The taps along one axis that a result needs. Tap a reads element from + a * from_step, and its
-/// weight is at weight + a * weight_step. The next results on the axis, `run` with this one, have
-/// the same taps, and each reads one step further on.
+/// weight is at weight + a * weight_step. `run` counts this result and the next ones on the
+/// axis that have the same taps; each reads one step further on than the result before it.
 struct AxisTaps {
   int64_t count, from, from_step, weight, weight_step, run;
 };
@@ -159,12 +159,20 @@ inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
       });
     });
   };
-  // How many results from `at` on, all before `last`, have the same taps.
-  const auto run_of = [](const AxisTaps& taps, const ResultAxis& axis, int64_t at, int64_t last)
-                          QUANTRAIN_INLINE {
-                            const int64_t left = (last - 1 - at) / axis.period + 1;
-                            return taps.run < left ? taps.run : left;
-                          };
+  // Calls f(i, taps, run) for the runs of results of [first, last) that have the same taps.
+  const auto for_runs =
+      [](const ResultAxis& axis, int64_t first, int64_t last, const auto& taps_of, const auto& f)
+          QUANTRAIN_INLINE {
+            for (int64_t r = first; r < last && r < first + axis.period; ++r) {
+              for (int64_t i = r; i < last;) {
+                const AxisTaps taps = taps_of(i);
+                const int64_t left = (last - 1 - i) / axis.period + 1;
+                const int64_t run = taps.run < left ? taps.run : left;
+                f(i, taps, run);
+                i += run * axis.period;
+              }
+            }
+          };
   const int64_t line_floats = across.size * channels;
   for (int64_t line = begin; line < end;) {
     const int64_t first = line % down.size;
@@ -175,38 +183,26 @@ inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
     if (across.size < 2 * kDepthwiseTile<Arch> && last - first > across.size) {
       for (int64_t j = 0; j < across.size; ++j) {
         const AxisTaps columns = column_taps(j);
-        for (int64_t from_i = first; from_i < last && from_i < first + down.period; ++from_i) {
-          for (int64_t i = from_i; i < last;) {
-            const AxisTaps rows = row_taps(i);
-            const int64_t run = run_of(rows, down, i, last);
-            tiles(rows,
-                  columns,
-                  run,
-                  from,
-                  down.reads,
-                  to + i * line_floats + j * channels,
-                  down.period * line_floats);
-            i += run * down.period;
-          }
-        }
+        for_runs(down,
+                 first,
+                 last,
+                 row_taps,
+                 [&](int64_t i, const AxisTaps& rows, int64_t run) QUANTRAIN_INLINE {
+                   float* const out = to + i * line_floats + j * channels;
+                   tiles(rows, columns, run, from, down.reads, out, down.period * line_floats);
+                 });
       }
     } else {
       for (int64_t i = first; i < last; ++i) {
         const AxisTaps rows = row_taps(i);
-        for (int64_t from_j = 0; from_j < across.size && from_j < across.period; ++from_j) {
-          for (int64_t j = from_j; j < across.size;) {
-            const AxisTaps columns = column_taps(j);
-            const int64_t run = run_of(columns, across, j, across.size);
-            tiles(rows,
-                  columns,
-                  run,
-                  from,
-                  across.reads,
-                  to + i * line_floats + j * channels,
-                  across.period * channels);
-            j += run * across.period;
-          }
-        }
+        for_runs(across,
+                 0,
+                 across.size,
+                 column_taps,
+                 [&](int64_t j, const AxisTaps& columns, int64_t run) QUANTRAIN_INLINE {
+                   float* const out = to + i * line_floats + j * channels;
+                   tiles(rows, columns, run, from, across.reads, out, across.period * channels);
+                 });
       }
     }
     line += last - first;

@@ -8,8 +8,8 @@
 // call's sum is one chain of fused multiply-adds.
 namespace quantrain::kernels::simd {
 
-// Otherwise GCC would collect integers for neighbouring members in a vector register before it
-// stores them. Reading them back would wait for all multiply-adds in flight.
+// Without this option, GCC collects integers for neighbouring members in a vector register before
+// it stores them. Reading them back would wait for all multiply-adds in flight.
 #if !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("no-tree-slp-vectorize")
@@ -53,13 +53,14 @@ struct StripF32 {
 
 /// The last vector of a strip is whole (kWhole) or partial (kPart). A fetching strip is a whole
 /// panel, and the only strip in its call. It prefetches what the next call will read: each of the
-/// last tiles of a height prefetches one line of each row of b.
+/// last tiles prefetches one line of each row of b. If tiles have two heights, the last tiles of
+/// each height do so.
 enum class StripKind { kWhole, kPart, kFetching };
 
 template <class Arch, int kVectors>
 inline constexpr bool kHasFetching = kPanelColumns == int64_t{kVectors} * Batch<float, Arch>::size;
 
-/// Otherwise GCC loads a vector again for each row of a low tile.
+/// Makes GCC hold v in a register. Otherwise GCC loads the vector again for each row of a low tile.
 template <class T>
 inline QUANTRAIN_INLINE void keep_in_register(T& v) {
 #if defined(__x86_64__)
@@ -204,8 +205,8 @@ struct TilesOfRowsF32 {
   }
 
   static void multiply(const TilesF32& product, const StripF32& strip) {
-    // Not cleared first and not computed anew for each tile, because a tile of a short sum is soon
-    // done.
+    // Clearing this struct first, or computing it anew for each tile, would take long compared with
+    // a tile of a short sum.
     Kept kept;
     kept.p = &product;
     kept.s = &strip;
@@ -281,8 +282,8 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   int64_t tiles = p.m <= kRows ? 1 : (p.m + kRows - 1) / kRows;
   if (terms <= kLowTerms && p.m > kLow) {
     const int64_t low = (p.m + kLow - 1) / kLow;
-    // Low tiles are not taken if only they would have two heights: runs would be written out of
-    // order.
+    // If low tiles would have two heights and the highest tiles have one, the highest are taken,
+    // because tiles of two heights write runs out of order.
     if (p.runs == 1 || p.m % low == 0 || p.m % tiles != 0) tiles = low;
   }
   const int64_t rows = tiles == 1 ? p.m : p.m / tiles;

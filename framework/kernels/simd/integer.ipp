@@ -276,7 +276,7 @@ void quantize_f32_u8(
 template <class Arch>
 void dequantize_f32(
     int64_t n, const uint8_t* stored, bool is_signed, float scale, int32_t zero_point, float* y) {
-  const int32_t flip = is_signed ? 128 : 0;  // makes a signed byte unsigned, 128 above it
+  const int32_t flip = is_signed ? 128 : 0;  // the XOR below adds 128 to a signed byte
   const int32_t zero = zero_point + flip;
   for (int64_t i = 0; i < n; ++i) y[i] = scale * static_cast<float>((stored[i] ^ flip) - zero);
 }

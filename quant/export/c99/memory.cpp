@@ -105,7 +105,7 @@ struct Piece {
 };
 
 /// Two pieces that may overlap although both are alive in `step`, which reads `before` for the last
-/// time and writes `after`. forward, backward: the step's lead in either order.
+/// time and writes `after`. forward and backward are the step's lead() in each order.
 struct Pair {
   int before = 0, after = 0;
   int step = 0;

@@ -136,7 +136,7 @@ TEST_CASE("rescaled_batch_norm is batch_norm of x / factor + shift, gradients in
       CHECK(fused.variance.data()[c] ==
             test::Approx(double{apart.variance.data()[c]}).margin(kMargin));
     }
-    // For an uneven sum, the gradients are those of the separate operations.
+    // For a weighted sum of the results, the gradients equal those of the separate operations.
     const Tensor weights = random_tensor(x.shape(), 8);
     const std::vector<Tensor> shared{x, factor};
     sum(mul(y, weights)).backward();

@@ -99,8 +99,33 @@ TEST_CASE("operations are not made for parameters that activations do not have",
     }
     QUANTRAIN_CHECK_ERROR(make(tiny), QuantError, "[requantize] multiplier");
   }
-  // Each of two operands is checked.
+  // Each operand is checked, also one without a scale.
   const std::string operand = "integer activations are per tensor and of 2 to 8 bits, got ";
+  const QParams empty{{.bits = 8}, -1, {}, {}};
+  const CodeValues values = code_values(square, kX);
+  const std::vector<std::pair<std::string, std::function<void(const QParams&)>>> takers = {
+      {"[avg_pool2d] ",
+       [&](const QParams& x) {
+         QuantizedAvgPool2d::make(pool_shape(2, 2, 1, 2, 2, 0), x, kY, none);
+       }},
+      {"[concat] ",
+       [&](const QParams& x) {
+         QuantizedConcat::make(1, {4, 4}, {kX, x}, kY, none);
+       }},
+      {"[lookup] ", [&](const QParams& x) { QuantizedLookup::rescale(4, x, kY, none); }},
+      {"[square] ",
+       [&](const QParams& x) { QuantizedLookup::function(4, {values}, x, kY, none, "square"); }},
+      {"[softmax] ", [&](const QParams& x) { QuantizedSoftmax::make(1, 4, x, kY, none); }},
+  };
+  for (const auto& [place, take] : takers) {
+    CHECK_NOTHROW(take(kX));
+    for (const QParams& x : {wide, per_channel})
+      QUANTRAIN_CHECK_ERROR(take(x), QuantError, place + operand);
+    QUANTRAIN_CHECK_ERROR(take(empty), QuantError, place);
+  }
+  QUANTRAIN_CHECK_ERROR(QuantizedConcat::make(1, {4, 4}, {kX}, kY, none),
+                        ShapeError,
+                        "[concat] 2 lengths for 1 operands");
   for (const QParams& x : {wide, per_channel}) {
     QUANTRAIN_CHECK_ERROR(QuantizedAdd::make(4, {x, kX}, kY, none), QuantError, "[add] " + operand);
     QUANTRAIN_CHECK_ERROR(QuantizedAdd::make(4, {kX, x}, kY, none), QuantError, "[add] " + operand);

@@ -32,8 +32,9 @@ run_program() {
   esac
   "${command[@]}" "${c99_flags[@]}" -I "$folder" "$source" -o "$program" && "${emulator[@]}" "$program" "${@:5}"
 }
-# foreign_symbols OBJECT: prints what a Cortex-M object calls, except for C's memory functions and 32-bit integer
-# helpers for processors without the instruction. Floating point and 64-bit division are not allowed.
+# foreign_symbols OBJECT: prints what a Cortex-M object calls, except for C's memory functions and the compiler's
+# helpers for integer instructions that the processor lacks. Floating point and 64-bit division are not among these
+# helpers.
 foreign_symbols() {
   arm-none-eabi-nm -u "$1" | awk '{ print $NF }' | grep -vxE \
     'memcpy|memset|memmove|__aeabi_mem(cpy|set|clr|move)[48]?|__aeabi_(lmul|llsl|llsr|lasr|u?idiv|u?idivmod)|__gnu_thumb1_case_(s|u)(qi|hi|si)' ||

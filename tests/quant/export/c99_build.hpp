@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "framework/core/random.hpp"
+#include "framework/core/shared_array.hpp"
+#include "quant/export/c99/export_c99.hpp"
+#include "tests/temporary_folder.hpp"
+
+// Builds exported networks with the machine's compilers.
+namespace quantrain::quant::test {
+
+inline constexpr const char* kWarnings =
+    "-std=c99 -Wall -Wextra -Wconversion -Wshadow -pedantic -Werror ";
+
+inline std::vector<uint8_t> random_samples(const integer::Program& program,
+                                           int64_t n,
+                                           uint64_t seed) {
+  Random random(seed);
+  std::vector<uint8_t> samples;
+  for (const int id : program.inputs) {
+    for (int64_t i = 0; i < n * program.value(id).shape.elements(); ++i)
+      samples.push_back(static_cast<uint8_t>(random.below(256)));
+  }
+  return samples;
+}
+
+inline std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// Exports the program, builds the generated test with this command and runs it. Returns what the
+/// compiler and the test print, or nothing if all samples are equal.
+inline std::string build_and_run(const integer::Program& program,
+                                 const C99Options& options,
+                                 const std::string& command,
+                                 int64_t samples = 5) {
+  const quantrain::test::TemporaryFolder folder;
+  write_c99(folder.path(),
+            export_c99(program, options),
+            c99_test(program, random_samples(program, samples, 1), options));
+  const std::string log = folder / "log", base = folder / options.name;
+  // First the exported file alone, as a user compiles it; then the test.
+  const std::string run = command + " -c -o " + base + ".o " + base + ".c >" + log + " 2>&1 && " +
+                          command + " -o " + base + " " + base + "_test.c >>" + log + " 2>&1 && " +
+                          base + " >>" + log + " 2>&1";
+  const int status = std::system(run.c_str());
+  return status == 0 ? "" : "status " + std::to_string(status) + ": " + contents(log);
+}
+
+/// A product with random weights, whose input and output have zero point 10.
+inline integer::QuantizedProduct random_product(int64_t outputs, int64_t length, Random& random) {
+  integer::QuantizedProduct product;
+  product.zero_x = 10;
+  std::vector<int8_t> weights;
+  for (int64_t i = 0; i < outputs * length; ++i)
+    weights.push_back(static_cast<int8_t>(static_cast<int>(random.below(255)) - 127));
+  product.weight = SharedArray<int8_t>(std::move(weights));
+  product.bias = SharedArray<int32_t>(std::vector<int32_t>(static_cast<size_t>(outputs), 7));
+  integer::Requantization output{.m0 = {}, .shift = {}, .y = {10, 10, 255}};
+  output.m0.assign(static_cast<size_t>(outputs), int32_t{1} << 30);
+  output.shift.assign(static_cast<size_t>(outputs), 40);
+  product.output = output;
+  return product;
+}
+
+}  // namespace quantrain::quant::test

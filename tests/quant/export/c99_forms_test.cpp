@@ -1,0 +1,273 @@
+#include "layers/layers.hpp"
+#include "quant/lowering/convert.hpp"
+#include "quant/training/scopes.hpp"
+#include "tests/catch.hpp"
+#include "tests/quant/export/c99_build.hpp"
+#include "tests/quant/networks.hpp"
+#include "tests/sanitized.hpp"
+
+// The C forms of operations, in addition to the tests on random networks.
+namespace quantrain::quant::test {
+
+TEST_CASE("networks of signals and with dilation have a C form", "[quant][c99][serial]") {
+  const char* const compilers[] = {
+      "gcc -O0 -DCORE_PLAIN=1 ",
+      "gcc -O2 -mavx2 ",
+      "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all "};
+  for (const int bits : {8, 3, 2}) {
+    Sequential net = signal_net();
+    const Tensor example = random_images({2, 40, 3}, 1);
+    prepare_qat(net, example, QConfig::bits(bits, 8));
+    train_a_little(net, {6, 40, 3}, 2);
+    const integer::Program program = convert(net, example).program();
+    for (const char* const compiler : compilers)
+      CHECK(build_and_run(program, {.name = "signals"}, compiler + std::string(kWarnings)) == "");
+  }
+  // Windows inside and outside of the image: whole, in groups and depthwise, with and without
+  // padding.
+  Random random(8);
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  for (const int64_t groups : {1, 2, 6}) {
+    for (const int64_t pad : {0, 3}) {
+      for (const int64_t stride : {1, 2}) {
+        // Sanitizers do not see the C code that is compiled here, so a part of the cases is enough.
+        if (quantrain::test::kSanitized && (pad == 0) != (stride == 1)) continue;
+        kernels::Conv2dShape s{.h = 11, .w = 9, .c = 6, .o = 6, .kh = 3, .kw = 2};
+        s.groups = groups;
+        s.pad_h = s.pad_w = pad;
+        s.stride_h = s.stride_w = stride;
+        s.dilation_h = 1 + random.below(4);
+        s.dilation_w = 2 + random.below(4);
+        kernels::Conv2dShape pointwise{.h = s.oh(), .w = s.ow(), .c = 6, .o = 6};
+        integer::Program program;
+        for (const Shape& shape :
+             {Shape{11, 9, 6}, Shape{s.oh(), s.ow(), 6}, Shape{s.oh(), s.ow(), 6}})
+          program.values.push_back({.name = {}, .shape = shape, .params = params});
+        program.inputs = {0};
+        program.outputs = {2};
+        program.steps = {
+            {integer::QuantizedConv2d{s, random_product(6, s.reduction(), random)}, {0}, 1},
+            {integer::QuantizedConv2d{pointwise, random_product(6, 6, random)}, {1}, 2}};
+        integer::validate(program);
+        CHECK(build_and_run(program,
+                            {.name = "dilated"},
+                            "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all " +
+                                std::string(kWarnings)) == "");
+        // The same with the input in scratch memory, where the output is written over it.
+        program.values.insert(program.values.begin(), program.values[0]);
+        program.steps.insert(
+            program.steps.begin(),
+            {integer::QuantizedLookup::rescale(11 * 9 * 6, params, params, Activation::kRelu),
+             {0},
+             1});
+        program.outputs = {3};
+        for (size_t i = 1; i < program.steps.size(); ++i) {
+          program.steps[i].inputs[0] = static_cast<int>(i);
+          program.steps[i].output = static_cast<int>(i) + 1;
+        }
+        integer::validate(program);
+        CHECK(build_and_run(program, {.name = "over"}, "gcc -O2 " + std::string(kWarnings)) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("a table for each channel has a C form", "[quant][c99][serial]") {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  Random random(6);
+  integer::Program program;
+  for (const Shape& shape : {Shape{5, 4, 3}, Shape{5, 4, 3}, Shape{7, 6, 3}, Shape{7, 6, 3}})
+    program.values.push_back({.name = {}, .shape = shape, .params = params});
+  const auto lookup = [&](int64_t size) {
+    integer::QuantizedLookup op{.size = size, .table = {}};
+    for (int i = 0; i < 3 * 256; ++i) op.table.push_back(static_cast<uint8_t>(random.below(256)));
+    return op;
+  };
+  // Between the tables is a convolution whose output is larger than its input.
+  const kernels::Conv2dShape s{
+      .h = 5, .w = 4, .c = 3, .o = 3, .kh = 3, .kw = 3, .pad_h = 2, .pad_w = 2};
+  program.inputs = {0};
+  program.outputs = {3};
+  program.steps = {{lookup(60), {0}, 1},
+                   {integer::QuantizedConv2d{s, random_product(3, 27, random)}, {1}, 2},
+                   {lookup(126), {2}, 3}};
+  for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+    CHECK(build_and_run(program, {.name = "tables"}, compiler + std::string(kWarnings)) == "");
+}
+
+TEST_CASE("moves of codes have a C form", "[quant][c99][serial]") {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  const Shape x{5, 6, 3};
+  // Slices, reversal, padding, upsampling, and all of these at once; then lists in random order,
+  // with and without a fill, along outer and inner axes.
+  const std::vector<std::vector<std::vector<int32_t>>> all = {
+      {{1, 2, 3}, {}, {}},
+      {{}, {5, 3, 1}, {}},
+      {{}, {}, {2, 1, 0}},
+      {{-1, 0, 1, 2, 3, 4, -1, -1}, {-1, -1, 0, 1, 2, 3, 4, 5}, {}},
+      {{0, 0, 1, 1, 2, 2}, {1, 1, 1, 2, 2, 2}, {}},
+      {{-1, 4, 4, 0, 0, -1}, {-1, 3, 3}, {-1, 0, 2}},
+      {{3, 1, 4, 1, 0}, {}, {}},
+      {{3, -1, 4, 1, 0}, {5, -1, 0, 1}, {2, -1, 2, 0}},
+      {{2}, {3, 2, 4}, {1}}};
+  integer::Program program;
+  program.values.push_back({.name = {}, .shape = x, .params = params});
+  program.inputs = {0};
+  for (const auto& index : all) {
+    const auto op = integer::Gather::make(x, index, 10);
+    const auto output = static_cast<int>(program.values.size());
+    program.values.push_back({.name = {}, .shape = {op.output_size()}, .params = params});
+    program.steps.push_back({op, {0}, output});
+    program.outputs.push_back(output);
+  }
+  // An axis with more elements than 16 bits can count.
+  std::vector<int32_t> scattered{39999, 3, -1, 17};
+  const auto wide = integer::Gather::make({40000}, {scattered}, 10);
+  program.values.push_back({.name = {}, .shape = {40000}, .params = params});
+  program.inputs.push_back(static_cast<int>(program.values.size()) - 1);
+  program.values.push_back({.name = {}, .shape = {4}, .params = params});
+  program.steps.push_back({wide, {program.inputs[1]}, program.inputs[1] + 1});
+  program.outputs.push_back(program.inputs[1] + 1);
+  // Only lists in random order need a table.
+  CHECK(export_c99(program).table_bytes == 2 * 5 + 2 * (5 + 4 + 4) + 2 * 3 + 4 * 4);
+  for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+    CHECK(build_and_run(program, {.name = "moves"}, compiler + std::string(kWarnings), 2) == "");
+}
+
+TEST_CASE("products of two tensors have a C form, over the larger operand",
+          "[quant][c99][serial]") {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  const auto rescale = [&](int64_t size) {
+    return integer::QuantizedLookup::rescale(size, params, params, Activation::kRelu);
+  };
+  const auto factors =
+      integer::QuantizedMul::make(20, 3, params, params, params, Activation::kNone);
+  const auto same = integer::QuantizedMul::make(1, 60, params, params, params, Activation::kRelu);
+  integer::Program chain;
+  for (const Shape& shape :
+       {Shape{5, 4, 3}, Shape{3}, Shape{5, 4, 3}, Shape{3}, Shape{60}, Shape{60}, Shape{60}})
+    chain.values.push_back({.name = {}, .shape = shape, .params = params});
+  chain.inputs = {0, 1};
+  chain.outputs = {6};
+  chain.steps = {{rescale(60), {0}, 2},
+                 {rescale(3), {1}, 3},
+                 {factors, {2, 3}, 4},
+                 {same, {4, 4}, 5},
+                 {rescale(60), {5}, 6}};
+  CHECK(ram_bytes(chain) == 64);
+  // A later step reads the larger operand again, so it stays in memory. Each row reads the factors.
+  integer::Program residual = chain;
+  residual.steps[3] = {same, {2, 4}, 5};
+  residual.steps[4] = {same, {5, 2}, 6};
+  CHECK(ram_bytes(residual) == 124);
+  for (integer::Program* program : {&chain, &residual}) {
+    for (const Multiplier& multiplier : {factors.multiplier,
+                                         Multiplier{2147483647, 1},
+                                         Multiplier{1 << 30, 62},
+                                         Multiplier{0, 1}}) {
+      std::get<integer::QuantizedMul>(program->steps[2].operation).multiplier = multiplier;
+      for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+        CHECK(build_and_run(*program, {.name = "mul"}, compiler + std::string(kWarnings)) == "");
+    }
+  }
+}
+
+TEST_CASE("sums of any number of tensors have a C form, over an operand", "[quant][c99][serial]") {
+  const QParams x{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  const QParams y{.type = {.bits = 8, .is_signed = true}, .scale = {0.17f}, .zero_point = {-3}};
+  const auto sum = [&](size_t operands, Activation activation) {
+    return integer::QuantizedAdd::make(60, std::vector<QParams>(operands, x), y, activation);
+  };
+  const auto back = integer::QuantizedLookup::rescale(60, y, x, Activation::kNone);
+  integer::Program program;
+  for (int i = 0; i < 6; ++i)
+    program.values.push_back({.name = {}, .shape = {60}, .params = i == 2 || i == 4 ? y : x});
+  program.inputs = {0, 1};
+  program.outputs = {5};
+  program.steps = {{sum(3, Activation::kRelu), {0, 1, 0}, 2},
+                   {back, {2}, 3},
+                   {sum(8, Activation::kNone), {3, 0, 3, 1, 1, 0, 3, 3}, 4},
+                   {back, {4}, 5}};
+  CHECK(ram_bytes(program) == 60);  // the sum of eight overwrites the only operand in the scratch
+  for (const std::pair<int32_t, int32_t>& numbers :
+       {std::pair{0, 0}, {2147483647, 1}, {2147483647, 62}, {0, 1}}) {
+    if (numbers.second != 0) {
+      auto& op = std::get<integer::QuantizedAdd>(program.steps[2].operation);
+      for (auto& operand : op.operands) operand.m = numbers.first;
+      op.shift = numbers.second;
+    }
+    for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+      CHECK(build_and_run(program, {.name = "sums"}, compiler + std::string(kWarnings)) == "");
+  }
+}
+
+TEST_CASE("softmax has a C form", "[quant][c99]") {
+  const QParams x{.type = {}, .scale = {0.03f}, .zero_point = {10}};
+  const QParams y{.type = {.bits = 8, .is_signed = true}, .scale = {0.004f}, .zero_point = {-128}};
+  integer::Program program;
+  program.values.push_back({.name = {}, .shape = {4, 15}, .params = x});
+  program.inputs = {0};
+  for (const int64_t classes : {1, 15, 60}) {
+    const auto op = integer::QuantizedSoftmax::make(60 / classes, classes, x, y, Activation::kNone);
+    const auto output = static_cast<int>(program.values.size());
+    program.values.push_back({.name = {}, .shape = {60}, .params = y});
+    program.steps.push_back({op, {0}, output});
+    program.outputs.push_back(output);
+  }
+  for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+    CHECK(build_and_run(program, {.name = "softmax"}, compiler + std::string(kWarnings)) == "");
+}
+
+TEST_CASE("softmax has a C form for every number that a file may hold", "[quant][c99][serial]") {
+  using integer::QuantizedSoftmax;
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  constexpr int32_t kOne = QuantizedSoftmax::kOne;
+  std::vector<int32_t> only_first(QuantizedSoftmax::kPowers, 0);
+  only_first[0] = kOne;
+  const std::vector<int32_t> equal(QuantizedSoftmax::kPowers, kOne);
+  std::vector<int32_t> in_no_order = equal;
+  Random random(11);
+  for (size_t d = 1; d < in_no_order.size(); ++d)
+    in_no_order[d] = static_cast<int32_t>(random.below(int64_t{kOne} + 1));
+  integer::Program program;
+  program.values.push_back({.name = {}, .shape = {60}, .params = params});
+  program.inputs = {0};
+  for (const Multiplier& multiplier : {Multiplier{0, 1},
+                                       Multiplier{2147483647, 1},
+                                       Multiplier{1 << 30, 62},
+                                       Multiplier{2147483647, 30},
+                                       Multiplier{2147483647, 23}}) {
+    for (const std::vector<int32_t>& powers : {only_first, equal, in_no_order}) {
+      for (const int64_t classes : {1, 15, 60}) {
+        const auto output = static_cast<int>(program.values.size());
+        program.values.push_back({.name = {}, .shape = {60}, .params = params});
+        program.steps.push_back({QuantizedSoftmax{.rows = 60 / classes,
+                                                  .classes = classes,
+                                                  .powers = powers,
+                                                  .multiplier = multiplier,
+                                                  .y = {10, 10, 250}},
+                                 {0},
+                                 output});
+        program.outputs.push_back(output);
+      }
+    }
+  }
+  integer::validate(program);
+  for (const char* const compiler :
+       {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined -fno-sanitize-recover=all "})
+    CHECK(build_and_run(program, {.name = "softmax"}, compiler + std::string(kWarnings)) == "");
+}
+
+TEST_CASE("a network of one number for each sample has a C form", "[quant][c99]") {
+  const Tensor example = random_images({2, 6, 7, 1}, 1);
+  Sequential net{Conv2d{1, 5, {.padding = 1}}, ReLU{}, Mean{{1, 2, 3}}};
+  prepare_ptq(net, example, QConfig::int8());
+  calibrate(net, {random_images({6, 6, 7, 1}, 2)});
+  const integer::Program program = convert(net, example).program();
+  CHECK(program.value(program.outputs[0]).shape == Shape{});
+  // A scalar has no classes.
+  CHECK(export_c99(program, {.name = "net"}).header.find("classify") == std::string::npos);
+  CHECK(build_and_run(program, {.name = "net"}, "gcc -O1 " + std::string(kWarnings)) == "");
+}
+
+}  // namespace quantrain::quant::test
