@@ -156,15 +156,17 @@ TEST_CASE("a constant among three operands is refused and says what to write", "
     train_a_little(net, {6, 8, 8, 1}, 2);
     return convert(net, example);
   };
-  QUANTRAIN_CHECK_ERROR(prepared(true),
-                        GraphError,
-                        "an addition that broadcasts has no integer form: [2, 8, 8, 4] + "
-                        "[2, 8, 8, 4] + [1]; a constant is added to one operand; a constant is one "
-                        "number, or one for each channel");
-  QUANTRAIN_CHECK_ERROR(prepared(false),
-                        GraphError,
-                        "[1.sum] an addition of a constant has no integer form: [2, 8, 8, 4] + "
-                        "[2, 8, 8, 4] + [2, 8, 8, 4]; a constant is added to one operand");
+  QUANTRAIN_CHECK_ERROR(
+      prepared(true),
+      GraphError,
+      "an addition that broadcasts has no integer form: [2, 8, 8, 4] + "
+      "[2, 8, 8, 4] + [1]; add a constant to one of them, in a layer of its own; a constant is one "
+      "number, or one for each channel");
+  QUANTRAIN_CHECK_ERROR(
+      prepared(false),
+      GraphError,
+      "[1.sum] an addition of a constant has no integer form: [2, 8, 8, 4] + "
+      "[2, 8, 8, 4] + [2, 8, 8, 4]; add a constant to one of them, in a layer of its own");
 }
 
 TEST_CASE("a sum of three without a place of its own is sent to the layer Add", "[quant][add]") {

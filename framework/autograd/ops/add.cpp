@@ -39,7 +39,7 @@ class AddNode : public Node {
         of_one_shape(inputs()) ? "an addition of a constant" : "an addition that broadcasts",
         " has no integer form: ",
         shapes.str(),
-        inputs().size() == 2 ? "; " : "; a constant is added to one operand; ",
+        inputs().size() == 2 ? "; " : "; add a constant to one of them, in a layer of its own; ",
         "a constant is one number, or one for each channel, the last axis; operands "
         "that depend on the input have one shape");
   }

@@ -100,12 +100,12 @@ TEST_CASE("two operands of an addition have names in the file, others are a list
   Json network = saved.network();
   // As in files from before there could be more than two.
   CHECK(members(network, kSum).dump() ==
-        R"({"size":32,"zero_a":7,"zero_b":125,"m_a":572662292,"m_b":1431655782,"shift":33,)"
+        R"({"size":32,"zero_a":7,"zero_b":125,"m_a":572662271,"m_b":1431655730,"shift":33,)"
         R"("y":{"zero_point":5,"lo":5,"hi":15}})");
   CHECK(members(network, kTotal)["operands"].size() == 3);
   CHECK_FALSE(members(network, kTotal).contains("zero_a"));
   // A list of two is the same operation.
-  const Json list = {{{"zero_x", 7}, {"m", 572662292}}, {{"zero_x", 125}, {"m", 1431655782}}};
+  const Json list = {{{"zero_x", 7}, {"m", 572662271}}, {{"zero_x", 125}, {"m", 1431655730}}};
   const auto as_list = [&](Json& json) {
     for (const char* name : {"zero_a", "zero_b", "m_a", "m_b"}) members(json, kSum).erase(name);
     members(json, kSum)["operands"] = list;
