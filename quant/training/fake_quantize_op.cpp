@@ -258,7 +258,7 @@ Tensor run(const Tensor& x,
   const auto integers = [&](auto&& function) {
     try {
       return function(x, params, want_mask);
-    } catch (const QuantError& error) {  // from a multiplier, without the layer
+    } catch (const QuantError& error) {  // about a multiplier; its text does not name the layer
       throw QuantError(where(), error.what());
     }
   };

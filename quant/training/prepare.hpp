@@ -27,7 +27,8 @@ namespace quantrain::quant {
 /// kLongestReduction; DataError if an example's floats lie outside of their range. On an error,
 /// nothing is plugged in.
 void prepare_qat(Module& net, const Tensor& example, const QConfig& config);
-/// The same for a network with several inputs or outputs; every input has the range of its example.
+/// The same for a network with several inputs or outputs; each input takes range and features from
+/// its own example.
 void prepare_qat(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
 
 /// The same for quantization without training: call calibrate(net, batches) afterwards, then
