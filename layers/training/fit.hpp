@@ -33,8 +33,8 @@ struct FitOptions {
   /// again. A run that is resumed within an epoch does not call it for that epoch. So it may change
   /// only state that a checkpoint restores, such as the module's.
   std::function<void(int64_t epoch)> begin_epoch = nullptr;
-  /// Called after an epoch, in evaluation mode and without gradients. Returns metrics on other
-  /// data.
+  /// Called after an epoch, in evaluation mode and without gradients. Returns metrics, for example
+  /// on validation data.
   std::function<Metrics()> evaluate = nullptr;
   /// Called after a step, for your own progress or log.
   std::function<void(int64_t step, float loss)> after_step = nullptr;

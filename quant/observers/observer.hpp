@@ -78,7 +78,7 @@ class Observer {
   explicit Observer(ObserverShape shape);
 
   /// A batch of n elements: `channels` runs of `inner` elements, repeated. All are finite, and
-  /// there is at least one. If only the extremes are known, x is null and n is 0.
+  /// n > 0. If only the extremes are known, x is null and n is 0.
   struct Batch {
     const float* x;
     int64_t n;
