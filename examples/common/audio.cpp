@@ -227,8 +227,8 @@ MelSpectrogram::MelSpectrogram(MelOptions options)
     const double left = first + width * static_cast<double>(i);
     Band band;
     for (int64_t k = 0; k < spectrum_.bins(); ++k) {
-      const double place =
-          (mel_of(bin * static_cast<double>(k)) - left) / width;  // 0 to 2; 1: middle
+      // The band's triangle begins at 0, peaks at 1 and ends at 2.
+      const double place = (mel_of(bin * static_cast<double>(k)) - left) / width;
       const double weight = 1.0 - std::abs(place - 1.0);
       if (weight <= 0.0) continue;
       if (band.weights.empty()) band.first = k;

@@ -83,8 +83,9 @@ class DeployedMode : SlotScope {
 };
 
 /// While it lives, the network computes in float, in evaluation mode and without gradients, and its
-/// observers see the values. When it ends, the ranges are chosen from all values seen, now and
-/// before, and the network returns to its phase: everything is quantized again.
+/// observers see the values. When it ends, the ranges are chosen from all values that the observers
+/// have seen, in this scope and before, and the network returns to its phase: everything is
+/// quantized again.
 ///   {
 ///     const quant::Calibration calibration(net);
 ///     for (const Batch& batch : some) net(batch.images);
