@@ -51,7 +51,7 @@ class Propagation {
     const Gather::Axis& last = op.axes.back();
     Channels y;
     if (op.run % channels == 0) {
-      y = x;  // whole pixels move
+      y = x;  // whole pixels move, so channels stay the same
     } else if (last.extent * op.run == channels) {
       for (const int32_t index : last.index) {
         for (int64_t r = 0; r < op.run; ++r) {
