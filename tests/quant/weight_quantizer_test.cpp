@@ -312,7 +312,7 @@ TEST_CASE("a vanishing gamma trains and converts", "[quant][weights][batch_norm]
   vanish();
   prepare_qat(net, images, QConfig::int8());
   train_once(net, images);
-  // gamma can grow again.
+  // Every gamma has a gradient, so it can grow again.
   for (int c = 0; c < 6; ++c) CHECK(norm.gamma().grad().data()[c] != 0.0f);
   const IntegerModel model = convert(net, images);
   check_parity(net, model, images);
