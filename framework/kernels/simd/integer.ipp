@@ -184,8 +184,9 @@ void add_operands(int64_t begin, int64_t n, const uint8_t* const* x, const AddU8
 
 template <class Arch>
 void add_u8(int64_t begin, int64_t n, const uint8_t* const* x, const AddU8& p, uint8_t* y) {
-  // Sums of 2^k operands are below 2^(39 + k), so they fit into 30 bits if the shift is at least
-  // 9 + k. A smaller shift means a multiplier of 2^(21 - k) or more.
+  // Sums of 2^k operands are below 2^(39 + k), so after a shift by 9 + k or more they fit into 30
+  // bits. Smaller shifts belong to real multipliers of 2^(21 - k) or more, for which the plain loop
+  // is good enough.
   if (p.operands << 9 > int64_t{1} << p.shift) return reference::add_u8(begin, n, x, p, y);
   if (p.operands == 2) return add_operands<Arch, 2>(begin, n, x, p, y);
   add_operands<Arch, 0>(begin, n, x, p, y);
@@ -193,8 +194,8 @@ void add_u8(int64_t begin, int64_t n, const uint8_t* const* x, const AddU8& p, u
 
 template <class Arch>
 void mul_u8(int64_t n, const uint8_t* a, const uint8_t* b, const MulU8& p, uint8_t* y) {
-  // Products times m0 are below 2^47, so they fit into 30 bits if the shift is at least 18. A
-  // smaller shift means a multiplier of 2^12 or more.
+  // Products times m0 are below 2^47, so after a shift by 18 or more they fit into 30 bits. Smaller
+  // shifts belong to real multipliers of 2^12 or more, for which the plain loop is good enough.
   if (p.shift < 18) return reference::mul_u8(n, a, b, p, y);
   using I = Ints<Arch>;
   using Int = typename I::Int;
@@ -240,7 +241,8 @@ void quantize_f32_u8(
   using I = Ints<Arch>;
   using Float = typename I::Float;
   const Float scale = I::set1(q.scale);
-  // Values that this clamps are out of range anyway. Clamped, they fit into an integer.
+  // Quotients beyond these bounds are outside the range of codes anyway. Clamped, they fit into an
+  // integer.
   const Float hi = I::set1(0x1p20f);
   const Float lo = I::set1(-0x1p20f);
   const typename I::Int zero_point = I::set1(q.zero_point + q.offset);
