@@ -58,8 +58,8 @@ class IntegerModel {
   /// Throws: ShapeError if x does not hold whole samples, the size of y does not match them, or the
   /// network has several inputs or outputs; DataError if a raw value is NaN or infinite.
   void run(std::span<const uint8_t> x, std::span<int32_t> y) const;
-  /// The same, but x holds raw values (see quantize_input()), y takes real logits, or both. A NaN or
-  /// infinity is found when its chunk of kChunk samples is converted: then y has the results of
+  /// The same, but x holds raw values (see quantize_input()), y takes real logits, or both. A NaN
+  /// or infinity is found when its chunk of kChunk samples is converted: then y has the results of
   /// earlier chunks, and nothing of its own chunk or of later ones.
   void run(std::span<const float> x, std::span<int32_t> y) const;
   void run(std::span<const uint8_t> x, std::span<float> y) const;
