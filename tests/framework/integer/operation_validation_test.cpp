@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/framework/integer/sample_operations.hpp"
 
-// What operations tell about themselves, and which ones are refused.
+// The properties that operations report, and the operations that are refused.
 namespace quantrain::integer {
 
 using namespace quantrain::integer::test;
@@ -97,7 +97,7 @@ TEST_CASE("operations are not made for parameters that activations do not have",
     }
     QUANTRAIN_CHECK_ERROR(make(tiny), QuantError, "[requantize] multiplier");
   }
-  // Each operand is checked, also one without a scale.
+  // Each operand's parameters are checked. `empty` has no scale.
   const std::string operand = "integer activations are per tensor and of 2 to 8 bits, got ";
   const QParams empty{{.bits = 8}, -1, {}, {}};
   const CodeValues values = code_values(square, kX);

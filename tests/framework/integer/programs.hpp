@@ -170,7 +170,7 @@ constexpr size_t step_position(ValueId output) { return static_cast<size_t>(outp
 }  // namespace every
 
 /// A program with every operation once and the linear twice, two inputs, and accumulators and codes
-/// as outputs, one of them twice. No member has its default value.
+/// as outputs, one of them twice. Most members differ from their defaults.
 inline Program every_operation() {
   Builder b;
   const QParams conv_y{{.bits = 8, .is_signed = true}, -1, {0.011f}, {-20}};
