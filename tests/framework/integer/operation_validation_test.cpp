@@ -476,8 +476,8 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
   op.product.output->shift.pop_back();
   QUANTRAIN_CHECK_ERROR(
       op.validate("fc"), ShapeError, "[fc] 2 multipliers and 1 shifts for 2 outputs");
-  // Without an output, no multipliers are needed. 2^62 * 4 wraps around to 0, the number of
-  // weights.
+  // Without an output, no multipliers are needed. `none` has 0 weights; the required 2^62 * 4,
+  // which wraps around to 0, must not match them.
   op.product.output.reset();
   CHECK_NOTHROW(op.validate("fc"));
   QuantizedProduct none;

@@ -299,8 +299,8 @@ inline Program random_program(uint64_t seed) {
         break;
       }
       case 9: {
-        // Multiplies by a value of the same size, by factors for each row, or by itself if there is
-        // neither.
+        // Multiplies by a value of the same size, or by a smaller value that is a factor for each
+        // column. If none is drawn, x is multiplied by itself.
         int other = x;
         for (const int id : readable) {
           if (size % b.program.value(id).shape.elements() == 0 && random.below(2) == 0) other = id;
