@@ -167,7 +167,7 @@ SumErrors of_linear_bias(int64_t n, const Range& range) {
 
 constexpr int64_t kChannels = 4;
 
-/// Checks running statistics, which one batch replaces.
+/// Checks the running mean or variance: with momentum 1, those of one batch replace the old ones.
 SumErrors of_moments(int64_t n, const Range& range, bool of_variance) {
   const Tensor x = draw({1, n, 1, kChannels}, 1, range);
   Tensor mean = Tensor::zeros({kChannels});
