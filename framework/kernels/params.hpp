@@ -195,7 +195,7 @@ struct DepthwiseLayout {
     if (divisor >= 16 && channels > 64) block = 64;
   }
 
-  /// Lines of a group, that is, of output lines that share quads, at the stride of s.
+  /// How many lines of output share quads at the stride of s. Such lines form a group.
   QUANTRAIN_INLINE int64_t group(const PoolShape& s) const { return s.stride_h == 1 ? lines : 1; }
   /// Bytes of one line of quads.
   QUANTRAIN_INLINE int64_t quad_line(const PoolShape& s) const {

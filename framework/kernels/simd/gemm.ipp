@@ -283,8 +283,9 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   int64_t tiles = p.m <= kRows ? 1 : (p.m + kRows - 1) / kRows;
   if (terms <= kLowTerms && p.m > kLow) {
     const int64_t low = (p.m + kLow - 1) / kLow;
-    // Tiles of two heights write runs out of order. So low tiles of two heights are not used for
-    // several runs if the highest possible tiles have one height.
+    // With tiles of two heights, several runs are not written in order (see below). So for several
+    // runs, low tiles are used only if they have one height, or if the highest tiles have two
+    // heights, too.
     if (p.runs == 1 || p.m % low == 0 || p.m % tiles != 0) tiles = low;
   }
   const int64_t rows = tiles == 1 ? p.m : p.m / tiles;
