@@ -72,7 +72,7 @@ struct SumsF32 {
 
 #if defined(__AVX512DQ__)
 /// Computes 16 sums at once, kWidth columns of each row side by side. This takes half the
-/// instructions and adds in the same order. Places without a sum get copies of other sums.
+/// instructions and adds in the same order. If there are fewer sums, copies of others fill the 16.
 template <class Arch, int kRows, int kColumns>
 requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
   static constexpr int kWidth = kRows == 2 ? 8 : 4;
