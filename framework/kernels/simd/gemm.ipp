@@ -53,8 +53,8 @@ struct StripF32 {
 };
 
 /// The last vector of a strip is whole (kWhole) or partial (kPart). A fetching strip is a whole
-/// panel, and the only strip in its call. It prefetches the kVectors lines of each row of b that
-/// the next call will read. Each of the last kVectors tiles of a run prefetches one of these lines
+/// panel, and the only strip in its call. It prefetches what the next call will read of b: kVectors
+/// cache lines in each row. Each of the last kVectors tiles of a run prefetches one of these lines
 /// in every row. If tiles have two heights, the last kVectors tiles of each height do so.
 enum class StripKind { kWhole, kPart, kFetching };
 
