@@ -72,7 +72,8 @@ struct QuantizationTraits {
   /// the constant's values.
   bool takes_constants = false;
   /// Whether the operation has an integer form if all operands except weights depend on the
-  /// network's input. If neither flag allows the operands, refuse_integers() says why.
+  /// network's input. If neither takes_constants nor takes_data allows the operands,
+  /// refuse_integers() says why.
   bool takes_data = true;
   /// A range that contains every result. A FakeQuantize after this operation gets fixed parameters
   /// for it.
@@ -107,7 +108,8 @@ class Node {
   }
 
   virtual QuantizationTraits traits() const { return {}; }
-  /// Throws an error that names the layer and says why the result, in floats, has no integer form.
+  /// Throws an error that names the layer and says why the result, which holds floats, has no
+  /// integer form.
   /// Throws: always, GraphError or QuantError.
   [[noreturn]] virtual void refuse_integers(const std::string& layer) const;
 
