@@ -47,8 +47,8 @@ struct Codes {
   const uint8_t* u8() const&& = delete;
   const int8_t* s8() const& { return reinterpret_cast<const int8_t*>(bytes.data()); }
   const int8_t* s8() const&& = delete;
-  /// A view of the codes for products that dequantize them as they read them. Valid while the codes
-  /// live.
+  /// A view of the codes for products that dequantize codes while they read them. Valid while the
+  /// codes live.
   kernels::CodeView view() const&& = delete;
   kernels::CodeView view() const& {
     return {bytes.data(),
@@ -69,8 +69,8 @@ struct Codes {
 };
 
 /// An integer operation whose output's quantization parameters are not known yet. The FakeQuantize
-/// after it knows them, completes the operation and runs it as the deployed network does. Floats
-/// are computed only on request.
+/// that follows knows these parameters. It completes the operation and runs it as the deployed
+/// network does. Floats are computed only on request.
 class Accumulators {
  public:
   virtual ~Accumulators() = default;
