@@ -8,9 +8,9 @@ namespace quantrain {
 /// Shapes: any two that broadcast -> y of the broadcast shape.
 /// If one operand holds activation codes and the other is a constant (one number, or one for each
 /// channel), y is an integer lookup.   docs/quantization.md (24)
-/// If both hold activation codes, of one shape or [N, ..., C] and [N, 1, ..., 1, C], y is an exact
-/// integer product. In both cases the FakeQuantize that follows sets the parameters of y.
-/// docs/quantization.md (25)
+/// If both hold activation codes, of the same shape or of shapes [N, ..., C] and [N, 1, ..., 1, C],
+/// y is an exact integer product. In both cases the FakeQuantize that follows sets the parameters
+/// of y.   docs/quantization.md (25)
 /// Gradient: grad_a = grad_y * b, grad_b = grad_y * a, summed over the axes along which an operand
 /// was repeated.
 /// Throws: ShapeError if the shapes do not broadcast.
