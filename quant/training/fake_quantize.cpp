@@ -171,7 +171,7 @@ QParams FakeQuantize::start(const Tensor& x) const {
   return params;
 }
 
-// The first tensor initializes a learned scale.
+// A learned scale is set by the first tensor only.
 void FakeQuantize::observe(const Tensor& x) {
   check_input(x);
   if (config_.estimator == Estimator::kLearned) {

@@ -220,7 +220,7 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
 
   std::vector<int> roots(count, -1), first(count, 0), last(count, -1);
   const auto at = [](auto& v, int id) -> auto& { return v[static_cast<size_t>(id)]; };
-  std::vector<char> callers(count, 0);  // inputs and outputs
+  std::vector<char> callers(count, 0);  // 1: in the caller's memory
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const int id = program.inputs[i];
     at(roots, id) = id;
