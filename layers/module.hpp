@@ -26,7 +26,8 @@ struct Slots {
 };
 
 struct NamedModule {
-  std::string name;  ///< path from the module whose named_modules() was called; empty for itself
+  std::string
+      name;  ///< path from the module whose named_modules() was called; empty for that module
   Module* module;
 };
 

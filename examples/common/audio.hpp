@@ -24,8 +24,8 @@ Sound read_wav(const std::string& path);
 /// Writes a .wav. Samples are rounded, and clamped to 16 bits.   Throws: DataError if that fails.
 void write_wav(const std::string& path, const Sound& sound);
 
-/// The sound at another rate. The filter is a sinc under a Hann window that spans 16 samples, at
-/// the lower of the two rates, to each side.
+/// The sound at another rate. The filter is a sinc under a Hann window. It reaches 16 samples to
+/// each side, counted at the lower of the two rates.
 /// Throws: DataError unless rates are positive.
 Sound resample(const Sound& sound, int64_t rate);
 
