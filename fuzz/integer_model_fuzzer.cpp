@@ -11,8 +11,7 @@ namespace quantrain::fuzz {
 namespace {
 
 constexpr int64_t kMemory = int64_t{64} << 20;
-constexpr int64_t kWork = int64_t{1}
-                          << 26;  // a network runs only if it needs at most this work (see work())
+constexpr int64_t kWork = int64_t{1} << 26;  // networks with more work are not run
 constexpr int64_t kSamples = 2;
 
 /// The work of one sample: multiply-adds, outputs, and elements in windows. The sum stops growing

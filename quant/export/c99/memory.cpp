@@ -295,8 +295,8 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
     }
   }
 
-  // The result depends on the order. Tries orders that usually do well, then random variations of
-  // them, which are the same in every run.
+  // The scratch's size depends on the order in which pieces are placed. Tries orders that usually
+  // do well, then random variations of them, which are the same in every run.
   std::vector<int> order(pieces.size());
   std::iota(order.begin(), order.end(), 0);
   const auto by = [&](auto key) {
