@@ -39,7 +39,7 @@ double hertz_of(double mel);
 /// y[k] = |sum over i of x[i] exp(-2 pi j i k / n)|^2 for k = 0 .. n / 2, by kissfft.
 class PowerSpectrum {
  public:
-  /// Throws: DataError unless n is even and positive.
+  /// Throws: DataError unless n is even and from 2 to 2^24.
   explicit PowerSpectrum(int64_t n);
   ~PowerSpectrum();
   PowerSpectrum(PowerSpectrum&&) noexcept;
