@@ -14,8 +14,8 @@ constexpr int64_t kMemory = int64_t{64} << 20;
 constexpr int64_t kWork = int64_t{1} << 26;  // networks with more work are not run
 constexpr int64_t kSamples = 2;
 
-/// The work of one sample: multiply-adds, outputs, and elements in windows. The sum stops growing
-/// soon after kWork.
+/// The work of one sample: multiply-adds, outputs, and elements in windows. Beyond kWork, the
+/// result only says that it is more.
 int64_t work(const integer::Program& program) {
   int64_t work = 0;
   const auto add = [&](int64_t some) { work = std::min(work, kWork) + std::min(some, kWork); };

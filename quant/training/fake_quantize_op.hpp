@@ -11,8 +11,7 @@ struct FakeQuantizeOptions {
   /// straight-through estimator).
   bool clamped = true;
   /// The result holds codes, and accumulators are requantized as integers; false gives the classic
-  /// simulation in float. Types of more than 8 bits are always simulated in
-  /// float.
+  /// simulation in float. Types of more than 8 bits are always simulated in float.
   bool codes = true;
   /// Samples in x: 1 for weights, the batch size for activations. The gradient of a learned scale
   /// is normalized by the elements of one sample.
