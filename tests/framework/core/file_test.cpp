@@ -243,6 +243,19 @@ TEST_CASE("another user's file in a sticky folder is refused before the work", "
         std::string::npos);
 }
 
+TEST_CASE("a path that goes on after a zero byte is refused", "[core][file]") {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "text");
+  const std::string path = folder / "a" + std::string("\0.txt", 5);
+  const std::string text = "/a: the path goes on after a byte that is 0";
+  QUANTRAIN_CHECK_ERROR(InputFile(path), DataError, text);
+  QUANTRAIN_CHECK_ERROR(write_file(path, "other"), DataError, text);
+  QUANTRAIN_CHECK_ERROR(check_writable(path), DataError, text);
+  QUANTRAIN_CHECK_ERROR(
+      names_in(folder.path() + std::string("\0a", 2)), DataError, "goes on after");
+  CHECK(text_of(folder / "a") == "text");
+}
+
 TEST_CASE("a file is read in parts, and says how much is left", "[core][file]") {
   const TemporaryFolder folder;
   write_file(folder / "a", "some text");
