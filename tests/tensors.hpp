@@ -42,7 +42,7 @@ inline Tensor spread_leaf(const Shape& shape, uint64_t seed) {
   return x.set_requires_grad(true);
 }
 
-/// Write access to the floats of a const handle, which its copy shares.
+/// Write access to the floats of a const tensor. The parameter is a copy that shares them.
 inline float* writable(Tensor tensor) { return tensor.mutable_data(); }
 
 inline Tensor make_tensor(const Shape& shape, const std::vector<float>& values) {

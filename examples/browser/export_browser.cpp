@@ -123,8 +123,8 @@ uint32_t checksum(const uint8_t* bytes, int64_t n) {
   return hash;
 }
 
-// Whether the exported C calls TRACE after this step. Views do nothing, and accumulators are
-// outputs.
+// Whether the exported C calls TRACE after this step: not after a view, which does nothing, nor
+// after a step that writes accumulators, because these are outputs.
 bool is_traced(const Program& program, const integer::Step& step) {
   return program.value(step.output).is_codes() &&
          !std::holds_alternative<integer::View>(step.operation);

@@ -47,8 +47,8 @@ struct CommandLine {
 inline constexpr int64_t kMostCounted = 1'000'000'000;
 
 /// The defaults overridden by the flags; empty after printing --help.
-/// Throws: DataError, on one line, for an unknown flag, an invalid value, or an output that cannot
-/// be written.
+/// Throws: DataError with a message of one line, for an unknown flag, an invalid value, or an
+/// output that cannot be written.
 std::optional<Flags> parse_flags(int argc, const char* const* argv, const CommandLine& line);
 
 }  // namespace quantrain::examples

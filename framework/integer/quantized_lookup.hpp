@@ -38,8 +38,8 @@ struct QuantizedLookup {
                                  const QParams& x,
                                  const QParams& y,
                                  Activation activation);
-  /// Quantizes the values of a function of each stored code of x by (3). values has one entry for
-  /// all channels, or one for each channel.   docs/quantization.md (18)
+  /// The table of a function, whose values for each stored code of x are quantized by (3). `values`
+  /// has one entry for all channels, or one for each channel.   docs/quantization.md (18)
   /// Throws: QuantError naming `where` and the input's real value if a value is NaN or infinite;
   /// QuantError if x or y is not per tensor with at most 8 bits.
   static QuantizedLookup function(int64_t size,

@@ -25,7 +25,7 @@ struct HistogramOptions {
 /// max] if there are more codes than bins, because the counts then say nothing about rounding
 /// errors.
 /// Source: the objective of PyTorch's HistogramObserver. That observer assumes that values are
-/// spread evenly over bins, and places codes where no rounded zero point puts them.
+/// spread evenly over bins, and it does not round the zero point when it places the codes.
 class HistogramObserver : public BinnedObserver {
  public:
   /// Throws: QuantError if there are too few or too many bins.

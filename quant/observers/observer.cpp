@@ -191,7 +191,7 @@ int64_t Observer::count() const {
 }
 
 int64_t Observer::samples() const {
-  count();  // throws if they are none
+  count();  // throws if the state holds no valid counts
   return get_count(counts_.data() + 2);
 }
 

@@ -15,7 +15,8 @@
 
 namespace quantrain::quant {
 
-/// A place where a FakeQuantize is to be plugged in, with the operations whose range it closes.
+/// A place where a FakeQuantize is to be plugged in: after an operation and all operations that are
+/// fused with it.
 struct Site {
   Module* layer = nullptr;  ///< runs the operation
   std::string path;
@@ -27,7 +28,7 @@ struct Site {
   Module* last = nullptr;  ///< the last of the fused layers
   std::string last_path;
   bool gives_output = false;     ///< its result is an output, perhaps reshaped
-  bool gives_logits = false;     ///< the same, or what a closing softmax takes
+  bool gives_logits = false;     ///< the same, perhaps with a softmax in between
   std::optional<Range> range{};  ///< of the operation's results, if known
 };
 
@@ -55,7 +56,8 @@ class Survey {
   void check_recorded() const;
   [[noreturn]] void refuse_without_sites(const std::vector<const GraphNode*>& data) const;
 
-  // Throws: the operation runs at a place without a slot for the FakeQuantize that it needs.
+  // Throws the error of an operation that cannot be quantized, or that runs at a place without a
+  // slot for the FakeQuantize that it needs.
   [[noreturn]] void refuse_place(const GraphNode& node) const;
   void check_has_type(const std::string& type) const;
   void check_has_site(const std::string& path) const;
@@ -78,8 +80,8 @@ class Survey {
   bool leads_out(const GraphNode& node, bool (*may_follow)(const QuantizationTraits&)) const;
   void add_site(const GraphNode& node);
 
-  // The first node from `node` on that is no view. A view moves nothing, so the operation after it
-  // is fused as if the view were not there.
+  // `node`, or the first node after it that is not a view. A view moves nothing, so the operation
+  // after it is fused as if the view were not there.
   const GraphNode* behind_views(const GraphNode* node) const;
 
   const Module& net_;

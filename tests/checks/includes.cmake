@@ -4,8 +4,8 @@ cmake_minimum_required(VERSION 3.25)
 set(rooms framework/core framework/io framework/arithmetic framework/kernels framework/integer framework/autograd
           framework/data framework/optim framework/training layers layers/training quant quant/observers quant/training quant/lowering quant/analysis
           quant/export examples)
-# A room may include itself and the rooms before it. But optim may not include data, and exporters may include only the
-# integer program and the rooms that it uses.
+# "Rooms" are these folders. A file may include headers of its own room and of the rooms before it in the list. But optim
+# may not include data, and exporters may include only the integer program and the rooms that it uses.
 set(seen)
 foreach(room IN LISTS rooms)
   string(MAKE_C_IDENTIFIER ${room} id)
@@ -31,8 +31,8 @@ set(library_xsimd framework/kernels/simd/batch.hpp)
 set(library_tbb framework/core/parallel.cpp tests/framework/core/parallel_tbb_test.cpp)
 set(library_catch2 tests/catch.hpp tests/main.cpp)
 
-# check_list(header folder except): the header includes every file of the folder, all operations or all layers, but not
-# the files in `except`, which only those include.
+# check_list(header folder except): checks that the header includes every header of the folder, so that users get all
+# operations or all layers. `except` lists headers that only these operations or layers include.
 function(check_list header folder except)
   file(READ ${SOURCE}/${header} text)
   file(GLOB files RELATIVE ${SOURCE} ${SOURCE}/${folder}/*.hpp)
@@ -47,9 +47,9 @@ endfunction()
 check_list(framework/autograd/ops.hpp framework/autograd/ops "broadcast;code_function;convolution;gather;integer_product;pool1d;pool2d;reduce;stored_codes")
 check_list(layers/layers.hpp layers "convolution")
 
-# The runtime of integer networks is built without these headers, and so are exporters. Neither includes float kernels,
-# and exporters include only the headers directly in framework/kernels. The runtime's sources may include JSON, its
-# headers may not.
+# The runtime of integer networks and the exporters must not include the headers in `not_for_runtime`, nor float kernels.
+# Of framework/kernels, exporters include only the headers that lie in the folder itself. The runtime's sources may
+# include JSON, its headers may not.
 set(runtime "^framework/(core|io|arithmetic|kernels|integer)/|^quant/export/")
 set(not_for_runtime framework/core/array.hpp framework/core/random.hpp)
 

@@ -1,5 +1,5 @@
-# cmake -D NM=<nm> -D FLOATS=<library of float kernels> -D INTEGERS=<that of integer kernels> -D AVX512=<whether they
-# have its kernels> -P symbols.cmake
+# cmake -D NM=<nm> -D FLOATS=<library of float kernels> -D INTEGERS=<library of integer kernels> -D AVX512=<ON or OFF>
+#   -P symbols.cmake
 # If a file of kernels/arch/ has an inline function that is not inlined, the linker merges it with functions of the same
 # name from other files. The copy that it keeps may use instructions that the CPU lacks. So each such function must be a
 # template on the file's own instruction set.
@@ -9,8 +9,9 @@ set(arch_avx2 "xsimd::fma3<xsimd::avx2>")
 set(arch_avx512bw "xsimd::avx512bw")
 set(arch_avx512vnni "Avx512Vnni")
 
-# check(library kind tables): the same rule holds for kernels/arch/float/ and kernels/arch/integer/, whose files have
-# the same names inside their libraries.
+# check(library kind tables): checks the inline functions that the files of kernels/arch/float/ or kernels/arch/integer/
+# leave in their library, and that the library has this number of kernel tables. File names are the same in both
+# libraries.
 set(bad 0)
 function(check library kind tables)
   execute_process(COMMAND ${NM} --demangle --print-file-name ${library}
@@ -33,7 +34,7 @@ function(check library kind tables)
     if(name MATCHES "^quantrain::kernels::k[A-Za-z0-9]+${kind}Kernels$")
       math(EXPR found "${found} + 1")
     endif()
-    # Weak functions. V and u are data, which run on every CPU.
+    # W and w: weak functions. V and u are data, which suit every CPU.
     if(type MATCHES "^[Ww]$")
       string(FIND "${name}" "${arch_${file}}" position)
       if(position EQUAL -1)

@@ -1,6 +1,6 @@
 # cmake -D SOURCE=<repository> -D WORK=<scratch> -D GENERATOR=... -D COMPILER=... -P without_packages.cmake
-# Packages that only tests and programs need may be missing. Then these are not built, and the rest is. If an option
-# asks for such a part, the error names the missing package.
+# Packages that only tests and programs need may be missing. Then these tests and programs are left out, and everything
+# else is built. If an option asks for a part whose package is missing, the error names the package.
 cmake_minimum_required(VERSION 3.25)
 
 # configure(status output option...)
@@ -37,6 +37,6 @@ endfunction()
 refused(QUANTRAIN_TESTS Catch2)
 refused(QUANTRAIN_EXAMPLES CLI11)
 refused(QUANTRAIN_PNG PNG)
-# Sounds are a part of the examples, whose own package must not be missing here.
+# The audio examples are built only with the other examples, so here CLI11, which all examples need, is not missing.
 refused(QUANTRAIN_AUDIO kissfft -D QUANTRAIN_EXAMPLES=ON -D CMAKE_DISABLE_FIND_PACKAGE_CLI11=OFF)
 file(REMOVE_RECURSE ${WORK})

@@ -85,8 +85,8 @@ Json settings_of(const Images& images,
   return settings_of(images, network, training, seed, bits, integer ? "integer" : "float");
 }
 
-/// The settings of the control: the float network, trained on without quantization, to compare the
-/// quantized networks with.
+/// The settings of the control experiment: the float network, trained further without quantization.
+/// The quantized networks are compared with it.
 Json settings_of_float(const Images& images,
                        const examples::Network& network,
                        const Training& training,

@@ -229,8 +229,8 @@ TEST_CASE("PTQ is QAT with zero training steps", "[quant][convert]") {
   {
     const Calibration calibration(net);
     const Tensor float_logits = net(images);
-    // Calibration passes real values, so only the batch norm may round differently, once its slot
-    // runs.
+    // During calibration the network computes in float. Only the batch norms, which preparing has
+    // changed, may round differently.
     for (int64_t i = 0; i < float_logits.elements(); ++i) {
       CHECK(float_logits.floats()[i] == quantrain::test::Approx(before.data()[i]).margin(1e-5));
     }
@@ -389,8 +389,8 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   train_a_little(scaled, {6, 12}, 2);
   QUANTRAIN_CHECK_ERROR(convert(scaled, random_images({2, 12}, 1)), GraphError, "[1] ");
 
-  // Two ranges may follow a layer's own FakeQuantize. Without that one, the layer would have to
-  // give the codes of both ranges.
+  // Two ranges may follow a layer's own FakeQuantize. Without the layer's FakeQuantize, the layer
+  // would have to give the codes of both ranges.
   TwoRanges two;
   prepare_qat(two, example, QConfig::int8());
   two(example);

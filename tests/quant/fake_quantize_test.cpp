@@ -283,7 +283,7 @@ TEST_CASE("a checkpoint's buffers resume a FakeQuantize where it was", "[quant][
   CHECK(first.params() == second.params());
   CHECK(second.float_range().max == quantrain::test::Approx(4.0f));  // ((1 + 3) / 2 + 6) / 2
 
-  // The state of one that has seen nothing resets it.
+  // Loading the state of a FakeQuantize that has seen nothing resets `second`.
   const FakeQuantize fresh(config);
   const std::vector<NamedTensor> empty = fresh.named_buffers();
   for (size_t i = 0; i < empty.size(); ++i) {

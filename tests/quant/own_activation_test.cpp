@@ -1,5 +1,5 @@
-// An activation and a lowering rule defined outside of the library; the first is the example of
-// docs/adding_an_operation.md.
+// An activation and a lowering rule defined outside of the library. The activation is the example
+// of docs/adding_an_operation.md.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -39,7 +39,7 @@ class Softsign : public Module {
   Tensor forward(const Tensor& x) override { return softsign(x); }
 };
 
-/// y = -x. On codes it counts them from the other end, so nothing is rounded.
+/// y = -x. On codes it swaps the lowest with the highest, and so on, so nothing is rounded.
 class MirrorNode : public Node {
  public:
   explicit MirrorNode(std::string type) : type_(std::move(type)) {}

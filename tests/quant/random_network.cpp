@@ -232,7 +232,7 @@ class Composer {
     w_ = (w_ + 2 * padding - (kernel - 1) * dilation.w - 1) / stride + 1;
     c_ = outputs;
     if (coin()) net.append(BatchNorm2d{c_});
-    if (!keep_size && random_.below(6) == 0) turn(net);  // the activation is fused through it
+    if (!keep_size && random_.below(6) == 0) turn(net);  // must not prevent fusion
     activation(net, c_);
   }
 
@@ -371,7 +371,7 @@ class Composer {
     const int64_t chosen = random_.below(count + 2);
     if (chosen >= count) return prelu(net, channels);
     const functions::Function& function = all[chosen];
-    // Several of the last two functions in a row would exceed all floats.
+    // exp and square overflow if several of them follow each other.
     if (chosen >= count - 2) net.append(Clamp{-4.0f, 4.0f});
     net.append(Elementwise{function});
     text_ << ' ' << function->type;

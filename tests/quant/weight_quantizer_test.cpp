@@ -121,7 +121,7 @@ TEST_CASE("a learned weight scale starts from the folded weights", "[quant][weig
     error += std::pow(value - static_cast<double>(quantized.floats()[i]), 2);
     size += value * value;
   }
-  CHECK(std::sqrt(error / size) < 0.1);  // 0.81 with the scale of unfolded weights at 1e-4
+  CHECK(std::sqrt(error / size) < 0.1);  // 0.81 if unfolded weights set the scale
 }
 
 TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larger",
@@ -153,7 +153,7 @@ TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larg
   REQUIRE(second.size() == 1);
   CHECK(first[2] == by_bias(1e3f, scale_x));
   CHECK(second[0] == by_bias(2e3f, hidden));
-  CHECK(first[1] > by_bias(0.125f, scale_x));  // from its weights
+  CHECK(first[1] > by_bias(0.125f, scale_x));  // set by the weights, not by the bias
   const std::vector<int32_t> codes = biases(model, 0);
   CHECK(codes[2] <= -(1 << 30) + (1 << 7));
   CHECK(biases(model, 1)[1] <= -(1 << 30) + (1 << 7));
@@ -225,7 +225,7 @@ TEST_CASE("a given scale clamps weights, and their gradient does not pass", "[qu
   train_once(net, Tensor::full({1, 2}, 1.0f));
   const Tensor weight = net.find("0").named_parameters()[0].tensor;
   const Tensor grad = weight.grad();
-  CHECK(grad.data()[0] == 0.0f);  // 16 steps, of 7
+  CHECK(grad.data()[0] == 0.0f);  // 4 is 16 steps of 0.25; the largest code is 7
   CHECK(grad.data()[1] != 0.0f);
 }
 
@@ -237,8 +237,8 @@ TEST_CASE("weights that were quantized elsewhere keep their codes", "[quant][wei
   config.model.weight.estimator = estimator;
   const auto prepared = [&] {
     Sequential net{Linear{2, 3}, ReLU{}, Linear{3, 2}};
-    // The weights are codes at scales that are powers of two, far from the scales that they would
-    // choose.
+    // Each row is a row of codes times a power of two, which is far from the scale that the
+    // quantizer would choose.
     fill(net.find("0"), {0.5f, -0.25f, 2.0f, 1.0f, -3.0f, 4.0f}, {0.0f, 0.5f, -1.0f});
     prepare_qat(net, images, config);
     return net;
@@ -312,7 +312,7 @@ TEST_CASE("a vanishing gamma trains and converts", "[quant][weights][batch_norm]
   vanish();
   prepare_qat(net, images, QConfig::int8());
   train_once(net, images);
-  // gamma can grow again.
+  // Every gamma has a gradient, so it can grow again.
   for (int c = 0; c < 6; ++c) CHECK(norm.gamma().grad().data()[c] != 0.0f);
   const IntegerModel model = convert(net, images);
   check_parity(net, model, images);

@@ -31,7 +31,8 @@ class SliceNode : public GatherNode {
 };
 
 Taken range_of(int64_t extent, const SliceOptions& o) {
-  // Positions outside the axis are clamped to one before the first element or one after the last.
+  // Positions outside the axis are clamped: to [0, extent], or to [-1, extent - 1] if the step is
+  // negative.
   const int64_t lo = o.step > 0 ? 0 : -1;
   const int64_t hi = o.step > 0 ? extent : extent - 1;
   const auto place = [&](const std::optional<int64_t>& at, int64_t otherwise) {

@@ -155,9 +155,8 @@ inline Batch<float, Arch> as_floats(Batch<int32_t, Arch> v) {
 }
 
 /// Makes the compiler read `kept`, and all that it points to, from memory again. The loops of a
-/// tile need all registers. The compiler would spill a value that is kept across them before the
-/// tile begins. A value spilled to a vector register comes back only after all multiply-adds in
-/// flight.
+/// tile need all registers, so the compiler would spill a value that is needed after them, perhaps
+/// to a vector register. From there it comes back only after all multiply-adds in flight.
 template <class T>
 inline QUANTRAIN_INLINE void forget_registers(T& kept) {
   asm volatile("" : "+m"(kept) : : "memory");

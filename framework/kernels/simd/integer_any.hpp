@@ -25,8 +25,8 @@ struct AnyInts {
   /// The widest panel, in vectors, that has tiles of its own for windows of 3x3 on one channel.
   static constexpr int kShortPanel = 0;
 
-  /// Keeps v in a register as a value of its own, so that its later use takes no registers from the
-  /// loop that computed it.
+  /// Makes the compiler hold v in a register here. Otherwise it may move or combine operations
+  /// across this point, and run out of registers in the loop that computes v.
   template <class Int>
   static QUANTRAIN_INLINE void settle(Int& v) {
 #if defined(__x86_64__)

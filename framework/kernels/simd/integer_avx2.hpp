@@ -32,7 +32,7 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   static QUANTRAIN_INLINE void store_codes(uint8_t* p, Int v, const Clamp& clamp) {
     v = _mm256_max_epi32(v, set1(clamp.lo));
     v = _mm256_min_epi32(v, set1(clamp.hi));
-    v = _mm256_and_si256(v, set1(0xff));  // the low byte of signed codes too
+    v = _mm256_and_si256(v, set1(0xff));  // keeps the low byte, also of negative codes
     const __m128i words =
         _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(words, words));
@@ -129,7 +129,7 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
     return _mm256_and_ps(_mm256_castsi256_ps(set), v);
   }
 
-  /// Operations on 16 bytes.
+  /// The operations for fewer than kBytes bytes at a time.
   using Narrow = Ints<xsimd::sse2>;
   static constexpr int kBytes = 32;
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm256_max_epu8(a, b); }

@@ -55,7 +55,8 @@ inline void interleave_windows(
   }
 }
 
-/// Units in a row. Neighbouring units are x_step bytes of x and y_step elements of y apart.
+/// The units along one axis (see DepthwisePanel). Neighbouring units are x_step bytes of x and
+/// y_step elements of y apart.
 struct DepthwiseAxis {
   int64_t count, x_step, y_step;
 

@@ -39,7 +39,7 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
     v = _mm_packs_epi32(v, v);
     v = _mm_max_epi16(v, _mm_set1_epi16(static_cast<int16_t>(clamp.lo)));
     v = _mm_min_epi16(v, _mm_set1_epi16(static_cast<int16_t>(clamp.hi)));
-    v = _mm_and_si128(v, _mm_set1_epi16(0xff));  // the low byte of signed codes too
+    v = _mm_and_si128(v, _mm_set1_epi16(0xff));  // keeps the low byte, also of negative codes
     const int32_t bytes = _mm_cvtsi128_si32(_mm_packus_epi16(v, v));
     __builtin_memcpy(p, &bytes, 4);
   }

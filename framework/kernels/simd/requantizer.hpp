@@ -5,8 +5,9 @@
 
 namespace quantrain::kernels::simd {
 
-/// docs/quantization.md (8) before the clamp, for the first vector of the channels of r. kUsual:
-/// r.round is set and includes the zero point. Then only the upper halves of the products p matter:
+/// Computes docs/quantization.md (8), without the clamp, for a vector of the first channels of r.
+/// kUsual: r.round is set and includes the zero point. Then only the upper halves of the products p
+/// matter:
 ///   (p + 2^(shift - 1)) >> shift = ((p >> 32) + 2^(shift - 33)) >> (shift - 32).
 template <class Arch, bool kUsual>
 class Requantizer {
@@ -31,7 +32,7 @@ class Requantizer {
   Int m0_even_, m0_odd_, round_, shift_;
 };
 
-/// For any shift. The codes saturate to +-kSaturated, far outside their range.
+/// The same for any shift. The results saturate at +-kSaturated, far outside the range of codes.
 template <class Arch>
 class Requantizer<Arch, false> {
   using I = Ints<Arch>;

@@ -179,13 +179,14 @@ TEST_CASE("an addition has one shift, that of the larger multiplier", "[arithmet
   CHECK(make_add_multipliers(0.75, 0.75) == AddMultipliers{kOne / 2 * 3, kOne / 2 * 3, 31});
   CHECK(make_add_multipliers(1.0, 0.0) == AddMultipliers{kOne, 0, 30});
   CHECK(make_add_multipliers(0.0, 0.0) == AddMultipliers{0, 0, 62});
-  // The smaller one is rounded at the common shift: 2^-31 * 2^30 = 1/2, which llround rounds up.
+  // The smaller multiplier is rounded at the common shift: 2^-31 * 2^30 = 1/2, which llround rounds
+  // up.
   CHECK(make_add_multipliers(1.0, 0x1p-31) == AddMultipliers{kOne, 1, 30});
   CHECK(make_add_multipliers(1.0, 0x1p-32) == AddMultipliers{kOne, 0, 30});
   // Just below 1: both are renormalised.
   CHECK(make_add_multipliers(std::nextafter(1.0, 0.0), std::nextafter(1.0, 0.0)) ==
         AddMultipliers{kOne, kOne, 30});
-  // If the larger multiplier has no shift and becomes 0, so does the smaller one.
+  // If the larger multiplier needs a shift above 62 and becomes 0, so does the smaller one.
   CHECK(make_add_multipliers(0x1p-33, 0x1p-34) == AddMultipliers{0, 0, 62});
 }
 

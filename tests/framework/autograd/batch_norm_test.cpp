@@ -114,7 +114,7 @@ TEST_CASE("batch_norm gradients match finite differences in training and evaluat
 
 TEST_CASE("rescaled_batch_norm is batch_norm of x / factor + shift, gradients included",
           "[autograd][batch_norm]") {
-  // epsilon is large, because the gradient of the factor vanishes with it.
+  // epsilon is large, because the smaller it is, the smaller is the gradient of the factor.
   const BatchNormOptions options{.momentum = 0.25f, .epsilon = 0.5f};
   for (const int64_t channels : {1, 5, 17}) {
     const Tensor x = random_leaf({2, 3, 2, channels}, 5, -2.0f, 2.0f);
@@ -136,7 +136,7 @@ TEST_CASE("rescaled_batch_norm is batch_norm of x / factor + shift, gradients in
       CHECK(fused.variance.data()[c] ==
             test::Approx(double{apart.variance.data()[c]}).margin(kMargin));
     }
-    // For an uneven sum, the gradients are those of the separate operations.
+    // For a weighted sum of the results, the gradients equal those of the separate operations.
     const Tensor weights = random_tensor(x.shape(), 8);
     const std::vector<Tensor> shared{x, factor};
     sum(mul(y, weights)).backward();

@@ -50,7 +50,7 @@ class PreluNode : public Node {
 /// y = x where x > 0, else slope * x.
 /// Shapes: x [..., C], slope [C]  ->  y like x.
 /// Gradient: grad_x = grad_y, times slope where x <= 0; grad_slope = sum of grad_y * x where x < 0.
-/// Throws: ShapeError if slope has not one element for each channel.
+/// Throws: ShapeError unless slope has one element for each channel.
 /// Source: He et al. 2015, section 2.1; ONNX PRelu.
 Tensor prelu(const Tensor& x, const Tensor& slope) {
   if (x.rank() < 1 || slope.rank() != 1 || slope.dim(0) != x.dim(-1)) {

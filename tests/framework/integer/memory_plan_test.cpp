@@ -51,7 +51,8 @@ class Memory {
   std::vector<int> owner_;
 };
 
-/// Runs the program on names of values: each step must read the bytes that were written for it.
+/// Runs the program on a Memory, without computing: when a step reads a value, all of the value's
+/// bytes must still be there.
 void check_plan(const Program& program, int64_t n) {
   const MemoryPlan plan = plan_memory(program);
   REQUIRE(plan.roots.size() == program.values.size());
@@ -269,7 +270,8 @@ TEST_CASE("a run takes the memory that was planned, and no more", "[integer][mem
       // In a process that has allocated nothing for a run yet.
       const quantrain::test::Child child = quantrain::test::in_child([&] {
         const int64_t before = pool::counters().bytes_in_use;
-        Buffer<uint8_t> highest(pool::counters().peak_bytes_in_use - before);  // to see the peak
+        // Fills the pool up to its old peak, so that the run sets a new peak.
+        Buffer<uint8_t> highest(pool::counters().peak_bytes_in_use - before);
         const int64_t base = pool::counters().bytes_in_use;
         model.run(from, to);
         const int64_t taken = pool::counters().peak_bytes_in_use - base;

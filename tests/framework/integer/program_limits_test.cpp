@@ -42,7 +42,7 @@ TEST_CASE("a small file that asks for much memory is refused, unless the caller 
     return read_bytes(folder / "model");
   };
   QUANTRAIN_CHECK_ERROR(IntegerModel::load(file_of(1 << 15)), ShapeError, "[far] a value has more");
-  // The largest possible one takes the memory of one line of its padded image.
+  // The largest possible convolution takes the memory of one line of its padded image.
   const int64_t far = (1 << 14) - 1;
   const std::vector<uint8_t> file = file_of(far);
   CHECK(file.size() < 1000);

@@ -184,6 +184,16 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
       {[](Program& p) { p.outputs.clear(); }, "[program] there is no output"},
       {[](Program& p) { p = {}; }, "[program] there is no input"},
       {[](Program& p) { p.inputs[0] = -1; }, "[program] value -1 does not exist"},
+      {[](Program& p) {
+         p.values[kInput0].shape = {};
+         p.values[kInput0].features = {{0.0f, 0.0f}, {1.0f, 1.0f}};
+       },
+       "[input0] 2 offsets and 2 scales of features, expected one for each of the 1 along"},
+      {[](Program& p) {
+         p.values[kMax].params.reset();
+         p.values[kMax].scale = {1.0};
+       },
+       "[max] gives codes, not what its value says"},
       {[=](Program& p) { p.inputs[1] = none; }, "[program] " + missing + " does not exist"},
       {[](Program& p) { p.outputs[1] = -1; }, "[program] value -1 does not exist"},
       {[=](Program& p) { p.outputs[1] = none; }, "[program] " + missing + " does not exist"},

@@ -217,8 +217,8 @@ inline Program every_operation() {
   const int logits =
       b.accumulators("logits", QuantizedLinear{1, 10, 3, last.product}, {fc}, {3}, last.scale);
   b.program.outputs = {logits, squashed, logits};
-  // Nothing reads the next values. This one has a row before the others, a column after them, and
-  // two of six channels.
+  // Nothing reads the next values. "moved" adds a row before the rows of `both` and a column after
+  // its columns, and takes two of its six channels.
   b.codes("moved",
           Gather::make({2, 2, 6}, {{-1, 0, 1}, {0, 1, -1}, {4, 1}}, 125),
           {both},

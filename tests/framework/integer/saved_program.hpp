@@ -32,7 +32,8 @@ class SavedProgram {
     save_safetensors(changed, file);
     return load_program(changed);
   }
-  /// In memory: a header is 8 bytes of length and then JSON.
+  /// Replaces the network in the file's header, and loads the file from memory. A file begins with
+  /// 8 bytes that hold the header's length.
   Program load_network(const Json& network) const {
     uint64_t length = 0;
     std::memcpy(&length, bytes_.data(), sizeof(length));
@@ -53,7 +54,7 @@ class SavedProgram {
     change(json);
     return load_network(json);
   }
-  /// Without this tensor, or with another one in its place.
+  /// Loads the file without this tensor. `add` may put another one in its place.
   Program load_with(const std::string& name, const std::function<void(TensorFile&)>& add) const {
     return load_changed([&](TensorFile& file) {
       TensorFile copy;

@@ -15,7 +15,8 @@ using test::values;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// More than a block of the kernel that finds such values, and not a multiple of a vector.
+// Elements: more than a block of the kernel that finds NaN and infinity, and no whole number of
+// vectors.
 constexpr int64_t kLong = 100003;
 
 // Gradients of 1, except for one element.

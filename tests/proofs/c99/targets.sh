@@ -2,7 +2,8 @@
 #   gcc-O0 gcc-O3 clang-O0 clang-O3   this machine
 #   plain                             the same, without vectors: gcc -O3 -D CORE_PLAIN=1
 #   aarch64 riscv64                   cross-compiled with -O2, under qemu-user
-#   BOARD, BOARD/CPU                  bare metal, by examples/cortex_m/run; code for another processor: mps2-an385/cortex-m0
+#   BOARD                             bare metal, by examples/cortex_m/run
+#   BOARD/CPU                         the same, with code for another processor: mps2-an385/cortex-m0
 
 c99_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 c99_flags=(-std=c99 -Wall -Wextra -Wconversion -Wshadow -pedantic -Werror)
@@ -32,8 +33,9 @@ run_program() {
   esac
   "${command[@]}" "${c99_flags[@]}" -I "$folder" "$source" -o "$program" && "${emulator[@]}" "$program" "${@:5}"
 }
-# foreign_symbols OBJECT: prints what a Cortex-M object calls, except for C's memory functions and 32-bit integer
-# helpers for processors without the instruction. Floating point and 64-bit division are not allowed.
+# foreign_symbols OBJECT: prints what a Cortex-M object calls, except for C's memory functions and the compiler's
+# helpers for integer instructions that the processor lacks. Floating point and 64-bit division are not among these
+# helpers.
 foreign_symbols() {
   arm-none-eabi-nm -u "$1" | awk '{ print $NF }' | grep -vxE \
     'memcpy|memset|memmove|__aeabi_mem(cpy|set|clr|move)[48]?|__aeabi_(lmul|llsl|llsr|lasr|u?idiv|u?idivmod)|__gnu_thumb1_case_(s|u)(qi|hi|si)' ||

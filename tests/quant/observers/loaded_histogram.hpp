@@ -12,10 +12,11 @@ namespace quantrain::quant::test {
 using quantrain::test::Json;
 using quantrain::test::load_vectors;
 
-/// An observer whose state is a case of "histograms", as if it had seen its values in one batch.
+/// An observer whose state comes from a case of the section "histograms" in operations.json, as if
+/// the observer had seen the case's values in one batch.
 inline std::unique_ptr<Observer> loaded_histogram(const auto& options, const Json& json) {
   auto with_bins = options;
-  // Its bins must reach to 0.
+  // The observer's bins must reach to 0; those of the case need not.
   const auto counts = json.at("counts").get<std::vector<float>>();
   const auto first = json.at("first").get<int64_t>();
   const int64_t begin = std::min<int64_t>(first, 0);
