@@ -1,5 +1,7 @@
 #include "quant/training/qconfig.hpp"
 
+#include <functional>
+
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/child.hpp"
@@ -50,11 +52,11 @@ TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant
                         "config.model.activation.observer: lacks \"low\"");
   QUANTRAIN_CHECK_ERROR(with("\"mean_std\"", "\"median\""), QuantError, "no kind \"median\"");
   const LayerConfig model = config.model;
-  const auto refused = [&](const char* text, const std::function<void(QConfig&)>& change) {
+  const auto refused = [&](const char* message, const std::function<void(QConfig&)>& change) {
     QConfig changed = config;
     change(changed);
-    QUANTRAIN_CHECK_ERROR(validate(changed), QuantError, text);
-    QUANTRAIN_CHECK_ERROR(QConfig::from_json(changed.to_json()), QuantError, text);
+    QUANTRAIN_CHECK_ERROR(validate(changed), QuantError, message);
+    QUANTRAIN_CHECK_ERROR(QConfig::from_json(changed.to_json()), QuantError, message);
   };
   refused("[QConfig] model: weights have 2 to 8 bits, got 1",
           [](QConfig& c) { c.model.weight.bits = 1; });
