@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMillion = 1'000'000;
 constexpr int64_t kMostTaps = 32'768;  // taps times channels; no layer has more
-constexpr int64_t kMostResults = 16;   // of an operation are compared: the first ones
+constexpr int64_t kMostResults = 16;   // the first results of an operation are compared
 
 Tensor draw(const Shape& shape, uint64_t seed, const Range& range) {
   Tensor x = Tensor::empty(shape);
@@ -97,7 +97,7 @@ SumErrors of_cross_entropy(int64_t n, const Range& range) {
   return errors(1, y.data(), n, term, mean_of(n));
 }
 
-/// Checks the sums in the denominators, through the first element of each row.
+/// Checks the sum in the denominator of each row, by the row's first result.
 SumErrors of_softmax(int64_t n, const Range& range) {
   const Tensor x = draw({2, n}, 1, range);
   const Tensor y = softmax(x);
@@ -167,7 +167,7 @@ SumErrors of_linear_bias(int64_t n, const Range& range) {
 
 constexpr int64_t kChannels = 4;
 
-/// Checks running statistics, which one batch replaces.
+/// Checks the running mean or variance: with momentum 1, those of one batch replace the old ones.
 SumErrors of_moments(int64_t n, const Range& range, bool of_variance) {
   const Tensor x = draw({1, n, 1, kChannels}, 1, range);
   Tensor mean = Tensor::zeros({kChannels});

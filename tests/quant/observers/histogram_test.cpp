@@ -19,7 +19,8 @@ const std::vector<QType> kTypes{
     {8, false, false}, {8, true, true}, {4, true, false}, {3, false, false}, {2, true, true}};
 constexpr QScheme kSchemes[] = {QScheme::kAffine, QScheme::kSymmetric};
 
-/// The centres and counts of a histogram's bins, and the error of parameters by the equations.
+/// The centres and counts of a histogram's bins, and the squared error of quantizing the centres
+/// with given parameters by (3) and (1).
 struct Centres {
   explicit Centres(const Json& json) {
     const auto all = json.at("counts").get<std::vector<double>>();
