@@ -97,7 +97,8 @@ SumErrors of_cross_entropy(int64_t n, const Range& range) {
   return errors(1, y.data(), n, term, mean_of(n));
 }
 
-/// Checks the sum in the denominator of each row, by the row's first result.
+/// Checks the sum in softmax's denominator. It divides every result of a row, so the first result
+/// of each row is enough.
 SumErrors of_softmax(int64_t n, const Range& range) {
   const Tensor x = draw({2, n}, 1, range);
   const Tensor y = softmax(x);
@@ -167,7 +168,8 @@ SumErrors of_linear_bias(int64_t n, const Range& range) {
 
 constexpr int64_t kChannels = 4;
 
-/// Checks the running mean or variance: with momentum 1, those of one batch replace the old ones.
+/// Checks the mean or variance of a batch. With momentum 1, the batch's statistics replace the
+/// running ones, where the test can read them.
 SumErrors of_moments(int64_t n, const Range& range, bool of_variance) {
   const Tensor x = draw({1, n, 1, kChannels}, 1, range);
   Tensor mean = Tensor::zeros({kChannels});
@@ -191,7 +193,8 @@ SumErrors of_moments(int64_t n, const Range& range, bool of_variance) {
 
 SumErrors of_batch_mean(int64_t n, const Range& range) { return of_moments(n, range, false); }
 
-/// The terms are always from [0, 1): numbers just above 1 have almost no variance.
+/// Ignores the given range and draws from [0, 1), because numbers just above 1 have almost no
+/// variance.
 SumErrors of_batch_variance(int64_t n, const Range&) { return of_moments(n, kRanges[0], true); }
 
 /// Checks sum(grad_y) and sum(grad_y * (x - mean)), with mean 0 so that all terms have one sign.

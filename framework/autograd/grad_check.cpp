@@ -169,6 +169,7 @@ class Comparison {
 GradCheckResult grad_check(const std::function<Tensor()>& function,
                            const std::vector<Tensor>& inputs,
                            const GradCheckOptions& options) {
+  if (!function) throw GraphError(kWhere, "there is no function to check");
   check_inputs(inputs);
   const KeepGradients keep(inputs);
   const Tensor y = function();

@@ -46,8 +46,10 @@ class Tensor {
   static Tensor empty(const Shape& shape);
   static Tensor zeros(const Shape& shape);
   static Tensor full(const Shape& shape, float value);
-  /// Throws: ShapeError if the number of values, or codes, does not match the shape.
+  /// Throws: ShapeError if the number of values does not match the shape.
   static Tensor from(const Shape& shape, std::span<const float> values);
+  /// Throws: ShapeError if the number of codes, or of their scales along an axis, does not match
+  /// the shape; QuantError if the codes' parameters are invalid.
   static Tensor from_codes(const Shape& shape, std::shared_ptr<const Codes> codes);
   /// Floats that carry the codes they are computed from, such as a batch. The codes are dequantized
   /// at once, in this thread. Operations see floats. The input of a prepared network

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "framework/integer/input_encoding.hpp"
 
@@ -22,7 +23,7 @@ enum class ConstantFeature {
 
 struct FeatureOptions {
   ConstantFeature constant = ConstantFeature::kRefuse;
-  std::span<const std::string> names = {};  ///< names of the features, for messages
+  std::vector<std::string> names = {};  ///< names of the features, for messages
 };
 
 /// z has mean 0 and standard deviation 1: offset = mean, scale = sqrt(mean of (x - mean)^2), in

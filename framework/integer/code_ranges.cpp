@@ -1,5 +1,7 @@
 #include "framework/integer/code_ranges.hpp"
 
+#include "framework/core/error.hpp"
+
 namespace quantrain::integer {
 namespace {
 
@@ -229,6 +231,12 @@ CodeRanges::CodeRanges(const Program& program) : of_(program.values.size()) {
     of_[static_cast<size_t>(step.output)] = std::visit(
         [&](const auto& op) { return propagation.run(op, step.inputs); }, step.operation);
   }
+}
+
+const Channels& CodeRanges::at(int id) const& {
+  if (id < 0 || id >= std::ssize(of_))
+    throw GraphError("code_ranges", "value ", id, " does not exist");
+  return of_[static_cast<size_t>(id)];
 }
 
 }  // namespace quantrain::integer

@@ -86,6 +86,7 @@ template <>
 class Prepared<Gather> {
  public:
   explicit Prepared(const Gather& op);
+  Prepared(const Gather&& op) = delete;
   void run(int64_t n, Inputs inputs, void* output) const;
 
  private:

@@ -64,6 +64,7 @@ template <>
 class Prepared<QuantizedAvgPool2d> {
  public:
   explicit Prepared(const QuantizedAvgPool2d& op) : op_(&op) {}
+  Prepared(const QuantizedAvgPool2d&& op) = delete;
   void run(int64_t n, Inputs inputs, void* output) const;
   /// Only the sums, without requantization.
   void accumulate(int64_t n, const uint8_t* x, int32_t* sums) const;

@@ -63,6 +63,7 @@ template <>
 class Prepared<QuantizedConcat> {
  public:
   explicit Prepared(const QuantizedConcat& op);
+  Prepared(const QuantizedConcat&& op) = delete;
   void run(int64_t n, Inputs inputs, void* output) const;
 
  private:

@@ -73,6 +73,7 @@ struct QuantizedLookup {
 /// Requantizes q - zero_x by (8), for every byte q.
 CodeTable rescale_table(int32_t zero_x, Multiplier multiplier, const StoredOutput& y);
 /// f of the real value of each code of x's type, in double.   docs/quantization.md (18)
+/// Throws: QuantError if f is null.
 CodeValues code_values(const std::function<double(double)>& f, const QParams& x);
 /// The stored codes of x's type. Other bytes never occur.
 std::vector<int32_t> stored_codes(const QParams& x);
@@ -81,6 +82,7 @@ template <>
 class Prepared<QuantizedLookup> {
  public:
   explicit Prepared(const QuantizedLookup& op) : op_(&op) {}
+  Prepared(const QuantizedLookup&& op) = delete;
   /// The output may overwrite the input.
   void run(int64_t n, Inputs inputs, void* output) const;
 

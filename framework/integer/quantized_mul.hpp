@@ -58,6 +58,7 @@ template <>
 class Prepared<QuantizedMul> {
  public:
   explicit Prepared(const QuantizedMul& op) : op_(&op) {}
+  Prepared(const QuantizedMul&& op) = delete;
   /// The output may overwrite an input of the same size.
   void run(int64_t n, Inputs inputs, void* output, const GradientMask& mask = {}) const;
 

@@ -75,6 +75,7 @@ template <>
 class Prepared<QuantizedSoftmax> {
  public:
   explicit Prepared(const QuantizedSoftmax& op) : op_(&op) {}
+  Prepared(const QuantizedSoftmax&& op) = delete;
   /// The output may overwrite the input.
   void run(int64_t n, Inputs inputs, void* output) const;
 

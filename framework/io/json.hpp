@@ -69,8 +69,12 @@ class JsonDocument {
 
   /// Throws: Malformed if the text is not JSON, repeats a key in an object, or exceeds a limit.
   explicit JsonDocument(std::string_view text, const JsonLimits& limits = {});
+  // Its values point to it.
+  JsonDocument(const JsonDocument&) = delete;
+  JsonDocument& operator=(const JsonDocument&) = delete;
 
-  JsonValue root() const { return {this, 0}; }
+  JsonValue root() const& { return {this, 0}; }
+  JsonValue root() const&& = delete;
 
  private:
   friend class JsonValue;

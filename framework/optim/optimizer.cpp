@@ -95,7 +95,7 @@ std::string Optimizer::describe(size_t i) const {
 }
 
 // Refuses parameters that have a gradient but were added after the optimizer was made: they would
-// never be trained. A parameter that existed before may be missing, by the caller's choice.
+// never be trained. The caller may leave out parameters that existed when the optimizer was made.
 void Optimizer::check_complete() const {
   TensorAccess::Companions checked;
   for (size_t i = 0; i < parameters_.size(); ++i) {

@@ -37,6 +37,9 @@ double area_under_curve(std::span<const float> scores, std::span<const uint8_t> 
 /// Counts how many samples of each class were predicted as each class.
 class ConfusionMatrix {
  public:
+  // Copies only: a moved-from matrix would have no counts.
+  ConfusionMatrix(const ConfusionMatrix&) = default;
+  ConfusionMatrix& operator=(const ConfusionMatrix&) = default;
   /// Throws: DataError unless classes is in [1, 2^15].
   explicit ConfusionMatrix(int64_t classes);
 

@@ -15,7 +15,8 @@ namespace quantrain::quant::test {
 
 struct RandomNetwork {
   std::unique_ptr<Module> net;
-  std::vector<Shape> inputs;  ///< one or two images [H, W, C]; as many outputs
+  /// One or two images [H, W, C]. The network has as many outputs as inputs.
+  std::vector<Shape> inputs;
   int64_t classes;
   QConfig config;
   std::string description;  ///< layers and bits, for messages

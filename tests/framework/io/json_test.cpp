@@ -70,6 +70,16 @@ TEST_CASE("JSON gives its values, and each only as what it is", "[io][json]") {
   CHECK_FALSE(root.find("b")->find("c")->integer(kLeast, kMost).has_value());
 }
 
+TEST_CASE("a JSON value that holds nothing has no entries and no members", "[io][json]") {
+  const JsonDocument document(R"([5, "text", [1], {"a": 1}])");
+  for (const JsonValue value : document.root().entries()) {
+    CHECK(value.entries().size() == (value.is_list() ? 1 : 0));
+    CHECK(value.members().size() == (value.is_object() ? 1 : 0));
+    CHECK(value.find("a").has_value() == value.is_object());
+    CHECK(value.size() == (value.is_list() || value.is_object() ? 1 : 0));
+  }
+}
+
 TEST_CASE("a JSON value is recognised in a message, however large it is", "[io][json]") {
   CHECK(shown("[1, [2, 3], 4]") == "a list of 3");
   CHECK(shown("{\"a\": 1}") == "an object of 1");

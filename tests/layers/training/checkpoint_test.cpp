@@ -37,8 +37,18 @@ TEST_CASE("the last checkpoint comes back, and the last few stay", "[layers][che
   CHECK(std::filesystem::exists(folder / "new/run/step-000000000003.safetensors"));
   CHECK(std::filesystem::exists(folder / "new/run/step-000000000004.safetensors"));
   CHECK_FALSE(std::filesystem::exists(folder / "new/run/step-000000000002.safetensors"));
+  // Files of others, or with names that no checkpoint has.
+  for (const char* name : {"notes.txt",
+                           "step-7.txt",
+                           "7.safetensors",
+                           "step-seven.safetensors",
+                           "step-7x.safetensors",
+                           "step--7.safetensors",
+                           "step-99999999999999999999.safetensors"})
+    write_bytes(folder / "new/run/" + name, {});
   const std::vector<NamedTensor> tensors = some_tensors(0.0f);
   CHECK(resuming(folder / "new/run").load(tensors) == "at 4");
+  QUANTRAIN_CHECK_ERROR(checkpoints.save(-1, tensors, ""), DataError, "step is -1, expected 0 or");
   CHECK(values(tensors[0].tensor) == std::vector<float>(6, 4.0f));
   CHECK(values(tensors[1].tensor) == std::vector<float>(2, 8.0f));
 }
