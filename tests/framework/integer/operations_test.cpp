@@ -285,8 +285,8 @@ TEST_CASE("QuantizedAdd of any number of operands rounds once, in place too", "[
       multipliers.push_back(double{params[k].scale[0]} / double{kX.scale[0]});
       x.push_back(random_codes(100, params[k], k + 1));
     }
-    const QuantizedAdd op = QuantizedAdd::make(50, params, kX, Activation::kNone);
-    CHECK(op.input_sizes() == std::vector<int64_t>(count, 50));
+    const Operation op = QuantizedAdd::make(50, params, kX, Activation::kNone);
+    CHECK(input_sizes(op) == std::vector<int64_t>(count, 50));
     const AddMultipliers m = make_add_multipliers(multipliers);
     std::vector<uint8_t> expected;
     for (size_t i = 0; i < 100; ++i) {
