@@ -30,8 +30,8 @@ class AddNode : public Node {
                      input(0).shape(),
                      " + ",
                      input(1).shape(),
-                     "; a constant is one number, or one for each channel, the last axis; operands "
-                     "that depend on the input have one shape");
+                     "; a constant is one number, or one for each channel (the last axis). If both "
+                     "operands depend on the input, they need the same shape");
   }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
