@@ -28,7 +28,7 @@ struct Problem {
   }
 
   bool is_gemm() const { return m > 0; }
-  /// Two operations for each multiply-add, including those with the padding around an image.
+  /// Two operations for each multiply-add, including those on padding.
   int64_t operations() const {
     return is_gemm() ? 2 * m * k * n : 2 * conv.y_elements() * conv.reduction();
   }

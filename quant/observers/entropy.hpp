@@ -29,7 +29,7 @@ struct EntropyOptions {
 /// Among equals the largest t is taken. With fewer bins than levels the range is [min, max].
 /// Exact zeros are not counted: their code is exact, and after a ReLU they would outweigh the rest.
 /// Source: S. Migacz, 8-bit Inference with TensorRT, GTC 2017; levels as in NVIDIA's
-/// pytorch-quantization, the window of two signs as in MXNet and ONNX Runtime.
+/// pytorch-quantization, the window [-t, t) as in MXNet and ONNX Runtime.
 class EntropyObserver : public BinnedObserver {
  public:
   /// Throws: QuantError if there are too few or too many bins.

@@ -56,7 +56,8 @@ class Survey {
   void check_recorded() const;
   [[noreturn]] void refuse_without_sites(const std::vector<const GraphNode*>& data) const;
 
-  // Throws: the operation runs at a place without a slot for the FakeQuantize that it needs.
+  // Throws the error of an operation that cannot be quantized, or that runs at a place without a
+  // slot for the FakeQuantize that it needs.
   [[noreturn]] void refuse_place(const GraphNode& node) const;
   void check_has_type(const std::string& type) const;
   void check_has_site(const std::string& path) const;
@@ -79,8 +80,8 @@ class Survey {
   bool leads_out(const GraphNode& node, bool (*may_follow)(const QuantizationTraits&)) const;
   void add_site(const GraphNode& node);
 
-  // The first node from `node` on that is no view. A view moves nothing, so the operation after it
-  // is fused as if the view were not there.
+  // `node`, or the first node after it that is not a view. A view moves nothing, so the operation
+  // after it is fused as if the view were not there.
   const GraphNode* behind_views(const GraphNode* node) const;
 
   const Module& net_;

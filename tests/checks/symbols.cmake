@@ -9,8 +9,9 @@ set(arch_avx2 "xsimd::fma3<xsimd::avx2>")
 set(arch_avx512bw "xsimd::avx512bw")
 set(arch_avx512vnni "Avx512Vnni")
 
-# check(library kind tables): checks the files of kernels/arch/float/ or kernels/arch/integer/ in their library, and that
-# it has this number of tables. File names are the same in both libraries.
+# check(library kind tables): checks the inline functions that the files of kernels/arch/float/ or kernels/arch/integer/
+# leave in their library, and that the library has this number of kernel tables. File names are the same in both
+# libraries.
 set(bad 0)
 function(check library kind tables)
   execute_process(COMMAND ${NM} --demangle --print-file-name ${library}

@@ -153,7 +153,7 @@ TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larg
   REQUIRE(second.size() == 1);
   CHECK(first[2] == by_bias(1e3f, scale_x));
   CHECK(second[0] == by_bias(2e3f, hidden));
-  CHECK(first[1] > by_bias(0.125f, scale_x));  // from its weights
+  CHECK(first[1] > by_bias(0.125f, scale_x));  // set by the weights, not by the bias
   const std::vector<int32_t> codes = biases(model, 0);
   CHECK(codes[2] <= -(1 << 30) + (1 << 7));
   CHECK(biases(model, 1)[1] <= -(1 << 30) + (1 << 7));
@@ -312,7 +312,7 @@ TEST_CASE("a vanishing gamma trains and converts", "[quant][weights][batch_norm]
   vanish();
   prepare_qat(net, images, QConfig::int8());
   train_once(net, images);
-  // gamma can grow again.
+  // Every gamma has a gradient, so it can grow again.
   for (int c = 0; c < 6; ++c) CHECK(norm.gamma().grad().data()[c] != 0.0f);
   const IntegerModel model = convert(net, images);
   check_parity(net, model, images);

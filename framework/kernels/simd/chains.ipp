@@ -9,7 +9,7 @@
 // run along the columns.
 namespace quantrain::kernels::simd {
 
-// As in gemm.ipp.
+// gemm.ipp says why.
 #if !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("no-tree-slp-vectorize")
