@@ -46,6 +46,7 @@ Tensor reduced(const std::string& where,
                const std::vector<int>& axes,
                const ReductionOptions& options,
                const Pool& pool) {
+  check_axes(where, axes);  // a moved-from layer has none
   std::vector<int> sorted;
   for (const int axis : axes) {
     if (axis < -x.rank() || axis >= x.rank())

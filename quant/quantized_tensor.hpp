@@ -10,6 +10,9 @@ namespace quantrain::quant {
 /// any axis: real = scale * (q - zero_point).   docs/quantization.md (1) to (3)
 class QuantizedTensor {
  public:
+  // Copies only, which share the codes: a moved-from tensor would have none.
+  QuantizedTensor(const QuantizedTensor&) = default;
+  QuantizedTensor& operator=(const QuantizedTensor&) = default;
   /// Codes of x [...] at these parameters; params.axis counts from 0.
   /// Throws: QuantError if the parameters are invalid or have more than 8 bits; ShapeError if x has
   /// no such axis or another number of channels; DataError if x holds a NaN or an infinity.

@@ -87,6 +87,12 @@ Graph::Graph(std::vector<Tensor> outputs) : outputs_(std::move(outputs)) {
   }
 }
 
+const GraphNode& Graph::node(int index) const& {
+  if (index < 0 || index >= std::ssize(nodes_))
+    throw GraphError("graph", "node ", index, " does not exist: there are ", nodes_.size());
+  return nodes_[static_cast<size_t>(index)];
+}
+
 int Graph::producer(const Tensor& tensor) const {
   if (!tensor.defined()) throw GraphError("graph", "the tensor is undefined");
   if (tensor.node() != nullptr) {
@@ -131,6 +137,7 @@ std::vector<bool> Graph::dependents(const Tensor& tensor) const {
 }
 
 void Graph::visit(const std::function<void(const GraphNode&)>& function) const {
+  if (!function) throw GraphError("graph", "visit has no function to call");
   for (const GraphNode& entry : nodes_) function(entry);
 }
 

@@ -42,8 +42,9 @@ class Graph {
   /// In the order of recording: producers come before consumers.
   const std::vector<GraphNode>& nodes() const& { return nodes_; }
   std::vector<GraphNode> nodes() && { return std::move(nodes_); }
-  const GraphNode& node(int index) const& { return nodes_.at(static_cast<size_t>(index)); }
-  GraphNode node(int index) && { return nodes_.at(static_cast<size_t>(index)); }
+  /// Throws: GraphError if there is no such node; so do consumers() of an index.
+  const GraphNode& node(int index) const&;
+  GraphNode node(int index) && { return node(index); }
   const std::vector<Tensor>& outputs() const& { return outputs_; }
   std::vector<Tensor> outputs() && { return std::move(outputs_); }
   /// Inputs and parameters, in the order of their first use.
@@ -61,7 +62,7 @@ class Graph {
   std::vector<int> consumers(const Tensor& tensor) const&;
   /// For each node: whether its output depends on this tensor.
   std::vector<bool> dependents(const Tensor& tensor) const;
-  /// Calls function for each node in order.
+  /// Calls function for each node in order.   Throws: GraphError if it is null.
   void visit(const std::function<void(const GraphNode&)>& function) const;
 
   /// Name of a tensor in dumps: "%4" for the output of node 4; for a leaf its name, or "leaf0" if

@@ -96,6 +96,17 @@ Tensor Tensor::from_codes(const Shape& shape, std::shared_ptr<const Codes> codes
     throw ShapeError(
         "tensor", codes == nullptr ? 0 : codes->bytes.size(), " codes do not fill shape ", shape);
   }
+  const QParams& params = codes->params;
+  // Weights of a layer without outputs have no channels.
+  if (!params.per_channel() || shape[params.axis] > 0) validate(params, "tensor");
+  if (params.per_channel() && std::ssize(params.scale) != shape[params.axis])
+    throw ShapeError("tensor",
+                     "parameters of ",
+                     params.scale.size(),
+                     " channels for axis ",
+                     params.axis,
+                     " of ",
+                     shape);
   Tensor tensor(std::make_shared<State>());
   tensor.state_->shape = shape;
   tensor.state_->kind = ValueKind::kCodes;

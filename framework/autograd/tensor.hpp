@@ -46,8 +46,10 @@ class Tensor {
   static Tensor empty(const Shape& shape);
   static Tensor zeros(const Shape& shape);
   static Tensor full(const Shape& shape, float value);
-  /// Throws: ShapeError if the number of values, or codes, does not match the shape.
+  /// Throws: ShapeError if the number of values does not match the shape.
   static Tensor from(const Shape& shape, std::span<const float> values);
+  /// Throws: ShapeError if the number of codes, or of their scales along an axis, does not match
+  /// the shape; QuantError if the codes' parameters are invalid.
   static Tensor from_codes(const Shape& shape, std::shared_ptr<const Codes> codes);
   /// Floats that carry the codes they are computed from, such as a batch. The codes are dequantized
   /// at once, in this thread. Operations see floats. The input of a prepared network
@@ -69,7 +71,8 @@ class Tensor {
   Floats floats() const;
   /// Floats for reading that stay valid as long as the tensor; computed on demand and kept.
   const float* data() const&;
-  /// The same for a temporary, whose pointer would dangle. net(x).data()[0] is a number.
+  /// The same for a temporary tensor, whose pointer would dangle: the result keeps the memory
+  /// alive, so net(x).data()[0] is valid.
   Floats data() const&& { return floats(); }
   /// Floats for writing; counts a new version. Throws: GraphError unless the tensor holds floats.
   float* mutable_data() &;

@@ -49,6 +49,12 @@ class Descriptor {
   int descriptor_;
 };
 
+// The system would take a zero byte for the end of the path and use another file.
+void check_path(const std::string& path) {
+  if (path.find('\0') != std::string::npos)
+    throw DataError(kWhere, path.c_str(), ": the path goes on after a byte that is 0");
+}
+
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -58,6 +64,7 @@ std::string folder_of(const std::string& path) {
 // Follows path if it is a symbolic link, because a rename would replace the link itself.
 std::string resolve(const std::string& path) {
   if (path.empty()) throw DataError(kWhere, "the path to write to is empty");
+  check_path(path);
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno != ENOENT) fail(path, "cannot be written");
@@ -269,6 +276,7 @@ void write_file(const std::string& path, std::string_view text) {
 
 // Does not use std::filesystem, whose iterator ends the process if it has no memory for a path.
 std::vector<std::string> names_in(const std::string& folder) {
+  check_path(folder);
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), &::closedir);
   if (entries == nullptr) fail(folder, "cannot be listed");
   std::vector<std::string> names;
@@ -284,6 +292,7 @@ std::vector<std::string> names_in(const std::string& folder) {
 }
 
 InputFile::InputFile(const std::string& path) : path_(path) {
+  check_path(path);
   // The checks use the open file, because another process may replace the file at path meanwhile.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.get() < 0) fail(path, "cannot be opened");
@@ -296,15 +305,20 @@ InputFile::InputFile(const std::string& path) : path_(path) {
   size_ = left_ = info.st_size;
 }
 
+std::FILE* InputFile::file() const {
+  if (file_ == nullptr) throw DataError(kWhere, path_, ": was moved from, so nothing can be read");
+  return file_.get();
+}
+
 void InputFile::rewind() {
-  if (std::fseek(file_.get(), 0, SEEK_SET) != 0) fail(path_, "cannot be read");
+  if (std::fseek(file(), 0, SEEK_SET) != 0) fail(path_, "cannot be read");
   left_ = size_;
 }
 
 size_t InputFile::read(std::span<uint8_t> out) {
   const size_t wanted = std::min(out.size(), static_cast<size_t>(left_));
-  const size_t count = std::fread(out.data(), 1, wanted, file_.get());
-  if (count < wanted && std::ferror(file_.get()) != 0) fail(path_, "cannot be read");
+  const size_t count = std::fread(out.data(), 1, wanted, file());
+  if (count < wanted && std::ferror(file()) != 0) fail(path_, "cannot be read");
   left_ = count < wanted ? 0 : left_ - static_cast<int64_t>(count);  // 0 if truncated meanwhile
   return count;
 }

@@ -12,7 +12,8 @@ namespace quantrain {
 
 /// Tests whether write_file(path) can succeed: creates a file in the same folder and removes it.
 /// Programs call this before they compute what they will write.
-/// Throws: DataError naming the path and the reason.
+/// Throws: DataError naming the path and the reason. A path that contains a zero byte is refused,
+/// here and by all functions below.
 void check_writable(const std::string& path);
 
 /// Writes the parts one after the other to a temporary file in the same folder, flushes it to the
@@ -40,15 +41,17 @@ class InputFile {
   /// Bytes left to read, counted from the size that the file had when it was opened.
   int64_t left() const { return left_; }
   /// Fills `out`, or less of it at the end of the file. Returns the number of bytes read.
-  /// Throws: DataError naming the path if the file cannot be read.
+  /// Throws: DataError naming the path if the file cannot be read or was moved from.
   size_t read(std::span<uint8_t> out);
-  /// Goes back to the start.
+  /// Goes back to the start.   Throws: DataError like read().
   void rewind();
 
  private:
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
+  std::FILE* file() const;
+
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
   int64_t size_ = 0;

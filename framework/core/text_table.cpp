@@ -4,11 +4,14 @@
 #include <iomanip>
 #include <ostream>
 
+#include "framework/core/error.hpp"
 #include "framework/core/text_stream.hpp"
 
 namespace quantrain {
 
-TextTable& TextTable::add(std::vector<std::string> cells) {
+TextTable& TextTable::add(std::vector<std::string> cells) & {
+  if (cells.empty() || cells.size() > columns_.size())
+    throw DataError("table", "a row of ", cells.size(), " cells for ", columns_.size(), " columns");
   rows_.push_back(std::move(cells));
   return *this;
 }

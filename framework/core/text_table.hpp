@@ -14,9 +14,11 @@ class TextTable {
   /// One letter for each column: 'l' aligns text left, 'r' aligns numbers right.
   explicit TextTable(std::string_view columns) : columns_(columns) {}
 
-  /// Adds a row with at most as many cells as there are columns. The last cell of a shorter row may
-  /// be wider than its column.
-  TextTable& add(std::vector<std::string> cells);
+  /// Adds a row of at least one cell and at most as many as there are columns. The last cell of a
+  /// shorter row may be wider than its column.
+  /// Throws: DataError if there are too few or too many cells.
+  TextTable& add(std::vector<std::string> cells) &;
+  TextTable& add(std::vector<std::string> cells) && = delete;
 
  private:
   friend std::ostream& operator<<(std::ostream& stream, const TextTable& table);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "framework/integer/input_encoding.hpp"
 
@@ -14,7 +15,7 @@
 namespace quantrain {
 
 /// What to do with a feature that has the same value in all rows. It carries no information. A
-/// deployed program may see other values, but the rows do not tell a scale for them.
+/// deployed program may see other values, but these rows give no scale for them.
 enum class ConstantFeature {
   kRefuse,  ///< throws an error that names the feature
   kKeep,    ///< scale 1, like scikit-learn's StandardScaler and MinMaxScaler
@@ -22,7 +23,7 @@ enum class ConstantFeature {
 
 struct FeatureOptions {
   ConstantFeature constant = ConstantFeature::kRefuse;
-  std::span<const std::string> names = {};  ///< names of the features, for messages
+  std::vector<std::string> names = {};  ///< names of the features, for messages
 };
 
 /// z has mean 0 and standard deviation 1: offset = mean, scale = sqrt(mean of (x - mean)^2), in

@@ -32,6 +32,9 @@ struct LoaderOptions {
 /// on seed, epoch and index, so an epoch is the same every time it runs.
 class DataLoader {
  public:
+  // Copies only: a moved-from loader would have no source.
+  DataLoader(const DataLoader&) = default;
+  DataLoader& operator=(const DataLoader&) = default;
   /// Throws: DataError if the batch size is less than 1, drop_last would leave no batch, shuffle is
   /// set for a source without random access (any_order()), mixup is out of range, or source is
   /// null.

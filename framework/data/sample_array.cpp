@@ -151,14 +151,23 @@ const InputFeatures& SampleArray::features() const& {
   return data_->features == nullptr ? none : *data_->features;
 }
 
+void SampleArray::check_index(int64_t i) const {
+  if (i < 0 || i >= size()) throw DataError(kWhere, "sample ", i, " is outside [0, ", size(), ')');
+}
+
 std::span<const uint8_t> SampleArray::sample_bytes(int64_t i) const& {
+  check_index(i);
   if (!has_codes()) return {};
   const auto elements = static_cast<size_t>(shape().elements());
   return data_->bytes.subspan(static_cast<size_t>(i) * elements, elements);
 }
 
 void SampleArray::copy(int64_t i, const SampleView& to) const {
+  check_index(i);
   const auto elements = static_cast<size_t>(shape().elements());
+  const size_t room = has_codes() ? to.pixels.size() : to.floats.size();
+  if (room < elements)
+    throw DataError(kWhere, "a view of ", room, " elements has no room for a sample ", shape());
   const size_t first = static_cast<size_t>(i) * elements;
   if (has_codes()) {
     std::copy_n(data_->bytes.data() + first, elements, to.pixels.data());
@@ -214,6 +223,7 @@ Tensor SampleArray::tensor(std::span<const int64_t> indices, const Edit& edit) c
 
 Tensor SampleArray::tensor(Buffer<uint8_t> bytes) const {
   const DefaultRounding rounding;
+  if (!has_codes()) throw DataError(kWhere, "an array of floats has no bytes: give it floats");
   const Shape all = batch_shape(bytes.size() / shape().elements());
   if (all.elements() != bytes.size())
     throw DataError(kWhere, bytes.size(), " bytes do not fill shape ", all);

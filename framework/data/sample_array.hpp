@@ -27,6 +27,10 @@ enum class Outside {
 /// cheap handle on immutable data.
 class SampleArray {
  public:
+  // Copies only: a moved-from array would be empty.
+  SampleArray(const SampleArray&) = default;
+  SampleArray& operator=(const SampleArray&) = default;
+
   /// Default range of bytes.
   static constexpr Range kUnitRange{0.0f, 1.0f};
 
@@ -55,9 +59,10 @@ class SampleArray {
                            std::shared_ptr<const void> owner,
                            Range range = kUnitRange,
                            InputFeatures features = {});
-  /// Converts raw floats to codes of the range, after applying features:
-  ///   byte = round((z - min) / (max - min) * 255), z = (x - offset[f]) / scale[f]
-  /// if the range begins or ends at 0.   docs/quantization.md (2), (3), (20)
+  /// Applies features to raw floats x and converts the results z to codes of the range:
+  ///   z = (x - offset[f]) / scale[f], without features z = x
+  ///   byte = round((z - min) / (max - min) * 255) if the range begins or ends at 0
+  /// docs/quantization.md (2), (3), (20)
   /// Throws: QuantError like bytes(); DataError if a value is NaN or infinite, or z is outside the
   /// range with Outside::kRefuse.
   static SampleArray encoded(const Shape& shape,
@@ -80,11 +85,13 @@ class SampleArray {
   InputFeatures features() const&& { return features(); }
   /// Number of values that were outside of the codes' range and got the nearest code.
   int64_t saturated() const { return data_->saturated; }
-  /// Bytes of sample i, which must be in [0, size()). Empty if the array holds floats.
+  /// Bytes of sample i. Empty if the array holds floats.
+  /// Throws: DataError unless 0 <= i < size().
   std::span<const uint8_t> sample_bytes(int64_t i) const&;
   std::span<const uint8_t> sample_bytes(int64_t i) const&& = delete;
 
   /// Copies sample i into a view of the same shape and kind.
+  /// Throws: DataError unless 0 <= i < size() and the view has room for the sample.
   void copy(int64_t i, const SampleView& to) const;
   /// Memory for one sample. view() resizes it and returns a view of it.
   struct Scratch {
@@ -96,12 +103,15 @@ class SampleArray {
   /// Floats [B, ...] of the samples with these indices. They carry the codes that they are made
   /// from, if there are codes. edit(i, sample) may first change the batch's copy of the i-th
   /// sample. Runs in the calling thread only.
+  /// Throws: DataError if an index is not in [0, size()).
   using Edit = std::function<void(size_t i, const SampleView& sample)>;
   Tensor tensor(std::span<const int64_t> indices, const Edit& edit = nullptr) const;
   /// Floats [B, ...] that carry these bytes as their codes.
+  /// Throws: DataError if the bytes are no whole samples, or the array holds floats.
   Tensor tensor(Buffer<uint8_t> bytes) const;
 
  private:
+  void check_index(int64_t i) const;
   struct Data {
     Shape shape;
     int64_t size = 0;

@@ -12,6 +12,8 @@ namespace quantrain {
 namespace {
 
 constexpr const char* kWhere = "split";
+constexpr int64_t kMostClasses = int64_t{1} << 31;  // labels have 32 bits
+constexpr int64_t kMostSamples = int64_t{1} << 48;  // more than any memory has indices for
 
 using Parts = std::vector<std::vector<int64_t>>;
 
@@ -23,7 +25,7 @@ void check_fractions(std::span<const double> fractions) {
       throw DataError(kWhere, "a fraction of ", fraction, ", expected one in (0, 1]");
     sum += fraction;
   }
-  constexpr double kRounding = 1e-9;  // fractions that add up to 1 may have a sum above 1
+  constexpr double kRounding = 1e-9;  // rounding may put a sum of 1 slightly above 1
   if (sum > 1.0 + kRounding) throw DataError(kWhere, "the fractions sum to ", sum, ", above 1");
 }
 
@@ -138,7 +140,8 @@ Parts labelled_parts(std::span<const int32_t> labels,
 }  // namespace
 
 std::vector<int64_t> class_counts(std::span<const int32_t> labels, int64_t classes) {
-  if (classes < 1) throw DataError("class_counts", "number of classes is ", classes);
+  if (classes < 1 || classes > kMostClasses)
+    throw DataError("class_counts", "number of classes is ", classes);
   std::vector<int64_t> counts(static_cast<size_t>(classes), 0);
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] < 0 || labels[i] >= classes) {
@@ -154,7 +157,7 @@ std::vector<std::vector<int64_t>> split_indices(int64_t n,
                                                 std::span<const double> fractions,
                                                 uint64_t seed) {
   check_fractions(fractions);
-  if (n < 1) throw DataError(kWhere, n, " samples cannot be split");
+  if (n < 1 || n > kMostSamples) throw DataError(kWhere, n, " samples cannot be split");
   std::vector<int64_t> indices(static_cast<size_t>(n));
   std::iota(indices.begin(), indices.end(), 0);
   Random random(seed);

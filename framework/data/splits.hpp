@@ -17,7 +17,7 @@ struct SplitOptions {
 };
 
 /// Number of samples of each class, [classes].
-/// Throws: DataError if a label is outside [0, classes).
+/// Throws: DataError if a label is outside [0, classes), or there are more than 2^31 classes.
 std::vector<int64_t> class_counts(std::span<const int32_t> labels, int64_t classes);
 /// The same for a Dataset or TensorDataset with labels.
 template <class Data>
@@ -27,9 +27,10 @@ std::vector<int64_t> class_counts(const Data& data) requires requires {
 { return class_counts(data.labels(), data.classes()); }
 
 /// Indices of the samples of each part, ascending. If the fractions sum to less than 1, the rest is
-/// in no part. Sizes are n * fraction, rounded so that their sum is right.
-/// Throws: DataError unless fractions are positive and their sum is at most 1, or if a part gets no
-/// sample.
+/// in no part. Sizes are n * fraction, rounded to integers whose sum is n * (sum of the fractions),
+/// rounded.
+/// Throws: DataError unless fractions are positive and their sum is at most 1, if a part gets no
+/// sample, or if n is above 2^48.
 std::vector<std::vector<int64_t>> split_indices(int64_t n,
                                                 std::span<const double> fractions,
                                                 uint64_t seed = 0);

@@ -40,6 +40,9 @@ struct StreamOptions {
 /// the declared shapes, range and classes.
 class Stream : public BatchSource {
  public:
+  // Copies only: a moved-from stream would be empty.
+  Stream(const Stream&) = default;
+  Stream& operator=(const Stream&) = default;
   /// Throws: DataError if start is null, a shape is empty, samples is below 1, classes is negative,
   /// or there are features without a range; QuantError like SampleArray::bytes().
   Stream(std::function<SampleGenerator(int64_t epoch)> start, StreamOptions options);

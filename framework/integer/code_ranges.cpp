@@ -1,5 +1,7 @@
 #include "framework/integer/code_ranges.hpp"
 
+#include "framework/core/error.hpp"
+
 namespace quantrain::integer {
 namespace {
 
@@ -165,7 +167,8 @@ class Propagation {
   }
 
   Channels run(const QuantizedMul& op, const std::vector<int>& inputs) const {
-    // Every row is multiplied by the same factors, whose number is a multiple of their channels.
+    // b has one factor for each channel of a, the same for every row. So the intervals of the
+    // operand that has fewer are repeated.
     const size_t size = std::max(at(inputs[0]).size(), at(inputs[1]).size());
     const Channels a = over(at(inputs[0]), static_cast<int64_t>(size));
     const Channels b = over(at(inputs[1]), static_cast<int64_t>(size));
@@ -224,6 +227,12 @@ CodeRanges::CodeRanges(const Program& program) : of_(program.values.size()) {
     of_[static_cast<size_t>(step.output)] = std::visit(
         [&](const auto& op) { return propagation.run(op, step.inputs); }, step.operation);
   }
+}
+
+const Channels& CodeRanges::at(int id) const& {
+  if (id < 0 || id >= std::ssize(of_))
+    throw GraphError("code_ranges", "value ", id, " does not exist");
+  return of_[static_cast<size_t>(id)];
 }
 
 }  // namespace quantrain::integer

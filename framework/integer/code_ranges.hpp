@@ -32,8 +32,9 @@ class CodeRanges {
   /// The program must be valid.
   explicit CodeRanges(const Program& program);
 
-  const Channels& at(int id) const& { return of_[static_cast<size_t>(id)]; }
-  Channels at(int id) && { return std::move(of_[static_cast<size_t>(id)]); }
+  /// Throws: GraphError if the program has no such value.
+  const Channels& at(int id) const&;
+  Channels at(int id) && { return at(id); }
 
  private:
   std::vector<Channels> of_;

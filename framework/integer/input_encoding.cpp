@@ -76,6 +76,10 @@ int64_t encode_input(std::span<const float> x,
                      uint8_t* mask) {
   if (codes.size() != x.size())
     throw ShapeError(where, codes.size(), " codes for ", x.size(), " values");
+  validate(params, where);
+  if (params.per_channel() || params.type.bits > 8)
+    throw QuantError(where, params, " are not an input's, which has one scale and at most 8 bits");
+  validate(features, features.size(), where);
   const auto n = static_cast<int64_t>(x.size());
   if (!features.empty() && n % features.size() != 0)
     throw ShapeError(where, n, " values are no whole number of rows of ", features.size());

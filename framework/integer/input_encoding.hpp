@@ -44,7 +44,8 @@ QParams input_params(Range range, std::string_view where);
 /// Returns the number of values that saturate: those that the clamp of (3) changes. mask, if not
 /// null: bit i % 8 of mask[i / 8] is set if element i does not saturate.
 /// Throws: ShapeError naming `where` if codes is not as long as x, or x does not hold whole rows of
-/// features; DataError if a value, or its z, is NaN or infinite.
+/// features; QuantError if params are not valid for an input, or features are not like validate()
+/// asks; DataError if a value, or its z, is NaN or infinite.
 int64_t encode_input(std::span<const float> x,
                      const QParams& params,
                      const InputFeatures& features,

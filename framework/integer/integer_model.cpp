@@ -323,6 +323,7 @@ void IntegerModel::classify(std::span<const float> x, std::span<int32_t> classes
 void IntegerModel::trace(int64_t n, std::span<const uint8_t* const> x, const Visitor& visit) const {
   if (n < 0 || n > kChunk)
     throw ShapeError(kWhere, "trace takes 0 to ", kChunk, " samples, got ", n);
+  if (!visit) throw DataError(kWhere, "trace has no function to show the results to");
   if (x.size() != input_count())
     throw ShapeError(kWhere, "the network has ", input_count(), " inputs, got ", x.size());
   Buffer<uint8_t> memory(n * ready_->plan.sample_bytes);

@@ -87,6 +87,7 @@ class IntegerModel {
   using Visitor = std::function<void(size_t step, const void* output)>;
   /// Runs n samples, at most kChunk, and shows every intermediate result. x has a pointer to the
   /// codes of each input.
+  /// Throws: ShapeError for another number of samples or inputs; DataError if visit is null.
   void trace(int64_t n, std::span<const uint8_t* const> x, const Visitor& visit) const;
 
   /// Samples that run together. Larger batches are split into chunks of this size.
@@ -102,7 +103,7 @@ class IntegerModel {
   /// file.
   void save(const std::string& path, const std::map<std::string, std::string>& metadata = {}) const;
   static IntegerModel load(const std::string& path, std::optional<int64_t> memory_limit = {});
-  /// The same from the bytes of a file.
+  /// load() from the bytes of a file.
   static IntegerModel load(std::span<const uint8_t> file, std::optional<int64_t> memory_limit = {});
 
  private:

@@ -55,6 +55,7 @@ void validate(const Operation& op, std::string_view where);
 
 /// The weights and multipliers of a product, or null for other operations.
 const QuantizedProduct* product(const Operation& op);
+const QuantizedProduct* product(const Operation&& op) = delete;
 /// Whether the output is int32 accumulators instead of codes.
 bool gives_accumulators(const Operation& op);
 /// Zero point, in stored bytes, that the operation assumes for input i, or that its output has. -1
@@ -82,6 +83,7 @@ int64_t scratch_bytes(const Operation& op, int64_t n);
 class PreparedOperation {
  public:
   explicit PreparedOperation(const Operation& op);
+  PreparedOperation(const Operation&& op) = delete;
   /// Runs n samples. The output holds n * output_size() codes or accumulators. Allocates only from
   /// the pool.
   void run(int64_t n, Inputs inputs, void* output) const;

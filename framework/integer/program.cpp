@@ -272,6 +272,12 @@ struct ArrayBytes {
 
 }  // namespace
 
+const Value& Program::value(int id) const& {
+  if (id < 0 || id >= std::ssize(values))
+    throw GraphError("program", "value ", id, " does not exist");
+  return values[static_cast<size_t>(id)];
+}
+
 void validate(const Program& program) { Validator(program).run(); }
 
 uint64_t content_hash(const Program& program) {

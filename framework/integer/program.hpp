@@ -52,8 +52,9 @@ struct Program {
   /// file. Neither the integers nor the hash depend on them.
   std::map<std::string, std::string> metadata{};
 
-  const Value& value(int id) const& { return values[static_cast<size_t>(id)]; }
-  Value value(int id) && { return std::move(values[static_cast<size_t>(id)]); }
+  /// Throws: GraphError if there is no such value.
+  const Value& value(int id) const&;
+  Value value(int id) && { return value(id); }
   friend bool operator==(const Program&, const Program&) = default;
 };
 

@@ -52,6 +52,7 @@ template <>
 class Prepared<QuantizedAdd> {
  public:
   explicit Prepared(const QuantizedAdd& op) : op_(&op) {}
+  Prepared(const QuantizedAdd&& op) = delete;
   /// The output may overwrite an input.
   void run(int64_t n, Inputs inputs, void* output, const GradientMask& mask = {}) const;
 

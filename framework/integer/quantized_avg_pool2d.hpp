@@ -27,7 +27,7 @@ struct QuantizedAvgPool2d {
   std::vector<kernels::MeanMultiplier> means;  ///< one for each distinct count, ascending
   StoredOutput y;
 
-  /// From the parameters of the codes, with a fused activation.
+  /// Makes the operation from the parameters of the codes, with a fused activation.
   /// Throws: QuantError if x or y is not per tensor with at most 8 bits, or a multiplier is out of
   /// range; ShapeError like window_counts().
   static QuantizedAvgPool2d make(const kernels::Conv2dShape& shape,
@@ -64,6 +64,7 @@ template <>
 class Prepared<QuantizedAvgPool2d> {
  public:
   explicit Prepared(const QuantizedAvgPool2d& op) : op_(&op) {}
+  Prepared(const QuantizedAvgPool2d&& op) = delete;
   void run(int64_t n, Inputs inputs, void* output) const;
   /// Only the sums, without requantization.
   void accumulate(int64_t n, const uint8_t* x, int32_t* sums) const;

@@ -41,6 +41,7 @@ template <>
 class Prepared<QuantizedConv2d> {
  public:
   explicit Prepared(const QuantizedConv2d& op);
+  Prepared(const QuantizedConv2d&& op) = delete;
   void run(int64_t n, Inputs inputs, void* output) const;
   /// Only the sums, [n * OH * OW, O]. finish() converts them to the codes that run() gives.
   void accumulate(int64_t n, const uint8_t* x, int32_t* acc) const;

@@ -40,6 +40,7 @@ template <>
 class Prepared<QuantizedLinear> {
  public:
   explicit Prepared(const QuantizedLinear& op);
+  Prepared(const QuantizedLinear&& op) = delete;
   void run(int64_t n, Inputs inputs, void* output) const;
   /// Only the sums, [n * rows, outputs]. finish() converts them to the codes that run() gives.
   void accumulate(int64_t n, const uint8_t* x, int32_t* acc) const;

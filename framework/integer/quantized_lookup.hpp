@@ -38,8 +38,9 @@ struct QuantizedLookup {
                                  const QParams& x,
                                  const QParams& y,
                                  Activation activation);
-  /// The table of a function, whose values for each stored code of x are quantized by (3). `values`
-  /// has one entry for all channels, or one for each channel.   docs/quantization.md (18)
+  /// Makes the table of a function by quantizing its values by (3). `values` holds the values for
+  /// each stored code of x: one entry for all channels, or one for each channel.
+  /// docs/quantization.md (18)
   /// Throws: QuantError naming `where` and the input's real value if a value is NaN or infinite;
   /// QuantError if x or y is not per tensor with at most 8 bits.
   static QuantizedLookup function(int64_t size,
@@ -72,6 +73,7 @@ struct QuantizedLookup {
 /// Requantizes q - zero_x by (8), for every byte q.
 CodeTable rescale_table(int32_t zero_x, Multiplier multiplier, const StoredOutput& y);
 /// f of the real value of each code of x's type, in double.   docs/quantization.md (18)
+/// Throws: QuantError if f is null.
 CodeValues code_values(const std::function<double(double)>& f, const QParams& x);
 /// The stored codes of x's type. Other bytes never occur.
 std::vector<int32_t> stored_codes(const QParams& x);
@@ -80,6 +82,7 @@ template <>
 class Prepared<QuantizedLookup> {
  public:
   explicit Prepared(const QuantizedLookup& op) : op_(&op) {}
+  Prepared(const QuantizedLookup&& op) = delete;
   /// The output may overwrite the input.
   void run(int64_t n, Inputs inputs, void* output) const;
 

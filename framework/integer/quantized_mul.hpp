@@ -26,7 +26,7 @@ struct QuantizedMul {
   Multiplier multiplier;
   StoredOutput y;
 
-  /// From the parameters of the codes, with a fused activation.
+  /// Makes the operation from the parameters of the codes, with a fused activation.
   /// Throws: QuantError if the parameters are not per tensor with at most 8 bits, or the multiplier
   /// is out of range.
   static QuantizedMul make(int64_t rows,
@@ -58,6 +58,7 @@ template <>
 class Prepared<QuantizedMul> {
  public:
   explicit Prepared(const QuantizedMul& op) : op_(&op) {}
+  Prepared(const QuantizedMul&& op) = delete;
   /// The output may overwrite an input of the same size.
   void run(int64_t n, Inputs inputs, void* output, const GradientMask& mask = {}) const;
 

@@ -31,6 +31,7 @@ template <>
 class Prepared<View> {
  public:
   explicit Prepared(const View& op) : op_(&op) {}
+  Prepared(const View&& op) = delete;
   /// Copies, unless the output is the input.
   void run(int64_t n, Inputs inputs, void* output) const;
 

@@ -19,7 +19,7 @@ namespace quantrain {
 struct JsonLimits {
   int64_t bytes = int64_t{16} << 20;
   int depth = 16;                     ///< nested lists and objects
-  int64_t values = int64_t{1} << 20;  ///< values of all kinds and keys together
+  int64_t values = int64_t{1} << 20;  ///< number of values and keys, counted together
 };
 
 class JsonDocument;
@@ -69,8 +69,12 @@ class JsonDocument {
 
   /// Throws: Malformed if the text is not JSON, repeats a key in an object, or exceeds a limit.
   explicit JsonDocument(std::string_view text, const JsonLimits& limits = {});
+  // Its values point to it.
+  JsonDocument(const JsonDocument&) = delete;
+  JsonDocument& operator=(const JsonDocument&) = delete;
 
-  JsonValue root() const { return {this, 0}; }
+  JsonValue root() const& { return {this, 0}; }
+  JsonValue root() const&& = delete;
 
  private:
   friend class JsonValue;

@@ -37,6 +37,9 @@ double area_under_curve(std::span<const float> scores, std::span<const uint8_t> 
 /// Counts how many samples of each class were predicted as each class.
 class ConfusionMatrix {
  public:
+  // Copies only: a moved-from matrix would have no counts.
+  ConfusionMatrix(const ConfusionMatrix&) = default;
+  ConfusionMatrix& operator=(const ConfusionMatrix&) = default;
   /// Throws: DataError unless classes is in [1, 2^15].
   explicit ConfusionMatrix(int64_t classes);
 
@@ -53,9 +56,9 @@ class ConfusionMatrix {
   int64_t correct() const;
   /// correct() / total(); 0 if there are no samples.
   double accuracy() const;
-  /// Share of the samples predicted as the class that belong to it; 0 if there are none.
+  /// Of the samples predicted as this class, the share that belongs to it; 0 if there are none.
   double precision(int64_t predicted) const;
-  /// Share of the samples of the class that were predicted as it; 0 if there are none.
+  /// Of the samples of this class, the share that was predicted as it; 0 if there are none.
   double recall(int64_t label) const;
   /// 2 * precision * recall / (precision + recall); 0 if both are 0.
   double f1(int64_t label) const;

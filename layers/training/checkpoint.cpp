@@ -107,6 +107,7 @@ Checkpoints::Checkpoints(CheckpointOptions options) : options_(std::move(options
 void Checkpoints::save(int64_t step,
                        std::span<const NamedTensor> tensors,
                        const std::string& position) const {
+  if (step < 0) throw DataError("checkpoint", "step is ", step, ", expected 0 or more");
   TensorFile file;
   set_format(file, kFormat, kVersion);
   file.metadata["configuration"] = options_.configuration;

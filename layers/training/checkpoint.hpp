@@ -32,7 +32,7 @@ class Checkpoints {
 
   /// Writes a checkpoint, then removes all others except the options.keep - 1 before it.
   /// position: the text that load() returns, UTF-8.
-  /// Throws: DataError if it cannot be written; existing checkpoints stay.
+  /// Throws: DataError if step is negative or it cannot be written; existing checkpoints stay.
   void save(int64_t step, std::span<const NamedTensor> tensors, const std::string& position) const;
 
   /// Reads the last checkpoint into the tensors and returns its position; empty if there is no

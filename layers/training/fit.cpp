@@ -356,6 +356,7 @@ FitResult fit(Module& net,
               DataLoader& loader,
               const std::function<Tensor(Batch&)>& loss,
               const FitOptions& options) {
+  if (!loss) throw DataError("fit", "there is no loss: give a function of a batch");
   return Run(net, optimizer, loader, options).run(loss);
 }
 

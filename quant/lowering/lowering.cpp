@@ -367,6 +367,7 @@ Lowered lower(const Graph& graph, const std::vector<Tensor>& inputs) {
 }
 
 void register_lowering(std::string type, LoweringRule rule) {
+  if (!rule) throw GraphError("register_lowering", "the rule for ", type, " is null");
   rules()[std::move(type)] = std::move(rule);
 }
 

@@ -59,6 +59,7 @@ using LoweringRule = std::function<void(LoweringContext& context, const GraphNod
 /// Registers a rule for nodes of this type, whose output must hold codes. An operation needs a rule
 /// if it does not name the integer operation that it ran (Codes::operation), or if it is deployed
 /// as another operation with equal results. Do not call this while a network is being lowered.
+/// Throws: GraphError if the rule is null.
 void register_lowering(std::string type, LoweringRule rule);
 
 }  // namespace quantrain::quant

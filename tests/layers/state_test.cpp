@@ -154,6 +154,12 @@ TEST_CASE("copy_state copies parameters and buffers between equal structures onl
   QUANTRAIN_CHECK_ERROR(copy_state(net, wider), ShapeError, "\"0.weight\" has shape [2, 3, 3, 1]");
   Sequential shorter{Conv2d{1, 2}};
   QUANTRAIN_CHECK_ERROR(copy_state(net, shorter), GraphError, "the modules differ at \"1.weight\"");
+  QUANTRAIN_CHECK_ERROR(copy_state(shorter, net), GraphError, "the modules differ at \"1.weight\"");
+  Sequential named;
+  named.add("first", Linear{2, 2});
+  Sequential unnamed{Linear{2, 2}};
+  QUANTRAIN_CHECK_ERROR(
+      copy_state(named, unnamed), GraphError, "the modules differ at \"first.weight\"");
 }
 
 }  // namespace quantrain

@@ -1,5 +1,7 @@
 #include "quant/training/qconfig.hpp"
 
+#include <functional>
+
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/child.hpp"
@@ -49,6 +51,28 @@ TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant
                         QuantError,
                         "config.model.activation.observer: lacks \"low\"");
   QUANTRAIN_CHECK_ERROR(with("\"mean_std\"", "\"median\""), QuantError, "no kind \"median\"");
+  const LayerConfig model = config.model;
+  const auto refused = [&](const char* message, const std::function<void(QConfig&)>& change) {
+    QConfig changed = config;
+    change(changed);
+    QUANTRAIN_CHECK_ERROR(validate(changed), QuantError, message);
+    QUANTRAIN_CHECK_ERROR(QConfig::from_json(changed.to_json()), QuantError, message);
+  };
+  refused("[QConfig] model: weights have 2 to 8 bits, got 1",
+          [](QConfig& c) { c.model.weight.bits = 1; });
+  refused("[QConfig] block.conv: activations have 2 to 16 bits, got 17",
+          [](QConfig& c) { c.layers["block.conv"].activation.bits = 17; });
+  refused("[QConfig] Linear: a learned scale needs symmetric weights", [](QConfig& c) {
+    c.types["Linear"].weight.scheme = QScheme::kAffine;
+    c.types["Linear"].weight.estimator = Estimator::kLearned;
+  });
+  refused("[QConfig] output_bits is 8 or 32, got 16", [](QConfig& c) { c.output_bits = 16; });
+  QUANTRAIN_CHECK_ERROR(with("\"learned\"", "\"guessed\""),
+                        QuantError,
+                        "config.model.weight.estimator has an unknown value: \"guessed\"");
+  CHECK(config.of("Linear", "fc") == config.types["Linear"]);
+  CHECK(config.of("Conv2d", "block.conv") == config.layers["block.conv"]);
+  CHECK(config.of("Conv2d", "conv") == model);
   config.input_range = {3.0f, 3.0f};
   QUANTRAIN_CHECK_ERROR(validate(config), QuantError, "[QConfig.input_range] the range [3, 3]");
   config.input_range.reset();

@@ -66,6 +66,13 @@ TEST_CASE("parameters that do not all fit change nothing", "[autograd][parameter
   std::vector<NamedTensor> more = own;
   more.push_back({"fc.weight", Tensor::zeros({1})});
   QUANTRAIN_CHECK_ERROR(load_parameters(folder / "a", more), DataError, "lacks \"fc.weight\"");
+  std::vector<NamedTensor> codes = own;
+  auto bytes = std::make_shared<Codes>();
+  bytes->bytes = Buffer<uint8_t>(own[0].tensor.elements());
+  bytes->params = {{.bits = 8}, -1, {1.0f}, {0}};
+  codes[0].tensor = Tensor::from_codes(own[0].tensor.shape(), bytes);
+  QUANTRAIN_CHECK_ERROR(
+      load_parameters(folder / "a", codes), DataError, "\"conv.weight\" does not hold floats");
   const std::vector<NamedTensor> fewer{own[0]};
   QUANTRAIN_CHECK_ERROR(load_parameters(folder / "a", fewer),
                         DataError,

@@ -2,6 +2,9 @@
 #include "framework/autograd/ops.hpp"
 #include "framework/core/buffer.hpp"
 #include "framework/core/shared_array.hpp"
+#include "framework/core/text_table.hpp"
+#include "framework/integer/operation.hpp"
+#include "framework/io/json.hpp"
 #include "framework/io/safetensors.hpp"
 #include "tests/compiles.hpp"
 #include "tests/tensors.hpp"
@@ -65,6 +68,24 @@ TEST_CASE("arrays give no pointer into a temporary", "[autograd][temporaries]") 
   CHECK_FALSE(QUANTRAIN_COMPILES(Codes, temporary().u8()));
   CHECK_FALSE(QUANTRAIN_COMPILES(Codes, temporary().s8()));
   CHECK_FALSE(QUANTRAIN_COMPILES(Codes, temporary().view()));
+}
+
+TEST_CASE("nothing keeps a reference to an unnamed operation, document or table",
+          "[autograd][temporaries]") {
+  using integer::Operation;
+  using integer::PreparedOperation;
+  CHECK(std::is_constructible_v<PreparedOperation, const Operation&>);
+  CHECK_FALSE(std::is_constructible_v<PreparedOperation, Operation>);
+  CHECK_FALSE(QUANTRAIN_COMPILES(Operation, integer::product(temporary())));
+  integer::for_each_type([]<class Op>(const Op*) {
+    // An Operation made from it would be a temporary.
+    CHECK_FALSE(std::is_constructible_v<PreparedOperation, const Op&>);
+    CHECK(std::is_constructible_v<integer::Prepared<Op>, const Op&>);
+    CHECK_FALSE(std::is_constructible_v<integer::Prepared<Op>, Op>);
+  });
+  CHECK_FALSE(QUANTRAIN_COMPILES(JsonDocument, temporary().root()));
+  CHECK_FALSE(std::is_move_constructible_v<JsonDocument>);
+  CHECK_FALSE(QUANTRAIN_COMPILES(TextTable, temporary().add({"cell"})));
 }
 
 }  // namespace quantrain

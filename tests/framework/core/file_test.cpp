@@ -102,6 +102,48 @@ TEST_CASE("a write that fails half way leaves the old file and nothing else", "[
   CHECK(later.signal == SIGXFSZ);
 }
 
+TEST_CASE("a temporary name that is taken is not used", "[core][file]") {
+  const TemporaryFolder folder;
+  const Child child = in_child([&]() -> std::string {
+    // No process removes these: they are no files. One of them has the next number.
+    const std::string first = folder / "a.tmp" + std::to_string(::getpid()) + '-';
+    for (int number = 1; number <= 5000; ++number)
+      std::filesystem::create_symlink("nowhere", first + std::to_string(number));
+    write_file(folder / "a", "text");
+    return "written";
+  });
+  CHECK(child.text == "written");
+  CHECK(text_of(folder / "a") == "text");
+  CHECK(folder.files() == 5001);
+}
+
+TEST_CASE("a name without a folder is a file of the current one", "[core][file]") {
+  const TemporaryFolder folder;
+  const Child child = in_child([&]() -> std::string {
+    std::filesystem::current_path(folder.path());
+    write_file("a", "text");
+    return "written";
+  });
+  CHECK(child.text == "written");
+  CHECK(text_of(folder / "a") == "text");
+}
+
+TEST_CASE("a signal that waits from before a write still waits after it", "[core][file]") {
+  const TemporaryFolder folder;
+  const Child child = in_child([&]() -> std::string {
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    ::sigaddset(&signals, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    ::raise(SIGXFSZ);
+    write_file(folder / "a", "text");
+    sigset_t waiting;
+    ::sigpending(&waiting);
+    return ::sigismember(&waiting, SIGXFSZ) == 1 ? "waits" : "is gone";
+  });
+  CHECK(child.text == "waits");
+}
+
 TEST_CASE("only regular files are replaced", "[core][file]") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "target");
@@ -149,6 +191,7 @@ TEST_CASE("what dead processes left behind is removed by the next write", "[core
     test::write_bytes(folder / "a.tmp" + std::to_string(::getpid()) + '-' + std::to_string(number),
                       {});
   // Temporary files of other files, or names that write_file() never gives.
+  std::filesystem::create_symlink("nowhere", folder / "a.tmp1-9");
   const std::vector<std::string> others = {
       "b.tmp1-1", "a.tmp", "a.tmp1", "a.tmp1-", "a.tmp-1", "a.tmp1-1x", "a.tmp1-1-1", "aa.tmp1-1"};
   for (const std::string& name : others) test::write_bytes(folder / name, {});
@@ -158,7 +201,7 @@ TEST_CASE("what dead processes left behind is removed by the next write", "[core
   REQUIRE(::flock(lock, LOCK_EX) == 0);
   write_file(folder / "a", "text");
   CHECK(text_of(folder / "a") == "text");
-  CHECK(folder.files() == 2 + std::ssize(others));
+  CHECK(folder.files() == 3 + std::ssize(others));
   CHECK(std::filesystem::exists(living));
   ::close(lock);
   check_writable(folder / "a");
@@ -241,6 +284,35 @@ TEST_CASE("another user's file in a sticky folder is refused before the work", "
   });
   CHECK(child.text.find("/a: cannot be replaced: the file belongs to another user, and in this") !=
         std::string::npos);
+  // Root, the owner of the file and the owner of the folder may replace it.
+  check_writable(folder / "a");
+  const auto replaces = [&] {
+    return in_child([&]() -> std::string {
+      static_cast<void>(!::setuid(65534));
+      write_file(folder / "a", "new");
+      return "written";
+    });
+  };
+  REQUIRE(::chown((folder / "a").c_str(), 65534, 65534) == 0);
+  CHECK(replaces().text == "written");
+  REQUIRE(::chown((folder / "a").c_str(), 0, 0) == 0);
+  std::filesystem::permissions(folder / "a", static_cast<std::filesystem::perms>(0666));
+  REQUIRE(::chown(folder.path().c_str(), 65534, 65534) == 0);
+  CHECK(replaces().text == "written");
+  check_writable("/quantrain");  // a file of the root folder
+}
+
+TEST_CASE("a path that goes on after a zero byte is refused", "[core][file]") {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "text");
+  const std::string path = folder / "a" + std::string("\0.txt", 5);
+  const std::string text = "/a: the path goes on after a byte that is 0";
+  QUANTRAIN_CHECK_ERROR(InputFile(path), DataError, text);
+  QUANTRAIN_CHECK_ERROR(write_file(path, "other"), DataError, text);
+  QUANTRAIN_CHECK_ERROR(check_writable(path), DataError, text);
+  QUANTRAIN_CHECK_ERROR(
+      names_in(folder.path() + std::string("\0a", 2)), DataError, "goes on after");
+  CHECK(text_of(folder / "a") == "text");
 }
 
 TEST_CASE("a file is read in parts, and says how much is left", "[core][file]") {

@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "framework/core/error.hpp"
 #include "tests/catch.hpp"
 
 namespace quantrain {
@@ -20,6 +21,8 @@ TEST_CASE("a table is as wide as its cells", "[core][text]") {
   std::ostringstream none;
   none << TextTable("l");
   CHECK(none.str().empty());
+  QUANTRAIN_CHECK_ERROR(table.add({}), DataError, "[table] a row of 0 cells for 3 columns");
+  QUANTRAIN_CHECK_ERROR(table.add({"a", "b", "c", "d"}), DataError, "a row of 4 cells for 3 col");
 }
 
 TEST_CASE("numbers are grouped by thousands", "[core][text]") {

@@ -51,6 +51,14 @@ TEST_CASE("quotes, line ends, byte order mark and separators are read as written
   const CsvTable bare = read("1,2\n3,4", {.header = false});
   CHECK(bare.rows() == 2);
   CHECK(bare.floats("1") == std::vector<float>{2, 4});
+  // A file may end within a cell's line end, in an empty cell, or after a quote. A carriage return
+  // alone ends no line.
+  CHECK(read("a\n1\r").floats("a") == std::vector<float>{1});
+  const CsvTable no_more = read("a,b\n1,");
+  CHECK(no_more.text(0, "b").empty());
+  CHECK(read("a\n\"1\"").floats("a") == std::vector<float>{1});
+  const CsvTable returned = read("a\n1\r2\n");
+  CHECK(returned.text(0, "a") == "1\r2");
 }
 
 TEST_CASE("numbers of a .csv do not depend on the locale", "[data][csv]") {
@@ -77,7 +85,7 @@ TEST_CASE("cells that are no numbers are refused by row and column", "[data][csv
   QUANTRAIN_CHECK_ERROR(number("0x10"), DataError, "\"0x10\" is no number");
   QUANTRAIN_CHECK_ERROR(number("1e39"), DataError, "\"1e39\" is beyond what a float32 can hold");
   QUANTRAIN_CHECK_ERROR(number("-1e999"), DataError, "\"-1e999\" is beyond");
-  QUANTRAIN_CHECK_ERROR(number("\x1b[31m"), DataError, "\"?[31m\" is no number");
+  QUANTRAIN_CHECK_ERROR(number("\x1b[31m\x7f"), DataError, "\"?[31m?\" is no number");
   CHECK(number("1e-60") == 0.0f);
   CHECK(number("1e-45") == std::numeric_limits<float>::denorm_min());
 
@@ -91,7 +99,10 @@ TEST_CASE("cells that are no numbers are refused by row and column", "[data][csv
   QUANTRAIN_CHECK_ERROR(table.floats("z"), DataError, "has no column \"z\"; there are a");
   QUANTRAIN_CHECK_ERROR(
       table.floats(std::span<const std::string>()), DataError, "no column is asked for");
+  QUANTRAIN_CHECK_ERROR(
+      read("a,b\n1,2\n").floats("z"), DataError, "has no column \"z\"; there are a, b");
   QUANTRAIN_CHECK_ERROR(table.text(1, "a"), DataError, "there is no row 2 in a table of 1");
+  QUANTRAIN_CHECK_ERROR(table.text(-1, "a"), DataError, "there is no row 0 in a table of 1");
 }
 
 TEST_CASE("ragged, empty and misquoted rows are refused by their number", "[data][csv]") {
@@ -112,7 +123,9 @@ TEST_CASE("ragged, empty and misquoted rows are refused by their number", "[data
   QUANTRAIN_CHECK_ERROR(read(""), DataError, "x.csv: is empty");
   QUANTRAIN_CHECK_ERROR(read("\r\n\n"), DataError, "x.csv: is empty");
   QUANTRAIN_CHECK_ERROR(read("a,b\n"), DataError, "has a header and no row");
-  QUANTRAIN_CHECK_ERROR(read("a\n1\n", {.separator = '"'}), DataError, "cannot separate cells");
+  for (const char separator : {'"', '\n', '\r'})
+    QUANTRAIN_CHECK_ERROR(
+        read("a\n1\n", {.separator = separator}), DataError, "cannot separate cells");
   QUANTRAIN_CHECK_ERROR(read_csv("/nowhere/x.csv"), DataError, "/nowhere/x.csv");
 }
 

@@ -198,6 +198,7 @@ TEST_CASE("IDX files that do not fit each other are rejected by name", "[data][d
   test::write_bytes(folder / "images", idx({2, 2, 3}, counting(12)));
   test::write_bytes(folder / "flat", idx({12}, counting(12)));
   test::write_bytes(folder / "colour", idx({2, 1, 2, 3}, counting(12)));
+  test::write_bytes(folder / "video", idx({2, 1, 1, 2, 3}, counting(12)));
   test::write_bytes(folder / "labels", idx({2}, {9, 0}));
   test::write_bytes(folder / "three", idx({3}, {9, 0, 1}));
   const auto load = [&](const char* images, const char* labels, int64_t classes) {
@@ -210,6 +211,8 @@ TEST_CASE("IDX files that do not fit each other are rejected by name", "[data][d
       load("images", "labels", 9), DataError, "label 9 of image 0 is outside [0, 9)");
   QUANTRAIN_CHECK_ERROR(
       load("flat", "labels", 10), DataError, "flat: images have shape [12], expected [N, H, W]");
+  QUANTRAIN_CHECK_ERROR(
+      load("video", "labels", 10), DataError, "video: images have shape [2, 1, 1, 2, 3], expected");
   QUANTRAIN_CHECK_ERROR(
       load("images", "images", 10), DataError, "images: labels have shape [2, 2, 3], expected [N]");
 }

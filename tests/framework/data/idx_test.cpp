@@ -72,6 +72,7 @@ TEST_CASE("IDX files of another type are rejected", "[data][idx]") {
   check_rejected({0, 0, 8, 0}, "magic bytes 0 0 8 0");
   check_rejected({0, 0, 8, 9}, "and a rank of 1 to 8");
   check_rejected({1, 0, 8, 1, 0, 0, 0, 0}, "magic bytes 1 0 8 1");
+  check_rejected({0x1f, 0x8c, 8, 1, 0, 0, 0, 0}, "magic bytes 31 140 8 1");  // almost gzip
   check_rejected({'P', '5', '\n', '2', '8'}, "magic bytes 80 53 10 50");
 }
 

@@ -56,6 +56,8 @@ TEST_CASE("a .npy of each version, rank and layout of its header is read", "[dat
   CHECK(read(npy("|u1", "()", {7})).shape == Shape{});
   CHECK(read(npy("|u1", "(0, 3)", {})).shape == Shape{0, 3});
   CHECK(read(npy("|u1", "(4,)", four, 1, true)).bytes == four);  // one axis has only one order
+  for (const char* type : {"<u1", "=u1", ">u1"})                 // bytes have no order
+    CHECK(read(npy(type, "(4,)", four)).bytes == four);
   CHECK(read(npy_of("{\"shape\":(4,),\"fortran_order\":False,\"descr\":\"|u1\"}", four)).bytes ==
         four);
 }
@@ -82,6 +84,8 @@ TEST_CASE("a .npy of another type or order is refused with what to write", "[dat
   QUANTRAIN_CHECK_ERROR(read(npy("|O", "(1,)", {0, 0})), DataError, "values of type \"|O\"");
   QUANTRAIN_CHECK_ERROR(read(npy("|b1", "(1,)", {0})), DataError, "values of type \"|b1\"");
   QUANTRAIN_CHECK_ERROR(read(npy("", "(1,)", {0})), DataError, "values of type \"\"");
+  QUANTRAIN_CHECK_ERROR(read(npy("xu1", "(1,)", {0})), DataError, "values of type \"xu1\"");
+  QUANTRAIN_CHECK_ERROR(read(npy("=i2", "(1,)", {0, 0})), DataError, "values of type \"=i2\"");
   QUANTRAIN_CHECK_ERROR(read(npy("|u1", "(2, 2)", {1, 2, 3, 4}, 1, true)),
                         DataError,
                         "is in Fortran order: save numpy.ascontiguousarray(array) instead");
@@ -93,9 +97,17 @@ TEST_CASE("a .npy of another type or order is refused with what to write", "[dat
   QUANTRAIN_CHECK_ERROR(read(npy("<f8", "(2,)", bytes_of<double>({0.0, huge}))).floats(),
                         DataError,
                         "value 1.79769e+308 at 1 is beyond what a float32 can hold");
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(read(npy("<f8", "(1,)", bytes_of<double>({infinity}))).floats()[0] > 1e38f);
   QUANTRAIN_CHECK_ERROR(read(npy("<i8", "(1,)", bytes_of<int64_t>({int64_t{1} << 31}))).labels(),
                         DataError,
                         "label 2147483648 at 0 is no 32-bit integer");
+  QUANTRAIN_CHECK_ERROR(read(npy("<i8", "(1,)", bytes_of<int64_t>({int64_t{-1} << 32}))).labels(),
+                        DataError,
+                        "label -4294967296 at 0 is no 32-bit integer");
+  QUANTRAIN_CHECK_ERROR(read(npy("<f8", "(1,)", bytes_of<double>({1.0}))).labels(),
+                        DataError,
+                        "labels are of type f8, expected integers");
   QUANTRAIN_CHECK_ERROR(read(npy("<f4", "(1,)", bytes_of<float>({1.0f}))).labels(),
                         DataError,
                         "labels are of type f4, expected integers");
@@ -131,6 +143,9 @@ TEST_CASE("a damaged .npy header is refused, and so is every shorter file", "[da
       header("{'descr': '|u1', 'descr': '|u1'}"), DataError, "\"descr\" occurs twice");
   QUANTRAIN_CHECK_ERROR(header("{'what': 1}"), DataError, "unknown entry \"what\"");
   QUANTRAIN_CHECK_ERROR(header("{'descr': '|u1"), DataError, "expected the end of a name");
+  QUANTRAIN_CHECK_ERROR(header("{'descr': "), DataError, "expected a quoted name at character 10");
+  QUANTRAIN_CHECK_ERROR(header("{'descr'"), DataError, "expected : at character 8, found \"\"");
+  QUANTRAIN_CHECK_ERROR(header("\x1b[31m\x7f"), DataError, "found \"?[31m?\"");
   QUANTRAIN_CHECK_ERROR(header("{'fortran_order': Maybe}"), DataError, "True or False");
   QUANTRAIN_CHECK_ERROR(header("{'shape': (1,) 'descr'"), DataError, "expected , or }");
   QUANTRAIN_CHECK_ERROR(header("{'descr': '|u1', 'fortran_order': False, 'shape': ()} \n x"),
@@ -139,6 +154,9 @@ TEST_CASE("a damaged .npy header is refused, and so is every shorter file", "[da
   std::vector<uint8_t> other = npy("|u1", "()", {7}, 2);
   other[6] = 4;
   QUANTRAIN_CHECK_ERROR(read(other), DataError, "is of version 4.0, expected 1.0 to 3.0");
+  other[6] = 1;
+  other[7] = 1;
+  QUANTRAIN_CHECK_ERROR(read(other), DataError, "is of version 1.1, expected 1.0 to 3.0");
   other[0] = 'P';
   QUANTRAIN_CHECK_ERROR(read(other), DataError, "does not begin as a .npy file does");
   std::vector<uint8_t> endless = npy("|u1", "()", {7}, 2);

@@ -136,6 +136,7 @@ TEST_CASE("fractions and labels that make no sense are refused", "[data][splits]
   QUANTRAIN_CHECK_ERROR(fractions({}), DataError, "there is no fraction");
   QUANTRAIN_CHECK_ERROR(
       fractions({0.5, 0.0}), DataError, "a fraction of 0, expected one in (0, 1]");
+  QUANTRAIN_CHECK_ERROR(fractions({1.5}), DataError, "a fraction of 1.5, expected one in (0, 1]");
   QUANTRAIN_CHECK_ERROR(fractions({0.8, 0.3}), DataError, "the fractions sum to 1.1, above 1");
   QUANTRAIN_CHECK_ERROR(split_indices(1, std::vector<double>{0.5, 0.5}),
                         DataError,
@@ -143,6 +144,13 @@ TEST_CASE("fractions and labels that make no sense are refused", "[data][splits]
   QUANTRAIN_CHECK_ERROR(split_indices(0, std::vector<double>{1.0}), DataError, "0 samples cannot");
   QUANTRAIN_CHECK_ERROR(
       class_counts(std::vector<int32_t>{0, 2}, 2), DataError, "label 2 at 1 is outside [0, 2)");
+  QUANTRAIN_CHECK_ERROR(
+      class_counts(std::vector<int32_t>{-1}, 2), DataError, "label -1 at 0 is outside [0, 2)");
+  QUANTRAIN_CHECK_ERROR(class_counts({}, 0), DataError, "number of classes is 0");
+  const std::vector<float> values(4);
+  const std::vector<int64_t> before_first{-1};
+  QUANTRAIN_CHECK_ERROR(rows_at(values, 2, before_first), DataError, "row -1 is outside [0, 2)");
+  QUANTRAIN_CHECK_ERROR(rows_at(values, 0, before_first), DataError, "do not form rows of 0");
 }
 
 }  // namespace quantrain

@@ -138,6 +138,8 @@ TEST_CASE("samples of a stream that are not as declared are refused", "[data][st
   QUANTRAIN_CHECK_ERROR(
       one({{1.0f, 1.0f}, 3, {0.0f}}, options), DataError, "label 3 is outside [0, 3)");
   QUANTRAIN_CHECK_ERROR(
+      one({{1.0f, 1.0f}, -1, {0.0f}}, options), DataError, "label -1 is outside [0, 3)");
+  QUANTRAIN_CHECK_ERROR(
       one({{1.0f, 1.0f}, 0, {}}, options), DataError, "0 values of the target do not fill");
   QUANTRAIN_CHECK_ERROR(one({{1.0f, 1.0f}, 0, {nan}}, options), DataError, "target nan at 0");
   options.range = {0.0f, 1.0f};
@@ -153,6 +155,12 @@ TEST_CASE("samples of a stream that are not as declared are refused", "[data][st
                         "but a stream has one: leave out mixup");
   QUANTRAIN_CHECK_ERROR(Stream(nullptr, kRows), DataError, "there is no start()");
   QUANTRAIN_CHECK_ERROR(Stream(counting(1), {}), DataError, "samples of shape []");
+  QUANTRAIN_CHECK_ERROR(
+      Stream(counting(1), {.shape = {2, 0}}), DataError, "samples of shape [2, 0]");
+  QUANTRAIN_CHECK_ERROR(
+      Stream(counting(1), {.shape = {2}, .classes = -1}), DataError, "number of classes is -1");
+  QUANTRAIN_CHECK_ERROR(
+      Stream(counting(1), {.shape = {2}, .target = Shape{0}}), DataError, "targets of shape [0]");
   QUANTRAIN_CHECK_ERROR(
       Stream(counting(1), {.shape = {2}, .samples = 0}), DataError, "an epoch of 0 samples");
   QUANTRAIN_CHECK_ERROR(Stream(counting(1), {.shape = {2}, .features = {{0.0f}, {1.0f}}}),

@@ -218,6 +218,8 @@ TEST_CASE("inputs and targets that do not fit each other are refused", "[data][t
   QUANTRAIN_CHECK_ERROR(
       SampleArray::floats({2, 2}, {0.0f}), DataError, "1 values do not fill shape [2, 2]");
   QUANTRAIN_CHECK_ERROR(SampleArray::floats({0, 2}, {}), DataError, "is empty");
+  QUANTRAIN_CHECK_ERROR(
+      SampleArray::floats({}, {1.0f}), DataError, "samples have shape [], expected [N, ...]");
   QUANTRAIN_CHECK_ERROR(SampleArray::bytes({1, 2}, {1, 2}, {0.0f, 1.0f}, {{0.0f}, {1.0f}}),
                         QuantError,
                         "1 offsets and 1 scales of features");
@@ -236,6 +238,11 @@ TEST_CASE("inputs and targets that do not fit each other are refused", "[data][t
   QUANTRAIN_CHECK_ERROR(TensorDataset(rows(3), Labels{{0, 1, 2}, 2}),
                         DataError,
                         "label 2 of sample 2 is outside [0, 2)");
+  QUANTRAIN_CHECK_ERROR(TensorDataset(rows(3), Labels{{0, 1, -1}, 2}),
+                        DataError,
+                        "label -1 of sample 2 is outside [0, 2)");
+  QUANTRAIN_CHECK_ERROR(
+      TensorDataset(rows(3), Labels{{0, 0, 0}, 0}), DataError, "number of classes is 0");
 }
 
 TEST_CASE("mixup mixes two samples and their targets alike", "[data][mixup]") {

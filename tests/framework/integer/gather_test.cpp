@@ -48,7 +48,7 @@ std::vector<uint8_t> moved(const Gather& op, int64_t n, const std::vector<uint8_
 std::vector<uint8_t> run(const Gather& op, int64_t n, const std::vector<uint8_t>& x) {
   std::vector<uint8_t> y(static_cast<size_t>(n * op.output_size()));
   const uint8_t* const inputs[] = {x.data()};
-  PreparedOperation(op).run(n, inputs, y.data());
+  Prepared(op).run(n, inputs, y.data());
   return y;
 }
 

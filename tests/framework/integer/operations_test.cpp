@@ -28,12 +28,16 @@ using test::RandomProduct;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+void run_into(void* y, const Operation& op, int64_t n, Inputs inputs) {
+  PreparedOperation(op).run(n, inputs, y);
+}
+
 template <class T>
 std::vector<T> run_as(const Operation& op, int64_t n, const std::vector<std::vector<uint8_t>>& x) {
   std::vector<const uint8_t*> inputs;
   for (const auto& input : x) inputs.push_back(input.data());
   std::vector<T> y(static_cast<size_t>(n * output_size(op)));
-  PreparedOperation(op).run(n, inputs, y.data());
+  run_into(y.data(), op, n, inputs);
   return y;
 }
 
@@ -103,7 +107,7 @@ void check_halves(Op op, const RandomProduct& random, int64_t n, const std::vect
         Prepared<Op>(op).accumulate(n, x.data(), acc.data());
         CHECK(acc == sums);
         acc.assign(sums.size(), -1);
-        PreparedOperation(op).run(n, inputs, acc.data());
+        run_into(acc.data(), op, n, inputs);
         CHECK(acc == sums);
         op.product = random.behind(y, activation);
         acc.assign(sums.size(), -1);
@@ -115,7 +119,7 @@ void check_halves(Op op, const RandomProduct& random, int64_t n, const std::vect
                static_cast<int64_t>(sums.size()) / op.channels(),
                acc.data(),
                codes.data());
-        PreparedOperation(op).run(n, inputs, fused.data());
+        run_into(fused.data(), op, n, inputs);
         CHECK(codes == expected);
         CHECK(fused == expected);
       });
@@ -252,10 +256,10 @@ TEST_CASE("QuantizedAdd rounds once, at one shift, in place too", "[integer][add
       CHECK(run(op, 2, {a, b}) == expected);
       const uint8_t* const inputs[] = {a.data(), b.data()};
       const std::vector<uint8_t> first = a;
-      PreparedOperation(op).run(2, inputs, a.data());
+      run_into(a.data(), op, 2, inputs);
       CHECK(a == expected);
       a = first;
-      PreparedOperation(op).run(2, inputs, b.data());
+      run_into(b.data(), op, 2, inputs);
       CHECK(b == expected);
     });
   });
@@ -264,7 +268,7 @@ TEST_CASE("QuantizedAdd rounds once, at one shift, in place too", "[integer][add
   std::vector<uint8_t> a = random_bytes(50, 4);
   const std::vector<uint8_t> expected = run(twice, 1, {a, a});
   const uint8_t* const inputs[] = {a.data(), a.data()};
-  PreparedOperation(twice).run(1, inputs, a.data());
+  run_into(a.data(), twice, 1, inputs);
   CHECK(a == expected);
   CHECK(*std::min_element(a.begin(), a.end()) >= 5);
 }
@@ -288,7 +292,7 @@ TEST_CASE("QuantizedMul rounds the exact product once, in place too", "[integer]
         CHECK(run(op, 2, {a, b}) == expected);
         std::vector<uint8_t> over = a;
         const uint8_t* const inputs[] = {over.data(), b.data()};
-        PreparedOperation(op).run(2, inputs, over.data());
+        run_into(over.data(), op, 2, inputs);
         CHECK(over == expected);
       });
     });
@@ -433,7 +437,7 @@ TEST_CASE("a rescaling lookup is (8) of every code, and a clamp where parameters
         CHECK(equal);
         std::vector<uint8_t> in_place = all;
         const uint8_t* const inputs[] = {in_place.data()};
-        PreparedOperation(op).run(1, inputs, in_place.data());
+        run_into(in_place.data(), op, 1, inputs);
         CHECK(in_place == result);
       }
     }

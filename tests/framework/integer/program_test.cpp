@@ -171,6 +171,16 @@ TEST_CASE("a program whose values make no sense is refused", "[integer][program]
           "[sum] zero point 300 is no byte"}});
 }
 
+TEST_CASE("an input of one number has one feature", "[integer][program]") {
+  Program program = every_operation();
+  program.values[kInput0].shape = {};
+  program.values[kInput0].features = {{0.0f, 0.0f}, {1.0f, 1.0f}};
+  QUANTRAIN_CHECK_ERROR(
+      validate(program),
+      QuantError,
+      "[input0] 2 offsets and 2 scales of features, expected one for each of the 1");
+}
+
 TEST_CASE("a program whose steps do not fit together is refused", "[integer][program]") {
   struct Fault {
     std::function<void(Program&)> change;
@@ -184,6 +194,11 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
       {[](Program& p) { p.outputs.clear(); }, "[program] there is no output"},
       {[](Program& p) { p = {}; }, "[program] there is no input"},
       {[](Program& p) { p.inputs[0] = -1; }, "[program] value -1 does not exist"},
+      {[](Program& p) {
+         p.values[kMax].params.reset();
+         p.values[kMax].scale = {1.0};
+       },
+       "[max] gives codes, not what its value says"},
       {[=](Program& p) { p.inputs[1] = none; }, "[program] " + missing + " does not exist"},
       {[](Program& p) { p.outputs[1] = -1; }, "[program] value -1 does not exist"},
       {[=](Program& p) { p.outputs[1] = none; }, "[program] " + missing + " does not exist"},
@@ -435,7 +450,7 @@ TEST_CASE("a hash does not depend on names, nor on the graph that a program came
 }
 
 TEST_CASE("a hash is the same on every machine and in every version", "[integer][program]") {
-  // A program of small numbers. A change of its hash makes old hashes useless, and needs a reason.
+  // If this hash changes, stored hashes no longer match. Change it only for a good reason.
   Builder b;
   const int input = b.input({2, 3}, {{.bits = 8}, -1, {0.5f}, {3}});
   const int clamped = b.codes(

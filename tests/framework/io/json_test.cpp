@@ -70,6 +70,16 @@ TEST_CASE("JSON gives its values, and each only as what it is", "[io][json]") {
   CHECK_FALSE(root.find("b")->find("c")->integer(kLeast, kMost).has_value());
 }
 
+TEST_CASE("a JSON value that holds nothing has no entries and no members", "[io][json]") {
+  const JsonDocument document(R"([5, "text", [1], {"a": 1}])");
+  for (const JsonValue value : document.root().entries()) {
+    CHECK(value.entries().size() == (value.is_list() ? 1 : 0));
+    CHECK(value.members().size() == (value.is_object() ? 1 : 0));
+    CHECK(value.find("a").has_value() == value.is_object());
+    CHECK(value.size() == (value.is_list() || value.is_object() ? 1 : 0));
+  }
+}
+
 TEST_CASE("a JSON value is recognised in a message, however large it is", "[io][json]") {
   CHECK(shown("[1, [2, 3], 4]") == "a list of 3");
   CHECK(shown("{\"a\": 1}") == "an object of 1");
@@ -78,7 +88,7 @@ TEST_CASE("a JSON value is recognised in a message, however large it is", "[io][
   CHECK(shown("1e300") == "1e+300");
   CHECK(shown("null") == "null");
   CHECK(shown('"' + std::string(1000, 'x') + '"').size() == 62);
-  // A character at the cut is left out whole.
+  // A character that the cut would split is left out.
   CHECK(shown('"' + std::string(59, 'x') + "\xc3\xa4\"") == '"' + std::string(59, 'x') + '"');
 }
 

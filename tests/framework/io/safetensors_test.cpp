@@ -263,6 +263,9 @@ TEST_CASE("entries that a file could not give back are not added", "[io][safeten
   QUANTRAIN_CHECK_ERROR(file.add("b", {3}, view<float>({1.0f})),
                         DataError,
                         "F32 of shape [3] does not fill its 4 bytes");
+  QUANTRAIN_CHECK_ERROR(file.add({"b", DType::kF32, {1}, std::vector<uint8_t>(5)}),
+                        DataError,
+                        "F32 of shape [1] does not fill its 5 bytes");
   CHECK(file.entries().size() == 1);
 
   const TemporaryFolder folder;
@@ -270,6 +273,10 @@ TEST_CASE("entries that a file could not give back are not added", "[io][safeten
   latin.add("\xe4", {1}, view<float>({1.0f}));
   QUANTRAIN_CHECK_ERROR(
       save_safetensors(folder / "a.safetensors", latin), DataError, "cannot be written as JSON");
+  TensorFile wordy;
+  wordy.metadata["text"] = std::string(16 << 20, 'x');
+  QUANTRAIN_CHECK_ERROR(
+      save_safetensors(folder / "a.safetensors", wordy), DataError, "bytes exceeds 16777216");
   CHECK(folder.files() == 0);
 }
 

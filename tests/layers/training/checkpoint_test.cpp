@@ -37,8 +37,18 @@ TEST_CASE("the last checkpoint comes back, and the last few stay", "[layers][che
   CHECK(std::filesystem::exists(folder / "new/run/step-000000000003.safetensors"));
   CHECK(std::filesystem::exists(folder / "new/run/step-000000000004.safetensors"));
   CHECK_FALSE(std::filesystem::exists(folder / "new/run/step-000000000002.safetensors"));
+  // Files of others, or with names that no checkpoint has.
+  for (const char* name : {"notes.txt",
+                           "step-7.txt",
+                           "7.safetensors",
+                           "step-seven.safetensors",
+                           "step-7x.safetensors",
+                           "step--7.safetensors",
+                           "step-99999999999999999999.safetensors"})
+    write_bytes(folder / "new/run/" + name, {});
   const std::vector<NamedTensor> tensors = some_tensors(0.0f);
   CHECK(resuming(folder / "new/run").load(tensors) == "at 4");
+  QUANTRAIN_CHECK_ERROR(checkpoints.save(-1, tensors, ""), DataError, "step is -1, expected 0 or");
   CHECK(values(tensors[0].tensor) == std::vector<float>(6, 4.0f));
   CHECK(values(tensors[1].tensor) == std::vector<float>(2, 8.0f));
 }
@@ -90,7 +100,7 @@ TEST_CASE("a damaged checkpoint is passed over where that was asked for", "[laye
   const Checkpoints second(
       {.folder = folder.path(), .keep = 1, .resume = true, .skip_damaged = true});
   CHECK(second.load(some_tensors(0.0f)) == "first");
-  // The run continues from there, and saving removes later checkpoints.
+  // The run continues from the checkpoint that was loaded, and saving removes later checkpoints.
   second.save(1, some_tensors(1.5f), "first again");
   CHECK(folder.files() == 1);
   CHECK(second.load(some_tensors(0.0f)) == "first again");

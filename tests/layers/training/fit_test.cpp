@@ -6,6 +6,7 @@
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
+#include "framework/io/safetensors.hpp"
 #include "framework/optim/clip.hpp"
 #include "framework/optim/sgd.hpp"
 #include "layers/layers.hpp"
@@ -204,6 +205,47 @@ TEST_CASE("fit refuses what it cannot do", "[layers][fit]") {
   QUANTRAIN_CHECK_ERROR(fit(t.net, t.optimizer, t.loader, infinite),
                         DataError,
                         "the loss is inf in step 0: the learning rate 0.1 may be too large");
+}
+
+TEST_CASE("a position in a checkpoint that makes no sense is refused", "[layers][fit]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "step-000000000006.safetensors";
+  Training one;
+  const auto evaluate = [] { return Metrics{{"accuracy", 0.5}}; };
+  one.fit({.evaluate = evaluate,
+           .early_stopping = {.metric = "accuracy"},
+           .checkpoints = {.folder = folder.path()}});
+  const TensorFile file = load_safetensors(path);
+  std::vector<NamedTensor> tensors;
+  for (const TensorFile::Entry& entry : file.entries())
+    tensors.push_back({entry.name, Tensor::from(entry.shape, file.values<float>(entry.name))});
+  const CheckpointOptions resume{
+      .folder = folder.path(), .resume = true, .configuration = file.metadata_at("configuration")};
+  const auto refused =
+      [&](const std::string& text, const std::string& from, const std::string& to) {
+        std::string position = file.metadata_at("position");
+        CAPTURE(position, from);
+        REQUIRE(position.find(from) != std::string::npos);
+        position.replace(position.find(from), from.size(), to);
+        Checkpoints(resume).save(6, tensors, position);
+        Training other;
+        const std::vector<float> before = other.weights();
+        QUANTRAIN_CHECK_ERROR(other.fit({.epochs = 2,
+                                         .evaluate = evaluate,
+                                         .early_stopping = {.metric = "accuracy"},
+                                         .checkpoints = {.folder = folder.path(), .resume = true}}),
+                              DataError,
+                              "[checkpoint's position] " + text);
+      };
+  refused("is not JSON: ", "{", "");
+  refused("has two keys \"batch\"", "\"batch\":0", "\"batch\":0,\"batch\":0");
+  refused("\"batch\" is -1, expected a whole number", "\"batch\":0", "\"batch\":-1");
+  refused("\"steps\" is 6.5, expected a whole number", "\"steps\":6", "\"steps\":6.5");
+  refused("\"ended\" is 1, expected true or false", "\"ended\":true", "\"ended\":1");
+  refused("no epoch 1", "\"best_epoch\":0", "\"best_epoch\":1");
+  refused("lacks \"stopped_early\"", "stopped_early", "stopped");
+  refused("\"epoch\" is 7, expected a whole number in [0, 0]", "\"epoch\":0", "\"epoch\":7");
+  refused("\"value\" is true, expected a number", "\"value\":0.5", "\"value\":true");
 }
 
 TEST_CASE("a checkpoint in the middle of an epoch asks for that epoch's batches", "[layers][fit]") {

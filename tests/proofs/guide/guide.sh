@@ -1,6 +1,7 @@
 #!/bin/bash
 # scripts/prove guide [FOLDER]: runs the commands of docs/guide.md from top to bottom in an empty Debian 12, made by
-# debootstrap or copied from FOLDER. Stops at the first command that fails.
+# debootstrap or copied from FOLDER, and README.md's line that builds and installs the library where the guide first
+# builds it. Stops at the first command that fails.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"
@@ -14,7 +15,12 @@ copy_debian "$empty" "$work"
 copy_sources "$root" "$work/root/sources"
 
 commands=$work/root/commands
-awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$root/docs/guide.md" >"$commands"
+line=$(grep -m 1 '^    cmake --preset release && ' "$root/README.md")
+awk -v line="${line/<where>//root/prefix}" '
+  /^```sh$/ { on = 1; next } /^```$/ { on = 0 }
+  on && $0 == "cmake --preset release" { print line; found = 1 }
+  on
+  END { exit !found }' "$root/docs/guide.md" >"$commands"
 echo "In an empty Debian $(cat "$work/etc/debian_version"), $(in_debian "$work" dpkg-query -W -f '.\n' | wc -l) packages:"
 in_debian "$work" apt-get update -qq
 if ! in_debian "$work" bash -c 'cd /root/sources && exec bash -euxo pipefail ../commands' >"$work/log" 2>&1; then
