@@ -116,7 +116,7 @@ void add_benchmarks(const DeployedNetworks& deployed) {
 }
 
 void print_tables(const Results& results, const DeployedNetworks& deployed) {
-  std::printf("\nMicroseconds per call; the limits are the operations at the peak rates\n");
+  std::printf("\nMicroseconds per call; limit: the time at the peak rate\n");
   std::printf("%-21s %8s %8s %12s %12s %12s %12s %12s\n",
               "",
               "batch",

@@ -183,11 +183,11 @@ int main(int argc, char** argv) {
   SpeechFlags speech;
   const auto add_flags = [&](CLI::App& app) {
     app.add_option("--cache", speech.cache, "folder for the words and their features");
-    app.add_option("--voices", speech.voices, "so many speak; every fourth is for the test")
+    app.add_option("--voices", speech.voices, "number of voices; every fourth is for the test")
         ->check(CLI::Range(int64_t{4}, static_cast<int64_t>(examples::human_voices().size())));
-    app.add_option("--takes", speech.takes, "so often a voice says each word")
+    app.add_option("--takes", speech.takes, "number of times that a voice says each word")
         ->check(CLI::Range(int64_t{1}, int64_t{1000}));
-    app.add_option("--copies", speech.copies, "so often a take is heard, in other noise")
+    app.add_option("--copies", speech.copies, "number of copies of a take, each with its own noise")
         ->check(CLI::Range(int64_t{1}, int64_t{1000}));
   };
   return examples::run(

@@ -109,14 +109,15 @@ int main(int argc, char** argv) {
       {.name = "sensor_classification",
        .line = {.description = "Trains a small network on a table of sensors and converts it to "
                                "integers that take raw values.",
-                .data = "a .csv with names of columns in the first line; without it one is made",
+                .data =
+                    "a .csv with names of columns in the first line; default: a generated table",
                 .defaults = {.data = {}, .epochs = 30, .qat_epochs = 10, .learning_rate = 5e-3f},
                 .add_flags =
                     [&](CLI::App& app) {
                       app.add_option(
                           "--label", table.label, "column of the classes; else the last");
-                      app.add_option("--made", table.made, "where the table goes that is made");
-                      app.add_option("--rows", table.rows, "of the table that is made")
+                      app.add_option("--made", table.made, "file for the generated table");
+                      app.add_option("--rows", table.rows, "rows of the generated table")
                           ->check(CLI::Range(int64_t{100}, int64_t{1'000'000}));
                     }},
        .task = [&](const examples::Flags& flags) { return make_task(flags, table); },

@@ -22,7 +22,12 @@ Dropout::Dropout(float p, Generator& generator) : p_(p), seed_(generator.next_st
 uint64_t Dropout::next_pass() {
   float* const digits = passes_.mutable_data();
   if (!is_digit(digits[0]) || !is_digit(digits[1]))
-    throw DataError(where(), "no number of passes: ", digits[0], " + 2^24 * ", digits[1]);
+    throw DataError(where(),
+                    "state \"passes\" holds {",
+                    digits[0],
+                    ", ",
+                    digits[1],
+                    "}, expected two whole numbers in [0, 2^24)");
   const uint64_t pass = static_cast<uint64_t>(digits[0]) + (static_cast<uint64_t>(digits[1]) << 24);
   if (++digits[0] == kDigit) {
     digits[0] = 0.0f;

@@ -71,7 +71,7 @@ void copy_state(const Module& from, Module& to) {
       throw GraphError("copy_state",
                        '"',
                        source[i].name,
-                       "\" has another value in the target, where it is given");
+                       "\" differs from the value that the target was made with");
     }
   }
   for (size_t i = 0; i < source.size(); ++i) {

@@ -64,12 +64,21 @@ Sound read_wav(const std::string& path) {
     const size_t size = little_endian(all.subspan(at + 4, 4));
     at += kChunkHeader;
     if (size > all.size() - at) {
-      throw DataError(
-          "wav", path, ": chunk \"", name, "\" has ", size, " bytes, the file ", all.size() - at);
+      throw DataError("wav",
+                      path,
+                      ": chunk \"",
+                      name,
+                      "\" claims ",
+                      size,
+                      " bytes, but ",
+                      all.size() - at,
+                      " follow");
     }
     const auto chunk = all.subspan(at, size);
     if (name == "fmt ") {
-      if (size < kFormatBytes) throw DataError("wav", path, ": its format has ", size, " bytes");
+      if (size < kFormatBytes)
+        throw DataError(
+            "wav", path, ": its fmt chunk has ", size, " bytes, expected at least ", kFormatBytes);
       const uint32_t format = little_endian(chunk.subspan(0, 2));
       const uint32_t bits = little_endian(chunk.subspan(14, 2));
       channels = little_endian(chunk.subspan(2, 2));

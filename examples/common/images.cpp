@@ -21,7 +21,13 @@ Task classify_images(std::string dataset,
   const Shape& image = training.image_shape();
   const int64_t shift = image_flags.shift;
   if (shift >= std::min(image[0], image[1])) {
-    throw DataError("flags", "--shift ", shift, " can move all of an image ", image, " away");
+    throw DataError("flags",
+                    "--shift ",
+                    shift,
+                    " can move all of an image ",
+                    image,
+                    " away: use less than ",
+                    std::min(image[0], image[1]));
   }
   Task task = make_classification(std::move(dataset), training, test, flags.limit);
   task.settings = "--shift " + std::to_string(shift);

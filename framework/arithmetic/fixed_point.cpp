@@ -23,7 +23,10 @@ Multiplier make_multiplier(double multiplier) {
   if (shift > 62) return {0, 62};
   if (shift < 1) {
     throw QuantError(
-        "requantize", "multiplier ", multiplier, " is 2^30 or more: the scales make no sense");
+        "requantize",
+        "multiplier ",
+        multiplier,
+        " is 2^30 or more: the output's scale is too small for the scales of the inputs");
   }
   return {static_cast<int32_t>(m0), shift};
 }

@@ -77,7 +77,12 @@ float weight_scale(
                          (static_cast<double>(scale_x) * static_cast<double>(kLargestBias));
   const double scale = std::max(by_weight, by_bias);
   if (scale > static_cast<double>(std::numeric_limits<float>::max())) {
-    throw QuantError(where, "bias ", bias, " has no code at input scale ", scale_x);
+    throw QuantError(where,
+                     "bias ",
+                     bias,
+                     " is too large at input scale ",
+                     scale_x,
+                     ": it needs a weight scale beyond what a float32 can hold");
   }
   return computed(usable_scale(scale));
 }

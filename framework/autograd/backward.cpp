@@ -85,7 +85,10 @@ class BackwardPass {
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       const bool reads = node.input(i).defined() && node.reads_input(i);
       if (reads && node.input(i).version() != node.uses_[i].version) {
-        throw GraphError(node.type(), "input ", i, " was written after it was used");
+        throw GraphError(node.type(),
+                         "input ",
+                         i,
+                         " was written after it was used: write after backward(), or to a copy");
       }
     }
   }
@@ -94,7 +97,9 @@ class BackwardPass {
   // memory.
   static void check_result(const Tensor& tensor) {
     if (tensor.version() != tensor.node()->result_version_) {
-      throw GraphError(tensor.node()->type(), "its result was written after it was recorded");
+      throw GraphError(
+          tensor.node()->type(),
+          "its result was written after it was recorded: write after backward(), or to a copy");
     }
   }
 
@@ -149,7 +154,9 @@ void Tensor::backward(bool keep_graph) {
   const DefaultRounding rounding;
   if (elements() != 1) throw ShapeError("backward", "needs a single element, got shape ", shape());
   if (!requires_grad() || node() == nullptr)
-    throw GraphError("backward", "nothing was recorded that requires a gradient");
+    throw GraphError("backward",
+                     "nothing was recorded that requires a gradient: call set_requires_grad(true) "
+                     "on a leaf, and run the operations outside of NoGrad");
   BackwardPass(*this, keep_graph).run(*this);
 }
 

@@ -29,9 +29,9 @@ void check_constant(const std::string& path,
                     values[i],
                     " at ",
                     i,
-                    ", and ",
+                    ", but this network was made with ",
                     own.data()[i],
-                    " here, where it is given: make the network as the one that was saved");
+                    ": make the network in the same way as the one that was saved");
   }
 }
 
@@ -44,7 +44,7 @@ void save_parameters(const std::string& path,
   set_format(file, kFormat, kVersion);
   for (const auto& [key, value] : metadata) {
     if (!file.metadata.emplace(key, value).second) {
-      throw DataError("save", path, ": \"", key, "\" is the file's to say, not the caller's");
+      throw DataError("save", path, ": \"", key, "\" is reserved for the file");
     }
   }
   for (const NamedTensor& entry : tensors) {
@@ -84,7 +84,7 @@ void load_parameters(const std::string& path,
   for (const TensorFile::Entry& entry : file.entries()) {
     const bool wanted = std::find(sources.begin(), sources.end(), &entry) != sources.end();
     if (!wanted)
-      throw DataError("load", path, ": has \"", entry.name, "\", which nothing here is named");
+      throw DataError("load", path, ": has \"", entry.name, "\", but no tensor here has this name");
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].constant) continue;

@@ -36,7 +36,8 @@ std::shared_ptr<Buffer<float>> make_floats(int64_t elements) {
 
 GraphError value_was_freed() {
   return GraphError("tensor",
-                    "the value was freed, since no gradient needs it; it is kept while Recording");
+                    "the value was freed, because no gradient needs it: to keep it, run the "
+                    "operations while a Recording lives");
 }
 
 void apply(Activation activation, int64_t n, float* x) {
@@ -177,7 +178,9 @@ bool Tensor::requires_grad() const { return state().requires_grad; }
 
 Tensor& Tensor::set_requires_grad(bool requires_grad) & {
   if (node() != nullptr)
-    throw GraphError("tensor", "requires_grad of a recorded result is its operation's to set");
+    throw GraphError("tensor",
+                     "requires_grad of a recorded result follows from the operation's inputs and "
+                     "cannot be set: set it on a leaf, or use detach()");
   state().requires_grad = requires_grad;
   return *this;
 }

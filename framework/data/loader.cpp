@@ -51,7 +51,7 @@ class DataLoader::Iterator::Prefetch {
   std::optional<Batch> next() {
     if (!is_ours()) {
       throw DataError("loader",
-                      "the iterator's thread is in another process, which forked into this one: "
+                      "the iterator's thread is in the process that this one was forked from: "
                       "begin a new pass here");
     }
     std::unique_lock lock(mutex_);
@@ -143,8 +143,12 @@ DataLoader::DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions 
         "the generator reads, or collect the samples in a TensorDataset");
   }
   if (samples().has_value() && batches() == 0) {
-    throw DataError(
-        "loader", "drop_last leaves nothing: ", *samples(), " samples, batch ", options_.batch);
+    throw DataError("loader",
+                    "drop_last leaves nothing: ",
+                    *samples(),
+                    " samples, batch ",
+                    options_.batch,
+                    "; take a smaller batch, or leave out drop_last");
   }
 }
 
@@ -160,8 +164,8 @@ int64_t DataLoader::known_samples() const {
   const std::optional<int64_t> n = samples();
   if (n.has_value()) return *n;
   throw DataError("loader",
-                  "only the end of this stream tells how many samples there are: declare their "
-                  "number where the stream is made");
+                  "the number of samples is known only at the end of this source: declare it, "
+                  "for a Stream in StreamOptions::samples");
 }
 
 int64_t DataLoader::batches() const {

@@ -109,7 +109,7 @@ class Header {
       const std::string_view key = quoted();
       expect(':', ":");
       const auto once = [&](int i) {
-        if (seen[i]) throw DataError(kWhere, path_, ": header: \"", key, "\" stands there twice");
+        if (seen[i]) throw DataError(kWhere, path_, ": header: \"", key, "\" occurs twice");
         seen[i] = true;
       };
       if (key == "descr") {
@@ -266,11 +266,11 @@ NpyArray read_npy(const std::string& path) {
   if (header_size > kMostHeader || header_size > file.left()) {
     throw DataError(kWhere,
                     path,
-                    ": the header is to have ",
+                    ": the header claims ",
                     header_size,
                     " bytes, ",
                     file.left(),
-                    " follow, and at most ",
+                    " follow, at most ",
                     kMostHeader,
                     " are read");
   }

@@ -51,8 +51,8 @@ void check_range(const Shape& shape,
                     range.min,
                     ", ",
                     range.max,
-                    "]: declare the range of the values, or for columns that differ the features "
-                    "of fit_min_max() or fit_mean_std() with their feature_range()");
+                    "]: declare the range of the values; if columns differ in magnitude, declare "
+                    "the features of fit_min_max() or fit_mean_std() and their feature_range()");
   }
 }
 

@@ -165,7 +165,14 @@ std::vector<std::vector<int64_t>> split_indices(int64_t n,
   const std::vector<int64_t> sizes = Apportion(fractions)(n);
   for (size_t p = 0; p < sizes.size(); ++p) {
     if (sizes[p] == 0)
-      throw DataError(kWhere, "part ", p, " of ", sizes.size(), " gets none of ", n, " samples");
+      throw DataError(kWhere,
+                      "part ",
+                      p,
+                      " of ",
+                      sizes.size(),
+                      " gets none of ",
+                      n,
+                      " samples: use larger fractions, or fewer parts");
   }
   Parts parts(fractions.size());
   distribute(indices, sizes, parts);

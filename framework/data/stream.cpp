@@ -31,7 +31,7 @@ auto user_call(int64_t sample, int64_t epoch, const char* what, const F& f) {
   } catch (const std::exception& error) {
     std::throw_with_nested(failed((std::string(": ") + error.what()).c_str()));
   } catch (...) {
-    std::throw_with_nested(failed(" what is no std::exception"));
+    std::throw_with_nested(failed(" something that is not a std::exception"));
   }
 }
 
@@ -156,7 +156,7 @@ Stream::Stream(std::function<SampleGenerator(int64_t epoch)> start, StreamOption
   if (options.classes < 0) throw DataError(kWhere, "number of classes is ", options.classes);
   if (options.range) static_cast<void>(integer::input_params(*options.range, kWhere));
   if (!options.range && !options.features.empty())
-    throw DataError(kWhere, "features belong to codes: declare their range, too");
+    throw DataError(kWhere, "there are features, but no range: set StreamOptions::range, too");
   validate(options.features, options.shape.back(), kWhere);
   options_ = std::make_shared<const StreamOptions>(std::move(options));
 }
@@ -164,7 +164,9 @@ Stream::Stream(std::function<SampleGenerator(int64_t epoch)> start, StreamOption
 BatchSource::Reader Stream::read(const Pass& pass) const {
   check_mixup(pass.mixup);
   if (pass.mixup > 0.0)
-    throw DataError(kWhere, "mixup takes samples from anywhere, and a stream has one order");
+    throw DataError(kWhere,
+                    "mixup needs samples in any order, but a stream has one: leave out mixup, or "
+                    "collect the samples in a TensorDataset");
   // Copies of the returned function share one pass.
   SampleGenerator generator =
       user_call(0, pass.epoch, "start()", [&] { return start_(pass.epoch); });

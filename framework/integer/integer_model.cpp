@@ -193,7 +193,7 @@ int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t>
     const auto room = static_cast<int64_t>(y[i]);
     if (room % outputs(i) != 0 || room / outputs(i) != n) {
       throw ShapeError(
-          kWhere, n, " samples give ", outputs(i), " integers each, there is room for ", y[i]);
+          kWhere, n, " samples give ", outputs(i), " integers each, but there is room for ", y[i]);
     }
   }
   return n;
@@ -287,14 +287,18 @@ void IntegerModel::classify_all(std::span<const Input> x, std::span<int32_t> cla
   const auto count = static_cast<size_t>(outputs());
   const auto sample = static_cast<size_t>(input_shape().elements());
   const size_t n = x.size() / sample;
-  if (classes.size() != n || x.size() % sample != 0) {
+  if (x.size() % sample != 0)
+    throw ShapeError(kWhere, x.size(), " elements are no whole number of samples ", input_shape());
+  if (classes.size() != n) {
     throw ShapeError(kWhere,
                      x.size(),
-                     " elements are samples ",
+                     " elements are ",
+                     n,
+                     " samples ",
                      input_shape(),
-                     " for ",
+                     ", but there is room for ",
                      classes.size(),
-                     " classes, expected one for each sample");
+                     classes.size() == 1 ? " class" : " classes");
   }
   constexpr auto kMost = static_cast<size_t>(kChunk);
   Buffer<int32_t> logits(static_cast<int64_t>(std::min(n, kMost) * count));

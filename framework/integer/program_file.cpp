@@ -400,7 +400,7 @@ void save_program(const std::string& path, const Program& program) {
   file.metadata["network"] = "";
   for (const auto& [key, value] : program.metadata) {
     if (!file.metadata.emplace(key, value).second)
-      throw DataError("save", path, ": \"", key, "\" is the file's to say, not the caller's");
+      throw DataError("save", path, ": \"", key, "\" is reserved for the file");
   }
   JsonWriter json([&](const std::string& text) {
     return std::make_exception_ptr(

@@ -58,8 +58,12 @@ QuantizedLookup QuantizedLookup::function(int64_t size,
     for (const int32_t q : stored_codes(x)) {
       const double value = channel[static_cast<size_t>(q)];
       if (!std::isfinite(value))
-        throw QuantError(
-            where, "the function of ", code_value(q, x), ", a value of the input, is ", value);
+        throw QuantError(where,
+                         "the function is ",
+                         value,
+                         " at ",
+                         code_value(q, x),
+                         ", a value that its input can have: it must be finite there");
       const int32_t code =
           quantize(static_cast<float>(value), y.scale[0], stored.zero_point, stored.lo, stored.hi);
       table[static_cast<size_t>(q)] = static_cast<uint8_t>(code);

@@ -38,8 +38,7 @@ void QuantizedSoftmax::validate(std::string_view where) const {
   check_size(where, {rows, classes});
   if (powers.size() != kPowers)
     throw ShapeError(where, "a table of ", powers.size(), " powers, expected ", kPowers);
-  if (powers[0] != kOne)
-    throw QuantError(where, "the power of no difference is ", powers[0], ", expected ", kOne);
+  if (powers[0] != kOne) throw QuantError(where, "powers[0] is ", powers[0], ", expected ", kOne);
   for (const int32_t power : powers) {
     if (power < 0 || power > kOne)
       throw QuantError(where, "a power of ", power, ", expected 0 to ", kOne);

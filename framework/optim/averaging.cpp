@@ -40,7 +40,9 @@ void ExponentialAverage::check_loaded() const {
 void ExponentialAverage::update() {
   const DefaultRounding rounding;
   if (scopes_ > 0)
-    throw GraphError(kWhere, "the tensors hold their averages: update() after AveragedWeights end");
+    throw GraphError(kWhere,
+                     "the tensors hold their averages while an AveragedWeights lives: call "
+                     "update() after its end");
   check_loaded();
   const float decay = started_.item() == 0.0f ? 0.0f : decay_;
   for (size_t i = 0; i < tensors_.size(); ++i) {

@@ -59,7 +59,11 @@ float clip_grad_norm(std::span<const Tensor> parameters, float max_norm) {
   }
   const float norm = computed(static_cast<float>(std::sqrt(sum)));
   if (!std::isfinite(norm))
-    throw DataError("clip_grad_norm", "the norm of the gradients is ", norm);
+    throw DataError("clip_grad_norm",
+                    "the norm of the gradients is ",
+                    norm,
+                    ", so nothing was clipped: the learning rate may be too large, or the data may "
+                    "contain such a value");
   if (norm <= max_norm) return norm;
   const float scale = max_norm / norm;
   for (Tensor parameter : parameters) {

@@ -55,8 +55,12 @@ Schedule cosine_schedule(float learning_rate, const CosineOptions& options) {
         "cosine_schedule", "minimum is ", options.minimum, ", expected 0 to ", learning_rate);
   }
   if (options.warm_up < 0 || options.warm_up >= options.steps) {
-    throw DataError(
-        "cosine_schedule", "warm_up is ", options.warm_up, " of ", options.steps, " steps");
+    throw DataError("cosine_schedule",
+                    "warm_up is ",
+                    options.warm_up,
+                    " of ",
+                    options.steps,
+                    " steps, expected 0 or more, and fewer than all");
   }
   return [=](int64_t step) {
     const DefaultRounding rounding;

@@ -87,7 +87,7 @@ double mean_squared_error(const Tensor& a, const Tensor& b) {
 double area_under_curve(std::span<const float> scores, std::span<const uint8_t> positive) {
   const auto fail = [](const auto&... parts) { throw DataError("area_under_curve", parts...); };
   if (scores.size() != positive.size())
-    fail(scores.size(), " scores, and ", positive.size(), " that say which is positive");
+    fail(scores.size(), " scores, but positive has ", positive.size(), " elements");
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -135,7 +135,14 @@ void ConfusionMatrix::add(const Tensor& scores, Labels labels) {
 
 int64_t ConfusionMatrix::count(int64_t label, int64_t predicted) const {
   if (label < 0 || label >= classes_ || predicted < 0 || predicted >= classes_)
-    throw DataError("ConfusionMatrix", "no class ", label, ", ", predicted, " of ", classes_);
+    throw DataError("ConfusionMatrix",
+                    "label ",
+                    label,
+                    " or prediction ",
+                    predicted,
+                    " is outside [0, ",
+                    classes_,
+                    ")");
   return counts_[static_cast<size_t>(label * classes_ + predicted)];
 }
 

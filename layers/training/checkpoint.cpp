@@ -77,7 +77,7 @@ TensorFile read_whole(const std::string& path) {
     TensorFile file = load_safetensors(path);
     check_format(path, file, kFormat, kVersion);
     if (file.metadata_at("checksum") != checksum(file))
-      throw DataError("load", path, ": its checksum is another: the file was damaged");
+      throw DataError("load", path, ": its checksum differs: the file was damaged");
     return file;
   } catch (const DataError& error) {
     throw Damage("checkpoint",
@@ -148,11 +148,11 @@ std::optional<std::string> Checkpoints::load(std::span<const NamedTensor> tensor
     if (configuration != options_.configuration) {
       throw DataError("checkpoint",
                       path,
-                      ": is of a run of \"",
+                      ": belongs to a run with the configuration \"",
                       configuration,
-                      "\", and this one is of \"",
+                      "\", but this run has \"",
                       options_.configuration,
-                      "\"");
+                      "\": resume with that configuration, or name another folder");
     }
     std::string position = file.metadata_at("position");
     file.metadata.clear();

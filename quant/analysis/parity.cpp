@@ -26,7 +26,10 @@ void compare(int64_t n, const T* a, const T* b, LayerParity& result) {
 
 const GraphNode& node_at(const Graph& graph, int index, const std::string& layer) {
   if (index < 0 || index >= static_cast<int>(graph.nodes().size())) {
-    throw GraphError(layer, "the model was not converted from this network: no node ", index);
+    throw GraphError(layer,
+                     "the model was not converted from this network, which has no node ",
+                     index,
+                     ": convert the network again");
   }
   return graph.node(index);
 }
@@ -35,9 +38,9 @@ const Codes& codes_of(const Graph& graph, int index, int64_t elements, const std
   const Tensor& output = node_at(graph, index, layer).output;
   if (output.kind() != ValueKind::kCodes || output.elements() != elements) {
     throw GraphError(layer,
-                     "the model was not converted from this network: ",
+                     "the model was not converted from this network, which gives ",
                      output.shape(),
-                     " is not its output");
+                     " here: convert the network again");
   }
   return *output.codes();
 }
@@ -52,9 +55,9 @@ const int32_t* accumulators_of(const Graph& graph,
                         : std::nullopt;
   if (!sums || output.elements() != elements) {
     throw GraphError(layer,
-                     "the model was not converted from this network: ",
+                     "the model was not converted from this network, which gives ",
                      output.shape(),
-                     " is not its output");
+                     " here: convert the network again");
   }
   return sums->values;
 }
@@ -218,7 +221,12 @@ void Parity::add(const Parity& other) {
   }
   if (other.layers.empty()) return;
   if (other.layers.size() != layers.size()) {
-    throw GraphError("parity", layers.size(), " layers cannot be added to ", other.layers.size());
+    throw GraphError("parity",
+                     "the results of ",
+                     other.layers.size(),
+                     " layers cannot be added to those of ",
+                     layers.size(),
+                     ": both must be of one network");
   }
   for (size_t i = 0; i < layers.size(); ++i) {
     layers[i].codes += other.layers[i].codes;

@@ -200,7 +200,8 @@ class Lowering : public LoweringContext {
     if (first.waiting == nullptr) return emit(node, *made->operation, data_codes(node));
     if (graph_.consumers(node.producers[0]).size() != 1) {
       throw GraphError(first.waiting->name,
-                       "its output has two consumers and would need a range for each");
+                       "its output has two consumers and would need a range for each: put one "
+                       "FakeQuantize, which both read, into slots().output");
     }
     const Waiting& waiting = *first.waiting;
     if (waiting.operands.size() != input_sizes(*made->operation).size())
@@ -223,7 +224,7 @@ class Lowering : public LoweringContext {
         throw GraphError(
             name_of(node),
             "cannot be fused: another operation also reads its input, whose range is not "
-            "known yet");
+            "known yet; put a FakeQuantize into slots().output of the layer before");
       }
       of(node) = lowered(node, i);
       std::string& folded = result_.rows[of(node).waiting->row].folded;
@@ -252,11 +253,13 @@ class Lowering : public LoweringContext {
     if (weight >= 0) {
       const Tensor& w = node.inputs[static_cast<size_t>(weight)];
       if (w.kind() != ValueKind::kCodes)
-        throw QuantError(name_of(node), "the weights are not quantized");
+        throw QuantError(name_of(node),
+                         "the weights are not quantized: configure the layer with quantize = true "
+                         "in the QConfig");
       if (w.codes()->storage != CodeStorage::kS8) {
         throw QuantError(
             name_of(node),
-            "affine weights exist in simulation only: the integer engine has symmetric ones");
+            "affine weights exist in simulation only: set WeightConfig::scheme to kSymmetric");
       }
     }
     node.node->refuse_integers(name_of(node));

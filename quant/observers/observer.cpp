@@ -40,10 +40,10 @@ class Untouched {
 Observer::Observer(ObserverShape shape) : shape_(std::move(shape)) {
   if (shape_.channels < 1 || (shape_.axis < 0 && shape_.channels != 1)) {
     throw QuantError(shape_.name.empty() ? "observer" : shape_.name,
-                     "an observer has 1 channel, or those along an axis; got ",
                      shape_.channels,
-                     " along axis ",
-                     shape_.axis);
+                     " channels along axis ",
+                     shape_.axis,
+                     ", expected 1 without an axis (-1), or at least 1 along an axis");
   }
   counts_ = add_state("counts", {2, 2});
 }

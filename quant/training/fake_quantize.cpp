@@ -133,7 +133,7 @@ void FakeQuantize::check_input(const Tensor& x) const {
     throw ShapeError(place(type()),
                      "x ",
                      x.shape(),
-                     " has not ",
+                     ", expected ",
                      config_.channels,
                      " channels along axis ",
                      config_.axis);
@@ -195,7 +195,8 @@ void FakeQuantize::choose() {
 
 void FakeQuantize::calibrate(const Tensor& x) {
   if (is_given())
-    throw QuantError(place(type()), "FakeQuantize does not observe: its parameters were given");
+    throw QuantError(place(type()),
+                     "the parameters of this FakeQuantize were given, so it cannot be calibrated");
   if (phase() == Phase::kFrozen) {
     throw QuantError(place(type()),
                      "FakeQuantize is frozen, and its range stays: set_phase(Phase::kTraining) "

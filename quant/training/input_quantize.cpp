@@ -132,7 +132,7 @@ Tensor InputQuantize::pass_codes(const Tensor& x, std::shared_ptr<const Codes> c
                      given,
                      ", and the network was prepared for ",
                      expected,
-                     ": declare the data as those that it was prepared with");
+                     ": declare the data in the same way as the data that it was prepared with");
   }
   return in_float() ? x : result(x, std::move(codes), {});
 }
@@ -140,7 +140,7 @@ Tensor InputQuantize::pass_codes(const Tensor& x, std::shared_ptr<const Codes> c
 Tensor InputQuantize::quantize_floats(const Tensor& x) {
   if (features_ != nullptr) {
     throw QuantError(input_,
-                     "floats without codes, where the network was prepared for ",
+                     "the input is floats without codes, but the network was prepared for ",
                      describe_input(params_, features_.get()),
                      ": encode raw values with the data set that declares the features "
                      "(Dataset::from_floats), and give the network its batches");

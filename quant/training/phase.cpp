@@ -76,7 +76,8 @@ Phase PhasedSlot::phase() const {
 void PhasedSlot::set_phase(Phase phase) {
   if (phase == Phase::kCalibrating) {
     throw QuantError(
-        "phase", "calibrating is not set but a scope: use calibrate(net, batches) or Calibration");
+        "phase",
+        "calibrating is a scope and cannot be set: use calibrate(net, batches) or Calibration");
   }
   phase_.mutable_data()[0] = saved(phase);
 }

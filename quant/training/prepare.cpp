@@ -77,7 +77,7 @@ std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
                        declared->min,
                        ", ",
                        declared->max,
-                       "]: the data say it, leave input_range out");
+                       "]; the data declare the range: leave input_range out");
     }
     return std::make_shared<InputQuantize>(codes->params, codes->features, name);
   }

@@ -121,7 +121,7 @@ void calibrate(Module& net, Batches&& batches) requires requires {
     net(inputs_of(batch));
     any = true;
   }
-  if (!any) throw DataError("calibrate", "nothing to see: there is no batch");
+  if (!any) throw DataError("calibrate", "there is no batch to calibrate with");
 }
 
 }  // namespace quantrain::quant

@@ -169,8 +169,8 @@ BatchNorm& Survey::batch_norm_of(const GraphNode& node) const {
   auto* const layer = dynamic_cast<BatchNorm*>(&layer_of(node));
   if (layer == nullptr) {
     throw GraphError(node.scope(),
-                     "a batch norm that is no BatchNorm1d or BatchNorm2d cannot be prepared: its "
-                     "statistics are unknown");
+                     "a batch norm outside of the layers BatchNorm1d and BatchNorm2d cannot be "
+                     "prepared, because its statistics are unknown: use one of these layers");
   }
   return *layer;
 }

@@ -166,7 +166,10 @@ TEST_CASE("flags that make no sense are errors on one line", "[examples]") {
   }
   place.check_fails("mnist_mlp", "--limit 97", "97");
   for (const char* shift : {"--shift 28", "--shift 1000000000"}) {
-    place.check_fails("mnist_mlp", shift, std::string(shift) + " can move all of an image");
+    place.check_fails(
+        "mnist_mlp",
+        shift,
+        std::string(shift) + " can move all of an image [28, 28, 1] away: use less than 28");
     CHECK(place.read("out").empty());
   }
   const std::string same = " '" + place.path("both") + '\'';

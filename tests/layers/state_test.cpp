@@ -137,7 +137,7 @@ TEST_CASE("dropout refuses a number of passes that no training leaves", "[layers
       std::fill_n(passes.mutable_data(), 2, 0.0f);
       passes.mutable_data()[digit] = wrong;
       QUANTRAIN_CHECK_ERROR(
-          net(Tensor::zeros({2})), DataError, "[Dropout 0] no number of passes: ");
+          net(Tensor::zeros({2})), DataError, "[Dropout 0] state \"passes\" holds {");
     }
   }
 }

@@ -89,9 +89,10 @@ void add_flags(CLI::App& app, Flags& flags) {
   accuracy.add_option("--seeds", flags.accuracy.seeds, "one training from each")
       ->delimiter(',')
       ->capture_default_str();
-  accuracy.add_option("--results",
-                      flags.accuracy.results,
-                      "file that results are appended to, and not measured again from");
+  accuracy.add_option(
+      "--results",
+      flags.accuracy.results,
+      "file that results are appended to; results already in it are not measured again");
 
   CLI::App& observers = *app.add_subcommand(
       "observers", "accuracy after quantization without training, by observer; proves nothing");

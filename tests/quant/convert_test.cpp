@@ -363,7 +363,9 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   prepare_qat(net, example, affine);
   net(example);
   QUANTRAIN_CHECK_ERROR(
-      convert(net, example), QuantError, "[0] affine weights exist in simulation only");
+      convert(net, example),
+      QuantError,
+      "[0] affine weights exist in simulation only: set WeightConfig::scheme to kSymmetric");
 
   QConfig wide = QConfig::int8();
   wide.model.activation.bits = 16;
@@ -377,7 +379,10 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   Sequential part = conv_net();
   prepare_qat(part, example, floats);
   part(example);
-  QUANTRAIN_CHECK_ERROR(convert(part, example), QuantError, "[4] the weights are not quantized");
+  QUANTRAIN_CHECK_ERROR(
+      convert(part, example),
+      QuantError,
+      "[4] the weights are not quantized: configure the layer with quantize = true");
 
   // A layer of several operations, without a place for a FakeQuantize.
   Sequential scaled{Linear{12, 6}, Unit{}, Linear{6, 4}};
@@ -397,7 +402,10 @@ TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]
   two(example);
   check_parity(two, convert(two, example), random_images({40, 8, 8, 1}, 9));
   two.find("conv").slots().output = nullptr;
-  QUANTRAIN_CHECK_ERROR(convert(two, example), GraphError, "[conv] its output has two consumers");
+  QUANTRAIN_CHECK_ERROR(
+      convert(two, example),
+      GraphError,
+      "[conv] its output has two consumers and would need a range for each: put one FakeQuantize");
 }
 
 TEST_CASE("a reshape may stand between a layer and its range or its activation",

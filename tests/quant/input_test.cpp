@@ -240,7 +240,9 @@ TEST_CASE("prepare takes the input's range from the example, or says what is mis
   Tensor written = batch.detach();
   config.input_range = {0.0f, 1.0f};
   refuses(batch, quant, "[input] the example's codes mean [-3.98431, 4.01569] (u8 scale 0.0313726");
-  refuses(batch, quant, "QConfig::input_range says [0, 1]: the data say it, leave input_range out");
+  refuses(batch,
+          quant,
+          "QConfig::input_range says [0, 1]; the data declare the range: leave input_range out");
   refuses(floats, data, "the example's values reach from 2 to 2, outside of QConfig::input_range");
   config.input_range = {1.0f, 1.0f};
   refuses(floats, quant, "[QConfig.input_range] the range [1, 1] of the input is empty");
@@ -289,6 +291,8 @@ TEST_CASE("data that mean something else are refused by the network, convert and
   const auto [ours, theirs] = describe_inputs(params, &own, params, &near);
   CHECK(ours != theirs);
   CHECK_THAT(ours, quantrain::test::ContainsSubstring("number 7 of offset"));
+  refused(Tensor::zeros({4, 12}),
+          "the input is floats without codes, but the network was prepared for [");
   refused(Tensor::zeros({4, 12}), "encode raw values with the data set that declares the features");
 
   // An equal network that was prepared for other data.
@@ -441,10 +445,12 @@ TEST_CASE("a state of other data is refused by name, and nothing changes", "[qua
   const std::vector<float> before = values(other.parameters()[0]);
   QUANTRAIN_CHECK_ERROR(load(other, folder / "pixels"),
                         DataError,
-                        "\"input_slot.scale\" has 0.00392157 at 0, and 0.0313726 here, where it is "
-                        "given");
+                        "\"input_slot.scale\" has 0.00392157 at 0, but this network was made with "
+                        "0.0313726");
   QUANTRAIN_CHECK_ERROR(
-      copy_state(net, other), GraphError, "\"input_slot.scale\" has another value in the target");
+      copy_state(net, other),
+      GraphError,
+      "\"input_slot.scale\" differs from the value that the target was made with");
   CHECK(values(other.parameters()[0]) == before);
   Sequential features = prepared({"pixels with features", {0.0f, 1.0f}, true});
   QUANTRAIN_CHECK_ERROR(

@@ -123,6 +123,13 @@ TEST_CASE("parity counts what differs, and names the first layer that does", "[q
   CHECK(twice.codes() == 2 * equal.codes());
   CHECK(twice.codes_different() == codes_different);
   CHECK(twice.max_code_difference() == parity.max_code_difference());
+  Parity shorter = parity;
+  shorter.layers.pop_back();
+  QUANTRAIN_CHECK_ERROR(shorter.add(parity),
+                        GraphError,
+                        "the results of " + std::to_string(parity.layers.size()) +
+                            " layers cannot be added to those of " +
+                            std::to_string(shorter.layers.size()));
   CHECK(twice.logits_different == logits.different);
   CHECK(twice.max_logit_difference == logits.max_difference);
   CHECK(twice.top1_disagreements == changes);
@@ -150,7 +157,7 @@ TEST_CASE("parity refuses a model of another network, and to hold for nothing", 
   prepare_qat(other, example, QConfig::int8());
   other(example);
   QUANTRAIN_CHECK_ERROR(
-      verify_parity(other, model, example), GraphError, "not converted from this network");
+      verify_parity(other, model, example), GraphError, ": convert the network again");
   CHECK(other.training());
 }
 

@@ -113,7 +113,8 @@ TEST_CASE("calibrate takes the images of a loader, and refuses none", "[quant][p
   calibrate(net, DataLoader(images, {.batch = 3}));
   CHECK(Plugged(net).activations[0]->phase() == Phase::kTraining);
   CHECK(net(example).kind() == ValueKind::kAccumulators);
-  QUANTRAIN_CHECK_ERROR(calibrate(net, std::vector<Batch>{}), DataError, "there is no batch");
+  QUANTRAIN_CHECK_ERROR(
+      calibrate(net, std::vector<Batch>{}), DataError, "there is no batch to calibrate with");
 }
 
 TEST_CASE("a range that cannot be chosen is reported by the next pass", "[quant][phase]") {
@@ -297,7 +298,9 @@ TEST_CASE("learned scales stay where they are frozen", "[quant][phase]") {
 TEST_CASE("what is no phase is refused", "[quant][phase]") {
   FakeQuantize q;
   QUANTRAIN_CHECK_ERROR(
-      q.set_phase(Phase::kCalibrating), QuantError, "use calibrate(net, batches) or Calibration");
+      q.set_phase(Phase::kCalibrating),
+      QuantError,
+      "calibrating is a scope and cannot be set: use calibrate(net, batches) or Calibration");
   for (NamedTensor& buffer : q.named_buffers()) {
     if (buffer.name == "phase") buffer.tensor.mutable_data()[0] = 7.0f;
   }

@@ -176,24 +176,24 @@ TEST_CASE("what two tensors cannot be is refused alike in a batch of any size, a
   const Case cases[] = {
       {[](const Tensor& x, const Tensor& y) { return x - y; },
        "this subtraction has no integer form: [#, 12] - [#, 12]; a constant is one number, or one "
-       "for each channel, the last axis; of operands that depend on the input, multiply the second "
-       "by the constant -1 in a layer of its own, and use the layer Add"},
+       "for each channel (the last axis). If both operands depend on the input, multiply the "
+       "second by the constant -1 in a layer of its own, and use the layer Add"},
       {[](const Tensor& x, const Tensor& y) { return x / y; },
-       "this division has no integer form: [#, 12] / [#, 12]; the divisor is a constant, one "
-       "number or one for each channel, the last axis; where it depends on the input, use an "
+       "this division has no integer form: [#, 12] / [#, 12]; the divisor must be a constant: "
+       "one number, or one for each channel (the last axis). If it depends on the input, use an "
        "Elementwise of a function that is finite at 0, such as 1 / (v + 1), and the layer Mul"},
       {[=](const Tensor& x, const Tensor& y) {
          return rows(image(x) + global_max_pool2d(image(y)));
        },
        "an addition that broadcasts has no integer form: [#, 2, 2, 3] + [#, 1, 1, 3]; a constant "
-       "is one number, or one for each channel, the last axis; operands that depend on the input "
-       "have one shape"},
+       "is one number, or one for each channel (the last axis). If both operands depend on the "
+       "input, they need the same shape"},
       {[=](const Tensor& x, const Tensor& y) {
          return rows(image(x) * slice(image(y), -1, {.end = 1}));
        },
        "this multiplication has no integer form: [#, 2, 2, 3] * [#, 2, 2, 1]; a constant is one "
-       "number, or one for each channel, the last axis; operands that depend on the input have one "
-       "shape, or are [N, ..., C] and [N, 1, ..., 1, C]"}};
+       "number, or one for each channel (the last axis). If both operands depend on the input, "
+       "they need the same shape, or [N, ..., C] and [N, 1, ..., 1, C]"}};
   const Tensor example = random_images({n, 12}, 1);
   for (const Case& c : cases) {
     std::string text = c.text;

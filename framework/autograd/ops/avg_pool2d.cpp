@@ -128,7 +128,8 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
 
 Tensor global_avg_pool2d(const Tensor& x) {
   if (x.rank() != 4 || x.dim(1) < 1 || x.dim(2) < 1) {
-    throw ShapeError("global_avg_pool2d", "x is not [N, H, W, C] with an image: ", x.shape());
+    throw ShapeError(
+        "global_avg_pool2d", "x is not [N, H, W, C] with H and W of at least 1: ", x.shape());
   }
   return avg_pool2d(x, {.kernel = {x.dim(1), x.dim(2)}});
 }

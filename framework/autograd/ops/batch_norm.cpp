@@ -213,7 +213,8 @@ Statistics running_statistics(const Tensor& mean,
 
 void check_running(const char* where, const Tensor& mean, const Tensor& variance) {
   if (mean.requires_grad() || variance.requires_grad()) {
-    throw GraphError(where, "running statistics get no gradient, but require one");
+    throw GraphError(
+        where, "running mean and variance get no gradient: call set_requires_grad(false) on them");
   }
 }
 
@@ -303,7 +304,8 @@ Tensor rescaled_batch_norm(const Tensor& x,
          {"running variance", &running_variance}},
         options);
   check_running(kRescaled, running_mean, running_variance);
-  if (!options.training) throw GraphError(kRescaled, "only batch statistics undo a factor");
+  if (!options.training)
+    throw GraphError(kRescaled, "only batch statistics cancel the factor: set the option training");
   const Tensor values = TensorAccess::as_floats(x);
   Statistics s = batch_statistics(values, factor, shift, {running_mean, running_variance}, options);
   Tensor y = normalise(values, s, gamma, beta);

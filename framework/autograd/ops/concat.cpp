@@ -57,9 +57,9 @@ Shape result_shape(const std::vector<Tensor>& x, int axis) {
     for (int k = 0; fits && k < x[0].rank(); ++k) fits = k == axis || x[i].dim(k) == x[0].dim(k);
     if (!fits) {
       throw ShapeError("concat",
-                       "operands differ beyond axis ",
+                       "operands may differ along axis ",
                        axis,
-                       ": ",
+                       " only: ",
                        x[0].shape(),
                        " and ",
                        x[i].shape());

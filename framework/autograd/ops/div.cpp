@@ -23,9 +23,9 @@ class DivNode : public Node {
                      input(0).shape(),
                      " / ",
                      input(1).shape(),
-                     "; the divisor is a constant, one number or one for each channel, the last "
-                     "axis; where it depends on the input, use an Elementwise of a function that "
-                     "is finite at 0, such as 1 / (v + 1), and the layer Mul");
+                     "; the divisor must be a constant: one number, or one for each channel (the "
+                     "last axis). If it depends on the input, use an Elementwise of a function "
+                     "that is finite at 0, such as 1 / (v + 1), and the layer Mul");
   }
   bool reads_input(size_t i) const override { return i == 1; }
   std::vector<Tensor> backward(Tensor grad_y) override {

@@ -42,9 +42,8 @@ Tensor max_pool(const WindowOperation& operation,
       throw ShapeError(operation.type,
                        "a window of ",
                        s.kh * s.kw,
-                       " elements has no gradient, at most ",
-                       kernels::kLargestPoolWindow,
-                       " have");
+                       " elements is too large for a gradient: at most ",
+                       kernels::kLargestPoolWindow);
     }
     position = Buffer<uint16_t>(shape.elements());
   }
@@ -71,7 +70,8 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
 
 Tensor global_max_pool2d(const Tensor& x) {
   if (x.rank() != 4 || x.dim(1) < 1 || x.dim(2) < 1)
-    throw ShapeError("global_max_pool2d", "x is not [N, H, W, C] with an image: ", x.shape());
+    throw ShapeError(
+        "global_max_pool2d", "x is not [N, H, W, C] with H and W of at least 1: ", x.shape());
   return max_pool2d(x, {.kernel = {x.dim(1), x.dim(2)}});
 }
 

@@ -65,9 +65,9 @@ class MulNode : public Node {
                      input(0).shape(),
                      " * ",
                      input(1).shape(),
-                     "; a constant is one number, or one for each channel, the last axis; operands "
-                     "that depend on the input have one shape, or are [N, ..., C] and [N, 1, ..., "
-                     "1, C]");
+                     "; a constant is one number, or one for each channel (the last axis). If both "
+                     "operands depend on the input, they need the same shape, or [N, ..., C] and "
+                     "[N, 1, ..., 1, C]");
   }
   bool reads_input(size_t i) const override { return i < 2 && needs_grad(1 - i); }
   std::vector<Tensor> backward(Tensor grad_y) override {

@@ -55,7 +55,7 @@ Attributes pool1d_attributes(const kernels::Conv2dShape& s) {
 
 Pool1dOptions global_pool1d(std::string_view operation, const Shape& x) {
   if (x.rank() != 3 || x[1] < 1)
-    throw ShapeError(operation, "x is not [N, L, C] with a signal: ", x);
+    throw ShapeError(operation, "x is not [N, L, C] with L of at least 1: ", x);
   return {.kernel = x[1]};
 }
 

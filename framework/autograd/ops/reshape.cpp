@@ -33,8 +33,13 @@ Tensor reshape(const Tensor& x, std::span<const int64_t> extents) {
     *open = 1;
     const int64_t known = Shape(resolved).elements();
     if (known == 0 || x.elements() % known != 0) {
-      throw ShapeError(
-          "reshape", "no extent for -1 fits ", x.shape(), " into 1 for -1 in ", Shape(resolved));
+      throw ShapeError("reshape",
+                       "-1 has no whole extent: x ",
+                       x.shape(),
+                       " has ",
+                       x.elements(),
+                       " elements, the product of the other extents is ",
+                       known);
     }
     *open = x.elements() / known;
   }

@@ -52,7 +52,9 @@ Taken range_of(int64_t extent, const SliceOptions& o) {
 
 void check_slice(std::string_view where, const SliceOptions& options) {
   if (options.step == 0)
-    throw ShapeError(where, "the step is 0: it is the distance of two elements");
+    throw ShapeError(where,
+                     "the step is 0, expected the distance between two elements that are taken: 1 "
+                     "takes all, -1 takes all in reverse");
 }
 
 Tensor slice(const Tensor& x, int axis, const SliceOptions& options) {

@@ -22,9 +22,9 @@ class SubNode : public Node {
                      input(0).shape(),
                      " - ",
                      input(1).shape(),
-                     "; a constant is one number, or one for each channel, the last axis; of "
-                     "operands that depend on the input, multiply the second by the constant -1 "
-                     "in a layer of its own, and use the layer Add");
+                     "; a constant is one number, or one for each channel (the last axis). If both "
+                     "operands depend on the input, multiply the second by the constant -1 in a "
+                     "layer of its own, and use the layer Add");
   }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {

@@ -124,17 +124,17 @@ std::string c99_test(const integer::Program& given,
   }
   const bool measured = !program.steps.empty();
   if (measured) {
-    text += cat(
-        "/* Who measures defines these. Between PAUSE and RESUME the test does its own work. */\n"
-        "#ifndef MEASURE_START\n#define MEASURE_START() (void)0\n"
-        "#define MEASURE_PAUSE(step) (void)(step)\n#define MEASURE_RESUME() (void)0\n"
-        "#define MEASURE_STOP(step) (void)(step)\n#endif\n"
-        "struct test_step {\n  const char *name;\n  int64_t multiply_adds;\n};\n",
-        "static const struct test_step test_steps[",
-        program.steps.size(),
-        "] = {\n",
-        steps,
-        "};\n");
+    text +=
+        cat("/* Define these to measure. Between PAUSE and RESUME the test does its own work. */\n"
+            "#ifndef MEASURE_START\n#define MEASURE_START() (void)0\n"
+            "#define MEASURE_PAUSE(step) (void)(step)\n#define MEASURE_RESUME() (void)0\n"
+            "#define MEASURE_STOP(step) (void)(step)\n#endif\n"
+            "struct test_step {\n  const char *name;\n  int64_t multiply_adds;\n};\n",
+            "static const struct test_step test_steps[",
+            program.steps.size(),
+            "] = {\n",
+            steps,
+            "};\n");
   }
   if (traced > 0) text += c99::table<uint32_t>("uint32_t", "test_checksums", expected.checksums);
   int64_t begin = 0;

@@ -169,7 +169,11 @@ TEST_CASE("a .wav that is cut or of another kind is refused with its path", "[ex
   QUANTRAIN_CHECK_ERROR(read_wav(changed(34, 24)), DataError, "format 1 of 24 bits");
   QUANTRAIN_CHECK_ERROR(read_wav(changed(22, 0)), DataError, "0 channels");
   QUANTRAIN_CHECK_ERROR(read_wav(changed(12, 'F')), DataError, "data come before their format");
-  QUANTRAIN_CHECK_ERROR(read_wav(changed(43, 0xff)), DataError, "chunk \"data\" has 4278190086");
+  QUANTRAIN_CHECK_ERROR(
+      read_wav(changed(16, 4)), DataError, "its fmt chunk has 4 bytes, expected at least 16");
+  QUANTRAIN_CHECK_ERROR(read_wav(changed(43, 0xff)),
+                        DataError,
+                        "chunk \"data\" claims 4278190086 bytes, but 6 follow");
 }
 
 }  // namespace quantrain::examples

@@ -149,7 +149,9 @@ TEST_CASE("backward needs a single element with a history", "[autograd][backward
   QUANTRAIN_CHECK_ERROR(x.backward(), ShapeError, "needs a single element, got shape [2]");
   QUANTRAIN_CHECK_ERROR(make_leaf({1}, {1}).backward(), GraphError, "nothing was recorded");
   QUANTRAIN_CHECK_ERROR(
-      sum(make_tensor({2}, {1, 2})).backward(), GraphError, "nothing was recorded");
+      sum(make_tensor({2}, {1, 2})).backward(),
+      GraphError,
+      "nothing was recorded that requires a gradient: call set_requires_grad(true) on a leaf");
   QUANTRAIN_CHECK_ERROR(Tensor().backward(), GraphError, "the tensor is undefined");
 }
 
@@ -184,8 +186,10 @@ TEST_CASE("a result that is written before backward is an error", "[autograd][ba
   Tensor y = sigmoid(x);
   y.mutable_data()[0] = 5.0f;
   Tensor z = mul(y, y);
-  QUANTRAIN_CHECK_ERROR(
-      z.backward(), GraphError, "[sigmoid] its result was written after it was recorded");
+  QUANTRAIN_CHECK_ERROR(z.backward(),
+                        GraphError,
+                        "[sigmoid] its result was written after it was recorded: write after "
+                        "backward(), or to a copy");
 }
 
 TEST_CASE("a write through a handle that shares the memory is noticed too",
@@ -199,7 +203,10 @@ TEST_CASE("a write through a handle that shares the memory is noticed too",
   Tensor z = sum(mul(w, w));
   Tensor same = w.detach();
   same.mutable_data()[0] = 3.0f;
-  QUANTRAIN_CHECK_ERROR(z.backward(), GraphError, "[mul] input 0 was written after it was used");
+  QUANTRAIN_CHECK_ERROR(
+      z.backward(),
+      GraphError,
+      "[mul] input 0 was written after it was used: write after backward(), or to a copy");
 }
 
 TEST_CASE("values that no gradient reads are freed on the way, unless Recording is on",
@@ -210,7 +217,10 @@ TEST_CASE("values that no gradient reads are freed on the way, unless Recording 
   const Tensor y = chain();
   CHECK(input_of(y).shape() == Shape{2});
   CHECK(input_of(input_of(y)).node()->type() == "mul");
-  QUANTRAIN_CHECK_ERROR(input_of(y).floats(), GraphError, "[tensor] the value was freed");
+  QUANTRAIN_CHECK_ERROR(input_of(y).floats(),
+                        GraphError,
+                        "[tensor] the value was freed, because no gradient needs it: to keep it, "
+                        "run the operations while a Recording lives");
   CHECK(values(input_of(input_of(input_of(y)))) == std::vector<float>{-1, 2});  // mul reads it
   const Recording recording;
   CHECK(values(input_of(chain())) == std::vector<float>{1, 4});
@@ -339,8 +349,9 @@ TEST_CASE("detach cuts the history and shares the value", "[autograd][tensor]") 
 
 TEST_CASE("requires_grad of a recorded result cannot be set", "[autograd][tensor]") {
   const Tensor x = make_leaf({1}, {2});
-  QUANTRAIN_CHECK_ERROR(
-      mul(x, x).set_requires_grad(false), GraphError, "is its operation's to set");
+  QUANTRAIN_CHECK_ERROR(mul(x, x).set_requires_grad(false),
+                        GraphError,
+                        "cannot be set: set it on a leaf, or use detach()");
 }
 
 TEST_CASE("same_as means the same tensor, not equal values; == is for neither",

@@ -174,7 +174,7 @@ TEST_CASE("rescaled_batch_norm is batch_norm of x / factor + shift, gradients in
                                               fused.variance,
                                               {.training = false}),
                           GraphError,
-                          "only batch statistics undo a factor");
+                          "only batch statistics cancel the factor");
   }
 }
 
@@ -240,8 +240,9 @@ TEST_CASE("batch_norm refuses shapes, statistics and options that make no sense"
                         "more than one value per channel, got shape [1, 1, 1, 2]");
   QUANTRAIN_CHECK_ERROR(
       run(Tensor::zeros({0, 1, 1, 2}), two, two), ShapeError, "more than one value per channel");
-  QUANTRAIN_CHECK_ERROR(
-      run(x, two, Tensor::zeros({2}).set_requires_grad(true)), GraphError, "get no gradient");
+  QUANTRAIN_CHECK_ERROR(run(x, two, Tensor::zeros({2}).set_requires_grad(true)),
+                        GraphError,
+                        "running mean and variance get no gradient: call set_requires_grad(false)");
   QUANTRAIN_CHECK_ERROR(run(x, two, two, {.epsilon = 0.0f}), DataError, "epsilon must be positive");
   QUANTRAIN_CHECK_ERROR(
       run(x, two, two, {.momentum = 1.5f}), DataError, "momentum must lie in [0, 1], got 1.5");

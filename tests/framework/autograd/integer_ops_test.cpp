@@ -479,7 +479,7 @@ TEST_CASE("a function that is not finite at a code is refused when its codes are
   QUANTRAIN_CHECK_ERROR(TensorAccess::accumulators(elementwise(reciprocal, x))
                             ->requantize(x.codes()->params, Activation::kNone, codes, nullptr),
                         QuantError,
-                        "[reciprocal] the function of 0, a value of the input, is inf");
+                        "[reciprocal] the function is inf at 0, a value that its input can have");
 }
 
 TEST_CASE("an elementwise function needs its type, f and derivative", "[autograd][elementwise]") {

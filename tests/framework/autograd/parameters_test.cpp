@@ -36,7 +36,8 @@ TEST_CASE("a constant is saved, and another value of it is refused", "[autograd]
   const std::vector<float> before = values(other);
   QUANTRAIN_CHECK_ERROR(load_parameters(folder / "a", other),
                         DataError,
-                        "\"conv.weight\" has 1 at 0, and 2 here, where it is given");
+                        "\"conv.weight\" has 1 at 0, but this network was made with 2: make the "
+                        "network in the same way as the one that was saved");
   CHECK(values(other) == before);
   other[0].constant = false;
   load_parameters(folder / "a", other);
@@ -75,7 +76,7 @@ TEST_CASE("parameters that do not all fit change nothing", "[autograd][parameter
   const std::vector<NamedTensor> fewer{own[0]};
   QUANTRAIN_CHECK_ERROR(load_parameters(folder / "a", fewer),
                         DataError,
-                        "has \"conv.bias\", which nothing here is named");
+                        "has \"conv.bias\", but no tensor here has this name");
   const std::vector<NamedTensor> reshaped{own[0], {"conv.bias", Tensor::zeros({1, 1})}};
   QUANTRAIN_CHECK_ERROR(load_parameters(folder / "a", reshaped),
                         DataError,
@@ -114,7 +115,7 @@ TEST_CASE("what a file says about itself is not the caller's to say", "[autograd
   for (const char* key : {"format", "version", "layout"}) {
     QUANTRAIN_CHECK_ERROR(save_parameters(folder / "a", example(1.0f), {{key, "7"}}),
                           DataError,
-                          '"' + std::string(key) + "\" is the file's to say");
+                          '"' + std::string(key) + "\" is reserved for the file");
   }
   CHECK(folder.files() == 0);
 }

@@ -110,7 +110,7 @@ TEST_CASE("pools of one axis reject what makes no sense", "[autograd][pool1d]") 
                         "kernel, stride or padding is 2^31 or more");
   QUANTRAIN_CHECK_ERROR(global_avg_pool1d(Tensor::zeros({2, 3})),
                         ShapeError,
-                        "[global_avg_pool1d] x is not [N, L, C] with a signal: [2, 3]");
+                        "[global_avg_pool1d] x is not [N, L, C] with L of at least 1: [2, 3]");
   QUANTRAIN_CHECK_ERROR(
       global_max_pool1d(Tensor::zeros({1, 0, 2})), ShapeError, "[global_max_pool1d]");
 }

@@ -130,8 +130,9 @@ TEST_CASE("moves of codes are those of the values they mean", "[autograd][gather
 TEST_CASE("slice and upsample_nearest refuse what makes no sense", "[autograd][slice][upsample]") {
   const Tensor x = Tensor::zeros({1, 2, 3, 1});
   QUANTRAIN_CHECK_ERROR(slice(x, 4, {}), ShapeError, "no axis 4 in [1, 2, 3, 1]");
-  QUANTRAIN_CHECK_ERROR(
-      slice(x, 1, {.step = 0}), ShapeError, "[slice] the step is 0: it is the distance");
+  QUANTRAIN_CHECK_ERROR(slice(x, 1, {.step = 0}),
+                        ShapeError,
+                        "[slice] the step is 0, expected the distance between two elements");
   QUANTRAIN_CHECK_ERROR(upsample_nearest(Tensor::zeros({2, 3}), 2),
                         ShapeError,
                         "[upsample_nearest] x is neither [N, H, W, C] nor [N, L, C]: x [2, 3]");

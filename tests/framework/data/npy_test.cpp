@@ -140,7 +140,7 @@ TEST_CASE("a damaged .npy header is refused, and so is every shorter file", "[da
   QUANTRAIN_CHECK_ERROR(header("nothing"), DataError, "header: expected { at character 0, found");
   QUANTRAIN_CHECK_ERROR(header("{}"), DataError, "header: lacks \"descr\"");
   QUANTRAIN_CHECK_ERROR(
-      header("{'descr': '|u1', 'descr': '|u1'}"), DataError, "\"descr\" stands there twice");
+      header("{'descr': '|u1', 'descr': '|u1'}"), DataError, "\"descr\" occurs twice");
   QUANTRAIN_CHECK_ERROR(header("{'what': 1}"), DataError, "unknown entry \"what\"");
   QUANTRAIN_CHECK_ERROR(header("{'descr': '|u1"), DataError, "expected the end of a name");
   QUANTRAIN_CHECK_ERROR(header("{'descr': "), DataError, "expected a quoted name at character 10");
@@ -161,7 +161,8 @@ TEST_CASE("a damaged .npy header is refused, and so is every shorter file", "[da
   QUANTRAIN_CHECK_ERROR(read(other), DataError, "does not begin as a .npy file does");
   std::vector<uint8_t> endless = npy("|u1", "()", {7}, 2);
   endless[11] = 0x7f;  // a header of two gigabytes
-  QUANTRAIN_CHECK_ERROR(read(endless), DataError, "the header is to have 21307");
+  QUANTRAIN_CHECK_ERROR(read(endless), DataError, "the header claims 21307");
+  QUANTRAIN_CHECK_ERROR(read(endless), DataError, " follow, at most 65536 are read");
 
   const std::vector<uint8_t> whole = npy("<f4", "(2, 3)", std::vector<uint8_t>(24), 2);
   for (size_t n = 0; n < whole.size(); ++n)

@@ -138,8 +138,9 @@ TEST_CASE("fractions and labels that make no sense are refused", "[data][splits]
       fractions({0.5, 0.0}), DataError, "a fraction of 0, expected one in (0, 1]");
   QUANTRAIN_CHECK_ERROR(fractions({1.5}), DataError, "a fraction of 1.5, expected one in (0, 1]");
   QUANTRAIN_CHECK_ERROR(fractions({0.8, 0.3}), DataError, "the fractions sum to 1.1, above 1");
-  QUANTRAIN_CHECK_ERROR(
-      split_indices(1, std::vector<double>{0.5, 0.5}), DataError, "gets none of 1 samples");
+  QUANTRAIN_CHECK_ERROR(split_indices(1, std::vector<double>{0.5, 0.5}),
+                        DataError,
+                        "gets none of 1 samples: use larger fractions, or fewer parts");
   QUANTRAIN_CHECK_ERROR(split_indices(0, std::vector<double>{1.0}), DataError, "0 samples cannot");
   QUANTRAIN_CHECK_ERROR(
       class_counts(std::vector<int32_t>{0, 2}, 2), DataError, "label 2 at 1 is outside [0, 2)");

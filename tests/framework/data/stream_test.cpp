@@ -53,8 +53,10 @@ TEST_CASE("a stream of unknown length ends with its generator", "[data][stream]"
   CHECK(firsts(DataLoader(Stream(counting(6), kRows), {.batch = 3})).size() == 6);
   CHECK(firsts(DataLoader(Stream(counting(7), kRows), {.batch = 3, .drop_last = true})).size() ==
         6);
-  QUANTRAIN_CHECK_ERROR(loader.batches(), DataError, "only the end of this stream tells");
-  QUANTRAIN_CHECK_ERROR(loader.order(), DataError, "declare their number where the stream is made");
+  QUANTRAIN_CHECK_ERROR(
+      loader.batches(), DataError, "the number of samples is known only at the end");
+  QUANTRAIN_CHECK_ERROR(
+      loader.order(), DataError, "declare it, for a Stream in StreamOptions::samples");
 }
 
 TEST_CASE("a stream of declared length gives that many samples", "[data][stream]") {
@@ -112,7 +114,8 @@ TEST_CASE("a generator that throws, or ends early, is an error of data", "[data]
   const auto odd = [](int64_t) -> SampleGenerator {
     return []() -> std::optional<StreamSample> { throw 1; };
   };
-  QUANTRAIN_CHECK_ERROR(run(Stream(odd, options)), DataError, "threw what is no std::exception");
+  QUANTRAIN_CHECK_ERROR(
+      run(Stream(odd, options)), DataError, "threw something that is not a std::exception");
   QUANTRAIN_CHECK_ERROR(
       run(Stream(counting(0), options)), DataError, "the generator gave no sample at all");
   options.samples = 5;
@@ -147,8 +150,9 @@ TEST_CASE("samples of a stream that are not as declared are refused", "[data][st
   QUANTRAIN_CHECK_ERROR(run(Stream(counting(3), kRows), {.shuffle = true}),
                         DataError,
                         "a stream has one order and cannot be shuffled");
-  QUANTRAIN_CHECK_ERROR(
-      run(Stream(counting(3), kRows), {.mixup = 0.2}), DataError, "a stream has one order");
+  QUANTRAIN_CHECK_ERROR(run(Stream(counting(3), kRows), {.mixup = 0.2}),
+                        DataError,
+                        "but a stream has one: leave out mixup");
   QUANTRAIN_CHECK_ERROR(Stream(nullptr, kRows), DataError, "there is no start()");
   QUANTRAIN_CHECK_ERROR(Stream(counting(1), {}), DataError, "samples of shape []");
   QUANTRAIN_CHECK_ERROR(
@@ -161,7 +165,7 @@ TEST_CASE("samples of a stream that are not as declared are refused", "[data][st
       Stream(counting(1), {.shape = {2}, .samples = 0}), DataError, "an epoch of 0 samples");
   QUANTRAIN_CHECK_ERROR(Stream(counting(1), {.shape = {2}, .features = {{0.0f}, {1.0f}}}),
                         DataError,
-                        "features belong to codes");
+                        "there are features, but no range: set StreamOptions::range");
   const auto empty = [](int64_t) -> SampleGenerator { return nullptr; };
   QUANTRAIN_CHECK_ERROR(run(Stream(empty, kRows)), DataError, "there is no generator");
 }

@@ -375,21 +375,21 @@ TEST_CASE("a model refuses memory of other sizes", "[integer][integer_model]") {
                         "[IntegerModel] 23 elements are no whole number of samples [12]");
   QUANTRAIN_CHECK_ERROR(model.run(x, std::span(y).first(7)),
                         ShapeError,
-                        "2 samples give 4 integers each, there is room for 7");
+                        "2 samples give 4 integers each, but there is room for 7");
   QUANTRAIN_CHECK_ERROR(model.run(std::span(x).first(12), y),
                         ShapeError,
-                        "1 samples give 4 integers each, there is room for 8");
+                        "1 samples give 4 integers each, but there is room for 8");
   QUANTRAIN_CHECK_ERROR(model.run(reals, std::span(logits).first(4)), ShapeError, "room for 4");
   QUANTRAIN_CHECK_ERROR(model.run(x, std::span(logits).first(4)), ShapeError, "room for 4");
   QUANTRAIN_CHECK_ERROR(model.run(reals, std::span(y).first(4)), ShapeError, "room for 4");
   QUANTRAIN_CHECK_ERROR(model.classify(x, std::span(classes).first(1)),
                         ShapeError,
-                        "24 elements are samples [12] for 1 classes, expected one for each sample");
+                        "24 elements are 2 samples [12], but there is room for 1 class");
   std::vector<int32_t> three(3);
-  QUANTRAIN_CHECK_ERROR(model.classify(reals, three), ShapeError, "for 3 classes");
+  QUANTRAIN_CHECK_ERROR(model.classify(reals, three), ShapeError, "there is room for 3 classes");
   QUANTRAIN_CHECK_ERROR(model.classify(std::span(x).first(23), std::span(classes).first(1)),
                         ShapeError,
-                        "23 elements are samples [12] for 1 classes");
+                        "23 elements are no whole number of samples [12]");
   for (const float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
     reals[13] = bad;
     QUANTRAIN_CHECK_ERROR(

@@ -535,9 +535,9 @@ TEST_CASE("a function that gives no number has no lookup", "[integer][lookup]") 
     const auto f = [=](double v) { return v > 0.05 ? value : 0.0; };
     QuantizedLookup::function(4, {code_values(f, kX)}, kX, kY, Activation::kNone, "softlog");
   };
-  QUANTRAIN_CHECK_ERROR(make(kInfinity), QuantError, "[softlog] the function of 0.06");
-  QUANTRAIN_CHECK_ERROR(make(-kInfinity), QuantError, "a value of the input, is -inf");
-  QUANTRAIN_CHECK_ERROR(make(std::nan("")), QuantError, "a value of the input, is nan");
+  QUANTRAIN_CHECK_ERROR(make(kInfinity), QuantError, "[softlog] the function is inf at 0.06");
+  QUANTRAIN_CHECK_ERROR(make(-kInfinity), QuantError, "the function is -inf at 0.06");
+  QUANTRAIN_CHECK_ERROR(make(std::nan("")), QuantError, "the function is nan at 0.06");
 }
 
 TEST_CASE("the accumulator's bound is that of the worst input", "[integer][overflow]") {

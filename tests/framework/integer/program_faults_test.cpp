@@ -314,7 +314,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
                           "[softmax] a table of 255 powers, expected 256");
     QUANTRAIN_CHECK_ERROR(load_powers(std::vector<int32_t>(256, kOne - 1)),
                           QuantError,
-                          "[softmax] the power of no difference is 1073741823, expected ");
+                          "[softmax] powers[0] is 1073741823, expected ");
     powers[200] = -1;
     QUANTRAIN_CHECK_ERROR(load_powers(powers), QuantError, "[softmax] a power of -1, expected 0");
     powers[200] = kOne + 1;

@@ -264,7 +264,7 @@ TEST_CASE("metadata of the maker's come back from a file", "[integer][program_fi
   for (const char* key : {"format", "version", "layout", "network"}) {
     QUANTRAIN_CHECK_ERROR(model.save(folder / "refused", {{key, "x"}}),
                           DataError,
-                          '"' + std::string(key) + "\" is the file's to say, not the caller's");
+                          '"' + std::string(key) + "\" is reserved for the file");
   }
 }
 

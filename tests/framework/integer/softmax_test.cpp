@@ -119,8 +119,7 @@ TEST_CASE("QuantizedSoftmax refuses what makes no sense", "[integer][softmax]") 
   shape("extent 0 is not positive", [](QuantizedSoftmax& op) { op.classes = 0; });
   shape("a value has more than", [](QuantizedSoftmax& op) { op.rows = int64_t{1} << 30; });
   shape("a table of 255 powers, expected 256", [](QuantizedSoftmax& op) { op.powers.pop_back(); });
-  numbers("the power of no difference is 5, expected 1073741824",
-          [](QuantizedSoftmax& op) { op.powers[0] = 5; });
+  numbers("powers[0] is 5, expected 1073741824", [](QuantizedSoftmax& op) { op.powers[0] = 5; });
   numbers("a power of -1, expected 0 to 1073741824",
           [](QuantizedSoftmax& op) { op.powers[9] = -1; });
   numbers("a power of 1073741825", [](QuantizedSoftmax& op) { op.powers[1] = (1 << 30) + 1; });

@@ -56,7 +56,9 @@ TEST_CASE("averages are in the weights for a scope, then the weights are again",
       set(a, Tensor::zeros({3}));
     }
     CHECK(values(a)[0] == 0.5f * before[0] + 0.5f * 7.0f);
-    QUANTRAIN_CHECK_ERROR(average.update(), GraphError, "the tensors hold their averages");
+    QUANTRAIN_CHECK_ERROR(average.update(),
+                          GraphError,
+                          "the tensors hold their averages while an AveragedWeights lives");
   }
   CHECK(values(a) == std::vector<float>(3, 7.0f));
   CHECK_NOTHROW(average.update());

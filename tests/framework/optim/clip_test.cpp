@@ -76,8 +76,9 @@ TEST_CASE("a norm that is not finite is an error and changes nothing", "[optim][
   for (const float bad : {kNan, kInfinity, -kInfinity}) {
     const std::vector<Tensor> parameters{with_grad({3.0f}), with_grad({bad})};
     const Tensor grad = parameters[0].grad();
-    QUANTRAIN_CHECK_ERROR(
-        clip_grad_norm(parameters, 1.0f), DataError, "the norm of the gradients is");
+    QUANTRAIN_CHECK_ERROR(clip_grad_norm(parameters, 1.0f),
+                          DataError,
+                          ", so nothing was clipped: the learning rate may be too large");
     CHECK(parameters[0].grad().same_as(grad));
   }
   QUANTRAIN_CHECK_ERROR(clip_grad_norm({}, 0.0f), DataError, "max_norm is 0, expected more than 0");

@@ -51,8 +51,9 @@ TEST_CASE("schedules that make no sense are rejected", "[optim][schedule]") {
   QUANTRAIN_CHECK_ERROR(
       cosine_schedule(-1.0f, {}), DataError, "[cosine_schedule] learning rate is -1");
   QUANTRAIN_CHECK_ERROR(cosine_schedule(1.0f, {.steps = 0}), DataError, "warm_up is 0 of 0 steps");
-  QUANTRAIN_CHECK_ERROR(
-      cosine_schedule(1.0f, {.steps = 3, .warm_up = 3}), DataError, "warm_up is 3 of 3 steps");
+  QUANTRAIN_CHECK_ERROR(cosine_schedule(1.0f, {.steps = 3, .warm_up = 3}),
+                        DataError,
+                        "warm_up is 3 of 3 steps, expected 0 or more, and fewer than all");
   QUANTRAIN_CHECK_ERROR(cosine_schedule(1.0f, {.steps = 3, .minimum = 2.0f}),
                         DataError,
                         "minimum is 2, expected 0 to 1");

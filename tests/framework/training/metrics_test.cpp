@@ -121,13 +121,15 @@ TEST_CASE("metrics refuse what they cannot measure", "[training][metrics]") {
       area_under_curve(std::vector<float>{kNan, 1.0f}, std::vector<uint8_t>{1, 0}),
       DataError,
       "score 0 is NaN");
-  QUANTRAIN_CHECK_ERROR(
-      area_under_curve(std::vector<float>{1.0f}, {}), DataError, "1 scores, and 0 that say");
+  QUANTRAIN_CHECK_ERROR(area_under_curve(std::vector<float>{1.0f}, {}),
+                        DataError,
+                        "1 scores, but positive has 0 elements");
   ConfusionMatrix matrix(2);
   QUANTRAIN_CHECK_ERROR(matrix.add(std::vector<int32_t>{2}, std::vector<int32_t>{0}),
                         DataError,
                         "predictions] label 2 at 0 is not in [0, 2)");
   CHECK(matrix.total() == 0);
+  QUANTRAIN_CHECK_ERROR(matrix.count(1, 2), DataError, "label 1 or prediction 2 is outside [0, 2)");
   QUANTRAIN_CHECK_ERROR(ConfusionMatrix(0), DataError, "0 classes");
 }
 

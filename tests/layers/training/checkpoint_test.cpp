@@ -95,7 +95,7 @@ TEST_CASE("a damaged checkpoint is passed over where that was asked for", "[laye
   bytes.back() ^= 1;
   write_bytes(folder / "step-000000000002.safetensors", bytes);
   QUANTRAIN_CHECK_ERROR(
-      first.load(some_tensors(0.0f)), DataError, "its checksum is another: the file was damaged");
+      first.load(some_tensors(0.0f)), DataError, "its checksum differs: the file was damaged");
   QUANTRAIN_CHECK_ERROR(first.load(some_tensors(0.0f)), DataError, "step-000000000002.safetensors");
   const Checkpoints second(
       {.folder = folder.path(), .keep = 1, .resume = true, .skip_damaged = true});
@@ -116,7 +116,8 @@ TEST_CASE("a checkpoint of another run is refused by name", "[layers][checkpoint
       {.folder = folder.path(), .resume = true, .configuration = "another run"});
   QUANTRAIN_CHECK_ERROR(other.load(some_tensors(0.0f)),
                         DataError,
-                        "is of a run of \"a run\", and this one is of \"another run\"");
+                        "belongs to a run with the configuration \"a run\", but this run has "
+                        "\"another run\": resume with that configuration, or name another folder");
   const Checkpoints same = resuming(folder.path());
   std::vector<NamedTensor> tensors = some_tensors(0.0f);
   tensors[1].tensor = Tensor::zeros({3});

@@ -88,7 +88,7 @@ in_parallel() {
   wait
 }
 
-echo "First, that a wrong network is seen."
+echo "First: a wrong network must be detected."
 "$programs/c99_programs" random "$work/random" "$random" >"$work/random.tsv"
 spoil "$work/random" random_0 "$work/wrong"
 for target in gcc-O3 aarch64 riscv64 mps2-an385; do

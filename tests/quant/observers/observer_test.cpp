@@ -120,6 +120,18 @@ TEST_CASE("an observer along an axis sees each channel as one of its own", "[qua
   }
 }
 
+TEST_CASE("an observer without an axis has 1 channel, and one along an axis at least 1",
+          "[quant][observer]") {
+  for (const auto& [axis, channels] : {std::pair{-1, 3}, std::pair{-1, 0}, std::pair{1, 0}}) {
+    QUANTRAIN_CHECK_ERROR(make_observer(MinMaxOptions{}, {axis, channels, "layer"}),
+                          QuantError,
+                          "[layer] " + std::to_string(channels) + " channels along axis " +
+                              std::to_string(axis) +
+                              ", expected 1 without an axis (-1), or at "
+                              "least 1 along an axis");
+  }
+}
+
 TEST_CASE("an observer counts batches and samples until it is reset", "[quant][observer]") {
   for (const ObserverSpec& spec : observer_specs()) {
     CAPTURE(kind(spec));
