@@ -28,7 +28,7 @@ struct Problem {
   }
 
   bool is_gemm() const { return m > 0; }
-  /// Two operations for each multiply-add, including those with the padding around an image.
+  /// Two operations for each multiply-add, including those on padding.
   int64_t operations() const {
     return is_gemm() ? 2 * m * k * n : 2 * conv.y_elements() * conv.reduction();
   }
@@ -49,7 +49,7 @@ struct Implementation {
 };
 
 Implementation quantrain_kernels();
-/// Our reference loops, called for the same blocks.
+/// The calls of quantrain_kernels() with the reference loops in place of the SIMD kernels.
 Implementation reference_kernels();
 #ifdef QUANTRAIN_HAS_OPENBLAS
 Implementation openblas_kernels();
@@ -58,8 +58,8 @@ Implementation openblas_kernels();
 /// Has no families if its number of threads cannot be set.
 Implementation onednn_kernels();
 #endif
-/// Loops over registers, for every family. They ignore the problem. Has no families except on
-/// x86-64 with AVX2.
+/// Multiply-adds that stay in registers, to measure the peak rate. Each family has such a loop; it
+/// ignores the problem. Has no families except on x86-64 with AVX2.
 Implementation peak_kernels();
 /// Operations of one call of peak_kernels().
 int64_t peak_operations(const std::string& family);

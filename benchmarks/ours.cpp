@@ -14,8 +14,8 @@ namespace {
 
 using namespace kernels;
 
-/// A call that owns its operands. It shares them, because std::function must be copyable and
-/// buffers are not.
+/// A call that owns its operands. Copies of the call share them, because std::function must be
+/// copyable and buffers are not.
 template <class Operands, class Body>
 Call make_call(Operands operands, Body body) {
   auto owned = std::make_shared<Operands>(std::move(operands));

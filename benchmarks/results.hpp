@@ -47,8 +47,8 @@ std::string threads_part(int threads);
 void add_benchmark(const std::string& name,
                    int64_t operations,
                    const std::function<std::function<void()>()>& prepare);
-/// Registers the register loops of a family as "family/peak/registers/threads:N", for every thread
-/// count.
+/// Adds the peak loop of a family as the benchmark "family/peak/registers/threads:N", for every
+/// thread count.
 void add_peaks(const std::string& family);
 std::string peak_name(const std::string& family, int threads);
 

@@ -1,5 +1,5 @@
-# The installed package: libraries, headers in the repository's tree under include/quantrain, and files for
-# find_package. Internal headers of kernels are not installed. The runtime has its own targets, so that find_package
+# The installed package: libraries, headers under include/quantrain in the same folders as in the repository, and files
+# for find_package. Internal headers of kernels are not installed. The runtime has its own targets, so that find_package
 # does not need the dependencies of training. Of CPack's components, runtime and training hold the shared libraries, and
 # dev holds everything else.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quantrain)

@@ -37,7 +37,7 @@ struct SpeechFlags {
   std::string cache = "keyword_spotting_data";
   int64_t voices = 64;
   int64_t takes = 3;   // how often a voice says each word
-  int64_t copies = 4;  // how often each take is heard, in different noise
+  int64_t copies = 4;  // samples made from each take, each in other noise
 
   /// The folder of the spoken words.
   std::string words(uint64_t seed) const { return cache + "/words-" + std::to_string(seed); }
@@ -54,7 +54,8 @@ struct Features {
   int64_t size() const { return static_cast<int64_t>(labels.size()); }
 };
 
-/// The words that a voice says for a class. For "unknown", each take is a random other word.
+/// The words that a voice says for a class. For "unknown", each take is a random word of
+/// kOtherWords.
 std::vector<examples::Utterance> utterances(const std::string& voice,
                                             int32_t label,
                                             int64_t takes) {

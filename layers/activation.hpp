@@ -55,7 +55,7 @@ class Elementwise : public Module {
   std::shared_ptr<const ElementwiseFunction> function_;
 };
 
-// framework/autograd/ops/functions.hpp has their formulas.
+// Layers of the functions in framework/autograd/ops/functions.hpp, which has the formulas.
 struct Sigmoid : Elementwise {
   Sigmoid() : Elementwise(functions::sigmoid()) {}
 };

@@ -7,10 +7,11 @@
 namespace quantrain {
 
 /// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, per channel. In training, mean and
-/// (population) variance are the batch's, and the running statistics move toward them by `momentum`
-/// (with the unbiased variance). In evaluation, mean and variance are the running statistics.
-/// Shapes: x [N, C] or [N, L, C] (BatchNorm1d), or [N, H, W, C] (BatchNorm2d); all others [C]  ->
-/// y like x.
+/// variance (divided by n) are those of the batch, and running = (1 - momentum) * running +
+/// momentum * batch, with the variance divided by n - 1. In evaluation, mean and variance are the
+/// running statistics.
+/// Shapes: x [N, C] or [N, L, C] (BatchNorm1d), or [N, H, W, C] (BatchNorm2d); parameters and
+/// buffers [C]  ->  y like x.
 /// Parameters: "weight" (gamma, starts at 1), "bias" (beta, 0).
 /// Buffers: "running_mean" (0), "running_var" (1).
 /// Source: Ioffe and Szegedy 2015.
@@ -38,8 +39,8 @@ class BatchNorm : public Module {
   /// of its range.
   BatchNorm(const char* name, int64_t channels, Options options);
 
-  /// A shape that x may have: the number of axes, and their names in messages, {4, "images [N, H,
-  /// W, "}.
+  /// A shape that x may have: the number of axes, and the beginning of its name in messages, to
+  /// which the number of channels is added: {4, "images [N, H, W, "}.
   struct Takes {
     int rank;
     const char* axes;

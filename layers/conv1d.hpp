@@ -31,9 +31,9 @@ class Conv1d : public Module {
          int64_t out_channels,
          Options options,
          Generator& generator = default_generator());
-  /// Uses existing tensors, such as another layer's weight() and bias(): instead of running one
-  /// layer twice, make two that share their parameters. Kernel and bias follow from the tensors;
-  /// these two options are ignored.
+  /// Uses existing tensors, such as another layer's weight() and bias(). Quantization refuses a
+  /// layer that runs twice in a pass: make two layers that share their parameters. Kernel and bias
+  /// follow from the tensors; these two options are ignored.
   /// Throws: ShapeError as above, or unless weight is [O, K, C / groups] and bias [O] or undefined.
   Conv1d(Tensor weight, Tensor bias, Options options);
 

@@ -2,8 +2,9 @@
 
 namespace quantrain {
 
-/// While it lives, layers in evaluation mode keep no state from what they compute in this thread: a
-/// layer that would calibrate itself on its first values does so for this pass only.
+/// While it lives, passes in evaluation mode in this thread change no state of the layers. A layer
+/// that still has no quantization parameters computes them from its input, and forgets them after
+/// the pass.
 class DryRun {
  public:
   DryRun();

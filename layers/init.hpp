@@ -7,13 +7,13 @@
 
 namespace quantrain {
 
-/// The source of the layers' initial values. Every parameter has its own stream, counted from 0:
-/// the same seed followed by the same layers gives the same bits on every machine, whatever other
-/// threads do with their generators.
+/// The source of the layers' initial values. Each parameter that is drawn at random, and each
+/// Dropout, takes the next stream, counted from 0. So the same seed followed by the same layers
+/// gives the same bits on every machine, whatever other threads do with their generators.
 class Generator {
  public:
   explicit Generator(uint64_t seed = 0) : seed_(seed) {}
-  /// The stream of the next parameter.
+  /// The next stream.
   Random next_stream();
 
  private:

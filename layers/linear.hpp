@@ -22,8 +22,8 @@ class Linear : public Module {
          int64_t out_features,
          Options options,
          Generator& generator = default_generator());
-  /// Uses existing tensors, such as another layer's weight() and bias(): instead of running one
-  /// layer twice, make two that share their parameters.
+  /// Uses existing tensors, such as another layer's weight() and bias(). Quantization refuses a
+  /// layer that runs twice in a pass: make two layers that share their parameters.
   /// Throws: ShapeError unless weight is [out, in] and bias [out] or undefined.
   explicit Linear(Tensor weight, Tensor bias = Tensor());
 

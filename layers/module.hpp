@@ -47,10 +47,10 @@ class Module {
   /// The class name in messages, summaries and QConfig, such as "Conv2d".
   virtual std::string_view type() const = 0;
 
-  /// Runs input slot, forward (or body slot) and output slot inside this module's Scope. The path
-  /// of the Scope starts at the module of the outermost call, even if that module is part of a
-  /// larger one.
-  /// Throws: GraphError if the only input is undefined.
+  /// Runs the input slot, forward() or the body slot, and the output slot inside this module's
+  /// Scope. The path of the Scope starts at the module of the outermost call, even if that module
+  /// is part of a larger one.
+  /// Throws: GraphError if x is undefined.
   Tensor operator()(Tensor x);
   Tensor operator()(const Tensor& a, const Tensor& b);
   /// The same for any number of inputs and outputs. An output slot belongs to the first output.
@@ -82,7 +82,7 @@ class Module {
   Slots& slots() & { return slots_; }
   const Slots& slots() const& { return slots_; }
   const Slots& slots() const&& = delete;
-  /// The module's name, or its class if it has none. Messages about a whole network use it.
+  /// The name() of the module, or its class if it has no name. For messages about a whole network.
   std::string label() const { return name_.empty() ? std::string(type()) : name_; }
   /// Last part of the module's path; empty at the root.
   const std::string& name() const& { return name_; }

@@ -4,7 +4,8 @@
 #include "framework/core/window.hpp"
 #include "layers/module.hpp"
 
-// Layers that move elements and compute no new values. They need no range of their own.
+// Layers that move elements and compute no new values, so their outputs keep the input's scale
+// and zero point.
 namespace quantrain {
 
 /// Repeats each pixel `scale` times along the axes: {h, w}, or one number for both.
@@ -53,7 +54,7 @@ class ZeroPad2d : public Module {
 };
 
 /// Takes a part of an axis, as Slice{1, {.begin = 2, .end = -1}}, or reverses the axis, as
-/// Slice{-1, {.step = -1}}. Shapes and numbers: as slice().
+/// Slice{-1, {.step = -1}}. Shapes, and the meaning of begin, end and step: as slice().
 class Slice : public Module {
  public:
   /// Throws: ShapeError if the step is 0, or the axis is the batch.

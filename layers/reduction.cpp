@@ -38,8 +38,8 @@ void check_integer_extents(const std::string& where,
   }
 }
 
-/// Applies pool to x as an image whose columns are the axes: x [N, H..., K..., C...] becomes [N, H,
-/// K, C].
+/// Reduces x by a pool with one window per row of an image: K are the reduced axes, H the axes
+/// before them and C the axes after them, so x [N, H..., K..., C...] is reshaped to [N, H, K, C].
 template <class Pool>
 Tensor reduced(const std::string& where,
                const Tensor& x,

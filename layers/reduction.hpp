@@ -25,8 +25,8 @@ class Mean : public Module {
 
  protected:
   /// Throws: ShapeError if x lacks an axis or has no elements along one, if an axis is listed
-  /// twice, if the axes are not next to each other, or if x holds codes and a sample has more than
-  /// 2^20 elements before the axes, along them, or after them.
+  /// twice, if the axes are not next to each other, or if x holds codes and the axes before the
+  /// reduced axes, the reduced axes, or the axes after them have more than 2^20 elements together.
   Tensor forward(const Tensor& x) override;
 
  private:

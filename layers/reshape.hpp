@@ -11,8 +11,8 @@ namespace quantrain {
 /// Shapes: x [N, ...]  ->  y [N, sample...].
 class Reshape : public Module {
  public:
-  /// Throws: ShapeError if an extent is neither positive nor -1, two are -1, or there are more
-  /// extents than a Shape holds besides the batch.
+  /// Throws: ShapeError if an extent is neither positive nor -1, two are -1, or a Shape cannot hold
+  /// that many extents and the batch.
   explicit Reshape(std::vector<int64_t> sample);
 
   std::string_view type() const override { return "Reshape"; }

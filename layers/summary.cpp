@@ -28,7 +28,7 @@ LayerSummary& owner(std::vector<LayerSummary>& layers, std::string_view path) {
   return *deepest;
 }
 
-/// Each output element takes as many products as the weight has elements for each output channel.
+/// Each output element is a sum of as many products as one output channel has weights.
 int64_t multiply_adds(const GraphNode& node) {
   const int weight_input = node.node->traits().weight;
   if (weight_input < 0) return 0;

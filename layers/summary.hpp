@@ -12,7 +12,7 @@ namespace quantrain {
 struct LayerSummary {
   std::string name;  ///< path; empty for the module itself
   std::string type;
-  std::vector<int64_t> output;  ///< shape of its last output; empty if it recorded nothing
+  std::vector<int64_t> output;  ///< shape of its last output; empty if it ran no operation
   int64_t parameters = 0;       ///< number of trained elements, including its slots'
   int64_t multiply_adds = 0;    ///< of convolutions and linear products, for one sample
 };

@@ -70,7 +70,7 @@ if(NOT QUANTRAIN_SANITIZE)
                               ${programs} -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/guide.cmake)
 endif()
 
-# The reference; its warnings are errors.
+# Builds the reference with Doxygen, whose warnings are errors.
 if(TARGET docs AND NOT QUANTRAIN_SANITIZE)
   add_test(NAME reference COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target docs)
 endif()

@@ -11,8 +11,8 @@ namespace quantrain::test {
 namespace {
 
 constexpr int64_t kMillion = 1'000'000;
-constexpr int64_t kMostTaps = 32'768;  // of all channels: no layer has more
-constexpr int64_t kMostResults = 16;   // the first ones, which are compared
+constexpr int64_t kMostTaps = 32'768;  // taps times channels; no layer has more
+constexpr int64_t kMostResults = 16;   // of an operation are compared: the first ones
 
 Tensor draw(const Shape& shape, uint64_t seed, const Range& range) {
   Tensor x = Tensor::empty(shape);
@@ -31,7 +31,8 @@ float pairwise_sum(int64_t begin, int64_t end, const Term& term) {
 
 double relative_error(double value, double exact) { return std::abs(value / exact - 1.0); }
 
-/// Result j should be finish(sum over i < terms of term(j, i)), both in double.
+/// The errors of results. The exact result j is finish(sum over i < terms of term(j, i)), computed
+/// in double.
 template <class Term, class Finish>
 SumErrors errors(
     int64_t results, const float* result, int64_t terms, const Term& term, const Finish& finish) {
@@ -242,7 +243,8 @@ SumErrors of_conv_data(int64_t n, const Range& range) {
   const Tensor weight = draw({out, 2, 2, kChannels}, 1, range);
   const Tensor grad_y = draw({1, 2, 2, out}, 2, range);
   backward(conv2d(x, weight), grad_y);
-  // The gradient of the pixel in the middle: tap (u, v) multiplies that of output (1 - u, 1 - v).
+  // The gradient of the pixel in the middle sums the products of tap (u, v) and the gradient of
+  // output pixel (1 - u, 1 - v).
   const auto term = [&](int64_t j, int64_t i) {
     const int64_t tap = i / out;
     const int64_t o = i % out;

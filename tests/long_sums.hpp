@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-// Every operation that sums along an axis of any length, over terms of one sign, compared with the
-// same sum in double. For the tests and for the long proof.
+// Compares every operation that sums along an axis of any length with the same sum in double, on
+// terms of one sign. For the tests and for the long proof.
 namespace quantrain::test {
 
 /// Terms are drawn uniformly from [low, high), or are products of two such numbers.
@@ -14,7 +14,7 @@ struct Range {
   float low, high;
 };
 
-/// With terms near 1, a chain that is too long loses the digits after the 1.
+/// If too many terms near 1 are added one after the other, the digits after the 1 are lost.
 inline constexpr Range kRanges[] = {
     {"[0, 1)", 0.0f, 1.0f}, {"[1, 1.001)", 1.0f, 1.001f}, {"[1, 1.0001)", 1.0f, 1.0001f}};
 
@@ -30,7 +30,7 @@ struct SumErrors {
 
 struct LongSum {
   std::string name;
-  int64_t most;  ///< terms that fit in one or two gigabytes, or that layers have
+  int64_t most;  ///< terms: as many as fit in one or two gigabytes, or as a layer has
   SumErrors (*run)(int64_t terms, const Range& range);
 };
 

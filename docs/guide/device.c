@@ -1,4 +1,4 @@
-/* The same on a device without C++: shapes.h and shapes.c are what quantize wrote. */
+/* The program of device.cpp for a device without C++. quantize.cpp wrote shapes.h and shapes.c. */
 #include <stdio.h>
 
 #include "shapes.h"

@@ -42,7 +42,7 @@ void import_weights(Module& net, const TensorFile& file) {
   }
 }
 
-/// Takes the place of another framework's file: a network's state, with convolution weights
+/// Stands in for another framework's file: holds a network's state, with the convolutions' weights
 /// transposed.
 TensorFile exported_elsewhere(const Module& net) {
   TensorFile file;

@@ -128,7 +128,7 @@ Sound resample(const Sound& sound, int64_t rate) {
   if (sound.rate == rate) return sound;
   constexpr double kSide = 16.0;
   const double step = static_cast<double>(sound.rate) / static_cast<double>(rate);
-  const double cut = std::min(1.0, 1.0 / step);  // the lower rate, relative to the sound's
+  const double cut = std::min(1.0, 1.0 / step);  // the lower rate divided by the sound's
   const double side = kSide / cut;
   const auto samples = static_cast<int64_t>(sound.samples.size());
   Sound result{.rate = rate, .samples = {}};
@@ -227,7 +227,8 @@ MelSpectrogram::MelSpectrogram(MelOptions options)
     const double left = first + width * static_cast<double>(i);
     Band band;
     for (int64_t k = 0; k < spectrum_.bins(); ++k) {
-      const double place = (mel_of(bin * static_cast<double>(k)) - left) / width;  // 1: middle
+      // The band's triangle begins at 0, peaks at 1 and ends at 2.
+      const double place = (mel_of(bin * static_cast<double>(k)) - left) / width;
       const double weight = 1.0 - std::abs(place - 1.0);
       if (weight <= 0.0) continue;
       if (band.weights.empty()) band.first = k;

@@ -17,15 +17,15 @@ struct Sound {
 };
 
 /// Reads the first channel of a .wav of 16-bit integers.
-/// Throws: DataError naming the path if the file is missing, truncated, no RIFF/WAVE file, or has
-/// other samples.
+/// Throws: DataError naming the path if the file is missing, truncated or not a RIFF/WAVE file, or
+/// if its samples are not 16-bit integers.
 /// Source: Microsoft, "Multimedia Programming Interface and Data Specifications 1.0", 1991
 Sound read_wav(const std::string& path);
 /// Writes a .wav. Samples are rounded, and clamped to 16 bits.   Throws: DataError if that fails.
 void write_wav(const std::string& path, const Sound& sound);
 
-/// The sound at another rate. The filter is a sinc with a Hann window, which reaches 16 samples of
-/// the lower rate to each side.
+/// The sound at another rate. The filter is a sinc under a Hann window that spans 16 samples, at
+/// the lower of the two rates, to each side.
 /// Throws: DataError unless rates are positive.
 Sound resample(const Sound& sound, int64_t rate);
 

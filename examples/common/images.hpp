@@ -16,7 +16,7 @@ struct ImageFlags {
 };
 
 /// Makes a task from images and their classes.
-/// Throws: DataError, also if the shift can move all of an image away.
+/// Throws: DataError as make_task(), or if the shift could move an image out of view.
 Task classify_images(std::string dataset,
                      const Dataset& training,
                      const Dataset& test,

@@ -19,7 +19,8 @@ namespace quantrain::examples {
 /// The data and the loss that a network is trained with, and the score that says how good it is.
 struct Task {
   std::string dataset;  ///< its name, for the report
-  /// What the samples depend on besides the common flags, for checkpoints: "--shift 2".
+  /// The flags of this program that the samples depend on, such as "--shift 2". Checkpoints store
+  /// them.
   std::string settings = {};
   std::shared_ptr<const BatchSource> training;
   std::shared_ptr<const BatchSource> calibration;  ///< some of the training samples
@@ -34,7 +35,8 @@ struct Task {
   /// Computes the score from a network's outputs for the test samples, in the samples' order.
   /// Shapes: y [N, outputs].
   std::function<double(const Tensor& y)> score;
-  /// Called with the integer model, if set. It prints, and returns the metadata of the saved model.
+  /// If set, it is called with the integer model. It prints results of its own, and returns
+  /// metadata to save with the model.
   std::function<std::map<std::string, std::string>(const IntegerModel& model)> deploy = nullptr;
 };
 
@@ -44,8 +46,8 @@ std::function<double(const Tensor& y)> accuracy_of(std::vector<int32_t> labels, 
 /// Number of samples that observers see in calibration.
 inline constexpr int64_t kCalibrationSamples = 2048;
 
-/// Makes a task from a training and a test part, each a Dataset or TensorDataset. The loss and the
-/// score's name are a classifier's; the score itself, which needs labels, is not set.
+/// Makes a task from a training and a test part, each a Dataset or TensorDataset. Loss and
+/// score_name are those of a classifier. `score` is not set, because it needs labels.
 /// limit: the number of training samples to use; 0: all of them.
 /// Throws: DataError if there are fewer training samples than limit.
 template <class Data>

@@ -23,7 +23,7 @@ Tensor classification_loss(Module& net, Batch& batch);
 struct TrainingOptions {
   std::string label = {};  ///< of the progress lines: "float"; empty: no lines
   int64_t epochs = 1;
-  int64_t first_epoch = 0;      ///< the loader's first epoch, which sets order and augmentation
+  int64_t first_epoch = 0;      ///< the loader counts epochs from here (for order and augmentation)
   float learning_rate = 1e-3f;  ///< at the start; it falls to 0 along a half cosine
   std::function<void(int64_t epoch)> begin_epoch = nullptr;  ///< as in FitOptions
   std::function<Tensor(Module& net, Batch& batch)> loss = classification_loss;
@@ -37,8 +37,8 @@ struct TrainingOptions {
 /// Throws: as fit().
 std::vector<double> train(Module& net, DataLoader& loader, const TrainingOptions& options);
 
-/// The network's outputs for all samples, [N, outputs], in evaluation mode. Those of an integer
-/// network are real values, too.
+/// The network's outputs for all samples, [N, outputs], in evaluation mode. The outputs of an
+/// integer network are converted to real values.
 Tensor outputs(Module& net, const DataLoader& batches);
 Tensor outputs(const IntegerModel& model, const DataLoader& batches);
 

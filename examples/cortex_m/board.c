@@ -23,7 +23,7 @@ void board_exit(int status) {
   const uint32_t stopped = 0x20026, failed = 0x20023;
   const uint32_t extended[2] = {stopped, (uint32_t)status};
   semihost(0x20, extended);
-  semihost(0x18, (const void *)(status == 0 ? stopped : failed)); /* if 0x20 is unknown */
+  semihost(0x18, (const void *)(status == 0 ? stopped : failed)); /* for hosts without call 0x20 */
   for (;;) {
   }
 }

@@ -15,8 +15,8 @@ struct Multiplier {
   friend bool operator==(const Multiplier&, const Multiplier&) = default;
 };
 
-/// m, e = frexp(multiplier); m0 = llround(m * 2^31); if m0 = 2^31 then 2^30 and e + 1;
-/// shift = 31 - e. A shift above 62 gives m0 = 0, shift 62.   docs/quantization.md (8)
+/// m, e = frexp(multiplier); m0 = llround(m * 2^31), or m0 = 2^30 and e = e + 1 if that is 2^31;
+/// shift = 31 - e. If shift is above 62, m0 = 0 and shift = 62.   docs/quantization.md (8)
 /// Throws: QuantError if the multiplier is negative, not finite, or 2^30 or more (shift < 1).
 Multiplier make_multiplier(double multiplier);
 
@@ -25,8 +25,9 @@ inline double sum_scale(float scale_x, float scale_w) {
   return static_cast<double>(scale_x) * static_cast<double>(scale_w);
 }
 
-// Multipliers of the equations. Simulation and engine both call these functions, because another
-// order of the same divisions may round to another m0. They throw like make_multiplier.
+// Multipliers of the equations in docs/quantization.md. The simulation and the integer operations
+// both call these functions, because the same divisions in another order may round to another m0.
+// They throw like make_multiplier.
 
 /// Multiplier of a sum of products: M = sum_scale / scale_y.   docs/quantization.md (8)
 Multiplier sum_multiplier(double sum_scale, float scale_y);
@@ -41,9 +42,9 @@ inline int64_t rounding_shift(int64_t product, int32_t shift) {
   return (product + (int64_t{1} << (shift - 1))) >> shift;
 }
 
-/// The same in unsigned arithmetic, for |product| <= 2^62 and shift in 1..62. C99 needs it because
-/// >> of a negative number is not portable there, and so do vector units without a 64-bit
-/// arithmetic shift.   docs/quantization.md (8)
+/// The same in unsigned arithmetic, for |product| <= 2^62 and shift in 1..62. For C99, where >> of
+/// a negative number is not portable, and for vector units without a 64-bit arithmetic shift.
+/// docs/quantization.md (8)
 inline int64_t rounding_shift_unsigned(int64_t product, int32_t shift) {
   constexpr uint64_t kBias = uint64_t{1} << 62;
   const uint64_t sum = static_cast<uint64_t>(product) + (uint64_t{1} << (shift - 1)) + kBias;

@@ -9,8 +9,8 @@
 namespace quantrain {
 namespace {
 
-// A subnormal scale lacks the precision that the division in (3) needs. Such a range is treated as
-// 0.
+// A subnormal scale lacks the precision that the division in (3) needs. A range that would need one
+// is treated as 0, which has scale 1.
 float usable_scale(double scale) {
   if (scale < static_cast<double>(std::numeric_limits<float>::min())) return 1.0f;
   return static_cast<float>(scale);
@@ -34,8 +34,8 @@ ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::str
     return {computed(usable_scale(scale)), type.is_signed ? 0 : (qmax + 1) / 2};
   }
   const float scale = computed(usable_scale((high - low) / (qmax - qmin)));
-  // The same float32 quotient as in (3), so that (3) gives the lowest value the code qmin. Another
-  // quotient, or rounding the difference, would miss qmin at ties.
+  // Divides in float32 and rounds the quotient, as (3) does, so that (3) gives the lowest value the
+  // code qmin. At ties, a quotient in double, or rounding qmin - quotient, would miss qmin.
   const float steps = half_even(static_cast<float>(low) / scale);
   return {scale, std::clamp(qmin - static_cast<int32_t>(steps), qmin, qmax)};
 }

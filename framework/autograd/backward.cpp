@@ -24,7 +24,8 @@ Tensor sum(const Tensor& a, const Tensor& b) {
   return y;
 }
 
-// The same values in memory that nothing else shares: whoever holds a leaf may write its gradient.
+// The values of grad in memory that nothing else shares, because the holder of a leaf may write to
+// the leaf's gradient.
 Tensor own(const Tensor& grad) {
   Tensor y = TensorAccess::overwritable(grad);
   if (y.same_as(grad)) return y;
@@ -89,7 +90,8 @@ class BackwardPass {
     }
   }
 
-  // A node may have saved its result, which shares memory with this tensor.
+  // A node may have saved its result for backward, and the saved result shares this tensor's
+  // memory.
   static void check_result(const Tensor& tensor) {
     if (tensor.version() != tensor.node()->result_version_) {
       throw GraphError(tensor.node()->type(), "its result was written after it was recorded");

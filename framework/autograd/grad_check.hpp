@@ -23,9 +23,9 @@ struct GradCheckOptions {
 };
 
 struct GradCheckResult {
-  /// Largest |analytic - numeric| / scale. The scale is the largest |numeric| of the same input,
-  /// but at least so large that the rounding of each value stays within the tolerance. Infinite if
-  /// a gradient is not finite.
+  /// Largest |analytic - numeric| / scale. The scale is the largest |numeric| of the same input.
+  /// If that is so small that float32 rounding alone could exceed the tolerance, the scale is
+  /// larger. max_error is infinite if a gradient is not finite.
   double max_error = 0.0;
   std::string worst;  ///< input and element with this error, and both values
   bool ok = true;

@@ -56,8 +56,8 @@ class Graph {
   /// Nodes that read the output of node `index`.
   const std::vector<int>& consumers(int index) const& { return node(index).consumers; }
   std::vector<int> consumers(int index) && { return node(index).consumers; }
-  /// Nodes that read this tensor, which may be a leaf, ascending; a node that reads it twice is
-  /// listed twice.
+  /// Nodes that read this tensor, ascending. The tensor may be a leaf. A node that reads it twice
+  /// is listed twice.
   std::vector<int> consumers(const Tensor& tensor) const&;
   /// For each node: whether its output depends on this tensor.
   std::vector<bool> dependents(const Tensor& tensor) const;

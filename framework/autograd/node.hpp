@@ -51,8 +51,8 @@ class Attributes {
 /// Prints "stride=[1, 1] groups=1".
 std::ostream& operator<<(std::ostream& stream, const Attributes& attributes);
 
-/// Properties of an operation that preparing and lowering a network need. Each node declares its
-/// own.
+/// Properties of an operation that matter when a network is prepared for quantization and lowered
+/// to integers. Each node declares its own.
 struct QuantizationTraits {
   /// The result is quantized with its own parameters: a FakeQuantize follows the operation, or the
   /// operations that are fused with it.
@@ -62,8 +62,8 @@ struct QuantizationTraits {
   /// A batch norm after it folds into the weight.   docs/quantization.md (15)
   bool folds_batch_norm = false;
   bool is_batch_norm = false;
-  /// The operation may be fused with an operation before it that closes a range. It then becomes a
-  /// clamp.   docs/quantization.md (9)
+  /// If the operation before it has closes_range, the two may be fused. This operation then becomes
+  /// a clamp of codes.   docs/quantization.md (9)
   bool is_activation = false;
   /// The result holds the same elements in another shape.
   bool is_view = false;
@@ -72,13 +72,13 @@ struct QuantizationTraits {
   /// the constant's values.
   bool takes_constants = false;
   /// Whether the operation has an integer form if all operands except weights depend on the
-  /// network's input. If the operands fit neither flag, refuse_integers() says why.
+  /// network's input. If neither flag allows the operands, refuse_integers() says why.
   bool takes_data = true;
   /// A range that contains every result. A FakeQuantize after this operation gets fixed parameters
   /// for it.
   std::optional<Range> range{};
-  /// The layer that messages recommend. If takes_data is set, it is the layer for operands that
-  /// depend on the input.
+  /// The layer that error messages recommend instead of the bare operation. If takes_data is set,
+  /// they do so only if all operands except weights depend on the network's input.
   std::string_view layer{};
 };
 
@@ -113,7 +113,7 @@ class Node {
 
   const std::vector<Tensor>& inputs() const { return inputs_.front(); }
   const Tensor& input(size_t i) const { return inputs()[i]; }
-  /// Whether input i required a gradient when this was recorded.
+  /// Whether input i required a gradient when this node was recorded.
   bool needs_grad(size_t i) const { return uses_[i].needs_grad; }
   /// Path of the layer that was running: "block1.conv"; empty outside of layers.
   const std::string& scope() const { return scope_; }
@@ -192,7 +192,8 @@ void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs);
 
 /// If should_record(inputs), records y as the result of NodeType(args...) on the inputs. This call
 /// is the last line of every operation.
-/// Throws: GraphError if the node keeps y, which will own the node. The node may keep y.detach().
+/// Throws: GraphError if the node keeps y. Because y will own the node, neither would be freed. The
+/// node may keep y.detach().
 template <class NodeType, class... Args>
 Tensor record(Tensor y, std::vector<Tensor> inputs, Args&&... args) {
   if (should_record(inputs)) {

@@ -281,7 +281,7 @@ Tensor TensorAccess::with_shape(const Tensor& x, const Shape& shape) {
   const std::shared_ptr<const Codes> source = result.source_codes();
   if (source != nullptr && source->features != nullptr &&
       (shape.rank() == 0 || shape.back() != source->features->size())) {
-    result.state_->codes = nullptr;  // the place in a row no longer tells an element's feature
+    result.state_->codes = nullptr;  // the last index of an element no longer tells its feature
   }
   result.state_->shape = shape;
   return result;

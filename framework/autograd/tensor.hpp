@@ -36,7 +36,7 @@ class Floats {
 
 /// A cheap handle on a value, its gradient and the node that made it; copies share all three. A
 /// value is float32, codes or accumulators (ValueKind), dense and row-major; images are [N, H, W,
-/// C]. Functions for operations and the engine are in tensor_access.hpp.
+/// C]. Functions for operations and the library itself are in tensor_access.hpp.
 class Tensor {
  public:
   /// An undefined tensor has no value. It stands for an absent operand, such as a bias.
@@ -50,7 +50,8 @@ class Tensor {
   static Tensor from(const Shape& shape, std::span<const float> values);
   static Tensor from_codes(const Shape& shape, std::shared_ptr<const Codes> codes);
   /// Floats that carry the codes they are computed from, such as a batch. The codes are dequantized
-  /// at once, in this thread. Operations see floats; an input slot takes the codes.
+  /// at once, in this thread. Operations see floats. The input of a prepared network
+  /// (quant::InputQuantize) takes the codes.
   /// Throws: ShapeError as from_codes; QuantError as Codes::decode, or if the number of features is
   /// not the last extent.
   static Tensor decoded(const Shape& shape, std::shared_ptr<const Codes> codes);
@@ -68,14 +69,14 @@ class Tensor {
   Floats floats() const;
   /// Floats for reading that stay valid as long as the tensor; computed on demand and kept.
   const float* data() const&;
-  /// For a temporary, whose pointer nothing would keep valid: net(x).data()[0] is a number.
+  /// The same for a temporary, whose pointer would dangle. net(x).data()[0] is a number.
   Floats data() const&& { return floats(); }
   /// Floats for writing; counts a new version. Throws: GraphError unless the tensor holds floats.
   float* mutable_data() &;
   float* mutable_data() && = delete;
   /// The only element. Throws: ShapeError if there is not exactly one.
   float item() const;
-  /// Throws: GraphError unless kind() is kCodes.
+  /// Throws: GraphError unless kind() is kCodes, or if the value was freed.
   const std::shared_ptr<const Codes>& codes() const&;
   std::shared_ptr<const Codes> codes() const&& { return codes(); }
   /// The codes from which decoded() computed the floats. Null if there are none, or if the floats
@@ -92,15 +93,15 @@ class Tensor {
   Tensor set_requires_grad(bool requires_grad) && { return set_requires_grad(requires_grad); }
   /// Undefined until a backward pass has reached this leaf.
   Tensor grad() const;
-  void set_grad(Tensor grad);  ///< undefined: none; throws ShapeError for another shape
+  void set_grad(Tensor grad);  ///< undefined: no gradient; ShapeError if the shape differs
   void zero_grad() { set_grad(Tensor()); }
 
-  /// Accumulates d(this)/d(leaf) into the gradient of every leaf that requires one now and did when
-  /// it was used. The order of summation is fixed, and nothing recurses. A gradient shares its
-  /// memory with nothing else. Frees the graph on the way, unless keep_graph.
+  /// Accumulates d(this)/d(leaf) into the gradient of every leaf that requires a gradient now and
+  /// required one when it was used. The order of summation is fixed, and nothing recurses. A
+  /// gradient shares its memory with nothing else. Frees the graph on the way, unless keep_graph.
   /// Throws, before any gradient has changed: ShapeError unless this is a single element;
-  /// GraphError if nothing was recorded, the graph was freed, or a result, or an input that a
-  /// gradient reads, was written since it was recorded.
+  /// GraphError if nothing was recorded, the graph was freed, or one of its values was written
+  /// after it was recorded: any result, or an input that a gradient reads.
   void backward(bool keep_graph = false);
 
   /// Same value, no history, no gradient.

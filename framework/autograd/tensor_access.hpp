@@ -9,8 +9,8 @@ namespace quantrain {
 
 struct NamedTensor;
 
-/// Functions of a tensor for operations and the engine, not for users. Authors of operations
-/// include node.hpp, which includes this header.
+/// Functions of a tensor for operations and the library itself, not for its users. Authors of
+/// operations include node.hpp, which includes this header.
 class TensorAccess {
  public:
   /// An integer operation's result before the parameters of its output are known.
@@ -43,13 +43,13 @@ class TensorAccess {
 
   /// Number of handles on this tensor, including this one.
   static long handles(const Tensor& x) { return x.state_.use_count(); }
-  /// The same place in the graph without keeping the value alive. A node holds this for an input
-  /// that its gradient does not read. Reading the value throws GraphError.
+  /// A tensor with x's place in the graph, but without its value. A node holds it for an input
+  /// whose value its gradient does not read. Reading the value throws GraphError.
   static Tensor without_value(const Tensor& x);
   static void set_node(Tensor& x, std::shared_ptr<Node> node, bool requires_grad);
 
   /// Parameters that were added after this one and must be trained with it, such as the scales that
-  /// preparing a network plugs in. An optimizer made before that does not have them. Null: none.
+  /// are learned in a prepared network. An optimizer made before does not have them. Null: none.
   using Companions = std::shared_ptr<const std::vector<NamedTensor>>;
   static const Companions& companions(const Tensor& x);
   static void set_companions(Tensor& x, Companions companions);

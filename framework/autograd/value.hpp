@@ -67,17 +67,18 @@ struct Codes {
   void to_float(const Shape& shape, float* y) const;
 };
 
-/// An integer operation whose output's parameters are not known yet. A FakeQuantize after it
-/// completes and runs the same operation as the deployed network. Floats are computed only on
-/// request.
+/// An integer operation whose output's quantization parameters are not known yet. The FakeQuantize
+/// after it knows them, completes the operation and runs it as the deployed network does. Floats
+/// are computed only on request.
 class Accumulators {
  public:
   virtual ~Accumulators() = default;
   /// Real values, before any activation.
   virtual void to_float(float* y) const = 0;
-  /// Completes the operation for an output with parameters y after the activation, runs it, and
-  /// returns it. Writes the stored codes (CodeStorage::kU8) to `codes` and, unless it is null,
-  /// gradient_mask(y) to `mask`.   docs/quantization.md (4), (8) to (11), (18)
+  /// Completes the operation with the activation and the output's parameters y, runs it, and
+  /// returns it. Writes the stored codes (CodeStorage::kU8) to `codes`. Unless `mask` is null,
+  /// writes to it which elements pass the gradient (GradientMask).
+  /// docs/quantization.md (4), (8) to (11), (18)
   /// Throws: QuantError if y is not per tensor or has more than 8 bits, or a multiplier is out of
   /// range.
   virtual std::shared_ptr<const integer::Operation> requantize(const QParams& y,

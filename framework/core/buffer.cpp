@@ -13,8 +13,8 @@
 namespace quantrain::pool {
 namespace {
 
-// Four size classes per power of two: at most a quarter of a block is wasted, and one more page in
-// a large block.
+// Rounds up to a size class. Each power of two has four classes, so at most a quarter of a block is
+// wasted. new_block() adds a page to large blocks.
 size_t size_class(size_t bytes) {
   const size_t wanted = std::max<size_t>(bytes + kSlack, 256);
   const size_t step = std::bit_floor(wanted) / 4;
@@ -33,8 +33,8 @@ size_t size_of(size_t index) { return (4 + index % 4) << (index / 4 - 3); }
 // The system starts all large blocks at the same offset in a page. Elements with the same index in
 // two such blocks then share a set of the first-level cache. A load from one block may also wait
 // for a store to the other, because the processor compares the lower 12 bits of addresses first. So
-// each large block here begins at another cache line. This is off with AddressSanitizer, which
-// would detect fewer errors.
+// large blocks here begin at different cache lines of their pages. This is off with
+// AddressSanitizer, which would otherwise detect fewer errors.
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
 constexpr bool kSpreads = false;
 #else

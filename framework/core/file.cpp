@@ -205,8 +205,8 @@ class TemporaryFile {
 #if defined(O_TMPFILE)
     file_ = Descriptor(::open(folder_of(target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode));
     if (file_.get() < 0) return false;
-    // give_name() needs this link. The file is locked before it has a name, so that no other
-    // process can remove it as a leftover.
+    // give_name() needs own_link(), which exists only if /proc is mounted. The file is locked
+    // before it has a name, so that no other process can remove it as a leftover.
     if (::access(own_link().c_str(), F_OK) == 0 && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0)
       return true;
     file_.close();
@@ -218,7 +218,7 @@ class TemporaryFile {
 
   void make_named(mode_t mode) {
     for (;;) {
-      // A process in another container may have the same process id.
+      // A process with the same id in another container may have taken the name.
       do {
         name_ = next_name();
         file_ = Descriptor(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));

@@ -9,9 +9,9 @@
 
 #include "framework/core/error.hpp"
 
-// Debian's TBB is not instrumented, so the thread sanitizer does not see that it orders the start
-// and the end of a task. These two macros tell it, for every loop of the library. The preset's
-// option ignore_noninstrumented_modules hides TBB's accesses to its own memory.
+// Debian's TBB is not instrumented, so the thread sanitizer does not see how TBB orders the start
+// and the end of a task. These two macros tell the sanitizer, for every loop of the library. Its
+// option ignore_noninstrumented_modules (CMakePresets.json) hides TBB's accesses to its own memory.
 #if defined(__SANITIZE_THREAD__) || defined(QUANTRAIN_SANITIZE_THREAD)
 #include <sanitizer/tsan_interface.h>
 #define QUANTRAIN_ACQUIRE(address) __tsan_acquire(address)

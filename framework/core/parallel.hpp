@@ -43,8 +43,8 @@ void parallel_for(int64_t n, int64_t grain, Body&& body) {
   });
 }
 
-/// Number of blocks of at most `most` elements that n elements are split into: 1, n, or an even
-/// number, so that two threads finish at the same time.
+/// Number of blocks of at most `most` elements that n elements are split into. Unless it is 1 or n,
+/// it is even, so that two threads finish at the same time.
 constexpr int64_t even_blocks(int64_t n, int64_t most) {
   most = std::max<int64_t>(most, 1);
   return n <= most ? 1 : std::min(n, (n + 2 * most - 1) / (2 * most) * 2);

@@ -8,7 +8,7 @@ namespace quantrain {
 
 /// Pseudo-random numbers that are the same on every machine. The state is a key and a counter;
 /// neither libm nor standard distributions are used. Streams with different (seed, stream, index)
-/// are independent, so the numbers for an image can depend only on seed, epoch and index.
+/// are independent, so the numbers for an image can be chosen by seed, epoch and index alone.
 /// Source: SplitMix64.
 class Random {
  public:

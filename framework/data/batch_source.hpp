@@ -38,8 +38,8 @@ class BatchSource {
   /// Whether samples can be read in any order. Otherwise they are read one after the other, from 0
   /// on.
   virtual bool any_order() const { return true; }
-  /// Starts a pass. The reader may outlive the source.
-  /// Throws: DataError if the data cannot give what the pass asks for.
+  /// Starts a pass and returns its reader, which may outlive the source.
+  /// Throws: DataError if the data do not allow the pass, for example mixup without targets.
   virtual Reader read(const Pass& pass) const = 0;
 
  protected:

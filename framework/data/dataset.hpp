@@ -30,9 +30,10 @@ class Dataset : public BatchSource {
 
   /// Converts real values to 8-bit codes of their declared range, which is widened to contain 0. If
   /// the range begins or ends at 0, byte = round((x - min) / (max - min) * 255).
-  /// docs/quantization.md (2), (3). With features, values are raw: z = (x - offset[f]) / scale[f]
-  /// along the last axis replaces them. The range is that of z, and z is what a network sees.
-  /// fit_mean_std() and fit_min_max() find offsets and scales.   docs/quantization.md (20)
+  /// docs/quantization.md (2), (3). With features, each value x is replaced by
+  /// z = (x - offset[f]) / scale[f], where f is its index along the last axis. The range is that of
+  /// z, and a network sees z. fit_mean_std() and fit_min_max() find offsets and scales.
+  /// docs/quantization.md (20)
   /// Throws: DataError also if a value is NaN or infinite, or is outside the range with
   /// Outside::kRefuse; QuantError if the range is empty or infinite, or features do not have a
   /// finite offset and a finite positive scale for each index of the last axis.

@@ -6,14 +6,15 @@
 
 #include "framework/integer/input_encoding.hpp"
 
-// Offsets and scales that bring features of different magnitudes to one range. Fit them on the
-// training rows and give them to Dataset::from_floats or SampleArray::encoded. Give the same to the
-// test rows, whose values may be outside of the range (Outside::kSaturate). The data carry them
-// into the network, and they are saved with it.   docs/quantization.md (20)
+// Offsets and scales that bring features of different magnitudes to one range: a raw value x
+// becomes z = (x - offset) / scale. Fit them on the training rows and give them to
+// Dataset::from_floats or SampleArray::encoded. Use the same for the test rows, whose values may be
+// outside of the range (Outside::kSaturate). The data carry them into the network, and they are
+// saved with it.   docs/quantization.md (20)
 namespace quantrain {
 
-/// What to do with a feature that has the same value in all rows. It carries no information, and
-/// its scale for other values, which a deployed program may see, is unknown.
+/// What to do with a feature that has the same value in all rows. It carries no information. A
+/// deployed program may see other values, but the rows do not tell a scale for them.
 enum class ConstantFeature {
   kRefuse,  ///< throws an error that names the feature
   kKeep,    ///< scale 1, like scikit-learn's StandardScaler and MinMaxScaler

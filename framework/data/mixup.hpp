@@ -29,8 +29,7 @@ std::vector<MixPartner> mix_partners(const Pass& pass,
 /// sample = own * sample + (1 - own) * other. Codes are mixed directly and rounded to the nearest.
 void mix(const SampleView& sample, const SampleView& other, float own);
 
-/// [B, classes]: own at the sample's label and 1 - own at the other's. Their sum if the labels
-/// agree.
+/// [B, classes]: own at the sample's label and 1 - own at the other's; 1 if the labels agree.
 Tensor mixed_labels(std::span<const int32_t> labels,
                     const std::function<int32_t(size_t i)>& other_label,
                     std::span<const MixPartner> partners,

@@ -93,9 +93,9 @@ class SampleArray {
   };
   SampleView view(Scratch& scratch) const;
 
-  /// Floats [B, ...] of the samples with these indices, with the codes that they are made from if
-  /// there are codes. edit(i, sample) may change the i-th sample before that. Runs in the calling
-  /// thread only.
+  /// Floats [B, ...] of the samples with these indices. They carry the codes that they are made
+  /// from, if there are codes. edit(i, sample) may first change the batch's copy of the i-th
+  /// sample. Runs in the calling thread only.
   using Edit = std::function<void(size_t i, const SampleView& sample)>;
   Tensor tensor(std::span<const int64_t> indices, const Edit& edit = nullptr) const;
   /// Floats [B, ...] that carry these bytes as their codes.

@@ -41,7 +41,8 @@ std::vector<std::vector<int64_t>> stratified_indices(std::span<const int32_t> la
                                                      uint64_t seed = 0);
 
 /// Splits a data set: auto parts = split(dataset, {0.8, 0.2}). The parts share its values.
-/// Throws: DataError like the functions above, also if a part without stratification lacks a class.
+/// Throws: DataError like the functions above, also if a part lacks a class in a split without
+/// stratification.
 std::vector<TensorDataset> split(const TensorDataset& dataset,
                                  const std::vector<double>& fractions,
                                  const SplitOptions& options = {});

@@ -24,17 +24,17 @@ using SampleGenerator = std::function<std::optional<StreamSample>()>;
 struct StreamOptions {
   Shape shape;                      ///< of one sample
   std::optional<Range> range = {};  ///< values become codes of it; none: floats without codes
-  InputFeatures features = {};      ///< with a range: offsets and scales for the values
+  InputFeatures features = {};      ///< offsets and scales for the values; need a range
   Outside outside = Outside::kRefuse;
   int64_t classes = 0;                  ///< above 0: samples have labels in [0, classes)
   std::optional<Shape> target = {};     ///< samples have targets of this shape
-  std::optional<int64_t> samples = {};  ///< of an epoch; none: the generator decides
+  std::optional<int64_t> samples = {};  ///< length of an epoch; none: the generator decides
 };
 
 /// Samples that are produced while they are used, in a fixed order: from a microphone, a
 /// simulation, or files that do not fit into memory. Each epoch begins with start(epoch), which
-/// returns a generator. The loader calls the generator in its thread. If the length is declared, it
-/// asks for no more samples than that.
+/// returns a generator. The loader calls the generator in its thread. If `samples` is set, the
+/// loader asks for no more samples than that.
 /// Reading throws: DataError naming sample and epoch if start() or the generator throws, if the
 /// generator ends before the declared length or gives no sample at all, or if a sample does not fit
 /// the declared shapes, range and classes.

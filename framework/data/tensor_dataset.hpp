@@ -59,7 +59,8 @@ class TensorDataset : public BatchSource {
   TensorDataset subset(std::span<const int64_t> indices) const;
   /// Samples [begin, end). Throws: DataError unless 0 <= begin < end <= size().
   Batch batch(int64_t begin, int64_t end) const;
-  /// Index of sample i in inputs() and targets(), which hold all samples even if this is a part.
+  /// Index of sample i in inputs() and targets(), which hold all samples even if this data set
+  /// is a part of another.
   int64_t row(int64_t i) const;
 
   std::optional<int64_t> samples() const override { return size_; }

@@ -51,8 +51,8 @@ void flip_image(const SampleView& image);
 /// part's height and width are drawn separately, each between `least` and 1 times the image's.
 /// Throws: DataError unless least is in (0, 1].
 Transform random_crop(float least = 0.8f);
-/// Scales the part [top, top + height) x [left, left + width) to the size of the image: pixel y
-/// comes from top + floor(y * height / H).
+/// Scales the part [top, top + height) x [left, left + width) to the size of the image: row y comes
+/// from row top + floor(y * height / H), and columns likewise.
 /// Throws: DataError also if the part is empty or not within the image.
 void crop_image(const SampleView& image, int64_t top, int64_t left, int64_t height, int64_t width);
 

@@ -51,7 +51,7 @@ class Propagation {
     const Gather::Axis& last = op.axes.back();
     Channels y;
     if (op.run % channels == 0) {
-      y = x;  // whole pixels move
+      y = x;  // whole pixels move, so channels stay the same
     } else if (last.extent * op.run == channels) {
       for (const int32_t index : last.index) {
         for (int64_t r = 0; r < op.run; ++r) {
@@ -107,7 +107,7 @@ class Propagation {
   }
 
   static Interval finished(const QuantizedProduct& p, int64_t o, const Interval& sum) {
-    if (!p.output) return {0, 255};  // accumulators: an output, which no step reads
+    if (!p.output) return {0, 255};  // accumulators: no step reads them, so any range is right
     return through(sum, [&](int64_t acc) { return requantized(p, static_cast<size_t>(o), acc); });
   }
 
@@ -165,7 +165,7 @@ class Propagation {
   }
 
   Channels run(const QuantizedMul& op, const std::vector<int>& inputs) const {
-    // The factors repeat in every row, and a row holds whole repetitions of their channels.
+    // Every row is multiplied by the same factors, whose number is a multiple of their channels.
     const size_t size = std::max(at(inputs[0]).size(), at(inputs[1]).size());
     const Channels a = over(at(inputs[0]), static_cast<int64_t>(size));
     const Channels b = over(at(inputs[1]), static_cast<int64_t>(size));

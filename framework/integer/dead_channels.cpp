@@ -200,8 +200,8 @@ class Rewriter {
   QuantizedConv2d rewritten(QuantizedConv2d op, const Step& step) const {
     kernels::Conv2dShape& s = op.shape;
     if (is_depthwise(s)) {
-      // Each output channel reads one input channel, and both go together. Nothing is added to a
-      // bias.
+      // Each output channel reads one input channel, and both are removed together. So nothing is
+      // added to a bias.
       op.product = rewritten(op.product, s.o, step, false);
       s.c = s.o = s.groups = dead_.shrunk(step.output, s.o);
       return op;

@@ -4,14 +4,13 @@
 
 namespace quantrain::integer {
 
-/// Removes the channels whose codes are the same for every input. With such a channel, its weights,
-/// bias and multiplier go, and so do the channels before it that nothing else reads. Its
-/// contribution to the next product is a constant, which is added to the bias there. Before a
-/// padded convolution the channel stays, unless its contribution is 0. All outputs stay equal bit
-/// by bit, for all inputs. A layer keeps at least one channel. Grouped convolutions keep all
-/// channels, unless they are depthwise. Values that lose channels no longer refer to a node of the
-/// recorded graph.
-/// docs/quantization.md (19)
+/// Removes the channels whose codes are the same for every input. The weights, bias and multiplier
+/// of such a channel are removed with it, and so are the channels before it that nothing else
+/// reads. Its contribution to the next product is a constant, which is added to that product's
+/// bias. Before a padded convolution the channel stays, unless its contribution is 0. All outputs
+/// stay equal bit by bit, for all inputs. A layer keeps at least one channel. Grouped convolutions
+/// keep all channels, unless they are depthwise. Values that lose channels no longer refer to a
+/// node of the recorded graph.   docs/quantization.md (19)
 /// Throws: like validate(program).
 Program remove_dead_channels(const Program& program);
 

@@ -16,7 +16,7 @@ namespace quantrain::integer {
 namespace {
 
 constexpr int64_t kGrain = 1 << 14;  // elements of a task; each takes a division
-constexpr int64_t kBlock = 1 << 10;  // elements whose z and mask are on the stack; divides kGrain
+constexpr int64_t kBlock = 1 << 10;  // divides kGrain; z and mask of a block are on the stack
 
 /// z of elements [first, first + n).
 void feature_values(

@@ -45,8 +45,8 @@ class IntegerModel {
   double logit_scale(size_t i = 0) const;
   /// Size of the stored network in bytes (integer::size_bytes).
   int64_t size_bytes() const { return integer::size_bytes(program()); }
-  /// Bytes that a run of n samples takes from the pool, from codes to integers. At most
-  /// integer::memory() of one chunk. A run to real logits takes more.
+  /// Bytes that run() takes from the pool for n samples if x holds codes and y takes integers:
+  /// integer::memory() of n samples, or of one chunk if n is larger. Real logits take more.
   int64_t memory(int64_t n) const;
   /// Hash of everything that the integers depend on. Equal for a model and its file.
   uint64_t hash() const { return integer::content_hash(program()); }
@@ -58,7 +58,7 @@ class IntegerModel {
   /// Throws: ShapeError if x does not hold whole samples, the size of y does not match them, or the
   /// network has several inputs or outputs; DataError if a raw value is NaN or infinite.
   void run(std::span<const uint8_t> x, std::span<int32_t> y) const;
-  /// The same from raw values (see quantize_input()), or to real logits, or both.
+  /// The same, but x holds raw values (see quantize_input()), y takes real logits, or both.
   void run(std::span<const float> x, std::span<int32_t> y) const;
   void run(std::span<const uint8_t> x, std::span<float> y) const;
   void run(std::span<const float> x, std::span<float> y) const;
@@ -74,9 +74,9 @@ class IntegerModel {
   void classify(std::span<const uint8_t> x, std::span<int32_t> classes) const;
   void classify(std::span<const float> x, std::span<int32_t> classes) const;
 
-  /// Converts raw values of whole samples to codes of input i. Raw values are those that the data
-  /// set was made from: this function applies the offsets and scales of features. Returns the
-  /// number of values that saturate: those more than half a step outside of the range of the codes.
+  /// Converts raw values of whole samples to codes of input i. Raw values are in the units of the
+  /// data source: this function applies the offsets and scales of features. Returns the number of
+  /// values that saturate: those more than half a step outside of the range of the codes.
   /// docs/quantization.md (3), (20)
   /// Throws: DataError if a value is NaN or infinite; ShapeError if codes is not as long as x, x
   /// does not hold whole rows of features, or input i does not exist.

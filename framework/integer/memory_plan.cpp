@@ -83,7 +83,7 @@ int64_t memory(const Program& program, int64_t n) {
   constexpr int64_t kMost = int64_t{1} << 62;
   if (n < 1) return 0;
   const int64_t sample = plan_memory(program).sample_bytes;
-  // Does not ask kernels for the scratch of more samples than can exist.
+  // For so many samples, scratch_bytes() and the sum below could overflow.
   if (n > kMostElements || n > kMost / (sample + kMostElements)) return kMost;
   int64_t scratch = 0;
   for (const Step& step : program.steps)

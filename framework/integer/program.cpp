@@ -192,7 +192,8 @@ class Hash {
   // describe() calls these for the members of operations.
   void operator()(const char*, int64_t value) { add(value); }
   void operator()(const char*, int32_t value) { add(value); }
-  // The usual value is not hashed, so that programs from before this member keep their hash.
+  // The usual value is not hashed, so that programs saved before the member existed keep their
+  // hash.
   void optional(const char* name, int64_t value, int64_t usual) {
     if (value == usual) return;
     add(std::string_view(name));
@@ -281,7 +282,7 @@ uint64_t content_hash(const Program& program) {
     if (value.params) hash.add(*value.params);
     hash.add(static_cast<uint64_t>(value.scale.size()));
     for (const double scale : value.scale) hash.add(std::bit_cast<uint64_t>(scale));
-    if (value.features.empty()) continue;  // keeps the hash of programs from before features
+    if (value.features.empty()) continue;  // so programs from before features keep their hash
     hash.add(std::string_view("features"));
     for (const auto* numbers : {&value.features.offset, &value.features.scale}) {
       for (const float number : *numbers)

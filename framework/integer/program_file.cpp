@@ -151,7 +151,7 @@ constexpr int64_t kMostSteps = 1 << 14;
 constexpr int64_t kMostEntries = 1 << 20;
 constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
 
-/// Reads an object of the network. Its errors name the position.
+/// Reads a JSON object of the file's network. Errors name its position there, `where`.
 class Reader : public JsonReader {
  public:
   Reader(JsonValue json, const std::string& where)

@@ -37,7 +37,7 @@ struct QuantizedConcat {
 
   /// From the parameters of the codes, with a fused activation.
   /// Throws: QuantError if y or an operand is not per tensor with at most 8 bits, or a multiplier
-  /// is out of range; ShapeError if there are not as many lengths as operands.
+  /// is out of range; ShapeError unless runs has an entry for each operand.
   static QuantizedConcat make(int64_t rows,
                               const std::vector<int64_t>& runs,
                               const std::vector<QParams>& x,

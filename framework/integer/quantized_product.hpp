@@ -56,8 +56,8 @@ Requantization requantization(const std::vector<double>& sum_scale,
                               const QParams& y,
                               Activation activation);
 /// Throws: ShapeError naming `where` unless there are `channels` multipliers and shifts; QuantError
-/// naming `where` if (8) cannot give one of them, or if the zero point or the clamp does not fit in
-/// a byte.
+/// naming `where` if one of them is out of the range of (8), or if the zero point or the clamp does
+/// not fit in a byte.
 void validate(const Requantization& output, int64_t channels, std::string_view where);
 void validate(const StoredOutput& y, std::string_view where);
 /// Throws: QuantError naming `where` unless m0 is 0 or in [2^30, 2^31) and shift is in [1, 62].

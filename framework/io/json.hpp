@@ -33,7 +33,7 @@ class JsonValue {
   /// Number of entries of a list or members of an object; 0 for other values.
   int64_t size() const;
 
-  /// The value if it is an integer in [lo, hi]. Not for 1.0 or true.
+  /// The value if it is an integer in [lo, hi]. 1.0 and true are not integers.
   std::optional<int64_t> integer(int64_t lo, int64_t hi) const;
   /// The value if it is a finite number.
   std::optional<double> real() const;

@@ -16,8 +16,8 @@ namespace quantrain {
 /// null.
 class JsonWriter {
  public:
-  /// error: thrown if a text is not UTF-8. If null, invalid bytes are replaced by U+FFFD.
-  /// indent: spaces for each level; negative: all on one line.
+  /// error: creates the error to throw if a text is not UTF-8. If null, invalid bytes are replaced
+  /// by U+FFFD. indent: spaces for each level; negative: all on one line.
   explicit JsonWriter(JsonError error = nullptr, int indent = -1);
 
   /// Writes an object. body writes its members.

@@ -286,7 +286,7 @@ void save_safetensors(const std::string& path, const TensorFile& file) {
       json.member(entry->name, [&] { write_entry(*entry); });
   });
   std::string header = std::move(json).text();
-  header.resize((header.size() + 7) / 8 * 8, ' ');  // data start aligned
+  header.resize((header.size() + 7) / 8 * 8, ' ');  // so that the data start aligned
   if (static_cast<int64_t>(header.size()) > kMaxHeader) {
     throw DataError(kWhere, path, ": a header of ", header.size(), " bytes exceeds ", kMaxHeader);
   }

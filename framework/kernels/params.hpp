@@ -23,8 +23,8 @@ struct PackF32 {
   float* to;
 };
 
-/// Where a segment of a sum begins: at element a of each row of TilesF32::a, and at row b of a
-/// packed TilesF32::b, or at element b if TilesF32::b is read in place.
+/// Where a segment of a sum begins: `a` elements after the start of each row of TilesF32::a, and at
+/// row `b` of TilesF32::b if that is packed, or at its element `b` if it is read in place.
 struct SegmentF32 {
   int64_t a, b;
 };
@@ -101,7 +101,7 @@ struct DropoutF32 {
   float scale;
 };
 
-/// The position of a maximum in its window is stored in 16 bits.
+/// The most elements of a window if positions are stored: a maximum's position takes 16 bits.
 inline constexpr int64_t kLargestPoolWindow = 1 << 16;
 
 /// Pooling of images [h, w, c] to [oh, ow, c] by windows of kh x kw. Only windows of depthwise
@@ -178,7 +178,7 @@ struct DotU8S8 {
   PanelLayout layout;
   const int32_t* start;     ///< filled up to whole panels, like the arrays of requantize
   RequantizeU8 requantize;  ///< used if y is not null
-  int32_t* acc;             ///< either acc or y is not null; rows are `stride` elements apart
+  int32_t* acc;             ///< exactly one of acc and y is null; rows are `stride` elements apart
   uint8_t* y;
   int64_t stride;
 };
@@ -201,12 +201,13 @@ struct DepthwiseLayout {
     if (divisor >= 16 && channels > 64) block = 64;
   }
 
-  /// Lines of output that share quads with this stride.
+  /// Lines of a group, that is, of output lines that share quads, at the stride of s.
   QUANTRAIN_INLINE int64_t group(const PoolShape& s) const { return s.stride_h == 1 ? lines : 1; }
-  /// Bytes of one line of quads. group_bytes: of all lines of quads of a group.
+  /// Bytes of one line of quads.
   QUANTRAIN_INLINE int64_t quad_line(const PoolShape& s) const {
     return (4 * (s.w + 2 * s.pad_w) * block + 63) / 64 * 64;
   }
+  /// Bytes of all lines of quads of a group.
   QUANTRAIN_INLINE int64_t group_bytes(const PoolShape& s) const { return quads * quad_line(s); }
   /// How many groups of an image are computed at a time: as many as fit in the first-level cache.
   QUANTRAIN_INLINE int64_t groups(const PoolShape& s) const {
@@ -217,7 +218,8 @@ struct DepthwiseLayout {
   QUANTRAIN_INLINE int64_t zero_line(const PoolShape& s) const {
     return (s.w * s.c + 63) / 64 * 64;
   }
-  /// Bytes for one line of zero points, read for rows outside the image, and for the groups.
+  /// Bytes of scratch memory: a line of zero points, which is read in place of rows outside the
+  /// image, and the lines of quads of groups(s) groups.
   QUANTRAIN_INLINE int64_t scratch(const PoolShape& s) const {
     return zero_line(s) + groups(s) * group_bytes(s);
   }
@@ -240,7 +242,7 @@ struct DepthwiseU8S8 {
   PanelLayout layout;
   const int32_t* start;     ///< repeated over a run, then filled up, like the arrays of requantize
   RequantizeU8 requantize;  ///< used if y is not null
-  int32_t* acc;             ///< either acc or y is not null; points to line 0 of the first image
+  int32_t* acc;  ///< exactly one of acc and y is null; points to line 0 of the first image
   uint8_t* y;
   uint8_t* scratch;  ///< DepthwiseLayout::scratch(pool) bytes, filled with zero_x
 };

@@ -5,7 +5,8 @@
 
 namespace quantrain::kernels {
 
-/// The shape in the form that kernels with lanes along the channels take.
+/// The windows of s, for kernels whose lanes run along the channels: pooling and depthwise
+/// convolutions.
 inline PoolShape pool_shape(const Conv2dShape& s) {
   return {.h = s.h,
           .w = s.w,

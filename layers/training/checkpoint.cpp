@@ -67,7 +67,7 @@ std::string checksum(const TensorFile& file) {
   return std::to_string(hash.value());
 }
 
-/// The file itself is damaged, whatever run it belongs to.
+/// Thrown if the file itself is damaged. Only this error makes skip_damaged skip a file.
 struct Damage : DataError {
   using DataError::DataError;
 };
@@ -120,7 +120,8 @@ void Checkpoints::save(int64_t step,
   file.metadata["checksum"] = checksum(file);
   save_safetensors(path_of(options_.folder, step), file);
 
-  // Removes older checkpoints, and later ones: these are damaged, and load() has skipped them.
+  // Removes older checkpoints, and also later ones, which exist only if load() skipped them as
+  // damaged.
   std::vector<int64_t> steps = steps_in(options_.folder);
   const auto here = std::upper_bound(steps.begin(), steps.end(), step);
   const auto kept = std::min<std::ptrdiff_t>(options_.keep, here - steps.begin());

@@ -26,14 +26,15 @@ struct FitOptions {
   int64_t epochs = 1;
   int64_t steps = 0;            ///< at most this many optimizer steps; 0: no limit
   int64_t accumulate = 1;       ///< batches whose gradients are averaged in one step
-  int64_t first_epoch = 0;      ///< the loader's first epoch, which sets order and augmentation
+  int64_t first_epoch = 0;      ///< the loader counts epochs from here (for order and augmentation)
   Schedule schedule = nullptr;  ///< of the learning rate; null: the optimizer's rate stays
   float clip_norm = 0.0f;       ///< clip_grad_norm before each step; 0: none
-  /// Called before an epoch, for example to freeze ranges or batch norms, or let them move again.
-  /// It may change only the module's state and values that depend only on the epoch.
+  /// Called before an epoch, for example to freeze ranges or batch norms, or to let them move
+  /// again. A run that is resumed within an epoch does not call it for that epoch. So it may change
+  /// only state that a checkpoint restores, such as the module's.
   std::function<void(int64_t epoch)> begin_epoch = nullptr;
-  /// Called after an epoch, in evaluation mode and without gradients. Returns metrics on other
-  /// data.
+  /// Called after an epoch, in evaluation mode and without gradients. Returns metrics, for example
+  /// on validation data.
   std::function<Metrics()> evaluate = nullptr;
   /// Called after a step, for your own progress or log.
   std::function<void(int64_t step, float loss)> after_step = nullptr;
@@ -63,7 +64,8 @@ struct FitResult {
 /// A run that is killed at any moment and started again with checkpoints.resume ends with the same
 /// bits as an uninterrupted run, on any number of threads, if the program makes network, optimizer
 /// and loader as before and evaluate depends on the network alone. To find its position in an
-/// epoch, a resumed run skips the batches that were used. A run that has ended is not continued.
+/// epoch, a resumed run skips the batches that were used. If the run had already ended, its results
+/// are returned and nothing is trained, even if options.epochs is larger now.
 /// Throws: DataError if an option is out of range; if the loader reads a stream of undeclared
 /// length; if the loss is not finite (naming the step); if a metric is missing or not finite; if a
 /// file cannot be written or read, as Checkpoints does. Also whatever loss, evaluate and the

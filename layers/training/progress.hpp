@@ -11,7 +11,7 @@ namespace quantrain {
 class Progress {
  public:
   /// label: as in "float epoch 1/3"; empty: print nothing. samples: in the whole pass.
-  /// seconds: time that the pass had taken before the run was resumed.
+  /// seconds: how long the pass had run before an interruption, else 0.
   Progress(std::string label, int64_t samples, double seconds = 0.0);
   ~Progress();  ///< ends the line of a bar that an error interrupts
   Progress(const Progress&) = delete;

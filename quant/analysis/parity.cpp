@@ -149,7 +149,7 @@ Parity verify_chunk(Module& net, const IntegerModel& model, const std::vector<Te
   model.trace(n, inputs, [&](size_t position, const void* output) {
     const int id = program.steps[position].output;
     const integer::Value& value = program.value(id);
-    if (value.node < 0) return;  // a pass over the program changed this value
+    if (value.node < 0) return;  // no node has these integers, because dead channels were removed
     const int64_t outputs = value.shape.elements();
     LayerParity result{.name = value.name};
     const auto times = std::count(program.outputs.begin(), program.outputs.end(), id);

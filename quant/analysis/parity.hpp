@@ -31,7 +31,7 @@ struct Parity {
   int64_t logits = 0;               ///< of all outputs
   int64_t logits_different = 0;
   int64_t max_logit_difference = 0;
-  int64_t top1_disagreements = 0;  ///< images whose largest logit moves, in any output
+  int64_t top1_disagreements = 0;  ///< images whose largest logit has another index, in any output
   /// If the batch carries codes: how many codes the model makes from the raw values, and how many
   /// of these differ from the batch's. Not counted in codes().
   int64_t codes_from_floats = 0;
@@ -58,8 +58,8 @@ std::ostream& operator<<(std::ostream& stream, const Parity& parity);
 
 /// Runs a batch [N, ...] through the prepared network in deployed mode and through the model it was
 /// converted to, and compares every intermediate code and the logits. If the batch carries codes,
-/// the model runs on them; it also encodes the raw values that they stand for, and the result is
-/// compared with the codes. The network is left as it was.
+/// the model runs on them. The model also encodes the raw values that these codes stand for, and
+/// the resulting codes are compared with those of the batch. The network is left as it was.
 /// Throws: ShapeError if the model does not take such samples; QuantError if the input's codes mean
 /// one thing in the batch and another in the network or the model; GraphError if the model was not
 /// converted from this network; DataError if there is nothing to compare.

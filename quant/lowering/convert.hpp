@@ -14,9 +14,9 @@ using quantrain::IntegerModel;
 /// Converts a prepared and calibrated network to integers: records its graph over an example [N,
 /// ...] in deployed mode (DeployedMode), and lowers the graph node by node. The example may hold
 /// codes or floats. The network is left as it was.
-/// Throws: QuantError if a FakeQuantize was not calibrated, the network was not prepared for codes
-/// like the example's, or an accumulator could overflow (7); GraphError or QuantError naming the
-/// layer that has no integer form.
+/// Throws: QuantError if a FakeQuantize was not calibrated, the example's codes have other
+/// parameters or features than the network was prepared for, or an accumulator could overflow (7);
+/// GraphError or QuantError naming the layer that has no integer form.
 IntegerModel convert(Module& net, const Tensor& example);
 /// The same for a network with several inputs or outputs.
 IntegerModel convert(Module& net, const std::vector<Tensor>& examples);

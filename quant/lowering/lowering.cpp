@@ -175,7 +175,8 @@ class Lowering : public LoweringContext {
   }
 
   // Three cases: the node quantizes the network's input, it passes on the codes of one of its
-  // inputs, or it computes new codes by the integer operation that the codes name.
+  // inputs, or it computes new codes by the integer operation that its output names
+  // (Codes::operation).
   void lower_codes(const GraphNode& node) {
     const std::shared_ptr<const Codes>& made = node.output.codes();
     const bool reads_input =

@@ -40,7 +40,8 @@ Grid grid_at(Range range, int exponent) {
 Grid smallest_grid(Range range, int64_t bins) {
   const double span =
       std::max(static_cast<double>(range.max), 0.0) - std::min(static_cast<double>(range.min), 0.0);
-  // Starts at a width whose half is certainly too small.
+  // Starts at a width whose half could not cover the span, and doubles it until there are enough
+  // bins.
   int exponent = kLeastExponent;
   if (span > 0.0) exponent = std::max(exponent, std::ilogb(span / static_cast<double>(bins)));
   Grid grid = grid_at(range, exponent);

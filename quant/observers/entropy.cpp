@@ -9,8 +9,8 @@ namespace {
 
 double x_log_x(double x) { return x > 0.0 ? x * std::log(x) : 0.0; }
 
-// Counts of the bins in [-reach, reach) or [0, reach), and prefix sums of the terms of a
-// divergence.
+// Counts of the bins [-reach, reach) or [0, reach), and prefix sums from which the divergence of
+// any window is computed.
 class Distribution {
  public:
   Distribution(const Bins& bins, int64_t reach, bool two_sided)
@@ -64,7 +64,7 @@ class Distribution {
  private:
   struct Sums {
     double count = 0.0;
-    double bins = 0.0;  // that are not empty
+    double bins = 0.0;  // number of bins that are not empty
     double x_log_x = 0.0;
     Sums operator-(const Sums& other) const {
       return {count - other.count, bins - other.bins, x_log_x - other.x_log_x};

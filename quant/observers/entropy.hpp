@@ -23,13 +23,13 @@ struct EntropyOptions {
 /// those of [-t, t). There are n levels: all codes of the type, or, if no value is negative and the
 /// scheme is symmetric, only the codes from 0 on. A window has at least n bins. Then
 ///   P   counts of the window; values beyond it are added to its first and last bin;
-///   Q   counts of the window alone: bin b of w belongs to level floor(b n / w), and a
+///   Q   counts of the window alone: bin b of its w bins belongs to level floor(b n / w), and a
 ///       level's sum is spread evenly over its bins that are not empty;
 ///   divergence = sum of p log(p / q), both normalized to a sum of 1; infinite where q = 0 < p.
 /// Among equals the largest t is taken. With fewer bins than levels the range is [min, max].
 /// Exact zeros are not counted: their code is exact, and after a ReLU they would outweigh the rest.
 /// Source: S. Migacz, 8-bit Inference with TensorRT, GTC 2017; levels as in NVIDIA's
-/// pytorch-quantization, the window of two signs as in MXNet and ONNX Runtime.
+/// pytorch-quantization, the window [-t, t) as in MXNet and ONNX Runtime.
 class EntropyObserver : public BinnedObserver {
  public:
   /// Throws: QuantError if there are too few or too many bins.

@@ -25,7 +25,7 @@ double exact_error(const Bins& bins, Range range, const QType& type, QScheme sch
   return error;
 }
 
-// A grid of codes that the search considers. Lengths are in bins.
+// A range that the search considers, as positions of its codes. Lengths are in bins.
 struct Candidate {
   int64_t below = 0;  // codes below 0
   double step = 0.0;  // distance between two neighbouring codes
@@ -77,17 +77,19 @@ class Moments {
   std::vector<Sums> sums_;
 };
 
-// Step sizes of the grid. They are evenly spaced if there is a row for every bin. Otherwise small
-// steps are closer together than large ones, because the relative change matters.
+// The step of a row of the search's coarse grid, whose columns are values of `below` and whose rows
+// are values of `step`. Steps are evenly spaced if neighbouring rows differ by at most one bin in
+// the whole range. Otherwise small steps are closer together than large ones, because the relative
+// change matters.
 double grid_step(int64_t row, int64_t rows, double largest, int64_t codes) {
   const double share = static_cast<double>(row) / static_cast<double>(rows);
   const bool every_bin = largest * static_cast<double>(codes - 1) <= static_cast<double>(rows);
   return every_bin ? largest * share : largest * share * share;
 }
 
-constexpr int64_t kBudget = 1 << 19;  // codes that the grid evaluates
+constexpr int64_t kBudget = 1 << 19;  // the grid evaluates about this many codes
 constexpr int64_t kColumns = 32;      // at most this many values of `below`
-constexpr int64_t kFewestRows = 16;   // a row is one value of `step`
+constexpr int64_t kFewestRows = 16;   // at least this many values of `step`
 constexpr int64_t kMostRows = 4096;
 constexpr int64_t kFewestStarts = 4;  // grid points that are refined
 constexpr int64_t kMostStarts = 16;

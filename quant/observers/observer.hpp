@@ -39,7 +39,7 @@ class Observer {
   /// The same, for a batch of which only the extremes of each channel are given.
   /// Throws: as above; QuantError if needs_values().
   void observe_range(std::span<const Range> extremes, int64_t samples);
-  /// Whether the observer needs the values, not only their extremes.
+  /// Whether the observer needs all values of a batch, not only their extremes.
   virtual bool needs_values() const { return true; }
 
   /// The range of each channel that the codes of this type cover.
@@ -49,7 +49,7 @@ class Observer {
   /// choose_params of each range.   docs/quantization.md (2)
   /// Throws: as ranges().
   QParams params(const QType& type, QScheme scheme) const;
-  /// The parameters that x alone gives. The state does not change.
+  /// The parameters for the values of x alone. The state does not change.
   /// Throws: as observe() and ranges().
   QParams params_of(const Tensor& x, const QType& type, QScheme scheme);
 
@@ -77,8 +77,8 @@ class Observer {
   /// Throws: QuantError unless there is at least one channel, and exactly one if there is no axis.
   explicit Observer(ObserverShape shape);
 
-  /// A batch: `channels` runs of `inner` elements, repeated until n; finite, not empty. x is null
-  /// if only the extremes are known.
+  /// A batch of n elements: `channels` runs of `inner` elements, repeated. All are finite, and
+  /// n > 0. If only the extremes are known, x is null and n is 0.
   struct Batch {
     const float* x;
     int64_t n;

@@ -19,8 +19,8 @@ class RangeObserver : public Observer {
 
   /// Replaces the extremes of each channel in `ranges` by the range of the batch.
   virtual void batch_ranges(const Batch& /*batch*/, std::span<Range> /*ranges*/) const {}
-  /// Joins the range of a batch to that of all batches before it. Unless overridden: running
-  /// extremes.
+  /// Joins the range of a batch with the range of all batches before it. Unless overridden, the
+  /// result covers both.
   virtual Range join(Range so_far, Range batch) const;
 
   void accumulate(const Batch& batch, std::span<const Range> extremes) final;

@@ -25,7 +25,7 @@ Folding::Folding(std::string layer_path, const BatchNorm& layer)
 Weights fold_batch_norm(const Weights& product, Folding& folding) {
   const int64_t channels = folding.gamma.elements();
   Tensor inverse = Tensor::empty({channels});  // 1 / sqrt(running_var + epsilon)
-  Tensor lift = Tensor::zeros({channels});     // raises the factor if gamma is too small
+  Tensor lift = Tensor::zeros({channels});     // added to the factor where |gamma| is too small
   float* const inverse_data = inverse.mutable_data();
   float* const lift_data = lift.mutable_data();
   bool lifted = false;

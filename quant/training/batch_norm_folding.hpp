@@ -9,12 +9,13 @@
 namespace quantrain::quant {
 
 /// A batch norm of a prepared network. If a product (a convolution or linear layer) precedes it,
-/// this struct is shared by the product's weight slot, which folds, and the batch norm's body slot,
-/// which corrects. Otherwise only the body slot has it.
+/// this struct is shared by the product's weight slot, which folds the batch norm into the weights,
+/// and the batch norm's body slot, which divides by the factor again while batch statistics are
+/// used. Otherwise only the body slot has it.
 /// docs/quantization.md (15)
 struct Folding {
   std::string path;                               ///< of the batch norm, for messages
-  Tensor gamma, beta, running_mean, running_var;  ///< [C], the layer's own
+  Tensor gamma, beta, running_mean, running_var;  ///< [C], those of the batch norm
   float epsilon = 1e-5f;
   float momentum = 0.1f;
   bool training = true;  ///< mode of the batch norm; the product may be in another mode
@@ -34,15 +35,16 @@ struct Folding {
 /// Shapes: weight [C, ...], bias [C] or undefined  ->  the same, bias defined. Sets folding.factor
 /// and .bias.
 /// Gradient: to weight, bias, gamma and beta; the running statistics are constants. A |gamma| below
-/// 1e-5 counts as 1e-5, so that the correction can divide by the factor.
+/// 1e-5 counts as 1e-5, so that the body slot can divide by the factor.
 /// Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al. 2018, equation 14.
 Weights fold_batch_norm(const Weights& product, Folding& folding);
 
-/// Body slot of a batch norm in a prepared network. If a product folds it: in evaluation, and in
-/// training once frozen, the product's output u is complete and passes as it is; while batch
-/// statistics are in use, y = batch_norm(u / factor + b), which removes the factor and normalizes
-/// by the batch. If no product folds it, or a Calibration or FloatMode is open, it is the plain
-/// batch norm. The state includes whether it is frozen.   docs/quantization.md (15), (24)
+/// Body slot of a batch norm in a prepared network. There are three cases. While a product folds it
+/// and batch statistics are not used (in evaluation, or once frozen), the product's output u passes
+/// unchanged. While a product folds it and batch statistics are used, y = batch_norm(u / factor +
+/// b), with the product's bias b: this removes the factor and normalizes by the batch. If no
+/// product folds it, or within a Calibration or FloatMode, it computes the plain batch norm of u.
+/// The state includes whether it is frozen.   docs/quantization.md (15), (24)
 class PreparedBatchNorm : public Module {
  public:
   explicit PreparedBatchNorm(std::shared_ptr<Folding> folding) : folding_(std::move(folding)) {

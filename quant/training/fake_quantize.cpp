@@ -140,8 +140,8 @@ void FakeQuantize::check_input(const Tensor& x) const {
   }
 }
 
-// Parameters from x alone. A learned scale starts at 2 mean|x| / sqrt(qmax). Its zero point is that
-// of the range of x, because affine activations need one.
+// Parameters from x alone. A learned scale starts at 2 mean|x| / sqrt(qmax). LSQ defines no zero
+// point, so it comes from the range of x.
 QParams FakeQuantize::start(const Tensor& x) const {
   const bool learned = config_.estimator == Estimator::kLearned;
   check_input(x);

@@ -45,9 +45,9 @@ struct FakeQuantizeConfig {
 /// Fake quantization with an observer. prepare_qat and prepare_ptq plug it into layers; it can also
 /// be used on its own. In Phase::kTraining, a forward pass in training mode first updates the
 /// parameters; in evaluation mode it does not. In Phase::kFrozen nothing changes, not even a
-/// learned scale. Within a Calibration, x passes as it is and the observer sees it. In a DryRun
-/// nothing is kept, and a FakeQuantize without parameters uses the range of x. Shapes, gradient: as
-/// fake_quantize().
+/// learned scale. Within a Calibration, x passes as it is and the observer sees it. In a DryRun the
+/// state does not change, and a FakeQuantize without parameters uses the range of x for this pass.
+/// Shapes, gradient: as fake_quantize().
 /// Throws: QuantError if there are no parameters yet and the pass does not choose them; DataError
 /// for NaN or infinite input.
 class FakeQuantize : public Module, public PhasedSlot {
@@ -67,7 +67,8 @@ class FakeQuantize : public Module, public PhasedSlot {
   /// number of channels than the configuration says; QuantError if the parameters were given or are
   /// frozen. On an error, nothing changes.
   void calibrate(const Tensor& x);
-  /// Throws: DataError if a loaded state holds anything but 0, 1 or 2; is_given() throws the same.
+  /// Whether there are parameters. Throws, as is_given() does: DataError if a loaded state has
+  /// anything but 0, 1 or 2 in "initialized".
   bool is_initialized() const { return origin() != 0; }
   /// Whether the parameters never move, because the constructor or update_params() gave them or
   /// because they follow from config().range. Saved with the state.
@@ -112,7 +113,7 @@ class FakeQuantize : public Module, public PhasedSlot {
   std::optional<QParams> known_;  // from config_.range
   std::unique_ptr<Observer> observer_;
   bool observed_ = false;      // since the current Calibration began
-  std::string why_no_params_;  // after the last Calibration
+  std::string why_no_params_;  // why the last Calibration chose none
   Tensor scale_;               // [channels]; a parameter if learned
   Tensor zero_point_;          // [channels]
   Tensor initialized_;         // [1]: 0 none, 1 observed or learned, 2 given

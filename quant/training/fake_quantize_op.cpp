@@ -184,8 +184,8 @@ class FakeQuantizeNode : public Node {
   }
 
  private:
-  // The blocks depend on the size alone and are added in order, so any number of threads gives the
-  // same bits.
+  // The sum is split into blocks by the size alone, and their sums are added in order, so any
+  // number of threads gives the same bits.
   Tensor grad_scale(const Tensor& grad_y) const {
     const Tensor& x = input(0);
     const Channels channels(x.shape(), params_);
@@ -258,7 +258,7 @@ Tensor run(const Tensor& x,
   const auto integers = [&](auto&& function) {
     try {
       return function(x, params, want_mask);
-    } catch (const QuantError& error) {  // from a multiplier, without the layer
+    } catch (const QuantError& error) {  // about a multiplier; its text does not name the layer
       throw QuantError(where(), error.what());
     }
   };

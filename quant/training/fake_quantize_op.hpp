@@ -31,12 +31,12 @@ Tensor fake_quantize(const Tensor& x,
                      const QParams& params,
                      const FakeQuantizeOptions& options = {});
 
-/// The same with a learned scale (LSQ): scale, [1] or [C] along params.axis, is the parameter.
-/// params.scale holds its values, but at least kSmallestLearnedScale, and larger if a bias needs
-/// it. Gradient of scale: sum of grad_y * (half_even(x / s) - x / s) inside, grad_y * (qmin -
-/// zero_point) below and grad_y * (qmax - zero_point) above, times 1 / sqrt(n * qmax); n is the
-/// number of elements of one sample that share a scale: x.elements() / (options.samples *
-/// scale.elements()).   docs/quantization.md (4)
+/// The same with a learned scale (LSQ): scale, [1] or [C] along params.axis, is the tensor that
+/// gets the gradient. The forward pass uses params.scale: the values of scale, raised to
+/// kSmallestLearnedScale or to what a bias needs. Gradient of scale: sum of grad_y * (half_even(x /
+/// s) - x / s) inside, grad_y * (qmin - zero_point) below and grad_y * (qmax - zero_point) above,
+/// times 1 / sqrt(n * qmax); n is the number of elements of one sample that share a scale:
+/// x.elements() / (options.samples * scale.elements()).   docs/quantization.md (4)
 /// Throws: as fake_quantize; ShapeError unless scale has as many elements as params.scale.
 /// Source: Esser et al. 2020, equations 1 to 3.
 Tensor fake_quantize_learned(const Tensor& x,

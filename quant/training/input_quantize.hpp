@@ -11,14 +11,14 @@
 
 namespace quantrain::quant {
 
-/// The codes of a network's input tensor: those from which Tensor::decoded() computed its floats,
-/// or those that it holds. Null if x holds floats without codes.
+/// The codes of a network's input tensor x: x's own if it holds codes, or the codes from which
+/// Tensor::decoded() computed its floats. Null if x holds floats without codes.
 std::shared_ptr<const Codes> input_codes(const Tensor& x);
 
 /// Prints what an input's codes mean: "[0, 1] (u8 scale 0.00392157 zero point 0), no features".
 std::string describe_input(const QParams& params, const integer::InputFeatures* features);
-/// The same for two inputs that differ, with the first feature that differs and with enough digits
-/// to show the difference.
+/// The same for two inputs whose codes mean different things. The texts show the first feature that
+/// differs, with enough digits to see the difference.
 std::pair<std::string, std::string> describe_inputs(const QParams& a,
                                                     const integer::InputFeatures* features_a,
                                                     const QParams& b,

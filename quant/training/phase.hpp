@@ -21,7 +21,7 @@ enum class Phase {
 /// "calibrating", "training", "frozen".
 std::string_view to_string(Phase phase);
 
-/// What runs the products of a simulated network.
+/// How a simulated network runs its operations.
 enum class Simulation {
   kInteger,  ///< the integer engine: equal to the deployed network
   kFloat,    ///< floats that were quantized and dequantized, as other frameworks do
@@ -62,7 +62,8 @@ class PhasedSlot {
  protected:
   explicit PhasedSlot(Simulation simulation = Simulation::kInteger);
 
-  /// The running scope, else the layer, else `type`, for messages.
+  /// For messages: the path of the running layer; outside of a pass layer(), or `type` if that is
+  /// empty.
   std::string place(std::string_view type) const;
   /// Whether values pass as they are, because a Calibration or FloatMode is open.
   bool in_float() const { return scope_ == ScopeKind::kCalibration || scope_ == ScopeKind::kFloat; }

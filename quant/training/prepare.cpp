@@ -27,7 +27,7 @@ std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
                                               Purpose purpose) {
   ActivationConfig activation = site.config->activation;
   if (site.gives_logits) activation.bits = 8;
-  // With few codes, covering outliers costs too many of them.
+  // With fewer than 8 bits, covering outliers would leave too few codes for the other values.
   ObserverSpec observer = MinMaxOptions{};
   if (purpose == Purpose::kTraining) {
     observer = MovingAverageOptions{};
@@ -107,7 +107,8 @@ std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
   return slot;
 }
 
-// Attaches the new parameters to the old ones, so that an optimizer made before can find them.
+// Notes the new parameters in the old ones. An optimizer that has only the old ones finds them
+// there, and refuses to step.
 void announce_new_parameters(const Module& net, const std::vector<NamedTensor>& before) {
   auto added = std::make_shared<std::vector<NamedTensor>>();
   for (NamedTensor& entry : net.named_parameters()) {

@@ -8,13 +8,13 @@
 
 namespace quantrain::quant {
 
-/// Plugs fake quantization into a network's layers, from one recorded pass over an example [N,
-/// ...]. It quantizes the input, the weights of each convolution and Linear, and the output of
-/// each convolution, Linear, Add, Mul, average pool, Mean, Concat, Softmax and elementwise
-/// function, after the batch norm and ReLU that are fused with it. The input takes range and
-/// features from the example's codes; for plain floats the range is QConfig::input_range. A batch
-/// norm is folded into the convolution or Linear that precedes it; any other batch norm has a range
-/// of its own.
+/// Plugs fake quantization into a network's layers. A recorded pass over an example [N, ...] shows
+/// where it is needed. It quantizes the input, the weights of each convolution and Linear, and the
+/// output of each convolution, Linear, Add, Mul, average pool, Mean, Concat, Softmax and
+/// elementwise function, after the batch norm and ReLU that are fused with it. The input takes
+/// range and features from the example's codes; for plain floats the range is QConfig::input_range.
+/// A batch norm is folded into the convolution or Linear that precedes it; any other batch norm has
+/// a range of its own.
 /// docs/quantization.md (12), (15), (24)
 /// Train afterwards, with an optimizer made after this call, because learned scales are new
 /// parameters. Ranges move in training mode only; the range of a Softmax is [0, 1] and never moves.
@@ -27,7 +27,8 @@ namespace quantrain::quant {
 /// kLongestReduction; DataError if an example's floats lie outside of their range. On an error,
 /// nothing is plugged in.
 void prepare_qat(Module& net, const Tensor& example, const QConfig& config);
-/// The same for a network with several inputs or outputs; every input has the range of its example.
+/// The same for a network with several inputs or outputs; each input takes range and features from
+/// its own example.
 void prepare_qat(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
 
 /// The same for quantization without training: call calibrate(net, batches) afterwards, then

@@ -17,8 +17,8 @@
 // plugged into it.
 namespace quantrain::quant {
 
-/// The modules in a network's slots, and FakeQuantize modules that the network contains itself, in
-/// the order of its modules; empty if it was not prepared.
+/// The modules in a network's slots, and FakeQuantize modules that are its own layers, in the order
+/// of its modules; empty if there are none.
 struct Plugged {
   std::vector<PhasedSlot*> all;
   std::vector<InputQuantize*> inputs;
@@ -40,10 +40,11 @@ void freeze_batch_norms(Module& net, bool frozen = true);
 /// Sets Phase::kFrozen and freezes batch norms: the last stage of QAT, in which only weights
 /// change. A network from prepare_ptq is frozen from the start.
 void freeze(Module& net);
-/// Selects what runs the products; not saved.
+/// Selects the integer engine or floats for the simulation. Not saved with the state.
 void set_simulation(Module& net, Simulation simulation);
 
-/// The module that prepare plugged in for the weights, or after the layer, at this path.
+/// The module that prepare plugged into the weight slot, or into the output slot, of the layer at
+/// this path.
 /// Throws: GraphError if there is no such layer, or nothing was plugged in there.
 WeightQuantizer& weight_quantizer(Module& net, std::string_view path);
 FakeQuantize& output_quantizer(Module& net, std::string_view path);
@@ -82,8 +83,9 @@ class DeployedMode : SlotScope {
 };
 
 /// While it lives, the network computes in float, in evaluation mode and without gradients, and its
-/// observers see the values. When it ends, the ranges are chosen from all values seen, now and
-/// before, and the network returns to its phase: everything is quantized again.
+/// observers see the values. When it ends, the ranges are chosen from all values that the observers
+/// have seen, in this scope and before, and the network returns to its phase: everything is
+/// quantized again.
 ///   {
 ///     const quant::Calibration calibration(net);
 ///     for (const Batch& batch : some) net(batch.images);

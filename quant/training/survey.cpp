@@ -59,7 +59,7 @@ void Survey::check_recorded() const {
   };
   const std::vector<Tensor>& outputs = graph_.outputs();
   if (std::any_of(outputs.begin(), outputs.end(), depends)) return;
-  // The first node whose input is as long as the batch, but has no recorded history.
+  // The first node whose input has the batch's length, although no recorded node made it.
   const auto reader =
       std::find_if(graph_.nodes().begin(), graph_.nodes().end(), [&](const GraphNode& node) {
         const Tensor x = node.inputs.empty() ? Tensor() : node.inputs[0];

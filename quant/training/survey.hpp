@@ -79,8 +79,8 @@ class Survey {
   bool leads_out(const GraphNode& node, bool (*may_follow)(const QuantizationTraits&)) const;
   void add_site(const GraphNode& node);
 
-  // The first node from `node` on that is no view. A view moves nothing, so the operation after it
-  // is fused as if the view were not there.
+  // `node`, or the first node after it that is not a view. A view moves nothing, so the operation
+  // after it is fused as if the view were not there.
   const GraphNode* behind_views(const GraphNode* node) const;
 
   const Module& net_;

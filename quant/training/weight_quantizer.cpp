@@ -78,7 +78,7 @@ void WeightQuantizer::set_params(const QParams& params) {
   given_.mutable_data()[0] = 1.0f;
 }
 
-/// Parameters with type and axis only.
+/// Parameters with a type and an axis, but no scales and zero points yet.
 QParams WeightQuantizer::empty_params() const {
   const bool symmetric = config_.scheme == QScheme::kSymmetric;
   return {
@@ -151,7 +151,7 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
   Weights weights = folding_ ? fold_batch_norm(own, *folding_) : own;
   const QParams params = params_for(weights, x);
   const bool symmetric = config_.scheme == QScheme::kSymmetric;
-  // A scale from the largest weight clamps no weight, so every gradient passes.
+  // A scale that is chosen from the largest weight clamps no weight, so every gradient passes.
   const bool holds_all =
       symmetric && config_.narrow && config_.estimator == Estimator::kClamped && !is_given();
   const FakeQuantizeOptions options{.storage = symmetric ? CodeStorage::kS8 : CodeStorage::kU8,

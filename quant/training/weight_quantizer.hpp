@@ -23,8 +23,8 @@ struct WeightConfig {
 /// scales are fixed in Phase::kFrozen, given scales always.   docs/quantization.md (5), (15)
 class WeightQuantizer : public WeightSlot, public PhasedSlot {
  public:
-  /// own: the layer's weight [O, ...] and bias. The weight, folded as it is now, gives the number
-  /// of channels and the initial value of a learned scale.
+  /// own: the layer's weight [O, ...] and bias. The weight, with the batch norm folded in, gives
+  /// the number of channels and the initial value of a learned scale.
   WeightQuantizer(const WeightConfig& config, const Weights& own, std::shared_ptr<Folding> folding);
   std::string_view type() const override { return "WeightQuantizer"; }
 
@@ -33,7 +33,7 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   Weights apply(const Weights& own, const Tensor& x) override;
 
   /// Sets the parameters of the weights, with any batch norm folded in. They stay while the weights
-  /// train, and are saved with the state. For weights that were quantized elsewhere.
+  /// train, and are saved with the state. Use this for weights that were quantized elsewhere.
   /// Throws: QuantError if they are not valid, or have another type or number of channels.
   void set_params(const QParams& params);
   /// The parameters of the current weights, with any batch norm folded in. A pass may raise a scale

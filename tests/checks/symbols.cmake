@@ -13,8 +13,9 @@ set(arch_neon64 "xsimd::neon64")
 set(arch_neon64dot "Neon64Dot")
 set(arch_neon64i8mm "Neon64I8mm")
 
-# check(library kind tables): checks the files of kernels/arch/float/ or kernels/arch/integer/ in their library, and that
-# it has this number of tables. File names are the same in both libraries.
+# check(library kind tables): checks the inline functions that the files of kernels/arch/float/ or kernels/arch/integer/
+# leave in their library, and that the library has this number of kernel tables. File names are the same in both
+# libraries.
 set(bad 0)
 function(check library kind tables)
   execute_process(COMMAND ${NM} --demangle --print-file-name ${library}

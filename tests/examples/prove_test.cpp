@@ -26,7 +26,7 @@ TEST_CASE("prove shows parity of each network, data set and number of bits", "[e
                     "parity --bits 8,2 --limit 48 --network mnist_mlp,mnist_resnet" + again +
                         " --data '" + place.path("data") + '\'') == 0);
   const std::string out = place.read("out");
-  CHECK(count(out, "\ndata ") == 2 * 2 * 2 + 1);  // 1: the table's head
+  CHECK(count(out, "\ndata ") == 2 * 2 * 2 + 1);  // data sets, networks, bits; the table's head
   CHECK(count(out, "mnist_resnet    W2A2       50") == 2);
   CHECK(count(out, "integers differ") == 0);
   CHECK_THAT(out, test::ContainsSubstring("All of it holds."));
@@ -62,7 +62,7 @@ TEST_CASE("prove measures each accuracy once", "[examples]") {
   const std::string flags = "accuracy --epochs 1 --limit 48 --network mnist_mlp --results '" +
                             place.path("results") + "' --seeds ";
   REQUIRE(place.run(kProve, flags + "0") == 0);
-  CHECK(count(place.read("results"), "\n") == 5);  // 8 and 4 bits, each simulated two ways; float
+  CHECK(count(place.read("results"), "\n") == 5);  // 8 and 4 bits, two simulations each; float
   REQUIRE(place.run(kProve, flags + "0,1") == 0);
   const std::string results = place.read("results");
   CHECK(count(results, "\n") == 10);

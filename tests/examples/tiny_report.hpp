@@ -15,7 +15,8 @@ struct TinyProgram {
   int64_t outputs = 0;
 };
 
-/// Checks "report.json" and "model" in a workplace for what every run must give.
+/// Checks the files "report.json" and "model" that a run has written to the workplace. Returns the
+/// report.
 inline nlohmann::json check_tiny_report(const Workplace& place, const TinyProgram& expected) {
   const auto report = nlohmann::json::parse(place.read("report.json"));
   CHECK(report.at("model") == expected.program);

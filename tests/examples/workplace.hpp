@@ -83,8 +83,8 @@ class Workplace {
     return names;
   }
 
-  /// Runs a program and returns its exit status; its output is in "out" and "err". environment:
-  /// "NAME=value ".
+  /// Runs a program and returns its exit status; its output is in "out" and "err". `environment`
+  /// sets variables: "NAME=value ".
   int start(const std::string& program,
             const std::string& flags,
             const std::string& environment = "") const {
@@ -93,7 +93,7 @@ class Workplace {
     const int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  /// The same with the data set, unless the flags name another one.
+  /// Like start(), but the program uses this data set, unless the flags name another one.
   int run(const std::string& program, const std::string& flags) const {
     return start(program, with_data(flags));
   }

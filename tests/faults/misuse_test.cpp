@@ -73,7 +73,7 @@ std::map<std::string, Tensor> strange_tensors() {
 
 using Unary = std::function<void(const Tensor&)>;
 
-/// Calls by name. Where a call takes several tensors, it gets the same one for all: aliases.
+/// Calls by name. A call that takes several tensors gets the same tensor for each of them.
 std::map<std::string, Unary> calls() {
   std::map<std::string, Unary> all;
   all["reshape"] = [](const Tensor& x) { reshape(x, {-1}); };

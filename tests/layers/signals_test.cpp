@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/tensors.hpp"
 
-// Layers of one axis, and the layers that lead to them.
+// Layers for signals, and Reshape, which makes signals of rows.
 namespace quantrain {
 namespace {
 

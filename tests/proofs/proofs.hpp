@@ -27,7 +27,7 @@ struct Subjects {
 struct Training {
   int64_t epochs = 1;
   int64_t qat_epochs = 1;
-  int64_t limit = 12800;  ///< first training images only; 0: all
+  int64_t limit = 12800;  ///< use only the first training images, this many; 0: all
 };
 
 /// Trains a network in float. The seed determines its weights and the order of its data.
@@ -35,7 +35,7 @@ Sequential train_float(const examples::Network& network,
                        const Images& images,
                        const Training& training,
                        uint64_t seed);
-/// Trains a copy of that network further, prepared or in float.
+/// Trains a network from train_float() further, in float or prepared for quantization.
 void train_on(Module& net, const Images& images, const Training& training, uint64_t seed);
 /// One training image.
 Tensor example_of(const Images& images);
@@ -62,7 +62,7 @@ struct AccuracyOptions {
   Training training{.epochs = 3, .qat_epochs = 1, .limit = 0};
   std::vector<uint64_t> seeds{0, 1, 2, 3, 4};
   std::vector<int> bits{8, 4};
-  std::string results = {};  ///< gets a JSON line for each result; known results are kept
+  std::string results = {};  ///< file of JSON lines; a result that it has is not measured again
 };
 
 /// Test accuracy after QAT that simulates with integers and with floats, and after the same amount

@@ -85,7 +85,7 @@ const integer::Step& step_named(const integer::Program& program, std::string_vie
   return *found;
 }
 
-/// Runs a function of x and its parameter.
+/// Applies a function to x and to the layer's parameter c.
 class Constant : public Module {
  public:
   using Function = std::function<Tensor(const Tensor& x, const Tensor& c)>;

@@ -229,8 +229,8 @@ TEST_CASE("PTQ is QAT with zero training steps", "[quant][convert]") {
   {
     const Calibration calibration(net);
     const Tensor float_logits = net(images);
-    // Calibration passes real values, so only the batch norm may round differently, once its slot
-    // runs.
+    // During calibration the network computes in float. Only the batch norms, which preparing has
+    // changed, may round differently.
     for (int64_t i = 0; i < float_logits.elements(); ++i) {
       CHECK(float_logits.floats()[i] == quantrain::test::Approx(before.data()[i]).margin(1e-5));
     }

@@ -1,5 +1,5 @@
-// An activation and a lowering rule defined outside of the library; the first is the example of
-// docs/adding_an_operation.md.
+// An activation and a lowering rule defined outside of the library. The activation is the example
+// of docs/adding_an_operation.md.
 #include <cmath>
 #include <filesystem>
 #include <fstream>

@@ -15,7 +15,7 @@ namespace quantrain::quant::test {
 
 struct RandomNetwork {
   std::unique_ptr<Module> net;
-  std::vector<Shape> inputs;  ///< of one sample, [H, W, C]: one or two, and as many outputs
+  std::vector<Shape> inputs;  ///< one or two, of a sample [H, W, C]; as many outputs
   int64_t classes;
   QConfig config;
   std::string description;  ///< layers and bits, for messages

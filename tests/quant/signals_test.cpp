@@ -9,7 +9,8 @@
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 
-// Trains and converts networks of one axis, and networks with a dilation; both forms must be equal.
+// Trains and converts networks for signals, and networks with a dilation. The trained and the
+// converted network must compute the same integers.
 namespace quantrain::quant {
 namespace {
 

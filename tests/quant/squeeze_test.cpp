@@ -213,8 +213,8 @@ TEST_CASE("what two tensors cannot be is refused alike in a batch of any size, a
 }
 
 TEST_CASE("what the refusals of differences and quotients name instead converts", "[quant][mul]") {
-  /// last(joined(first(x), instead(second(x)))): `instead` is -b before Add, or 1 / (v + 1) before
-  /// Mul.
+  /// last(joined(first(x), instead(second(x)))). For a difference, `instead` is -v and `joined` is
+  /// Add; for a quotient, `instead` is 1 / (sigmoid(v) + 1) and `joined` is Mul.
   class Instead : public Module {
    public:
     explicit Instead(bool difference) : difference_(difference) {

@@ -1,5 +1,4 @@
-// From a table to a deployed network: TensorDataset, splits and normalization, through
-// quantization.
+// From a table to a deployed network: TensorDataset, splits, normalization and quantization.
 #include <algorithm>
 #include <cmath>
 #include <sstream>

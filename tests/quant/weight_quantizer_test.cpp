@@ -237,8 +237,8 @@ TEST_CASE("weights that were quantized elsewhere keep their codes", "[quant][wei
   config.model.weight.estimator = estimator;
   const auto prepared = [&] {
     Sequential net{Linear{2, 3}, ReLU{}, Linear{3, 2}};
-    // The weights are codes at scales that are powers of two, far from the scales that they would
-    // choose.
+    // Each row is a row of codes times a power of two, which is far from the scale that the
+    // quantizer would choose.
     fill(net.find("0"), {0.5f, -0.25f, 2.0f, 1.0f, -3.0f, 4.0f}, {0.0f, 0.5f, -1.0f});
     prepare_qat(net, images, config);
     return net;
@@ -312,7 +312,7 @@ TEST_CASE("a vanishing gamma trains and converts", "[quant][weights][batch_norm]
   vanish();
   prepare_qat(net, images, QConfig::int8());
   train_once(net, images);
-  // gamma can grow again.
+  // Every gamma has a gradient, so it can grow again.
   for (int c = 0; c < 6; ++c) CHECK(norm.gamma().grad().data()[c] != 0.0f);
   const IntegerModel model = convert(net, images);
   check_parity(net, model, images);

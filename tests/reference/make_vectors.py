@@ -17,11 +17,12 @@ operations.json holds
   clip          gradients before and after clip_grad_norm_, and the norm
   fake_quantize x, scale, zero_point, qmin, qmax, axis (-1: per tensor), y, and where the gradient
                 passes. All scales are powers of two, so that x / scale and PyTorch's
-                x * (1 / scale) are the same number; some of these are ties. Some of PyTorch's
+                x * (1 / scale) are the same number; some of them are ties. Some of PyTorch's
                 kernels add the zero point before they round and others after, so a case is
                 written only if both give the same.
-  lsq           a learned scale: grad_factor of the case, zero point 0 (otherwise PyTorch would
-                learn it, too), the gradients of sum(y * grad_y) by x and scale
+  lsq           a learned scale, with the factor of its gradient (grad_factor) and zero point 0
+                (otherwise PyTorch would learn it, too), the gradients of sum(y * grad_y) by x
+                and scale
   observers     batches, the range after each, and the parameters at the end. PyTorch's symmetric
                 scheme uses the full range: scale = 2 max|x| / (qmax - qmin).
   histograms    of 20,000 values: bin i of `counts` counts those in
@@ -58,7 +59,7 @@ def draw(*shape, low=-64, high=64):
 
 
 def number(value):
-    """The float32 with as few digits as it takes."""
+    """The value as a float32, with the fewest digits that identify it."""
     value = float(torch.tensor(value, dtype=torch.float32))
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
@@ -556,7 +557,7 @@ def histograms():
         cases.append({"name": name, "width": width, "first": int(low / width), "min": number(low),
                       "max": number(largest), "counts": counts,
                       "choices": [torch_choice(low, high, counts, *of) for of in TYPES]})
-    # A single value, around which bins of any width are right.
+    # All values are equal, so bins of any width are right.
     cases.append({"name": "all equal", "width": 2.0 ** -11, "first": 1536, "min": 0.75, "max": 0.75,
                   "counts": [VALUES],
                   "choices": [torch_choice(0.75, 0.75, [VALUES], *of) for of in TYPES]})

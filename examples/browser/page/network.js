@@ -1,6 +1,7 @@
 // The network: network.wasm, and data.json, which says what its integers mean.
 
-// Timing takes several spans: browsers' clocks tick every 0.1 ms or so, and other programs disturb.
+// A time is measured in several spans of many runs each: browsers' clocks tick only every 0.1 ms or
+// so, and other programs disturb some of the spans.
 const spans = 5, spanMilliseconds = 4;
 
 async function fetched(name) {

@@ -2,7 +2,8 @@
 import {side} from './image.js';
 
 export class Pad {
-  // changed(ended) is called after every movement of the pen, with whether the stroke has ended.
+  // changed(ended) is called after every movement of the pen; `ended` says whether the stroke has
+  // ended.
   constructor(canvas, pen, width, changed) {
     this.canvas = canvas;
     this.pen = pen;

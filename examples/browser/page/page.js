@@ -90,7 +90,8 @@ class Page {
     this.pad.clear();
     this.show(null, true);
   }
-  // All movements of the pen within a frame are shown together.
+  // Called after a movement of the pen. All movements within a frame of the display are shown
+  // together.
   drawn(ended) {
     this.mark(null);
     this.ended ||= ended;
@@ -109,7 +110,8 @@ class Page {
       other.button.setAttribute('aria-pressed', other === example);
   }
 
-  // Shows an image, or nothing for null. A finished one (`ended`) is also timed and read aloud.
+  // Shows an image, or nothing for null. If the drawing is finished (`ended`), also measures the
+  // time and gives the result to screen readers.
   show(pixels, ended) {
     this.pixels = pixels;
     this.result = pixels && this.network.run(pixels);

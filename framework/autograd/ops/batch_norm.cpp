@@ -107,7 +107,8 @@ class RescaledBatchNormNode : public Node {
       : x_(std::move(x)), statistics_(std::move(statistics)), epsilon_(epsilon) {}
   std::string_view type() const override { return kRescaled; }
   Attributes attributes() const override { return {{"epsilon", double{epsilon_}}}; }
-  // x_ shares the floats of input 0; codes and accumulators were converted to new floats.
+  // backward reads x_. It shares the memory of input 0 only if that holds floats. Codes and
+  // accumulators were converted to new floats.
   bool reads_input(size_t i) const override {
     return i == 1 || i == 3 || (i == 0 && input(0).kind() == ValueKind::kFloat);
   }
@@ -173,8 +174,8 @@ struct Running {
   Tensor& variance;
 };
 
-// Statistics that normalise x as batch_norm normalises x / factor + shift. factor and shift may be
-// undefined. Also updates the running statistics.
+// Statistics with which x is normalised to the result of batch_norm(x / factor + shift). factor and
+// shift may be undefined. Also updates the running statistics.
 Statistics batch_statistics(const Tensor& x,
                             const Tensor& factor,
                             const Tensor& shift,

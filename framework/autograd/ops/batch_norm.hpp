@@ -31,8 +31,8 @@ Tensor batch_norm(const Tensor& x,
                   Tensor running_variance,
                   const BatchNormOptions& options = {});
 
-/// batch_norm(x / factor + shift, ..) in training, with no more passes over x than batch_norm(x,
-/// ..): normalisation cancels the factor and shift of each channel. For batch norms that were
+/// batch_norm(x / factor + shift, ..) in training. It passes over x as often as batch_norm(x, ..),
+/// because normalisation cancels the factor and shift of each channel. For batch norms that were
 /// folded into the convolution before them.   docs/quantization.md (15)
 /// Shapes: factor [C], no element 0; shift [C] or undefined; the others as above.
 /// Gradient: to x, gamma, beta and factor (nonzero only because of epsilon); shift gets 0.

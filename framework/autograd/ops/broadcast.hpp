@@ -17,8 +17,9 @@ Shape broadcast_shape(std::string_view operation, const Shape& a, const Shape& b
 /// broadcast to `shape`.
 Tensor broadcast_to(const Tensor& x, const Shape& shape);
 
-/// The gradient of broadcast_to from `shape`: sums grad_y over the axes along which broadcast_to
-/// repeats; grad_y itself if the shapes are equal. The bits do not depend on the number of threads.
+/// The gradient of broadcast_to for an operand of this shape: grad_y summed over the axes along
+/// which the operand was repeated, or grad_y itself if the shapes are equal. The bits do not depend
+/// on the number of threads.
 Tensor reduce_to(const Tensor& grad_y, const Shape& shape);
 
 /// y[i] = op(a[i], b[i]) for n elements; for example kernels::add_f32.

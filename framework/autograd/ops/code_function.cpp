@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 12;
 
-// Whether c has one number for all elements of x, or one for each channel.
+// True if c has either one number for all elements of x or one number for each channel.
 bool is_per_channel(const Shape& x, const Shape& c) {
   if (x.rank() == 0 || c.rank() > x.rank()) return false;
   return c.elements() == 1 ||

@@ -8,12 +8,12 @@
 
 namespace quantrain {
 
-/// A function of codes, either one function for all channels or one for each channel. It is a
-/// lookup that waits for the parameters of its output.   docs/quantization.md (18)
+/// A function of codes, either one function for all channels or one for each channel. It becomes a
+/// lookup table when the parameters of its output are known.   docs/quantization.md (18)
 class CodeFunction : public Accumulators {
  public:
-  /// where: the operation's name in messages. values: the function's value for each code of x [...,
-  /// C]; one entry for all channels, or C entries.
+  /// where: the operation's name in messages. x has shape [..., C]. values: tables of the
+  /// function's value for each code; one table for all channels, or C tables.
   CodeFunction(std::string where,
                const Shape& shape,
                std::shared_ptr<const Codes> x,
@@ -44,7 +44,7 @@ Tensor function_of_constants(std::string where,
                              const Tensor& b,
                              double (*f)(double a, double b));
 
-/// The values as float operations give them: rounded to float32 once.
+/// The values, each rounded to float32 once, as float operations do.
 std::array<float, 256> to_floats(const integer::CodeValues& values);
 
 }  // namespace quantrain

@@ -6,7 +6,7 @@
 namespace quantrain {
 namespace {
 
-/// Converts images of one row to the images that the kernels get, and back.
+/// For a depthwise convolution, exchanges rows and columns. Its own inverse.
 kernels::Conv2dShape arranged(const kernels::Conv2dShape& s) {
   return is_depthwise(s) ? exchanged(s) : s;
 }

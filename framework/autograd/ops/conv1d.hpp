@@ -18,7 +18,7 @@ struct Conv1dOptions {
 /// Shapes: x [N, L, C], weight [O, K, C / groups], bias [O] or undefined  ->  y [N, OL, O],
 /// OL = (L + 2 padding - (K - 1) dilation - 1) / stride + 1.
 /// Codes: as conv2d.   docs/quantization.md (6), (7)
-/// Gradient: of the sum, to each operand; codes count as the real values they represent.
+/// Gradient: that of the formula, to each operand; codes count as the real values they represent.
 /// Throws: ShapeError if the shapes do not fit, OL is below 1, or groups does not divide C and O;
 /// QuantError if an integer sum or bias could overflow.
 /// Source: ONNX Conv of one axis, channels last.

@@ -22,7 +22,7 @@ struct Conv2dOptions {
 /// If x holds activation codes and weight holds symmetric weight codes, the integers are
 /// multiplied: y holds exact ProductAccumulators, which include the quantized bias.
 /// docs/quantization.md (6), (7)
-/// Gradient: of the sum, to each operand; codes count as the real values they represent.
+/// Gradient: that of the formula, to each operand; codes count as the real values they represent.
 /// Throws: ShapeError if the shapes do not fit, OH or OW is below 1, or groups does not divide C
 /// and O; QuantError if an integer sum or bias could overflow.
 /// Source: ONNX Conv, channels last.

@@ -7,7 +7,7 @@
 namespace quantrain {
 namespace {
 
-// Forward and backward pass both draw the mask, so that it need not be saved.
+// The backward pass draws the mask again, so that it need not be saved.
 Tensor drop(const Tensor& x, const DropoutOptions& options) {
   Tensor y = Tensor::empty(x.shape());
   const Floats from = x.floats();

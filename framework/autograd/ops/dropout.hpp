@@ -8,7 +8,7 @@ namespace quantrain {
 
 struct DropoutOptions {
   float p = 0.5f;        ///< probability that an element becomes 0
-  uint64_t seed = 0;     ///< decides with counter which elements become 0
+  uint64_t seed = 0;     ///< decides, together with counter, which elements become 0
   uint64_t counter = 0;  ///< a number that must differ from call to call
   bool training = true;
 };

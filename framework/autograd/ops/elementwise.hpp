@@ -24,8 +24,8 @@ struct ElementwiseFunction {
   void (*backward_f32)(int64_t n, const float* y, const float* grad_y, float* grad_x) = nullptr;
 };
 
-/// y = f(x), computed in double and rounded to float32 once. If forward_f32 is set, it computes
-/// floats.
+/// y = f(x), computed in double and rounded to float32 once. For floats, forward_f32 is used
+/// instead if it is set.
 /// Shapes: x [...]  ->  y like x. If x holds activation codes, y is an integer lookup; the
 /// FakeQuantize after it sets its parameters.   docs/quantization.md (18)
 /// Gradient: grad_x = grad_y * f'(x).

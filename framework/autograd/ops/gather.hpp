@@ -10,8 +10,8 @@
 // docs/quantization.md (23)
 namespace quantrain {
 
-/// For each axis: the index in x for each place in y, -1 for the fill. An empty list leaves the
-/// axis as it is.
+/// For each axis: the index in x for each place in y, or -1 where y gets the fill value. An empty
+/// list leaves the axis as it is.
 using GatherIndex = std::vector<std::vector<int32_t>>;
 
 /// Base of these operations' nodes. The gradient of an element of x is the sum of the gradients at
@@ -31,7 +31,7 @@ class GatherNode : public Node {
 
 struct Gathered {
   Tensor y;
-  std::shared_ptr<const integer::Gather> gather;  ///< for the node
+  std::shared_ptr<const integer::Gather> gather;  ///< for the constructor of GatherNode
 };
 /// Moves the elements of x to y of this shape. Codes with per-tensor parameters stay codes if the
 /// batch axis stays and the fill is the value of a code; else y holds floats. The caller must have

@@ -13,7 +13,7 @@ namespace quantrain {
 /// Checked operands of an exact integer product u8 x s8 -> s32.   docs/quantization.md (6), (7)
 struct IntegerProduct {
   std::shared_ptr<const Codes> x;
-  integer::QuantizedProduct product;  ///< shares the weight's codes; has no output yet
+  integer::QuantizedProduct product;  ///< shares the weight's codes; its `output` is not set
   std::vector<double> scale;          ///< scale_x * scale_w[o], one for each output channel
 };
 
@@ -31,8 +31,8 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
 /// include the quantized bias.   docs/quantization.md (7), (8)
 class ProductAccumulators : public Accumulators {
  public:
-  /// operation: a QuantizedLinear or QuantizedConv2d without an output. values [rows, channels]:
-  /// the sums that it has accumulated.
+  /// operation: a QuantizedLinear or QuantizedConv2d whose product.output is not set. values [rows,
+  /// channels]: the sums that it has accumulated.
   ProductAccumulators(integer::Operation operation,
                       std::vector<double> scale,
                       Buffer<int32_t> values);

@@ -12,7 +12,7 @@ class ReshapeNode : public Node {
  public:
   explicit ReshapeNode(std::vector<int64_t> extents) : extents_(std::move(extents)) {}
   std::string_view type() const override { return "reshape"; }
-  // The requested extents: -1 fits any batch.
+  // The extents as the caller gave them: -1 fits batches of any size.
   Attributes attributes() const override { return {{"shape", extents_}}; }
   QuantizationTraits traits() const override { return {.is_view = true}; }
   bool reads_input(size_t) const override { return false; }

@@ -14,7 +14,7 @@ namespace quantrain {
 struct SliceOptions {
   /// Default: the first element of the axis; with a negative step the last.
   std::optional<int64_t> begin = std::nullopt;
-  /// Exclusive. Default: all elements in the direction of the step.
+  /// Exclusive. Default: just beyond the last element in the direction of the step.
   std::optional<int64_t> end = std::nullopt;
   int64_t step = 1;  ///< not 0
 };

@@ -46,7 +46,8 @@ class SoftmaxNode : public Node {
   Tensor y_;
 };
 
-/// The powers of codes divided by their sums. requantize() rounds the quotients once.
+/// The exponential of each code, divided by the sum along the last axis. The exponentials come from
+/// an integer table. requantize() rounds each quotient once.
 /// docs/quantization.md (26)
 class CodeSoftmax : public Accumulators {
  public:

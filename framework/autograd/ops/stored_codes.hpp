@@ -41,8 +41,9 @@ void write_mask(int64_t n, uint8_t* mask, const Pass& pass) {
   });
 }
 
-/// For each stored byte q: whether a rescaling passes the gradient. Its result before the clamp is
-/// equation (8) of q - zero_x.   docs/quantization.md (4), (8)
+/// For each stored byte q: whether the gradient passes when q is rescaled to parameters y. It
+/// passes if equation (8) of q - zero_x gives a code of y before the clamp.
+/// docs/quantization.md (4), (8)
 using CodeFlags = std::array<bool, 256>;
 CodeFlags rescale_passes(int32_t zero_x, Multiplier multiplier, const QParams& y);
 

@@ -11,13 +11,13 @@
 #include "framework/kernels/float/tiles.hpp"
 
 // A convolution is a product whose left operand is never written to memory. Row (n, i, j) of that
-// operand is KW * C contiguous values of the input for each of the KH rows of the kernel, so one
-// pointer for each output pixel finds them. Pixels are grouped by the taps of the kernel that lie
-// inside the image, and only those taps are multiplied. If sums are short, the image gets a border
-// of zeros instead (padding.hpp). The data gradient is the same loop over the output's gradient,
-// with the kernel flipped. With a stride, only every stride-th tap has seen a pixel, so pixels are
-// also grouped by their position modulo the stride. With a dilation, each tap is a segment of its
-// own.
+// operand consists of KH pieces, one for each row of the convolution's kernel. Each piece is KW * C
+// contiguous values of the input, so one pointer for each output pixel is enough. Pixels are
+// grouped by the taps that lie inside the image, and only those taps are multiplied. If sums are
+// short, the image gets a border of zeros instead (padding.hpp). The data gradient is the same loop
+// over the output's gradient, with the taps in reverse order. With a stride, only every stride-th
+// tap has read a given pixel, so pixels are also grouped by their position modulo the stride. With
+// a dilation, each tap is a segment of its own.
 namespace quantrain::kernels {
 namespace {
 
@@ -25,14 +25,14 @@ namespace {
 constexpr int64_t kTaskWork = 500000;
 constexpr int64_t kMostTaskWork = 4000000;
 constexpr int64_t kFewPixels = 1024;        // packing the weights does not pay for so few
-constexpr int64_t kImagePixels = 64 * 256;  // larger images are cut
+constexpr int64_t kImagePixels = 64 * 256;  // larger images may be split over tasks
 constexpr int64_t kManyPixels = 32;         // of a tap group in one image: enough for many tiles
 constexpr int64_t kLongestChain = 1024;     // terms; longer sums are cut into blocks
 constexpr int64_t kBlockTerms = 512;        // terms of such a block, at most
 
-/// y[n, i, j, :] = sum over taps (u, v) of p(u, v) * b(u, v). p(u, v) is the pixel of x that the
-/// tap sees, [channels]. b(u, v) is the tap's part, [channels, columns], of b [kh * kw * channels,
-/// columns].
+/// y[n, i, j, :] = sum over taps (u, v) of p(u, v) * b(u, v). The row p(u, v) [channels] is the
+/// pixel of x that the tap reads. The matrix b(u, v) [channels, columns] is the tap's rows of
+/// b [kh * kw * channels, columns].
 struct Correlation {
   const float* x;
   const Conv2dShape* padding;        // if not null, x gets a border of zeros; n, h, w include it
@@ -209,7 +209,7 @@ class TapGroups {
   void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_;
   Buffer<float*> to_;
-  // For each tap, the most pieces that a row of the kernel can have.
+  // Room for a segment for each tap, each in as many pieces as a whole row of the kernel has.
   Buffer<SegmentF32> segments_{p_.kh * p_.kw * ((p_.kw * p_.channels - 1) / kBlockTerms + 1)};
   std::vector<Block> blocks_;
   TilesF32 tiles_{};

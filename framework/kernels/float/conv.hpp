@@ -15,7 +15,8 @@ class PackedWeightsF32 {
   /// Reads only the shape of the weights and the groups from `shape`.
   PackedWeightsF32(const Conv2dShape& shape, const float* w);
 
-  /// The panels of group g. For a depthwise convolution, g is 0, and the weights are [KH, KW, C].
+  /// The packed panels of group g. A depthwise convolution has no panels: its weights are packed
+  /// as one array [KH, KW, C], at g = 0.
   const float* data(int64_t g) const { return data_.data() + g * group_size_; }
 
  private:
@@ -46,8 +47,8 @@ void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const float* x,
                                  const float* grad_y,
                                  float* grad_w);
-/// The same for codes of one scale. Each task dequantizes the chunk that it reads. If several tasks
-/// would read the same codes, all codes are dequantized first.
+/// The same if x consists of codes that share one scale. Each task dequantizes the chunk that it
+/// reads. If several tasks would read the same codes, all codes are dequantized first.
 void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const CodeView& x,
                                  const float* grad_y,

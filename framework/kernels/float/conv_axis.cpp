@@ -6,9 +6,10 @@
 namespace quantrain::kernels {
 namespace {
 
-/// Adds position part.result. Its part.taps taps from part.first_tap on read the source from
-/// part.source on. If all these taps are inside the source, also adds the positions that follow and
-/// have all taps inside, up to `left` positions in all. Returns how many were added.
+/// Adds position part.result, with those of its taps that lie inside the source. The first of all
+/// its taps would read element part.source. If all its taps lie inside, also adds the positions
+/// that follow and have all taps inside, up to `left` positions in all. Returns how many were
+/// added.
 int64_t add_positions(std::vector<AxisPart>& parts,
                       AxisPart part,
                       int64_t left,

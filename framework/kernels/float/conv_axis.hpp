@@ -20,9 +20,10 @@ inline ConvAxis horizontal(const Conv2dShape& s) {
 }
 
 /// Positions along one axis of a convolution's result whose windows cover the same taps: `count`
-/// positions from `result` on, `result_step` apart. These are `taps` taps of the kernel from
-/// `first_tap` on, `tap_step` apart. The first tap reads one element for each position, from
-/// `source` on, `source_step` apart. Each further tap reads `tap_source` elements further on.
+/// positions from `result` on, `result_step` apart. Their windows cover `taps` taps of the kernel,
+/// from `first_tap` on, `tap_step` apart. For the first position, the first tap reads the element
+/// `source`. The next position reads `source_step` elements further on, and the next tap
+/// `tap_source` elements.
 struct AxisPart {
   int64_t result, result_step;
   int64_t source, source_step;
@@ -39,7 +40,7 @@ std::vector<AxisPart> forward_axis(const ConvAxis& axis);
 std::vector<AxisPart> forward_taps(const ConvAxis& axis);
 
 /// The axis of the data gradient. Its results are positions of the image, and its source elements
-/// are windows: tap t of window (i + pad - t * dilation) / stride saw position i if the division
+/// are windows: tap t of window (i + pad - t * dilation) / stride reads position i if the division
 /// leaves no remainder. So each residue of i + pad modulo stride has its own taps. Taps come in the
 /// order of the windows, from the last tap of the kernel to the first.
 std::vector<AxisPart> backward_axis(const ConvAxis& axis);

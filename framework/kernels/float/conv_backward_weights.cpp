@@ -8,12 +8,12 @@
 #include "framework/kernels/float/partial_sums.hpp"
 #include "framework/kernels/float/tiles.hpp"
 
-// The weight gradient is a product, too. Its rows are the elements (u, v, c) of the kernel, its
-// columns are the output channels, and its sums run over all output pixels that see the element
-// inside the image. So each pair of parts of the two axes is a product, read in place. The output
-// lines are split into chunks by problem size. Each chunk is summed separately, and a fixed tree
-// adds up the chunks. In a chunk, each block of pixels is a chain, and the blocks are added up one
-// after the other.
+// The weight gradient is a product, too. Its rows are the elements (u, v, c) of the kernel, and its
+// columns are the output channels. The sum for an element runs over all output pixels for which the
+// element lies inside the image. So each pair of an AxisPart of lines and an AxisPart of pixels
+// (conv_axis.hpp) is a product, and its operands are read in place. The output lines are split into
+// chunks by problem size. Each chunk is summed separately, and a fixed tree adds up the chunks. In
+// a chunk, each block of pixels is a chain, and the blocks are added up one after the other.
 namespace quantrain::kernels {
 namespace {
 
@@ -24,9 +24,9 @@ constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks together, unless
 constexpr int64_t kLongestChunk = 32768;       // pixels; their blocks are added up in one chain
 constexpr int64_t kLongestChain = 768;         // pixels of a block
 constexpr int64_t kBlockPixels = 128;  // so that a panel of grad_y stays in the first-level cache
-constexpr int64_t kTileRows = 9;       // with no more rows, kBlockPixels does not pay
+constexpr int64_t kTileRows = 9;       // up to so many rows, blocks of kLongestChain are faster
 constexpr int64_t kMostSegments = 256;
-constexpr int64_t kManyChannels = 8;  // with so many, one tap fills a tile
+constexpr int64_t kManyChannels = 8;  // from so many on, one tap fills a tile
 
 struct WeightsGradient {
   Conv2dShape s;
@@ -80,7 +80,8 @@ class Chunk {
     p_.codes->to_float(0, first_, made_.size(), made_.data());
   }
 
-  /// Lists the rows: the elements of a part's taps, at the first pixel that sees them.
+  /// Lists the rows: the elements of the taps of a pair of parts, and where the pair's first output
+  /// pixel reads them.
   void find_rows(const AxisPart& lines, const AxisPart& pixels) {
     const int64_t c = s_.group_c();
     const float* const x =
@@ -104,7 +105,7 @@ class Chunk {
     tiles_.m = from - from_.data();
   }
 
-  /// Adds segments along the longer side of a part, for all images.
+  /// Sums a pair of parts over all images of the chunk, with segments along the longer side.
   void sum_part(const AxisPart& lines, const AxisPart& pixels) {
     const int64_t x_step = pixels.source_step * s_.c;
     const int64_t x_line = lines.source_step * s_.w * s_.c;
@@ -181,7 +182,7 @@ class Chunk {
   const int64_t ow_ = s_.ow();
   int64_t begin_, end_, row_, row_end_;
   float* sums_;
-  int64_t first_ = 0;  // element of x where made_ begins
+  int64_t first_ = 0;  // the element of x whose float is made_[0]
   Buffer<float> made_;
   void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_{row_end_ - row_};
@@ -202,8 +203,8 @@ int64_t chunk_lines(const Conv2dShape& s, int64_t sums) {
   return (lines + chunks - 1) / chunks;
 }
 
-/// Rows of a part. If there are few chunks, their rows are split into parts of whole taps or whole
-/// tiles. This changes no sum.
+/// Rows that a task computes. If there are few chunks, the rows of each chunk are split into parts
+/// of whole taps or whole tiles, one for each task. This changes no sum.
 int64_t part_rows(const Conv2dShape& s, int64_t sums, int64_t chunks) {
   const int64_t tasks = std::clamp<int64_t>(s.n * s.oh() * s.ow() * sums / kTaskWork, 1, 16);
   const int64_t parts = (tasks + chunks - 1) / chunks;
@@ -257,9 +258,9 @@ void backward_weights(const Conv2dShape& s,
   const int64_t o = s.group_o();
   const int64_t width = packed_columns(o);
   const int64_t sums = k * width;
-  // With many channels, one tap fills tiles. So taps are grouped by the pixels that see them, which
-  // makes long sums. With few channels, a tile needs several taps. So pixels are grouped by the
-  // taps that they see.
+  // With many channels, one tap fills tiles. So a part has all output pixels for which its taps lie
+  // inside the image, which makes long sums. With few channels, a tile needs several taps. So a
+  // part has all taps that lie inside the image for its output pixels.
   const auto axis = s.group_c() >= kManyChannels ? forward_taps : forward_axis;
   WeightsGradient p{};
   p.s = s;

@@ -15,8 +15,8 @@ constexpr int64_t kManyRows = 256;
 // first-level cache: kTransposedRows rows of a whole panel.
 constexpr int64_t kFewRows = 8;
 constexpr int64_t kTransposedRows = 64;
-// If rows of B are a page or more apart, the processor does not see which of their lines will be
-// read next.
+// If rows of B are a page or more apart, the processor cannot predict which cache lines are read
+// next.
 constexpr int64_t kPageFloats = 4096 / sizeof(float);
 
 /// Whether panels of B are packed although its rows are contiguous. Rows that are a multiple of a
@@ -46,7 +46,7 @@ void multiply_panels(const Product& p, Terms k, const B& b) {
   // its panels again.
   const int64_t parts =
       work < 2 * kTaskWork ? 1 : std::clamp<int64_t>(threads() / panels, 1, (p.m + 31) / 32);
-  // Here and below, a division is skipped if it is not needed, because it would slow down short
+  // Here and below, a division is skipped if it is not needed, because it would slow down small
   // products.
   const int64_t part = parts == 1 ? p.m : (p.m + parts - 1) / parts;
   const int64_t grain = parts > 1                    ? 1
@@ -82,10 +82,10 @@ void multiply_panels(const Product& p, Terms k, const B& b) {
   });
 }
 
-/// Computes p over the terms k for many rows. A task is a block of rows and as many panels as its
-/// work allows.
+/// Computes p over the terms k for many rows. A task is a block of rows times a group of panels.
 void multiply_packed(const Product& p, Terms k, const PackedMatrixF32& b) {
-  // Each block of rows has many tiles. If there are too few blocks, the panels are split, too.
+  // Each block of rows has many tiles. If there are too few blocks, the panels are split, too, into
+  // groups that are just large enough for a task.
   const int64_t parts = p.m <= 192 ? 1 : even_blocks(p.m, 96);
   const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
   const int64_t group =

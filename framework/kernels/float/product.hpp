@@ -60,7 +60,7 @@ inline int64_t chunk_terms(int64_t k) {
 /// `longest`.
 template <class F>
 void for_blocks(Terms k, int64_t longest, F&& f) {
-  if (k.count() <= longest) return f(k, true, true);  // a division takes as long as a short product
+  if (k.count() <= longest) return f(k, true, true);  // a division takes as long as a small product
   const int64_t blocks = (2 * k.count() + longest - 1) / longest;
   const int64_t size = (k.count() + blocks - 1) / blocks;
   for (int64_t begin = k.begin; begin < k.end; begin += size) {
@@ -79,7 +79,7 @@ inline TilesF32 tiles_of(const Product& p,
                          int64_t length,
                          bool first,
                          bool last) {
-  // The struct is not cleared: that takes longer than a tile of a short product.
+  // The struct is not cleared: that takes longer than a tile of a small product.
   TilesF32 tiles;
   tiles.m = row_end - row;
   tiles.n = panel.columns;

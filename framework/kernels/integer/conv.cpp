@@ -54,7 +54,7 @@ class ColumnOrder {
 
  private:
   int64_t remainders_;
-  int64_t each_;    // columns of each remainder, at least
+  int64_t each_;    // columns that every remainder has
   int64_t longer_;  // remainders that have one column more
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 // A multiple of 8, so that no two blocks share a byte of a mask.
 constexpr int64_t kGrain = 1 << 15;
-constexpr int64_t kQuantizeGrain = 1 << 14;  // smaller: each element takes a division
+constexpr int64_t kQuantizeGrain = 1 << 14;  // smaller, because each element takes a division
 
 void set(std::atomic<bool>& flag, bool value) {
   if (!value) flag.store(false, std::memory_order_relaxed);
@@ -122,7 +122,8 @@ void add_u8(int64_t n,
   };
   const int32_t zero_y = params.y.zero_point;
   const AddU8 p = to(zero_y, params.y.lo, params.y.hi);
-  // Clamped to 0 and 1, the sum says on which side of a bound it lies.
+  // The same sums, shifted and clamped to [0, 1]: `reaches` gives 1 for codes of at least mask.lo,
+  // `exceeds` gives 1 for codes above mask.hi.
   const AddU8 reaches = to(zero_y - mask.lo + 1, 0, 1);
   const AddU8 exceeds = to(zero_y - mask.hi, 0, 1);
   const IntegerTable& kernels = integer_table();
@@ -158,7 +159,8 @@ void mul_u8(int64_t n,
   };
   const int32_t zero_y = params.y.zero_point;
   const MulU8 p = to(zero_y, params.y.lo, params.y.hi);
-  // Clamped to 0 and 1, the product says on which side of a bound it lies.
+  // The same products, shifted and clamped to [0, 1]: `reaches` gives 1 for codes of at least
+  // mask.lo, `exceeds` gives 1 for codes above mask.hi.
   const MulU8 reaches = to(zero_y - mask.lo + 1, 0, 1);
   const MulU8 exceeds = to(zero_y - mask.hi, 0, 1);
   const int64_t size = rows * channels;

@@ -53,8 +53,8 @@ void gemm(int64_t m,
         kBlockProducts / 2 / (std::min(m, most_rows) * (k + kOutputProducts) * width);
     panels = std::min(panels, std::max({by_weights, by_products, int64_t{1}}));
   }
-  // Neighbouring blocks share weights. Each of two threads gets half of the panels or half of the
-  // rows.
+  // Blocks with the same weights follow each other. So if two threads halve the list of blocks,
+  // each gets half of the panels or, if all panels are in one block, half of the rows.
   const int64_t pairs = (m + 1) / 2;
   const int64_t row_blocks = even_blocks(pairs, most_rows / 2);
 

@@ -108,7 +108,8 @@ void PackedWeightsS8::pack_panel(int64_t panel) {
   if (count < layout_.width) std::memset(to, 0, static_cast<size_t>(panel_bytes_));
   const int8_t* const rows =
       plain_ + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
-  // If no group of 4 is cut short, groups are words, and a panel is their transpose.
+  // If every group of 4 is complete, each group is a word of 32 bits, and each segment of the panel
+  // is a transposed matrix of words.
   const bool words = !layout_.pairs && length % 4 == 0;
   for (int64_t segment = 0; segment < shape_.kh; ++segment) {
     const int8_t* const from = rows + segment * length;

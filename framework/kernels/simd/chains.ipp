@@ -3,12 +3,13 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/batch.hpp"
 
-// Products of one row, or of few rows. Their tiles would wait for each multiply-add, so strips are
-// wider than tiles. If there are too few columns for that, each sum is four chains, and the
-// position of a term alone decides its chain. Lanes run along the columns.
+// Products of one row, or of few rows. A tile of few rows has too few sums to hide the latency of
+// a multiply-add, so these kernels compute strips that are wider than tiles. If there are too few
+// columns for wide strips, each sum is split into four chains: term t goes to chain t % 4. Lanes
+// run along the columns.
 namespace quantrain::kernels::simd {
 
-// As in gemm.ipp.
+// gemm.ipp says why.
 #if !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("no-tree-slp-vectorize")

@@ -22,9 +22,9 @@ inline QUANTRAIN_INLINE TapsInside taps_inside(int64_t start,
   return taps;
 }
 
-/// The taps along one axis that a result needs. Tap a reads element from + a * from_step, and its
-/// weight is at weight + a * weight_step. `run` counts this result and the next ones on the
-/// axis that have the same taps; each reads one step further on than the result before it.
+/// The taps along one axis that a result needs. Tap a reads the float at index `from + a *
+/// from_step`, and its weight is at index `weight + a * weight_step`. `run` counts this result and
+/// the results after it on the axis that have the same taps; ResultAxis gives their distances.
 struct AxisTaps {
   int64_t count, from, from_step, weight, weight_step, run;
 };
@@ -49,7 +49,7 @@ inline QUANTRAIN_INLINE AxisTaps window_taps(int64_t start,
 }
 
 /// The taps through which the element at `padded` (its position, plus the padding) was read: tap a
-/// reads the gradient of the output whose window has the element there. The axis has `size`
+/// reads the gradient of the output whose window has tap a on the element. The axis has `size`
 /// outputs, which are `unit` floats apart. Elements that are `stride` apart have the same taps.
 inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
                                                int64_t kernel,
@@ -79,7 +79,8 @@ inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
 template <class Arch>
 inline constexpr int kDepthwiseTile = 8 / Lanes<Arch>::kParts;
 
-/// Adds the products of all taps to the sums of n results; what they read is x_step apart.
+/// Adds the products of all taps to the sums of n results. Each result reads x_step floats further
+/// on than the one before it.
 template <class Arch, int n, class At>
 inline QUANTRAIN_INLINE void add_taps(const At& at,
                                       const AxisTaps& rows,
@@ -118,8 +119,8 @@ inline QUANTRAIN_INLINE void for_tiles(int64_t n, const F& f) {
   tiles(std::integral_constant<int, 1>());
 }
 
-/// Results in lines of images. Along an axis, results have the same taps if they are equal modulo
-/// `period`; what they read is then `reads` floats apart.
+/// An axis of the results. Results whose positions are equal modulo `period` have the same taps,
+/// except at the borders; each reads `reads` floats further on than the one before it.
 struct ResultAxis {
   int64_t size, period, reads;
 };
@@ -376,7 +377,8 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
     columns(v, outputs, width);
   };
   int64_t v = 0;
-  // On a long line, a tap has several chains, the first of which begins at its own first output.
+  // On a long line, each tap is summed alone, because its sum is cut into chains, the first of
+  // which begins at the tap's own first output.
   if (s.ow <= kLongestChain) {
     for (; v + 3 <= s.kw; v += 3) taps(v, std::integral_constant<int, 3>());
     for (; v + 2 <= s.kw; v += 2) taps(v, std::integral_constant<int, 2>());

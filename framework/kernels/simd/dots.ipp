@@ -7,7 +7,7 @@
 // along k, and the tree of sum() adds up the lanes. So nothing is transposed, and no lane is empty.
 namespace quantrain::kernels::simd {
 
-// As in gemm.ipp.
+// gemm.ipp says why.
 #if !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("no-tree-slp-vectorize")
@@ -59,7 +59,7 @@ inline QUANTRAIN_INLINE void store_4_sums(const Lanes<Arch>* lanes, float* to) {
 #endif
 }
 
-/// Stores a tile's sums: sum(lanes[v * kRows + r]) is that of row r and column v, at to[at(r, v)].
+/// Stores a tile's sums: to[at(r, v)] = sum(lanes[v * kRows + r]), for row r and column v.
 template <class Arch, int kRows, int kColumns>
 struct SumsF32 {
   static constexpr int kWidth = kRows == 1 ? kColumns : 1;  // sums of a row side by side in `to`

@@ -20,9 +20,9 @@ namespace quantrain::kernels::simd {
 inline constexpr int64_t kManyResults = 65536;
 inline constexpr int64_t kFetchTerms = 64;
 
-/// While a large tile is stored, there is no room for the next tile's multiply-adds. So tiles of at
-/// most kLowTerms terms are low, with kLowSums sums or a few more. Their rows of b, 64 columns
-/// each, stay in the first-level cache for several tiles.
+/// While the stores of a large tile wait in the processor's queue, the next tile's multiply-adds do
+/// not fit into the queue. So tiles of at most kLowTerms terms are low, with kLowSums sums or a few
+/// more. Their rows of b, 64 columns each, stay in the first-level cache for several tiles.
 inline constexpr int64_t kLowTerms = 96;
 inline constexpr int kLowSums = 14;
 
@@ -86,7 +86,7 @@ struct TilesOfRowsF32 {
     const StripF32* s;
     const SegmentF32* segment;
     int64_t segments, run, tiles;
-    int64_t row, a, c;  // the tile's first row, and where that begins in a and c
+    int64_t row, a, c;  // the tile's first row, and where this row begins in a and c
 
     QUANTRAIN_INLINE int64_t row_step() const { return kStep > 0 ? kStep : p->a.row_step; }
   };
@@ -134,7 +134,7 @@ struct TilesOfRowsF32 {
       a[0] = kept.p->a.first + kept.a;
       QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + kept.row_step();
     }
-    // What to prefetch. Rows are too short for the processor to predict where reading goes on.
+    // What to prefetch. Rows are too short for the processor to predict which row is read next.
     const float* next = kept.p->a.rows == nullptr ? a[kRows - 1] + kept.p->a.row_step : a[0];
     int64_t next_step = kStep == 0 ? kRows : kept.p->a_step;
     if (kFetching && kept.tiles <= kVectors) {
@@ -288,12 +288,13 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   }
   const int64_t rows = tiles == 1 ? p.m : p.m / tiles;
   const int64_t larger = p.m - rows * tiles;
-  // If tiles have two heights, all tiles of one height come first, for as many rows as caches hold.
+  // If tiles have two heights, a few runs, as many as caches hold, are computed together: first all
+  // their higher tiles, then all others.
   const int64_t runs = larger == 0 ? p.runs : 256 / p.m + 1;
 
   constexpr float kInfinity = __builtin_inff();
   const bool packed = p.b_step == 0;
-  StripF32 s;  // not cleared first: that takes longer than a short product's tile
+  StripF32 s;  // not cleared first: that takes longer than a small product's tile
   s.b_step = packed ? kVectors * kLanes : p.b_step;
   s.segment_step = packed ? s.b_step : 1;
   s.clamps = p.lo != -kInfinity || p.hi != kInfinity;

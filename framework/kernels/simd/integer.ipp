@@ -126,8 +126,8 @@ void dequantize_s32_f32(
 
 template <class Arch>
 void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8_t* y) {
-  // Sums are below 2^40, so they fit into 30 bits if the shift is at least 10. A smaller shift
-  // means a multiplier of 2^20 or more.
+  // Sums are below 2^40, so after a shift by 10 or more they fit into 30 bits. Smaller shifts
+  // belong to real multipliers of 2^20 or more, for which the plain loop is good enough.
   if (p.shift < 10) return reference::add_u8(n, a, b, p, y);
   using I = Ints<Arch>;
   using Int = typename I::Int;
@@ -162,8 +162,8 @@ void add_u8(int64_t n, const uint8_t* a, const uint8_t* b, const AddU8& p, uint8
 
 template <class Arch>
 void mul_u8(int64_t n, const uint8_t* a, const uint8_t* b, const MulU8& p, uint8_t* y) {
-  // Products times m0 are below 2^47, so they fit into 30 bits if the shift is at least 18. A
-  // smaller shift means a multiplier of 2^12 or more.
+  // Products times m0 are below 2^47, so after a shift by 18 or more they fit into 30 bits. Smaller
+  // shifts belong to real multipliers of 2^12 or more, for which the plain loop is good enough.
   if (p.shift < 18) return reference::mul_u8(n, a, b, p, y);
   using I = Ints<Arch>;
   using Int = typename I::Int;
@@ -209,7 +209,8 @@ void quantize_f32_u8(
   using I = Ints<Arch>;
   using Float = typename I::Float;
   const Float scale = I::set1(q.scale);
-  // Values that this clamps are out of range anyway. Clamped, they fit into an integer.
+  // Quotients beyond these bounds are outside the range of codes anyway. Clamped, they fit into an
+  // integer.
   const Float hi = I::set1(0x1p20f);
   const Float lo = I::set1(-0x1p20f);
   const typename I::Int zero_point = I::set1(q.zero_point + q.offset);

@@ -129,7 +129,7 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
     return _mm256_and_ps(_mm256_castsi256_ps(set), v);
   }
 
-  /// Operations on 16 bytes.
+  /// The operations for fewer than kBytes bytes at a time.
   using Narrow = Ints<xsimd::sse2>;
   static constexpr int kBytes = 32;
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm256_max_epu8(a, b); }

@@ -176,7 +176,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
     return _mm512_maskz_mov_ps(static_cast<__mmask16>(bits), v);
   }
 
-  /// Operations on 16 bytes.
+  /// The operations for fewer than kBytes bytes at a time.
   using Narrow = Ints<xsimd::sse2>;
   static constexpr int kBytes = 64;
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm512_max_epu8(a, b); }

@@ -24,7 +24,7 @@ void panel_layout_u8s8(int64_t outputs, PanelLayout* layout) {
 }
 
 /// What a tile prefetches while it sums: the rows of the next tile, on the assumption that they are
-/// contiguous. Processors do not predict where reading goes on after short rows. A step of 0
+/// contiguous. Processors do not predict which row is read after a short row. A step of 0
 /// prefetches nothing new.
 struct Ahead {
   const uint8_t* at;
@@ -244,8 +244,8 @@ void dot_length(const DotU8S8& p) {
   dot_panels<Arch, V, false, ToMemory>(p);
 }
 
-/// Requantizes by (8) with any shifts. These are rare and have no tiles of their own: sums of a few
-/// rows come first, then their codes.
+/// Requantizes by (8) with any shifts. These are rare and have no tiles of their own: the sums of a
+/// few rows are computed, stored, and then requantized.
 template <class Arch, int V>
 void dot_any_shift(const DotU8S8& p) {
   using I = Ints<Arch>;

@@ -31,7 +31,8 @@ inline QUANTRAIN_INLINE float largest(int64_t n, const float* x) {
   return join(top, [](float a, float b) QUANTRAIN_INLINE { return a > b ? a : b; });
 }
 
-/// Sum of e^(x - top). Calls use(i, at, exponentials) for the elements from i on.
+/// Sum of e^(x - top). Calls use(i, at, exponentials) for each 16 elements from i on; `at` is as in
+/// for_lanes.
 template <class Arch, class Use>
 inline QUANTRAIN_INLINE float exp_sum(int64_t n, const float* x, float top, const Use& use) {
   using L = Lanes<Arch>;

@@ -67,8 +67,8 @@ inline QUANTRAIN_INLINE void transpose_4(const unsigned char* const* rows,
   }
 }
 
-/// to[j * to_stride + i] = from[i * from_stride + j] for i < rows. From there on up to a multiple
-/// of kTransposedRows, it repeats the last row.
+/// to[j * to_stride + i] = from[i * from_stride + j] for i < rows. From i = rows up to a multiple
+/// of kTransposedRows, the last row is repeated.
 template <class Arch>
 void transpose_padded(int64_t rows,
                       int64_t columns,

@@ -289,7 +289,7 @@ class Exporter {
   }
 
   const Lowered& lowered_;
-  uint64_t hash_;  // of the given network, with its dead channels
+  uint64_t hash_;  // of the given network, before its dead channels are removed
   const Program& program_;
   const C99Options& options_;
   Interface interface_;

@@ -37,7 +37,7 @@ struct C99Sources {
 C99Sources export_c99(const integer::Program& program, const C99Options& options = {});
 
 /// Bytes of scratch that the exported network needs. It also needs a few hundred bytes of stack,
-/// and NAME_classify needs the outputs' size in addition. The scratch depends on shapes and bits,
+/// and NAME_classify keeps the outputs on the stack, too. The scratch depends on shapes and bits,
 /// so it is known before training; channels that die in training reduce it.
 /// Throws: as export_c99().
 int64_t ram_bytes(const integer::Program& program, bool pack_weights = true);

@@ -30,7 +30,7 @@ struct Interface {
 Interface make_interface(const integer::Program& program,
                          const std::string& name,
                          int64_t scratch_bytes);
-/// hash: that of the user's network, with its dead channels.
+/// hash: of the user's network, before its dead channels are removed.
 std::string header_text(const Interface& interface,
                         const integer::Program& program,
                         uint64_t hash,

@@ -82,7 +82,8 @@ struct Lead {
   std::optional<Traversal> operator()(const integer::QuantizedAvgPool2d& op) const {
     return window_traversal(op.shape, 1);
   }
-  // In place, forward: a row's largest code and sum are known before its first element is written.
+  // In place if computed forward: a row's largest code and sum are known before its first element
+  // is written.
   std::optional<Traversal> operator()(const integer::QuantizedSoftmax&) const {
     if (order == Order::kForward) return Traversal{};
     return std::nullopt;
@@ -273,8 +274,8 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
     for (const int id : step.inputs) {
       const int root = at(roots, id);
       const int input = at(piece_of, root);
-      // If the step reads a value twice, the output may not overwrite it: one read may still need
-      // codes that the other has passed.
+      // If the step reads a value twice, the output may not overwrite it: one of the reads may
+      // still need codes where the other is already done.
       const auto reads = std::count_if(step.inputs.begin(), step.inputs.end(), [&](int other) {
         return at(roots, other) == root;
       });

@@ -10,7 +10,8 @@ namespace {
 
 using integer::Gather;
 
-/// index[i] = begin + (i - lo) / repeat * step for i in [lo, hi), and the fill elsewhere.
+/// An axis whose indices need no table: index[i] = begin + (i - lo) / repeat * step for i in [lo,
+/// hi), divided as integers; elsewhere -1, which stands for the fill.
 struct Regular {
   int64_t lo = 0, hi = 0, begin = 0, repeat = 1, step = 1;
 

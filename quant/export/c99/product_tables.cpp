@@ -13,7 +13,8 @@ namespace {
 using integer::QuantizedProduct;
 using kernels::Conv2dShape;
 
-// bias - zero_x * sum of weights: the input's zero point costs nothing at run time.
+// The sum of each output starts at bias - zero_x * sum of weights, so the input's zero point costs
+// nothing at run time.
 std::vector<int32_t> start_values(const ProductStep& step) {
   const QuantizedProduct& p = *step.product;
   std::vector<int32_t> start(static_cast<size_t>(step.shape.o));
@@ -26,8 +27,8 @@ std::vector<int32_t> start_values(const ProductStep& step) {
   return start;
 }
 
-// For groups of 8-bit weights, some forms read codes minus 128. Their start value is larger by 128
-// times the sum of the weights, modulo 2^32.
+// For groups of 8-bit weights, some forms read codes minus 128. In these forms, the start value is
+// larger by 128 times the sum of the weights, modulo 2^32.
 std::string start_table(const ProductStep& step, const std::string& id, const Settings& settings) {
   const std::vector<int32_t> start = start_values(step);
   if (step.depthwise() || step.stored_bits(settings) < 8)
@@ -46,8 +47,8 @@ std::string start_table(const ProductStep& step, const std::string& id, const Se
   return text + "};\n";
 }
 
-// A table of groups of four rows. A macro encloses up to sixteen codes of each row, because some
-// forms reorder them.
+// A table of groups of four rows. ROWS_n(...) encloses n weights of each row, up to sixteen,
+// because some forms reorder them.
 std::string grouped_table(const std::string& name,
                           std::span<const int8_t> weights,
                           int64_t groups,

@@ -20,7 +20,8 @@ constexpr int64_t kLongestPacked = 400000;  // 15 * 255 * 400000 < 2^31
 bool is_short(int32_t shift) { return shift >= 33 && shift <= 52; }
 
 // The C condition that the window at `top` and `left` lies in the image. If the window is larger
-// than the image it is "0", because compilers warn about comparisons that are never true together.
+// than the image, the condition is "0", because compilers warn about comparisons that are never
+// true together.
 std::string is_inside(const Conv2dShape& s) {
   if (s.h < s.window_h() || s.w < s.window_w()) return "0";
   return cat(

@@ -13,7 +13,7 @@ namespace quantrain::c99 {
 /// A form of the product function. A network contains the forms that it uses.
 struct ProductForm {
   bool pair = false;  ///< two pixels at a time
-  bool codes = true;  ///< the sums requantized to codes, or the sums themselves
+  bool codes = true;  ///< true: writes codes, by requantization; false: writes the sums
   int bits = 8;       ///< of a stored weight: 8, 4 or 2
 
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;

@@ -186,7 +186,7 @@ TEST_CASE("an addition has one shift, that of the larger multiplier", "[arithmet
   // Just below 1: both are renormalised.
   CHECK(make_add_multipliers(std::nextafter(1.0, 0.0), std::nextafter(1.0, 0.0)) ==
         AddMultipliers{kOne, kOne, 30});
-  // If the larger multiplier has no shift and becomes 0, so does the smaller one.
+  // If the larger multiplier needs a shift above 62 and becomes 0, so does the smaller one.
   CHECK(make_add_multipliers(0x1p-33, 0x1p-34) == AddMultipliers{0, 0, 62});
 }
 

@@ -14,7 +14,8 @@ using test::make_leaf;
 using test::make_tensor;
 using test::values;
 
-// Number of nodes. A recursion this deep would overflow the stack; with sanitizers fewer nodes do.
+// Number of nodes. A recursion this deep would overflow the stack. With sanitizers, fewer nodes are
+// enough for that.
 constexpr int kDeep = test::kSanitized ? 40000 : 200000;
 
 // y = x. Its gradient writes the node's name to a list.

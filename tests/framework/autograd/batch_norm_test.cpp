@@ -114,7 +114,7 @@ TEST_CASE("batch_norm gradients match finite differences in training and evaluat
 
 TEST_CASE("rescaled_batch_norm is batch_norm of x / factor + shift, gradients included",
           "[autograd][batch_norm]") {
-  // epsilon is large, because the gradient of the factor vanishes with it.
+  // epsilon is large, because the smaller it is, the smaller is the gradient of the factor.
   const BatchNormOptions options{.momentum = 0.25f, .epsilon = 0.5f};
   for (const int64_t channels : {1, 5, 17}) {
     const Tensor x = random_leaf({2, 3, 2, channels}, 5, -2.0f, 2.0f);

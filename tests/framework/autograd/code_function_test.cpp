@@ -35,7 +35,7 @@ TEST_CASE("arithmetic of codes with constants is rounded once, channel by channe
       for (const bool swapped : {false, true}) {
         CAPTURE(constants, swapped);
         const QType type{8, false, false};
-        if (swapped && c.of == quantrain::div) continue;  // some code means 0
+        if (swapped && c.of == quantrain::div) continue;  // x may be 0
         const Tensor x = activations({5, 4, 3}, type, 0.07f, 131, 1);
         const Tensor constant = test::random_tensor(constants, 4).set_requires_grad(true);
         const Tensor y = swapped ? c.of(constant, x) : c.of(x, constant);
@@ -55,7 +55,7 @@ TEST_CASE("arithmetic of codes with constants is rounded once, channel by channe
         const std::vector<Tensor> a = y.node()->backward(grad_y);
         const std::vector<Tensor> b = z.node()->backward(grad_y);
         for (size_t i = 0; i < 2; ++i) {
-          // The gradient of a quotient reads the result, which floats round twice.
+          // The gradient of a quotient reads the result, which the float operation rounds twice.
           CHECK(test::max_difference(a[i], b[i]) <= (c.of == quantrain::div ? 1e-3 : 0.0));
         }
         constexpr int32_t kFar = 1 << 20;

@@ -192,7 +192,8 @@ TEST_CASE("mul of codes rounds the exact product once, by (25)", "[autograd][mul
         CHECK(values(y) == values(mul(as_floats(a), as_floats(b))));  // powers of two: exact
         const Tensor float_a = as_floats(a).set_requires_grad(true);
         const Tensor float_b = as_floats(b).set_requires_grad(true);
-        // If the shapes differ, both nodes have the factors as the second operand.
+        // If the shapes differ, the smaller tensor is the second operand of the integer node and of
+        // the float node.
         check_same_gradient(y, swapped ? mul(float_b, float_a) : mul(float_a, float_b));
 
         const std::vector<int32_t> codes_a = code_values(a);

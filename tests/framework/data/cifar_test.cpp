@@ -11,7 +11,8 @@ using test::TemporaryFolder;
 
 constexpr size_t kPlane = 1024;
 
-/// Records whose pixels differ by channel: red is i % 251, green and blue are one and two more.
+/// Records whose pixels differ by channel: pixel i has red i % 251, green one more and blue two
+/// more.
 std::vector<uint8_t> batch(std::initializer_list<uint8_t> labels) {
   std::vector<uint8_t> file;
   for (const uint8_t label : labels) {

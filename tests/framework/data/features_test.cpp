@@ -12,7 +12,7 @@ namespace quantrain {
 using integer::InputFeatures;
 
 TEST_CASE("mean and deviation of each feature, by hand", "[data][features]") {
-  // Columns: 1, 3 and 5; 200 and 0 and 100; always 7.
+  // The columns are (1, 3, 5), (200, 0, 100) and (7, 7, 7).
   const std::vector<float> rows{1, 200, 7, 3, 0, 7, 5, 100, 7};
   const InputFeatures fitted = fit_mean_std(rows, 3, {.constant = ConstantFeature::kKeep});
   CHECK(fitted.offset == std::vector<float>{3.0f, 100.0f, 7.0f});
@@ -29,7 +29,7 @@ TEST_CASE("smallest and largest value of each feature become 0 and 1", "[data][f
   const InputFeatures fitted = fit_min_max(rows, 3, {.constant = ConstantFeature::kKeep});
   CHECK(fitted == InputFeatures{{1.0f, 0.0f, 7.0f}, {4.0f, 200.0f, 1.0f}});
   CHECK(feature_range(rows, fitted) == Range{0.0f, 1.0f});
-  // Exactly, despite rounding.
+  // The ends of the range are exact, despite rounding.
   const std::vector<float> odd{0.1f, 1e-7f, 0.7f, 3e5f, -0.3f, 17.0f};
   CHECK(feature_range(odd, fit_min_max(odd, 2)) == Range{0.0f, 1.0f});
 }
@@ -45,7 +45,7 @@ TEST_CASE("a feature that never varies is refused by name, unless it is to be ke
   QUANTRAIN_CHECK_ERROR(fit_min_max(rows, 3, {.names = names}), DataError, text);
   QUANTRAIN_CHECK_ERROR(fit_min_max(rows, 3), DataError, "feature 2 is 7 in all 3 rows");
   QUANTRAIN_CHECK_ERROR(fit_min_max(rows, 9, {.names = names}), DataError, "3 names for 9");
-  // A rounded sum does not count as variance.
+  // The rounding of the column's sum does not count as variance.
   const std::vector<float> tenths(1000, 0.1f);
   const InputFeatures kept = fit_mean_std(tenths, 1, {.constant = ConstantFeature::kKeep});
   CHECK(kept == InputFeatures{{0.1f}, {1.0f}});

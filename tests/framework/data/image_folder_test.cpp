@@ -109,7 +109,7 @@ TEST_CASE("damaged, truncated and too large PNG files are refused by name",
                           "x.png: ");
   }
   std::vector<uint8_t> damaged = whole;
-  damaged[20] ^= 1;  // an extent, which no longer fits its checksum
+  damaged[20] ^= 1;  // a byte of the header, whose checksum is now wrong
   QUANTRAIN_CHECK_ERROR(read(damaged), DataError, "x.png: ");
   QUANTRAIN_CHECK_ERROR(read(whole, 4095), DataError, "[64, 64, 1] bytes, the limit is 4095");
   // The header claims 900 MB.

@@ -6,7 +6,8 @@
 #include "framework/integer/integer_model.hpp"
 #include "tests/catch.hpp"
 
-// Each test compares a program with the smaller one: all outputs must be equal for random inputs.
+// Each test compares a program with the same program after remove_dead_channels(): all outputs must
+// be equal for random inputs.
 namespace quantrain::integer {
 namespace {
 
@@ -260,7 +261,7 @@ TEST_CASE("a depthwise layer goes with its channels, and takes what only it read
   const int c = b.conv(x, 6, 1, 0);
   b.kill(c, 2, -100000);
   const int depthwise = b.conv(c, 6, 3, 1, true);
-  b.kill(depthwise, 5, 777);  // its input varies, but nothing else reads that
+  b.kill(depthwise, 5, 777);  // constant; its input varies, but nothing else reads that input
   b.program.outputs = {b.conv(depthwise, 4, 1, 0)};
   check_pass(b.program, {3, 4, 4, 4});
 }

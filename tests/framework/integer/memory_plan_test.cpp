@@ -51,7 +51,8 @@ class Memory {
   std::vector<int> owner_;
 };
 
-/// Runs the program on names of values: each step must read the bytes that were written for it.
+/// Runs the program on a Memory, without computing: when a step reads a value, all of the value's
+/// bytes must still be there.
 void check_plan(const Program& program, int64_t n) {
   const MemoryPlan plan = plan_memory(program);
   REQUIRE(plan.roots.size() == program.values.size());

@@ -523,7 +523,7 @@ TEST_CASE("an accumulator's bound is never exceeded, and some input reaches it",
     const QuantizedLinear op{1, 9, 5, random.product};
     for (int64_t o = 0; o < 5; ++o) {
       const int8_t* const w = op.product.weight.data() + 9 * o;
-      // The largest and the smallest sum: the start, and all partial sums of one sign.
+      // The largest sum is start + up, the smallest is start + down.
       int64_t start = op.product.bias[o];
       int64_t up = 0;
       int64_t down = 0;

@@ -471,7 +471,7 @@ TEST_CASE("whatever member of the network is missing, it is refused",
         parent.erase(key);
       }
       INFO(at);
-      // With one output less, a program is valid, too.
+      // Without one of its outputs, the program is still valid.
       const bool may_be_valid = at.rfind("/outputs/", 0) == 0;
       if (!may_be_valid) CHECK_THROWS_AS(program.load_network(changed), Error);
       visit(value, at);

@@ -193,8 +193,8 @@ TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
       }
     }
   }
-  // Whole tiles along lines and down columns, lines of several chains, and strides beyond the
-  // image.
+  // Whole tiles along lines and down columns, lines whose sums take several chains, and strides
+  // larger than the image.
   struct Image {
     int64_t h, w, channels, kh, kw, stride, pad;
   };
@@ -280,7 +280,8 @@ TEST_CASE("convolutions of several tasks and chunks give the same bits with any 
   check(s);
   s = shape(10, 12, 12, 1, 32, 3, 3);
   check(s);
-  // A task covers several whole images, and each image has many pixels of one tap group.
+  // A task covers several whole images, and in each image the windows of many pixels cover the same
+  // taps.
   s = shape(16, 9, 8, 5, 6, 3, 3);
   s.pad_h = s.pad_w = 1;
   check(s);

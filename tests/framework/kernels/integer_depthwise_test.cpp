@@ -15,10 +15,11 @@ struct Extent {
 /// vector holds several pixels.
 constexpr std::initializer_list<int64_t> kChannels = {
     2, 3, 8, 15, 16, 17, 24, 63, 64, 65, 130, 144};
-/// Windows of one partial quad of rows, of several quads, of whole quads, and of one column.
+/// Kernels take rows of a window in quads. These windows have a part of a quad, whole quads, or
+/// both; some have one column.
 const Extent kWindows[] = {{1, 1}, {3, 3}, {5, 5}, {9, 1}, {1, 5}, {4, 3}, {2, 7}, {8, 2}};
-/// Images with fewer and more columns than a tile, with lines left over from groups, and with one
-/// line.
+/// Images with fewer and with more columns than a tile, with one line, and with a last line that is
+/// not in a group of two.
 const Extent kImages[] = {{1, 1}, {2, 3}, {7, 1}, {9, 8}, {5, 11}, {12, 5}, {33, 17}};
 
 Conv2dShape depthwise(int64_t channels, Extent image, Extent window, int64_t stride, int64_t pad) {

@@ -96,7 +96,8 @@ TEST_CASE("integer products do not saturate at the extremes of their operands",
 
 TEST_CASE("integer products are the same for any number of threads", "[kernels][integer]") {
   Random random(3);
-  // Blocks of rows, also odd ones; blocks of panels; both; one row with several panels at once.
+  // Threads get blocks of rows (of an odd number, too), of panels, or of both. A single row is
+  // computed several panels at a time.
   const int64_t shapes[][3] = {
       {150, 301, 130}, {151, 301, 130}, {1, 9216, 128}, {31, 2100, 200}, {1, 37, 452}, {1, 8, 500}};
   for (const auto& [m, k, n] : shapes) {

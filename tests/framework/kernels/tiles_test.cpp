@@ -20,7 +20,8 @@ std::vector<float> whole_numbers(int64_t n, Random& random) {
   return values;
 }
 
-/// Positions of an operand's rows: a list, or a first row and steps.
+/// Where the rows of an operand begin, as in RowsF32: at the positions of a list, or row_step
+/// apart.
 struct Rows {
   int64_t row_step, run_step, last;  // last: start of the last row of the last run
   std::vector<int64_t> list;         // empty: at multiples of row_step
@@ -68,7 +69,7 @@ TEST_CASE("tiles equal the reference whatever the rows, runs, segments and steps
     p.b_rows = p.segments * p.length;
     p.b_step = packed ? 0 : p.n + random.below(3) + 1;
     if (!packed && p.segments == 1 && random.below(2) == 0) {
-      p.n = std::max(p.n, kPanelColumns);  // kernels that fetch take whole panels
+      p.n = std::max(p.n, kPanelColumns);  // enough columns for the kernels that prefetch
       p.b_step = p.n + random.below(3);
       p.fetches_next = true;
     }

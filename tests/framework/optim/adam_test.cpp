@@ -71,8 +71,7 @@ TEST_CASE("Adam's first step is the learning rate against the sign of the gradie
   Adam optimizer({w}, {.learning_rate = 0.125f});
   w.set_grad(Tensor::from({3}, std::vector{4.0f, -0.01f, 0.0f}));
   optimizer.step();
-  CHECK(w.data()[0] ==
-        test::Approx(-0.125).epsilon(1e-5));  // the formula's epsilon is 1e-6 of 0.01
+  CHECK(w.data()[0] == test::Approx(-0.125).epsilon(1e-5));  // epsilon is 1e-6 of the gradient 0.01
   CHECK(w.data()[1] == test::Approx(0.125).epsilon(1e-5));
   CHECK(w.data()[2] == 0.0f);
 }

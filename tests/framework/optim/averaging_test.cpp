@@ -111,7 +111,7 @@ TEST_CASE("averages that make no sense are refused", "[optim][averaging]") {
 
 TEST_CASE("the gradients of parts of a batch add up to those of the batch",
           "[optim][accumulation]") {
-  // Means of equal parts, divided by the number of parts: float32 sums in another order.
+  // The parts' mean losses are divided by the number of parts, so float32 sums have another order.
   constexpr double kOrder = 1e-6;
   const Tensor x = normal_tensor({8, 5}, 4);
   const std::vector<int32_t> labels{0, 1, 2, 0, 2, 1, 1, 0};

@@ -1,6 +1,7 @@
 #!/bin/bash
 # scripts/prove c99: shows that exported C gives the engine's integers. Trains the examples' networks briefly, exports
-# them, and compares the codes of every step, the output of every image, and classes:
+# them, and compares the codes of every step, the output of every image, and classes. The flags say on how many images
+# or random networks; these are the defaults:
 #   on this machine, compiled by GCC and Clang with -O0 and -O3, and without vectors   --images 10000
 #   on aarch64 and riscv64, emulated                                                  --cross 1000
 #   on Cortex-M0, M3, M4, M7 and M55, emulated; their objects call no floating point  --board 100

@@ -16,7 +16,7 @@ struct Layer {
 };
 
 /// Convolutions and linear layers of typical networks for microcontrollers, one by one, with random
-/// weights of these bits. Their codes spread over the whole range of a byte.
+/// weights of these bits. The codes of their outputs spread over the whole range of a byte.
 std::vector<Layer> layers(const std::vector<int>& bits);
 
 }  // namespace quantrain::proofs

@@ -2,7 +2,8 @@
 #   gcc-O0 gcc-O3 clang-O0 clang-O3   this machine
 #   plain                             the same, without vectors: gcc -O3 -D CORE_PLAIN=1
 #   aarch64 riscv64                   cross-compiled with -O2, under qemu-user
-#   BOARD, BOARD/CPU                  bare metal, by examples/cortex_m/run; code for another processor: mps2-an385/cortex-m0
+#   BOARD                             bare metal, by examples/cortex_m/run
+#   BOARD/CPU                         the same, with code for another processor: mps2-an385/cortex-m0
 
 c99_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 c99_flags=(-std=c99 -Wall -Wextra -Wconversion -Wshadow -pedantic -Werror)

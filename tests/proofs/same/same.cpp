@@ -1,8 +1,8 @@
 // Compares two saved models, and their logits on the same images, integer by integer:
 //   same NAME MODEL LOGITS MODEL LOGITS
-// The first model may be a file of version 1, which has scales instead of multipliers; the
-// library's own functions compute the multipliers. The exit status is 0 if all is equal, 1 if not,
-// 2 if something cannot be read.
+// It prints the result after NAME. The first model may be a file of version 1, which has scales
+// instead of multipliers; the library's own functions compute the multipliers. The exit status is 0
+// if all is equal, 1 if not, 2 if something cannot be read.
 #include <cstring>
 #include <exception>
 #include <iostream>

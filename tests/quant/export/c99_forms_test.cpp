@@ -23,8 +23,8 @@ TEST_CASE("networks of signals and with dilation have a C form", "[quant][c99][s
     for (const char* const compiler : compilers)
       CHECK(build_and_run(program, {.name = "signals"}, compiler + std::string(kWarnings)) == "");
   }
-  // Windows inside and outside of the image: whole, in groups and depthwise, with and without
-  // padding.
+  // Dilated convolutions, with one group, with two and depthwise. With padding, some windows reach
+  // outside of the image.
   Random random(8);
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   for (const int64_t groups : {1, 2, 6}) {

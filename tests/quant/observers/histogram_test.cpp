@@ -55,8 +55,8 @@ struct Centres {
   std::vector<double> counts;
 };
 
-// If the steps of codes and bins match, the error has dips narrower than a bin, but the search
-// stops at steps of one bin.
+// If the step of the codes matches the width of the bins, the error as a function of the range has
+// dips that are narrower than a bin. The search misses these dips: its smallest step is one bin.
 constexpr double kDips = 1e-3;
 
 Tensor normal(int64_t n, float scale, uint64_t seed = 1) {

@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/tensors.hpp"
 
-// Results of each observer of a running [min, max].
+// The ranges that the observers with a running [min, max] choose.
 namespace quantrain::quant {
 namespace {
 

@@ -11,8 +11,8 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 #define NOINLINE static
 #endif
 //@ products
-/* Barriers for Cortex-M: everything before one is computed before anything after it is loaded.
-   Without them, compilers load everything first and run out of registers. */
+/* Barriers for Cortex-M: a compiler computes what comes before a barrier before it loads what comes
+   after. Without them, compilers load everything first and run out of registers. */
 #if defined(__GNUC__) && defined(__arm__)
 #define STEP_4(a, b, c, d) \
   __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d) : : "memory")

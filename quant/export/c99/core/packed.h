@@ -13,7 +13,7 @@ INLINE int32_t field_position(int32_t n, int32_t bits) {
   return n % half / 2 * 4 + n % 2 + (n >= half ? 2 : 0);
 }
 #if defined(CORE_PLAIN)
-/* FIELD(n, position of its code) for all fields of a word. */
+/* FIELD(n, field_position(n, bits)) for all fields of a word. */
 #define EACH_FIELD \
   if (bits == 4) { \
     FIELD(0, 0)    \

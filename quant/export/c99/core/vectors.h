@@ -1,5 +1,6 @@
 //@ groups
-/* Up to sixteen codes of each row of a group: row by row for MVE, else as the table has them. */
+/* Up to sixteen weights of each of the four rows of a group. The table takes four of each row in
+   turn. For MVE they are reordered row by row, and each row is padded with zeros to sixteen. */
 #if defined(CORE_MVE)
 #define ROWS_4(...) ROWS_OF_4(__VA_ARGS__)
 #define ROWS_8(...) ROWS_OF_8(__VA_ARGS__)
