@@ -5,7 +5,8 @@
 
 namespace quantrain::test {
 
-/// The counts that set_threads() takes: all, but at most 1 if the library is built without threads.
+/// Those of `counts` that set_threads() accepts. Without threads in the build, it accepts none
+/// above 1.
 inline std::vector<int> thread_counts(std::initializer_list<int> counts) {
   std::vector<int> possible;
   for (const int n : counts) {

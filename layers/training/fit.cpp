@@ -25,7 +25,7 @@ template <class... Parts>
 
 constexpr int64_t kMost = int64_t{1} << 53;
 
-/// The position of a run: everything besides tensors that its next step depends on.
+/// The position of a run: everything that its next step depends on, except the tensors.
 struct Position {
   std::vector<EpochReport> done;
   int64_t batch = 0;  ///< batches used in the epoch that follows the epochs in `done`
@@ -239,8 +239,8 @@ class Run {
     end_epoch(progress);
   }
 
-  // Adds one batch's gradients to the current step, and takes the step after the last batch that it
-  // accumulates. Returns the loss.
+  // Adds one batch's gradients to those of the current step. If the batch is the step's last one,
+  // also takes the step. Returns the loss.
   float train_on(Batch& batch, const std::function<Tensor(Batch&)>& loss, int64_t batches) {
     const int64_t first = at_.batch / options_.accumulate * options_.accumulate;
     const int64_t share = std::min(options_.accumulate, batches - first);

@@ -17,7 +17,7 @@ class RangeObserver : public Observer {
  protected:
   explicit RangeObserver(ObserverShape shape);
 
-  /// Replaces the extremes of each channel in `ranges` by the range of the batch.
+  /// Sets the batch's range of each channel. At the call, `ranges` holds the batch's extremes.
   virtual void batch_ranges(const Batch& /*batch*/, std::span<Range> /*ranges*/) const {}
   /// Joins the range of a batch with the range of all batches before it. Unless overridden, the
   /// result covers both.

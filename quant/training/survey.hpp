@@ -56,7 +56,8 @@ class Survey {
   void check_recorded() const;
   [[noreturn]] void refuse_without_sites(const std::vector<const GraphNode*>& data) const;
 
-  // Throws: the operation runs at a place without a slot for the FakeQuantize that it needs.
+  // Throws the error of an operation that cannot be quantized, or that runs at a place without a
+  // slot for the FakeQuantize that it needs.
   [[noreturn]] void refuse_place(const GraphNode& node) const;
   void check_has_type(const std::string& type) const;
   void check_has_site(const std::string& path) const;

@@ -35,7 +35,7 @@ Sequential train_float(const examples::Network& network,
                        const Images& images,
                        const Training& training,
                        uint64_t seed);
-/// Trains a network from train_float() further, in float or prepared for quantization.
+/// Continues to train a network from train_float(), in float or prepared for quantization.
 void train_on(Module& net, const Images& images, const Training& training, uint64_t seed);
 /// One training image.
 Tensor example_of(const Images& images);

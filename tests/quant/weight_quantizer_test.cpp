@@ -153,7 +153,7 @@ TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larg
   REQUIRE(second.size() == 1);
   CHECK(first[2] == by_bias(1e3f, scale_x));
   CHECK(second[0] == by_bias(2e3f, hidden));
-  CHECK(first[1] > by_bias(0.125f, scale_x));  // from its weights
+  CHECK(first[1] > by_bias(0.125f, scale_x));  // set by the weights, not by the bias
   const std::vector<int32_t> codes = biases(model, 0);
   CHECK(codes[2] <= -(1 << 30) + (1 << 7));
   CHECK(biases(model, 1)[1] <= -(1 << 30) + (1 << 7));

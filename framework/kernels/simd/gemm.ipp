@@ -21,8 +21,9 @@ inline constexpr int64_t kManyResults = 65536;
 inline constexpr int64_t kFetchTerms = 64;
 
 /// While the stores of a large tile wait in the processor's queue, the next tile's multiply-adds do
-/// not fit into the queue. So tiles of at most kLowTerms terms are low, with kLowSums sums or a few
-/// more. Their rows of b, 64 columns each, stay in the first-level cache for several tiles.
+/// not fit into the queue. So sums of at most kLowTerms terms are computed in low tiles. A low tile
+/// has at most kLowSums vectors of sums, rounded up to whole rows. The rows of b that it reads, 64
+/// columns each, stay in the first-level cache for several tiles.
 inline constexpr int64_t kLowTerms = 96;
 inline constexpr int kLowSums = 14;
 
@@ -40,11 +41,11 @@ constexpr int tile_rows() {
   return kStep == 0 && kRows > 9 ? 9 : kRows;
 }
 
-/// A strip: the columns that a tile holds, from column `first` on. in_last of them are in its last
-/// vector, for which b has b_in_last readable elements. The strip's b begins at `b`, and its rows
-/// are b_step apart; a segment begins SegmentF32::b * segment_step elements further. The strip
-/// covers `tiles` tiles from row i on, in each of the runs [run, run_end). clamps: results are
-/// clamped. fetches: lines of c are prefetched while sums run.
+/// A strip: the columns that a tile holds, from column `first` on. The last vector holds in_last
+/// columns, and b has b_in_last readable elements for it. The rows of b are b_step apart, and those
+/// of a segment begin at b + SegmentF32::b * segment_step. The strip covers `tiles` tiles from row
+/// i on, in each of the runs [run, run_end). clamps: results are clamped. fetches: lines of c are
+/// prefetched while sums run.
 struct StripF32 {
   const float* b;
   int64_t b_step, segment_step, first, in_last, b_in_last, run, run_end, i, tiles;
@@ -52,9 +53,9 @@ struct StripF32 {
 };
 
 /// The last vector of a strip is whole (kWhole) or partial (kPart). A fetching strip is a whole
-/// panel, and the only strip in its call. It prefetches what the next call will read: each of the
-/// last tiles prefetches one line of each row of b. If tiles have two heights, the last tiles of
-/// each height do so.
+/// panel, and the only strip in its call. It prefetches the kVectors lines of each row of b that
+/// the next call will read. Each of the last kVectors tiles of a run prefetches one of these lines
+/// in every row. If tiles have two heights, the last kVectors tiles of each height do so.
 enum class StripKind { kWhole, kPart, kFetching };
 
 template <class Arch, int kVectors>
@@ -282,8 +283,8 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   int64_t tiles = p.m <= kRows ? 1 : (p.m + kRows - 1) / kRows;
   if (terms <= kLowTerms && p.m > kLow) {
     const int64_t low = (p.m + kLow - 1) / kLow;
-    // If low tiles would have two heights and the highest tiles have one, the highest are taken,
-    // because tiles of two heights write runs out of order.
+    // Tiles of two heights write runs out of order. So low tiles of two heights are not used for
+    // several runs if the highest possible tiles have one height.
     if (p.runs == 1 || p.m % low == 0 || p.m % tiles != 0) tiles = low;
   }
   const int64_t rows = tiles == 1 ? p.m : p.m / tiles;

@@ -95,7 +95,8 @@ void check_weights_gradient(const Conv2dShape& s) {
 
 TEST_CASE("gradients by weights from codes are those from what they mean, to the bit",
           "[kernels][conv]") {
-  // One image and many, chunks of some lines and of some images, few and many channels.
+  // No, one or many images; few or many channels. Some shapes make chunks of several images, some
+  // make several chunks of one image.
   for (const int64_t images : {0, 1, 20}) {
     for (const int64_t channels : {1, 16}) {
       for (const int64_t stride : {1, 2, 3}) {
