@@ -168,8 +168,7 @@ void PackedWeightsS8::pack_depthwise() {
   }
 }
 
-// A sum of weights is their product with ones, and dot_u8s8 computes that: of x with x - offset
-// = 1.
+// A sum of weights is their product with ones, and dot_u8s8 computes that. It subtracts the offset.
 void PackedWeightsS8::sum_panels() {
   const int64_t outputs = shape_.group_o();
   const int64_t width = panels_per_group_ * layout_.width;

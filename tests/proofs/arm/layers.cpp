@@ -162,10 +162,12 @@ bool all_equal(const char* name, const Conv2dShape& s, int32_t zero_x, int32_t s
   for (const Isa isa : usable_isas()) {
     set_isa(isa);
     Operands operands(s, zero_x, shift);
-    if (std::equal(sums.begin(), sums.end(), operands.sums().begin()) &&
-        std::equal(codes.begin(), codes.end(), operands.codes().begin())) {
-      continue;
-    }
+    bool equal =
+        std::ranges::equal(sums, operands.sums()) && std::ranges::equal(codes, operands.codes());
+    // Again, with weights that were packed for the reference.
+    equal = equal && std::ranges::equal(reference.sums(), operands.sums()) &&
+            std::ranges::equal(reference.codes(), operands.codes());
+    if (equal) continue;
     std::cout << "differs: " << name << ", zero point " << zero_x << ", shift " << shift << ", "
               << isa_name(isa) << '\n';
     return false;
