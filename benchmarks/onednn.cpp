@@ -216,7 +216,7 @@ Call conv_requantize(const Problem& p) {
   return make_call(std::move(ready));
 }
 
-/// The function of the OpenMP that oneDNN was built with, so that we need no OpenMP ourselves.
+/// The function of the OpenMP library that oneDNN has loaded, or null. We do not link OpenMP.
 auto omp_set_num_threads() {
   return reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
 }

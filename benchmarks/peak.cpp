@@ -62,8 +62,8 @@ void use(const T& result) {
   use(total);
 }
 
-// Without VNNI: products of int16. One factor of each product is the sum so far. Otherwise the
-// compiler would compute the product once, before the loop.
+// Without VNNI, a dot product multiplies int16. Each product uses the current sum as a factor: if
+// both factors were constant, the compiler would compute the product once, before the loop.
 [[gnu::target("avx512f,avx512bw")]] void dot_avx512bw() {
   const __m512i ones = _mm512_set1_epi32(0x00010001);
   __m512i sums[kChains];

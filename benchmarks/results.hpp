@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-// On top of Google Benchmark: names without its own suffixes, a line for each benchmark, and the
-// medians for the tables at the end.
+// Runs Google Benchmark: removes its suffixes from the names, prints a line for each benchmark, and
+// collects the medians for the tables at the end.
 namespace quantrain::benchmarks {
 
 /// The measurements by benchmark name: medians over the repetitions.

@@ -104,7 +104,8 @@ Usage count_usage(const Network& network, bool qat) {
           static_cast<double>(system_after.ru_maxrss) / 1024.0};
 }
 
-/// The same in a child process, which has its own pool and peaks. Call it before any thread starts.
+/// Calls count_usage() in a child process, which has its own pool and peaks. Call it before any
+/// thread starts.
 Usage count_usage_apart(const Network& network, bool qat) {
   int ends[2];
   if (pipe(ends) != 0) throw Error("train_bench", "no pipe");

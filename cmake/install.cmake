@@ -19,7 +19,8 @@ else()
        REGEX "framework/kernels/float$" EXCLUDE)
 endif()
 
-# quantrain_install(export part component...): installs libraries and the export file that describes them.
+# quantrain_install(export part library...): installs the libraries, and a file `export`.cmake that describes them.
+# Shared libraries go into CPack's component `part`.
 function(quantrain_install export part)
   list(TRANSFORM ARGN PREPEND quantrain_)
   install(TARGETS ${ARGN} EXPORT ${export}

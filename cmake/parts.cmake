@@ -1,7 +1,8 @@
-# quantrain_part(option package debian what): decides whether to build a part of the project, called `what` in messages,
-# that needs a package, called `debian` in Debian. The option can be ON, OFF or AUTO. ON builds the part; a missing
-# package is an error. OFF does not build it. AUTO, the default, builds it if the package is found. In a subdirectory of
-# another project, the default is OFF. Without training, no part is built. Sets the option to ON or OFF in the caller.
+# quantrain_part(option package debian what): decides whether to build a part of the project that needs `package`. For
+# messages, `debian` is the package's name in Debian and `what` the part's name. The option can be ON, OFF or AUTO. ON
+# builds the part; a missing package is an error. OFF does not build it. AUTO, the default, builds it if the package is
+# found. In a subdirectory of another project, the default is OFF. Without training, no part is built. Sets the option
+# to ON or OFF in the caller.
 function(quantrain_part option package debian what)
   set(unless_said OFF)
   if(PROJECT_IS_TOP_LEVEL)

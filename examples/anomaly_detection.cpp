@@ -111,7 +111,7 @@ struct Samples {
   }
 };
 
-/// The error that only the share kFalseAlarms of these clips exceeds.
+/// A threshold that at most the share kFalseAlarms of these errors exceeds.
 float choose_threshold(std::vector<float> errors) {
   std::sort(errors.begin(), errors.end());
   const auto above = static_cast<size_t>(kFalseAlarms * static_cast<double>(errors.size()));

@@ -37,7 +37,7 @@ struct SpeechFlags {
   std::string cache = "keyword_spotting_data";
   int64_t voices = 64;
   int64_t takes = 3;   // how often a voice says each word
-  int64_t copies = 4;  // samples made from each take, each in other noise
+  int64_t copies = 4;  // samples made from each take, each with its own noise
 
   /// The folder of the spoken words.
   std::string words(uint64_t seed) const { return cache + "/words-" + std::to_string(seed); }

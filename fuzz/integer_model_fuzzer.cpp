@@ -11,10 +11,11 @@ namespace quantrain::fuzz {
 namespace {
 
 constexpr int64_t kMemory = int64_t{64} << 20;
-constexpr int64_t kWork = int64_t{1} << 26;  // products, and elements that pools read
+constexpr int64_t kWork = int64_t{1} << 26;  // networks with more work are not run
 constexpr int64_t kSamples = 2;
 
-/// The work of one sample, limited to about kWork.
+/// The work of one sample: multiply-adds, outputs, and elements in windows. Beyond kWork, the
+/// result only says that it is more.
 int64_t work(const integer::Program& program) {
   int64_t work = 0;
   const auto add = [&](int64_t some) { work = std::min(work, kWork) + std::min(some, kWork); };

@@ -26,7 +26,7 @@ struct Slots {
 };
 
 struct NamedModule {
-  std::string name;  ///< path from the module whose named_modules() was called; empty for itself
+  std::string name;  ///< path, relative to the module that lists its modules; empty for itself
   Module* module;
 };
 

@@ -25,8 +25,9 @@ class Mean : public Module {
 
  protected:
   /// Throws: ShapeError if x lacks an axis or has no elements along one, if an axis is listed
-  /// twice, if the axes are not next to each other, or if x holds codes and the axes before the
-  /// reduced axes, the reduced axes, or the axes after them have more than 2^20 elements together.
+  /// twice, or if the axes are not next to each other. If x holds codes, each of three groups of
+  /// axes may have at most 2^20 elements: those before the reduced axes, the reduced axes, and
+  /// those after them.
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -9,8 +9,8 @@
 namespace quantrain {
 namespace {
 
-/// Whether the tensor belongs to a module in a slot. Module::named_parameters() names the slot in
-/// the path.
+/// Whether the tensor with this path belongs to a module in one of a layer's Slots. Such a path
+/// contains the slot's name: "0.weight_slot.scale".
 bool is_of_slot(std::string_view path) {
   for (const char* slot : {"input_slot", "weight_slot", "body_slot", "output_slot"}) {
     if (path.starts_with(slot) || path.find('.' + std::string(slot)) != std::string_view::npos)

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMillion = 1'000'000;
 constexpr int64_t kMostTaps = 32'768;  // taps times channels; no layer has more
-constexpr int64_t kMostResults = 16;   // of an operation are compared: the first ones
+constexpr int64_t kMostResults = 16;   // the first results of an operation are compared
 
 Tensor draw(const Shape& shape, uint64_t seed, const Range& range) {
   Tensor x = Tensor::empty(shape);
@@ -97,7 +97,8 @@ SumErrors of_cross_entropy(int64_t n, const Range& range) {
   return errors(1, y.data(), n, term, mean_of(n));
 }
 
-/// Checks the sums in the denominators, through the first element of each row.
+/// Checks the sum in softmax's denominator. It divides every result of a row, so the first result
+/// of each row is enough.
 SumErrors of_softmax(int64_t n, const Range& range) {
   const Tensor x = draw({2, n}, 1, range);
   const Tensor y = softmax(x);
@@ -167,7 +168,8 @@ SumErrors of_linear_bias(int64_t n, const Range& range) {
 
 constexpr int64_t kChannels = 4;
 
-/// Checks running statistics, which one batch replaces.
+/// Checks the mean or variance of a batch. With momentum 1, the batch's statistics replace the
+/// running ones, where the test can read them.
 SumErrors of_moments(int64_t n, const Range& range, bool of_variance) {
   const Tensor x = draw({1, n, 1, kChannels}, 1, range);
   Tensor mean = Tensor::zeros({kChannels});
@@ -191,7 +193,8 @@ SumErrors of_moments(int64_t n, const Range& range, bool of_variance) {
 
 SumErrors of_batch_mean(int64_t n, const Range& range) { return of_moments(n, range, false); }
 
-/// The terms are always from [0, 1): numbers just above 1 have almost no variance.
+/// Ignores the given range and draws from [0, 1), because numbers just above 1 have almost no
+/// variance.
 SumErrors of_batch_variance(int64_t n, const Range&) { return of_moments(n, kRanges[0], true); }
 
 /// Checks sum(grad_y) and sum(grad_y * (x - mean)), with mean 0 so that all terms have one sign.

@@ -14,7 +14,8 @@ struct Range {
   float low, high;
 };
 
-/// If too many terms near 1 are added one after the other, the digits after the 1 are lost.
+/// If too many terms just above 1 are added one after the other, the digits after the 1, in which
+/// the terms differ, are lost.
 inline constexpr Range kRanges[] = {
     {"[0, 1)", 0.0f, 1.0f}, {"[1, 1.001)", 1.0f, 1.001f}, {"[1, 1.0001)", 1.0f, 1.0001f}};
 
@@ -30,7 +31,7 @@ struct SumErrors {
 
 struct LongSum {
   std::string name;
-  int64_t most;  ///< terms: as many as fit in one or two gigabytes, or as a layer has
+  int64_t most;  ///< as many terms as fit in one or two gigabytes, or as the largest layer has
   SumErrors (*run)(int64_t terms, const Range& range);
 };
 

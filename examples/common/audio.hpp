@@ -24,8 +24,8 @@ Sound read_wav(const std::string& path);
 /// Writes a .wav. Samples are rounded, and clamped to 16 bits.   Throws: DataError if that fails.
 void write_wav(const std::string& path, const Sound& sound);
 
-/// The sound at another rate. The filter is a sinc under a Hann window that spans 16 samples, at
-/// the lower of the two rates, to each side.
+/// The sound at another rate. The filter is a sinc under a Hann window. It reaches 16 samples to
+/// each side, counted at the lower of the two rates.
 /// Throws: DataError unless rates are positive.
 Sound resample(const Sound& sound, int64_t rate);
 
@@ -39,7 +39,7 @@ double hertz_of(double mel);
 /// y[k] = |sum over i of x[i] exp(-2 pi j i k / n)|^2 for k = 0 .. n / 2, by kissfft.
 class PowerSpectrum {
  public:
-  /// Throws: DataError unless n is even and positive.
+  /// Throws: DataError unless n is even and from 2 to 2^24.
   explicit PowerSpectrum(int64_t n);
   ~PowerSpectrum();
   PowerSpectrum(PowerSpectrum&&) noexcept;

@@ -43,7 +43,7 @@ struct CommandLine {
   std::function<void(CLI::App& app)> add_flags = nullptr;
 };
 
-/// A bound on every count, so that no product of two overflows.
+/// A bound on every count, so that the product of two counts does not overflow.
 inline constexpr int64_t kMostCounted = 1'000'000'000;
 
 /// The defaults overridden by the flags; empty after printing --help.

@@ -25,7 +25,7 @@ struct Task {
   std::shared_ptr<const BatchSource> training;
   std::shared_ptr<const BatchSource> calibration;  ///< some of the training samples
   std::shared_ptr<const BatchSource> test;
-  Tensor example;       ///< one sample [1, ...], with the codes that it is made from
+  Tensor example;       ///< one sample [1, ...], with the codes that its floats come from
   int64_t outputs = 0;  ///< number of the network's outputs: its classes
   Transform augment = nullptr;
   std::function<Tensor(Module& net, Batch& batch)> loss = classification_loss;

@@ -6,7 +6,7 @@
 
 namespace quantrain {
 
-/// A positive real multiplier as m0 * 2^-shift, m0 in [2^30, 2^31) or 0, shift in 1..62.
+/// A nonnegative real multiplier as m0 * 2^-shift, m0 in [2^30, 2^31) or 0, shift in 1..62.
 /// docs/quantization.md (8)
 struct Multiplier {
   int32_t m0 = 0;

@@ -35,7 +35,8 @@ ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::str
   }
   const float scale = computed(usable_scale((high - low) / (qmax - qmin)));
   // Divides in float32 and rounds the quotient, as (3) does, so that (3) gives the lowest value the
-  // code qmin. At ties, a quotient in double, or rounding qmin - quotient, would miss qmin.
+  // code qmin. At a tie, a quotient in double could round to another integer, and so could the
+  // difference qmin - quotient.
   const float steps = half_even(static_cast<float>(low) / scale);
   return {scale, std::clamp(qmin - static_cast<int32_t>(steps), qmin, qmax)};
 }

@@ -31,7 +31,7 @@ struct StoredOutput {
   friend bool operator==(const StoredOutput&, const StoredOutput&) = default;
 };
 
-/// For codes with parameters y, clamped by the activation.
+/// The zero point of codes with parameters y, and their bounds after the activation.
 /// Throws: QuantError if y is per channel or has more than 8 bits.
 StoredOutput stored_output(const QParams& y, Activation activation);
 

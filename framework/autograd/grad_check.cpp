@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kWhere = "grad_check";
 constexpr double kRounding = 0x1p-24;  // relative rounding error of a float32
 
-// sum(x * factors), in double because the differences of neighbouring values are small.
+// sum(x * factors), in double.
 double contract(const Tensor& x, const Tensor& factors) {
   const Floats values = x.floats();
   double sum = 0.0;

@@ -11,9 +11,9 @@ namespace quantrain {
 
 struct GradCheckOptions {
   /// Each element x moves up and down by step * max(1, |x|). The difference quotient has two
-  /// errors: about step^2 / 6 times the third derivative, and float32's 6e-8 / step times the
-  /// value. 2^-7 keeps both near 1e-5 if derivative and value are about 1, and x + step is exact
-  /// for most x.
+  /// errors: about step^2 / 6 times the third derivative, and, from rounding to float32, about 6e-8
+  /// / step times the value. 2^-7 keeps both near 1e-5 if derivative and value are about 1, and x +
+  /// step is exact for most x.
   float step = 0x1p-7f;
   /// Largest max_error that is ok. It leaves room for a third derivative of 100 times the largest
   /// gradient.

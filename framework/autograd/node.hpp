@@ -59,11 +59,11 @@ struct QuantizationTraits {
   bool closes_range = false;
   /// Index of the input that is a weight; the next input is the bias. -1: no weight.
   int weight = -1;
-  /// A batch norm after it folds into the weight.   docs/quantization.md (15)
+  /// A batch norm that follows is folded into the weight.   docs/quantization.md (15)
   bool folds_batch_norm = false;
   bool is_batch_norm = false;
-  /// If the operation before it has closes_range, the two may be fused. This operation then becomes
-  /// a clamp of codes.   docs/quantization.md (9)
+  /// If the preceding operation has closes_range set, the two may be fused. This operation then
+  /// becomes a clamp of codes.   docs/quantization.md (9)
   bool is_activation = false;
   /// The result holds the same elements in another shape.
   bool is_view = false;
@@ -72,10 +72,11 @@ struct QuantizationTraits {
   /// the constant's values.
   bool takes_constants = false;
   /// Whether the operation has an integer form if all operands except weights depend on the
-  /// network's input. If neither flag allows the operands, refuse_integers() says why.
+  /// network's input. If neither takes_constants nor takes_data allows the operands,
+  /// refuse_integers() says why.
   bool takes_data = true;
-  /// A range that contains every result. A FakeQuantize after this operation gets fixed parameters
-  /// for it.
+  /// A range that contains every result. A FakeQuantize that follows gets fixed parameters for this
+  /// range.
   std::optional<Range> range{};
   /// The layer that error messages recommend instead of the bare operation. If takes_data is set,
   /// they do so only if all operands except weights depend on the network's input.
@@ -107,7 +108,8 @@ class Node {
   }
 
   virtual QuantizationTraits traits() const { return {}; }
-  /// Throws an error that names the layer and says why the result, in floats, has no integer form.
+  /// Throws an error that names the layer and says why the result, which holds floats, has no
+  /// integer form.
   /// Throws: always, GraphError or QuantError.
   [[noreturn]] virtual void refuse_integers(const std::string& layer) const;
 

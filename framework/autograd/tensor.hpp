@@ -69,7 +69,8 @@ class Tensor {
   Floats floats() const;
   /// Floats for reading that stay valid as long as the tensor; computed on demand and kept.
   const float* data() const&;
-  /// The same for a temporary, whose pointer would dangle. net(x).data()[0] is a number.
+  /// The same for a temporary tensor, whose pointer would dangle: the result keeps the memory
+  /// alive, so net(x).data()[0] is valid.
   Floats data() const&& { return floats(); }
   /// Floats for writing; counts a new version. Throws: GraphError unless the tensor holds floats.
   float* mutable_data() &;

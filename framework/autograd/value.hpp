@@ -41,13 +41,14 @@ struct Codes {
     return storage == CodeStorage::kU8 ? stored_offset(type) : 0;
   }
   int32_t offset() const { return offset(storage, params.type); }
-  /// Zero point of the stored bytes; per-tensor parameters.
+  /// Zero point of the stored bytes. Requires per-tensor parameters.
   int32_t stored_zero_point() const { return params.zero_point[0] + offset(); }
   const uint8_t* u8() const& { return bytes.data(); }
   const uint8_t* u8() const&& = delete;
   const int8_t* s8() const& { return reinterpret_cast<const int8_t*>(bytes.data()); }
   const int8_t* s8() const&& = delete;
-  /// For products that dequantize codes as they need them. Valid while the codes live.
+  /// A view of the codes for products that dequantize codes while they read them. Valid while the
+  /// codes live.
   kernels::CodeView view() const&& = delete;
   kernels::CodeView view() const& {
     return {bytes.data(),
@@ -68,8 +69,8 @@ struct Codes {
 };
 
 /// An integer operation whose output's quantization parameters are not known yet. The FakeQuantize
-/// after it knows them, completes the operation and runs it as the deployed network does. Floats
-/// are computed only on request.
+/// that follows knows these parameters. It completes the operation and runs it as the deployed
+/// network does. Floats are computed only on request.
 class Accumulators {
  public:
   virtual ~Accumulators() = default;
@@ -85,10 +86,11 @@ class Accumulators {
                                                                Activation activation,
                                                                uint8_t* codes,
                                                                uint8_t* mask) const = 0;
-  /// Bit i % 8 of byte i / 8, for i in [0, n): whether the activation passes the gradient: 0 < real
-  /// value of element i, and for ReLU6 also < 6.   docs/quantization.md (9)
+  /// Writes to bit i % 8 of byte i / 8, for i in [0, n), whether the activation passes the gradient
+  /// of element i: its real value is above 0 and, for ReLU6, below 6.   docs/quantization.md (9)
   virtual void activation_mask(int64_t n, Activation activation, uint8_t* mask) const;
-  /// Smallest and largest real value of the n >= 1 elements, after the activation; NaN if any is.
+  /// Smallest and largest real value of the n >= 1 elements, after the activation; NaN if a value
+  /// is NaN.
   virtual Range range(int64_t n, Activation activation) const;
 
   /// Sums that can be an output of the network without requantization, such as logits, and the

@@ -10,8 +10,9 @@ namespace quantrain {
 
 /// The tensor's floats as an xtensor container that shares them. Writing through it is not counted
 /// as a new version: use it for reading, or before the tensor takes part in a graph. If the tensor
-/// has source codes, such as a batch's images, the call itself counts as a write and the tensor
-/// loses them; as_const_array() keeps them.
+/// carries the codes that its floats were computed from (Tensor::source_codes()), as a batch's
+/// images do, the call itself counts as a write and the tensor loses the codes; as_const_array()
+/// keeps them.
 /// Throws: GraphError unless the tensor holds floats.
 inline Array as_array(const Tensor& tensor) {
   std::shared_ptr<Buffer<float>> buffer = TensorAccess::buffer(tensor);

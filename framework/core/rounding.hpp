@@ -5,11 +5,11 @@
 
 namespace quantrain {
 
-/// While it lives, this thread computes in the default floating-point mode: rounding to the nearest
-/// number, ties to even, with subnormal numbers. Its destructor restores the previous mode. Every
-/// function that computes with floats begins with one, and so does every parallel loop, because a
-/// worker inherits the mode of the thread that started it. Costs a nanosecond if the mode is
-/// already the default.
+/// While it lives, this thread computes in the default floating-point mode: it rounds to the
+/// nearest number, ties to even, and does not flush subnormal numbers to zero. Its destructor
+/// restores the previous mode. Every function that computes with floats begins with one, and so
+/// does every parallel loop, because a worker inherits the mode of the thread that started it.
+/// Costs a nanosecond if the mode is already the default.
 class DefaultRounding {
  public:
   DefaultRounding() : found_(read()) {
@@ -25,10 +25,12 @@ class DefaultRounding {
 
  private:
 #if defined(__x86_64__)
-  static constexpr uint64_t kMode = 0xe040;  // MXCSR: flush to zero, rounding, denormals are zeros
+  // Bits of MXCSR that are 0 in the default mode: flush to zero, rounding, denormals are zeros.
+  static constexpr uint64_t kMode = 0xe040;
   static uint64_t read() { return __builtin_ia32_stmxcsr(); }
 #elif defined(__aarch64__)
-  static constexpr uint64_t kMode = 0x1c80000;  // FPCR: flush to zero, rounding
+  // Bits of FPCR that are 0 in the default mode: flush to zero, rounding.
+  static constexpr uint64_t kMode = 0x1c80000;
   static uint64_t read() {
     uint64_t control;
     __asm__ volatile("mrs %0, fpcr" : "=r"(control));
@@ -42,7 +44,7 @@ class DefaultRounding {
   void restore() const;
 
   uint64_t found_;
-  int rounding_ = 0;  // the C library's mode, in another register on x86
+  int rounding_ = 0;  // from std::fegetround(); x86 keeps it in a second register
 };
 
 /// Returns the value and forces its computation before this point. Otherwise the compiler may move

@@ -18,7 +18,7 @@ struct Pass {
   Transform augment = nullptr;
   double mixup = 0.0;  ///< alpha of mixup; 0: no mixup
 
-  /// The random numbers of a sample.
+  /// The generator of random numbers for sample `index`.
   Random random(int64_t index) const {
     return Random(seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(index));
   }

@@ -14,7 +14,7 @@
 namespace quantrain {
 
 /// What to do with a feature that has the same value in all rows. It carries no information. A
-/// deployed program may see other values, but the rows do not tell a scale for them.
+/// deployed program may see other values, but these rows give no scale for them.
 enum class ConstantFeature {
   kRefuse,  ///< throws an error that names the feature
   kKeep,    ///< scale 1, like scikit-learn's StandardScaler and MinMaxScaler

@@ -24,7 +24,7 @@ class Source {
   virtual size_t read(std::span<uint8_t> out) = 0;
   /// Upper bound of the bytes that are left to read.
   virtual int64_t left() const = 0;
-  /// Number of bytes to allocate memory for before they have been read.
+  /// Number of bytes to allocate in the first step, before any have been read.
   virtual size_t step() const = 0;
 };
 
@@ -34,7 +34,7 @@ class PlainSource : public Source {
 
   size_t read(std::span<uint8_t> out) override { return file_.read(out); }
   int64_t left() const override { return file_.left(); }
-  // All bytes at once, because the file contains them.
+  // All bytes at once, because the file is known to contain that many.
   size_t step() const override { return static_cast<size_t>(file_.left()); }
 
  private:

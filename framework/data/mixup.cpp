@@ -8,7 +8,8 @@
 namespace quantrain {
 namespace {
 
-// Changes the seed for mixup, so that the random numbers of augmentation stay the same.
+// Combined with the seed for mixup's own random numbers, so that augmentation draws the same
+// numbers with and without mixup.
 constexpr uint64_t kMixSeed = 0x6d69787570u;
 
 /// x^e for x in [0, 1) and e >= 1, from products and square roots only: the same on every machine.

@@ -7,7 +7,7 @@
 
 #include "framework/data/batch_source.hpp"
 
-// Mixes each sample with another one: x = own * a + (1 - own) * b, and the targets in the same way.
+// Mixes each sample a with another sample b: x = own * a + (1 - own) * b, and the targets likewise.
 // own = max(t, 1 - t) with t from Beta(alpha, alpha), so that a sample stays closer to itself.
 // Source: Zhang et al. 2018, "mixup: Beyond Empirical Risk Minimization"
 namespace quantrain {

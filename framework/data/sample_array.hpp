@@ -55,9 +55,10 @@ class SampleArray {
                            std::shared_ptr<const void> owner,
                            Range range = kUnitRange,
                            InputFeatures features = {});
-  /// Converts raw floats to codes of the range, after applying features:
-  ///   byte = round((z - min) / (max - min) * 255), z = (x - offset[f]) / scale[f]
-  /// if the range begins or ends at 0.   docs/quantization.md (2), (3), (20)
+  /// Applies features to raw floats x and converts the results z to codes of the range:
+  ///   z = (x - offset[f]) / scale[f], without features z = x
+  ///   byte = round((z - min) / (max - min) * 255) if the range begins or ends at 0
+  /// docs/quantization.md (2), (3), (20)
   /// Throws: QuantError like bytes(); DataError if a value is NaN or infinite, or z is outside the
   /// range with Outside::kRefuse.
   static SampleArray encoded(const Shape& shape,

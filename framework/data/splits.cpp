@@ -23,7 +23,7 @@ void check_fractions(std::span<const double> fractions) {
       throw DataError(kWhere, "a fraction of ", fraction, ", expected one in (0, 1]");
     sum += fraction;
   }
-  constexpr double kRounding = 1e-9;  // fractions that add up to 1 may have a sum above 1
+  constexpr double kRounding = 1e-9;  // rounding may put a sum of 1 slightly above 1
   if (sum > 1.0 + kRounding) throw DataError(kWhere, "the fractions sum to ", sum, ", above 1");
 }
 

@@ -27,7 +27,8 @@ std::vector<int64_t> class_counts(const Data& data) requires requires {
 { return class_counts(data.labels(), data.classes()); }
 
 /// Indices of the samples of each part, ascending. If the fractions sum to less than 1, the rest is
-/// in no part. Sizes are n * fraction, rounded so that their sum is right.
+/// in no part. Sizes are n * fraction, rounded to integers whose sum is n * (sum of the fractions),
+/// rounded.
 /// Throws: DataError unless fractions are positive and their sum is at most 1, or if a part gets no
 /// sample.
 std::vector<std::vector<int64_t>> split_indices(int64_t n,

@@ -165,7 +165,8 @@ class Propagation {
   }
 
   Channels run(const QuantizedMul& op, const std::vector<int>& inputs) const {
-    // Every row is multiplied by the same factors, whose number is a multiple of their channels.
+    // b has one factor for each channel of a, the same for every row. So the intervals of the
+    // operand that has fewer are repeated.
     const size_t size = std::max(at(inputs[0]).size(), at(inputs[1]).size());
     const Channels a = over(at(inputs[0]), static_cast<int64_t>(size));
     const Channels b = over(at(inputs[1]), static_cast<int64_t>(size));

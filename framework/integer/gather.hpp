@@ -70,13 +70,15 @@ struct Gather {
 
 /// A run of elements of y that are consecutive in x too, or all the fill.
 struct GatherRun {
-  int64_t from = -1;  ///< offset in the row of x; -1: the fill
+  int64_t from = -1;  ///< offset in the innermost row of x; -1: the fill
   int64_t length = 0;
 };
-/// The runs of one row of an axis, in order. Each index of the axis has `run` elements.
+/// The runs of an innermost row of y, in order. `axis` is the last axis; each of its indices stands
+/// for `run` elements.
 std::vector<GatherRun> gather_runs(const Gather::Axis& axis, int64_t run);
 
-/// Gathers n samples of x into y, with `fill` in place of op.fill. T is uint8_t or float.
+/// Gathers n samples of x into y, with `fill` in place of op.fill. runs: gather_runs() of the last
+/// axis. T is uint8_t or float.
 template <class T>
 void gather(const Gather& op, std::span<const GatherRun> runs, int64_t n, const T* x, T fill, T* y);
 

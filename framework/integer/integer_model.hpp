@@ -102,7 +102,7 @@ class IntegerModel {
   /// file.
   void save(const std::string& path, const std::map<std::string, std::string>& metadata = {}) const;
   static IntegerModel load(const std::string& path, std::optional<int64_t> memory_limit = {});
-  /// The same from the bytes of a file.
+  /// load() from the bytes of a file.
   static IntegerModel load(std::span<const uint8_t> file, std::optional<int64_t> memory_limit = {});
 
  private:

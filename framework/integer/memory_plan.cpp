@@ -49,7 +49,7 @@ MemoryPlan plan_memory(const Program& program) {
     plan.offsets[static_cast<size_t>(id)] = begin;
     plan.sample_bytes = std::max(plan.sample_bytes, begin + bytes);
   };
-  // Takes the place of an input that this step is the last to read and that has the output's size.
+  // Gives the output the place of an input of the same size that no later step reads.
   const auto take_over = [&](const Step& s, size_t step) {
     if (!runs_in_place(s.operation)) return false;
     for (const int id : s.inputs) {
@@ -83,7 +83,7 @@ int64_t memory(const Program& program, int64_t n) {
   constexpr int64_t kMost = int64_t{1} << 62;
   if (n < 1) return 0;
   const int64_t sample = plan_memory(program).sample_bytes;
-  // For so many samples, scratch_bytes() and the sum below could overflow.
+  // Beyond these limits, scratch_bytes() and the sum below could overflow.
   if (n > kMostElements || n > kMost / (sample + kMostElements)) return kMost;
   int64_t scratch = 0;
   for (const Step& step : program.steps)

@@ -21,9 +21,9 @@ struct MemoryPlan {
 
 /// The program must be valid.
 MemoryPlan plan_memory(const Program& program);
-/// Bytes that a run of n samples on threads() threads takes from the pool, from codes to integers:
-/// the values, and the scratch memory of the step that needs most. Known before anything is
-/// allocated for a run. At most 2^62, and 0 for n < 1.
+/// Bytes that a run of n samples on threads() threads takes from the pool if its inputs are codes
+/// and its outputs integers: the values, and the scratch memory of the step that needs most. Known
+/// before anything is allocated for a run. At most 2^62, and 0 for n < 1.
 int64_t memory(const Program& program, int64_t n);
 /// Checks the memory that a model of a valid program needs: its prepared operations and a run of
 /// one sample.

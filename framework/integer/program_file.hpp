@@ -25,7 +25,7 @@ int64_t memory_limit(int64_t file_bytes);
 /// layout, lacks an entry, has an unknown entry, or needs too much memory; QuantError, ShapeError
 /// or GraphError like validate() of the program.
 Program load_program(const std::string& path, std::optional<int64_t> memory_limit = {});
-/// The same from the bytes of a file. `where` names the file in messages.
+/// load_program() from the bytes of a file. `where` names the file in messages.
 Program parse_program(std::span<const uint8_t> file,
                       std::string_view where,
                       std::optional<int64_t> memory_limit = {});

@@ -27,7 +27,7 @@ struct QuantizedAvgPool2d {
   std::vector<kernels::MeanMultiplier> means;  ///< one for each distinct count, ascending
   StoredOutput y;
 
-  /// From the parameters of the codes, with a fused activation.
+  /// Makes the operation from the parameters of the codes, with a fused activation.
   /// Throws: QuantError if x or y is not per tensor with at most 8 bits, or a multiplier is out of
   /// range; ShapeError like window_counts().
   static QuantizedAvgPool2d make(const kernels::Conv2dShape& shape,

@@ -35,7 +35,7 @@ struct QuantizedConcat {
   std::vector<Part> parts;
   StoredOutput y;
 
-  /// From the parameters of the codes, with a fused activation.
+  /// Makes the operation from the parameters of the codes, with a fused activation.
   /// Throws: QuantError if y or an operand is not per tensor with at most 8 bits, or a multiplier
   /// is out of range; ShapeError unless runs has an entry for each operand.
   static QuantizedConcat make(int64_t rows,

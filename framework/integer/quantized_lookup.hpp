@@ -38,8 +38,9 @@ struct QuantizedLookup {
                                  const QParams& x,
                                  const QParams& y,
                                  Activation activation);
-  /// The table of a function, whose values for each stored code of x are quantized by (3). `values`
-  /// has one entry for all channels, or one for each channel.   docs/quantization.md (18)
+  /// Makes the table of a function by quantizing its values by (3). `values` holds the values for
+  /// each stored code of x: one entry for all channels, or one for each channel.
+  /// docs/quantization.md (18)
   /// Throws: QuantError naming `where` and the input's real value if a value is NaN or infinite;
   /// QuantError if x or y is not per tensor with at most 8 bits.
   static QuantizedLookup function(int64_t size,

@@ -21,7 +21,7 @@ struct QuantizedMaxPool2d {
   std::string_view kernel() const { return "max_pool2d_u8"; }
   std::vector<int64_t> input_sizes() const { return {shape.x_elements()}; }
   int64_t output_size() const { return shape.y_elements(); }
-  /// Throws: ShapeError naming `where` like check_pool().
+  /// Throws: ShapeError naming `where` in the same cases as check_pool().
   void validate(std::string_view where) const { check_pool(where, shape); }
   friend bool operator==(const QuantizedMaxPool2d&, const QuantizedMaxPool2d&) = default;
 

@@ -26,7 +26,7 @@ struct QuantizedMul {
   Multiplier multiplier;
   StoredOutput y;
 
-  /// From the parameters of the codes, with a fused activation.
+  /// Makes the operation from the parameters of the codes, with a fused activation.
   /// Throws: QuantError if the parameters are not per tensor with at most 8 bits, or the multiplier
   /// is out of range.
   static QuantizedMul make(int64_t rows,

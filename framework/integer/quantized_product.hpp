@@ -48,8 +48,8 @@ struct QuantizedProduct {
   }
 };
 
-/// Multipliers for sums with the scales sum_scale[o] = scale_x * scale_w[o] and an output with
-/// parameters y after an activation.   docs/quantization.md (8), (9)
+/// Multipliers that convert sums with the scales sum_scale[o] = scale_x * scale_w[o] to codes with
+/// the parameters y, and the clamp of a fused activation.   docs/quantization.md (8), (9)
 /// Throws: QuantError if y is not per tensor or has more than 8 bits, or a multiplier is out of
 /// range.
 Requantization requantization(const std::vector<double>& sum_scale,

@@ -10,9 +10,9 @@
 
 namespace quantrain::integer {
 
-/// y[r, i] = exp(x[r, i]) / (sum over j of exp(x[r, j])), along rows. Codes are subtracted from the
-/// largest code of their row, so that a table holds every possible power in fixed point. The
-/// quotient is rounded once.   docs/quantization.md (26)
+/// y[r, i] = exp(x[r, i]) / (sum over j of exp(x[r, j])), along rows. The table `powers` holds the
+/// exponential for every possible difference d between the largest code of a row and another code,
+/// in fixed point. The quotient is rounded once.   docs/quantization.md (26)
 /// Shapes of a sample: x, y [rows, classes].
 /// Source: ONNX Softmax, axis = -1; TFLite's 8-bit softmax.
 struct QuantizedSoftmax {
@@ -28,7 +28,7 @@ struct QuantizedSoftmax {
   Multiplier multiplier{int32_t{1} << 30, 30};                        ///< 1 / scale_y
   StoredOutput y;
 
-  /// From the parameters of the codes, with a fused activation.
+  /// Makes the operation from the parameters of the codes, with a fused activation.
   /// Throws: QuantError if the parameters are not per tensor with at most 8 bits, or the multiplier
   /// is out of range.
   static QuantizedSoftmax make(
@@ -54,7 +54,7 @@ struct QuantizedSoftmax {
 /// round(2^30 exp(-scale d)) for d from 0 to 255.
 std::vector<int32_t> softmax_powers(float scale);
 
-/// The powers of a row of codes and their sum. The row must have at least one class.
+/// The exponentials of a row of codes and their sum. The row must have at least one class.
 class SoftmaxRow {
  public:
   SoftmaxRow(const std::vector<int32_t>& powers, const uint8_t* x, int64_t classes);

@@ -8,8 +8,8 @@
 
 namespace quantrain::integer {
 
-/// Largest number of elements of a value in one sample. With it, no memory size of a batch can
-/// overflow.
+/// Largest number of elements of a value in one sample. With this limit, no memory size of a batch
+/// can overflow.
 inline constexpr int64_t kMostElements = int64_t{1} << 30;
 
 /// Throws: ShapeError naming `where` unless all extents are positive and their product is at most
@@ -26,9 +26,9 @@ void check_window(std::string_view where, const kernels::Conv2dShape& shape);
 /// Largest number of elements that the windows of a pool read in one sample: about a minute of
 /// work.
 inline constexpr int64_t kMostPoolReads = int64_t{1} << 36;
-/// The same for a pool. Also checks that c = o = groups, the dilation is 1, the padding is smaller
-/// than the window, and at most kMostPoolReads elements are read. (The work of a convolution is
-/// bounded by its weights.)
+/// Checks the extents of a pool like check_window(). Also checks that c = o = groups, the dilation
+/// is 1, the padding is smaller than the window, and at most kMostPoolReads elements are read. (The
+/// work of a convolution is bounded by its weights.)
 void check_pool(std::string_view where, const kernels::Conv2dShape& shape);
 
 inline kernels::Conv2dShape with_batch(kernels::Conv2dShape shape, int64_t n) {

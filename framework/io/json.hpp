@@ -19,7 +19,7 @@ namespace quantrain {
 struct JsonLimits {
   int64_t bytes = int64_t{16} << 20;
   int depth = 16;                     ///< nested lists and objects
-  int64_t values = int64_t{1} << 20;  ///< values of all kinds and keys together
+  int64_t values = int64_t{1} << 20;  ///< number of values and keys, counted together
 };
 
 class JsonDocument;

@@ -63,9 +63,9 @@ struct TilesF32 {
 };
 
 /// c[i * c_step + j] = min(max(sum over t < k of a[i * a_step + t] * b(t, j) + bias[j], lo), hi)
-/// for i < m, j < n. If accumulate is set, the old value of c is added before the bias. lo and hi
-/// may be infinite, and bias may be null. chains_f32 splits each sum into `chains` chains, 1 or 4;
-/// dots_f32 ignores `chains`.
+/// for i < m, j < n; float_kernels.inc defines b(t, j). If accumulate is set, the old value of c is
+/// added before the bias. lo and hi may be infinite, and bias may be null. chains_f32 splits each
+/// sum into `chains` chains, 1 or 4; dots_f32 ignores `chains`.
 struct FewF32 {
   int64_t m, n, k, chains;
   const float* a;
@@ -201,7 +201,7 @@ struct DepthwiseLayout {
     if (divisor >= 16 && channels > 64) block = 64;
   }
 
-  /// Lines of a group, that is, of output lines that share quads, at the stride of s.
+  /// How many lines of output share quads at the stride of s. Such lines form a group.
   QUANTRAIN_INLINE int64_t group(const PoolShape& s) const { return s.stride_h == 1 ? lines : 1; }
   /// Bytes of one line of quads.
   QUANTRAIN_INLINE int64_t quad_line(const PoolShape& s) const {
@@ -229,10 +229,10 @@ struct DepthwiseLayout {
 /// the image, x is zero_x.
 ///   acc[line, p, c] = start[c] + sum over i < kh, j < kw of
 ///                     w[c, i, j] * (x[.., i * dilation_h, j * dilation_w, c] - layout.offset)
-/// w has a panel for each `layout.width` elements of a run. A panel holds, for each quad, each
-/// column of the window and each of DepthwiseLayout's lines, a group of 4 weights as in
-/// PanelLayout, one for each row of the quad. The weight is 0 if the line's window does not contain
-/// the row.
+/// p is a pixel of the line, and x[..] is counted from the first row and column of its window. w
+/// has a panel for each `layout.width` elements of a run. A panel holds, for each quad, each column
+/// of the window and each of DepthwiseLayout's lines, a group of 4 weights as in PanelLayout, one
+/// for each row of the quad. The weight is 0 if the line's window does not contain the row.
 struct DepthwiseU8S8 {
   PoolShape pool;
   int64_t begin, end;

@@ -9,8 +9,9 @@
 namespace quantrain {
 namespace {
 
-// Steps are a float, like all saved state. At this number, adding 1 is rounded away. The
-// corrections are 1 by then, unless a beta is within 10^-6 of 1.
+// The number of steps is stored as a float, like all saved state. It stops here, because adding 1
+// would be rounded away. By then, the bias corrections 1 - beta^t are 1, unless a beta is within
+// 10^-6 of 1.
 constexpr float kMostSteps = 0x1p24f;
 
 // 1 - beta^t from multiplications only, because pow() is not the same on every machine.

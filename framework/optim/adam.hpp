@@ -53,7 +53,7 @@ struct AdamWOptions {
   bool allow_nonfinite = false;  ///< as in AdamOptions
 };
 
-/// Adam with decoupled weight decay: it does not go through the moments.
+/// Adam with decoupled weight decay: the decay does not enter m and v.
 /// Source: Loshchilov and Hutter 2019, algorithm 2
 class AdamW : public Adam {
  public:

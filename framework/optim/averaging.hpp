@@ -29,7 +29,7 @@ class ExponentialAverage {
   ExponentialAverage(const ExponentialAverage&) = delete;
   ExponentialAverage& operator=(const ExponentialAverage&) = delete;
 
-  /// Adds the current values of the tensors to the averages.
+  /// Updates the averages with the current values of the tensors.
   /// Throws: GraphError while an AveragedWeights lives; DataError if the loaded "started" is not 0
   /// or 1.
   void update();

@@ -94,8 +94,8 @@ std::string Optimizer::describe(size_t i) const {
   return text.str();
 }
 
-// A parameter that was added when the network was prepared, and that has a gradient, would never be
-// trained. Leaving out a parameter that existed before is the caller's choice.
+// Refuses parameters that have a gradient but were added after the optimizer was made: they would
+// never be trained. The caller may leave out parameters that existed when the optimizer was made.
 void Optimizer::check_complete() const {
   TensorAccess::Companions checked;
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -117,8 +117,8 @@ void Optimizer::check_complete() const {
   }
 }
 
-// This check is one pass over the gradient. The update makes about seven passes over as much
-// memory.
+// This check reads the gradient once. That is cheap: the update makes about seven passes over
+// arrays of the same size.
 void Optimizer::check_gradient(size_t i) const {
   const Tensor grad = parameters_[i].grad();
   if (allow_nonfinite_ || grad.elements() == 0) return;

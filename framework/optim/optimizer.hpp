@@ -67,8 +67,8 @@ class Optimizer {
                    float least = std::numeric_limits<float>::lowest());
 
   /// Called before anything is changed.
-  /// Throws: DataError if the state of parameter i is invalid in a way that step() does not check
-  /// itself.
+  /// Throws: DataError if the state of parameter i is invalid. step() itself checks only that
+  /// loaded values are finite and not below their minimum.
   virtual void check_state(size_t) const {}
   virtual void update(size_t i, Tensor& parameter, const Tensor& grad) = 0;
 
@@ -84,7 +84,7 @@ class Optimizer {
   std::vector<Tensor> parameters_;
   float learning_rate_;
   bool allow_nonfinite_;
-  // The companions of each parameter when the optimizer was made.
+  // For each parameter: TensorAccess::companions() at the time when the optimizer was made.
   std::vector<TensorAccess::Companions> companions_;
   struct State {
     NamedTensor entry;

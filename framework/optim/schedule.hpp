@@ -5,8 +5,8 @@
 
 namespace quantrain {
 
-/// Learning rate of a training step, counted from 0. A pure function, so a run can be resumed at
-/// any step.
+/// Returns the learning rate of a training step; steps count from 0. A pure function, so a run can
+/// be resumed at any step.
 ///   optimizer.set_learning_rate(schedule(step));
 using Schedule = std::function<float(int64_t step)>;
 

@@ -95,8 +95,8 @@ double area_under_curve(std::span<const float> scores, std::span<const uint8_t> 
     if (positive[i] > 1) fail("sample ", i, " is ", int{positive[i]}, ", expected 0 or 1");
   }
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] < scores[b]; });
-  // `twice`: two for each pair in which the positive sample's score is higher, one if they are
-  // equal.
+  // `twice` counts each pair of a positive and a negative sample: 2 if the positive sample has the
+  // higher score, 1 if the scores are equal.
   int64_t negatives = 0;
   int64_t positives = 0;
   double twice = 0.0;

@@ -53,9 +53,9 @@ class ConfusionMatrix {
   int64_t correct() const;
   /// correct() / total(); 0 if there are no samples.
   double accuracy() const;
-  /// Share of the samples predicted as the class that belong to it; 0 if there are none.
+  /// Of the samples predicted as this class, the share that belongs to it; 0 if there are none.
   double precision(int64_t predicted) const;
-  /// Share of the samples of the class that were predicted as it; 0 if there are none.
+  /// Of the samples of this class, the share that was predicted as it; 0 if there are none.
   double recall(int64_t label) const;
   /// 2 * precision * recall / (precision + recall); 0 if both are 0.
   double f1(int64_t label) const;

@@ -67,8 +67,8 @@ Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch
 /// The same for a network with several inputs or outputs.
 Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches);
 
-/// The same for a range of batches, each with a member `images`. If a Batch has more inputs, both
-/// networks get all of them.
+/// The same for all batches of a loader or container. Each batch has a member `images`. If a Batch
+/// has more inputs, both networks get all of them.
 template <class Batches>
 Parity verify_parity(Module& net, const IntegerModel& model, Batches&& batches) requires requires {
   (*batches.begin()).images;

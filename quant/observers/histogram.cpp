@@ -91,7 +91,7 @@ constexpr int64_t kBudget = 1 << 19;  // the grid evaluates about this many code
 constexpr int64_t kColumns = 32;      // at most this many values of `below`
 constexpr int64_t kFewestRows = 16;   // at least this many values of `step`
 constexpr int64_t kMostRows = 4096;
-constexpr int64_t kFewestStarts = 4;  // grid points that are refined
+constexpr int64_t kFewestStarts = 4;  // at least this many grid points are refined
 constexpr int64_t kMostStarts = 16;
 
 // The best candidate with `below` in [fewest, most] and `step` up to `largest`.

@@ -9,8 +9,8 @@
 namespace quantrain::quant {
 namespace {
 
-// Sum of term(channel, x) over each channel. It is split into blocks by the size alone, and their
-// sums are added in order, so any number of threads gives the same bits.
+// Sum of term(channel, x) over each channel. How it is split into blocks depends on the size alone,
+// and the blocks' sums are added in order. So any number of threads gives the same bits.
 template <class Term>
 std::vector<double> channel_sums(
     const float* x, int64_t n, int64_t channels, int64_t inner, const Term& term) {

@@ -16,9 +16,10 @@ struct MovingAverageOptions {
   friend bool operator==(const MovingAverageOptions&, const MovingAverageOptions&) = default;
 };
 
-/// m = x for the first batch, then m += constant * (x - m), in float32, where x is the smallest, or
-/// largest, value of a batch. The range follows the data while a network trains, and single
-/// outliers count little.   docs/quantization.md (14)
+/// Range = moving averages of the batches' smallest and largest values, each in float32: m = x for
+/// the first batch, then m += constant * (x - m), where x is the batch's smallest (or largest)
+/// value. The range follows the data while a network trains, and single outliers count little.
+/// docs/quantization.md (14)
 class MovingAverageObserver : public RangeObserver {
  public:
   /// Throws: QuantError if the constant is out of its range.

@@ -86,7 +86,8 @@ class Observer {
     int64_t inner;
   };
   /// Adds a batch to the state, which is 0 before the first batch; count() does not include this
-  /// batch yet. extremes: finite [min, max] of each channel. If it throws, the state is unchanged.
+  /// batch yet. extremes: finite [min, max] of each channel. If it throws, it must leave the
+  /// state unchanged.
   virtual void accumulate(const Batch& batch, std::span<const Range> extremes) = 0;
   /// The range of each channel. Called only after a batch, with a state that passed check_state().
   virtual std::vector<Range> choose_ranges(const QType& type, QScheme scheme) const = 0;

@@ -171,7 +171,7 @@ QParams FakeQuantize::start(const Tensor& x) const {
   return params;
 }
 
-// The first tensor initializes a learned scale.
+// Only the first tensor initializes a learned scale.
 void FakeQuantize::observe(const Tensor& x) {
   check_input(x);
   if (config_.estimator == Estimator::kLearned) {

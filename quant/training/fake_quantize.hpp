@@ -112,7 +112,7 @@ class FakeQuantize : public Module, public PhasedSlot {
   FakeQuantizeConfig config_;
   std::optional<QParams> known_;  // from config_.range
   std::unique_ptr<Observer> observer_;
-  bool observed_ = false;      // since the current Calibration began
+  bool observed_ = false;      // whether it saw values since the current Calibration began
   std::string why_no_params_;  // why the last Calibration chose none
   Tensor scale_;               // [channels]; a parameter if learned
   Tensor zero_point_;          // [channels]

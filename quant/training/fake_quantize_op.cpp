@@ -184,8 +184,8 @@ class FakeQuantizeNode : public Node {
   }
 
  private:
-  // The sum is split into blocks by the size alone, and their sums are added in order, so any
-  // number of threads gives the same bits.
+  // How the sum is split into blocks depends on the size alone, and the blocks' sums are added in
+  // order. So any number of threads gives the same bits.
   Tensor grad_scale(const Tensor& grad_y) const {
     const Tensor& x = input(0);
     const Channels channels(x.shape(), params_);

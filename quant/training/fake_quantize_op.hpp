@@ -11,7 +11,7 @@ struct FakeQuantizeOptions {
   /// straight-through estimator).
   bool clamped = true;
   /// The result holds codes, and accumulators are requantized as integers; false gives the classic
-  /// simulation in float. Codes of more than 8 bits exist in float only.
+  /// simulation in float. Types of more than 8 bits are always simulated in float.
   bool codes = true;
   /// Samples in x: 1 for weights, the batch size for activations. The gradient of a learned scale
   /// is normalized by the elements of one sample.
@@ -33,10 +33,11 @@ Tensor fake_quantize(const Tensor& x,
 
 /// The same with a learned scale (LSQ): scale, [1] or [C] along params.axis, is the tensor that
 /// gets the gradient. The forward pass uses params.scale: the values of scale, raised to
-/// kSmallestLearnedScale or to what a bias needs. Gradient of scale: sum of grad_y * (half_even(x /
-/// s) - x / s) inside, grad_y * (qmin - zero_point) below and grad_y * (qmax - zero_point) above,
-/// times 1 / sqrt(n * qmax); n is the number of elements of one sample that share a scale:
-/// x.elements() / (options.samples * scale.elements()).   docs/quantization.md (4)
+/// kSmallestLearnedScale or to what a bias needs. Gradient of scale, with s = params.scale:
+/// the sum over all x of grad_y * (half_even(x / s) - x / s) if the code before the clamp lies in
+/// [qmin, qmax], grad_y * (qmin - zero_point) if it is lower, and grad_y * (qmax - zero_point) if
+/// it is higher; all times 1 / sqrt(n * qmax). n is the number of elements of one sample that share
+/// a scale: x.elements() / (options.samples * scale.elements()).   docs/quantization.md (4)
 /// Throws: as fake_quantize; ShapeError unless scale has as many elements as params.scale.
 /// Source: Esser et al. 2020, equations 1 to 3.
 Tensor fake_quantize_learned(const Tensor& x,

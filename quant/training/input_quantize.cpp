@@ -40,7 +40,7 @@ class InputQuantizeNode : public Node {
   Buffer<uint8_t> mask_;  // empty: every value lies inside
 };
 
-constexpr int kDigits = 6;  // of a number, unless a difference needs more
+constexpr int kDigits = 6;  // digits of a printed number, unless a difference needs more
 
 std::string describe(const QParams& params,
                      const integer::InputFeatures* features,

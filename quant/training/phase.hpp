@@ -46,7 +46,8 @@ class PhasedSlot {
   PhasedSlot(PhasedSlot&&) = default;
   PhasedSlot& operator=(PhasedSlot&&) = default;
 
-  /// The state stores 1 for training and 2 for frozen. Throws: as saved_integer().
+  /// kCalibrating within a Calibration, kFrozen in a DeployedMode, else the saved phase. The state
+  /// stores 1 for training and 2 for frozen. Throws: as saved_integer().
   Phase phase() const;
   /// Throws: QuantError for kCalibrating, which only a Calibration sets.
   void set_phase(Phase phase);
@@ -62,8 +63,8 @@ class PhasedSlot {
  protected:
   explicit PhasedSlot(Simulation simulation = Simulation::kInteger);
 
-  /// For messages: the path of the running layer; outside of a pass layer(), or `type` if that is
-  /// empty.
+  /// For messages: during a pass, the path of the running layer; otherwise layer(), or `type` if
+  /// layer() is empty.
   std::string place(std::string_view type) const;
   /// Whether values pass as they are, because a Calibration or FloatMode is open.
   bool in_float() const { return scope_ == ScopeKind::kCalibration || scope_ == ScopeKind::kFloat; }

@@ -52,7 +52,7 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
   }
   if (site.has_weights && site.config->quantize) {
     WeightConfig weight = site.config->weight;
-    if (accumulators_out) weight.per_channel = false;  // one scale: argmax needs no float
+    if (accumulators_out) weight.per_channel = false;  // one scale: argmax compares integers
     auto slot = std::make_shared<WeightQuantizer>(weight, site.weights, folding);
     slot->set_simulation(config.simulation);
     slot->set_layer(site.path);
@@ -107,8 +107,8 @@ std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
   return slot;
 }
 
-// Notes the new parameters in the old ones. An optimizer that has only the old ones finds them
-// there, and refuses to step.
+// Attaches a list of the new parameters to each old parameter. An optimizer that has only the old
+// parameters finds the list, and refuses to step.
 void announce_new_parameters(const Module& net, const std::vector<NamedTensor>& before) {
   auto added = std::make_shared<std::vector<NamedTensor>>();
   for (NamedTensor& entry : net.named_parameters()) {

@@ -17,8 +17,8 @@
 // plugged into it.
 namespace quantrain::quant {
 
-/// The modules in a network's slots, and FakeQuantize modules that are its own layers, in the order
-/// of its modules; empty if there are none.
+/// The modules in a network's slots, and FakeQuantize modules that the network uses as layers, in
+/// the order of its modules; empty if there are none.
 struct Plugged {
   std::vector<PhasedSlot*> all;
   std::vector<InputQuantize*> inputs;
@@ -35,7 +35,7 @@ struct Plugged {
 /// Throws: QuantError for kCalibrating.
 void set_phase(Module& net, Phase phase);
 /// Sets whether batch norms are frozen. A frozen one uses no batch statistics in training, so
-/// training equals the deployed network. Saved with the state.
+/// it computes the same as in the deployed network. Saved with the state.
 void freeze_batch_norms(Module& net, bool frozen = true);
 /// Sets Phase::kFrozen and freezes batch norms: the last stage of QAT, in which only weights
 /// change. A network from prepare_ptq is frozen from the start.
@@ -107,8 +107,8 @@ class Calibration : SlotScope {
 /// Throws: what running the network throws.
 void calibrate(Module& net, const Tensor& batch);
 void calibrate(Module& net, const std::vector<Tensor>& batch);
-/// The same for all batches of a range, each with a member `images`: calibrate(net,
-/// DataLoader{some}). If a Batch has more inputs, the network takes them all.
+/// The same for all batches of a loader or container: calibrate(net, DataLoader{some}). Each batch
+/// has a member `images`. If a Batch has more inputs, the network takes them all.
 /// Throws: also DataError if there is no batch.
 template <class Batches>
 void calibrate(Module& net, Batches&& batches) requires requires {

@@ -27,7 +27,7 @@ struct Site {
   std::string batch_norm_path;
   Module* last = nullptr;  ///< the last of the fused layers
   std::string last_path;
-  bool gives_output = false;     ///< its result is an output, perhaps reshaped
+  bool gives_output = false;     ///< its result is an output of the network, perhaps reshaped
   bool gives_logits = false;     ///< the same, perhaps with a softmax in between
   std::optional<Range> range{};  ///< of the operation's results, if known
 };
@@ -56,18 +56,18 @@ class Survey {
   void check_recorded() const;
   [[noreturn]] void refuse_without_sites(const std::vector<const GraphNode*>& data) const;
 
-  // Throws the error of an operation that cannot be quantized, or that runs at a place without a
-  // slot for the FakeQuantize that it needs.
+  // Throws an error that says why the operation cannot be quantized: it has no integer form, or
+  // there is no slot for the FakeQuantize that it needs.
   [[noreturn]] void refuse_place(const GraphNode& node) const;
   void check_has_type(const std::string& type) const;
   void check_has_site(const std::string& path) const;
 
-  // Whether the configuration leaves this node's layer in float. Such a layer may run several
-  // operations.
+  // Whether the node has neither weights nor a batch norm, and the configuration leaves its layer
+  // in float. Such a layer may run several operations.
   bool stays_float(const GraphNode& node) const;
 
-  // The layer whose slots are filled. It must run this operation and nothing else, so that its
-  // slots lie directly before and after the operation.
+  // The layer whose slots take the quantization of this operation. It must run this operation and
+  // nothing else, so that its slots lie directly before and after the operation.
   Module& layer_of(const GraphNode& node) const;
   BatchNorm& batch_norm_of(const GraphNode& node) const;
   const GraphNode* sole_consumer(const GraphNode& node) const;

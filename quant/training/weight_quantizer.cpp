@@ -10,7 +10,7 @@
 namespace quantrain::quant {
 namespace {
 
-// Extremes of each of `channels` equal runs of w.
+// Splits w into `channels` runs of equal length. Returns the extremes of each run.
 std::vector<Range> ranges(const Tensor& w, int64_t channels) {
   const int64_t inner = w.elements() / channels;
   std::vector<float> min(static_cast<size_t>(channels));
@@ -122,7 +122,7 @@ QParams WeightQuantizer::params_for(const Weights& weights, const Tensor& x) con
       params.zero_point.push_back(chosen.zero_point);
       continue;
     }
-    float bias = 0.0f;  // the largest |bias| that shares this scale
+    float bias = 0.0f;  // the largest |bias| of the channels that share this scale
     if (biases != nullptr) {
       for (int64_t o = config_.per_channel ? c : 0; o < (config_.per_channel ? c + 1 : outputs);
            ++o) {

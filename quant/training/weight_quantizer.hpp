@@ -28,8 +28,8 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   WeightQuantizer(const WeightConfig& config, const Weights& own, std::shared_ptr<Folding> folding);
   std::string_view type() const override { return "WeightQuantizer"; }
 
-  /// The bias of the result is undefined while the batch norm after it uses batch statistics,
-  /// because the batch norm then adds the bias.
+  /// While the folded batch norm uses batch statistics, it adds the bias itself, and the result's
+  /// bias is undefined.
   Weights apply(const Weights& own, const Tensor& x) override;
 
   /// Sets the parameters of the weights, with any batch norm folded in. They stay while the weights
@@ -54,9 +54,9 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   WeightConfig config_;
   Weights own_;  // the layer's
   std::shared_ptr<Folding> folding_;
-  Tensor scale_;       // [O] or [1]: learned, or given
-  Tensor zero_point_;  // [O] or [1]: given
-  Tensor given_;       // [1]: 0 or 1
+  Tensor scale_;       // [O] or [1]; learned or given
+  Tensor zero_point_;  // [O] or [1]; given
+  Tensor given_;       // [1]: 1 if the parameters were given, else 0
 };
 
 }  // namespace quantrain::quant

@@ -4,8 +4,8 @@ cmake_minimum_required(VERSION 3.25)
 set(rooms framework/core framework/io framework/arithmetic framework/kernels framework/integer framework/autograd
           framework/data framework/optim framework/training layers layers/training quant quant/observers quant/training quant/lowering quant/analysis
           quant/export examples)
-# "Rooms" are these folders. A file may include headers of its own room and of the rooms before it in the list. But optim
-# may not include data, and exporters may include only the integer program and the rooms that it uses.
+# These folders are called "rooms". A file may include headers of its own room and of the rooms before it in the list.
+# But optim may not include data, and exporters may include only the integer program and the rooms that it uses.
 set(seen)
 foreach(room IN LISTS rooms)
   string(MAKE_C_IDENTIFIER ${room} id)
@@ -64,7 +64,7 @@ foreach(folder framework layers quant examples tests)
       string(MAKE_C_IDENTIFIER ${room} id)
       set(seen ${seen_${id}})
     endif()
-    # If memory runs out, std::ostringstream continues without a part of the text.
+    # <sstream> is refused: if memory runs out, std::ostringstream continues without a part of the text.
     file(STRINGS ${SOURCE}/${file} streams REGEX "^#include <sstream>")
     if(streams AND file MATCHES "^(framework|layers|quant)/" AND NOT file STREQUAL framework/core/text_stream.hpp)
       message(NOTICE "${file} must not include sstream: TextStream is in framework/core/text_stream.hpp")

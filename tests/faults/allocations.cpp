@@ -87,7 +87,7 @@ Survival fail_each_allocation(const std::function<std::string()>& f,
   const auto fault = [&](const std::string& what, int64_t point, bool all) {
     survival.fault = "allocation " + std::to_string(point) + (all ? " and later: " : ": ") + what;
   };
-  static_cast<void>(f());  // allocates what is created once and kept
+  static_cast<void>(f());  // the first call also allocates objects that stay alive
   const std::string expected = f();
   for (const bool all : {false, true}) {
     for (int64_t point = 0;; point += kPointStep) {

@@ -160,8 +160,8 @@ Program with_features() {
   return program;
 }
 
-/// A network as training makes it: a depthwise convolution, a table, an average, weights and
-/// activations of few bits.
+/// A network made by prepare_ptq, calibrate and convert: a depthwise convolution, a table, an
+/// average, weights and activations of few bits.
 IntegerModel converted() {
   manual_seed(3);
   Sequential net{Conv2d{1, 4, {.kernel = 3, .padding = 1, .bias = false}},

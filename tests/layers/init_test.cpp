@@ -39,7 +39,7 @@ std::vector<float> values(const Sequential& net) {
   return all;
 }
 
-// With 20,000 draws, a deviation is off by more than 2.5 % with a probability below 1e-6.
+// The standard deviation of 20,000 draws is off by more than 2.5 % with a probability below 1e-6.
 constexpr double kSampling = 0.025;
 
 }  // namespace

@@ -129,7 +129,7 @@ Json measure(const examples::Network& network,
 
 struct Statistics {
   double mean;
-  double deviation;  ///< of a sample: divided by n - 1
+  double deviation;  ///< standard deviation of a sample, with n - 1
 };
 
 Statistics statistics(const std::vector<double>& values) {

@@ -18,8 +18,8 @@ struct Machine {
   int threads;
 };
 
-/// Instruction sets with fused multiply-adds, whose floats agree, too. If there are none, the set
-/// that is chosen by default.
+/// The usable instruction sets with fused multiply-adds: they give equal floats, too. If there are
+/// none, the set that is chosen by default.
 std::vector<Isa> fused_isas() {
   std::vector<Isa> isas;
   for (const Isa isa : usable_isas()) {

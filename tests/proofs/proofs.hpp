@@ -27,7 +27,7 @@ struct Subjects {
 struct Training {
   int64_t epochs = 1;
   int64_t qat_epochs = 1;
-  int64_t limit = 12800;  ///< use only the first training images, this many; 0: all
+  int64_t limit = 12800;  ///< how many training images to use, the first ones; 0: all
 };
 
 /// Trains a network in float. The seed determines its weights and the order of its data.
@@ -65,9 +65,9 @@ struct AccuracyOptions {
   std::string results = {};  ///< file of JSON lines; a result that it has is not measured again
 };
 
-/// Test accuracy after QAT that simulates with integers and with floats, and after the same amount
-/// of training without quantization, all from the same float weights: mean and deviation over
-/// seeds. Processes that run at the same time may share the file of results.
+/// Test accuracy after QAT with the integer simulation, after QAT with the float simulation, and
+/// after the same amount of training without quantization, all from the same float weights: mean
+/// and deviation over seeds. Processes that run at the same time may share the file of results.
 void measure_accuracy(const Subjects& subjects, const AccuracyOptions& options);
 
 /// Test accuracy after quantization without training, for each number of bits and each kind of

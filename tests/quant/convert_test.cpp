@@ -129,8 +129,9 @@ double largest(const Tensor& x) {
 
 double largest_difference(const Tensor& a, const Tensor& b) { return largest(sub(a, b)); }
 
-/// How far a convolution or linear layer in float can be from the one in integers, if their inputs
-/// differ by up to `apart`.   docs/quantization.md (17), in real numbers
+/// The largest possible difference between a convolution or linear layer in float and the same
+/// layer in integers, if their inputs differ by up to `apart`.   docs/quantization.md (17), in real
+/// numbers
 double product_bound(const GraphNode& node, double apart) {
   const Tensor& x = node.inputs[0];
   const Tensor& weight = node.inputs[1];
@@ -527,7 +528,7 @@ TEST_CASE("each operation of the float simulation stays within its bound of the 
     if (node.type() == "conv2d" || node.type() == "linear") {
       bound = product_bound(node, bound);
     } else if (node.type() == "fake_quantize") {
-      // One code of difference at most, with room for the roundings before it.
+      // The codes may differ by one. The factor 1.001 makes room for float32 roundings.
       bound += 1.001 * largest(node.output.codes()->params.scale);
     }
     CHECK(largest_difference(node.output, other.output) <= bound);

@@ -126,7 +126,7 @@ TEST_CASE("LSQ's n is all weights that share a scale, of activations those of on
     Tensor x = Tensor::full(shape, 0.25f);
     x.mutable_data()[0] = 0.0f;
     sum(q(x)).backward();
-    // half_even(x / s) - x / s, for all elements but the first, which gives 0.
+    // The first element contributes 0, each other element half_even(x / s) - x / s.
     const float ratio = 0.25f / q.params().scale[0];
     const float slope = std::nearbyint(ratio) - ratio;
     const double sums = static_cast<double>(slope) * static_cast<double>(x.elements() - 1);

@@ -139,7 +139,7 @@ TEST_CASE("a network of two inputs and two outputs trains, converts and equals i
           return layer.is_output;
         }) == 2);
 
-  // The integers and real values are those of the network.
+  // The model's integers and real values equal the network's outputs.
   freeze(net);
   net.eval();
   const std::vector<Tensor> expected = net(batch);

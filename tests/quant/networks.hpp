@@ -84,7 +84,7 @@ class Branches : public Module {
   std::shared_ptr<Concat> concat_;
 };
 
-/// Every kind of layer that converts, on [N, 8, 8, 1].
+/// Convolutions with strides and groups, a sum, a concatenation and average pools, on [N, 8, 8, 1].
 inline Sequential branched_net() {
   return Sequential{Conv2d{1, 4, {.kernel = 3, .stride = 2, .padding = 1}},
                     ReLU{},

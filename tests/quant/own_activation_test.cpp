@@ -39,7 +39,8 @@ class Softsign : public Module {
   Tensor forward(const Tensor& x) override { return softsign(x); }
 };
 
-/// y = -x. On codes it swaps the lowest with the highest, and so on, so nothing is rounded.
+/// y = -x. It maps the lowest code to the highest, the next to the next lower, and so on, so
+/// nothing is rounded.
 class MirrorNode : public Node {
  public:
   explicit MirrorNode(std::string type) : type_(std::move(type)) {}
@@ -63,7 +64,7 @@ uint8_t mirrored(int32_t stored, const QType& type) {
   return static_cast<uint8_t>(2 * stored_offset(type) + type.qmax() + type.qmin() - stored);
 }
 
-/// The result's codes do not say which operation made them.
+/// The result's codes do not name an integer operation, so lowering needs a rule for `type`.
 Tensor mirror(const Tensor& x, const std::string& type) {
   if (const auto codes = activation_codes(x)) {
     auto result = std::make_shared<Codes>();

@@ -286,7 +286,7 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
       prepare_qat(wrong, example, type),
       QuantError,
       "no layers of type \"Softmax\" are quantized in this network; those that are: Conv2d Linear");
-  QConfig add = config;  // a layer that other networks quantize
+  QConfig add = config;  // a type that other networks have
   add.types["Add"] = config.model;
   QUANTRAIN_CHECK_ERROR(prepare_qat(wrong, example, add),
                         QuantError,

@@ -9,13 +9,14 @@
 #include "quant/analysis/parity.hpp"
 #include "quant/training/qconfig.hpp"
 
-// Networks composed at random of every kind of layer that converts, to cover more networks than we
-// thought of. The same seed gives the same network.
+// Random networks of every kind of layer that converts, to cover networks that we did not think of.
+// The same seed gives the same network.
 namespace quantrain::quant::test {
 
 struct RandomNetwork {
   std::unique_ptr<Module> net;
-  std::vector<Shape> inputs;  ///< one or two, of a sample [H, W, C]; as many outputs
+  /// One or two images [H, W, C]. The network has as many outputs as inputs.
+  std::vector<Shape> inputs;
   int64_t classes;
   QConfig config;
   std::string description;  ///< layers and bits, for messages

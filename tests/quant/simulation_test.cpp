@@ -73,7 +73,7 @@ int64_t check_bound(const Layer& layer, int64_t reduction, const Product& produc
   for (int64_t i = 0; i < integer.elements(); ++i) {
     const double scale = sums.scale[static_cast<size_t>(i) % sums.scale.size()];
     const double exact = static_cast<double>(sums.values[i]) * scale / scale_y;
-    // The sums in `sizes` are float32, too, with their own rounding error.
+    // `sizes` holds float32 sums; the factor 1 + gamma covers their rounding error.
     const double size = double{sizes.data()[i]} * (1.0 + gamma) / scale_y;
     const double bound = gamma * size + 0.5 * scale / scale_y + std::abs(exact) * 0x1p-31;
     const double to_middle = std::abs(exact - std::floor(exact) - 0.5);

@@ -25,7 +25,7 @@ operations.json holds
                 and scale
   observers     batches, the range after each, and the parameters at the end. PyTorch's symmetric
                 scheme uses the full range: scale = 2 max|x| / (qmax - qmin).
-  histograms    of 20,000 values: bin i of `counts` counts those in
+  histograms    of 20,000 values: bin i of `counts` counts the values in
                 [(first + i) width, (first + i + 1) width); smallest and largest value. For each
                 type, the scale and zero point that the search of PyTorch's HistogramObserver finds.
                 entropy: the range of least divergence by the published procedure.
@@ -453,7 +453,7 @@ TYPES = [(bits, signed) for bits in (8, 4, 2) for signed in (False, True)]  # af
 
 
 def torch_choice(low, high, counts, bits, signed):
-    """What PyTorch's search finds for counts over [low, high], without its own counting."""
+    """The parameters that PyTorch's HistogramObserver chooses for these counts of bins over [low, high]."""
     observer = HistogramObserver(
         bins=len(counts), dtype=torch.qint8 if signed else torch.quint8,
         qscheme=torch.per_tensor_symmetric if signed else torch.per_tensor_affine,

@@ -7,7 +7,7 @@ namespace quantrain {
 
 /// y[n, i, c] = the mean of x[n, l, c] over the part of a window inside the signal.
 /// Shapes: x [N, L, C]  ->  y [N, OL, C], OL = (L + 2 padding - kernel) / stride + 1. If x holds
-/// activation codes, y is an integer mean; the FakeQuantize after it sets its parameters.
+/// activation codes, y is an integer mean; the FakeQuantize that follows sets the parameters of y.
 /// docs/quantization.md (10)
 /// Gradient: grad_y / the number of elements inside, to each of these elements.
 /// Throws: ShapeError if x does not have three axes, the kernel exceeds the padded signal, padding

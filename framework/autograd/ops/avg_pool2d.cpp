@@ -96,7 +96,7 @@ class CodeMean : public Accumulators {
 
   kernels::Conv2dShape shape_;
   std::shared_ptr<const Codes> x_;
-  integer::QuantizedAvgPool2d sums_;  // without means, which need the output's parameters
+  integer::QuantizedAvgPool2d sums_;  // its `means` stay empty: they need the output's parameters
   std::vector<int64_t> counts_;       // elements inside, for each of the OH * OW windows
 };
 

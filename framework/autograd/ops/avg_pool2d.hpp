@@ -7,8 +7,8 @@ namespace quantrain {
 
 /// y[n, i, j, c] = the mean of x[n, h, w, c] over the part of a window inside the image.
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C], OH = (H + 2 padding.h - kernel.h) / stride.h + 1,
-/// OW alike. If x holds activation codes, y is an integer mean; the FakeQuantize after it sets its
-/// parameters.   docs/quantization.md (10)
+/// OW alike. If x holds activation codes, y is an integer mean; the FakeQuantize that follows sets
+/// the parameters of y.   docs/quantization.md (10)
 /// Gradient: grad_y / the number of elements inside, to each of these elements.
 /// Throws: ShapeError if x does not have four axes, the kernel exceeds the padded image, padding is
 /// not below the kernel, or an option is out of range; QuantError if a sum of codes could leave 32

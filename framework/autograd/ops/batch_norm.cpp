@@ -107,7 +107,7 @@ class RescaledBatchNormNode : public Node {
       : x_(std::move(x)), statistics_(std::move(statistics)), epsilon_(epsilon) {}
   std::string_view type() const override { return kRescaled; }
   Attributes attributes() const override { return {{"epsilon", double{epsilon_}}}; }
-  // backward reads x_. It shares the memory of input 0 only if that holds floats. Codes and
+  // backward reads x_, which shares the memory of input 0 only if input 0 holds floats. Codes and
   // accumulators were converted to new floats.
   bool reads_input(size_t i) const override {
     return i == 1 || i == 3 || (i == 0 && input(0).kind() == ValueKind::kFloat);
@@ -174,8 +174,8 @@ struct Running {
   Tensor& variance;
 };
 
-// Statistics with which x is normalised to the result of batch_norm(x / factor + shift). factor and
-// shift may be undefined. Also updates the running statistics.
+// Normalising x with these statistics gives the result of batch_norm(x / factor + shift). factor
+// and shift may be undefined. Also updates the running statistics.
 Statistics batch_statistics(const Tensor& x,
                             const Tensor& factor,
                             const Tensor& shift,

@@ -14,8 +14,8 @@ struct BatchNormOptions {
 /// Training: uses mean and population variance of each channel's values in this batch. Then running
 /// = (1 - momentum) * running + momentum * batch, with the unbiased variance (times n / (n - 1)).
 /// Evaluation: uses the running statistics and updates nothing. If x holds activation codes, y is
-/// then an integer lookup with a table for each channel; the FakeQuantize after it sets its
-/// parameters.   docs/quantization.md (24)
+/// then an integer lookup with a table for each channel; the FakeQuantize that follows sets the
+/// parameters of y.   docs/quantization.md (24)
 /// Shapes: x [N, ..., C], such as rows [N, C], signals [N, L, C] or images [N, H, W, C]; all others
 /// [C]  ->  y like x.
 /// Gradient: to x, gamma and beta; in training also through mean and variance. In evaluation the
@@ -31,9 +31,9 @@ Tensor batch_norm(const Tensor& x,
                   Tensor running_variance,
                   const BatchNormOptions& options = {});
 
-/// batch_norm(x / factor + shift, ..) in training. It passes over x as often as batch_norm(x, ..),
-/// because normalisation cancels the factor and shift of each channel. For batch norms that were
-/// folded into the convolution before them.   docs/quantization.md (15)
+/// batch_norm(x / factor + shift, ..) in training. It needs no more passes over x than
+/// batch_norm(x, ..), because normalisation cancels the factor and shift of each channel. For batch
+/// norms that were folded into the convolution before them.   docs/quantization.md (15)
 /// Shapes: factor [C], no element 0; shift [C] or undefined; the others as above.
 /// Gradient: to x, gamma, beta and factor (nonzero only because of epsilon); shift gets 0.
 /// Throws: as above; ShapeError if factor or shift has another shape; GraphError unless

@@ -5,8 +5,8 @@
 #include "framework/autograd/tensor.hpp"
 
 // Shared by elementwise operations on operands of different shapes. Shapes are aligned at their
-// last axes; an axis of extent 1, or an absent axis, is repeated.   NumPy, ONNX "multidirectional
-// broadcasting"
+// last axes; an axis of extent 1, or an absent axis, is repeated.
+// Source: NumPy; ONNX, "multidirectional broadcasting"
 namespace quantrain {
 
 /// Shape of an elementwise result.

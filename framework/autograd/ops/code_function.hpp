@@ -32,8 +32,8 @@ class CodeFunction : public Accumulators {
   std::vector<integer::CodeValues> values_;
 };
 
-/// Whether the shape of one operand lets it be a constant in a function of the other's codes. A
-/// constant is one number, or one for each channel: [C] or [1, ..., C] if the other is [..., C].
+/// Whether one of the operands has the shape of a constant: one number, or one for each channel,
+/// [C] or [1, ..., C] if the other operand is [..., C].
 bool may_be_constant(const Shape& a, const Shape& b);
 /// f(a, b) if one operand holds an activation's codes and the other holds floats in the shape of a
 /// constant: a CodeFunction with a table for each number of the constant. Otherwise an undefined

@@ -27,7 +27,7 @@ struct ElementwiseFunction {
 /// y = f(x), computed in double and rounded to float32 once. For floats, forward_f32 is used
 /// instead if it is set.
 /// Shapes: x [...]  ->  y like x. If x holds activation codes, y is an integer lookup; the
-/// FakeQuantize after it sets its parameters.   docs/quantization.md (18)
+/// FakeQuantize that follows sets the parameters of y.   docs/quantization.md (18)
 /// Gradient: grad_x = grad_y * f'(x).
 /// Throws: GraphError if the function is null, or lacks its type, f or derivative.
 /// Source: XNNPACK's unary elementwise operators.

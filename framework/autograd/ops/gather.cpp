@@ -131,7 +131,7 @@ void check_places(std::string_view operation, int64_t places) {
 
 Gathered gathered(const Tensor& x, const Shape& shape, const GatherIndex& index, float fill) {
   if (x.elements() == 0 || shape.elements() == 0) {
-    // Nothing moves. Callers make no lists for an x without elements.
+    // There is nothing to move. If x has no elements, callers have not filled the lists of `index`.
     return {x.shape() == shape ? TensorAccess::with_shape(x, shape) : Tensor::full(shape, fill),
             nullptr};
   }

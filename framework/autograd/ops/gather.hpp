@@ -15,7 +15,7 @@ namespace quantrain {
 using GatherIndex = std::vector<std::vector<int32_t>>;
 
 /// Base of these operations' nodes. The gradient of an element of x is the sum of the gradients at
-/// its places in y, in ascending order.
+/// its places in y, added in ascending order of the places.
 class GatherNode : public Node {
  public:
   explicit GatherNode(std::shared_ptr<const integer::Gather> gather) : gather_(std::move(gather)) {}
@@ -24,8 +24,8 @@ class GatherNode : public Node {
   void refuse_integers(const std::string& layer) const override;
 
  private:
-  // For one sample, or for the whole batch if the batch axis moves. Null: nothing moves, or there
-  // are no elements.
+  // Moves the elements of one sample, or of the whole batch if they move along the batch axis.
+  // Null: nothing moves, or there are no elements.
   std::shared_ptr<const integer::Gather> gather_;
 };
 

@@ -15,8 +15,8 @@
 namespace quantrain {
 namespace {
 
-/// Number of rows in a sample of a that share one row of b; 0 if the integer operation does not
-/// take these shapes.
+/// The number of rows of `a`, within one sample, that are multiplied by the same row of `b`; 0 if
+/// the integer operation does not take these shapes.
 int64_t rows_of(const Shape& a, const Shape& b) {
   if (a == b) return 1;
   if (!are_channel_factors(a, b)) return 0;
@@ -25,7 +25,7 @@ int64_t rows_of(const Shape& a, const Shape& b) {
   return rows;
 }
 
-/// Whether b has one factor for each entry of a's first axis.
+/// Whether `b` has one factor for each index of the first axis of `a`.
 bool are_row_factors(const Shape& a, const Shape& b) {
   if (a.rank() != b.rank() || a.rank() < 2 || a[0] != b[0]) return false;
   return b.elements() == b[0] && a.elements() > b[0];

@@ -8,7 +8,7 @@
 
 namespace quantrain {
 
-/// y is x with before[k] constants before it and after[k] after it along each axis k.
+/// y is x padded with `value`: along each axis k, before[k] elements before x and after[k] after x.
 /// Shapes: x [d_0, d_1, ...] -> y [before[0] + d_0 + after[0], ...].
 /// Codes with per-tensor parameters stay codes with the same parameters if the batch is not padded
 /// and `value` is the real value of a code, as 0 is; else y holds floats.

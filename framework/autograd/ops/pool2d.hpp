@@ -15,7 +15,8 @@ struct Pool2dOptions {
   Size2d padding = 0;  ///< below kernel, so that every window meets the image
 };
 
-/// The checked extents of windows over x [N, H, W, C]; leaves o and groups at 1.
+/// The checked extents of windows over x [N, H, W, C]. o (the output channels) and groups stay 1;
+/// the caller sets them.
 /// Throws: ShapeError naming the operation.
 kernels::Conv2dShape image_shape(std::string_view operation,
                                  const Shape& x,

@@ -61,8 +61,8 @@ Tensor activate_codes(const Tensor& x, const Codes& codes, Activation activation
       x.shape(), std::move(y), codes.params, std::make_shared<const integer::Operation>(op));
 }
 
-// The result shares the integers. Of two activations the tighter one applies: relu and relu6, in
-// either order, are relu6.
+// The result shares x's integers. If x already has an activation, the tighter of the two applies:
+// relu and relu6, in either order, give relu6.
 Tensor activate_accumulators(const Tensor& x, Activation activation, uint8_t* mask) {
   if (mask != nullptr)
     TensorAccess::accumulators(x)->activation_mask(x.elements(), activation, mask);

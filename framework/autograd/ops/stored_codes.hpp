@@ -42,7 +42,8 @@ void write_mask(int64_t n, uint8_t* mask, const Pass& pass) {
 }
 
 /// For each stored byte q: whether the gradient passes when q is rescaled to parameters y. It
-/// passes if equation (8) of q - zero_x gives a code of y before the clamp.
+/// passes if equation (8), applied to q - zero_x, gives a result within the codes of y before the
+/// clamp.
 /// docs/quantization.md (4), (8)
 using CodeFlags = std::array<bool, 256>;
 CodeFlags rescale_passes(int32_t zero_x, Multiplier multiplier, const QParams& y);

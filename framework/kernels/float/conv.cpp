@@ -209,7 +209,8 @@ class TapGroups {
   void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_;
   Buffer<float*> to_;
-  // Room for a segment for each tap, each in as many pieces as a whole row of the kernel has.
+  // Enough for one segment for each tap, even if each is cut into as many pieces as a whole row of
+  // the kernel.
   Buffer<SegmentF32> segments_{p_.kh * p_.kw * ((p_.kw * p_.channels - 1) / kBlockTerms + 1)};
   std::vector<Block> blocks_;
   TilesF32 tiles_{};

@@ -35,8 +35,8 @@ struct AxisPart {
 /// element i * stride - pad + t * dilation.
 std::vector<AxisPart> forward_axis(const ConvAxis& axis);
 
-/// The same pairs of results and taps, but groups the taps that lie inside the image for the same
-/// results.
+/// The same pairs of results and taps, in other groups: a part has the taps that lie inside the
+/// image for the same results, and all these results.
 std::vector<AxisPart> forward_taps(const ConvAxis& axis);
 
 /// The axis of the data gradient. Its results are positions of the image, and its source elements

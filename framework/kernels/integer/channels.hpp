@@ -36,7 +36,8 @@ inline void fill_rounds(int64_t n, RequantizeU8& r, int32_t* round) {
   }
 }
 
-/// After how many elements the entries of `channels` channels repeat: a multiple of 16.
+/// The smallest multiple of 16 that is also a multiple of `channels`: after so many elements,
+/// groups of 16 meet the same channels again.
 inline int64_t period_of(int64_t channels) {
   return channels * 16 / std::gcd(channels, int64_t{16});
 }

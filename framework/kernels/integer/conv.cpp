@@ -191,8 +191,7 @@ void depthwise(const Conv2dShape& s,
   });
 }
 
-/// Collects the pixels of a group's output one after the other, and computes up to kPixels at a
-/// time.
+/// Collects output pixels of one group of channels, in order, and computes up to kPixels at a time.
 class PixelCalls {
  public:
   /// p.acc or p.y points to the first pixel.

@@ -122,8 +122,8 @@ void add_u8(int64_t n,
   };
   const int32_t zero_y = params.y.zero_point;
   const AddU8 p = to(zero_y, params.y.lo, params.y.hi);
-  // The same sums, shifted and clamped to [0, 1]: `reaches` gives 1 for codes of at least mask.lo,
-  // `exceeds` gives 1 for codes above mask.hi.
+  // The same sums with another zero point, clamped to [0, 1]: `reaches` gives 1 for codes of at
+  // least mask.lo, `exceeds` gives 1 for codes above mask.hi.
   const AddU8 reaches = to(zero_y - mask.lo + 1, 0, 1);
   const AddU8 exceeds = to(zero_y - mask.hi, 0, 1);
   const IntegerTable& kernels = integer_table();
@@ -159,8 +159,8 @@ void mul_u8(int64_t n,
   };
   const int32_t zero_y = params.y.zero_point;
   const MulU8 p = to(zero_y, params.y.lo, params.y.hi);
-  // The same products, shifted and clamped to [0, 1]: `reaches` gives 1 for codes of at least
-  // mask.lo, `exceeds` gives 1 for codes above mask.hi.
+  // The same products with another zero point, clamped to [0, 1]: `reaches` gives 1 for codes of at
+  // least mask.lo, `exceeds` gives 1 for codes above mask.hi.
   const MulU8 reaches = to(zero_y - mask.lo + 1, 0, 1);
   const MulU8 exceeds = to(zero_y - mask.hi, 0, 1);
   const int64_t size = rows * channels;

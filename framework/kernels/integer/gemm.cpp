@@ -9,7 +9,7 @@
 namespace quantrain::kernels {
 namespace {
 
-// Rows of the largest block. 24 rows hold whole tiles of every height (8, 6, 4).
+// Rows of the largest block: a multiple of 24, which holds whole tiles of every height (8, 6, 4).
 constexpr int64_t kRowStep = 24;
 constexpr int64_t kMaxRows = 20 * kRowStep;
 // Bytes of a block's weights: a part of the second-level cache.

@@ -32,8 +32,8 @@ class PackedWeightsS8 {
   static PackedWeightsS8 planned(const Conv2dShape& shape);
 
   int64_t outputs() const { return sums_.size(); }
-  /// Entries of ProductParams: the outputs. If several pixels of a depthwise convolution fill a
-  /// vector, the outputs are repeated for each of these pixels.
+  /// Number of entries of ProductParams: one for each output. If several pixels of a depthwise
+  /// convolution fill a vector, the entries are repeated for each of these pixels.
   int64_t entries() const { return entries_; }
   /// For each output channel, the sum of its weights, by which the input's zero point is
   /// multiplied.

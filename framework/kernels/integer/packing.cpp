@@ -125,8 +125,8 @@ void PackedWeightsS8::pack_panel(int64_t panel) {
 
 void PackedWeightsS8::pack_segment(int64_t count, const int8_t* rows, int8_t* to) const {
   const int64_t length = shape_.kw * shape_.group_c();
-  // A few groups of 4 of every output at a time, so that their destination stays in the first-level
-  // cache.
+  // Packs kQuads groups of 4 of every output before it packs the next kQuads groups, so that their
+  // destination stays in the first-level cache.
   constexpr int64_t kQuads = 16;
   const int64_t quad_step = quad_bytes();
   for (int64_t q = 0; q < quads_; q += kQuads) {

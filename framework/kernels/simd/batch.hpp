@@ -32,8 +32,8 @@ struct Neon64I8mm : xsimd::neon64 {
 template <class T, class Arch>
 using Batch = xsimd::batch<T, Arch>;
 
-/// A vector of 64-bit numbers with the compiler's own operators, including multiplication. xsimd 8
-/// multiplies 64-bit lanes one by one.
+/// A vector of 64-bit numbers of the compiler's vector extension, with operators including
+/// multiplication. xsimd 8 multiplies 64-bit lanes one by one.
 template <int bytes>
 struct Numbers {
   typedef uint64_t Vector __attribute__((vector_size(bytes)));

@@ -63,7 +63,7 @@ void column_square_sums_f32(
   });
 }
 
-/// Two sums over the same rows.
+/// The sums of grad and of grad * (x - mean), over the same rows.
 template <class Arch>
 struct GradSums {
   Lanes<Arch> plain, product;

@@ -377,8 +377,8 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
     columns(v, outputs, width);
   };
   int64_t v = 0;
-  // On a long line, each tap is summed alone, because its sum is cut into chains, the first of
-  // which begins at the tap's own first output.
+  // On a long line, a tap's sum is cut into chains, from the tap's own first output on. So each tap
+  // is summed alone.
   if (s.ow <= kLongestChain) {
     for (; v + 3 <= s.kw; v += 3) taps(v, std::integral_constant<int, 3>());
     for (; v + 2 <= s.kw; v += 2) taps(v, std::integral_constant<int, 2>());

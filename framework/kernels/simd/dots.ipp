@@ -13,14 +13,14 @@ namespace quantrain::kernels::simd {
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-/// Rows of a tile of dots_f32, and columns of a tile with kRows rows: a tile has as many sums of 16
-/// lanes as registers hold.
+/// Rows of a tile of dots_f32. dot_columns() gives the columns of a tile with kRows rows. A tile
+/// has as many sums as registers hold; each sum has 16 lanes.
 template <class Arch>
 inline constexpr int kDotRows = Lanes<Arch>::kParts == 1 ? 4 : 2;
 template <class Arch, int kRows>
 constexpr int dot_columns() {
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
-  constexpr int kSums = 4;  // as for tile_rows
+  constexpr int kSums = 4;  // for the reason at tile_rows in gemm.ipp
 #elif defined(__aarch64__)
   constexpr int kSums = 6;
 #else
@@ -72,7 +72,7 @@ struct SumsF32 {
 
 #if defined(__AVX512DQ__)
 /// Computes 16 sums at once, kWidth columns of each row side by side. This takes half the
-/// instructions and adds in the same order. Places without a sum get copies of other sums.
+/// instructions and adds in the same order. If there are fewer sums, copies of others fill the 16.
 template <class Arch, int kRows, int kColumns>
 requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
   static constexpr int kWidth = kRows == 2 ? 8 : 4;

@@ -115,8 +115,8 @@ void tanh_backward_f32(int64_t n, const float* y, const float* grad_y, float* gr
 }
 
 // A vector of draws joins two vectors of 64-bit numbers: one for the even lanes, one for the odd
-// lanes. A draw of 24 bits is compared as a float in [1, 4): the draw is added to the bits of 1.
-// Such floats are in the same order as their bits.
+// lanes. To compare a draw of 24 bits, the kernel adds it to the bits of 1.0f. The sum is the bits
+// of a float in [1, 4), and such floats are in the same order as their bits.
 template <class Arch>
 void dropout_f32(int64_t n, const DropoutF32& p, const float* x, float* y) {
   using L = Lanes<Arch>;

@@ -53,8 +53,8 @@ struct StripF32 {
 };
 
 /// The last vector of a strip is whole (kWhole) or partial (kPart). A fetching strip is a whole
-/// panel, and the only strip in its call. It prefetches the kVectors lines of each row of b that
-/// the next call will read. Each of the last kVectors tiles of a run prefetches one of these lines
+/// panel, and the only strip in its call. It prefetches what the next call will read of b: kVectors
+/// cache lines in each row. Each of the last kVectors tiles of a run prefetches one of these lines
 /// in every row. If tiles have two heights, the last kVectors tiles of each height do so.
 enum class StripKind { kWhole, kPart, kFetching };
 
@@ -283,8 +283,9 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   int64_t tiles = p.m <= kRows ? 1 : (p.m + kRows - 1) / kRows;
   if (terms <= kLowTerms && p.m > kLow) {
     const int64_t low = (p.m + kLow - 1) / kLow;
-    // Tiles of two heights write runs out of order. So low tiles of two heights are not used for
-    // several runs if the highest possible tiles have one height.
+    // With tiles of two heights, several runs are not written in order (see below). So for several
+    // runs, low tiles are used only if they have one height, or if the highest tiles have two
+    // heights, too.
     if (p.runs == 1 || p.m % low == 0 || p.m % tiles != 0) tiles = low;
   }
   const int64_t rows = tiles == 1 ? p.m : p.m / tiles;

@@ -37,7 +37,7 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
         _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(words, words));
   }
-  /// Packs four vectors into 8 bytes each: two in the lower half, two in the upper half.
+  /// Narrows four vectors to one: 8 bytes of a, then 8 of b, of c and of d, clamped.
   static QUANTRAIN_INLINE Int pack_codes(Int a, Int b, Int c, Int d, const Clamp& clamp) {
     const Int bytes = _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
     const Int clamped =
@@ -129,7 +129,7 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
     return _mm256_and_ps(_mm256_castsi256_ps(set), v);
   }
 
-  /// The operations for fewer than kBytes bytes at a time.
+  /// The operations for data of fewer than kBytes bytes.
   using Narrow = Ints<xsimd::sse2>;
   static constexpr int kBytes = 32;
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm256_max_epu8(a, b); }

@@ -41,7 +41,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static QUANTRAIN_INLINE uint32_t first(int64_t count) {
     return count >= 16 ? 0xffffu : count <= 0 ? 0 : (1u << count) - 1;
   }
-  /// Packs four vectors into 16 bytes each, one after the other.
+  /// Narrows four vectors to one: 16 bytes of a, then 16 of b, of c and of d, clamped.
   static QUANTRAIN_INLINE Int pack_codes(Int a, Int b, Int c, Int d, const Clamp& clamp) {
     const Int bytes = _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
     const Int clamped =
@@ -176,7 +176,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
     return _mm512_maskz_mov_ps(static_cast<__mmask16>(bits), v);
   }
 
-  /// The operations for fewer than kBytes bytes at a time.
+  /// The operations for data of fewer than kBytes bytes.
   using Narrow = Ints<xsimd::sse2>;
   static constexpr int kBytes = 64;
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm512_max_epu8(a, b); }

@@ -4,9 +4,9 @@
 #include "framework/kernels/simd/to_memory.hpp"
 
 // Depthwise convolutions of bytes. The rows of one or two windows are interleaved, four at a time,
-// into lines of quads, which include the columns outside the image. Element e of a line has the
-// bytes of four rows, at channel e % c of column e / c. Lanes run along these elements, and a dot
-// product with four weights sums four rows.
+// into lines of quads (DepthwiseLayout in params.hpp), which include the columns outside the image.
+// Element e of a line has the bytes of four rows, at channel e % c of column e / c. Lanes run along
+// these elements, and a dot product with four weights sums four rows.
 namespace quantrain::kernels::simd {
 
 /// to[4 e + k] = rows[k][e] for e < n.
@@ -64,14 +64,15 @@ struct DepthwiseAxis {
   QUANTRAIN_INLINE int64_t tiles() const { return (count + 3) / 4; }
 };
 
-/// Shared by the tiles of a panel. A unit is some whole pixels of each line of a group.
+/// State that the tiles of a panel share. A unit is one or more whole pixels of each line of a
+/// group.
 struct DepthwisePanel {
   DepthwiseAxis inner;  ///< along which tiles lie
   DepthwiseAxis outer;
   const uint8_t* x;  ///< the panel's first quad in the first unit
   int64_t column, quad_line, quads, kw;
   const int8_t* w;
-  int64_t tap;  ///< bytes of weights for a quad of a column
+  int64_t tap;  ///< bytes of weights for one quad in one column of the window
   const int32_t* start;
   int64_t line;  ///< elements between lines of output
   // Read by ToMemory.
@@ -88,7 +89,7 @@ void depthwise_panel(const DepthwisePanel& p) {
   using I = Ints<Arch>;
   using Int = typename I::Int;
   constexpr int kVector = 4 * I::kLanes;
-  constexpr int kWeights = R * I::kSteps;  // vectors of weights for a quad of a column
+  constexpr int kWeights = R * I::kSteps;  // for one quad in one column of the window
   constexpr bool kHolds = kShort && I::kManyRegisters;
   // Local copies stay in registers, because no store of bytes can change them.
   const ToMemory to_memory(p, 0);

@@ -12,7 +12,8 @@ void panel_layout_u8s8(int64_t outputs, PanelLayout* layout) {
   using I = Ints<Arch>;
   const int64_t vectors = (outputs + I::kLanes - 1) / I::kLanes;
   int64_t best = vectors < I::kMaxPanel ? vectors : I::kMaxPanel;
-  // The widest panel with the least padding, but not so narrow that loads outnumber products.
+  // The width with the least padding; among equal ones, the largest. At least two vectors, unless
+  // the outputs fill only one: a panel of one vector needs more loads than products.
   const auto padded = [&](int64_t v) { return (vectors + v - 1) / v * v; };
   for (int64_t v = best - 1; v >= 2; --v) {
     if (padded(v) < padded(best)) best = v;
@@ -71,7 +72,8 @@ inline QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
       const typename I::Int x = I::part(I::set1(quad), step);
       repeat<V>([&](auto v) QUANTRAIN_INLINE {
         sums[r][v] = I::dot(sums[r][v], x, right[v]);
-        // Otherwise the compiler adds the products of both steps first, and runs out of registers.
+        // Without this, the compiler would add up the products of both steps first, and run out of
+        // registers.
         if constexpr (I::kSteps > 1) I::settle(sums[r][v]);
       });
     });
@@ -156,8 +158,8 @@ template <class Arch, int R, int V, bool kShort, class ToMemory>
 void dot_rows(
     const DotU8S8& p, const int8_t* w, int64_t output, const ToMemory& given, int64_t& row) {
   using I = Ints<Arch>;
-  // If kShort, a local copy stays in registers, because no store of bytes can change it. Otherwise
-  // the loop over k needs the registers.
+  // If kShort, this is a local copy, which stays in registers because no store of bytes can change
+  // it. Otherwise it is a reference, because the loop over k needs the registers.
   std::conditional_t<kShort, const ToMemory, const ToMemory&> to_memory = given;
   for (; row + R <= p.rows; row += R) {
     typename I::Int sums[R][V];

@@ -7,8 +7,8 @@
 // Prepares the operands of float products: packs panels and transposes matrices.
 namespace quantrain::kernels::simd {
 
-/// Width of a tile in vectors. With its rows, the tile fills the registers and hides the latency of
-/// the multiply-add.
+/// Width of a tile in vectors. Width and height (tile_rows in gemm.ipp) are chosen so that the sums
+/// fill the registers and hide the latency of the multiply-add.
 template <class Arch>
 inline constexpr int kTileVectors = Batch<float, Arch>::size == 16 ? 4 : 2;
 

@@ -5,7 +5,8 @@
 
 namespace quantrain::kernels::simd {
 
-/// Computes docs/quantization.md (8), without the clamp, for a vector of the first channels of r.
+/// Computes docs/quantization.md (8), without the clamp, for a vector of sums, which belong to the
+/// first channels of r.
 /// kUsual: r.round is set and includes the zero point. Then only the upper halves of the products p
 /// matter:
 ///   (p + 2^(shift - 1)) >> shift = ((p >> 32) + 2^(shift - 33)) >> (shift - 32).
@@ -32,7 +33,8 @@ class Requantizer {
   Int m0_even_, m0_odd_, round_, shift_;
 };
 
-/// The same for any shift. The results saturate at +-kSaturated, far outside the range of codes.
+/// Computes (8), without the clamp, for any shift. The results saturate at +-kSaturated, far
+/// outside the range of codes.
 template <class Arch>
 class Requantizer<Arch, false> {
   using I = Ints<Arch>;

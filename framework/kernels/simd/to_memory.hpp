@@ -2,9 +2,9 @@
 
 #include "framework/kernels/simd/requantizer.hpp"
 
-// Stores the sums of a tile: R rows of V vectors of outputs. p is the parameter struct of a kernel,
-// with acc or y, the stride between rows, outputs and requantize. A tile's first row lies `at`
-// elements after the first row of p.
+// Stores the sums of a tile: R rows of V vectors of outputs. p is a kernel's parameter struct with
+// the members stride, outputs, and acc or y and requantize. A tile's first row lies `at` elements
+// after the first row of p.acc or p.y.
 namespace quantrain::kernels::simd {
 
 /// Stores the sums of a panel's tiles unchanged.

@@ -12,8 +12,8 @@ inline constexpr int64_t kElementBytes = 4;
 template <class Arch>
 inline constexpr int kTransposedRows = Arch::alignment() >= 32 ? 8 : 4;
 
-/// Transposes four elements of each row, from byte `at` on. Element j of all rows goes to byte j *
-/// to_step of `to`.
+/// Transposes four elements of each row, from byte `at` on. The elements j of all rows go side by
+/// side to `to`, from byte j * to_step on.
 template <class Arch>
 inline QUANTRAIN_INLINE void transpose_4(const unsigned char* const* rows,
                                          int64_t at,

@@ -24,8 +24,8 @@ using integer::Program;
 using integer::Step;
 using integer::Value;
 
-// Headers of C, and headers that they include in C libraries. A file NAME.h with such a name would
-// be included instead.
+// Headers that the exported code may include: those of standard C, the headers that C libraries
+// include from them, and arm_mve.h. An exported header of the same name would hide them.
 constexpr std::string_view kHeaders[] = {
     "alloca", "arm_mve", "assert",      "complex", "ctype",     "endian",  "errno",   "features",
     "fenv",   "float",   "inttypes",    "iso646",  "limits",    "locale",  "math",    "pthread",

@@ -47,7 +47,7 @@ int64_t ram_bytes(const integer::Program& program, bool pack_weights = true);
 /// prints how many samples are equal, "N of N equal", and returns 0 if all are. Otherwise it also
 /// prints the first difference and returns 1. `samples` holds codes, one sample after another; with
 /// several inputs, all samples of the first input come first.
-/// Throws: as export_c99(); ShapeError unless there is at least one sample and each is whole.
+/// Throws: as export_c99(); ShapeError unless `samples` holds whole samples, at least one.
 std::string c99_test(const integer::Program& program,
                      std::span<const uint8_t> samples,
                      const C99Options& options = {});

@@ -220,7 +220,7 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
 
   std::vector<int> roots(count, -1), first(count, 0), last(count, -1);
   const auto at = [](auto& v, int id) -> auto& { return v[static_cast<size_t>(id)]; };
-  std::vector<char> callers(count, 0);  // inputs and outputs
+  std::vector<char> callers(count, 0);  // 1: in the caller's memory
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const int id = program.inputs[i];
     at(roots, id) = id;
@@ -295,8 +295,8 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
     }
   }
 
-  // The result depends on the order. Tries orders that usually do well, then random variations of
-  // them, which are the same in every run.
+  // The scratch's size depends on the order in which pieces are placed. Tries orders that usually
+  // do well, then random variations of them, which are the same in every run.
   std::vector<int> order(pieces.size());
   std::iota(order.begin(), order.end(), 0);
   const auto by = [&](auto key) {

@@ -61,7 +61,7 @@ class Moves {
   }
 
  private:
-  /// Number of elements at one index of axis k, in x and in y.
+  /// Number of elements that one index of axis k covers, in x and in y.
   int64_t x_size(size_t k) const {
     int64_t size = op_.run;
     for (size_t j = k + 1; j < op_.axes.size(); ++j) size *= op_.axes[j].extent;
@@ -84,7 +84,8 @@ class Moves {
     return cat(in, "memset(y, ", op_.fill, ", ", bytes, ");\n", in, "y += ", bytes, ";\n");
   }
 
-  /// The loops from axis k on. x is the expression of the address at which this axis begins.
+  /// The loops from axis k on. x: the C expression of the address at which this axis begins. in:
+  /// the indentation.
   std::string axis(size_t k, const std::string& x, const std::string& in) {
     const std::vector<int32_t>& index = op_.axes[k].index;
     const bool last = k + 1 == op_.axes.size();

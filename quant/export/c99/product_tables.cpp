@@ -47,8 +47,8 @@ std::string start_table(const ProductStep& step, const std::string& id, const Se
   return text + "};\n";
 }
 
-// A table of groups of four rows. ROWS_n(...) encloses n weights of each row, up to sixteen,
-// because some forms reorder them.
+// A table of groups of four rows. The C core's macro ROWS_n(...) encloses n weights of each row, at
+// most sixteen, because some forms reorder them.
 std::string grouped_table(const std::string& name,
                           std::span<const int8_t> weights,
                           int64_t groups,
@@ -138,7 +138,8 @@ std::string product_tables(const ProductStep& step,
     const auto at = [&](const char* name, int64_t offset) {
       return cat(name, id, g == 0 ? std::string() : cat(" + ", offset));
     };
-    // In some forms GROUP_ROW pads the rows of a group, so the C compiler computes this offset.
+    // In some forms the macro GROUP_ROW pads the rows of a group, so the C compiler computes this
+    // offset.
     const std::string weights = bits < 8 || step.depthwise() || g == 0
                                     ? at("weights", g * group_size)
                                     : cat("weights",

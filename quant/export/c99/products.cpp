@@ -14,7 +14,8 @@ using integer::QuantizedProduct;
 using kernels::Conv2dShape;
 
 constexpr int64_t kShortestPacked = 32;
-constexpr int64_t kLongestPacked = 400000;  // 15 * 255 * 400000 < 2^31
+// Packed weights are at most 15 and codes at most 255, and 15 * 255 * 400000 < 2^31.
+constexpr int64_t kLongestPacked = 400000;
 // With these shifts, 32-bit arithmetic is enough for requantization: the low half of a product does
 // not affect the result, and the zero point can be added before the shift.
 bool is_short(int32_t shift) { return shift >= 33 && shift <= 52; }

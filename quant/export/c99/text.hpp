@@ -45,8 +45,8 @@ std::string table(std::string_view type, std::string_view name, std::span<const 
 std::string number(float value);
 std::string number(double value);
 
-/// Text that is safe inside a C comment: a space separates "*/" and "/*", and all characters but
-/// printable ASCII become "?".
+/// Text that is safe inside a C comment: "*/" becomes "* /", "/*" becomes "/ *", and all characters
+/// but printable ASCII become "?".
 std::string comment(std::string_view text);
 
 /// A part of the C core: the text between "//@ section" and the next "//@" in core/.

@@ -90,7 +90,7 @@ TEST_CASE("words are spoken once, and trained on and converted", "[.][speech]") 
   REQUIRE(start("1", "again") == 0);
   CHECK(place.read("out").find("speaking") == std::string::npos);
   CHECK(place.read("model") == place.read("again"));
-  // The features change, but the words do not.
+  // With another number of copies, the features are computed again, from the same words.
   REQUIRE(start("2", "copies") == 0);
   CHECK_THAT(place.read("out"), test::ContainsSubstring("speaking the words into "));
   CHECK(place.read("model") != place.read("copies"));

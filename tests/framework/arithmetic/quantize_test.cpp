@@ -112,8 +112,8 @@ TEST_CASE("min gets the lowest code at every tie of every type; max misses its o
           min_missed += unclamped_code(range.min, scale, zero) != static_cast<float>(qmin);
           min_missed += !gradient_passes(range.min, scale, zero, qmin, qmax);
           max_missed += quantize(range.max, scale, zero, qmin, qmax) < qmax - 1;
-          // Rounding after the subtraction gives the same zero point if qmin is even, that is, for
-          // all but narrow types.
+          // half_even(qmin - min / scale) is the same zero point if qmin is even, that is, for all
+          // but narrow types.
           const double difference = qmin - static_cast<double>(range.min / scale);
           moved += zero != static_cast<int32_t>(std::nearbyint(difference));
         }

@@ -63,7 +63,7 @@ inline void check_same_gradient(const Tensor& a, const Tensor& b) {
   CHECK(values(a.node()->backward(grad_y)[0]) == values(b.node()->backward(grad_y)[0]));
 }
 
-/// Checks that `operation`, run on the codes of the node's operands, gives `codes` again.
+/// Checks that `operation`, run on the codes that x was computed from, gives `codes` again.
 inline void check_operation(const Tensor& x,
                             const integer::Operation& operation,
                             const Buffer<uint8_t>& codes) {

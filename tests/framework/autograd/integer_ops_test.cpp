@@ -326,7 +326,7 @@ TEST_CASE("sigmoid and tanh of codes are those of the values they mean, rounded 
         expected.push_back(static_cast<float>(c.f(scale_of(x) * (q - zero))));
       CHECK(values(y) == expected);
 
-      // The table of derivatives holds the float formula, computed in double.
+      // Each derivative is computed in double and rounded to float32.
       const Tensor grad_y = test::random_tensor(y.shape(), 9);
       const std::vector<float> grad = values(y.node()->backward(grad_y)[0]);
       const std::vector<float> upstream = values(grad_y);

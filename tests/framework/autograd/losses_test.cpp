@@ -140,7 +140,7 @@ TEST_CASE("smoothed and weighted cross entropy is that of its targets", "[autogr
         CrossEntropyOptions{.label_smoothing = 1.0f, .class_weights = {0.0f, 2.0f, 1.0f, 3.0f}}}) {
     check_gradient([&] { return cross_entropy(logits, labels, options); }, {logits});
   }
-  // Without options it is the plain loss; equal weights do not change it.
+  // Empty options and equal class weights give the plain loss.
   const float plain = cross_entropy(logits, labels).item();
   CHECK(cross_entropy(logits, labels, {}).item() == plain);
   CHECK(cross_entropy(logits, labels, {.class_weights = std::vector<float>(4, 5.0f)}).item() ==

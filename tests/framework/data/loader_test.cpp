@@ -184,7 +184,7 @@ TEST_CASE("the next batch is prepared in another thread while one is used", "[da
   const DataLoader loader(numbered(6), {.batch = 2, .augment = note_thread});
   const DataLoader::Iterator first = loader.begin();
   std::unique_lock lock(mutex);
-  // The limit is long, so that the wait fails only if this never happens.
+  // The limit is long, so that the wait fails only if four images are never prepared.
   CHECK(changed.wait_for(lock, std::chrono::minutes(1), [&] { return threads.size() >= 4; }));
   for (const std::thread::id& thread : threads) {
     CHECK(thread == threads[0]);

@@ -72,7 +72,8 @@ TEST_CASE("a crop scales a part to the whole image", "[data][transforms]") {
   CHECK(cropped({2, 2, 1}, 1, 0, 1, 1) == std::vector<uint8_t>{3, 3, 3, 3});
   CHECK(cropped({1, 4, 2}, 0, 1, 1, 2) == std::vector<uint8_t>{3, 4, 3, 4, 5, 6, 5, 6});
   CHECK(cropped({3, 3, 1}, 1, 1, 2, 2) == std::vector<uint8_t>{5, 5, 6, 5, 5, 6, 8, 8, 9});
-  // Random parts have at least 2 x 2 pixels; some lie in the first corner, some in the last.
+  // Random parts have at least 2 x 2 pixels. Some of them are the top left pixels, some the bottom
+  // right ones.
   bool reaches_first = false;
   bool reaches_last = false;
   for (uint64_t seed = 0; seed < 200; ++seed) {

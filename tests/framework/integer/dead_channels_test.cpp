@@ -173,8 +173,8 @@ std::vector<int32_t> outputs_of(const Program& program, uint64_t seed) {
   return y;
 }
 
-/// Removing dead channels changes no output, and leaves each value with this extent of its last
-/// axis.
+/// Checks that removing dead channels changes no output, and that the last axis of value i then has
+/// channels[i] elements.
 void check_pass(const Program& program, const std::vector<int64_t>& channels) {
   const Program smaller = remove_dead_channels(program);
   std::vector<int64_t> left;

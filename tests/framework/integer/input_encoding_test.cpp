@@ -83,8 +83,8 @@ TEST_CASE(
 TEST_CASE("the difference is rounded before the quotient", "[integer][input]") {
   // 2^24 - (-1) = 16777217 is no float32 and rounds to 2^24; 2^24 / 3 = 5592405.33 -> 5592405.5.
   CHECK(feature_value(16777216.0f, -1.0f, 3.0f) == 5592405.5f);
-  // Divided by 3, (2^24 + 1) rounded only once would give 5592405.5, too; divided by 5, it would
-  // not.
+  // (2^24 + 1) / 3, rounded only once, is 5592405.5, too. With the divisor 5, rounding only once
+  // would give another float32.
   CHECK(feature_value(16777216.0f, -1.0f, 5.0f) == static_cast<float>(16777216.0 / 5.0));
   CHECK(raw_value(2.0f, 1000.0f, 0.5f) == 1001.0f);
 }

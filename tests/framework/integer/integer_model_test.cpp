@@ -255,7 +255,7 @@ TEST_CASE("a model runs on bytes and on floats, to integers, real logits and cla
 }
 
 TEST_CASE("the lowest of equal logits is the class", "[integer][integer_model]") {
-  // The inputs are the logits.
+  // The output is the input itself, so the samples below are the logits.
   Builder b;
   b.program.outputs = {b.input({5}, kX)};
   const IntegerModel model(b.program);
@@ -350,7 +350,7 @@ TEST_CASE("a model's memory is that of its plan, of a chunk at most", "[integer]
   const int64_t sample = plan_memory(model.program()).sample_bytes;
   CHECK(sample > 0);
   const auto planned = [&](int64_t n) { return integer::memory(model.program(), n); };
-  for (const int64_t n : {1, 7, 1000}) CHECK(planned(n) > n * sample);  // kernels need some, too
+  for (const int64_t n : {1, 7, 1000}) CHECK(planned(n) > n * sample);  // kernels need memory, too
   CHECK(planned(0) == 0);
   CHECK(planned(std::numeric_limits<int64_t>::max()) == int64_t{1} << 62);
   CHECK(model.memory(0) == 0);

@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/framework/integer/sample_operations.hpp"
 
-// What operations tell about themselves, and which ones are refused.
+// The properties that operations report, and the operations that are refused.
 namespace quantrain::integer {
 
 using namespace quantrain::integer::test;
@@ -97,7 +97,7 @@ TEST_CASE("operations are not made for parameters that activations do not have",
     }
     QUANTRAIN_CHECK_ERROR(make(tiny), QuantError, "[requantize] multiplier");
   }
-  // Each operand is checked, also one without a scale.
+  // Each operand's parameters are checked. `empty` has no scale.
   const std::string operand = "integer activations are per tensor and of 2 to 8 bits, got ";
   const QParams empty{{.bits = 8}, -1, {}, {}};
   const CodeValues values = code_values(square, kX);
@@ -476,8 +476,8 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
   op.product.output->shift.pop_back();
   QUANTRAIN_CHECK_ERROR(
       op.validate("fc"), ShapeError, "[fc] 2 multipliers and 1 shifts for 2 outputs");
-  // Without an output, no multipliers are needed. 2^62 * 4 wraps around to 0, the number of
-  // weights.
+  // Without an output, no multipliers are needed. `none` has 0 weights; the required 2^62 * 4,
+  // which wraps around to 0, must not match them.
   op.product.output.reset();
   CHECK_NOTHROW(op.validate("fc"));
   QuantizedProduct none;

@@ -269,7 +269,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
                              "10.powers"}) {
       QUANTRAIN_CHECK_ERROR(program.load_with(name, nothing), DataError, name);
     }
-    // A product without a bias is another program.
+    // A product may lack its bias, but then the program is another one.
     CHECK_FALSE(program.load_with("8.bias", nothing) == every_operation());
     QUANTRAIN_CHECK_ERROR(program.load_with("1.weight",
                                             [](TensorFile& file) {

@@ -435,7 +435,7 @@ TEST_CASE("a hash does not depend on names, nor on the graph that a program came
 }
 
 TEST_CASE("a hash is the same on every machine and in every version", "[integer][program]") {
-  // A program of small numbers. A change of its hash makes old hashes useless, and needs a reason.
+  // If this hash changes, stored hashes no longer match. Change it only for a good reason.
   Builder b;
   const int input = b.input({2, 3}, {{.bits = 8}, -1, {0.5f}, {3}});
   const int clamped = b.codes(

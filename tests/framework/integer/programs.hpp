@@ -170,7 +170,7 @@ constexpr size_t step_position(ValueId output) { return static_cast<size_t>(outp
 }  // namespace every
 
 /// A program with every operation once and the linear twice, two inputs, and accumulators and codes
-/// as outputs, one of them twice. No member has its default value.
+/// as outputs, one of them twice. Most members differ from their defaults.
 inline Program every_operation() {
   Builder b;
   const QParams conv_y{{.bits = 8, .is_signed = true}, -1, {0.011f}, {-20}};
@@ -299,8 +299,8 @@ inline Program random_program(uint64_t seed) {
         break;
       }
       case 9: {
-        // Multiplies by a value of the same size, by factors for each row, or by itself if there is
-        // neither.
+        // Multiplies by a value of the same size, or by a smaller value that is a factor for each
+        // column. If none is drawn, x is multiplied by itself.
         int other = x;
         for (const int id : readable) {
           if (size % b.program.value(id).shape.elements() == 0 && random.below(2) == 0) other = id;

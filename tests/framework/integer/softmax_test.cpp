@@ -46,8 +46,8 @@ TEST_CASE("QuantizedSoftmax of rows worked out by hand", "[integer][softmax]") {
   const std::vector<uint8_t> x{4, 5, 6, 6, 4, 5, 201, 202, 203, 5, 6, 4};
   CHECK(run(QuantizedSoftmax::make(2, 3, params(log2), share, Activation::kNone), x) ==
         std::vector<uint8_t>{36, 73, 146, 146, 36, 73, 36, 73, 146, 73, 146, 36});
-  // A single class has probability 1, a class far below the largest one 0. Zero point and clamp
-  // come last.
+  // A single class has probability 1. A class far below the largest has probability 0. Zero point
+  // and clamp come last.
   CHECK(run(QuantizedSoftmax::make(1, 1, params(0.1f), share, Activation::kNone), {77}) ==
         std::vector<uint8_t>{255});
   CHECK(run(QuantizedSoftmax::make(1, 3, params(1.0f), params(0.25f, 2, 3), Activation::kNone),

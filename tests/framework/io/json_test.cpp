@@ -78,7 +78,7 @@ TEST_CASE("a JSON value is recognised in a message, however large it is", "[io][
   CHECK(shown("1e300") == "1e+300");
   CHECK(shown("null") == "null");
   CHECK(shown('"' + std::string(1000, 'x') + '"').size() == 62);
-  // A character at the cut is left out whole.
+  // A character that the cut would split is left out.
   CHECK(shown('"' + std::string(59, 'x') + "\xc3\xa4\"") == '"' + std::string(59, 'x') + '"');
 }
 

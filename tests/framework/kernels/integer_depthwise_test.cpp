@@ -11,12 +11,12 @@ struct Extent {
   int64_t h, w;
 };
 
-/// Numbers around vectors of 4, 8 and 16 lanes, around blocks of 64 channels, and so few that a
-/// vector holds several pixels.
+/// Numbers of channels near vectors of 4, 8 and 16 lanes and near blocks of 64 channels. With the
+/// smallest numbers, a vector holds several pixels.
 constexpr std::initializer_list<int64_t> kChannels = {
     2, 3, 8, 15, 16, 17, 24, 63, 64, 65, 130, 144};
-/// Kernels take rows of a window in quads. These windows have a part of a quad, whole quads, or
-/// both; some have one column.
+/// Kernels take the rows of a window four at a time, as quads. These windows have a part of a quad,
+/// whole quads, or both; some have one column.
 const Extent kWindows[] = {{1, 1}, {3, 3}, {5, 5}, {9, 1}, {1, 5}, {4, 3}, {2, 7}, {8, 2}};
 /// Images with fewer and with more columns than a tile, with one line, and with a last line that is
 /// not in a group of two.

@@ -24,7 +24,7 @@ uint8_t requantize_one(int32_t acc, int32_t m0, int32_t shift, int32_t zero_poin
 TEST_CASE("requantization rounds ties toward plus infinity", "[kernels][integer]") {
   for_each_isa([] {
     // m0 = 2^30 at shift 31 + s is a factor of 2^-(s + 1). Zero point 128 allows both signs.
-    // 62.5 before rounding.
+    // The first value is 62.5 before rounding.
     CHECK(requantize_one(125, 1 << 30, 31, 128) == 128 + 63);
     // -62.5 before rounding; away from zero would give -63.
     CHECK(requantize_one(-125, 1 << 30, 31, 128) == 128 - 62);

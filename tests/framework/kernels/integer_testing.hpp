@@ -12,7 +12,7 @@
 
 namespace quantrain::test {
 
-/// Sizes around the widths of vectors, and around the bytes of a mask.
+/// Sizes near multiples of a vector's width, and near multiples of 8, the bits in a mask's byte.
 inline const int64_t kSizes[] = {
     0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 257};
 

@@ -25,9 +25,9 @@ inline std::vector<float> random_floats(int64_t n,
   return values;
 }
 
-/// For sums of up to some thousand products of numbers below 1 in magnitude, added in another order
-/// or in double. The difference is rounding: for each addition, at most about half a unit in the
-/// last place of the largest partial sum.
+/// The tolerance for sums of up to some thousand products of numbers below 1 in magnitude, if the
+/// expected sum is added in another order or in double. Each addition rounds by at most about half
+/// a unit in the last place of the largest partial sum.
 struct RoundingTolerance {
   double absolute = 5e-5;
   double relative = 5e-5;

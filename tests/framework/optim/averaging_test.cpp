@@ -76,7 +76,7 @@ TEST_CASE("averages continue from saved state as if they had not stopped", "[opt
   CHECK(first.state()[0].name == "started");
   CHECK(first.state()[1].name == "0.average");
   {
-    // Within the scope of the averages, the state is the same.
+    // In this scope the parameters hold the averages, but the state to save is the same.
     const AveragedWeights scope(first);
     save_parameters(folder / "state", first.state());
   }
@@ -111,7 +111,7 @@ TEST_CASE("averages that make no sense are refused", "[optim][averaging]") {
 
 TEST_CASE("the gradients of parts of a batch add up to those of the batch",
           "[optim][accumulation]") {
-  // The parts' mean losses are divided by the number of parts, so float32 sums have another order.
+  // The mean loss of each part is divided by the number of parts, so the float32 roundings differ.
   constexpr double kOrder = 1e-6;
   const Tensor x = normal_tensor({8, 5}, 4);
   const std::vector<int32_t> labels{0, 1, 2, 0, 2, 1, 1, 0};

@@ -90,7 +90,7 @@ TEST_CASE("a damaged checkpoint is passed over where that was asked for", "[laye
   const Checkpoints second(
       {.folder = folder.path(), .keep = 1, .resume = true, .skip_damaged = true});
   CHECK(second.load(some_tensors(0.0f)) == "first");
-  // The run continues from there, and saving removes later checkpoints.
+  // The run continues from the checkpoint that was loaded, and saving removes later checkpoints.
   second.save(1, some_tensors(1.5f), "first again");
   CHECK(folder.files() == 1);
   CHECK(second.load(some_tensors(0.0f)) == "first again");

@@ -53,7 +53,8 @@ const NamedShape kShapes[] = {
 
 constexpr int kZero = 128;  // zero point of input and output
 
-// Weights are distributed uniformly, and the deviation of the sums becomes 40 codes of the output.
+// Weights are distributed uniformly. Each channel's scale is chosen so that the standard deviation
+// of its sums is 30 to 40 codes of the output.
 integer::QuantizedProduct random_product(const Conv2dShape& shape, int bits, uint64_t seed) {
   Random random(seed);
   const int64_t levels = int64_t{1} << bits;

@@ -71,7 +71,8 @@ for ((run = 1; run <= runs; ++run)); do
 done
 echo "$equal of $runs runs equal, killed $kills times"
 
-# Each time, one byte or the length of a last checkpoint of a finished run is changed.
+# Each time, the last checkpoint of one stage of a finished run is damaged: one byte is replaced, or, every tenth time,
+# the file is cut off.
 refused=0 unchanged=0 wrong=0
 rm -rf "$work/run"
 mkdir "$work/run"

@@ -53,7 +53,8 @@ TEST_CASE("networks of signals and with dilation have a C form", "[quant][c99][s
                             {.name = "dilated"},
                             "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all " +
                                 std::string(kWarnings)) == "");
-        // The same with the input in scratch memory, where the output is written over it.
+        // The same after a lookup: the first convolution's input now lies in scratch memory, and
+        // its output is written over its input.
         program.values.insert(program.values.begin(), program.values[0]);
         program.steps.insert(
             program.steps.begin(),
@@ -155,7 +156,8 @@ TEST_CASE("products of two tensors have a C form, over the larger operand",
                  {same, {4, 4}, 5},
                  {rescale(60), {5}, 6}};
   CHECK(ram_bytes(chain) == 64);
-  // A later step reads the larger operand again, so it stays in memory. Each row reads the factors.
+  // A later step reads the product's larger operand again, so the product is not written over it.
+  // It is not written over the factors either, because each row reads them.
   integer::Program residual = chain;
   residual.steps[3] = {same, {2, 4}, 5};
   residual.steps[4] = {same, {5, 2}, 6};

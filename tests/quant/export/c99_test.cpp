@@ -147,7 +147,7 @@ TEST_CASE("a folder that cannot be written gets no file at all", "[quant][c99]")
   const C99Sources sources = export_c99(train_and_convert(network, 3).program(), {.name = "net"});
   CHECK_THROWS_AS(write_c99("/proc/no/such/folder", sources), DataError);
   const TemporaryFolder folder;
-  std::filesystem::create_directories(folder / "net_test.c");  // in the way of the last file
+  std::filesystem::create_directories(folder / "net_test.c");  // a folder, not a file
   CHECK_THROWS_AS(write_c99(folder.path(), sources, "int main(void) { return 0; }\n"), DataError);
   CHECK(folder.files() == 1);
 }
@@ -167,7 +167,7 @@ TEST_CASE("the generated test sees a wrong table", "[quant][c99]") {
   const TemporaryFolder folder;
   C99Sources sources = export_c99(program, {.name = "net"});
   const std::string test = c99_test(program, random_samples(program, 3, 1), {.name = "net"});
-  // Every start value of the first product is one too large.
+  // The first sum of the first product starts 1,000,000 too high.
   const size_t at = sources.source.find("static const int32_t start_");
   REQUIRE(at != std::string::npos);
   const size_t brace = sources.source.find('{', at);
@@ -185,8 +185,8 @@ TEST_CASE("the scratch is known before training", "[quant][c99]") {
 }
 
 TEST_CASE("layers of one size share its memory", "[quant][c99][serial]") {
-  // The values between layers have 8,000 bytes; separate memory for input and output would be
-  // 16,000.
+  // Each value between layers takes 8,000 bytes, so separate memory for the input and the output of
+  // a layer would take 16,000.
   const integer::Program program = ds_cnn();
   CHECK(ram_bytes(program) <= 9 * 1024);
   CHECK(build_and_run(program, {.name = "keywords"}, "gcc -O2 -fsanitize=address,undefined ") ==

@@ -55,7 +55,8 @@ Tensor tensor(const std::vector<float>& values) {
   return Tensor::from({static_cast<int64_t>(values.size())}, values);
 }
 
-/// Counts in the obvious way, in bins of the smallest power of two that fits.
+/// Counts the values in bins, in the obvious way. `width` becomes the smallest power of two with
+/// which `bins` bins are enough.
 std::map<int64_t, int64_t> obvious(const std::vector<float>& values, int64_t bins, double& width) {
   const double min = std::min(*std::min_element(values.begin(), values.end()), 0.0f);
   const double max = std::max(*std::max_element(values.begin(), values.end()), 0.0f);

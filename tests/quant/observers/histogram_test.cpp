@@ -19,7 +19,8 @@ const std::vector<QType> kTypes{
     {8, false, false}, {8, true, true}, {4, true, false}, {3, false, false}, {2, true, true}};
 constexpr QScheme kSchemes[] = {QScheme::kAffine, QScheme::kSymmetric};
 
-/// The centres and counts of a histogram's bins, and the error of parameters by the equations.
+/// The centres and counts of a histogram's bins, and the squared error of quantizing the centres
+/// with given parameters by (3) and (1).
 struct Centres {
   explicit Centres(const Json& json) {
     const auto all = json.at("counts").get<std::vector<double>>();
@@ -152,7 +153,7 @@ TEST_CASE("a histogram's range has no larger error for the values themselves",
   CHECK(error(chosen) < error(extremes));
   // 16 bits have more codes than there are bins, so nothing is cut off.
   CHECK(observer.ranges({16, false, false}, QScheme::kAffine)[0] == Range{-10, 10});
-  // Each type has its own range.
+  // The range depends on the number of bits: 8 bits cut off less than 4.
   CHECK(observer.ranges({8, false, false}, QScheme::kAffine)[0].max > chosen.float_range().max);
 }
 

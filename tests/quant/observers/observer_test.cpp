@@ -56,7 +56,7 @@ std::vector<std::vector<float>> state_of(const Observer& observer) {
   return all;
 }
 
-/// A custom observer: the mean of |x|, to both sides of 0.
+/// A custom observer. Its range is [-m, m], where m is the mean of |x|.
 class MeanAbsObserver : public Observer {
  public:
   explicit MeanAbsObserver(ObserverShape shape = {}) : Observer(std::move(shape)) {
