@@ -5,6 +5,10 @@
 #include <cstdlib>
 #include <iterator>
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
 #include "framework/core/error.hpp"
 
 namespace quantrain {
@@ -32,6 +36,13 @@ constexpr bool kArm64 = true;
 #else
 constexpr bool kArm64 = false;
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+bool has_neon64dot() { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }
+bool has_neon64i8mm() { return has_neon64dot() && (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0; }
+#else
+bool has_neon64dot() { return false; }
+bool has_neon64i8mm() { return false; }
+#endif
 bool always() { return true; }
 
 struct Row {
@@ -47,6 +58,8 @@ constexpr Row kRows[] = {
     {Isa::kAvx512Bw, "avx512bw", kAvx512, has_avx512bw},
     {Isa::kAvx512Vnni, "avx512vnni", kAvx512, has_avx512vnni},
     {Isa::kNeon64, "neon64", kArm64, always},
+    {Isa::kNeon64Dot, "neon64dot", kArm64, has_neon64dot},
+    {Isa::kNeon64I8mm, "neon64i8mm", kArm64, has_neon64i8mm},
 };
 static_assert(std::equal(std::begin(kRows),
                          std::end(kRows),

@@ -8,13 +8,28 @@ namespace quantrain {
 
 /// Instruction sets that kernels are built for, from the simplest to the widest. kReference stands
 /// for the plain loops that every test compares with.
-enum class Isa { kReference, kSse2, kAvx2, kAvx512Bw, kAvx512Vnni, kNeon64 };
+enum class Isa {
+  kReference,
+  kSse2,
+  kAvx2,
+  kAvx512Bw,
+  kAvx512Vnni,
+  kNeon64,
+  kNeon64Dot,
+  kNeon64I8mm
+};
 
-inline constexpr Isa kAllIsas[] = {
-    Isa::kReference, Isa::kSse2, Isa::kAvx2, Isa::kAvx512Bw, Isa::kAvx512Vnni, Isa::kNeon64};
+inline constexpr Isa kAllIsas[] = {Isa::kReference,
+                                   Isa::kSse2,
+                                   Isa::kAvx2,
+                                   Isa::kAvx512Bw,
+                                   Isa::kAvx512Vnni,
+                                   Isa::kNeon64,
+                                   Isa::kNeon64Dot,
+                                   Isa::kNeon64I8mm};
 
-/// "reference", "sse2", "avx2" (with FMA), "avx512bw", "avx512vnni"; on 64-bit Arm
-/// "neon64".
+/// "reference", "sse2", "avx2" (with FMA), "avx512bw", "avx512vnni"; on 64-bit Arm "neon64",
+/// "neon64dot" (with signed dot products) and "neon64i8mm" (with dot products of both signs).
 std::string_view isa_name(Isa isa);
 /// Throws: DataError if no instruction set has this name.
 Isa isa_from_name(std::string_view name);

@@ -154,13 +154,19 @@ struct QuantizeF32 {
 /// Layout of the weights of dot_u8s8: panels of `width` outputs, the last one filled up with zeros.
 /// For each group of 4 consecutive k, a panel holds `width` x 4 bytes. If `pairs` is set, it holds
 /// int16 instead: `width` x {k, k + 2}, then `width` x {k + 1, k + 3}.
+/// If `planes` is set, a panel of dot_u8s8 holds int16 as well: `width` x k, then `width` x {k +
+/// 1}, and so on. Kernels multiply by x - offset. It is 128 if their dot products take signed bytes
+/// only, else 0.
 struct PanelLayout {
   int64_t width;
   bool pairs;
+  int32_t offset = 0;
+  bool planes = false;
 };
 
 /// acc[r, o] = start[o] + sum over segments s and j < 4 * quads of
-///             w[o, s, j] * x[r][s * segment_step + j]
+///             w[o, s, j] * (x[r][s * segment_step + j] - layout.offset)
+/// in 32 bits, modulo 2^32.
 /// If a segment's length is not a multiple of 4 bytes, the kernel reads x up to the next multiple,
 /// and the weights there are 0.
 struct DotU8S8 {
@@ -222,7 +228,7 @@ struct DepthwiseLayout {
 /// Lines [begin, end) of the output of a depthwise convolution, counted over all images. Outside
 /// the image, x is zero_x.
 ///   acc[line, p, c] = start[c] + sum over i < kh, j < kw of
-///                     w[c, i, j] * x[.., i * dilation_h, j * dilation_w, c]
+///                     w[c, i, j] * (x[.., i * dilation_h, j * dilation_w, c] - layout.offset)
 /// p is a pixel of the line, and x[..] is counted from the first row and column of its window. w
 /// has a panel for each `layout.width` elements of a run. A panel holds, for each quad, each column
 /// of the window and each of DepthwiseLayout's lines, a group of 4 weights as in PanelLayout, one

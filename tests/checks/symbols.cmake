@@ -1,5 +1,6 @@
 # cmake -D NM=<nm> -D FLOATS=<library of float kernels> -D INTEGERS=<library of integer kernels> -D AVX512=<ON or OFF>
 #   -P symbols.cmake
+# For 64-bit Arm: -D ARM=ON instead of AVX512.
 # If a file of kernels/arch/ has an inline function that is not inlined, the linker merges it with functions of the same
 # name from other files. The copy that it keeps may use instructions that the CPU lacks. So each such function must be a
 # template on the file's own instruction set.
@@ -8,6 +9,9 @@ set(arch_sse2 "xsimd::sse2")
 set(arch_avx2 "xsimd::fma3<xsimd::avx2>")
 set(arch_avx512bw "xsimd::avx512bw")
 set(arch_avx512vnni "Avx512Vnni")
+set(arch_neon64 "xsimd::neon64")
+set(arch_neon64dot "Neon64Dot")
+set(arch_neon64i8mm "Neon64I8mm")
 
 # check(library kind tables): checks the inline functions that the files of kernels/arch/float/ or kernels/arch/integer/
 # leave in their library, and that the library has this number of kernel tables. File names are the same in both
@@ -49,7 +53,10 @@ function(check library kind tables)
   set(bad ${bad} PARENT_SCOPE)
 endfunction()
 
-if(AVX512)
+if(ARM)
+  check(${FLOATS} Float 1)
+  check(${INTEGERS} Integer 3)
+elseif(AVX512)
   check(${FLOATS} Float 3)
   check(${INTEGERS} Integer 4)
 else()

@@ -186,8 +186,8 @@ TEST_CASE("what two tensors cannot be is refused alike in a batch of any size, a
          return rows(image(x) + global_max_pool2d(image(y)));
        },
        "an addition that broadcasts has no integer form: [#, 2, 2, 3] + [#, 1, 1, 3]; a constant "
-       "is one number, or one for each channel (the last axis). If both operands depend on the "
-       "input, they need the same shape"},
+       "is one number, or one for each channel (the last axis). Operands that depend on the input "
+       "need the same shape"},
       {[=](const Tensor& x, const Tensor& y) {
          return rows(image(x) * slice(image(y), -1, {.end = 1}));
        },

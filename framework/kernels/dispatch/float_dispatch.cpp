@@ -28,6 +28,8 @@ constexpr Tables<FloatTable> kTables = [] {
 #endif
 #elif defined(__aarch64__)
   tables.set(Isa::kNeon64, kNeon64FloatKernels);
+  tables.set(Isa::kNeon64Dot, kNeon64FloatKernels);
+  tables.set(Isa::kNeon64I8mm, kNeon64FloatKernels);
 #endif
   return tables;
 }();

@@ -13,6 +13,8 @@ extern const IntegerTable kAvx512VnniIntegerKernels;
 #endif
 #elif defined(__aarch64__)
 extern const IntegerTable kNeon64IntegerKernels;
+extern const IntegerTable kNeon64DotIntegerKernels;
+extern const IntegerTable kNeon64I8mmIntegerKernels;
 #endif
 
 namespace {
@@ -29,6 +31,8 @@ constexpr Tables<IntegerTable> kTables = [] {
 #endif
 #elif defined(__aarch64__)
   tables.set(Isa::kNeon64, kNeon64IntegerKernels);
+  tables.set(Isa::kNeon64Dot, kNeon64DotIntegerKernels);
+  tables.set(Isa::kNeon64I8mm, kNeon64I8mmIntegerKernels);
 #endif
   return tables;
 }();

@@ -165,11 +165,13 @@ struct Depthwise {
 void depthwise(const Conv2dShape& s,
                const uint8_t* x,
                const PackedWeightsS8& given,
-               const ProductParams& params,
+               const ProductParams& given_params,
                int32_t* acc,
                uint8_t* y) {
   PackedWeightsS8 copy;
   const PackedWeightsS8& w = given.for_chosen_isa(copy);
+  ProductParams params_copy;
+  const ProductParams& params = given_params.for_weights(w, params_copy);
   const Depthwise cut(s);
   parallel_for_even(s.n * s.oh(), cut.most_lines, [&](int64_t begin, int64_t end) {
     Buffer<uint8_t> scratch(cut.scratch);
@@ -234,19 +236,21 @@ class PixelCalls {
 void conv2d(const Conv2dShape& s,
             const uint8_t* x,
             const PackedWeightsS8& given,
-            const ProductParams& params,
+            const ProductParams& given_params,
             int32_t* acc,
             uint8_t* y) {
   if (s.y_elements() <= 0) return;
-  if (given.depthwise()) return depthwise(s, x, given, params, acc, y);
+  if (given.depthwise()) return depthwise(s, x, given, given_params, acc, y);
   if (is_pointwise(s)) {
     const int64_t pixels = s.n * s.h * s.w;
-    if (y != nullptr) return gemm_u8s8_u8(pixels, s.c, x, given, params, y);
-    return gemm_u8s8_s32(pixels, s.c, x, given, params, acc);
+    if (y != nullptr) return gemm_u8s8_u8(pixels, s.c, x, given, given_params, y);
+    return gemm_u8s8_s32(pixels, s.c, x, given, given_params, acc);
   }
 
   PackedWeightsS8 copy;
   const PackedWeightsS8& w = given.for_chosen_isa(copy);
+  ProductParams params_copy;
+  const ProductParams& params = given_params.for_weights(w, params_copy);
   const int64_t oh = s.oh();
   const int64_t ow = s.ow();
   const Bands bands(s, x, params.zero_x(), s.group_c(), 4 * w.quads());
@@ -270,10 +274,10 @@ void conv2d(const Conv2dShape& s,
       p.stride = s.o;
       PixelCalls pixels(p);
       for (int64_t row = begin; row < end; ++row) {
-        // The rows of the kernel inside the image. Rows outside may be skipped only if the zero
-        // point is 0, because then they add nothing.
+        // The rows of the kernel inside the image. Rows outside may be skipped only if the kernel
+        // multiplies by 0 there, because then they add nothing.
         const int64_t top = row * s.stride_h - s.pad_h;
-        const bool skips = params.zero_x() == 0;
+        const bool skips = params.zero_x() == w.layout().offset;
         const auto above = [&](int64_t rows) { return (rows + s.dilation_h - 1) / s.dilation_h; };
         const int64_t first = skips ? std::clamp<int64_t>(above(-top), 0, s.kh) : 0;
         const int64_t last = skips ? std::clamp<int64_t>(above(s.h - top), first, s.kh) : s.kh;

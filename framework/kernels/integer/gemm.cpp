@@ -19,13 +19,15 @@ void gemm(int64_t m,
           int64_t k,
           const uint8_t* x,
           const PackedWeightsS8& given,
-          const ProductParams& params,
+          const ProductParams& given_params,
           int32_t* acc,
           uint8_t* y) {
   const int64_t n = given.outputs();
   if (m <= 0 || n <= 0) return;
   PackedWeightsS8 copy;
   const PackedWeightsS8& w = given.for_chosen_isa(copy);
+  ProductParams params_copy;
+  const ProductParams& params = given_params.for_weights(w, params_copy);
   const int64_t width = w.layout().width;
   const IntegerTable& kernels = integer_table();
 

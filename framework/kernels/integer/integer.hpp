@@ -79,7 +79,8 @@ class PackedWeightsS8 {
 };
 
 /// The start of each sum of a product, bias - zero_x * sum of the weights, and the requantization
-/// of the sums. Made once for many calls; valid for every instruction set.
+/// of the sums. Made once for many calls. The kernels' PanelLayout::offset counts as a part of the
+/// input's zero point: sum w (x - zero_x) = sum w (x - offset) - (zero_x - offset) sum w.
 class ProductParams {
  public:
   ProductParams() = default;
@@ -88,6 +89,10 @@ class ProductParams {
                 int32_t zero_x,
                 const int32_t* bias,
                 const RequantizeU8* requantize);
+
+  /// The same parameters for weights that may be packed for another instruction set: *this, or
+  /// `copy`, into which they are written.
+  const ProductParams& for_weights(const PackedWeightsS8& w, ProductParams& copy) const;
 
   /// Bytes that the parameters for weights of this shape take.
   static int64_t bytes(const Conv2dShape& shape, bool requantizes);
@@ -101,6 +106,7 @@ class ProductParams {
 
  private:
   int32_t zero_x_ = 0;
+  int32_t offset_ = 0;
   Buffer<int32_t> values_;
   RequantizeU8 requantize_;
 };

@@ -12,8 +12,16 @@ namespace {
 
 constexpr int64_t kWidestPanel = 64;
 
-/// Writes four weights of one output to the output's place in a panel's group of 4.
-void put_quad(const PanelLayout& layout, const int8_t* quad, int8_t* to) {
+/// Writes four weights of output o of a panel to their places in a group of 4.
+void put_quad(const PanelLayout& layout, const int8_t* quad, int64_t o, int8_t* group) {
+  if (layout.planes) {
+    for (int64_t k = 0; k < 4; ++k) {
+      const int16_t weight = quad[k];
+      std::memcpy(group + 2 * (k * layout.width + o), &weight, 2);
+    }
+    return;
+  }
+  int8_t* const to = group + 4 * o;
   if (!layout.pairs) {
     std::memcpy(to, quad, 4);
     return;
@@ -22,6 +30,12 @@ void put_quad(const PanelLayout& layout, const int8_t* quad, int8_t* to) {
   const int16_t odd[2] = {quad[1], quad[3]};
   std::memcpy(to, even, 4);
   std::memcpy(to + 4 * layout.width, odd, 4);
+}
+
+/// The bound in docs/quantization.md (7) holds for whole sums. If kernels subtract an offset, the
+/// first of their partial sums may not fit in 32 bits; the sum wraps around and back.
+int32_t first_sum(int64_t bias, int32_t zero_x, int32_t sum_w) {
+  return static_cast<int32_t>(bias - int64_t{zero_x} * sum_w);
 }
 
 }  // namespace
@@ -50,6 +64,7 @@ void PackedWeightsS8::lay_out() {
   integer_table(isa_).panel_layout_u8s8(outputs, &layout_);
   entries_ = shape_.o;
   if (depthwise_) {
+    layout_.planes = false;
     const DepthwiseLayout windows(shape_.kh, shape_.c);
     entries_ = windows.run;
     panels_ = (windows.run + layout_.width - 1) / layout_.width;
@@ -117,14 +132,14 @@ void PackedWeightsS8::pack_segment(int64_t count, const int8_t* rows, int8_t* to
   for (int64_t q = 0; q < quads_; q += kQuads) {
     for (int64_t o = 0; o < count; ++o) {
       const int8_t* const from = rows + o * shape_.kh * length;
-      int8_t* at = to + q * quad_step + 4 * o;
+      int8_t* at = to + q * quad_step;
       const int64_t end = std::min(length, 4 * (q + kQuads));
       int64_t j = 4 * q;
-      for (; j + 4 <= end; j += 4, at += quad_step) put_quad(layout_, from + j, at);
+      for (; j + 4 <= end; j += 4, at += quad_step) put_quad(layout_, from + j, o, at);
       if (j == end) continue;
       int8_t last[4] = {};
       std::copy(from + j, from + end, last);
-      put_quad(layout_, last, at);
+      put_quad(layout_, last, o, at);
     }
   }
 }
@@ -137,8 +152,7 @@ void PackedWeightsS8::pack_depthwise() {
   std::fill(data_.begin(), data_.end(), int8_t{0});
   for (int64_t element = 0; element < windows.run; ++element) {
     const int8_t* const from = plain_ + element % shape_.c * taps;
-    int8_t* to =
-        data_.data() + element / layout_.width * panel_bytes_ + element % layout_.width * 4;
+    int8_t* to = data_.data() + element / layout_.width * panel_bytes_;
     for (int64_t quad = 0; quad < windows.quads; ++quad) {
       for (int64_t j = 0; j < shape_.kw; ++j) {
         for (int64_t line = 0; line < windows.lines; ++line, to += quad_bytes()) {
@@ -147,20 +161,20 @@ void PackedWeightsS8::pack_depthwise() {
             const int64_t i = 4 * quad + k - line;
             rows[k] = i >= 0 && i < shape_.kh ? from[i * shape_.kw + j] : int8_t{0};
           }
-          put_quad(layout_, rows, to);
+          put_quad(layout_, rows, element % layout_.width, to);
         }
       }
     }
   }
 }
 
-// A sum of weights is their product with ones, and dot_u8s8 computes that.
+// A sum of weights is their product with ones, and dot_u8s8 computes that. It subtracts the offset.
 void PackedWeightsS8::sum_panels() {
   const int64_t outputs = shape_.group_o();
   const int64_t width = panels_per_group_ * layout_.width;
   Buffer<uint8_t> ones(shape_.kh * quads_ * 4);
   Buffer<int32_t> start(width);
-  std::fill(ones.begin(), ones.end(), uint8_t{1});
+  std::fill(ones.begin(), ones.end(), static_cast<uint8_t>(layout_.offset + 1));
   std::fill(start.begin(), start.end(), 0);
   const uint8_t* const row = ones.data();
   DotU8S8 p{};
@@ -196,16 +210,15 @@ ProductParams::ProductParams(const PackedWeightsS8& w,
                              int32_t zero_x,
                              const int32_t* bias,
                              const RequantizeU8* requantize)
-    : zero_x_(zero_x) {
+    : zero_x_(zero_x), offset_(w.layout().offset) {
   const int64_t entries = w.entries();
   const int64_t size = entries + kWidestPanel;
   values_ = Buffer<int32_t>((requantize != nullptr ? 4 : 1) * size);
   int32_t* const start = values_.data();
   for (int64_t i = 0; i < entries; ++i) {
     const int64_t o = i % w.outputs();
-    // Fits, by the bound in docs/quantization.md (7).
     const int64_t first = bias != nullptr ? bias[o] : 0;
-    start[i] = static_cast<int32_t>(first - int64_t{zero_x} * w.sums()[o]);
+    start[i] = first_sum(first, zero_x - offset_, w.sums()[o]);
   }
   std::fill(start + entries, start + size, 0);
   if (requantize == nullptr) return;
@@ -220,6 +233,26 @@ ProductParams::ProductParams(const PackedWeightsS8& w,
   requantize_.m0 = m0;
   requantize_.shift = shift;
   fill_rounds(size, requantize_, shift + size);
+}
+
+const ProductParams& ProductParams::for_weights(const PackedWeightsS8& w,
+                                                ProductParams& copy) const {
+  const int32_t offset = w.layout().offset;
+  if (offset == offset_) return *this;
+  copy.zero_x_ = zero_x_;
+  copy.offset_ = offset;
+  copy.values_ = Buffer<int32_t>(values_.size());
+  std::copy(values_.begin(), values_.end(), copy.values_.begin());
+  for (int64_t i = 0; i < w.entries(); ++i) {
+    int32_t& start = copy.values_[i];
+    start = first_sum(start, offset_ - offset, w.sums()[i % w.outputs()]);
+  }
+  copy.requantize_ = requantize_;
+  for (const int32_t** array :
+       {&copy.requantize_.m0, &copy.requantize_.shift, &copy.requantize_.round}) {
+    if (*array != nullptr) *array = copy.values_.data() + (*array - values_.data());
+  }
+  return copy;
 }
 
 }  // namespace quantrain::kernels

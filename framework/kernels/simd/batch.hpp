@@ -17,6 +17,18 @@ struct Avx512Vnni : xsimd::avx512bw {
 };
 #endif
 
+// NEON with dot products; every other operation is that of neon64.
+#if defined(__ARM_FEATURE_DOTPROD)
+struct Neon64Dot : xsimd::neon64 {
+  static constexpr const char* name() noexcept { return "neon64dot"; }
+};
+#endif
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+struct Neon64I8mm : xsimd::neon64 {
+  static constexpr const char* name() noexcept { return "neon64i8mm"; }
+};
+#endif
+
 template <class T, class Arch>
 using Batch = xsimd::batch<T, Arch>;
 

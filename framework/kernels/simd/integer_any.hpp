@@ -24,6 +24,13 @@ struct AnyInts {
   static constexpr bool kManyRegisters = true;
   /// The widest panel, in vectors, that has tiles of its own for windows of 3x3 on one channel.
   static constexpr int kShortPanel = 0;
+  /// Subtracted from the left operand of dot products (PanelLayout::offset).
+  static constexpr int32_t kOffset = 0;
+  /// Whether products multiply by single lanes of the left operand, so that one load of
+  /// kLeftBytes serves several steps of kStepBytes: Int dot_lane<step>(Int acc, Left x, Right w).
+  static constexpr bool kByLane = false;
+  /// Whether the panels of dot_u8s8 hold planes (PanelLayout).
+  static constexpr bool kPlanes = false;
 
   /// Makes the compiler hold v in a register here. Otherwise it may move or combine operations
   /// across this point, and run out of registers in the loop that computes v.

@@ -18,7 +18,10 @@ void panel_layout_u8s8(int64_t outputs, PanelLayout* layout) {
   for (int64_t v = best - 1; v >= 2; --v) {
     if (padded(v) < padded(best)) best = v;
   }
-  *layout = {.width = (best < 1 ? 1 : best) * I::kLanes, .pairs = I::kPairs};
+  *layout = {.width = (best < 1 ? 1 : best) * I::kLanes,
+             .pairs = I::kPairs,
+             .offset = I::kOffset,
+             .planes = I::kPlanes};
 }
 
 /// What a tile prefetches while it sums: the rows of the next tile, on the assumption that they are
@@ -29,6 +32,28 @@ struct Ahead {
   int64_t step;
 };
 
+/// kBytes consecutive k, for instruction sets that multiply by lanes. Every other step is added to
+/// `odd`, which may be `even`.
+template <class Arch, int kBytes, int R, int V>
+inline QUANTRAIN_INLINE void dot_lanes(const uint8_t* const (&left)[R],
+                                       int64_t j,
+                                       const int8_t* w,
+                                       typename Ints<Arch>::Int (&even)[R][V],
+                                       typename Ints<Arch>::Int (&odd)[R][V]) {
+  using I = Ints<Arch>;
+  typename I::Left x[R];
+  repeat<R>([&](auto r) QUANTRAIN_INLINE { x[r] = I::template load_left<kBytes>(left[r] + j); });
+  repeat<kBytes / I::kStepBytes>([&](auto step) QUANTRAIN_INLINE {
+    auto& sums = step % 2 == 0 ? even : odd;
+    repeat<V>([&](auto v) QUANTRAIN_INLINE {
+      const typename I::Right right = I::load_right(w + (step * V + v) * sizeof(typename I::Right));
+      repeat<R>([&](auto r) QUANTRAIN_INLINE {
+        sums[r][v] = I::template dot_lane<step>(sums[r][v], x[r], right);
+      });
+    });
+  });
+}
+
 /// One group of 4 consecutive k: sums[r][v] += x[r] * w, for R rows and a panel of V vectors.
 template <class Arch, int R, int V>
 inline QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
@@ -36,6 +61,7 @@ inline QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
                                       const int8_t* w,
                                       typename Ints<Arch>::Int (&sums)[R][V]) {
   using I = Ints<Arch>;
+  if constexpr (I::kByLane) return dot_lanes<Arch, 4, R, V>(left, j, w, sums, sums);
   repeat<I::kSteps>([&](auto step) QUANTRAIN_INLINE {
     typename I::Int right[V];
     repeat<V>([&](auto v)
@@ -88,7 +114,15 @@ inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
     for (int64_t segment = 0; segment < p.segments; ++segment) {
       int64_t j = segment * p.segment_step;
       const int64_t end = j + 4 * p.quads;
-      if constexpr (kTwice) {
+      if constexpr (I::kByLane) {
+        constexpr int kBytes = I::kLeftBytes;
+        constexpr int kQuads = kBytes / 4;
+        for (; j + kBytes <= end; j += kBytes, w += kQuads * kQuad) {
+          __builtin_prefetch(ahead.at);
+          ahead.at += kQuads * ahead.step;
+          dot_lanes<Arch, kBytes, R, V>(left, j, w, acc, kTwice ? more : acc);
+        }
+      } else if constexpr (kTwice) {
         for (; j + 8 <= end; j += 8, w += 2 * kQuad, ahead.at += 2 * ahead.step) {
           __builtin_prefetch(ahead.at);
           dot_quad<Arch, R, V>(left, j, w, acc);
@@ -152,9 +186,19 @@ void dot_row(const DotU8S8& p, const int8_t* w, int64_t output) {
     });
   });
   for (int64_t segment = 0; segment < p.segments; ++segment) {
-    const int64_t begin = segment * p.segment_step;
-    for (int64_t j = begin; j < begin + 4 * p.quads; j += 4, w += V * I::kLanes * 4 * I::kSteps) {
-      const uint8_t* const left[1] = {p.x[0]};
+    constexpr int64_t kQuad = V * I::kLanes * 4 * I::kSteps;
+    const uint8_t* const left[1] = {p.x[0]};
+    int64_t j = segment * p.segment_step;
+    const int64_t end = j + 4 * p.quads;
+    if constexpr (I::kByLane) {
+      constexpr int kBytes = I::kLeftBytes;
+      for (; j + kBytes <= end; j += kBytes, w += kBytes / 4 * kQuad) {
+        repeat<P>([&](auto i) QUANTRAIN_INLINE {
+          dot_lanes<Arch, kBytes, 1, V>(left, j, w + i * p.panel, sums[i], sums[i]);
+        });
+      }
+    }
+    for (; j < end; j += 4, w += kQuad) {
       repeat<P>([&](auto i)
                     QUANTRAIN_INLINE { dot_quad<Arch, 1, V>(left, j, w + i * p.panel, sums[i]); });
     }

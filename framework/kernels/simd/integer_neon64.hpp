@@ -13,7 +13,7 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
   static constexpr int kLanes = 4;
   static constexpr int kMaxPanel = 4;
   static constexpr int kShortPanel = 4;
-  static constexpr int rows(int v) { return v <= 2 ? 8 : 4; }
+  static constexpr int rows(int v) { return v <= 2 ? 8 : 6; }
 
   static QUANTRAIN_INLINE Int load(const void* p) {
     return vreinterpretq_s32_u8(vld1q_u8(static_cast<const uint8_t*>(p)));
@@ -40,6 +40,49 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
     const int8x8_t bytes = vmovn_s16(vcombine_s16(words, words));
     const uint32_t four = vget_lane_u32(vreinterpret_u32_s8(bytes), 0);
     __builtin_memcpy(p, &four, 4);
+  }
+  /// Packs four vectors into 16 bytes. All codes lie in [0, 255], so saturation before the clamp
+  /// changes nothing.
+  static QUANTRAIN_INLINE uint8x16_t
+  pack_codes(Int a, Int b, Int c, Int d, uint8x16_t lo, uint8x16_t hi) {
+    const int16x8_t ab = vqmovn_high_s32(vqmovn_s32(a), b);
+    const int16x8_t cd = vqmovn_high_s32(vqmovn_s32(c), d);
+    const uint8x16_t bytes = vqmovun_high_s16(vqmovun_s16(ab), cd);
+    return vminq_u8(vmaxq_u8(bytes, lo), hi);
+  }
+  template <int R, int V>
+  static QUANTRAIN_INLINE void store_tile(uint8_t* p,
+                                          int64_t stride,
+                                          const Int (&tile)[R][V],
+                                          const Clamp& clamp) {
+    const auto at = [&](int i) QUANTRAIN_INLINE { return p + i / V * stride + i % V * kLanes; };
+    const uint8x16_t lo = vdupq_n_u8(static_cast<uint8_t>(clamp.lo));
+    const uint8x16_t hi = vdupq_n_u8(static_cast<uint8_t>(clamp.hi));
+    repeat<R * V / 4>([&](auto group) QUANTRAIN_INLINE {
+      constexpr int i = 4 * group;
+      const uint8x16_t bytes = pack_codes(tile[i / V][i % V],
+                                          tile[(i + 1) / V][(i + 1) % V],
+                                          tile[(i + 2) / V][(i + 2) % V],
+                                          tile[(i + 3) / V][(i + 3) % V],
+                                          lo,
+                                          hi);
+      if constexpr (V == 4) {
+        vst1q_u8(at(i), bytes);
+      } else if constexpr (V == 2) {
+        vst1_u8(at(i), vget_low_u8(bytes));
+        vst1_u8(at(i + 2), vget_high_u8(bytes));
+      } else {
+        const uint32x4_t words = vreinterpretq_u32_u8(bytes);
+        repeat<4>([&](auto word) QUANTRAIN_INLINE {
+          const uint32_t four = vgetq_lane_u32(words, word);
+          __builtin_memcpy(at(i + word), &four, 4);
+        });
+      }
+    });
+    repeat<R * V % 4>([&](auto last) QUANTRAIN_INLINE {
+      constexpr int i = R * V / 4 * 4 + last;
+      store_codes(at(i), tile[i / V][i % V], clamp);
+    });
   }
   static QUANTRAIN_INLINE uint32_t bits(uint32x4_t lanes) {
     const uint32_t bit_of_lane[4] = {1, 2, 4, 8};
@@ -107,6 +150,83 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
     const int32x4_t low = vmull_s16(vget_low_s16(a), vget_low_s16(b));
     return vaddq_s32(acc, vpaddq_s32(low, vmull_high_s16(a, b)));
   }
+
+  // SMLAL multiplies the weights of four outputs by one widened byte. Depthwise convolutions have
+  // no operand to broadcast: they multiply pairs.
+  static constexpr bool kByLane = true;
+  static constexpr bool kPlanes = true;
+  static constexpr int kLeftBytes = 8;
+  static constexpr int kStepBytes = 1;
+  using Left = int16x8_t;
+  using Right = int16x4_t;
+  template <int bytes>
+  static QUANTRAIN_INLINE Left load_left(const uint8_t* p) {
+    const uint8x8_t x = bytes == 8 ? vld1_u8(p) : vcreate_u8(four_bytes(p));
+    return vreinterpretq_s16_u16(vmovl_u8(x));
+  }
+  static QUANTRAIN_INLINE Right load_right(const int8_t* p) {
+    return vreinterpret_s16_s8(vld1_s8(p));
+  }
+  template <int lane>
+  static QUANTRAIN_INLINE Int dot_lane(Int acc, Left x, Right w) {
+    return vmlal_laneq_s16(acc, w, x, lane);
+  }
 };
+
+#if defined(__ARM_FEATURE_DOTPROD)
+/// SDOT multiplies signed bytes, so codes lose 128: the highest bit of each byte is inverted.
+template <>
+struct Ints<Neon64Dot> : Ints<xsimd::neon64> {
+  static constexpr bool kPairs = false;
+  static constexpr int kSteps = 1;
+  static constexpr int32_t kOffset = 128;
+
+  static QUANTRAIN_INLINE Int part(Int quad, int) {
+    return vreinterpretq_s32_u8(veorq_u8(vreinterpretq_u8_s32(quad), vdupq_n_u8(0x80)));
+  }
+  static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
+    return vdotq_s32(acc, vreinterpretq_s8_s32(w), vreinterpretq_s8_s32(x));
+  }
+
+  static constexpr bool kPlanes = false;
+  static constexpr int kLeftBytes = 16;
+  static constexpr int kStepBytes = 4;
+  using Left = Int;
+  using Right = Int;
+  template <int bytes>
+  static QUANTRAIN_INLINE Left load_bytes(const uint8_t* p) {
+    return bytes == 16 ? load(p) : set1(static_cast<int32_t>(four_bytes(p)));
+  }
+  template <int bytes>
+  static QUANTRAIN_INLINE Left load_left(const uint8_t* p) {
+    return part(load_bytes<bytes>(p), 0);
+  }
+  static QUANTRAIN_INLINE Right load_right(const int8_t* p) { return load(p); }
+  template <int lane>
+  static QUANTRAIN_INLINE Int dot_lane(Int acc, Left x, Right w) {
+    return vdotq_laneq_s32(acc, vreinterpretq_s8_s32(w), vreinterpretq_s8_s32(x), lane);
+  }
+};
+#endif
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+/// USDOT and SUDOT multiply unsigned by signed bytes.
+template <>
+struct Ints<Neon64I8mm> : Ints<Neon64Dot> {
+  static constexpr int32_t kOffset = 0;
+
+  static QUANTRAIN_INLINE Int part(Int quad, int) { return quad; }
+  static QUANTRAIN_INLINE Int dot(Int acc, Int x, Int w) {
+    return vusdotq_s32(acc, vreinterpretq_u8_s32(x), vreinterpretq_s8_s32(w));
+  }
+  template <int bytes>
+  static QUANTRAIN_INLINE Left load_left(const uint8_t* p) {
+    return load_bytes<bytes>(p);
+  }
+  template <int lane>
+  static QUANTRAIN_INLINE Int dot_lane(Int acc, Left x, Right w) {
+    return vsudotq_laneq_s32(acc, vreinterpretq_s8_s32(w), vreinterpretq_u8_s32(x), lane);
+  }
+};
+#endif
 
 }  // namespace quantrain::kernels::simd

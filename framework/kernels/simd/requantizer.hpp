@@ -100,11 +100,15 @@ class Requantizer<xsimd::sse2, false> : public RequantizerSse2 {
 #endif
 
 #if defined(__aarch64__)
+template <class Arch>
+concept IsNeon64 = std::is_base_of_v<xsimd::neon64, Arch>;
+
 /// NEON has all of (8): a shift that rounds, without overflow, and narrowing that saturates.
-class RequantizerNeon64 {
+template <IsNeon64 Arch>
+class Requantizer<Arch, false> {
  public:
-  QUANTRAIN_INLINE RequantizerNeon64() {}
-  QUANTRAIN_INLINE explicit RequantizerNeon64(const RequantizeU8& r)
+  Requantizer() = default;
+  QUANTRAIN_INLINE explicit Requantizer(const RequantizeU8& r)
       : m0_(vld1q_s32(r.m0)),
         minus_shift_(vnegq_s32(vld1q_s32(r.shift))),
         zero_point_(vdupq_n_s32(r.zero_point)) {}
@@ -120,13 +124,24 @@ class RequantizerNeon64 {
  private:
   int32x4_t m0_, minus_shift_, zero_point_;
 };
-template <>
-class Requantizer<xsimd::neon64, true> : public RequantizerNeon64 {
-  using RequantizerNeon64::RequantizerNeon64;
-};
-template <>
-class Requantizer<xsimd::neon64, false> : public RequantizerNeon64 {
-  using RequantizerNeon64::RequantizerNeon64;
+
+/// The usual shifts are above 31, so SQDMULH, which computes p >> 31, keeps all bits that matter:
+///   (p + 2^(shift - 1)) >> shift = ((p >> 31) + 2^(shift - 32)) >> (shift - 31).
+template <IsNeon64 Arch>
+class Requantizer<Arch, true> {
+ public:
+  Requantizer() = default;
+  QUANTRAIN_INLINE explicit Requantizer(const RequantizeU8& r)
+      : m0_(vld1q_s32(r.m0)),
+        minus_shift_(vsubq_s32(vdupq_n_s32(31), vld1q_s32(r.shift))),
+        zero_point_(vdupq_n_s32(r.zero_point)) {}
+
+  QUANTRAIN_INLINE int32x4_t operator()(int32x4_t acc) const {
+    return vaddq_s32(vrshlq_s32(vqdmulhq_s32(acc, m0_), minus_shift_), zero_point_);
+  }
+
+ private:
+  int32x4_t m0_, minus_shift_, zero_point_;
 };
 #endif
 

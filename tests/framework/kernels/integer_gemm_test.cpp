@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/framework/kernels/integer_testing.hpp"
 
 using namespace quantrain;
@@ -109,16 +111,24 @@ TEST_CASE("weights packed for another instruction set give the same product",
           "[kernels][integer]") {
   Random random(4);
   const Product p = random_product(5, 18, 21, random);
+  const Multipliers multipliers(p.n, false, random);
   const Isa before = chosen_isa();
   for (const Isa packed : usable_isas()) {
     set_isa(packed);
     const PackedWeightsS8 w(p.n, p.k, p.w.data());
     const int32_t* const bias = p.bias.empty() ? nullptr : p.bias.data();
-    const ProductParams params(w, p.zero_x, bias, nullptr);
+    const RequantizeU8 requantize = multipliers.view();
+    const ProductParams params(w, p.zero_x, bias, &requantize);
     for_each_isa([&] {
       std::vector<int32_t> acc(static_cast<size_t>(p.m * p.n));
       gemm_u8s8_s32(p.m, p.k, p.x.data(), w, params, acc.data());
       CHECK(acc == p.sums());
+      std::vector<uint8_t> codes(acc.size());
+      gemm_u8s8_u8(p.m, p.k, p.x.data(), w, params, codes.data());
+      for (size_t i = 0; i < codes.size(); ++i) {
+        acc[i] = multipliers(acc[i], static_cast<int64_t>(i) % p.n);
+      }
+      CHECK(std::equal(codes.begin(), codes.end(), acc.begin()));
     });
   }
   set_isa(before);

@@ -137,8 +137,10 @@ TEST_CASE("each instruction set has the tables of its own name", "[kernels]") {
   for (const Isa isa : kAllIsas) {
     if (is_built(isa)) {
       CHECK(integer_table(isa).isa_name == isa_name(isa));
-      // VNNI has only integer products; the float kernels are those of AVX-512.
-      const Isa float_isa = isa == Isa::kAvx512Vnni ? Isa::kAvx512Bw : isa;
+      // Dot products of bytes have no float kernels of their own.
+      const Isa float_isa = isa == Isa::kAvx512Vnni                             ? Isa::kAvx512Bw
+                            : isa == Isa::kNeon64Dot || isa == Isa::kNeon64I8mm ? Isa::kNeon64
+                                                                                : isa;
       CHECK(float_table(isa).isa_name == isa_name(float_isa));
       CHECK(float_table(isa).vector_floats == vector_floats(isa));
     } else {

@@ -1,0 +1,6 @@
+#include "framework/kernels/simd/batch.hpp"
+
+#define QUANTRAIN_ARCH quantrain::kernels::simd::Neon64Dot
+#define QUANTRAIN_ARCH_NAME "neon64dot"
+#define QUANTRAIN_TABLE kNeon64DotIntegerKernels
+#include "framework/kernels/arch/integer/instantiate.ipp"

@@ -1,0 +1,54 @@
+#!/bin/bash
+# scripts/prove arm [--only TEXT]: prints the instructions per multiply-add of the usual layers on 64-bit Arm, emulated:
+# with widening NEON, with SDOT and with USDOT. First compares their integers with the reference's. Fails if SDOT takes
+# more instructions than goals.tsv allows: half of those that NEON took before there was SDOT. These are not times.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+source "$root/scripts/packages"
+source "$root/tests/proofs/arm/build.sh"
+only=
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --only) only=$2; shift 2 ;;
+    *) echo "prove arm: no flag $1: use --only" >&2; exit 2 ;;
+  esac
+done
+need_packages "${build_packages[@]}" "${arm_packages[@]}"
+work=$root/build/arm
+echo "Building."
+build_layers "$work"
+build_plugin "$work"
+run_layers max "$work" check
+
+# instructions ISA LAYER TIMES: of a program that computes the layer as often
+instructions() {
+  QUANTRAIN_ISA=$1 qemu-aarch64 -cpu max -plugin "$work/count.so" -L /usr/aarch64-linux-gnu "$work/arm_layers" "$2" "$3" 2>&1 |
+    awk '$1 == "instructions" { print $2 }'
+}
+# count ISA LAYER MULTIPLY_ADDS: instructions per multiply-add, without those of the rest of the program
+count() {
+  local once twice
+  once=$(instructions "$1" "$2" 4)
+  twice=$(instructions "$1" "$2" 8)
+  awk -v n=$((twice - once)) -v m="$3" 'BEGIN { printf "%.3f", n / 4 / m }'
+}
+echo "Instructions per multiply-add, emulated. They are not times."
+printf '%-44s %10s %10s %10s\n' layer NEON SDOT USDOT
+failed=0 counted=0
+while IFS=$'\t' read -r name products description; do
+  if [[ $description != *"$only"* ]]; then continue; fi
+  counted=$((counted + 1))
+  row=()
+  for isa in neon64 neon64dot neon64i8mm; do row+=("$(count $isa "$name" "$products")"); done
+  mark= goal=$(awk -F'\t' -v n="$name" '$1 == n { print $2 }' "$root/tests/proofs/arm/goals.tsv")
+  if [[ -n $goal ]] && awk -v v="${row[1]}" -v g="$goal" 'BEGIN { exit !(v > g) }'; then
+    mark=" !"
+    failed=$((failed + 1))
+  fi
+  printf '%-44s %10s %10s %10s%s\n' "$description" "${row[@]}" "$mark"
+done < <(run_layers max "$work")
+if [[ $counted -eq 0 ]]; then echo "prove arm: no layer has \"$only\"" >&2; exit 2; fi
+if [[ $failed -gt 0 ]]; then
+  echo "!: SDOT takes more than the goal in $failed layers"
+  exit 1
+fi
