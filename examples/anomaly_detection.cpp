@@ -1,7 +1,6 @@
 // Detects faults of a machine by its sound. An autoencoder learns to reproduce the sound of healthy
 // bearings; a sound that it reproduces badly is an anomaly. The threshold is chosen on separate
 // sounds, and is saved with the integer model.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -176,14 +175,19 @@ examples::Task make_task(const examples::Flags& flags, const Clips& clips) {
 
 int main(int argc, char** argv) {
   Clips clips;
-  const auto add_flags = [&](CLI::App& app) {
-    const auto add = [&](const char* name, int64_t& count, const char* text) {
-      app.add_option(name, count, text)->check(CLI::Range(int64_t{3}, int64_t{100'000}));
-    };
-    add("--clips", clips.training, "healthy sounds to train on, of two seconds");
-    add("--validation-clips", clips.validation, "healthy sounds that choose the threshold");
-    add("--test-clips", clips.test, "healthy sounds to test on, and as many faulty ones");
-  };
+  constexpr int64_t kLeast = 3, kMost = 100'000;
+  const std::vector<examples::ProgramFlag> own_flags = {
+      {"--clips", "healthy sounds to train on, of two seconds", &clips.training, kLeast, kMost},
+      {"--validation-clips",
+       "healthy sounds that choose the threshold",
+       &clips.validation,
+       kLeast,
+       kMost},
+      {"--test-clips",
+       "healthy sounds to test on, and as many faulty ones",
+       &clips.test,
+       kLeast,
+       kMost}};
   return examples::run(
       argc,
       argv,
@@ -192,7 +196,7 @@ int main(int argc, char** argv) {
                                "program makes, and converts it to integers.",
                 .data = {},
                 .defaults = {.epochs = 20, .qat_epochs = 5, .batch = 128},
-                .add_flags = add_flags},
+                .flags = own_flags},
        .task = [&](const examples::Flags& flags) { return make_task(flags, clips); },
        .network = [](const examples::Task&) { return examples::autoencoder(); }});
 }

@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
                 .data = "folder with CIFAR-10's binary files, or the four IDX files of MNIST's "
                         "format, gzipped or not",
                 .defaults = {.epochs = 4, .qat_epochs = 1, .learning_rate = 2e-3f, .limit = 20000},
-                .add_flags = [&](CLI::App& app) { images.add_to(app); }},
+                .flags = images.flags()},
        .task =
            [&](const examples::Flags& flags) {
              const Dataset training = read(flags.data, Split::kTrain);

@@ -1,6 +1,5 @@
 // Recognizes ten spoken words: DS-CNN on cepstral coefficients of one second of sound. espeak-ng
 // speaks the words. The test uses voices that do not occur in training.
-#include <CLI/CLI.hpp>
 #include <array>
 #include <filesystem>
 #include <iostream>
@@ -181,15 +180,15 @@ examples::Task make_task(const examples::Flags& flags, const SpeechFlags& speech
 
 int main(int argc, char** argv) {
   SpeechFlags speech;
-  const auto add_flags = [&](CLI::App& app) {
-    app.add_option("--cache", speech.cache, "folder for the words and their features");
-    app.add_option("--voices", speech.voices, "number of voices; every fourth is for the test")
-        ->check(CLI::Range(int64_t{4}, static_cast<int64_t>(examples::human_voices().size())));
-    app.add_option("--takes", speech.takes, "number of times that a voice says each word")
-        ->check(CLI::Range(int64_t{1}, int64_t{1000}));
-    app.add_option("--copies", speech.copies, "number of copies of a take, each with its own noise")
-        ->check(CLI::Range(int64_t{1}, int64_t{1000}));
-  };
+  const std::vector<examples::ProgramFlag> own_flags = {
+      {"--cache", "folder for the words and their features", &speech.cache},
+      {"--voices",
+       "number of voices; every fourth is for the test",
+       &speech.voices,
+       4,
+       static_cast<int64_t>(examples::human_voices().size())},
+      {"--takes", "number of times that a voice says each word", &speech.takes, 1, 1000},
+      {"--copies", "number of copies of a take, each with its own noise", &speech.copies, 1, 1000}};
   return examples::run(
       argc,
       argv,
@@ -201,7 +200,7 @@ int main(int argc, char** argv) {
                              .qat_epochs = 3,
                              .learning_rate = 2e-3f,
                              .qat_learning_rate = 2e-4f},
-                .add_flags = add_flags},
+                .flags = own_flags},
        .task = [&](const examples::Flags& flags) { return make_task(flags, speech); },
        .network = [](const examples::Task&) { return examples::ds_cnn(); }});
 }

@@ -1,7 +1,6 @@
 // Recognizes the state of a machine from a table of sensor values. The columns differ in magnitude;
 // offsets and scales from the training rows normalize them. The integer model includes the
 // normalization, so it takes raw values.
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 
@@ -112,14 +111,9 @@ int main(int argc, char** argv) {
                 .data =
                     "a .csv with names of columns in the first line; default: a generated table",
                 .defaults = {.data = {}, .epochs = 30, .qat_epochs = 10, .learning_rate = 5e-3f},
-                .add_flags =
-                    [&](CLI::App& app) {
-                      app.add_option(
-                          "--label", table.label, "column of the classes; else the last");
-                      app.add_option("--made", table.made, "file for the generated table");
-                      app.add_option("--rows", table.rows, "rows of the generated table")
-                          ->check(CLI::Range(int64_t{100}, int64_t{1'000'000}));
-                    }},
+                .flags = {{"--label", "column of the classes; else the last", &table.label},
+                          {"--made", "file for the generated table", &table.made},
+                          {"--rows", "rows of the generated table", &table.rows, 100, 1'000'000}}},
        .task = [&](const examples::Flags& flags) { return make_task(flags, table); },
        .network =
            [](const examples::Task& task) {

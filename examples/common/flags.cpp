@@ -34,6 +34,15 @@ bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
   return canonical(a) == canonical(b) && !error;
 }
 
+void add_flag(CLI::App& app, const ProgramFlag& flag) {
+  if (std::string* const* const text = std::get_if<std::string*>(&flag.value)) {
+    app.add_option(flag.name, **text, flag.help);
+  } else {
+    app.add_option(flag.name, *std::get<int64_t*>(flag.value), flag.help)
+        ->check(CLI::Range(flag.least, flag.most));
+  }
+}
+
 void add_flags(CLI::App& app, const std::string& data, Flags& flags) {
   if (!data.empty()) app.add_option("--data", flags.data, data);
   app.add_option("--epochs", flags.epochs, "passes of float training")
@@ -79,7 +88,7 @@ std::optional<Flags> parse_flags(int argc, const char* const* argv, const Comman
   Flags flags = line.defaults;
   CLI::App app(line.description);
   add_flags(app, line.data, flags);
-  if (line.add_flags) line.add_flags(app);
+  for (const ProgramFlag& flag : line.flags) add_flag(app, flag);
   for (CLI::Option* option : app.get_options()) {
     if (option != app.get_help_ptr()) option->capture_default_str();
   }

@@ -1,13 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
-
-namespace CLI {
-class App;
-}
+#include <variant>
+#include <vector>
 
 namespace quantrain::examples {
 
@@ -34,17 +31,25 @@ struct Flags {
   std::string log = {};          ///< folder for a log and curves of each training; empty: none
 };
 
+/// A bound on every count, so that the product of two counts does not overflow.
+inline constexpr int64_t kMostCounted = 1'000'000'000;
+
+/// A flag of one program.
+struct ProgramFlag {
+  std::string name;                            ///< such as "--rows"
+  std::string help;                            ///< for --help
+  std::variant<std::string*, int64_t*> value;  ///< holds the default; parse_flags() sets it
+  int64_t least = 0;                           ///< the smallest number allowed
+  int64_t most = kMostCounted;                 ///< the largest number allowed
+};
+
 /// The command line of a program.
 struct CommandLine {
   std::string description;  ///< first line of --help
   std::string data;         ///< what --data names, for --help; empty: there is no --data
   Flags defaults = {};
-  /// Adds the program's own flags.
-  std::function<void(CLI::App& app)> add_flags = nullptr;
+  std::vector<ProgramFlag> flags = {};  ///< flags that only this program has
 };
-
-/// A bound on every count, so that the product of two counts does not overflow.
-inline constexpr int64_t kMostCounted = 1'000'000'000;
 
 /// The defaults overridden by the flags; empty after printing --help.
 /// Throws: DataError with a message of one line, for an unknown flag, an invalid value, or an

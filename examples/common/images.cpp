@@ -1,6 +1,5 @@
 #include "examples/common/images.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "examples/common/report.hpp"
@@ -8,9 +7,8 @@
 
 namespace quantrain::examples {
 
-void ImageFlags::add_to(CLI::App& app) {
-  app.add_option("--shift", shift, "augmentation: move training images by up to N pixels")
-      ->check(CLI::Range(int64_t{0}, kMostCounted));
+std::vector<ProgramFlag> ImageFlags::flags() {
+  return {{"--shift", "augmentation: move training images by up to N pixels", &shift}};
 }
 
 Task classify_images(std::string dataset,
@@ -46,7 +44,7 @@ int run_mnist(int argc,
               .line = {.description = program.description,
                        .data = "folder with the four IDX files, gzipped or not",
                        .defaults = program.defaults,
-                       .add_flags = [&](CLI::App& app) { image_flags.add_to(app); }},
+                       .flags = image_flags.flags()},
               .task =
                   [&](const Flags& flags) {
                     const Dataset training = Dataset::mnist(flags.data, Split::kTrain);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "examples/common/program.hpp"
 #include "framework/data/dataset.hpp"
@@ -12,7 +13,7 @@ namespace quantrain::examples {
 struct ImageFlags {
   int64_t shift = 0;  ///< augmentation: moves training images by up to this many pixels
 
-  void add_to(CLI::App& app);
+  std::vector<ProgramFlag> flags();
 };
 
 /// Makes a task from images and their classes.
