@@ -11,6 +11,19 @@ INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
     columns[3] = odd_codes(b);
   }
 }
+#elif defined(CORE_WIDENS_PAIRS)
+/* As 16-bit numbers, four of one pixel and four of the other in turn. */
+INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1, int32_t length) {
+  int32_t k, i;
+  for (k = 0; k < length; k += 4, columns += 4) {
+    uint16_t codes[8];
+    for (i = 0; i < 4; ++i) {
+      codes[i] = x0[k + i];
+      codes[4 + i] = x1[k + i];
+    }
+    memcpy(columns, codes, sizeof codes);
+  }
+}
 #else
 INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1, int32_t length) {
   (void)columns;
@@ -93,10 +106,17 @@ INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
   quads a = NO_QUADS, b = NO_QUADS;
   int32_t k;
   (void)columns;
+  (void)x0;
+  (void)x1;
   for (k = 0; k < length; k += 4, w += 16) {
     const wide_weights block = widen(w);
+#if defined(CORE_WIDENS_PAIRS)
+    a = add_widened(a, block, columns + k);
+    b = add_widened(b, block, columns + k + 2);
+#else
     a = add_quads(a, block, x0 + k);
     b = add_quads(b, block, x1 + k);
+#endif
   }
   join_quads(a, sums);
   join_quads(b, sums + 4);

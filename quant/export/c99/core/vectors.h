@@ -140,6 +140,14 @@ INLINE wide_weights widen(const int8_t *w) {
 INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
   return sum + (quads)__builtin_ia32_pmaddwd256(WIDEN_CODES(repeat_codes(x)), w);
 }
+#define CORE_WIDENS_PAIRS 1
+typedef int64_t longs_4 __attribute__((vector_size(32)));
+INLINE quads add_widened(quads sum, wide_weights w, const uint32_t *x) {
+  int64_t four;
+  memcpy(&four, x, sizeof four);
+  return sum +
+         (quads)__builtin_ia32_pmaddwd256((wide_weights)(longs_4){four, four, four, four}, w);
+}
 INLINE void join_quads(quads sum, int32_t *sums) {
   int32_t r;
   for (r = 0; r < 4; ++r) sums[r] += sum[2 * r] + sum[2 * r + 1];
@@ -169,15 +177,25 @@ INLINE wide_weights widen(const int8_t *w) {
   wide.high = __builtin_convertvector(high, halves_8);
   return wide;
 }
-INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
-  int32_t four;
-  halves_8 codes;
-  memcpy(&four, x, sizeof four);
-  codes = __builtin_convertvector((codes_8)(int32_t __attribute__((vector_size(8)))){four, four},
-                                  halves_8);
+INLINE quads add_halves(quads sum, wide_weights w, halves_8 codes) {
   sum.low += ADD_PAIRS(codes, w.low);
   sum.high += ADD_PAIRS(codes, w.high);
   return sum;
+}
+INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
+  int32_t four;
+  memcpy(&four, x, sizeof four);
+  return add_halves(
+      sum, w,
+      __builtin_convertvector((codes_8)(int32_t __attribute__((vector_size(8)))){four, four},
+                              halves_8));
+}
+#define CORE_WIDENS_PAIRS 1
+typedef int64_t longs_2 __attribute__((vector_size(16)));
+INLINE quads add_widened(quads sum, wide_weights w, const uint32_t *x) {
+  int64_t four;
+  memcpy(&four, x, sizeof four);
+  return add_halves(sum, w, (halves_8)(longs_2){four, four});
 }
 INLINE void join_quads(quads sum, int32_t *sums) {
   sums[0] += sum.low[0] + sum.low[1];
