@@ -1,5 +1,6 @@
 #include "layers/module.hpp"
 
+#include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "layers/layers.hpp"
 #include "tests/catch.hpp"

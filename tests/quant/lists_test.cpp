@@ -188,11 +188,12 @@ TEST_CASE("wrong numbers and sizes of inputs are errors of shape", "[quant][list
   QUANTRAIN_CHECK_ERROR(net(example[0]), ShapeError, "[TwoTowers] does not take one input");
   QUANTRAIN_CHECK_ERROR(
       net(example[0], example[1]), ShapeError, "[TwoTowers] does not take two inputs");
-  Add sum;
-  CHECK(sum(std::vector<Tensor>{example[1], example[1]}).size() == 1);
-  QUANTRAIN_CHECK_ERROR(sum(three), ShapeError, "[Add] does not take 3 inputs");
-  QUANTRAIN_CHECK_ERROR(sum(one), ShapeError, "[Add] does not take one input");
-  QUANTRAIN_CHECK_ERROR(sum(std::vector<Tensor>{}), ShapeError, "[Add] does not take 0 inputs");
+  Mul product;
+  CHECK(product(std::vector<Tensor>{example[1], example[1]}).size() == 1);
+  QUANTRAIN_CHECK_ERROR(product(three), ShapeError, "[Mul] does not take 3 inputs");
+  QUANTRAIN_CHECK_ERROR(product(one), ShapeError, "[Mul] does not take one input");
+  QUANTRAIN_CHECK_ERROR(product(std::vector<Tensor>{}), ShapeError, "[Mul] does not take 0 inputs");
+  CHECK_THROWS_AS(Add{}(three), ShapeError);
   ReLU relu;
   CHECK(values(relu(one)[0]) == values(relu(example[0])));
   QUANTRAIN_CHECK_ERROR(relu(example), ShapeError, "[ReLU] does not take two inputs");

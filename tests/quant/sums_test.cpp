@@ -94,7 +94,7 @@ class WithConstant : public Module {
 TEST_CASE("a residual network of several branches converts to one addition", "[quant][add]") {
   const int bits = GENERATE(8, 4, 2);
   const bool is_signed = GENERATE(false, true);
-  const size_t branches = GENERATE(2, 7);
+  const size_t branches = GENERATE(2u, 7u);
   CAPTURE(bits, is_signed, branches);
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential net = residual_net(branches);

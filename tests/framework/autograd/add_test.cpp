@@ -46,7 +46,7 @@ TEST_CASE("add rejects shapes that do not broadcast", "[autograd][add]") {
 
 TEST_CASE("add of any number of operands gives the bits of a chain of additions",
           "[autograd][add]") {
-  for (const size_t count : {2, 3, 8}) {
+  for (const size_t count : {2u, 3u, 8u}) {
     for (const int64_t n : {0, 1, 17, 40001}) {
       std::vector<Tensor> x;
       for (size_t i = 0; i < count; ++i) x.push_back(random_tensor({n}, i + 1));

@@ -172,7 +172,7 @@ TEST_CASE("add of codes rounds once, by (11)", "[autograd][add][integer]") {
 
 TEST_CASE("add of any number of codes rounds once, by (11)", "[autograd][add][integer]") {
   for (const QType& type : test::activation_types()) {
-    for (const size_t count : {3, 8}) {
+    for (const size_t count : {3u, 8u}) {
       const int32_t zero = zero_of(type);
       std::vector<Tensor> x;
       std::vector<double> scales;

@@ -275,7 +275,7 @@ TEST_CASE("QuantizedAdd rounds once, at one shift, in place too", "[integer][add
 }
 
 TEST_CASE("QuantizedAdd of any number of operands rounds once, in place too", "[integer][add]") {
-  for (const size_t count : {1, 3, 8}) {
+  for (const size_t count : {1u, 3u, 8u}) {
     const std::vector<QParams> kinds = {kX, kSigned, kY};
     std::vector<QParams> params;
     std::vector<double> multipliers;

@@ -239,7 +239,7 @@ TEST_CASE("addition of codes is that of (11) for any number of operands", "[kern
 TEST_CASE("the largest sums of codes do not overflow at any shift", "[kernels][integer]") {
   constexpr int64_t kSize = 67;
   const std::vector<uint8_t> largest(kSize, 255);
-  for (const size_t operands : {1, 2, 3, 8, 1000}) {
+  for (const size_t operands : {1u, 2u, 3u, 8u, 1000u}) {
     const std::vector<const uint8_t*> x(operands, largest.data());
     for (int32_t shift = 1; shift <= 62; ++shift) {
       // Each sum is 255 * operands * (2^31 - 1) above or below zero.
