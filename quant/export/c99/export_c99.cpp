@@ -93,6 +93,33 @@ Lowered lower(const Program& given, bool pack_weights) {
 
 std::string step_id(size_t i) { return cat("_", i); }
 
+/// C99 promises that a function may have so many parameters (5.2.4.1).
+constexpr size_t kMostParameters = 127;
+
+/// A step has a parameter for each input and one for its output.
+void check_parameters(const Program& program) {
+  for (const Step& step : program.steps) {
+    if (step.inputs.size() >= kMostParameters) {
+      throw ExportError("c99",
+                        program.value(step.output).name,
+                        " has ",
+                        step.inputs.size(),
+                        " inputs: a function of C99 takes at most ",
+                        kMostParameters - 1,
+                        " and an output; join the inputs in several steps");
+    }
+  }
+  const size_t ends = program.inputs.size() + program.outputs.size();
+  if (ends >= kMostParameters) {
+    throw ExportError("c99",
+                      "the network has ",
+                      ends,
+                      " inputs and outputs: a function of C99 takes at most ",
+                      kMostParameters - 1,
+                      " and the scratch memory");
+  }
+}
+
 class Exporter {
  public:
   Exporter(const Lowered& lowered, uint64_t hash, const C99Options& options)
@@ -101,6 +128,7 @@ class Exporter {
         program_(lowered.program),
         options_(options),
         interface_(make_interface(program_, options.name, lowered.memory.scratch_bytes)) {
+    check_parameters(program_);
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       sources_.push_back(step_source(program_.steps[i].operation,
                                      step_id(i),

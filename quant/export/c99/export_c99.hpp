@@ -32,8 +32,8 @@ struct C99Sources {
 
 /// The C code of a network, without its dead channels (integer::remove_dead_channels). Outputs are
 /// int32 accumulators if the network ends in them, else stored codes.
-/// Throws: ExportError saying what is wrong with the name or the section; otherwise as
-/// integer::validate().
+/// Throws: ExportError saying what is wrong with the name or the section, or which step has more
+/// inputs than a function of C99 takes; otherwise as integer::validate().
 C99Sources export_c99(const integer::Program& program, const C99Options& options = {});
 
 /// Bytes of scratch that the exported network needs. It also needs a few hundred bytes of stack,

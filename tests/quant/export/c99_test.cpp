@@ -142,6 +142,29 @@ TEST_CASE("names that C cannot take are refused", "[quant][c99]") {
   CHECK(refusal({.section = "\")))"}).find("is no section's name") != std::string::npos);
 }
 
+TEST_CASE("a step with more inputs than C99 has parameters is refused", "[quant][c99]") {
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  for (const size_t operands : {126u, 127u}) {
+    integer::Program program;
+    program.values = {{.name = "x", .shape = {4}, .params = params},
+                      {.name = "sum", .shape = {4}, .params = params}};
+    program.inputs = {0};
+    program.outputs = {1};
+    program.steps.push_back(
+        {integer::QuantizedAdd::make(
+             4, std::vector<QParams>(operands, params), params, Activation::kNone),
+         std::vector<int>(operands, 0),
+         1});
+    if (operands == 126) {
+      CHECK(build_and_run(program, {.name = "sums"}, "gcc -O0 " + std::string(kWarnings)) == "");
+    } else {
+      QUANTRAIN_CHECK_ERROR(export_c99(program),
+                            ExportError,
+                            "[c99] sum has 127 inputs: a function of C99 takes at most 126");
+    }
+  }
+}
+
 TEST_CASE("a folder that cannot be written gets no file at all", "[quant][c99]") {
   RandomNetwork network = random_network(3);
   const C99Sources sources = export_c99(train_and_convert(network, 3).program(), {.name = "net"});

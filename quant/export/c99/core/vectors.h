@@ -140,6 +140,7 @@ INLINE wide_weights widen(const int8_t *w) {
 INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
   return sum + (quads)__builtin_ia32_pmaddwd256(WIDEN_CODES(repeat_codes(x)), w);
 }
+/* expand_pair widens the codes of two pixels once for all groups; add_widened reads four of them. */
 #define CORE_WIDENS_PAIRS 1
 typedef int64_t longs_4 __attribute__((vector_size(32)));
 INLINE quads add_widened(quads sum, wide_weights w, const uint32_t *x) {
@@ -190,6 +191,7 @@ INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
       __builtin_convertvector((codes_8)(int32_t __attribute__((vector_size(8)))){four, four},
                               halves_8));
 }
+/* As with AVX2. */
 #define CORE_WIDENS_PAIRS 1
 typedef int64_t longs_2 __attribute__((vector_size(16)));
 INLINE quads add_widened(quads sum, wide_weights w, const uint32_t *x) {
