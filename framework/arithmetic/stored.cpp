@@ -5,6 +5,7 @@
 namespace quantrain {
 
 StoredOutput stored_output(const QParams& y, Activation activation) {
+  validate(y, "requantize");
   if (y.per_channel() || y.type.bits > 8) {
     throw QuantError("requantize", "activations have one scale and at most 8 bits, got ", y);
   }

@@ -150,23 +150,21 @@ class Propagation {
   Channels run(const QuantizedAdd& op, const std::vector<int>& inputs) const {
     size_t size = 0;
     for (const int id : inputs) size = std::max(size, at(id).size());
-    // The sums of the lowest and of the highest codes.
-    std::vector<std::vector<int32_t>> low(size);
-    std::vector<std::vector<int32_t>> high(size);
-    AddMultipliers multipliers{.m = {}, .shift = op.shift};
+    // The sums of the lowest and of the highest codes, before the shift of (11).
+    Channels sums(size, Interval{0, 0});
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Channels x = over(at(inputs[i]), static_cast<int64_t>(size));
+      const integer::QuantizedAdd::Operand& operand = op.operands[i];
       for (size_t c = 0; c < size; ++c) {
-        low[c].push_back(static_cast<int32_t>(x[c].lo) - op.operands[i].zero_x);
-        high[c].push_back(static_cast<int32_t>(x[c].hi) - op.operands[i].zero_x);
+        sums[c].lo += (x[c].lo - operand.zero_x) * operand.m;
+        sums[c].hi += (x[c].hi - operand.zero_x) * operand.m;
       }
-      multipliers.m.push_back(op.operands[i].m);
     }
-    const auto sum = [&](const std::vector<int32_t>& x) {
-      return requantize_add(x, multipliers, op.y.zero_point, op.y.lo, op.y.hi);
+    const auto code = [&](int64_t sum) {
+      return std::clamp<int64_t>(rounding_shift(sum, op.shift) + op.y.zero_point, op.y.lo, op.y.hi);
     };
     Channels y;
-    for (size_t c = 0; c < size; ++c) y.push_back({sum(low[c]), sum(high[c])});
+    for (const Interval& sum : sums) y.push_back({code(sum.lo), code(sum.hi)});
     return y;
   }
 

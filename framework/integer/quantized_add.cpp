@@ -15,9 +15,9 @@ QuantizedAdd QuantizedAdd::make(int64_t size,
     check_activation(params, "add");
     scales.push_back(params.scale[0]);
   }
+  const StoredOutput output = stored_output(y, activation);
   const AddMultipliers multipliers = add_multipliers(scales, y.scale[0]);
-  QuantizedAdd result{
-      .size = size, .operands = {}, .shift = multipliers.shift, .y = stored_output(y, activation)};
+  QuantizedAdd result{.size = size, .operands = {}, .shift = multipliers.shift, .y = output};
   for (size_t i = 0; i < x.size(); ++i)
     result.operands.push_back({stored_zero_point(x[i]), multipliers.m[i]});
   return result;

@@ -13,12 +13,13 @@ QuantizedMul QuantizedMul::make(int64_t rows,
                                 Activation activation) {
   check_activation(a, "mul");
   check_activation(b, "mul");
+  const StoredOutput output = stored_output(y, activation);
   return {.rows = rows,
           .channels = channels,
           .zero_a = stored_zero_point(a),
           .zero_b = stored_zero_point(b),
           .multiplier = sum_multiplier(sum_scale(a.scale[0], b.scale[0]), y.scale[0]),
-          .y = stored_output(y, activation)};
+          .y = output};
 }
 
 void QuantizedMul::validate(std::string_view where) const {

@@ -27,11 +27,12 @@ std::vector<int32_t> softmax_powers(float scale) {
 QuantizedSoftmax QuantizedSoftmax::make(
     int64_t rows, int64_t classes, const QParams& x, const QParams& y, Activation activation) {
   check_activation(x, "softmax");
+  const StoredOutput output = stored_output(y, activation);
   return {.rows = rows,
           .classes = classes,
           .powers = softmax_powers(x.scale[0]),
           .multiplier = rescale_multiplier(1.0f, y.scale[0]),
-          .y = stored_output(y, activation)};
+          .y = output};
 }
 
 void QuantizedSoftmax::validate(std::string_view where) const {

@@ -76,6 +76,7 @@ TEST_CASE("operations are not made for parameters that activations do not have",
   const QParams wide{{.bits = 16}, -1, {1.0f}, {0}};
   const QParams per_channel{{.bits = 8}, 0, {1.0f, 1.0f}, {0, 0}};
   const QParams tiny{{.bits = 8}, -1, {1e-20f}, {0}};
+  const QParams empty{{.bits = 8}, -1, {}, {}};
   const auto square = [](double v) { return v * v; };
   const auto none = Activation::kNone;
   const std::vector<std::function<void(const QParams&)>> makers = {
@@ -98,10 +99,10 @@ TEST_CASE("operations are not made for parameters that activations do not have",
           make(y), QuantError, "[requantize] activations have one scale and at most 8 bits, got ");
     }
     QUANTRAIN_CHECK_ERROR(make(tiny), QuantError, "[requantize] multiplier");
+    QUANTRAIN_CHECK_ERROR(make(empty), QuantError, "[requantize] ");
   }
   // Each operand's parameters are checked. `empty` has no scale.
   const std::string operand = "integer activations are per tensor and of 2 to 8 bits, got ";
-  const QParams empty{{.bits = 8}, -1, {}, {}};
   const CodeValues values = code_values(square, kX);
   const std::vector<std::pair<std::string, std::function<void(const QParams&)>>> takers = {
       {"[avg_pool2d] ",
