@@ -26,7 +26,7 @@ void dot_u8s8(const DotU8S8& p) {
       for (int64_t s = 0; s < p.segments; ++s) {
         const uint8_t* const x = p.x[row] + s * p.segment_step;
         const int8_t* const w = p.w + o * p.panel + s * length;
-        for (int64_t j = 0; j < length; ++j) sum += w[j] * x[j];
+        for (int64_t j = 0; j < length; ++j) sum += w[j] * (x[j] - p.layout.offset);
       }
       if (p.acc != nullptr) p.acc[row * p.stride + o] = sum;
       if (p.y != nullptr) p.y[row * p.stride + o] = code(sum, p.requantize, o);
@@ -48,7 +48,7 @@ void depthwise_u8s8(const DepthwiseU8S8& p) {
           const bool inside = h >= 0 && h < s.h && w >= 0 && w < s.w;
           const int32_t x = inside ? p.x[((line / s.oh * s.h + h) * s.w + w) * s.c + c] : p.zero_x;
           const int64_t quad = (c * layout.quads + kh / 4) * s.kw + kw;
-          sum += p.w[4 * quad * layout.lines + kh % 4] * x;
+          sum += p.w[4 * quad * layout.lines + kh % 4] * (x - p.layout.offset);
         }
       }
       const int64_t to = line * s.ow * s.c + i;

@@ -238,20 +238,28 @@ TEST_CASE("addition of codes is that of (11) for any number of operands", "[kern
 
 TEST_CASE("the largest sums of codes do not overflow at any shift", "[kernels][integer]") {
   constexpr int64_t kSize = 67;
+  const std::vector<uint8_t> smallest(kSize, 0);
   const std::vector<uint8_t> largest(kSize, 255);
+  enum class Sums { kPositive, kNegative, kCancelling };
   for (const size_t operands : {1u, 2u, 3u, 8u, 1000u}) {
-    const std::vector<const uint8_t*> x(operands, largest.data());
     for (int32_t shift = 1; shift <= 62; ++shift) {
-      // Each sum is 255 * operands * (2^31 - 1) above or below zero.
+      // Each term is 255 * (2^31 - 1) above or below zero.
       const std::vector<int32_t> m(operands, std::numeric_limits<int32_t>::max());
-      for (const int32_t zero : {0, 255}) {
-        AddParams params{std::vector<int32_t>(operands, zero), {m, shift}, {10, 1, 254}};
-        if (zero == 255) params.zero_x[0] = 0;
+      for (const Sums sums : {Sums::kPositive, Sums::kNegative, Sums::kCancelling}) {
+        std::vector<const uint8_t*> x;
+        std::vector<int32_t> zeros;
         std::vector<int32_t> minus_zero;
-        for (const int32_t z : params.zero_x) minus_zero.push_back(255 - z);
+        for (size_t i = 0; i < operands; ++i) {
+          const bool negative =
+              sums == Sums::kNegative || (sums == Sums::kCancelling && i % 2 == 1);
+          x.push_back(negative ? smallest.data() : largest.data());
+          zeros.push_back(negative ? 255 : 0);
+          minus_zero.push_back(negative ? -255 : 255);
+        }
+        const AddParams params{zeros, {m, shift}, {10, 1, 254}};
         const int32_t expected = requantize_add(minus_zero, params.multipliers, 10, 1, 254);
         for_each_isa([&] {
-          CAPTURE(operands, shift, zero);
+          CAPTURE(operands, shift, sums);
           std::vector<uint8_t> y(kSize);
           add_u8(kSize, x.data(), params, y.data());
           CHECK(std::count(y.begin(), y.end(), expected) == kSize);
