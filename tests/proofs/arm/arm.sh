@@ -3,6 +3,7 @@
 # with widening NEON, with SDOT and with USDOT. First compares their integers with the reference's. Fails if SDOT takes
 # more instructions than goals.tsv allows: half of those that NEON took before there was SDOT. These are not times.
 set -euo pipefail
+shopt -s inherit_errexit
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"
 source "$root/tests/proofs/arm/build.sh"
@@ -30,6 +31,10 @@ count() {
   local once twice
   once=$(instructions "$1" "$2" 4)
   twice=$(instructions "$1" "$2" 8)
+  if ! [[ $once =~ ^[0-9]+$ && $twice =~ ^[0-9]+$ && $twice -gt $once ]]; then
+    echo "prove arm: no instructions were counted for $2 with $1: \"$once\", \"$twice\"" >&2
+    return 1
+  fi
   awk -v n=$((twice - once)) -v m="$3" 'BEGIN { printf "%.3f", n / 4 / m }'
 }
 echo "Instructions per multiply-add, emulated. They are not times."
@@ -39,7 +44,10 @@ while IFS=$'\t' read -r name products description; do
   if [[ $description != *"$only"* ]]; then continue; fi
   counted=$((counted + 1))
   row=()
-  for isa in neon64 neon64dot neon64i8mm; do row+=("$(count $isa "$name" "$products")"); done
+  for isa in neon64 neon64dot neon64i8mm; do
+    value=$(count $isa "$name" "$products")
+    row+=("$value")
+  done
   mark= goal=$(awk -F'\t' -v n="$name" '$1 == n { print $2 }' "$root/tests/proofs/arm/goals.tsv")
   if [[ -n $goal ]] && awk -v v="${row[1]}" -v g="$goal" 'BEGIN { exit !(v > g) }'; then
     mark=" !"
