@@ -22,7 +22,9 @@ Elementwise::Elementwise(std::shared_ptr<const ElementwiseFunction> function)
 }
 
 std::string_view Elementwise::type() const {
-  return function_->layer.empty() ? std::string_view("Elementwise") : function_->layer;
+  // The function is null after a move.
+  if (function_ == nullptr || function_->layer.empty()) return "Elementwise";
+  return function_->layer;
 }
 
 Tensor Elementwise::forward(const Tensor& x) { return elementwise(function_, x); }

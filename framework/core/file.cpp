@@ -306,7 +306,9 @@ InputFile::InputFile(const std::string& path) : path_(path) {
 }
 
 std::FILE* InputFile::file() const {
-  if (file_ == nullptr) throw DataError(kWhere, path_, ": was moved from, so nothing can be read");
+  if (file_ == nullptr)
+    throw DataError(kWhere,
+                    "this InputFile was moved from: read from the one that it was moved to");
   return file_.get();
 }
 

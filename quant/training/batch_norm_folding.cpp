@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/autograd/ops.hpp"
+#include "framework/core/error.hpp"
 
 namespace quantrain::quant {
 namespace {
@@ -51,8 +52,13 @@ Weights fold_batch_norm(const Weights& product, Folding& folding) {
           quantrain::add(folding.beta, mul(centred, factor))};
 }
 
+Folding& PreparedBatchNorm::folding() & {
+  if (folding_ == nullptr) throw GraphError(type(), "the layer was moved from");
+  return *folding_;
+}
+
 Tensor PreparedBatchNorm::forward(const Tensor& u) {
-  const Folding& f = *folding_;
+  const Folding& f = folding();
   const BatchNormOptions options{
       .momentum = f.momentum, .epsilon = f.epsilon, .training = f.uses_batch_statistics()};
   const bool folded = f.factor.defined();

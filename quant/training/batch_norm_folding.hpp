@@ -51,12 +51,13 @@ class PreparedBatchNorm : public Module {
     add_buffer("frozen", folding_->frozen);
   }
   std::string_view type() const override { return "PreparedBatchNorm"; }
-  Folding& folding() & { return *folding_; }
+  /// Throws: GraphError if the layer was moved from.
+  Folding& folding() &;
   Folding& folding() && = delete;
 
  protected:
   Tensor forward(const Tensor& u) override;
-  void on_train(bool training) override { folding_->training = training; }
+  void on_train(bool training) override { folding().training = training; }
 
  private:
   std::shared_ptr<Folding> folding_;

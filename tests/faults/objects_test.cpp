@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -22,6 +24,7 @@
 #include "quant/lowering/convert.hpp"
 #include "quant/lowering/lowering.hpp"
 #include "quant/quantized_tensor.hpp"
+#include "quant/training/batch_norm_folding.hpp"
 #include "quant/training/scopes.hpp"
 #include "tests/catch.hpp"
 #include "tests/child.hpp"
@@ -30,7 +33,7 @@
 #include "tests/tensors.hpp"
 
 // Objects that were moved from, and arguments for which nothing exists. Each call runs in a process
-// of its own and gives exactly this text: that of the error, or "fine".
+// of its own. Its error's message begins with the given text, or it gives "fine".
 namespace quantrain {
 namespace {
 
@@ -124,10 +127,21 @@ TEST_CASE("what was moved from is as before, empty or refused", "[faults][misuse
                     std::vector<uint8_t> bytes(4);
                     x.read(bytes);
                   }),
-       "[file] : was moved from, so nothing can be read"},
+       "[file] this InputFile was moved from: read from the one that it was moved to"},
       {"file, rewound",
        after_move(InputFile(folder / "file"), [](InputFile& x) { x.rewind(); }),
-       "[file] "},
+       "[file] this InputFile was moved from"},
+      {"activation", after_move(Sigmoid(), [&](Sigmoid& x) { x(rows); }), "[elementwise] "},
+      {"prepared batch norm",
+       after_move(
+           quant::PreparedBatchNorm(std::make_shared<quant::Folding>("norm", BatchNorm1d{12})),
+           [&](quant::PreparedBatchNorm& x) { x(rows); }),
+       "[PreparedBatchNorm] "},
+      {"prepared batch norm's folding",
+       after_move(
+           quant::PreparedBatchNorm(std::make_shared<quant::Folding>("norm", BatchNorm1d{12})),
+           [](quant::PreparedBatchNorm& x) { x.folding(); }),
+       "[PreparedBatchNorm] "},
       {"table",
        after_move(TextTable("lr"),
                   [](TextTable& x) {

@@ -113,8 +113,7 @@ TEST_CASE("a residual network of several branches converts to one addition", "[q
   CHECK(loaded.hash() == model.hash());
 }
 
-TEST_CASE("a chain of sums of two stays a chain, with more ranges and more memory",
-          "[quant][add]") {
+TEST_CASE("a chain of sums of two stays a chain of as many steps", "[quant][add]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   const auto converted = [&](bool chain) {
     Sequential net = residual_net(3, chain);
