@@ -521,4 +521,14 @@ Parity train_and_verify(RandomNetwork& network, uint64_t seed) {
   return verify_parity(*network.net, model, batches_of(11, network.inputs, seed + 1000));
 }
 
+std::vector<uint8_t> random_samples(const integer::Program& program, int64_t n, uint64_t seed) {
+  Random random(seed);
+  std::vector<uint8_t> samples;
+  for (const int id : program.inputs) {
+    for (int64_t i = 0; i < n * program.value(id).shape.elements(); ++i)
+      samples.push_back(static_cast<uint8_t>(random.below(256)));
+  }
+  return samples;
+}
+
 }  // namespace quantrain::quant::test

@@ -24,6 +24,9 @@ struct RandomNetwork {
 
 RandomNetwork random_network(uint64_t seed);
 
+/// Random codes of n samples: all samples of the program's first input, then those of the next.
+std::vector<uint8_t> random_samples(const integer::Program& program, int64_t n, uint64_t seed);
+
 /// Trains the network of this seed a little with quantization and converts it.
 IntegerModel train_and_convert(RandomNetwork& network, uint64_t seed);
 /// The same; also compares the network and the model on random images.

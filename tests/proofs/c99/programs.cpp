@@ -18,16 +18,6 @@
 namespace quantrain::proofs {
 namespace {
 
-std::vector<uint8_t> random_samples(const integer::Program& program, int64_t n, uint64_t seed) {
-  Random random(seed);
-  std::vector<uint8_t> samples;
-  for (const int id : program.inputs) {
-    for (int64_t i = 0; i < n * program.value(id).shape.elements(); ++i)
-      samples.push_back(static_cast<uint8_t>(random.below(256)));
-  }
-  return samples;
-}
-
 void write(const std::string& folder,
            const std::string& name,
            const integer::Program& program,
@@ -37,7 +27,7 @@ void write(const std::string& folder,
   const C99Options options{.name = name, .pack_weights = pack};
   write_c99(folder,
             export_c99(program, options),
-            c99_test(program, random_samples(program, samples, 1), options));
+            c99_test(program, quant::test::random_samples(program, samples, 1), options));
 }
 
 void write_layers(const std::string& folder,

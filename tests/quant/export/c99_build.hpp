@@ -8,6 +8,7 @@
 #include "framework/core/random.hpp"
 #include "framework/core/shared_array.hpp"
 #include "quant/export/c99/export_c99.hpp"
+#include "tests/quant/random_network.hpp"
 #include "tests/temporary_folder.hpp"
 
 // Builds exported networks with the machine's compilers.
@@ -15,18 +16,6 @@ namespace quantrain::quant::test {
 
 inline constexpr const char* kWarnings =
     "-std=c99 -Wall -Wextra -Wconversion -Wshadow -pedantic -Werror ";
-
-inline std::vector<uint8_t> random_samples(const integer::Program& program,
-                                           int64_t n,
-                                           uint64_t seed) {
-  Random random(seed);
-  std::vector<uint8_t> samples;
-  for (const int id : program.inputs) {
-    for (int64_t i = 0; i < n * program.value(id).shape.elements(); ++i)
-      samples.push_back(static_cast<uint8_t>(random.below(256)));
-  }
-  return samples;
-}
 
 inline std::string contents(const std::string& path) {
   std::ifstream file(path);
