@@ -72,4 +72,21 @@ AddMultipliers add_multipliers(const std::vector<float>& scales, float scale_y) 
   return make_add_multipliers(multipliers);
 }
 
+int32_t requantize_add(const std::vector<int32_t>& x_minus_zero,
+                       const AddMultipliers& m,
+                       int32_t zero_y,
+                       int32_t lo,
+                       int32_t hi) {
+  if (x_minus_zero.size() != m.m.size()) {
+    throw ShapeError("requantize",
+                     "a sum takes a multiplier for each operand, got ",
+                     m.m.size(),
+                     " for ",
+                     x_minus_zero.size());
+  }
+  int64_t sum = 0;
+  for (size_t i = 0; i < m.m.size(); ++i) sum += int64_t{x_minus_zero[i]} * m.m[i];
+  return static_cast<int32_t>(std::clamp<int64_t>(rounding_shift(sum, m.shift) + zero_y, lo, hi));
+}
+
 }  // namespace quantrain

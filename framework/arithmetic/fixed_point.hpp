@@ -85,14 +85,11 @@ AddMultipliers add_multipliers(const std::vector<float>& scales, float scale_y);
 
 /// clamp(((sum over i of x_minus_zero[i] * m.m[i] + 2^(shift-1)) >> shift) + zero_y, lo, hi).
 /// docs/quantization.md (11)
-inline int32_t requantize_add(const std::vector<int32_t>& x_minus_zero,
-                              const AddMultipliers& m,
-                              int32_t zero_y,
-                              int32_t lo,
-                              int32_t hi) {
-  int64_t sum = 0;
-  for (size_t i = 0; i < m.m.size(); ++i) sum += int64_t{x_minus_zero[i]} * m.m[i];
-  return static_cast<int32_t>(std::clamp<int64_t>(rounding_shift(sum, m.shift) + zero_y, lo, hi));
-}
+/// Throws: ShapeError unless there is a multiplier for each operand.
+int32_t requantize_add(const std::vector<int32_t>& x_minus_zero,
+                       const AddMultipliers& m,
+                       int32_t zero_y,
+                       int32_t lo,
+                       int32_t hi);
 
 }  // namespace quantrain
