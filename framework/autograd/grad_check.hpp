@@ -35,8 +35,8 @@ struct GradCheckResult {
 /// requires a gradient. The function must read the inputs' current values at each call. Its result
 /// is multiplied by fixed random numbers in [-1, 1) and summed. Keep elements more than a step away
 /// from kinks (ReLU's 0, ties of a max pool). Restores the inputs and their gradients.
-/// Throws: GraphError if the function is null, no input requires a gradient, an input is not a leaf, the result requires
-/// no gradient, or a second call gives another result.
+/// Throws: GraphError if the function is null, no input requires a gradient, an input is not a leaf,
+/// the result requires no gradient, or a second call gives another result.
 GradCheckResult grad_check(const std::function<Tensor()>& function,
                            const std::vector<Tensor>& inputs,
                            const GradCheckOptions& options = {});

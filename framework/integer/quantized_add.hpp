@@ -37,8 +37,9 @@ struct QuantizedAdd {
   int32_t shift = 1;  ///< of all operands
   StoredOutput y;
 
-  /// From the parameters of the codes, with a fused activation.
-  /// Throws: QuantError if the parameters are not per tensor with at most 8 bits, or a multiplier
+  /// Makes the operation from the parameters of its operands and its result, with a fused
+  /// activation.
+  /// Throws: QuantError if an operand or y is not per tensor with at most 8 bits, or a multiplier
   /// is out of range.
   static QuantizedAdd make(int64_t size,
                            const std::vector<QParams>& x,

@@ -66,10 +66,10 @@ struct FitResult {
 /// and loader as before and evaluate depends on the network alone. To find its position in an
 /// epoch, a resumed run skips the batches that were used. If the run had already ended, its results
 /// are returned and nothing is trained, even if options.epochs is larger now.
-/// Throws: DataError if loss is null or an option is out of range; if the loader reads a stream of undeclared
-/// length; if the loss is not finite (naming the step); if a metric is missing or not finite; if a
-/// file cannot be written or read, as Checkpoints does. Also whatever loss, evaluate and the
-/// callbacks throw. Checkpoints that are already written are kept.
+/// Throws: DataError if loss is null or an option is out of range; if the loader reads a stream of
+/// undeclared length; if the loss is not finite (naming the step); if a metric is missing or not
+/// finite; if a file cannot be written or read, as Checkpoints does. Also whatever loss, evaluate
+/// and the callbacks throw. Checkpoints that are already written are kept.
 FitResult fit(Module& net,
               Optimizer& optimizer,
               DataLoader& loader,
