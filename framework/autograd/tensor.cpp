@@ -12,11 +12,11 @@ namespace quantrain {
 struct Tensor::State {
   Shape shape;
   ValueKind kind = ValueKind::kFloat;
-  std::shared_ptr<Buffer<float>> floats;  // for other kinds: computed on demand
-  std::shared_ptr<const Codes> codes;  // for floats: their source, while version is source_version
+  std::shared_ptr<Buffer<float>> floats;  // for other kinds: null until computed on demand
+  std::shared_ptr<const Codes> codes;     // kFloat: source codes, while *version is source_version
   std::shared_ptr<const Accumulators> accumulators;
   Activation activation = Activation::kNone;
-  std::shared_ptr<uint64_t> version;  // of the floats; shared by all tensors that share them
+  std::shared_ptr<uint64_t> version;  // of the floats; tensors that share floats share it
   uint64_t source_version = 0;
   bool requires_grad = false;
   Tensor grad;
@@ -152,7 +152,8 @@ float* Tensor::mutable_data() & {
 }
 
 float Tensor::item() const {
-  if (elements() != 1) throw ShapeError("tensor", "item() of a tensor with shape ", shape());
+  if (elements() != 1)
+    throw ShapeError("tensor", "item() needs a single element, got shape ", shape());
   return floats()[0];
 }
 
@@ -189,7 +190,8 @@ Tensor Tensor::grad() const { return state().grad; }
 
 void Tensor::set_grad(Tensor grad) {
   if (grad.defined() && !(grad.shape() == shape()))
-    throw ShapeError("tensor", "a gradient of shape ", grad.shape(), " for shape ", shape());
+    throw ShapeError(
+        "tensor", "a gradient of shape ", grad.shape(), " does not fit shape ", shape());
   state().grad = std::move(grad);
 }
 
@@ -253,7 +255,7 @@ Tensor TensorAccess::as_floats(const Tensor& x) {
   if (x.kind() == ValueKind::kFloat) return x.detach();
   auto copy = std::make_shared<Tensor::State>();
   copy->shape = x.shape();
-  copy->floats = x.state().materialise();  // not x's cached floats, which must not be written
+  copy->floats = x.state().materialise();  // not x's cached floats, which must not change
   copy->version = std::make_shared<uint64_t>(0);
   return Tensor(std::move(copy));
 }
@@ -295,7 +297,7 @@ Tensor TensorAccess::with_shape(const Tensor& x, const Shape& shape) {
   const std::shared_ptr<const Codes> source = result.source_codes();
   if (source != nullptr && source->features != nullptr &&
       (shape.rank() == 0 || shape.back() != source->features->size())) {
-    result.state_->codes = nullptr;  // the last index of an element no longer tells its feature
+    result.state_->codes = nullptr;  // the last index no longer identifies the feature
   }
   result.state_->shape = shape;
   return result;

@@ -31,7 +31,7 @@ void Codes::to_float(const Shape& shape, float* y) const {
 void Codes::decode(float* y) const {
   if (storage != CodeStorage::kU8 || params.per_channel())
     throw QuantError(
-        "tensor", "codes at ", params, " are not an input's codes, which are u8 at one scale");
+        "tensor", "codes ", params, " are not an input's codes, which are u8 with one scale");
   if (params.scale[0] == 1.0f / 255.0f && stored_zero_point() == 0) {
     kernels::float_table().bytes_f32(bytes.size(), u8(), y);
   } else {

@@ -9,12 +9,12 @@
 namespace quantrain {
 namespace {
 
-// The number of steps is stored as a float, like all saved state. It stops here, because adding 1
-// would be rounded away. By then, the bias corrections 1 - beta^t are 1, unless a beta is within
-// 10^-6 of 1.
+// The number of steps is stored as a float, like all saved state. The count stops at 2^24, because
+// adding 1 would be rounded away. By then, the bias corrections 1 - beta^t are 1, unless a beta is
+// within 10^-6 of 1.
 constexpr float kMostSteps = 0x1p24f;
 
-// 1 - beta^t from multiplications only, because pow() is not the same on every machine.
+// 1 - beta^t, computed by multiplications only, because pow() differs between machines.
 float correction(float beta, int64_t t) {
   double power = 1.0;
   double square = beta;
@@ -53,7 +53,12 @@ Adam::Adam(const char* name,
 void Adam::check_state(size_t i) const {
   const float steps = moments_[i].steps.item();
   if (!(steps <= kMostSteps && steps == std::floor(steps))) {
-    throw DataError(name(), "parameter ", i, " claims ", steps, " steps");
+    throw DataError(name(),
+                    "state \"",
+                    i,
+                    ".steps\" holds ",
+                    steps,
+                    ", expected a whole number from 0 to 2^24");
   }
 }
 

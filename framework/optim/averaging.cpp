@@ -23,8 +23,8 @@ ExponentialAverage::ExponentialAverage(std::vector<Tensor> tensors,
                                        const ExponentialAverageOptions& options)
     : decay_(options.decay), tensors_(std::move(tensors)), started_(Tensor::zeros({1})) {
   if (tensors_.empty())
-    throw DataError(kWhere,
-                    "there are no tensors: give it net.parameters(), of a network of layers");
+    throw DataError(
+        kWhere, "there are no tensors: pass net.parameters(), where net is a network of layers");
   if (!(decay_ >= 0.0f && decay_ < 1.0f))
     throw DataError(kWhere, "decay is ", decay_, ", expected at least 0 and less than 1");
   check_leaves(kWhere, "tensor", tensors_);

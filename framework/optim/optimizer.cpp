@@ -82,7 +82,14 @@ void Optimizer::check_loaded(State& state) const {
   const Floats values = tensor.floats();
   for (int64_t k = 0; k < tensor.elements(); ++k) {
     if (!(values[k] >= state.least && std::isfinite(values[k]))) {
-      throw DataError(name_, "state \"", name, "\" holds ", values[k], " at ", k);
+      throw DataError(name_,
+                      "state \"",
+                      name,
+                      "\" holds ",
+                      values[k],
+                      " at ",
+                      k,
+                      ", which is not finite or too small");
     }
   }
   state.version = tensor.version();
@@ -94,8 +101,9 @@ std::string Optimizer::describe(size_t i) const {
   return text.str();
 }
 
-// Refuses parameters that have a gradient but were added after the optimizer was made: they would
-// never be trained. The caller may leave out parameters that existed when the optimizer was made.
+// Refuses parameters that have a gradient but were added after the optimizer was made, because they
+// would never be trained. Parameters that already existed then may be missing: the caller may have
+// left them out on purpose.
 void Optimizer::check_complete() const {
   TensorAccess::Companions checked;
   for (size_t i = 0; i < parameters_.size(); ++i) {

@@ -9,8 +9,7 @@
 namespace quantrain {
 namespace {
 
-// cos(pi * x) for 0 <= x <= 1, from its series around 0, because cos() is not the same on every
-// machine.
+// cos(pi * x) for 0 <= x <= 1, from its series around 0, because cos() differs between machines.
 double cos_pi(double x) {
   if (x > 0.5) return -cos_pi(1.0 - x);
   const double square = 9.869604401089358 * x * x;
@@ -36,7 +35,8 @@ Schedule step_schedule(float learning_rate, const StepOptions& options) {
   check_positive("step_schedule", "factor", options.factor);
   if (options.every < 1)
     throw DataError("step_schedule", "every is ", options.every, ", expected at least 1");
-  if (options.warm_up < 0) throw DataError("step_schedule", "warm_up is ", options.warm_up);
+  if (options.warm_up < 0)
+    throw DataError("step_schedule", "warm_up is ", options.warm_up, ", expected at least 0");
   return [=](int64_t step) {
     const DefaultRounding rounding;
     double rate = learning_rate * warm_up_factor(step, options.warm_up);

@@ -76,7 +76,12 @@ int64_t count_top_k(const Tensor& scores, Labels labels, int64_t k) {
 
 double mean_squared_error(const Tensor& a, const Tensor& b) {
   if (!(a.shape() == b.shape()) || a.elements() == 0)
-    throw ShapeError("mean_squared_error", "shapes are ", a.shape(), " and ", b.shape());
+    throw ShapeError("mean_squared_error",
+                     "shapes are ",
+                     a.shape(),
+                     " and ",
+                     b.shape(),
+                     ", expected equal shapes with at least one element");
   const ConstArray left = as_const_array(a);
   const ConstArray right = as_const_array(b);
   const double sum = xt::sum(xt::square(xt::cast<double>(left) - xt::cast<double>(right)))();

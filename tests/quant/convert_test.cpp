@@ -332,12 +332,13 @@ TEST_CASE("a move along the batch, or with a fill that no code means, is refused
   };
   QUANTRAIN_CHECK_ERROR(refusal(padded(0.3f)),
                         GraphError,
-                        "[0] pad of [2, 4, 4, 1] along its batch, or with a fill that is the value "
-                        "of no code, has no integer form: leave the first axis alone, and fill "
-                        "with 0");
-  QUANTRAIN_CHECK_ERROR(refusal([](const Tensor& x) { return slice(x, 0, {.begin = 1}); }),
-                        GraphError,
-                        "[0] slice of [2, 4, 4, 1] along its batch");
+                        "[0] pad of [2, 4, 4, 1] has no integer form if it changes the batch axis, "
+                        "or fills with a value that no code represents: leave the first axis "
+                        "unchanged, and fill with 0");
+  QUANTRAIN_CHECK_ERROR(
+      refusal([](const Tensor& x) { return slice(x, 0, {.begin = 1}); }),
+      GraphError,
+      "[0] slice of [2, 4, 4, 1] has no integer form if it changes the batch axis");
   CHECK_NOTHROW(refusal(padded(0.0f)));
 }
 

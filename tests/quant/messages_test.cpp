@@ -141,8 +141,8 @@ TEST_CASE("parameters of an operation are not taken for constants", "[quant][mes
 TEST_CASE("an error about slopes that depend on the input sends them to the layer PReLU",
           "[quant][messages]") {
   const std::string text =
-      " that depend on the network's input have no integer form: use the layer PReLU, whose "
-      "parameter they are";
+      " that depend on the network's input have no integer form: use the layer PReLU, where "
+      "the slopes are a parameter";
   const Tensor one = random_images({1, 12}, 1);
   Between function([](const Tensor& x) { return prelu(x, reshape(x, {12})); });
   QUANTRAIN_CHECK_ERROR(

@@ -18,7 +18,7 @@ using integer::Gather;
 
 constexpr int64_t kGrain = 32768;  // elements of a block
 
-/// The places in y of each index of x along one axis. of() gives them in ascending order.
+/// For one axis: the places in y that take each index of x. of() returns them in ascending order.
 struct Places {
   std::vector<int32_t> begin;  // first entry of `place` for each index, then the end
   std::vector<int32_t> place;
@@ -120,18 +120,19 @@ void GatherNode::refuse_integers(const std::string& layer) const {
                    type(),
                    " of ",
                    input(0).shape(),
-                   " along its batch, or with a fill that is the value of no code, has no integer "
-                   "form: leave the first axis alone, and fill with 0");
+                   " has no integer form if it changes the batch axis, or fills with a value that "
+                   "no code represents: leave the first axis unchanged, and fill with 0");
 }
 
 void check_places(std::string_view operation, int64_t places) {
   if (places > std::numeric_limits<int32_t>::max())
-    throw ShapeError(operation, "an axis of 2^31 elements or more cannot move: ", places);
+    throw ShapeError(
+        operation, "an axis that changes must have fewer than 2^31 elements, got ", places);
 }
 
 Gathered gathered(const Tensor& x, const Shape& shape, const GatherIndex& index, float fill) {
   if (x.elements() == 0 || shape.elements() == 0) {
-    // There is nothing to move. If x has no elements, callers have not filled the lists of `index`.
+    // There is nothing to move. If x has no elements, callers leave the lists of `index` empty.
     return {x.shape() == shape ? TensorAccess::with_shape(x, shape) : Tensor::full(shape, fill),
             nullptr};
   }

@@ -40,7 +40,13 @@ Tensor pad(const Tensor& x,
   const Shape& shape = x.shape();
   const auto rank = static_cast<size_t>(shape.rank());
   if (before.size() != rank || after.size() != rank) {
-    throw ShapeError("pad", before.size(), " and ", after.size(), " numbers for shape ", shape);
+    throw ShapeError("pad",
+                     "before and after have ",
+                     before.size(),
+                     " and ",
+                     after.size(),
+                     " numbers, expected one for each axis of ",
+                     shape);
   }
   Extents extents(shape.begin(), shape.end());
   for (size_t i = 0; i < rank; ++i) {
@@ -51,8 +57,15 @@ Tensor pad(const Tensor& x,
     int64_t padding = 0;
     if (__builtin_add_overflow(before[i], after[i], &padding) ||
         __builtin_add_overflow(extents[i], padding, &extents[i])) {
-      throw ShapeError(
-          "pad", "axis ", i, " of ", shape, " is too long with ", before[i], " and ", after[i]);
+      throw ShapeError("pad",
+                       "axis ",
+                       i,
+                       " of ",
+                       shape,
+                       " is too long with padding ",
+                       before[i],
+                       " and ",
+                       after[i]);
     }
   }
   const Shape padded(extents);

@@ -35,7 +35,7 @@ class PreluNode : public Node {
                      "slopes ",
                      input(1).shape(),
                      " that depend on the network's input have no integer form: use the layer "
-                     "PReLU, whose parameter they are");
+                     "PReLU, where the slopes are a parameter");
   }
 
   std::vector<Tensor> backward(Tensor grad_y) override {

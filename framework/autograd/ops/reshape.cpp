@@ -12,7 +12,7 @@ class ReshapeNode : public Node {
  public:
   explicit ReshapeNode(std::vector<int64_t> extents) : extents_(std::move(extents)) {}
   std::string_view type() const override { return "reshape"; }
-  // The extents as the caller gave them: -1 fits batches of any size.
+  // The extents that the caller gave, not the resolved ones: -1 fits batches of any size.
   Attributes attributes() const override { return {{"shape", extents_}}; }
   QuantizationTraits traits() const override { return {.is_view = true}; }
   bool reads_input(size_t) const override { return false; }
@@ -34,7 +34,7 @@ Tensor reshape(const Tensor& x, std::span<const int64_t> extents) {
     const int64_t known = Shape(resolved).elements();
     if (known == 0 || x.elements() % known != 0) {
       throw ShapeError("reshape",
-                       "-1 has no whole extent: x ",
+                       "the extent -1 cannot be computed: x ",
                        x.shape(),
                        " has ",
                        x.elements(),

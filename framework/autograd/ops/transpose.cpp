@@ -20,7 +20,8 @@ Perm check(const Shape& shape, const std::vector<int>& axes) {
     return perm;
   }
   if (axes.size() != perm.size())
-    throw ShapeError("transpose", axes.size(), " axes for shape ", shape);
+    throw ShapeError(
+        "transpose", "perm has ", axes.size(), " axes, expected each axis of ", shape, " once");
   std::vector<bool> seen(perm.size(), false);
   for (size_t i = 0; i < perm.size(); ++i) {
     perm[i] = shape.axis(axes[i]);
@@ -34,7 +35,7 @@ Perm check(const Shape& shape, const std::vector<int>& axes) {
 Tensor permuted(const Tensor& x, const Perm& perm) {
   const Shape& from = x.shape();
   const int rank = from.rank();
-  std::array<int64_t, Shape::kMaxRank> stride_x{};  // by axis of x
+  std::array<int64_t, Shape::kMaxRank> stride_x{};  // of each axis of x
   int64_t stride = 1;
   for (int i = rank - 1; i >= 0; --i) {
     stride_x[static_cast<size_t>(i)] = stride;

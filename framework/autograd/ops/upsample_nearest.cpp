@@ -27,7 +27,7 @@ class UpsampleNearestNode : public GatherNode {
 void check_upsample(std::string_view where, Size2d scale) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (std::min(scale.h, scale.w) < 1 || std::max(scale.h, scale.w) > kMost)
-    throw ShapeError(where, "scale ", scale, " is not of whole numbers from 1 to ", kMost);
+    throw ShapeError(where, "scale is ", scale, ", expected whole numbers from 1 to ", kMost);
 }
 
 Tensor upsample_nearest(const Tensor& x, Size2d scale) {

@@ -47,7 +47,8 @@ TEST_CASE("schedules that make no sense are rejected", "[optim][schedule]") {
   QUANTRAIN_CHECK_ERROR(
       step_schedule(1.0f, {.every = 0}), DataError, "every is 0, expected at least 1");
   QUANTRAIN_CHECK_ERROR(step_schedule(1.0f, {.factor = -1.0f}), DataError, "factor is -1");
-  QUANTRAIN_CHECK_ERROR(step_schedule(1.0f, {.warm_up = -1}), DataError, "warm_up is -1");
+  QUANTRAIN_CHECK_ERROR(
+      step_schedule(1.0f, {.warm_up = -1}), DataError, "warm_up is -1, expected at least 0");
   QUANTRAIN_CHECK_ERROR(
       cosine_schedule(-1.0f, {}), DataError, "[cosine_schedule] learning rate is -1");
   QUANTRAIN_CHECK_ERROR(cosine_schedule(1.0f, {.steps = 0}), DataError, "warm_up is 0 of 0 steps");
