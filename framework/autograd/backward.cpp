@@ -24,8 +24,8 @@ Tensor sum(const Tensor& a, const Tensor& b) {
   return y;
 }
 
-// The values of grad in memory that nothing else shares, because the holder of a leaf may write to
-// the leaf's gradient.
+// Returns the values of grad in memory that nothing else shares, because users may write to the
+// gradient of a leaf.
 Tensor own(const Tensor& grad) {
   Tensor y = TensorAccess::overwritable(grad);
   if (y.same_as(grad)) return y;
@@ -40,7 +40,7 @@ Tensor own(const Tensor& grad) {
 /// its producer, and the order of recording fixes the order in which gradients are summed.
 class BackwardPass {
  public:
-  /// Checks the whole graph, so that an error leaves all gradients as they were.
+  /// Checks the whole graph first, so that an error leaves all gradients as they were.
   BackwardPass(const Tensor& root, bool keep_graph) : keep_graph_(keep_graph) {
     std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, EarlierFirst>
         queue;
@@ -141,7 +141,7 @@ class BackwardPass {
       node->grad_y_ = node->grad_y_.defined() ? sum(node->grad_y_, grad) : std::move(grad);
       return;
     }
-    if (!tensor.requires_grad()) return;  // was frozen after recording
+    if (!tensor.requires_grad()) return;  // the leaf was frozen after recording
     Tensor leaf = tensor;
     leaf.set_grad(leaf.grad().defined() ? sum(leaf.grad(), grad) : own(grad));
   }

@@ -52,8 +52,8 @@ void check_inputs(const std::vector<Tensor>& inputs) {
   if (!any) throw GraphError(kWhere, "no input requires a gradient");
 }
 
-// Restores the gradients that the leaves had before. It goes backwards through the leaves, because
-// a leaf may be listed twice.
+// Clears the leaves' gradients; the destructor restores them. If a leaf is listed twice, only its
+// first entry holds the original gradient, so the destructor restores the first entry last.
 class KeepGradients {
  public:
   explicit KeepGradients(std::vector<Tensor> leaves) : leaves_(std::move(leaves)) {
@@ -73,7 +73,7 @@ class KeepGradients {
   std::vector<Tensor> grads_;
 };
 
-// Gives an element another value during the lifetime of this object.
+// Gives one element another value during the lifetime of this object.
 class Moved {
  public:
   Moved(Tensor& tensor, int64_t i, float value) : tensor_(tensor), i_(i), old_(tensor.data()[i]) {
@@ -91,7 +91,7 @@ class Moved {
 
 struct Quotient {
   double value;
-  double rounding;  // bound of the rounding error of `value`
+  double rounding;  // bound on the rounding error of `value`
 };
 
 class Comparison {

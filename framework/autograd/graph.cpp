@@ -14,7 +14,7 @@ auto same(const Tensor& tensor) {
   return [&tensor](const Tensor& other) { return other.same_as(tensor); };
 }
 
-// The recorded results that lead to the outputs, by the sequence number of their nodes.
+// The recorded results that lead to the outputs, keyed by the sequence number of their nodes.
 std::map<uint64_t, Tensor> collect(const std::vector<Tensor>& outputs) {
   std::map<uint64_t, Tensor> found;
   std::vector<Tensor> pending = outputs;

@@ -19,8 +19,8 @@ struct GraphNode {
   std::shared_ptr<const Node> node;
   Tensor output;
   std::vector<Tensor> inputs;  ///< undefined where an operand is absent
-  std::vector<int> producers;  ///< for each input: index of the node that made it; kLeaf for a leaf
-                               ///< or an absent operand
+  std::vector<int> producers;  ///< for each input: index of the node that computed it; kLeaf for a
+                               ///< leaf or an absent operand
   std::vector<int> consumers;  ///< nodes that read the output, ascending; a node that reads it
                                ///< twice is listed twice
 
@@ -42,7 +42,7 @@ class Graph {
   /// In the order of recording: producers come before consumers.
   const std::vector<GraphNode>& nodes() const& { return nodes_; }
   std::vector<GraphNode> nodes() && { return std::move(nodes_); }
-  /// Throws: GraphError if there is no such node; so do consumers() of an index.
+  /// Throws: GraphError if there is no such node. consumers(index) throws it, too.
   const GraphNode& node(int index) const&;
   GraphNode node(int index) && { return node(index); }
   const std::vector<Tensor>& outputs() const& { return outputs_; }
@@ -51,7 +51,7 @@ class Graph {
   const std::vector<Tensor>& leaves() const& { return leaves_; }
   std::vector<Tensor> leaves() && { return std::move(leaves_); }
 
-  /// Index of the node that made this tensor; GraphNode::kLeaf for a leaf of the graph.
+  /// Index of the node that computed this tensor; GraphNode::kLeaf for a leaf of the graph.
   /// Throws: GraphError if the tensor is not in the graph.
   int producer(const Tensor& tensor) const;
   /// Nodes that read the output of node `index`.
@@ -62,11 +62,11 @@ class Graph {
   std::vector<int> consumers(const Tensor& tensor) const&;
   /// For each node: whether its output depends on this tensor.
   std::vector<bool> dependents(const Tensor& tensor) const;
-  /// Calls function for each node in order.   Throws: GraphError if it is null.
+  /// Calls the function for each node, in order.   Throws: GraphError if the function is null.
   void visit(const std::function<void(const GraphNode&)>& function) const;
 
-  /// Name of a tensor in dumps: "%4" for the output of node 4; for a leaf its name, or "leaf0" if
-  /// it has none; "-" for an undefined tensor.
+  /// Name of a tensor in dumps: "%4" for the output of node 4; for a leaf its name or, if it
+  /// has none, "leaf" and its index in leaves(), such as "leaf0"; "-" for an undefined tensor.
   std::string label(const Tensor& tensor) const;
   /// Writes the graph in Graphviz's DOT language.
   void write_dot(std::ostream& stream) const;
@@ -77,8 +77,8 @@ class Graph {
   std::vector<Tensor> leaves_;
 };
 
-/// One line for each node: "%4 conv2d block1.conv (%3, block1.conv.weight, -) -> [8, 14, 14, 16]
-/// float stride=[1, 1]".
+/// Prints one line for each node:
+/// "%4 conv2d block1.conv (%3, block1.conv.weight, -) -> [8, 14, 14, 16] float stride=[1, 1]".
 std::ostream& operator<<(std::ostream& stream, const Graph& graph);
 
 }  // namespace quantrain

@@ -6,11 +6,11 @@
 
 namespace quantrain {
 
-/// A parameter or buffer and its path below the module that lists it: "block1.conv.weight".
+/// A parameter or buffer, and its path relative to the module that lists it: "block1.conv.weight".
 struct NamedTensor {
   std::string name;
   Tensor tensor;
-  bool constant = false;  ///< given, not learned: saved, but not changed by loading
+  bool constant = false;  ///< not learned: saving writes it, loading only compares it
 };
 
 }  // namespace quantrain

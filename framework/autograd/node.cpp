@@ -69,7 +69,7 @@ std::ostream& operator<<(std::ostream& stream, const Attributes& attributes) {
 
 Node::Node() : sequence_(next_sequence()) {}
 
-// Frees a chain of nodes in a loop: a recursion as deep as the graph would overflow the stack. The
+// Frees a chain of nodes in a loop, because recursion could overflow the stack on a deep graph. The
 // loop allocates nothing.
 Node::~Node() {
   thread_local std::forward_list<std::vector<Tensor>>* pending = nullptr;

@@ -54,10 +54,10 @@ std::ostream& operator<<(std::ostream& stream, const Attributes& attributes);
 /// Properties of an operation that matter when a network is prepared for quantization and lowered
 /// to integers. Each node declares its own.
 struct QuantizationTraits {
-  /// The result is quantized with its own parameters: a FakeQuantize follows the operation, or the
-  /// operations that are fused with it.
+  /// The result is quantized with its own parameters: a FakeQuantize follows this operation or, if
+  /// later operations are fused with it, the last of them.
   bool closes_range = false;
-  /// Index of the input that is a weight; the next input is the bias. -1: no weight.
+  /// Index of the input that is a weight, or -1 if there is none. The next input is the bias.
   int weight = -1;
   /// A batch norm that follows is folded into the weight.   docs/quantization.md (15)
   bool folds_batch_norm = false;
@@ -79,11 +79,11 @@ struct QuantizationTraits {
   /// range.
   std::optional<Range> range{};
   /// The layer that error messages recommend instead of the bare operation. If takes_data is set,
-  /// they do so only if all operands except weights depend on the network's input.
+  /// messages recommend it only where all operands except weights depend on the network's input.
   std::string_view layer{};
 };
 
-/// One recorded operation. A derived class owns what its gradient needs. See
+/// One recorded operation. A derived class owns the data that its gradient needs. See
 /// docs/adding_an_operation.md.
 class Node {
  public:
@@ -96,20 +96,20 @@ class Node {
   /// rules.
   virtual std::string_view type() const = 0;
   virtual Attributes attributes() const { return {}; }
-  /// Gradient of each input, in order, given the gradient of the output; may be undefined if
-  /// needs_grad(i) is false. Called once unless the graph is kept. Other handles may share grad_y,
-  /// so write only to TensorAccess::overwritable(grad_y).
+  /// Gradient of each input, in order, given the gradient of the output. Entry i may be undefined
+  /// if needs_grad(i) is false. Called once unless the graph is kept. Other handles may share
+  /// grad_y, so write only to TensorAccess::overwritable(grad_y).
   virtual std::vector<Tensor> backward(Tensor grad_y) = 0;
   /// Whether backward reads the value of input i, from the input or from a member that shares its
-  /// memory. Values that backward does not read are not kept alive for it and may be written.
+  /// memory. If not, the node need not keep the value alive, and users may overwrite it.
   virtual bool reads_input(size_t i) const {
     (void)i;
     return true;
   }
 
   virtual QuantizationTraits traits() const { return {}; }
-  /// Throws an error that names the layer and says why the result, which holds floats, has no
-  /// integer form.
+  /// Called for a result that holds floats. Throws an error that names the layer and says why the
+  /// operation has no integer form.
   /// Throws: always, GraphError or QuantError.
   [[noreturn]] virtual void refuse_integers(const std::string& layer) const;
 
@@ -128,7 +128,7 @@ class Node {
   friend void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs);
   friend class BackwardPass;
 
-  std::forward_list<std::vector<Tensor>> inputs_{{}};  // one list; see ~Node
+  std::forward_list<std::vector<Tensor>> inputs_{{}};  // always a single list; see ~Node
   // State of an input when the node was recorded.
   struct Use {
     uint64_t version;
@@ -142,7 +142,7 @@ class Node {
   Tensor grad_y_;  // gradient of the result, summed so far in the running pass
 };
 
-/// While it lives, no result that this thread computes requires a gradient.
+/// During the lifetime of a NoGrad, no result that this thread computes requires a gradient.
 class NoGrad {
  public:
   NoGrad();
@@ -154,8 +154,8 @@ class NoGrad {
   bool previous_;
 };
 
-/// While it lives, every operation of this thread is recorded, including those that need no
-/// gradient.
+/// During the lifetime of a Recording, every operation of this thread is recorded, including those
+/// that need no gradient.
 class Recording {
  public:
   Recording();
@@ -167,8 +167,8 @@ class Recording {
   bool previous_;
 };
 
-/// While it lives, nodes that this thread records carry this layer's name, appended to the path of
-/// the enclosing scope.
+/// During the lifetime of a Scope, every node that this thread records carries the layer's name,
+/// appended to the path of the enclosing scope.
 class Scope {
  public:
   explicit Scope(std::string_view name);
@@ -183,10 +183,10 @@ class Scope {
   size_t previous_length_;
 };
 
-/// Whether gradients are on and an input requires one. Only then does an operation save anything
-/// for backward.
+/// Whether some input requires a gradient and no NoGrad is alive. Only then does an operation save
+/// anything for backward.
 bool needs_gradient(const std::vector<Tensor>& inputs);
-/// needs_gradient, or Recording is on.
+/// Whether needs_gradient(inputs), or a Recording is alive.
 bool should_record(const std::vector<Tensor>& inputs);
 [[noreturn]] void refuse_own_result(const Node& node);
 /// Makes y the recorded result of the node.
@@ -194,7 +194,7 @@ void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs);
 
 /// If should_record(inputs), records y as the result of NodeType(args...) on the inputs. This call
 /// is the last line of every operation.
-/// Throws: GraphError if the node keeps y. Because y will own the node, neither would be freed. The
+/// Throws: GraphError if the node keeps y. As y will own the node, neither would ever be freed. The
 /// node may keep y.detach().
 template <class NodeType, class... Args>
 Tensor record(Tensor y, std::vector<Tensor> inputs, Args&&... args) {

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kFormat = "quantrain";
 constexpr const char* kVersion = "1";
 
-// Compares bits: a constant of the same network was saved with the same bits.
+// Compares bits, because saving and loading keep every bit of a constant.
 void check_constant(const std::string& path,
                     const std::string& name,
                     const Tensor& tensor,

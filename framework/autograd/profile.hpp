@@ -9,11 +9,11 @@
 
 namespace quantrain {
 
-/// While it lives, measures where this thread spends its time, by recorded operation: "conv2d",
-/// "conv2d backward", an optimizer's "adam". An operation is charged with all the time since the
-/// end of the operation before it. Work that is not recorded thus counts for the next operation,
-/// and work after the last operation is not counted. Use it as a local variable. Of nested
-/// profiles, only the innermost counts.
+/// During its lifetime, a Profile measures how much time this thread spends in each recorded
+/// operation: "conv2d", "conv2d backward", an optimizer's "adam". An operation is charged with all
+/// the time since the end of the previous operation. Work that is not recorded is thus charged to
+/// the next operation, and work after the last operation is not counted. Use a Profile as a local
+/// variable. If profiles are nested, only the innermost one measures.
 class Profile {
  public:
   struct Entry {
@@ -27,7 +27,7 @@ class Profile {
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
-  /// The most expensive first.
+  /// Sorted by time, the most expensive operation first.
   std::vector<Entry> entries() const;
 
   /// Marks the end of an operation; `part` is appended to its name. Called by the library.
@@ -41,7 +41,7 @@ class Profile {
   std::vector<Entry> entries_;
 };
 
-/// A table: operation, calls, milliseconds and their share, the most expensive first.
+/// Prints a table of operation, calls, milliseconds and share of the total, most expensive first.
 std::ostream& operator<<(std::ostream& stream, const Profile& profile);
 
 }  // namespace quantrain

@@ -12,8 +12,9 @@ namespace quantrain {
 
 class Node;
 
-/// A tensor's floats for reading: its own if it holds floats, else computed from its codes or
-/// accumulators. Keeps their memory alive. Gives pointers only if it is a named variable:
+/// A tensor's floats for reading: the tensor's own memory if it holds floats, else floats computed
+/// from its codes or accumulators. Keeps this memory alive. data() works only on a named variable,
+/// so that the pointer cannot dangle:
 ///   const Floats y = net(x).floats();
 class Floats {
  public:
@@ -34,9 +35,9 @@ class Floats {
   std::shared_ptr<const Buffer<float>> buffer_;
 };
 
-/// A cheap handle on a value, its gradient and the node that made it; copies share all three. A
-/// value is float32, codes or accumulators (ValueKind), dense and row-major; images are [N, H, W,
-/// C]. Functions for operations and the library itself are in tensor_access.hpp.
+/// A cheap handle on a value, its gradient and the node that computed it; copies share all three. A
+/// value is float32, codes or accumulators (ValueKind), dense and row-major. Images have shape
+/// [N, H, W, C]. Functions for operations and the library itself are in tensor_access.hpp.
 class Tensor {
  public:
   /// An undefined tensor has no value. It stands for an absent operand, such as a bias.
@@ -48,14 +49,14 @@ class Tensor {
   static Tensor full(const Shape& shape, float value);
   /// Throws: ShapeError if the number of values does not match the shape.
   static Tensor from(const Shape& shape, std::span<const float> values);
-  /// Throws: ShapeError if the number of codes, or of their scales along an axis, does not match
-  /// the shape; QuantError if the codes' parameters are invalid.
+  /// Throws: ShapeError if the number of codes, or the number of scales along params.axis, does not
+  /// match the shape; QuantError if the codes' parameters are invalid.
   static Tensor from_codes(const Shape& shape, std::shared_ptr<const Codes> codes);
-  /// Floats that carry the codes they are computed from, such as a batch. The codes are dequantized
-  /// at once, in this thread. Operations see floats. The input of a prepared network
-  /// (quant::InputQuantize) takes the codes.
-  /// Throws: ShapeError as from_codes; QuantError as Codes::decode, or if the number of features is
-  /// not the last extent.
+  /// Floats that carry the codes from which they were computed, such as a batch of images. The call
+  /// dequantizes the codes in this thread. Operations read the floats. The input of a prepared
+  /// network (quant::InputQuantize) reads the codes.
+  /// Throws: as from_codes and Codes::decode; QuantError if the number of features is not the last
+  /// extent.
   static Tensor decoded(const Shape& shape, std::shared_ptr<const Codes> codes);
 
   bool defined() const { return state_ != nullptr; }
@@ -66,24 +67,26 @@ class Tensor {
   int64_t elements() const { return shape().elements(); }
 
   ValueKind kind() const;
-  /// Floats for reading, computed on demand and not kept.
+  /// Floats for reading. Floats of codes and accumulators are computed at each call, unless data()
+  /// has cached them.
   /// Throws: GraphError if the tensor is undefined.
   Floats floats() const;
-  /// Floats for reading that stay valid as long as the tensor; computed on demand and kept.
+  /// Floats for reading, valid as long as the tensor. Floats of codes and accumulators are computed
+  /// at the first call and cached.
   const float* data() const&;
-  /// The same for a temporary tensor, whose pointer would dangle: the result keeps the memory
+  /// The same for a temporary tensor, where a pointer would dangle. The result keeps the memory
   /// alive, so net(x).data()[0] is valid.
   Floats data() const&& { return floats(); }
-  /// Floats for writing; counts a new version. Throws: GraphError unless the tensor holds floats.
+  /// Floats for writing; increments version(). Throws: GraphError unless the tensor holds floats.
   float* mutable_data() &;
   float* mutable_data() && = delete;
   /// The only element. Throws: ShapeError if there is not exactly one.
   float item() const;
-  /// Throws: GraphError unless kind() is kCodes, or if the value was freed.
+  /// Throws: GraphError if kind() is not kCodes, or the value was freed.
   const std::shared_ptr<const Codes>& codes() const&;
   std::shared_ptr<const Codes> codes() const&& { return codes(); }
   /// The codes from which decoded() computed the floats. Null if there are none, or if the floats
-  /// were written since through any tensor that shares them.
+  /// have since been written through any tensor that shares them.
   std::shared_ptr<const Codes> source_codes() const;
 
   /// Changes with every call of mutable_data() on a tensor that shares these floats. Data that was
@@ -96,18 +99,19 @@ class Tensor {
   Tensor set_requires_grad(bool requires_grad) && { return set_requires_grad(requires_grad); }
   /// Undefined until a backward pass has reached this leaf.
   Tensor grad() const;
-  void set_grad(Tensor grad);  ///< undefined: no gradient; ShapeError if the shape differs
+  void set_grad(Tensor grad);  ///< undefined clears it; ShapeError if the shape differs
   void zero_grad() { set_grad(Tensor()); }
 
   /// Accumulates d(this)/d(leaf) into the gradient of every leaf that requires a gradient now and
-  /// required one when it was used. The order of summation is fixed, and nothing recurses. A
-  /// gradient shares its memory with nothing else. Frees the graph on the way, unless keep_graph.
+  /// required one when it was used. The order of summation is fixed. The pass is a loop, so deep
+  /// graphs do not overflow the stack. A gradient shares its memory with nothing else. Frees the
+  /// graph unless keep_graph is set.
   /// Throws, before any gradient has changed: ShapeError unless this is a single element;
-  /// GraphError if nothing was recorded, the graph was freed, or one of its values was written
-  /// after it was recorded: any result, or an input that a gradient reads.
+  /// GraphError if nothing was recorded that requires a gradient, if the graph was freed, or if a
+  /// result, or an input that a node's backward() reads, was written after it was recorded.
   void backward(bool keep_graph = false);
 
-  /// Same value, no history, no gradient.
+  /// The same value, without history and gradient.
   Tensor detach() const;
   /// Name of a parameter or input in dumps of the graph.
   const std::string& name() const&;
@@ -115,7 +119,7 @@ class Tensor {
   Tensor& set_name(std::string name) &;
   Tensor set_name(std::string name) && { return set_name(std::move(name)); }
 
-  /// The operation that made this, if it was recorded.
+  /// The recorded operation that computed this tensor; null if there is none.
   const std::shared_ptr<Node>& node() const&;
   std::shared_ptr<Node> node() const&& { return node(); }
 

@@ -9,30 +9,30 @@ namespace quantrain {
 
 struct NamedTensor;
 
-/// Functions of a tensor for operations and the library itself, not for its users. Authors of
-/// operations include node.hpp, which includes this header.
+/// Tensor functions for operations and for the library itself, not for users of the library.
+/// Authors of operations include node.hpp, which includes this header.
 class TensorAccess {
  public:
-  /// An integer operation's result before the parameters of its output are known.
+  /// An integer operation's result, whose quantization parameters are not known yet.
   static Tensor from_accumulators(const Shape& shape,
                                   std::shared_ptr<const Accumulators> accumulators,
                                   Activation activation = Activation::kNone);
-  /// Throws: GraphError unless the kind is kAccumulators, or if the value was freed.
+  /// Throws: GraphError if the kind is not kAccumulators, or the value was freed.
   static const std::shared_ptr<const Accumulators>& accumulators(const Tensor& x);
   /// The activation that is still to be applied to the accumulators.
   static Activation activation(const Tensor& x);
   /// The same accumulators with another activation to apply.
   static Tensor with_activation(const Tensor& x, Activation activation);
-  /// Parameters of the codes; they are known even if the value was freed.
+  /// Parameters of the codes. They remain known after the value was freed.
   /// Throws: GraphError unless the kind is kCodes.
   static const QParams& code_params(const Tensor& x);
 
-  /// The buffer that holds the floats, for views that share it. Its holder may write, so the tensor
-  /// loses its source codes.
+  /// The buffer that holds the floats, for views that share it. Whoever holds the buffer may write
+  /// to it, so the tensor loses its source codes.
   /// Throws: GraphError unless the tensor holds floats.
   static std::shared_ptr<Buffer<float>> buffer(const Tensor& x);
-  /// The same value with another shape, without history. Source codes stay, unless they have
-  /// features and the length of the last axis changes.
+  /// The same value with another shape, without history. Keeps the source codes, unless they
+  /// have features and the length of the last axis changes.
   /// Throws: ShapeError if the number of elements differs.
   static Tensor with_shape(const Tensor& x, const Shape& shape);
   /// The same value as floats, without history; shares them if the tensor holds floats.
@@ -43,13 +43,15 @@ class TensorAccess {
 
   /// Number of handles on this tensor, including this one.
   static long handles(const Tensor& x) { return x.state_.use_count(); }
-  /// A tensor with x's place in the graph, but without its value. A node holds it for an input
-  /// whose value its gradient does not read. Reading the value throws GraphError.
+  /// A tensor with x's place in the graph, but without its value. A node holds such a tensor in
+  /// place of an input whose value its backward() does not read. Reading the value throws
+  /// GraphError.
   static Tensor without_value(const Tensor& x);
   static void set_node(Tensor& x, std::shared_ptr<Node> node, bool requires_grad);
 
-  /// Parameters that were added after this one and must be trained with it, such as the scales that
-  /// are learned in a prepared network. An optimizer made before does not have them. Null: none.
+  /// Parameters that were added after x and must be trained together with it, such as the learned
+  /// scales of a prepared network. An optimizer that was made before they were added does not train
+  /// them. Null if there are none.
   using Companions = std::shared_ptr<const std::vector<NamedTensor>>;
   static const Companions& companions(const Tensor& x);
   static void set_companions(Tensor& x, Companions companions);

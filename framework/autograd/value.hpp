@@ -17,23 +17,23 @@ namespace quantrain {
 /// What a tensor holds.
 enum class ValueKind { kFloat, kCodes, kAccumulators };
 
-/// How codes of up to 8 bits lie in memory, one byte each.
+/// How codes of up to 8 bits are stored, one byte each.
 enum class CodeStorage {
-  kU8,  ///< activations, unsigned; signed codes and their zero point are stored + 128
-  kS8,  ///< weights, signed codes as they are
+  kU8,  ///< activations, unsigned bytes; 128 is added to signed codes and their zero point
+  kS8,  ///< weights, the signed codes themselves
 };
 
-/// Integers made by a FakeQuantize or a data set, with their meaning: real = scale * (q -
-/// zero_point).   docs/quantization.md (1), (13)
+/// Integers q from a FakeQuantize or a data set, with their meaning:
+/// real = scale * (q - zero_point).   docs/quantization.md (1), (13)
 struct Codes {
   Buffer<uint8_t> bytes;
   CodeStorage storage = CodeStorage::kU8;
   QParams params;  ///< of the codes themselves, not of their stored form
-  /// For a network's input: offset and scale that were applied to raw values before they became
-  /// codes; null: none.   docs/quantization.md (20)
+  /// For a network's input: the offset and scale of each feature, applied to raw values before they
+  /// were quantized. Null if there are none.   docs/quantization.md (20)
   std::shared_ptr<const integer::InputFeatures> features{};
   /// The integer operation that computed the codes, sample by sample, from the codes of its inputs.
-  /// The deployed network runs it. Null if floats were quantized.
+  /// The deployed network runs it. Null if the codes were quantized from floats.
   std::shared_ptr<const integer::Operation> operation{};
 
   /// Stored byte = code + offset.
@@ -64,13 +64,13 @@ struct Codes {
   void decode(float* y) const;
   /// Whether both have the same parameters, storage and features.
   bool same_meaning(const Codes& other) const;
-  /// Dequantizes into y; shape is the tensor's.
+  /// Dequantizes into y. `shape` is the shape of the tensor that holds the codes.
   void to_float(const Shape& shape, float* y) const;
 };
 
-/// An integer operation whose output's quantization parameters are not known yet. The FakeQuantize
-/// that follows knows these parameters. It completes the operation and runs it as the deployed
-/// network does. Floats are computed only on request.
+/// The result of an integer operation, before its quantization parameters are known. The
+/// FakeQuantize that follows knows these parameters. It completes the operation and runs it as the
+/// deployed network does. Floats are computed only on request.
 class Accumulators {
  public:
   virtual ~Accumulators() = default;
@@ -86,21 +86,22 @@ class Accumulators {
                                                                Activation activation,
                                                                uint8_t* codes,
                                                                uint8_t* mask) const = 0;
-  /// Writes to bit i % 8 of byte i / 8, for i in [0, n), whether the activation passes the gradient
-  /// of element i: its real value is above 0 and, for ReLU6, below 6.   docs/quantization.md (9)
+  /// For i in [0, n), sets bit i % 8 of byte i / 8 if the activation passes the gradient of element
+  /// i, else clears it. The gradient passes if the real value is above 0 and, for ReLU6, below 6.
+  /// docs/quantization.md (9)
   virtual void activation_mask(int64_t n, Activation activation, uint8_t* mask) const;
   /// Smallest and largest real value of the n >= 1 elements, after the activation; NaN if a value
   /// is NaN.
   virtual Range range(int64_t n, Activation activation) const;
 
-  /// Sums that can be an output of the network without requantization, such as logits, and the
-  /// operation that computes them.
+  /// Integer sums that can be an output of the network without requantization, such as logits, and
+  /// the operation that computes them.
   struct Sums {
     const int32_t* values;
     std::vector<double> scale;  ///< real value of a sum of 1, for each channel
     std::shared_ptr<const integer::Operation> operation;
   };
-  /// Only linear and convolution have sums.
+  /// Null except for linear and convolution.
   virtual std::optional<Sums> sums() const { return std::nullopt; }
 };
 

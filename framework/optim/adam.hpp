@@ -17,13 +17,13 @@ struct AdamOptions {
 
 /// g = grad + weight_decay * w; m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2;
 /// w -= learning_rate * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon).
-/// m and v start at 0. t is the number of updates of the parameter and stops at 2^24.
+/// m and v start at 0. t counts the updates of the parameter and stops at 2^24.
 /// State: "m", "v" and "steps".
 /// Source: Kingma and Ba 2015, algorithm 1
 class Adam : public Optimizer {
  public:
-  /// Throws: DataError also if a beta is outside [0, 1), epsilon is not positive and normal, or
-  /// weight decay is negative.
+  /// Throws: as Optimizer; DataError also if a beta is outside [0, 1), epsilon is not positive and
+  /// normal, or weight decay is negative.
   explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {});
 
  protected:

@@ -8,17 +8,17 @@
 namespace quantrain {
 
 struct ExponentialAverageOptions {
-  float decay = 0.999f;  ///< weight of the past, in [0, 1)
+  float decay = 0.999f;  ///< weight of the old average, in [0, 1)
 };
 
 /// average = decay * average + (1 - decay) * w, after each step. The first average is w itself.
 ///   ExponentialAverage average{net.parameters()};
 ///   for (..) { ..; optimizer.step(); average.update(); }
 ///   { const AveragedWeights scope(average); evaluate(net); }
-/// Within the scope, the network computes, is saved and is converted with the averages. The tensors
-/// may be any tensors of floats that are not results of operations: parameters, and also running
+/// Within the scope, the network is run, saved and converted with the averages. The tensors may be
+/// any tensors of floats that are not results of operations: parameters, and also running
 /// statistics.
-/// State: "average" of each tensor, and "started", which is 1 from the first update on.
+/// State: "average" of each tensor, and "started", which is 1 after the first update.
 /// Source: Polyak and Juditsky 1992; PyTorch's AveragedModel
 class ExponentialAverage {
  public:
@@ -30,7 +30,7 @@ class ExponentialAverage {
   ExponentialAverage& operator=(const ExponentialAverage&) = delete;
 
   /// Updates the averages with the current values of the tensors.
-  /// Throws: GraphError while an AveragedWeights lives; DataError if the loaded "started" is not 0
+  /// Throws: GraphError while an AveragedWeights exists; DataError if the loaded "started" is not 0
   /// or 1.
   void update();
   /// Like Optimizer::state(): "<index of the tensor>.average" and "started". The tensors are
@@ -45,11 +45,11 @@ class ExponentialAverage {
   std::vector<Tensor> tensors_;
   std::vector<Tensor> averages_;
   Tensor started_;  // [1]: 0 before the first update, else 1
-  int scopes_ = 0;  // number of living AveragedWeights
+  int scopes_ = 0;  // number of existing AveragedWeights
 };
 
-/// While it lives, the tensors hold their averages. The destructor restores their old values, even
-/// if something was written to them meanwhile.
+/// During the lifetime of an AveragedWeights, the tensors hold their averages. The destructor
+/// restores their old values, even if the tensors were written to in the meantime.
 class AveragedWeights {
  public:
   /// Throws: GraphError before the first update; DataError if the state, which may come from a

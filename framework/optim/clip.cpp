@@ -14,8 +14,8 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 15;
 
-// Sums in double, so that no square overflows. The compiler can vectorize the partial sums
-// (`lanes`), which are added in a fixed order.
+// Sums in double, so that no square overflows. The partial sums in `lanes` allow the compiler to
+// vectorize the loop. They are added in a fixed order.
 double sum_of_squares(int64_t n, const float* x) {
   constexpr int kLanes = 8;
   double lanes[kLanes] = {};

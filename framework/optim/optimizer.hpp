@@ -15,9 +15,9 @@ namespace quantrain {
 /// Throws: DataError naming `where`, `what` ("parameter"), the tensor's index and its name.
 void check_leaves(const std::string& where, const char* what, const std::vector<Tensor>& tensors);
 
-/// Base of the classes that update parameters by their gradients. A parameter without a gradient
-/// stays unchanged, and so does its state. A gradient that is NaN or infinite is an error, unless
-/// the options allow it, because one step with it would make the weights NaN or infinite, too.
+/// Base class of optimizers, which update parameters from their gradients. A parameter without a
+/// gradient stays unchanged, and so does its state. A gradient that is NaN or infinite is an error,
+/// unless the options allow it, because one step with it would make weights NaN or infinite, too.
 /// For gradient accumulation, split a batch into k parts. Between zero_grad() and step(), run
 /// backward() on 1 / k times the loss of each part. backward() adds to the existing gradients.
 class Optimizer {
@@ -26,18 +26,18 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// Updates every parameter that has a gradient once. A gradient has the shape of its parameter.
+  /// Updates each parameter that has a gradient. A gradient has the shape of its parameter.
   /// Throws: DataError naming parameters that have a gradient but were added after the optimizer
-  /// was made (for example learned scales, if the network was prepared meanwhile), or a parameter
+  /// was made (for example learned scales, if the network was prepared later), or a parameter
   /// whose gradient is NaN or infinite; DataError also if the state, which may come from a file, is
-  /// invalid. If it throws, nothing is changed.
+  /// invalid. If it throws, nothing has changed.
   void step();
   /// Drops all gradients.
   void zero_grad();
 
   float learning_rate() const { return learning_rate_; }
   /// Throws: DataError if the rate is negative or not finite. 0 is allowed, because a schedule may
-  /// end there.
+  /// end at 0.
   void set_learning_rate(float learning_rate);
 
   const std::vector<Tensor>& parameters() const& { return parameters_; }
@@ -84,13 +84,13 @@ class Optimizer {
   std::vector<Tensor> parameters_;
   float learning_rate_;
   bool allow_nonfinite_;
-  // For each parameter: TensorAccess::companions() at the time when the optimizer was made.
+  // For each parameter: TensorAccess::companions() when the optimizer was made.
   std::vector<TensorAccess::Companions> companions_;
   struct State {
     NamedTensor entry;
     size_t parameter;
     float least;
-    uint64_t version;  // the last version that step() wrote or checked
+    uint64_t version;  // the last version that step() has written or checked
   };
   void check_loaded(State& state) const;
 

@@ -8,11 +8,11 @@ namespace quantrain {
 
 struct RmsPropOptions {
   float learning_rate = 0.01f;
-  float alpha = 0.99f;  ///< weight of the past in the averages
+  float alpha = 0.99f;  ///< weight of the old value in each running average
   float epsilon = 1e-8f;
   float weight_decay = 0.0f;     ///< weight_decay * w is added to the gradient
-  float momentum = 0.0f;         ///< 0: no momentum
-  bool centered = false;         ///< divides by the standard deviation of the gradient
+  float momentum = 0.0f;         ///< 0: none
+  bool centered = false;         ///< divide by the standard deviation of the gradient
   bool allow_nonfinite = false;  ///< also steps on gradients that are NaN or infinite
 };
 
@@ -21,11 +21,11 @@ struct RmsPropOptions {
 /// Centered: m = alpha * m + (1 - alpha) * g, and sqrt(max(v - m^2, 0)) replaces sqrt(v).
 /// v, m and u start at 0.
 /// State: "square"; "mean", if centered; "velocity", if there is momentum.
-/// Source: Hinton's lecture 6e of 2012; centered Graves 2013; in the form of torch.optim.RMSprop
+/// Source: Hinton 2012, lecture 6e; for centered, Graves 2013; in the form of torch.optim.RMSprop
 class RmsProp : public Optimizer {
  public:
-  /// Throws: DataError also if alpha or momentum is outside [0, 1), epsilon is not positive and
-  /// normal, or weight decay is negative.
+  /// Throws: as Optimizer; DataError also if alpha or momentum is outside [0, 1), epsilon is not
+  /// positive and normal, or weight decay is negative.
   explicit RmsProp(std::vector<Tensor> parameters, const RmsPropOptions& options = {});
 
  private:

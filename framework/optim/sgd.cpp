@@ -27,7 +27,7 @@ void Sgd::update(size_t i, Tensor& parameter, const Tensor& grad) {
       .weight_decay = options_.weight_decay,
       .grad_scale = 1.0f,
       .nesterov = options_.nesterov,
-      .first_step = false};  // with a velocity of 0 the first step needs no special case
+      .first_step = false};  // the velocity starts at 0, so the first step needs no special case
   float* const velocity = velocity_.empty() ? nullptr : velocity_[i].mutable_data();
   const Floats grad_floats = grad.floats();
   kernels::sgd_f32(parameter.elements(), step, grad_floats, velocity, parameter.mutable_data());

@@ -9,7 +9,8 @@
 
 namespace quantrain {
 
-/// The class of each row: the index of its largest score. Among equal scores, the lowest index.
+/// The class of each row: the index of its largest score. Among equal scores, the lowest index
+/// wins.
 /// Shapes: scores [N, classes]  ->  [N].
 /// Throws: ShapeError unless scores have two axes and at least one class; DataError if a score is
 /// NaN.
@@ -18,12 +19,13 @@ std::vector<int32_t> predicted_classes(const Tensor& scores);
 /// Number of rows whose label has one of the k largest scores. Among equal scores, the lower class
 /// comes first.
 /// Shapes: scores [N, classes], labels [N] in [0, classes).
-/// Throws: like predicted_classes(); DataError also if there is not one label for each row, a label
+/// Throws: as predicted_classes(); DataError also if there is not one label for each row, a label
 /// is out of range, or k is not in [1, classes].
 int64_t count_top_k(const Tensor& scores, std::span<const int32_t> labels, int64_t k);
 
 /// The mean of (a - b)^2 over all elements, in double precision.
-/// Throws: ShapeError if the shapes differ or are empty; DataError if the result is NaN.
+/// Throws: ShapeError if the shapes differ or there are no elements; DataError if the result is
+/// NaN.
 double mean_squared_error(const Tensor& a, const Tensor& b);
 
 /// The area under the receiver operating characteristic: the probability that a positive sample has
@@ -34,19 +36,20 @@ double mean_squared_error(const Tensor& a, const Tensor& b);
 /// Source: Mann and Whitney 1947; Fawcett 2006, section 7
 double area_under_curve(std::span<const float> scores, std::span<const uint8_t> positive);
 
-/// Counts how many samples of each class were predicted as each class.
+/// For each pair of classes, counts the samples of the first that were predicted as the second.
 class ConfusionMatrix {
  public:
-  // Copies only: a moved-from matrix would have no counts.
+  // Declares copies but no moves, because a moved-from matrix would have no counts.
   ConfusionMatrix(const ConfusionMatrix&) = default;
   ConfusionMatrix& operator=(const ConfusionMatrix&) = default;
   /// Throws: DataError unless classes is in [1, 2^15].
   explicit ConfusionMatrix(int64_t classes);
 
-  /// Throws: DataError if the lengths differ or a class is out of range. Nothing is added then.
+  /// Throws: DataError if the lengths differ or a class is out of range. If it throws, nothing is
+  /// added.
   void add(std::span<const int32_t> predicted, std::span<const int32_t> labels);
-  /// The same with predicted_classes(scores) as predictions.   Throws: also like
-  /// predicted_classes().
+  /// The same with predicted_classes(scores) as predictions.
+  /// Throws: as above, and as predicted_classes().
   void add(const Tensor& scores, std::span<const int32_t> labels);
 
   int64_t classes() const { return classes_; }
@@ -56,9 +59,11 @@ class ConfusionMatrix {
   int64_t correct() const;
   /// correct() / total(); 0 if there are no samples.
   double accuracy() const;
-  /// Of the samples predicted as this class, the share that belongs to it; 0 if there are none.
+  /// Of the samples predicted as this class, the share that belongs to this class; 0 if there are
+  /// none.
   double precision(int64_t predicted) const;
-  /// Of the samples of this class, the share that was predicted as it; 0 if there are none.
+  /// Of the samples of class `label`, the share that was predicted as this class; 0 if there are
+  /// none.
   double recall(int64_t label) const;
   /// 2 * precision * recall / (precision + recall); 0 if both are 0.
   double f1(int64_t label) const;

@@ -90,7 +90,7 @@ class CodeSum : public Accumulators {
   std::vector<std::shared_ptr<const Codes>> operands_;
 };
 
-/// Undefined unless every operand holds activation codes, and all have one shape.
+/// Returns an undefined tensor unless every operand holds activation codes of the same shape.
 Tensor add_codes(const std::vector<Tensor>& x) {
   if (!of_one_shape(x)) return Tensor();
   std::vector<std::shared_ptr<const Codes>> operands;

@@ -8,21 +8,21 @@ namespace quantrain {
 
 /// y = a + b, elementwise, broadcasting.
 /// Shapes: any two that broadcast  ->  y of the broadcast shape.
-/// If a and b are activation codes of the same shape, y is an integer sum, computed when the
-/// parameters of y are known.   docs/quantization.md (11)
-/// If one operand is activation codes and the other is a constant (one number, or one for each
-/// channel), y is an integer lookup, made when the parameters of y are known.
-/// docs/quantization.md (24)
+/// If a and b hold activation codes of the same shape, y is an integer sum.
+/// docs/quantization.md (11)
+/// If one operand holds activation codes and the other is a constant (one number, or one for each
+/// channel), y is an integer lookup. In both cases the FakeQuantize that follows sets the
+/// parameters of y.   docs/quantization.md (24)
 /// Gradient: grad_y to both, summed over the axes along which an operand was repeated.
 /// Throws: ShapeError if the shapes do not broadcast.
 /// Source: ONNX Add.
 Tensor add(const Tensor& a, const Tensor& b);
 
-/// y = x[0] + x[1] + ..., elementwise, broadcasting. In floats, adds from left to right. One
-/// operand is returned as it is.
+/// y = x[0] + x[1] + ..., elementwise, broadcasting. Floats are added from left to right. A single
+/// operand is returned unchanged.
 /// Shapes: any that broadcast  ->  y of the broadcast shape.
-/// If all operands are activation codes of one shape, y is one integer sum, which is rounded once.
-/// A chain of additions of two operands gives each partial sum a range and rounds it.
+/// If all operands hold activation codes of one shape, y is one integer sum, which is rounded once.
+/// In contrast, a chain of two-operand additions rounds each partial sum to a range of its own.
 /// docs/quantization.md (11)
 /// Gradient: grad_y to each operand, summed over the axes along which it was repeated.
 /// Throws: ShapeError if there is no operand, or the shapes do not broadcast.

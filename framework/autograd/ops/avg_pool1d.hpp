@@ -5,22 +5,23 @@
 
 namespace quantrain {
 
-/// y[n, i, c] = the mean of x[n, l, c] over the part of a window inside the signal.
+/// y[n, i, c] = the mean of x[n, l, c] over the part of a window that lies inside the signal.
 /// Shapes: x [N, L, C]  ->  y [N, OL, C], OL = (L + 2 padding - kernel) / stride + 1. If x holds
 /// activation codes, y is an integer mean; the FakeQuantize that follows sets the parameters of y.
 /// docs/quantization.md (10)
-/// Gradient: grad_y / the number of elements inside, to each of these elements.
+/// Gradient: each element of the window inside the signal gets grad_y / the number of such
+/// elements.
 /// Throws: ShapeError if x does not have three axes, the kernel exceeds the padded signal, padding
 /// is not below the kernel, or an option is out of range; QuantError if a sum of codes could leave
 /// 32 bits.
-/// Source: ONNX AveragePool of one axis with count_include_pad = 0, channels last.
+/// Source: ONNX AveragePool over one axis with count_include_pad = 0, channels last.
 Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options);
 
-/// The mean of each channel: avg_pool1d with the whole signal as kernel.
+/// The mean of each channel: avg_pool1d with a kernel that covers the whole signal.
 /// Shapes: x [N, L, C]  ->  y [N, 1, C].
 /// Throws: ShapeError if x does not have three axes, or a signal has no elements; else as
 /// avg_pool1d.
-/// Source: ONNX GlobalAveragePool of one axis, channels last.
+/// Source: ONNX GlobalAveragePool over one axis, channels last.
 Tensor global_avg_pool1d(const Tensor& x);
 
 }  // namespace quantrain

@@ -69,7 +69,7 @@ class CodeMean : public Accumulators {
   }
 
  private:
-  /// Number of elements inside the image, in the window of y's element i.
+  /// Number of elements inside the image in the window that y[i] averages.
   int64_t count(int64_t i) const {
     return counts_[static_cast<size_t>(i / shape_.c) % counts_.size()];
   }
@@ -96,8 +96,8 @@ class CodeMean : public Accumulators {
 
   kernels::Conv2dShape shape_;
   std::shared_ptr<const Codes> x_;
-  integer::QuantizedAvgPool2d sums_;  // its `means` stay empty: they need the output's parameters
-  std::vector<int64_t> counts_;       // elements inside, for each of the OH * OW windows
+  integer::QuantizedAvgPool2d sums_;  // `means` stays empty: it needs the output's parameters
+  std::vector<int64_t> counts_;       // elements inside the image, for each of OH * OW windows
 };
 
 }  // namespace

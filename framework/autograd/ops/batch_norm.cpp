@@ -27,7 +27,7 @@ struct Gradients {
 };
 
 // With n values per channel and x^ = (x - mean) * inverse_deviation, where mean and deviation are
-// the batch's own:
+// those of the batch:
 // grad_x = gamma * inverse_deviation * (grad_y - sum(grad_y) / n - x^ * sum(grad_y * x^) / n).
 Gradients gradients(const Tensor& x,
                     const Tensor& gamma,

@@ -7,19 +7,20 @@ namespace quantrain {
 struct BatchNormOptions {
   float momentum = 0.1f;  ///< weight of the new batch in the running statistics
   float epsilon = 1e-5f;  ///< added to the variance
-  bool training = true;   ///< normalise with the batch's own statistics and update the running ones
+  bool training = true;   ///< use the batch's statistics and update the running statistics
 };
 
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, per channel.
-/// Training: uses mean and population variance of each channel's values in this batch. Then running
-/// = (1 - momentum) * running + momentum * batch, with the unbiased variance (times n / (n - 1)).
+/// Training: uses the mean and the population variance of each channel's n values in this batch.
+/// Then updates running = (1 - momentum) * running + momentum * batch. The running variance is
+/// updated with the batch's unbiased variance, which is n / (n - 1) times the population variance.
 /// Evaluation: uses the running statistics and updates nothing. If x holds activation codes, y is
 /// then an integer lookup with a table for each channel; the FakeQuantize that follows sets the
 /// parameters of y.   docs/quantization.md (24)
-/// Shapes: x [N, ..., C], such as rows [N, C], signals [N, L, C] or images [N, H, W, C]; all others
-/// [C]  ->  y like x.
+/// Shapes: x [N, ..., C], such as rows [N, C], signals [N, L, C] or images [N, H, W, C]; all other
+/// operands [C]  ->  y like x.
 /// Gradient: to x, gamma and beta; in training also through mean and variance. In evaluation the
-/// running statistics are inputs of the recorded node too, but get no gradient.
+/// running statistics are also inputs of the recorded node, but get no gradient.
 /// Throws: ShapeError if a shape does not fit, or in training if there are fewer than two values
 /// per channel; GraphError if a running statistic requires a gradient; DataError unless epsilon is
 /// positive and finite and 0 <= momentum <= 1.
@@ -33,11 +34,12 @@ Tensor batch_norm(const Tensor& x,
 
 /// batch_norm(x / factor + shift, ..) in training. It needs no more passes over x than
 /// batch_norm(x, ..), because normalisation cancels the factor and shift of each channel. For batch
-/// norms that were folded into the convolution before them.   docs/quantization.md (15)
-/// Shapes: factor [C], no element 0; shift [C] or undefined; the others as above.
-/// Gradient: to x, gamma, beta and factor (nonzero only because of epsilon); shift gets 0.
+/// norms that were folded into the preceding convolution.   docs/quantization.md (15)
+/// Shapes: factor [C], without zeros; shift [C] or undefined; the others as above.
+/// Gradient: to x, gamma, beta and factor. The gradient of factor is nonzero only because of
+/// epsilon, and the gradient of shift is 0.
 /// Throws: as above; ShapeError if factor or shift has another shape; GraphError unless
-/// options.training.
+/// options.training is set.
 Tensor rescaled_batch_norm(const Tensor& x,
                            const Tensor& factor,
                            const Tensor& shift,

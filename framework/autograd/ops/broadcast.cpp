@@ -13,7 +13,7 @@ namespace {
 
 using Extents = std::array<int64_t, Shape::kMaxRank>;
 
-/// Elements of a task.
+/// Elements per task.
 constexpr int64_t kGrain = 1 << 15;
 
 /// Extents of `shape`, aligned to the right of `rank` axes; 1 for axes that it does not have.
@@ -102,7 +102,7 @@ Tensor reduce_to(const Tensor& grad_y, const Shape& shape) {
   Tensor sum = grad_y;
   int axis = 0;
   while (axis < rank) {
-    // Neighbouring axes that are summed over count as one axis.
+    // Neighbouring axes that are summed over are merged into one axis.
     int end = axis;
     int64_t extent = 1;
     while (end < rank && target[static_cast<size_t>(end)] == 1)

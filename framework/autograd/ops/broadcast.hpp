@@ -18,8 +18,8 @@ Shape broadcast_shape(std::string_view operation, const Shape& a, const Shape& b
 Tensor broadcast_to(const Tensor& x, const Shape& shape);
 
 /// The gradient of broadcast_to for an operand of this shape: grad_y summed over the axes along
-/// which the operand was repeated, or grad_y itself if the shapes are equal. The bits do not depend
-/// on the number of threads.
+/// which the operand was repeated, or grad_y itself if the shapes are equal. The result has the
+/// same bits for any number of threads.
 Tensor reduce_to(const Tensor& grad_y, const Shape& shape);
 
 /// y[i] = op(a[i], b[i]) for n elements; for example kernels::add_f32.

@@ -35,16 +35,16 @@ class CodeFunction : public Accumulators {
 /// Whether one of the operands has the shape of a constant: one number, or one for each channel,
 /// [C] or [1, ..., C] if the other operand is [..., C].
 bool may_be_constant(const Shape& a, const Shape& b);
-/// f(a, b) if one operand holds an activation's codes and the other holds floats in the shape of a
-/// constant: a CodeFunction with a table for each number of the constant. Otherwise an undefined
-/// tensor.   docs/quantization.md (24)
+/// f(a, b), if one operand holds activation codes and the other holds floats in the shape of a
+/// constant. The result is a CodeFunction with a table for each number of the constant. Returns an
+/// undefined tensor for all other operands.   docs/quantization.md (24)
 /// where: the operation's name in messages.
 Tensor function_of_constants(std::string where,
                              const Tensor& a,
                              const Tensor& b,
                              double (*f)(double a, double b));
 
-/// The values, each rounded to float32 once, as float operations do.
+/// The values, each rounded once to float32.
 std::array<float, 256> to_floats(const integer::CodeValues& values);
 
 }  // namespace quantrain

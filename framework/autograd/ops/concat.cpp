@@ -72,7 +72,7 @@ Shape result_shape(const std::vector<Tensor>& x, int axis) {
   return Shape(extents);
 }
 
-/// The codes of several tensors, one after the other. requantize() rescales each of them.
+/// The concatenated codes of several tensors. requantize() rescales those of each tensor.
 /// docs/quantization.md (11)
 class CodeConcat : public Accumulators {
  public:
@@ -139,7 +139,7 @@ class CodeConcat : public Accumulators {
   std::vector<std::shared_ptr<const Codes>> operands_;
 };
 
-/// Undefined unless every operand holds activation codes.
+/// Returns an undefined tensor unless every operand holds activation codes.
 Tensor concatenate_codes(const std::vector<Tensor>& x, int axis, const Shape& shape) {
   std::vector<std::shared_ptr<const Codes>> operands;
   std::vector<int64_t> runs;

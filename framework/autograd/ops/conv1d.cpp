@@ -6,7 +6,7 @@
 namespace quantrain {
 namespace {
 
-/// For a depthwise convolution, exchanges rows and columns. Its own inverse.
+/// For a depthwise convolution, exchanges rows and columns. The function is its own inverse.
 kernels::Conv2dShape arranged(const kernels::Conv2dShape& s) {
   return is_depthwise(s) ? exchanged(s) : s;
 }

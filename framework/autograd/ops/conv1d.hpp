@@ -8,7 +8,7 @@ namespace quantrain {
 struct Conv1dOptions {
   int64_t stride = 1;
   int64_t padding = 0;   ///< zeros at each end
-  int64_t groups = 1;    ///< output channel o sees the input channels of group o / (O / groups)
+  int64_t groups = 1;    ///< output channel o reads the input channels of group o / (O / groups)
   int64_t dilation = 1;  ///< elements from one tap of the kernel to the next
 };
 
@@ -17,19 +17,20 @@ struct Conv1dOptions {
 /// of o's group.   docs/quantization.md (22)
 /// Shapes: x [N, L, C], weight [O, K, C / groups], bias [O] or undefined  ->  y [N, OL, O],
 /// OL = (L + 2 padding - (K - 1) dilation - 1) / stride + 1.
-/// Codes: as conv2d.   docs/quantization.md (6), (7)
-/// Gradient: that of the formula, to each operand; codes count as the real values they represent.
+/// Codes: as in conv2d.   docs/quantization.md (6), (7)
+/// Gradient: each operand gets the gradient of the formula; codes count as the real values they
+/// represent.
 /// Throws: ShapeError if the shapes do not fit, OL is below 1, or groups does not divide C and O;
 /// QuantError if an integer sum or bias could overflow.
-/// Source: ONNX Conv of one axis, channels last.
+/// Source: ONNX Conv over one axis, channels last.
 Tensor conv1d(const Tensor& x,
               const Tensor& weight,
               const Tensor& bias = Tensor(),
               const Conv1dOptions& options = {});
 
-/// The checked extents of a convolution of signals as a convolution of images. The images have one
-/// row, so that a window is contiguous. For a depthwise convolution they have one column, because
-/// depthwise kernels interleave rows.
+/// The checked extents of a convolution of signals, expressed as a convolution of images. An image
+/// has one row, so that a window is contiguous. For a depthwise convolution it has one column
+/// instead, because depthwise kernels combine several rows in a vector.
 /// Throws: ShapeError as conv1d.
 kernels::Conv2dShape conv1d_shape(const Shape& x,
                                   const Shape& weight,

@@ -7,8 +7,8 @@
 // Shared by conv1d and conv2d.
 namespace quantrain {
 
-/// Rank and axes of x and weight. Messages print the axes: "[N, H, W, C]", "[O, KH, KW, C /
-/// groups]".
+/// Rank and axes of x and weight. Messages print the axes:
+/// "[N, H, W, C]", "[O, KH, KW, C / groups]".
 struct ConvolutionAxes {
   int rank;
   std::string_view x;

@@ -7,7 +7,7 @@
 namespace quantrain {
 namespace {
 
-// The backward pass draws the mask again, so that it need not be saved.
+// The backward pass draws the mask again, so the forward pass need not save it.
 Tensor drop(const Tensor& x, const DropoutOptions& options) {
   Tensor y = Tensor::empty(x.shape());
   const Floats from = x.floats();

@@ -9,13 +9,14 @@ namespace quantrain {
 struct DropoutOptions {
   float p = 0.5f;        ///< probability that an element becomes 0
   uint64_t seed = 0;     ///< decides, together with counter, which elements become 0
-  uint64_t counter = 0;  ///< a number that must differ from call to call
+  uint64_t counter = 0;  ///< must differ from call to call
   bool training = true;
 };
 
-/// y = x * keep / (1 - p), keep = 0 with probability p, else 1. Which elements are kept depends
-/// only on seed, counter and their index, so it is the same on every machine, with any number of
-/// threads. In evaluation, and for p = 0, the result is x itself and nothing is recorded.
+/// y = x * keep / (1 - p), keep = 0 with probability p, else 1. Whether an element is kept
+/// depends only on seed, counter and the element's index, so the result is the same on every
+/// machine and with any number of threads. In evaluation, and for p = 0, the result is x itself and
+/// nothing is recorded.
 /// Shapes: x [...] -> y like x.
 /// Gradient: grad_x = grad_y * keep / (1 - p).
 /// Throws: DataError unless 0 <= p <= 1.

@@ -10,14 +10,14 @@
 
 namespace quantrain {
 
-/// A function of one real number. Float operation, gradient, simulation and the deployed lookup
+/// A function of one real number. The float operation, gradient, simulation and the deployed lookup
 /// table all follow from f and its derivative.   docs/quantization.md (18)
 struct ElementwiseFunction {
-  std::string type;                                          ///< ONNX's operator name in snake_case
-  std::function<double(double)> f;                           ///< finite for finite arguments
-  std::function<double(double)> derivative;                  ///< f'
-  std::string layer{};                                       ///< layer that runs it; for messages
-  std::vector<std::pair<std::string, double>> attributes{};  ///< numbers that f depends on
+  std::string type;                          ///< ONNX's operator name in snake_case
+  std::function<double(double)> f;           ///< finite for finite arguments
+  std::function<double(double)> derivative;  ///< f'
+  std::string layer{};                       ///< layer for this function; for messages
+  std::vector<std::pair<std::string, double>> attributes{};  ///< numbers on which f depends
   /// Optional faster loops over floats: y[i] = f(x[i]), and grad_x[i] = grad_y[i] * f'(x[i])
   /// computed from the results y.
   void (*forward_f32)(int64_t n, const float* x, float* y) = nullptr;

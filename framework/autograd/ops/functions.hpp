@@ -4,13 +4,13 @@
 
 #include "framework/autograd/ops/elementwise.hpp"
 
-// Functions of one element; functions.cpp has the table. A deployed network runs each of them as a
-// lookup of codes.   docs/quantization.md (18)
+// Functions of one element, defined in functions.cpp. A deployed network runs each of them as a
+// lookup table of codes.   docs/quantization.md (18)
 namespace quantrain {
 
-// For all of them, y has x's shape and is computed by elementwise(). On floats, sigmoid, tanh and
-// exp run loops in float32. The gradient is grad_x = grad_y * f'(x); each function states its f',
-// also at kinks.
+// elementwise() computes each of these functions; y has x's shape. On floats, sigmoid, tanh and exp
+// compute in float32. The gradient is grad_x = grad_y * f'(x). The comment of each function states
+// f', also at kinks.
 
 /// y = 1 / (1 + exp(-x)).   f' = y * (1 - y).   ONNX Sigmoid.
 Tensor sigmoid(const Tensor& x);
@@ -36,7 +36,8 @@ Tensor leaky_relu(const Tensor& x, float slope = 0.01f);
 /// Throws: DataError if alpha is not finite.
 /// Clevert et al. 2016; ONNX Elu.
 Tensor elu(const Tensor& x, float alpha = 1.0f);
-/// y = exp(x).   f' = y.   ONNX Exp. Codes whose exponential exceeds double's range are refused.
+/// y = exp(x).   f' = y.   ONNX Exp.
+/// Quantizing y throws QuantError if the exponential of a code exceeds double's range.
 Tensor exp(const Tensor& x);
 /// y = x * x.   f' = 2 * x.
 Tensor square(const Tensor& x);

@@ -11,11 +11,11 @@
 namespace quantrain {
 
 /// For each axis: the index in x for each place in y, or -1 where y gets the fill value. An empty
-/// list leaves the axis as it is.
+/// list leaves the axis unchanged.
 using GatherIndex = std::vector<std::vector<int32_t>>;
 
-/// Base of these operations' nodes. The gradient of an element of x is the sum of the gradients at
-/// its places in y, added in ascending order of the places.
+/// Base class of the nodes of these operations. The gradient of an element of x is the sum of the
+/// gradients at its places in y, added in ascending order of the places.
 class GatherNode : public Node {
  public:
   explicit GatherNode(std::shared_ptr<const integer::Gather> gather) : gather_(std::move(gather)) {}
@@ -33,12 +33,13 @@ struct Gathered {
   Tensor y;
   std::shared_ptr<const integer::Gather> gather;  ///< for the constructor of GatherNode
 };
-/// Moves the elements of x to y of this shape. Codes with per-tensor parameters stay codes if the
-/// batch axis stays and the fill is the value of a code; else y holds floats. The caller must have
-/// checked the length of each list with check_places().
+/// Moves the elements of x to their places in y, which has the given shape. Codes with per-tensor
+/// parameters stay codes if the batch axis is unchanged and the fill is the value of a code;
+/// otherwise y holds floats. The caller must have checked the length of each list with
+/// check_places().
 Gathered gathered(const Tensor& x, const Shape& shape, const GatherIndex& index, float fill = 0.0f);
 
-/// Throws: ShapeError naming the operation if there are too many places for a list of int32_t.
+/// Throws: ShapeError naming the operation if there are more places than an int32_t can index.
 void check_places(std::string_view operation, int64_t places);
 
 }  // namespace quantrain

@@ -18,8 +18,8 @@ struct IntegerProduct {
 };
 
 /// The operands, if x holds activation codes and weight [O, ...] holds signed codes with zero
-/// points of 0, per tensor or per output channel. Else empty, and the operation computes with
-/// floats. `reduction` is the number of products in one sum.
+/// points of 0, per tensor or per output channel. Otherwise empty: the operation then computes
+/// with floats. `reduction` is the number of products in one sum.
 /// Throws: QuantError naming the operation if a sum or a quantized bias could leave 32 bits.
 std::optional<IntegerProduct> integer_product(std::string_view operation,
                                               const Tensor& x,
@@ -31,8 +31,8 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
 /// include the quantized bias.   docs/quantization.md (7), (8)
 class ProductAccumulators : public Accumulators {
  public:
-  /// operation: a QuantizedLinear or QuantizedConv2d whose product.output is not set. values [rows,
-  /// channels]: the sums that it has accumulated.
+  /// operation: a QuantizedLinear or QuantizedConv2d whose product.output is not set.
+  /// values [rows, channels]: the sums that it has accumulated.
   ProductAccumulators(integer::Operation operation,
                       std::vector<double> scale,
                       Buffer<int32_t> values);
@@ -55,7 +55,7 @@ class ProductAccumulators : public Accumulators {
   Buffer<int32_t> values_;
 };
 
-/// The sums of n samples as a tensor of shape y.
+/// Runs the operation on n samples. Returns the sums as a tensor of shape y.
 template <class Operation>
 Tensor accumulate(Operation operation, IntegerProduct product, int64_t n, const Shape& y) {
   operation.product = std::move(product.product);

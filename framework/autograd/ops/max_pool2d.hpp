@@ -7,8 +7,8 @@ namespace quantrain {
 
 /// y[n, i, j, c] = the largest x[n, h, w, c] of a window; padding does not count.
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C], OH = (H + 2 padding.h - kernel.h) / stride.h + 1,
-/// OW alike. Codes stay codes with the same parameters.   docs/quantization.md (10)
-/// Gradient: grad_y to the largest element, the first among equals.
+/// OW likewise. Codes stay codes with the same parameters.   docs/quantization.md (10)
+/// Gradient: the largest element gets grad_y; among equal ones, the first.
 /// Throws: ShapeError if x does not have four axes, the kernel exceeds the padded image, padding is
 /// not below the kernel, an option is out of range, or a window of more than 65,536 elements needs
 /// a gradient.

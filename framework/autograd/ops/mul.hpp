@@ -17,8 +17,8 @@ namespace quantrain {
 /// Source: ONNX Mul.
 Tensor mul(const Tensor& a, const Tensor& b);
 
-/// Whether b has one factor for each channel of each sample of a: [N, ..., C] and [N, 1, ..., 1,
-/// C].
+/// Whether b has one factor for each channel of each sample of a: the shapes are [N, ..., C] and
+/// [N, 1, ..., 1, C].
 bool are_channel_factors(const Shape& a, const Shape& b);
 
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }

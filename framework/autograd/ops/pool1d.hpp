@@ -10,7 +10,7 @@ namespace quantrain {
 struct Pool1dOptions {
   int64_t kernel = 0;
   int64_t stride = 0;   ///< 0: same as kernel
-  int64_t padding = 0;  ///< below kernel, so that every window meets the signal
+  int64_t padding = 0;  ///< below kernel, so that every window overlaps the signal
 };
 
 /// The checked extents of windows over x [N, L, C], as images of one row. o (the output channels)
@@ -22,7 +22,7 @@ kernels::Conv2dShape signal_shape(std::string_view operation,
 /// The same extents with rows and columns exchanged: images of one column.
 kernels::Conv2dShape exchanged(kernels::Conv2dShape shape);
 
-/// The options' checked window.   Throws: ShapeError naming `where`.
+/// The window of the options, checked.   Throws: ShapeError naming `where`.
 Window1d pool1d_window(std::string_view where, const Pool1dOptions& options);
 
 /// The checked extents of a pooling of x [N, L, C] into y [N, OL, C], as images of one row; o and

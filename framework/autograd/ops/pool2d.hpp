@@ -6,13 +6,13 @@
 #include "framework/core/window.hpp"
 #include "framework/kernels/conv_shape.hpp"
 
-// Shared by all pools, including those of signals, and in part by conv2d.
+// Shared by all pooling operations, including those on signals, and in part by conv2d.
 namespace quantrain {
 
 struct Pool2dOptions {
   Size2d kernel;
   Size2d stride = 0;   ///< 0: same as kernel
-  Size2d padding = 0;  ///< below kernel, so that every window meets the image
+  Size2d padding = 0;  ///< below kernel, so that every window overlaps the image
 };
 
 /// The checked extents of windows over x [N, H, W, C]. o (the output channels) and groups stay 1;
@@ -22,7 +22,7 @@ kernels::Conv2dShape image_shape(std::string_view operation,
                                  const Shape& x,
                                  const Window2d& window);
 
-/// The options' checked window.   Throws: ShapeError naming `where`.
+/// The window of the options, checked.   Throws: ShapeError naming `where`.
 Window2d pool2d_window(std::string_view where, const Pool2dOptions& options);
 
 /// The checked extents of a pooling of x [N, H, W, C] into y [N, OH, OW, C]; o and groups are C.
@@ -31,10 +31,10 @@ kernels::Conv2dShape pool2d_shape(std::string_view operation,
                                   const Shape& x,
                                   const Pool2dOptions& options);
 
-/// Names of an operation on windows, and the attributes that its node records.
+/// Names and attributes of an operation on windows.
 struct WindowOperation {
   std::string_view type;   ///< the node's type: "max_pool2d"
-  std::string_view layer;  ///< the layer that runs it: "MaxPool2d"
+  std::string_view layer;  ///< the layer for the operation: "MaxPool2d"
   Attributes (*attributes)(const kernels::Conv2dShape& shape);
 };
 

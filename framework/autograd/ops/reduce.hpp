@@ -7,8 +7,8 @@
 // Shared by sum and mean.
 namespace quantrain::reduce {
 
-/// A tensor as [outer, count, inner]. count is the axis that is summed over, or all elements if no
-/// axis is given.
+/// A tensor as [outer, count, inner]. count is the extent of the axis that is summed over, or the
+/// number of all elements if no axis is given.
 struct Extents {
   int64_t outer = 1;
   int64_t count = 1;

@@ -31,7 +31,7 @@ class ReluNode : public Node {
 
  private:
   Activation activation_;
-  Buffer<uint8_t> mask_;  // bit i: the gradient of element i passes
+  Buffer<uint8_t> mask_;  // bit i: whether the gradient of element i passes
 };
 
 Tensor activate_floats(const Tensor& x, Activation activation, uint8_t* mask) {

@@ -9,10 +9,10 @@
 namespace quantrain {
 
 /// Takes the elements begin, begin + step, ... before end, as in Python: negative numbers count
-/// from the end of the axis, and positions outside the axis are cut off. {.step = -1} reverses the
+/// from the end of the axis, and positions outside the axis are clamped. {.step = -1} reverses the
 /// axis.
 struct SliceOptions {
-  /// Default: the first element of the axis; with a negative step the last.
+  /// Default: the first element of the axis or, if the step is negative, the last.
   std::optional<int64_t> begin = std::nullopt;
   /// Exclusive. Default: just beyond the last element in the direction of the step.
   std::optional<int64_t> end = std::nullopt;
@@ -21,8 +21,8 @@ struct SliceOptions {
 
 /// y[..., i, ...] = x[..., begin + i * step, ...] along `axis`; a negative axis counts from the
 /// end.
-/// Shapes: x [..., D, ...]  ->  y [..., ceil((end - begin) / step), ...], which may be 0.
-/// Codes stay codes with the same parameters, unless the axis is the batch.
+/// Shapes: x [..., D, ...]  ->  y [..., ceil((end - begin) / step), ...]; the extent may be 0.
+/// Codes stay codes with the same parameters, unless `axis` is the batch axis.
 /// docs/quantization.md (23)
 /// Gradient: grad_y where an element was taken, else 0.
 /// Throws: ShapeError if x has no such axis, or the step is 0.

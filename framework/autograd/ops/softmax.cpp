@@ -46,8 +46,8 @@ class SoftmaxNode : public Node {
   Tensor y_;
 };
 
-/// The exponential of each code, divided by the sum along the last axis. The exponentials come from
-/// an integer table. requantize() rounds each quotient once.
+/// The exponential of each code, divided by the sum of the exponentials along the last axis. The
+/// exponentials come from an integer table. requantize() rounds each quotient once.
 /// docs/quantization.md (26)
 class CodeSoftmax : public Accumulators {
  public:

@@ -30,7 +30,7 @@ Tensor computed_codes(const Shape& shape,
 /// Bit i % 8 of mask[i / 8] = pass(i), for i in [0, n).
 template <class Pass>
 void write_mask(int64_t n, uint8_t* mask, const Pass& pass) {
-  constexpr int64_t kGrain = 1 << 12;  // bytes; no two blocks share a byte
+  constexpr int64_t kGrain = 1 << 12;  // bytes, so no two blocks share a byte
   parallel_for((n + 7) / 8, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t byte = begin; byte < end; ++byte) {
       unsigned bits = 0;
@@ -42,9 +42,8 @@ void write_mask(int64_t n, uint8_t* mask, const Pass& pass) {
 }
 
 /// For each stored byte q: whether the gradient passes when q is rescaled to parameters y. It
-/// passes if equation (8), applied to q - zero_x, gives a result within the codes of y before the
-/// clamp.
-/// docs/quantization.md (4), (8)
+/// passes if equation (8), applied to q - zero_x and without the clamp, gives a result in the range
+/// of y's codes.   docs/quantization.md (4), (8)
 using CodeFlags = std::array<bool, 256>;
 CodeFlags rescale_passes(int32_t zero_x, Multiplier multiplier, const QParams& y);
 
