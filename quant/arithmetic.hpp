@@ -1,6 +1,6 @@
 #pragma once
 
-// The arithmetic that simulation, engine and every export share (docs/quantization.md), in
+// Brings the arithmetic that simulation, engine and every export share (docs/quantization.md) into
 // namespace quant. It lives in framework/arithmetic because integer kernels use it too.
 #include "framework/arithmetic/activation.hpp"
 #include "framework/arithmetic/fixed_point.hpp"

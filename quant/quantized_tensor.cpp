@@ -17,7 +17,7 @@ void check_type(const QType& type) {
   if (type.bits > 8) throw QuantError(kWhere, "bits must be 2 to 8, got ", type.bits);
 }
 
-// The tensor is `channels` runs of `inner` elements, repeated.
+// The tensor's layout is [outer, channels, inner].
 struct Runs {
   int64_t channels = 1;
   int64_t inner = 1;

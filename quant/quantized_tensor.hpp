@@ -6,16 +6,17 @@
 
 namespace quantrain::quant {
 
-/// A tensor as integer codes of 2 to 8 bits with their parameters, per tensor or per index along
-/// any axis: real = scale * (q - zero_point).   docs/quantization.md (1) to (3)
+/// A tensor stored as integer codes q of 2 to 8 bits: real = scale * (q - zero_point). Scale and
+/// zero point belong to the whole tensor, or to each index along one axis.
+/// docs/quantization.md (1) to (3)
 class QuantizedTensor {
  public:
-  // Copies only, which share the codes: a moved-from tensor would have none.
+  // Copies share the codes. There is no move: a moved-from tensor would have no codes.
   QuantizedTensor(const QuantizedTensor&) = default;
   QuantizedTensor& operator=(const QuantizedTensor&) = default;
-  /// Codes of x [...] at these parameters; params.axis counts from 0.
+  /// Quantizes x [...] with these parameters; params.axis counts from 0.
   /// Throws: QuantError if the parameters are invalid or have more than 8 bits; ShapeError if x has
-  /// no such axis or another number of channels; DataError if x holds a NaN or an infinity.
+  /// no such axis or a different number of channels; DataError if x holds a NaN or an infinity.
   QuantizedTensor(const Tensor& x, const QParams& params);
   /// The same with parameters chosen from the smallest and largest value of x: for each index along
   /// `axis`, or for the whole tensor if axis < 0.
@@ -28,7 +29,7 @@ class QuantizedTensor {
   /// Signed codes are stored as CodeStorage::kS8, unsigned codes as kU8.
   const std::shared_ptr<const Codes>& codes() const& { return codes_; }
   std::shared_ptr<const Codes> codes() const&& { return codes_; }
-  /// Code number i, row-major. Throws: ShapeError if there is no such element.
+  /// The code at row-major index i. Throws: ShapeError if there is no such element.
   int32_t code(int64_t i) const;
 
   /// The codes' real values, shaped like the original.

@@ -24,20 +24,21 @@ struct LayerParity {
   bool is_output = false;
 };
 
-/// Simulation against deployment, integer by integer.
+/// Compares simulation and deployment integer by integer.
 struct Parity {
   int64_t images = 0;
   std::vector<LayerParity> layers;  ///< the inputs first, then each step
   int64_t logits = 0;               ///< of all outputs
   int64_t logits_different = 0;
   int64_t max_logit_difference = 0;
-  int64_t top1_disagreements = 0;  ///< images whose largest logit has another index, in any output
-  /// If the batch carries codes: how many codes the model makes from the raw values, and how many
-  /// of these differ from the batch's. Not counted in codes().
+  /// Images for which some output has its largest logit at a different index.
+  int64_t top1_disagreements = 0;
+  /// If the batch carries codes: the number of codes that the model computes from the raw values,
+  /// and how many of these codes differ from the batch's. codes() does not include them.
   int64_t codes_from_floats = 0;
   int64_t codes_from_floats_different = 0;
 
-  /// Number of intermediate codes, of all images.
+  /// Number of intermediate codes, over all images.
   int64_t codes() const;
   int64_t codes_different() const;
   /// Share of the intermediate codes that are equal; 1 if there are none.
@@ -56,19 +57,19 @@ struct Parity {
 /// and the first layer that differs, if any.
 std::ostream& operator<<(std::ostream& stream, const Parity& parity);
 
-/// Runs a batch [N, ...] through the prepared network in deployed mode and through the model it was
-/// converted to, and compares every intermediate code and the logits. If the batch carries codes,
-/// the model runs on them. The model also encodes the raw values that these codes stand for, and
+/// Runs a batch [N, ...] through the prepared network in deployed mode and through the model made
+/// from it, and compares every intermediate code and the logits. If the batch carries codes, the
+/// model runs on these codes. The model also encodes the raw values that these codes stand for, and
 /// the resulting codes are compared with those of the batch. The network is left as it was.
-/// Throws: ShapeError if the model does not take such samples; QuantError if the input's codes mean
-/// one thing in the batch and another in the network or the model; GraphError if the model was not
-/// converted from this network; DataError if there is nothing to compare.
+/// Throws: ShapeError if the model does not take such samples; QuantError if the batch, the network
+/// and the model disagree on the parameters or features of the input's codes; GraphError if the
+/// model was not converted from this network; DataError if there is nothing to compare.
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch);
 /// The same for a network with several inputs or outputs.
 Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches);
 
-/// The same for all batches of a loader or container. Each batch has a member `images`. If a Batch
-/// has more inputs, both networks get all of them.
+/// The same for all batches of a loader or container. All inputs of a Batch are used. Any other
+/// type of batch needs a member `images`, which is the only input.
 template <class Batches>
 Parity verify_parity(Module& net, const IntegerModel& model, Batches&& batches) requires requires {
   (*batches.begin()).images;

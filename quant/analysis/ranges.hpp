@@ -15,7 +15,7 @@ namespace quantrain::quant {
 struct SlotRange {
   std::string name;  ///< path of the layer and its slot, as in the state: "0.weight_slot"
   QType type;
-  std::optional<QParams> params{};  ///< none: not calibrated
+  std::optional<QParams> params{};  ///< empty if not calibrated
   /// Where the parameters come from: "data", "weights", "observed", "learned" or "given".
   std::string source;
   Phase phase = Phase::kTraining;
@@ -30,9 +30,9 @@ struct Ranges {
 };
 
 /// The ranges of a prepared network's inputs, weights and outputs, in the order of its modules.
-/// Weights have the range of their current values, with batch norms folded. A bias may need a
-/// larger scale, which depends on the input; this is not taken into account.   docs/quantization.md
-/// (5)
+/// Weights have the range of their current values, with batch norms folded. A large bias may need a
+/// larger weight scale, which depends on the input's scale; the ranges do not take this into
+/// account.   docs/quantization.md (5)
 /// Throws: GraphError if the network is not prepared; DataError if a loaded state is invalid.
 Ranges ranges(Module& net);
 

@@ -29,12 +29,12 @@ struct Plan {
   bool convertible() const;
 };
 
-/// Prints a table: layer, operation, kernel, bits, accumulator bound and the layers folded into it,
-/// or why it cannot be converted.
+/// Prints a table with a row for each layer: operation, kernel, bits, accumulator bound and the
+/// layers folded into it, or why it cannot be converted.
 std::ostream& operator<<(std::ostream& stream, const Plan& plan);
 
 /// A dry run of convert() that changes nothing: a FakeQuantize without parameters takes the range
-/// of the example.
+/// of the values that it gets in this run.
 /// Throws: what running the network throws; GraphError if the network was not prepared.
 Plan plan(Module& net, const Tensor& example);
 Plan plan(Module& net, const std::vector<Tensor>& examples);

@@ -26,7 +26,7 @@ struct PlanRow {
 struct Lowered {
   integer::Program program;
   std::vector<PlanRow> rows;
-  std::exception_ptr error;  ///< the first one, of a row or of the whole program; null if none
+  std::exception_ptr error;  ///< the first error, of a row or the whole program; null if none
 };
 
 /// Lowers the graph of a prepared network, recorded over `inputs` in deployed mode: collects the
@@ -34,21 +34,22 @@ struct Lowered {
 /// function does not throw.
 Lowered lower(const Graph& graph, const std::vector<Tensor>& inputs);
 
-/// What a lowering rule knows of the graph, and where it adds its steps.
+/// What a lowering rule can ask about the graph, and how it adds its steps.
 class LoweringContext {
  public:
   virtual ~LoweringContext() = default;
-  /// Name of the resulting layer, also in messages: the node's scope, or its type if it has no
-  /// scope.
+  /// Name of the layer in the program and in messages: the node's scope, or the node's type if it
+  /// has no scope.
   static std::string name_of(const GraphNode& node);
   /// Whether input i of the node depends on the network's inputs. Weights, and values computed from
   /// weights alone, do not.
   virtual bool is_data(const GraphNode& node, size_t i) const = 0;
-  /// Number of the value that input i reads. Throws: GraphError naming the layer if the input holds
-  /// no codes (yet).
+  /// Number of the value that input i reads. Throws: GraphError naming the layer if the input
+  /// holds no codes, or none yet.
   virtual int codes(const GraphNode& node, size_t i) const = 0;
   /// Adds the operation as a step; its output is the node's output, which holds codes.
-  /// Throws: GraphError naming the layer if the node's output is not codes; as integer::validate().
+  /// Throws: GraphError naming the layer if the node's output is not codes; what
+  /// integer::validate() throws.
   virtual void emit(const GraphNode& node,
                     integer::Operation operation,
                     std::vector<int> inputs) = 0;

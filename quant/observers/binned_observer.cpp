@@ -10,7 +10,7 @@
 namespace quantrain::quant {
 namespace {
 
-constexpr int kLeastExponent = -126;  // widths are normal numbers
+constexpr int kLeastExponent = -126;  // of the smallest normal float
 constexpr int64_t kBlock = 1 << 16;   // a task counts at least this many values
 
 // Index of the bin that x falls into; bin 0 begins at 0. The product is exact, because
@@ -40,8 +40,8 @@ Grid grid_at(Range range, int exponent) {
 Grid smallest_grid(Range range, int64_t bins) {
   const double span =
       std::max(static_cast<double>(range.max), 0.0) - std::min(static_cast<double>(range.min), 0.0);
-  // Starts at the largest power of two up to span / bins, because half of it would be too narrow.
-  // Doubles the width until `bins` bins cover the range.
+  // The first width is the largest power of two that is at most span / bins, because half of it
+  // would be too narrow. The width doubles until `bins` bins cover the range.
   int exponent = kLeastExponent;
   if (span > 0.0) exponent = std::max(exponent, std::ilogb(span / static_cast<double>(bins)));
   Grid grid = grid_at(range, exponent);
@@ -165,7 +165,7 @@ void BinnedObserver::check_state() const {
     const auto most = static_cast<float>(bins_);
     if (!(first >= -most && first <= 0.0f) || first != std::floor(first))
       fail("grid", "the first bin ", first, " is no whole number from ", -bins_, " to 0");
-    // If a value lies far beyond the bins, its bin's index may not fit into an integer. Such a
+    // If a value lies far beyond the bins, its bin's index may not fit into int64_t. Such a
     // range gets a grid that is refused below.
     const int exponent = std::ilogb(width);
     const double farthest = static_cast<double>(std::max(-range.min, range.max));

@@ -8,8 +8,8 @@ namespace quantrain::quant {
 /// [(first + i) width, (first + i + 1) width). The bins cover 0 and all values. Exact zeros are not
 /// counted, because all parameters represent them exactly.
 struct Bins {
-  Range range;        ///< extremes, zeros included
-  int64_t first = 0;  ///< <= 0
+  Range range;        ///< smallest and largest value, zeros included
+  int64_t first = 0;  ///< index of the first bin, <= 0
   float width = 0.0f;
   std::vector<int64_t> counts;
 
@@ -19,10 +19,10 @@ struct Bins {
 
 /// An observer that counts values in bins, and chooses a range from the counts. The width of a bin
 /// is the smallest power of two (at least 2^-126) for which all values seen fit into the given
-/// number of bins, and bins begin at multiples of it. When the range grows, bins double their width
-/// and merge in pairs. So the counts are those of all values at the final width, for any order of
-/// the batches and any number of threads.
-/// State: "range" [channels, 2], extremes; "grid" [channels, 2], first and width; "histogram"
+/// number of bins. Bins begin at multiples of this width. When the range grows, the width doubles
+/// and the bins merge in pairs. So the counts are the same as if all values had been counted at the
+/// final width, for any order of the batches and any number of threads.
+/// State: "range" [channels, 2], min and max; "grid" [channels, 2], first and width; "histogram"
 /// [channels, bins, 2], counts as in exact_count.hpp.
 class BinnedObserver : public Observer {
  public:
@@ -32,10 +32,10 @@ class BinnedObserver : public Observer {
   int64_t bins() const { return bins_; }
 
  protected:
-  /// Throws: QuantError unless bins are kFewestBins to kMostBins.
+  /// Throws: QuantError unless bins is in [kFewestBins, kMostBins].
   BinnedObserver(int bins, ObserverShape shape);
 
-  /// The range of one channel. Called for several channels at the same time.
+  /// The range of one channel. Must be thread-safe: several channels are computed at the same time.
   virtual Range choose_range(const Bins& bins, const QType& type, QScheme scheme) const = 0;
 
   void accumulate(const Batch& batch, std::span<const Range> extremes) final;

@@ -7,7 +7,7 @@
 namespace quantrain::quant {
 
 Calibrator::Calibrator(const ObserverSpec& spec, int axis) : spec_(spec), axis_(axis) {
-  make_observer(spec);  // throws if it cannot be made
+  make_observer(spec);  // throws if the spec is invalid
 }
 
 void Calibrator::collect(const std::string& name, const Tensor& x) {
@@ -16,7 +16,7 @@ void Calibrator::collect(const std::string& name, const Tensor& x) {
     known->second->observe(x);
     return;
   }
-  // observe() refuses an empty axis, and an axis that x does not have.
+  // If x has no such axis, or the axis is empty, observe() throws.
   const int64_t channels = axis_ >= 0 && axis_ < x.rank() ? std::max<int64_t>(x.dim(axis_), 1) : 1;
   auto observer = make_observer(spec_, {axis_, channels, name});
   observer->observe(x);

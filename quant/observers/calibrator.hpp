@@ -22,13 +22,13 @@ class Calibrator {
   /// Throws: as Observer::observe.
   void collect(const std::string& name, const Tensor& x);
 
-  /// Throws: QuantError listing the known names if this one is unknown. The next two functions
-  /// throw the same.
+  /// ranges(), samples() and observer() throw QuantError, with a list of the known names, if this
+  /// name is unknown.
   std::vector<Range> ranges(std::string_view name, const QType& type, QScheme scheme) const;
   int64_t samples(std::string_view name) const;
   const Observer& observer(std::string_view name) const&;
   const Observer& observer(std::string_view name) const&& = delete;
-  /// In alphabetical order.
+  /// All names, in alphabetical order.
   std::vector<std::string> names() const;
 
   /// Parameters by name.   docs/quantization.md (2)

@@ -16,7 +16,7 @@ struct EntropyOptions {
   friend bool operator==(const EntropyOptions&, const EntropyOptions&) = default;
 };
 
-/// Range [max(min, -t), min(max, t)] for the threshold t of least Kullback-Leibler divergence
+/// Range [max(min, -t), min(max, t)]. The threshold t minimizes the Kullback-Leibler divergence
 /// between the clipped distribution P and the quantized distribution Q.
 /// docs/quantization.md (14)
 /// For each candidate t = i * width, the window is the bins of [0, t) if no value is negative, else
@@ -26,10 +26,11 @@ struct EntropyOptions {
 ///   Q   counts of the window alone: bin b of its w bins belongs to level floor(b n / w), and a
 ///       level's sum is spread evenly over its bins that are not empty;
 ///   divergence = sum of p log(p / q), both normalized to a sum of 1; infinite where q = 0 < p.
-/// Among equals the largest t is taken. With fewer bins than levels the range is [min, max].
+/// If several t give the minimum, the largest is taken. If even the widest window has fewer bins
+/// than levels, the range is [min, max].
 /// Exact zeros are not counted: their code is exact, and after a ReLU they would outweigh the rest.
-/// Source: S. Migacz, 8-bit Inference with TensorRT, GTC 2017; levels as in NVIDIA's
-/// pytorch-quantization, the window [-t, t) as in MXNet and ONNX Runtime.
+/// Source: S. Migacz, 8-bit Inference with TensorRT, GTC 2017; the levels are those of
+/// NVIDIA's pytorch-quantization, the window [-t, t) that of MXNet and ONNX Runtime.
 class EntropyObserver : public BinnedObserver {
  public:
   /// Throws: QuantError if there are too few or too many bins.

@@ -25,7 +25,8 @@ double exact_error(const Bins& bins, Range range, const QType& type, QScheme sch
   return error;
 }
 
-// A range that the search considers, as positions of its codes. Lengths are in bins.
+// A range that the search considers, given by the positions of its codes. The unit of length is one
+// bin.
 struct Candidate {
   int64_t below = 0;  // codes below 0
   double step = 0.0;  // distance between two neighbouring codes
@@ -63,7 +64,7 @@ class Moments {
     for (int64_t code = -below; code < codes_ - below; ++code) {
       const double place = static_cast<double>(code) * step - first_;
       const bool last = code + 1 == codes_ - below;
-      // This code gets the centres i + 0.5 up to the midpoint between it and the next code.
+      // The centres i + 0.5 up to the midpoint between this code and the next round to this code.
       const double end = last ? bins : std::clamp(place + 0.5 * step + 0.5, 0.0, bins);
       const Sums& sums = sums_[static_cast<size_t>(end)];
       error += place * (place * (sums.count - before.count) - 2.0 * (sums.moment - before.moment));
@@ -77,10 +78,10 @@ class Moments {
   std::vector<Sums> sums_;
 };
 
-// The step of a row of the search's coarse grid, whose columns are values of `below` and whose rows
-// are values of `step`. Steps are evenly spaced if neighbouring rows differ by at most one bin in
-// the whole range. Otherwise small steps are closer together than large ones, because the relative
-// change matters.
+// The search evaluates a coarse grid: its columns are values of `below`, its rows values of `step`.
+// Returns the step of one row. Steps are evenly spaced if the whole range then grows by at most one
+// bin from row to row. Otherwise small steps are closer together than large ones, because the
+// relative change matters.
 double grid_step(int64_t row, int64_t rows, double largest, int64_t codes) {
   const double share = static_cast<double>(row) / static_cast<double>(rows);
   const bool every_bin = largest * static_cast<double>(codes - 1) <= static_cast<double>(rows);
@@ -100,7 +101,7 @@ Candidate search(
   const int64_t columns = std::min(
       {most - fewest + 1, kColumns, std::max<int64_t>(kBudget / (codes * kFewestRows), 1)});
   const int64_t rows = std::clamp(kBudget / (codes * columns), kFewestRows, kMostRows);
-  // A column can have several narrow minima, where codes meet peaks of the counts.
+  // A column can have several narrow minima, where codes coincide with peaks of the counts.
   std::vector<Candidate> starts;
   for (int64_t column = 0; column < columns; ++column) {
     const int64_t below = columns == 1 ? fewest : fewest + (most - fewest) * column / (columns - 1);

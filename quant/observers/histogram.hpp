@@ -16,13 +16,14 @@ struct HistogramOptions {
   friend bool operator==(const HistogramOptions&, const HistogramOptions&) = default;
 };
 
-/// Range of least squared error: sum over bins of count * (x' - x)^2, where x is the bin's centre
-/// and x' is x quantized (3) and dequantized (1) with the parameters of the range (2). Cutting off
-/// rare values makes the error of the others smaller.   docs/quantization.md (14)
+/// The range with the least squared error: sum over bins of count * (x' - x)^2, where x is the
+/// bin's centre and x' is x quantized (3) and dequantized (1) with the parameters of the range (2).
+/// A range that cuts off rare values makes the rounding error of all other values smaller.
+/// docs/quantization.md (14)
 /// The search has two variables: the number of codes below 0, and the distance between codes. It
-/// evaluates a coarse grid, then refines the best points with steps that halve down to one code and
-/// one bin. The range is [min, max] of the data unless another range is better. It is also [min,
-/// max] if there are more codes than bins, because the counts then say nothing about rounding
+/// evaluates a coarse grid, then refines the best points with step sizes that halve down to one
+/// code and one bin. The range is [min, max] of the data unless another range is better. It is also
+/// [min, max] if there are more codes than bins, because the counts then say nothing about rounding
 /// errors.
 /// Source: the objective of PyTorch's HistogramObserver. That observer assumes that values are
 /// spread evenly over bins, and it does not round the zero point when it places the codes.

@@ -9,8 +9,9 @@
 namespace quantrain::quant {
 namespace {
 
-// Sum of term(channel, x) over each channel. How it is split into blocks depends on the size alone,
-// and the blocks' sums are added in order. So any number of threads gives the same bits.
+// For each channel, the sum of term(channel, x) over its values x. The sizes of the blocks depend
+// only on the tensor's shape, and the blocks' sums are added in order. So any number of threads
+// gives the same bits.
 template <class Term>
 std::vector<double> channel_sums(
     const float* x, int64_t n, int64_t channels, int64_t inner, const Term& term) {

@@ -17,8 +17,8 @@ struct MeanStdOptions {
 };
 
 /// Range of a batch = [mean - k sigma, mean + k sigma], in double. sigma^2 is the population
-/// variance (divided by n). Over batches: running extremes. The range may reach beyond the values
-/// themselves.
+/// variance (divided by n). Over several batches: the smallest minimum and the largest maximum of
+/// these ranges. The range may be wider than the values.
 /// docs/quantization.md (14)
 class MeanStdObserver : public RangeObserver {
  public:

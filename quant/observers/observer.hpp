@@ -14,47 +14,48 @@ namespace quantrain::quant {
 /// The part of a tensor that an observer watches.
 struct ObserverShape {
   int axis = -1;          ///< < 0: the whole tensor
-  int64_t channels = 1;   ///< extent along the axis; 1 per tensor
-  std::string name = {};  ///< the layer's, for errors
+  int64_t channels = 1;   ///< extent along the axis; 1 if there is none
+  std::string name = {};  ///< the layer's name, for errors
 };
 
 /// Watches batches of one tensor and chooses the range of real values that the codes cover, per
 /// tensor or for each index along an axis.   docs/quantization.md (14)
-/// To write an observer, derive from it (or from RangeObserver if a running [min, max] is enough),
-/// register state, add batches to it and choose ranges from it. Not thread-safe.
+/// To write an observer, derive from this class (or from RangeObserver if a running [min, max] is
+/// enough). Register state with add_state(), update it in accumulate(), and compute ranges from it
+/// in choose_ranges(). Not thread-safe.
 class Observer {
  public:
   virtual ~Observer() = default;
   Observer(const Observer&) = delete;
   Observer& operator=(const Observer&) = delete;
 
-  /// The kind in errors and configurations, such as "min_max".
+  /// The kind's name in errors and configurations, such as "min_max".
   virtual std::string_view kind() const = 0;
 
   /// Adds one batch.
   /// Throws: DataError naming observer and layer if x is empty or holds a NaN or an infinity, or if
-  /// the state (perhaps loaded from a file) is invalid; ShapeError if x has no such axis or another
-  /// number of channels. On an error, nothing changes.
+  /// the state (perhaps loaded from a file) is invalid; ShapeError if x has no such axis or a
+  /// different number of channels. On an error, nothing changes.
   void observe(const Tensor& x);
-  /// The same, for a batch of which only the extremes of each channel are given.
+  /// The same for a batch of which only the smallest and largest value of each channel are known.
   /// Throws: as above; QuantError if needs_values().
   void observe_range(std::span<const Range> extremes, int64_t samples);
   /// Whether the observer needs all values of a batch, not only their extremes.
   virtual bool needs_values() const { return true; }
 
-  /// The range of each channel that the codes of this type cover.
+  /// For each channel, the range that codes of this type cover.
   /// Throws: QuantError if nothing was observed, or the type is invalid; DataError if the state is
   /// invalid.
   std::vector<Range> ranges(const QType& type, QScheme scheme) const;
-  /// choose_params of each range.   docs/quantization.md (2)
+  /// choose_params() for each range.   docs/quantization.md (2)
   /// Throws: as ranges().
   QParams params(const QType& type, QScheme scheme) const;
   /// The parameters for the values of x alone. The state does not change.
   /// Throws: as observe() and ranges().
   QParams params_of(const Tensor& x, const QType& type, QScheme scheme);
 
-  /// Number of batches observed, and of samples: the sum of the batches' first extents (a scalar
-  /// counts as one sample).
+  /// count() is the number of batches observed. samples() is the sum of the batches' first extents
+  /// (a scalar counts as one sample).
   /// Throws: DataError if the state is invalid.
   int64_t count() const;
   int64_t samples() const;
@@ -67,9 +68,9 @@ class Observer {
   std::string name() const&& { return shape_.name; }
   void set_name(std::string name) { shape_.name = std::move(name); }
 
-  /// All that the observer has seen. The tensors share memory with the observer, so writing to them
-  /// sets its state. "counts" [2, 2] holds batches and samples, as in exact_count.hpp; the other
-  /// tensors depend on the kind. With 0 batches the other tensors do not matter.
+  /// Everything that the observer has accumulated. The tensors share memory with the observer, so
+  /// writing to them sets its state. "counts" [2, 2] holds batches and samples, as in
+  /// exact_count.hpp; the other tensors depend on the kind, and are ignored with 0 batches.
   const std::vector<NamedTensor>& state() const& { return state_; }
   std::vector<NamedTensor> state() const&& { return state_; }
 
@@ -77,21 +78,22 @@ class Observer {
   /// Throws: QuantError unless there is at least one channel, and exactly one if there is no axis.
   explicit Observer(ObserverShape shape);
 
-  /// A batch of n elements: `channels` runs of `inner` elements, repeated. All are finite, and
-  /// n > 0. If only the extremes are known, x is null and n is 0.
+  /// A batch of n > 0 elements with the layout [n / (channels * inner), channels, inner]. All
+  /// elements are finite. If only the extremes are known, x is null and n is 0.
   struct Batch {
     const float* x;
     int64_t n;
     int64_t channels;
     int64_t inner;
   };
-  /// Adds a batch to the state, which is 0 before the first batch; count() does not include this
-  /// batch yet. extremes: finite [min, max] of each channel. If it throws, it must leave the
-  /// state unchanged.
+  /// Adds a batch to the state, which is all zeros before the first batch. count() does not include
+  /// this batch yet. extremes: finite [min, max] of each channel. If accumulate() throws, it must
+  /// leave the state unchanged.
   virtual void accumulate(const Batch& batch, std::span<const Range> extremes) = 0;
   /// The range of each channel. Called only after a batch, with a state that passed check_state().
   virtual std::vector<Range> choose_ranges(const QType& type, QScheme scheme) const = 0;
-  /// Throws: DataError unless batches could have produced the state. Called before each use.
+  /// Throws: DataError if no sequence of batches could have produced the state. Called before each
+  /// use.
   virtual void check_state() const = 0;
 
   /// Adds a tensor of zeros to the state, and returns it. Throws: QuantError if the name is taken.

@@ -21,8 +21,9 @@ struct PercentileOptions {
   friend bool operator==(const PercentileOptions&, const PercentileOptions&) = default;
 };
 
-/// Range of a batch = [p_low, p_high], nearest rank: percentile p of n values is number
-/// max(1, ceil(p n / 100)) in ascending order. Over batches: running extremes.
+/// Range of a batch = [p_low, p_high], nearest rank: percentile p of n values is the
+/// value with rank max(1, ceil(p n / 100)) in ascending order. Over several batches: the smallest
+/// minimum and the largest maximum of these ranges.
 /// docs/quantization.md (14)
 class PercentileObserver : public RangeObserver {
  public:

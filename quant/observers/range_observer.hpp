@@ -5,8 +5,8 @@
 namespace quantrain::quant {
 
 /// An observer that keeps a running [min, max], which does not depend on the type of the codes. A
-/// derived class defines the range of one batch and, unless running extremes are wanted, how the
-/// ranges of batches are joined.
+/// derived class may override the range of one batch (by default its extremes) and how two ranges
+/// are joined (by default into the smallest range that covers both).
 /// State: "range" [channels, 2].
 class RangeObserver : public Observer {
  public:
@@ -17,7 +17,7 @@ class RangeObserver : public Observer {
  protected:
   explicit RangeObserver(ObserverShape shape);
 
-  /// Sets the batch's range of each channel. At the call, `ranges` holds the batch's extremes.
+  /// Sets the batch's range of each channel. On entry, `ranges` holds the batch's extremes.
   virtual void batch_ranges(const Batch& /*batch*/, std::span<Range> /*ranges*/) const {}
   /// Joins the range of a batch with the range of all batches before it. Unless overridden, the
   /// result covers both.

@@ -11,7 +11,7 @@ namespace quantrain::quant {
 /// A batch norm of a prepared network. If a product (a convolution or linear layer) precedes it,
 /// this struct is shared by the product's weight slot, which folds the batch norm into the weights,
 /// and the batch norm's body slot, which divides by the factor again while batch statistics are
-/// used. Otherwise only the body slot has it.
+/// used. Otherwise only the body slot holds it.
 /// docs/quantization.md (15)
 struct Folding {
   std::string path;                               ///< of the batch norm, for messages
@@ -19,7 +19,7 @@ struct Folding {
   float epsilon = 1e-5f;
   float momentum = 0.1f;
   bool training = true;  ///< mode of the batch norm; the product may be in another mode
-  Tensor frozen = Tensor::zeros({1});  ///< 1: batch statistics are no longer used in training
+  Tensor frozen = Tensor::zeros({1});  ///< 1: training no longer uses batch statistics
 
   Tensor factor;  ///< [C], of the current pass: gamma / sqrt(running_var + epsilon);
                   ///< undefined if not folded
@@ -32,19 +32,20 @@ struct Folding {
 
 /// w' = w * factor, b' = beta + (b - running_mean) * factor, factor = gamma / sqrt(running_var +
 /// epsilon).   docs/quantization.md (15)
-/// Shapes: weight [C, ...], bias [C] or undefined  ->  the same, bias defined. Sets folding.factor
-/// and .bias.
+/// Shapes: weight [C, ...], bias [C] or undefined  ->  the same shapes, bias defined. Sets
+/// folding.factor and folding.bias.
 /// Gradient: to weight, bias, gamma and beta; the running statistics are constants. A |gamma| below
 /// 1e-5 counts as 1e-5, so that the body slot can divide by the factor.
 /// Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al. 2018, equation 14.
 Weights fold_batch_norm(const Weights& product, Folding& folding);
 
-/// Body slot of a batch norm in a prepared network. There are three cases. While a product folds it
-/// and batch statistics are not used (in evaluation, or once frozen), the product's output u passes
-/// unchanged. While a product folds it and batch statistics are used, y = batch_norm(u / factor +
-/// b), with the product's bias b: this removes the factor and normalizes by the batch. If no
-/// product folds it, or within a Calibration or FloatMode, it computes the plain batch norm of u.
-/// The state includes whether it is frozen.   docs/quantization.md (15), (24)
+/// Body slot of a batch norm in a prepared network. There are three cases:
+///   - A product folds the batch norm, and batch statistics are not used (in evaluation, or once
+///     frozen): y = u, the product's output.
+///   - A product folds the batch norm, and batch statistics are used: y = batch_norm(u / factor +
+///     b), with the product's bias b. This removes the factor and normalizes by the batch.
+///   - No product folds the batch norm, or a Calibration or FloatMode is open: y = batch_norm(u).
+/// The state stores whether the batch norm is frozen.   docs/quantization.md (15), (24)
 class PreparedBatchNorm : public Module {
  public:
   explicit PreparedBatchNorm(std::shared_ptr<Folding> folding) : folding_(std::move(folding)) {

@@ -60,8 +60,9 @@ FakeQuantize::FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> 
   }
   if (config_.range) {
     if (config_.axis >= 0)
-      throw QuantError(
-          "FakeQuantize", "a known range is one for all channels, got axis ", config_.axis);
+      throw QuantError("FakeQuantize",
+                       "a known range is for all channels, so the axis must be -1, got ",
+                       config_.axis);
     known_ = choose_params({&*config_.range, 1}, -1, config_.type, config_.scheme, "FakeQuantize");
     if (config_.estimator == Estimator::kLearned) config_.estimator = Estimator::kClamped;
     add_buffer("phase", saved_phase());
@@ -141,7 +142,7 @@ void FakeQuantize::check_input(const Tensor& x) const {
 }
 
 // Parameters from x alone. A learned scale starts at 2 mean|x| / sqrt(qmax). LSQ defines no zero
-// point, so it comes from the range of x.
+// point, so the zero point comes from the range of x.
 QParams FakeQuantize::start(const Tensor& x) const {
   const bool learned = config_.estimator == Estimator::kLearned;
   check_input(x);

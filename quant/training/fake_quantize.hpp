@@ -12,8 +12,8 @@
 
 namespace quantrain::quant {
 
-/// How the gradient passes a FakeQuantize, and where its scale comes from.   docs/quantization.md
-/// (4)
+/// How the gradient passes through a FakeQuantize, and where the scale comes from.
+/// docs/quantization.md (4)
 enum class Estimator {
   kClamped,  ///< straight through inside the representable range, 0 outside
   kPlain,    ///< straight through everywhere
@@ -23,12 +23,13 @@ enum class Estimator {
 struct FakeQuantizeConfig {
   QType type;
   QScheme scheme = QScheme::kAffine;
-  int axis = -1;         ///< per tensor, or per channel along this axis
-  int64_t channels = 1;  ///< extent of x along axis; 1 per tensor
+  int axis = -1;         ///< -1: per tensor; else per channel along this axis
+  int64_t channels = 1;  ///< extent of x along axis; 1 if axis is -1
   CodeStorage storage = CodeStorage::kU8;
   ObserverSpec observer{};  ///< not used by kLearned
-  /// A range that is known beforehand, per tensor. The parameters follow from it and the type. They
-  /// never move, are not learned, and belong to the configuration, not to the state.
+  /// The range of the whole tensor, if it is known beforehand. Scale and zero point follow from the
+  /// range and the type. They never change, are not learned, and belong to the configuration, not
+  /// to the state.
   std::optional<Range> range{};
   Estimator estimator = Estimator::kClamped;
   Simulation simulation = Simulation::kInteger;
@@ -45,8 +46,9 @@ struct FakeQuantizeConfig {
 /// Fake quantization with an observer. prepare_qat and prepare_ptq plug it into layers; it can also
 /// be used on its own. In Phase::kTraining, a forward pass in training mode first updates the
 /// parameters; in evaluation mode it does not. In Phase::kFrozen nothing changes, not even a
-/// learned scale. Within a Calibration, x passes as it is and the observer sees it. In a DryRun the
-/// state does not change, and a FakeQuantize without parameters uses the range of x for this pass.
+/// learned scale. Within a Calibration, x passes unchanged and the observer sees it. In a DryRun
+/// the state does not change, and a FakeQuantize without parameters uses the range of x for this
+/// pass.
 /// Shapes, gradient: as fake_quantize().
 /// Throws: QuantError if there are no parameters yet and the pass does not choose them; DataError
 /// for NaN or infinite input.
@@ -54,7 +56,8 @@ class FakeQuantize : public Module, public PhasedSlot {
  public:
   explicit FakeQuantize(FakeQuantizeConfig config = {});
   /// Uses your own observer in place of config.observer.
-  /// Throws: QuantError if the observer is null, or has another axis or number of channels.
+  /// Throws: QuantError if the observer is null, or its axis or number of channels is not that of
+  /// config.
   FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> observer);
   /// Uses the given parameters, which never change.
   /// Throws: QuantError if they are not valid.
@@ -63,20 +66,20 @@ class FakeQuantize : public Module, public PhasedSlot {
   std::string_view type() const override { return "FakeQuantize"; }
 
   /// Observes x, as a training pass does, and chooses the parameters from all values seen so far.
-  /// Throws: DataError if x is empty or has a NaN or an infinity; ShapeError if it has another
-  /// number of channels than the configuration says; QuantError if the parameters were given or are
-  /// frozen. On an error, nothing changes.
+  /// Throws: DataError if x is empty or has a NaN or an infinity; ShapeError if its number of
+  /// channels is not the configured one; QuantError if the parameters were given or are frozen. On
+  /// an error, nothing changes.
   void calibrate(const Tensor& x);
-  /// Whether there are parameters. Throws, as is_given() does: DataError if a loaded state has
-  /// anything but 0, 1 or 2 in "initialized".
+  /// Whether there are parameters. This function and is_given() throw DataError if a loaded state
+  /// has anything but 0, 1 or 2 in "initialized".
   bool is_initialized() const { return origin() != 0; }
-  /// Whether the parameters never move, because the constructor or update_params() gave them or
+  /// Whether the parameters never change, because the constructor or update_params() set them or
   /// because they follow from config().range. Saved with the state.
   bool is_given() const { return origin() == kGiven; }
-  /// Throws: QuantError if not initialized.
+  /// The current parameters. Throws: QuantError if there are none.
   QParams params() const;
   /// Sets the parameters; they never change again.
-  /// Throws: QuantError if they are not valid, are not of this type and number of channels, or
+  /// Throws: QuantError if they are not valid, have another type or number of channels, or
   /// follow from config().range.
   void update_params(const QParams& params);
 
@@ -112,9 +115,9 @@ class FakeQuantize : public Module, public PhasedSlot {
   FakeQuantizeConfig config_;
   std::optional<QParams> known_;  // from config_.range
   std::unique_ptr<Observer> observer_;
-  bool observed_ = false;      // whether it saw values since the current Calibration began
-  std::string why_no_params_;  // why the last Calibration chose none
-  Tensor scale_;               // [channels]; a parameter if learned
+  bool observed_ = false;      // whether values were observed since the current Calibration began
+  std::string why_no_params_;  // why the last Calibration chose no parameters
+  Tensor scale_;               // [channels]; trainable if learned
   Tensor zero_point_;          // [channels]
   Tensor initialized_;         // [1]: 0 none, 1 observed or learned, 2 given
 };

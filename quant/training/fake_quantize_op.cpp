@@ -19,7 +19,7 @@ constexpr int64_t kGrain = 1 << 14;  // a multiple of 8: no two blocks share a b
 
 std::string where() { return Scope::path().empty() ? "fake_quantize" : Scope::path(); }
 
-/// How the channels of the parameters lie in x: `count` runs of `inner` elements, repeated.
+/// The layout of x: [outer, count, inner], with one scale and zero point for each index in `count`.
 struct Channels {
   int64_t count = 1;
   int64_t inner = 1;
@@ -184,8 +184,8 @@ class FakeQuantizeNode : public Node {
   }
 
  private:
-  // How the sum is split into blocks depends on the size alone, and the blocks' sums are added in
-  // order. So any number of threads gives the same bits.
+  // The size of the blocks is constant, and the blocks' sums are added in order. So any number of
+  // threads gives the same bits.
   Tensor grad_scale(const Tensor& grad_y) const {
     const Tensor& x = input(0);
     const Channels channels(x.shape(), params_);
@@ -258,7 +258,7 @@ Tensor run(const Tensor& x,
   const auto integers = [&](auto&& function) {
     try {
       return function(x, params, want_mask);
-    } catch (const QuantError& error) {  // about a multiplier; its text does not name the layer
+    } catch (const QuantError& error) {  // a multiplier's error does not name the layer
       throw QuantError(where(), error.what());
     }
   };

@@ -37,7 +37,7 @@ class InputQuantizeNode : public Node {
  private:
   float scale_;
   int32_t zero_point_;
-  Buffer<uint8_t> mask_;  // empty: every value lies inside
+  Buffer<uint8_t> mask_;  // empty: all of the gradient passes
 };
 
 constexpr int kDigits = 6;  // digits of a printed number, unless a difference needs more
@@ -59,7 +59,8 @@ std::string describe(const QParams& params,
     } else {
       text << "number " << feature;
     }
-    text << " of offset " << features->offset[feature] << " and scale " << features->scale[feature];
+    text << " with offset " << features->offset[feature] << " and scale "
+         << features->scale[feature];
   }
   return text.str();
 }

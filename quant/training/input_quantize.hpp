@@ -15,7 +15,7 @@ namespace quantrain::quant {
 /// Tensor::decoded() computed its floats. Null if x holds floats without codes.
 std::shared_ptr<const Codes> input_codes(const Tensor& x);
 
-/// Prints what an input's codes mean: "[0, 1] (u8 scale 0.00392157 zero point 0), no features".
+/// Describes what an input's codes mean: "[0, 1] (u8 scale 0.00392157 zero point 0), no features".
 std::string describe_input(const QParams& params, const integer::InputFeatures* features);
 /// The same for two inputs whose codes mean different things. The texts show the first feature that
 /// differs, with enough digits to see the difference.
@@ -26,9 +26,9 @@ std::pair<std::string, std::string> describe_inputs(const QParams& a,
 
 /// Input slot: turns the input into codes. Its parameters are given and never change.
 /// docs/quantization.md (12), (20)
-/// If x carries codes of these parameters and features, the result is these codes. Floats are
+/// If x carries codes with these parameters and features, the result has the same codes. Floats are
 /// quantized by (3), and saturating values are counted; within a Calibration, x is checked and
-/// passes as it is. If the input has features, x must carry codes, because plain floats could be
+/// passes unchanged. If the input has features, x must carry codes, because plain floats could be
 /// raw values or the values z of (20). The state stores parameters and features as constants:
 /// loading a state with other values is an error.
 /// Shapes: y like x. Gradient: as fake_quantize() if x holds plain floats; all of grad_y if x
@@ -65,7 +65,7 @@ class InputQuantize : public Module, public PhasedSlot {
   QParams params_;
   std::shared_ptr<const integer::InputFeatures> features_;
   std::string input_;
-  mutable int64_t saturated_ = 0;  // accessed by atomic_ref: a std::atomic could not be moved
+  mutable int64_t saturated_ = 0;  // accessed by atomic_ref, because a std::atomic cannot be moved
 };
 
 }  // namespace quantrain::quant

@@ -14,8 +14,8 @@ namespace quantrain::quant {
 /// calibrating, which ends with its scope.
 enum class Phase {
   kCalibrating,  ///< values pass in float and observers see them; only within a Calibration
-  kTraining,     ///< quantized; in training mode ranges move and learned scales learn
-  kFrozen,       ///< quantized; ranges and learned scales stay
+  kTraining,     ///< quantized; in training mode ranges move and learned scales are trained
+  kFrozen,       ///< quantized; ranges and learned scales do not change
 };
 
 /// "calibrating", "training", "frozen".
@@ -24,15 +24,16 @@ std::string_view to_string(Phase phase);
 /// How a simulated network runs its operations.
 enum class Simulation {
   kInteger,  ///< the integer engine: equal to the deployed network
-  kFloat,    ///< floats that were quantized and dequantized, as other frameworks do
+  kFloat,    ///< floats that were quantized and dequantized, as in other frameworks
 };
 
 /// Reads a whole number in [lowest, highest] that a slot keeps as a float in its state. The state
 /// may have been loaded from a file.
-/// Throws: DataError naming `what` if the value is no such number.
+/// Throws: DataError naming `what` if the value is not such a number.
 int32_t saved_integer(float value, int32_t lowest, int32_t highest, std::string_view what);
 
-/// Checks that parameters given to a slot are valid, and have its type and number of channels.
+/// Checks that parameters given to a slot are valid, and have the slot's type, axis and number of
+/// channels.
 /// Throws: QuantError naming `where`.
 void check_given(
     const QParams& params, const QType& type, int axis, int64_t channels, std::string_view where);
@@ -55,7 +56,7 @@ class PhasedSlot {
   Simulation simulation() const;
   void set_simulation(Simulation simulation) { simulation_ = simulation; }
 
-  /// Path of the layer that the slot belongs to, for messages outside of a pass; empty: none.
+  /// Path of the layer that the slot belongs to, for messages outside of a pass; empty if none.
   const std::string& layer() const& { return layer_; }
   std::string layer() const&& { return layer_; }
   void set_layer(std::string path) { layer_ = std::move(path); }
@@ -66,7 +67,7 @@ class PhasedSlot {
   /// For messages: during a pass, the path of the running layer; otherwise layer(), or `type` if
   /// layer() is empty.
   std::string place(std::string_view type) const;
-  /// Whether values pass as they are, because a Calibration or FloatMode is open.
+  /// Whether values pass unchanged, because a Calibration or FloatMode is open.
   bool in_float() const { return scope_ == ScopeKind::kCalibration || scope_ == ScopeKind::kFloat; }
   /// [1]: the saved phase, for the module to register as a buffer.
   const Tensor& saved_phase() const { return phase_; }

@@ -52,7 +52,7 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
   }
   if (site.has_weights && site.config->quantize) {
     WeightConfig weight = site.config->weight;
-    if (accumulators_out) weight.per_channel = false;  // one scale: argmax compares integers
+    if (accumulators_out) weight.per_channel = false;  // argmax compares integers of one scale
     auto slot = std::make_shared<WeightQuantizer>(weight, site.weights, folding);
     slot->set_simulation(config.simulation);
     slot->set_layer(site.path);
@@ -83,8 +83,8 @@ std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
   }
   if (!declared) {
     throw QuantError(name,
-                     "nothing says the range of these floats: give prepare a batch's images (of a "
-                     "Dataset or DataLoader), which carry it, or set QConfig::input_range");
+                     "the range of these floats is unknown: pass the images of a Dataset's or "
+                     "DataLoader's batch, which carry their range, or set QConfig::input_range");
   }
   auto slot = std::make_shared<InputQuantize>(
       integer::input_params(*declared, "QConfig.input_range"), nullptr, name);
@@ -178,8 +178,8 @@ void check_examples(std::string_view where, const std::vector<Tensor>& examples)
     }
     if (example.rank() < 2 || example.dim(0) < 1 || example.dim(0) != examples[0].dim(0)) {
       throw ShapeError(where,
-                       "an example is a batch [N, ...] of at least one sample, and all have as "
-                       "many, got ",
+                       "each example must be a batch [N, ...] of at least one sample, with the "
+                       "same N for all examples, got ",
                        example.shape());
     }
   }

@@ -11,13 +11,14 @@
 
 namespace quantrain::quant {
 
-/// How the output of a layer is quantized; bits 2 to 16, above 8 in simulation only.
+/// How the output of a layer is quantized. `bits` is 2 to 16; more than 8 exist in simulation only.
 struct ActivationConfig {
   int bits = 8;
   bool is_signed = false;
   QScheme scheme = QScheme::kAffine;
   /// Empty: moving average in prepare_qat; in prepare_ptq min-max, or percentile below 8 bits.
-  /// Not used for an operation of a known range, such as softmax.   docs/quantization.md (14), (26)
+  /// Not used for an operation with a known range, such as softmax.
+  /// docs/quantization.md (14), (26)
   std::optional<ObserverSpec> observer{};
   Estimator estimator = Estimator::kClamped;
 
@@ -48,19 +49,18 @@ struct QConfig {
   /// docs/quantization.md (12)
   std::optional<Range> input_range{};
   /// 32: the output layer keeps its int32 accumulators at one scale; 8: its outputs are quantized
-  /// like any other.
+  /// like those of any other layer.
   int output_bits = 32;
   Simulation simulation = Simulation::kInteger;
 
-  /// Weights and hidden activations with these numbers of bits: per-channel narrow weights,
-  /// unsigned affine activations.
+  /// Narrow per-channel weights and unsigned affine hidden activations, with these numbers of bits.
   static QConfig bits(int weight_bits, int activation_bits);
   static QConfig int8() { return bits(8, 8); }
   static QConfig int4() { return bits(4, 4); }
   static QConfig int2() { return bits(2, 2); }
 
-  /// A registered configuration.
-  /// Throws: QuantError listing the registered names if this one is not among them.
+  /// A predefined configuration, such as "w4a8"; names() lists them.
+  /// Throws: QuantError listing the predefined names if this one is not among them.
   static QConfig named(std::string_view name);
   static std::vector<std::string> names();
 
@@ -68,8 +68,8 @@ struct QConfig {
   const LayerConfig& of(std::string_view type, const std::string& path) const&;
   LayerConfig of(std::string_view type, const std::string& path) const&& { return of(type, path); }
 
-  /// JSON, at most 4 MiB. from_json throws: QuantError naming the key that is missing, unknown,
-  /// duplicate or out of range.
+  /// The configuration as JSON. from_json reads at most 4 MiB, and throws QuantError naming the key
+  /// that is missing, unknown, duplicate or out of range.
   std::string to_json() const;
   static QConfig from_json(std::string_view text);
 

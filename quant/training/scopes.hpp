@@ -17,8 +17,8 @@
 // plugged into it.
 namespace quantrain::quant {
 
-/// The modules in a network's slots, and FakeQuantize modules that the network uses as layers, in
-/// the order of its modules; empty if there are none.
+/// The modules in a network's slots, and FakeQuantize modules that the network uses as layers. All
+/// lists have the order of the network's modules.
 struct Plugged {
   std::vector<PhasedSlot*> all;
   std::vector<InputQuantize*> inputs;
@@ -34,8 +34,8 @@ struct Plugged {
 /// neither phase.   docs/quantization.md (12)
 /// Throws: QuantError for kCalibrating.
 void set_phase(Module& net, Phase phase);
-/// Sets whether batch norms are frozen. A frozen one uses no batch statistics in training, so
-/// it computes the same as in the deployed network. Saved with the state.
+/// Sets whether batch norms are frozen. A frozen batch norm uses no batch statistics in
+/// training, so it computes the same as in the deployed network. Saved with the state.
 void freeze_batch_norms(Module& net, bool frozen = true);
 /// Sets Phase::kFrozen and freezes batch norms: the last stage of QAT, in which only weights
 /// change. A network from prepare_ptq is frozen from the start.
@@ -103,12 +103,12 @@ class Calibration : SlotScope {
   NoGrad no_grad_;
 };
 
-/// Shows the network one batch, or one for each of several inputs, within a Calibration.
+/// Runs the network on one batch, or on one batch for each input, within a Calibration.
 /// Throws: what running the network throws.
 void calibrate(Module& net, const Tensor& batch);
 void calibrate(Module& net, const std::vector<Tensor>& batch);
-/// The same for all batches of a loader or container: calibrate(net, DataLoader{some}). Each batch
-/// has a member `images`. If a Batch has more inputs, the network takes them all.
+/// The same for all batches of a loader or container: calibrate(net, DataLoader{some}). All inputs
+/// of a Batch are used. Any other type of batch needs a member `images`, which is the only input.
 /// Throws: also DataError if there is no batch.
 template <class Batches>
 void calibrate(Module& net, Batches&& batches) requires requires {

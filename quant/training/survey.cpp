@@ -59,7 +59,8 @@ void Survey::check_recorded() const {
   };
   const std::vector<Tensor>& outputs = graph_.outputs();
   if (std::any_of(outputs.begin(), outputs.end(), depends)) return;
-  // The first node whose input has the batch's length, although no recorded node made it.
+  // The first node whose input has as many samples as the batch, but was not made by a recorded
+  // node.
   const auto reader =
       std::find_if(graph_.nodes().begin(), graph_.nodes().end(), [&](const GraphNode& node) {
         const Tensor x = node.inputs.empty() ? Tensor() : node.inputs[0];
@@ -81,10 +82,10 @@ void Survey::refuse_without_sites(const std::vector<const GraphNode*>& data) con
   for (const GraphNode* node : data) types << ' ' << node->type();
   throw GraphError(
       net_.label(),
-      "there is no layer to quantize among what it runs:",
+      "none of the network's operations is quantized:",
       types.str(),
-      "; those of Conv1d, Conv2d, Linear, Add, Mul, AvgPool1d, AvgPool2d, Mean, Concat, "
-      "Softmax, batch norms, elementwise functions and arithmetic with constants are quantized");
+      "; quantization needs one of Conv1d, Conv2d, Linear, Add, Mul, AvgPool1d, AvgPool2d, Mean, "
+      "Concat, Softmax, a batch norm, an elementwise function or arithmetic with constants");
 }
 
 void Survey::refuse_place(const GraphNode& node) const {

@@ -15,33 +15,32 @@
 
 namespace quantrain::quant {
 
-/// A place where a FakeQuantize is to be plugged in: after an operation and all operations that are
-/// fused with it.
+/// A place for a FakeQuantize: after an operation and all operations that are fused with it.
 struct Site {
   Module* layer = nullptr;  ///< runs the operation
   std::string path;
   const LayerConfig* config = nullptr;
   bool has_weights = false;
-  Weights weights;                  ///< the layer's own
-  BatchNorm* batch_norm = nullptr;  ///< the layer itself, or folded into it
+  Weights weights;                  ///< those of the layer
+  BatchNorm* batch_norm = nullptr;  ///< the layer itself, or the one folded into it, or null
   std::string batch_norm_path;
   Module* last = nullptr;  ///< the last of the fused layers
   std::string last_path;
   bool gives_output = false;     ///< its result is an output of the network, perhaps reshaped
   bool gives_logits = false;     ///< the same, perhaps with a softmax in between
-  std::optional<Range> range{};  ///< of the operation's results, if known
+  std::optional<Range> range{};  ///< range of the operation's results, if known
 };
 
 /// Finds the places to quantize in a recorded network, and refuses operations that cannot be
 /// quantized, by the rules of prepare_qat and prepare_ptq.
 class Survey {
  public:
-  /// Surveys a network's graph over these inputs, recorded as by record_graph(). Network, graph,
+  /// Surveys a network's graph over these inputs, as record_graph() returns it. Network, graph,
   /// inputs and configuration must outlive the sites.
   /// Throws: GraphError or QuantError as prepare_qat.
   Survey(Module& net, const Graph& graph, const std::vector<Tensor>& inputs, const QConfig& config);
 
-  /// In the order in which their operations run.
+  /// The sites, in the order in which their operations run.
   const std::vector<Site>& sites() const& { return sites_; }
   std::vector<Site> sites() && { return std::move(sites_); }
 
@@ -75,7 +74,7 @@ class Survey {
 
   // Whether only views lie between the node and an output, and nothing else reads the node.
   bool gives_output(const GraphNode& node) const;
-  // The same, but operations of a known range, such as a softmax, may lie between as well.
+  // The same, but operations with a known range, such as a softmax, may lie between as well.
   bool gives_logits(const GraphNode& node) const;
   bool leads_out(const GraphNode& node, bool (*may_follow)(const QuantizationTraits&)) const;
   void add_site(const GraphNode& node);

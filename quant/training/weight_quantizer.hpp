@@ -32,8 +32,9 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   /// bias is undefined.
   Weights apply(const Weights& own, const Tensor& x) override;
 
-  /// Sets the parameters of the weights, with any batch norm folded in. They stay while the weights
-  /// train, and are saved with the state. Use this for weights that were quantized elsewhere.
+  /// Sets the parameters of the weights, with any batch norm folded in. They do not change while
+  /// the weights train, and are saved with the state. Use this for weights that were quantized
+  /// elsewhere.
   /// Throws: QuantError if they are not valid, or have another type or number of channels.
   void set_params(const QParams& params);
   /// The parameters of the current weights, with any batch norm folded in. A pass may raise a scale
@@ -52,7 +53,7 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   QParams given_params() const;
 
   WeightConfig config_;
-  Weights own_;  // the layer's
+  Weights own_;  // those of the layer
   std::shared_ptr<Folding> folding_;
   Tensor scale_;       // [O] or [1]; learned or given
   Tensor zero_point_;  // [O] or [1]; given

@@ -235,8 +235,8 @@ TEST_CASE("prepare takes the input's range from the example, or says what is mis
   DataError* const data = nullptr;
   refuses(floats,
           quant,
-          "[input] nothing says the range of these floats: give prepare a batch's images (of a "
-          "Dataset or DataLoader), which carry it, or set QConfig::input_range");
+          "[input] the range of these floats is unknown: pass the images of a Dataset's or "
+          "DataLoader's batch, which carry their range, or set QConfig::input_range");
   Tensor written = batch.detach();
   config.input_range = {0.0f, 1.0f};
   refuses(batch, quant, "[input] the example's codes mean [-3.98431, 4.01569] (u8 scale 0.0313726");
@@ -256,7 +256,7 @@ TEST_CASE("prepare takes the input's range from the example, or says what is mis
   // Images that were written to are plain floats.
   config.input_range.reset();
   written.mutable_data()[0] = 0.0f;
-  refuses(written, quant, "nothing says the range");
+  refuses(written, quant, "the range of these floats is unknown");
   // Codes of an activation are not codes of an input.
   const Tensor four = fake_quantize(Tensor::zeros({2, 12}), {{.bits = 4}, -1, {0.1f}, {0}});
   refuses(four, quant, "an input has unsigned codes of 8 bits, got u4");
@@ -283,14 +283,14 @@ TEST_CASE("data that mean something else are refused by the network, convert and
   features.offset[7] += 1.0f;
   const Dataset moved = Dataset::from_floats(
       {1, 12}, features.offset, std::vector<int32_t>{0}, 4, other.range, features);
-  refused(moved.batch(0, 1).images, "12 features, number 7 of offset");
+  refused(moved.batch(0, 1).images, "12 features, number 7 with offset");
   InputFeatures near = other.input_features();
   near.scale[7] = std::nextafter(near.scale[7], 2.0f * near.scale[7]);
   const QParams params = integer::input_params(other.range, "test");
   const InputFeatures own = other.input_features();
   const auto [ours, theirs] = describe_inputs(params, &own, params, &near);
   CHECK(ours != theirs);
-  CHECK_THAT(ours, quantrain::test::ContainsSubstring("number 7 of offset"));
+  CHECK_THAT(ours, quantrain::test::ContainsSubstring("number 7 with offset"));
   refused(Tensor::zeros({4, 12}),
           "the input is floats without codes, but the network was prepared for [");
   refused(Tensor::zeros({4, 12}), "encode raw values with the data set that declares the features");

@@ -25,7 +25,7 @@ using integer::Step;
 using integer::Value;
 
 // Headers that the exported code may include: those of standard C, the headers that C libraries
-// include from them, and arm_mve.h. An exported header of the same name would hide them.
+// include from them, and arm_mve.h. An exported header of the same name would hide that header.
 constexpr std::string_view kHeaders[] = {
     "alloca", "arm_mve", "assert",      "complex", "ctype",     "endian",  "errno",   "features",
     "fenv",   "float",   "inttypes",    "iso646",  "limits",    "locale",  "math",    "pthread",
@@ -93,10 +93,11 @@ Lowered lower(const Program& given, bool pack_weights) {
 
 std::string step_id(size_t i) { return cat("_", i); }
 
-/// C99 promises that a function may have so many parameters (5.2.4.1).
+/// C99 guarantees that a function may have this many parameters (5.2.4.1).
 constexpr size_t kMostParameters = 127;
 
-/// A step has a parameter for each input and one for its output.
+/// Throws if a C function would have too many parameters. A step's function has one parameter for
+/// each input and one for the output.
 void check_parameters(const Program& program) {
   for (const Step& step : program.steps) {
     if (step.inputs.size() >= kMostParameters) {
@@ -154,9 +155,9 @@ class Exporter {
   std::string source() const {
     std::string text = cat("/* Made by quantrain ",
                            version(),
-                           ". What this computes: ",
+                           ". ",
                            options_.name,
-                           ".h */\n",
+                           ".h describes what this file computes. */\n",
                            "#include \"",
                            options_.name,
                            ".h\"\n\n#include <stddef.h>\n#include <string.h>\n\n");

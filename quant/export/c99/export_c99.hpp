@@ -7,13 +7,13 @@
 #include "framework/integer/integer_model.hpp"
 #include "framework/integer/program.hpp"
 
-// An integer network as C99: one header and one source for any C99 or C++ compiler. It allocates
-// nothing, has no floating point and calls nothing but memcpy and memset. Its outputs are the
+// An integer network as C99: one header and one source for any C99 or C++ compiler. The code
+// allocates nothing, has no floating point and calls only memcpy and memset. Its outputs are the
 // engine's integers, for every input.
 namespace quantrain {
 
 struct C99Options {
-  /// Prefix of every name that the linker sees, and name of the files: "digits".
+  /// Prefix of every name that the linker sees, and name of the files, such as "digits".
   std::string name = "network";
   /// Weights of up to 4 bits are packed in the tables; if false, each weight takes a byte.
   bool pack_weights = true;
@@ -33,7 +33,7 @@ struct C99Sources {
 /// The C code of a network, without its dead channels (integer::remove_dead_channels). Outputs are
 /// int32 accumulators if the network ends in them, else stored codes.
 /// Throws: ExportError saying what is wrong with the name or the section, or which step has more
-/// inputs than a function of C99 takes; otherwise as integer::validate().
+/// inputs than a function of C99 takes; what integer::validate() throws.
 C99Sources export_c99(const integer::Program& program, const C99Options& options = {});
 
 /// Bytes of scratch that the exported network needs. It also needs a few hundred bytes of stack,

@@ -27,8 +27,8 @@ std::string shape_text(const Shape& shape) {
   return stream.str();
 }
 
-// Whether the network has classes: one input, and one output vector whose integers share a scale,
-// so that the largest integer gives the class.
+// Whether the network has classes: it has one input and one output vector, and the output's
+// integers share a scale, so the largest integer gives the class.
 bool has_classes(const Program& program) {
   if (program.inputs.size() != 1 || program.outputs.size() != 1) return false;
   const Value& value = program.value(program.outputs[0]);
@@ -71,7 +71,7 @@ std::string input_text(const Parameter& p, const Value& value) {
                          params.type.qmax() + offset);
   if (!value.features.empty()) {
     text +=
-        cat(",\n   where real = (raw - offset[f]) / scale[f] in float for feature f, the place"
+        cat(",\n   where real = (raw - offset[f]) / scale[f] in float for feature f, the index"
             " along the last axis:\n");
     for (int64_t f = 0; f < value.features.size(); ++f) {
       const auto at = static_cast<size_t>(f);
@@ -119,7 +119,7 @@ std::string output_text(const Parameter& p, const Value& value) {
                 number(value.scale[0]),
                 "\n");
   } else {
-    text += "   real = scale[c] * output for channel c, the place along the last axis:\n";
+    text += "   real = scale[c] * output for channel c, the index along the last axis:\n";
     for (size_t c = 0; c < value.scale.size(); ++c)
       text += cat("     c = ", c, ": ", number(value.scale[c]), "\n");
     text += cat("*/\n#define ", p.macro, "_SIZE ", p.size, "\n");
@@ -205,15 +205,15 @@ std::string header_text(const Interface& f,
   }
   const std::string guard = f.macro + "_H";
   text +=
-      cat("   Outputs are the same integers on every machine. Nothing is kept in the scratch from"
-          " call to call.\n   */\n#ifndef ",
+      cat("   Outputs are the same integers on every machine. The scratch keeps nothing from one"
+          " call to the next.\n   */\n#ifndef ",
           guard,
           "\n#define ",
           guard,
           "\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
   for (const Parameter& p : f.inputs) text += input_text(p, program.value(p.value)) + "\n";
   for (const Parameter& p : f.outputs) text += output_text(p, program.value(p.value)) + "\n";
-  text += cat("/* Bytes of scratch, which must lie where an int32_t may. */\n#define ",
+  text += cat("/* Bytes of scratch, with the alignment of an int32_t. */\n#define ",
               f.macro,
               "_SCRATCH_SIZE ",
               f.scratch_bytes,
@@ -222,8 +222,8 @@ std::string header_text(const Interface& f,
               ";\n");
   if (!f.classify.empty()) {
     text +=
-        cat("\n/* Runs one sample and returns the place of its largest output, the first among"
-            " equals. */\n",
+        cat("\n/* Runs one sample and returns the index of its largest output, the lowest if"
+            " several are equal. */\n",
             f.classify,
             ";\n");
   }

@@ -12,9 +12,9 @@ namespace quantrain::c99 {
 struct Parameter {
   std::string parameter;  ///< "input", "input_0"
   std::string macro;      ///< "DIGITS_INPUT", "DIGITS_INPUT_0"
-  std::string type;       ///< of an output: "digits_output"
+  std::string type;       ///< C type of an output: "digits_output"
   std::string element;    ///< "uint8_t" or "int32_t"
-  int64_t size = 0;       ///< elements
+  int64_t size = 0;       ///< number of elements
   int value = 0;          ///< number of the value in the program
 };
 

@@ -11,28 +11,29 @@ inline int64_t round_up(int64_t n, int64_t multiple) {
 }
 
 /// Reorders weights [outputs, length] into groups of four outputs, [k / 4][output][k % 4] with k in
-/// [0, length). The outputs left over follow, one row each. Zeros pad the length to a multiple of
+/// [0, length). The remaining outputs follow, one row each. Zeros pad the length to a multiple of
 /// 4.
 std::vector<int8_t> grouped_weights(const int8_t* weights, int64_t outputs, int64_t length);
 
-/// Number of codes in a word of packed weights: 8 of 4 bits, or 16 of 2 bits.
+/// Number of weights in a word of packed weights: 8 of 4 bits, or 16 of 2 bits.
 inline int64_t fields(int bits) { return 32 / bits; }
-/// Which of the word's codes is in field n, the bits from n * bits on. A mask extracts two fields
-/// that are 16 bits apart; these pairs hold the codes (0, 2), (1, 3), (4, 6), (5, 7), ...
+/// The index, among the word's weights, of the weight in field n, which begins at bit n * bits. A
+/// mask extracts two fields that are 16 bits apart; these pairs hold the weights (0, 2), (1, 3),
+/// (4, 6), (5, 7), ...
 inline int64_t field_position(int64_t n, int bits) {
   const int64_t half = fields(bits) / 2;
   return n % half / 2 * 4 + n % 2 + (n >= half ? 2 : 0);
 }
-/// As grouped_weights(), for weights of at most `bits` bits, packed into words: groups [k /
-/// fields][output], then rows. Each weight, also a padding 0, is stored minus the lowest value,
-/// -2^(bits - 1).
+/// Like grouped_weights(), for weights of at most `bits` bits, packed into words: groups of four
+/// outputs, [k / fields][output], then the remaining outputs, one row each. Each weight, including
+/// a padding 0, is stored minus the lowest value, -2^(bits - 1).
 std::vector<uint32_t> packed_weights(const int8_t* weights,
                                      int64_t outputs,
                                      int64_t length,
                                      int bits);
 
-/// Reorders weights [channels, taps] into groups of four channels, [tap][channel]. The channels
-/// left over follow, one row of taps each.
+/// Reorders weights [channels, taps] into groups of four channels, [tap][channel]. The remaining
+/// channels follow, one row of taps each.
 std::vector<int8_t> depthwise_weights(const int8_t* weights, int64_t channels, int64_t taps);
 
 }  // namespace quantrain::c99

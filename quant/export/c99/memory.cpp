@@ -17,7 +17,7 @@ using integer::Step;
 using kernels::Conv2dShape;
 
 /// What a step reads and writes, pixel by pixel: output pixel p needs the input's bytes
-/// [first[p], last[p]) and fills [p * bytes, (p + 1) * bytes).
+/// [first[p], last[p]) and fills the output's bytes [p * bytes, (p + 1) * bytes).
 struct Traversal {
   std::vector<int64_t> first, last;
   int64_t bytes = 1;
@@ -82,8 +82,8 @@ struct Lead {
   std::optional<Traversal> operator()(const integer::QuantizedAvgPool2d& op) const {
     return window_traversal(op.shape, 1);
   }
-  // In place if computed forward: a row's largest code and sum are known before its first element
-  // is written.
+  // Runs in place if computed forward: a row's largest code and sum are known before its first
+  // element is written.
   std::optional<Traversal> operator()(const integer::QuantizedSoftmax&) const {
     if (order == Order::kForward) return Traversal{};
     return std::nullopt;
@@ -124,8 +124,8 @@ class Planner {
       pair_of_[static_cast<size_t>(pairs_[i].after)] = static_cast<int>(i);
   }
 
-  /// Places the pieces in this order. Each goes where the total grows least, and among such places
-  /// to the lowest. Offsets may be negative. Returns the total number of bytes.
+  /// Places the pieces in this order. Each goes to the offset where the total grows least; if there
+  /// are several, to the lowest. Offsets may be negative. Returns the total number of bytes.
   int64_t place(const std::vector<int>& order) {
     std::vector<int> placed;
     int64_t begin = 0, end = 0;
@@ -274,8 +274,8 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
     for (const int id : step.inputs) {
       const int root = at(roots, id);
       const int input = at(piece_of, root);
-      // If the step reads a value twice, the output may not overwrite it: one of the reads may
-      // still need codes where the other is already done.
+      // If the step reads a value twice, the output may not overwrite the value: one read may still
+      // need codes that the other read has already passed.
       const auto reads = std::count_if(step.inputs.begin(), step.inputs.end(), [&](int other) {
         return at(roots, other) == root;
       });
@@ -295,8 +295,9 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
     }
   }
 
-  // The scratch's size depends on the order in which pieces are placed. Tries orders that usually
-  // do well, then random variations of them, which are the same in every run.
+  // The scratch's size depends on the order in which pieces are placed. The
+  // candidates are orders that usually do well, and random variations of these orders, which are
+  // the same in every run.
   std::vector<int> order(pieces.size());
   std::iota(order.begin(), order.end(), 0);
   const auto by = [&](auto key) {

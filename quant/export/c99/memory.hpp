@@ -8,7 +8,7 @@
 
 namespace quantrain::c99 {
 
-/// Where a value of the exported network lies.
+/// Where a value of the exported network is stored.
 struct Place {
   enum class Where { kInput, kOutput, kScratch };
   Where where = Where::kScratch;
@@ -20,7 +20,7 @@ struct Place {
 enum class Order { kForward, kBackward };
 
 struct MemoryPlan {
-  std::vector<Place> places;    ///< of each value; a view lies where its input does
+  std::vector<Place> places;    ///< of each value; a view has the place of its input
   std::vector<Order> orders;    ///< of each step
   std::vector<int64_t> locals;  ///< of each step: where its own bytes begin in the scratch
   std::vector<int64_t> values;  ///< bytes of all values alive during each step
@@ -34,8 +34,8 @@ struct MemoryPlan {
 MemoryPlan plan_memory(const integer::Program& program, const std::vector<int64_t>& local_bytes);
 
 /// Bytes by which the output must begin before its input (forward) or after it (backward), so that
-/// no input is overwritten before its last read. If nothing may be shared: the size of inputs and
-/// output together.
+/// no byte of the input is overwritten before its last read. If input and output may not share
+/// memory: the size of inputs and output together.
 int64_t lead(const integer::Operation& op, Order order);
 
 }  // namespace quantrain::c99

@@ -11,7 +11,7 @@ namespace {
 using integer::Gather;
 
 /// An axis whose indices need no table: index[i] = begin + (i - lo) / repeat * step for i in [lo,
-/// hi), divided as integers; elsewhere -1, which stands for the fill.
+/// hi), with integer division. Elsewhere index[i] = -1, which stands for the fill value.
 struct Regular {
   int64_t lo = 0, hi = 0, begin = 0, repeat = 1, step = 1;
 
@@ -36,7 +36,7 @@ std::optional<Regular> regular(const std::vector<int32_t>& index) {
   return r;
 }
 
-/// Writes nested loops, one axis after another.
+/// Writes the C code of a gather: nested loops, one for each axis.
 class Moves {
  public:
   Moves(const Gather& op, std::string id) : op_(op), id_(std::move(id)) {}

@@ -8,7 +8,7 @@
 namespace quantrain::c99 {
 namespace {
 
-// Variables for requantization.
+// The C variables that requantization needs.
 std::string setup(bool codes) {
   if (!codes) return {};
   return "  const int32_t *multiplier = p->multiplier;\n"
@@ -34,7 +34,7 @@ std::string depthwise_function(const DepthwiseForm& form, bool rows) {
   text = replaced(text, "  ROWS\n", rows ? core("depthwise_rows") : "");
   text = replaced(text, "DEPTHWISE", form.name());
   text = replaced(text, "COUNT", cat(form.taps));
-  // Unrolls the loop over few taps.
+  // Unrolls the loop over the taps if there are few.
   std::string each;
   if (form.taps <= 16) {
     for (int64_t t = 0; t < form.taps; ++t) each += cat(t > 0 ? "    TAP(" : "TAP(", t, ")\n");
@@ -72,8 +72,8 @@ std::string product_function(const ProductForm& form, bool rows) {
   const bool packed = form.bits < 8;
   std::string text = core(form.pair ? "product_pair" : "product_one");
   text = replaced(text, "  ROWS\n", rows ? core(form.pair ? "pair_rows" : "one_rows") : "");
-  // Replaces the placeholders with this form's constants, and removes the parts that it does not
-  // have.
+  // Replaces the placeholders with this form's constants, and removes the parts that this
+  // form does not have.
   text = replaced(text, form.pair ? "PRODUCT_pair" : "PRODUCT_one", form.name());
   text = replaced(text, "OUTPUT", form.codes ? "uint8_t" : "int32_t");
   text = replaced(text, "WEIGHT", packed ? "const uint32_t *" : "const int8_t *");

@@ -92,7 +92,7 @@ std::string product_tables(const ProductStep& step,
   const int64_t per_group = outputs * step.length();
 
   std::string text;
-  int64_t group_size = 0;  // entries in the table
+  int64_t group_size = 0;  // table entries of one group
   if (bits < 8) {
     std::vector<uint32_t> all;
     for (int64_t g = 0; g < groups; ++g) {

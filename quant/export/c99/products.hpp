@@ -36,12 +36,13 @@ StepSource step_source(const ProductStep& step,
                        const Settings& settings,
                        Needs& needs);
 
-/// The C function of a form, for products and for depthwise convolutions. rows: whether it computes
-/// outputs that are left over after groups of four.
+/// The C function of a form, for products and for depthwise convolutions. rows: whether it also
+/// computes outputs that remain after groups of four.
 std::string product_function(const ProductForm& form, bool rows);
 std::string depthwise_function(const DepthwiseForm& form, bool rows);
 
-/// The head of a loop over pixels, `step` at a time: "for (...) {". `i` is the first pixel.
+/// The head of a loop over pixels, `step` at a time: "for (...) {". In the loop, `i` is the first
+/// of these pixels.
 std::string pixel_loop(const kernels::Conv2dShape& shape, int64_t step, Order order);
 /// The line that sets `top` and `left`, the corner of the window of pixel `pixel`.
 std::string window_corner(const kernels::Conv2dShape& shape, const std::string& pixel);

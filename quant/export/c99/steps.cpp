@@ -5,7 +5,7 @@
 #include "quant/export/c99/text.hpp"
 #include "quant/export/c99/windows.hpp"
 
-// The list of operations that have a C form. A new operation compiles only once it is listed here.
+// The list of operations that have a C form. If an operation is missing here, compilation fails.
 namespace quantrain::c99 {
 namespace {
 

@@ -10,7 +10,7 @@
 // The C code of one step of a program.
 namespace quantrain::c99 {
 
-/// A form of the product function. A network contains the forms that it uses.
+/// A form of the product function. An exported network contains only the forms that it uses.
 struct ProductForm {
   bool pair = false;  ///< two pixels at a time
   bool codes = true;  ///< true: writes codes, by requantization; false: writes the sums
@@ -32,18 +32,18 @@ struct DepthwiseForm {
 
 /// The functions that the steps of a network call.
 struct Needs {
-  /// For each form: whether some step has outputs left over after groups of four.
+  /// For each form: whether some step has outputs that remain after groups of four.
   std::map<ProductForm, bool> products;
   std::map<DepthwiseForm, bool> depthwise;
   bool requantize = false;
-  bool requantize_any = false;  ///< with shifts that need 64 bits
+  bool requantize_any = false;  ///< requantization with shifts that need 64-bit arithmetic
   bool softmax = false;
 };
 
 /// What all steps of a network share.
 struct Settings {
   bool pack_weights = true;  ///< weights of up to 4 bits are packed
-  bool any_shift = false;    ///< some product has a shift that needs 64 bits
+  bool any_shift = false;    ///< some product has a shift that needs 64-bit arithmetic
 };
 
 struct StepSource {
@@ -54,7 +54,7 @@ struct StepSource {
 
 /// Bytes of scratch that a step needs for itself while it runs.
 int64_t local_bytes(const integer::Operation& op, const Settings& settings);
-/// Whether the operation is a product with a shift that needs 64 bits.
+/// Whether the operation is a product with a shift that needs 64-bit arithmetic.
 bool has_any_shift(const integer::Operation& op);
 /// The C code of an operation. Names of its functions and tables end in `id`. Adds the functions
 /// that it calls to `needs`.

@@ -99,7 +99,7 @@ std::string c99_test(const integer::Program& given,
                          options.name,
                          ".c with ",
                          count,
-                         " samples. Build it alone, "
+                         " samples. Build this file alone: "
                          "it includes ",
                          options.name,
                          ".c. */\n#include <stdint.h>\n#include <stdio.h>\n\n"
@@ -125,7 +125,7 @@ std::string c99_test(const integer::Program& given,
   const bool measured = !program.steps.empty();
   if (measured) {
     text +=
-        cat("/* Define these to measure. Between PAUSE and RESUME the test does its own work. */\n"
+        cat("/* Define these to measure. Between PAUSE and RESUME, the test runs its own code. */\n"
             "#ifndef MEASURE_START\n#define MEASURE_START() (void)0\n"
             "#define MEASURE_PAUSE(step) (void)(step)\n#define MEASURE_RESUME() (void)0\n"
             "#define MEASURE_STOP(step) (void)(step)\n#endif\n"

@@ -34,7 +34,7 @@ std::string fill(std::string text,
 
 std::string list(std::span<const int64_t> values) {
   std::string text;
-  size_t begin = 0;  // of the line
+  size_t begin = 0;  // where the line begins
   for (const int64_t value : values) {
     const std::string item = cat(value, ",");
     if (text.empty() || text.size() - begin + 1 + item.size() > 100) {

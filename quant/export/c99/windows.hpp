@@ -4,7 +4,7 @@
 
 #include "quant/export/c99/steps.hpp"
 
-// Pools.
+// Max pools and average pools.
 namespace quantrain::c99 {
 
 StepSource step_source(const integer::QuantizedMaxPool2d& op, const std::string& id, Order order);

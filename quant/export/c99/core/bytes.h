@@ -1,5 +1,5 @@
 //@ expand_pair
-/* Arranges the codes of two pixels as sums_4x2 reads them. */
+/* Writes the codes of two pixels in the order in which sums_4x2 reads them. */
 #if defined(CORE_DSP) && !defined(CORE_MVE)
 INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1, int32_t length) {
   int32_t k;
@@ -12,7 +12,7 @@ INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
   }
 }
 #elif defined(CORE_WIDENS_PAIRS)
-/* As 16-bit numbers, four of one pixel and four of the other in turn. */
+/* As 16-bit numbers: four codes of one pixel, then four of the other, and so on. */
 INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1, int32_t length) {
   int32_t k, i;
   for (k = 0; k < length; k += 4, columns += 4) {

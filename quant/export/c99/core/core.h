@@ -4,15 +4,16 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline, unused))
-/* All layers share one copy. Inlined, it would have fewer registers. */
+/* All layers share one copy of the function. Inlined, it would have fewer registers. */
 #define NOINLINE static __attribute__((noinline))
 #else
 #define INLINE static inline
 #define NOINLINE static
 #endif
 //@ products
-/* Barriers for Cortex-M: a compiler computes what comes before a barrier before it loads what comes
-   after. Without them, compilers load everything first and run out of registers. */
+/* Barriers for Cortex-M. The compiler must finish the arithmetic before a barrier, and only then
+   load the operands of the arithmetic after it. Without barriers, compilers load all operands first
+   and run out of registers. */
 #if defined(__GNUC__) && defined(__arm__)
 #define STEP_4(a, b, c, d) \
   __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d) : : "memory")
@@ -24,7 +25,8 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 #define KEEP_IN_REGISTER(x) (void)0
 #endif
 
-/* The form in which products are computed. All give the same integers; CORE_PLAIN is portable. */
+/* The form in which products are computed. All forms give the same integers; CORE_PLAIN is
+   portable. */
 #if defined(CORE_PLAIN)
 #elif !defined(__GNUC__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #define CORE_PLAIN 1
@@ -41,8 +43,8 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 #endif
 
 /* A product: y[o] = requantize(start[o] + sum over k of weight[o][k] * x[k]).
-   Weights lie in groups of four outputs, [k / 4][output][k % 4]; the outputs left over follow, one
-   row each. Zeros pad the rows to `length`. */
+   Weights lie in groups of four outputs, [k / 4][output][k % 4]; the remaining outputs follow,
+   one row each. Zeros pad the rows to `length`. */
 struct product {
   const void *weights; /* int8_t, or packed in uint32_t */
   const int32_t *start;
@@ -83,7 +85,8 @@ INLINE uint8_t requantize_any(int32_t sum, int32_t multiplier, int32_t shift, in
   return (uint8_t)code;
 }
 //@ softmax
-/* floor(n / d), which is below 2^31. Bit by bit, because few targets can divide 64-bit numbers. */
+/* floor(n / d), which must be below 2^31. Computed bit by bit, because few targets can divide
+   64-bit numbers. */
 static int32_t quotient(uint64_t n, uint64_t d) {
   uint64_t rest = n >> 31;
   uint32_t bits = (uint32_t)n << 1;

@@ -6,8 +6,8 @@ INLINE int32_t sum_codes(const uint8_t *x, int32_t length) {
 }
 //@ field
 /* Packed weights have `bits` bits and are stored minus their lowest value. A word holds 32 / bits
-   codes of a row, in an order in which a mask extracts pairs that are 16 bits apart: codes 0 and 2,
-   1 and 3, 4 and 6, 5 and 7, ... */
+   weights of a row. Their order lets a mask extract two weights that are 16 bits apart in the word:
+   weights 0 and 2, 1 and 3, 4 and 6, 5 and 7, ... This is the index of the weight in field n. */
 INLINE int32_t field_position(int32_t n, int32_t bits) {
   const int32_t half = 16 / bits;
   return n % half / 2 * 4 + n % 2 + (n >= half ? 2 : 0);
@@ -158,8 +158,8 @@ INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
   join_quads(b, sums + 4);
 }
 #else
-/* A word holds codes of two pixels: one multiplication gives both products, one addition both
-   sums. */
+/* A word holds codes of two pixels, so one multiplication gives both products, and one addition
+   updates both sums. */
 INLINE void expand_pair_packed(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
                                int32_t length, int32_t bits, int32_t *total) {
   const uint8_t *const end = x0 + length;
@@ -189,7 +189,8 @@ INLINE void expand_pair_packed(uint32_t *columns, const uint8_t *x0, const uint8
     total[1] += (int32_t)(sum >> 16);
   }
 }
-/* Sums of 16 products (4 bits) or 64 (2 bits) stay below 2^16: 16 * 15 * 255, 64 * 3 * 255. */
+/* Sums of 16 products (4 bits) or 64 products (2 bits) stay below 2^16: they are at most
+   16 * 15 * 255 or 64 * 3 * 255. */
 INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t length,
                             int32_t bits, int32_t *sums) {
   const uint32_t mask = bits == 4 ? 15 : 3;

@@ -1,6 +1,7 @@
 //@ groups
-/* Up to sixteen weights of each of the four rows of a group. The table takes four of each row in
-   turn. For MVE they are reordered row by row, and each row is padded with zeros to sixteen. */
+/* ROWS_n encloses n weights of each of the four rows of a group: four of the first row, four of the
+   second, and so on. The table keeps this order. For MVE, the weights are reordered row by row, and
+   each row is padded with zeros to sixteen. */
 #if defined(CORE_MVE)
 #define ROWS_4(...) ROWS_OF_4(__VA_ARGS__)
 #define ROWS_8(...) ROWS_OF_8(__VA_ARGS__)
@@ -43,14 +44,15 @@
 #endif
 //@ vectors
 #if defined(CORE_MVE)
-/* Sixteen codes minus 128. If fewer are left, the rest is not read, and its weights are 0. */
+/* Sixteen codes minus 128. If fewer are left, the others are not read, and their weights are 0. */
 INLINE int8x16_t codes_less_128(const uint8_t *x, int32_t left) {
   const uint8x16_t codes = left >= 16 ? vld1q_u8(x) : vld1q_z_u8(x, vctp8q((uint32_t)left));
   return vreinterpretq_s8_u8(veorq_u8(codes, vdupq_n_u8(0x80)));
 }
 #endif
 #if defined(CORE_DSP)
-/* The codes or weights at even, or at odd, places of a word, as a pair of 16-bit numbers. */
+/* The two codes or weights in the even bytes, or in the odd bytes, of a word, as a pair of 16-bit
+   numbers. */
 INLINE uint32_t even_codes(uint32_t word) {
   uint32_t pair;
   __asm__("uxtb16 %0, %1" : "=r"(pair) : "r"(word));
@@ -89,8 +91,8 @@ INLINE int32_t add_high_product(uint32_t x, uint32_t w, int32_t sum) {
   return result;
 }
 #elif defined(CORE_WIDE)
-/* Multiplies sixteen weights, four for each output of a group, by four codes. `quads` holds partial
-   sums of the four outputs. */
+/* add_quads multiplies sixteen weights, four for each output of a group, by four codes. `quads`
+   holds partial sums of the four outputs, and join_quads adds them up. */
 typedef int8_t sixteen_weights __attribute__((vector_size(16)));
 typedef uint8_t codes_16 __attribute__((vector_size(16)));
 typedef int32_t words_4 __attribute__((vector_size(16)));
@@ -140,7 +142,8 @@ INLINE wide_weights widen(const int8_t *w) {
 INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
   return sum + (quads)__builtin_ia32_pmaddwd256(WIDEN_CODES(repeat_codes(x)), w);
 }
-/* expand_pair widens the codes of two pixels once for all groups; add_widened reads four of them. */
+/* expand_pair widens the codes of two pixels once for all groups. add_widened reads four of these
+   codes. */
 #define CORE_WIDENS_PAIRS 1
 typedef int64_t longs_4 __attribute__((vector_size(32)));
 INLINE quads add_widened(quads sum, wide_weights w, const uint32_t *x) {
@@ -191,7 +194,7 @@ INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
       __builtin_convertvector((codes_8)(int32_t __attribute__((vector_size(8)))){four, four},
                               halves_8));
 }
-/* As with AVX2. */
+/* As with AVX2, expand_pair widens the codes once for all groups. */
 #define CORE_WIDENS_PAIRS 1
 typedef int64_t longs_2 __attribute__((vector_size(16)));
 INLINE quads add_widened(quads sum, wide_weights w, const uint32_t *x) {
