@@ -28,7 +28,7 @@ float largest_magnitude(const std::array<float, 3>& row) {
 }  // namespace
 
 int main() {
-  // The range of the input is declared, that of the output is observed.
+  // The input's range is declared, and the output's range is observed.
   const ScaleZero x = choose_params({0.0f, 1.0f}, kU8, QScheme::kAffine, "input");
   MinMaxObserver observer({}, {.name = "output"});
   observer.observe(quantrain::Tensor::from({4}, std::array<float, 4>{0.33f, -0.5f, 1.0f, 0.025f}));

@@ -10,7 +10,7 @@
 #include "shapes.hpp"
 #include "training.hpp"
 
-/// A layer that is a plain member, so the module does not know it.
+/// A module whose layer is a plain member, so the module does not know the layer.
 class PlainMembers : public Module {
  public:
   std::string_view type() const override { return "PlainMembers"; }
@@ -22,7 +22,8 @@ class PlainMembers : public Module {
   Linear linear_{256, 4};
 };
 
-/// An addition without a layer of its own, and one ReLU that runs twice.
+/// A module with an addition that has no layer of its own or, if `twice`, with a ReLU that runs
+/// twice.
 class Careless : public Module {
  public:
   explicit Careless(bool twice) : twice_(twice) {}
@@ -137,7 +138,7 @@ int main() try {
   for (const auto& mistake : mistakes) {
     try {
       mistake();
-      std::cout << "nothing was said\n";
+      std::cout << "a mistake caused no error\n";
       return 1;
     } catch (const Error& error) {
       std::cout << error.what() << '\n';

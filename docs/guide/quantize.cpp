@@ -32,7 +32,7 @@ quant::QConfig few_bits() {
   return config;
 }
 
-/// While training: the network adapts to its codes.
+/// While training: the network adapts to the rounding of weights and activations.
 quant::IntegerModel train_quantized(const Dataset& training_set, const Dataset& test_set) {
   Sequential net = make_network();
   load(net, "float.safetensors");

@@ -26,8 +26,8 @@ std::vector<float> to_ohwi(
   return to;
 }
 
-/// Copies a file of PyTorch's into a network with the same layers. Parameters and buffers have the
-/// same names in both frameworks.
+/// Copies the tensors of a PyTorch file into a network with the same layers. Parameters and buffers
+/// have the same names in both frameworks.
 void import_weights(Module& net, const TensorFile& file) {
   for (NamedTensor& entry : state(net)) {
     const Shape shape = entry.tensor.shape();
@@ -42,8 +42,8 @@ void import_weights(Module& net, const TensorFile& file) {
   }
 }
 
-/// Stands in for another framework's file: holds a network's state, with the convolutions' weights
-/// transposed.
+/// A file as another framework would write it: a network's state, with the weights of convolutions
+/// transposed to [O, I, KH, KW].
 TensorFile exported_elsewhere(const Module& net) {
   TensorFile file;
   for (const NamedTensor& entry : state(net)) {
