@@ -28,7 +28,7 @@ struct Problem {
   }
 
   bool is_gemm() const { return m > 0; }
-  /// Two operations for each multiply-add, including those on padding.
+  /// Counts two operations for each multiply-add, including multiply-adds on padding.
   int64_t operations() const {
     return is_gemm() ? 2 * m * k * n : 2 * conv.y_elements() * conv.reduction();
   }
@@ -36,12 +36,12 @@ struct Problem {
   std::string name() const;
 };
 
-/// Computes a problem once, on operands of its own.
+/// Computes a problem once. A call owns its operands.
 using Call = std::function<void()>;
 using MakeCall = Call (*)(const Problem& problem);
 
-/// One library's kernels. For each family, a function prepares a problem and returns the call to be
-/// timed.
+/// The kernels of one library. For each family, a function prepares a problem and returns the call
+/// to be timed.
 struct Implementation {
   std::string name;
   void (*use_threads)(int threads) = nullptr;
@@ -49,23 +49,23 @@ struct Implementation {
 };
 
 Implementation quantrain_kernels();
-/// The calls of quantrain_kernels() with the reference loops in place of the SIMD kernels.
+/// The same families, computed by our reference loops instead of the SIMD kernels.
 Implementation reference_kernels();
 #ifdef QUANTRAIN_HAS_OPENBLAS
 Implementation openblas_kernels();
 #endif
 #ifdef QUANTRAIN_HAS_ONEDNN
-/// Has no families if its number of threads cannot be set.
+/// Has no families if oneDNN's number of threads cannot be set.
 Implementation onednn_kernels();
 #endif
-/// Multiply-adds that stay in registers, to measure the peak rate. Each family has such a loop; it
-/// ignores the problem. Has no families except on x86-64 with AVX2.
+/// Loops of multiply-adds that stay in registers, to measure the peak rate. Each family has a loop,
+/// which ignores the problem. Has no families unless the CPU is an x86-64 with AVX2.
 Implementation peak_kernels();
-/// Operations of one call of peak_kernels().
+/// Number of operations in one call from peak_kernels(), with the current number of threads.
 int64_t peak_operations(const std::string& family);
 
-/// Repeats a pattern of random elements: bytes from 0 to 254 or from -127 to 127, floats in [-1,
-/// 1).
+/// Fills data with a repeated pattern of random elements: uint8 from 0 to 254, int8 from -127 to
+/// 127, floats in [-1, 1).
 template <class T>
 void fill(T* data, int64_t n) {
   Random random(1);

@@ -1,6 +1,6 @@
-// Times the examples' networks in float and in integers (from bytes to integer logits). Names are
-// inference/float|integer/network/batch:B/threads:N; items_per_second counts the
-// layers' multiplications and additions.
+// Times the examples' networks in float and in integers. An integer call goes from bytes to integer
+// logits. Benchmarks are named inference/float|integer/network/batch:B/threads:N. items_per_second
+// counts the layers' multiplications and additions.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

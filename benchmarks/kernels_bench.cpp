@@ -1,6 +1,6 @@
-// Compares our kernels with those of OpenBLAS and oneDNN, our own reference and the peak of the
-// machine. Names are family/implementation/shape/threads:N. items_per_second counts operations, two
-// for each multiply-add.
+// Compares our kernels with those of OpenBLAS and oneDNN, with our reference loops and with the
+// machine's peak rate. Benchmarks are named family/implementation/shape/threads:N. items_per_second
+// counts operations, two for each multiply-add.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -31,7 +31,8 @@ namespace {
 
 constexpr int64_t kBatches[] = {1, 64, 256};
 constexpr int64_t kTrainingBatch = 64;
-/// With more operations than this, the reference loops take more than a second.
+/// The reference loops skip problems with more operations than this, because one call would take
+/// more than a second.
 constexpr int64_t kReferenceOperations = 50'000'000;
 
 struct FamilyProblem {
@@ -76,8 +77,8 @@ void add_convolution(Problems& problems, const Layer& layer) {
   problems.add("conv_u8s8_requantize", problem);
 }
 
-/// Layers of keyword spotting (DS-CNN) and of MobileNet at widths 1 and 0.25, and layers with
-/// kernels of other sizes.
+/// Adds depthwise layers of keyword spotting (DS-CNN) and of MobileNet with widths 1 and 0.25, and
+/// depthwise layers with other kernel sizes.
 void add_depthwise(Problems& problems) {
   struct Images {
     int64_t n, h, w, c, kh, kw;
@@ -165,7 +166,7 @@ void add_benchmarks(const Problems& problems) {
   for (const auto& [family, make] : quantrain_kernels().families) add_peaks(family);
 }
 
-/// For example "1.07", or "-" if one of the two was not measured.
+/// The quotient of two rates, such as "1.07"; "-" if one of them was not measured.
 std::string ratio(double ours, double theirs) {
   if (ours <= 0.0 || theirs <= 0.0) return "-";
   char text[32];
@@ -173,8 +174,8 @@ std::string ratio(double ours, double theirs) {
   return text;
 }
 
-/// Prints our rate divided by that of each other implementation; at the end of a family, the
-/// geometric means of these ratios and the worst ones.
+/// Prints, for each problem of a family, our rate divided by that of each other implementation.
+/// Then prints the geometric mean and the worst of these ratios.
 void print_family(const std::string& family, const Problems& problems, const Results& results) {
   const std::vector<std::string> peers{"openblas", "onednn", "reference"};
   std::map<std::pair<size_t, int>, std::vector<double>> ratios;

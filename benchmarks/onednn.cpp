@@ -8,7 +8,8 @@
 
 #include "benchmarks/implementations.hpp"
 
-// For oneDNN 2 and 3. Version 3 has no descriptors of operations, and its scales are arguments.
+// Works with oneDNN 2 and 3. Version 3 has no operation descriptors, and takes scales as arguments
+// of the call.
 namespace quantrain::benchmarks {
 namespace {
 
@@ -51,8 +52,8 @@ Call make_call(Ready ready) {
   };
 }
 
-/// A scale for each output channel. In version 3 the weights have these scales, along the axes of
-/// `weights_mask`; in version 2 the result has them.
+/// A scale for each output channel. Version 3 applies the scales to the weights, along the axes of
+/// `weights_mask`; version 2 applies them to the result.
 class Scales {
  public:
   Scales(int64_t channels, int64_t reduction, [[maybe_unused]] int weights_mask) {
@@ -101,7 +102,7 @@ Call sgemm(const Problem& p) {
   };
 }
 
-/// oneDNN chooses the layout of the weights.
+/// A matrix product whose weights have the layout that oneDNN chooses.
 Call matmul(const Problem& p, Type x, Type w, Type y, const Scales* scales) {
   const memory::desc source({p.m, p.k}, x, Tag::ab);
   const memory::desc weights({p.k, p.n}, w, Tag::any);
@@ -127,7 +128,7 @@ Call gemm_requantize(const Problem& p) {
   return matmul(p, Type::u8, Type::s8, Type::u8, &scales);
 }
 
-/// Shapes of a convolution in oneDNN's order of axes. oneDNN chooses the layouts.
+/// The shapes of a convolution, in oneDNN's order of axes. oneDNN chooses the memory layouts.
 struct Convolution {
   memory::desc x, w, bias, y;
   memory::dims stride, padding;
@@ -216,7 +217,8 @@ Call conv_requantize(const Problem& p) {
   return make_call(std::move(ready));
 }
 
-/// The function of the OpenMP library that oneDNN has loaded, or null. We do not link OpenMP.
+/// omp_set_num_threads() of the OpenMP library that oneDNN has loaded; null if there is none. We do
+/// not link OpenMP, so the function is looked up at run time.
 auto omp_set_num_threads() {
   return reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
 }
@@ -224,7 +226,7 @@ auto omp_set_num_threads() {
 }  // namespace
 
 Implementation onednn_kernels() {
-  if (omp_set_num_threads() == nullptr) return {};  // its number of threads cannot be set
+  if (omp_set_num_threads() == nullptr) return {};  // the number of threads cannot be set
   return {"onednn",
           [](int threads) { omp_set_num_threads()(threads); },
           {{"gemm_f32", sgemm},

@@ -54,7 +54,7 @@ Call gemm_packed(const Problem& p) {
 
 struct Integers {
   Buffer<uint8_t> x;
-  Buffer<int8_t> plain;  // w was packed from these
+  Buffer<int8_t> plain;  // the weights before packing
   PackedWeightsS8 w;
   ProductParams params;
   Buffer<int32_t> acc;
@@ -108,7 +108,7 @@ struct ConvF32 {
         y(filled<float>(s.y_elements())) {}
 };
 
-/// Weights are packed beforehand, as oneDNN's are.
+/// Packs the weights before the timed call, as onednn.cpp does.
 Call conv_forward(const Problem& p) {
   struct Operands {
     ConvF32 values;
@@ -141,7 +141,7 @@ Call conv_requantize(const Problem& p) {
                    [s](Integers& o) { conv2d_u8s8_u8(s, o.x.data(), o.w, o.params, o.y.data()); });
 }
 
-/// The same call with the reference loops instead of the kernels.
+/// The same call with the reference loops instead of the SIMD kernels.
 template <MakeCall make>
 Call with_reference(const Problem& p) {
   const Isa chosen = chosen_isa();

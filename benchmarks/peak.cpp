@@ -6,8 +6,9 @@
 #include <immintrin.h>
 #endif
 
-// The peak rate of a core: loops of multiply-add chains in registers, with enough chains to hide
-// the latency. Each loop has its own target attribute.
+// Loops that run at the peak rate of a core: independent chains of multiply-adds in registers,
+// enough of them to hide the latency. Each loop is compiled for its own instruction set by an
+// attribute.
 namespace quantrain::benchmarks {
 namespace {
 
@@ -17,7 +18,7 @@ constexpr int64_t kBlocksPerThread = 8;
 
 struct Loop {
   void (*run)() = nullptr;
-  int64_t operations = 0;  ///< per instruction, or per pair of instructions
+  int64_t operations = 0;  ///< in one step of a chain; a step is one or two instructions
 };
 
 #if defined(__x86_64__)
@@ -62,8 +63,8 @@ void use(const T& result) {
   use(total);
 }
 
-// Without VNNI, a dot product multiplies int16. Each product uses the current sum as a factor: if
-// both factors were constant, the compiler would compute the product once, before the loop.
+// Without VNNI, a dot product multiplies int16. Each product uses the current sum as a factor. With
+// two constant factors, the compiler would compute the product only once, before the loop.
 [[gnu::target("avx512f,avx512bw")]] void dot_avx512bw() {
   const __m512i ones = _mm512_set1_epi32(0x00010001);
   __m512i sums[kChains];

@@ -18,13 +18,13 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// The name without the suffix "/real_time": all times here are real times.
+/// The name without the suffix "/real_time", which Google Benchmark adds to all names.
 std::string plain_name(benchmark::BenchmarkReporter::Run run) {
   run.run_name.time_type.clear();
   return run.run_name.str();
 }
 
-/// JSON with plain names.
+/// Writes the JSON file, with plain names.
 class FileReporter : public benchmark::JSONReporter {
  public:
   void ReportRuns(const std::vector<Run>& runs) override {

@@ -1,8 +1,8 @@
 // Times one training step of the examples' networks, with batch 64 and Adam, in float and with
-// quantization. Names are train/float|qat/network/threads:N; items_per_second
-// counts the layers' multiplications and additions. The tables at the end also show which
-// operations take the time, and how much memory a step takes, measured in a process of its own for
-// each line.
+// quantization. Benchmarks are named train/float|qat/network/threads:N. items_per_second counts the
+// layers' multiplications and additions. The tables at the end also show which operations take the
+// time, and how much memory a step takes. For each line of the memory table, a separate process
+// measures the memory.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,8 +30,8 @@ constexpr int kWarmSteps = 5;
 constexpr int kCountedSteps = 10;
 constexpr const char* kModes[] = {"float", "qat"};
 
-/// A network that trains on one batch. The learning rate is so small that the network never learns
-/// the batch by heart. So gradients stay as they are at the start of training.
+/// A network that trains on one batch. The learning rate is so small that the network hardly
+/// changes, so gradients stay as they are at the start of training.
 class Training {
  public:
   Training(const Network& network, bool qat)
@@ -59,17 +59,17 @@ class Training {
 
  private:
   Sequential net_;
-  bool restores_;  // an autoencoder: its targets are its inputs
+  bool restores_;  // the network is an autoencoder, whose targets are its inputs
   std::vector<int32_t> labels_;
   std::optional<Adam> optimizer_;
 };
 
-/// Memory that a step takes once the pool is warm.
+/// The memory that a step takes after the first steps have filled the pool.
 struct Usage {
-  double pool_allocations;    ///< blocks from the pool in each step
+  double pool_allocations;    ///< blocks taken from the pool per step
   double system_allocations;  ///< of these, blocks that the pool took from the system
-  double page_faults;         ///< in each step
-  double saved_mib;           ///< for the backward pass, including the images
+  double page_faults;         ///< per step
+  double saved_mib;           ///< kept for the backward pass, including the images
   double peak_pool_mib;
   double peak_rss_mib;
 };
@@ -104,8 +104,8 @@ Usage count_usage(const Network& network, bool qat) {
           static_cast<double>(system_after.ru_maxrss) / 1024.0};
 }
 
-/// Calls count_usage() in a child process, which has its own pool and peaks. Call it before any
-/// thread starts.
+/// Calls count_usage() in a child process, which has its own pool and peaks. Must be called before
+/// any thread starts, because it forks.
 Usage count_usage_apart(const Network& network, bool qat) {
   int ends[2];
   if (pipe(ends) != 0) throw Error("train_bench", "no pipe");
@@ -150,7 +150,7 @@ void add_benchmarks() {
   add_peaks("gemm_f32");
 }
 
-/// Prints which operations take the time of a step, with all threads.
+/// Prints each operation's share of the time of a step, with all threads.
 void print_shares() {
   constexpr int kProfiledSteps = 50;
   constexpr size_t kShown = 8;
@@ -180,7 +180,7 @@ void print_shares() {
 }
 
 void print_tables(const Results& results, const std::vector<Usage>& usages) {
-  std::printf("\nSteps of batch %d; limit: the float step's operations at the peak rate\n%-21s",
+  std::printf("\nSteps of batch %d; limit: the time of the float step at the peak rate\n%-21s",
               static_cast<int>(kBatch),
               "");
   std::printf("%8s %9s %10s %10s %10s %10s %10s\n",

@@ -5,7 +5,7 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
-# These packages consist of headers, which are the same for every machine. So the build machine's packages are used.
+# These packages contain only headers, which are the same on every machine. So those of the build machine are used.
 foreach(package xtensor xsimd)
   file(GLOB ${package}_DIR /usr/lib/*/cmake/${package})
 endforeach()

@@ -1,4 +1,5 @@
-# The language standard, warnings and sanitizers of everything that is built here.
+# quantrain_compile_settings(target): sets the language standard, warnings and sanitizers. Every target of this project
+# uses them.
 function(quantrain_compile_settings target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wundef -ffp-contract=off)
@@ -17,16 +18,17 @@ function(quantrain_compile_settings target)
   endif()
 endfunction()
 
-# quantrain_sources(out folder...): sets `out` to every .cpp file of the folders. So a new file needs no entry anywhere.
-# Only the files of framework/kernels are listed, because they differ by architecture and library.
+# quantrain_sources(out folder...): sets `out` to the list of all .cpp files in the folders, so a new file needs no
+# entry anywhere. Only the files of framework/kernels are listed by hand, because they differ by architecture and
+# library.
 function(quantrain_sources out)
   list(TRANSFORM ARGN APPEND "/*.cpp" OUTPUT_VARIABLE patterns)
   file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${patterns})
   set(${out} ${sources} PARENT_SCOPE)
 endfunction()
 
-# quantrain_library(name sources...): adds the library target quantrain_name, which is used as quantrain::name, here and
-# by users of the installed package.
+# quantrain_library(name sources...): adds the library target quantrain_name. This project and users of the installed
+# package refer to it as quantrain::name.
 function(quantrain_library name)
   set(target quantrain_${name})
   add_library(${target} ${ARGN})
@@ -39,7 +41,7 @@ function(quantrain_library name)
   quantrain_compile_settings(${target})
 endfunction()
 
-# quantrain_precompile(target): precompiles the headers of the standard library that nearly every file includes.
+# quantrain_precompile(target): precompiles the standard headers that nearly every file includes.
 function(quantrain_precompile target)
   target_precompile_headers(${target} PRIVATE <algorithm> <cmath> <functional> <map> <memory> <optional> <ostream> <span>
     <string> <string_view> <tuple> <variant> <vector>)

@@ -1,7 +1,7 @@
-# The installed package: libraries, headers under include/quantrain in the same folders as in the repository, and files
-# for find_package. Internal headers of kernels are not installed. The runtime has its own targets, so that find_package
-# does not need the dependencies of training. Of CPack's components, runtime and training hold the shared libraries, and
-# dev holds everything else.
+# The installed package has the libraries, the headers, and files for find_package and pkg-config. The headers are under
+# include/quantrain, in the same folders as in the repository; the kernels' internal headers are not installed. The
+# runtime has its own export file, so that find_package can find it without the dependencies of training. Of CPack's
+# components, runtime and training hold the shared libraries, and dev holds everything else.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quantrain)
 set(QUANTRAIN_COMPONENTS runtime)
 set(folders framework)
@@ -19,8 +19,8 @@ else()
        REGEX "framework/kernels/float$" EXCLUDE)
 endif()
 
-# quantrain_install(export part library...): installs the libraries, and a file `export`.cmake that describes them.
-# Shared libraries go into CPack's component `part`.
+# quantrain_install(export part library...): installs the libraries, and a file <export>.cmake that describes them.
+# Shared libraries go into CPack's component <part>.
 function(quantrain_install export part)
   list(TRANSFORM ARGN PREPEND quantrain_)
   install(TARGETS ${ARGN} EXPORT ${export}
@@ -39,7 +39,8 @@ install(DIRECTORY ${folders}
         ${not_installed})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/quantrain COMPONENT dev)
 
-# quantrain_pc(name description): installs name.pc, made from ${requires} and ${libraries}. It is relocatable.
+# quantrain_pc(name description): installs <name>.pc for pkg-config, made from ${requires} and ${libraries}. The
+# installed package can be moved to another folder.
 function(quantrain_pc name description)
   file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
   file(CONFIGURE OUTPUT ${name}.pc @ONLY CONTENT
@@ -56,7 +57,7 @@ Libs: -L\${libdir} @libraries@
 ")
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 endfunction()
-# Static libraries need their dependencies last on the link line.
+# Programs that link static libraries must also link their dependencies, after them.
 set(requires)
 set(libraries "-lquantrain_runtime")
 if(QUANTRAIN_THREADS AND NOT BUILD_SHARED_LIBS)

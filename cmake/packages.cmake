@@ -1,5 +1,6 @@
-# Debian packages by CPack, from the preset `packages`: libquantrain-runtime and libquantrain with shared libraries, and
-# libquantrain-dev with everything else. Their dependencies are read from the libraries (dpkg-shlibdeps, of dpkg-dev).
+# CPack makes three Debian packages from the preset `packages`: libquantrain-runtime and libquantrain with the shared
+# libraries, and libquantrain-dev with everything else. dpkg-shlibdeps (package dpkg-dev) finds the dependencies of the
+# shared libraries.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME quantrain)
 set(CPACK_PACKAGE_VENDOR quantrain)

@@ -1,14 +1,14 @@
-# quantrain_part(option package debian what): decides whether to build a part of the project that needs `package`. For
-# messages, `debian` is the package's name in Debian and `what` the part's name. The option can be ON, OFF or AUTO. ON
-# builds the part; a missing package is an error. OFF does not build it. AUTO, the default, builds it if the package is
-# found. In a subdirectory of another project, the default is OFF. Without training, no part is built. Sets the option
-# to ON or OFF in the caller.
+# quantrain_part(option package debian what): decides whether to build a part of the project that needs a package, and
+# sets the option to ON or OFF in the caller. `debian` is the package's name in Debian, and `what` describes the part;
+# both are for messages. The user can set the option to ON, OFF or AUTO. ON builds the part, and a missing package is an
+# error. OFF does not build it. AUTO builds it if the package is found. AUTO is the default, except in a subdirectory of
+# another project, where it is OFF. Without training, no part is built.
 function(quantrain_part option package debian what)
   set(unless_said OFF)
   if(PROJECT_IS_TOP_LEVEL)
     set(unless_said AUTO)
   endif()
-  set(${option} ${unless_said} CACHE STRING "Build ${what}: ON, OFF, or AUTO (where ${package} is found)")
+  set(${option} ${unless_said} CACHE STRING "Build ${what}: ON, OFF, or AUTO (if ${package} is found)")
   set_property(CACHE ${option} PROPERTY STRINGS AUTO ON OFF)
   string(TOUPPER "${${option}}" wanted)
   set(built OFF)

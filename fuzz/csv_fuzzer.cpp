@@ -1,4 +1,5 @@
-// Reads a .csv file, with and without a header, and its columns as numbers, labels and classes.
+// Reads a .csv file, with and without a header. Then reads its columns as numbers, labels and
+// classes.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +26,7 @@ void take(const CsvTable& table) {
   for (size_t c = 0; c < std::min(kMost, columns.size()); ++c) {
     refusable([&] {
       const std::vector<float> values = table.floats(columns[c]);
-      if (values.size() != rows) finding("a column has not as many numbers as rows");
+      if (values.size() != rows) finding("a column does not have one number for each row");
       for (const float value : values) {
         if (!std::isfinite(value)) finding("a number is NaN or infinite");
       }

@@ -18,8 +18,8 @@ size_t __sanitizer_get_allocated_size(const volatile void* p) __attribute__((wea
 namespace quantrain::fuzz {
 namespace {
 
-// The report gives memory as a multiple of the input's size. Smaller inputs count as this size,
-// because the text of an error alone takes hundreds of bytes.
+// The report gives memory as a multiple of the input's size. Inputs smaller than this count as this
+// size, because the text of an error alone takes hundreds of bytes.
 constexpr int64_t kLeastCompared = 4096;
 
 std::atomic<int64_t> in_use = 0;
@@ -36,7 +36,7 @@ void on_free(const volatile void* p) {
   if (p != nullptr) in_use -= static_cast<int64_t>(__sanitizer_get_allocated_size(p));
 }
 
-/// Statistics, printed at the end.
+/// Statistics of all inputs. The destructor prints them when the program ends.
 struct Totals {
   int64_t inputs = 0;
   int64_t accepted = 0;

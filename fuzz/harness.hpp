@@ -6,8 +6,8 @@
 
 namespace quantrain::fuzz {
 
-/// Runs a target on an input; returns whether the input was accepted. A target refuses an input by
-/// an Error. Any other exception is a finding, and so is a call of finding().
+/// Runs a target on an input. Returns whether the input was accepted. To refuse an input, a target
+/// throws an Error. Any other exception is a finding, and so is a call of finding().
 bool accepts(std::span<const uint8_t> input);
 
 /// One of the recently accepted inputs: number `i` modulo their count. Empty if there are none.
@@ -16,7 +16,7 @@ std::span<const uint8_t> accepted_input(size_t i);
 /// Prints the text and aborts the process.
 [[noreturn]] void finding(const std::string& text);
 
-/// A file without a name, only in memory, that holds the input: for readers that take a path.
+/// An unnamed file in memory that holds the input, for readers that take a path.
 class MemoryFile {
  public:
   explicit MemoryFile(std::span<const uint8_t> bytes);

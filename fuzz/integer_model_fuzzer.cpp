@@ -1,4 +1,4 @@
-// Loads a saved integer network, and runs it on every instruction set; the integers must be equal.
+// Loads a saved integer network, and runs it on every instruction set. The results must be equal.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -14,8 +14,8 @@ constexpr int64_t kMemory = int64_t{64} << 20;
 constexpr int64_t kWork = int64_t{1} << 26;  // networks with more work are not run
 constexpr int64_t kSamples = 2;
 
-/// The work of one sample: multiply-adds, outputs, and elements in windows. Beyond kWork, the
-/// result only says that it is more.
+/// The work for one sample: multiply-adds, outputs, and elements in windows. A result above kWork
+/// is not exact, because the sum is capped against overflow.
 int64_t work(const integer::Program& program) {
   int64_t work = 0;
   const auto add = [&](int64_t some) { work = std::min(work, kWork) + std::min(some, kWork); };

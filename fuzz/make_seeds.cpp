@@ -1,5 +1,6 @@
-// make_seeds FOLDER: writes the seeds of each target to FOLDER/<target>_fuzzer_seed_corpus: files
-// as the library writes them, and small files that once made a reader take too much memory or time.
+// make_seeds FOLDER: writes the seeds of each target to FOLDER/<target>_fuzzer_seed_corpus. Seeds
+// are files as the library writes them, and small files that once made a reader take too much
+// memory or time.
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -64,7 +65,7 @@ void integer_models(const Seeds& seeds) {
 
 void states(const Seeds& seeds) {
   Sequential net = prepared_network();
-  net(example());  // in training mode, so that it sets the ranges
+  net(example());  // a pass in training mode sets the ranges
   save(net, seeds / "network");
   TensorFile file;
   file.metadata = {{"text", "quotes \" and \xc3\xa4"}};

@@ -1,4 +1,4 @@
-// Reads a .npy file, and its values as floats and as labels.
+// Reads a .npy file, then its values as floats and as labels.
 #include "framework/core/error.hpp"
 #include "framework/data/npy.hpp"
 #include "fuzz/harness.hpp"
@@ -15,7 +15,7 @@ bool accepts(std::span<const uint8_t> input) {
   try {
     if (array.floats().size() != elements) finding("the floats do not fill the shape");
     if (array.labels().size() != elements) finding("the labels do not fill the shape");
-  } catch (const Error&) {  // an f8 beyond float32, or labels that are not integers
+  } catch (const Error&) {  // a float64 beyond float32, or labels that are not integers
   }
   return true;
 }

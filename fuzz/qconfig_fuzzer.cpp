@@ -1,4 +1,5 @@
-// Reads the JSON of a configuration, writes the configuration, and reads an equal one back.
+// Reads the JSON of a configuration, and writes the configuration. Reading what was written must
+// give an equal configuration.
 #include <string_view>
 
 #include "fuzz/harness.hpp"
@@ -10,7 +11,8 @@ bool accepts(std::span<const uint8_t> input) {
   using quant::QConfig;
   const std::string_view text(reinterpret_cast<const char*>(input.data()), input.size());
   const QConfig config = QConfig::from_json(text);
-  if (!(QConfig::from_json(config.to_json()) == config)) finding("it is written as another one");
+  if (!(QConfig::from_json(config.to_json()) == config))
+    finding("reading the written configuration gives another one");
   return true;
 }
 

@@ -1,5 +1,5 @@
-// Passes the files of folders to a target, one after the other: a build without libFuzzer runs the
-// seeds this way. Fails if no file was accepted.
+// Passes the files of folders to a target, one after the other. Builds without libFuzzer run the
+// seeds with this program. Fails if no file was accepted.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Reads a safetensors file as tensors, then as the state of a prepared network.
+// Reads a safetensors file as tensors, then as the state of a network prepared for quantization.
 #include "framework/io/safetensors.hpp"
 #include "fuzz/harness.hpp"
 #include "fuzz/network.hpp"

@@ -1,7 +1,7 @@
-// Mutates a safetensors file by its structure: bytes of its tensors, and numbers of its header and
-// of the network in the header. One of three mutations changes raw bytes instead. Most inputs of a
-// corpus are refused, and so are their mutants. So every other mutation starts from an input that
-// was accepted.
+// Mutates a safetensors file by its structure: changes bytes of its tensors or numbers in its
+// header. The header of an integer network also contains the network. One of three mutations
+// changes raw bytes instead. Most inputs of a corpus are refused, and so are their mutants. So half
+// of the mutations start from a recently accepted input.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -34,7 +34,8 @@ struct TensorFileText {
     return true;
   }
 
-  /// Returns the number of bytes written, or 0 if there are more than `most`.
+  /// Returns the number of bytes written. Writes nothing and returns 0 if that would be more than
+  /// `most`.
   size_t write(uint8_t* bytes, size_t most) {
     header.resize((header.size() + 7) / 8 * 8, ' ');
     const uint64_t length = header.size();
@@ -63,7 +64,7 @@ std::vector<Span> numbers(const std::string& text) {
   return found;
 }
 
-/// Draws numbers below n.
+/// Draws random integers from 0 to n - 1.
 class Draw {
  public:
   explicit Draw(unsigned int seed) : engine_(seed) {}
@@ -82,7 +83,8 @@ void change_data(std::vector<uint8_t>& data, Draw& draw) {
   }
 }
 
-/// Changes a number slightly, or replaces it by another number of the text or by a bound.
+/// Changes a number in the text slightly, or replaces it by another number of the text or by a
+/// bound.
 void change_number(std::string& text, Draw& draw) {
   const std::vector<Span> all = numbers(text);
   if (all.empty()) return;

@@ -23,10 +23,10 @@ class ReLU6 : public Module {
   Tensor forward(const Tensor& x) override;
 };
 
-/// y[..., c] = exp(x[..., c]) / sum over k of exp(x[..., k]), along the last axis. In a prepared
-/// network its output has the range [0, 1]. Losses such as cross_entropy take logits, so a
-/// classifier needs no Softmax for training. It needs none when deployed either, because the
-/// largest logit has the largest probability.
+/// y[..., c] = exp(x[..., c]) / sum over k of exp(x[..., k]), along the last axis. In a network
+/// prepared for quantization, y has the range [0, 1]. A classifier rarely needs a Softmax: losses
+/// such as cross_entropy take logits, and after deployment the class with the largest logit also
+/// has the largest probability.
 /// Shapes: x [N, ..., C]  ->  y like x.
 /// Gradient: grad_x = y * (grad_y - sum over the last axis of grad_y * y).
 /// Source: ONNX Softmax, axis -1.
@@ -39,13 +39,13 @@ class Softmax : public Module {
   Tensor forward(const Tensor& x) override;
 };
 
-/// y = f(x), element by element, for any function f, including your own.
-/// docs/adding_an_operation.md
+/// y = f(x), element by element, for any function f. To write your own function, see
+/// docs/adding_an_operation.md.
 class Elementwise : public Module {
  public:
   /// Throws: GraphError if the function is null.
   explicit Elementwise(std::shared_ptr<const ElementwiseFunction> function);
-  /// The layer name of the function; "Elementwise" if it has none.
+  /// The function's layer name, or "Elementwise" if it has none.
   std::string_view type() const override;
 
  protected:
@@ -55,7 +55,7 @@ class Elementwise : public Module {
   std::shared_ptr<const ElementwiseFunction> function_;
 };
 
-// Layers of the functions in framework/autograd/ops/functions.hpp, which has the formulas.
+// One layer for each function in framework/autograd/ops/functions.hpp. That file has the formulas.
 struct Sigmoid : Elementwise {
   Sigmoid() : Elementwise(functions::sigmoid()) {}
 };
@@ -97,13 +97,14 @@ struct Clamp : Elementwise {
 };
 
 /// y = x where x > 0, else slope * x, with a learned slope for each channel.
-/// Shapes: x [..., channels]  ->  y like x. With one channel x has any shape, and all elements
-/// share the slope. Parameters: "weight" [channels], the slopes.
+/// Shapes: x [..., channels]  ->  y like x. If channels is 1, x may have any shape, and all
+/// elements share the slope.
+/// Parameters: "weight" [channels], the slopes.
 /// Source: He et al. 2015.
 class PReLU : public Module {
  public:
   /// slope: the initial slope of all channels.
-  /// Throws: ShapeError if channels are not positive; DataError if slope is not finite.
+  /// Throws: ShapeError if channels is not positive; DataError if slope is not finite.
   explicit PReLU(int64_t channels, float slope = 0.25f);
   std::string_view type() const override { return "PReLU"; }
   const Tensor& weight() const& { return weight_; }

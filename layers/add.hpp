@@ -4,17 +4,18 @@
 
 namespace quantrain {
 
-/// y = the sum of the inputs, which have equal shapes: the end of residual branches. Takes two
-/// tensors, or a list of any number of tensors; given a list, returns a list that holds y. It is a
-/// module so that quantization can attach the parameters of the sum. In integers a list is one
-/// operation, rounded once.
+/// y = the sum of the inputs, for example of a residual branch and its shortcut. Takes two tensors,
+/// or a list of one or more tensors. For a list, returns a list that holds y. Add is a module, so
+/// that quantization has a place for the quantization parameters of the sum. An integer network
+/// adds a list in one operation and rounds once.
+/// Shapes: equal for all inputs  ->  y like them.
 /// Source: ONNX Sum.
 class Add : public Module {
  public:
   std::string_view type() const override { return "Add"; }
 
  protected:
-  /// Throws: ShapeError if the shapes differ, or the list is empty.
+  /// Throws: ShapeError if the shapes differ or the list is empty.
   Tensor forward(const Tensor& a, const Tensor& b) override;
   std::vector<Tensor> forward(const std::vector<Tensor>& x) override;
 };

@@ -6,14 +6,15 @@
 
 namespace quantrain {
 
-/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, per channel. In training, mean and
-/// variance (divided by n) are those of the batch, and running = (1 - momentum) * running +
-/// momentum * batch, with the variance divided by n - 1. In evaluation, mean and variance are the
-/// running statistics.
+/// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, per channel. In evaluation, mean and
+/// variance are the running statistics. In training, they are the statistics of the batch, with
+/// the variance divided by n, the number of values per channel. Training also updates the running
+/// statistics: running = (1 - momentum) * running + momentum * batch, where the batch's variance is
+/// divided by n - 1.
 /// Shapes: x [N, C] or [N, L, C] (BatchNorm1d), or [N, H, W, C] (BatchNorm2d); parameters and
 /// buffers [C]  ->  y like x.
-/// Parameters: "weight" (gamma, starts at 1), "bias" (beta, 0).
-/// Buffers: "running_mean" (0), "running_var" (1).
+/// Parameters: "weight" (gamma, initially 1), "bias" (beta, initially 0).
+/// Buffers: "running_mean" (initially 0), "running_var" (initially 1).
 /// Source: Ioffe and Szegedy 2015.
 class BatchNorm : public Module {
  public:
@@ -35,18 +36,19 @@ class BatchNorm : public Module {
 
  protected:
   /// name: the class name for messages.
-  /// Throws: ShapeError if channels are not positive; DataError for an epsilon or momentum outside
-  /// of its range.
+  /// Throws: ShapeError if channels is not positive; DataError if epsilon or momentum is outside
+  /// its range.
   BatchNorm(const char* name, int64_t channels, Options options);
 
-  /// A shape that x may have: the number of axes, and the beginning of its name in messages, to
-  /// which the number of channels is added: {4, "images [N, H, W, "}.
+  /// A shape that x may have. `axes` describes it in messages, up to the number of channels:
+  /// {4, "images [N, H, W, "}.
   struct Takes {
     int rank;
     const char* axes;
   };
-  /// Throws: ShapeError naming the accepted shapes if x has another one, or in training if there
-  /// are fewer than two values for each channel.
+  /// Normalizes x with the parameters and statistics of this layer.
+  /// Throws: ShapeError if x has none of the accepted shapes, which the message lists, or in
+  /// training if there are fewer than two values per channel.
   Tensor normalized(const Tensor& x, std::initializer_list<Takes> takes);
 
  private:
@@ -57,7 +59,8 @@ class BatchNorm : public Module {
   Tensor running_var_;
 };
 
-/// Normalizes rows [N, C] or signals [N, L, C]. It follows a Linear or Conv1d and folds into it.
+/// Normalizes rows [N, C] or signals [N, L, C]. Quantization folds it into a Linear or Conv1d that
+/// directly precedes it.
 class BatchNorm1d : public BatchNorm {
  public:
   /// Throws: as BatchNorm().
@@ -71,7 +74,7 @@ class BatchNorm1d : public BatchNorm {
   }
 };
 
-/// Normalizes images [N, H, W, C]. It follows a Conv2d and folds into it.
+/// Normalizes images [N, H, W, C]. Quantization folds it into a Conv2d that directly precedes it.
 class BatchNorm2d : public BatchNorm {
  public:
   /// Throws: as BatchNorm().

@@ -4,8 +4,8 @@
 
 namespace quantrain {
 
-/// y = the inputs one after the other along the last axis, the channels of images. Takes two
-/// tensors, or a list of any number of tensors; given a list, returns a list that holds y.
+/// y = the inputs one after the other along the last axis, which holds the channels. Takes two
+/// tensors, or a list of one or more tensors. For a list, returns a list that holds y.
 /// Shapes: x_i [..., C_i], equal except for the last axis  ->  y [..., sum of C_i].
 /// Source: ONNX Concat.
 class Concat : public Module {

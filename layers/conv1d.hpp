@@ -6,8 +6,9 @@
 namespace quantrain {
 
 /// y[n, i, o] = bias[o] + sum over t, c of weight[o, t, c] * x[n, i * stride + t * dilation -
-/// padding, c], with zeros around the signal. With several groups, output channel o sees only the
-/// channels of group o / (O / groups). groups = in_channels gives a depthwise convolution.
+/// padding, c], with zeros around the signal. With several groups, output channel o uses only the
+/// input channels of its group, floor(o / (O / groups)). groups = in_channels gives a depthwise
+/// convolution.
 /// Shapes: x [N, L, C], weight [O, K, C / groups], bias [O]  ->  y [N, OL, O],
 ///         OL = (L + 2 * padding - (K - 1) * dilation - 1) / stride + 1.
 /// Parameters: "weight" and "bias", from init::layer_default.
@@ -23,8 +24,8 @@ class Conv1d : public Module {
     int64_t dilation = 1;  ///< distance between neighbouring taps of the kernel
   };
 
-  /// Throws: ShapeError if a size is not positive, the padding negative, or groups does not divide
-  /// both channel counts.
+  /// Throws: ShapeError if a size is not positive, the padding is negative, or groups does not
+  /// divide both channel counts.
   Conv1d(int64_t in_channels, int64_t out_channels)
       : Conv1d(in_channels, out_channels, Options{}) {}
   Conv1d(int64_t in_channels,
@@ -32,16 +33,17 @@ class Conv1d : public Module {
          Options options,
          Generator& generator = default_generator());
   /// Uses existing tensors, such as another layer's weight() and bias(). Quantization refuses a
-  /// layer that runs twice in a pass: make two layers that share their parameters. Kernel and bias
-  /// follow from the tensors; these two options are ignored.
-  /// Throws: ShapeError as above, or unless weight is [O, K, C / groups] and bias [O] or undefined.
+  /// layer that runs twice in a pass. Instead, make two layers that share their parameters.
+  /// options.kernel and options.bias are ignored, because the tensors determine both.
+  /// Throws: ShapeError as above, or if weight is not [O, K, C / groups], or if bias is defined and
+  /// not [O].
   Conv1d(Tensor weight, Tensor bias, Options options);
 
   std::string_view type() const override { return "Conv1d"; }
   bool has_weight_slot() const override { return true; }
   const Tensor& weight() const& { return weight_; }
   Tensor weight() const&& { return weight_; }
-  /// Undefined without bias.
+  /// Undefined if the layer has no bias.
   const Tensor& bias() const& { return bias_; }
   Tensor bias() const&& { return bias_; }
   const Options& options() const& { return options_; }

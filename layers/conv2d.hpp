@@ -6,12 +6,12 @@
 
 namespace quantrain {
 
-/// y[n, i, j, o] = bias[o] + sum over kh, kw, c of weight[o, kh, kw, c] * x[n, i * stride +
-/// kh * dilation - padding, ..., c], with zeros around the image. With several groups, output
-/// channel o sees only the channels of group o / (O / groups). groups = in_channels gives a
-/// depthwise convolution.
+/// y[n, i, j, o] = bias[o] + sum over kh, kw, c of weight[o, kh, kw, c] *
+/// x[n, i * stride.h + kh * dilation.h - padding.h, j * stride.w + kw * dilation.w - padding.w, c],
+/// with zeros around the image. With several groups, output channel o uses only the input channels
+/// of its group, floor(o / (O / groups)). groups = in_channels gives a depthwise convolution.
 /// Shapes: x [N, H, W, C], weight [O, KH, KW, C / groups], bias [O]  ->  y [N, OH, OW, O],
-///         OH = (H + 2 * padding - (KH - 1) * dilation - 1) / stride + 1.
+///         OH = (H + 2 * padding.h - (KH - 1) * dilation.h - 1) / stride.h + 1, OW likewise.
 /// Parameters: "weight" and "bias", from init::layer_default.
 class Conv2d : public Module {
  public:
@@ -25,8 +25,8 @@ class Conv2d : public Module {
     Size2d dilation = 1;  ///< distance between neighbouring taps of the kernel
   };
 
-  /// Throws: ShapeError if a size is not positive, the padding negative, or groups does not divide
-  /// both channel counts.
+  /// Throws: ShapeError if a size is not positive, the padding is negative, or groups does not
+  /// divide both channel counts.
   Conv2d(int64_t in_channels, int64_t out_channels)
       : Conv2d(in_channels, out_channels, Options{}) {}
   Conv2d(int64_t in_channels,
@@ -34,17 +34,17 @@ class Conv2d : public Module {
          Options options,
          Generator& generator = default_generator());
   /// Uses existing tensors, such as another layer's weight() and bias(). Quantization refuses a
-  /// layer that runs twice in a pass: make two layers that share their parameters. Kernel and bias
-  /// follow from the tensors; these two options are ignored.
-  /// Throws: ShapeError as above, or unless weight is [O, KH, KW, C / groups] and bias [O] or
-  /// undefined.
+  /// layer that runs twice in a pass. Instead, make two layers that share their parameters.
+  /// options.kernel and options.bias are ignored, because the tensors determine both.
+  /// Throws: ShapeError as above, or if weight is not [O, KH, KW, C / groups], or if bias is
+  /// defined and not [O].
   Conv2d(Tensor weight, Tensor bias, Options options);
 
   std::string_view type() const override { return "Conv2d"; }
   bool has_weight_slot() const override { return true; }
   const Tensor& weight() const& { return weight_; }
   Tensor weight() const&& { return weight_; }
-  /// Undefined without bias.
+  /// Undefined if the layer has no bias.
   const Tensor& bias() const& { return bias_; }
   Tensor bias() const&& { return bias_; }
   const Options& options() const& { return options_; }

@@ -33,9 +33,9 @@ void check_weights(std::string_view where,
     throw ShapeError(where, "a weight is ", axes, ", got ", weight.shape());
   if (bias.defined() && !(bias.shape() == Shape{weight.dim(0)}))
     throw ShapeError(where, "bias ", bias.shape(), " does not fit weight ", weight.shape());
-  // Checked before groups is multiplied by the channels, which could overflow.
+  // Without this bound, the caller's product of groups and channels could overflow.
   if (groups < 1 || groups > weight.dim(0))
-    throw ShapeError(where, "groups ", groups, " for a weight ", weight.shape());
+    throw ShapeError(where, "groups ", groups, " does not fit weight ", weight.shape());
 }
 
 }  // namespace quantrain

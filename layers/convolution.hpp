@@ -8,16 +8,18 @@
 // Checks that Conv1d and Conv2d share.
 namespace quantrain {
 
-/// Throws: ShapeError naming `where` if channels are not positive, or groups does not divide both.
+/// Checks the channel counts and groups of a layer.
+/// Throws: ShapeError naming `where` if a channel count is not positive, or groups does not divide
+/// both counts.
 void check_channels(std::string_view where,
                     int64_t in_channels,
                     int64_t out_channels,
                     int64_t groups);
 
 /// Checks the tensors that a layer is made from: weight [O, ..., C / groups]; bias [O] or
-/// undefined. `axes` names the weight's axes in the message.
+/// undefined. `axes` describes the expected shape of the weight in the message.
 /// Throws: ShapeError naming `where` if the weight is undefined or does not have `rank` axes, if
-/// the bias does not fit it, or if there are more groups than outputs.
+/// the bias does not fit the weight, or if groups is below 1 or above O.
 void check_weights(std::string_view where,
                    const Tensor& weight,
                    const Tensor& bias,

@@ -5,16 +5,17 @@
 
 namespace quantrain {
 
-/// While training, each element becomes 0 with probability p and the others are divided by 1 - p;
-/// in evaluation y = x. The choice of elements depends on the generator's seed, the stream that the
-/// layer took from it (init.hpp), and the number of passes that the layer has run. So the same
+/// In training, each element becomes 0 with probability p, and the others are divided by 1 - p. In
+/// evaluation, y = x. Which elements become 0 depends on the generator's seed, the stream that the
+/// layer took from the generator (init.hpp), and the number of training passes so far. So the same
 /// program gives the same bits, even if it was interrupted and resumed.
-/// Buffer: "passes" [2].
+/// Shapes: x [...]  ->  y like x.
+/// Buffers: "passes" [2], the number of training passes so far.
 /// Source: Srivastava et al. 2014.
 class Dropout : public Module {
  public:
-  /// Throws: DataError unless 0 <= p < 1. In training: DataError if the value loaded into "passes"
-  /// is not a valid number of passes.
+  /// Throws: DataError unless 0 <= p < 1. A training pass throws DataError if an invalid number was
+  /// loaded into "passes".
   explicit Dropout(float p = 0.5f, Generator& generator = default_generator());
   std::string_view type() const override { return "Dropout"; }
 
@@ -26,7 +27,8 @@ class Dropout : public Module {
 
   float p_;
   uint64_t seed_;
-  Tensor passes_;  // passes run: [0] + 2^24 * [1], because a saved float32 counts only to 2^24
+  // The number of passes is passes_[0] + 2^24 * passes_[1], because a float32 counts only to 2^24.
+  Tensor passes_;
 };
 
 }  // namespace quantrain

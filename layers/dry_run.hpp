@@ -2,9 +2,9 @@
 
 namespace quantrain {
 
-/// While it lives, passes in evaluation mode in this thread change no state of the layers. A layer
-/// that still has no quantization parameters computes them from its input, and forgets them after
-/// the pass.
+/// While a DryRun exists, passes in evaluation mode in this thread leave the state of all layers
+/// unchanged. A layer that has no quantization parameters yet computes them from its input, and
+/// discards them after the pass.
 class DryRun {
  public:
   DryRun();
@@ -12,6 +12,7 @@ class DryRun {
   DryRun(const DryRun&) = delete;
   DryRun& operator=(const DryRun&) = delete;
 
+  /// Whether a DryRun exists in this thread.
   static bool on();
 
  private:

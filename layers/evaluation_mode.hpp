@@ -7,8 +7,8 @@
 
 namespace quantrain {
 
-/// While it lives, a module and all modules below it are in evaluation mode. Its destructor
-/// restores the mode of each.
+/// While an EvaluationMode exists, a module and all modules below it are in evaluation mode. The
+/// destructor gives each module its previous mode.
 class EvaluationMode {
  public:
   explicit EvaluationMode(Module& module) {
@@ -17,8 +17,8 @@ class EvaluationMode {
     }
     module.eval();
   }
-  // Parents come first: train() of a parent also sets its children, whose own modes are restored
-  // later.
+  // Restores parents before children, because train() of a parent also sets the mode of its
+  // children.
   ~EvaluationMode() {
     for (const auto& [module, training] : modes_) module->train(training);
   }

@@ -4,7 +4,8 @@
 
 namespace quantrain {
 
-/// Shapes: x [N, ...]  ->  y [N, product of the rest].
+/// y = x with all axes except the first merged into one.
+/// Shapes: x [N, ...]  ->  y [N, product of the other extents].
 class Flatten : public Module {
  public:
   std::string_view type() const override { return "Flatten"; }

@@ -9,7 +9,7 @@ namespace quantrain {
 namespace {
 
 constexpr uint64_t kInitStream =
-    0x696e6974;  // "init"; differs from the streams of loaders and dropout
+    0x696e6974;  // "init" in ASCII; loaders and dropout use other streams
 
 double fan_in(const Tensor& weight) { return static_cast<double>(init::fans(weight.shape()).in); }
 

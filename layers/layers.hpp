@@ -1,6 +1,6 @@
 #pragma once
 
-// Every layer, for programs.
+// Includes every layer, for programs.
 #include "layers/activation.hpp"
 #include "layers/add.hpp"
 #include "layers/batch_norm.hpp"

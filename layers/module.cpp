@@ -55,7 +55,8 @@ bool is_utf8(std::string_view text) {
                    " levels; is one of them a part of itself?");
 }
 
-// Counts the nested calls of modules in this thread. The outermost one is the root of the paths.
+// Counts the nested calls of modules in this thread. Paths start at the module of the outermost
+// call.
 class Running {
  public:
   explicit Running(std::string_view type) {
@@ -74,8 +75,8 @@ thread_local int Running::depth_ = 0;
 
 }  // namespace
 
-// Destroys the module's parts at all levels in a loop: nested destructors of a deep network would
-// overflow the stack. The parts are a linked list, so the loop allocates nothing.
+// Destroys the module's parts at all levels in a loop, because nested destructors of a deep network
+// would overflow the stack. The parts form a linked list, so the loop allocates nothing.
 Module::~Module() {
   std::shared_ptr<Module> parts;
   give_up(parts);
@@ -88,7 +89,7 @@ Module::~Module() {
 
 void Module::give_up(std::shared_ptr<Module>& parts) {
   const auto give = [&](std::shared_ptr<Module> part) {
-    if (part == nullptr || part.use_count() > 1) return;  // null, or shared
+    if (part == nullptr || part.use_count() > 1) return;  // null, or another owner keeps it
     part->next_part_ = std::move(parts);
     parts = std::move(part);
   };
@@ -137,7 +138,7 @@ Tensor Module::operator()(Tensor x) {
     if (!x.defined()) throw GraphError(where(), "the input is undefined: it has no value");
     x = slotted_input(0, std::move(x));
     Tensor y = slots_.body ? (*slots_.body)(x) : forward(x);
-    x = Tensor();  // freed before the output slot runs, unless it is needed elsewhere
+    x = Tensor();  // frees the input before the output slot runs, unless it is needed elsewhere
     return slots_.output ? (*slots_.output)(std::move(y)) : y;
   });
 }
@@ -247,14 +248,14 @@ void Module::add_child(std::string name, std::shared_ptr<Module> child) {
     throw GraphError(type(), "a child's name is empty or has a dot: \"", name, "\"");
   }
   if (!is_utf8(name)) {
-    throw GraphError(type(), "a child's name is not UTF-8, as files need it: \"", name, "\"");
+    throw GraphError(type(), "a child's name is not UTF-8, which files require: \"", name, "\"");
   }
   if (child == nullptr) throw GraphError(type(), "the child \"", name, "\" is null");
   for (const auto& other : children_) {
     if (other->name_ == name) throw GraphError(type(), "two children are named \"", name, "\"");
   }
   child->name_ = std::move(name);
-  // Messages of optimizers and dumps of graphs name a parameter by its path from the root.
+  // Each parameter gets its path as its name, for messages of optimizers and dumps of graphs.
   for (NamedTensor& entry : child->named_parameters())
     entry.tensor.set_name(join(child->name_, entry.name));
   children_.push_back(std::move(child));

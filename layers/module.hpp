@@ -16,17 +16,17 @@ namespace quantrain {
 class Module;
 class WeightSlot;
 
-/// Extension points of a layer. Layers leave them empty and do not know what fills them; quant/
-/// plugs in FakeQuantize and batch-norm folding.
+/// Extension points of a layer. Layers leave them empty and do not know what fills them. quant/
+/// fills them with FakeQuantize modules and batch-norm folding.
 struct Slots {
-  std::vector<std::shared_ptr<Module>> inputs;  ///< applied to the inputs, one for each
-  std::shared_ptr<WeightSlot> weight;           ///< makes the weights that a layer computes with
+  std::vector<std::shared_ptr<Module>> inputs;  ///< one for each input, applied to it
+  std::shared_ptr<WeightSlot> weight;           ///< computes the weights that the layer uses
   std::shared_ptr<Module> body;                 ///< runs in place of forward()
   std::shared_ptr<Module> output;               ///< applied to the first output
 };
 
 struct NamedModule {
-  std::string name;  ///< path, relative to the module that lists its modules; empty for itself
+  std::string name;  ///< path from the module that lists it; empty for that module itself
   Module* module;
 };
 
@@ -47,25 +47,28 @@ class Module {
   /// The class name in messages, summaries and QConfig, such as "Conv2d".
   virtual std::string_view type() const = 0;
 
-  /// Runs the input slot, forward() or the body slot, and the output slot inside this module's
-  /// Scope. The path of the Scope starts at the module of the outermost call, even if that module
-  /// is part of a larger one.
+  /// Runs, inside this module's Scope, the input slot, then the body slot (forward() if there is
+  /// none), then the output slot. The path of the Scope starts at the module of the outermost call,
+  /// even if that module is part of a larger network.
   /// Throws: GraphError if x is undefined.
   Tensor operator()(Tensor x);
+  /// The same for two inputs, but never runs the body slot.
   Tensor operator()(const Tensor& a, const Tensor& b);
-  /// The same for any number of inputs and outputs. An output slot belongs to the first output.
+  /// The same for any number of inputs and outputs. Runs the body slot only for one input, and
+  /// applies the output slot only to the first output.
   std::vector<Tensor> operator()(const std::vector<Tensor>& x);
 
-  /// All parameters, or buffers, below this module: its own first, then its slots', then its
-  /// children's, in the order of registration. A shared tensor is listed once.
+  /// All parameters (or buffers) of this module, its slots and its children, in this order. Tensors
+  /// and children come in the order in which they were added. A shared tensor is listed once.
   std::vector<NamedTensor> named_parameters() const;
   std::vector<NamedTensor> named_buffers() const;
   std::vector<Tensor> parameters() const;
   void zero_grad();
 
-  /// This module and all modules below it, parents first, without the modules in slots.
+  /// This module and all modules below it, parents before children, without the modules in slots.
   std::vector<NamedModule> named_modules() &;
   std::vector<NamedModule> named_modules() && = delete;
+  /// The module at a path.
   /// Throws: GraphError naming the known paths if there is no module at this path.
   Module& find(std::string_view path) &;
   Module& find(std::string_view path) && = delete;
@@ -82,21 +85,22 @@ class Module {
   Slots& slots() & { return slots_; }
   const Slots& slots() const& { return slots_; }
   const Slots& slots() const&& = delete;
-  /// The name() of the module, or its class if it has no name. For messages about a whole network.
+  /// name(), or type() if the name is empty. For messages about a whole network.
   std::string label() const { return name_.empty() ? std::string(type()) : name_; }
   /// Last part of the module's path; empty at the root.
   const std::string& name() const& { return name_; }
   std::string name() const&& { return name_; }
 
  protected:
-  /// The base version throws ShapeError: the layer does not take that many inputs.
+  /// The base version throws ShapeError, because the layer does not take that many inputs.
   virtual Tensor forward(const Tensor& x);
   virtual Tensor forward(const Tensor& a, const Tensor& b);
   /// The base version passes one or two inputs to the functions above.
   virtual std::vector<Tensor> forward(const std::vector<Tensor>& x);
 
-  /// Keeps a child under a name without dots and returns it.
-  /// Throws: GraphError if the name is taken, empty or not UTF-8, or the child is null.
+  /// Adds a child under a name, and returns the child.
+  /// Throws: GraphError if the name is taken or empty, contains a dot or is not UTF-8, or if the
+  /// child is null.
   template <class M>
   std::shared_ptr<std::decay_t<M>> add(const std::string& name, M&& module) {
     auto child = std::make_shared<std::decay_t<M>>(std::forward<M>(module));
@@ -107,11 +111,11 @@ class Module {
   /// Returns the tensor, which now requires a gradient.
   Tensor add_parameter(std::string name, Tensor tensor);
   Tensor add_buffer(std::string name, Tensor tensor);
-  /// Adds a buffer whose value is part of the module's definition: loading a state with another
-  /// value is an error that names the buffer.
+  /// Adds a buffer whose value is part of the module's definition. Loading a state with another
+  /// value is an error, and the message names the buffer.
   void add_constant(std::string name, Tensor tensor);
   const std::vector<std::shared_ptr<Module>>& children() const { return children_; }
-  /// Class and path for error messages while the module runs, such as "Conv2d block1.conv".
+  /// Class and path of the running module, for error messages: "Conv2d block1.conv".
   std::string where() const;
   /// Called after the mode has changed.
   virtual void on_train(bool /*training*/) {}
@@ -131,18 +135,18 @@ class Module {
   bool training_ = true;
   Slots slots_;
   std::vector<std::shared_ptr<Module>> children_;
-  std::shared_ptr<Module> next_part_;  // links the parts of a network while it is destroyed
+  std::shared_ptr<Module> next_part_;  // links parts while ~Module() destroys them
   std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> buffers_;
 };
 
-/// The weight and bias that a convolution or Linear computes with; bias may be undefined.
+/// The weight and bias that a convolution or Linear uses; bias may be undefined.
 struct Weights {
   Tensor weight;
   Tensor bias;
 };
 
-/// Makes the weights that a layer computes with from the layer's own weights and its input.
+/// Computes the weights that a layer uses. Takes the layer's own weights and its input.
 class WeightSlot : public Module {
  public:
   virtual Weights apply(const Weights& own, const Tensor& x) = 0;

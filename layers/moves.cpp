@@ -15,7 +15,8 @@ Tensor Upsample::forward(const Tensor& x) { return upsample_nearest(x, scale_); 
 ZeroPad2d::ZeroPad2d(const Padding2d& padding) : padding_(padding) {
   const int64_t least = std::min({padding.left, padding.right, padding.top, padding.bottom});
   if (least < 0)
-    throw ShapeError("ZeroPad2d", "padding of ", least, " is negative: Slice takes a part");
+    throw ShapeError(
+        "ZeroPad2d", "padding of ", least, " is negative: use Slice to remove rows or columns");
 }
 
 Tensor ZeroPad2d::forward(const Tensor& x) {

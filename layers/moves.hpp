@@ -8,13 +8,14 @@
 // and zero point.
 namespace quantrain {
 
-/// Repeats each pixel `scale` times along the axes: {h, w}, or one number for both.
-/// Shapes: x [N, H, W, C]  ->  y [N, H scale.h, W scale.w, C]; x [N, L, C] with scale {s, 1}  ->
-/// y [N, L s, C].
-/// Source: PyTorch's Upsample of mode nearest, with integer scales.
+/// y[n, i, j, c] = x[n, floor(i / scale.h), floor(j / scale.w), c]: repeats each pixel. The scale
+/// is {h, w}, or one number for both.
+/// Shapes: x [N, H, W, C]  ->  y [N, H * scale.h, W * scale.w, C];
+///         x [N, L, C] with scale {s, 1}  ->  y [N, L * s, C].
+/// Source: PyTorch's Upsample with mode="nearest", for integer scales.
 class Upsample : public Module {
  public:
-  /// Throws: ShapeError if a scale is below 1.
+  /// Throws: ShapeError if a scale is below 1 or not below 2^31.
   explicit Upsample(Size2d scale);
   std::string_view type() const override { return "Upsample"; }
 
@@ -34,8 +35,9 @@ struct Padding2d {
   int64_t bottom = 0;
 };
 
-/// Pads images with zeros: ZeroPad2d{1}, or ZeroPad2d{{.right = 1, .bottom = 1}}. Before a
-/// convolution of stride 2, the second form is the padding that TensorFlow calls "same".
+/// Pads images with zeros: ZeroPad2d{1}, or ZeroPad2d{{.right = 1, .bottom = 1}}. Before a 3 x 3
+/// convolution with stride 2 on an image of even size, the second example gives the padding that
+/// TensorFlow calls "same".
 /// Shapes: x [N, H, W, C]  ->  y [N, top + H + bottom, left + W + right, C].
 /// Source: PyTorch's ZeroPad2d.
 class ZeroPad2d : public Module {
@@ -46,23 +48,24 @@ class ZeroPad2d : public Module {
   std::string_view type() const override { return "ZeroPad2d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, H, W, C], or y is too large.
+  /// Throws: ShapeError if x is not [N, H, W, C], or if y would be too large.
   Tensor forward(const Tensor& x) override;
 
  private:
   Padding2d padding_;
 };
 
-/// Takes a part of an axis, as Slice{1, {.begin = 2, .end = -1}}, or reverses the axis, as
-/// Slice{-1, {.step = -1}}. Shapes, and the meaning of begin, end and step: as slice().
+/// Takes a part of an axis, for example Slice{1, {.begin = 2, .end = -1}}, or reverses the axis:
+/// Slice{-1, {.step = -1}}. The shapes, and the meaning of begin, end and step, are those of
+/// slice().
 class Slice : public Module {
  public:
-  /// Throws: ShapeError if the step is 0, or the axis is the batch.
+  /// Throws: ShapeError if the step is 0, or if axis is 0, the batch.
   explicit Slice(int axis, SliceOptions options);
   std::string_view type() const override { return "Slice"; }
 
  protected:
-  /// Throws: ShapeError as slice(), or if the axis is the batch of x.
+  /// Throws: ShapeError as slice(), or if a negative axis is the batch of x.
   Tensor forward(const Tensor& x) override;
 
  private:

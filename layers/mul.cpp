@@ -10,7 +10,7 @@ Tensor Mul::forward(const Tensor& a, const Tensor& b) {
       are_channel_factors(a.shape(), b.shape()) || are_channel_factors(b.shape(), a.shape());
   if (!factors && !(a.shape() == b.shape())) {
     throw ShapeError(where(),
-                     "takes two of one shape, or [N, ..., C] and [N, 1, ..., 1, C]: a ",
+                     "takes inputs of equal shape, or [N, ..., C] and [N, 1, ..., 1, C]: a ",
                      a.shape(),
                      ", b ",
                      b.shape());

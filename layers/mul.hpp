@@ -4,11 +4,11 @@
 
 namespace quantrain {
 
-/// y = a * b for equal shapes, or with a factor for each channel of an image, as at the end of
-/// squeeze and excitation. It is a module so that quantization can attach the parameters of the
-/// product.
+/// y = a * b, element by element. One operand may instead hold a factor for each channel of each
+/// sample, as at the end of a squeeze-and-excitation block. Mul is a module, so that quantization
+/// has a place for the quantization parameters of the product.
 /// Shapes: a and b [...], or one [N, ..., C] and the other [N, 1, ..., 1, C]  ->  y like the
-/// larger.
+/// larger operand.
 /// Gradient: grad_a = grad_y * b, grad_b = grad_y * a, summed over the axes along which an operand
 /// was repeated.
 /// Source: Hu et al. 2018; ONNX Mul.

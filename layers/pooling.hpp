@@ -12,13 +12,14 @@ struct PoolingOptions {
   Size2d padding = 0;  ///< on both sides of each axis, less than the kernel
 };
 
-/// Largest element of each window; padding does not count. The gradient goes to the first among
-/// equals.
-/// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C], OH = (H + 2 * padding - KH) / stride + 1.
+/// Largest element of each window; padding does not count.
+/// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C],
+///         OH = (H + 2 * padding.h - kernel.h) / stride.h + 1, OW likewise.
+/// Gradient: goes to the largest element of each window, the first among equals.
 class MaxPool2d : public Module {
  public:
-  /// Throws: ShapeError if the kernel is not positive, stride or padding negative, or the padding
-  /// is not less than the kernel.
+  /// Throws: ShapeError if the kernel is not positive, if the stride or padding is negative, or if
+  /// the padding is not less than the kernel.
   explicit MaxPool2d(Size2d kernel, PoolingOptions options = {});
   std::string_view type() const override { return "MaxPool2d"; }
 
@@ -30,7 +31,7 @@ class MaxPool2d : public Module {
   Pool2dOptions options_;
 };
 
-/// Mean of each window, over the elements inside the image.
+/// Mean of each window's elements; padding does not count.
 /// Shapes: as MaxPool2d.
 class AvgPool2d : public Module {
  public:
@@ -74,13 +75,13 @@ struct Pooling1dOptions {
   int64_t padding = 0;  ///< at each end, less than the kernel
 };
 
-/// Largest element of each window; padding does not count. The gradient goes to the first among
-/// equals.
+/// Largest element of each window; padding does not count.
 /// Shapes: x [N, L, C]  ->  y [N, OL, C], OL = (L + 2 * padding - kernel) / stride + 1.
+/// Gradient: goes to the largest element of each window, the first among equals.
 class MaxPool1d : public Module {
  public:
-  /// Throws: ShapeError if the kernel is not positive, stride or padding negative, or the padding
-  /// is not less than the kernel.
+  /// Throws: ShapeError if the kernel is not positive, if the stride or padding is negative, or if
+  /// the padding is not less than the kernel.
   explicit MaxPool1d(int64_t kernel, Pooling1dOptions options = {});
   std::string_view type() const override { return "MaxPool1d"; }
 
@@ -92,7 +93,7 @@ class MaxPool1d : public Module {
   Pool1dOptions options_;
 };
 
-/// Mean of each window, over the elements inside the signal.
+/// Mean of each window's elements; padding does not count.
 /// Shapes: as MaxPool1d.
 class AvgPool1d : public Module {
  public:

@@ -17,12 +17,11 @@ void check_axes(std::string_view where, const std::vector<int>& axes) {
     throw ShapeError(where, "axis 0 is the batch: a layer works on each sample");
 }
 
-/// Integer pools have bounds on their extents, which are also checked when a file is read.
+/// Integer pools bound their extents. The reader of saved networks checks the same bounds.
 void check_integer_extents(const std::string& where,
                            const Tensor& x,
                            const std::vector<int64_t>& image) {
-  const char* const parts[] = {
-      "in front of the reduced axes", "to reduce", "after the reduced axes"};
+  const char* const parts[] = {"before the reduced axes", "to reduce", "after the reduced axes"};
   for (size_t part = 0; part < 3; ++part) {
     if (image[part + 1] <= integer::kMostExtent) continue;
     throw ShapeError(where,
@@ -30,23 +29,23 @@ void check_integer_extents(const std::string& where,
                      image[part + 1],
                      " elements ",
                      parts[part],
-                     ", at most ",
+                     "; an integer network allows at most ",
                      integer::kMostExtent,
-                     " have an integer form: x ",
+                     ": x ",
                      x.shape(),
-                     "; use a pool or a convolution with a stride before");
+                     "; first reduce x by a pool or a convolution with a stride");
   }
 }
 
-/// Reduces x by a pool with one window per row of an image: K are the reduced axes, H the axes
-/// before them and C the axes after them, so x [N, H..., K..., C...] is reshaped to [N, H, K, C].
+/// Reduces x [N, H..., K..., C...] along the axes K by a pool. H are the axes before them and C the
+/// axes after them. x is reshaped to an image [N, H, K, C], and each row is one window.
 template <class Pool>
 Tensor reduced(const std::string& where,
                const Tensor& x,
                const std::vector<int>& axes,
                const ReductionOptions& options,
                const Pool& pool) {
-  check_axes(where, axes);  // a moved-from layer has none
+  check_axes(where, axes);  // a moved-from layer has no axes
   std::vector<int> sorted;
   for (const int axis : axes) {
     if (axis < -x.rank() || axis >= x.rank())

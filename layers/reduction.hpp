@@ -8,13 +8,14 @@
 namespace quantrain {
 
 struct ReductionOptions {
-  bool keepdim = false;  ///< the axes stay, with extent 1
+  bool keepdim = false;  ///< keep the reduced axes, with extent 1
 };
 
-/// Mean over axes that are next to each other: Mean{1}, Mean{{1, 2}}. Negative axes count from the
-/// end. On integers it is an average pool, rounded once.   docs/quantization.md (10)
+/// Mean over one axis or several neighbouring axes: Mean{1}, Mean{{1, 2}}. Negative axes count from
+/// the end. An integer network computes it as an average pool, which rounds once.
+/// docs/quantization.md (10)
 /// Shapes: x [N, ..., K, ...]  ->  y [N, ..., ...], or [N, ..., 1, ...] with keepdim.
-/// Gradient: grad_x = grad_y / K.
+/// Gradient: grad_x = grad_y / K, where K is the number of elements that are reduced to one.
 /// Source: ONNX ReduceMean.
 class Mean : public Module {
  public:
@@ -25,9 +26,9 @@ class Mean : public Module {
 
  protected:
   /// Throws: ShapeError if x lacks an axis or has no elements along one, if an axis is listed
-  /// twice, or if the axes are not next to each other. If x holds codes, each of three groups of
-  /// axes may have at most 2^20 elements: those before the reduced axes, the reduced axes, and
-  /// those after them.
+  /// twice, if a negative axis is the batch of x, or if the axes are not next to each other. If x
+  /// holds codes, a sample may have at most 2^20 elements in each of three groups of axes: before
+  /// the reduced axes, the reduced axes, and after them.
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -35,10 +36,10 @@ class Mean : public Module {
   ReductionOptions options_;
 };
 
-/// Largest element over axes that are next to each other. On integers it is a max pool.
-/// docs/quantization.md (10)
+/// Largest element over one axis or several neighbouring axes. An integer network computes it as a
+/// max pool.   docs/quantization.md (10)
 /// Shapes: as Mean.
-/// Gradient: grad_x = grad_y at the largest element, the first among equals, else 0.
+/// Gradient: grad_x = grad_y at the largest element (the first among equals), else 0.
 /// Source: ONNX ReduceMax.
 class Max : public Module {
  public:

@@ -39,7 +39,7 @@ Reshape::Reshape(std::vector<int64_t> sample) : sample_(std::move(sample)) {
 Tensor Reshape::forward(const Tensor& x) {
   if (x.rank() < 1) throw ShapeError(where(), "takes a batch [N, ...]: x ", x.shape());
   const int64_t elements = Shape(std::span(x.shape().begin() + 1, x.shape().end())).elements();
-  std::vector<int64_t> extents{-1};  // any batch
+  std::vector<int64_t> extents{-1};  // the batch, computed from the number of elements
   int64_t known = 1;
   for (const int64_t extent : sample_) known *= std::max<int64_t>(extent, 1);
   const bool open = std::count(sample_.begin(), sample_.end(), -1) > 0;
@@ -53,7 +53,7 @@ Tensor Reshape::forward(const Tensor& x) {
                      x.shape());
   }
   for (const int64_t extent : sample_) extents.push_back(extent == -1 ? elements / known : extent);
-  // For empty samples, the batch cannot be computed from the number of elements.
+  // If samples are empty, the number of elements does not determine the batch.
   if (elements == 0) extents[0] = x.dim(0);
   return reshape(x, extents);
 }

@@ -6,13 +6,13 @@
 
 namespace quantrain {
 
-/// y holds each sample's elements in the same order with another shape: Reshape{{28, 28, 1}}. One
-/// extent may be -1; it is computed from the number of elements.
+/// Gives each sample another shape: Reshape{{28, 28, 1}}. The elements keep their row-major order.
+/// One extent may be -1; it is computed from the number of elements.
 /// Shapes: x [N, ...]  ->  y [N, sample...].
 class Reshape : public Module {
  public:
-  /// Throws: ShapeError if an extent is neither positive nor -1, two are -1, or a Shape cannot hold
-  /// that many extents and the batch.
+  /// Throws: ShapeError if an extent is neither positive nor -1, if more than one extent is -1, or
+  /// if a Shape cannot hold the extents and the batch axis.
   explicit Reshape(std::vector<int64_t> sample);
 
   std::string_view type() const override { return "Reshape"; }

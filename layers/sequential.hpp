@@ -7,7 +7,7 @@
 
 namespace quantrain {
 
-/// Runs its children one after the other. Children given to the constructor are named "0", "1", ...
+/// Runs its children one after the other. The constructor names its arguments "0", "1", ...
 class Sequential : public Module {
  public:
   Sequential() = default;
@@ -22,7 +22,7 @@ class Sequential : public Module {
 
   /// add(name, module): appends a named module and returns it.
   using Module::add;
-  /// Appends a module, named by its position, and returns it.
+  /// Appends a module, names it by its position, and returns it.
   template <class M>
   std::shared_ptr<std::decay_t<M>> append(M&& module) {
     return add(std::to_string(children().size()), std::forward<M>(module));

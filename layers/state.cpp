@@ -9,8 +9,8 @@
 namespace quantrain {
 namespace {
 
-/// Whether the tensor with this path belongs to a module in one of a layer's Slots. Such a path
-/// contains the slot's name: "0.weight_slot.scale".
+/// Whether the tensor with this path belongs to a module in one of a layer's Slots. Its path then
+/// contains the slot's name, as in "0.weight_slot.scale".
 bool is_of_slot(std::string_view path) {
   for (const char* slot : {"input_slot", "weight_slot", "body_slot", "output_slot"}) {
     if (path.starts_with(slot) || path.find('.' + std::string(slot)) != std::string_view::npos)
@@ -19,7 +19,8 @@ bool is_of_slot(std::string_view path) {
   return false;
 }
 
-// A network's slots are filled when it is prepared for quantization.
+// Throws if only one of file and network is prepared for quantization. A prepared network is
+// recognized by its filled slots.
 void check_prepared_alike(const std::string& path,
                           const TensorFile& file,
                           const std::vector<NamedTensor>& tensors) {

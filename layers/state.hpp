@@ -8,25 +8,30 @@
 
 namespace quantrain {
 
-/// Parameters and buffers by name: everything that training changes in a module, and the phase of a
-/// prepared network. The mode (training or evaluation) is not included: set it after load().
+/// Parameters and buffers by name: everything that training changes in a module. In a network
+/// prepared for quantization, this includes the phase (quant/training/phase.hpp). The mode,
+/// training or evaluation, is not included: set it after load().
 std::vector<NamedTensor> state(const Module& module);
 /// Copies one module's state into a module whose state has the same names and shapes.
-/// Throws: GraphError naming the first tensor that has no counterpart, or the constant that has
-/// another value; ShapeError if shapes differ. On an error, nothing is written.
+/// Throws: GraphError, naming the tensor, if a tensor has no counterpart or a constant has
+/// different values in the two modules; ShapeError if shapes differ. On an error, nothing is
+/// written.
 void copy_state(const Module& from, Module& to);
 
-/// Writes a module's parameters and buffers to a safetensors file, whole or not at all, with
-/// the caller's metadata: any keys except "format", "version" and "layout".
-/// Throws: DataError naming the path if it cannot be written, or for these keys.
+/// Writes a module's parameters and buffers, and the caller's metadata, to a safetensors file. The
+/// file is written completely or not at all. The metadata may have any keys except "format",
+/// "version" and "layout".
+/// Throws: DataError naming the path if the file cannot be written or the metadata has one of these
+/// keys.
 void save(const Module& module,
           const std::string& path,
           const std::map<std::string, std::string>& metadata = {});
-/// Reads a file that save() wrote into a module of the same structure. Returns the caller's
-/// metadata.
-/// Throws: DataError if the file holds a network prepared for quantization and the module is not
-/// prepared, or the reverse; as load_parameters for a damaged file, another layout, a missing,
-/// unknown or misshapen tensor, or a constant with another value. On an error, nothing changes.
+/// Loads a file written by save() into a module of the same structure. Returns the metadata that
+/// the caller of save() added.
+/// Throws: DataError if the file comes from a network prepared for quantization and the module is
+/// not prepared, or the reverse. Also throws as load_parameters() if the file is damaged or has
+/// another layout, if a tensor is missing, unknown or has another shape, or if a constant has
+/// another value. On an error, nothing changes.
 std::map<std::string, std::string> load(Module& module, const std::string& path);
 
 }  // namespace quantrain

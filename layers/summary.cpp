@@ -19,7 +19,7 @@ bool is_below(std::string_view path, std::string_view layer) {
          (path.size() == layer.size() || path[layer.size()] == '.');
 }
 
-/// The deepest layer that a recorded node or a parameter belongs to.
+/// The deepest layer that contains the recorded node or parameter at a path.
 LayerSummary& owner(std::vector<LayerSummary>& layers, std::string_view path) {
   LayerSummary* deepest = &layers.front();
   for (LayerSummary& layer : layers) {
@@ -28,7 +28,8 @@ LayerSummary& owner(std::vector<LayerSummary>& layers, std::string_view path) {
   return *deepest;
 }
 
-/// Each output element is a sum of as many products as one output channel has weights.
+/// The multiply-adds of one node. Each output element takes one for each weight of its output
+/// channel.
 int64_t multiply_adds(const GraphNode& node) {
   const int weight_input = node.node->traits().weight;
   if (weight_input < 0) return 0;
@@ -53,7 +54,8 @@ Summary summary(Module& net, const Tensor& example) {
     throw GraphError("summary", "the example is undefined: give a batch of at least one sample");
   }
   if (example.rank() < 1 || example.dim(0) == 0) {
-    throw ShapeError("summary", "the example needs a batch of at least one, got ", example.shape());
+    throw ShapeError(
+        "summary", "the example needs a batch of at least one sample, got ", example.shape());
   }
   const EvaluationMode evaluation(net);
   const DryRun dry_run;

@@ -12,12 +12,12 @@ namespace quantrain {
 struct LayerSummary {
   std::string name;  ///< path; empty for the module itself
   std::string type;
-  std::vector<int64_t> output;  ///< shape of its last output; empty if it ran no operation
-  int64_t parameters = 0;       ///< number of trained elements, including its slots'
-  int64_t multiply_adds = 0;    ///< of convolutions and linear products, for one sample
+  std::vector<int64_t> output;  ///< shape of the last output; empty if it ran no operation
+  int64_t parameters = 0;       ///< number of trained values, including its slots
+  int64_t multiply_adds = 0;    ///< of convolutions and linear layers, for one sample
 };
 
-/// A network's layers in the order of their names, and totals.
+/// A network's layers in the order of named_modules(), and totals.
 struct Summary {
   std::vector<LayerSummary> layers;
   int64_t parameters = 0;  ///< a shared parameter counts once
@@ -26,7 +26,8 @@ struct Summary {
 
 /// Runs the example once, in evaluation mode and without gradients, and lists every layer that
 /// computes or has parameters. The pass leaves the network unchanged.
-/// Throws: what the network throws for this example; ShapeError if it has no batch axis.
+/// Throws: what the network throws for this example; GraphError if the example is undefined;
+/// ShapeError if it has no batch axis or an empty batch.
 Summary summary(Module& net, const Tensor& example);
 
 /// A table with one line for each layer and one for the totals.

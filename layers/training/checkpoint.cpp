@@ -67,7 +67,7 @@ std::string checksum(const TensorFile& file) {
   return std::to_string(hash.value());
 }
 
-/// Thrown if the file itself is damaged. Only this error makes skip_damaged skip a file.
+/// Thrown if the file itself is damaged. skip_damaged skips a file only for this error.
 struct Damage : DataError {
   using DataError::DataError;
 };
@@ -80,9 +80,10 @@ TensorFile read_whole(const std::string& path) {
       throw DataError("load", path, ": its checksum differs: the file was damaged");
     return file;
   } catch (const DataError& error) {
-    throw Damage("checkpoint",
-                 error.what(),
-                 "; to go on from the one before, set skip_damaged, or remove the file");
+    throw Damage(
+        "checkpoint",
+        error.what(),
+        "; to continue from the checkpoint before it, set skip_damaged or remove the file");
   }
 }
 
@@ -121,8 +122,8 @@ void Checkpoints::save(int64_t step,
   file.metadata["checksum"] = checksum(file);
   save_safetensors(path_of(options_.folder, step), file);
 
-  // Removes older checkpoints, and also later ones, which exist only if load() skipped them as
-  // damaged.
+  // Removes older checkpoints, and also later ones. Later ones exist only if load() skipped them
+  // as damaged.
   std::vector<int64_t> steps = steps_in(options_.folder);
   const auto here = std::upper_bound(steps.begin(), steps.end(), step);
   const auto kept = std::min<std::ptrdiff_t>(options_.keep, here - steps.begin());

@@ -49,7 +49,7 @@ std::string label(double x, double y, const char* anchor, const std::string& tex
          escaped(text) + "</text>\n";
 }
 
-/// One curve over the epochs.
+/// A figure with one curve: a value for each epoch.
 std::string chart(const std::string& title, const std::vector<double>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   double bottom = *low;
@@ -117,7 +117,7 @@ std::string to_json(const EpochReport& report) {
 std::string training_page(const std::string& title, const std::vector<EpochReport>& epochs) {
   std::vector<std::pair<std::string, std::function<double(const EpochReport&)>>> columns = {
       {"loss", [](const EpochReport& e) { return e.loss; }}};
-  // The metrics that every epoch has.
+  // Only metrics that every epoch has.
   for (const auto& [name, value] : epochs.empty() ? Metrics{} : epochs[0].metrics) {
     const auto has = [&name = name](const EpochReport& e) { return e.metrics.contains(name); };
     if (!std::all_of(epochs.begin(), epochs.end(), has)) continue;

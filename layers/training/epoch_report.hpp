@@ -9,7 +9,7 @@ namespace quantrain {
 
 class JsonWriter;
 
-/// The results of one evaluation by name: {"accuracy", 0.91}.
+/// The results of one evaluation, by name: {{"accuracy", 0.91}}.
 using Metrics = std::map<std::string, double>;
 
 /// The results of an epoch.
@@ -18,18 +18,18 @@ struct EpochReport {
   int64_t steps = 0;           ///< optimizer steps since the start of training
   double loss = 0.0;           ///< mean over the samples
   float learning_rate = 0.0f;  ///< of the last step
-  double seconds = 0.0;        ///< of training, without evaluation
+  double seconds = 0.0;        ///< duration of training, without evaluation
   Metrics metrics = {};        ///< returned by FitOptions::evaluate
 };
 
-/// {"epoch": 0, "steps": 938, "loss": 0.41, "learning_rate": 0.001, "seconds": 2.1,
-/// "accuracy": 0.91}, on one line.
+/// The report as JSON on one line: {"epoch": 0, "steps": 938, "loss": 0.41, "learning_rate": 0.001,
+/// "seconds": 2.1, "accuracy": 0.91}.
 std::string to_json(const EpochReport& report);
 /// Writes the members of a report, except its metrics, into the open JSON object.
 void write_members(JsonWriter& json, const EpochReport& report);
 
-/// An HTML page in one file, without scripts. It has curves of the loss, the learning rate and each
-/// metric that all epochs have, and a table of the epochs.
+/// A self-contained HTML page without scripts. It has curves of the loss, the learning rate and
+/// each metric that all epochs have, and a table of the epochs.
 std::string training_page(const std::string& title, const std::vector<EpochReport>& epochs);
 
 }  // namespace quantrain

@@ -25,12 +25,12 @@ template <class... Parts>
 
 constexpr int64_t kMost = int64_t{1} << 53;
 
-/// The position of a run: everything that its next step depends on, except the tensors.
+/// The position of a run: all values that its next step depends on, without the tensors.
 struct Position {
   std::vector<EpochReport> done;
-  int64_t batch = 0;  ///< batches used in the epoch that follows the epochs in `done`
+  int64_t batch = 0;  ///< batches used in the current epoch, which follows those in `done`
   int64_t steps = 0;
-  double loss_sum = 0.0;  ///< of the epoch so far
+  double loss_sum = 0.0;  ///< over the samples of the current epoch so far
   int64_t samples = 0;
   double seconds = 0.0;
   float learning_rate = 0.0f;
@@ -119,7 +119,7 @@ Position position_from(const std::string& text) {
   }
 }
 
-/// A run of fit().
+/// One call of fit().
 class Run {
  public:
   Run(Module& net, Optimizer& optimizer, DataLoader& loader, const FitOptions& options)
@@ -163,11 +163,12 @@ class Run {
       fail("clip_norm is ", options_.clip_norm, ", expected 0 or more");
     if (early.patience < 0) fail("patience is ", early.patience, ", expected 0 or more epochs");
     if (early.patience > 0 && early.metric.empty())
-      fail("early_stopping.patience is set and no metric: name one that evaluate returns");
+      fail(
+          "early_stopping.patience is set, but no metric is named: name one that evaluate returns");
     if (!early.metric.empty() && !options_.evaluate)
-      fail("early_stopping wants \"", early.metric, "\", and there is no evaluate to return it");
+      fail("early_stopping needs \"", early.metric, "\", but there is no evaluate to return it");
     if (options_.checkpoints.folder.empty() && options_.checkpoints.resume)
-      fail("resume is set, and checkpoints.folder is empty");
+      fail("resume is set, but checkpoints.folder is empty");
   }
 
   bool keeps_best() const {
@@ -175,7 +176,7 @@ class Run {
   }
   bool has_all_steps() const { return options_.steps > 0 && at_.steps >= options_.steps; }
 
-  /// Handles on all tensors that a resumed run needs.
+  /// All tensors that a resumed run needs. They share their values with the originals.
   std::vector<NamedTensor> tensors() const {
     std::vector<NamedTensor> all;
     const auto add = [&all](const char* prefix, std::vector<NamedTensor> entries) {
@@ -196,11 +197,11 @@ class Run {
     if (!position) return;
     at_ = position_from(*position);
     if (at_.batch >= loader_.batches()) {
-      fail("the checkpoint stands at batch ",
+      fail("the checkpoint was taken after batch ",
            at_.batch,
-           ", and an epoch has ",
+           " of an epoch, but an epoch now has ",
            loader_.batches(),
-           " here: resume with the data and the batch size of that run");
+           " batches: resume with the data and the batch size of that run");
     }
     optimizer_.set_learning_rate(at_.learning_rate);
   }
@@ -239,8 +240,8 @@ class Run {
     end_epoch(progress);
   }
 
-  // Adds one batch's gradients to those of the current step. If the batch is the step's last one,
-  // also takes the step. Returns the loss.
+  // Adds one batch's gradients to those of the current step. After the step's last batch, also
+  // takes the step. Returns the loss.
   float train_on(Batch& batch, const std::function<Tensor(Batch&)>& loss, int64_t batches) {
     const int64_t first = at_.batch / options_.accumulate * options_.accumulate;
     const int64_t share = std::min(options_.accumulate, batches - first);
@@ -297,13 +298,13 @@ class Run {
       save();
   }
 
-  /// Updates best_epoch, and stops early if the best epoch is too long ago.
+  /// Updates best_epoch, and stops early if the best epoch was too long ago.
   void judge() {
     const EarlyStopping& early = options_.early_stopping;
     if (early.metric.empty()) return;
     const EpochReport& last = at_.done.back();
     if (!last.metrics.contains(early.metric))
-      fail("evaluate returned no \"", early.metric, "\", which early_stopping wants");
+      fail("evaluate returned no \"", early.metric, "\", which early_stopping needs");
     const auto value = [&](int64_t epoch) {
       const double v = at_.done[static_cast<size_t>(epoch)].metrics.at(early.metric);
       return early.smaller_is_better ? -v : v;

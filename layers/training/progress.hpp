@@ -6,21 +6,23 @@
 
 namespace quantrain {
 
-/// One pass over the training samples on standard output: on a terminal a bar with rate, loss and
-/// time left, redrawn in place; otherwise one line at its end.
+/// Shows the progress of one pass over the training samples on standard output. On a terminal,
+/// draws a bar with loss, rate and time left, and redraws it in place. Otherwise prints one line at
+/// the end of the pass.
 class Progress {
  public:
-  /// label: as in "float epoch 1/3"; empty: print nothing. samples: in the whole pass.
-  /// seconds: how long the pass had run before an interruption, else 0.
+  /// label: the start of the line, such as "float epoch 1/3"; empty: print nothing.
+  /// samples: number of samples in the whole pass.
+  /// seconds: if the pass was interrupted and resumed, its duration before that; otherwise 0.
   Progress(std::string label, int64_t samples, double seconds = 0.0);
-  ~Progress();  ///< ends the line of a bar that an error interrupts
+  ~Progress();  ///< ends the line if an error interrupted the bar
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Called after a step over this many samples, with the sum of their losses.
+  /// Adds samples that were trained on, with the sum of their losses.
   void step(int64_t samples, double loss_sum);
-  void finish();           ///< ends the line
-  double seconds() const;  ///< of the pass so far
+  void finish();           ///< prints the last line
+  double seconds() const;  ///< duration of the pass so far
 
  private:
   using Clock = std::chrono::steady_clock;

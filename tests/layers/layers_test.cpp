@@ -76,7 +76,7 @@ TEST_CASE("a layer over another's tensors shares them", "[layers]") {
       Conv1d(signal.weight(), Tensor(), {.groups = 4}), ShapeError, "do not divide the channels");
   QUANTRAIN_CHECK_ERROR(Conv1d(signal.weight(), Tensor(), {.groups = 7}),
                         ShapeError,
-                        "groups 7 for a weight [6, 5, 2]");
+                        "groups 7 does not fit weight [6, 5, 2]");
 
   QUANTRAIN_CHECK_ERROR(Linear{Tensor()}, ShapeError, "undefined");
   QUANTRAIN_CHECK_ERROR(Linear{conv.weight()}, ShapeError, "[out, in], got [6, 3, 1, 2]");
@@ -373,7 +373,7 @@ TEST_CASE("a wrong input is an error that names the layer by its path and both s
   QUANTRAIN_CHECK_ERROR(MaxPool2d{3}(Tensor::zeros({1, 2, 2, 1})), ShapeError, "[1, 2, 2, 1]");
 }
 
-TEST_CASE("Mul takes two of one shape, or a factor for each channel", "[layers][mul]") {
+TEST_CASE("Mul takes inputs of equal shape, or a factor for each channel", "[layers][mul]") {
   const Tensor x = Tensor::full({2, 3, 5, 4}, 3.0f);
   const Tensor factors = Tensor::full({2, 1, 1, 4}, 0.5f);
   Mul mul;
@@ -386,10 +386,11 @@ TEST_CASE("Mul takes two of one shape, or a factor for each channel", "[layers][
   for (const Shape& shape :
        {Shape{2, 1, 5, 4}, Shape{2, 1, 1, 1}, Shape{1, 1, 1, 4}, Shape{4}, Shape{2, 3, 5, 1}}) {
     CAPTURE(shape);
-    QUANTRAIN_CHECK_ERROR(mul(x, Tensor::zeros(shape)),
-                          ShapeError,
-                          "[Mul] takes two of one shape, or [N, ..., C] and [N, 1, ..., 1, C]: a "
-                          "[2, 3, 5, 4], b [");
+    QUANTRAIN_CHECK_ERROR(
+        mul(x, Tensor::zeros(shape)),
+        ShapeError,
+        "[Mul] takes inputs of equal shape, or [N, ..., C] and [N, 1, ..., 1, C]: "
+        "a [2, 3, 5, 4], b [");
   }
 }
 

@@ -335,7 +335,7 @@ TEST_CASE("groups near 2^62 are refused", "[layers][conv2d]") {
   const int64_t huge = int64_t{1} << 62;
   QUANTRAIN_CHECK_ERROR((Conv2d{weight, Tensor(), {.groups = huge}}),
                         ShapeError,
-                        "[Conv2d] groups 4611686018427387904 for a weight [4, 1, 1, 4]");
+                        "[Conv2d] groups 4611686018427387904 does not fit weight [4, 1, 1, 4]");
   QUANTRAIN_CHECK_ERROR((Conv2d{weight, Tensor(), {.groups = 0}}), ShapeError, "groups 0");
   QUANTRAIN_CHECK_ERROR(
       conv2d(Tensor::full({1, 1, 1, 4}, 1.0f), weight, Tensor(), {.groups = huge}),

@@ -104,14 +104,14 @@ TEST_CASE("means and maxima of codes name the layer where they are too large for
     std::string text;
   };
   const Case cases[] = {
-      {{1, 1100, 1000, 2}, 3, "a sample has 1100000 elements in front of the reduced axes"},
+      {{1, 1100, 1000, 2}, 3, "a sample has 1100000 elements before the reduced axes"},
       {{1, 1100000, 2}, 1, "a sample has 1100000 elements to reduce"},
       {{1, 2, 1100, 1000}, 1, "a sample has 1100000 elements after the reduced axes"}};
   const NoGrad no_grad;
   for (const Case& c : cases) {
     const Tensor floats = Tensor::full(c.shape, 1.0f);
     const Tensor codes = fake_quantize(floats, params);
-    const std::string text = c.text + ", at most 1048576 have an integer form: x ";
+    const std::string text = c.text + "; an integer network allows at most 1048576: x ";
     QUANTRAIN_CHECK_ERROR(Mean{c.axis}(codes), ShapeError, "[Mean] " + text);
     QUANTRAIN_CHECK_ERROR(Max{c.axis}(codes), ShapeError, "[Max] " + text);
     CHECK(Mean{c.axis}(floats).data()[0] == 1.0f);

@@ -1,4 +1,4 @@
-# The port builds the sources that it lies in: vcpkg install quantrain --overlay-ports=packaging/vcpkg
+# Builds the source tree that contains this port: vcpkg install quantrain --overlay-ports=packaging/vcpkg
 get_filename_component(SOURCE_PATH ${CURRENT_PORT_DIR}/../../.. ABSOLUTE)
 
 vcpkg_check_features(OUT_FEATURE_OPTIONS options FEATURES training QUANTRAIN_TRAINING images QUANTRAIN_PNG)

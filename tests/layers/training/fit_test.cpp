@@ -178,8 +178,9 @@ TEST_CASE("fit refuses what it cannot do", "[layers][fit]") {
   QUANTRAIN_CHECK_ERROR(t.fit({.accumulate = 0}), DataError, "accumulate is 0");
   QUANTRAIN_CHECK_ERROR(t.fit({.first_epoch = -1}), DataError, "first_epoch is -1");
   QUANTRAIN_CHECK_ERROR(t.fit({.clip_norm = -1.0f}), DataError, "clip_norm is -1");
-  QUANTRAIN_CHECK_ERROR(
-      t.fit({.early_stopping = {.patience = 1}}), DataError, "patience is set and no metric");
+  QUANTRAIN_CHECK_ERROR(t.fit({.early_stopping = {.patience = 1}}),
+                        DataError,
+                        "patience is set, but no metric is named");
   QUANTRAIN_CHECK_ERROR(
       t.fit({.early_stopping = {.metric = "accuracy"}}), DataError, "there is no evaluate");
   QUANTRAIN_CHECK_ERROR(
@@ -262,7 +263,7 @@ TEST_CASE("a checkpoint in the middle of an epoch asks for that epoch's batches"
   resume.resume = true;
   QUANTRAIN_CHECK_ERROR(other.fit({.checkpoints = resume}),
                         DataError,
-                        "the checkpoint stands at batch 5, and an epoch has 3 here");
+                        "taken after batch 5 of an epoch, but an epoch now has 3 batches");
 }
 
 }  // namespace quantrain
