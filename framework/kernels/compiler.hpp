@@ -3,9 +3,10 @@
 // Attributes and pragmas for kernels.
 
 /// Inlines a function or lambda in every build type. Each file of arch/ is compiled for its own
-/// instruction set. If a function were not inlined, the linker might keep the copy of one such file
-/// for all callers, and a CPU without that instruction set would run it. For a function outside a
-/// class, write `inline QUANTRAIN_INLINE`: the attribute alone does not declare it inline.
+/// instruction set. If a function were not inlined, the linker might keep one file's copy of it for
+/// all callers, and CPUs without that file's instruction set would run this copy. For a function
+/// outside a class, write `inline QUANTRAIN_INLINE`, because the attribute alone does not declare
+/// the function inline.
 #define QUANTRAIN_INLINE __attribute__((always_inline))
 
 /// Unrolls the next loop completely, so that arrays of vectors stay in registers.

@@ -4,9 +4,10 @@
 
 namespace quantrain::kernels {
 
-/// A two-dimensional convolution or pooling over x [N, H, W, C], weights [O, KH, KW, C / groups], y
-/// [N, OH, OW, O]. Output channel o belongs to group o / (O / groups). Padding is the same on
-/// opposite sides. Taps of the kernel are dilation elements apart; pools have dilation 1.
+/// A two-dimensional convolution of x [N, H, W, C] with weights [O, KH, KW, C / groups] to
+/// y [N, OH, OW, O], or a pooling of x to y. Output channel o belongs to group o / (O / groups).
+/// Opposite sides have the same padding. A tap is one of the KH x KW positions of the kernel.
+/// Neighbouring taps are `dilation` elements apart. Pooling has dilation 1.
 struct Conv2dShape {
   int64_t n = 1, h = 1, w = 1, c = 1;
   int64_t o = 1, kh = 1, kw = 1;
@@ -22,7 +23,7 @@ struct Conv2dShape {
   int64_t ow() const { return (w + 2 * pad_w - window_w()) / stride_w + 1; }
   int64_t group_c() const { return c / groups; }
   int64_t group_o() const { return o / groups; }
-  /// Terms of the sum for one output.
+  /// Number of terms of the sum for one output element.
   int64_t reduction() const { return kh * kw * group_c(); }
   int64_t x_elements() const { return n * h * w * c; }
   int64_t y_elements() const { return n * oh() * ow() * o; }

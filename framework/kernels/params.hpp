@@ -4,18 +4,19 @@
 
 #include "framework/kernels/compiler.hpp"
 
-// Parameter structs of kernels. Files that are compiled with -m flags include them too, so they are
-// plain data and call no code of the standard library.
+// Parameter structs of kernels. Files that are compiled with -m flags include this header, too. So
+// the structs are plain data and call no code of the standard library.
 namespace quantrain::kernels {
 
-/// Columns of a panel of a packed matrix. A panel takes k * packed_columns(n) floats. The layout
-/// inside a panel depends on the instruction set.
+/// The most columns of a panel of a packed matrix. A panel of k rows and n columns takes
+/// k * packed_columns(n) floats. The layout inside a panel depends on the instruction set.
 inline constexpr int64_t kPanelColumns = 64;
 constexpr int64_t packed_columns(int64_t n) { return (n + 15) / 16 * 16; }
 
 /// Packs rows [k_begin, k_end) of a panel of k rows and n columns, n <= kPanelColumns, into the
-/// panel at `to`. Element (i, j) is b[(i - k_begin) * row_stride + j * col_stride]; one of the
-/// strides is 1.
+/// panel at `to`. Element (i, j) of the panel is
+///   b[(i - k_begin) * row_stride + j * col_stride].
+/// One of the strides is 1.
 struct PackF32 {
   int64_t k, k_begin, k_end, n;
   const float* b;
@@ -23,16 +24,18 @@ struct PackF32 {
   float* to;
 };
 
-/// Where a segment of a sum begins: `a` elements after the start of each row of TilesF32::a, and at
-/// row `b` of TilesF32::b if that is packed, or at its element `b` if it is read in place.
+/// Where a segment of a sum begins. A segment consists of consecutive terms whose operands are
+/// evenly spaced in memory. In each row of TilesF32::a, it begins `a` elements after the start of
+/// the row. In TilesF32::b, it begins at row `b` if the matrix is packed, or at element `b` if the
+/// matrix is read in place.
 struct SegmentF32 {
   int64_t a, b;
 };
 
-/// The rows of a or c: m rows in each of several runs. Row i begins at
+/// The rows of TilesF32::a or TilesF32::c: m rows in each of `runs` runs. Row i of a run begins at
 ///   first + run * run_step + i * row_step.
-/// If rows is not null, it begins at rows[i] + run * run_step, and row_step is 0. Either both a and
-/// c have a list of rows, or neither has.
+/// If `rows` is not null, row i begins at rows[i] + run * run_step instead, and row_step is 0.
+/// Either both a and c have such a list of rows, or neither has one.
 template <class T>
 struct RowsF32 {
   T* const* rows;
@@ -44,10 +47,12 @@ struct RowsF32 {
 ///     a[i][segment[s].a + t * a_step] * b(segment[s].b, t, j) + bias[j], lo), hi)
 /// for all rows i of all runs and j < n. The sum is one chain of fused multiply-adds in this order.
 /// If accumulate is set, the old value of c is added before the bias. lo and hi may be infinite,
-/// and bias may be null. If b_step is 0, b is a packed panel of b_rows rows, n <= kPanelColumns,
-/// and b(i, t, j) is column j of its row i + t. Otherwise b(i, t, j) is b[i + t * b_step + j].
-/// fetches_next may be set if there is one segment and b is read in place: the caller will read the
-/// columns after the panel next, so the kernel may prefetch them.
+/// and bias may be null.
+/// If b_step is 0, b is a packed panel of b_rows rows, n <= kPanelColumns, and b(at, t, j) is
+/// column j of row at + t of the panel. Otherwise b is read in place, and b(at, t, j) is
+/// b[at + t * b_step + j].
+/// If fetches_next is set, the caller will read the columns after the panel next, so the kernel may
+/// prefetch them. It may be set only if there is one segment and b is read in place.
 struct TilesF32 {
   int64_t m, n, runs, segments, length;
   const SegmentF32* segment;
@@ -63,9 +68,9 @@ struct TilesF32 {
 };
 
 /// c[i * c_step + j] = min(max(sum over t < k of a[i * a_step + t] * b(t, j) + bias[j], lo), hi)
-/// for i < m, j < n; float_kernels.inc defines b(t, j). If accumulate is set, the old value of c is
-/// added before the bias. lo and hi may be infinite, and bias may be null. chains_f32 splits each
-/// sum into `chains` chains, 1 or 4; dots_f32 ignores `chains`.
+/// for i < m and j < n. float_kernels.inc defines b(t, j). If accumulate is set, the old value of c
+/// is added before the bias. lo and hi may be infinite, and bias may be null. chains_f32 splits
+/// each sum into `chains` chains, 1 or 4. dots_f32 ignores `chains`.
 struct FewF32 {
   int64_t m, n, k, chains;
   const float* a;
@@ -79,39 +84,44 @@ struct FewF32 {
   float lo, hi;
 };
 
-/// One step of SGD over n elements: g = grad_scale * grad + weight_decay * w; v = momentum * v + g,
-/// or v = g if first_step; w -= learning_rate * (nesterov ? g + momentum * v : v). velocity may be
-/// null if momentum is 0.
+/// One step of SGD over n elements:
+///   g = grad_scale * grad + weight_decay * w;
+///   v = momentum * v + g, or v = g if first_step is set;
+///   w -= learning_rate * (nesterov ? g + momentum * v : v).
+/// The kernel's argument velocity holds v. It may be null if momentum is 0.
 struct SgdStep {
   float learning_rate, momentum, weight_decay, grad_scale;
   bool nesterov, first_step;
 };
-/// One step of Adam, or of AdamW if decoupled is set.
-/// correction1 = 1 - beta1^t, correction2 = 1 - beta2^t.
+/// One step of Adam, or of AdamW if decoupled is set. In step t = 1, 2, .., correction1 is
+/// 1 - beta1^t, and correction2 is 1 - beta2^t.
 struct AdamStep {
   float learning_rate, beta1, beta2, epsilon, weight_decay, grad_scale, correction1, correction2;
   bool decoupled;
 };
 
-/// Dropout keeps element i, multiplied by scale, if the upper 24 bits of number i + 1 of SplitMix64
-/// with this key are at least `dropped`, in [0, 2^24]. All other elements become 0.
+/// Dropout keeps element i and multiplies it by scale if the upper 24 bits of number i + 1 of the
+/// SplitMix64 stream with this key are at least `dropped`. All other elements become 0. `dropped`
+/// lies in [0, 2^24].
 struct DropoutF32 {
   uint64_t key;
   int32_t dropped;
   float scale;
 };
 
-/// The most elements of a window if positions are stored: a maximum's position takes 16 bits.
+/// The most elements that a window may have if max pooling stores the positions of the maxima,
+/// because a position takes 16 bits.
 inline constexpr int64_t kLargestPoolWindow = 1 << 16;
 
-/// Pooling of images [h, w, c] to [oh, ow, c] by windows of kh x kw. Only windows of depthwise
-/// convolutions may be dilated.
+/// Pooling of images [h, w, c] to [oh, ow, c] with windows of kh x kw. Depthwise convolutions use
+/// this struct, too, and only their windows may be dilated.
 struct PoolShape {
   int64_t h, w, c, oh, ow, kh, kw, stride_h, stride_w, pad_h, pad_w;
   int64_t dilation_h = 1, dilation_w = 1;
 };
 
-/// A depthwise convolution: the windows, and the epilogue (as in TilesF32).
+/// A depthwise convolution: its windows, and the epilogue (bias, lo, hi and accumulate as in
+/// TilesF32).
 struct DepthwiseF32 {
   PoolShape pool;
   const float* bias;
@@ -119,7 +129,7 @@ struct DepthwiseF32 {
   bool accumulate;
 };
 
-/// The multiplier of each output channel, as arrays m0 and shift, and the clamp of the codes.
+/// The multiplier of each output channel, in the arrays m0 and shift, and the clamp of the codes.
 /// docs/quantization.md (8), (9)
 struct RequantizeU8 {
   const int32_t* m0 = nullptr;
@@ -127,12 +137,13 @@ struct RequantizeU8 {
   int32_t zero_point = 0;  ///< as a stored byte
   int32_t lo = 0;          ///< as a stored byte
   int32_t hi = 255;
-  /// 2^(shift - 33) + zero_point * 2^(shift - 32), or null. Added to the upper half of each product
-  /// before the remaining shift, it rounds and adds the zero point. fill_rounds() sets it if the
-  /// zero point lies in [0, 255] and every shift in [33, 54] (real multipliers from 2^-24 to 1/4).
+  /// 2^(shift - 33) + zero_point * 2^(shift - 32) for each channel, or null. Kernels add this to
+  /// the upper half of each product before the remaining shift. The result of the shift is then
+  /// rounded and includes the zero point. fill_rounds() sets the array if the zero point lies in
+  /// [0, 255] and every shift lies in [33, 54] (real multipliers from 2^-24 to 1/4).
   const int32_t* round = nullptr;
 
-  /// The parameters for the channels from `channel` on.
+  /// The same parameters with `channel` as the first channel.
   QUANTRAIN_INLINE RequantizeU8 from(int64_t channel) const {
     RequantizeU8 r = *this;
     r.m0 = m0 == nullptr ? nullptr : m0 + channel;
@@ -151,12 +162,14 @@ struct QuantizeF32 {
   int32_t offset = 0;
 };
 
-/// Layout of the weights of dot_u8s8: panels of `width` outputs, the last one filled up with zeros.
-/// For each group of 4 consecutive k, a panel holds `width` x 4 bytes. If `pairs` is set, it holds
-/// int16 instead: `width` x {k, k + 2}, then `width` x {k + 1, k + 3}.
-/// If `planes` is set, a panel of dot_u8s8 holds int16 as well: `width` x k, then `width` x {k +
-/// 1}, and so on. Kernels multiply by x - offset. It is 128 if their dot products take signed bytes
-/// only, else 0.
+/// Layout of the weights of dot_u8s8: panels of `width` outputs. The last panel is padded with
+/// zeros. For each group of 4 consecutive terms k to k + 3, a panel holds 4 bytes for each output.
+/// If `pairs` is set, a panel holds int16 instead: terms k and k + 2 of each output, then terms
+/// k + 1 and k + 3 of each output.
+/// If `planes` is set, panels of dot_u8s8 hold int16 in another order: term k of each output, then
+/// term k + 1 of each output, and so on. `pairs` then applies to depthwise_u8s8 only.
+/// Kernels multiply the weights by x - offset. The offset is 128 if the dot products of the
+/// instruction set take only signed bytes, else 0.
 struct PanelLayout {
   int64_t width;
   bool pairs;
@@ -167,8 +180,8 @@ struct PanelLayout {
 /// acc[r, o] = start[o] + sum over segments s and j < 4 * quads of
 ///             w[o, s, j] * (x[r][s * segment_step + j] - layout.offset)
 /// in 32 bits, modulo 2^32.
-/// If a segment's length is not a multiple of 4 bytes, the kernel reads x up to the next multiple,
-/// and the weights there are 0.
+/// If a segment's length is not a multiple of 4 bytes, the kernel reads x up to the next multiple
+/// of 4. The weights of these extra bytes are 0.
 struct DotU8S8 {
   int64_t rows, outputs;
   int64_t segments, segment_step, quads;
@@ -176,38 +189,38 @@ struct DotU8S8 {
   const int8_t* w;
   int64_t panel;  ///< bytes from a panel of w to the next one
   PanelLayout layout;
-  const int32_t* start;     ///< filled up to whole panels, like the arrays of requantize
+  const int32_t* start;     ///< padded to whole panels, like the arrays of requantize
   RequantizeU8 requantize;  ///< used if y is not null
   int32_t* acc;             ///< exactly one of acc and y is null; rows are `stride` elements apart
   uint8_t* y;
   int64_t stride;
 };
 
-/// How depthwise_u8s8 lays out windows of kh rows. Four rows of input, a quad, are interleaved byte
-/// by byte, so that one dot product sums four rows of a column. The rows of a quad are dilation_h
-/// apart, and so are the lines of output that share it.
+/// How depthwise_u8s8 lays out windows of kh rows. Four input rows form a quad: they are
+/// interleaved byte by byte, so that one dot product sums four rows of a column. The rows of a quad
+/// are dilation_h apart. The output lines that share a quad are dilation_h apart, too.
 struct DepthwiseLayout {
-  int64_t lines;  ///< lines of output that share quads at stride 1
+  int64_t lines;  ///< output lines that share quads at stride 1
   int64_t quads;  ///< quads in a column of the window
-  int64_t run;    ///< elements of one or more whole pixels, for which the weights are repeated
-  int64_t block;  ///< channels interleaved at a time
+  int64_t run;    ///< elements of one or more whole pixels; each pixel has a copy of the weights
+  int64_t block;  ///< channels that are interleaved at a time
 
   QUANTRAIN_INLINE DepthwiseLayout(int64_t kh, int64_t channels)
       : lines(kh % 4 == 0 ? 1 : 2), quads((kh + 3) / 4), run(channels), block(channels) {
-    // Few channels, or an odd number of them, would leave lanes empty. So a run covers several
-    // pixels.
+    // Few channels, or an odd number of them, would leave lanes empty. In that case, a run covers
+    // several pixels.
     const int64_t divisor = channels & -channels;
     if (divisor < 16 && channels / divisor * 16 <= 256) run = channels / divisor * 16;
     if (divisor >= 16 && channels > 64) block = 64;
   }
 
-  /// How many lines of output share quads at the stride of s. Such lines form a group.
+  /// How many output lines share quads at the stride of s. Such lines form a group.
   QUANTRAIN_INLINE int64_t group(const PoolShape& s) const { return s.stride_h == 1 ? lines : 1; }
   /// Bytes of one line of quads.
   QUANTRAIN_INLINE int64_t quad_line(const PoolShape& s) const {
     return (4 * (s.w + 2 * s.pad_w) * block + 63) / 64 * 64;
   }
-  /// Bytes of all lines of quads of a group.
+  /// Bytes of all the lines of quads that a group needs.
   QUANTRAIN_INLINE int64_t group_bytes(const PoolShape& s) const { return quads * quad_line(s); }
   /// How many groups of an image are computed at a time: as many as fit in the first-level cache.
   QUANTRAIN_INLINE int64_t groups(const PoolShape& s) const {
@@ -215,11 +228,12 @@ struct DepthwiseLayout {
     const int64_t most = 24576 / group_bytes(s);
     return most < 1 ? 1 : most < all ? most : all;
   }
+  /// Bytes of a line of zero points.
   QUANTRAIN_INLINE int64_t zero_line(const PoolShape& s) const {
     return (s.w * s.c + 63) / 64 * 64;
   }
-  /// Bytes of scratch memory: a line of zero points, which is read in place of rows outside the
-  /// image, and the lines of quads of groups(s) groups.
+  /// Bytes of scratch memory: a line of zero points, which kernels read in place of rows outside
+  /// the image, and then the lines of quads of groups(s) groups.
   QUANTRAIN_INLINE int64_t scratch(const PoolShape& s) const {
     return zero_line(s) + groups(s) * group_bytes(s);
   }
@@ -229,10 +243,12 @@ struct DepthwiseLayout {
 /// the image, x is zero_x.
 ///   acc[line, p, c] = start[c] + sum over i < kh, j < kw of
 ///                     w[c, i, j] * (x[.., i * dilation_h, j * dilation_w, c] - layout.offset)
-/// p is a pixel of the line, and x[..] is counted from the first row and column of its window. w
-/// has a panel for each `layout.width` elements of a run. A panel holds, for each quad, each column
-/// of the window and each of DepthwiseLayout's lines, a group of 4 weights as in PanelLayout, one
-/// for each row of the quad. The weight is 0 if the line's window does not contain the row.
+/// p is a pixel of the line. The row and column indices of x[..] are relative to the first row and
+/// column of the pixel's window.
+/// w has a panel for each `layout.width` elements of a run. For each quad, each column of the
+/// window and each of the DepthwiseLayout::lines lines, a panel holds groups of 4 weights as in
+/// PanelLayout. Each group has one weight for each row of the quad. A weight is 0 if the line's
+/// window does not contain the row.
 struct DepthwiseU8S8 {
   PoolShape pool;
   int64_t begin, end;
@@ -240,9 +256,10 @@ struct DepthwiseU8S8 {
   int32_t zero_x;
   const int8_t* w;
   PanelLayout layout;
-  const int32_t* start;     ///< repeated over a run, then filled up, like the arrays of requantize
+  const int32_t* start;     ///< repeated over a run, then padded, like the arrays of requantize
   RequantizeU8 requantize;  ///< used if y is not null
-  int32_t* acc;  ///< exactly one of acc and y is null; points to line 0 of the first image
+  /// Exactly one of acc and y is null. The other one points to line 0 of the first image.
+  int32_t* acc;
   uint8_t* y;
   uint8_t* scratch;  ///< DepthwiseLayout::scratch(pool) bytes, filled with zero_x
 };

@@ -7,7 +7,7 @@
 
 namespace quantrain::kernels {
 
-/// The tables of one kind of kernels, by instruction set.
+/// The kernel tables of one kind (float or integer), by instruction set.
 template <class Table>
 class Tables {
  public:

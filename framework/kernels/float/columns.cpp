@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kMostChunks = 64;
 
 /// Calls chunk(begin, end, sums) for the chunks of [0, rows). Each chunk writes `width` sums of its
-/// own. These sums are added up in a binary tree whose form depends on `rows` and `columns` alone.
-/// If there are no rows, the sums are 0.
+/// own. A binary tree adds up these sums. The shape of the tree depends on `rows` and `columns`
+/// alone. If there are no rows, the sums are 0.
 template <class Chunk>
 void reduce_rows(int64_t rows, int64_t columns, int64_t width, float* sums, const Chunk& chunk) {
   if (rows == 0) std::fill(sums, sums + width, 0.0f);
@@ -53,7 +53,7 @@ void sum_rows_f32(int64_t rows, int64_t columns, const float* x, float* y) {
 
 void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y) {
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
-    // Adding -0 leaves every product as it is, even one that is 0 or -0.
+    // Adding -0 changes no product, not even 0 or -0.
     for (; r < end; ++r) affine_f32(columns, x + r * columns, factors[r], -0.0f, y + r * columns);
   });
 }

@@ -2,9 +2,10 @@
 
 #include <cstdint>
 
-// Sums and functions of columns, in blocks over threads. Sums run in 16 lanes over blocks whose
-// size depends on the problem alone, and a fixed tree adds up the blocks. So the bits are the same
-// with any number of threads, and on AVX2 and AVX-512.
+// Sums of matrices, and functions with parameters for each column, split into blocks over threads.
+// Block sizes depend on the problem size alone. Each block is summed in 16 lanes, and a fixed tree
+// adds up the blocks. So results have the same bits with any number of threads, and the same bits
+// on AVX2 as on AVX-512.
 namespace quantrain::kernels {
 
 /// Sum of all elements.

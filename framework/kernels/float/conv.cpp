@@ -10,43 +10,44 @@
 #include "framework/kernels/float/padding.hpp"
 #include "framework/kernels/float/tiles.hpp"
 
-// A convolution is a product whose left operand is never written to memory. Row (n, i, j) of that
-// operand consists of KH pieces, one for each row of the convolution's kernel. Each piece is KW * C
-// contiguous values of the input, so one pointer for each output pixel is enough. Pixels are
-// grouped by the taps that lie inside the image, and only those taps are multiplied. If sums are
-// short, the image gets a border of zeros instead (padding.hpp). The data gradient is the same loop
-// over the output's gradient, with the taps in reverse order. With a stride, only every stride-th
-// tap has read a given pixel, so pixels are also grouped by their position modulo the stride. With
-// a dilation, each tap is a segment of its own.
+// A convolution is a matrix product whose left operand is never built in memory. Row (n, i, j) of
+// that operand consists of KH pieces, one for each row of the convolution's kernel. Each piece is
+// KW * C contiguous values of the input, so one pointer for each output pixel is enough. With a
+// dilation, each tap is a segment of its own.
+// Output pixels are grouped by the taps of their windows that lie inside the image, and only those
+// taps are multiplied. If sums are short, the image gets a border of zeros instead (padding.hpp).
+// The data gradient is the same loop over the output's gradient, with the taps in reverse order. If
+// the convolution has a stride, only every stride-th tap has read a given input pixel. So the data
+// gradient also groups input pixels by their position modulo the stride.
 namespace quantrain::kernels {
 namespace {
 
-// Multiply-adds that make a task worthwhile, and the most that a task should have.
+// The fewest and the most multiply-adds that a task should have.
 constexpr int64_t kTaskWork = 500000;
 constexpr int64_t kMostTaskWork = 4000000;
-constexpr int64_t kFewPixels = 1024;        // packing the weights does not pay for so few
+constexpr int64_t kFewPixels = 1024;        // for at most this many, packing weights does not pay
 constexpr int64_t kImagePixels = 64 * 256;  // larger images may be split over tasks
-constexpr int64_t kManyPixels = 32;         // of a tap group in one image: enough for many tiles
+constexpr int64_t kManyPixels = 32;         // pixels of a tap group in one image that fill tiles
 constexpr int64_t kLongestChain = 1024;     // terms; longer sums are cut into blocks
-constexpr int64_t kBlockTerms = 512;        // terms of such a block, at most
+constexpr int64_t kBlockTerms = 512;        // the most terms of such a block
 
 /// y[n, i, j, :] = sum over taps (u, v) of p(u, v) * b(u, v). The row p(u, v) [channels] is the
-/// pixel of x that the tap reads. The matrix b(u, v) [channels, columns] is the tap's rows of
-/// b [kh * kw * channels, columns].
+/// pixel of x that the tap reads. The matrix b(u, v) [channels, columns] consists of the tap's rows
+/// of b [kh * kw * channels, columns].
 struct Correlation {
   const float* x;
   const Conv2dShape* padding;        // if not null, x gets a border of zeros; n, h, w include it
-  int64_t n, h, w, pixel, channels;  // pixels are `pixel` values apart
+  int64_t n, h, w, pixel, channels;  // pixels of x are `pixel` values apart
   std::vector<AxisPart> lines, pixels;
   int64_t oh, ow, columns, kh, kw;
   const float* b;
   int64_t b_step;  // elements between rows if b is read in place; 0 if b is packed
-  int64_t b_tap;   // rows between taps, or elements if b is read in place
+  int64_t b_tap;   // from tap to tap: rows if b is packed, elements if b is read in place
   float* y;
   int64_t y_pixel;
 };
 
-/// Computes lines [begin, end), one tap group after the other. The pixels of a tap group are those
+/// Computes lines [begin, end), one tap group after the other. A tap group consists of the pixels
 /// whose windows cover the same taps.
 class TapGroups {
  public:
@@ -62,7 +63,7 @@ class TapGroups {
   /// Computes the tap group of these lines and pixels.
   void multiply(const AxisPart& lines, const AxisPart& pixels) {
     set_segments(lines, pixels);
-    // Pixels this close together do not each need a pointer.
+    // Pixels that are this close together need no pointers of their own.
     if (pixels.source_step * p_.pixel <= 2 && pixels.count >= 4) {
       for_lines(lines, pixels, [&](int64_t count, const float* x, float* y) {
         tiles_.m = pixels.count;
@@ -78,8 +79,9 @@ class TapGroups {
       from_ = Buffer<const float*>((end_ - begin_) * p_.ow);
       to_ = Buffer<float*>((end_ - begin_) * p_.ow);
     }
-    // For whole images that each have many pixels of the group, a list for the first image is
-    // enough. If they have few, the list covers all images; otherwise tiles would have few rows.
+    // If the lines are whole images and each image has many pixels of the group, a list of the
+    // first image's pixels is enough. Otherwise, the list has the pixels of all lines, so that
+    // tiles have many rows.
     const bool once =
         begin_ % p_.oh == 0 && end_ % p_.oh == 0 && lines.count * pixels.count >= kManyPixels;
     tiles_.m = 0;
@@ -102,14 +104,14 @@ class TapGroups {
   }
 
  private:
-  /// Segments that are summed in one chain. All have the same length.
+  /// Segments that are summed in one chain. All segments have the same length.
   struct Block {
     int64_t first, segments, length;
   };
 
-  /// Makes one segment for each row of the kernel if its taps read contiguous values, else one for
-  /// each tap. A long sum has several blocks, and a segment that is too long for a block is cut
-  /// into pieces.
+  /// Makes one segment for each row of the convolution's kernel if the taps of a row read
+  /// contiguous values, else one segment for each tap. A long sum has several blocks. A segment
+  /// that is too long for a block is cut into pieces.
   void set_segments(const AxisPart& lines, const AxisPart& pixels) {
     const bool contiguous = p_.channels == p_.pixel && p_.b_tap == p_.channels &&
                             pixels.tap_step == 1 && pixels.tap_source == 1;
@@ -135,7 +137,8 @@ class TapGroups {
     } while (begin < length);
   }
 
-  /// Adds an entry for each segment: where its piece from element `begin` on lies.
+  /// Adds an entry for each segment: the place of the segment's piece that begins at its element
+  /// `begin`.
   void add_segments(const AxisPart& lines,
                     const AxisPart& pixels,
                     int64_t taps,
@@ -209,8 +212,8 @@ class TapGroups {
   void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_;
   Buffer<float*> to_;
-  // Enough for one segment for each tap, even if each is cut into as many pieces as a whole row of
-  // the kernel.
+  // Has room for one segment for each tap, even if each segment is cut into as many pieces as a
+  // whole row of the convolution's kernel.
   Buffer<SegmentF32> segments_{p_.kh * p_.kw * ((p_.kw * p_.channels - 1) / kBlockTerms + 1)};
   std::vector<Block> blocks_;
   TilesF32 tiles_{};
@@ -227,8 +230,8 @@ void correlate(const Correlation& p, const EpilogueF32& epilogue) {
       for (const AxisPart& j : p.pixels) groups.multiply(i, j);
     }
   };
-  // Tasks get whole images if there are enough images, or only one thread: tap groups then have
-  // many pixels. However lines are split, every sum belongs to one task.
+  // If there are enough images, or only one thread, tasks get whole images, because tap groups then
+  // have many pixels. The split changes no bits, because each sum is computed by one task.
   const bool whole = (p.n >= 16 || threads() == 1) && p.oh * p.ow <= kImagePixels;
   if (task_lines > p.oh || whole) {
     parallel_for_even(p.n, (task_lines + p.oh - 1) / p.oh, [&](int64_t begin, int64_t end) {
@@ -239,8 +242,8 @@ void correlate(const Correlation& p, const EpilogueF32& epilogue) {
   }
 }
 
-/// Packs one group's weights for the data gradient: w [o, kh, kw, gc] as [kh * kw * o, gc], from
-/// the last tap to the first.
+/// Packs one group's weights for the data gradient: w [o, kh, kw, gc] becomes [kh * kw * o, gc],
+/// with the taps from the last to the first.
 Buffer<float> pack_flipped_weights(const Conv2dShape& s, const float* w) {
   const int64_t o = s.group_o();
   const int64_t taps = s.kh * s.kw;
@@ -261,8 +264,8 @@ Buffer<float> pack_flipped_weights(const Conv2dShape& s, const float* w) {
   return packed;
 }
 
-/// Puts the part with the most positions first. It reads memory in order, and the other parts find
-/// its data in cache.
+/// Puts the part with the most positions first. This part reads memory in order, and the other
+/// parts then find its data in cache.
 std::vector<AxisPart> most_first(std::vector<AxisPart> parts) {
   const auto most =
       std::max_element(parts.begin(), parts.end(), [](const AxisPart& a, const AxisPart& b) {

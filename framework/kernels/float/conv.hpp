@@ -3,8 +3,9 @@
 #include "framework/kernels/conv_shape.hpp"
 #include "framework/kernels/float/gemm.hpp"
 
-// Convolutions in float32 as matrix products without im2col, in blocks over threads. There may be 1
-// to C groups; depthwise convolutions (groups = C) have a kernel of their own.
+// Convolutions in float32, computed as matrix products without im2col and split into blocks over
+// threads. There may be 1 to C groups. Depthwise convolutions (groups = C = O) have a kernel of
+// their own.
 namespace quantrain::kernels {
 
 /// Weights [O, KH, KW, C / groups], packed once for many convolutions with the kernels of
@@ -12,7 +13,7 @@ namespace quantrain::kernels {
 class PackedWeightsF32 {
  public:
   PackedWeightsF32() = default;
-  /// Reads only the shape of the weights and the groups from `shape`.
+  /// Of `shape`, only the shape of the weights and the number of groups matter.
   PackedWeightsF32(const Conv2dShape& shape, const float* w);
 
   /// The packed panels of group g. A depthwise convolution has no panels: its weights are packed
@@ -24,8 +25,8 @@ class PackedWeightsF32 {
   Buffer<float> data_;
 };
 
-/// y = x * w (cross-correlation), then the epilogue (bias [O]); y is overwritten unless
-/// epilogue.accumulate.
+/// y = x * w (cross-correlation), then the epilogue (bias [O]). y is overwritten unless
+/// epilogue.accumulate is set.
 void conv2d_f32(const Conv2dShape& shape,
                 const float* x,
                 const float* w,
@@ -41,14 +42,13 @@ void conv2d_backward_data_f32(const Conv2dShape& shape,
                               const float* grad_y,
                               const float* w,
                               float* grad_x);
-/// grad_w is overwritten. Partial sums are added up in a tree that depends on the problem size
-/// alone.
+/// grad_w is overwritten. A tree adds up partial sums; its shape depends on the problem size alone.
 void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const float* x,
                                  const float* grad_y,
                                  float* grad_w);
-/// The same if x consists of codes that share one scale. Each task dequantizes the chunk that it
-/// reads. If several tasks would read the same codes, all codes are dequantized first.
+/// The same for an x of codes that share one scale. Each task dequantizes the chunk that it reads.
+/// If several tasks would read the same codes, all codes are dequantized first.
 void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const CodeView& x,
                                  const float* grad_y,

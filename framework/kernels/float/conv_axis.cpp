@@ -6,15 +6,15 @@
 namespace quantrain::kernels {
 namespace {
 
-/// Adds position part.result, with those of its taps that lie inside the source. The first of all
-/// its taps would read element part.source. If all its taps lie inside, also adds the positions
-/// that follow and have all taps inside, up to `left` positions in all. Returns how many were
-/// added.
+/// Adds position part.result with those of its taps that lie inside the source. The position's
+/// first tap reads element part.source, which may lie outside. If all taps of the position lie
+/// inside, also adds the following positions of which this is true, but at most `left` positions in
+/// total. Returns the number of positions that were added.
 int64_t add_positions(std::vector<AxisPart>& parts,
                       AxisPart part,
                       int64_t left,
                       int64_t source_size) {
-  // How many taps lie less than `distance` elements after the first one.
+  // The number of taps that lie less than `distance` elements after the first tap.
   const auto before = [&](int64_t distance) {
     return (distance + part.tap_source - 1) / part.tap_source;
   };
@@ -55,7 +55,7 @@ std::vector<AxisPart> forward_taps(const ConvAxis& axis) {
   std::vector<AxisPart> parts;
   parts.reserve(static_cast<size_t>(kernel));
   for (int64_t t = 0; t < kernel; ++t) {
-    const int64_t before = pad - t * dilation;  // i * stride >= before, and < size + before
+    const int64_t before = pad - t * dilation;  // inside: before <= i * stride < size + before
     const auto positions = [&, stride = stride, results = results](int64_t end) {
       return std::clamp<int64_t>((end + stride - 1) / stride, 0, results);
     };
@@ -76,7 +76,7 @@ std::vector<AxisPart> forward_taps(const ConvAxis& axis) {
 
 std::vector<AxisPart> backward_axis(const ConvAxis& axis) {
   const auto [size, results, kernel, stride, pad, dilation] = axis;
-  // The steps between the taps of a residue, and between the windows of these taps.
+  // The step between neighbouring taps of a residue, and the step between the windows of such taps.
   const int64_t divisor = std::gcd(stride, dilation);
   const int64_t tap_step = stride / divisor;
   const int64_t tap_source = dilation / divisor;

@@ -19,11 +19,11 @@ inline ConvAxis horizontal(const Conv2dShape& s) {
   return {s.w, s.ow(), s.kw, s.stride_w, s.pad_w, s.dilation_w};
 }
 
-/// Positions along one axis of a convolution's result whose windows cover the same taps: `count`
-/// positions from `result` on, `result_step` apart. Their windows cover `taps` taps of the kernel,
-/// from `first_tap` on, `tap_step` apart. For the first position, the first tap reads the element
-/// `source`. The next position reads `source_step` elements further on, and the next tap
-/// `tap_source` elements.
+/// Positions along one axis of a convolution's result whose windows cover the same taps. There are
+/// `count` positions, `result_step` apart, and the first is `result`. Their windows cover `taps`
+/// taps of the kernel, `tap_step` apart, and the first is `first_tap`. At the first position, the
+/// first of these taps reads the element `source`. The next position reads `source_step` elements
+/// further on. The next tap reads `tap_source` elements further on.
 struct AxisPart {
   int64_t result, result_step;
   int64_t source, source_step;
@@ -35,14 +35,14 @@ struct AxisPart {
 /// element i * stride - pad + t * dilation.
 std::vector<AxisPart> forward_axis(const ConvAxis& axis);
 
-/// The same pairs of results and taps, in other groups: a part has the taps that lie inside the
-/// image for the same results, and all these results.
+/// The same pairs of results and taps, grouped by taps instead. Each part combines taps that lie
+/// inside the image for the same set of results with all results of this set.
 std::vector<AxisPart> forward_taps(const ConvAxis& axis);
 
-/// The axis of the data gradient. Its results are positions of the image, and its source elements
+/// The axis of the data gradient. Its results are positions i of the image, and its source elements
 /// are windows: tap t of window (i + pad - t * dilation) / stride reads position i if the division
-/// leaves no remainder. So each residue of i + pad modulo stride has its own taps. Taps come in the
-/// order of the windows, from the last tap of the kernel to the first.
+/// leaves no remainder. So each residue of i + pad modulo stride has its own taps. Taps are in the
+/// order of the windows, that is, from the last tap of the kernel to the first.
 std::vector<AxisPart> backward_axis(const ConvAxis& axis);
 
 }  // namespace quantrain::kernels

@@ -8,34 +8,36 @@
 #include "framework/kernels/float/partial_sums.hpp"
 #include "framework/kernels/float/tiles.hpp"
 
-// The weight gradient is a product, too. Its rows are the elements (u, v, c) of the kernel, and its
-// columns are the output channels. The sum for an element runs over all output pixels for which the
-// element lies inside the image. So each pair of an AxisPart of lines and an AxisPart of pixels
-// (conv_axis.hpp) is a product, and its operands are read in place. The output lines are split into
-// chunks by problem size. Each chunk is summed separately, and a fixed tree adds up the chunks. In
-// a chunk, each block of pixels is a chain, and the blocks are added up one after the other.
+// The weight gradient is a matrix product, too. Its rows are the elements (u, v, c) of the
+// convolution's kernel, and its columns are the output channels. The sum for an element runs over
+// all output pixels for which the element lies inside the image. So each pair of an AxisPart of
+// lines and an AxisPart of pixels (conv_axis.hpp) is a matrix product, and its operands are read in
+// place. The output lines are split into chunks, whose size depends on the problem size alone. Each
+// chunk is summed separately, and a fixed tree adds up the chunks. Within a chunk, each block of
+// pixels is summed in one chain, and the blocks are added up one after the other.
 namespace quantrain::kernels {
 namespace {
 
 constexpr int64_t kMostTasks = 16;
-constexpr int64_t kTaskWork = 250000;          // multiply-adds that a task should have at least
-constexpr int64_t kChunkPixels = 768;          // enough that adding up the chunks costs little
-constexpr int64_t kMostPartialSums = 4 << 20;  // in all chunks together, unless sums are long
-constexpr int64_t kLongestChunk = 32768;       // pixels; their blocks are added up in one chain
-constexpr int64_t kLongestChain = 768;         // pixels of a block
-constexpr int64_t kBlockPixels = 128;  // so that a panel of grad_y stays in the first-level cache
-constexpr int64_t kTileRows = 9;       // up to so many rows, blocks of kLongestChain are faster
+constexpr int64_t kTaskWork = 250000;          // the fewest multiply-adds that a task should have
+constexpr int64_t kChunkPixels = 768;          // so many that adding up the chunks costs little
+constexpr int64_t kMostPartialSums = 4 << 20;  // of all chunks together; long sums may need more
+constexpr int64_t kLongestChunk = 32768;       // pixels; one chain adds up the blocks of a chunk
+constexpr int64_t kLongestChain = 768;         // pixels of a block if there are few rows
+// Pixels of a block if there are more rows: a panel of grad_y stays in the first-level cache.
+constexpr int64_t kBlockPixels = 128;
+constexpr int64_t kTileRows = 9;  // for at most this many rows, blocks of kLongestChain are faster
 constexpr int64_t kMostSegments = 256;
-constexpr int64_t kManyChannels = 8;  // from so many on, one tap fills a tile
+constexpr int64_t kManyChannels = 8;  // with at least this many channels, one tap fills a tile
 
 struct WeightsGradient {
   Conv2dShape s;
   std::vector<AxisPart> lines, pixels;
-  const float* x;         // from the group's first channel on
+  const float* x;         // points to the group's first channel
   const CodeView* codes;  // used instead of x if not null; then there is one group
   const float* grad_y;    // each pixel can be read in whole vectors
   int64_t grad_pixel;
-  int64_t width;  // of a row of sums
+  int64_t width;  // elements of a row of sums
 };
 
 /// Computes rows [row, row_end) of a group's gradient, summed over output lines [begin, end).
@@ -80,13 +82,14 @@ class Chunk {
     p_.codes->to_float(0, first_, made_.size(), made_.data());
   }
 
-  /// Lists the rows: the elements of the taps of a pair of parts, and where the pair's first output
-  /// pixel reads them.
+  /// Lists the rows of a pair of parts. Each row is a kernel element that belongs to one of the
+  /// pair's taps. from_ gets the address at which the pair's first output pixel reads the element,
+  /// and to_ the address of its sums.
   void find_rows(const AxisPart& lines, const AxisPart& pixels) {
     const int64_t c = s_.group_c();
     const float* const x =
         (p_.codes != nullptr ? made_.data() : p_.x) + (lines.source * s_.w + pixels.source) * s_.c;
-    // Taps with contiguous elements count as one.
+    // Taps that read contiguous elements count as one tap.
     const bool contiguous = c == s_.c && pixels.tap_source == 1;
     const int64_t taps = contiguous ? std::min<int64_t>(1, pixels.taps) : pixels.taps;
     const int64_t elements = contiguous ? pixels.taps * c : c;
@@ -105,7 +108,8 @@ class Chunk {
     tiles_.m = from - from_.data();
   }
 
-  /// Sums a pair of parts over all images of the chunk, with segments along the longer side.
+  /// Sums a pair of parts over all images of the chunk. In an image, the pair's pixels form a
+  /// rectangle. Segments run along its longer side.
   void sum_part(const AxisPart& lines, const AxisPart& pixels) {
     const int64_t x_step = pixels.source_step * s_.c;
     const int64_t x_line = lines.source_step * s_.w * s_.c;
@@ -129,8 +133,8 @@ class Chunk {
     flush();
   }
 
-  /// Adds `count` segments of `length` pixels from `first` on, in pieces if they are too long for
-  /// one chain.
+  /// Adds `count` segments of `length` pixels, beginning at `first` and `step` apart. Segments that
+  /// are too long for one chain are added in pieces.
   void add_lines(
       int64_t count, SegmentF32 first, SegmentF32 step, int64_t length, SegmentF32 pixel_step) {
     for (int64_t begin = 0; begin < length; begin += kLongestChain) {
@@ -149,7 +153,7 @@ class Chunk {
     most_segments_ = std::min(kMostSegments, (pixels - 1) / length + 1);
   }
 
-  /// Adds `count` segments from `first` on, `step` apart.
+  /// Adds `count` segments, beginning at `first` and `step` apart.
   void add_segments(int64_t count, SegmentF32 first, SegmentF32 step) {
     while (count > 0) {
       const int64_t n = std::min(count, most_segments_ - tiles_.segments);
@@ -192,7 +196,7 @@ class Chunk {
   TilesF32 tiles_{};
 };
 
-/// Lines of a chunk. Each chunk is summed separately.
+/// Output lines of a chunk. Each chunk is summed separately.
 int64_t chunk_lines(const Conv2dShape& s, int64_t sums) {
   const int64_t lines = s.n * s.oh();
   const int64_t pixels = lines * s.ow();
@@ -204,7 +208,7 @@ int64_t chunk_lines(const Conv2dShape& s, int64_t sums) {
 }
 
 /// Rows that a task computes. If there are few chunks, the rows of each chunk are split into parts
-/// of whole taps or whole tiles, one for each task. This changes no sum.
+/// of whole taps or whole tiles, one part for each task. The split changes no sum.
 int64_t part_rows(const Conv2dShape& s, int64_t sums, int64_t chunks) {
   const int64_t tasks = std::clamp<int64_t>(s.n * s.oh() * s.ow() * sums / kTaskWork, 1, 16);
   const int64_t parts = (tasks + chunks - 1) / chunks;
@@ -212,7 +216,7 @@ int64_t part_rows(const Conv2dShape& s, int64_t sums, int64_t chunks) {
   return ((s.reduction() + parts - 1) / parts + unit - 1) / unit * unit;
 }
 
-/// One group's part of grad_y, with each pixel filled up with zeros to whole vectors.
+/// One group's part of grad_y, with each pixel padded with zeros to whole vectors.
 Buffer<float> fill_up(const Conv2dShape& s, const float* grad_y, int64_t width) {
   const int64_t pixels = s.n * s.oh() * s.ow();
   Buffer<float> filled(pixels * width);
@@ -226,8 +230,8 @@ Buffer<float> fill_up(const Conv2dShape& s, const float* grad_y, int64_t width) 
   return filled;
 }
 
-/// How the work is split, by problem size alone: into chunks of lines, and each chunk into parts of
-/// its rows.
+/// Splits the work into chunks of output lines, and each chunk into parts of the gradient's rows.
+/// The split depends on the problem size alone.
 struct Cut {
   int64_t lines, chunk, chunks, part, parts;
 
@@ -258,8 +262,8 @@ void backward_weights(const Conv2dShape& s,
   const int64_t o = s.group_o();
   const int64_t width = packed_columns(o);
   const int64_t sums = k * width;
-  // With many channels, one tap fills tiles. So a part has all output pixels for which its taps lie
-  // inside the image, which makes long sums. With few channels, a tile needs several taps. So a
+  // With many channels, one tap fills a tile. So a part has all output pixels for which its taps
+  // lie inside the image, which makes sums long. With few channels, a tile needs several taps. So a
   // part has all taps that lie inside the image for its output pixels.
   const auto axis = s.group_c() >= kManyChannels ? forward_taps : forward_axis;
   WeightsGradient p{};

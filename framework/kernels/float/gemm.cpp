@@ -8,11 +8,12 @@
 namespace quantrain::kernels {
 namespace {
 
-// With more rows than this, B is packed once for all tasks. With fewer, B is read in place, or each
-// task packs its part if B's columns are contiguous.
+// With more than kManyRows rows, B is packed once for all tasks. With fewer rows, B is read in
+// place, or each task packs its part if B's columns are contiguous.
 constexpr int64_t kManyRows = 256;
-// With at most this many rows, a B with contiguous columns is transposed in blocks that stay in the
-// first-level cache: kTransposedRows rows of a whole panel.
+// With at most kFewRows rows, a B with contiguous columns is transposed in blocks that stay in the
+// first-level cache. Such a block has kTransposedRows rows of a whole panel, or as many elements of
+// a narrower one.
 constexpr int64_t kFewRows = 8;
 constexpr int64_t kTransposedRows = 64;
 // If rows of B are a page or more apart, the processor cannot predict which cache lines are read
@@ -20,8 +21,9 @@ constexpr int64_t kTransposedRows = 64;
 constexpr int64_t kPageFloats = 4096 / sizeof(float);
 
 /// Whether panels of B are packed although its rows are contiguous. Rows that are a multiple of a
-/// page apart share a few sets of the first-level cache. Kernels that load whole cache lines can
-/// afford that. The others lose more than packing costs if A has many rows and sums are short.
+/// page apart share a few sets of the first-level cache. Kernels whose vectors are whole cache
+/// lines can afford that. The other kernels lose more time than packing takes if A has many rows
+/// and sums are short.
 bool packs_rows(const MatrixF32& b, int64_t m, int64_t k) {
   return m > 48 && k <= 128 && b.row_stride % kPageFloats == 0 && float_table().vector_floats < 16;
 }
@@ -36,7 +38,8 @@ int64_t longest_chain(const CodeMatrix& /*b*/, int64_t /*m*/, int64_t /*columns*
   return kLongestChain;
 }
 
-/// Computes p over the terms k for up to kManyRows rows, panel by panel, packed or in place.
+/// Computes p over the terms k for up to kManyRows rows, panel by panel. Each panel is packed, or
+/// read in place.
 template <class B>
 void multiply_panels(const Product& p, Terms k, const B& b) {
   const bool packs_all = packs_rows(b, p.m, k.count());
@@ -167,8 +170,8 @@ void gemm_f32(int64_t m,
               int64_t c_stride,
               const EpilogueF32& epilogue) {
   const Product p{m, n, a, c, c_stride, epilogue};
-  // One task, one block, nothing to pack, and more than one row (one row is computed as chains):
-  // the kernel takes all columns at once.
+  // If there is only one task and one block, nothing to pack, and more than one row, the kernel
+  // takes all columns at once. A single row is computed as chains instead.
   if (m > 1 && m <= kManyRows && k <= kLongestChain && m * n * k <= kTaskWork &&
       b.col_stride == 1 && !packs_rows(b, m, k)) {
     const SegmentF32 whole{0, 0};

@@ -6,9 +6,9 @@
 #include "framework/core/buffer.hpp"
 #include "framework/kernels/code_view.hpp"
 
-// Matrix products in float32, in blocks over threads. The caller has checked every size; these
-// functions throw only if memory runs out. Results have the same bits with any number of threads,
-// and on AVX2 and AVX-512.
+// Matrix products in float32, split into blocks over threads. The caller has checked every size, so
+// these functions throw only if memory runs out. Results have the same bits with any number of
+// threads, and the same bits on AVX2 as on AVX-512.
 namespace quantrain::kernels {
 
 /// A matrix in place. Element (i, j) is data[i * row_stride + j * col_stride]; one of the strides
@@ -28,15 +28,15 @@ struct CodeMatrix {
   int64_t row_stride = 0;
 };
 
-/// What is done to a sum before it is stored: + c if accumulate, + bias[n] if not null, then the
-/// activation.
+/// What happens to a sum before it is stored. If accumulate is set, the old value of c is added. If
+/// bias is not null, bias[n] is added. Then the activation is applied.
 struct EpilogueF32 {
   const float* bias = nullptr;
   Activation activation = Activation::kNone;
   bool accumulate = false;
 };
 
-/// The right-hand operand [K, N] of many products, packed once for the kernels of one instruction
+/// A right-hand operand [K, N], packed once for many products with the kernels of one instruction
 /// set.
 class PackedMatrixF32 {
  public:
@@ -57,12 +57,14 @@ class PackedMatrixF32 {
   Buffer<float> data_;
 };
 
-/// c[M, N] (rows c_stride apart) = a[M, K] * b[K, N], then the epilogue. If K = 0, this is the
-/// epilogue of 0. Sums run in the order of k, with two exceptions: one row, and up to 16 rows or 12
-/// columns if both operands are contiguous along k, and k is at least eight times as large as that
-/// number of rows or columns. So a row's last bits depend on whether it is multiplied alone. Sums
-/// of more than 1024 terms are split, which keeps their rounding errors about as small as those of
-/// a pairwise sum.   docs/kernels.md, long sums
+/// c[M, N] (rows c_stride apart) = a[M, K] * b[K, N], then the epilogue. If K = 0, all sums are 0,
+/// and the epilogue is applied to them. Sums run in the order of k, with two exceptions:
+///   - a single row (M = 1);
+///   - both operands are contiguous along k, and either M <= 16 and K >= 8 * M, or N <= 12 and
+///     K >= 8 * N.
+/// So the last bits of a row depend on whether it is multiplied alone. Sums of more than 1024 terms
+/// are split, which keeps their rounding errors about as small as those of a pairwise sum.
+/// docs/kernels.md, long sums
 void gemm_f32(int64_t m,
               int64_t n,
               int64_t k,

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 
-// The sizes of blocks of work. They depend on the problem size alone.
+// Sizes of the blocks of work that threads share. They depend on the problem size alone.
 namespace quantrain::kernels {
 
-/// Elements of a block: a few microseconds of work, and a multiple of 8, so that no two blocks
-/// share a byte of a mask.
+/// Elements of a block: a few microseconds of work. The number is a multiple of 8, so that no two
+/// blocks share a byte of a mask.
 inline constexpr int64_t kGrain = 32768;
 
 /// Rows of a block.

@@ -4,10 +4,10 @@
 
 #include "framework/kernels/params.hpp"
 
-// Steps of optimizers, in blocks over threads.
+// Optimizer steps, split into blocks over threads.
 namespace quantrain::kernels {
 
-/// One step each; params.hpp has the formulas.
+/// Each function does one step. params.hpp has the formulas.
 void sgd_f32(int64_t n, const SgdStep& step, const float* grad, float* velocity, float* w);
 void adam_f32(int64_t n, const AdamStep& step, const float* grad, float* m, float* v, float* w);
 

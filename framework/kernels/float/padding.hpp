@@ -8,15 +8,15 @@
 // than separate tiles for the border pixels, whose windows cover fewer taps.
 namespace quantrain::kernels {
 
-/// Whether a convolution copies its input with a border. With a stride it does not, because each
-/// copied pixel would serve too few sums.
+/// Whether a convolution copies its input with a border. A convolution with a stride does not,
+/// because each copied pixel would serve too few sums.
 bool is_padded(const Conv2dShape& s);
 
 /// The same convolution on images that include their padding.
 Conv2dShape with_padding(Conv2dShape s);
 
-/// Copies x [N, H, W, C] to lines [begin, end) of the images of with_padding(s), counted over all
-/// images.
+/// Writes lines [begin, end) of the padded images (with_padding(s)) to `to`, from x [N, H, W, C].
+/// Lines are counted over all images.
 void pad_lines(const Conv2dShape& s, const float* x, int64_t begin, int64_t end, float* to);
 
 }  // namespace quantrain::kernels

@@ -4,12 +4,12 @@
 
 #include "framework/kernels/conv_shape.hpp"
 
-// Pooling in float32, in blocks of images over threads.
+// Pooling in float32, split into blocks of images over threads.
 namespace quantrain::kernels {
 
-/// The largest element of each window, and its position in the window, row by row. The first of
-/// equal elements wins; NaN wins over everything. position may be null. Otherwise windows have at
-/// most kLargestPoolWindow elements.
+/// The largest element of each window, and its position in the window, counted row by row. The
+/// first of equal elements wins; NaN wins over everything. position may be null. If it is not,
+/// windows have at most kLargestPoolWindow elements.
 void max_pool2d_f32(const Conv2dShape& shape, const float* x, float* y, uint16_t* position);
 /// grad_x is overwritten.
 void max_pool2d_backward_f32(const Conv2dShape& shape,

@@ -9,17 +9,18 @@
 #include "framework/kernels/float/partial_sums.hpp"
 #include "framework/kernels/float/tiles.hpp"
 
-// Shared by all forms of a matrix product: how sums are split, and the loop over tiles.
+// What all forms of a matrix product share: how sums are split, and the loop over tiles.
 namespace quantrain::kernels {
 
-// The rounding error of a chain grows with its length. So a sum whose chains would have more terms
-// than this is split into blocks. The chains of a block have at most half as many terms, and the
-// blocks are added up in C. A block's panel of B stays in the second-level cache.
+// The rounding error of a chain grows with its length. So if the chains of a sum would have more
+// than kLongestChain terms, the sum is split into blocks. The chains of a block have at most half
+// as many terms as kLongestChain. The blocks are added up in c. A block's panel of B stays in the
+// second-level cache.
 inline constexpr int64_t kLongestChain = 1024;
-// A sum of more terms than this is split into chunks, which are summed separately. This keeps the
-// chain that adds up blocks short. Each chunk is also a task.
+// A sum of more than kLongestChunk terms is split into chunks, which are summed separately. This
+// keeps the chain that adds up blocks short. Each chunk is also a task.
 inline constexpr int64_t kLongestChunk = 32768;
-// Multiply-adds that make a task worthwhile.
+// The fewest multiply-adds that make a task worthwhile.
 inline constexpr int64_t kTaskWork = 500000;
 
 /// c = a * B, then the epilogue. c is [m, n], and its rows are c_stride apart.
@@ -38,8 +39,8 @@ struct Terms {
   int64_t begin, end;
 };
 
-/// Some rows of the columns [column, column + columns) of B. They are packed if step is 0.
-/// Otherwise they are in place, `step` elements apart.
+/// A block of rows of B, restricted to columns [column, column + columns). If step is 0, the rows
+/// are packed. Otherwise they are read in place and are `step` elements apart.
 struct PanelF32 {
   int64_t column, columns;
   const float* data;
@@ -47,20 +48,22 @@ struct PanelF32 {
   bool fetches_next;
 };
 
-/// Terms of each chunk of a sum of k terms. All chunks have equally many; only the last may have
-/// fewer.
+/// Terms of each chunk of a sum of k terms. All chunks have the same number of terms, except that
+/// the last chunk may have fewer.
 inline int64_t chunk_terms(int64_t k) {
   if (k <= kLongestChunk) return k;
   const int64_t chunks = (k + kLongestChunk - 1) / kLongestChunk;
   return (k + chunks - 1) / chunks;
 }
 
-/// Calls f(block, first, last) for each block of the terms k. Up to `longest` terms, or none, are
-/// one block. More terms are split into blocks of about equal size, each with at most half of
-/// `longest`.
+/// Calls f(block, first, last) for each block of the terms k. `first` and `last` tell whether the
+/// block is the first one and whether it is the last one. At most `longest` terms are one block,
+/// even if there are no terms. More terms are split into blocks of about equal size, each with at
+/// most half of `longest`.
 template <class F>
 void for_blocks(Terms k, int64_t longest, F&& f) {
-  if (k.count() <= longest) return f(k, true, true);  // a division takes as long as a small product
+  // Returns before the divisions. One division takes as long as a small product.
+  if (k.count() <= longest) return f(k, true, true);
   const int64_t blocks = (2 * k.count() + longest - 1) / longest;
   const int64_t size = (k.count() + blocks - 1) / blocks;
   for (int64_t begin = k.begin; begin < k.end; begin += size) {
@@ -70,7 +73,7 @@ void for_blocks(Terms k, int64_t longest, F&& f) {
 }
 
 /// Parameters for rows [row, row_end) of p times a panel, over the terms that `segment` and
-/// `length` give. `first` and `last` tell whether these begin and end the sum.
+/// `length` select. `first` and `last` tell whether these terms begin and end the sum.
 inline TilesF32 tiles_of(const Product& p,
                          int64_t row,
                          int64_t row_end,
@@ -79,7 +82,7 @@ inline TilesF32 tiles_of(const Product& p,
                          int64_t length,
                          bool first,
                          bool last) {
-  // The struct is not cleared: that takes longer than a tile of a small product.
+  // The struct is not cleared first, because that takes longer than a tile of a small product.
   TilesF32 tiles;
   tiles.m = row_end - row;
   tiles.n = panel.columns;
@@ -122,7 +125,7 @@ void multiply_tiles(const Product& p,
   });
 }
 
-/// c = partial [m, n], + the old c if accumulate, + bias, then the activation.
+/// Applies p's epilogue to the finished sums partial [m, n] and stores them in c.
 void finish(const Product& p, const float* partial);
 
 /// Computes p over k terms in chunks: calls multiply(product, terms) for each chunk, and adds up
@@ -166,7 +169,8 @@ inline Buffer<float> scratch(const CodeMatrix& /*b*/, int64_t k) {
   return Buffer<float>(std::min(k, kLongestChain) * kPanelColumns);
 }
 
-/// Rows k of the columns [column, column + columns) as floats: in place, or dequantized to scratch.
+/// Rows k (a range) of the columns [column, column + columns) as floats. Floats are read in place;
+/// codes are dequantized into scratch.
 inline MatrixF32 rows_of(
     const MatrixF32& b, Terms k, int64_t column, int64_t /*columns*/, float* /*scratch*/) {
   return {b.data + k.begin * b.row_stride + column * b.col_stride, b.row_stride, b.col_stride};

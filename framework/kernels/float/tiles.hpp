@@ -7,8 +7,8 @@
 // Shared by matrix products and convolutions.
 namespace quantrain::kernels {
 
-/// Sets one call's part of the epilogue, for columns from `column` on. `first` and `last` tell
-/// whether the call begins and ends the sum.
+/// Sets the part of the epilogue that one kernel call applies. `column` is the call's first column.
+/// `first` and `last` tell whether the call begins and ends the sum.
 template <class Params>
 void set_epilogue(
     Params& p, const EpilogueF32& epilogue, int64_t column, bool first = true, bool last = true) {

@@ -7,7 +7,7 @@
 #include "framework/core/buffer.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
-// Multipliers of output channels in the form that kernels read.
+// The multipliers of output channels, in the form that kernels read.
 namespace quantrain::kernels {
 
 inline constexpr int64_t round_up(int64_t n, int64_t multiple) {
@@ -15,8 +15,8 @@ inline constexpr int64_t round_up(int64_t n, int64_t multiple) {
 }
 
 /// kBlockProducts products make another thread worthwhile; they take about 10 microseconds.
-/// kOutputProducts products take as long as the other work for one output: requantization,
-/// docs/quantization.md (8), and the store.
+/// kOutputProducts products take as long as the other work for one output, which is requantization
+/// by docs/quantization.md (8) and the store.
 inline constexpr int64_t kBlockProducts = int64_t{1} << 21;
 inline constexpr int64_t kOutputProducts = 32;
 
@@ -36,14 +36,14 @@ inline void fill_rounds(int64_t n, RequantizeU8& r, int32_t* round) {
   }
 }
 
-/// The smallest multiple of 16 that is also a multiple of `channels`: after so many elements,
-/// groups of 16 meet the same channels again.
+/// The smallest multiple of 16 that is also a multiple of `channels`. After this many elements,
+/// groups of 16 elements have the same channels again.
 inline int64_t period_of(int64_t channels) {
   return channels * 16 / std::gcd(channels, int64_t{16});
 }
 
-/// Multipliers for n elements of `channels` channels, repeated for a period that is a multiple of
-/// 16.
+/// The multipliers of `channels` channels for n elements in flat order. They are repeated to fill a
+/// period that is a multiple of 16.
 class PeriodicRequantize {
  public:
   PeriodicRequantize(int64_t n, int64_t channels, const RequantizeU8& r)

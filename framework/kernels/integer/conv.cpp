@@ -10,21 +10,21 @@
 namespace quantrain::kernels {
 namespace {
 
-// The most output pixels in one call of the kernel.
+// The most output pixels in one call of dot_u8s8.
 constexpr int64_t kPixels = 480;
 // The most bytes of input rows that a thread copies at a time, unless one output row needs more.
 constexpr int64_t kMostScratch = int64_t{1} << 20;
 
-/// The input rows that some output rows of one image read: where the first window starts, and the
-/// steps in bytes.
+/// The input rows that some output rows of one image read. x is where the first window starts. The
+/// steps are in bytes.
 struct Band {
   const uint8_t* x;
   int64_t row_step;
   int64_t pixel_step;
 };
 
-/// The order of a padded row's columns: by their remainder modulo the dilation, so that the taps of
-/// a window lie side by side.
+/// The order in which the columns of a padded row are stored: by their remainder modulo the
+/// dilation, so that the taps of a window lie side by side.
 class ColumnOrder {
  public:
   explicit ColumnOrder(const Conv2dShape& s)
@@ -55,13 +55,13 @@ class ColumnOrder {
  private:
   int64_t remainders_;
   int64_t each_;    // columns that every remainder has
-  int64_t longer_;  // remainders that have one column more
+  int64_t longer_;  // number of remainders that have one column more
 };
 
-/// Splits images into bands of output rows, and finds or copies the input rows of each.
+/// Splits images into bands of output rows, and finds or copies the input rows of each band.
 class Bands {
  public:
-  /// `reach`: bytes that kernels read from the start of a window's row on.
+  /// `reach` is the number of bytes that kernels read, beginning at the start of a window's row.
   Bands(const Conv2dShape& shape, const uint8_t* x, int32_t zero_x, int64_t channels, int64_t reach)
       : s_(shape),
         columns_(shape),
@@ -77,7 +77,7 @@ class Bands {
     most_ = kBlockProducts * per_image_ / (oh_ * row);
   }
 
-  /// Bytes of the largest band, padded.
+  /// Bytes of the input rows of the largest band, with padding.
   int64_t scratch() const {
     const int64_t rows = (oh_ + per_image_ - 1) / per_image_;
     return ((rows - 1) * s_.stride_h + s_.window_h()) * row_step();
@@ -85,8 +85,8 @@ class Bands {
   int64_t count() const { return s_.n * per_image_; }
   const ColumnOrder& columns() const { return columns_; }
 
-  /// Calls body(image, first output row, end of the output rows, scratch for input) for every band,
-  /// over threads.
+  /// Calls body(image, first output row, end of the output rows, scratch for input) for every band.
+  /// Threads share the bands.
   template <class Body>
   void for_each(const Body& body) const {
     parallel_for_even(s_.n * per_image_, most_, [&](int64_t begin, int64_t end) {
@@ -150,11 +150,11 @@ bool is_pointwise(const Conv2dShape& s) {
          s.pad_w == 0 && s.groups == 1;
 }
 
-/// The windows of depthwise_u8s8, and how its lines of output are split.
+/// The windows of depthwise_u8s8, and how its output lines are split into tasks.
 struct Depthwise {
   PoolShape pool;
   int64_t scratch;
-  int64_t most_lines;  ///< of a task
+  int64_t most_lines;  ///< the most lines of a task
 
   explicit Depthwise(const Conv2dShape& s)
       : pool(pool_shape(s)),
@@ -197,7 +197,7 @@ class PixelCalls {
   /// p.acc or p.y points to the first pixel.
   explicit PixelCalls(const DotU8S8& p) : p_(p) { p_.x = pointers_; }
 
-  /// From the next pixel on, sums have `segments` segments with weights from w on.
+  /// Sums of the pixels that are added next have `segments` segments, whose weights begin at w.
   void set_segments(const int8_t* w, int64_t segments) {
     if (p_.w != w || p_.segments != segments) flush();
     p_.w = w;
@@ -274,8 +274,9 @@ void conv2d(const Conv2dShape& s,
       p.stride = s.o;
       PixelCalls pixels(p);
       for (int64_t row = begin; row < end; ++row) {
-        // The rows of the kernel inside the image. Rows outside may be skipped only if the kernel
-        // multiplies by 0 there, because then they add nothing.
+        // [first, last) are the rows of the convolution's kernel that lie inside the image. Rows
+        // outside add nothing if zero_x equals the layout's offset, because then dot_u8s8
+        // multiplies by 0. Otherwise, no row is skipped.
         const int64_t top = row * s.stride_h - s.pad_h;
         const bool skips = params.zero_x() == w.layout().offset;
         const auto above = [&](int64_t rows) { return (rows + s.dilation_h - 1) / s.dilation_h; };

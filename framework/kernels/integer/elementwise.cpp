@@ -19,7 +19,7 @@ void set(std::atomic<bool>& flag, bool value) {
   if (!value) flag.store(false, std::memory_order_relaxed);
 }
 
-/// Writes the first n bits of `bits` to mask, from bit `at` on. mask must hold zeros there.
+/// Writes the first n bits of `bits` to mask, beginning at bit `at`. mask must hold zeros there.
 void append_bits(int64_t n, const uint8_t* bits, int64_t at, uint8_t* mask) {
   const int offset = static_cast<int>(at % 8);
   uint8_t* to = mask + at / 8;
@@ -30,7 +30,7 @@ void append_bits(int64_t n, const uint8_t* bits, int64_t at, uint8_t* mask) {
   }
 }
 
-/// Bit i % 8 of bits[i / 8] = flags[i], which is 0 or 1. flags has whole groups of 8 elements.
+/// Sets bit i % 8 of bits[i / 8] to flags[i], which is 0 or 1. flags has whole groups of 8.
 void pack_bits(int64_t n, const uint8_t* flags, uint8_t* bits) {
   for (int64_t i = 0; i < n; i += 8) {
     uint64_t eight = 0;
@@ -122,8 +122,8 @@ void add_u8(int64_t n,
   };
   const int32_t zero_y = params.y.zero_point;
   const AddU8 p = to(zero_y, params.y.lo, params.y.hi);
-  // The same sums with another zero point, clamped to [0, 1]: `reaches` gives 1 for codes of at
-  // least mask.lo, `exceeds` gives 1 for codes above mask.hi.
+  // The same sums with other zero points, clamped to [0, 1]. `reaches` gives 1 if the code is at
+  // least mask.lo, and `exceeds` gives 1 if the code is above mask.hi.
   const AddU8 reaches = to(zero_y - mask.lo + 1, 0, 1);
   const AddU8 exceeds = to(zero_y - mask.hi, 0, 1);
   const IntegerTable& kernels = integer_table();
@@ -159,8 +159,8 @@ void mul_u8(int64_t n,
   };
   const int32_t zero_y = params.y.zero_point;
   const MulU8 p = to(zero_y, params.y.lo, params.y.hi);
-  // The same products with another zero point, clamped to [0, 1]: `reaches` gives 1 for codes of at
-  // least mask.lo, `exceeds` gives 1 for codes above mask.hi.
+  // The same products with other zero points, clamped to [0, 1]. `reaches` gives 1 if the code is
+  // at least mask.lo, and `exceeds` gives 1 if the code is above mask.hi.
   const MulU8 reaches = to(zero_y - mask.lo + 1, 0, 1);
   const MulU8 exceeds = to(zero_y - mask.hi, 0, 1);
   const int64_t size = rows * channels;

@@ -9,10 +9,11 @@
 namespace quantrain::kernels {
 namespace {
 
-// Rows of the largest block: a multiple of 24, which holds whole tiles of every height (8, 6, 4).
+// The largest block has kMaxRows rows. This is a multiple of kRowStep = 24 rows, which whole tiles
+// of every height (8, 6 or 4 rows) fill.
 constexpr int64_t kRowStep = 24;
 constexpr int64_t kMaxRows = 20 * kRowStep;
-// Bytes of a block's weights: a part of the second-level cache.
+// Bytes of a block's weights. They fit into a part of the second-level cache.
 constexpr int64_t kBlockWeights = int64_t{1} << 17;
 
 void gemm(int64_t m,
@@ -31,8 +32,8 @@ void gemm(int64_t m,
   const int64_t width = w.layout().width;
   const IntegerTable& kernels = integer_table();
 
-  // In the last rows, reads of whole groups of 4 would pass the end of the caller's buffer. These
-  // rows are copied.
+  // In the last rows, reads of whole groups of 4 would run past the end of the caller's buffer. So
+  // these rows are copied.
   const int64_t reach = 4 * w.quads();
   int64_t whole_rows = m;
   while (whole_rows > 0 && (whole_rows - 1) * k + reach > m * k) --whole_rows;
@@ -53,8 +54,8 @@ void gemm(int64_t m,
         kBlockProducts / 2 / (std::min(m, most_rows) * (k + kOutputProducts) * width);
     panels = std::min(panels, std::max({by_weights, by_products, int64_t{1}}));
   }
-  // Blocks with the same weights follow each other. So if two threads halve the list of blocks,
-  // each gets half of the panels or, if all panels are in one block, half of the rows.
+  // Blocks with the same weights are neighbours in the list of blocks. So if two threads halve the
+  // list, each gets half of the panels or, if all panels are in one block, half of the rows.
   const int64_t pairs = (m + 1) / 2;
   const int64_t row_blocks = even_blocks(pairs, most_rows / 2);
 
@@ -82,7 +83,7 @@ void gemm(int64_t m,
                       .y = y != nullptr ? y + row * n + output : nullptr,
                       .stride = n});
   };
-  // The divisions below would slow a single row down.
+  // Returns before the divisions below, which would slow down a product of a single row.
   if (row_blocks == 1 && panels == w.panels_per_group()) return multiply(0, m, 0);
   const int64_t panel_blocks = (w.panels_per_group() + panels - 1) / panels;
   parallel_for(row_blocks * panel_blocks, 1, [&](int64_t begin, int64_t end) {

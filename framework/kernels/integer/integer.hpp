@@ -12,19 +12,20 @@
 #include "framework/kernels/params.hpp"
 
 // Exact integer products u8 x s8 -> s32, requantization, and the other operations of a deployed
-// network, in blocks over threads. Integers are equal on every instruction set. The caller has
-// checked every size and bound.
+// network, split into blocks over threads. Integer results are equal on every instruction set. The
+// caller has checked every size and bound.
 namespace quantrain::kernels {
 
-/// Weights [O, KH, KW, C / groups] of a convolution, or [O, K] of a linear layer, packed for the
-/// instruction set that is chosen at that time. If another set is chosen later, each use packs a
-/// copy first, which is correct but slow. The original weights must outlive this object.
+/// Weights [O, KH, KW, C / groups] of a convolution, or [O, K] of a linear layer. The constructor
+/// packs them for the instruction set that is chosen at that time. If another set is chosen later,
+/// each use packs a copy first, which is correct but slow. The original weights must outlive this
+/// object.
 class PackedWeightsS8 {
  public:
   PackedWeightsS8() = default;
   /// Linear: w [o, k].
   PackedWeightsS8(int64_t o, int64_t k, const int8_t* w);
-  /// Convolution; reads only the shape of the weights and the groups from `shape`.
+  /// Convolution. Of `shape`, only the shape of the weights and the number of groups matter.
   PackedWeightsS8(const Conv2dShape& shape, const int8_t* w);
 
   /// Bytes that packed weights of this shape take.
@@ -36,8 +37,8 @@ class PackedWeightsS8 {
   /// Number of entries of ProductParams: one for each output. If several pixels of a depthwise
   /// convolution fill a vector, the entries are repeated for each of these pixels.
   int64_t entries() const { return entries_; }
-  /// For each output channel, the sum of its weights, by which the input's zero point is
-  /// multiplied.
+  /// For each output channel, the sum of its weights. The input's zero point is multiplied by this
+  /// sum.
   const int32_t* sums() const { return sums_.data(); }
 
   // For the kernels' callers.
@@ -47,7 +48,7 @@ class PackedWeightsS8 {
   PanelLayout layout() const { return layout_; }
   int64_t panel_bytes() const { return panel_bytes_; }
   int64_t panels_per_group() const { return panels_per_group_; }
-  /// Groups of 4 in a kernel row of KW * C / groups weights.
+  /// Number of groups of 4 in a kernel row of KW * C / groups weights.
   int64_t quads() const { return quads_; }
   /// The same weights for chosen_isa(): *this, or `copy`, into which they are packed.
   const PackedWeightsS8& for_chosen_isa(PackedWeightsS8& copy) const;
@@ -56,12 +57,12 @@ class PackedWeightsS8 {
   void lay_out();
   void pack_panels();
   void pack_panel(int64_t panel);
-  /// Packs one row of the kernel, of `count` outputs.
+  /// Packs one row of the convolution's kernel for `count` outputs.
   void pack_segment(int64_t count, const int8_t* rows, int8_t* to) const;
   void pack_depthwise();
   void sum_panels();
 
-  /// Bytes of a group of 4 in a panel.
+  /// Bytes that one group of 4 takes in a panel, for all of the panel's outputs.
   int64_t quad_bytes() const { return layout_.width * (layout_.pairs ? 8 : 4); }
 
   Conv2dShape shape_;
@@ -78,9 +79,10 @@ class PackedWeightsS8 {
   Buffer<int32_t> sums_;
 };
 
-/// The start of each sum of a product, bias - zero_x * sum of the weights, and the requantization
-/// of the sums. Made once for many calls. The kernels' PanelLayout::offset counts as a part of the
-/// input's zero point: sum w (x - zero_x) = sum w (x - offset) - (zero_x - offset) sum w.
+/// The start value of each sum of a product, bias - zero_x * (sum of the weights), and the
+/// requantization of the sums. Computed once for many calls. PanelLayout::offset, which the kernels
+/// subtract, counts as a part of the input's zero point:
+///   sum w (x - zero_x) = sum w (x - offset) - (zero_x - offset) sum w.
 class ProductParams {
  public:
   ProductParams() = default;
@@ -99,8 +101,8 @@ class ProductParams {
 
   int32_t zero_x() const { return zero_x_; }
 
-  // For the kernels' callers: the values from a channel on. A whole panel of them is readable,
-  // whatever the channel.
+  // For the kernels' callers: the values, beginning at a channel. From any channel, callers may
+  // read a whole panel of values.
   const int32_t* start(int64_t channel) const { return values_.data() + channel; }
   RequantizeU8 requantize(int64_t channel) const { return requantize_.from(channel); }
 
@@ -111,9 +113,9 @@ class ProductParams {
   RequantizeU8 requantize_;
 };
 
-/// Bytes that a call below takes from the pool while it runs on threads() threads: for copies of
-/// input rows, or the sums of pools. They do not include a copy of weights for another instruction
-/// set.
+/// Bytes that a call below takes from the memory pool while it runs on threads() threads. A call
+/// needs them for copies of input rows or for the sums of average pooling. They do not include a
+/// copy of weights for another instruction set.
 int64_t gemm_scratch(int64_t m, int64_t k);
 int64_t conv2d_scratch(const Conv2dShape& shape);
 int64_t avg_pool2d_scratch(const Conv2dShape& shape);
@@ -156,36 +158,39 @@ void requantize_s32_u8(int64_t rows,
 /// Smallest and largest element of each column; rows >= 1.
 void column_extremes_s32(
     int64_t rows, int64_t channels, const int32_t* acc, int32_t* min, int32_t* max);
-/// Bit i * channels + c of mask: 0 < acc[i, c] and, unless hi is null, acc[i, c] <= hi[c]. hi >= 0.
+/// Bit i * channels + c of mask is set if 0 < acc[i, c] and, unless hi is null, acc[i, c] <= hi[c].
+/// hi[c] >= 0.
 void positive_mask_s32(
     int64_t rows, int64_t channels, const int32_t* acc, const int32_t* hi, uint8_t* mask);
-/// y[i, c] = float(scale[c] * acc[i, c]), the product in double.
+/// y[i, c] = float(scale[c] * acc[i, c]), with the product in double.
 void dequantize_s32_f32(
     int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y);
 
-/// Zero point and multiplier of each operand of a sum, and the sum's output. All are for stored
-/// codes.
+/// Zero point and multiplier of each operand of a sum, and the zero point and bounds of its output.
+/// All are for stored codes.
 struct AddParams {
   std::vector<int32_t> zero_x;
   AddMultipliers multipliers;
   StoredOutput y;
 };
-/// y = the sum of the operands, on stored codes. y may be an operand.
+/// y = the sum of the operands, all as stored codes. y may be an operand.
 /// Shapes: x[k] [n] for each operand k  ->  y [n].   docs/quantization.md (4), (11)
 void add_u8(int64_t n,
             const uint8_t* const* x,
             const AddParams& params,
             uint8_t* y,
             const GradientMask& mask = {});
-/// Zero points and multiplier of a product's operands, and its output. All are for stored codes.
+/// Zero points of a product's operands, its multiplier, and the zero point and bounds of its
+/// output. All are for stored codes.
 struct MulParams {
   int32_t zero_a = 0;
   int32_t zero_b = 0;
   Multiplier multiplier;
   StoredOutput y;
 };
-/// y[i, r, c] = a[i, r, c] * b[i, c] of stored codes, for n samples of rows x channels. The mask is
-/// for the elements of y. y may be an operand of the same size.   docs/quantization.md (4), (25)
+/// y[i, r, c] = a[i, r, c] * b[i, c], all as stored codes, for n samples of rows x channels. The
+/// mask is for the elements of y. y may be an operand of the same size.
+/// docs/quantization.md (4), (25)
 void mul_u8(int64_t n,
             int64_t rows,
             int64_t channels,
@@ -194,9 +199,10 @@ void mul_u8(int64_t n,
             const MulParams& params,
             uint8_t* y,
             const GradientMask& mask = {});
-/// Max pool on codes. Elements outside the image count as 0, the lowest code. The first of equal
-/// codes wins. position may be null. Otherwise it is the winner's index in its window, row by row,
-/// and windows have at most kLargestPoolWindow elements.   docs/quantization.md (10)
+/// Max pooling of codes. Elements outside the image count as 0, the lowest code. The first of equal
+/// codes wins. position may be null. If it is not, it gets the winner's index in its window,
+/// counted row by row, and windows have at most kLargestPoolWindow elements.
+/// docs/quantization.md (10)
 void max_pool2d_u8(const Conv2dShape& shape,
                    const uint8_t* x,
                    uint8_t* y,
@@ -208,9 +214,9 @@ struct MeanMultiplier {
 
   friend bool operator==(const MeanMultiplier&, const MeanMultiplier&) = default;
 };
-/// Average pool: (8) on the sum of (x - zero_x) over the elements inside the image, with the
-/// multiplier for the number of these elements. means has an entry for each number that occurs, in
-/// ascending order.   docs/quantization.md (10)
+/// Average pooling. Applies (8) to the sum of (x - zero_x) over the elements inside the image, with
+/// the multiplier for the number of these elements. means has an entry for each such number that
+/// occurs, in ascending order.   docs/quantization.md (10)
 void avg_pool2d_u8(const Conv2dShape& shape,
                    const uint8_t* x,
                    int32_t zero_x,
@@ -224,8 +230,8 @@ void lookup_u8(int64_t n, const uint8_t* x, const uint8_t* table, uint8_t* y);
 /// The same for rows of `channels` codes, with a table of 256 codes for each channel.
 void lookup_channels_u8(
     int64_t rows, int64_t channels, const uint8_t* x, const uint8_t* tables, uint8_t* y);
-/// As lookup_u8, for rows of `length` codes; the rows of y are y_stride apart. For an operand of a
-/// concatenation.
+/// Like lookup_u8, for rows of `length` codes. The rows of y are y_stride apart, so that y can be
+/// an operand's part of a concatenation.
 void lookup_rows_u8(int64_t rows,
                     int64_t length,
                     const uint8_t* x,
@@ -233,8 +239,8 @@ void lookup_rows_u8(int64_t rows,
                     uint8_t* y,
                     int64_t y_stride);
 
-/// codes[i] = byte(quantize(x[i]) + offset). If mask is not null, bit i % 8 of mask[i / 8] says
-/// whether the gradient passes, (4). Returns whether every x is finite; otherwise codes and mask
+/// codes[i] = byte(quantize(x[i]) + offset). If mask is not null, bit i % 8 of mask[i / 8] tells
+/// whether the gradient passes by (4). Returns whether every x is finite. If not, codes and mask
 /// are unspecified.   docs/quantization.md (3), (4)
 bool quantize_f32_u8(
     int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kWidestPanel = 64;
 
-/// Writes four weights of output o of a panel to their places in a group of 4.
+/// Writes four weights of output o of a panel to their places in `group`, the panel's group of 4.
 void put_quad(const PanelLayout& layout, const int8_t* quad, int64_t o, int8_t* group) {
   if (layout.planes) {
     for (int64_t k = 0; k < 4; ++k) {
@@ -32,8 +32,9 @@ void put_quad(const PanelLayout& layout, const int8_t* quad, int64_t o, int8_t* 
   std::memcpy(to + 4 * layout.width, odd, 4);
 }
 
-/// The bound in docs/quantization.md (7) holds for whole sums. If kernels subtract an offset, the
-/// first of their partial sums may not fit in 32 bits; the sum wraps around and back.
+/// The value that a sum starts with. The bound in docs/quantization.md (7) holds for whole sums. If
+/// kernels subtract an offset, this value may not fit in 32 bits. Then it wraps around, and the sum
+/// wraps back.
 int32_t first_sum(int64_t bias, int32_t zero_x, int32_t sum_w) {
   return static_cast<int32_t>(bias - int64_t{zero_x} * sum_w);
 }
@@ -168,7 +169,8 @@ void PackedWeightsS8::pack_depthwise() {
   }
 }
 
-// A sum of weights is their product with ones, and dot_u8s8 computes that. It subtracts the offset.
+// A sum of weights is their dot product with ones, so dot_u8s8 can compute it. dot_u8s8 subtracts
+// the offset from every byte, so the bytes are offset + 1.
 void PackedWeightsS8::sum_panels() {
   const int64_t outputs = shape_.group_o();
   const int64_t width = panels_per_group_ * layout_.width;

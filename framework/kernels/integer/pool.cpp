@@ -8,7 +8,7 @@
 namespace quantrain::kernels {
 namespace {
 
-// Images of one block: about 10 microseconds of work.
+// Images in one block, which takes about 10 microseconds.
 int64_t grain(const PoolShape& s) {
   const int64_t window = std::min(s.kh, s.h) * std::min(s.kw, s.w);
   return std::max<int64_t>(1, (1 << 18) / std::max<int64_t>(s.oh * s.ow * window * s.c, 1));

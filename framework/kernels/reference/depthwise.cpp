@@ -3,7 +3,7 @@
 namespace quantrain::kernels::reference {
 namespace {
 
-/// Calls f(element of w, of x, of y) for every product of the output lines [begin, end).
+/// Calls f(index in w, index in x, index in y) for every product of the output lines [begin, end).
 template <class F>
 void for_taps(const PoolShape& s, int64_t begin, int64_t end, F&& f) {
   for (int64_t line = begin; line < end; ++line) {

@@ -2,7 +2,7 @@
 
 namespace quantrain::kernels::reference {
 
-// A panel is k rows of n columns.
+// Here a panel holds k rows of n columns without gaps.
 void pack_f32(const PackF32& p) {
   for (int64_t i = p.k_begin; i < p.k_end; ++i) {
     for (int64_t j = 0; j < p.n; ++j) {

@@ -88,7 +88,7 @@ void column_extremes_s32(
   }
 }
 
-// Bit i of mask: acc[i] > 0 and, unless minus_hi is null, acc[i] <= -minus_hi[i % period].
+// Bit i of mask is set if acc[i] > 0 and, unless minus_hi is null, acc[i] <= -minus_hi[i % period].
 void positive_mask_s32(
     int64_t n, int64_t period, const int32_t* acc, const int32_t* minus_hi, uint8_t* mask) {
   for (int64_t i = 0; i < n; ++i) {
@@ -112,7 +112,7 @@ void add_u8(int64_t begin, int64_t n, const uint8_t* const* x, const AddU8& p, u
   const auto code = [p](int64_t sum) {
     return static_cast<uint8_t>(std::clamp<int64_t>((sum >> p.shift) + p.zero_point, p.lo, p.hi));
   };
-  if (p.operands == 2) {  // the common case, twice as fast without a loop
+  if (p.operands == 2) {  // the common case: twice as fast without the loop over operands
     const uint8_t* const a = x[0] + begin;
     const uint8_t* const b = x[1] + begin;
     const int32_t m_a = p.m[0];
@@ -160,7 +160,7 @@ void dequantize_f32(
   }
 }
 
-// Words of 4 bytes, of any type and alignment; strides count words.
+// Elements are words of 4 bytes, of any type and alignment. Strides count words.
 void transpose_u32(int64_t rows,
                    int64_t columns,
                    const void* from,

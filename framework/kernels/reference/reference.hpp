@@ -4,8 +4,8 @@
 
 #include "framework/kernels/params.hpp"
 
-// The obvious loops. They say what each kernel of both lists computes, and the tests compare the
-// kernels with them.
+// The obvious loop of each kernel of both lists. The loop defines what the kernel computes, and the
+// tests compare the kernel with it.
 namespace quantrain::kernels::reference {
 
 #define QUANTRAIN_KERNEL(name, parameters) void name parameters;

@@ -58,7 +58,8 @@ void log_softmax_backward_f32(
   }
 }
 
-// loss[r] = log(sum(exp(x - max))) - (x[label] - max); grad_x = scale * (softmax(x) - one hot).
+// loss[r] = log(sum(exp(x - max))) - (x[label] - max);
+// grad_x = scale * (softmax(x) - one_hot(label)).
 void cross_entropy_f32(int64_t rows,
                        int64_t columns,
                        const float* x,

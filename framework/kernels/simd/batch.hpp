@@ -1,6 +1,6 @@
 #pragma once
 
-// Only this header knows xsimd's versions (8.1 to 13.2).
+// Only this header depends on the version of xsimd (8.1 to 13.2).
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -17,7 +17,8 @@ struct Avx512Vnni : xsimd::avx512bw {
 };
 #endif
 
-// NEON with dot products; every other operation is that of neon64.
+// Neon64Dot is NEON with dot products of signed bytes. Neon64I8mm also has dot products of unsigned
+// and signed bytes. Every other operation is that of neon64.
 #if defined(__ARM_FEATURE_DOTPROD)
 struct Neon64Dot : xsimd::neon64 {
   static constexpr const char* name() noexcept { return "neon64dot"; }
@@ -32,14 +33,15 @@ struct Neon64I8mm : xsimd::neon64 {
 template <class T, class Arch>
 using Batch = xsimd::batch<T, Arch>;
 
-/// A vector of 64-bit numbers of the compiler's vector extension, with operators including
-/// multiplication. xsimd 8 multiplies 64-bit lanes one by one.
+/// A vector of 64-bit numbers, from the compiler's vector extension. Its operators include a vector
+/// multiplication, whereas xsimd 8 multiplies 64-bit lanes one by one.
 template <int bytes>
 struct Numbers {
   typedef uint64_t Vector __attribute__((vector_size(bytes)));
 };
 
-/// Calls f(0), f(1) .. f(N - 1) with constants, so that arrays indexed by them stay in registers.
+/// Calls f(0), f(1) .. f(N - 1). The arguments are compile-time constants, so that arrays that they
+/// index stay in registers.
 template <class F, int... i>
 inline QUANTRAIN_INLINE void repeat(std::integer_sequence<int, i...>, const F& f) {
   (f(std::integral_constant<int, i>()), ...);
@@ -49,8 +51,8 @@ inline QUANTRAIN_INLINE void repeat(const F& f) {
   repeat(std::make_integer_sequence<int, N>(), f);
 }
 
-/// a * b + c, rounded once if the instruction set can. xsimd 8 has no such operation for AVX-512
-/// and NEON.
+/// a * b + c, rounded once if the instruction set has such an operation. xsimd 8 does not offer it
+/// for AVX-512 and NEON.
 template <class Arch>
 inline Batch<float, Arch> fused(Batch<float, Arch> a, Batch<float, Arch> b, Batch<float, Arch> c) {
 #if defined(__x86_64__)
@@ -81,7 +83,7 @@ inline Batch<float, Arch> square_root(Batch<float, Arch> a) {
 #endif
 }
 
-/// The first n elements, 0 < n <= the number of lanes; the other lanes are 0.
+/// Loads the first n elements, 0 < n <= the number of lanes. The other lanes are 0.
 template <class Arch>
 inline Batch<float, Arch> load_first(const float* from, int64_t n) {
 #if defined(__AVX512F__)
@@ -166,9 +168,10 @@ inline Batch<float, Arch> as_floats(Batch<int32_t, Arch> v) {
 #endif
 }
 
-/// Makes the compiler read `kept`, and all that it points to, from memory again. The loops of a
-/// tile need all registers, so the compiler would spill a value that is needed after them, perhaps
-/// to a vector register. From there it comes back only after all multiply-adds in flight.
+/// Makes the compiler read `kept`, and everything that it points to, from memory again. The loops
+/// of a tile need all registers. So the compiler would spill values that are needed after the
+/// loops, perhaps to a vector register. Reading them back from there would wait for all
+/// multiply-adds in flight.
 template <class T>
 inline QUANTRAIN_INLINE void forget_registers(T& kept) {
   asm volatile("" : "+m"(kept) : : "memory");

@@ -9,13 +9,14 @@
 // run along the columns.
 namespace quantrain::kernels::simd {
 
-// gemm.ipp says why.
+// gemm.ipp explains this option.
 #if !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-/// Computes columns [j, j + columns) of all rows, at most kVectors vectors of them.
+/// Computes columns [j, j + columns) of all rows. They take kVectors vectors; the last vector may
+/// be partial.
 template <class Arch, int kChains, int kVectors>
 void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   using V = Batch<float, Arch>;
@@ -55,7 +56,7 @@ void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
       if constexpr (kChains == 4) all = (all + sum[1][v]) + (sum[2][v] + sum[3][v]);
       if (p.accumulate) all = all + load(c, v);
       if (p.bias != nullptr) all = all + load(p.bias + j, v);
-      // In this order of the operands a NaN stays NaN.
+      // With the operands in this order, a NaN stays NaN.
       all = xsimd::min(hi, xsimd::max(lo, all));
       if (v + 1 == kVectors && in_last < kLanes) {
         store_first<Arch>(c + kLast, all, in_last);
@@ -66,7 +67,8 @@ void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   }
 }
 
-/// Calls columns_of_chains_f32 with as few vectors as hold `columns`, at most kVectors.
+/// Calls columns_of_chains_f32 with the fewest vectors that hold `columns` columns, at most
+/// kVectors.
 template <class Arch, int kChains, int kVectors>
 void strip_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   if constexpr (kVectors > 1) {
@@ -89,7 +91,7 @@ void chains_f32(const FewF32& p) {
     }
     return;
   }
-  // Eight sums hide the latency. All strips have about equally many vectors.
+  // Eight sums hide the latency. All strips have about the same number of vectors.
   constexpr int kVectors = 8;
   const int64_t vectors = (p.n + kLanes - 1) / kLanes;
   const int64_t strips = (vectors + kVectors - 1) / kVectors;

@@ -2,7 +2,8 @@
 
 #include "framework/kernels/simd/lanes.hpp"
 
-// Reductions in 16 lanes, and functions of columns with lanes along the columns.
+// Reductions in 16 lanes, and functions with parameters for each column, whose lanes run along the
+// columns.
 namespace quantrain::kernels::simd {
 
 template <class Arch>
@@ -63,7 +64,7 @@ void column_square_sums_f32(
   });
 }
 
-/// The sums of grad and of grad * (x - mean), over the same rows.
+/// The sums of grad (plain) and of grad * (x - mean) (product) over the same rows.
 template <class Arch>
 struct GradSums {
   Lanes<Arch> plain, product;

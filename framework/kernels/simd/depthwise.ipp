@@ -22,15 +22,16 @@ inline QUANTRAIN_INLINE TapsInside taps_inside(int64_t start,
   return taps;
 }
 
-/// The taps along one axis that a result needs. Tap a reads the float at index `from + a *
-/// from_step`, and its weight is at index `weight + a * weight_step`. `run` counts this result and
-/// the results after it on the axis that have the same taps; ResultAxis gives their distances.
+/// The taps along one axis that a result needs. Tap a reads the float at index
+/// from + a * from_step, and its weight is at index weight + a * weight_step. `run` is the number
+/// of results with the same taps: this result and those that follow it on the axis. ResultAxis
+/// gives the distances between them.
 struct AxisTaps {
   int64_t count, from, from_step, weight, weight_step, run;
 };
 
 /// The taps of a window that begins at `start`. The axis has `size` elements, which are `unit`
-/// floats apart; the next window begins `stride` elements further on.
+/// floats apart. The next window begins `stride` elements further on.
 inline QUANTRAIN_INLINE AxisTaps window_taps(int64_t start,
                                              int64_t kernel,
                                              int64_t dilation,
@@ -48,8 +49,8 @@ inline QUANTRAIN_INLINE AxisTaps window_taps(int64_t start,
           whole ? (size - 1 - start - (kernel - 1) * dilation) / stride + 1 : 1};
 }
 
-/// The taps through which the element at `padded` (its position, plus the padding) was read: tap a
-/// reads the gradient of the output whose window has tap a on the element. The axis has `size`
+/// The taps that have read the input element whose position plus the padding is `padded`. Tap a
+/// reads the gradient of the output whose window has tap a on this element. The axis has `size`
 /// outputs, which are `unit` floats apart. Elements that are `stride` apart have the same taps.
 inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
                                                int64_t kernel,
@@ -74,8 +75,8 @@ inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
           end < kernel ? 1 : size - output};
 }
 
-/// Results that are computed side by side, so that one load of a weight serves all of them. Their
-/// sums fit in the registers.
+/// The number of results that are computed side by side, so that one load of a weight serves all of
+/// them. Their sums fit in the registers.
 template <class Arch>
 inline constexpr int kDepthwiseTile = 8 / Lanes<Arch>::kParts;
 
@@ -103,8 +104,8 @@ inline QUANTRAIN_INLINE void add_taps(const At& at,
   }
 }
 
-/// Cuts n results into tiles, the largest first, and calls f(first result, size) for each; the size
-/// is a constant.
+/// Cuts n results into tiles, the largest first, and calls f(first result, size) for each tile. The
+/// size is a compile-time constant.
 template <int most, class F>
 inline QUANTRAIN_INLINE void for_tiles(int64_t n, const F& f) {
   int64_t i = 0;
@@ -120,14 +121,14 @@ inline QUANTRAIN_INLINE void for_tiles(int64_t n, const F& f) {
 }
 
 /// An axis of the results. Results whose positions are equal modulo `period` have the same taps,
-/// except at the borders; each reads `reads` floats further on than the one before it.
+/// except at the borders. Each of them reads `reads` floats further on than the one before it.
 struct ResultAxis {
   int64_t size, period, reads;
 };
 
 /// Computes the lines [begin, end) in tiles. row_taps(i) and column_taps(j) return the taps of a
-/// line and of a column. start(to, at) returns what a sum begins with, and finish(sum, c, at)
-/// returns the result.
+/// line and of a column. start(to, at) returns the value that a sum starts with, and
+/// finish(sum, c, at) returns the result.
 template <class Arch, class RowTaps, class ColumnTaps, class Start, class Finish>
 inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
                                              const ResultAxis& across,
@@ -160,7 +161,7 @@ inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
       });
     });
   };
-  // Calls f(i, taps, run) for the runs of results of [first, last) that have the same taps.
+  // Calls f(i, taps, run) for each run of results in [first, last) that have the same taps.
   const auto for_runs =
       [](const ResultAxis& axis, int64_t first, int64_t last, const auto& taps_of, const auto& f)
           QUANTRAIN_INLINE {
@@ -180,7 +181,7 @@ inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
     const int64_t last = down.size - first < end - line ? down.size : first + end - line;
     const float* const from = x + line / down.size * image_floats;
     float* const to = y + (line - first) * line_floats;
-    // Tiles go down the columns of a narrow image, whose lines are too short for them.
+    // In a narrow image, tiles go down the columns, because its lines are too short for tiles.
     if (across.size < 2 * kDepthwiseTile<Arch> && last - first > across.size) {
       for (int64_t j = 0; j < across.size; ++j) {
         const AxisTaps columns = column_taps(j);
@@ -287,8 +288,9 @@ inline QUANTRAIN_INLINE Outputs outputs_with_tap(const PoolShape& s, int64_t v) 
 
 /// Adds the products of one line of outputs to the sums of U rows of V taps. Each tap has its own
 /// chain of multiply-adds over the line. Several chains side by side hide the latency. For output
-/// j, tap (u, v) reads x + u * row_step + v * dilation_w * c + j * stride_w * c; its sum is at sums
-/// + u * sums_step + v * c.
+/// j, tap (u, v) reads
+///   x + u * row_step + v * dilation_w * c + j * stride_w * c.
+/// The tap's sum is at sums + u * sums_step + v * c.
 template <class Arch, int U, int V, class At>
 inline QUANTRAIN_INLINE void add_line(const At& at,
                                       const PoolShape& s,
@@ -312,7 +314,8 @@ inline QUANTRAIN_INLINE void add_line(const At& at,
   const auto add_outputs = [&](int64_t begin, int64_t end, auto v) QUANTRAIN_INLINE {
     for (int64_t j = begin; j < end; ++j) add(at.load(grad_y + j * s.c), j, v);
   };
-  // Later taps begin and end earlier: all taps have the outputs [all_begin, all_end).
+  // The outputs of tap v + 1 begin and end no later than those of tap v. All taps have the outputs
+  // [all_begin, all_end).
   const int64_t all_begin = outputs[0].begin;
   const int64_t all_end = outputs[V - 1].end > all_begin ? outputs[V - 1].end : all_begin;
   repeat<V>([&](auto v) QUANTRAIN_INLINE {
@@ -341,7 +344,8 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
   const int64_t sums_step = s.kw * s.c;
   for (int64_t i = 0; i < s.kh * sums_step; ++i) grad_w[i] = 0.0f;
   const int64_t row_step = s.dilation_h * s.w * s.c;
-  // Takes up to three columns of taps at a time, and three rows if the registers suffice.
+  // Sums `width` columns of taps, beginning at column v. Takes three rows of taps at a time if
+  // there are enough registers, else one row.
   const auto columns = [&](int64_t v, const auto& outputs, auto width) QUANTRAIN_INLINE {
     for (int64_t line = begin; line < end; ++line) {
       const int64_t top = line % s.oh * s.stride_h - s.pad_h;
@@ -377,8 +381,8 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
     columns(v, outputs, width);
   };
   int64_t v = 0;
-  // On a long line, a tap's sum is cut into chains, from the tap's own first output on. So each tap
-  // is summed alone.
+  // On a long line, a tap's sum is cut into chains, and the first chain begins at the tap's own
+  // first output. So each tap is summed alone.
   if (s.ow <= kLongestChain) {
     for (; v + 3 <= s.kw; v += 3) taps(v, std::integral_constant<int, 3>());
     for (; v + 2 <= s.kw; v += 2) taps(v, std::integral_constant<int, 2>());

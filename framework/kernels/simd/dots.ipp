@@ -7,20 +7,20 @@
 // along k, and the tree of sum() adds up the lanes. So nothing is transposed, and no lane is empty.
 namespace quantrain::kernels::simd {
 
-// gemm.ipp says why.
+// gemm.ipp explains this option.
 #if !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-/// Rows of a tile of dots_f32. dot_columns() gives the columns of a tile with kRows rows. A tile
-/// has as many sums as registers hold; each sum has 16 lanes.
+/// Rows of a tile of dots_f32. dot_columns() returns the columns of a tile with kRows rows. A tile
+/// has as many sums as the registers hold, and each sum has 16 lanes.
 template <class Arch>
 inline constexpr int kDotRows = Lanes<Arch>::kParts == 1 ? 4 : 2;
 template <class Arch, int kRows>
 constexpr int dot_columns() {
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
-  constexpr int kSums = 4;  // for the reason at tile_rows in gemm.ipp
+  constexpr int kSums = 4;  // for the reason given at tile_rows in gemm.ipp
 #elif defined(__aarch64__)
   constexpr int kSums = 6;
 #else
@@ -29,7 +29,7 @@ constexpr int dot_columns() {
   return kSums / kRows < 12 ? kSums / kRows : 12;
 }
 
-/// Stores sum(lanes[i]) for four i, each in the order of sum().
+/// Sets to[i] = sum(lanes[i]) for i < 4. The additions have the same order as in sum().
 template <class Arch>
 inline QUANTRAIN_INLINE void store_4_sums(const Lanes<Arch>* lanes, float* to) {
 #if defined(__x86_64__)
@@ -59,10 +59,11 @@ inline QUANTRAIN_INLINE void store_4_sums(const Lanes<Arch>* lanes, float* to) {
 #endif
 }
 
-/// Stores a tile's sums: to[at(r, v)] = sum(lanes[v * kRows + r]), for row r and column v.
+/// Stores a tile's sums: to[at(r, v)] = sum(lanes[v * kRows + r]) for row r and column v.
 template <class Arch, int kRows, int kColumns>
 struct SumsF32 {
-  static constexpr int kWidth = kRows == 1 ? kColumns : 1;  // sums of a row side by side in `to`
+  // How many sums of a row lie side by side in `to`.
+  static constexpr int kWidth = kRows == 1 ? kColumns : 1;
   static constexpr int kCount = (kRows * kColumns + 3) / 4 * 4;
   static constexpr int at(int r, int v) { return v * kRows + r; }
   static QUANTRAIN_INLINE void store(const Lanes<Arch>* lanes, float* to) {
@@ -71,8 +72,9 @@ struct SumsF32 {
 };
 
 #if defined(__AVX512DQ__)
-/// Computes 16 sums at once, kWidth columns of each row side by side. This takes half the
-/// instructions and adds in the same order. If there are fewer sums, copies of others fill the 16.
+/// Computes 16 sums at once, with kWidth columns of each row side by side. This takes half the
+/// instructions, and the additions have the same order. If there are fewer than 16 sums, copies of
+/// some sums fill the remaining places.
 template <class Arch, int kRows, int kColumns>
 requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
   static constexpr int kWidth = kRows == 2 ? 8 : 4;
@@ -175,7 +177,7 @@ void tiles_of_dots_f32(const FewF32& p, int64_t i, int64_t i_end, int64_t j, int
   }
 }
 
-/// The kernels of tiles of kRows rows and 1 to kColumns columns.
+/// The kernels for tiles with kRows rows and 1 to kColumns columns.
 template <class Arch, int kRows>
 struct DotKernelsF32 {
   static constexpr int kColumns = dot_columns<Arch, kRows>();
@@ -195,7 +197,8 @@ template <class Arch, int kRows>
 void rows_of_dots_f32(const FewF32& p, int64_t i, int64_t end) {
   static constexpr DotKernelsF32<Arch, kRows> kKernels;
   if (p.n <= kKernels.kColumns) return kKernels.of_columns[p.n - 1](p, i, end, 0, p.n);
-  // Many columns are read at most 8 at a time: more would be too many streams from memory.
+  // If there are many columns, at most 8 are read at a time. More would be too many streams from
+  // memory.
   constexpr int64_t kMany = kKernels.kColumns < 8 ? kKernels.kColumns : 8;
   const int64_t tiles = (p.n + kMany - 1) / kMany;
   const int64_t width = (p.n + tiles - 1) / tiles;
@@ -204,7 +207,7 @@ void rows_of_dots_f32(const FewF32& p, int64_t i, int64_t end) {
   if (left > 0) kKernels.of_columns[left - 1](p, i, end, p.n - left, p.n);
 }
 
-/// Computes row i and the rows after it, fewer than kRows.
+/// Computes the last rows: row i and all rows after it. There are fewer than kRows of them.
 template <class Arch, int kRows>
 void last_rows_of_dots_f32(const FewF32& p, int64_t i) {
   if constexpr (kRows > 1) {
@@ -231,7 +234,7 @@ void dots_f32(const FewF32& p) {
       float* const c = p.c + i * p.c_step + j;
       V sum = load_first<Arch>(c, left);
       if (p.bias != nullptr) sum = sum + load_first<Arch>(p.bias + j, left);
-      // In this order of the operands a NaN stays NaN.
+      // With the operands in this order, a NaN stays NaN.
       store_first<Arch>(c, xsimd::min(hi, xsimd::max(lo, sum)), left);
     }
   }

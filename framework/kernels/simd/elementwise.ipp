@@ -79,7 +79,7 @@ void sigmoid_f32(int64_t n, const float* x, float* y) {
   map1<Arch>(n, x, y, [&](const L& v) QUANTRAIN_INLINE { return one / (one + exp(L(0.0f) - v)); });
 }
 
-// Near 0, an odd polynomial (Cephes' tanhf); elsewhere 1 - 2 / (e^2x + 1).
+// Near 0, an odd polynomial (Cephes' tanhf); elsewhere 1 - 2 / (e^(2x) + 1).
 template <class Arch>
 void tanh_f32(int64_t n, const float* x, float* y) {
   using L = Lanes<Arch>;
@@ -114,9 +114,10 @@ void tanh_backward_f32(int64_t n, const float* y, const float* grad_y, float* gr
   });
 }
 
-// A vector of draws joins two vectors of 64-bit numbers: one for the even lanes, one for the odd
-// lanes. To compare a draw of 24 bits, the kernel adds it to the bits of 1.0f. The sum is the bits
-// of a float in [1, 4), and such floats are in the same order as their bits.
+// A draw is a random number of 24 bits. A vector of draws joins two vectors of 64-bit numbers: one
+// for the even lanes, one for the odd lanes. To compare draws as floats, the kernel adds each draw
+// to the bit pattern of 1.0f. The sum is the bit pattern of a float in [1, 4). Such floats have the
+// same order as their bit patterns.
 template <class Arch>
 void dropout_f32(int64_t n, const DropoutF32& p, const float* x, float* y) {
   using L = Lanes<Arch>;

@@ -15,21 +15,21 @@ namespace quantrain::kernels::simd {
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-/// If a call writes at most this many results, c stays in cache. Prefetching its lines then costs
-/// more than it saves if sums have fewer than kFetchTerms terms.
+/// If a call writes at most this many results, c stays in cache. Then prefetching the lines of c
+/// costs more than it saves if sums have fewer than kFetchTerms terms.
 inline constexpr int64_t kManyResults = 65536;
 inline constexpr int64_t kFetchTerms = 64;
 
 /// While the stores of a large tile wait in the processor's queue, the next tile's multiply-adds do
 /// not fit into the queue. So sums of at most kLowTerms terms are computed in low tiles. A low tile
-/// has at most kLowSums vectors of sums, rounded up to whole rows. The rows of b that it reads, 64
-/// columns each, stay in the first-level cache for several tiles.
+/// has at most kLowSums vectors of sums, rounded up to whole rows. With so few terms, the rows of b
+/// that low tiles read, 64 columns each, stay in the first-level cache for several tiles.
 inline constexpr int64_t kLowTerms = 96;
 inline constexpr int kLowSums = 14;
 
 /// Rows of the largest tile. Rows of a that lie kStep = 1 or 2 elements apart are read through one
-/// pointer. Otherwise kStep is 0, and each row has a pointer. More than 9 pointers do not fit in
-/// registers and would be loaded at each step.
+/// pointer. Otherwise kStep is 0, and each row has its own pointer. More than 9 pointers do not fit
+/// in registers and would be loaded at each step.
 template <class Arch, int kVectors, int kStep>
 constexpr int tile_rows() {
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
@@ -41,21 +41,23 @@ constexpr int tile_rows() {
   return kStep == 0 && kRows > 9 ? 9 : kRows;
 }
 
-/// A strip: the columns that a tile holds, from column `first` on. The last vector holds in_last
-/// columns, and b has b_in_last readable elements for it. The rows of b are b_step apart, and those
-/// of a segment begin at b + SegmentF32::b * segment_step. The strip covers `tiles` tiles from row
-/// i on, in each of the runs [run, run_end). clamps: results are clamped. fetches: lines of c are
-/// prefetched while sums run.
+/// A strip consists of the columns that one tile holds, beginning at column `first`. Its last
+/// vector holds in_last columns, and b has b_in_last readable elements for this vector. The rows of
+/// b are b_step elements apart. The rows of a segment begin at b + SegmentF32::b * segment_step. In
+/// each of the runs [run, run_end), the strip covers `tiles` tiles, beginning at row i. If `clamps`
+/// is set, results are clamped. If `fetches` is set, the lines of c are prefetched before a tile's
+/// sums are computed.
 struct StripF32 {
   const float* b;
   int64_t b_step, segment_step, first, in_last, b_in_last, run, run_end, i, tiles;
   bool clamps, fetches;
 };
 
-/// The last vector of a strip is whole (kWhole) or partial (kPart). A fetching strip is a whole
-/// panel, and the only strip in its call. It prefetches what the next call will read of b: kVectors
-/// cache lines in each row. Each of the last kVectors tiles of a run prefetches one of these lines
-/// in every row. If tiles have two heights, the last kVectors tiles of each height do so.
+/// The last vector of a strip is whole (kWhole) or partial (kPart). A fetching strip (kFetching) is
+/// a whole panel, and the only strip of its call. It prefetches the part of b that the next call
+/// will read: kVectors cache lines in each row. Each of the last kVectors tiles of a run prefetches
+/// one of these lines in every row. If tiles have two heights, the last kVectors tiles of each
+/// height do so.
 enum class StripKind { kWhole, kPart, kFetching };
 
 template <class Arch, int kVectors>
@@ -72,7 +74,7 @@ inline QUANTRAIN_INLINE void keep_in_register(T& v) {
 }
 
 /// Tiles of kRows rows x kVectors vectors of columns. If kStep is not 0, rows lie kStep elements
-/// apart in a and need no pointers.
+/// apart in a and need no pointers of their own.
 template <class Arch, int kRows, int kVectors, int kStep, StripKind kKind>
 struct TilesOfRowsF32 {
   using V = Batch<float, Arch>;
@@ -81,18 +83,19 @@ struct TilesOfRowsF32 {
   static constexpr bool kFetching = kKind == StripKind::kFetching;
   static constexpr int kLast = (kVectors - 1) * kLanes;
 
-  /// State that all loops but the innermost one read from memory each time.
+  /// State that the loops around the innermost loop read from memory each time. This leaves more
+  /// registers for the innermost loop.
   struct Kept {
     const TilesF32* p;
     const StripF32* s;
     const SegmentF32* segment;
     int64_t segments, run, tiles;
-    int64_t row, a, c;  // the tile's first row, and where this row begins in a and c
+    int64_t row, a, c;  // the tile's first row, and the offsets where this row begins in a and c
 
     QUANTRAIN_INLINE int64_t row_step() const { return kStep > 0 ? kStep : p->a.row_step; }
   };
 
-  /// Calls f(r, where row r of the tile begins in c).
+  /// Calls f(r, pointer to the start of row r in c) for each row r of the tile.
   template <class F>
   static QUANTRAIN_INLINE void for_rows(const Kept& kept, const F& f) {
     if (kStep == 0 && kept.p->c.rows != nullptr) {
@@ -102,7 +105,7 @@ struct TilesOfRowsF32 {
       float* next = kept.p->c.first + kept.c;
       const int64_t step = kept.p->c.row_step;
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r, next += step) {
-        asm volatile("" : "+r"(next));  // else GCC computes all pointers beforehand
+        asm volatile("" : "+r"(next));  // otherwise, GCC computes all pointers beforehand
         f(r, next);
       }
     }
@@ -116,7 +119,8 @@ struct TilesOfRowsF32 {
     v.store_unaligned(to + kLast);
   }
 
-  /// Prefetches the lines of the tile's results, because stores wait for lines that no cache holds.
+  /// Prefetches the cache lines of the tile's results, because stores wait for lines that no cache
+  /// holds.
   static QUANTRAIN_INLINE void fetch_results(const Kept& kept) {
     for_rows(kept, [&](int, const float* c) QUANTRAIN_INLINE {
       QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) __builtin_prefetch(c + v * kLanes, 1);
@@ -135,7 +139,8 @@ struct TilesOfRowsF32 {
       a[0] = kept.p->a.first + kept.a;
       QUANTRAIN_UNROLL for (int r = 1; r < kRows; ++r) a[r] = a[r - 1] + kept.row_step();
     }
-    // What to prefetch. Rows are too short for the processor to predict which row is read next.
+    // The address to prefetch next. Rows are too short for the processor to predict which row is
+    // read next.
     const float* next = kept.p->a.rows == nullptr ? a[kRows - 1] + kept.p->a.row_step : a[0];
     int64_t next_step = kStep == 0 ? kRows : kept.p->a_step;
     if (kFetching && kept.tiles <= kVectors) {
@@ -198,7 +203,7 @@ struct TilesOfRowsF32 {
       const V hi(kept.p->hi);
       QUANTRAIN_UNROLL for (int r = 0; r < kRows; ++r) {
         QUANTRAIN_UNROLL for (int v = 0; v < kVectors; ++v) {
-          // In this order of the operands a NaN stays NaN.
+          // With the operands in this order, a NaN stays NaN.
           sum[r][v] = xsimd::min(hi, xsimd::max(lo, sum[r][v]));
         }
       }
@@ -206,13 +211,13 @@ struct TilesOfRowsF32 {
   }
 
   static void multiply(const TilesF32& product, const StripF32& strip) {
-    // Clearing this struct first, or computing it anew for each tile, would take long compared with
-    // a tile of a short sum.
+    // Compared with a tile of short sums, it would take long to clear this struct first or to
+    // compute it anew for each tile.
     Kept kept;
     kept.p = &product;
     kept.s = &strip;
-    // Read once: a mask that is computed later would wait for all multiply-adds in flight. Passed
-    // by value: otherwise it would be in memory.
+    // These two are read once, here, because computing masks from them later would wait for all
+    // multiply-adds in flight. They are passed by value, because otherwise they would be in memory.
     const int64_t in_last = strip.in_last;
     const int64_t b_in_last = strip.b_in_last;
 
@@ -246,7 +251,7 @@ struct TilesOfRowsF32 {
   }
 };
 
-/// The kernels of tiles of 1 to kRows rows, for each kind of strip.
+/// The kernels for tiles with 1 to kRows rows, for each kind of strip.
 template <class Arch, int kVectors, int kStep>
 struct TileKernelsF32 {
   static constexpr int kRows = tile_rows<Arch, kVectors, kStep>();
@@ -268,9 +273,9 @@ struct TileKernelsF32 {
   }
 };
 
-/// Computes the columns [first, end) of a product, at least one, in strips of kVectors vectors,
-/// each with all rows. The rows of a run are split evenly into as few tiles as possible, or into
-/// low tiles. The heights of tiles differ by at most one.
+/// Computes the columns [first, end) of a product in strips of kVectors vectors. There is at least
+/// one column, and each strip has all rows. The rows of a run are split evenly into as few tiles as
+/// possible, or into low tiles. The heights of tiles differ by at most one row.
 template <class Arch, int kVectors, int kStep>
 void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   static constexpr TileKernelsF32<Arch, kVectors, kStep> kKernels;
@@ -284,19 +289,19 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   if (terms <= kLowTerms && p.m > kLow) {
     const int64_t low = (p.m + kLow - 1) / kLow;
     // With tiles of two heights, several runs are not written in order (see below). So for several
-    // runs, low tiles are used only if they have one height, or if the highest tiles have two
-    // heights, too.
+    // runs, low tiles are used only if all of them have the same height, or if the largest tiles
+    // would have two heights, too.
     if (p.runs == 1 || p.m % low == 0 || p.m % tiles != 0) tiles = low;
   }
   const int64_t rows = tiles == 1 ? p.m : p.m / tiles;
   const int64_t larger = p.m - rows * tiles;
-  // If tiles have two heights, a few runs, as many as caches hold, are computed together: first all
-  // their higher tiles, then all others.
+  // If tiles have two heights, a few runs are computed together, as many as the caches hold: first
+  // all tiles with one more row, then all other tiles.
   const int64_t runs = larger == 0 ? p.runs : 256 / p.m + 1;
 
   constexpr float kInfinity = __builtin_inff();
   const bool packed = p.b_step == 0;
-  StripF32 s;  // not cleared first: that takes longer than a small product's tile
+  StripF32 s;  // not cleared first, because that takes longer than a tile of a small product
   s.b_step = packed ? kVectors * kLanes : p.b_step;
   s.segment_step = packed ? s.b_step : 1;
   s.clamps = p.lo != -kInfinity || p.hi != kInfinity;

@@ -5,7 +5,7 @@
 #include "framework/kernels/simd/transpose.ipp"
 
 // Quantization and requantization, addition and multiplication of codes, and the transpose of
-// packed weights. Masks of one bit per element are made 16 elements at a time.
+// packed weights. Masks with one bit per element are computed for 16 elements at a time.
 namespace quantrain::kernels::simd {
 
 /// Calls group(i, count) for groups of 16 elements. The last group may have fewer.
@@ -96,7 +96,8 @@ void column_extremes_s32(
   }
 }
 
-// A plain loop: g++ 12 with the address sanitizer breaks comparisons of whole AVX-512 vectors here.
+// A plain loop, because g++ 12 with the address sanitizer breaks comparisons of whole AVX-512
+// vectors here.
 template <class Arch>
 void positive_mask_s32(
     int64_t n, int64_t period, const int32_t* acc, const int32_t* minus_hi, uint8_t* mask) {
@@ -124,8 +125,8 @@ void dequantize_s32_f32(
   }
 }
 
-// kOperands: the number of operands where it is known, so that their multipliers stay in registers;
-// or 0.
+// kOperands is the number of operands if it is known at compile time, so that their multipliers
+// stay in registers. Otherwise kOperands is 0.
 template <class Arch, int kOperands>
 void add_operands(int64_t begin, int64_t n, const uint8_t* const* x, const AddU8& p, uint8_t* y) {
   using I = Ints<Arch>;
@@ -152,7 +153,8 @@ void add_operands(int64_t begin, int64_t n, const uint8_t* const* x, const AddU8
     if constexpr (kOperands > 0) return kept_m[k];
     return I::set1(p.m[k]);
   };
-  // Sums up kLanes elements from element i on; load(k, i) gives those of operand k.
+  // Adds all operands for kLanes elements, beginning at element i. load(k, i) returns these
+  // elements of operand k.
   const auto four_or_more = [&](const auto& load, int64_t i, uint8_t* to) QUANTRAIN_INLINE {
     Int even = offset;
     Int odd = offset;
@@ -162,7 +164,7 @@ void add_operands(int64_t begin, int64_t n, const uint8_t* const* x, const AddU8
       even = I::add64(even, I::mul_unsigned(x_k, m_k));
       odd = I::add64(odd, I::mul_unsigned(I::odd(x_k), m_k));
     }
-    // A logical shift by up to 32 is wrong only in bits above the low 32, which are not used.
+    // A logical shift by at most 32 is wrong only in the upper 32 bits, which are not used.
     const Int v = shift <= 32 ? I::low_halves(I::srl64(even, shift), I::srl64(odd, shift))
                               : I::sra(I::high_halves(even, odd), shift - 32);
     I::store_codes(to, I::add(v, zero_point), clamp);
@@ -184,7 +186,7 @@ void add_operands(int64_t begin, int64_t n, const uint8_t* const* x, const AddU8
 
 template <class Arch>
 void add_u8(int64_t begin, int64_t n, const uint8_t* const* x, const AddU8& p, uint8_t* y) {
-  // Sums of 2^k operands are below 2^(39 + k), so after a shift by 9 + k or more they fit into 30
+  // Sums of 2^k operands are below 2^(39 + k). So after a shift by 9 + k or more, they fit into 30
   // bits. Smaller shifts belong to real multipliers of 2^(21 - k) or more, for which the plain loop
   // is good enough.
   if (p.operands << 9 > int64_t{1} << p.shift) return reference::add_u8(begin, n, x, p, y);
@@ -194,8 +196,9 @@ void add_u8(int64_t begin, int64_t n, const uint8_t* const* x, const AddU8& p, u
 
 template <class Arch>
 void mul_u8(int64_t n, const uint8_t* a, const uint8_t* b, const MulU8& p, uint8_t* y) {
-  // Products times m0 are below 2^47, so after a shift by 18 or more they fit into 30 bits. Smaller
-  // shifts belong to real multipliers of 2^12 or more, for which the plain loop is good enough.
+  // Products times m0 are below 2^47. So after a shift by 18 or more, they fit into 30 bits.
+  // Smaller shifts belong to real multipliers of 2^12 or more, for which the plain loop is good
+  // enough.
   if (p.shift < 18) return reference::mul_u8(n, a, b, p, y);
   using I = Ints<Arch>;
   using Int = typename I::Int;
@@ -208,7 +211,7 @@ void mul_u8(int64_t n, const uint8_t* a, const uint8_t* b, const MulU8& p, uint8
   const Int m0 = I::set1(p.m0);
   const Int offset = I::set1_64((int64_t{1} << (p.shift - 1)) - int64_t{kAbove} * p.m0);
   // Works on the even lanes. The low half of an unsigned product equals that of the signed product.
-  // Adding kAbove makes it positive.
+  // Adding kAbove makes this half positive.
   const auto scaled = [&](Int x_a, Int x_b) QUANTRAIN_INLINE {
     const Int raised = I::add(I::mul_unsigned(x_a, x_b), above);
     return I::add64(offset, I::mul_unsigned(raised, m0));
@@ -219,7 +222,7 @@ void mul_u8(int64_t n, const uint8_t* a, const uint8_t* b, const MulU8& p, uint8
         const Int x_b = I::add(I::load_u8(from_b), minus_zero_b);
         const Int even = scaled(x_a, x_b);
         const Int odd = scaled(I::odd(x_a), I::odd(x_b));
-        // A logical shift by up to 32 is wrong only in bits above the low 32, which are not used.
+        // A logical shift by at most 32 is wrong only in the upper 32 bits, which are not used.
         const Int v = p.shift <= 32 ? I::low_halves(I::srl64(even, p.shift), I::srl64(odd, p.shift))
                                     : I::sra(I::high_halves(even, odd), p.shift - 32);
         I::store_codes(to, I::add(v, zero_point), clamp);
@@ -241,8 +244,8 @@ void quantize_f32_u8(
   using I = Ints<Arch>;
   using Float = typename I::Float;
   const Float scale = I::set1(q.scale);
-  // Quotients beyond these bounds are outside the range of codes anyway. Clamped, they fit into an
-  // integer.
+  // Quotients beyond these bounds are outside the range of codes anyway. After this clamp, they fit
+  // into an integer.
   const Float hi = I::set1(0x1p20f);
   const Float lo = I::set1(-0x1p20f);
   const typename I::Int zero_point = I::set1(q.zero_point + q.offset);

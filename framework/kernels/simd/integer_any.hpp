@@ -4,7 +4,8 @@
 
 // Operations that integer kernels need and xsimd lacks, in one struct for each architecture: lanes
 // of int32, the halves of 64-bit products, dot products of bytes. Every function is always inlined.
-// Two files with different flags use the struct of AVX-512, so it must leave no symbol.
+// This leaves no symbols, which matters because two files that are compiled with different flags
+// use the struct of AVX-512.
 namespace quantrain::kernels::simd {
 
 /// The bounds of clamp(v, lo, hi), the last step of every requantization.
@@ -22,12 +23,13 @@ template <class Arch>
 struct AnyInts {
   /// Whether a tile's sums leave registers free for constants and weights.
   static constexpr bool kManyRegisters = true;
-  /// The widest panel, in vectors, that has tiles of its own for windows of 3x3 on one channel.
+  /// The widest panel, in vectors, that has special tiles for windows of 3x3 on one channel.
   static constexpr int kShortPanel = 0;
   /// Subtracted from the left operand of dot products (PanelLayout::offset).
   static constexpr int32_t kOffset = 0;
-  /// Whether products multiply by single lanes of the left operand, so that one load of
-  /// kLeftBytes serves several steps of kStepBytes: Int dot_lane<step>(Int acc, Left x, Right w).
+  /// Whether dot products multiply by single lanes of the left operand, so that one load of
+  /// kLeftBytes bytes serves several steps of kStepBytes bytes. If so, the struct has a function
+  /// Int dot_lane<step>(Int acc, Left x, Right w).
   static constexpr bool kByLane = false;
   /// Whether the panels of dot_u8s8 hold planes (PanelLayout).
   static constexpr bool kPlanes = false;
@@ -55,7 +57,7 @@ struct AnyInts {
       });
     });
   }
-  /// Stores the first `columns` of R rows of V vectors.
+  /// Stores the first `columns` elements of each of R rows of V vectors.
   template <int R, int V, class Int>
   static QUANTRAIN_INLINE void store_columns(int32_t* p,
                                              int64_t stride,

@@ -89,8 +89,8 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   }
   static QUANTRAIN_INLINE Int srav(Int v, Int counts) { return _mm256_srav_epi32(v, counts); }
   static QUANTRAIN_INLINE Int sllv64(Int v, Int counts) { return _mm256_sllv_epi64(v, counts); }
-  /// The unsigned form of docs/quantization.md (8), because there is no arithmetic shift of 64
-  /// bits. -2^62 <= v < 2^63.
+  /// An arithmetic shift. AVX2 has none for 64 bits, so this is the unsigned form that
+  /// docs/quantization.md describes at (8). Requires -2^62 <= v < 2^63.
   static QUANTRAIN_INLINE Int srav64(Int v, Int counts) {
     const Int bias = set1_64(int64_t{1} << 62);
     return _mm256_sub_epi64(_mm256_srlv_epi64(_mm256_add_epi64(v, bias), counts),
@@ -129,12 +129,12 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
     return _mm256_and_ps(_mm256_castsi256_ps(set), v);
   }
 
-  /// The operations for data of fewer than kBytes bytes.
+  /// The operations for fewer than kBytes bytes of data.
   using Narrow = Ints<xsimd::sse2>;
   static constexpr int kBytes = 32;
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm256_max_epu8(a, b); }
   static QUANTRAIN_INLINE void interleave(const uint8_t* const (&rows)[4], int64_t i, uint8_t* to) {
-    // Unpacking works within 128 bits. With this order of words, its results are consecutive.
+    // Unpacking works within 128-bit halves. With this order of words, the results are consecutive.
     const Int order = _mm256_set_epi32(7, 5, 3, 1, 6, 4, 2, 0);
     const Int a = _mm256_permutevar8x32_epi32(load(rows[0] + i), order);
     const Int b = _mm256_permutevar8x32_epi32(load(rows[1] + i), order);

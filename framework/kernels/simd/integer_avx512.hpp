@@ -15,9 +15,9 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static constexpr int kShortPanel = 2;
   static constexpr int rows(int v) { return v == 4 ? 6 : 8; }
 
-  /// A mask as a number, in a general register. g++ 12 would keep it in a mask register. Around a
-  /// call (the thread sanitizer adds calls) it saves two bytes of a mask register and reads back
-  /// four. A general register is saved whole.
+  /// A mask as a number, in a general register. Otherwise, g++ 12 would keep the number in a mask
+  /// register. Around a call (the thread sanitizer adds calls), g++ 12 saves two bytes of a mask
+  /// register but reads back four. A general register is saved and read back whole.
   static QUANTRAIN_INLINE uint32_t bits(__mmask16 mask) {
     uint32_t number = mask;
     __asm__("" : "+r"(number));
@@ -176,12 +176,12 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
     return _mm512_maskz_mov_ps(static_cast<__mmask16>(bits), v);
   }
 
-  /// The operations for data of fewer than kBytes bytes.
+  /// The operations for fewer than kBytes bytes of data.
   using Narrow = Ints<xsimd::sse2>;
   static constexpr int kBytes = 64;
   static QUANTRAIN_INLINE Int max_u8(Int a, Int b) { return _mm512_max_epu8(a, b); }
-  /// Transposes the 4 x 4 words of 4 bytes in v. Packing and unpacking work within 128 bits; this
-  /// makes their results consecutive.
+  /// Transposes the 4 x 4 words of 4 bytes in v. Packing and unpacking work within 128 bits. The
+  /// transpose makes their results consecutive.
   static QUANTRAIN_INLINE Int transpose_words(Int v) {
     const Int order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
     return _mm512_permutexvar_epi32(order, v);

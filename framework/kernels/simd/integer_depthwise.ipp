@@ -5,8 +5,9 @@
 
 // Depthwise convolutions of bytes. The rows of one or two windows are interleaved, four at a time,
 // into lines of quads (DepthwiseLayout in params.hpp), which include the columns outside the image.
-// Element e of a line has the bytes of four rows, at channel e % c of column e / c. Lanes run along
-// these elements, and a dot product with four weights sums four rows.
+// For a block of b channels, element e of such a line holds the bytes of four rows, at channel
+// e % b of column e / b. Lanes run along these elements, and a dot product with four weights sums
+// four rows.
 namespace quantrain::kernels::simd {
 
 /// to[4 e + k] = rows[k][e] for e < n.
@@ -27,14 +28,14 @@ inline void interleave(const uint8_t* const (&rows)[4], int64_t n, uint8_t* to) 
   }
 }
 
-/// Interleaves the rows that a group of output lines sees, for a block of channels. The group's
-/// first window begins at row `top` of the image.
+/// Interleaves the rows that the windows of a group of output lines cover, for a block of channels.
+/// The group's first window begins at row `top` of the image.
 template <class Arch>
 inline void interleave_windows(
     const DepthwiseU8S8& p, const uint8_t* image, int64_t top, int64_t channel, uint8_t* to) {
   const PoolShape& s = p.pool;
   const DepthwiseLayout layout(s.kh, s.c);
-  // Whole lines if the block has all channels, else one pixel at a time.
+  // Interleaves whole lines if the block has all channels, else one pixel at a time.
   const bool is_whole = layout.block == s.c;
   const int64_t count = is_whole ? 1 : s.w;
   const int64_t left = s.c - channel;
@@ -60,21 +61,21 @@ inline void interleave_windows(
 struct DepthwiseAxis {
   int64_t count, x_step, y_step;
 
-  /// Tiles of 4 units; the last tile may have fewer.
+  /// Number of tiles of 4 units. The last tile may have fewer.
   QUANTRAIN_INLINE int64_t tiles() const { return (count + 3) / 4; }
 };
 
 /// State that the tiles of a panel share. A unit is one or more whole pixels of each line of a
 /// group.
 struct DepthwisePanel {
-  DepthwiseAxis inner;  ///< along which tiles lie
+  DepthwiseAxis inner;  ///< tiles lie along this axis
   DepthwiseAxis outer;
   const uint8_t* x;  ///< the panel's first quad in the first unit
   int64_t column, quad_line, quads, kw;
   const int8_t* w;
   int64_t tap;  ///< bytes of weights for one quad in one column of the window
   const int32_t* start;
-  int64_t line;  ///< elements between lines of output
+  int64_t line;  ///< elements from one output line of a group to the next
   // Read by ToMemory.
   RequantizeU8 requantize;
   int32_t* acc;
@@ -82,8 +83,8 @@ struct DepthwisePanel {
   int64_t stride, outputs;
 };
 
-/// Computes the tiles of a panel, each of up to 4 units x R lines. kShort: the window has 3 columns
-/// of one quad. If there are enough registers, its weights stay in them.
+/// Computes the tiles of a panel, each of up to 4 units x R lines. kShort means that the window has
+/// 3 columns of one quad. If there are enough registers, its weights stay in registers.
 template <class Arch, int R, bool kShort, class ToMemory>
 void depthwise_panel(const DepthwisePanel& p) {
   using I = Ints<Arch>;
@@ -156,13 +157,13 @@ void depthwise_panel(const DepthwisePanel& p) {
   }
 }
 
-/// The distance between lines of output that share quads.
+/// The distance between output lines that share quads.
 inline QUANTRAIN_INLINE int64_t line_step(const PoolShape& s) {
   return s.stride_h == 1 ? s.dilation_h : 1;
 }
 
-/// Computes groups of R lines of output from line `first` on, for a block of channels, panel by
-/// panel.
+/// Computes `groups` groups of R output lines, beginning at line `first`, for a block of channels,
+/// panel by panel.
 template <class Arch, int R, bool kShort, class ToMemory>
 void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int64_t channel) {
   using I = Ints<Arch>;
@@ -183,7 +184,7 @@ void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int
   panel.kw = s.kw;
   panel.line = step;
   panel.tap = layout.lines * I::kSteps * I::kLanes * 4;
-  // The unit's elements in this block. If the block has all channels, that is the whole unit.
+  // The end of the unit's elements in this block. A block of all channels covers the whole unit.
   const int64_t block_end = channel + layout.block < run ? channel + layout.block : run;
   const int64_t end = layout.block == s.c ? run : block_end;
   for (int64_t e = channel; e < end && e < line; e += I::kLanes) {
@@ -203,7 +204,7 @@ void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int
         };
     panel.outputs = run - e;
     is_down ? units(down, along, 0) : units(along, down, 0);
-    // The rest of a line is a part of a unit.
+    // The rest of a line fills only a part of a unit.
     panel.outputs = line - along.count * run - e;
     if (panel.outputs > 0) units(down, {1, 0, 0}, along.count);
   }

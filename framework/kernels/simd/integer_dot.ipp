@@ -3,8 +3,8 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/to_memory.hpp"
 
-// Products of bytes in tiles of rows x vectors of outputs. Sums stay in registers, then
-// docs/quantization.md (8) is applied before they are stored.
+// Products of bytes in tiles of rows x vectors of outputs. Sums stay in registers until they are
+// complete. Before the store, they may be requantized by docs/quantization.md (8).
 namespace quantrain::kernels::simd {
 
 template <class Arch>
@@ -12,8 +12,9 @@ void panel_layout_u8s8(int64_t outputs, PanelLayout* layout) {
   using I = Ints<Arch>;
   const int64_t vectors = (outputs + I::kLanes - 1) / I::kLanes;
   int64_t best = vectors < I::kMaxPanel ? vectors : I::kMaxPanel;
-  // The width with the least padding; among equal ones, the largest. At least two vectors, unless
-  // the outputs fill only one: a panel of one vector needs more loads than products.
+  // Chooses the width with the least padding, and the largest of equally good widths. A panel has
+  // at least two vectors, unless the outputs fill only one, because a panel of one vector needs
+  // more loads than products.
   const auto padded = [&](int64_t v) { return (vectors + v - 1) / v * v; };
   for (int64_t v = best - 1; v >= 2; --v) {
     if (padded(v) < padded(best)) best = v;
@@ -24,16 +25,16 @@ void panel_layout_u8s8(int64_t outputs, PanelLayout* layout) {
              .planes = I::kPlanes};
 }
 
-/// What a tile prefetches while it sums: the rows of the next tile, on the assumption that they are
-/// contiguous. Processors do not predict which row is read after a short row. A step of 0
+/// What a tile prefetches while it sums: the rows of the next tile, on the assumption that these
+/// rows are contiguous. Processors do not predict which row is read after a short row. A step of 0
 /// prefetches nothing new.
 struct Ahead {
   const uint8_t* at;
   int64_t step;
 };
 
-/// kBytes consecutive k, for instruction sets that multiply by lanes. Every other step is added to
-/// `odd`, which may be `even`.
+/// Adds the products of kBytes consecutive k, for instruction sets that multiply by lanes. Even
+/// steps are added to `even`, odd steps to `odd`. Both may be the same array.
 template <class Arch, int kBytes, int R, int V>
 inline QUANTRAIN_INLINE void dot_lanes(const uint8_t* const (&left)[R],
                                        int64_t j,
@@ -54,7 +55,7 @@ inline QUANTRAIN_INLINE void dot_lanes(const uint8_t* const (&left)[R],
   });
 }
 
-/// One group of 4 consecutive k: sums[r][v] += x[r] * w, for R rows and a panel of V vectors.
+/// Adds one group of 4 consecutive k: sums[r][v] += x[r] * w, for R rows and a panel of V vectors.
 template <class Arch, int R, int V>
 inline QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
                                       int64_t j,
@@ -72,7 +73,7 @@ inline QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
       const typename I::Int x = I::part(I::set1(quad), step);
       repeat<V>([&](auto v) QUANTRAIN_INLINE {
         sums[r][v] = I::dot(sums[r][v], x, right[v]);
-        // Without this, the compiler would add up the products of both steps first, and run out of
+        // Otherwise, the compiler would add up the products of both steps first and run out of
         // registers.
         if constexpr (I::kSteps > 1) I::settle(sums[r][v]);
       });
@@ -80,8 +81,8 @@ inline QUANTRAIN_INLINE void dot_quad(const uint8_t* const (&left)[R],
   });
 }
 
-/// sums[r][v] = start + the products of R rows and one panel of V vectors. kShort: a window of 3x3
-/// on one channel, that is, 3 segments of one quad each, without a loop.
+/// sums[r][v] = start + the products of R rows and one panel of V vectors. kShort means a window of
+/// 3x3 on one channel, that is, 3 segments of one quad each. They need no loop.
 template <class Arch, int R, int V, bool kShort>
 inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
                                       const uint8_t* const* x,
@@ -91,8 +92,8 @@ inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
                                       typename Ints<Arch>::Int (&sums)[R][V]) {
   using I = Ints<Arch>;
   constexpr int64_t kQuad = V * I::kLanes * 4 * I::kSteps;
-  // Each step of a chain takes a few cycles. So if a tile has few chains, every other quad is
-  // summed in a second chain.
+  // Each step of a chain takes a few cycles. So if a tile has few chains, every second step goes to
+  // a second chain.
   constexpr bool kTwice = R * V <= 4 && !kShort;
   // Local arrays, because the compiler would keep the caller's arrays in memory.
   typename I::Int acc[R][V];
@@ -146,7 +147,7 @@ inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
 
 inline constexpr int64_t kPrefetchedQuads = 256;
 
-/// A function of its own, so that its constants take no registers from the sums.
+/// This is a separate function, so that its constants take no registers from the sums.
 template <class Arch, int R, int V, class ToMemory>
 __attribute__((noinline)) void end_tile(const ToMemory& to_memory,
                                         int64_t at,
@@ -158,8 +159,8 @@ template <class Arch, int R, int V, bool kShort, class ToMemory>
 void dot_rows(
     const DotU8S8& p, const int8_t* w, int64_t output, const ToMemory& given, int64_t& row) {
   using I = Ints<Arch>;
-  // If kShort, this is a local copy, which stays in registers because no store of bytes can change
-  // it. Otherwise it is a reference, because the loop over k needs the registers.
+  // If kShort is set, to_memory is a local copy, which stays in registers because no store of bytes
+  // can change it. Otherwise, it is a reference, because the loop over k needs the registers.
   std::conditional_t<kShort, const ToMemory, const ToMemory&> to_memory = given;
   for (; row + R <= p.rows; row += R) {
     typename I::Int sums[R][V];
@@ -246,8 +247,9 @@ void dot_length(const DotU8S8& p) {
   dot_panels<Arch, V, false, ToMemory>(p);
 }
 
-/// Requantizes by (8) with any shifts. These are rare and have no tiles of their own: the sums of a
-/// few rows are computed, stored, and then requantized.
+/// Requantizes by (8) with any shifts, for the rare case that RequantizeU8::round is null. This
+/// case has no tiles of its own. Instead, the sums of a few rows are computed, stored, and then
+/// requantized.
 template <class Arch, int V>
 void dot_any_shift(const DotU8S8& p) {
   using I = Ints<Arch>;

@@ -152,7 +152,7 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
   }
 
   // SMLAL multiplies the weights of four outputs by one widened byte. Depthwise convolutions have
-  // no operand to broadcast: they multiply pairs.
+  // no operand to broadcast, so they multiply pairs instead.
   static constexpr bool kByLane = true;
   static constexpr bool kPlanes = true;
   static constexpr int kLeftBytes = 8;
@@ -174,7 +174,8 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
 };
 
 #if defined(__ARM_FEATURE_DOTPROD)
-/// SDOT multiplies signed bytes, so codes lose 128: the highest bit of each byte is inverted.
+/// SDOT multiplies signed bytes, so 128 is subtracted from codes by inverting the highest bit of
+/// each byte.
 template <>
 struct Ints<Neon64Dot> : Ints<xsimd::neon64> {
   static constexpr bool kPairs = false;

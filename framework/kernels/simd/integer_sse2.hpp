@@ -43,13 +43,13 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
     const int32_t bytes = _mm_cvtsi128_si32(_mm_packus_epi16(v, v));
     __builtin_memcpy(p, &bytes, 4);
   }
-  /// Bit i: lo <= lane i <= hi.
+  /// Bit i of the result is set if lo <= lane i <= hi.
   static QUANTRAIN_INLINE uint32_t bits_between(Int v, int32_t lo, int32_t hi) {
     const Int out = _mm_or_si128(_mm_cmpgt_epi32(set1(lo), v), _mm_cmpgt_epi32(v, set1(hi)));
     return ~static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(out))) & 0xfu;
   }
 
-  // 64-bit products of the even lanes, and of the odd lanes once odd() has shifted them down.
+  // 64-bit products of the even lanes. odd() moves the odd lanes to the places of the even lanes.
   static QUANTRAIN_INLINE Int set1_64(int64_t v) { return _mm_set1_epi64x(v); }
   static QUANTRAIN_INLINE Int odd(Int v) { return _mm_srli_epi64(v, 32); }
   static QUANTRAIN_INLINE Int mul_unsigned(Int a, Int b) { return _mm_mul_epu32(a, b); }
@@ -80,7 +80,7 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
   static QUANTRAIN_INLINE uint32_t nan_bits(Float v) {
     return static_cast<uint32_t>(_mm_movemask_ps(_mm_cmpunord_ps(v, v)));
   }
-  /// Nearest, ties to even; |v| < 2^31.
+  /// Rounds to the nearest integer, ties to even. |v| < 2^31.
   static QUANTRAIN_INLINE Int round(Float v) { return _mm_cvtps_epi32(v); }
   /// Lane i of v if bit i is set, else 0.
   static QUANTRAIN_INLINE Float keep(uint32_t bits, Float v) {
@@ -107,8 +107,8 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
     store(to + 48, _mm_unpackhi_epi16(ab_high, cd_high));
   }
 
-  // Dot products of 4 bytes, in two steps of 2 bytes each, which part() selects. Panels hold int16
-  // (params.hpp).
+  // Dot products of 4 bytes, in two steps of 2 bytes each. part() selects the bytes of a step.
+  // Panels hold int16 (PanelLayout::pairs in params.hpp).
   static constexpr bool kPairs = true;
   static constexpr int kSteps = 2;
   static QUANTRAIN_INLINE Int part(Int quad, int step) {

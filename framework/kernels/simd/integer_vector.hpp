@@ -1,6 +1,6 @@
 #pragma once
 
-// Ints<Arch> of the architectures that this file's flags allow.
+// Includes Ints<Arch> of the architectures that the flags of the including file allow.
 #if defined(__x86_64__)
 #include "framework/kernels/simd/integer_sse2.hpp"
 #endif

@@ -2,8 +2,8 @@
 
 #include "framework/kernels/simd/batch.hpp"
 
-// 16 lanes of float32, whatever the width of the machine's vectors. So sums in lanes have the same
-// order on every instruction set.
+// 16 lanes of float32, whatever the width of the machine's vectors. So sums in lanes add their
+// terms in the same order on every instruction set.
 namespace quantrain::kernels::simd {
 
 template <class Arch>
@@ -102,7 +102,7 @@ struct Lanes {
   }
 };
 
-/// Combines all lanes by f in a binary tree.
+/// Combines all lanes with f in a binary tree.
 template <class Arch, class F>
 inline QUANTRAIN_INLINE float join(const Lanes<Arch>& lanes, F&& f) {
   float values[16];
@@ -121,10 +121,11 @@ inline QUANTRAIN_INLINE float sum(const Lanes<Arch>& lanes) {
 /// The most terms of one chain of additions. The rounding error of a chain grows with its length.
 inline constexpr int64_t kLongestChain = 128;
 
-/// Calls part(begin, end) -> Sum for each block of `longest` of the n terms, and adds up the
-/// results in a binary tree whose form depends on n alone. A block may be a few chains side by
-/// side. Up to `longest` terms are one block. Partial sums wait on a stack. As in a binary counter,
-/// two of them are added as soon as they cover equally many blocks.
+/// Splits n terms into blocks of `longest` terms; the last block may have fewer. Calls
+/// part(begin, end) -> Sum for each block. `part` may sum a block in a few chains side by side. The
+/// results are added up in a binary tree whose shape depends on the number of blocks alone.
+/// Partial sums wait on a stack. As in a binary counter, two of them are added as soon as they
+/// cover the same number of blocks.
 template <class Sum, class Part>
 inline QUANTRAIN_INLINE Sum sum_of_parts(int64_t n, int64_t longest, const Part& part) {
   Sum waiting[64];
@@ -141,8 +142,8 @@ inline QUANTRAIN_INLINE Sum sum_of_parts(int64_t n, int64_t longest, const Part&
   }
 }
 
-/// Reads and writes 16 elements, or with Part the few that are left at the end. uint16 values
-/// become floats, exactly.
+/// Whole reads and writes 16 elements. Part does the same for the fewer elements that are left at
+/// the end. uint16 values are converted to floats, which is exact.
 template <class Arch>
 struct Whole {
   static constexpr int kCount = 16;
@@ -212,8 +213,8 @@ inline QUANTRAIN_INLINE void for_lanes(int64_t n, const F& f) {
 }
 
 /// e^x to about one unit in the last place. x = n ln 2 + r with |r| <= ln 2 / 2. e^r is a
-/// polynomial of degree 7 in r, with the coefficients of Cephes' expf. 2^n is multiplied as two
-/// factors, so that results may be subnormal or infinite.
+/// polynomial of degree 7 in r, with the coefficients of Cephes' expf. The polynomial is multiplied
+/// by 2^n in two factors, so that results may be subnormal or infinite.
 template <class Arch>
 inline QUANTRAIN_INLINE Lanes<Arch> exp(const Lanes<Arch>& at) {
   using L = Lanes<Arch>;

@@ -3,7 +3,7 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/lanes.hpp"
 
-// Steps of optimizers.
+// Optimizer steps.
 namespace quantrain::kernels::simd {
 
 template <class Arch>

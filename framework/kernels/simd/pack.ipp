@@ -22,8 +22,8 @@ void transpose_f32(int64_t rows,
   transpose<Arch>(rows, columns, from, from_stride, to, to_stride);
 }
 
-/// Packs strips of kTileVectors vectors (the last may have fewer), one after the other. Each strip
-/// holds its k rows without gaps. Lanes past the last column are undefined.
+/// Packs strips of kTileVectors vectors, one after the other. The last strip may have fewer
+/// vectors. Each strip holds its k rows without gaps. Lanes past the last column are undefined.
 template <class Arch>
 void pack_f32(const PackF32& p) {
   using V = Batch<float, Arch>;

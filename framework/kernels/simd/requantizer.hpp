@@ -5,10 +5,10 @@
 
 namespace quantrain::kernels::simd {
 
-/// Computes docs/quantization.md (8), without the clamp, for a vector of sums, which belong to the
-/// first channels of r.
-/// kUsual: r.round is set and includes the zero point. Then only the upper halves of the products p
-/// matter:
+/// Computes docs/quantization.md (8), without the clamp, for a vector of sums. The sums belong to
+/// the first channels of r.
+/// kUsual means that r.round is not null; it includes the zero point. Then only the upper halves of
+/// the products p matter:
 ///   (p + 2^(shift - 1)) >> shift = ((p >> 32) + 2^(shift - 33)) >> (shift - 32).
 template <class Arch, bool kUsual>
 class Requantizer {
@@ -67,7 +67,8 @@ class Requantizer<Arch, false> {
 };
 
 #if defined(__x86_64__)
-/// SSE2 has neither the product nor the shift, so this is a scalar loop.
+/// SSE2 has neither signed 64-bit products nor a shift count for each lane, so this is a scalar
+/// loop.
 class RequantizerSse2 {
  public:
   QUANTRAIN_INLINE RequantizerSse2() {}
@@ -103,7 +104,8 @@ class Requantizer<xsimd::sse2, false> : public RequantizerSse2 {
 template <class Arch>
 concept IsNeon64 = std::is_base_of_v<xsimd::neon64, Arch>;
 
-/// NEON has all of (8): a shift that rounds, without overflow, and narrowing that saturates.
+/// NEON has an instruction for each step of (8): a rounding shift that does not overflow, and a
+/// narrowing that saturates.
 template <IsNeon64 Arch>
 class Requantizer<Arch, false> {
  public:

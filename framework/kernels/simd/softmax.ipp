@@ -4,8 +4,8 @@
 
 namespace quantrain::kernels::simd {
 
-/// Natural logarithm of a sum of exponentials, x >= 1, in double: x = m 2^e with m from 0.75
-/// to 1.5, and log m = 2 artanh((m - 1) / (m + 1)) as a series.
+/// Natural logarithm of a sum of exponentials x >= 1, computed in double: x = m 2^e with m in
+/// [0.75, 1.5), and log m = 2 artanh((m - 1) / (m + 1)) is computed as a series.
 template <class Arch>
 float log_of_sum(float x) {
   if (!(x < __builtin_inff())) return x;
@@ -31,8 +31,8 @@ inline QUANTRAIN_INLINE float largest(int64_t n, const float* x) {
   return join(top, [](float a, float b) QUANTRAIN_INLINE { return a > b ? a : b; });
 }
 
-/// Sum of e^(x - top). Calls use(i, at, exponentials) for each 16 elements from i on; `at` is as in
-/// for_lanes.
+/// Sum of e^(x - top). Calls use(i, at, e) for each group of up to 16 elements, where e holds the
+/// exponentials of the group, i is the index of its first element, and `at` is as in for_lanes.
 template <class Arch, class Use>
 inline QUANTRAIN_INLINE float exp_sum(int64_t n, const float* x, float top, const Use& use) {
   using L = Lanes<Arch>;

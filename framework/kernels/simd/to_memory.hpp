@@ -2,9 +2,9 @@
 
 #include "framework/kernels/simd/requantizer.hpp"
 
-// Stores the sums of a tile: R rows of V vectors of outputs. p is a kernel's parameter struct with
-// the members stride, outputs, and acc or y and requantize. A tile's first row lies `at` elements
-// after the first row of p.acc or p.y.
+// Stores the sums of a tile, which has R rows of V vectors of outputs. p is a kernel's parameter
+// struct. It has the members stride and outputs, and either acc, or y and requantize. A tile's
+// first row lies `at` elements after the first row of p.acc or p.y.
 namespace quantrain::kernels::simd {
 
 /// Stores the sums of a panel's tiles unchanged.

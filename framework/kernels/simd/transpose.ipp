@@ -8,12 +8,12 @@ namespace quantrain::kernels::simd {
 
 inline constexpr int64_t kElementBytes = 4;
 
-/// Rows that are transposed together, four elements of each row at a time.
+/// Number of rows that are transposed together, four elements of each row at a time.
 template <class Arch>
 inline constexpr int kTransposedRows = Arch::alignment() >= 32 ? 8 : 4;
 
-/// Transposes four elements of each row, from byte `at` on. The elements j of all rows go side by
-/// side to `to`, from byte j * to_step on.
+/// Transposes four elements of each row, beginning at byte `at` of the row. The elements j of all
+/// rows are stored side by side, beginning at to + j * to_step.
 template <class Arch>
 inline QUANTRAIN_INLINE void transpose_4(const unsigned char* const* rows,
                                          int64_t at,
@@ -67,8 +67,8 @@ inline QUANTRAIN_INLINE void transpose_4(const unsigned char* const* rows,
   }
 }
 
-/// to[j * to_stride + i] = from[i * from_stride + j] for i < rows. From i = rows up to a multiple
-/// of kTransposedRows, the last row is repeated.
+/// to[j * to_stride + i] = from[i * from_stride + j] for i < rows. For i from `rows` to the next
+/// multiple of kTransposedRows, the last row is repeated.
 template <class Arch>
 void transpose_padded(int64_t rows,
                       int64_t columns,

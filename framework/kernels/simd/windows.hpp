@@ -8,11 +8,11 @@ namespace quantrain::kernels::simd {
 template <class Arch>
 struct Window {
   int64_t top, bottom, left, right;
-  int64_t first_row, first_column;  ///< of the whole window, maybe outside the image
+  int64_t first_row, first_column;  ///< of the whole window; may lie outside the image
   int64_t kw;
 
   QUANTRAIN_INLINE int64_t pixels() const { return (bottom - top) * (right - left); }
-  /// The position in the whole window, row by row.
+  /// The position in the whole window, counted row by row.
   QUANTRAIN_INLINE int64_t position(int64_t row, int64_t column) const {
     return (row - first_row) * kw + column - first_column;
   }

@@ -1,6 +1,6 @@
 // Instantiates every kernel of integer_kernels.inc for QUANTRAIN_ARCH and fills QUANTRAIN_TABLE.
-// Each .cpp file of this folder defines these macros and then includes this file. It is not a
-// header, so it has no #pragma once.
+// Each .cpp file of this folder defines these macros and QUANTRAIN_ARCH_NAME, then includes this
+// file. This file is not a header, so it has no #pragma once.
 #include "framework/kernels/dispatch/table.hpp"
 #include "framework/kernels/simd/integer.ipp"
 #include "framework/kernels/simd/integer_depthwise.ipp"
