@@ -110,7 +110,7 @@ struct Samples {
   }
 };
 
-/// A threshold that at most the share kFalseAlarms of these errors exceeds.
+/// A threshold that at most a fraction kFalseAlarms of these errors exceed.
 float choose_threshold(std::vector<float> errors) {
   std::sort(errors.begin(), errors.end());
   const auto above = static_cast<size_t>(kFalseAlarms * static_cast<double>(errors.size()));
@@ -138,7 +138,7 @@ std::map<std::string, std::string> deploy(const IntegerModel& model,
   }
   std::cout << '\n';
   return {{"threshold", std::to_string(threshold)},
-          {"score", "mean squared error of the rows of a clip, in what the network sees"}};
+          {"score", "mean squared error over the normalized rows of a clip"}};
 }
 
 examples::Task make_task(const examples::Flags& flags, const Clips& clips) {
@@ -177,9 +177,9 @@ int main(int argc, char** argv) {
   Clips clips;
   constexpr int64_t kLeast = 3, kMost = 100'000;
   const std::vector<examples::ProgramFlag> own_flags = {
-      {"--clips", "healthy sounds to train on, of two seconds", &clips.training, kLeast, kMost},
+      {"--clips", "healthy two-second sounds to train on", &clips.training, kLeast, kMost},
       {"--validation-clips",
-       "healthy sounds that choose the threshold",
+       "healthy sounds to choose the threshold on",
        &clips.validation,
        kLeast,
        kMost},

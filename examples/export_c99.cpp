@@ -28,7 +28,7 @@ int main(int argc, char** argv) try {
       ->check(CLI::Range(int64_t{0}, int64_t{1000000}));
   app.add_option("--data", data, "folder with the IDX files that the test takes its images from");
   app.add_option("--section", options.section, "section of the tables, for a linker script");
-  app.add_flag("--unpacked", unpacked, "a byte for each weight, also of 4 bits and fewer");
+  app.add_flag("--unpacked", unpacked, "store each weight in a byte, even with 4 bits or fewer");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

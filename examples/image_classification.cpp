@@ -1,5 +1,5 @@
-// ResNet-8 on images of 32 x 32: those of CIFAR-10, or those of a folder in MNIST's format, which
-// get a border.
+// ResNet-8 on images of 32 x 32: CIFAR-10, or a folder in MNIST's format, whose images get a
+// border.
 #include <filesystem>
 
 #include "examples/common/images.hpp"

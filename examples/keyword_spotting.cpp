@@ -1,5 +1,5 @@
-// Recognizes ten spoken words: DS-CNN on cepstral coefficients of one second of sound. espeak-ng
-// speaks the words. The test uses voices that do not occur in training.
+// Recognizes ten spoken words with DS-CNN, from cepstral coefficients of one second of sound.
+// espeak-ng speaks the words. The test uses voices that do not occur in training.
 #include <array>
 #include <filesystem>
 #include <iostream>
@@ -193,8 +193,8 @@ int main(int argc, char** argv) {
       argc,
       argv,
       {.name = "keyword_spotting",
-       .line = {.description = "Trains DS-CNN on words that espeak-ng speaks and converts it to "
-                               "integers.",
+       .line = {.description = "Trains DS-CNN on words that espeak-ng speaks, and converts the "
+                               "network to integers.",
                 .data = {},
                 .defaults = {.epochs = 20,
                              .qat_epochs = 3,

@@ -106,12 +106,12 @@ int main(int argc, char** argv) {
       argc,
       argv,
       {.name = "sensor_classification",
-       .line = {.description = "Trains a small network on a table of sensors and converts it to "
-                               "integers that take raw values.",
+       .line = {.description = "Trains a small network on a table of sensor values and converts it "
+                               "to an integer model that takes raw values.",
                 .data =
                     "a .csv with names of columns in the first line; default: a generated table",
                 .defaults = {.data = {}, .epochs = 30, .qat_epochs = 10, .learning_rate = 5e-3f},
-                .flags = {{"--label", "column of the classes; else the last", &table.label},
+                .flags = {{"--label", "column of the classes; default: the last", &table.label},
                           {"--made", "file for the generated table", &table.made},
                           {"--rows", "rows of the generated table", &table.rows, 100, 1'000'000}}},
        .task = [&](const examples::Flags& flags) { return make_task(flags, table); },

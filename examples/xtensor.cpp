@@ -12,8 +12,8 @@ int main() try {
   const float heights_and_ages[] = {160, 20, 170, 30, 180, 40, 190, 50};
   Tensor x = Tensor::from({4, 2}, heights_and_ages);
 
-  // A tensor in an expression. Reductions are lazy; assigned to a container, they are computed
-  // once. (xt::eval of a reduction reads uninitialised memory in xtensor 0.24: issue 2785.)
+  // A tensor in an expression. Reductions are lazy; assigning one to a container computes it once.
+  // (xt::eval of a reduction reads uninitialised memory in xtensor 0.24: issue 2785.)
   Array rows = as_array(x);
   const xt::xarray<float> mean = xt::mean(rows, 0);
   const xt::xarray<float> squares = xt::square(rows - mean);

@@ -1,4 +1,4 @@
-# Tests that are not Catch2 programs: of the installed package, of the sources and of the compiled libraries. Sanitizer
+# Tests that are not Catch2 programs: they test the installed package, the sources and the compiled libraries. Sanitizer
 # builds leave out tests in which sanitizers would find nothing more.
 if(QUANTRAIN_INSTALL AND NOT QUANTRAIN_SANITIZE)
   add_test(NAME consumer_project
@@ -82,7 +82,7 @@ if(QUANTRAIN_EXAMPLES)
   add_test(NAME readme COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/checks/readme.cmake)
 
-  # Visits the page of examples/browser. Sanitizers would find no more than in the tests of the export.
+  # Visits the page of examples/browser. Sanitizers would find no more here than in the tests of the export.
   if(NOT QUANTRAIN_SANITIZE)
     add_test(NAME browser COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/examples/browser/run $<TARGET_FILE_DIR:mnist_bncnn>)
     set_tests_properties(browser PROPERTIES SKIP_RETURN_CODE 77)
@@ -105,7 +105,8 @@ if(QUANTRAIN_EXAMPLES AND NOT QUANTRAIN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQ
   quantrain_c99_test(cortex_m mps2-an385/cortex-m0 mps2-an385 mps2-an386 mps3-an547)
 endif()
 
-# All instruction sets of 64-bit Arm give the same integers, emulated. Builds the runtime with a cross compiler.
+# All instruction sets of 64-bit Arm give the same integers. The test builds the runtime with a cross compiler and runs
+# it in an emulator.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT QUANTRAIN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_test(NAME arm_kernels COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/proofs/arm/sample.sh ${CMAKE_CURRENT_BINARY_DIR}/arm)
   set_tests_properties(arm_kernels PROPERTIES SKIP_RETURN_CODE 77 COST 2)  # takes longest, so it starts first

@@ -13,9 +13,9 @@ namespace quantrain::test {
 
 /// The result of a process that ran a function.
 struct Child {
-  int signal = 0;         ///< that killed the process; SIGALRM if it hung, 0 if none
-  std::string text;       ///< returned by the function, or the message of its exception
-  int64_t kilobytes = 0;  ///< by which the process grew
+  int signal = 0;         ///< the signal that killed the process; SIGALRM if it hung, 0 if none
+  std::string text;       ///< what the function returned, or the message of its exception
+  int64_t kilobytes = 0;  ///< how much the process grew
 };
 
 /// Runs f in a separate process, because f may crash or hang. The process is killed after

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-/// Whether the expression compiles, if `temporary()` in it is an unnamed value of the type.
+/// Whether the expression compiles. In it, `temporary()` is an unnamed value of the type.
 #define QUANTRAIN_COMPILES(type, expression)          \
   ([]<class T>(std::type_identity<T>) {               \
     return requires(T(*temporary)()) { expression; }; \

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMillion = 1'000'000;
 constexpr int64_t kMostTaps = 32'768;  // taps times channels; no layer has more
-constexpr int64_t kMostResults = 16;   // the first results of an operation are compared
+constexpr int64_t kMostResults = 16;   // only the first results of an operation are compared
 
 Tensor draw(const Shape& shape, uint64_t seed, const Range& range) {
   Tensor x = Tensor::empty(shape);
@@ -113,7 +113,7 @@ SumErrors of_softmax(int64_t n, const Range& range) {
   return worst;
 }
 
-/// [m, n] * [n, columns].
+/// [kRows, n] * [n, kColumns].
 template <int64_t kRows, int64_t kColumns>
 SumErrors of_matmul(int64_t n, const Range& range) {
   const Tensor a = draw({kRows, n}, 1, range);
@@ -125,7 +125,7 @@ SumErrors of_matmul(int64_t n, const Range& range) {
   return errors(y.elements(), y.data(), n, term, same);
 }
 
-/// [m, n] * [columns, n] transposed.
+/// [kRows, n] * transpose of [kColumns, n].
 template <int64_t kRows, int64_t kColumns>
 SumErrors of_linear(int64_t n, const Range& range) {
   const Tensor x = draw({kRows, n}, 1, range);
@@ -259,7 +259,7 @@ SumErrors of_conv_data(int64_t n, const Range& range) {
 }
 
 /// Checks the gradient by the weights [out, 3, 3, in / groups] of a convolution that keeps the
-/// image's size. Results are the elements in the order of memory.
+/// image's size. The results are the gradient's elements in memory order.
 SumErrors of_conv_weights(int64_t n, const Range& range, int64_t in, int64_t out, int64_t groups) {
   const int64_t size = side(n);
   const Tensor x = draw({1, size, size, in}, 1, range);
@@ -322,7 +322,7 @@ const std::vector<LongSum>& long_sums() {
       {"conv2d", kMostTaps, of_conv},
       {"conv2d's gradient by data", kMostTaps, of_conv_data},
       {"conv2d's gradient by weights", 10 * kMillion, of_dense_weights},
-      {"the same of one channel", 10 * kMillion, of_few_weights},
+      {"the same, one channel", 10 * kMillion, of_few_weights},
       {"the same, depthwise", 10 * kMillion, of_depthwise_weights},
   };
   return all;

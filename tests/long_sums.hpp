@@ -14,8 +14,8 @@ struct Range {
   float low, high;
 };
 
-/// If too many terms just above 1 are added one after the other, the digits after the 1, in which
-/// the terms differ, are lost.
+/// Terms just above 1 are the hard case: they differ only in the digits after the 1, and a long sum
+/// that adds them one after the other loses these digits.
 inline constexpr Range kRanges[] = {
     {"[0, 1)", 0.0f, 1.0f}, {"[1, 1.001)", 1.0f, 1.001f}, {"[1, 1.0001)", 1.0f, 1.0001f}};
 

@@ -1,4 +1,4 @@
-// Writes what a web page needs of a saved network: its C99, and data.json with the class names, the
+// Exports a saved network for a web page: writes its C99, and data.json with the class names, the
 // steps, and images of the test split with the integers that the engine computes for them.
 #include <CLI/CLI.hpp>
 #include <array>
@@ -37,7 +37,7 @@ struct Subject {
   std::string name;
   std::array<std::string, 10> classes;
   int64_t box;         ///< pixels of the longer side of the ink
-  std::string center;  ///< what lies in the image's middle: the "mass" or the "box" of the ink
+  std::string center;  ///< what is centered: the ink's center of "mass", or its bounding "box"
   int64_t pen;         ///< width of a stroke on a drawing area of 280 x 280
   int64_t fill;        ///< byte inside closed outlines; 0: they stay empty
 };
@@ -123,8 +123,8 @@ uint32_t checksum(const uint8_t* bytes, int64_t n) {
   return hash;
 }
 
-// Whether the exported C calls TRACE after this step: not after a view, which does nothing, nor
-// after a step that writes accumulators, because these are outputs.
+// Whether the exported C calls TRACE after this step. It does not after a view, which does nothing,
+// or after a step that writes accumulators, which are outputs.
 bool is_traced(const Program& program, const integer::Step& step) {
   return program.value(step.output).is_codes() &&
          !std::holds_alternative<integer::View>(step.operation);
@@ -194,7 +194,7 @@ int main(int argc, char** argv) try {
     return app.exit(error);
   }
 
-  // The C has the steps of the network without dead channels.
+  // export_c99() removes dead channels. The page shows the steps of this smaller network.
   const IntegerModel model{integer::remove_dead_channels(IntegerModel::load(model_path).program())};
   const Program& program = model.program();
   check(program);

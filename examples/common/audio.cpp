@@ -55,7 +55,7 @@ Sound read_wav(const std::string& path) {
   const std::vector<uint8_t> bytes = read_bytes(path);
   const std::span<const uint8_t> all(bytes);
   if (all.size() < kRiffHeader || name_of(all) != "RIFF" || name_of(all.subspan(8)) != "WAVE")
-    throw DataError("wav", path, ": no RIFF/WAVE file");
+    throw DataError("wav", path, ": not a RIFF/WAVE file");
   Sound sound;
   size_t channels = 0;
   size_t at = kRiffHeader;
@@ -137,7 +137,7 @@ Sound resample(const Sound& sound, int64_t rate) {
   if (sound.rate == rate) return sound;
   constexpr double kSide = 16.0;
   const double step = static_cast<double>(sound.rate) / static_cast<double>(rate);
-  const double cut = std::min(1.0, 1.0 / step);  // the lower rate divided by the sound's
+  const double cut = std::min(1.0, 1.0 / step);  // the lower rate divided by the sound's rate
   const double side = kSide / cut;
   const auto samples = static_cast<int64_t>(sound.samples.size());
   Sound result{.rate = rate, .samples = {}};

@@ -21,7 +21,8 @@ struct Sound {
 /// if its samples are not 16-bit integers.
 /// Source: Microsoft, "Multimedia Programming Interface and Data Specifications 1.0", 1991
 Sound read_wav(const std::string& path);
-/// Writes a .wav. Samples are rounded, and clamped to 16 bits.   Throws: DataError if that fails.
+/// Writes a .wav. Samples are rounded, and clamped to 16 bits.
+/// Throws: DataError if the file cannot be written.
 void write_wav(const std::string& path, const Sound& sound);
 
 /// The sound at another rate. The filter is a sinc under a Hann window. It reaches 16 samples to
@@ -36,7 +37,7 @@ std::vector<float> hann_window(int64_t n);
 double mel_of(double hertz);
 double hertz_of(double mel);
 
-/// y[k] = |sum over i of x[i] exp(-2 pi j i k / n)|^2 for k = 0 .. n / 2, by kissfft.
+/// y[k] = |sum over i of x[i] exp(-2 pi j i k / n)|^2 for k = 0 .. n / 2, computed by kissfft.
 class PowerSpectrum {
  public:
   /// Throws: DataError unless n is even and from 2 to 2^24.
@@ -63,7 +64,8 @@ struct MelOptions {
   double highest = 8000.0;  ///< where the last band ends, in hertz
 };
 
-/// The energy of each frame in triangular bands, of equal width in mels, that overlap by half.
+/// The energy of each frame in triangular bands. The bands have equal width in mels and overlap by
+/// half.
 class MelSpectrogram {
  public:
   /// Throws: DataError unless sizes are positive and 0 <= lowest < highest <= rate / 2.

@@ -21,7 +21,7 @@ std::string check_rate(const std::string& text) {
 
 std::string check_seed(const std::string& text) {
   const bool is_number = text.find_first_not_of("0123456789") == std::string::npos;
-  return is_number ? "" : "must be a number from 0, got " + text;
+  return is_number ? "" : "must be an integer of at least 0, got " + text;
 }
 
 // Whether two paths name the same file, which need not exist yet.
@@ -57,27 +57,29 @@ void add_flags(CLI::App& app, const std::string& data, Flags& flags) {
       ->check(check_rate, "RATE");
   app.add_option("--qat-lr", flags.qat_learning_rate, "learning rate of training with quantization")
       ->check(check_rate, "RATE");
-  app.add_option("--seed", flags.seed, "of weights, order and augmentation")
+  app.add_option("--seed", flags.seed, "seed of weights, sample order and augmentation")
       ->check(check_seed, "NUMBER");
-  app.add_option("--threads", flags.threads, "0: one for each core")->check(CLI::Range(0, 1024));
+  app.add_option("--threads", flags.threads, "threads; 0: one for each core")
+      ->check(CLI::Range(0, 1024));
   app.add_option("--limit", flags.limit, "train on the first N samples")
       ->check(CLI::Range(int64_t{1}, kMostCounted));
-  app.add_option("--weight-bits", flags.weight_bits, "of hidden layers")->check(CLI::Range(2, 8));
-  app.add_option("--activation-bits", flags.activation_bits, "of hidden layers")
+  app.add_option("--weight-bits", flags.weight_bits, "bits of weights in hidden layers")
       ->check(CLI::Range(2, 8));
-  app.add_option("--timing-calls", flags.timing_calls, "calls that each time is the median of")
+  app.add_option("--activation-bits", flags.activation_bits, "bits of activations in hidden layers")
+      ->check(CLI::Range(2, 8));
+  app.add_option("--timing-calls", flags.timing_calls, "each time is the median of this many calls")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--save", flags.save, "write the integer model to this file");
   app.add_option("--frozen-epochs",
                  flags.frozen_epochs,
-                 "last passes of training with quantization whose ranges stay as they are")
+                 "last passes of training with quantization, with frozen ranges")
       ->check(CLI::Range(int64_t{0}, kMostCounted));
   app.add_option("--checkpoint", flags.checkpoint, "keep checkpoints in this folder");
   app.add_option("--checkpoint-every",
                  flags.checkpoint_every,
                  "steps between two checkpoints; 0: one after each epoch")
       ->check(CLI::Range(int64_t{0}, kMostCounted));
-  app.add_flag("--resume", flags.resume, "go on from the last checkpoint, where there is one");
+  app.add_flag("--resume", flags.resume, "continue from the last checkpoint, if there is one");
   app.add_option("--log", flags.log, "write a log and curves of each training to this folder");
   app.add_option("--report", flags.report, "write all numbers to this file, as JSON");
 }

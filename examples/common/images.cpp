@@ -22,9 +22,9 @@ Task classify_images(std::string dataset,
     throw DataError("flags",
                     "--shift ",
                     shift,
-                    " can move all of an image ",
+                    " can move an image ",
                     image,
-                    " away: use less than ",
+                    " out of view: use less than ",
                     std::min(image[0], image[1]));
   }
   Task task = make_classification(std::move(dataset), training, test, flags.limit);

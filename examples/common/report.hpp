@@ -22,7 +22,7 @@ struct CallTimes {
 /// Times `calls` warm calls of call(batch) for each batch size.
 CallTimes time_calls(int calls, const std::function<void(int64_t batch)>& call);
 
-/// Last part of a data set's folder: "fashion-mnist".
+/// The last part of a data set's path, such as "fashion-mnist".
 std::string dataset_name(const std::string& folder);
 
 /// All results of a run. Accuracies, and values named `_equal`, are fractions.
@@ -52,7 +52,7 @@ struct Report {
     int weight_bits = 8;
     int activation_bits = 8;
     int64_t size_bytes = 0;    ///< weights, biases and parameters
-    int64_t memory_bytes = 0;  ///< RAM of a run of one sample
+    int64_t memory_bytes = 0;  ///< RAM to run one sample
     CallTimes times;
   } integer;
   CallTimes float_times;

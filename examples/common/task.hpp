@@ -29,8 +29,8 @@ struct Task {
   int64_t outputs = 0;  ///< number of the network's outputs: its classes
   Transform augment = nullptr;
   std::function<Tensor(Module& net, Batch& batch)> loss = classification_loss;
-  /// The score's name: "accuracy", which is printed in percent, or another. 1 is the best value of
-  /// every score.
+  /// The score's name. The score "accuracy" is printed in percent. 1 is the best value of every
+  /// score.
   std::string score_name = "accuracy";
   /// Computes the score from a network's outputs for the test samples, in the samples' order.
   /// Shapes: y [N, outputs].
@@ -40,7 +40,7 @@ struct Task {
   std::function<std::map<std::string, std::string>(const IntegerModel& model)> deploy = nullptr;
 };
 
-/// Fraction of rows whose largest output is the one of their label.   Throws: as ConfusionMatrix.
+/// Fraction of rows whose largest output is that of their label.   Throws: as ConfusionMatrix.
 std::function<double(const Tensor& y)> accuracy_of(std::vector<int32_t> labels, int64_t classes);
 
 /// Number of samples that observers see in calibration.

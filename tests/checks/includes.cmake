@@ -47,9 +47,9 @@ endfunction()
 check_list(framework/autograd/ops.hpp framework/autograd/ops "broadcast;code_function;convolution;gather;integer_product;pool1d;pool2d;reduce;stored_codes")
 check_list(layers/layers.hpp layers "convolution")
 
-# The runtime of integer networks and the exporters must not include the headers in `not_for_runtime`, nor float kernels.
-# Of framework/kernels, exporters include only the headers that lie in the folder itself. The runtime's sources may
-# include JSON, its headers may not.
+# The runtime of integer networks and the exporters must not include float kernels or the headers in `not_for_runtime`.
+# Exporters may include headers that lie directly in framework/kernels, but none from its subfolders. The runtime's
+# sources may include JSON, its headers may not.
 set(runtime "^framework/(core|io|arithmetic|kernels|integer)/|^quant/export/")
 set(not_for_runtime framework/core/array.hpp framework/core/random.hpp)
 

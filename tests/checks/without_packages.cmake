@@ -22,7 +22,7 @@ if(NOT status EQUAL 0)
 endif()
 foreach(part tests examples)
   if(EXISTS ${WORK}/${part}/cmake_install.cmake)
-    message(FATAL_ERROR "${part} are to be built, without their packages")
+    message(FATAL_ERROR "${part} would be built without their packages")
   endif()
 endforeach()
 
@@ -37,6 +37,6 @@ endfunction()
 refused(QUANTRAIN_TESTS Catch2)
 refused(QUANTRAIN_EXAMPLES CLI11)
 refused(QUANTRAIN_PNG PNG)
-# The audio examples are built only with the other examples, so here CLI11, which all examples need, is not missing.
+# The audio examples are built only with the other examples, which need CLI11. So CLI11 is not missing here.
 refused(QUANTRAIN_AUDIO kissfft -D QUANTRAIN_EXAMPLES=ON -D CMAKE_DISABLE_FIND_PACKAGE_CLI11=OFF)
 file(REMOVE_RECURSE ${WORK})

@@ -81,7 +81,7 @@ file(GLOB_RECURSE package ${WORK}/prefix/*/quantrainConfig.cmake)
 cmake_path(GET package PARENT_PATH package)
 refused(${package} nonsense "quantrain has no component nonsense: there are runtime, framework, layers and quant")
 
-# Only configured, because it would build the runtime a second time.
+# A build of the runtime alone. It is only configured, because building it would compile the runtime a second time.
 run(${CMAKE_COMMAND} -S ${SOURCE}/../.. -B ${WORK}/runtime_only ${toolchain} -D QUANTRAIN_TRAINING=OFF
     -D QUANTRAIN_THREADS=OFF -D QUANTRAIN_TESTS=ON ${without} ${without_threads} -D CMAKE_DISABLE_FIND_PACKAGE_Catch2=ON)
 refused(${WORK}/runtime_only layers "the component layers is not in this build of quantrain")

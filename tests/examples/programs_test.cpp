@@ -104,7 +104,7 @@ TEST_CASE("the saved model is the same byte for byte at any number of threads", 
   }
 }
 
-TEST_CASE("fewer bits make another model, with the bits asked for", "[examples]") {
+TEST_CASE("a model has the numbers of bits that the flags ask for", "[examples]") {
   const Workplace place;
   REQUIRE(place.run("mnist_mlp",
                     std::string(kQuick) + "--weight-bits 4 --activation-bits 3 --report '" +
@@ -114,7 +114,7 @@ TEST_CASE("fewer bits make another model, with the bits asked for", "[examples]"
   CHECK(integer.at("activation_bits") == 3);
 }
 
-TEST_CASE("--shift trains on other images, and so makes another model", "[examples]") {
+TEST_CASE("--shift changes the training images, and so the model", "[examples]") {
   const Workplace place;
   for (const std::string shift : {"0", "2"}) {
     REQUIRE(place.run("mnist_mlp",
@@ -124,7 +124,7 @@ TEST_CASE("--shift trains on other images, and so makes another model", "[exampl
   CHECK(place.read("model0") != place.read("model2"));
 }
 
-TEST_CASE("--help says what the flags are and trains nothing", "[examples]") {
+TEST_CASE("--help lists the flags and trains nothing", "[examples]") {
   const Workplace place;
   for (const std::string program : kPrograms) {
     CHECK(place.run(program, "--help") == 0);
@@ -149,7 +149,7 @@ TEST_CASE("--help says what the flags are and trains nothing", "[examples]") {
   }
 }
 
-TEST_CASE("flags that make no sense are errors on one line", "[examples]") {
+TEST_CASE("invalid flags are errors of one line", "[examples]") {
   const Workplace place;
   for (const char* flags : {"--epochs 0",       "--epochs -1",
                             "--epochs two",     "--epochs 1.5",
@@ -169,7 +169,7 @@ TEST_CASE("flags that make no sense are errors on one line", "[examples]") {
     place.check_fails(
         "mnist_mlp",
         shift,
-        std::string(shift) + " can move all of an image [28, 28, 1] away: use less than 28");
+        std::string(shift) + " can move an image [28, 28, 1] out of view: use less than 28");
     CHECK(place.read("out").empty());
   }
   const std::string same = " '" + place.path("both") + '\'';
@@ -191,7 +191,7 @@ TEST_CASE("outputs that cannot be written are found before training", "[examples
   }
 }
 
-TEST_CASE("data that are missing or damaged are errors that name the file", "[examples]") {
+TEST_CASE("missing or damaged data are errors that name the file", "[examples]") {
   const Workplace place;
   place.check_fails("mnist_bncnn",
                     "--data '" + place.path("nowhere") + "' --save '" + place.path("model") + '\'',

@@ -75,7 +75,7 @@ TEST_CASE("prove measures each accuracy once", "[examples]") {
   place.check_fails(kProve, flags + "0", "results: line 1 is no result");
 }
 
-TEST_CASE("prove refuses flags that make no sense and data that are not there", "[examples]") {
+TEST_CASE("prove refuses invalid flags and missing data", "[examples]") {
   const Workplace place;
   for (const char* flags :
        {"parity --bits 1", "--network mnist", "disprove", "random --count 0", "sums --most 9999"})

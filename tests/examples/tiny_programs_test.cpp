@@ -18,7 +18,8 @@ std::string outputs(const Workplace& place) {
   return "--report '" + place.path("report.json") + "' --save '" + place.path("model") + "' ";
 }
 
-/// A table about a room, whose window is open in the rows with low temperatures.
+/// A table of a room's temperature and pressure. The window is open in the rows with low
+/// temperatures.
 std::string room_csv(int64_t rows) {
   std::string text = "window,temperature,pressure\n";
   for (int64_t i = 0; i < rows; ++i) {
@@ -31,7 +32,7 @@ std::string room_csv(int64_t rows) {
 
 }  // namespace
 
-TEST_CASE("the table that is made is trained on, and the model takes raw values", "[examples]") {
+TEST_CASE("a network trains on the generated table, and the model takes raw values", "[examples]") {
   const Workplace place;
   const std::string made = "--rows 400 --made '" + place.path("pump.csv") + "' ";
   REQUIRE(place.start("sensor_classification", kQuick + made + outputs(place)) == 0);
@@ -62,7 +63,7 @@ TEST_CASE("the table that is made is trained on, and the model takes raw values"
   CHECK(place.read("pump.csv") != first);
 }
 
-TEST_CASE("a table of one's own is trained on, whichever column has the classes", "[examples]") {
+TEST_CASE("a network trains on a user's table, whichever column has the classes", "[examples]") {
   const Workplace place;
   write_file(place.path("room.csv"), room_csv(200));
   const std::string data = "--data '" + place.path("room.csv") + "' ";
@@ -116,7 +117,7 @@ TEST_CASE("ResNet-8 trains on MNIST's files and on CIFAR-10's", "[examples]") {
   place.check_start_fails("image_classification", data, "data_batch_3.bin: has 3072 bytes");
 }
 
-TEST_CASE("further flags are in --help, and values that make no sense are errors", "[examples]") {
+TEST_CASE("--help lists a program's own flags, and invalid values are errors", "[examples]") {
   const Workplace place;
   CHECK(place.start("sensor_classification", "--help") == 0);
   for (const char* flag : {"--label", "--made", "--rows", "--weight-bits", "--checkpoint"})

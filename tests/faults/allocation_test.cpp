@@ -126,7 +126,8 @@ TEST_CASE("a model is loaded, run and saved with each allocation failing", "[fau
                  1000);
 }
 
-TEST_CASE("a training step is done or not, whichever allocation fails", "[faults][serial]") {
+TEST_CASE("a training step is done fully or not at all, whichever allocation fails",
+          "[faults][serial]") {
   const OneThread one_thread;
   Prepared p;
   Adam adam(p.net.parameters());
@@ -257,7 +258,7 @@ TEST_CASE("data are read and batched with each allocation failing", "[faults][se
                  20);
 }
 
-TEST_CASE("a fit whose memory runs out goes on from its checkpoint", "[faults][serial]") {
+TEST_CASE("a fit that ran out of memory resumes from its checkpoint", "[faults][serial]") {
   const OneThread one_thread;
   const Dataset rows({6, 3}, std::vector<uint8_t>(18, 7), {0, 1, 0, 1, 0, 1}, 2);
   const auto run = [&](const std::string& folder) {

@@ -6,7 +6,7 @@
 
 #include "tests/sanitized.hpp"
 
-// This program's operator new counts allocations, and fails when a test asks for it.
+// This program's operator new counts allocations. A test can make it fail.
 namespace quantrain::test {
 
 /// Counts since the program started.

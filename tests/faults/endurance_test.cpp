@@ -83,7 +83,7 @@ int wait_for(pid_t process) {
 
 }  // namespace
 
-TEST_CASE("500 processes are killed while they save models and states", "[.endurance]") {
+TEST_CASE("files stay whole when 500 processes are killed during saves", "[.endurance]") {
   Writer writer;
   const TemporaryFolder folder;
   writer.write(folder, 0);
@@ -103,7 +103,7 @@ TEST_CASE("500 processes are killed while they save models and states", "[.endur
   CHECK(folder.files() == 2);
 }
 
-TEST_CASE("100,000 loads beside two processes that save", "[.endurance]") {
+TEST_CASE("100,000 loads beside two saving processes read whole files", "[.endurance]") {
   Writer writer;
   const TemporaryFolder folder;
   writer.write(folder, 0);
@@ -122,7 +122,7 @@ TEST_CASE("100,000 loads beside two processes that save", "[.endurance]") {
   }
 }
 
-TEST_CASE("200 forks beside busy threads", "[.endurance]") {
+TEST_CASE("200 processes forked beside busy threads classify correctly", "[.endurance]") {
   Writer writer;
   std::atomic<bool> busy{true};
   std::vector<std::thread> threads;

@@ -145,7 +145,7 @@ std::map<std::string, Unary> calls() {
   all["slice by 0"] = [](const Tensor& x) { slice(x, 0, {.step = 0}); };
   all["upsample_nearest"] = [](const Tensor& x) { upsample_nearest(x, 2); };
   all["upsample_nearest huge"] = [](const Tensor& x) { upsample_nearest(x, {kHuge, 1}); };
-  all["upsample_nearest by less than none"] = [](const Tensor& x) { upsample_nearest(x, -1); };
+  all["upsample_nearest negative"] = [](const Tensor& x) { upsample_nearest(x, -1); };
   all["Upsample"] = [](const Tensor& x) { Upsample{{2, 1}}(x); };
   all["ZeroPad2d"] = [](const Tensor& x) { ZeroPad2d{1}(x); };
   all["ZeroPad2d huge"] = [](const Tensor& x) { ZeroPad2d{kHuge}(x); };
@@ -210,7 +210,7 @@ std::map<std::string, Unary> calls() {
   all["MaxPool1d layer"] = [](const Tensor& x) { MaxPool1d{2}(x); };
   all["GlobalAvgPool1d"] = [](const Tensor& x) { GlobalAvgPool1d{}(x); };
   all["Reshape layer"] = [](const Tensor& x) { Reshape{{-1, 3}}(x); };
-  all["Reshape layer of much"] = [](const Tensor& x) { Reshape{{kHuge, kHuge}}(x); };
+  all["Reshape layer huge"] = [](const Tensor& x) { Reshape{{kHuge, kHuge}}(x); };
   all["BatchNorm1d"] = [](const Tensor& x) { BatchNorm1d{3}(x); };
   all["BatchNorm2d"] = [](const Tensor& x) { BatchNorm2d{1}(x); };
   all["MaxPool2d layer"] = [](const Tensor& x) { MaxPool2d{2}(x); };
@@ -283,9 +283,9 @@ void check_outcome(const test::Child& child) {
 
 }  // namespace
 
-TEST_CASE("calls take any tensor, or refuse it", "[faults][misuse][serial]") {
-  // One child process tries all tensors with a call. If it crashes, each tensor gets its own
-  // process.
+TEST_CASE("calls take any tensor, or refuse it with an error", "[faults][misuse][serial]") {
+  // One child process tries a call with all tensors. If the process crashes, each tensor gets a
+  // process of its own.
   const std::map<std::string, Tensor> tensors = strange_tensors();
   std::map<std::string, int> outcomes;
   for (const auto& [call, f] : calls()) {
@@ -328,11 +328,11 @@ TEST_CASE("objects that were moved from, empty or huge are errors, not crashes",
   std::vector<int32_t> classes(2);
 
   const std::vector<std::pair<const char*, std::function<void()>>> calls = {
-      {"Shape of much",
+      {"huge Shape",
        [] {
          static_cast<void>(Shape{kHuge, kHuge}.elements());
        }},
-      {"Tensor of much",
+      {"huge Tensor",
        [] {
          Tensor::zeros({kHuge, 4});
        }},
@@ -342,40 +342,40 @@ TEST_CASE("objects that were moved from, empty or huge are errors, not crashes",
          Tensor::from({5, 5}, floats);
        }},
       {"Tensor of no codes", [] { Tensor::from_codes({2}, nullptr); }},
-      {"Linear of none",
+      {"Linear of no features",
        [] {
          Linear{0, 3};
        }},
-      {"Linear of much",
+      {"huge Linear",
        [] {
          Linear{kHuge, kHuge};
        }},
-      {"Conv2d of much",
+      {"huge Conv2d",
        [] {
          Conv2d{kHuge, kHuge, {.kernel = 3, .groups = kHuge}};
        }},
-      {"Conv1d of much",
+      {"huge Conv1d",
        [] {
          Conv1d{kHuge, kHuge, {.groups = kHuge, .dilation = kHuge}};
        }},
-      {"BatchNorm2d of none", [] { BatchNorm2d{0}; }},
-      {"PReLU of much", [] { PReLU{kHuge}; }},
+      {"BatchNorm2d of no channels", [] { BatchNorm2d{0}; }},
+      {"huge PReLU", [] { PReLU{kHuge}; }},
       {"Dropout of NaN", [] { Dropout{std::nanf("")}; }},
-      {"MaxPool2d of none",
+      {"MaxPool2d of an empty window",
        [] {
          MaxPool2d{0}(Tensor::zeros({1, 2, 2, 1}));
        }},
-      {"Sgd of none", [] { Sgd({}); }},
+      {"Sgd of no parameters", [] { Sgd({}); }},
       {"Adam of NaN", [] { Adam({test::random_leaf({2})}, {.learning_rate = std::nanf("")}); }},
-      {"Dataset of none",
+      {"empty Dataset",
        [] {
          Dataset({0, 2}, {}, {}, 2);
        }},
-      {"Dataset of much",
+      {"huge Dataset",
        [] {
          Dataset({kHuge, 2}, {}, {}, 2);
        }},
-      {"Dataset of few labels",
+      {"Dataset of too few labels",
        [] {
          Dataset({2, 1}, {1, 2}, {0}, 2);
        }},
@@ -398,8 +398,8 @@ TEST_CASE("objects that were moved from, empty or huge are errors, not crashes",
       {"model classifies with too much room",
        [&] { model.classify(std::span<const float>(floats).first(12), classes); }},
       {"model of an input that is not there", [&] { model.input_shape(kHuge); }},
-      {"model's memory of much", [&] { static_cast<void>(model.memory(kHuge)); }},
-      {"model's memory of less than none", [&] { static_cast<void>(model.memory(-1)); }},
+      {"model's memory for a huge batch", [&] { static_cast<void>(model.memory(kHuge)); }},
+      {"model's memory for a negative batch", [&] { static_cast<void>(model.memory(-1)); }},
       {"C99 of no program", [] { export_c99(integer::Program{}); }},
       {"C99 by a bad name", [&] { export_c99(model.program(), {.name = "int"}); }},
       {"metrics of nothing", [] { static_cast<void>(predicted_classes(Tensor())); }},

@@ -32,8 +32,9 @@
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 
-// Objects that were moved from, and arguments for which nothing exists. Each call runs in a process
-// of its own. Its error's message begins with the given text, or it gives "fine".
+// Objects that were moved from, and indices, sizes and functions that do not exist. Each call runs
+// in a process of its own. Its error's message begins with the given text; "fine" stands for no
+// error.
 namespace quantrain {
 namespace {
 
@@ -64,7 +65,7 @@ void check(const std::vector<Call>& calls) {
   }
 }
 
-/// Calls use(object) after another object was made from it by a move.
+/// Calls use(object) after the object was moved from.
 template <class T, class Use>
 std::function<void()> after_move(T object, const Use& use) {
   const auto shared = std::make_shared<T>(std::move(object));
@@ -86,7 +87,8 @@ std::shared_ptr<Codes> two_codes(const QParams& params) {
 
 }  // namespace
 
-TEST_CASE("what was moved from is as before, empty or refused", "[faults][misuse][serial]") {
+TEST_CASE("an object that was moved from is unchanged, empty or refused",
+          "[faults][misuse][serial]") {
   const test::TemporaryFolder folder;
   write_file(folder / "file", "text");
   const SampleArray floats = SampleArray::floats({4, 2}, std::vector<float>(8));
@@ -272,7 +274,7 @@ TEST_CASE("indices, sizes and functions that do not exist are errors", "[faults]
       {"input with scales per channel",
        encode({{.bits = 8}, 0, {1.0f}, {0}}, {}),
        "[encode] u8 per channel (1, axis 0) are not an input's"},
-      {"input with scales of features alone",
+      {"input with scales of features but no offsets",
        encode({{.bits = 8}, -1, {1.0f}, {0}}, {{}, {1.0f, 1.0f}}),
        "[encode] 0 offsets and 2 scales of features"},
   });

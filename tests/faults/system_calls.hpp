@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-// Replaces open, write, fsync, link, rename and so on by functions that fail when a test asks for
-// it.
+// Replaces open, write, fsync, linkat, rename and other system calls by functions that a test can
+// make fail.
 namespace quantrain::test {
 
 enum class CallFault {

@@ -17,7 +17,7 @@ import reader
 
 
 def compare(folder):
-    """Returns how many integers were compared. Ends the program at the first that differs."""
+    """Returns how many integers were compared. Ends the program at the first difference."""
     with open(os.path.join(folder, "model"), "rb") as file:
         network = reader.read(file.read())
     count = 0

@@ -1,6 +1,6 @@
-"""Reads the file of an integer network and computes its integers. Written from docs/format.md, with numpy alone.
+"""Reads the file of an integer network and computes its integers. Written from docs/format.md; needs only numpy.
 
-It uses nothing of quantrain's code. You can start your own reader from it.
+It uses none of quantrain's code. You can start your own reader from it.
 """
 
 import json
@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Refused(Exception):
-    """The file breaks a rule of the page."""
+    """The file breaks a rule of docs/format.md."""
 
 
 def require(holds, text):
@@ -28,7 +28,7 @@ INT32 = (1 << 31) - 1
 
 
 def parse_json(text, depth):
-    """Parses JSON with no name twice in one object, and no more levels and values than allowed."""
+    """Parses JSON. Refuses a name that occurs twice in one object, more levels than `depth`, and too many values."""
 
     def pairs(members):
         result = dict(members)
@@ -76,7 +76,7 @@ def list_of(value, read, most):
 
 
 def members(value, names, optional=()):
-    """The members of an object: all of `names`, some of `optional`, no other."""
+    """Returns an object that has all members in `names`, perhaps some in `optional`, and no others."""
     require(type(value) is dict, "%r is no object" % (value,))
     for name in names:
         require(name in value, 'lacks "%s"' % name)
@@ -148,7 +148,7 @@ MEMBERS = {
 
 
 class Tensors:
-    """Arrays of the container. Each must be taken by one step."""
+    """Arrays of the container. A step takes those that belong to it; none may be left over."""
 
     def __init__(self, tensors):
         self.tensors = tensors
@@ -248,7 +248,7 @@ def read_product(op, position, tensors, outputs, length):
 
 
 def counts_along(extent, kernel, stride, pad, outputs):
-    """The number of elements of a window inside the image, at each place along an axis."""
+    """For each window along an axis, the number of its elements that lie inside the image."""
     first = np.arange(outputs) * stride - pad
     return np.minimum(first + kernel, extent) - np.maximum(first, 0)
 
@@ -388,7 +388,7 @@ WINDOWED = ("quantized_conv2d", "quantized_max_pool2d", "quantized_avg_pool2d")
 def check_step(step, values, written):
     require(step["output"] < len(values), "no such value")
     y = values[step["output"]]
-    require(len(step["inputs"]) == len(step["sizes"]), "as many inputs as it has")
+    require(len(step["inputs"]) == len(step["sizes"]), "number of inputs")
     for id, size, zero in zip(step["inputs"], step["sizes"], step["zeros"]):
         require(id in written, "reads what nothing wrote")
         x = values[id]
@@ -437,7 +437,7 @@ def read(file):
         require(id < len(values) and id not in written and "codes" in values[id], "an input")
         written.add(id)
     for id, value in enumerate(values):
-        require("features" not in value or id in written, "features of what is no input")
+        require("features" not in value or id in written, "features of a value that is no input")
     for step in steps:
         check_step(step, values, written)
     require(written == set(range(len(values))), "a value that nothing writes")
@@ -449,14 +449,14 @@ def read(file):
 
 
 def requantize(acc, m0, shift, y):
-    """Equation (8), with one multiplier, or one for each place of the last axis."""
+    """Equation (8), with one multiplier for all, or one for each element of the last axis."""
     shift = np.asarray(shift, np.int64)
     rounded = (acc * m0 + (np.int64(1) << (shift - 1))) >> shift
     return np.clip(rounded + y["zero_point"], y["lo"], y["hi"])
 
 
 def windows(op, x, outside):
-    """For each tap of the kernel: the elements that it reads, [n, oh, ow, c]."""
+    """Yields, for each tap of the kernel, the elements that the tap reads: [n, oh, ow, c]."""
     pad = ((0, 0), (op["pad_h"],) * 2, (op["pad_w"],) * 2, (0, 0))
     x = np.pad(x.reshape(-1, op["h"], op["w"], op["c"]), pad, constant_values=outside)
     for u in range(0, op["kh"] * op["dilation_h"], op["dilation_h"]):
@@ -539,7 +539,7 @@ def run_step(step, x):
 
 
 def run(network, x):
-    """x: stored bytes of each input, [n, elements]. Returns all values, like run_step."""
+    """x: stored bytes of each input, [n, elements]. Returns all values by number, each as from run_step."""
     values = dict(zip(network["inputs"], (np.asarray(a, np.int64) for a in x)))
     for step in network["steps"]:
         values[step["output"]] = run_step(step, [values[id] for id in step["inputs"]])

@@ -1,6 +1,8 @@
-// save_networks write FOLDER: saves networks of all operations for compare.py, each to its own
-// folder, with inputs and the integers that the engine computes from them. save_networks check:
-// reads names of files from standard input and says of each file whether the engine accepts it.
+// For compare.py.
+//   save_networks write FOLDER: saves networks that contain all operations. Each network gets a
+//     folder with its model, its inputs and the integers that the engine computes from them.
+//   save_networks check: reads file names from standard input, and prints for each file whether the
+//     engine accepts it.
 #include <filesystem>
 #include <iostream>
 #include <span>
@@ -28,8 +30,8 @@ void write(const std::string& path, std::span<const T> values) {
   write_file(path, parts);
 }
 
-/// Raw values of one input, inside and outside of its range, and the codes that the engine
-/// computes.
+/// Saves raw values of one input, inside and outside of its range, and the codes that the engine
+/// computes from them.
 void save_raw_values(const IntegerModel& model, const std::string& folder, size_t i) {
   Random random(7 + i);
   const InputFeatures features = model.input_features(i);
@@ -121,7 +123,7 @@ Program convolutions(int bits) {
   return b.program;
 }
 
-/// A kernel with another dilation along each axis, and one of a single row, as for signals.
+/// A kernel whose dilation differs by axis, and a kernel of a single row, as for signals.
 Program dilated() {
   Builder b;
   const int x = b.input({9, 8, 4}, kX);

@@ -72,7 +72,7 @@ TEST_CASE("each initialisation has the bound or deviation of its formula", "[lay
   CHECK(moments(w).deviation == test::Approx(std::sqrt(2.0 / 300)).epsilon(kSampling));
 }
 
-TEST_CASE("a layer starts within one over the root of its fan in", "[layers][init]") {
+TEST_CASE("a layer's initial values are at most 1 / sqrt(fan in)", "[layers][init]") {
   manual_seed(2);
   const Conv2d conv{16, 64, {.kernel = 3, .groups = 2}};
   const double bound = 1.0 / std::sqrt(8.0 * 9.0);
@@ -82,7 +82,7 @@ TEST_CASE("a layer starts within one over the root of its fan in", "[layers][ini
   CHECK(moments(conv.bias()).max_abs > 0.8 * bound);
 }
 
-TEST_CASE("the same seed gives the same bits, another seed others", "[layers][init]") {
+TEST_CASE("the same seed gives the same bits, and another seed gives others", "[layers][init]") {
   const auto make = [](uint64_t seed) {
     manual_seed(seed);
     return values(Sequential{Conv2d{1, 4}, Linear{16, 3}});
@@ -92,7 +92,7 @@ TEST_CASE("the same seed gives the same bits, another seed others", "[layers][in
   CHECK(first != make(6));
 }
 
-TEST_CASE("parameters draw from streams of their own", "[layers][init]") {
+TEST_CASE("each parameter draws from its own random stream", "[layers][init]") {
   manual_seed(0);
   const Linear a{4, 4};
   const Linear b{4, 4};

@@ -46,7 +46,7 @@ void check_gradients(Module& layer, Tensor x) {
 
 }  // namespace
 
-TEST_CASE("a layer over another's tensors shares them", "[layers]") {
+TEST_CASE("a layer made from another layer's tensors shares them", "[layers]") {
   Linear fc{3, 3};
   Linear twin{fc.weight(), fc.bias()};
   const Tensor x = Tensor::from({1, 3}, std::vector<float>{1, 2, 3});
@@ -139,7 +139,7 @@ TEST_CASE("relu and relu6 clamp", "[layers][activation]") {
   CHECK(values(ReLU6{}(x)) == std::vector<float>{0, 0, 5, 6});
 }
 
-TEST_CASE("layers of functions run them", "[layers][activation]") {
+TEST_CASE("each activation layer computes its function", "[layers][activation]") {
   const Tensor x = Tensor::from({5}, std::vector<float>{-9, -1, 0, 2, 7});
   CHECK(values(Sigmoid{}(x)) == values(sigmoid(x)));
   CHECK(values(Tanh{}(x)) == values(quantrain::tanh(x)));
@@ -157,7 +157,8 @@ TEST_CASE("layers of functions run them", "[layers][activation]") {
   CHECK(Clamp{0.0f, 1.0f}.type() == "Clamp");
 }
 
-TEST_CASE("a function of one's own needs no class for its layer", "[layers][activation]") {
+TEST_CASE("Elementwise is a layer for any function, without a class for it",
+          "[layers][activation]") {
   const auto twice = std::make_shared<const ElementwiseFunction>(
       ElementwiseFunction{.type = "twice",
                           .f = [](double v) { return 2.0 * v; },
@@ -197,7 +198,7 @@ TEST_CASE("pooling takes the largest or the mean of each window", "[layers][pool
         Shape{1, 5, 4, 2});
 }
 
-TEST_CASE("add, flatten and sequential do what they say", "[layers]") {
+TEST_CASE("Add sums, Flatten keeps the batch axis, and Sequential runs its layers", "[layers]") {
   const Tensor x = Tensor::from({2, 1, 2}, std::vector<float>{1, 2, 3, 4});
   CHECK(values(Add{}(x, x)) == std::vector<float>{2, 4, 6, 8});
   CHECK(values(Add{}(std::vector{x, x, x})[0]) == std::vector<float>{3, 6, 9, 12});
@@ -208,7 +209,8 @@ TEST_CASE("add, flatten and sequential do what they say", "[layers]") {
   CHECK(net.size() == 2);
 }
 
-TEST_CASE("dropout drops while training only, the same for the same seed", "[layers][dropout]") {
+TEST_CASE("dropout drops only in training, and the same elements for the same seed",
+          "[layers][dropout]") {
   const Tensor x = Tensor::full({1000}, 1.0f);
   manual_seed(3);
   Dropout dropout{0.25f};
@@ -294,7 +296,7 @@ TEST_CASE("the gradients of a residual sum reach both branches", "[layers][add]"
   CHECK(grad_check([&] { return sum(a, b); }, {a, b}).ok);
 }
 
-TEST_CASE("layers refuse sizes that make no sense", "[layers]") {
+TEST_CASE("layers refuse invalid sizes and options", "[layers]") {
   QUANTRAIN_CHECK_ERROR(
       (Linear{0, 3}), ShapeError, "[Linear] features must be positive: in 0, out 3");
   QUANTRAIN_CHECK_ERROR(
@@ -394,7 +396,8 @@ TEST_CASE("Mul takes inputs of equal shape, or a factor for each channel", "[lay
   }
 }
 
-TEST_CASE("layers that move elements give and refuse what their operations do", "[layers][moves]") {
+TEST_CASE("layers that move elements have the right shapes, and refuse invalid sizes",
+          "[layers][moves]") {
   const Tensor x = Tensor::full({2, 3, 5, 4}, 1.0f);
   CHECK(Upsample{2}(x).shape() == Shape{2, 6, 10, 4});
   CHECK(Upsample{{3, 1}}(Tensor::zeros({2, 3, 5})).shape() == Shape{2, 9, 5});

@@ -96,7 +96,8 @@ TEST_CASE("a parameter that two layers share is listed once", "[layers][module]"
   CHECK(names(net.named_parameters()) == Log{"twice.a"});
 }
 
-TEST_CASE("named_modules lists parents before children and find goes by path", "[layers][module]") {
+TEST_CASE("named_modules lists parents before children, and find takes a path",
+          "[layers][module]") {
   Sequential net{Block{}, ReLU{}};
   Log paths;
   for (const NamedModule& entry : net.named_modules()) paths.push_back(entry.name);
@@ -113,7 +114,7 @@ TEST_CASE("names of children are unique, UTF-8 and without dots", "[layers][modu
   QUANTRAIN_CHECK_ERROR(net.add("a.b", ReLU{}), GraphError, "empty or has a dot: \"a.b\"");
   QUANTRAIN_CHECK_ERROR(net.add("", ReLU{}), GraphError, "empty or has a dot");
   // Latin-1, a lone continuation byte, two truncated characters, three overlong encodings, a
-  // surrogate, and characters and bytes beyond the last ones.
+  // surrogate, a character beyond the last one, and two bytes that never occur.
   for (const char* name : {"caf\xe9",
                            "\x80",
                            "caf\xc3",
@@ -141,7 +142,7 @@ TEST_CASE("names of children are unique, UTF-8 and without dots", "[layers][modu
   CHECK(net.size() == 9);
 }
 
-TEST_CASE("train and eval reach children and what slots hold", "[layers][module]") {
+TEST_CASE("train and eval reach children and the modules in slots", "[layers][module]") {
   Sequential net{Sequential{Linear{2, 2}}, ReLU{}};
   Module& linear = net.find("0.0");
   Log log;
@@ -218,7 +219,7 @@ TEST_CASE("parameters of slots are listed between a layer's own and its children
         Log{"output_slot.weight", "output_slot.bias", "0.weight", "0.bias"});
 }
 
-TEST_CASE("a layer refuses another number of inputs than it takes", "[layers][module]") {
+TEST_CASE("a layer refuses the wrong number of inputs", "[layers][module]") {
   const Tensor x = Tensor::zeros({1, 2});
   QUANTRAIN_CHECK_ERROR(ReLU{}(x, x), ShapeError, "[ReLU] does not take two inputs");
   QUANTRAIN_CHECK_ERROR(Add{}(x), ShapeError, "[Add] does not take one input");
@@ -246,7 +247,8 @@ class Holder : public Module {
 
 }  // namespace
 
-TEST_CASE("modules that nest too deep are refused, and destroyed", "[layers][module]") {
+TEST_CASE("modules that nest too deep are refused, and destroyed without a crash",
+          "[layers][module]") {
   constexpr int kMost = Module::kMostNested;
   const Tensor x = Tensor::full({1}, 2.0f);
   CHECK((*nested(kMost - 1))(x).item() == 2.0f);
@@ -272,7 +274,8 @@ TEST_CASE("modules that nest too deep are refused, and destroyed", "[layers][mod
   CHECK(child.text == refusal + refusal + refusal + refusal);
 }
 
-TEST_CASE("children that nest too deep are refused, and destroyed", "[layers][module]") {
+TEST_CASE("children that nest too deep are refused, and destroyed without a crash",
+          "[layers][module]") {
   const quantrain::test::Child child = quantrain::test::in_child([&]() -> std::string {
     auto root = std::make_shared<Holder>();
     std::shared_ptr<Holder> last = root;

@@ -75,7 +75,8 @@ TEST_CASE("Mean and Max reduce axes of each sample", "[layers][reduction]") {
   CHECK(quantrain::test::values(leaf.grad()) == std::vector<float>{0.0f, 1.0f, 0.0f, 0.0f});
 }
 
-TEST_CASE("Mean and Max refuse the batch, axes apart and nothing", "[layers][reduction]") {
+TEST_CASE("Mean and Max refuse the batch axis, axes with a gap, and nothing to reduce",
+          "[layers][reduction]") {
   const Tensor x = Tensor::zeros({2, 3, 4, 5});
   QUANTRAIN_CHECK_ERROR(
       Mean{0}, ShapeError, "[Mean] axis 0 is the batch: a layer works on each sample");

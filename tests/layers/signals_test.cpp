@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/tensors.hpp"
 
-// Layers for signals, and Reshape, which makes signals of rows.
+// Layers for signals, and Reshape, which turns rows into signals.
 namespace quantrain {
 namespace {
 

@@ -45,7 +45,7 @@ std::vector<float> values(const Module& net) {
 
 }  // namespace
 
-TEST_CASE("what was saved loads into a module of the same structure, bit for bit",
+TEST_CASE("a saved state loads into a module of the same structure, bit for bit",
           "[layers][state]") {
   Sequential net = make_net(1);
   net(Tensor::full({4, 4, 4, 1}, 0.5f));  // changes the running statistics
@@ -59,7 +59,7 @@ TEST_CASE("what was saved loads into a module of the same structure, bit for bit
   CHECK(load(other, file.path()) == std::map<std::string, std::string>{{"epoch", "3"}});
 }
 
-TEST_CASE("weights of one axis are saved and loaded under their shape", "[layers][state]") {
+TEST_CASE("weights of Conv1d are saved and loaded with their own shape", "[layers][state]") {
   const auto make = [] { return Sequential{Conv1d{2, 5, {.kernel = 4}}, BatchNorm1d{5}}; };
   Sequential net = make();
   CHECK(net.find("0").parameters()[0].shape() == Shape{5, 4, 2});
@@ -128,7 +128,7 @@ TEST_CASE("dropout continues from a saved state as if it had not stopped", "[lay
   }
 }
 
-TEST_CASE("dropout refuses a number of passes that no training leaves", "[layers][state]") {
+TEST_CASE("dropout refuses a number of passes that cannot occur", "[layers][state]") {
   Sequential net{Dropout{0.5f}};
   Tensor passes = state(net)[0].tensor;
   CHECK(state(net)[0].name == "0.passes");

@@ -39,7 +39,8 @@ TEST_CASE("a summary lists shape, parameters and multiply-adds of each layer",
   CHECK(result.multiply_adds == 576 + 48);
 }
 
-TEST_CASE("a summary of a part of a network is that of the part alone", "[layers][summary]") {
+TEST_CASE("the summary of a part of a network equals that of the part built alone",
+          "[layers][summary]") {
   Sequential net;
   const auto part = net.add("part", small_net());
   Sequential alone = small_net();

@@ -148,17 +148,17 @@ void print_statistics(const std::vector<double>& values) {
 
 void print_table(const Subjects& subjects, const AccuracyOptions& options, const Results& results) {
   std::printf(
-      "Test accuracy in %%, mean and deviation over %zu seeds; the last column is of the "
-      "differences seed by seed:\n%-16s %-14s %5s%19s%19s%19s%19s%19s%19s\n",
+      "Test accuracy in %%, mean and deviation over %zu seeds; the last column has the differences "
+      "between runs of the same seed:\n%-16s %-14s %5s%19s%19s%19s%19s%19s%19s\n",
       options.seeds.size(),
       "data",
       "network",
       "bits",
       "float",
-      "float, as long",
+      "float, longer",
       "QAT in integers",
       "QAT in float",
-      "this, deployed",
+      "float QAT deployed",
       "integers - float");
   for (const Images& images : subjects.data) {
     for (const examples::Network& network : subjects.networks) {

@@ -1,4 +1,4 @@
-# Sourced by the proofs that run in an empty Debian, which need root.
+# Sourced by the proofs that run in an empty Debian. They need root.
 
 # need_root PROOF: exits unless root runs the proof.
 need_root() {
@@ -8,8 +8,8 @@ need_root() {
   fi
 }
 
-# empty_debian SUITE FOLDER: makes an empty Debian of this suite, such as "bookworm", in the folder with debootstrap,
-# unless there is one already.
+# empty_debian SUITE FOLDER: makes an empty Debian of this suite, such as "bookworm", in the folder, unless there is one
+# already. Uses debootstrap.
 empty_debian() {
   if [[ -x $2/usr/bin/apt-get && ! -e $2/debootstrap ]]; then return; fi
   echo "Making an empty Debian ($1)."

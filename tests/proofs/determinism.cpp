@@ -18,8 +18,8 @@ struct Machine {
   int threads;
 };
 
-/// The usable instruction sets with fused multiply-adds: they give equal floats, too. If there are
-/// none, the set that is chosen by default.
+/// The usable instruction sets with fused multiply-adds, because their floats are equal, too. If
+/// there are none, the set that is chosen by default.
 std::vector<Isa> fused_isas() {
   std::vector<Isa> isas;
   for (const Isa isa : usable_isas()) {
@@ -81,7 +81,8 @@ bool prove_determinism(const Subjects& subjects, const Training& training) {
   }
   if (machines.size() == 2) {
     std::printf(
-        "Numbers of threads alone are compared: the processor has one such set of kernels.\n");
+        "Only numbers of threads are compared: the processor has at most one set of kernels with "
+        "fused multiply-adds.\n");
   }
   set_isa(chosen);
   set_threads(threads_before);

@@ -27,7 +27,7 @@ struct Subjects {
 struct Training {
   int64_t epochs = 1;
   int64_t qat_epochs = 1;
-  int64_t limit = 12800;  ///< how many training images to use, the first ones; 0: all
+  int64_t limit = 12800;  ///< use only the first `limit` training images; 0: all
 };
 
 /// Trains a network in float. The seed determines its weights and the order of its data.
@@ -50,12 +50,12 @@ bool prove_parity(const Subjects& subjects,
 /// Runs verify_parity on this number of random networks.
 bool prove_random_parity(int64_t networks);
 
-/// The saved model is the same, byte for byte, if it is trained with 1 and 2 threads and on each
+/// Checks that training gives the same saved model, byte for byte, with 1 and 2 threads and on each
 /// instruction set that has fused multiply-adds.
 bool prove_determinism(const Subjects& subjects, const Training& training);
 
-/// In every operation that makes long sums, sums of up to `most` terms are as exact as pairwise
-/// sums.
+/// Checks that sums of up to `most` terms are as exact as pairwise sums, in every operation that
+/// makes long sums.
 bool prove_sums(int64_t most);
 
 struct AccuracyOptions {
@@ -65,13 +65,14 @@ struct AccuracyOptions {
   std::string results = {};  ///< file of JSON lines; a result that it has is not measured again
 };
 
-/// Test accuracy after QAT with the integer simulation, after QAT with the float simulation, and
-/// after the same amount of training without quantization, all from the same float weights: mean
-/// and deviation over seeds. Processes that run at the same time may share the file of results.
+/// Prints test accuracies: after QAT with the integer simulation, after QAT with the float
+/// simulation, and after the same amount of training without quantization, all from the same float
+/// weights. Each is a mean and deviation over seeds. Processes that run at the same time may share
+/// the file of results.
 void measure_accuracy(const Subjects& subjects, const AccuracyOptions& options);
 
-/// Test accuracy after quantization without training, for each number of bits and each kind of
-/// observer, all from the same float weights.
+/// Prints the test accuracy after quantization without training, for each number of bits and each
+/// kind of observer, all from the same float weights.
 void measure_observers(const Subjects& subjects,
                        const Training& training,
                        const std::vector<int>& bits);

@@ -40,7 +40,7 @@ void add_training_flags(CLI::App& command, Training& training) {
 }
 
 void add_bits_flag(CLI::App& command, std::vector<int>& bits) {
-  command.add_option("--bits", bits, "of weights and activations of hidden layers")
+  command.add_option("--bits", bits, "bits of weights and activations in hidden layers")
       ->check(CLI::Range(2, 8))
       ->delimiter(',')
       ->capture_default_str();
@@ -59,7 +59,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->check(CLI::IsMember(names))
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--threads", flags.threads, "0: one for each core")
+  app.add_option("--threads", flags.threads, "threads; 0: one for each core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
 
@@ -68,13 +68,13 @@ void add_flags(CLI::App& app, Flags& flags) {
   add_bits_flag(parity, flags.bits);
   parity.add_flag("--layers", flags.every_layer, "print each layer's line");
 
-  app.add_subcommand("random", "the same of random networks")
+  app.add_subcommand("random", "simulation and integers agree in random networks")
       ->add_option("--count", flags.random_networks, "how many")
       ->check(CLI::Range(int64_t{1}, kMany))
       ->capture_default_str();
 
   app.add_subcommand("sums", "long sums of floats are as exact as pairwise sums")
-      ->add_option("--most", flags.most_terms, "terms at most, from 10000 on")
+      ->add_option("--most", flags.most_terms, "largest number of terms, at least 10000")
       ->check(CLI::Range(int64_t{10'000}, kMany))
       ->capture_default_str();
 
@@ -86,7 +86,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       "accuracy", "QAT in integers against QAT in float; takes long, proves nothing by itself");
   add_training_flags(accuracy, flags.accuracy.training);
   add_bits_flag(accuracy, flags.accuracy.bits);
-  accuracy.add_option("--seeds", flags.accuracy.seeds, "one training from each")
+  accuracy.add_option("--seeds", flags.accuracy.seeds, "seeds; one training for each")
       ->delimiter(',')
       ->capture_default_str();
   accuracy.add_option(

@@ -31,7 +31,7 @@ Sequential normed_mlp() {
 
 }  // namespace
 
-TEST_CASE("a batch norm of rows folds into the Linear in front of it", "[quant][batch_norm]") {
+TEST_CASE("a batch norm of rows folds into the Linear before it", "[quant][batch_norm]") {
   const int bits = GENERATE(8, 3);
   const Tensor example = random_images({2, 12}, 1);
   Sequential net = normed_mlp();
@@ -49,7 +49,8 @@ TEST_CASE("a batch norm of rows folds into the Linear in front of it", "[quant][
   check_on_every_isa(net, model, example, random_images({40, 12}, 9));
 }
 
-TEST_CASE("batch norms of rows use their batch in training, and freeze", "[quant][batch_norm]") {
+TEST_CASE("batch norms of rows use the batch's statistics in training, until they are frozen",
+          "[quant][batch_norm]") {
   const Tensor example = random_images({2, 12}, 1);
   Sequential net = normed_mlp();
   prepare_qat(net, example, QConfig::int8());

@@ -1,4 +1,4 @@
-// Batch norms that cannot be folded, and arithmetic with constants: a table for each channel.
+// Batch norms that cannot be folded, and arithmetic with constants. Both convert to tables.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -103,7 +103,7 @@ class Constant : public Module {
 
 }  // namespace
 
-TEST_CASE("a batch norm that folds into nothing is a table for each channel",
+TEST_CASE("a batch norm that cannot be folded converts to a table for each channel",
           "[quant][batch_norm]") {
   const int bits = GENERATE(8, 3);
   const Tensor example = random_images({2, 8, 8, 1}, 1);
@@ -147,7 +147,7 @@ TEST_CASE("a batch norm that folds into nothing is a table for each channel",
   CHECK(IntegerModel::load(folder / "model").program() == program);
 }
 
-TEST_CASE("a batch norm that folds into nothing uses its batch in training, and freezes",
+TEST_CASE("an unfolded batch norm uses the batch's statistics in training, until it is frozen",
           "[quant][batch_norm]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential net = normed_net();
@@ -182,7 +182,7 @@ TEST_CASE("a batch norm that folds into nothing uses its batch in training, and 
     CHECK(net.find(path).parameters()[0].grad().defined());
 }
 
-TEST_CASE("quantization after training keeps a batch norm that folds into nothing",
+TEST_CASE("quantization after training keeps a batch norm that cannot be folded",
           "[quant][batch_norm]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential net{MaxPool2d{2}, BatchNorm2d{1}, Flatten{}, Linear{16, 4}};
@@ -199,7 +199,7 @@ TEST_CASE("quantization after training keeps a batch norm that folds into nothin
   check_parity(net, convert(net, example), images);
 }
 
-TEST_CASE("arithmetic with constants converts to tables, for all channels or for each",
+TEST_CASE("arithmetic with constants converts to one table, or to one for each channel",
           "[quant][constants]") {
   const Tensor each = Tensor::from({3}, std::vector<float>{0.5f, -1.25f, 2.0f});
   const Tensor one = Tensor::full({1}, -0.75f);
@@ -220,7 +220,7 @@ TEST_CASE("arithmetic with constants converts to tables, for all channels or for
           Conv2d{1, 3, {.kernel = 3}}, Constant{function, own}, Flatten{}, Linear{108, 4}};
       prepare_qat(net, example, QConfig::int8());
       train_a_little(net, {6, 8, 8, 1}, 2);
-      CHECK(values(net.find("1").parameters()[0]) != values(c));  // it is trained
+      CHECK(values(net.find("1").parameters()[0]) != values(c));  // the constant is trained
       const IntegerModel model = convert(net, example);
       const auto& step = step_named(model.program(), "1");
       CHECK(std::get<integer::QuantizedLookup>(step.operation).channels() == c.elements());

@@ -176,7 +176,7 @@ TEST_CASE("QAT networks convert to integers that equal the simulation", "[quant]
   }
 }
 
-TEST_CASE("a saved model of a trained network is the same model", "[quant][convert]") {
+TEST_CASE("saving and loading keep the model of a trained network", "[quant][convert]") {
   const quantrain::test::TemporaryFolder folder;
   Sequential net = branched_net();
   const Tensor example = random_images({2, 8, 8, 1}, 1);
@@ -230,7 +230,7 @@ TEST_CASE("PTQ is QAT with zero training steps", "[quant][convert]") {
   {
     const Calibration calibration(net);
     const Tensor float_logits = net(images);
-    // During calibration the network computes in float. Only the batch norms, which preparing has
+    // During calibration the network computes in float. Only the batch norms, which prepare_ptq()
     // changed, may round differently.
     for (int64_t i = 0; i < float_logits.elements(); ++i) {
       CHECK(float_logits.floats()[i] == quantrain::test::Approx(before.data()[i]).margin(1e-5));
@@ -266,12 +266,12 @@ TEST_CASE("configurations beyond the default convert and stay equal", "[quant][c
     config.model.activation.estimator = Estimator::kLearned;
   }
   SECTION("8-bit outputs") { config.output_bits = 8; }
-  SECTION("an input range around 0, of floats") {
+  SECTION("float inputs with a range around 0") {
     config.input_range = {-1.0f, 2.0f};
     example = Tensor::from(example.shape(), test::span_of(example));
     images = Tensor::from(images.shape(), test::span_of(images));
   }
-  SECTION("layers of their own bits") {
+  SECTION("layers with their own numbers of bits") {
     config.types["Linear"] = QConfig::bits(3, 6).model;
     config.layers["0"] = QConfig::bits(7, 5).model;
   }
@@ -306,7 +306,7 @@ TEST_CASE("frozen training computes the deployed network", "[quant][convert]") {
   for (size_t i = 0; i < deployed.size(); ++i) CHECK(deployed[i] == logits.floats()[i]);
 }
 
-TEST_CASE("a move along the batch, or with a fill that no code means, is refused by name",
+TEST_CASE("a move along the batch, or with a fill that no code has, is an error that names it",
           "[quant][convert][moves]") {
   class Moved : public Module {
    public:
@@ -326,7 +326,7 @@ TEST_CASE("a move along the batch, or with a fill that no code means, is refused
     calibrate(net, example);
     convert(net, example);
   };
-  // 0.3 lies between two of the input's codes, n / 255.
+  // The input's codes mean n / 255. 0.3 lies between two of these values.
   const auto padded = [](float value) {
     return [=](const Tensor& x) { return pad(x, {0, 1, 1, 0}, {0, 0, 0, 0}, value); };
   };
@@ -342,7 +342,7 @@ TEST_CASE("a move along the batch, or with a fill that no code means, is refused
   CHECK_NOTHROW(refusal(padded(0.0f)));
 }
 
-TEST_CASE("convert refuses what has no integer form, by name", "[quant][convert]") {
+TEST_CASE("convert refuses what has no integer form, and names it", "[quant][convert]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential plain = conv_net();
   QUANTRAIN_CHECK_ERROR(convert(plain, example), GraphError, "not prepared");
@@ -483,7 +483,8 @@ TEST_CASE("Sigmoid and Tanh convert to lookups", "[quant][convert]") {
   CHECK(net(example).kind() == ValueKind::kCodes);
 }
 
-TEST_CASE("a function that runs beside others has no place for its range", "[quant][convert]") {
+TEST_CASE("a function called in a module's own forward() has no place for its range",
+          "[quant][convert]") {
   class Gate : public Module {
    public:
     explicit Gate(Tensor (*function)(const Tensor&))
@@ -517,7 +518,7 @@ TEST_CASE("a function that runs beside others has no place for its range", "[qua
       "in a layer of its own");
 }
 
-TEST_CASE("each operation of the float simulation stays within its bound of the integer one",
+TEST_CASE("each operation of the float simulation is within a bound of the integer simulation",
           "[quant][convert][simulation]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential net = conv_net();
@@ -544,7 +545,7 @@ TEST_CASE("each operation of the float simulation stays within its bound of the 
   }
 }
 
-TEST_CASE("a network that died in training is refused by the layer's name", "[quant][convert]") {
+TEST_CASE("a network with exploded weights is refused, with the layer's name", "[quant][convert]") {
   const Tensor example = random_images({2, 12}, 1);
   const auto died = [&](size_t parameter, float factor) {
     Sequential net = mlp();

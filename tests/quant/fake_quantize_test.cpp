@@ -91,8 +91,7 @@ TEST_CASE("codes of more than 8 bits are simulated in float", "[quant][fake_quan
   CHECK(values(x.grad()) == std::vector<float>{1.0f, 0.0f, 0.0f});
 }
 
-TEST_CASE("codes are rescaled as integers, the way the deployed network does",
-          "[quant][fake_quantize]") {
+TEST_CASE("codes are rescaled as integers, as in the deployed network", "[quant][fake_quantize]") {
   // The ratio of the scales is 0.5 / 1, so every odd code is a tie: (8) rounds it toward +infinity,
   // (3) to even.
   const QParams coarse{{.bits = 2}, -1, {1.0f}, {1}};  // real -1 to 2
@@ -118,7 +117,7 @@ TEST_CASE("a learned scale gets LSQ's gradient", "[quant][fake_quantize]") {
   CHECK(values(x.grad()) == std::vector<float>{1.0f, 0.0f, 0.0f, 1.0f});
 }
 
-TEST_CASE("LSQ's n is all weights that share a scale, of activations those of one sample",
+TEST_CASE("LSQ's n counts all weights that share a scale, but activations of one sample only",
           "[quant][fake_quantize]") {
   const auto grad = [](FakeQuantizeConfig config, const Shape& shape) {
     config.estimator = Estimator::kLearned;
@@ -179,7 +178,7 @@ TEST_CASE("a FakeQuantize follows its input in training mode only, until it is f
   QUANTRAIN_CHECK_ERROR(q.calibrate(Tensor::zeros({0})), DataError, "empty");
 }
 
-TEST_CASE("a FakeQuantize refuses another number of channels, and keeps what it had",
+TEST_CASE("a FakeQuantize refuses a wrong number of channels, and stays as it was",
           "[quant][fake_quantize]") {
   FakeQuantizeConfig config = FakeQuantizeConfig::int8();
   config.axis = 0;
@@ -314,7 +313,7 @@ class DoubleObserver : public RangeObserver {
 
 }  // namespace
 
-TEST_CASE("a FakeQuantize takes an observer of one's own", "[quant][fake_quantize]") {
+TEST_CASE("a FakeQuantize takes a user-defined observer", "[quant][fake_quantize]") {
   FakeQuantize q(FakeQuantizeConfig::q8(), std::make_unique<DoubleObserver>());
   const Tensor x = Tensor::from({2}, std::vector<float>{0.0f, 1.0f});
   {
@@ -345,7 +344,7 @@ TEST_CASE("a FakeQuantize takes an observer of one's own", "[quant][fake_quantiz
       "1 channels along axis -1, but its observer has 2 along axis 1");
 }
 
-TEST_CASE("a checkpoint whose observer makes no sense is refused by layer",
+TEST_CASE("an invalid observer state from a checkpoint is refused, with the layer's name",
           "[quant][fake_quantize]") {
   FakeQuantize q(FakeQuantizeConfig::q8());
   const Tensor x = Tensor::from({2}, std::vector<float>{0.0f, 1.0f});
@@ -358,7 +357,8 @@ TEST_CASE("a checkpoint whose observer makes no sense is refused by layer",
   CHECK(q.params() == before);
 }
 
-TEST_CASE("what is frozen is not calibrated, but within a Calibration", "[quant][fake_quantize]") {
+TEST_CASE("a frozen FakeQuantize refuses to be calibrated, except within a Calibration",
+          "[quant][fake_quantize]") {
   FakeQuantize q;
   q.calibrate(Tensor::full({2}, 1.0f));
   const QParams before = q.params();

@@ -32,7 +32,7 @@ Sequential net_with(const MakeLayer& make) {
                     Linear{20, 4}};
 }
 
-/// Trains the network, converts it and compares the two; returns the model.
+/// Trains and converts the network, and compares the model with it. Returns the model.
 IntegerModel checked_model(Sequential& net, int bits) {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   prepare_qat(net, example, QConfig::bits(bits, bits));
@@ -50,7 +50,7 @@ int64_t lookups(const integer::Program& program) {
 
 }  // namespace
 
-TEST_CASE("networks of every function convert to lookups that equal the simulation",
+TEST_CASE("networks with each function convert to lookups that equal the simulation",
           "[quant][functions]") {
   const std::vector<functions::Function> all{functions::sigmoid(),
                                              functions::tanh(),
@@ -79,7 +79,8 @@ TEST_CASE("networks of every function convert to lookups that equal the simulati
   }
 }
 
-TEST_CASE("prelu converts to a table for each channel, which files keep", "[quant][functions]") {
+TEST_CASE("prelu converts to a table for each channel, and files keep all tables",
+          "[quant][functions]") {
   const int bits = GENERATE(8, 3);
   Sequential net = net_with([](int64_t channels) {
     PReLU layer{channels};

@@ -158,7 +158,7 @@ InputQuantize& input_of(Module& net, size_t i = 0) { return *Plugged(net).inputs
 
 }  // namespace
 
-TEST_CASE("integers from bytes, from floats and simulated are equal, however data are declared",
+TEST_CASE("integers from bytes, floats and simulation are equal, however the data are declared",
           "[quant][input]") {
   for (const Declared& declared : kDeclared) {
     CAPTURE(declared.name);
@@ -185,7 +185,8 @@ TEST_CASE("integers from bytes, from floats and simulated are equal, however dat
   }
 }
 
-TEST_CASE("images of any range go both ways in through convolutions", "[quant][input]") {
+TEST_CASE("images of any range give equal integers as bytes and as floats, with convolutions",
+          "[quant][input]") {
   for (const Declared& declared : kDeclared) {
     if (declared.features) continue;
     CAPTURE(declared.name);
@@ -262,7 +263,7 @@ TEST_CASE("prepare takes the input's range from the example, or says what is mis
   refuses(four, quant, "an input has unsigned codes of 8 bits, got u4");
 }
 
-TEST_CASE("data that mean something else are refused by the network, convert and parity",
+TEST_CASE("data of another range or other features are refused by network, convert and parity",
           "[quant][input]") {
   const Dataset data = rows(kDeclared[4]);
   Sequential net = three_layers();
@@ -306,7 +307,7 @@ TEST_CASE("data that mean something else are refused by the network, convert and
                         "convert the network again");
 }
 
-TEST_CASE("parity says where raw values cannot carry the codes", "[quant][input][parity]") {
+TEST_CASE("parity counts codes that raw values cannot represent", "[quant][input][parity]") {
   // float32 has steps of 8 at 10^8, but the codes of z have steps of 1.
   InputFeatures features;
   features.offset.assign(12, 1e8f);
@@ -334,7 +335,7 @@ TEST_CASE("parity says where raw values cannot carry the codes", "[quant][input]
   CHECK(twice.codes_from_floats_different == 42);
 }
 
-TEST_CASE("the input slot passes codes on, and quantizes floats and counts what saturates",
+TEST_CASE("the input slot passes codes on, quantizes floats, and counts values that saturate",
           "[quant][input]") {
   const QParams params = integer::input_params({-4.0f, 4.0f}, "test");
   InputQuantize slot(params);
@@ -399,7 +400,7 @@ TEST_CASE("values that saturate are counted in all threads", "[quant][input]") {
   CHECK(slot.saturated() == 2 * kPasses * 3);
 }
 
-TEST_CASE("values that saturate are an error while a network is calibrated, and none afterwards",
+TEST_CASE("values that saturate are an error during calibration, but not afterwards",
           "[quant][input]") {
   Sequential net = three_layers();
   QConfig config = QConfig::int8();
@@ -414,7 +415,8 @@ TEST_CASE("values that saturate are an error while a network is calibrated, and 
   CHECK(model.quantize_input(std::vector<float>(12, 1.5f), codes) == 12);
 }
 
-TEST_CASE("the gradient reaches floats that lie inside, and whatever has codes", "[quant][input]") {
+TEST_CASE("the gradient reaches floats inside the range, and every element that has a code",
+          "[quant][input]") {
   InputQuantize slot(integer::input_params({0.0f, 1.0f}, "test"));
   Tensor floats = Tensor::from({4}, std::vector<float>{-0.5f, 0.25f, 1.0f, 1.5f});
   floats.set_requires_grad(true);
@@ -426,7 +428,8 @@ TEST_CASE("the gradient reaches floats that lie inside, and whatever has codes",
   CHECK(values(images.grad()) == std::vector<float>(4, 3.0f));
 }
 
-TEST_CASE("a state of other data is refused by name, and nothing changes", "[quant][input]") {
+TEST_CASE("the state of a network for other data is refused, and nothing changes",
+          "[quant][input]") {
   const quantrain::test::TemporaryFolder folder;
   const auto prepared = [](const Declared& declared) {
     Sequential net = three_layers();
@@ -457,7 +460,7 @@ TEST_CASE("a state of other data is refused by name, and nothing changes", "[qua
       load(features, folder / "pixels"), DataError, "lacks \"input_slot.feature_offset\"");
 }
 
-TEST_CASE("an input slot of parameters that no input has is refused", "[quant][input]") {
+TEST_CASE("an input slot refuses parameters that no input can have", "[quant][input]") {
   QUANTRAIN_CHECK_ERROR(InputQuantize({{.bits = 4}, -1, {0.1f}, {0}}), QuantError, "8 bits");
   QUANTRAIN_CHECK_ERROR(
       InputQuantize({{.bits = 8, .is_signed = true}, -1, {0.1f}, {0}}), QuantError, "unsigned");

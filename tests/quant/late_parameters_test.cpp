@@ -48,7 +48,7 @@ TEST_CASE("an optimizer made before prepare_qat names the scales that it lacks",
   CHECK(values(net.parameters()[0]) != before);
 }
 
-TEST_CASE("parameters that are left out by choice, or do not learn, are no error",
+TEST_CASE("an optimizer may leave out parameters by choice, or if they do not learn",
           "[quant][prepare]") {
   Sequential net = mlp();
   const std::vector<Tensor> weights = net.parameters();

@@ -170,7 +170,7 @@ TEST_CASE("a network of two inputs and two outputs trains, converts and equals i
   check_parity(net, loaded, batch);
 }
 
-TEST_CASE("quantization after training takes lists", "[quant][lists]") {
+TEST_CASE("quantization after training takes lists of inputs", "[quant][lists]") {
   TwoTowers net(true);
   const std::vector<Tensor> example = examples(2, 1);
   train_lists(net, 3);
@@ -179,7 +179,7 @@ TEST_CASE("quantization after training takes lists", "[quant][lists]") {
   check_parity(net, convert(net, example), examples(40, 9));
 }
 
-TEST_CASE("wrong numbers and sizes of inputs are errors of shape", "[quant][lists]") {
+TEST_CASE("inputs of a wrong number or size throw ShapeError", "[quant][lists]") {
   TwoTowers net(false);
   const std::vector<Tensor> example = examples(2, 1);
   const std::vector<Tensor> one{example[0]};
@@ -230,7 +230,7 @@ TEST_CASE("wrong numbers and sizes of inputs are errors of shape", "[quant][list
   QUANTRAIN_CHECK_ERROR(model.classify(image, std::span(y).first(2)), ShapeError, "2 inputs");
 }
 
-TEST_CASE("outputs may be equal, or the input", "[quant][lists]") {
+TEST_CASE("two outputs may be the same tensor, and an output may be the input", "[quant][lists]") {
   using Kind = Outputs::Kind;
   const Kind kind = GENERATE(Kind::kTwice, Kind::kInput);
   Outputs net(kind);
@@ -252,7 +252,8 @@ TEST_CASE("outputs may be equal, or the input", "[quant][lists]") {
   for (size_t i = 0; i < 2; ++i) CHECK(y[i] == values(expected[i]));
 }
 
-TEST_CASE("outputs that are none, and inputs that nothing reads, are errors", "[quant][lists]") {
+TEST_CASE("missing or constant outputs, and inputs that nothing reads, are errors",
+          "[quant][lists]") {
   using Kind = Outputs::Kind;
   const Tensor x = random_images({2, 6}, 1);
   Outputs none(Kind::kNone);

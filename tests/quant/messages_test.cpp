@@ -138,7 +138,7 @@ TEST_CASE("parameters of an operation are not taken for constants", "[quant][mes
                         "FakeQuantize: use the layer PReLU");
 }
 
-TEST_CASE("an error about slopes that depend on the input sends them to the layer PReLU",
+TEST_CASE("an error about slopes that depend on the input suggests the layer PReLU",
           "[quant][messages]") {
   const std::string text =
       " that depend on the network's input have no integer form: use the layer PReLU, where "

@@ -96,8 +96,8 @@ inline Sequential branched_net() {
                     Linear{6, 4}};
 }
 
-/// A typical network for sensors, on [N, 40, 3]: convolutions of one axis with batch norm, two of
-/// them dilated, one of these depthwise; pools, and a mean of all steps.
+/// A typical network for sensors, on [N, 40, 3]. It has convolutions along one axis with batch norm
+/// (plain, dilated depthwise, and dilated), pools, and a mean over all steps.
 inline Sequential signal_net() {
   return Sequential{Conv1d{3, 6, {.kernel = 5, .padding = 2, .bias = false}},
                     BatchNorm1d{6},

@@ -39,8 +39,8 @@ class Softsign : public Module {
   Tensor forward(const Tensor& x) override { return softsign(x); }
 };
 
-/// y = -x. It maps the lowest code to the highest, the next to the next lower, and so on, so
-/// nothing is rounded.
+/// y = -x. It maps the lowest code to the highest, the second lowest to the second highest, and so
+/// on, so nothing is rounded.
 class MirrorNode : public Node {
  public:
   explicit MirrorNode(std::string type) : type_(std::move(type)) {}
@@ -140,7 +140,7 @@ TEST_CASE("docs/adding_an_operation.md shows the activation that is compiled her
         std::string::npos);
 }
 
-TEST_CASE("softsign's value is f, its gradient matches finite differences", "[quant][own]") {
+TEST_CASE("softsign computes f, and its gradient matches finite differences", "[quant][own]") {
   const Tensor x = quantrain::test::make_leaf({2, 3}, {-3.0f, -1.0f, -0.25f, 0.5f, 1.0f, 9.0f});
   const std::vector<float> y = values(own::softsign(x));
   CHECK(y == std::vector<float>{-0.75f, -0.5f, -0.2f, static_cast<float>(0.5 / 1.5), 0.5f, 0.9f});
@@ -148,7 +148,7 @@ TEST_CASE("softsign's value is f, its gradient matches finite differences", "[qu
   CHECK(own::softsign(Tensor::zeros({0, 2})).elements() == 0);
 }
 
-TEST_CASE("an activation of one's own trains, converts and equals its simulation", "[quant][own]") {
+TEST_CASE("a user-defined activation trains, converts and equals its simulation", "[quant][own]") {
   const int bits = GENERATE(8, 4, 2);
   const bool is_signed = GENERATE(false, true);
   CAPTURE(bits, is_signed);
@@ -249,7 +249,7 @@ TEST_CASE("a rule that cannot lower its node is an error that names the layer", 
     register_lowering("twice", rule);
     return plan(net, example);
   };
-  // A rule cannot emit codes for a result of floats.
+  // A rule cannot emit codes for a float result.
   const Plan floats = with([](LoweringContext& context, const GraphNode& node) {
     const integer::QuantizedLookup lookup{.size = 9};
     context.emit(node, lookup, {context.codes(node, 0)});
@@ -270,7 +270,7 @@ TEST_CASE("a rule that cannot lower its node is an error that names the layer", 
       convert(net, example), GraphError, "reads the output of 1, which has no integer form");
 }
 
-TEST_CASE("a rule cannot emit what still waits for its range, nor what makes no sense",
+TEST_CASE("a rule cannot emit a result that has no range yet, nor an invalid operation",
           "[quant][own]") {
   const auto halve = std::make_shared<const ElementwiseFunction>(
       ElementwiseFunction{.type = "halve",

@@ -58,7 +58,8 @@ std::string printed(const Parity& parity) {
 
 }  // namespace
 
-TEST_CASE("parity counts what differs, and names the first layer that does", "[quant][parity]") {
+TEST_CASE("parity counts integers that differ, and names the first layer that has any",
+          "[quant][parity]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   QConfig config = QConfig::int8();
   config.output_bits = GENERATE(32, 8);
@@ -135,7 +136,7 @@ TEST_CASE("parity counts what differs, and names the first layer that does", "[q
   CHECK(twice.top1_disagreements == changes);
 }
 
-TEST_CASE("parity refuses a model of another network, and to hold for nothing", "[quant][parity]") {
+TEST_CASE("parity refuses a model of another network, and an empty comparison", "[quant][parity]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential convolutions = conv_net();
   prepare_qat(convolutions, example, QConfig::int8());

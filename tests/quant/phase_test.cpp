@@ -51,7 +51,7 @@ void check_same_state(const Module& a, const Module& b) {
 
 }  // namespace
 
-TEST_CASE("a calibrated network is simulated, and evaluating or training it moves no range",
+TEST_CASE("a calibrated network simulates its model, and running or training it moves no range",
           "[quant][phase]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential net = conv_net();
@@ -78,7 +78,7 @@ TEST_CASE("a calibrated network is simulated, and evaluating or training it move
   check_parity(net, trained, images);
 }
 
-TEST_CASE("calibration goes on from what was seen before", "[quant][phase]") {
+TEST_CASE("a later calibration continues from an earlier one", "[quant][phase]") {
   const Tensor example = random_images({2, 12}, 1);
   const Tensor first = mul(random_images({20, 12}, 2), Tensor::full({1}, 0.5f));
   const Tensor second = random_images({20, 12}, 3);
@@ -103,7 +103,7 @@ TEST_CASE("calibration goes on from what was seen before", "[quant][phase]") {
   CHECK(ranges(net) != calibrated({first}));
 }
 
-TEST_CASE("calibrate takes the images of a loader, and refuses none", "[quant][phase]") {
+TEST_CASE("calibrate takes the images of a loader, and refuses an empty list", "[quant][phase]") {
   const std::vector<uint8_t> pixels(4 * 64, 200);
   const Dataset images({4, 8, 8, 1}, pixels, {0, 1, 2, 3}, 4);
   Sequential net = conv_net();
@@ -138,7 +138,7 @@ TEST_CASE("a range that cannot be chosen is reported by the next pass", "[quant]
       net(x), QuantError, "has no parameters: [undecided] no range is good enough");
 }
 
-TEST_CASE("a calibration that fails chooses nothing, and parameters given within one stay",
+TEST_CASE("a calibration that fails sets no range, and parameters set within one stay",
           "[quant][phase]") {
   const Tensor example = random_images({2, 12}, 1);
   Sequential net = mlp();
@@ -157,7 +157,7 @@ TEST_CASE("a calibration that fails chooses nothing, and parameters given within
   CHECK(output_quantizer(net, "1").params() == given);
 }
 
-TEST_CASE("scopes leave a slot that two layers share", "[quant][phase]") {
+TEST_CASE("scopes restore a slot that two layers share", "[quant][phase]") {
   auto shared = std::make_shared<FakeQuantize>(FakeQuantizeConfig::q8());
   Sequential net{Linear{12, 9}, Linear{9, 4}};
   for (const char* layer : {"0", "1"}) net.find(layer).slots().output = shared;
@@ -181,7 +181,7 @@ TEST_CASE("a network's own FakeQuantize has phases too", "[quant][phase]") {
   CHECK(net(x).kind() == ValueKind::kFloat);
 }
 
-TEST_CASE("FloatMode is the float network, and scopes nest", "[quant][phase]") {
+TEST_CASE("FloatMode computes the float network, and scopes nest", "[quant][phase]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential plain = conv_net();
   train_a_little(plain, {8, 8, 8, 1}, 3);
@@ -218,7 +218,8 @@ TEST_CASE("FloatMode is the float network, and scopes nest", "[quant][phase]") {
   CHECK(Plugged(net).activations[0]->simulation() == Simulation::kFloat);
 }
 
-TEST_CASE("parameters that were given stay in every phase, and through a file", "[quant][phase]") {
+TEST_CASE("given parameters stay in every phase, and when they are saved and loaded",
+          "[quant][phase]") {
   const Tensor example = random_images({2, 12}, 1);
   Sequential net = mlp();
   prepare_qat(net, example, QConfig::int8());
@@ -243,7 +244,7 @@ TEST_CASE("parameters that were given stay in every phase, and through a file", 
   QUANTRAIN_CHECK_ERROR(output_quantizer(plain, "1"), GraphError, "the network is not prepared");
 }
 
-TEST_CASE("phase and frozen batch norms are saved: a loaded network trains on like the one saved",
+TEST_CASE("phases and frozen batch norms are saved, so a loaded network trains like the saved one",
           "[quant][phase]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   QConfig config = QConfig::int8();
@@ -270,7 +271,7 @@ TEST_CASE("phase and frozen batch norms are saved: a loaded network trains on li
   check_same_state(net, other);
 }
 
-TEST_CASE("learned scales stay where they are frozen", "[quant][phase]") {
+TEST_CASE("frozen learned scales do not change", "[quant][phase]") {
   const Tensor example = random_images({2, 12}, 1);
   QConfig config = QConfig::int4();
   config.model.weight.estimator = Estimator::kLearned;
@@ -295,7 +296,8 @@ TEST_CASE("learned scales stay where they are frozen", "[quant][phase]") {
   CHECK(scales() != before);
 }
 
-TEST_CASE("what is no phase is refused", "[quant][phase]") {
+TEST_CASE("an invalid phase, and a damaged state of a FakeQuantize, are refused",
+          "[quant][phase]") {
   FakeQuantize q;
   QUANTRAIN_CHECK_ERROR(
       q.set_phase(Phase::kCalibrating),

@@ -88,7 +88,7 @@ class Repeated : public Module {
 
 }  // namespace
 
-TEST_CASE("a batch norm's own mode says whether batch statistics count", "[quant][convert]") {
+TEST_CASE("a batch norm's own mode decides whether it uses batch statistics", "[quant][convert]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential net = conv_net();
   prepare_qat(net, example, QConfig::int8());
@@ -225,7 +225,7 @@ TEST_CASE("layers that share their parameters have ranges of their own", "[quant
   check_parity(net, model, random_images({9, 8, 8, 1}, 9));
 }
 
-TEST_CASE("what does not depend on the input needs no layer", "[quant][prepare]") {
+TEST_CASE("an operation that does not depend on the input needs no layer", "[quant][prepare]") {
   // The sum of parameters needs no layer, but its product with the logits does.
   Repeated net(true);
   QUANTRAIN_CHECK_ERROR(prepare_qat(net, random_images({2, 8, 8, 1}, 1), QConfig::int8()),
@@ -235,7 +235,8 @@ TEST_CASE("what does not depend on the input needs no layer", "[quant][prepare]"
                         "layer)");
 }
 
-TEST_CASE("a part of a network is prepared and converted by paths of its own", "[quant][prepare]") {
+TEST_CASE("a part of a network is prepared and converted with paths relative to it",
+          "[quant][prepare]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential whole;
   Module& part = *whole.add("part", conv_net());

@@ -69,7 +69,8 @@ TEST_CASE("ranges after each batch and their parameters equal PyTorch's",
   }
 }
 
-TEST_CASE("FakeQuantize's values and gradients are PyTorch's", "[quant][fake_quantize][vectors]") {
+TEST_CASE("FakeQuantize's values and gradients equal PyTorch's",
+          "[quant][fake_quantize][vectors]") {
   for (const Json& json : test::load_vectors("fake_quantize")) {
     const QParams params = params_of(json);
     REQUIRE(params.type.qmin() == json.at("qmin").get<int32_t>());
@@ -86,7 +87,7 @@ TEST_CASE("FakeQuantize's values and gradients are PyTorch's", "[quant][fake_qua
   }
 }
 
-TEST_CASE("a learned scale's gradients are PyTorch's", "[quant][fake_quantize][vectors]") {
+TEST_CASE("a learned scale's gradients equal PyTorch's", "[quant][fake_quantize][vectors]") {
   for (const Json& json : test::load_vectors("lsq")) {
     const QParams params = params_of(json);
     const Tensor x = to_tensor(json.at("x")).set_requires_grad(true);

@@ -8,7 +8,8 @@
 
 namespace quantrain::quant {
 
-TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant][qconfig]") {
+TEST_CASE("a configuration survives a round trip through JSON, and invalid ones are refused",
+          "[quant][qconfig]") {
   QConfig config = QConfig::bits(4, 6);
   config.types["Linear"] = QConfig::bits(3, 5).model;
   config.layers["block.conv"] = QConfig::int8().model;
@@ -80,7 +81,8 @@ TEST_CASE("a configuration survives its JSON, and bad ones are refused", "[quant
   QUANTRAIN_CHECK_ERROR(config.to_json(), QuantError, "a name cannot be written as JSON");
 }
 
-TEST_CASE("a configuration says everything once, in its place", "[quant][qconfig]") {
+TEST_CASE("a configuration in JSON refuses repeated keys, wrong types and invalid numbers",
+          "[quant][qconfig]") {
   QConfig config;
   config.input_range = {-1.0f, 0.25f};
   const auto with = [&](const std::string& from, const std::string& to) {
@@ -109,7 +111,7 @@ TEST_CASE("a configuration says everything once, in its place", "[quant][qconfig
       with("\"types\":{}", "\"types\":[]"), QuantError, "config.types is a list of 0, expected an");
 }
 
-TEST_CASE("a configuration that nests without end is refused", "[quant][qconfig]") {
+TEST_CASE("a configuration that nests too deep is refused", "[quant][qconfig]") {
   const std::string deep(1000000, '[');
   const std::string text = "{\"model\":" + deep + std::string(1000000, ']') + "}";
   const quantrain::test::Child child = quantrain::test::in_child([&]() -> std::string {
@@ -124,7 +126,7 @@ TEST_CASE("a configuration that nests without end is refused", "[quant][qconfig]
       QConfig::from_json(flat), QuantError, "[QConfig] config.model: is a list of 1, expected");
 }
 
-TEST_CASE("every kind of observer survives its JSON", "[quant][qconfig]") {
+TEST_CASE("every kind of observer survives a round trip through JSON", "[quant][qconfig]") {
   QConfig config;
   const auto check = [&](const ObserverSpec& spec, const char* text) {
     config.model.activation.observer = spec;

@@ -33,7 +33,7 @@ int64_t channel_of(const Shape& shape, int axis, int64_t i) {
 
 }  // namespace
 
-TEST_CASE("every code is the arithmetic's, for all types, schemes and axes", "[quant][tensor]") {
+TEST_CASE("every code equals quantize()'s, for all types, schemes and axes", "[quant][tensor]") {
   const Tensor x = normal({3, 5, 7});
   for (int bits = 2; bits <= 8; ++bits) {
     for (const QType& type : types(bits)) {
@@ -63,7 +63,7 @@ TEST_CASE("every code is the arithmetic's, for all types, schemes and axes", "[q
   }
 }
 
-TEST_CASE("values inside the range are off by half a step at most", "[quant][tensor]") {
+TEST_CASE("values inside the range are off by at most half a step", "[quant][tensor]") {
   const Tensor x = normal({64, 9});
   for (int bits = 2; bits <= 8; ++bits) {
     const QuantizedTensor q(x, {bits, true, true}, QScheme::kSymmetric, 0);
@@ -134,7 +134,8 @@ TEST_CASE("an empty tensor has no codes and no error", "[quant][tensor]") {
   CHECK(q.packed_bytes() == 0);
 }
 
-TEST_CASE("quantizing a tensor refuses what makes no sense", "[quant][tensor]") {
+TEST_CASE("quantizing a tensor refuses invalid types, axes, parameters and values",
+          "[quant][tensor]") {
   const Tensor x = normal({2, 3});
   const QType type{8, true, true};
   for (const int bits : {1, 9, 16, 17}) {

@@ -201,7 +201,7 @@ class Composer {
     Sequential head;
     const int64_t outputs = hidden(head, features);
     const bool behind = coin();
-    text_ << (behind ? " logits behind" : " logits beside");
+    text_ << (behind ? " logits from head" : " logits from features");
     Sequential logits;
     logits.append(Linear{behind ? outputs : features, result.classes, {.bias = coin()}});
     result.net = std::make_unique<TwoTowers>(
@@ -495,7 +495,7 @@ class Composer {
   }
 
   Random random_;
-  Random more_;  // for what was added later, so that the rest of each network stays as it was
+  Random more_;  // for layers that were added later, so that the rest of each network stays equal
   int64_t h_ = 1, w_ = 1, c_ = 1;
   std::ostringstream text_;
 };

@@ -1,4 +1,5 @@
-// Means and maxima over axes: pools of an image whose columns are these axes.
+// Means and maxima over axes convert to pools of an image whose columns are the elements along
+// these axes.
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "quant/export/c99/export_c99.hpp"
@@ -62,7 +63,7 @@ TEST_CASE("means and maxima over axes convert to pools that equal the simulation
   }
 }
 
-TEST_CASE("the operation mean is sent to the layer Mean", "[quant][reduction]") {
+TEST_CASE("the error about the operation mean suggests the layer Mean", "[quant][reduction]") {
   const Tensor example = random_images({2, 6, 7, 1}, 1);
   Sequential net{Conv2d{1, 5, {.padding = 1}}, MeanOfSteps{}, Flatten{}, Linear{35, 4}};
   prepare_qat(net, example, QConfig::int8());
@@ -95,7 +96,7 @@ TEST_CASE("a mean of whole samples has the shape [], also in files and in C",
   }
 }
 
-TEST_CASE("means and maxima of codes name the layer where they are too large for integers",
+TEST_CASE("means and maxima too large for integers are errors that name the layer",
           "[quant][reduction]") {
   const QParams params{{.bits = 8}, -1, {0.05f}, {100}};
   struct Case {

@@ -38,7 +38,7 @@ Sequential dilated_net() {
 
 }  // namespace
 
-TEST_CASE("a network of signals converts to integers that equal the simulation",
+TEST_CASE("a network for signals converts to integers that equal the simulation",
           "[quant][signals]") {
   const int bits = GENERATE(8, 3);
   const Tensor example = random_images({2, 40, 3}, 1);
@@ -48,7 +48,7 @@ TEST_CASE("a network of signals converts to integers that equal the simulation",
   check_on_every_isa(net, convert(net, example), example, random_images({40, 40, 3}, 9));
 }
 
-TEST_CASE("a plan of a network of signals names its layers and what folds into them",
+TEST_CASE("the plan of a network for signals names its layers and what folds into them",
           "[quant][signals]") {
   const Tensor example = random_images({2, 40, 3}, 1);
   Sequential net = signal_net();
@@ -85,7 +85,7 @@ TEST_CASE("a plan of a network of signals names its layers and what folds into t
   CHECK(text.str().find("conv1d") != std::string::npos);
 }
 
-TEST_CASE("a saved model of signals and dilation is the same model", "[quant][signals]") {
+TEST_CASE("saving and loading keep a model for signals or with dilation", "[quant][signals]") {
   const quantrain::test::TemporaryFolder folder;
   const Shape sample = GENERATE(Shape{2, 40, 3}, Shape{2, 10, 12, 3});
   const Tensor example = random_images(sample, 1);
@@ -100,7 +100,7 @@ TEST_CASE("a saved model of signals and dilation is the same model", "[quant][si
   check_parity(net, loaded, random_images(sample, 3));
 }
 
-TEST_CASE("a prepared network of signals is saved under its weights' shapes", "[quant][signals]") {
+TEST_CASE("a prepared network for signals is saved with its weights' shapes", "[quant][signals]") {
   const quantrain::test::TemporaryFolder folder;
   const Tensor example = random_images({2, 40, 3}, 1);
   Sequential net = signal_net();
@@ -157,7 +157,7 @@ TEST_CASE("a network with dilation converts to integers that equal the simulatio
   check_on_every_isa(net, convert(net, example), example, random_images({40, 10, 12, 3}, 9));
 }
 
-TEST_CASE("a reshape between images and signals is a view, and what follows it fuses",
+TEST_CASE("a reshape between images and signals is a view, and the layers after it fuse",
           "[quant][reshape]") {
   const Tensor example = random_images({2, 6, 4, 2}, 1);
   Sequential net{Reshape{{-1, 2}},

@@ -45,7 +45,7 @@ TEST_CASE("a softmax within a network and at its end converts", "[quant][softmax
   CHECK(rows.convertible());
   CHECK(rows.rows[1].kernel == "softmax");
   CHECK(rows.rows[1].output_bits == bits);
-  CHECK(rows.rows[rows.rows.size() - 2].output_bits == 8);  // fewer would make logits equal
+  CHECK(rows.rows[rows.rows.size() - 2].output_bits == 8);  // fewer bits would make logits equal
   CHECK(rows.rows.back().output_bits == 8);
   const IntegerModel model = convert(net, example);
   check_on_every_isa(net, model, example, random_images({40, 8, 8, 1}, 9));
@@ -68,7 +68,8 @@ TEST_CASE("a softmax has the range [0, 1], whatever it has seen", "[quant][softm
   check_parity(net, convert(net, example), random_images({40, 8, 8, 1}, 9));
 }
 
-TEST_CASE("a state of other bits does not move the range of a softmax", "[quant][softmax]") {
+TEST_CASE("a state with another number of bits does not move the range of a softmax",
+          "[quant][softmax]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential eight = shares_net();
   prepare_qat(eight, example, QConfig::int8());
@@ -96,7 +97,7 @@ TEST_CASE("a state of other bits does not move the range of a softmax", "[quant]
                         "the parameters follow from the range [0, 1]");
 }
 
-TEST_CASE("a softmax takes the place of its input in C, too", "[quant][softmax][c99]") {
+TEST_CASE("a softmax overwrites its input in C, as a function does", "[quant][softmax][c99]") {
   const QParams x{{.bits = 8}, -1, {0.05f}, {100}};
   const auto function = integer::QuantizedLookup::rescale(60, x, x, Activation::kRelu);
   const auto ram = [&](const integer::Operation& second) {
@@ -110,7 +111,7 @@ TEST_CASE("a softmax takes the place of its input in C, too", "[quant][softmax][
   CHECK(ram(integer::QuantizedSoftmax::make(4, 15, x, x, Activation::kNone)) == ram(function));
 }
 
-TEST_CASE("a softmax along the batch has no integer form, says the plan", "[quant][softmax]") {
+TEST_CASE("the plan says that a softmax along the batch has no integer form", "[quant][softmax]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential net{Conv2d{1, 2, {.kernel = 3}}, Mean{{1, 2, 3}}, Softmax{}};
   prepare_qat(net, example, QConfig::int8());
@@ -137,7 +138,7 @@ TEST_CASE("the gradient of a softmax of codes is that of their real values", "[q
     CHECK(of_codes[i] == quantrain::test::Approx(of_floats[i]).margin(1e-6));
 }
 
-TEST_CASE("softmax takes no samples and single elements", "[quant][softmax]") {
+TEST_CASE("softmax takes empty batches and rows of one element", "[quant][softmax]") {
   const QParams params{{.bits = 8}, -1, {0.05f}, {100}};
   CHECK(softmax(fake_quantize(Tensor::zeros({0, 3}), params)).shape() == Shape{0, 3});
   CHECK(values(softmax(fake_quantize(Tensor::zeros({2, 1}), params))) ==

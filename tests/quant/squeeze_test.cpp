@@ -110,7 +110,7 @@ TEST_CASE("squeeze and excitation converts to integers that equal the simulation
   CHECK(IntegerModel::load(folder / "model").program() == model.program());
 }
 
-TEST_CASE("a product without a place of its own is sent to the layer Mul", "[quant][mul]") {
+TEST_CASE("the error about a product outside of a layer suggests the layer Mul", "[quant][mul]") {
   Sequential net{Squeeze{1, true}, Flatten{}, Linear{64, 4}};
   QUANTRAIN_CHECK_ERROR(prepare_qat(net, random_images({2, 8, 8, 1}, 1), QConfig::int8()),
                         GraphError,
@@ -146,7 +146,7 @@ TEST_CASE("two tensors of a batch of 1 are not taken for constants", "[quant][mu
   check_parity(net, convert(net, images), random_images({40, 8, 8, 1}, 9));
 }
 
-TEST_CASE("constants in a batch of 1 are tables", "[quant][constants]") {
+TEST_CASE("constants convert to tables in a batch of 1, too", "[quant][constants]") {
   const Tensor example = random_images({1, 12}, 1);
   const Tensor c = Tensor::full({1, 12}, 0.5f);
   const Function functions[] = {[c](const Tensor& x, const Tensor&) { return x * c; },
@@ -164,7 +164,7 @@ TEST_CASE("constants in a batch of 1 are tables", "[quant][constants]") {
   }
 }
 
-TEST_CASE("what two tensors cannot be is refused alike in a batch of any size, and says what to do",
+TEST_CASE("operations without an integer form are refused for any batch size, with advice",
           "[quant][mul]") {
   const int64_t n = GENERATE(1, 2);
   struct Case {
@@ -212,7 +212,7 @@ TEST_CASE("what two tensors cannot be is refused alike in a batch of any size, a
   }
 }
 
-TEST_CASE("what the refusals of differences and quotients name instead converts", "[quant][mul]") {
+TEST_CASE("the forms that errors advise for differences and quotients convert", "[quant][mul]") {
   /// last(joined(first(x), instead(second(x)))). For a difference, `instead` is -v and `joined` is
   /// Add; for a quotient, `instead` is 1 / (sigmoid(v) + 1) and `joined` is Mul.
   class Instead : public Module {

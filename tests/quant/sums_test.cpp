@@ -71,7 +71,8 @@ std::vector<size_t> operands(const integer::Program& program) {
   return counts;
 }
 
-/// A layer of its own, that adds a number or two tensors and a number.
+/// A layer that computes x + x + 0.5. The constant is one number if `at_once`, else a tensor of x's
+/// shape that Add adds.
 class WithConstant : public Module {
  public:
   explicit WithConstant(bool at_once) : sum_(add("sum", Add{})), at_once_(at_once) {}
@@ -148,7 +149,7 @@ TEST_CASE("a sum of one tensor is that tensor", "[quant][add]") {
   check_parity(net, model, random_images({40, 8, 8, 1}, 9));
 }
 
-TEST_CASE("a constant among three operands is refused and says what to write", "[quant][add]") {
+TEST_CASE("the error about a constant among three operands says what to write", "[quant][add]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   const auto prepared = [&](bool at_once) {
     Sequential net{Conv2d{1, 4, {.padding = 1}}, WithConstant{at_once}, Flatten{}, Linear{256, 4}};
@@ -169,7 +170,8 @@ TEST_CASE("a constant among three operands is refused and says what to write", "
       "[2, 8, 8, 4] + [2, 8, 8, 4]; add a constant to one of them, in a layer of its own");
 }
 
-TEST_CASE("a sum of three without a place of its own is sent to the layer Add", "[quant][add]") {
+TEST_CASE("the error about a sum of three outside of a layer suggests the layer Add",
+          "[quant][add]") {
   class Alone : public Module {
    public:
     std::string_view type() const override { return "Alone"; }

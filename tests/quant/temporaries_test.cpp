@@ -16,7 +16,7 @@ constexpr bool kIsValue = !std::is_reference_v<T>;
 
 }  // namespace
 
-TEST_CASE("nothing refers into a module without a name", "[quant][temporaries]") {
+TEST_CASE("no accessor returns a reference into a temporary module", "[quant][temporaries]") {
   CHECK(kIsValue<decltype(Linear(1, 1).weight())>);
   CHECK(kIsValue<decltype(Linear(1, 1).bias())>);
   CHECK(kIsValue<decltype(Conv2d(1, 1).weight())>);
@@ -38,7 +38,7 @@ TEST_CASE("nothing refers into a module without a name", "[quant][temporaries]")
   CHECK_FALSE(QUANTRAIN_COMPILES(PreparedBatchNorm, temporary().folding()));
 }
 
-TEST_CASE("nothing refers into a model, configuration or observer without a name",
+TEST_CASE("no accessor returns a reference into a temporary model, configuration or observer",
           "[quant][temporaries]") {
   CHECK(kIsValue<decltype(std::declval<IntegerModel>().program())>);
   CHECK(kIsValue<decltype(std::declval<IntegerModel>().input_shape())>);

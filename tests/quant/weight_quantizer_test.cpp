@@ -62,7 +62,7 @@ void train_once(Module& net, const Tensor& images) {
 
 }  // namespace
 
-TEST_CASE("the gradient of a learned weight scale is LSQ's, with n all weights that share it",
+TEST_CASE("a learned weight scale gets LSQ's gradient, where n counts all weights that share it",
           "[quant][weights]") {
   constexpr int64_t kOut = 16;
   constexpr int64_t kIn = 8;
@@ -121,7 +121,7 @@ TEST_CASE("a learned weight scale starts from the folded weights", "[quant][weig
     error += std::pow(value - static_cast<double>(quantized.floats()[i]), 2);
     size += value * value;
   }
-  CHECK(std::sqrt(error / size) < 0.1);  // 0.81 if unfolded weights set the scale
+  CHECK(std::sqrt(error / size) < 0.1);  // it is 0.81 if unfolded weights set the scale
 }
 
 TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larger",
@@ -211,7 +211,7 @@ TEST_CASE("the plain estimator trains weights and activations beyond their range
   CHECK((weight.grad().data()[1] != 0.0f) == plain);
 }
 
-TEST_CASE("a given scale clamps weights, and their gradient does not pass", "[quant][weights]") {
+TEST_CASE("a given scale clamps weights, and clamped weights get no gradient", "[quant][weights]") {
   Sequential net{Linear{2, 1}, ReLU{}, Linear{1, 2}};
   fill(net.find("0"), {4.0f, 0.5f}, {0.0f});
   fill(net.find("2"), {1.0f, 0.5f}, {0.0f, 0.0f});

@@ -3,11 +3,12 @@ compare with.
 
     python3 make_vectors.py [FOLDER]
 
-Made with PyTorch 2.6 (Debian 13: python3-torch); histograms with 1.13 (Debian 12), which gives the
-same values for the rest. Operations, losses and optimizers run in float64, and their results are
-rounded to float32 once, so that a test finds the error of one float32 computation, not of two.
-Inputs are multiples of 1/32, whose sums and products are exact, drawn by Python's own generator.
-Images are [N, H, W, C] and convolution weights [O, KH, KW, I]; this script converts them.
+Made with PyTorch 2.6 (Debian 13: python3-torch), except for the histograms. PyTorch 1.13 (Debian
+12) made these, and gives the same values for the rest. Operations, losses and optimizers run in
+float64, and their results are rounded to float32 once, so that a test finds the error of one
+float32 computation, not of two. Inputs are multiples of 1/32, whose sums and products are exact,
+drawn by Python's own generator. Images are [N, H, W, C] and convolution weights [O, KH, KW, I];
+this script converts them.
 operations.json holds
 
   operations    one object for each case: op, attributes, inputs, y, grad_y, the gradients of
@@ -17,7 +18,7 @@ operations.json holds
   clip          gradients before and after clip_grad_norm_, and the norm
   fake_quantize x, scale, zero_point, qmin, qmax, axis (-1: per tensor), y, and where the gradient
                 passes. All scales are powers of two, so that x / scale and PyTorch's
-                x * (1 / scale) are the same number; some of them are ties. Some of PyTorch's
+                x * (1 / scale) are the same number; some quotients are ties. Some of PyTorch's
                 kernels add the zero point before they round and others after, so a case is
                 written only if both give the same.
   lsq           a learned scale, with the factor of its gradient (grad_factor) and zero point 0
@@ -30,7 +31,7 @@ operations.json holds
                 type, the scale and zero point that the search of PyTorch's HistogramObserver finds.
                 entropy: the range of least divergence by the published procedure.
 
-signals.json holds only operations: those of one axis, and convolutions with a dilation. Signals are
+signals.json holds only operations: those on signals, and convolutions with a dilation. Signals are
 [N, L, C] and their weights [O, K, I].
 """
 

@@ -2,8 +2,8 @@
 
 export const side = 28;
 
-// Gives at least `fill` ink to the inside of closed outlines: all pixels that cannot be reached from
-// the border.
+// Fills closed outlines: gives at least `fill` ink to all pixels that cannot be reached from the
+// border.
 function filled(ink, width, height, fill) {
   const outside = new Uint8Array(width * height);
   const stack = [];
@@ -45,8 +45,8 @@ function extent(ink, width, height) {
   return {left, right, top, bottom, x: x_sum / mass, y: y_sum / mass};
 }
 
-// For each of the 28 cells of an axis: the pixels of the drawing that it covers, with their share of
-// the cell's area. Pixel x covers [x, x + 1) * scale + offset.
+// For each of the 28 cells along an axis: the pixels of the drawing that overlap the cell, each with
+// the share of the cell that it covers. Pixel x covers [x, x + 1) * scale + offset.
 function cells(size, scale, offset) {
   return Array.from({length: side}, (_, cell) => {
     const begin = (cell - offset) / scale, end = (cell + 1 - offset) / scale;
@@ -57,9 +57,10 @@ function cells(size, scale, offset) {
   });
 }
 
-// ink: width * height bytes; 0 is no ink. The longer side of the drawing becomes `box` pixels, each
-// the mean of the area that it covers. The center of mass, or of the box, moves to the middle, but
-// nothing is cut off. `fill` is the ink inside closed outlines. An empty drawing gives null.
+// ink: width * height bytes; 0 is no ink. The longer side of the drawing becomes `box` pixels. Each
+// pixel is the mean of the area that it covers. The center of mass, or of the box, moves as close to
+// the middle as it can without cutting off ink. `fill` is the ink inside closed outlines. An empty
+// drawing gives null.
 export function imageOf(ink, width, height, {box, center, fill}) {
   if (fill > 0) ink = filled(ink, width, height, fill);
   const drawn = extent(ink, width, height);

@@ -18,7 +18,7 @@ export function title({operation}) {
   return operations[operation] ?? operation;
 }
 
-// Codes [height, width, channels]; a vector is one picture with lines of 32.
+// The layout of a step's codes: [height, width, channels]. A vector is one picture with lines of 32.
 function form({shape}) {
   if (shape.length === 3 && shape[0] * shape[1] > 1)
     return {height: shape[0], width: shape[1], channels: shape[2]};

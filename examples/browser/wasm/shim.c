@@ -20,7 +20,7 @@ static int32_t scratch[(NETWORK_SCRATCH_SIZE + 3) / 4 + 1];
 uint8_t *EXPORT(input_at)(void) { return pixels; }
 int32_t *EXPORT(outputs_at)(void) { return outputs; }
 
-/* Runs the network on the input; `show` calls trace() with the codes of each step. */
+/* Runs the network on the input. If `show` is set, calls trace() with the codes of each step. */
 void EXPORT(run)(int32_t show) {
   int32_t i;
   traced = show;

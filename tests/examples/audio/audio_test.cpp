@@ -55,15 +55,15 @@ TEST_CASE("the spectrum keeps the energy of the samples", "[examples][audio]") {
   QUANTRAIN_CHECK_ERROR(four(std::vector<float>(5)), DataError, "5 samples, at most 4");
 }
 
-TEST_CASE("a sine is all in its bin", "[examples][audio]") {
+TEST_CASE("all energy of a sine lies in its bin", "[examples][audio]") {
   PowerSpectrum spectrum(1024);
   const std::vector<float> power = spectrum(sine(1000.0, 1024).samples);  // bin 64, 15.625 Hz a bin
   CHECK(loudest(power) == 64);
-  CHECK(power[64] == test::Approx(256.0 * 256.0).epsilon(1e-4));  // (amplitude n / 2)^2
+  CHECK(power[64] == test::Approx(256.0 * 256.0).epsilon(1e-4));  // (amplitude * n / 2)^2
   CHECK(power[62] < 1e-4f);
 }
 
-TEST_CASE("mels of known frequencies", "[examples][audio]") {
+TEST_CASE("mel_of matches known values, and hertz_of inverts it", "[examples][audio]") {
   CHECK(mel_of(0.0) == 0.0);
   CHECK(mel_of(700.0) == test::Approx(2595.0 * std::log10(2.0)));
   CHECK(mel_of(1000.0) == test::Approx(1000.0).epsilon(1e-4));
@@ -100,7 +100,7 @@ TEST_CASE("ten times the amplitude is twenty decibels", "[examples][audio]") {
         test::Approx(-100.0));
 }
 
-TEST_CASE("spectrograms that make no sense are refused", "[examples][audio]") {
+TEST_CASE("spectrograms refuse invalid options, and sounds of another rate", "[examples][audio]") {
   QUANTRAIN_CHECK_ERROR(MelSpectrogram({.window = 0}), DataError, "a window has 0 samples");
   QUANTRAIN_CHECK_ERROR(MelSpectrogram({.bands = 0}), DataError, "bands 0 must be positive");
   QUANTRAIN_CHECK_ERROR(MelSpectrogram({.highest = 9000.0}), DataError, "9000");
@@ -126,7 +126,7 @@ TEST_CASE("the cosine transform is orthonormal", "[examples][audio]") {
   QUANTRAIN_CHECK_ERROR(cosine_transform(rows, 4, 5), DataError, "5 coefficients");
 }
 
-TEST_CASE("a sound of another rate keeps its tone, and what is too high is gone",
+TEST_CASE("resampling keeps a tone, and removes a tone too high for the new rate",
           "[examples][audio]") {
   const Sound low = resample(sine(1000.0, 22050, 22050), 16000);
   CHECK(low.rate == 16000);
@@ -139,7 +139,7 @@ TEST_CASE("a sound of another rate keeps its tone, and what is too high is gone"
   QUANTRAIN_CHECK_ERROR(resample(low, 0), DataError, "16000 and 0");
 }
 
-TEST_CASE("a .wav gives what was written", "[examples][audio]") {
+TEST_CASE("reading a .wav returns the samples that were written", "[examples][audio]") {
   const TemporaryFolder folder;
   const Sound sound{.rate = 8000, .samples = {0.0f, 0.5f, -1.0f, 1.0f, 1.0f / 32768.0f}};
   write_wav(folder / "a.wav", sound);
@@ -149,7 +149,7 @@ TEST_CASE("a .wav gives what was written", "[examples][audio]") {
         std::vector<float>{0.0f, 0.5f, -1.0f, 32767.0f / 32768.0f, 1.0f / 32768.0f});
 }
 
-TEST_CASE("a .wav that is cut or of another kind is refused with its path", "[examples][audio]") {
+TEST_CASE("a truncated or unsupported .wav is refused with its path", "[examples][audio]") {
   const TemporaryFolder folder;
   write_wav(folder / "whole", {.rate = 8000, .samples = {0.25f, 0.5f, -0.5f}});
   const std::vector<uint8_t> whole = test::read_bytes(folder / "whole");
@@ -164,7 +164,7 @@ TEST_CASE("a .wav that is cut or of another kind is refused with its path", "[ex
     test::write_bytes(folder / "changed", bytes);
     return folder / "changed";
   };
-  QUANTRAIN_CHECK_ERROR(read_wav(changed(0, 'X')), DataError, "no RIFF/WAVE file");
+  QUANTRAIN_CHECK_ERROR(read_wav(changed(0, 'X')), DataError, "not a RIFF/WAVE file");
   QUANTRAIN_CHECK_ERROR(read_wav(changed(20, 3)), DataError, "format 3 of 16 bits");
   QUANTRAIN_CHECK_ERROR(read_wav(changed(34, 24)), DataError, "format 1 of 24 bits");
   QUANTRAIN_CHECK_ERROR(read_wav(changed(22, 0)), DataError, "0 channels");

@@ -22,7 +22,7 @@ constexpr const char* kWords =
 
 }  // namespace
 
-TEST_CASE("the autoencoder trains, converts, and its threshold is saved", "[examples][audio]") {
+TEST_CASE("the autoencoder trains and converts, and its threshold is saved", "[examples][audio]") {
   const Workplace place;
   for (const std::string bits : {"8", "4"}) {
     REQUIRE(place.start("anomaly_detection",
@@ -31,7 +31,7 @@ TEST_CASE("the autoencoder trains, converts, and its threshold is saved", "[exam
                             place.path("model") + '\'') == 0);
     const auto report = test::check_tiny_report(
         place, {.program = "anomaly_detection", .score = "area_under_curve", .outputs = 640});
-    // Six clips of each kind are few, but chance would be one half.
+    // Six clips of each kind are few, but guessing would give only one half.
     CHECK(report.at("float").at("area_under_curve").get<double>() > 0.6);
     const auto model = IntegerModel::load(place.path("model"));
     CHECK(std::stof(model.metadata().at("threshold")) > 0.0f);
@@ -40,7 +40,8 @@ TEST_CASE("the autoencoder trains, converts, and its threshold is saved", "[exam
   }
 }
 
-TEST_CASE("a bearing sounds the same for the same seed, and a pit is heard", "[examples][audio]") {
+TEST_CASE("a bearing sounds the same for the same seed, and a pit is audible",
+          "[examples][audio]") {
   using namespace examples;
   const Sound healthy = bearing_sound(BearingFault::kNone, 0.0f, 0.5, 1, 2);
   CHECK(healthy.samples.size() == 8000);
@@ -66,7 +67,7 @@ TEST_CASE("without espeak-ng nothing is spoken, and the message says what to ins
 }
 
 // The test speech_tests runs these cases, if espeak-ng is installed.
-TEST_CASE("words are spoken once, and trained on and converted", "[.][speech]") {
+TEST_CASE("words are spoken once, and a network trains on them and converts", "[.][speech]") {
   const Workplace place;
   const auto start = [&](const std::string& copies, const std::string& model) {
     return place.start("keyword_spotting",
@@ -96,7 +97,8 @@ TEST_CASE("words are spoken once, and trained on and converted", "[.][speech]") 
   CHECK(place.read("model") != place.read("copies"));
 }
 
-TEST_CASE("what espeak-ng cannot speak is an error that names the word", "[.][speech]") {
+TEST_CASE("speaking into an unusable folder throws, and a spoken word can be heard",
+          "[.][speech]") {
   const test::TemporaryFolder folder;
   const std::vector<examples::Utterance> words{{.voice = "m1", .word = "yes", .take = 0}};
   test::write_bytes(folder / "m1", {});  // a file where the voice's folder should be

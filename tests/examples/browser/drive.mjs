@@ -61,7 +61,8 @@ async function examples() {
     if (JSON.stringify(await outputs()) === JSON.stringify(expected.map(String))) ++equal;
   }
   check('the examples give the engine\'s integers', `${equal} of ${data.examples.length}`, '10 of 10');
-  check('the page says so', (await remark()).endsWith('All ten integers equal those of the C++ engine.'), true);
+  check('the page says that they are equal',
+        (await remark()).endsWith('All ten integers equal those of the C++ engine.'), true);
   const checksums = await chromium.evaluate(`(async () => {
     const network = await (await import('./network.js')).Network.load();
     return network.data.examples.map(({pixels}) => {
@@ -70,7 +71,7 @@ async function examples() {
           (hash, code) => Math.imul(hash ^ code, 16777619) >>> 0, 2166136261));
     });
   })()`);
-  check('so does every step', checksums, data.examples.map(({checksums}) => checksums));
+  check('every step gives the engine\'s codes', checksums, data.examples.map(({checksums}) => checksums));
 }
 
 async function pictures() {
@@ -92,8 +93,8 @@ async function drawing() {
   await shown();
   const pixels = await image(paper, data.drawing);
   check('a drawing gives the engine\'s integers', await outputs(), engine(pixels));
-  check('it has ink', pixels.some((byte) => byte > 100), true);
-  check('nobody takes it for an example', await remark(), 'Drawn here.');
+  check('the drawing has ink', pixels.some((byte) => byte > 100), true);
+  check('the page does not take the drawing for an example', await remark(), 'Drawn here.');
 
   await chromium.click('#clear');
   await chromium.evaluate(`document.querySelector('#pad').focus()`);
@@ -117,12 +118,12 @@ const grid = (byte) => Array.from({length: 28 * 28}, (_, i) => byte(i % 28, Math
 
 async function images() {
   const mnist = {box: 20, center: 'mass', fill: 0};
-  check('the longer side becomes 20 pixels, the middle 14', await image(rectangles([7, 30, 27, 230]), mnist),
+  check('the longer side becomes 20 pixels, centered at 14', await image(rectangles([7, 30, 27, 230]), mnist),
         grid((x, y) => x >= 13 && x < 15 && y >= 4 && y < 24 ? 255 : 0));
   check('a pixel that is covered by half has half the ink', await image(rectangles([40, 30, 70, 230]), mnist),
         grid((x, y) => y < 4 || y >= 24 ? 0 : x === 13 || x === 14 ? 255 : x === 12 || x === 15 ? 128 : 0));
-  // The centers of the rectangles, (70, 50) and (170, 87.5), have the weights 4 to 1 and the center of mass (90, 57.5).
-  // So x becomes x / 10 + 5, and y becomes y / 10 + 8.25.
+  // The centers of the rectangles are (70, 50) and (170, 87.5), and their areas are as 4 to 1, so the center of mass is
+  // (90, 57.5). So x becomes x / 10 + 5, and y becomes y / 10 + 8.25.
   const high = (y) => y === 8 ? 191 : y > 8 && y < 18 ? 255 : y === 18 ? 64 : 0;
   const low = (y) => y === 15 || y === 18 ? 64 : y === 16 || y === 17 ? 255 : 0;
   check('the center of mass lies in the middle', await image(rectangles([20, 0, 120, 100], [120, 75, 220, 100]), mnist),
@@ -132,7 +133,7 @@ async function images() {
   const corner = await image(rectangles([0, 0, 200, 10], [190, 10, 200, 200]), mnist);
   check('nothing is cut off', Math.abs(corner.reduce((a, b) => a + b) - 3900 * 255 / 100) <= 20, true);
   const outline = [[40, 40, 240, 60], [40, 60, 60, 220], [220, 60, 240, 220], [40, 220, 240, 240]];
-  check('what outlines surround is filled', await image(rectangles(...outline), {box: 20, center: 'box', fill: 150}),
+  check('closed outlines are filled', await image(rectangles(...outline), {box: 20, center: 'box', fill: 150}),
         grid((x, y) => Math.min(x, y, 27 - x, 27 - y) < 4 ? 0 : Math.min(x, y, 27 - x, 27 - y) < 6 ? 255 : 150));
 }
 
@@ -141,13 +142,13 @@ async function names() {
   const roles = ['button', 'image', 'img', 'application'];
   const nameless = nodes.filter(({ignored, role, name}) => !ignored && roles.includes(role?.value) && !name?.value);
   check('every button and picture has a name', nameless.map(({role}) => role.value), []);
-  check('buttons', nodes.filter(({role}) => role?.value === 'button').length, 11);
+  check('number of buttons', nodes.filter(({role}) => role?.value === 'button').length, 11);
 }
 
 async function widths() {
   for (const width of [320, 768, 1440]) {
     await chromium.resize(width, 800);
-    check(`${width} pixels are wide enough`,
+    check(`the page fits into a width of ${width} pixels`,
           await chromium.evaluate(`document.documentElement.scrollWidth <= innerWidth`), true);
   }
 }

@@ -27,7 +27,7 @@ Checkpoints resuming(const std::string& folder) {
 
 }  // namespace
 
-TEST_CASE("the last checkpoint comes back, and the last few stay", "[layers][checkpoint]") {
+TEST_CASE("the last checkpoint is loaded, and the last few are kept", "[layers][checkpoint]") {
   const TemporaryFolder folder;
   const Checkpoints checkpoints(
       {.folder = folder / "new/run", .keep = 2, .configuration = "a run"});
@@ -37,7 +37,7 @@ TEST_CASE("the last checkpoint comes back, and the last few stay", "[layers][che
   CHECK(std::filesystem::exists(folder / "new/run/step-000000000003.safetensors"));
   CHECK(std::filesystem::exists(folder / "new/run/step-000000000004.safetensors"));
   CHECK_FALSE(std::filesystem::exists(folder / "new/run/step-000000000002.safetensors"));
-  // Files of others, or with names that no checkpoint has.
+  // Other files, some of them with names that look like a checkpoint's.
   for (const char* name : {"notes.txt",
                            "step-7.txt",
                            "7.safetensors",
@@ -53,7 +53,7 @@ TEST_CASE("the last checkpoint comes back, and the last few stay", "[layers][che
   CHECK(values(tensors[1].tensor) == std::vector<float>(2, 8.0f));
 }
 
-TEST_CASE("each damaged byte of a checkpoint is found, and nothing is changed",
+TEST_CASE("each damaged byte of a checkpoint is detected, and loading changes nothing",
           "[layers][checkpoint]") {
   const TemporaryFolder folder;
   const Checkpoints checkpoints({.folder = folder.path(), .resume = true});
@@ -73,7 +73,7 @@ TEST_CASE("each damaged byte of a checkpoint is found, and nothing is changed",
     const std::vector<NamedTensor> tensors = some_tensors(0.0f);
     INFO("byte " << i);
     try {
-      // A changed byte may replace white space in the header by other white space.
+      // A changed byte may turn white space in the header into other white space, which is valid.
       const std::optional<std::string> position = checkpoints.load(tensors);
       CHECK(position == "second");
       CHECK(values(tensors[0].tensor) == std::vector<float>(6, 2.0f));
@@ -86,7 +86,7 @@ TEST_CASE("each damaged byte of a checkpoint is found, and nothing is changed",
   CHECK(refused > static_cast<int64_t>(whole.size()) - 20);
 }
 
-TEST_CASE("a damaged checkpoint is passed over where that was asked for", "[layers][checkpoint]") {
+TEST_CASE("a damaged checkpoint is skipped only if skip_damaged is set", "[layers][checkpoint]") {
   const TemporaryFolder folder;
   const Checkpoints first({.folder = folder.path(), .resume = true});
   first.save(1, some_tensors(1.0f), "first");
@@ -106,7 +106,8 @@ TEST_CASE("a damaged checkpoint is passed over where that was asked for", "[laye
   CHECK(second.load(some_tensors(0.0f)) == "first again");
 }
 
-TEST_CASE("a checkpoint of another run is refused by name", "[layers][checkpoint]") {
+TEST_CASE("a checkpoint of another run is refused, with the difference in the message",
+          "[layers][checkpoint]") {
   const TemporaryFolder folder;
   resuming(folder.path()).save(5, some_tensors(1.0f), "");
   QUANTRAIN_CHECK_ERROR(Checkpoints({.folder = folder.path()}),
@@ -128,7 +129,7 @@ TEST_CASE("a checkpoint of another run is refused by name", "[layers][checkpoint
   QUANTRAIN_CHECK_ERROR(same.load(tensors), DataError, "lacks \"scale\"");
 }
 
-TEST_CASE("checkpoints refuse folders and options that make no sense", "[layers][checkpoint]") {
+TEST_CASE("checkpoints refuse invalid folders and options", "[layers][checkpoint]") {
   const TemporaryFolder folder;
   write_bytes(folder / "file", {});
   QUANTRAIN_CHECK_ERROR(Checkpoints({.folder = ""}), DataError, "folder is empty");

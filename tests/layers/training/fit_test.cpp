@@ -67,7 +67,7 @@ struct Training {
 
 }  // namespace
 
-TEST_CASE("fit is the loop that one would write", "[layers][fit]") {
+TEST_CASE("fit gives the same weights as a loop written by hand", "[layers][fit]") {
   const Schedule schedule = cosine_schedule(0.2f, {.steps = 12});
   Training own;
   std::vector<float> losses;
@@ -102,7 +102,7 @@ TEST_CASE("fit is the loop that one would write", "[layers][fit]") {
   CHECK(result.epochs[1].learning_rate == schedule(11));
 }
 
-TEST_CASE("gradients of several batches make the step of one", "[layers][fit]") {
+TEST_CASE("accumulated gradients of small batches make the step of a large one", "[layers][fit]") {
   Training whole(8);
   const FitResult one = whole.fit({.steps = 1});
   CHECK(one.steps == 1);
@@ -117,7 +117,7 @@ TEST_CASE("gradients of several batches make the step of one", "[layers][fit]") 
   CHECK(Training().fit({.accumulate = 4}).steps == 2);
 }
 
-TEST_CASE("training stops where the metric no longer rises, with the best values",
+TEST_CASE("training stops when the metric no longer rises, and keeps the best weights",
           "[layers][fit]") {
   const std::vector<double> accuracy = {0.5, 0.7, 0.6, 0.7, 0.9};
   Training training;
@@ -146,7 +146,7 @@ TEST_CASE("training stops where the metric no longer rises, with the best values
   CHECK(errors.fit(options).best_epoch == 0);
 }
 
-TEST_CASE("log and page tell of each epoch", "[layers][fit]") {
+TEST_CASE("log and page report each epoch", "[layers][fit]") {
   const TemporaryFolder folder;
   Training training;
   const FitResult result = training.fit({.epochs = 2,
@@ -170,7 +170,7 @@ TEST_CASE("log and page tell of each epoch", "[layers][fit]") {
   CHECK(page.find("http") == std::string::npos);
 }
 
-TEST_CASE("fit refuses what it cannot do", "[layers][fit]") {
+TEST_CASE("fit refuses invalid options, metrics and losses", "[layers][fit]") {
   Training t;
   const std::vector<float> before = t.weights();
   QUANTRAIN_CHECK_ERROR(t.fit({.epochs = 0}), DataError, "epochs is 0");
@@ -208,7 +208,7 @@ TEST_CASE("fit refuses what it cannot do", "[layers][fit]") {
                         "the loss is inf in step 0: the learning rate 0.1 may be too large");
 }
 
-TEST_CASE("a position in a checkpoint that makes no sense is refused", "[layers][fit]") {
+TEST_CASE("a checkpoint with an invalid position is refused", "[layers][fit]") {
   const TemporaryFolder folder;
   const std::string path = folder / "step-000000000006.safetensors";
   Training one;
@@ -249,7 +249,8 @@ TEST_CASE("a position in a checkpoint that makes no sense is refused", "[layers]
   refused("\"value\" is true, expected a number", "\"value\":0.5", "\"value\":true");
 }
 
-TEST_CASE("a checkpoint in the middle of an epoch asks for that epoch's batches", "[layers][fit]") {
+TEST_CASE("a checkpoint inside an epoch is refused if the epoch has fewer batches now",
+          "[layers][fit]") {
   const TemporaryFolder folder;
   const CheckpointOptions checkpoints{.folder = folder / "checkpoints", .every = 5};
   Training one;

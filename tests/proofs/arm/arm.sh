@@ -1,7 +1,8 @@
 #!/bin/bash
-# scripts/prove arm [--only TEXT]: prints the instructions per multiply-add of the usual layers on 64-bit Arm, emulated:
-# with widening NEON, with SDOT and with USDOT. First compares their integers with the reference's. Fails if SDOT takes
-# more instructions than goals.tsv allows: half of those that NEON took before there was SDOT. These are not times.
+# scripts/prove arm [--only TEXT]: prints the instructions per multiply-add of common layers on emulated 64-bit Arm,
+# with widening NEON, with SDOT and with USDOT. First checks that all of these give the reference's integers. Fails if
+# SDOT takes more instructions than goals.tsv allows: half of what NEON took before SDOT was used. Instruction counts
+# are not times.
 set -euo pipefail
 shopt -s inherit_errexit
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -21,12 +22,12 @@ build_layers "$work"
 build_plugin "$work"
 run_layers max "$work" check
 
-# instructions ISA LAYER TIMES: of a program that computes the layer as often
+# instructions ISA LAYER TIMES: prints the instructions of a program that computes the layer TIMES times
 instructions() {
   QUANTRAIN_ISA=$1 qemu-aarch64 -cpu max -plugin "$work/count.so" -L /usr/aarch64-linux-gnu "$work/arm_layers" "$2" "$3" 2>&1 |
     awk '$1 == "instructions" { print $2 }'
 }
-# count ISA LAYER MULTIPLY_ADDS: instructions per multiply-add, without those of the rest of the program
+# count ISA LAYER MULTIPLY_ADDS: prints the layer's instructions per multiply-add, without the rest of the program
 count() {
   local once twice
   once=$(instructions "$1" "$2" 4)

@@ -16,5 +16,6 @@ build_plugin() {
   version=$(qemu-aarch64 --version | awk 'NR == 1 { split($3, numbers, "."); print (numbers[1] >= 9 ? 2 : 1) }')
   cc -O2 -Wall -Wextra -Werror -shared -fPIC -D VERSION="$version" -o "$1/count.so" "$arm_root/tests/proofs/arm/count.c"
 }
-# run_layers CPU FOLDER ARGUMENT...: under emulation. Programs for Arm find their libraries in the cross compiler's.
+# run_layers CPU FOLDER ARGUMENT...: runs FOLDER/arm_layers in the emulator. -L names the cross compiler's folder, where
+# the program finds its libraries.
 run_layers() { qemu-aarch64 -cpu "$1" -L /usr/aarch64-linux-gnu "$2/arm_layers" "${@:3}"; }

@@ -1,6 +1,6 @@
 // arm_layers             prints a line for each layer: name, multiply-adds, description
 // arm_layers check       compares all instruction sets that the CPU has with the reference
-// arm_layers NAME TIMES  computes a layer as often; scripts/prove arm counts the instructions
+// arm_layers NAME TIMES  computes a layer TIMES times; scripts/prove arm counts the instructions
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -44,7 +44,7 @@ Conv2dShape depthwise(int64_t h, int64_t w, int64_t c, int64_t stride = 1) {
 }
 Conv2dShape linear(int64_t inputs, int64_t outputs) { return {.c = inputs, .o = outputs}; }
 
-// The networks of MLPerf Tiny and of the examples; one layer of each kind.
+// Layers of the networks of MLPerf Tiny and of the examples, one of each kind.
 const Layer kLayers[] = {
     {"pointwise_25x5x64_64", "DS-CNN 1x1, 25x5x64 -> 64", pointwise(25, 5, 64, 64)},
     {"pointwise_48x48x8_16", "MobileNet 1x1, 48x48x8 -> 16", pointwise(48, 48, 8, 16)},
@@ -88,7 +88,7 @@ const Layer kLayers[] = {
     {"linear_784_256", "examples linear, 784 -> 256", linear(784, 256)},
 };
 
-// Shapes that fill no vectors, tiles or groups of four; groups, strides and dilations.
+// Shapes that leave vectors, tiles and groups of four partly filled; groups, strides and dilations.
 const Layer kOddLayers[] = {
     {"linear_1_1", "", linear(1, 1)},
     {"linear_37_452", "", linear(37, 452)},
@@ -110,7 +110,7 @@ const Layer kOddLayers[] = {
 /// A layer whose operands depend only on its shape, packed for the chosen instruction set.
 class Operands {
  public:
-  /// shift: of all multipliers; 0: one that suits the sums.
+  /// shift: the shift of all multipliers; 0: a shift that suits the sums.
   Operands(const Conv2dShape& s, int32_t zero_x, int32_t shift)
       : s_(s),
         x_(s.x_elements()),
@@ -164,7 +164,7 @@ bool all_equal(const char* name, const Conv2dShape& s, int32_t zero_x, int32_t s
     Operands operands(s, zero_x, shift);
     bool equal =
         std::ranges::equal(sums, operands.sums()) && std::ranges::equal(codes, operands.codes());
-    // Again, with weights that were packed for the reference.
+    // This instruction set must also compute with weights that were packed for the reference.
     equal = equal && std::ranges::equal(reference.sums(), operands.sums()) &&
             std::ranges::equal(reference.codes(), operands.codes());
     if (equal) continue;
@@ -218,6 +218,6 @@ int main(int argc, char** argv) {
   if (argc == 1) return quantrain::list();
   if (argc == 2 && std::string(argv[1]) == "check") return quantrain::check();
   if (argc == 3) return quantrain::compute(argv[1], std::atoll(argv[2]));
-  std::cerr << "arm_layers: write nothing, check, or a layer's name and how often to compute it\n";
+  std::cerr << "usage: arm_layers [check | NAME TIMES]\n";
   return 2;
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# sample.sh FOLDER: shows that on 64-bit Arm, emulated, every instruction set gives the integers of the reference. Builds
-# in FOLDER. For CTest: status 77 if the compiler or the emulator is missing.
+# sample.sh FOLDER: shows that every instruction set of emulated 64-bit Arm gives the integers of the reference. Builds
+# in FOLDER. Exits with 77, CTest's status for a skipped test, if the compiler or the emulator is missing.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/build.sh"
 for tool in aarch64-linux-gnu-g++ qemu-aarch64; do
@@ -8,7 +8,7 @@ for tool in aarch64-linux-gnu-g++ qemu-aarch64; do
 done
 build_layers "$1"
 failed=0
-# check CPU EXPECTED: the instruction sets that the CPU has, and their integers
+# check CPU EXPECTED: checks that the CPU has the instruction sets in EXPECTED, and that their integers are equal
 check() {
   local output
   if ! output=$(run_layers "$1" "$arm_work" check 2>&1) || [[ $output != "$2" ]]; then

@@ -1,7 +1,7 @@
 #!/bin/bash
 # scripts/prove c99: shows that exported C gives the engine's integers. Trains the examples' networks briefly, exports
-# them, and compares the codes of every step, the output of every image, and classes. The flags say on how many images
-# or random networks; these are the defaults:
+# them, and compares the codes of every step, the output of every image, and classes. Flags set the numbers of images
+# and random networks; these are the defaults:
 #   on this machine, compiled by GCC and Clang with -O0 and -O3, and without vectors   --images 10000
 #   on aarch64 and riscv64, emulated                                                  --cross 1000
 #   on Cortex-M0, M3, M4, M7 and M55, emulated; their objects call no floating point  --board 100
@@ -51,7 +51,7 @@ touch "$c99_results"
 natives=(gcc-O3 gcc-O0 clang-O3 clang-O0 plain)
 boards=(mps2-an385/cortex-m0 mps2-an385 mps2-an386 mps2-an500 mps3-an547)
 
-# images TARGET FOLDER COUNT: runs the folder's network on images
+# images TARGET FOLDER COUNT: runs the folder's network on COUNT images
 images() { run_program "$1" "$root/tests/proofs/c99/images.c" "$2" images "$2/expected" "$3"; }
 # make_network NETWORK BITS FOLDER: trains and exports the network, and writes what the engine computes
 make_network() {
@@ -59,7 +59,7 @@ make_network() {
     "$programs/export_c99" "$3/model" --output "$3" --name network --test "$board" --data "$data" &&
     "$programs/c99_programs" expected "$3/model" "$data" "$images" "$3/expected"
 }
-# check_network NETWORK BITS: on all targets
+# check_network NETWORK BITS: compares the network's results on all targets
 check_network() {
   local label="$1 W$2" folder=$work/$1.$2 target
   mkdir "$folder"

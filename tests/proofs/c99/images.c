@@ -1,6 +1,6 @@
-/* images FILE [COUNT]: runs an exported network on images and compares every step's codes, the output and, of each tenth
-   image, the class with what the engine computed (`c99_programs expected` wrote FILE, little-endian). The network is called
-   `network`; its folder is on the include path. Prints "N of N equal". */
+/* images FILE [COUNT]: runs an exported network on images and compares its results with the engine's: the codes of
+   every step, the output and, for each tenth image, the class. `c99_programs expected` writes FILE, little-endian. The
+   network is called `network`; its folder is on the include path. Prints "N of N equal". */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

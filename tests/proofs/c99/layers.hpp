@@ -9,14 +9,15 @@ namespace quantrain::proofs {
 
 /// A layer whose instructions are counted.
 struct Layer {
-  std::string name;         ///< of the C files: "conv_3x3_32x32x16_16_w8"
-  std::string description;  ///< "conv 3x3 pad 1, 32x32x16 -> 16"
-  int bits = 8;             ///< of a weight
+  std::string name;         ///< name of the C files, such as "conv_32x32x16_16_w8"
+  std::string description;  ///< such as "conv 3x3 pad 1, 32x32x16 -> 16"
+  int bits = 8;             ///< bits of a weight
   integer::Program program;
 };
 
-/// Convolutions and linear layers of typical networks for microcontrollers, one by one, with random
-/// weights of these bits. The codes of their outputs spread over the whole range of a byte.
+/// Convolutions and linear layers of typical networks for microcontrollers. Each layer is a network
+/// of its own, once for each of these numbers of bits, with random weights. Its output codes spread
+/// over the whole range of a byte.
 std::vector<Layer> layers(const std::vector<int>& bits);
 
 }  // namespace quantrain::proofs

@@ -11,7 +11,7 @@ while [[ $# -gt 0 ]]; do
     --bits) bits=$2; shift 2 ;;
     --only) only=$2; shift 2 ;;
     --) shift; break ;;
-    *) echo "prove c99 --layers: no flag $1: use --boards, --bits, --only, or -- and the compiler's" >&2; exit 2 ;;
+    *) echo "prove c99 --layers: no flag $1: use --boards, --bits, --only, or -- before compiler flags" >&2; exit 2 ;;
   esac
 done
 work=$root/build/c99/layers
@@ -35,7 +35,7 @@ while IFS=$'\t' read -r name _; do
   for board in "${list[@]}"; do printf '%s\0' "$name $board"; done
 done <"$work/layers.tsv" | xargs -0 -P "$(nproc)" -I{} bash -c 'read -r name board <<<"{}"; count $name $board "$@"' _ "$@"
 
-echo "Instructions per multiply-add, in parentheses the goal:"
+echo "Instructions per multiply-add, with the goal in parentheses:"
 printf '%-44s %4s' layer bits
 for board in "${list[@]}"; do
   case $board in

@@ -1,6 +1,6 @@
 #!/bin/bash
 # sample.sh C99_PROGRAMS WORK TARGET...: shows that a few random networks give the engine's integers on these targets.
-# For CTest: status 77 if a compiler or an emulator is missing.
+# Exits with 77, CTest's status for a skipped test, if a compiler or an emulator is missing.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/targets.sh"
 programs=$1 work=$2

@@ -41,7 +41,8 @@ foreign_symbols() {
     'memcpy|memset|memmove|__aeabi_mem(cpy|set|clr|move)[48]?|__aeabi_(lmul|llsl|llsr|lasr|u?idiv|u?idivmod)|__gnu_thumb1_case_(s|u)(qi|hi|si)' ||
     true
 }
-# test_on TARGET FOLDER NAME: builds and runs NAME_test.c, and prints its output; fails if it or the object is wrong
+# test_on TARGET FOLDER NAME: builds and runs NAME_test.c, and prints its output; fails if a result is wrong, or if a
+# Cortex-M object has foreign symbols
 test_on() {
   local target=$1 folder=$2 name=$3 board cpu=() foreign
   if ! is_board "$target"; then

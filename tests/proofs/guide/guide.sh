@@ -1,7 +1,7 @@
 #!/bin/bash
-# scripts/prove guide [FOLDER]: runs the commands of docs/guide.md from top to bottom in an empty Debian 12, made by
-# debootstrap or copied from FOLDER, and README.md's line that builds and installs the library where the guide first
-# builds it. Stops at the first command that fails.
+# scripts/prove guide [FOLDER]: runs the commands of docs/guide.md from top to bottom in an empty Debian 12, which
+# debootstrap makes or which is copied from FOLDER. Before the guide's first build, also runs README.md's line that
+# builds and installs the library. Stops at the first command that fails.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# scripts/prove packages [SUITE[=FOLDER]...]: for each of these Debians (bookworm and trixie, made by debootstrap or
-# copied from FOLDER), builds the Debian packages, installs them in an empty Debian, and builds and runs programs there,
-# with the compiler and pkg-config, and with CMake.
+# scripts/prove packages [SUITE[=FOLDER]...]: builds the Debian packages, installs them in an empty Debian, and builds
+# and runs programs there, with the compiler and pkg-config, and with CMake. Does so for each SUITE, by default bookworm
+# and trixie. The empty Debian is made by debootstrap or copied from FOLDER.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../../.." && pwd)

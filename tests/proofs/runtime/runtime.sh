@@ -84,7 +84,7 @@ found=$({ defined "$program" | comm -12 "$slim/training" -; nm -C "$program" | g
 if [[ -z $found ]]; then
   echo "None of the $(wc -l <"$slim/training") symbols of training are in it, nothing of oneTBB or xtensor"
 else
-  fail "of training: $found"
+  fail "the program has symbols of training: $found"
 fi
 
 echo

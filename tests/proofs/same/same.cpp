@@ -135,7 +135,7 @@ class Version1 {
                   elements(a.at("shape")), {params_at(a, "a"), params_at(a, "b")}, y, activation),
               codes(y)};
     }
-    if (type == "quantized_rescale") {  // its 256 results by (8)
+    if (type == "quantized_rescale") {  // becomes a table of its 256 results, which (8) gives
       return {integer::QuantizedLookup::rescale(
                   elements(a.at("shape")), params_at(a, "x"), y, activation),
               codes(y)};

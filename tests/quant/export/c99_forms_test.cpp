@@ -9,7 +9,7 @@
 // The C forms of operations, in addition to the tests on random networks.
 namespace quantrain::quant::test {
 
-TEST_CASE("networks of signals and with dilation have a C form", "[quant][c99][serial]") {
+TEST_CASE("networks for signals and dilated convolutions have a C form", "[quant][c99][serial]") {
   const char* const compilers[] = {
       "gcc -O0 -DCORE_PLAIN=1 ",
       "gcc -O2 -mavx2 ",
@@ -73,7 +73,7 @@ TEST_CASE("networks of signals and with dilation have a C form", "[quant][c99][s
   }
 }
 
-TEST_CASE("a table for each channel has a C form", "[quant][c99][serial]") {
+TEST_CASE("a lookup with a table for each channel has a C form", "[quant][c99][serial]") {
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   Random random(6);
   integer::Program program;
@@ -135,7 +135,7 @@ TEST_CASE("moves of codes have a C form", "[quant][c99][serial]") {
     CHECK(build_and_run(program, {.name = "moves"}, compiler + std::string(kWarnings), 2) == "");
 }
 
-TEST_CASE("products of two tensors have a C form, over the larger operand",
+TEST_CASE("products of two tensors have a C form that overwrites the larger operand",
           "[quant][c99][serial]") {
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   const auto rescale = [&](int64_t size) {
@@ -174,7 +174,8 @@ TEST_CASE("products of two tensors have a C form, over the larger operand",
   }
 }
 
-TEST_CASE("sums of any number of tensors have a C form, over an operand", "[quant][c99][serial]") {
+TEST_CASE("sums of any number of tensors have a C form that overwrites an operand",
+          "[quant][c99][serial]") {
   const QParams x{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   const QParams y{.type = {.bits = 8, .is_signed = true}, .scale = {0.17f}, .zero_point = {-3}};
   const auto sum = [&](size_t operands, Activation activation) {
@@ -260,7 +261,7 @@ TEST_CASE("softmax has a C form for every number that a file may hold", "[quant]
     CHECK(build_and_run(program, {.name = "softmax"}, compiler + std::string(kWarnings)) == "");
 }
 
-TEST_CASE("a network of one number for each sample has a C form", "[quant][c99]") {
+TEST_CASE("a network that gives one number for each sample has a C form", "[quant][c99]") {
   const Tensor example = random_images({2, 6, 7, 1}, 1);
   Sequential net{Conv2d{1, 5, {.padding = 1}}, ReLU{}, Mean{{1, 2, 3}}};
   prepare_ptq(net, example, QConfig::int8());

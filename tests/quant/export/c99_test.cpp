@@ -91,7 +91,8 @@ TEST_CASE("exported random networks give the engine's integers", "[quant][c99][s
   }
 }
 
-TEST_CASE("an exported network is a C++ program, too, and two link together", "[quant][c99]") {
+TEST_CASE("an exported network also compiles as C++, and two networks link together",
+          "[quant][c99]") {
   RandomNetwork network = random_network(3);
   const IntegerModel model = train_and_convert(network, 3);
   const TemporaryFolder folder;
@@ -114,7 +115,7 @@ TEST_CASE("an exported network is a C++ program, too, and two link together", "[
   CHECK(std::system((in + "g++ -x c++ -c" + flags + "-o first_as_cpp.o first.c").c_str()) == 0);
 }
 
-TEST_CASE("names that C cannot take are refused", "[quant][c99]") {
+TEST_CASE("names that are invalid in C are refused", "[quant][c99]") {
   RandomNetwork network = random_network(3);
   const integer::Program program = train_and_convert(network, 3).program();
   const auto refusal = [&](const C99Options& options) {
@@ -165,7 +166,7 @@ TEST_CASE("a step with more inputs than C99 has parameters is refused", "[quant]
   }
 }
 
-TEST_CASE("a folder that cannot be written gets no file at all", "[quant][c99]") {
+TEST_CASE("if one exported file cannot be written, none is", "[quant][c99]") {
   RandomNetwork network = random_network(3);
   const C99Sources sources = export_c99(train_and_convert(network, 3).program(), {.name = "net"});
   CHECK_THROWS_AS(write_c99("/proc/no/such/folder", sources), DataError);
@@ -184,7 +185,7 @@ TEST_CASE("samples for the generated test must be whole", "[quant][c99]") {
   CHECK_THROWS_AS(c99_test(program, {}), ShapeError);
 }
 
-TEST_CASE("the generated test sees a wrong table", "[quant][c99]") {
+TEST_CASE("the generated test detects a wrong table", "[quant][c99]") {
   RandomNetwork network = random_network(3);
   const integer::Program program = train_and_convert(network, 3).program();
   const TemporaryFolder folder;
@@ -201,13 +202,13 @@ TEST_CASE("the generated test sees a wrong table", "[quant][c99]") {
   CHECK(contents(folder / "log").find(" differs") != std::string::npos);
 }
 
-TEST_CASE("the scratch is known before training", "[quant][c99]") {
+TEST_CASE("ram_bytes is the size of the exported network's scratch", "[quant][c99]") {
   RandomNetwork network = random_network(5);
   const integer::Program program = train_and_convert(network, 5).program();
   CHECK(ram_bytes(program) == export_c99(program).scratch_bytes);
 }
 
-TEST_CASE("layers of one size share its memory", "[quant][c99][serial]") {
+TEST_CASE("a layer overwrites its input if its output has the same size", "[quant][c99][serial]") {
   // Each value between layers takes 8,000 bytes, so separate memory for the input and the output of
   // a layer would take 16,000.
   const integer::Program program = ds_cnn();
@@ -216,7 +217,7 @@ TEST_CASE("layers of one size share its memory", "[quant][c99][serial]") {
         "");
 }
 
-TEST_CASE("sums that nothing reads have their own bytes", "[quant][c99]") {
+TEST_CASE("accumulators that nothing reads have their own memory", "[quant][c99]") {
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   Random random(4);
   integer::QuantizedProduct unread = random_product(10, 8, random);

@@ -88,7 +88,8 @@ void check_counts(const Counter& counter, const std::vector<float>& values) {
 
 }  // namespace
 
-TEST_CASE("bins count every value at the smallest power of two that fits", "[quant][binned]") {
+TEST_CASE("bins count every value, and their width is the smallest power of two that fits",
+          "[quant][binned]") {
   Counter counter;
   counter.observe(tensor({0.0f, 0.25f, 1.0f, 1.01f, 15.99f, 15.0f, 0.0f}));
   const Bins bins = counter.bins_of();
@@ -169,7 +170,7 @@ TEST_CASE("values of any size have bins", "[quant][binned]") {
   check_counts(zeros, {0.0f, 1.0f, 0.5f});
 }
 
-TEST_CASE("counts of many values, cut into blocks, are those of one", "[quant][binned]") {
+TEST_CASE("values that are counted in blocks have the counts of a simple loop", "[quant][binned]") {
   const Tensor x = quantrain::test::random_tensor({300, 4, 700}, 5, -3.0f, 5.0f);
   const std::vector<float> values = quantrain::test::values(x);
   Counter whole(2048);
@@ -189,8 +190,7 @@ TEST_CASE("counts of many values, cut into blocks, are those of one", "[quant][b
   }
 }
 
-TEST_CASE("a loaded histogram that makes no sense is refused before it is used",
-          "[quant][binned]") {
+TEST_CASE("an invalid histogram that was loaded is refused before it is used", "[quant][binned]") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   const auto check = [](const char* name, int64_t i, float value, const std::string& message) {

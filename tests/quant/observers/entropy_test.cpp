@@ -28,7 +28,7 @@ Tensor with_outliers(bool absolute) {
 
 }  // namespace
 
-TEST_CASE("the threshold of least divergence is the one the published procedure finds",
+TEST_CASE("the threshold of least divergence is that of the published procedure",
           "[quant][entropy][vectors]") {
   int clipped = 0;
   for (const Json& json : test::load_vectors("histograms")) {
@@ -72,7 +72,7 @@ TEST_CASE("values that are exactly 0 move no threshold", "[quant][entropy]") {
         with_zeros.ranges(kU4, QScheme::kAffine)[0].max);
 }
 
-TEST_CASE("what has fewer bins than levels keeps its extremes", "[quant][entropy]") {
+TEST_CASE("values in fewer bins than there are levels keep their extremes", "[quant][entropy]") {
   EntropyObserver observer({.bins = 64});
   observer.observe(Tensor::from({3}, std::vector<float>{1.0f, -2.0f, 50.0f}));
   CHECK(observer.ranges({8, false, false}, QScheme::kAffine)[0] == Range{-2.0f, 50.0f});

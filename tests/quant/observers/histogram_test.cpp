@@ -69,7 +69,7 @@ Tensor normal(int64_t n, float scale, uint64_t seed = 1) {
 
 }  // namespace
 
-TEST_CASE("a histogram's range has no larger error than the one PyTorch chooses",
+TEST_CASE("a histogram's range has no larger error than the range that PyTorch chooses",
           "[quant][histogram][vectors]") {
   for (const Json& json : test::load_vectors("histograms")) {
     CAPTURE(json.at("name").get<std::string>());
@@ -88,7 +88,7 @@ TEST_CASE("a histogram's range has no larger error than the one PyTorch chooses"
   }
 }
 
-TEST_CASE("no range whose ends are those of bins has a smaller error than the one chosen",
+TEST_CASE("no range in a grid of ranges has a smaller error than the chosen range",
           "[quant][histogram][serial]") {
   for (const Json& json : test::load_vectors("histograms")) {
     const auto name = json.at("name").get<std::string>();
@@ -125,7 +125,7 @@ TEST_CASE("no range whose ends are those of bins has a smaller error than the on
   }
 }
 
-TEST_CASE("a histogram's range has no larger error for the values themselves",
+TEST_CASE("a histogram's range has a smaller error than the extremes, on the values themselves",
           "[quant][histogram]") {
   // 4 of 20,000 values lie at 10 sigma: few enough to be cut off with 4 bits.
   Tensor x = normal(20000, 1.0f);
@@ -187,7 +187,7 @@ TEST_CASE("a histogram takes values of any size", "[quant][histogram]") {
   }
 }
 
-TEST_CASE("ranges of histograms are the channels' own", "[quant][histogram]") {
+TEST_CASE("each channel's range comes from its own histogram", "[quant][histogram]") {
   HistogramObserver both({}, {0, 2});
   HistogramObserver first;
   HistogramObserver second;

@@ -91,7 +91,8 @@ class MeanAbsObserver : public Observer {
 
 }  // namespace
 
-TEST_CASE("an observer along an axis sees each channel as one of its own", "[quant][observer]") {
+TEST_CASE("an observer along an axis works like a separate observer for each channel",
+          "[quant][observer]") {
   const Tensor x = normal({5, 3, 4});
   for (const ObserverSpec& spec : observer_specs()) {
     CAPTURE(kind(spec));
@@ -170,7 +171,7 @@ TEST_CASE("counts are exact beyond the whole numbers of float32", "[quant][obser
   CHECK(observer.samples() == (int64_t{1} << 25) + 3);
 }
 
-TEST_CASE("an observer refuses NaN, infinity and emptiness and stays as it was",
+TEST_CASE("an observer refuses NaN, infinity and empty batches, and stays as it was",
           "[quant][observer]") {
   for (const ObserverSpec& spec : observer_specs()) {
     CAPTURE(kind(spec));
@@ -200,7 +201,7 @@ TEST_CASE("an observer refuses NaN, infinity and emptiness and stays as it was",
   }
 }
 
-TEST_CASE("an observer goes on from what is written to its state", "[quant][observer]") {
+TEST_CASE("an observer continues from what is written to its state", "[quant][observer]") {
   for (const ObserverSpec& spec : observer_specs()) {
     CAPTURE(kind(spec));
     const auto observer = make_observer(spec, {0, 3, "conv1"});
@@ -249,7 +250,8 @@ TEST_CASE("counts that are loaded are checked before they are used", "[quant][ob
   }
 }
 
-TEST_CASE("parameters of one tensor alone leave the state as it was", "[quant][observer]") {
+TEST_CASE("params_of gives the parameters of one tensor, and leaves the state as it was",
+          "[quant][observer]") {
   const Tensor x = normal({4, 6}, 5);
   for (const ObserverSpec& spec : observer_specs()) {
     CAPTURE(kind(spec));
@@ -309,7 +311,7 @@ TEST_CASE("parameters come from each channel's range", "[quant][observer]") {
   CHECK(params.zero_point == std::vector<int32_t>{0, 128});
 }
 
-TEST_CASE("an observer of one's own says what it keeps and what it chooses", "[quant][observer]") {
+TEST_CASE("a user-defined observer defines its state and its ranges", "[quant][observer]") {
   MeanAbsObserver observer({0, 2, "fc"});
   observer.observe(Tensor::from({2, 2}, std::vector<float>{1, -3, 5, 5}));
   observer.observe(Tensor::from({2, 1}, std::vector<float>{4, 1}));

@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/tensors.hpp"
 
-// The ranges that the observers with a running [min, max] choose.
+// The ranges that observers with a running [min, max] choose.
 namespace quantrain::quant {
 namespace {
 
@@ -101,7 +101,7 @@ TEST_CASE("a range that overflows is refused", "[quant][observer]") {
   CHECK(average.range() == Range{3e38f, 3e38f});
 }
 
-TEST_CASE("min-max types take the extremes of a batch, others need its values",
+TEST_CASE("min_max and moving_average take a batch's extremes, others need its values",
           "[quant][observer]") {
   const std::array three{Range{}, Range{}, Range{}};
   for (const ObserverSpec& spec :
@@ -135,7 +135,7 @@ TEST_CASE("min-max types take the extremes of a batch, others need its values",
   }
 }
 
-TEST_CASE("a loaded range that makes no sense is refused before it is used", "[quant][observer]") {
+TEST_CASE("an invalid range that was loaded is refused before it is used", "[quant][observer]") {
   MinMaxObserver observer({}, {1, 2, "fc"});
   const Tensor x = Tensor::from({1, 2}, std::vector<float>{1, 2});
   observer.observe(x);
