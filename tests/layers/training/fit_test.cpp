@@ -238,7 +238,7 @@ TEST_CASE("a position in a checkpoint that makes no sense is refused", "[layers]
                               "[checkpoint's position] " + text);
       };
   refused("is not JSON: ", "{", "");
-  refused("has two keys \"batch\"", "\"batch\":0", "\"batch\":0,\"batch\":0");
+  refused("has the key \"batch\" twice", "\"batch\":0", "\"batch\":0,\"batch\":0");
   refused("\"batch\" is -1, expected a whole number", "\"batch\":0", "\"batch\":-1");
   refused("\"steps\" is 6.5, expected a whole number", "\"steps\":6", "\"steps\":6.5");
   refused("\"ended\" is 1, expected true or false", "\"ended\":true", "\"ended\":1");
