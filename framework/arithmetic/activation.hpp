@@ -17,7 +17,7 @@ inline constexpr float upper_bound(Activation activation) {
   return activation == Activation::kRelu6 ? kRelu6Bound : __builtin_inff();
 }
 
-/// Lowest and highest code that requantization gives.
+/// Requantization clamps its codes to [lo, hi].
 struct CodeClamp {
   int32_t lo = 0;
   int32_t hi = 255;

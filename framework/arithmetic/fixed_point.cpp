@@ -57,7 +57,7 @@ AddMultipliers make_add_multipliers(const std::vector<double>& multipliers) {
   const Multiplier at = make_multiplier(largest);
   AddMultipliers result{.m = {}, .shift = at.shift};
   for (const double multiplier : multipliers) {
-    // For the largest one this is at.m0.
+    // For the largest multiplier, m becomes at.m0.
     const double scaled = at.m0 == 0 ? 0.0 : std::ldexp(multiplier, at.shift);
     result.m.push_back(static_cast<int32_t>(std::llround(scaled)));
   }
@@ -81,8 +81,9 @@ int32_t requantize_add(const std::vector<int32_t>& x_minus_zero,
     throw ShapeError("requantize",
                      "a sum takes a multiplier for each operand, got ",
                      m.m.size(),
-                     " for ",
-                     x_minus_zero.size());
+                     " multipliers for ",
+                     x_minus_zero.size(),
+                     " operands");
   }
   int64_t sum = 0;
   for (size_t i = 0; i < m.m.size(); ++i) sum += int64_t{x_minus_zero[i]} * m.m[i];

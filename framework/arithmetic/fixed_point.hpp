@@ -16,7 +16,7 @@ struct Multiplier {
   friend bool operator==(const Multiplier&, const Multiplier&) = default;
 };
 
-/// m, e = frexp(multiplier); m0 = llround(m * 2^31), or m0 = 2^30 and e = e + 1 if that is 2^31;
+/// m, e = frexp(multiplier); m0 = llround(m * 2^31); if m0 is 2^31, m0 = 2^30 and e = e + 1;
 /// shift = 31 - e. If shift is above 62, m0 = 0 and shift = 62.   docs/quantization.md (8)
 /// Throws: QuantError if the multiplier is negative, not finite, or 2^30 or more (shift < 1).
 Multiplier make_multiplier(double multiplier);
@@ -27,12 +27,12 @@ inline double sum_scale(float scale_x, float scale_w) {
 }
 
 // Multipliers of the equations in docs/quantization.md. The simulation and the integer operations
-// both call these functions, because the same divisions in another order may round to another m0.
-// They throw like make_multiplier.
+// both call these functions, because the same divisions in another order could give another m0.
+// These functions throw like make_multiplier.
 
 /// Multiplier of a sum of products: M = sum_scale / scale_y.   docs/quantization.md (8)
 Multiplier sum_multiplier(double sum_scale, float scale_y);
-/// Multiplier of a code: M = scale_x / scale_y.   docs/quantization.md (8), (11)
+/// Multiplier that rescales a code: M = scale_x / scale_y.   docs/quantization.md (8), (11)
 Multiplier rescale_multiplier(float scale_x, float scale_y);
 /// Multiplier of a sum of n codes: M = scale_x / (n * scale_y).   docs/quantization.md (10)
 Multiplier mean_multiplier(float scale_x, int64_t n, float scale_y);
@@ -43,8 +43,8 @@ inline int64_t rounding_shift(int64_t product, int32_t shift) {
   return (product + (int64_t{1} << (shift - 1))) >> shift;
 }
 
-/// The same in unsigned arithmetic, for |product| <= 2^62 and shift in 1..62. For C99, where >> of
-/// a negative number is not portable, and for vector units without a 64-bit arithmetic shift.
+/// The same in unsigned arithmetic, if |product| <= 2^62 and shift is in 1..62. For C99, where >>
+/// of a negative number is not portable, and for vector units without a 64-bit arithmetic shift.
 /// docs/quantization.md (8)
 inline int64_t rounding_shift_unsigned(int64_t product, int32_t shift) {
   constexpr uint64_t kBias = uint64_t{1} << 62;
@@ -66,7 +66,7 @@ inline int32_t requantize(
       std::clamp<int64_t>(requantize_unclamped(acc, multiplier, zero_point), lo, hi));
 }
 
-/// The multipliers of an addition, one for each operand. All have the shift of the largest one.
+/// The multipliers of an addition, one for each operand. All use the shift of the largest one.
 /// docs/quantization.md (11)
 struct AddMultipliers {
   std::vector<int32_t> m;
@@ -75,8 +75,8 @@ struct AddMultipliers {
   friend bool operator==(const AddMultipliers&, const AddMultipliers&) = default;
 };
 
-/// m[i] = llround(M[i] * 2^shift) with M[i] = scale_i / scale_y, at the shift that make_multiplier
-/// gives to the largest M[i]. All are 0 if that shift is above 62, or if there is no operand.
+/// m[i] = llround(M[i] * 2^shift) with M[i] = scale_i / scale_y. shift is the one that
+/// make_multiplier gives to the largest M[i]. All m[i] are 0 if the m0 of the largest M[i] is 0.
 /// docs/quantization.md (11)
 /// Throws: QuantError like make_multiplier, for each M[i].
 AddMultipliers make_add_multipliers(const std::vector<double>& multipliers);
@@ -85,7 +85,7 @@ AddMultipliers add_multipliers(const std::vector<float>& scales, float scale_y);
 
 /// clamp(((sum over i of x_minus_zero[i] * m.m[i] + 2^(shift-1)) >> shift) + zero_y, lo, hi).
 /// docs/quantization.md (11)
-/// Throws: ShapeError unless there is a multiplier for each operand.
+/// Throws: ShapeError unless there are as many multipliers as operands.
 int32_t requantize_add(const std::vector<int32_t>& x_minus_zero,
                        const AddMultipliers& m,
                        int32_t zero_y,

@@ -18,8 +18,12 @@ void validate(const QParams& params, std::string_view where) {
   const QType& type = params.type;
   validate(type, where);
   if (params.scale.empty() || params.scale.size() != params.zero_point.size()) {
-    throw QuantError(
-        where, params.scale.size(), " scales but ", params.zero_point.size(), " zero points");
+    throw QuantError(where,
+                     "expected one zero point for each scale and at least one scale, got ",
+                     params.scale.size(),
+                     " scales and ",
+                     params.zero_point.size(),
+                     " zero points");
   }
   if (!params.per_channel() && params.scale.size() != 1) {
     throw QuantError(where, "per-tensor parameters with ", params.scale.size(), " scales");
@@ -27,7 +31,7 @@ void validate(const QParams& params, std::string_view where) {
   for (size_t c = 0; c < params.scale.size(); ++c) {
     if (!(params.scale[c] > 0.0f) || !std::isnormal(params.scale[c])) {
       throw QuantError(
-          where, "scale of channel ", c, " is not positive and finite: ", params.scale[c]);
+          where, "scale of channel ", c, " is not positive, finite and normal: ", params.scale[c]);
     }
     if (params.zero_point[c] < type.qmin() || params.zero_point[c] > type.qmax()) {
       throw QuantError(where,

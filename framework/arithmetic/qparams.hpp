@@ -8,7 +8,7 @@
 namespace quantrain {
 
 /// The codes that a quantized value can have: unsigned [0, 2^bits - 1], signed full range
-/// [-2^(bits-1), 2^(bits-1) - 1], or signed narrow range +-(2^(bits-1) - 1).
+/// [-2^(bits-1), 2^(bits-1) - 1], or signed narrow range [-(2^(bits-1) - 1), 2^(bits-1) - 1].
 /// docs/quantization.md (1)
 struct QType {
   int bits = 8;
@@ -54,12 +54,12 @@ struct QParams {
   friend bool operator==(const QParams&, const QParams&) = default;
 };
 
-/// Throws: QuantError naming `where` (a layer or operation) unless bits are 2 to 16 and the type is
-/// signed if it is narrow.
+/// Throws: QuantError naming `where` (a layer or operation) unless there are 2 to 16 bits, or if
+/// the type is narrow but not signed.
 void validate(const QType& type, std::string_view where);
-/// Throws: QuantError unless the type is valid, there are as many scales as zero points (one if per
-/// tensor, at least one if per channel), each scale is positive, finite and normal, and each zero
-/// point is a code.
+/// Throws: QuantError naming `where` unless the type is valid, there are as many scales as zero
+/// points (exactly one if axis < 0, else at least one), each scale is positive, finite and normal,
+/// and each zero point is a code.
 void validate(const QParams& params, std::string_view where);
 
 /// Prints "u8", "s4", "s8 narrow".

@@ -9,8 +9,8 @@
 namespace quantrain {
 namespace {
 
-// A subnormal scale lacks the precision that the division in (3) needs. A range that would need one
-// is treated as 0, which has scale 1.
+// A subnormal scale lacks the precision that the division in (3) needs. A range that would need a
+// subnormal scale is treated as a range of 0, which has scale 1.
 float usable_scale(double scale) {
   if (scale < static_cast<double>(std::numeric_limits<float>::min())) return 1.0f;
   return static_cast<float>(scale);

@@ -20,8 +20,8 @@ struct ScaleZero {
 
 /// Chooses the parameters for a range, after widening it to contain 0.   docs/quantization.md (2)
 /// Affine: scale = (max - min) / (qmax - qmin), zero_point = clamp(qmin - half_even(min / scale)).
-/// Symmetric: scale = max|x| / qmax (narrow), 2 max|x| / (qmax - qmin) (full, unsigned); zero_point
-/// 0, or the middle code (qmax + 1) / 2 of unsigned codes.
+/// Symmetric: scale = max|x| / qmax for a narrow range, 2 max|x| / (qmax - qmin) for other types;
+/// zero_point = 0, or the middle code (qmax + 1) / 2 of unsigned codes.
 /// The scale is computed in double and rounded to float32 once. half_even(min / scale) is computed
 /// as in (3), so that min gets code qmin. If the scale would be 0 or subnormal, it is 1.
 /// Throws: DataError naming `where` if an end is NaN or infinite or min > max.
@@ -66,8 +66,8 @@ inline bool gradient_passes(float x, float scale, int32_t zero_point, int32_t qm
 /// max(max|w| / qmax, |bias| / (scale_x * 2^30)), or 1 if that would be 0 or subnormal. For full
 /// range the first term is 2 max|w| / (qmax - qmin).
 /// docs/quantization.md (5)
-/// Throws: DataError naming `where` if an argument is NaN or infinite;
-/// QuantError if scale_x is not positive, or so small that no float32 scale fits the bias.
+/// Throws: DataError naming `where` if an argument is NaN or infinite; QuantError if scale_x is not
+/// positive, or is so small that the bias would need a scale above the range of float32.
 float weight_scale(
     float max_abs, float bias, float scale_x, const QType& type, std::string_view where);
 
@@ -78,11 +78,11 @@ float weight_scale(
 inline constexpr int64_t kLargestBias = int64_t{1} << 30;
 /// Largest |q_x - zero_x| of activations of up to 8 bits.
 inline constexpr int64_t kLargestDifference = 255;
-/// Longest sum of products that is allowed for any narrow-range weights of up to 8 bits:
+/// Longest sum of products that is allowed for every type of narrow-range weights of up to 8 bits:
 /// 33,000 * 255 * 127 < 2^30.
 inline constexpr int64_t kLongestReduction = 33000;
 static_assert(kLongestReduction * kLargestDifference * 127 < kLargestBias);
-/// Longest sum of products for weights of this type. Depends on the largest |code|.
+/// Longest sum of products that is allowed for weights of this type. Depends on the largest |code|.
 inline int64_t longest_reduction(const QType& weight) {
   const int64_t largest = std::max(weight.qmax(), -weight.qmin());
   return std::min(kLongestReduction, (kLargestBias - 1) / (kLargestDifference * largest));
@@ -91,7 +91,7 @@ inline int64_t longest_reduction(const QType& weight) {
 inline constexpr int64_t kLargestWindow = ((int64_t{1} << 31) - 1) / kLargestDifference;
 
 /// bias_q = clamp(half_even(bias / (scale_x * scale_w)), -2^30, 2^30), in double. weight_scale
-/// keeps the code within 2^30, except that rounding the scale to float32 can move it by up to 2^6.
+/// keeps the code within 2^30, but rounding the scale to float32 can move the code by up to 2^6.
 /// docs/quantization.md (6)
 /// Throws: QuantError if the code's absolute value before the clamp exceeds 2^30 + 2^7.
 int32_t quantize_bias(float bias, float scale_x, float scale_w);

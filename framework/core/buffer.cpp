@@ -13,8 +13,8 @@
 namespace quantrain::pool {
 namespace {
 
-// Rounds up to a size class. Each power of two has four classes, so at most a quarter of a block is
-// wasted. new_block() adds a page to large blocks.
+// Rounds up to a size class. Each range [2^k, 2^(k+1)) has four classes, so at most a quarter of a
+// block is wasted. new_block() adds a page to large blocks.
 size_t size_class(size_t bytes) {
   const size_t wanted = std::max<size_t>(bytes + kSlack, 256);
   const size_t step = std::bit_floor(wanted) / 4;
@@ -110,7 +110,7 @@ class Pool {
   void unlock() { mutex_.unlock(); }
 
  private:
-  // If the system has no memory left, frees the kept blocks of all sizes and tries again.
+  // If the system has no memory left, gives back the freed blocks of all sizes and tries again.
   void* from_system(size_t size) {
     if (is_spread(size)) ++spread_;
     try {
@@ -136,8 +136,8 @@ class Pool {
 
 Pool& instance();
 
-// Never destroyed, because buffers with static storage duration may be destroyed after it. fork()
-// takes the lock first, so that the child cannot inherit it locked by another thread.
+// The pool is never destroyed, because static buffers may be destroyed later than it would be.
+// fork() takes the lock first, so that the child cannot inherit a lock that another thread holds.
 Pool* new_pool() {
   ::pthread_atfork(
       [] { instance().lock(); }, [] { instance().unlock(); }, [] { instance().unlock(); });

@@ -9,7 +9,7 @@
 namespace quantrain {
 
 /// Memory for values. Blocks are aligned to kAlignment bytes and followed by kSlack readable bytes,
-/// so that kernels may load whole vectors at the end. Large blocks start at varying offsets in a
+/// so that a kernel may load a whole vector at the end. Large blocks start at varying offsets in a
 /// page, so that equal indices of two blocks do not compete for one cache set. Freed blocks are
 /// kept by size class and reused. Safe to call from several threads.
 namespace pool {
@@ -19,8 +19,8 @@ inline constexpr size_t kSlack = 64;
 /// Larger than the memory of any machine.
 inline constexpr size_t kMaxBytes = size_t{1} << 60;
 
-/// Uninitialised block of at least `bytes`. Throws: std::bad_alloc if there is no memory or if
-/// bytes exceed kMaxBytes.
+/// Uninitialised block of at least `bytes` bytes. Throws: std::bad_alloc if there is no memory, or
+/// if `bytes` exceeds kMaxBytes.
 void* allocate(size_t bytes);
 /// Frees a block. `bytes` is the size that allocate() was called with.
 void release(void* block, size_t bytes) noexcept;
@@ -33,7 +33,7 @@ struct Counters {
   int64_t peak_bytes_in_use;
 };
 Counters counters();
-/// Returns the kept blocks to the system.
+/// Returns all freed blocks to the system.
 void trim();
 
 }  // namespace pool
@@ -45,7 +45,8 @@ class Buffer {
 
  public:
   Buffer() = default;
-  /// Throws: std::bad_alloc if there is no memory, size is negative or it exceeds kMaxBytes.
+  /// Throws: std::bad_alloc if there is no memory, size is negative, or size * sizeof(T) exceeds
+  /// kMaxBytes.
   explicit Buffer(int64_t size)
       : data_(static_cast<T*>(pool::allocate(bytes(size)))), size_(size) {}
   Buffer(Buffer&& other) noexcept

@@ -29,7 +29,8 @@ inline constexpr Isa kAllIsas[] = {Isa::kReference,
                                    Isa::kNeon64I8mm};
 
 /// "reference", "sse2", "avx2" (with FMA), "avx512bw", "avx512vnni"; on 64-bit Arm "neon64",
-/// "neon64dot" (with signed dot products) and "neon64i8mm" (with dot products of both signs).
+/// "neon64dot" (with dot products of signed bytes) and "neon64i8mm" (also with dot products of
+/// unsigned by signed bytes).
 std::string_view isa_name(Isa isa);
 /// Throws: DataError if no instruction set has this name.
 Isa isa_from_name(std::string_view name);
@@ -39,8 +40,8 @@ bool is_built(Isa isa);
 /// Whether this library contains kernels for the instruction set and this CPU and its operating
 /// system can run them.
 bool is_supported(Isa isa);
-/// The instruction set whose kernels run. This is the widest supported one, unless the environment
-/// variable QUANTRAIN_ISA or set_isa() chooses another.
+/// The instruction set whose kernels run: the widest supported one, unless the environment variable
+/// QUANTRAIN_ISA or set_isa() chooses another.
 /// Throws: DataError if QUANTRAIN_ISA names an instruction set that is unknown, not built or not
 /// supported.
 Isa chosen_isa();

@@ -10,8 +10,8 @@
 namespace quantrain {
 
 namespace detail {
-/// One part of a message, type-erased, so that the many places that throw need no stream of their
-/// own.
+/// One part of a message. It is type-erased, so that the many places that throw do not each compile
+/// stream code.
 struct Part {
   const void* value;
   void (*print)(std::ostream& stream, const void* value);

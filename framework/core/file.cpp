@@ -52,7 +52,7 @@ class Descriptor {
 // The system would take a zero byte for the end of the path and use another file.
 void check_path(const std::string& path) {
   if (path.find('\0') != std::string::npos)
-    throw DataError(kWhere, path.c_str(), ": the path goes on after a byte that is 0");
+    throw DataError(kWhere, path.c_str(), ": the path has a zero byte after this part");
 }
 
 std::string folder_of(const std::string& path) {
@@ -99,8 +99,8 @@ void check_replaceable(const std::string& target) {
       "the owner may replace it");
 }
 
-// Removes the temporary files of processes that were killed while they wrote to target. A running
-// process holds a lock on its file.
+// Removes the temporary files of processes that were killed while they wrote to target. A process
+// that still runs holds a lock on its file.
 void remove_leftovers(const std::string& target) {
   const std::string folder = folder_of(target);
   const std::string prefix = target.substr(target.rfind('/') + 1) + ".tmp";
@@ -169,7 +169,7 @@ class TemporaryFile {
     const mode_t mode = replaces ? old.st_mode & 0777 : 0666;
     if (!make_nameless(mode)) make_named(mode);
     // The umask may have removed some of these bits when the file was created. If the file system
-    // cannot set them now, access is only narrower.
+    // cannot set them now, the new file just has fewer permissions.
     if (replaces) static_cast<void>(::fchmod(file_.get(), mode));
   }
   ~TemporaryFile() {
@@ -195,7 +195,7 @@ class TemporaryFile {
       fail(target_, "the temporary file cannot be renamed to this path");
     name_.clear();
     if (!file_.close()) fail(target_, "cannot be closed");
-    // The new name must reach the disk too. An error is ignored: some file systems cannot do this.
+    // The new name must reach the disk too. Errors are ignored: some file systems cannot do this.
     const Descriptor folder(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (folder.get() >= 0) ::fsync(folder.get());
   }
@@ -207,7 +207,7 @@ class TemporaryFile {
   }
   std::string own_link() const { return "/proc/self/fd/" + std::to_string(file_.get()); }
 
-  // Creates a file without a name. If the process dies, nothing is left of it.
+  // Creates a file without a name. If the process dies, the file disappears.
   bool make_nameless(mode_t mode) {
 #if defined(O_TMPFILE)
     file_ = Descriptor(::open(folder_of(target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode));
@@ -235,7 +235,8 @@ class TemporaryFile {
         fail(target_, "no file can be made in its folder");
       }
       // Before the lock was taken, another process may have removed the file as a leftover. On a
-      // file system without locks, no process does this: it removes only files that it can lock.
+      // file system without locks this cannot happen, because a process removes only files that it
+      // can lock.
       struct stat info {};
       const bool locked = ::flock(file_.get(), LOCK_EX) == 0;
       if (!locked || (::fstat(file_.get(), &info) == 0 && info.st_nlink > 0)) return;
@@ -293,7 +294,7 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 InputFile::InputFile(const std::string& path) : path_(path) {
   check_path(path);
-  // The checks use the open file, because another process may replace the file at path meanwhile.
+  // The checks use the open file, because another process may meanwhile replace the file at path.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.get() < 0) fail(path, "cannot be opened");
   struct stat info {};
@@ -321,7 +322,8 @@ size_t InputFile::read(std::span<uint8_t> out) {
   const size_t wanted = std::min(out.size(), static_cast<size_t>(left_));
   const size_t count = std::fread(out.data(), 1, wanted, file());
   if (count < wanted && std::ferror(file()) != 0) fail(path_, "cannot be read");
-  left_ = count < wanted ? 0 : left_ - static_cast<int64_t>(count);  // 0 if truncated meanwhile
+  // 0 if the file was truncated after it was opened.
+  left_ = count < wanted ? 0 : left_ - static_cast<int64_t>(count);
   return count;
 }
 

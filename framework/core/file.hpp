@@ -17,10 +17,10 @@ namespace quantrain {
 void check_writable(const std::string& path);
 
 /// Writes the parts one after the other to a temporary file in the same folder, flushes it to the
-/// disk and renames it to path. So path always holds either the old file or the whole new one,
-/// which keeps the old file's permissions. A symbolic link is followed. Where the system has files
-/// without a name (Linux's O_TMPFILE), the temporary file gets its name only when it is complete.
-/// Elsewhere, a process that is killed leaves "<path>.tmp<numbers>", which the next write to path
+/// disk and renames it to path. So path always holds either the old file or the whole new one. The
+/// new file keeps the old one's permissions. A symbolic link is followed. If the system supports
+/// unnamed files (Linux's O_TMPFILE), the temporary file gets its name only when it is complete.
+/// Otherwise, a process that is killed leaves "<path>.tmp<numbers>", which the next write to path
 /// removes. Exceeding a file size limit is an error, not a signal.
 /// Throws: DataError naming the path and the reason; the temporary file is removed.
 void write_file(const std::string& path, std::span<const std::span<const uint8_t>> parts);
@@ -31,17 +31,18 @@ void write_file(const std::string& path, std::string_view text);
 std::vector<std::string> names_in(const std::string& folder);
 
 /// A file that is read from start to end. Its size is known from the beginning, so that a reader
-/// can check the header against it before it reads the rest.
+/// can compare the header with this size before it reads the rest.
 class InputFile {
  public:
   /// Throws: DataError naming the path if it is missing, is not a regular file or cannot be opened.
   /// Never blocks, not even on a named pipe.
   explicit InputFile(const std::string& path);
 
-  /// Bytes left to read, counted from the size that the file had when it was opened.
+  /// Bytes left to read, if the file still has the size that it had when it was opened.
   int64_t left() const { return left_; }
-  /// Fills `out`, or less of it at the end of the file. Returns the number of bytes read.
-  /// Throws: DataError naming the path if the file cannot be read or was moved from.
+  /// Fills `out`, or only the start of it if the file ends. Returns the number of bytes read.
+  /// Throws: DataError naming the path if the file cannot be read; DataError if this object was
+  /// moved from.
   size_t read(std::span<uint8_t> out);
   /// Goes back to the start.   Throws: DataError like read().
   void rewind();

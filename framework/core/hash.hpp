@@ -6,8 +6,8 @@
 
 namespace quantrain {
 
-/// FNV-1a in 64 bits. Tells contents apart and detects damage; a change of a single byte is always
-/// detected. No protection against deliberate manipulation.
+/// FNV-1a in 64 bits. Tells contents apart and detects damage. A change of a single byte is always
+/// detected. The hash does not protect against deliberate manipulation.
 /// Source: Fowler, Noll and Vo, "FNV hash"
 class Fnv1a {
  public:

@@ -10,8 +10,9 @@
 #include "framework/core/error.hpp"
 
 // Debian's TBB is not instrumented, so the thread sanitizer does not see how TBB orders the start
-// and the end of a task. These two macros tell the sanitizer, for every loop of the library. Its
-// option ignore_noninstrumented_modules (CMakePresets.json) hides TBB's accesses to its own memory.
+// and the end of a task. These two macros tell the sanitizer this order, for every loop of the
+// library. The sanitizer's option ignore_noninstrumented_modules (CMakePresets.json) hides TBB's
+// accesses to its own memory.
 #if defined(__SANITIZE_THREAD__) || defined(QUANTRAIN_SANITIZE_THREAD)
 #include <sanitizer/tsan_interface.h>
 #define QUANTRAIN_ACQUIRE(address) __tsan_acquire(address)
@@ -26,10 +27,10 @@ namespace {
 
 int requested_threads = 0;
 std::unique_ptr<tbb::task_arena> arena;
-// TBB starts more threads than there are cores only if this allows it.
+// TBB starts more threads than there are cores only if this object allows it.
 std::unique_ptr<tbb::global_control> allowed;
-// True in a child process after fork(). It has none of TBB's threads, but the locks that they held
-// stay locked.
+// True in a child process after fork(). The child has none of TBB's threads, but the locks that
+// these threads held stay locked.
 bool is_forked = false;
 
 void after_fork() {

@@ -9,11 +9,11 @@
 
 namespace quantrain {
 
-/// Sets the number of threads that quantrain uses, including the caller. 1 starts no worker. Before
-/// the first call, and after set_threads(0), loops run in the caller's own TBB arena with all of
-/// its threads. Must not be called while loops run, nor from inside a loop. Loops always run in the
-/// caller if quantrain was built without threads (QUANTRAIN_THREADS=OFF), and in a child process
-/// after fork(), which has no workers.
+/// Sets the number of threads that quantrain uses, including the caller. With n = 1, no worker is
+/// started. Before the first call, and after set_threads(0), loops run in the caller's own TBB
+/// arena with all of its threads. Must not be called while loops run, nor from inside a loop. Loops
+/// always run in the caller alone if quantrain was built without threads (QUANTRAIN_THREADS=OFF),
+/// or in a child process after fork(), because such a child has no workers.
 /// Throws: DataError if n is negative, or is more than 1 in a build without threads.
 void set_threads(int n);
 int threads();
@@ -43,8 +43,8 @@ void parallel_for(int64_t n, int64_t grain, Body&& body) {
   });
 }
 
-/// Number of blocks of at most `most` elements that n elements are split into. Unless it is 1 or n,
-/// it is even, so that two threads finish at the same time.
+/// Number of blocks of at most `most` elements that n elements are split into. Unless the number is
+/// 1 or n, it is even, so that two threads finish at the same time.
 constexpr int64_t even_blocks(int64_t n, int64_t most) {
   most = std::max<int64_t>(most, 1);
   return n <= most ? 1 : std::min(n, (n + 2 * most - 1) / (2 * most) * 2);

@@ -6,9 +6,10 @@
 
 namespace quantrain {
 
-/// Pseudo-random numbers that are the same on every machine. The state is a key and a counter;
-/// neither libm nor standard distributions are used. Streams with different (seed, stream, index)
-/// are independent, so the numbers for an image can be chosen by seed, epoch and index alone.
+/// Pseudo-random numbers that are the same on every machine. The state is a key and a counter.
+/// Neither libm nor the standard library's distributions are used. Streams with different (seed,
+/// stream, index) are independent, so the numbers for an image can be chosen by seed, epoch and
+/// index alone.
 /// Source: SplitMix64.
 class Random {
  public:
@@ -18,11 +19,11 @@ class Random {
   uint64_t bits() { return SplitMix64::mix(key_ + ++counter_ * SplitMix64::kStep); }
   /// In [0, 1), a multiple of 2^-24.
   float uniform() { return static_cast<float>(bits() >> 40) * 0x1p-24f; }
-  /// In [low, high). Rounding can also give high.
+  /// In [low, high), except that rounding can produce high.
   float uniform(float low, float high);
   /// In [0, n), without bias.   Throws: DataError if n is below 1.
   int64_t below(int64_t n);
-  /// Standard normal; Marsaglia's polar method with a logarithm of our own.
+  /// Standard normal, by Marsaglia's polar method, with a logarithm that does not use libm.
   float normal();
 
  private:

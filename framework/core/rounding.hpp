@@ -5,11 +5,11 @@
 
 namespace quantrain {
 
-/// While it lives, this thread computes in the default floating-point mode: it rounds to the
-/// nearest number, ties to even, and does not flush subnormal numbers to zero. Its destructor
-/// restores the previous mode. Every function that computes with floats begins with one, and so
-/// does every parallel loop, because a worker inherits the mode of the thread that started it.
-/// Costs a nanosecond if the mode is already the default.
+/// While an object of this class lives, its thread computes in the default floating-point mode:
+/// results are rounded to the nearest number, ties to even, and subnormal numbers are not flushed
+/// to zero. The destructor restores the previous mode. Every function that computes with floats
+/// begins with such an object. So does every block of a parallel loop, because a worker inherits
+/// the mode of the thread that started it. Costs a nanosecond if the mode is already the default.
 class DefaultRounding {
  public:
   DefaultRounding() : found_(read()) {
@@ -44,11 +44,11 @@ class DefaultRounding {
   void restore() const;
 
   uint64_t found_;
-  int rounding_ = 0;  // from std::fegetround(); x86 keeps it in a second register
+  int rounding_ = 0;  // from std::fegetround(): on x86, the x87 unit has its own rounding mode
 };
 
 /// Returns the value and forces its computation before this point. Otherwise the compiler may move
-/// the computation beyond the scope of a DefaultRounding, because only the value's use orders it.
+/// the computation out of the scope of a DefaultRounding, to where the value is used.
 inline float computed(float value) {
   volatile float kept = value;
   return kept;

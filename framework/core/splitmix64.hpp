@@ -4,9 +4,9 @@
 
 namespace quantrain {
 
-/// SplitMix64 (Steele et al. 2014): number i of a stream is mix(key + i * kStep), with i from 1 on.
-/// U is uint64_t or a vector of uint64_t. Always inlined, because each kernel compiles it for its
-/// own instruction set.
+/// SplitMix64 (Steele et al. 2014): number i of a stream is mix(key + i * kStep), i = 1, 2, ...
+/// U is uint64_t or a vector of uint64_t. The functions are always inlined, because each kernel
+/// compiles them for its own instruction set.
 struct SplitMix64 {
   static constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
 

@@ -22,8 +22,8 @@ struct Size2d {
 /// Prints "[3, 1]".
 std::ostream& operator<<(std::ostream& stream, const Size2d& size);
 
-/// How a convolution or pooling moves over an image. `padding` elements are added on each side; a
-/// convolution takes them as zeros, pooling ignores them.
+/// How a convolution or pooling moves over an image. `padding` elements are added on each side. A
+/// convolution treats them as zeros, pooling ignores them.
 struct Window2d {
   Size2d kernel = 1;
   Size2d stride = 1;
@@ -43,7 +43,7 @@ struct Window2d {
   friend bool operator==(const Window2d&, const Window2d&) = default;
 };
 
-/// The same for a signal.
+/// The same for a one-dimensional signal.
 struct Window1d {
   int64_t kernel = 1;
   int64_t stride = 1;
@@ -57,8 +57,8 @@ struct Window1d {
   friend bool operator==(const Window1d&, const Window1d&) = default;
 };
 
-/// Checks that kernel, stride and dilation are at least 1 and padding is at least 0. They, and the
-/// extent of the kernel, must also be below 2^31, because extents computed from larger numbers
+/// Checks that kernel, stride and dilation are at least 1 and padding is at least 0. All four and
+/// the extent of the kernel must also be below 2^31, because extents computed from larger numbers
 /// could overflow.
 /// Throws: ShapeError naming `where`.
 void validate(const Window2d& window, std::string_view where);

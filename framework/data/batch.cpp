@@ -20,8 +20,8 @@ std::span<const uint8_t> Batch::bytes() const& {
   const std::shared_ptr<const Codes> codes = images.defined() ? images.source_codes() : nullptr;
   if (codes == nullptr) {
     throw DataError("batch",
-                    "the images have no codes: they were written or moved away since a data set "
-                    "made them, or it never did; take the bytes first, or make new ones with "
+                    "the images have no codes: they were not made from codes, or they were changed "
+                    "or moved from; read the bytes before that, or make new ones with "
                     "IntegerModel::quantize_input");
   }
   return {codes->u8(), static_cast<size_t>(codes->bytes.size())};

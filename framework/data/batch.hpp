@@ -10,18 +10,17 @@ namespace quantrain {
 
 /// A batch of samples in the form that a network takes, with their targets.
 struct Batch {
-  Tensor images;  ///< [B, ...]: the first input, for most networks the only one; carries the codes
-                  ///< that it is made from, if there are any
-  std::vector<int32_t> labels;    ///< [B]; empty if targets are tensors
-  std::vector<Tensor> targets{};  ///< [B, ...] each; with mixup, [B, classes] besides the labels
+  Tensor images;  ///< [B, ...]: the first input, for most networks the only one; carries its codes
+                  ///< if it was made from codes
+  std::vector<int32_t> labels;        ///< [B]; empty if targets are tensors
+  std::vector<Tensor> targets{};      ///< [B, ...] each; with mixup of labels, one of [B, classes]
   std::vector<Tensor> more_inputs{};  ///< [B, ...] each, for networks with several inputs
 
   int64_t size() const;
-  /// All inputs. A network with several inputs takes net(batch.inputs()).
+  /// All inputs. If the network has several, call net(batch.inputs()).
   std::vector<Tensor> inputs() const;
-  /// [B, ...]: the 8-bit codes of the images. Valid as long as the images.
-  /// Throws: DataError if the images have no codes, or were written or moved since a data set made
-  /// them.
+  /// [B, ...]: the 8-bit codes of the images. The span is valid as long as the images.
+  /// Throws: DataError if the images were not made from codes, or were later changed or moved from.
   std::span<const uint8_t> bytes() const&;
   std::span<const uint8_t> bytes() const&& = delete;
 };

@@ -11,7 +11,7 @@
 
 namespace quantrain {
 
-/// What the batches of an epoch depend on besides the data.
+/// One pass over the data: the settings that its batches depend on.
 struct Pass {
   int64_t epoch = 0;
   uint64_t seed = 0;
@@ -27,16 +27,15 @@ struct Pass {
 /// The source of a DataLoader's batches: Dataset, TensorDataset, Stream, or a class of your own.
 class BatchSource {
  public:
-  /// Returns the batch of these samples, in this order. A stream returns fewer samples at its end,
-  /// and none after it. Calls come from one thread, one after the other.
+  /// Returns the batch of these samples, in this order. The last batch of a stream may have fewer
+  /// samples; after the end, batches are empty. Calls come from one thread, one after the other.
   using Reader = std::function<Batch(std::span<const int64_t> indices)>;
 
   virtual ~BatchSource() = default;
 
-  /// Number of samples of an epoch. Empty if it is known only at the end.
+  /// Number of samples in an epoch. Empty if the number is known only at the end.
   virtual std::optional<int64_t> samples() const = 0;
-  /// Whether samples can be read in any order. Otherwise they are read one after the other, from 0
-  /// on.
+  /// Whether samples can be read in any order. Otherwise they are read in the order 0, 1, 2, ...
   virtual bool any_order() const { return true; }
   /// Starts a pass and returns its reader, which may outlive the source.
   /// Throws: DataError if the data do not allow the pass, for example mixup without targets.

@@ -44,7 +44,7 @@ std::errc parse_all(std::string_view text, T& value) {
 
 CsvTable read_csv(const std::string& path, const CsvOptions& options) {
   if (options.separator == '"' || options.separator == '\n' || options.separator == '\r')
-    throw DataError(kWhere, "a quote or a line's end cannot separate cells");
+    throw DataError(kWhere, "the separator of cells cannot be a quote or a line break");
   InputFile file(path);
   CsvTable table;
   table.path_ = path;
@@ -57,7 +57,8 @@ CsvTable read_csv(const std::string& path, const CsvOptions& options) {
   return table;
 }
 
-// Compacts the cells in place. A cell without its quotes is never longer than with them.
+// Writes the cells over the text that they are read from. A cell never gets longer, because only
+// quotes and separators are removed.
 void CsvTable::parse(const CsvOptions& options) {
   const std::string& in = text_;
   const size_t size = in.size();
@@ -70,7 +71,7 @@ void CsvTable::parse(const CsvOptions& options) {
   const auto count = [&](char c) { return std::count(in.begin(), in.end(), c); };
   ends_.reserve(static_cast<size_t>(count(options.separator) + count('\n') + 1));
 
-  size_t width = 0;  // cells of a row; 0 until the first is read
+  size_t width = 0;  // cells of each row; 0 until the first row is read
   int64_t row = options.header ? 0 : 1;
   const auto where = [&] { return row == 0 ? "the header" : "row " + std::to_string(row); };
   const auto is_blank = [&](size_t at) {
@@ -115,7 +116,7 @@ void CsvTable::parse(const CsvOptions& options) {
                             path_,
                             ": ",
                             where(),
-                            ": a quote inside a cell that does not begin with one: write \"a "
+                            ": a quote inside a cell that is not quoted: write \"a "
                             "\"\"word\"\"\"");
           }
           text_[to++] = in[from++];
@@ -136,7 +137,7 @@ void CsvTable::parse(const CsvOptions& options) {
                       " has ",
                       cells,
                       " cells, ",
-                      options.header ? "the header " : "row 1 ",
+                      options.header ? "the header has " : "row 1 has ",
                       width);
     }
     ++row;
@@ -197,14 +198,15 @@ void CsvTable::fail(int64_t row, size_t column, const Parts&... parts) const {
 std::string_view CsvTable::text(int64_t row, std::string_view column) const& {
   const size_t c = column_of(column);
   if (row < 0 || row >= rows_)
-    throw DataError(kWhere, path_, ": there is no row ", row + 1, " in a table of ", rows_);
+    throw DataError(
+        kWhere, path_, ": there is no row ", row + 1, " in a table of ", rows_, " rows");
   return cell(row, c);
 }
 
 float CsvTable::number(int64_t row, size_t column) const {
   const std::string_view text = trimmed(cell(row, column));
   if (text.empty()) fail(row, column, "is empty: fill it, or leave the row out");
-  // from_chars does not accept a plus. A number has at most one sign.
+  // from_chars does not accept a plus, so it is skipped, unless a minus follows.
   const bool has_plus = text.size() > 1 && text[0] == '+' && text[1] != '-';
   const std::string_view digits = has_plus ? text.substr(1) : text;
   float value = 0.0f;
@@ -218,7 +220,7 @@ float CsvTable::number(int64_t row, size_t column) const {
       fail(row, column, '"', shown(text), "\" is beyond what a float32 can hold");
     }
   }
-  if (error != std::errc()) fail(row, column, '"', shown(text), "\" is no number");
+  if (error != std::errc()) fail(row, column, '"', shown(text), "\" is not a number");
   if (!std::isfinite(value))
     fail(row, column, "is ", value, ": leave the row out, or replace the value");
   return value;
@@ -253,7 +255,7 @@ std::vector<int32_t> CsvTable::labels(std::string_view column) const {
            c,
            '"',
            shown(text),
-           "\" is no 32-bit integer: take classes() for labels that are text");
+           "\" is not a 32-bit integer: use classes() for labels that are text");
     }
     values.push_back(value);
   }

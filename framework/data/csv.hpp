@@ -13,7 +13,7 @@ struct CsvOptions {
   bool header = true;  ///< the first line names the columns; otherwise they are "0", "1", ...
 };
 
-/// Texts as classes: the distinct texts, and for each row the index of its text.
+/// The texts of a column as classes: the distinct texts, and for each row the index of its text.
 struct TextClasses {
   std::vector<std::string> names;  ///< sorted by their bytes
   std::vector<int32_t> labels;     ///< [rows]
@@ -26,14 +26,14 @@ class CsvTable {
   std::vector<std::string> columns() const&& { return columns_; }
   int64_t rows() const { return rows_; }
 
-  /// Text of a cell without its quotes. Valid as long as the table.
+  /// Text of a cell without its quotes. The view is valid as long as the table.
   /// Throws: DataError if the column does not exist, or unless 0 <= row < rows().
   std::string_view text(int64_t row, std::string_view column) const&;
   std::string_view text(int64_t row, std::string_view column) const&& = delete;
-  /// Numbers of these columns, [rows, columns]. The format is decimal, independent of the locale.
-  /// Values are rounded to the nearest float32.
+  /// Numbers of these columns, [rows, columns]. Numbers are decimal, independent of the locale, and
+  /// are rounded to the nearest float32.
   /// Throws: DataError naming row and column if a cell is empty, not a number, NaN, infinite or out
-  /// of float32's range; or if a column does not exist, or columns is empty.
+  /// of float32's range; DataError if a column does not exist, or `columns` is empty.
   std::vector<float> floats(std::span<const std::string> columns) const;
   std::vector<float> floats(std::string_view column) const;
   /// Integers of a column, [rows].   Throws: DataError like floats(), if a cell is not an int32.
@@ -57,15 +57,15 @@ class CsvTable {
   int64_t rows_ = 0;
   std::string text_;          // text of all cells, one after the other
   std::vector<size_t> ends_;  // end of each cell in text_, without the header
-  size_t first_ = 0;          // start of the rows in text_
+  size_t first_ = 0;          // start of row 1 in text_
 };
 
 /// Reads a table by RFC 4180: cells may be in quotes ("a ""word"""), and then contain separators
 /// and line breaks. Lines end with LF or CRLF. A UTF-8 byte order mark and empty lines at the end
 /// are ignored.
-/// Throws: DataError naming the path, and the row if there is one: if the file is missing or has no
-/// rows, a row is empty, a row has more or fewer cells than the header, or a quote is misplaced; or
-/// if a column has no name, or two have the same.
+/// Throws: DataError naming the path (and the row if one is at fault) if the file is missing or has
+/// no rows, a row is empty or has more or fewer cells than the header, a quote is misplaced, a
+/// column has no name, or two columns have the same name.
 CsvTable read_csv(const std::string& path, const CsvOptions& options = {});
 
 }  // namespace quantrain

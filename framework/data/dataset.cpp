@@ -19,7 +19,8 @@ void check(const Shape& shape, size_t bytes, std::span<const int32_t> labels, in
     throw DataError(kWhere, bytes, " bytes do not fill shape ", shape);
   if (static_cast<int64_t>(labels.size()) != shape[0])
     throw DataError(kWhere, shape[0], " images, but ", labels.size(), " labels");
-  if (classes < 1) throw DataError(kWhere, "number of classes is ", classes);
+  if (classes < 1)
+    throw DataError(kWhere, "number of classes is ", classes, ", expected at least 1");
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= 0 && labels[i] < classes) continue;
     throw DataError(kWhere, "label ", labels[i], " of image ", i, " is outside [0, ", classes, ")");

@@ -12,10 +12,10 @@ namespace quantrain {
 
 enum class Split { kTrain, kTest };
 
-/// Labelled images, or samples of any shape, stored as bytes, for a classifier with one input.
-/// TensorDataset holds all other data. A cheap handle on immutable data. The bytes are codes of a
-/// declared range. By default, real values are byte / 255. The images of a batch carry their bytes,
-/// range and features, so nothing else has to repeat them.
+/// Labelled samples for a classifier with one input: images, or samples of any other shape, stored
+/// as bytes. For other data, use TensorDataset. A cheap handle on immutable data. The bytes are
+/// codes of a declared range. By default, real values are byte / 255. The images of a batch carry
+/// their bytes, range and features, so these are declared only here.
 class Dataset : public BatchSource {
  public:
   // Copies only: a moved-from data set would be empty.
@@ -31,12 +31,12 @@ class Dataset : public BatchSource {
   /// Converts real values to 8-bit codes of their declared range, which is widened to contain 0. If
   /// the range begins or ends at 0, byte = round((x - min) / (max - min) * 255).
   /// docs/quantization.md (2), (3). With features, each value x is replaced by
-  /// z = (x - offset[f]) / scale[f], where f is its index along the last axis. The range is that of
-  /// z, and a network sees z. fit_mean_std() and fit_min_max() find offsets and scales.
+  /// z = (x - offset[f]) / scale[f], where f is the index of x along the last axis. The range is a
+  /// range of z, and the network sees z. fit_mean_std() and fit_min_max() find offsets and scales.
   /// docs/quantization.md (20)
-  /// Throws: DataError also if a value is NaN or infinite, or is outside the range with
-  /// Outside::kRefuse; QuantError if the range is empty or infinite, or features do not have a
-  /// finite offset and a finite positive scale for each index of the last axis.
+  /// Throws: DataError like the constructor, or if a value is NaN or infinite, or is outside the
+  /// range with Outside::kRefuse; QuantError if the range is empty or infinite, or features do not
+  /// have a finite offset and a finite positive scale for each index of the last axis.
   static Dataset from_floats(const Shape& shape,
                              std::span<const float> values,
                              std::vector<int32_t> labels,
@@ -45,16 +45,16 @@ class Dataset : public BatchSource {
                              InputFeatures features = {},
                              Outside outside = Outside::kRefuse);
 
-  /// Reads images [N, H, W] or [N, H, W, C] and labels [N] from two IDX files. limit: see
-  /// read_idx_u8(), for each file.
-  /// Throws: DataError also like read_idx_u8().
+  /// Reads images [N, H, W] or [N, H, W, C] and labels [N] from two IDX files. `limit` applies to
+  /// each file: see read_idx_u8().
+  /// Throws: DataError like the constructor and like read_idx_u8().
   static Dataset from_idx(const std::string& images_path,
                           const std::string& labels_path,
                           int64_t classes,
                           std::optional<int64_t> limit = {});
   /// Reads a folder with the files of MNIST (train-images-idx3-ubyte and so on), plain or gzipped
   /// (.gz), with 10 classes.
-  /// Throws: DataError also if the folder or a file is missing.
+  /// Throws: DataError like from_idx(), or if the folder or a file is missing.
   static Dataset mnist(const std::string& folder, Split split, std::optional<int64_t> limit = {});
 
   int64_t size() const { return data_.size(); }
@@ -62,7 +62,7 @@ class Dataset : public BatchSource {
   /// Shape of one image, [H, W, C], or of one sample.
   const Shape& image_shape() const& { return images().shape(); }
   Shape image_shape() const&& { return images().shape(); }
-  /// The declared range, before it is widened.
+  /// The declared range, before it is widened to contain 0.
   Range range() const { return images().range(); }
   /// Empty if there are no features.
   const InputFeatures& features() const& { return images().features(); }
@@ -84,8 +84,8 @@ class Dataset : public BatchSource {
   Dataset subset(std::span<const int64_t> indices) const;
   /// Images [begin, end). Throws: DataError unless 0 <= begin < end <= size().
   Batch batch(int64_t begin, int64_t end) const;
-  /// Floats [B, ...] of B images. They carry the bytes as their codes. Runs in the calling thread
-  /// only.
+  /// Floats [B, ...] of B images, given as bytes. The floats carry the bytes as their codes. Runs
+  /// in the calling thread only.
   Tensor to_tensor(Buffer<uint8_t> bytes) const;
   Tensor to_tensor(std::span<const uint8_t> bytes) const;
 

@@ -22,7 +22,7 @@ void check_rows(std::span<const float> rows, int64_t features) {
                     rows.size(),
                     " values do not form rows of ",
                     features,
-                    " features: expected a multiple");
+                    " features: expected a positive multiple of this number");
   }
   for (size_t i = 0; i < rows.size(); ++i) {
     if (std::isfinite(rows[i])) continue;
@@ -36,7 +36,7 @@ void check_rows(std::span<const float> rows, int64_t features) {
                     at / features,
                     ", feature ",
                     at % features,
-                    ")");
+                    ") is not finite");
   }
 }
 
@@ -57,15 +57,16 @@ std::vector<Range> extremes(std::span<const float> rows,
   if (options.constant == ConstantFeature::kKeep) return ranges;
   for (size_t f = 0; f < width; ++f) {
     if (ranges[f].min < ranges[f].max) continue;
-    throw DataError(kWhere,
-                    "feature ",
-                    f,
-                    options.names.empty() ? "" : " (" + options.names[f] + ")",
-                    " is ",
-                    ranges[f].min,
-                    " in all ",
-                    rows.size() / width,
-                    " rows: leave it out, or take it with scale 1 (ConstantFeature::kKeep)");
+    throw DataError(
+        kWhere,
+        "feature ",
+        f,
+        options.names.empty() ? "" : " (" + options.names[f] + ")",
+        " is ",
+        ranges[f].min,
+        " in all ",
+        rows.size() / width,
+        " rows: leave the feature out, or keep it with scale 1 (ConstantFeature::kKeep)");
   }
   return ranges;
 }
@@ -112,7 +113,7 @@ InputFeatures fit_min_max(std::span<const float> rows,
                       range.min,
                       " to ",
                       range.max,
-                      ": too far");
+                      ": max - min is beyond the range of float32");
     }
     fitted.offset.push_back(range.min);
     fitted.scale.push_back(scale > 0.0f ? scale : 1.0f);

@@ -22,7 +22,7 @@ class Source {
   virtual ~Source() = default;
   /// Returns the number of bytes read, which is less than out.size() only at the end.
   virtual size_t read(std::span<uint8_t> out) = 0;
-  /// Upper bound of the bytes that are left to read.
+  /// Upper bound on the number of bytes that are left to read.
   virtual int64_t left() const = 0;
   /// Number of bytes to allocate in the first step, before any have been read.
   virtual size_t step() const = 0;
@@ -34,7 +34,7 @@ class PlainSource : public Source {
 
   size_t read(std::span<uint8_t> out) override { return file_.read(out); }
   int64_t left() const override { return file_.left(); }
-  // All bytes at once, because the file is known to contain that many.
+  // All bytes at once, because the file is known to have that many.
   size_t step() const override { return static_cast<size_t>(file_.left()); }
 
  private:
@@ -47,7 +47,7 @@ class GzipSource : public Source {
       : path_(path), file_(std::move(file)), in_(kChunk) {
     constexpr int kGzipWithLargestWindow = 16 + MAX_WBITS;
     if (inflateInit2(&stream_, kGzipWithLargestWindow) != Z_OK)
-      throw DataError(kWhere, path_, ": zlib does not start");
+      throw DataError(kWhere, path_, ": zlib could not be initialized");
   }
   ~GzipSource() override { inflateEnd(&stream_); }
   GzipSource(const GzipSource&) = delete;
@@ -96,8 +96,8 @@ class GzipSource : public Source {
   bool ended_ = false;
 };
 
-// Allocates in steps that at most double the bytes read so far, whatever the header says. The first
-// step is source.step().
+// Allocates in steps, whatever the header says. The first step is source.step() bytes. Each later
+// step at most doubles the bytes read so far, or adds source.step() if that is more.
 std::vector<uint8_t> read_bytes(int64_t size, Source& source) {
   std::vector<uint8_t> bytes;
   const auto wanted = static_cast<size_t>(size);
@@ -166,7 +166,7 @@ IdxArray read(const std::string& path, Source& source, int64_t limit) {
                     shape.elements(),
                     " bytes, the limit is ",
                     limit,
-                    "; read it with a larger one if you trust the file");
+                    "; read it with a larger limit if you trust the file");
   }
   IdxArray array{shape, read_bytes(shape.elements(), source)};
   const auto got = static_cast<int64_t>(array.bytes.size());
@@ -181,7 +181,7 @@ IdxArray read(const std::string& path, Source& source, int64_t limit) {
                     got,
                     " follow");
   }
-  uint8_t more = 0;  // reading past the end also makes zlib check its checksum
+  uint8_t more = 0;  // reading past the end also makes zlib verify the checksum
   if (source.read({&more, 1}) != 0) {
     throw DataError(
         kWhere, path, ": longer than the ", array.bytes.size(), " bytes of shape ", shape);

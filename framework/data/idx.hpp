@@ -15,14 +15,14 @@ struct IdxArray {
   std::vector<uint8_t> bytes;  ///< row-major
 };
 
-/// Default limit for the unpacked size of a gzipped file: 256 MiB plus 16 times its own size.
+/// Default limit for the unpacked size of a gzipped file: 256 MiB plus 16 times its packed size.
 int64_t unpacked_limit(int64_t file_bytes);
 
 /// Reads an IDX file of unsigned bytes, plain or gzipped (detected from its first bytes). The
 /// header's sizes are compared with the file's length before anything is allocated, and no more is
-/// read than the header says. For a gzipped file, memory is allocated as its data arrive. It may
-/// unpack to at most `limit` bytes, by default unpacked_limit(), because a megabyte can unpack to a
-/// gigabyte.
+/// read than the header says. For a gzipped file, memory is allocated as its data arrive. Such a
+/// file may unpack to at most `limit` bytes, by default unpacked_limit(), because a megabyte can
+/// unpack to a gigabyte.
 /// Throws: DataError naming path and numbers if the file is missing, of another type, truncated or
 /// too long, its extents are invalid or exceed the limit, or its compressed data are damaged.
 /// Source: yann.lecun.com/exdb/mnist, "The IDX file format"; RFC 1952

@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "image folder";
 
-/// Folders or files in a folder, without hidden ones, sorted by the bytes of their names.
+/// Paths of the folders in a folder, or of its files, without hidden ones, sorted by the bytes of
+/// their names.
 std::vector<fs::path> entries(const fs::path& folder, bool folders) {
   std::vector<fs::path> found;
   for (const std::string& name : names_in(folder.string())) {
@@ -42,7 +43,8 @@ ImageFolder read_image_folder(const std::string& folder, const ImageFolderOption
     const size_t before = labels.size();
     for (const fs::path& path : entries(of_class, false)) {
       if (!is_png(path))
-        throw DataError(kWhere, path.string(), ": is no .png: convert it, or move it elsewhere");
+        throw DataError(
+            kWhere, path.string(), ": is not a .png file: convert it, or move it elsewhere");
       const Image image = read_png(path.string(), options.channels, options.limit);
       if (first.empty()) {
         first = path.string();
@@ -51,13 +53,13 @@ ImageFolder read_image_folder(const std::string& folder, const ImageFolderOption
       if (!(image.shape == shape)) {
         throw DataError(kWhere,
                         path.string(),
-                        ": is [H, W, C] = ",
+                        ": has shape [H, W, C] = ",
                         image.shape,
-                        ", ",
+                        ", but ",
                         first,
-                        " is ",
+                        " has ",
                         shape,
-                        ": scale or crop them to one size");
+                        ": scale or crop the images to one size");
       }
       pixels.insert(pixels.end(), image.bytes.begin(), image.bytes.end());
       labels.push_back(static_cast<int32_t>(classes.size()));
@@ -67,7 +69,7 @@ ImageFolder read_image_folder(const std::string& folder, const ImageFolderOption
   }
   if (classes.empty()) {
     throw DataError(
-        kWhere, folder, ": has no folders: expected one for each class, with its images");
+        kWhere, folder, ": has no subfolders: expected one for each class, with its images");
   }
   const auto count = static_cast<int64_t>(classes.size());
   const Shape all{static_cast<int64_t>(labels.size()), shape[0], shape[1], shape[2]};

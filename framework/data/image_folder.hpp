@@ -16,16 +16,16 @@ struct Image {
 };
 
 /// Reads a PNG file with at most 8 bits per channel as gray (1 channel) or colour (3 channels), in
-/// sRGB. Transparent pixels are blended with black. limit: largest size of the image in bytes, by
-/// default unpacked_limit() of the file.
-/// Throws: DataError naming path and reason if the file is missing, damaged, truncated, has 16 bits
-/// per channel or is larger than the limit, channels is neither 1 nor 3, or this build has no
-/// libpng (QUANTRAIN_PNG is OFF).
+/// sRGB. Transparent pixels are blended with black. limit: largest allowed size of the unpacked
+/// image in bytes, by default unpacked_limit() of the file's size.
+/// Throws: DataError naming path and reason if the file is missing, damaged, truncated or has 16
+/// bits per channel, the image is larger than the limit, channels is neither 1 nor 3, or this build
+/// has no libpng (QUANTRAIN_PNG is OFF).
 Image read_png(const std::string& path, int64_t channels, std::optional<int64_t> limit = {});
 
 struct ImageFolderOptions {
   int64_t channels = 3;               ///< 1: gray
-  std::optional<int64_t> limit = {};  ///< bytes of one image, see read_png
+  std::optional<int64_t> limit = {};  ///< for each image: see read_png
 };
 
 struct ImageFolder {
@@ -33,12 +33,12 @@ struct ImageFolder {
   std::vector<std::string> classes;  ///< name of each label
 };
 
-/// Reads PNG files from a folder with one folder for each class. Classes, and the images of a
-/// class, are sorted by the bytes of their names. Hidden entries, and files beside the folders of
-/// the classes, are ignored.
+/// Reads PNG files from a folder that contains one subfolder for each class. Classes, and the
+/// images of a class, are sorted by the bytes of their names. Hidden entries, and files that are
+/// not in a subfolder, are ignored.
 /// Throws: DataError naming the path if the folder is missing or has no classes, a class has no
-/// images or contains a file that is not a .png, or an image is not as large as the first; also
-/// like read_png().
+/// images or contains a file that is not a .png, or the images differ in size; DataError like
+/// read_png().
 ImageFolder read_image_folder(const std::string& folder, const ImageFolderOptions& options = {});
 
 }  // namespace quantrain

@@ -47,12 +47,12 @@ class DataLoader::Iterator::Prefetch {
   /// False in a child process after fork(), where the thread does not exist.
   bool is_ours() const { return process_ == ::getpid(); }
 
-  /// The next batch, or nothing after the last. Rethrows an exception of the thread.
+  /// The next batch, or nothing after the last one. Rethrows an exception from the thread.
   std::optional<Batch> next() {
     if (!is_ours()) {
       throw DataError("loader",
-                      "the iterator's thread is in the process that this one was forked from: "
-                      "begin a new pass here");
+                      "the iterator's thread exists only in the parent process: begin a new pass "
+                      "after fork()");
     }
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ready_ || ended_; });
@@ -107,7 +107,7 @@ class DataLoader::Iterator::Prefetch {
     }
   }
 
-  /// Indices of the samples at [begin, begin + n) of the epoch.
+  /// Indices of the samples at positions [begin, begin + n) of the epoch.
   std::span<const int64_t> numbers(int64_t begin, int64_t n) {
     if (samples_)
       return std::span(order_).subspan(static_cast<size_t>(begin), static_cast<size_t>(n));
@@ -132,7 +132,7 @@ class DataLoader::Iterator::Prefetch {
 
 DataLoader::DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions options)
     : source_(std::move(source)), options_(std::move(options)) {
-  if (source_ == nullptr) throw DataError("loader", "there is no source of data: it is null");
+  if (source_ == nullptr) throw DataError("loader", "the source of data is null");
   if (options_.batch < 1)
     throw DataError("loader", "batch is ", options_.batch, ", expected at least 1");
   check_mixup(options_.mixup);
@@ -153,7 +153,7 @@ DataLoader::DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions 
 }
 
 DataLoader& DataLoader::epoch(int64_t epoch) & {
-  if (epoch < 0) throw DataError("loader", "epoch is ", epoch);
+  if (epoch < 0) throw DataError("loader", "epoch is ", epoch, ", expected at least 0");
   epoch_ = epoch;
   return *this;
 }
@@ -193,7 +193,7 @@ DataLoader::Iterator::Iterator(const DataLoader& loader)
 DataLoader::Iterator::Iterator(Iterator&&) noexcept = default;
 DataLoader::Iterator& DataLoader::Iterator::operator=(Iterator&&) noexcept = default;
 DataLoader::Iterator::~Iterator() {
-  // In a forked process there is no thread to stop and to join, so the memory is leaked.
+  // A forked process has no thread to stop and join, so the memory is leaked there.
   if (prefetch_ != nullptr && !prefetch_->is_ours()) static_cast<void>(prefetch_.release());
 }
 

@@ -19,17 +19,18 @@ struct LoaderOptions {
   bool shuffle = false;
   uint64_t seed = 0;
   Transform augment = nullptr;  ///< applied to every sample's first input, e.g. random_shift(2)
-  bool drop_last = false;       ///< leaves out a last batch that is not full
+  bool drop_last = false;       ///< leaves out the last batch if it is not full
   /// Mixes every sample with another one, with weights from Beta(mixup, mixup). In [0.01, 1],
-  /// usually 0.2; 0 means no mixup. Labels stay those of the sample. targets[0] holds the shares of
-  /// the classes, for cross_entropy(net(batch.images), batch.targets[0]).
+  /// usually 0.2; 0 means no mixup. If the data set has labels, batch.labels stay the labels of the
+  /// samples, and targets[0] holds the shares of the classes, for
+  /// cross_entropy(net(batch.images), batch.targets[0]).
   double mixup = 0.0;
 };
 
 /// Iterates over the batches of an epoch:
 ///   for (const Batch& batch : loader.epoch(e)) ...
-/// A thread prepares the next batch while the caller uses one. Order and augmentation depend only
-/// on seed, epoch and index, so an epoch is the same every time it runs.
+/// A thread prepares the next batch while the caller uses the current one. Order and augmentation
+/// depend only on seed, epoch and index, so an epoch is the same every time it runs.
 class DataLoader {
  public:
   // Copies only: a moved-from loader would have no source.
@@ -39,30 +40,30 @@ class DataLoader {
   /// set for a source without random access (any_order()), mixup is out of range, or source is
   /// null.
   explicit DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions options = {});
-  /// Loads from a copy: DataLoader{dataset, {.batch = 32, .shuffle = true}}.
+  /// Loads from a copy of the source: DataLoader{dataset, {.batch = 32, .shuffle = true}}.
   template <std::derived_from<BatchSource> Source>
   explicit DataLoader(Source source, LoaderOptions options = {})
       : DataLoader(std::make_shared<const Source>(std::move(source)), std::move(options)) {}
 
-  /// Sets the epoch that begin() runs; 0 at first. Returns *this. On a temporary it returns the
-  /// loader by value, so that a loop over DataLoader{...}.epoch(e) keeps it alive.
+  /// Sets the epoch that begin() runs; 0 at first. Returns *this. On a temporary, returns the
+  /// loader by value, so that a loop over DataLoader{...}.epoch(e) keeps the loader alive.
   /// Throws: DataError if epoch is negative.
   DataLoader& epoch(int64_t epoch) &;
   DataLoader epoch(int64_t epoch) &&;
   int64_t epoch() const { return epoch_; }
 
-  /// Number of batches of an epoch.   Throws: DataError if it is known only at the end.
+  /// Number of batches in an epoch.   Throws: DataError if the number is known only at the end.
   int64_t batches() const;
-  /// Number of samples of an epoch. Empty if it is known only at the end.
+  /// Number of samples in an epoch. Empty if the number is known only at the end.
   std::optional<int64_t> samples() const { return source_->samples(); }
   std::shared_ptr<const BatchSource> source() const { return source_; }
   const LoaderOptions& options() const& { return options_; }
   LoaderOptions options() && { return std::move(options_); }
-  /// Indices of the samples in the order of the current epoch.   Throws: DataError like batches().
+  /// Indices of the samples, in the order of the current epoch.   Throws: DataError like batches().
   std::vector<int64_t> order() const;
 
-  /// One pass over an epoch. An exception of the source or of a transform is thrown in place of the
-  /// batch.
+  /// One pass over an epoch. If the source or a transform throws while it makes a batch, the
+  /// iterator rethrows the exception in place of the batch.
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;

@@ -8,11 +8,12 @@
 namespace quantrain {
 namespace {
 
-// Combined with the seed for mixup's own random numbers, so that augmentation draws the same
-// numbers with and without mixup.
+// Combined with the seed, gives mixup random numbers of its own, so that augmentation draws the
+// same numbers with and without mixup.
 constexpr uint64_t kMixSeed = 0x6d69787570u;
 
-/// x^e for x in [0, 1) and e >= 1, from products and square roots only: the same on every machine.
+/// x^e for x in [0, 1) and e >= 1. Uses only products and square roots, so the result is the same
+/// on every machine.
 double power(double x, double e) {
   const double whole = std::floor(e);
   double result = 1.0;

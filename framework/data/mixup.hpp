@@ -8,7 +8,7 @@
 #include "framework/data/batch_source.hpp"
 
 // Mixes each sample a with another sample b: x = own * a + (1 - own) * b, and the targets likewise.
-// own = max(t, 1 - t) with t from Beta(alpha, alpha), so that a sample stays closer to itself.
+// own = max(t, 1 - t) with t from Beta(alpha, alpha), so that x is closer to a than to b.
 // Source: Zhang et al. 2018, "mixup: Beyond Empirical Risk Minimization"
 namespace quantrain {
 
@@ -21,15 +21,17 @@ struct MixPartner {
   float own;  ///< weight of the sample itself, in [0.5, 1]
 };
 
-/// A partner for each sample, drawn from the sample's own random numbers. Empty without mixup.
+/// A partner for each sample, chosen by the sample's own random numbers. Empty without mixup.
 std::vector<MixPartner> mix_partners(const Pass& pass,
                                      std::span<const int64_t> indices,
                                      int64_t samples);
 
-/// sample = own * sample + (1 - own) * other. Codes are mixed directly and rounded to the nearest.
+/// sample = own * sample + (1 - own) * other. Codes are mixed as numbers and rounded to the nearest
+/// code.
 void mix(const SampleView& sample, const SampleView& other, float own);
 
-/// [B, classes]: own at the sample's label and 1 - own at the other's; 1 if the labels agree.
+/// [B, classes]: `own` at the sample's label and 1 - own at the partner's label; 1 if both labels
+/// are the same.
 Tensor mixed_labels(std::span<const int32_t> labels,
                     const std::function<int32_t(size_t i)>& other_label,
                     std::span<const MixPartner> partners,

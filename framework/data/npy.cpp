@@ -15,8 +15,7 @@
 namespace quantrain {
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "values are read as they lie in the file");
+static_assert(std::endian::native == std::endian::little, "bytes of the file are used as values");
 
 constexpr const char* kWhere = "npy";
 constexpr int64_t kMostHeader = int64_t{64} << 10;
@@ -205,7 +204,7 @@ std::vector<float> NpyArray::floats() const {
   const DefaultRounding rounding;
   std::vector<float> values(bytes.size() / static_cast<size_t>(size_of(type)));
   visit(*this, [&](size_t i, auto value) {
-    // Outside of float's range, the conversion is undefined behaviour.
+    // The conversion of a value outside of float's range is undefined behaviour.
     if constexpr (std::is_same_v<decltype(value), double>) {
       if (std::isfinite(value) && std::abs(value) > double{std::numeric_limits<float>::max()}) {
         throw DataError(
@@ -230,7 +229,7 @@ std::vector<int32_t> NpyArray::labels() const {
     if constexpr (std::is_same_v<decltype(value), int64_t>) {
       if (value < std::numeric_limits<int32_t>::min() ||
           value > std::numeric_limits<int32_t>::max())
-        throw DataError(kWhere, path, ": label ", value, " at ", i, " is no 32-bit integer");
+        throw DataError(kWhere, path, ": label ", value, " at ", i, " is not a 32-bit integer");
     }
     values[i] = static_cast<int32_t>(value);
   });
@@ -240,7 +239,7 @@ std::vector<int32_t> NpyArray::labels() const {
 std::vector<uint8_t> NpyArray::take_bytes() && {
   if (type == NpyType::kU8) return std::move(bytes);
   throw DataError(
-      kWhere, path, ": values are of type ", name(type), ", expected bytes (u1): take floats()");
+      kWhere, path, ": values are of type ", name(type), ", expected bytes (u1): use floats()");
 }
 
 NpyArray read_npy(const std::string& path) {
@@ -268,11 +267,10 @@ NpyArray read_npy(const std::string& path) {
                     path,
                     ": the header claims ",
                     header_size,
-                    " bytes, ",
+                    " bytes, but ",
                     file.left(),
-                    " follow, at most ",
-                    kMostHeader,
-                    " are read");
+                    " bytes follow, and the limit is ",
+                    kMostHeader);
   }
   std::string text(static_cast<size_t>(header_size), '\0');
   const std::span<uint8_t> text_bytes(reinterpret_cast<uint8_t*>(text.data()), text.size());
@@ -281,7 +279,7 @@ NpyArray read_npy(const std::string& path) {
   const Header header(path, text);
 
   NpyArray array{.path = path, .shape = header.shape, .type = type_of(path, header.descr)};
-  // With one axis, both orders are the same.
+  // With one axis, Fortran order and C order are the same.
   if (header.fortran_order && header.shape.rank() > 1) {
     throw DataError(
         kWhere, path, ": is in Fortran order: save numpy.ascontiguousarray(array) instead");

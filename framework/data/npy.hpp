@@ -22,13 +22,13 @@ struct NpyArray {
   NpyType type = NpyType::kF32;
   std::vector<uint8_t> bytes{};  ///< values, little-endian, row-major
 
-  /// The values as float32. Integers and f8 are rounded to the nearest.
+  /// The values as float32. Integers and f8 are rounded to the nearest float32.
   /// Throws: DataError naming the position if a finite f8 is out of float32's range.
   std::vector<float> floats() const;
   /// The values as labels.   Throws: DataError if the type is not an integer, or a value does not
   /// fit in int32.
   std::vector<int32_t> labels() const;
-  /// Moves the values of a u1 file out.   Throws: DataError if they have another type.
+  /// Moves the values of a u1 file out of the array.   Throws: DataError if they have another type.
   std::vector<uint8_t> take_bytes() &&;
 };
 
@@ -36,8 +36,8 @@ struct NpyArray {
 /// order. The header has at most 64 KiB. Its sizes are compared with the file's length before
 /// anything is allocated, and no more is read than the header says.
 /// Throws: DataError naming path and numbers if the file is missing, truncated, too long or not a
-/// .npy file, or if it is big-endian, in Fortran order or of another type (the message says what to
-/// save instead).
+/// .npy file, or if its array is big-endian, in Fortran order or of another type (the message says
+/// what to save instead).
 /// Source: NumPy's numpy.lib.format
 NpyArray read_npy(const std::string& path);
 

@@ -34,7 +34,7 @@ class Reading {
                       image.shape,
                       " bytes, the limit is ",
                       limit,
-                      "; read it with a larger one if you trust the file");
+                      "; read it with a larger limit if you trust the file");
     }
     image.bytes.resize(static_cast<size_t>(image.shape.elements()));
     image_.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
@@ -69,7 +69,7 @@ Image read_png(const std::string& path, int64_t channels, std::optional<int64_t>
   static_cast<void>(limit);
   throw DataError(kWhere,
                   path,
-                  ": this build of quantrain reads no PNG files: build it with libpng "
+                  ": this build of quantrain cannot read PNG files: build it with libpng "
                   "(libpng-dev in Debian) and QUANTRAIN_PNG=ON");
 #endif
 }

@@ -37,7 +37,8 @@ void check_range(const Shape& shape,
     if (z >= range.min && z <= range.max) continue;
     const auto row = static_cast<int64_t>(i) / (shape.elements() / shape[0]);
     TextStream seen;
-    if (!features.empty()) seen << ", of feature " << f << " " << z << " after offset and scale,";
+    if (!features.empty())
+      seen << ", which is " << z << " after the offset and scale of feature " << f << ",";
     throw DataError(kWhere,
                     "value ",
                     values[i],
@@ -52,7 +53,8 @@ void check_range(const Shape& shape,
                     ", ",
                     range.max,
                     "]: declare the range of the values; if columns differ in magnitude, declare "
-                    "the features of fit_min_max() or fit_mean_std() and their feature_range()");
+                    "the features from fit_min_max() or fit_mean_std(), and the range from "
+                    "feature_range()");
   }
 }
 
@@ -223,7 +225,7 @@ Tensor SampleArray::tensor(std::span<const int64_t> indices, const Edit& edit) c
 
 Tensor SampleArray::tensor(Buffer<uint8_t> bytes) const {
   const DefaultRounding rounding;
-  if (!has_codes()) throw DataError(kWhere, "an array of floats has no bytes: give it floats");
+  if (!has_codes()) throw DataError(kWhere, "an array of floats cannot make a tensor from bytes");
   const Shape all = batch_shape(bytes.size() / shape().elements());
   if (all.elements() != bytes.size())
     throw DataError(kWhere, bytes.size(), " bytes do not fill shape ", all);

@@ -20,7 +20,7 @@ using integer::InputFeatures;
 /// What to do with values outside of the declared range.
 enum class Outside {
   kRefuse,    ///< throws an error that names the first such value
-  kSaturate,  ///< takes the nearest code, like a deployed program, and counts such values
+  kSaturate,  ///< uses the nearest code, like a deployed program, and counts such values
 };
 
 /// One array [N, ...] of a data set: plain floats, or bytes that are codes of a declared range. A
@@ -37,10 +37,11 @@ class SampleArray {
   /// Plain floats. Their batches have no codes, so a quantized network needs encoded() instead, or
   /// QConfig::input_range.
   /// Throws: DataError naming sample and element if a value is NaN or infinite. All functions that
-  /// make a SampleArray also throw DataError if there are no values or they do not fill the shape.
+  /// make a SampleArray also throw DataError if there are no values, or the values do not fill the
+  /// shape.
   static SampleArray floats(const Shape& shape, std::vector<float> values);
-  /// The same without a copy. owner keeps the values alive. If it is null, the caller keeps them
-  /// alive as long as anything made from this array is used. The values must not change.
+  /// The same without a copy. `owner` keeps the values alive. If owner is null, the caller must
+  /// keep them alive as long as anything made from this array is used. The values must not change.
   static SampleArray floats(const Shape& shape,
                             std::span<const float> values,
                             std::shared_ptr<const void> owner);
@@ -53,14 +54,15 @@ class SampleArray {
                            std::vector<uint8_t> values,
                            Range range = kUnitRange,
                            InputFeatures features = {});
-  /// The same without a copy, as for floats.
+  /// The same without a copy. For `owner`, see floats().
   static SampleArray bytes(const Shape& shape,
                            std::span<const uint8_t> values,
                            std::shared_ptr<const void> owner,
                            Range range = kUnitRange,
                            InputFeatures features = {});
-  /// Applies features to raw floats x and converts the results z to codes of the range:
-  ///   z = (x - offset[f]) / scale[f], without features z = x
+  /// Applies the offsets and scales of features to raw floats x and converts the results z to codes
+  /// of the range:
+  ///   z = (x - offset[f]) / scale[f]; without features, z = x
   ///   byte = round((z - min) / (max - min) * 255) if the range begins or ends at 0
   /// docs/quantization.md (2), (3), (20)
   /// Throws: QuantError like bytes(); DataError if a value is NaN or infinite, or z is outside the
@@ -76,7 +78,7 @@ class SampleArray {
   const Shape& shape() const& { return data_->shape; }
   Shape shape() const&& { return data_->shape; }
   bool has_codes() const { return data_->bytes.data() != nullptr; }
-  /// range(), params(), features() and saturated() are for arrays that have codes.
+  /// range(), params(), features() and saturated() are only for arrays that have codes.
   Range range() const { return data_->range; }
   const QParams& params() const& { return data_->params; }
   QParams params() const&& { return data_->params; }
@@ -90,7 +92,8 @@ class SampleArray {
   std::span<const uint8_t> sample_bytes(int64_t i) const&;
   std::span<const uint8_t> sample_bytes(int64_t i) const&& = delete;
 
-  /// Copies sample i into a view of the same shape and kind.
+  /// Copies sample i into a view of the same shape: into its bytes if the array has codes, else
+  /// into its floats.
   /// Throws: DataError unless 0 <= i < size() and the view has room for the sample.
   void copy(int64_t i, const SampleView& to) const;
   /// Memory for one sample. view() resizes it and returns a view of it.
@@ -100,14 +103,14 @@ class SampleArray {
   };
   SampleView view(Scratch& scratch) const;
 
-  /// Floats [B, ...] of the samples with these indices. They carry the codes that they are made
-  /// from, if there are codes. edit(i, sample) may first change the batch's copy of the i-th
-  /// sample. Runs in the calling thread only.
+  /// Floats [B, ...] of the samples with these indices. If the array has codes, the floats carry
+  /// them. edit(i, sample) may first change the batch's copy of the i-th sample. Runs in the
+  /// calling thread only.
   /// Throws: DataError if an index is not in [0, size()).
   using Edit = std::function<void(size_t i, const SampleView& sample)>;
   Tensor tensor(std::span<const int64_t> indices, const Edit& edit = nullptr) const;
   /// Floats [B, ...] that carry these bytes as their codes.
-  /// Throws: DataError if the bytes are no whole samples, or the array holds floats.
+  /// Throws: DataError if the bytes do not form whole samples, or the array holds floats.
   Tensor tensor(Buffer<uint8_t> bytes) const;
 
  private:

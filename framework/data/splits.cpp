@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kWhere = "split";
 constexpr int64_t kMostClasses = int64_t{1} << 31;  // labels have 32 bits
-constexpr int64_t kMostSamples = int64_t{1} << 48;  // more than any memory has indices for
+constexpr int64_t kMostSamples = int64_t{1} << 48;  // more indices than any memory holds
 
 using Parts = std::vector<std::vector<int64_t>>;
 
@@ -22,10 +22,10 @@ void check_fractions(std::span<const double> fractions) {
   double sum = 0.0;
   for (const double fraction : fractions) {
     if (!(fraction > 0.0) || fraction > 1.0)
-      throw DataError(kWhere, "a fraction of ", fraction, ", expected one in (0, 1]");
+      throw DataError(kWhere, "a fraction is ", fraction, ", expected more than 0 and at most 1");
     sum += fraction;
   }
-  constexpr double kRounding = 1e-9;  // rounding may put a sum of 1 slightly above 1
+  constexpr double kRounding = 1e-9;  // rounding may give slightly more than 1
   if (sum > 1.0 + kRounding) throw DataError(kWhere, "the fractions sum to ", sum, ", above 1");
 }
 
@@ -56,7 +56,7 @@ class Apportion {
     int64_t left = total - std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
     for (; left > 0; --left) ++sizes[*std::max_element(order.begin(), order.end(), lacks)];
     for (; left < 0; ++left) --*std::max_element(sizes.begin(), sizes.end());
-    // An empty part takes a sample from the largest part, if that has at least two.
+    // An empty part takes a sample from the largest part, if the largest has at least two.
     for (int64_t& size : sizes) {
       const auto largest = std::max_element(sizes.begin(), sizes.end());
       if (size > 0 || *largest < 2) continue;
@@ -106,7 +106,7 @@ Parts sorted(Parts parts) {
                   parts,
                   "; the data set has ",
                   count,
-                  " of it: ",
+                  " of this class: ",
                   count < static_cast<int64_t>(parts)
                       ? "collect more, or leave the class out"
                       : "use a stratified split or larger fractions");
@@ -141,7 +141,8 @@ Parts labelled_parts(std::span<const int32_t> labels,
 
 std::vector<int64_t> class_counts(std::span<const int32_t> labels, int64_t classes) {
   if (classes < 1 || classes > kMostClasses)
-    throw DataError("class_counts", "number of classes is ", classes);
+    throw DataError(
+        "class_counts", "number of classes is ", classes, ", expected 1 to ", kMostClasses);
   std::vector<int64_t> counts(static_cast<size_t>(classes), 0);
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] < 0 || labels[i] >= classes) {
@@ -157,7 +158,8 @@ std::vector<std::vector<int64_t>> split_indices(int64_t n,
                                                 std::span<const double> fractions,
                                                 uint64_t seed) {
   check_fractions(fractions);
-  if (n < 1 || n > kMostSamples) throw DataError(kWhere, n, " samples cannot be split");
+  if (n < 1 || n > kMostSamples)
+    throw DataError(kWhere, n, " samples cannot be split, expected 1 to ", kMostSamples);
   std::vector<int64_t> indices(static_cast<size_t>(n));
   std::iota(indices.begin(), indices.end(), 0);
   Random random(seed);

@@ -8,12 +8,12 @@
 #include "framework/data/dataset.hpp"
 
 // Splits a data set into parts for training, validation and test. For given fractions, the parts
-// depend only on the seed and the labels.
+// depend only on the seed, the number of samples and, if stratified, their labels.
 namespace quantrain {
 
 struct SplitOptions {
   uint64_t seed = 0;
-  bool stratified = true;  ///< each class has the same share in each part; ignored without labels
+  bool stratified = true;  ///< each part has the same share of each class; ignored without labels
 };
 
 /// Number of samples of each class, [classes].
@@ -26,24 +26,26 @@ std::vector<int64_t> class_counts(const Data& data) requires requires {
 }
 { return class_counts(data.labels(), data.classes()); }
 
-/// Indices of the samples of each part, ascending. If the fractions sum to less than 1, the rest is
-/// in no part. Sizes are n * fraction, rounded to integers whose sum is n * (sum of the fractions),
-/// rounded.
+/// Indices of the samples of each part, ascending. If the fractions sum to less than 1, the
+/// remaining samples are in no part. The size of a part is n * fraction, rounded up or down so that
+/// the sizes sum to round(n * (sum of the fractions)). A part that would be empty gets a sample
+/// from the largest.
 /// Throws: DataError unless fractions are positive and their sum is at most 1, if a part gets no
 /// sample, or if n is above 2^48.
 std::vector<std::vector<int64_t>> split_indices(int64_t n,
                                                 std::span<const double> fractions,
                                                 uint64_t seed = 0);
-/// The same by labels: each class is split by these fractions and has a sample in each part.
-/// Throws: DataError also if a class has too few samples for that, naming the class.
+/// The same for each class: each class is split by these fractions and has a sample in each part.
+/// Throws: DataError for the same fractions as split_indices(), like class_counts(), or naming a
+/// class that has too few samples.
 std::vector<std::vector<int64_t>> stratified_indices(std::span<const int32_t> labels,
                                                      int64_t classes,
                                                      std::span<const double> fractions,
                                                      uint64_t seed = 0);
 
 /// Splits a data set: auto parts = split(dataset, {0.8, 0.2}). The parts share its values.
-/// Throws: DataError like the functions above, also if a part lacks a class in a split without
-/// stratification.
+/// Throws: DataError like the functions above, or if a part lacks a class in a split that is not
+/// stratified.
 std::vector<TensorDataset> split(const TensorDataset& dataset,
                                  const std::vector<double>& fractions,
                                  const SplitOptions& options = {});
@@ -51,9 +53,9 @@ std::vector<Dataset> split(const Dataset& dataset,
                            const std::vector<double>& fractions,
                            const SplitOptions& options = {});
 
-/// The rows with these indices, one after the other, for example to fit a normalization on.
+/// The rows with these indices, one after the other, for example to fit a normalization to them.
 /// Shapes: values [N, width]  ->  [indices, width].
-/// Throws: DataError if values do not hold whole rows of that width, or a row does not exist.
+/// Throws: DataError if `values` does not hold whole rows of this width, or a row does not exist.
 std::vector<float> rows_at(std::span<const float> values,
                            int64_t width,
                            std::span<const int64_t> indices);

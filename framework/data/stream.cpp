@@ -19,8 +19,8 @@ Shape batch_shape(int64_t n, const Shape& sample) {
   return Shape(extents);
 }
 
-/// Calls a user's function. If it throws, throws a DataError that names sample and epoch and nests
-/// the exception.
+/// Calls a user's function. If the function throws, throws a DataError that names sample and epoch
+/// and nests the exception.
 template <class F>
 auto user_call(int64_t sample, int64_t epoch, const char* what, const F& f) {
   const auto failed = [&](const char* with) {
@@ -108,7 +108,7 @@ class Reading {
     count("values", sample.values, options_->shape);
     for (size_t i = 0; i < sample.values.size(); ++i) {
       const float x = sample.values[i];
-      if (!std::isfinite(x)) fail("value ", x, " at ", i);
+      if (!std::isfinite(x)) fail("value ", x, " at ", i, " is not finite");
       if (!options_->range || options_->outside == Outside::kSaturate) continue;
       const InputFeatures& features = options_->features;
       const size_t f = features.empty() ? 0 : i % features.scale.size();
@@ -123,7 +123,7 @@ class Reading {
              options_->range->min,
              ", ",
              options_->range->max,
-             "]: declare the range of the values, after features, or let them saturate");
+             "]: declare the range of the values (after their features), or let them saturate");
       }
     }
     if (options_->classes > 0 && (sample.label < 0 || sample.label >= options_->classes))
@@ -131,7 +131,8 @@ class Reading {
     if (!options_->target) return;
     count("values of the target", sample.target, *options_->target);
     for (size_t i = 0; i < sample.target.size(); ++i) {
-      if (!std::isfinite(sample.target[i])) fail("target ", sample.target[i], " at ", i);
+      if (!std::isfinite(sample.target[i]))
+        fail("target ", sample.target[i], " at ", i, " is not finite");
     }
   }
 
@@ -146,14 +147,16 @@ class Reading {
 
 Stream::Stream(std::function<SampleGenerator(int64_t epoch)> start, StreamOptions options)
     : start_(std::move(start)) {
-  if (!start_) throw DataError(kWhere, "there is no start(): it makes an epoch's generator");
+  if (!start_)
+    throw DataError(kWhere, "there is no start(), which makes the generator of an epoch");
   if (options.shape.rank() < 1 || options.shape.elements() == 0)
     throw DataError(kWhere, "samples of shape ", options.shape, ", expected [F] or [H, W, C]");
   if (options.target && options.target->elements() == 0)
-    throw DataError(kWhere, "targets of shape ", *options.target);
+    throw DataError(kWhere, "targets of shape ", *options.target, " have no elements");
   if (options.samples && *options.samples < 1)
     throw DataError(kWhere, "an epoch of ", *options.samples, " samples, expected at least 1");
-  if (options.classes < 0) throw DataError(kWhere, "number of classes is ", options.classes);
+  if (options.classes < 0)
+    throw DataError(kWhere, "number of classes is ", options.classes, ", expected at least 0");
   if (options.range) static_cast<void>(integer::input_params(*options.range, kWhere));
   if (!options.range && !options.features.empty())
     throw DataError(kWhere, "there are features, but no range: set StreamOptions::range, too");

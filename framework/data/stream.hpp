@@ -23,21 +23,21 @@ using SampleGenerator = std::function<std::optional<StreamSample>()>;
 
 struct StreamOptions {
   Shape shape;                      ///< of one sample
-  std::optional<Range> range = {};  ///< values become codes of it; none: floats without codes
-  InputFeatures features = {};      ///< offsets and scales for the values; need a range
+  std::optional<Range> range = {};  ///< values become codes of this range; none: plain floats
+  InputFeatures features = {};      ///< offsets and scales for the values; only with a range
   Outside outside = Outside::kRefuse;
   int64_t classes = 0;                  ///< above 0: samples have labels in [0, classes)
   std::optional<Shape> target = {};     ///< samples have targets of this shape
   std::optional<int64_t> samples = {};  ///< length of an epoch; none: the generator decides
 };
 
-/// Samples that are produced while they are used, in a fixed order: from a microphone, a
-/// simulation, or files that do not fit into memory. Each epoch begins with start(epoch), which
-/// returns a generator. The loader calls the generator in its thread. If `samples` is set, the
-/// loader asks for no more samples than that.
-/// Reading throws: DataError naming sample and epoch if start() or the generator throws, if the
-/// generator ends before the declared length or gives no sample at all, or if a sample does not fit
-/// the declared shapes, range and classes.
+/// Samples that are produced while they are used, in a fixed order. They come for example from a
+/// microphone, a simulation, or files that do not fit into memory. Each epoch begins with
+/// start(epoch), which returns a generator. The loader calls the generator in its thread. If
+/// `samples` is set, the loader asks for no more samples than that.
+/// Throws: DataError from the reader, naming sample and epoch, if start() or the generator throws,
+/// if the generator ends before the declared length or gives no sample at all, or if a sample does
+/// not fit the declared shapes, range and classes.
 class Stream : public BatchSource {
  public:
   // Copies only: a moved-from stream would be empty.

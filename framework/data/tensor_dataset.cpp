@@ -17,7 +17,8 @@ constexpr const char* kWhere = "dataset";
 void check_labels(const Labels& labels, int64_t n) {
   if (static_cast<int64_t>(labels.of.size()) != n)
     throw DataError(kWhere, n, " samples, but ", labels.of.size(), " labels");
-  if (labels.classes < 1) throw DataError(kWhere, "number of classes is ", labels.classes);
+  if (labels.classes < 1)
+    throw DataError(kWhere, "number of classes is ", labels.classes, ", expected at least 1");
   for (size_t i = 0; i < labels.of.size(); ++i) {
     if (labels.of[i] >= 0 && labels.of[i] < labels.classes) continue;
     throw DataError(
@@ -91,7 +92,7 @@ TensorDataset TensorDataset::first(int64_t n) const {
 }
 
 TensorDataset TensorDataset::subset(std::span<const int64_t> indices) const {
-  if (indices.empty()) throw DataError(kWhere, "a part without samples");
+  if (indices.empty()) throw DataError(kWhere, "a subset needs at least one sample");
   std::vector<int64_t> rows;
   rows.reserve(indices.size());
   for (const int64_t i : indices) rows.push_back(row(i));
@@ -112,7 +113,7 @@ Batch TensorDataset::batch(int64_t begin, int64_t end) const {
 BatchSource::Reader TensorDataset::read(const Pass& pass) const {
   check_mixup(pass.mixup);
   if (pass.mixup > 0.0 && std::holds_alternative<std::monostate>(data_->targets))
-    throw DataError("loader", "mixup mixes targets, and the data set has none");
+    throw DataError("loader", "mixup mixes targets, but the data set has none");
   return [dataset = *this, pass](std::span<const int64_t> indices) {
     return dataset.make(indices, pass);
   };
@@ -125,7 +126,7 @@ Batch TensorDataset::make(std::span<const int64_t> indices, const Pass& pass) co
   for (const int64_t i : indices) rows.push_back(row(i));
 
   // Each sample is augmented with its own random numbers, then mixed with a partner. The partner is
-  // augmented with its own random numbers, too, so it does not depend on the batch.
+  // augmented with the partner's own random numbers, so the mixture does not depend on the batch.
   const std::vector<MixPartner> partners = mix_partners(pass, indices, size_);
   SampleArray::Scratch scratch;
   const auto mixed = [&](const SampleArray& samples,

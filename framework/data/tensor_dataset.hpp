@@ -18,8 +18,8 @@ struct Labels {
   int64_t classes = 0;
 };
 
-/// The target is the first input after augmentation, for an autoencoder. (To train a network that
-/// removes noise, give it noisy samples as inputs and the clean samples as targets.)
+/// For an autoencoder: the target is the first input after augmentation. (To train a network that
+/// removes noise, use noisy samples as inputs and the clean samples as targets.)
 struct SameAsInput {};
 
 /// The targets of a network: none, labels, tensors, or the input.
@@ -34,7 +34,8 @@ class TensorDataset : public BatchSource {
   TensorDataset(const TensorDataset&) = default;
   TensorDataset& operator=(const TensorDataset&) = default;
   /// Shapes: inputs [N, ...] each, with rank 2 or more; targets [N] labels, or [N, ...] each.
-  /// Throws: DataError if counts differ, there is no input, or a label is out of range.
+  /// Throws: DataError if the numbers of samples differ, there is no input, an input has rank 1, or
+  /// a label is out of range.
   TensorDataset(std::vector<SampleArray> inputs, Targets targets);
   TensorDataset(SampleArray input, Targets targets);
   TensorDataset(SampleArray input, SampleArray target);
@@ -47,7 +48,7 @@ class TensorDataset : public BatchSource {
 
   /// Throws: DataError if targets are not labels.
   int64_t classes() const { return labelled().classes; }
-  /// Throws: DataError if targets are not labels, or unless 0 <= i < size().
+  /// Throws: DataError if targets are not labels, or i is not in [0, size()).
   int32_t label(int64_t i) const;
   /// Labels of all samples, in their order.
   std::vector<int32_t> labels() const;

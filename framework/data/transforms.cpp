@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t kMost = int64_t{1} << 32;
 
 void check_count(const char* where, const char* what, int64_t count) {
-  if (count < 0 || count > kMost) throw DataError(where, "a ", what, " of up to ", count);
+  if (count < 0 || count > kMost)
+    throw DataError(where, what, " is ", count, ", expected 0 to ", kMost);
 }
 
 void check_filled(const char* where, const SampleView& sample) {
@@ -45,7 +46,7 @@ template <class T>
 void shift(std::span<T> values, const Shape& shape, T zero, int64_t dy, int64_t dx) {
   const int64_t height = shape[0];
   const int64_t row = shape[1] * shape[2];  // in values
-  // A shift by the image's size or more leaves nothing of it.
+  // A shift by the image's size or more moves everything out of the image.
   dy = std::clamp(dy, -height, height);
   const int64_t right = std::clamp(dx, -shape[1], shape[1]) * shape[2];
   const std::vector<T> old(values.begin(), values.end());
@@ -86,7 +87,7 @@ Axes axes_of(const char* where, const SampleView& sample, int least_rank) {
   return axes;
 }
 
-/// A random interval of 0 to `most` steps within n steps.
+/// A random interval of 0 to min(most, n) steps within n steps.
 std::pair<int64_t, int64_t> stretch(int64_t n, int64_t most, Random& random) {
   const int64_t length = random.below(std::min(most, n) + 1);
   const int64_t begin = random.below(n - length + 1);
@@ -106,7 +107,7 @@ Transform in_order(std::vector<Transform> transforms) {
 
 Transform random_shift(int64_t pixels) {
   if (pixels < 0 || pixels > kMost)
-    throw DataError("random_shift", "a shift of up to ", pixels, " pixels");
+    throw DataError("random_shift", "pixels is ", pixels, ", expected 0 to ", kMost);
   return [pixels](const SampleView& image, Random& random) {
     const int64_t dy = random.below(2 * pixels + 1) - pixels;
     const int64_t dx = random.below(2 * pixels + 1) - pixels;
@@ -121,7 +122,7 @@ void shift_image(const SampleView& image, int64_t dy, int64_t dx) {
 
 Transform random_flip(float probability) {
   if (!(probability >= 0.0f && probability <= 1.0f))
-    throw DataError("random_flip", "a probability of ", probability, ", expected one in [0, 1]");
+    throw DataError("random_flip", "probability is ", probability, ", expected 0 to 1");
   return [probability](const SampleView& image, Random& random) {
     check_image("random_flip", "flips", image);
     if (random.uniform() < probability) flip_image(image);
@@ -143,10 +144,10 @@ void flip_image(const SampleView& image) {
 
 Transform random_crop(float least) {
   if (!(least > 0.0f && least <= 1.0f))
-    throw DataError("random_crop", "a least size of ", least, ", expected one in (0, 1]");
+    throw DataError("random_crop", "least is ", least, ", expected more than 0 and at most 1");
   return [least](const SampleView& image, Random& random) {
     check_image("random_crop", "crops", image);
-    // A random side in whole pixels. All sizes have the same probability.
+    // A random length of a side in whole pixels. All lengths have the same probability.
     const auto side = [&](int64_t whole) {
       const double exact = std::ceil(double{least} * static_cast<double>(whole));
       const int64_t smallest = std::clamp<int64_t>(static_cast<int64_t>(exact), 1, whole);
@@ -196,7 +197,7 @@ void crop_image(const SampleView& image, int64_t top, int64_t left, int64_t heig
 }
 
 Transform cutout(int64_t pixels) {
-  check_count("cutout", "square", pixels);
+  check_count("cutout", "pixels", pixels);
   return [pixels](const SampleView& image, Random& random) {
     check_image("cutout", "covers", image);
     if (image.shape.elements() == 0) return;
@@ -216,7 +217,8 @@ Transform cutout(int64_t pixels) {
 
 Transform gaussian_noise(float sigma) {
   if (!(sigma >= 0.0f) || !std::isfinite(sigma))
-    throw DataError("gaussian_noise", "sigma is ", sigma, ", expected a finite one from 0 on");
+    throw DataError(
+        "gaussian_noise", "sigma is ", sigma, ", expected a finite number that is at least 0");
   return [sigma](const SampleView& sample, Random& random) {
     check_filled("gaussian_noise", sample);
     for (float& x : sample.floats) x += sigma * random.normal();
@@ -228,7 +230,7 @@ Transform gaussian_noise(float sigma) {
 }
 
 Transform random_time_shift(int64_t steps) {
-  check_count("random_time_shift", "shift", steps);
+  check_count("random_time_shift", "steps", steps);
   return [steps](const SampleView& sample, Random& random) {
     const Axes axes = axes_of("random_time_shift", sample, 1);
     const int64_t later = random.below(2 * steps + 1) - steps;
@@ -238,8 +240,8 @@ Transform random_time_shift(int64_t steps) {
 }
 
 Transform time_mask(int64_t most, int64_t count) {
-  check_count("time_mask", "stretch", most);
-  check_count("time_mask", "number", count);
+  check_count("time_mask", "most", most);
+  check_count("time_mask", "count", count);
   return [most, count](const SampleView& sample, Random& random) {
     const Axes axes = axes_of("time_mask", sample, 1);
     for (int64_t i = 0; i < count; ++i) {
@@ -250,8 +252,8 @@ Transform time_mask(int64_t most, int64_t count) {
 }
 
 Transform frequency_mask(int64_t most, int64_t count) {
-  check_count("frequency_mask", "band", most);
-  check_count("frequency_mask", "number", count);
+  check_count("frequency_mask", "most", most);
+  check_count("frequency_mask", "count", count);
   return [most, count](const SampleView& sample, Random& random) {
     const Axes axes = axes_of("frequency_mask", sample, 2);
     for (int64_t i = 0; i < count; ++i) {

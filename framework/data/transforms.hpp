@@ -8,13 +8,13 @@
 #include "framework/core/random.hpp"
 #include "framework/core/shape.hpp"
 
-// Augmentation: small random changes of a sample in every epoch. Places that are uncovered by a
-// move, or covered by a mask, get the real value 0. If the data have features (docs/quantization.md
+// Augmentation: small random changes of a sample in every epoch. Elements that a move leaves empty,
+// or that a mask covers, get the real value 0. If the data have features (docs/quantization.md
 // (20)), real values are the values z that the network sees, not the raw values.
 namespace quantrain {
 
-/// A sample that is changed in place: an image, a row or a spectrogram. It holds bytes or floats;
-/// the other span is empty.
+/// A view of a sample, to change it in place: an image, a row or a spectrogram. One of the spans
+/// `pixels` and `floats` refers to the sample; the other is empty.
 struct SampleView {
   std::span<uint8_t> pixels = {};  ///< codes [H, W, C], or one row
   Shape shape;                     ///< of the sample
@@ -42,22 +42,23 @@ Transform random_shift(int64_t pixels);
 /// Moves the image down by dy and right by dx pixels (up and left if negative).
 void shift_image(const SampleView& image, int64_t dy, int64_t dx);
 
-/// Mirrors left and right, with this probability.   Throws: DataError unless it is in [0, 1].
+/// Mirrors left and right, with this probability.
+/// Throws: DataError unless probability is in [0, 1].
 Transform random_flip(float probability = 0.5f);
 /// Mirrors left and right.
 void flip_image(const SampleView& image);
 
 /// Cuts out a part at a random position and scales it back to the image's size (nearest pixel). The
-/// part's height and width are drawn separately, each between `least` and 1 times the image's.
+/// height and width of the part are random, each from `least` to 1 times the image's.
 /// Throws: DataError unless least is in (0, 1].
 Transform random_crop(float least = 0.8f);
 /// Scales the part [top, top + height) x [left, left + width) to the size of the image: row y comes
-/// from row top + floor(y * height / H), and columns likewise.
-/// Throws: DataError also if the part is empty or not within the image.
+/// from row top + floor(y * height / H). Columns are scaled likewise.
+/// Throws: DataError if the part is empty or not within the image.
 void crop_image(const SampleView& image, int64_t top, int64_t left, int64_t height, int64_t width);
 
-/// Covers a square with sides of `pixels`. Its centre is a random pixel of the image, so it may
-/// extend beyond the image.
+/// Covers a square with sides of `pixels`. The centre of the square is a random pixel of the image,
+/// so the square may extend beyond the image.
 /// Throws: DataError if pixels is negative or above 2^32.
 /// Source: DeVries and Taylor 2017, "Improved Regularization of Convolutional Neural Networks with
 /// Cutout"
@@ -66,7 +67,7 @@ Transform cutout(int64_t pixels);
 // Transforms of samples of any shape.
 
 /// Adds normally distributed noise to every value. sigma is in units of real values. Codes are
-/// rounded to the nearest and clamped to their range.
+/// rounded to the nearest code and clamped to their range.
 /// Throws: DataError unless sigma is finite and not negative.
 Transform gaussian_noise(float sigma);
 

@@ -24,8 +24,8 @@ Interval all_of(const Channels& channels) {
   return all;
 }
 
-/// Repeats the intervals for `count` channels. If count is not a multiple of their number, each
-/// result is the union of all.
+/// Repeats the intervals for `count` channels. If count is not a multiple of the number of
+/// intervals, each channel gets the union of all intervals.
 Channels over(const Channels& channels, int64_t count) {
   const auto size = static_cast<int64_t>(channels.size());
   if (size == count) return channels;
@@ -169,8 +169,8 @@ class Propagation {
   }
 
   Channels run(const QuantizedMul& op, const std::vector<int>& inputs) const {
-    // b has one factor for each channel of a, the same for every row. So the intervals of the
-    // operand that has fewer are repeated.
+    // b has one factor for each channel of a, the same for every row. So if one operand has fewer
+    // intervals, they are repeated.
     const size_t size = std::max(at(inputs[0]).size(), at(inputs[1]).size());
     const Channels a = over(at(inputs[0]), static_cast<int64_t>(size));
     const Channels b = over(at(inputs[1]), static_cast<int64_t>(size));

@@ -22,10 +22,10 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-/// Intervals of a value's elements. Element i has the interval of channel i % size.
+/// The intervals of a value's channels. Element i belongs to channel i % size.
 using Channels = std::vector<Interval>;
 
-/// The possible codes of each channel of each value, for any bytes of the inputs.
+/// The possible codes of each channel of each value, if the inputs may hold any bytes.
 /// docs/quantization.md (19)
 class CodeRanges {
  public:

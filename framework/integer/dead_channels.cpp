@@ -8,9 +8,9 @@
 namespace quantrain::integer {
 namespace {
 
-/// Finds the channels to remove. Marks all channels as dead, then unmarks those that a step needs,
-/// until nothing changes. A product needs every input channel that is not constant. A step that
-/// works channel by channel needs the channels that its output keeps.
+/// Finds the channels to remove. First marks all channels as dead, then unmarks those that a step
+/// needs, until nothing changes. A product needs every input channel that is not constant. A step
+/// that works channel by channel needs the channels that its output keeps.
 class Dead {
  public:
   Dead(const Program& program, const CodeRanges& ranges) : ranges_(ranges) {
@@ -19,7 +19,7 @@ class Dead {
       dead.assign(ranges.at(static_cast<int>(id)).size(), true);
       const auto size = static_cast<int64_t>(dead.size());
       const Shape& shape = program.values[id].shape;
-      // The channels must be the last axis, or repeat along it.
+      // The channels must be the last axis, or must repeat along that axis.
       if (shape.rank() == 0 || shape.back() % size != 0 || !program.values[id].is_codes())
         keep_all(static_cast<int>(id));
     }
@@ -28,7 +28,7 @@ class Dead {
     do {
       do {
         changed_ = false;
-        // In reverse order, because a step's needs follow from those of its readers.
+        // In reverse order, because what a step needs depends on the steps that read its output.
         for (auto step = program.steps.rbegin(); step != program.steps.rend(); ++step)
           std::visit([&](const auto& op) { restrict(op, *step); }, step->operation);
       } while (changed_);
@@ -39,8 +39,8 @@ class Dead {
   const std::vector<bool>& at(int id) const { return of_[static_cast<size_t>(id)]; }
   bool any(int id) const { return std::count(at(id).begin(), at(id).end(), true) > 0; }
   int64_t kept(int id) const { return std::count(at(id).begin(), at(id).end(), false); }
-  /// How many of `elements` elements are left without the dead channels. `elements` must be whole
-  /// repetitions of the value's channels.
+  /// How many of `elements` elements are left without the dead channels. `elements` must be a
+  /// multiple of the number of the value's channels.
   int64_t shrunk(int id, int64_t elements) const {
     return any(id) ? elements / static_cast<int64_t>(at(id).size()) * kept(id) : elements;
   }
@@ -59,7 +59,7 @@ class Dead {
     if (kept(id) == 0) keep(id, 0);
   }
 
-  /// Keeps channel c of both values unless it is dead in both.
+  /// For each channel c: keeps c in both values unless c is dead in both.
   void link(int a, int b) {
     if (at(a).size() != at(b).size()) {
       keep_all(a);

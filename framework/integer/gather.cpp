@@ -14,7 +14,7 @@ constexpr int64_t kGrain = 32768;  // elements of a block
 
 template <class T>
 void copy(const T* from, int64_t length, T* to) {
-  // For a few elements, a call costs more than the loop.
+  // For a few elements, a call of memmove() costs more than the loop.
   if (length < 16) {
     for (int64_t i = 0; i < length; ++i) to[i] = from[i];
   } else {
@@ -98,14 +98,21 @@ void Gather::validate(std::string_view where) const {
     bool takes = false;
     for (const int32_t index : axis.index) {
       if (index < -1 || index >= axis.extent) {
-        throw ShapeError(
-            where, "index ", index, " along axis ", k, " of ", axis.extent, " elements");
+        throw ShapeError(where,
+                         "index ",
+                         index,
+                         " is outside axis ",
+                         k,
+                         ", which has ",
+                         axis.extent,
+                         " elements");
       }
       takes = takes || index >= 0;
     }
-    if (!takes) throw ShapeError(where, "nothing along axis ", k, " is taken: all is fill");
+    if (!takes)
+      throw ShapeError(where, "all indices of axis ", k, " are -1: nothing is taken from x");
   }
-  if (fill < 0 || fill > 255) throw QuantError(where, "the fill ", fill, " is no byte");
+  if (fill < 0 || fill > 255) throw QuantError(where, "the fill ", fill, " is not in [0, 255]");
 }
 
 std::vector<GatherRun> gather_runs(const Gather::Axis& axis, int64_t run) {

@@ -12,8 +12,8 @@ namespace quantrain::integer {
 
 /// y[i, j, ...] = x[I[i], J[j], ...], or the fill if one of the indices is -1. Moves codes and
 /// computes nothing. I, J, ... are the lists of the axes: for each index of y, the index in x, or
-/// -1 for the fill. Slices, flips, padding and nearest upsampling are such lists. The codes keep
-/// their parameters.   docs/quantization.md (23)
+/// -1 for the fill. Slices, flips, padding and nearest upsampling can be written as such lists. The
+/// codes keep their parameters.   docs/quantization.md (23)
 /// Shapes of a sample: x [rows, extent_0, extent_1, ..., run]  ->  y [rows, n_0, n_1, ..., run];
 /// n_k is the length of list k.
 /// Source: ONNX Slice, Pad (constant), Resize (nearest); a Gather along each axis.
@@ -40,7 +40,7 @@ struct Gather {
   int32_t fill = 0;  ///< a stored byte
   int64_t run = 1;   ///< extent of the trailing axes, which do not change
 
-  /// index: a list for each axis of one sample of x. An empty list leaves its axis as it is.
+  /// index: a list for each axis of one sample of x. An empty list leaves the axis unchanged.
   /// Unchanged leading and trailing axes become rows and run. If all lists are empty, the result
   /// has no axes.
   static Gather make(const Shape& x,
@@ -68,12 +68,12 @@ struct Gather {
   }
 };
 
-/// A run of elements of y that are consecutive in x too, or all the fill.
+/// A run of consecutive elements of y that are also consecutive in x, or that are all the fill.
 struct GatherRun {
-  int64_t from = -1;  ///< offset in the innermost row of x; -1: the fill
+  int64_t from = -1;  ///< offset of the run in an innermost row of x; -1: the fill
   int64_t length = 0;
 };
-/// The runs of an innermost row of y, in order. `axis` is the last axis; each of its indices stands
+/// The runs of an innermost row of y, in order. `axis` is the last axis. Each of its indices stands
 /// for `run` elements.
 std::vector<GatherRun> gather_runs(const Gather::Axis& axis, int64_t run);
 

@@ -15,7 +15,7 @@
 namespace quantrain::integer {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // elements of a task; each takes a division
+constexpr int64_t kGrain = 1 << 14;  // elements of a task
 constexpr int64_t kBlock = 1 << 10;  // divides kGrain; z and mask of a block are on the stack
 
 /// z of elements [first, first + n).
@@ -41,7 +41,7 @@ void validate(const InputFeatures& features, int64_t extent, std::string_view wh
                      features.scale.size(),
                      " scales of features, expected one for each of the ",
                      extent,
-                     " along the last axis");
+                     " indices of the last axis");
   }
   for (size_t f = 0; f < features.scale.size(); ++f) {
     const float offset = features.offset[f];
@@ -54,7 +54,7 @@ void validate(const InputFeatures& features, int64_t extent, std::string_view wh
                        offset,
                        " and scale ",
                        scale,
-                       ": both must be finite, the scale positive");
+                       ": both must be finite, and the scale must be positive");
     }
   }
 }
@@ -78,11 +78,11 @@ int64_t encode_input(std::span<const float> x,
     throw ShapeError(where, codes.size(), " codes for ", x.size(), " values");
   validate(params, where);
   if (params.per_channel() || params.type.bits > 8)
-    throw QuantError(where, params, " are not an input's, which has one scale and at most 8 bits");
+    throw QuantError(where, "codes of an input have one scale and at most 8 bits, got ", params);
   validate(features, features.size(), where);
   const auto n = static_cast<int64_t>(x.size());
   if (!features.empty() && n % features.size() != 0)
-    throw ShapeError(where, n, " values are no whole number of rows of ", features.size());
+    throw ShapeError(where, n, " values are not a whole number of rows of ", features.size());
   const kernels::QuantizeF32 q{.scale = params.scale[0],
                                .zero_point = params.zero_point[0],
                                .qmin = params.type.qmin(),

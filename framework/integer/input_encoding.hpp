@@ -12,7 +12,7 @@
 namespace quantrain::integer {
 
 /// z = (x - offset[f]) / scale[f], where f is the element's index along the last axis: element i
-/// has f = i % size(). The network sees z, and the codes stand for z. If empty, z = x.
+/// has f = i % size(). The network sees z, and the codes stand for z. Without features, z = x.
 /// docs/quantization.md (20)
 struct InputFeatures {
   std::vector<float> offset;
@@ -23,7 +23,8 @@ struct InputFeatures {
   friend bool operator==(const InputFeatures&, const InputFeatures&) = default;
 };
 
-/// In float32: the difference is rounded, then the quotient.   docs/quantization.md (20)
+/// z of one value, in float32: the difference is rounded, then the quotient.
+/// docs/quantization.md (20)
 inline float feature_value(float x, float offset, float scale) { return (x - offset) / scale; }
 /// The inverse, computed in double and rounded to float32 once.
 inline float raw_value(float z, float offset, float scale) {
@@ -44,8 +45,8 @@ QParams input_params(Range range, std::string_view where);
 /// Returns the number of values that saturate: those that the clamp of (3) changes. mask, if not
 /// null: bit i % 8 of mask[i / 8] is set if element i does not saturate.
 /// Throws: ShapeError naming `where` if codes is not as long as x, or x does not hold whole rows of
-/// features; QuantError if params are not valid for an input, or features are not like validate()
-/// asks; DataError if a value, or its z, is NaN or infinite.
+/// features; QuantError if params are not valid for an input, or validate() refuses the features;
+/// DataError if a value, or its z, is NaN or infinite.
 int64_t encode_input(std::span<const float> x,
                      const QParams& params,
                      const InputFeatures& features,

@@ -181,7 +181,7 @@ int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t>
     const Shape& shape = input_shape(i);
     const auto given = static_cast<int64_t>(x[i]);
     if (given % shape.elements() != 0) {
-      throw ShapeError(kWhere, given, " elements are no whole number of samples ", shape);
+      throw ShapeError(kWhere, given, " elements are not a whole number of samples ", shape);
     }
     const int64_t count = given / shape.elements();
     if (n >= 0 && count != n)
@@ -282,13 +282,14 @@ void IntegerModel::run(std::span<const std::span<const float>> x,
 
 template <class Input>
 void IntegerModel::classify_all(std::span<const Input> x, std::span<int32_t> classes) const {
-  // Throws if there are several scales: the largest integer may not be the largest logit then.
+  // Throws if there are several scales, because the largest integer may not be the largest logit.
   logit_scale();
   const auto count = static_cast<size_t>(outputs());
   const auto sample = static_cast<size_t>(input_shape().elements());
   const size_t n = x.size() / sample;
   if (x.size() % sample != 0)
-    throw ShapeError(kWhere, x.size(), " elements are no whole number of samples ", input_shape());
+    throw ShapeError(
+        kWhere, x.size(), " elements are not a whole number of samples ", input_shape());
   if (classes.size() != n) {
     throw ShapeError(kWhere,
                      x.size(),
@@ -323,7 +324,7 @@ void IntegerModel::classify(std::span<const float> x, std::span<int32_t> classes
 void IntegerModel::trace(int64_t n, std::span<const uint8_t* const> x, const Visitor& visit) const {
   if (n < 0 || n > kChunk)
     throw ShapeError(kWhere, "trace takes 0 to ", kChunk, " samples, got ", n);
-  if (!visit) throw DataError(kWhere, "trace has no function to show the results to");
+  if (!visit) throw DataError(kWhere, "trace has no function to call with the results");
   if (x.size() != input_count())
     throw ShapeError(kWhere, "the network has ", input_count(), " inputs, got ", x.size());
   Buffer<uint8_t> memory(n * ready_->plan.sample_bytes);

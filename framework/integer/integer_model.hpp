@@ -14,9 +14,9 @@
 
 namespace quantrain {
 
-/// A runnable integer network: convert() makes it and a device loads it. Immutable and cheap to
-/// copy. Any number of threads may run it at the same time. Inputs are consecutive samples,
-/// row-major; images are [H, W, C].
+/// A runnable integer network. convert() makes it, and a device loads it from a file. Immutable and
+/// cheap to copy. Any number of threads may run it at the same time. Inputs are consecutive
+/// samples, row-major; images are [H, W, C].
 class IntegerModel {
  public:
   /// Throws: like integer::validate().
@@ -27,7 +27,8 @@ class IntegerModel {
 
   const integer::Program& program() const&;
   integer::Program program() const&&;
-  /// Properties of input i, in the program's order. Throws: ShapeError if input i does not exist.
+  /// Properties of input i; inputs have the program's order.
+  /// Throws: ShapeError if input i does not exist.
   const Shape& input_shape(size_t i = 0) const&;  ///< of one sample
   Shape input_shape(size_t i = 0) const&& { return input_shape(i); }
   const QParams& input_params(size_t i = 0) const&;
@@ -37,7 +38,7 @@ class IntegerModel {
   integer::InputFeatures input_features(size_t i = 0) const&& { return input_features(i); }
   size_t input_count() const { return program().inputs.size(); }
   size_t output_count() const { return program().outputs.size(); }
-  /// Number of integers of output i in one sample: the logits of a classifier.
+  /// Number of integers of output i for one sample, for example a classifier's logits.
   /// Throws: ShapeError if output i does not exist.
   int64_t outputs(size_t i = 0) const;
   /// The real value of a logit is logit_scale() * integer.
@@ -48,19 +49,21 @@ class IntegerModel {
   /// Bytes that run() takes from the pool for n samples if x holds codes and y takes integers:
   /// integer::memory() of n samples, or of one chunk if n is larger. Real logits take more.
   int64_t memory(int64_t n) const;
-  /// Hash of everything that the integers depend on. Equal for a model and its file.
+  /// Hash of everything that the integers depend on. A model that is saved and loaded keeps its
+  /// hash.
   uint64_t hash() const { return integer::content_hash(program()); }
 
   /// Computes the integer logits [n, outputs()]: the output layer's accumulators, or its codes
   /// minus their zero point. x holds the codes of n samples, one byte each. If the input range is
   /// [0, 1] and there are no features, a pixel's byte is its code. All memory comes from the pool,
   /// which keeps it for the next call.
-  /// Throws: ShapeError if x does not hold whole samples, the size of y does not match them, or the
-  /// network has several inputs or outputs; DataError if a raw value is NaN or infinite.
+  /// Throws: ShapeError if x does not hold whole samples, y does not have outputs() integers for
+  /// each of them, or the network has several inputs or outputs; DataError if a raw value is NaN or
+  /// infinite.
   void run(std::span<const uint8_t> x, std::span<int32_t> y) const;
   /// The same, but x holds raw values (see quantize_input()), y takes real logits, or both. A NaN
-  /// or infinity is found when its chunk of kChunk samples is converted: then y has the results of
-  /// earlier chunks, and nothing of its own chunk or of later ones.
+  /// or infinity is found when its chunk of kChunk samples is converted. Then y holds only the
+  /// results of earlier chunks.
   void run(std::span<const float> x, std::span<int32_t> y) const;
   void run(std::span<const uint8_t> x, std::span<float> y) const;
   void run(std::span<const float> x, std::span<float> y) const;
@@ -76,7 +79,7 @@ class IntegerModel {
   void classify(std::span<const uint8_t> x, std::span<int32_t> classes) const;
   void classify(std::span<const float> x, std::span<int32_t> classes) const;
 
-  /// Converts raw values of whole samples to codes of input i. Raw values are in the units of the
+  /// Converts raw values of whole samples to codes for input i. Raw values are in the units of the
   /// data source: this function applies the offsets and scales of features. Returns the number of
   /// values that saturate: those more than half a step outside of the range of the codes.
   /// docs/quantization.md (3), (20)
@@ -84,28 +87,29 @@ class IntegerModel {
   /// does not hold whole rows of features, or input i does not exist.
   int64_t quantize_input(std::span<const float> x, std::span<uint8_t> codes, size_t i = 0) const;
 
-  /// Called after each step with its position and its output for n samples: codes or int32
-  /// accumulators.
+  /// Called after each step with the step's position in the program and its output for n samples:
+  /// codes or int32 accumulators.
   using Visitor = std::function<void(size_t step, const void* output)>;
-  /// Runs n samples, at most kChunk, and shows every intermediate result. x has a pointer to the
-  /// codes of each input.
-  /// Throws: ShapeError for another number of samples or inputs; DataError if visit is null.
+  /// Runs n samples, at most kChunk, and calls visit with every intermediate result. x has a
+  /// pointer to the codes of each input.
+  /// Throws: ShapeError if n is not in [0, kChunk] or the number of inputs is wrong; DataError if
+  /// visit is null.
   void trace(int64_t n, std::span<const uint8_t* const> x, const Visitor& visit) const;
 
-  /// Samples that run together. Larger batches are split into chunks of this size.
+  /// Number of samples that run together. Larger batches are split into chunks of this size.
   static constexpr int64_t kChunk = 256;
 
   /// Named texts that the file stores besides the network, such as those given to save().
   const std::map<std::string, std::string>& metadata() const& { return program().metadata; }
   std::map<std::string, std::string> metadata() const&& { return program().metadata; }
 
-  /// integer::save_program and load_program. save() adds `metadata` to the model's own and
-  /// overrides entries of the same name. load() refuses a model that needs more memory than the
+  /// See integer::save_program and load_program. save() adds `metadata` to the model's own metadata
+  /// and overrides entries of the same name. load() refuses a model that needs more memory than the
   /// limit, before it allocates that memory. The default limit is integer::memory_limit() of the
-  /// file.
+  /// file's size.
   void save(const std::string& path, const std::map<std::string, std::string>& metadata = {}) const;
   static IntegerModel load(const std::string& path, std::optional<int64_t> memory_limit = {});
-  /// load() from the bytes of a file.
+  /// Like load(), but from the bytes of a file.
   static IntegerModel load(std::span<const uint8_t> file, std::optional<int64_t> memory_limit = {});
 
  private:

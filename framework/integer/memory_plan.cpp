@@ -99,7 +99,7 @@ void check_memory(const Program& program, int64_t limit) {
                     bytes,
                     " bytes of memory up to this layer, the limit is ",
                     limit,
-                    "; load it with a larger one if you trust the file");
+                    "; load it with a larger limit if you trust the file");
   };
   const MemoryPlan plan = plan_memory(program);
   const auto end = [&](int id) {

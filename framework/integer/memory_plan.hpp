@@ -7,12 +7,12 @@
 
 namespace quantrain::integer {
 
-/// Places in memory of the values while a program runs. The place of a value is free after its last
-/// reader. A view has the place of its input. An operation that can run in place overwrites an
-/// input that nothing reads afterwards.
+/// Where each value lies in memory while a program runs. The place of a value is free after the
+/// last step that reads the value. A view has the place of its input. An operation that can run in
+/// place overwrites an input that no later step reads.
 struct MemoryPlan {
   std::vector<int> roots;        ///< for each value: itself, or the value that it is a view of
-  std::vector<int64_t> offsets;  ///< for each value: bytes for one sample, a multiple of 64
+  std::vector<int64_t> offsets;  ///< for each value: byte offset for one sample, a multiple of 64
   int64_t sample_bytes = 0;      ///< total size for one sample
 
   /// Offset in bytes of value `id` in a run of n samples.
@@ -22,13 +22,13 @@ struct MemoryPlan {
 /// The program must be valid.
 MemoryPlan plan_memory(const Program& program);
 /// Bytes that a run of n samples on threads() threads takes from the pool if its inputs are codes
-/// and its outputs integers: the values, and the scratch memory of the step that needs most. Known
-/// before anything is allocated for a run. At most 2^62, and 0 for n < 1.
+/// and its outputs integers: the values, and the scratch memory of the step that needs most. Does
+/// not allocate this memory. At most 2^62, and 0 for n < 1.
 int64_t memory(const Program& program, int64_t n);
-/// Checks the memory that a model of a valid program needs: its prepared operations and a run of
-/// one sample.
-/// Throws: DataError naming the first layer at which the memory exceeds the limit, the bytes and
-/// the limit.
+/// Checks the memory that the model of a valid program needs for its prepared operations and for a
+/// run of one sample.
+/// Throws: DataError naming the first layer at which the memory exceeds the limit, and both
+/// numbers.
 void check_memory(const Program& program, int64_t limit);
 
 }  // namespace quantrain::integer

@@ -25,11 +25,11 @@ int64_t count_samples(const IntegerModel& model, std::span<const std::span<const
                        i,
                        " has ",
                        x[i].size(),
-                       " codes, expected those of 1 to ",
+                       " codes, expected the codes of 1 to ",
                        IntegerModel::kChunk,
                        " samples ",
                        shape,
-                       ", as many for each input");
+                       ", and the same number of samples for each input");
     }
   }
   return n;
@@ -56,7 +56,7 @@ ModelProfile profile(const IntegerModel& model, std::span<const uint8_t> x, int 
 ModelProfile profile(const IntegerModel& model,
                      std::span<const std::span<const uint8_t>> x,
                      int calls) {
-  if (calls < 1) throw DataError(kWhere, "calls are ", calls, ", expected at least 1");
+  if (calls < 1) throw DataError(kWhere, "calls is ", calls, ", expected at least 1");
   using Clock = std::chrono::steady_clock;
   const integer::Program& program = model.program();
   ModelProfile result{.samples = count_samples(model, x), .calls = calls, .steps = {}};

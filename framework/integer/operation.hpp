@@ -20,7 +20,7 @@
 namespace quantrain::integer {
 
 /// Every operation that a program can hold. Code that handles all operations visits this list, so
-/// that the compiler reports where a new one is missing.
+/// that the compiler reports where a new operation is missing.
 using Operation = std::variant<Gather,
                                QuantizedAdd,
                                QuantizedAvgPool2d,
@@ -33,7 +33,8 @@ using Operation = std::variant<Gather,
                                QuantizedSoftmax,
                                View>;
 
-/// Calls visit with a null pointer to each type of operation, in the order of the list.
+/// Calls visit for each type of operation, with a null pointer of that type, in the order of the
+/// list.
 template <class Visit, class... Operations>
 void for_each_type(const Visit& visit, std::variant<Operations...>*) {
   (visit(static_cast<Operations*>(nullptr)), ...);
@@ -43,14 +44,14 @@ void for_each_type(const Visit& visit) {
   for_each_type(visit, static_cast<Operation*>(nullptr));
 }
 
-/// Key in a saved program, for example "quantized_conv2d".
+/// Name of the type in a saved program, for example "quantized_conv2d".
 std::string_view type(const Operation& op);
 /// Name of the kernel that runs, for example "conv2d_u8s8_u8".
 std::string_view kernel(const Operation& op);
-/// Number of elements of one sample: for each input, and for the output.
+/// Number of elements of one sample, for each input and for the output.
 std::vector<int64_t> input_sizes(const Operation& op);
 int64_t output_size(const Operation& op);
-/// Throws: ShapeError or QuantError naming `where` unless every input gives a defined result.
+/// Throws: ShapeError or QuantError naming `where` unless the result is defined for every input.
 void validate(const Operation& op, std::string_view where);
 
 /// The weights and multipliers of a product, or null for other operations.
@@ -58,12 +59,12 @@ const QuantizedProduct* product(const Operation& op);
 const QuantizedProduct* product(const Operation&& op) = delete;
 /// Whether the output is int32 accumulators instead of codes.
 bool gives_accumulators(const Operation& op);
-/// Zero point, in stored bytes, that the operation assumes for input i, or that its output has. -1
-/// if the operation does not fix one.
+/// The zero point that the operation assumes for input i, and the zero point of its output, in
+/// stored bytes. -1 if the operation does not fix the zero point.
 int32_t input_zero_point(const Operation& op, size_t i);
 int32_t output_zero_point(const Operation& op);
 /// Range of the stored codes of the output if the first input has parameters x. Empty if the
-/// output's codes are always codes of the input, or if it is accumulators.
+/// output's codes are always codes of the input, or if the output is accumulators.
 std::optional<CodeClamp> output_codes(const Operation& op, const QParams& x);
 /// Whether the output's codes have the same parameters as the input's.
 bool keeps_params(const Operation& op);
@@ -73,8 +74,8 @@ int64_t multiply_adds(const Operation& op);
 /// Largest bound of a product's channels; 0 for other operations.   docs/quantization.md (7)
 int64_t accumulator_bound(const Operation& op);
 
-/// Bytes that an operation needs besides its inputs and output: when prepared, and as scratch while
-/// it runs on n samples.
+/// Bytes that an operation needs besides its inputs and output: for its prepared form, and as
+/// scratch memory of a run of n samples.
 int64_t prepared_bytes(const Operation& op);
 int64_t scratch_bytes(const Operation& op, int64_t n);
 

@@ -6,8 +6,8 @@
 
 #include "framework/core/shared_array.hpp"
 
-// Packed storage of weights. A byte holds four weights of 2 bits, two of 3 or 4 bits, or one of
-// more bits. Codes are in two's complement, the first in the lowest bits.
+// Packed storage of weights. A byte holds four weights of 2 bits, two of 3 or 4 bits, or one of 5
+// to 8 bits. Codes are in two's complement. The first code of a byte is in the lowest bits.
 namespace quantrain::integer {
 
 /// Bits that a stored weight takes.

@@ -7,7 +7,7 @@ namespace quantrain::integer {
 
 /// An operation, prepared once for the chosen instruction set. run(n, inputs, output) runs n
 /// samples. It is const and safe to call from several threads. The operation must be valid and must
-/// outlive this object. Each operation's header has the specialisation.
+/// outlive this object. The header of each operation defines its specialisation.
 template <class Operation>
 class Prepared;
 template <class Operation>

@@ -24,7 +24,8 @@ class Validator {
       throw GraphError("program", p_.inputs.empty() ? "there is no input" : "there is no output");
     for (const int id : p_.inputs) {
       check_id("program", id);
-      if (!p_.value(id).is_codes()) throw GraphError(p_.value(id).name, "an input of accumulators");
+      if (!p_.value(id).is_codes())
+        throw GraphError(p_.value(id).name, "is an input, but holds accumulators");
       write(id);
     }
     for (const Step& step : p_.steps) check_step(step);
@@ -45,17 +46,22 @@ class Validator {
     if (value.params) {
       check_activation(*value.params, value.name);
       if (!value.scale.empty())
-        throw QuantError(value.name, "codes have their parameters, and no scale of accumulators");
+        throw QuantError(
+            value.name,
+            "has parameters of codes and scales of accumulators, expected only one of them");
       return;
     }
     const auto scales = static_cast<int64_t>(value.scale.size());
     if (scales == 0 || value.shape.elements() % scales != 0) {
       throw ShapeError(
-          value.name, value.scale.size(), " scales of accumulators of shape ", value.shape);
+          value.name, value.scale.size(), " scales do not fit accumulators of shape ", value.shape);
     }
     for (const double scale : value.scale) {
       if (!(scale > 0.0) || !std::isfinite(scale))
-        throw QuantError(value.name, "the scale of accumulators is ", scale);
+        throw QuantError(value.name,
+                         "the scale of accumulators is ",
+                         scale,
+                         ", expected a positive finite number");
     }
   }
 
@@ -65,7 +71,7 @@ class Validator {
       const Value& value = p_.values[id];
       if (value.features.empty()) continue;
       if (std::count(p_.inputs.begin(), p_.inputs.end(), static_cast<int>(id)) == 0)
-        throw GraphError(value.name, "has features, and is no input");
+        throw GraphError(value.name, "has features, but is not an input");
       validate(value.features, value.shape.rank() == 0 ? 1 : value.shape.back(), value.name);
     }
   }
@@ -88,15 +94,21 @@ class Validator {
     validate(step.operation, where);
     const std::vector<int64_t> sizes = input_sizes(step.operation);
     if (sizes.size() != step.inputs.size())
-      throw GraphError(where, step.inputs.size(), " inputs for a layer of ", sizes.size());
+      throw GraphError(
+          where, "has ", step.inputs.size(), " inputs, but its operation takes ", sizes.size());
     for (size_t i = 0; i < sizes.size(); ++i) check_input(step, i, sizes[i]);
     if (y.shape.elements() != output_size(step.operation)) {
-      throw GraphError(
-          where, "its ", output_size(step.operation), " elements have shape ", y.shape);
+      throw GraphError(where,
+                       "gives ",
+                       output_size(step.operation),
+                       " elements, but its value has shape ",
+                       y.shape);
     }
     if (y.is_codes() == gives_accumulators(step.operation))
-      throw GraphError(
-          where, "gives ", y.is_codes() ? "accumulators" : "codes", ", not what its value says");
+      throw GraphError(where,
+                       "gives ",
+                       y.is_codes() ? "accumulators" : "codes",
+                       ", but its value is declared differently");
     if (y.is_codes()) {
       check_zero_point(where, *y.params, output_zero_point(step.operation));
       check_codes(where, *y.params, step);
@@ -119,20 +131,18 @@ class Validator {
     check_zero_point(where, *x.params, input_zero_point(step.operation, i));
     const Value& y = p_.value(step.output);
     if (keeps_params(step.operation) && y.params && !(*y.params == *x.params))
-      throw GraphError(where, "passes the parameters ", *x.params, " on, but has ", *y.params);
+      throw GraphError(
+          where, "must keep the parameters of its input, ", *x.params, ", but has ", *y.params);
   }
 
   static void check_zero_point(const std::string& where, const QParams& params, int32_t zero) {
     if (zero >= 0 && zero != stored_zero_point(params)) {
-      throw GraphError(where,
-                       "takes the zero point to be ",
-                       zero,
-                       ", the value's is ",
-                       stored_zero_point(params));
+      throw GraphError(
+          where, "expects zero point ", zero, ", but the value has ", stored_zero_point(params));
     }
   }
 
-  // Steps that read the value rely on the range of its type.
+  // Steps that read the value rely on the range of the value's type.
   void check_codes(const std::string& where, const QParams& params, const Step& step) const {
     const std::optional<CodeClamp> given =
         output_codes(step.operation, *p_.value(step.inputs[0]).params);
@@ -146,9 +156,9 @@ class Validator {
                      given->lo,
                      ", ",
                      given->hi,
-                     "], its value has ",
+                     "], but its value is ",
                      params.type,
-                     ": [",
+                     " with stored codes in [",
                      params.type.qmin() + offset,
                      ", ",
                      params.type.qmax() + offset,
@@ -192,8 +202,7 @@ class Hash {
   // describe() calls these for the members of operations.
   void operator()(const char*, int64_t value) { add(value); }
   void operator()(const char*, int32_t value) { add(value); }
-  // The usual value is not hashed, so that programs saved before the member existed keep their
-  // hash.
+  // The usual value is not hashed, so that programs saved before a member existed keep their hash.
   void optional(const char* name, int64_t value, int64_t usual) {
     if (value == usual) return;
     add(std::string_view(name));
@@ -293,7 +302,7 @@ uint64_t content_hash(const Program& program) {
     if (value.params) hash.add(*value.params);
     hash.add(static_cast<uint64_t>(value.scale.size()));
     for (const double scale : value.scale) hash.add(std::bit_cast<uint64_t>(scale));
-    if (value.features.empty()) continue;  // so programs from before features keep their hash
+    if (value.features.empty()) continue;  // programs saved before features existed keep their hash
     hash.add(std::string_view("features"));
     for (const auto* numbers : {&value.features.offset, &value.features.scale}) {
       for (const float number : *numbers)

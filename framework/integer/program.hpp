@@ -20,8 +20,8 @@ struct Value {
   Shape shape;       ///< of one sample
   /// For codes: real = scale * (q - zero_point). Empty for accumulators.   docs/quantization.md (1)
   std::optional<QParams> params{};
-  /// For accumulators: real = scale[i % size] * integer for element i. One scale for all elements,
-  /// or one for each channel.
+  /// For accumulators: real = scale[i % scale.size()] * integer for element i. One scale for all
+  /// elements, or one for each channel.
   std::vector<double> scale{};
   /// For inputs: offsets and scales that are applied to raw values before they are quantized.
   /// docs/quantization.md (20)
@@ -42,14 +42,15 @@ struct Step {
 };
 
 /// An integer network as plain data. Lowering makes it, a file stores it, the engine runs it and
-/// exporters read it. Each value is an input, or exactly one step writes it before others read it.
+/// exporters read it. Each value is either an input, or written by exactly one step before other
+/// steps read it.
 struct Program {
   std::vector<Value> values;
   std::vector<int> inputs;
   std::vector<int> outputs;
   std::vector<Step> steps;
   /// Named texts about the program, for example classes, data or version. They are stored in the
-  /// file. Neither the integers nor the hash depend on them.
+  /// file. Neither the integers nor the hash depends on them.
   std::map<std::string, std::string> metadata{};
 
   /// Throws: GraphError if there is no such value.
@@ -58,7 +59,7 @@ struct Program {
   friend bool operator==(const Program&, const Program&) = default;
 };
 
-/// Proves that the program is defined on every input.
+/// Proves that the program has a defined result for every input.
 /// Throws: GraphError if a step reads a value that nothing has written, a value does not fit its
 /// step or is written twice, there is no input or no output, or a step reads accumulators;
 /// QuantError or ShapeError naming the layer if an operation or parameter is invalid.
@@ -68,8 +69,8 @@ void validate(const Program& program);
 /// parameters, but not names and metadata. Equal on every machine.
 uint64_t content_hash(const Program& program);
 
-/// Bytes of the packed weights (packed_weights.hpp), biases, multipliers and tables. A program also
-/// counts the scale and zero point of each value and the features of its inputs.
+/// Bytes of the packed weights (packed_weights.hpp), biases, multipliers and tables. The size of a
+/// program also includes the scale and zero point of each value, and the features of its inputs.
 int64_t size_bytes(const Operation& op);
 int64_t size_bytes(const Program& program);
 /// Multiply-adds of all products, for one sample.

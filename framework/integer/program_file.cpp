@@ -30,7 +30,7 @@ class Writer {
   void optional(const char* name, int64_t value, int64_t usual) {
     if (value != usual) json_.member(name, value);
   }
-  // Whether two operands are written under names of their own, and not as a list.
+  // Two operands are written under separate names, any other number as a list.
   bool are_two(const char*, const auto& operands) const { return operands.size() == 2; }
   void operator()(const char* name, const std::vector<int32_t>& values) {
     add<int32_t>(name, values);
@@ -153,7 +153,7 @@ constexpr int64_t kMostSteps = 1 << 14;
 constexpr int64_t kMostEntries = 1 << 20;
 constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
 
-/// Reads a JSON object of the file's network. Errors name its position there, `where`.
+/// Reads a JSON object of the file's network. Errors name the object by `where`.
 class Reader : public JsonReader {
  public:
   Reader(JsonValue json, const std::string& where)
@@ -185,7 +185,7 @@ class Tensors {
   void finish() const {
     for (const TensorFile::Entry& entry : file_.entries()) {
       if (taken_.count(entry.name) == 0)
-        throw DataError(entry.name, "a tensor that belongs to no layer");
+        throw DataError(entry.name, "the tensor does not belong to any layer");
     }
   }
 
@@ -293,7 +293,7 @@ InputFeatures features_from(JsonValue json, const std::string& where) {
   InputFeatures features{reader.reals32("offset", kMostEntries),
                          reader.reals32("scale", kMostEntries)};
   reader.finish();
-  if (features.empty()) throw DataError(where, "\"features\" are there and empty");
+  if (features.empty()) throw DataError(where, "\"features\" must not be empty");
   return features;
 }
 
@@ -336,7 +336,7 @@ Step step_from(JsonValue json, size_t position, Tensors& tensors) {
   return step;
 }
 
-/// Refuses files of version 1, which store the network's layers and not its integer operations.
+/// Refuses files of version 1, which store the network's layers instead of its integer operations.
 void check_version(const TensorFile& file, const std::string& where) {
   const auto is = [&](const char* key, const char* value) {
     const auto entry = file.metadata.find(key);

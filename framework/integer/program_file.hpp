@@ -11,21 +11,21 @@
 namespace quantrain::integer {
 
 /// Writes a safetensors file, completely or not at all. The arrays of the operations are tensors
-/// "<step>.<member>". The file's metadata hold the values, steps, inputs and outputs as JSON,
-/// besides the program's own metadata. Weights are packed (packed_weights.hpp).
+/// named "<step>.<member>". The file's metadata hold the values, steps, inputs and outputs as JSON,
+/// and the program's own metadata. Weights are packed (packed_weights.hpp).
 /// Throws: DataError if the file cannot be written, a name is not UTF-8, or the program's metadata
-/// has one of the file's keys: "format", "version", "layout", "network".
+/// have one of the keys that the file uses itself: "format", "version", "layout", "network".
 void save_program(const std::string& path, const Program& program);
 /// Default memory limit for a loaded model: 256 MiB plus 16 times the size of its file.
 int64_t memory_limit(int64_t file_bytes);
-/// Reads a program and refuses it if running it would need more than memory_limit bytes (see
+/// Reads a program. Refuses a program that needs more than memory_limit bytes to run (see
 /// check_memory), because a small file can ask for terabytes. The default limit is memory_limit()
-/// of the file.
+/// of the file's size.
 /// Throws: DataError if the file cannot be read, is not an integer model, has another version or
 /// layout, lacks an entry, has an unknown entry, or needs too much memory; QuantError, ShapeError
 /// or GraphError like validate() of the program.
 Program load_program(const std::string& path, std::optional<int64_t> memory_limit = {});
-/// load_program() from the bytes of a file. `where` names the file in messages.
+/// Like load_program(), but from the bytes of a file. `where` names the file in messages.
 Program parse_program(std::span<const uint8_t> file,
                       std::string_view where,
                       std::optional<int64_t> memory_limit = {});

@@ -10,15 +10,15 @@
 
 namespace quantrain::integer {
 
-/// y = x_0 + x_1 + ... with its own parameters. All operands have a common shift, and the sum is
-/// rounded once.   docs/quantization.md (11)
+/// y = x_0 + x_1 + ..., where y has its own parameters. All operands have a common shift, and the
+/// sum is rounded once.   docs/quantization.md (11)
 /// Shapes of a sample: each x_i and y [size].
 /// Source: ONNX Add and Sum on quantized operands.
 struct QuantizedAdd {
   static constexpr std::string_view kType = "quantized_add";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = true;
-  /// A file has no step with more inputs. Sums of so many stay far below 2^63.
+  /// A file cannot hold a step with more inputs. A sum of this many operands stays far below 2^63.
   static constexpr size_t kMostOperands = 1 << 14;
 
   struct Operand {
@@ -53,8 +53,8 @@ struct QuantizedAdd {
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedAdd&, const QuantizedAdd&) = default;
 
-  // The numbers of two operands have names of their own, as in files from before there could be
-  // more.
+  // Two operands are stored under separate names, as in older files, which always have two. Any
+  // other number is stored as a list.
   static void describe(auto& op, auto& fields) {
     fields("size", op.size);
     if (fields.are_two("operands", op.operands)) {

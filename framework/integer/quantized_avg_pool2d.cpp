@@ -50,7 +50,7 @@ std::vector<int64_t> window_counts(const kernels::Conv2dShape& s, std::string_vi
                      s.pad_w,
                      "] has windows of more than ",
                      QuantizedAvgPool2d::kMostCounts,
-                     " sizes: pad less");
+                     " different sizes inside the image: pad less");
   }
   std::set<int64_t> counts;
   for (const int64_t row : rows) {
@@ -89,7 +89,7 @@ void QuantizedAvgPool2d::validate(std::string_view where) const {
     throw QuantError(where,
                      "expected a multiplier for each of the ",
                      counts.size(),
-                     " sizes of windows, got ",
+                     " window sizes, got ",
                      means.size());
   for (size_t i = 0; i < counts.size(); ++i) {
     if (means[i].count != counts[i])
@@ -100,7 +100,7 @@ void QuantizedAvgPool2d::validate(std::string_view where) const {
                        means[i].count,
                        " elements, expected ",
                        counts[i],
-                       ": sizes of windows, ascending");
+                       ": multipliers must be in ascending order of window size");
   }
   for (const kernels::MeanMultiplier& mean : means) integer::validate(mean.multiplier, where);
   integer::validate(y, where);

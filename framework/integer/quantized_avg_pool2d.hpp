@@ -11,7 +11,7 @@
 
 namespace quantrain::integer {
 
-/// Mean of each window over its `count` elements inside the image: requantizes sum(x - zero_x) by
+/// Mean of each window over its `count` elements inside the image. Requantizes sum(x - zero_x) by
 /// (8) with M = scale_x / (count * scale_y).   docs/quantization.md (10)
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C].
 /// Source: ONNX AveragePool, count_include_pad = 0.
@@ -19,7 +19,7 @@ struct QuantizedAvgPool2d {
   static constexpr std::string_view kType = "quantized_avg_pool2d";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = false;
-  /// Limit for the number of distinct counts. Counts differ because of padding.
+  /// Limit for the number of distinct counts. Counts differ because windows overlap the padding.
   static constexpr int64_t kMostCounts = 1 << 14;
 
   kernels::Conv2dShape shape;                  ///< of one sample; c = o = groups
@@ -51,12 +51,12 @@ struct QuantizedAvgPool2d {
   }
 };
 
-/// Number of elements of a window inside the image, for each position along one axis.
+/// For each window position along one axis: the number of the window's elements inside the image.
 std::vector<int64_t> counts_along(
     int64_t extent, int64_t kernel, int64_t stride, int64_t padding, int64_t outputs);
 /// The distinct numbers of elements that windows have inside the image, ascending.
-/// Throws: ShapeError naming `where` if windows have more than kMostCounts combinations of height
-/// and width inside the image.
+/// Throws: ShapeError naming `where` if the parts of windows inside the image have more than
+/// kMostCounts combinations of height and width.
 std::vector<int64_t> window_counts(const kernels::Conv2dShape& shape,
                                    std::string_view where = "avg_pool2d");
 

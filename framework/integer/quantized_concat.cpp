@@ -36,7 +36,7 @@ std::vector<int64_t> QuantizedConcat::input_sizes() const {
 }
 
 void QuantizedConcat::validate(std::string_view where) const {
-  if (parts.empty()) throw ShapeError(where, "a concatenation of nothing");
+  if (parts.empty()) throw ShapeError(where, "a concatenation needs at least one operand");
   int64_t length = 0;
   for (const Part& part : parts) {
     check_size(where, {rows, part.run});

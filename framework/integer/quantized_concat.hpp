@@ -18,7 +18,7 @@ struct QuantizedConcat {
   static constexpr bool kRunsInPlace = false;
 
   struct Part {
-    int64_t run = 1;
+    int64_t run = 1;     ///< length of this operand's rows
     int32_t zero_x = 0;  ///< of the stored bytes
     Multiplier multiplier;
 
@@ -37,7 +37,7 @@ struct QuantizedConcat {
 
   /// Makes the operation from the parameters of the codes, with a fused activation.
   /// Throws: QuantError if y or an operand is not per tensor with at most 8 bits, or a multiplier
-  /// is out of range; ShapeError unless runs has an entry for each operand.
+  /// is out of range; ShapeError unless `runs` has one entry for each operand.
   static QuantizedConcat make(int64_t rows,
                               const std::vector<int64_t>& runs,
                               const std::vector<QParams>& x,

@@ -26,7 +26,7 @@ std::vector<int32_t> stored_codes(const QParams& x) {
 }
 
 CodeValues code_values(const std::function<double(double)>& f, const QParams& x) {
-  if (!f) throw QuantError("lookup", "there is no function of a code");
+  if (!f) throw QuantError("lookup", "the function is null");
   CodeValues values{};
   for (const int32_t q : stored_codes(x)) values[static_cast<size_t>(q)] = f(code_value(q, x));
   return values;
@@ -63,7 +63,7 @@ QuantizedLookup QuantizedLookup::function(int64_t size,
                          value,
                          " at ",
                          code_value(q, x),
-                         ", a value that its input can have: it must be finite there");
+                         ", which its input can be: the function must be finite there");
       const int32_t code =
           quantize(static_cast<float>(value), y.scale[0], stored.zero_point, stored.lo, stored.hi);
       table[static_cast<size_t>(q)] = static_cast<uint8_t>(code);
@@ -78,7 +78,8 @@ void QuantizedLookup::validate(std::string_view where) const {
   if (table.empty() || table.size() % kCodes != 0)
     throw ShapeError(where, "a table of ", table.size(), " codes, expected 256 for each channel");
   if (size % channels() != 0)
-    throw ShapeError(where, "tables of ", channels(), " channels for samples of ", size, " codes");
+    throw ShapeError(
+        where, "tables of ", channels(), " channels do not fit samples of ", size, " codes");
 }
 
 void Prepared<QuantizedLookup>::run(int64_t n, Inputs inputs, void* output) const {

@@ -16,9 +16,9 @@ using CodeTable = std::array<uint8_t, 256>;
 /// Value of a function for each stored code; 0 for bytes that are not codes of the input's type.
 using CodeValues = std::array<double, 256>;
 
-/// y = table[x], any function of one code: a ReLU that is not fused, a change of parameters by (8),
-/// or an elementwise function by (18). With a table for each of C channels (the last axis),
-/// y[i] = table[256 (i % C) + x[i]].   docs/quantization.md (8), (9), (18)
+/// y = table[x]. The table can be any function of one code: a ReLU that is not fused, a change of
+/// parameters by (8), or an elementwise function by (18). With a table for each of C channels (the
+/// last axis), y[i] = table[256 (i % C) + x[i]].   docs/quantization.md (8), (9), (18)
 /// Shapes of a sample: x, y [size], a multiple of C.
 /// Source: XNNPACK's LUT elementwise operator; TFLite's lookup of quantized activations.
 struct QuantizedLookup {
@@ -38,8 +38,8 @@ struct QuantizedLookup {
                                  const QParams& x,
                                  const QParams& y,
                                  Activation activation);
-  /// Makes the table of a function by quantizing its values by (3). `values` holds the values for
-  /// each stored code of x: one entry for all channels, or one for each channel.
+  /// Makes the table of a function by quantizing its values by (3). `values` holds the function's
+  /// values for each stored code of x: one entry for all channels, or one entry for each channel.
   /// docs/quantization.md (18)
   /// Throws: QuantError naming `where` and the input's real value if a value is NaN or infinite;
   /// QuantError if x or y is not per tensor with at most 8 bits.
@@ -50,9 +50,9 @@ struct QuantizedLookup {
                                   Activation activation,
                                   std::string_view where);
 
-  /// Number of tables. 1: one table for all channels.
+  /// Number of tables: one for all channels, or one for each channel.
   int64_t channels() const { return static_cast<int64_t>(table.size()) / kCodes; }
-  /// Output code of x in channel c. c may exceed channels(): tables repeat.
+  /// Output code of x in channel c. c may exceed channels(), because tables repeat.
   uint8_t at(int64_t c, int64_t x) const {
     return table[static_cast<size_t>(c % channels() * kCodes + x)];
   }
@@ -72,7 +72,8 @@ struct QuantizedLookup {
 
 /// Requantizes q - zero_x by (8), for every byte q.
 CodeTable rescale_table(int32_t zero_x, Multiplier multiplier, const StoredOutput& y);
-/// f of the real value of each code of x's type, in double.   docs/quantization.md (18)
+/// The value of f at the real value of each code of x's type, in double.
+/// docs/quantization.md (18)
 /// Throws: QuantError if f is null.
 CodeValues code_values(const std::function<double(double)>& f, const QParams& x);
 /// The stored codes of x's type. Other bytes never occur.

@@ -33,8 +33,8 @@ class Prepared<QuantizedMaxPool2d> {
  public:
   explicit Prepared(const QuantizedMaxPool2d& op) : op_(&op) {}
   Prepared(const QuantizedMaxPool2d&& op) = delete;
-  /// position, if not null: index of the largest code in its window, counted row by row; the first
-  /// among equals.
+  /// position, if not null: for each output, the index of the largest code in its window, counted
+  /// row by row. Among equal codes, the first.
   void run(int64_t n, Inputs inputs, void* output, uint16_t* position = nullptr) const;
 
  private:

@@ -9,9 +9,9 @@
 
 namespace quantrain::integer {
 
-/// y = a * b with its own parameters: requantizes (a - zero_a) * (b - zero_b) by (8) with M =
-/// scale_a scale_b / scale_y. Each row of a is multiplied by the same b. With one row, the product
-/// is elementwise.   docs/quantization.md (25)
+/// y = a * b, where y has its own parameters. Requantizes (a - zero_a) * (b - zero_b) by (8) with
+/// M = scale_a scale_b / scale_y. Each row of a is multiplied by the same b. With one row, the
+/// product is elementwise.   docs/quantization.md (25)
 /// Shapes of a sample: a [rows, channels], b [channels]  ->  y like a.
 /// Source: ONNX Mul on quantized operands; Hu et al. 2018 (squeeze and excitation).
 struct QuantizedMul {

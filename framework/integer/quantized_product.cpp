@@ -31,20 +31,28 @@ Requantization requantization(const std::vector<double>& sum_scale,
 void validate(const Multiplier& m, std::string_view where) {
   const bool usual = m.m0 >= int32_t{1} << 30 || m.m0 == 0;
   if (!usual || m.shift < 1 || m.shift > 62) {
-    throw QuantError(
-        where, "docs/quantization.md (8) has no multiplier ", m.m0, " with shift ", m.shift);
+    throw QuantError(where,
+                     "docs/quantization.md (8) does not allow multiplier ",
+                     m.m0,
+                     " with shift ",
+                     m.shift);
   }
 }
 
 void validate_zero_point(int32_t zero_point, std::string_view where) {
   if (zero_point < 0 || zero_point > 255)
-    throw QuantError(where, "zero point ", zero_point, " is no byte");
+    throw QuantError(where, "zero point ", zero_point, " is not in [0, 255]");
 }
 
 void validate(const StoredOutput& y, std::string_view where) {
   validate_zero_point(y.zero_point, where);
   if (y.lo < 0 || y.lo > y.hi || y.hi > 255)
-    throw QuantError(where, "output codes are clamped to [", y.lo, ", ", y.hi, "]");
+    throw QuantError(where,
+                     "output codes are clamped to [",
+                     y.lo,
+                     ", ",
+                     y.hi,
+                     "], which is not a range within [0, 255]");
 }
 
 void validate(const Requantization& output, int64_t channels, std::string_view where) {
@@ -103,7 +111,8 @@ void validate(const QuantizedProduct& p, int64_t outputs, int64_t length, std::s
   // Divides, because a product of extents from a file could overflow.
   const int64_t count = p.weight.size();
   if (outputs < 1 || length < 1 || count % outputs != 0 || count / outputs != length) {
-    throw ShapeError(where, count, " weights for ", outputs, " outputs of ", length, " each");
+    throw ShapeError(
+        where, count, " weights for ", outputs, " outputs with ", length, " weights each");
   }
   if (!p.bias.empty() && p.bias.size() != outputs)
     throw ShapeError(where, p.bias.size(), " biases for ", outputs, " outputs");
@@ -112,7 +121,7 @@ void validate(const QuantizedProduct& p, int64_t outputs, int64_t length, std::s
   const int limit = 1 << (p.weight_bits - 1);
   for (const int8_t code : p.weight) {
     if (code < -limit || code >= limit)
-      throw QuantError(where, "weight ", int{code}, " does not fit ", p.weight_bits, " bits");
+      throw QuantError(where, "weight ", int{code}, " does not fit in ", p.weight_bits, " bits");
   }
   for (int64_t o = 0; o < outputs; ++o) {
     const int64_t bound = channel_bound(p, outputs, o);

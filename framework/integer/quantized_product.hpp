@@ -27,7 +27,7 @@ struct Requantization {
 };
 
 /// The part that QuantizedLinear and QuantizedConv2d share: acc = sum of w * (x - zero_x) + bias.
-/// If `output` is set, y = requantize(acc) by (8). Otherwise the accumulators are the result.
+/// If `output` is set, the result is y = requantize(acc) by (8). Otherwise it is acc.
 /// docs/quantization.md (7), (8)
 struct QuantizedProduct {
   int32_t zero_x = 0;  ///< of the stored bytes
@@ -55,9 +55,9 @@ struct QuantizedProduct {
 Requantization requantization(const std::vector<double>& sum_scale,
                               const QParams& y,
                               Activation activation);
-/// Throws: ShapeError naming `where` unless there are `channels` multipliers and shifts; QuantError
-/// naming `where` if one of them is out of the range of (8), or if the zero point or the clamp does
-/// not fit in a byte.
+/// Throws: ShapeError naming `where` unless there are `channels` multipliers and `channels` shifts;
+/// QuantError naming `where` if a multiplier or shift is out of the range of (8), or if the zero
+/// point or the clamp does not fit in a byte.
 void validate(const Requantization& output, int64_t channels, std::string_view where);
 void validate(const StoredOutput& y, std::string_view where);
 /// Throws: QuantError naming `where` unless m0 is 0 or in [2^30, 2^31) and shift is in [1, 62].
@@ -72,24 +72,25 @@ void finish(const Requantization& output,
             uint8_t* y,
             const GradientMask& mask = {});
 
-/// Upper bound for the magnitude of one output channel's int32 accumulator, during the whole sum
-/// and for every input: |bias - zero_x * sum(w)| + 255 * max(sum of positive w, sum of |negative
-/// w|).   docs/quantization.md (7)
+/// Upper bound on the magnitude of one output channel's int32 accumulator, for every input and at
+/// every point of the sum:
+/// |bias - zero_x * sum(w)| + 255 * max(sum of positive w, sum of |negative w|).
+/// docs/quantization.md (7)
 int64_t accumulator_bound(int64_t length, const int8_t* weights, int32_t bias, int32_t zero_x);
-/// Every bound must be below this limit.
+/// Every accumulator_bound() must be below this limit.
 inline constexpr int64_t kAccumulatorLimit = int64_t{1} << 31;
-/// The largest bound of all channels.
+/// The largest accumulator_bound() of all channels.
 int64_t accumulator_bound(const QuantizedProduct& product, int64_t outputs);
 
-/// Throws: ShapeError naming `where` if the numbers of weights and biases do not fit [outputs,
-/// length]; QuantError naming `where` if a weight has too many bits, or an accumulator could
-/// overflow (naming its channel, too).
+/// Throws: ShapeError naming `where` unless there are outputs * length weights, and `outputs`
+/// biases or none; QuantError naming `where` if a weight has too many bits, or naming `where` and
+/// the channel if an accumulator could overflow.
 void validate(const QuantizedProduct& product,
               int64_t outputs,
               int64_t length,
               std::string_view where);
 
-/// Start values and multipliers in the form that kernels take.
+/// The zero point, biases and requantization in the form that kernels take.
 kernels::ProductParams product_params(const kernels::PackedWeightsS8& packed,
                                       const QuantizedProduct& product);
 

@@ -10,9 +10,9 @@
 
 namespace quantrain::integer {
 
-/// y[r, i] = exp(x[r, i]) / (sum over j of exp(x[r, j])), along rows. The table `powers` holds the
-/// exponential for every possible difference d between the largest code of a row and another code,
-/// in fixed point. The quotient is rounded once.   docs/quantization.md (26)
+/// y[r, i] = exp(x[r, i]) / (sum over j of exp(x[r, j])), along rows. The table `powers` holds, in
+/// fixed point, exp(-scale_x d) for every possible difference d between the largest code of a row
+/// and another code. The quotient is rounded once.   docs/quantization.md (26)
 /// Shapes of a sample: x, y [rows, classes].
 /// Source: ONNX Softmax, axis = -1; TFLite's 8-bit softmax.
 struct QuantizedSoftmax {
@@ -60,7 +60,7 @@ class SoftmaxRow {
   SoftmaxRow(const std::vector<int32_t>& powers, const uint8_t* x, int64_t classes);
   int32_t power(uint8_t code) const { return powers_[max_ - code]; }
   int64_t sum() const { return sum_; }
-  /// The code before the clamp.
+  /// The output code for code x, before the clamp.
   int64_t code(uint8_t x, const Multiplier& m, int32_t zero_point) const {
     return rounding_shift(int64_t{power(x)} * m.m0 / sum_, m.shift) + zero_point;
   }

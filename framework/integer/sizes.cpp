@@ -32,7 +32,8 @@ void check_window(std::string_view where, const kernels::Conv2dShape& s) {
       throw ShapeError(where, "extent ", extent, " is not in [1, ", kMostExtent, "]");
   }
   if (s.pad_h < 0 || s.pad_w < 0 || s.pad_h > kMostExtent || s.pad_w > kMostExtent) {
-    throw ShapeError(where, "padding [", s.pad_h, ", ", s.pad_w, "]");
+    throw ShapeError(
+        where, "padding [", s.pad_h, ", ", s.pad_w, "] is not in [0, ", kMostExtent, "]");
   }
   if (s.c % s.groups != 0 || s.o % s.groups != 0) {
     throw ShapeError(
@@ -50,7 +51,7 @@ void check_window(std::string_view where, const kernels::Conv2dShape& s) {
                      s.w + 2 * s.pad_w,
                      "]");
   }
-  if (s.n != 1) throw ShapeError(where, "an operation is of one sample, got ", s.n);
+  if (s.n != 1) throw ShapeError(where, "the shape must be of one sample, got ", s.n);
   // Kernels may copy an image with its padding.
   check_size(where, {s.h + 2 * s.pad_h, s.w + 2 * s.pad_w, s.c});
   check_size(where, {s.oh(), s.ow(), s.o});
@@ -59,15 +60,25 @@ void check_window(std::string_view where, const kernels::Conv2dShape& s) {
 void check_pool(std::string_view where, const kernels::Conv2dShape& s) {
   check_window(where, s);
   if (s.o != s.c || s.groups != s.c) {
-    throw ShapeError(
-        where, "a pool of ", s.c, " channels gives ", s.o, " in ", s.groups, " groups");
+    throw ShapeError(where,
+                     "a pool must have as many outputs and groups as channels, got ",
+                     s.c,
+                     " channels, ",
+                     s.o,
+                     " outputs and ",
+                     s.groups,
+                     " groups");
   }
   if (is_dilated(s)) {
     throw ShapeError(where, "a pool has dilation 1, got [", s.dilation_h, ", ", s.dilation_w, "]");
   }
   if (s.pad_h >= s.kh || s.pad_w >= s.kw) {
-    throw ShapeError(
-        where, "padding [", s.pad_h, ", ", s.pad_w, "] leaves windows without an element");
+    throw ShapeError(where,
+                     "padding [",
+                     s.pad_h,
+                     ", ",
+                     s.pad_w,
+                     "] leaves windows without elements of the image");
   }
   const int64_t window = std::min(s.kh, s.h) * std::min(s.kw, s.w);
   if (s.y_elements() > kMostPoolReads / window) {

@@ -19,12 +19,12 @@ void check_size(std::string_view where, std::initializer_list<int64_t> extents);
 /// Largest extent of a convolution or pool. A product of three extents fits in 64 bits.
 inline constexpr int64_t kMostExtent = int64_t{1} << 20;
 /// Checks the extents of a convolution or pool of one sample.
-/// Throws: ShapeError naming `where` if an extent is not in [1, kMostExtent] or a padding not in
-/// [0, kMostExtent], the groups do not divide the channels, the window does not fit the padded
-/// image, or a padded image or an output has more than kMostElements elements.
+/// Throws: ShapeError naming `where` if an extent is not in [1, kMostExtent], a padding is not in
+/// [0, kMostExtent], the groups do not divide the channels, the window does not fit in the padded
+/// image, or the padded image or the output has more than kMostElements elements.
 void check_window(std::string_view where, const kernels::Conv2dShape& shape);
-/// Largest number of elements that the windows of a pool read in one sample: about a minute of
-/// work.
+/// Largest number of elements that the windows of a pool may read in one sample. This takes about a
+/// minute.
 inline constexpr int64_t kMostPoolReads = int64_t{1} << 36;
 /// Checks the extents of a pool like check_window(). Also checks that c = o = groups, the dilation
 /// is 1, the padding is smaller than the window, and at most kMostPoolReads elements are read. (The

@@ -10,12 +10,12 @@ namespace quantrain {
 /// linear layers [out, in].
 inline constexpr const char* kWeightLayout = "NHWC/OHWI";
 
-/// Writes the metadata that each quantrain file carries: its format ("quantrain", or a name chosen
-/// by the caller), its version and the layout of its weights.
+/// Adds the metadata that every quantrain file has: the given format and version, and
+/// kWeightLayout. The format is "quantrain" or another name, such as "quantrain-integer".
 void set_format(TensorFile& file, const std::string& format, const std::string& version);
-/// Checks these metadata. Weights in another layout are refused, never transposed silently.
-/// Throws: DataError naming the path and the expected and found values, if one differs or is
-/// missing.
+/// Checks the metadata that set_format() adds. Weights in another layout are refused, never
+/// transposed silently.
+/// Throws: DataError naming the path and the expected value if an entry differs or is missing.
 void check_format(const std::string& path,
                   const TensorFile& file,
                   const std::string& format,

@@ -38,7 +38,8 @@ std::string_view start_of(std::string_view text, size_t most) {
 
 }  // namespace
 
-/// Receives the events of nlohmann's parser, which itself stores only one bit for each level.
+/// Receives the events of nlohmann's parser. The parser itself stores only one bit for each level
+/// of nesting.
 class JsonDocument::Builder {
  public:
   using number_integer_t = nlohmann::json::number_integer_t;
@@ -98,7 +99,7 @@ class JsonDocument::Builder {
       malformed("has more than ", limits_.values, " values and keys");
     d_.nodes_.push_back({.kind = kind, .size = 0, .integer = 0});
   }
-  // Adds a value and counts it in the list or object that is open.
+  // Adds a value and counts it as an entry of the innermost open list or object.
   bool add(Kind kind) {
     if (!open_.empty()) ++d_.nodes_[open_.back()].size;
     make(kind);
@@ -121,14 +122,14 @@ class JsonDocument::Builder {
     open_.pop_back();
     return true;
   }
-  // Duplicate keys are refused, because readers differ in which of the two they keep.
+  // Duplicate keys are refused, because JSON readers differ in which of the two values they keep.
   void check_keys(size_t object) {
     keys_.clear();
     for (size_t at = object + 1; at < d_.nodes_.size(); at = d_.next(at + 1))
       keys_.push_back(d_.text(d_.node(at)));
     std::sort(keys_.begin(), keys_.end());
     const auto twice = std::adjacent_find(keys_.begin(), keys_.end());
-    if (twice != keys_.end()) malformed("has two keys \"", start_of(*twice, kMostShown), '"');
+    if (twice != keys_.end()) malformed("has the key \"", start_of(*twice, kMostShown), "\" twice");
   }
 
   JsonDocument& d_;
@@ -143,7 +144,7 @@ JsonDocument::JsonDocument(std::string_view text, const JsonLimits& limits) {
   if (static_cast<int64_t>(text.size()) > most)
     malformed("has ", text.size(), " bytes, the limit is ", most);
   // The parser would take a zero byte for the end of the text and would skip a byte order mark.
-  if (text.find('\0') != std::string_view::npos) malformed("is not JSON: it has a byte that is 0");
+  if (text.find('\0') != std::string_view::npos) malformed("is not JSON: it has a zero byte");
   if (text.starts_with("\xef\xbb\xbf")) malformed("is not JSON: it begins with a byte order mark");
   Builder builder(*this, limits);
   const DefaultRounding rounding;  // for the conversion of numbers
@@ -282,7 +283,7 @@ double JsonReader::real(JsonValue json, std::string_view name) const {
 float JsonReader::real32(JsonValue json, std::string_view name) const {
   const double value = real(json, name);
   if (!(std::abs(value) <= double{std::numeric_limits<float>::max()}))
-    refuse('"', name, "\" is ", json, ", which is no finite float");
+    refuse('"', name, "\" is ", json, ", which is beyond the range of float32");
   return static_cast<float>(value);
 }
 
@@ -302,14 +303,15 @@ bool JsonReader::boolean(std::string_view name) {
 std::string JsonReader::text(std::string_view name) {
   const JsonValue json = at(name);
   const std::optional<std::string_view> value = json.text();
-  if (!value) refuse('"', name, "\" is ", json, ", expected a text");
+  if (!value) refuse('"', name, "\" is ", json, ", expected a string");
   return std::string(*value);
 }
 
 std::vector<JsonValue> JsonReader::list(std::string_view name, int64_t most) {
   const JsonValue json = at(name);
   if (!json.is_list()) refuse('"', name, "\" is ", json, ", expected a list");
-  if (json.size() > most) refuse('"', name, "\" has ", json.size(), " entries, at most ", most);
+  if (json.size() > most)
+    refuse('"', name, "\" has ", json.size(), " entries, expected at most ", most);
   return json.entries();
 }
 

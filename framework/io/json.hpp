@@ -15,7 +15,7 @@
 // range-checked.
 namespace quantrain {
 
-/// Upper limits for a text.
+/// Upper limits for the size and depth of a text.
 struct JsonLimits {
   int64_t bytes = int64_t{16} << 20;
   int depth = 16;                     ///< nested lists and objects
@@ -24,7 +24,7 @@ struct JsonLimits {
 
 class JsonDocument;
 
-/// A value of a document. The document must outlive it.
+/// A value of a document. The document must outlive the value.
 class JsonValue {
  public:
   bool is_null() const;
@@ -42,7 +42,7 @@ class JsonValue {
 
   /// The entries of a list, in order. Empty for other values.
   std::vector<JsonValue> entries() const;
-  /// The members of an object, in the order of the text, with distinct names. Empty for other
+  /// The members of an object, in the order of the text. Names are distinct. Empty for other
   /// values.
   std::vector<std::pair<std::string_view, JsonValue>> members() const;
   std::optional<JsonValue> find(std::string_view name) const;
@@ -62,14 +62,14 @@ std::ostream& operator<<(std::ostream& stream, const JsonValue& value);
 /// A parsed JSON text. Takes 16 bytes for each value and key, plus the strings.
 class JsonDocument {
  public:
-  /// The reason why a text is refused.
+  /// Thrown if a text is refused; says why.
   struct Malformed {
     std::string text;
   };
 
   /// Throws: Malformed if the text is not JSON, repeats a key in an object, or exceeds a limit.
   explicit JsonDocument(std::string_view text, const JsonLimits& limits = {});
-  // Its values point to it.
+  // Not copied, because its values point to it.
   JsonDocument(const JsonDocument&) = delete;
   JsonDocument& operator=(const JsonDocument&) = delete;
 
@@ -92,7 +92,7 @@ class JsonDocument {
     kObject
   };
 
-  /// The values in the order of the text. Each key comes before its value.
+  /// A value or a key. nodes_ has the order of the text, so each key comes before its value.
   struct Node {
     Kind kind;
     uint32_t size;  ///< bytes of a text; entries of a list or object
@@ -123,19 +123,19 @@ JsonError json_error(std::string where) {
   };
 }
 
-/// Reads an object member by member and checks each value's range. finish() refuses members that
-/// were not read. All errors have the caller's type.
+/// Reads an object member by member and checks the range of each value. finish() refuses an object
+/// that has other members. All errors have the caller's type.
 class JsonReader {
  public:
   JsonReader(JsonValue object, JsonError error);
 
   bool has(std::string_view name) const { return json_.find(name).has_value(); }
-  /// The member. It is an error if the object lacks it.
+  /// The member of this name. An object without it is refused.
   JsonValue at(std::string_view name);
   int64_t integer(std::string_view name, int64_t lo, int64_t hi);
   bool boolean(std::string_view name);
   double real(std::string_view name);
-  /// A number in the range of finite floats, rounded to float.
+  /// A number in the range of float32, rounded to float32.
   float real32(std::string_view name);
   std::string text(std::string_view name);
   std::vector<JsonValue> list(std::string_view name, int64_t most);

@@ -7,7 +7,8 @@
 namespace quantrain {
 namespace {
 
-/// Number of bytes of the first character, or 0 if it is not UTF-8. RFC 3629, section 4.
+/// Number of bytes of the first character of text, or 0 if the character is not UTF-8.
+/// RFC 3629, section 4.
 size_t character(std::string_view text) {
   const auto byte = [&](size_t i) {
     return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0};
@@ -31,7 +32,7 @@ size_t character(std::string_view text) {
   return 0;
 }
 
-/// The escape sequence that JSON requires for c, or an empty string.
+/// The escape sequence that JSON requires for c. Empty if c needs none.
 std::string escaped(char c) {
   switch (c) {
     case '"': return "\\\"";

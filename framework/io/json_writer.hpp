@@ -16,8 +16,8 @@ namespace quantrain {
 /// null.
 class JsonWriter {
  public:
-  /// error: creates the error to throw if a text is not UTF-8. If null, invalid bytes are replaced
-  /// by U+FFFD. indent: spaces for each level; negative: all on one line.
+  /// error: creates the error that is thrown if a text is not UTF-8. If null, invalid bytes are
+  /// replaced by U+FFFD. indent: spaces for each level; negative: everything is on one line.
   explicit JsonWriter(JsonError error = nullptr, int indent = -1);
 
   /// Writes an object. body writes its members.
@@ -35,7 +35,7 @@ class JsonWriter {
     end(']');
   }
   /// Writes a member of an object. value: any type that write() takes, or a function that writes
-  /// it.
+  /// the value.
   template <class T>
   void member(std::string_view name, const T& value) {
     key(name);

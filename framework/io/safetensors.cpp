@@ -27,7 +27,7 @@ constexpr int kMaxDepth = 4;
 constexpr DType kAllDTypes[] = {
     DType::kF64, DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8};
 
-// Entries in the order of their data in the file: wide elements first, so that each is aligned.
+// Entries in the order of their data in the file: wide elements first, so that all are aligned.
 std::vector<const TensorFile::Entry*> file_order(const TensorFile& file) {
   std::vector<const TensorFile::Entry*> order;
   for (const TensorFile::Entry& entry : file.entries()) order.push_back(&entry);
@@ -37,7 +37,7 @@ std::vector<const TensorFile::Entry*> file_order(const TensorFile& file) {
   return order;
 }
 
-// The fault in the bytes. The caller adds where they come from.
+// The fault in the bytes. The caller adds the path or name of their source.
 struct Malformed {
   std::string text;
 };
@@ -69,8 +69,8 @@ struct Placed {
   TensorFile::Entry entry;
 };
 
-// Parses one entry of the header and checks it against the size of the data. Does not fill its
-// bytes.
+// Parses one entry of the header and checks its range against the size of the data. Does not read
+// the data.
 Placed parse_entry(std::string_view name, JsonValue json, int64_t data_size) {
   const std::optional<JsonValue> dtype_json = json.find("dtype");
   const std::optional<JsonValue> shape_json = json.find("shape");
@@ -92,7 +92,7 @@ Placed parse_entry(std::string_view name, JsonValue json, int64_t data_size) {
               name,
               "\": data_offsets [",
               list.str(),
-              "] are no range of the ",
+              "] are not a range of the ",
               data_size,
               " bytes of data");
   }
@@ -110,14 +110,15 @@ Placed parse_entry(std::string_view name, JsonValue json, int64_t data_size) {
               dtype_name(*dtype),
               " of shape ",
               shape,
-              " does not fill its ",
+              " does not match its ",
               bytes,
               " bytes");
   }
   return {offsets[0], offsets[1], {std::string(name), *dtype, shape, {}}};
 }
 
-// Fills the span with the next bytes, or less of it at the end. Returns the number of bytes.
+// Fills the span with the next bytes, or only the start of it at the end of the file. Returns the
+// number of bytes read.
 using Reader = std::function<size_t(std::span<uint8_t>)>;
 
 JsonDocument parse_header(std::span<const uint8_t> header) {
@@ -252,7 +253,7 @@ void TensorFile::add(Entry entry) {
                     dtype_name(entry.dtype),
                     " of shape ",
                     entry.shape,
-                    " does not fill its ",
+                    " does not match its ",
                     bytes,
                     " bytes");
   }
@@ -286,7 +287,7 @@ void save_safetensors(const std::string& path, const TensorFile& file) {
       json.member(entry->name, [&] { write_entry(*entry); });
   });
   std::string header = std::move(json).text();
-  header.resize((header.size() + 7) / 8 * 8, ' ');  // so that the data start aligned
+  header.resize((header.size() + 7) / 8 * 8, ' ');  // so that the data are aligned
   if (static_cast<int64_t>(header.size()) > kMaxHeader) {
     throw DataError(kWhere, path, ": a header of ", header.size(), " bytes exceeds ", kMaxHeader);
   }

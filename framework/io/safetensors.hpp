@@ -73,8 +73,8 @@ class TensorFile {
   const std::string& metadata_at(const std::string& name) const&;
   std::string metadata_at(const std::string& name) && { return metadata_at(name); }
 
-  /// Throws: DataError if the name is taken or reserved, or the number of bytes does not match the
-  /// shape and type.
+  /// Throws: DataError if another entry has this name, the name is reserved, or the number of bytes
+  /// does not match the shape and type.
   void add(Entry entry);
 
   /// T: double, float, int64_t, int32_t, int8_t or uint8_t.
@@ -84,7 +84,7 @@ class TensorFile {
     add({std::move(name), detail::DTypeOf<T>::kValue, shape, {first, first + values.size_bytes()}});
   }
 
-  /// The elements of an entry. Throws: DataError if the entry is missing or has another type.
+  /// The elements of an entry. Throws: DataError if the entry is missing or T is not its type.
   template <class T>
   std::vector<T> values(std::string_view name) const {
     const Entry& entry = at(name, detail::DTypeOf<T>::kValue);
@@ -112,7 +112,7 @@ void save_safetensors(const std::string& path, const TensorFile& file);
 /// or too long, its header is invalid, or the ranges of its entries overlap, leave a hole or do not
 /// fit their shapes.
 TensorFile load_safetensors(const std::string& path);
-/// The same for a whole file in memory, for example in firmware or received over a network.
+/// The same for the bytes of a whole file in memory, for example from firmware or a network.
 /// Throws: DataError like load_safetensors, naming `where` instead of a path.
 TensorFile parse_safetensors(std::span<const uint8_t> bytes, std::string_view where);
 

@@ -244,7 +244,7 @@ TEST_CASE("indices, sizes and functions that do not exist are errors", "[faults]
        [&] {
          integer::code_values(nullptr, {{.bits = 8}, -1, {1.0f}, {0}});
        },
-       "[lookup] there is no function of a code"},
+       "[lookup] the function is null"},
       {"rule that is null",
        [&] { quant::register_lowering("nothing", nullptr); },
        "[register_lowering] the rule for nothing is null"},
@@ -252,12 +252,12 @@ TEST_CASE("indices, sizes and functions that do not exist are errors", "[faults]
        [&] {
          Tensor::from_codes({2}, two_codes({{.bits = 8}, -1, {}, {}})).floats();
        },
-       "[tensor] 0 scales but 0 zero points"},
+       "[tensor] expected one zero point for each scale and at least one scale, got 0 scales"},
       {"codes without zero points",
        [&] {
          Tensor::decoded({2}, two_codes({{.bits = 8}, -1, {1.0f}, {}}));
        },
-       "[tensor] 1 scales but 0 zero points"},
+       "[tensor] expected one zero point for each scale and at least one scale, got 1 scales"},
       {"codes with few scales",
        [&] {
          Tensor::from_codes({1, 2}, two_codes({{.bits = 8}, 1, {1.0f}, {0}})).floats();
@@ -270,7 +270,7 @@ TEST_CASE("indices, sizes and functions that do not exist are errors", "[faults]
        "[shape] no axis 7 in [2]"},
       {"input without a scale",
        encode({{.bits = 8}, -1, {}, {}}, {}),
-       "[encode] 0 scales but 0 zero points"},
+       "[encode] expected one zero point for each scale and at least one scale, got 0 scales"},
       {"input with scales per channel",
        encode({{.bits = 8}, 0, {1.0f}, {0}}, {}),
        "[encode] u8 per channel (1, axis 0) are not an input's"},

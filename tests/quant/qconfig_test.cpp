@@ -97,16 +97,18 @@ TEST_CASE("a configuration in JSON refuses repeated keys, wrong types and invali
     QUANTRAIN_CHECK_ERROR(with("[-1.0,0.25]", range), QuantError, "is empty or not finite");
   for (const char* range : {"[false,true]", "[true,false]"})
     QUANTRAIN_CHECK_ERROR(with("[-1.0,0.25]", range), QuantError, "e, expected a number");
-  QUANTRAIN_CHECK_ERROR(with("[-1.0,0.25]", "[0,1e300]"), QuantError, "which is no finite float");
+  QUANTRAIN_CHECK_ERROR(
+      with("[-1.0,0.25]", "[0,1e300]"), QuantError, "which is beyond the range of float32");
   QUANTRAIN_CHECK_ERROR(
       with("[-1.0,0.25]", "[1]"), QuantError, "config.input_range has 1 entries, expected 2");
-  QUANTRAIN_CHECK_ERROR(with("[-1.0,0.25]", "[0,1,2]"), QuantError, "has 3 entries, at most 2");
+  QUANTRAIN_CHECK_ERROR(
+      with("[-1.0,0.25]", "[0,1,2]"), QuantError, "has 3 entries, expected at most 2");
   QUANTRAIN_CHECK_ERROR(with("\"output_bits\":32", "\"output_bits\":18446744073709551615"),
                         QuantError,
                         "config: \"output_bits\" is 18446744073709551615, expected a whole number");
   QUANTRAIN_CHECK_ERROR(with("\"output_bits\":32", "\"output_bits\":8,\"output_bits\":32"),
                         QuantError,
-                        "[QConfig] the text has two keys \"output_bits\"");
+                        "[QConfig] the text has the key \"output_bits\" twice");
   QUANTRAIN_CHECK_ERROR(
       with("\"types\":{}", "\"types\":[]"), QuantError, "config.types is a list of 0, expected an");
 }

@@ -152,8 +152,9 @@ TEST_CASE("quantizing a tensor refuses invalid types, axes, parameters and value
       QuantizedTensor(x, two), ShapeError, "parameters of 2 channels for axis 1 of [2, 3]");
   QUANTRAIN_CHECK_ERROR(
       QuantizedTensor(x, QParams{type, -1, {1, 1}, {0, 0}}), QuantError, "2 scales");
-  QUANTRAIN_CHECK_ERROR(
-      QuantizedTensor(x, QParams{type, -1, {0}, {0}}), QuantError, "not positive and finite");
+  QUANTRAIN_CHECK_ERROR(QuantizedTensor(x, QParams{type, -1, {0}, {0}}),
+                        QuantError,
+                        "not positive, finite and normal");
   QUANTRAIN_CHECK_ERROR(
       QuantizedTensor(x, QParams{type, -1, {1}, {-128}}), QuantError, "codes are [-127, 127]");
   for (const float bad :

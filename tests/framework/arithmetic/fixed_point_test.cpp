@@ -235,9 +235,11 @@ TEST_CASE("an addition rounds once, ties toward plus infinity", "[arithmetic][ad
   CHECK(add(-1, -2) == -1);  // -1.5
   // 0.5 + 0.5 + 0.5 is rounded once: one by one, or in pairs, the sum would be 3 or 2.
   CHECK(requantize_add({1, 1, 1}, make_add_multipliers({0.5, 0.5, 0.5}), 0, -128, 127) == 2);
-  QUANTRAIN_CHECK_ERROR(requantize_add({1, 1}, make_add_multipliers({0.5}), 0, -128, 127),
-                        ShapeError,
-                        "[requantize] a sum takes a multiplier for each operand, got 1 for 2");
+  QUANTRAIN_CHECK_ERROR(
+      requantize_add({1, 1}, make_add_multipliers({0.5}), 0, -128, 127),
+      ShapeError,
+      "[requantize] a sum takes a multiplier for each operand, got 1 multipliers for "
+      "2 operands");
   CHECK(requantize_add({1, 1, 1}, make_add_multipliers({0.4, 0.4, 0.4}), 0, -128, 127) == 1);
   CHECK(add(255, 255) == 127);
   CHECK(add(-255, -255) == -128);

@@ -60,15 +60,15 @@ TEST_CASE("parameters that make no sense are refused", "[arithmetic][qparams]") 
     QUANTRAIN_CHECK_ERROR(validate(params, "fc"), QuantError, text);
   };
   refuse({{1, false, false}, -1, {1}, {0}}, "bits must be 2 to 16");
-  refuse({u8, -1, {}, {}}, "0 scales but 0 zero points");
-  refuse({u8, 0, {1, 1}, {0}}, "2 scales but 1 zero points");
+  refuse({u8, -1, {}, {}}, "got 0 scales and 0 zero points");
+  refuse({u8, 0, {1, 1}, {0}}, "got 2 scales and 1 zero points");
   refuse({u8, -1, {1, 1}, {0, 0}}, "per-tensor parameters with 2 scales");
   for (const float scale : {0.0f,
                             -1.0f,
                             1e-40f,
                             std::numeric_limits<float>::infinity(),
                             std::numeric_limits<float>::quiet_NaN()}) {
-    refuse({u8, 0, {1, scale}, {0, 0}}, "scale of channel 1 is not positive and finite");
+    refuse({u8, 0, {1, scale}, {0, 0}}, "scale of channel 1 is not positive, finite and normal");
   }
   refuse({u8, -1, {1}, {256}}, "is not a code: 256, codes are [0, 255]");
   refuse({{8, true, true}, -1, {1}, {-128}}, "codes are [-127, 127]");

@@ -306,7 +306,7 @@ TEST_CASE("a path that goes on after a zero byte is refused", "[core][file]") {
   const TemporaryFolder folder;
   write_file(folder / "a", "text");
   const std::string path = folder / "a" + std::string("\0.txt", 5);
-  const std::string text = "/a: the path goes on after a byte that is 0";
+  const std::string text = "/a: the path has a zero byte after this part";
   QUANTRAIN_CHECK_ERROR(InputFile(path), DataError, text);
   QUANTRAIN_CHECK_ERROR(write_file(path, "other"), DataError, text);
   QUANTRAIN_CHECK_ERROR(check_writable(path), DataError, text);

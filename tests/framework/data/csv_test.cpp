@@ -68,7 +68,7 @@ TEST_CASE("numbers of a .csv do not depend on the locale", "[data][csv]") {
     CHECK(read("a\n1.5\n").floats("a") == std::vector<float>{1.5f});
     QUANTRAIN_CHECK_ERROR(read("a;b\n1,5;2\n", {.separator = ';'}).floats("a"),
                           DataError,
-                          "row 1, column \"a\": \"1,5\" is no number");
+                          "row 1, column \"a\": \"1,5\" is not a number");
   }
   std::setlocale(LC_ALL, before.c_str());
 }
@@ -80,19 +80,19 @@ TEST_CASE("cells that are no numbers are refused by row and column", "[data][csv
   QUANTRAIN_CHECK_ERROR(number("nan"), DataError, "row 2, column \"b\": is nan: leave the row out");
   QUANTRAIN_CHECK_ERROR(number("-Infinity"), DataError, "row 2, column \"b\": is -inf");
   QUANTRAIN_CHECK_ERROR(number(" "), DataError, "row 2, column \"b\": is empty");
-  QUANTRAIN_CHECK_ERROR(number("4x"), DataError, "row 2, column \"b\": \"4x\" is no number");
-  QUANTRAIN_CHECK_ERROR(number("+-4"), DataError, "\"+-4\" is no number");
-  QUANTRAIN_CHECK_ERROR(number("0x10"), DataError, "\"0x10\" is no number");
+  QUANTRAIN_CHECK_ERROR(number("4x"), DataError, "row 2, column \"b\": \"4x\" is not a number");
+  QUANTRAIN_CHECK_ERROR(number("+-4"), DataError, "\"+-4\" is not a number");
+  QUANTRAIN_CHECK_ERROR(number("0x10"), DataError, "\"0x10\" is not a number");
   QUANTRAIN_CHECK_ERROR(number("1e39"), DataError, "\"1e39\" is beyond what a float32 can hold");
   QUANTRAIN_CHECK_ERROR(number("-1e999"), DataError, "\"-1e999\" is beyond");
-  QUANTRAIN_CHECK_ERROR(number("\x1b[31m\x7f"), DataError, "\"?[31m?\" is no number");
+  QUANTRAIN_CHECK_ERROR(number("\x1b[31m\x7f"), DataError, "\"?[31m?\" is not a number");
   CHECK(number("1e-60") == 0.0f);
   CHECK(number("1e-45") == std::numeric_limits<float>::denorm_min());
 
   const CsvTable table = read("a\n1.5\n");
   QUANTRAIN_CHECK_ERROR(table.labels("a"),
                         DataError,
-                        "row 1, column \"a\": \"1.5\" is no 32-bit integer: take classes()");
+                        "row 1, column \"a\": \"1.5\" is not a 32-bit integer: use classes()");
   QUANTRAIN_CHECK_ERROR(read("a\n2147483648\n").labels("a"), DataError, "no 32-bit integer");
   CHECK(read("a\n-7\n").labels("a") == std::vector<int32_t>{-7});
   QUANTRAIN_CHECK_ERROR(read("a,b\n1,\n").classes("b"), DataError, "row 1, column \"b\": is empty");
@@ -106,10 +106,11 @@ TEST_CASE("cells that are no numbers are refused by row and column", "[data][csv
 }
 
 TEST_CASE("ragged, empty and misquoted rows are refused by their number", "[data][csv]") {
-  QUANTRAIN_CHECK_ERROR(read("a,b\n1,2\n3\n"), DataError, "x.csv: row 2 has 1 cells, the header 2");
-  QUANTRAIN_CHECK_ERROR(read("a,b\n1,2,3\n"), DataError, "row 1 has 3 cells, the header 2");
   QUANTRAIN_CHECK_ERROR(
-      read("1,2\n3\n", {.header = false}), DataError, "row 2 has 1 cells, row 1 2");
+      read("a,b\n1,2\n3\n"), DataError, "x.csv: row 2 has 1 cells, the header has 2");
+  QUANTRAIN_CHECK_ERROR(read("a,b\n1,2,3\n"), DataError, "row 1 has 3 cells, the header has 2");
+  QUANTRAIN_CHECK_ERROR(
+      read("1,2\n3\n", {.header = false}), DataError, "row 2 has 1 cells, row 1 has 2");
   QUANTRAIN_CHECK_ERROR(
       read("a,b\n1,2\n\n3,4\n"), DataError, "row 2 is empty: remove the line, or fill it");
   QUANTRAIN_CHECK_ERROR(read("\na\n1\n"), DataError, "the header is empty");
@@ -117,7 +118,7 @@ TEST_CASE("ragged, empty and misquoted rows are refused by their number", "[data
   QUANTRAIN_CHECK_ERROR(
       read("a,b\n1,\"2\"3\n"), DataError, "row 1: a quoted cell goes on after its closing quote");
   QUANTRAIN_CHECK_ERROR(
-      read("a,b\n1,2\"3\"\n"), DataError, "row 1: a quote inside a cell that does not begin");
+      read("a,b\n1,2\"3\"\n"), DataError, "row 1: a quote inside a cell that is not quoted");
   QUANTRAIN_CHECK_ERROR(read("a, a\n1,2\n"), DataError, "columns 1 and 2 are both named \"a\"");
   QUANTRAIN_CHECK_ERROR(read("a,\n1,2\n"), DataError, "column 2 has no name");
   QUANTRAIN_CHECK_ERROR(read(""), DataError, "x.csv: is empty");

@@ -118,7 +118,7 @@ TEST_CASE("a batch's images carry their bytes, until they are written", "[data][
   }
   batch.images.mutable_data()[1] = 2.0f;
   QUANTRAIN_CHECK_ERROR(
-      batch.bytes(), DataError, "[batch] the images have no codes: they were written or moved");
+      batch.bytes(), DataError, "[batch] the images have no codes: they were not made from codes");
   const Tensor moved = std::move(batch.images);
   QUANTRAIN_CHECK_ERROR(batch.bytes(), DataError, "moved away");
 }
@@ -150,7 +150,7 @@ TEST_CASE("features are encoded one by one, and travel with the batch", "[data][
   QUANTRAIN_CHECK_ERROR(
       make({1000.0f, 0.0f}, features),
       DataError,
-      "value 0 at 1 (sample 0), of feature 1 4 after offset and scale, is outside the "
+      "value 0 at 1 (sample 0), which is 4 after the offset and scale of feature 1, is outside the "
       "range [-1, 1]");
   QUANTRAIN_CHECK_ERROR(make({0.0f, 0.0f}, {{0.0f}, {1.0f}}),
                         QuantError,

@@ -39,7 +39,7 @@ TEST_CASE("a feature that never varies is refused by name, unless it is to be ke
   const std::vector<float> rows{1, 200, 7, 3, 0, 7, 5, 100, 7};
   const std::vector<std::string> names{"time", "pressure", "mode"};
   const char* const text =
-      "feature 2 (mode) is 7 in all 3 rows: leave it out, or take it with scale 1 "
+      "feature 2 (mode) is 7 in all 3 rows: leave the feature out, or keep it with scale 1 "
       "(ConstantFeature::kKeep)";
   QUANTRAIN_CHECK_ERROR(fit_mean_std(rows, 3, {.names = names}), DataError, text);
   QUANTRAIN_CHECK_ERROR(fit_min_max(rows, 3, {.names = names}), DataError, text);
@@ -57,10 +57,10 @@ TEST_CASE("rows that cannot be fitted are rejected", "[data][features]") {
     QUANTRAIN_CHECK_ERROR(fit_mean_std(values, features), DataError, text);
     QUANTRAIN_CHECK_ERROR(fit_min_max(values, features), DataError, text);
   };
-  both(rows, 4, "6 values do not form rows of 4 features");
+  both(rows, 4, "6 values do not form rows of 4 features: expected a positive multiple");
   both({}, 4, "0 values do not form rows");
   both(rows, 0, "rows have 0 features");
-  both({1.0f, 2.0f, 3.0f, std::nanf("")}, 2, "value nan at 3 (row 1, feature 1)");
+  both({1.0f, 2.0f, 3.0f, std::nanf("")}, 2, "value nan at 3 (row 1, feature 1) is not finite");
   both({1.0f, HUGE_VALF}, 1, "value inf at 1");
   const float most = std::numeric_limits<float>::max();
   QUANTRAIN_CHECK_ERROR(

@@ -157,7 +157,7 @@ TEST_CASE("what a gzipped file unpacks to is limited, and taken as it comes", "[
     return "read";
   });
   CHECK(bomb.text.find("needs 1073741824 bytes, the limit is 3") != std::string::npos);
-  CHECK(bomb.text.find("read it with a larger one if you trust the file") != std::string::npos);
+  CHECK(bomb.text.find("read it with a larger limit if you trust the file") != std::string::npos);
   CHECK(bomb.kilobytes < 20000);
 
   // A file that claims 200 MiB, and is padded to a size that could hold them.

@@ -29,8 +29,9 @@ TEST_CASE("a build without libpng says so", "[data][image_folder]") {
 #if QUANTRAIN_PNG
   CHECK(true);
 #else
-  QUANTRAIN_CHECK_ERROR(
-      read_png("x.png", 3), DataError, "[png] x.png: this build of quantrain reads no PNG files");
+  QUANTRAIN_CHECK_ERROR(read_png("x.png", 3),
+                        DataError,
+                        "[png] x.png: this build of quantrain cannot read PNG files");
 #endif
 }
 
@@ -72,7 +73,7 @@ TEST_CASE("images of different sizes are refused by name", "[data][image_folder]
   write(folder, "b/2.png", png(2, 1, {1, 2}, kGray));
   QUANTRAIN_CHECK_ERROR(read_image_folder(folder.path(), {.channels = 1}),
                         DataError,
-                        "b/2.png: is [H, W, C] = [2, 1, 1], ");
+                        "b/2.png: has shape [H, W, C] = [2, 1, 1], but ");
   QUANTRAIN_CHECK_ERROR(read_image_folder(folder.path(), {.channels = 1}),
                         DataError,
                         "a/1.png is [1, 2, 1]: scale or crop them to one size");
@@ -82,13 +83,14 @@ TEST_CASE("folders without classes or images, and other files, are refused",
           "[data][image_folder]") {
   const TemporaryFolder folder;
   QUANTRAIN_CHECK_ERROR(read_image_folder(folder / "none"), DataError, "/none: ");
-  QUANTRAIN_CHECK_ERROR(
-      read_image_folder(folder.path()), DataError, "has no folders: expected one for each class");
+  QUANTRAIN_CHECK_ERROR(read_image_folder(folder.path()),
+                        DataError,
+                        "has no subfolders: expected one for each class");
   write(folder, "a/.hidden", {1});
   QUANTRAIN_CHECK_ERROR(read_image_folder(folder.path()), DataError, "/a: has no images");
   write(folder, "a/photo.jpg", {1});
   QUANTRAIN_CHECK_ERROR(
-      read_image_folder(folder.path()), DataError, "a/photo.jpg: is no .png: convert it");
+      read_image_folder(folder.path()), DataError, "a/photo.jpg: is not a .png file: convert it");
 }
 
 TEST_CASE("damaged, truncated and too large PNG files are refused by name",

@@ -231,7 +231,8 @@ TEST_CASE("loaders that make no sense are rejected", "[data][loader]") {
       DataLoader(numbered(3), {.batch = 4, .drop_last = true}),
       DataError,
       "drop_last leaves nothing: 3 samples, batch 4; take a smaller batch, or leave out drop_last");
-  QUANTRAIN_CHECK_ERROR(DataLoader(numbered(3)).epoch(-1), DataError, "epoch is -1");
+  QUANTRAIN_CHECK_ERROR(
+      DataLoader(numbered(3)).epoch(-1), DataError, "epoch is -1, expected at least 0");
 }
 
 TEST_CASE("a shift moves an image and fills with 0", "[data][transforms]") {
@@ -329,10 +330,9 @@ TEST_CASE("an iterator knows that its thread stayed in the process that forked",
         return text;
       },
       20);
-  CHECK(
-      child.text ==
-      "[loader] the iterator's thread is in the process that this one was forked from: begin a new "
-      "pass here 3 3 3 3 3 3 3 3 3 3");
+  CHECK(child.text ==
+        "[loader] the iterator's thread exists only in the parent process: begin a new pass after "
+        "fork() 3 3 3 3 3 3 3 3 3 3");
   ++*iterator;
   CHECK((**iterator).size() == 3);
 }

@@ -101,10 +101,10 @@ TEST_CASE("a .npy of another type or order is refused with what to write", "[dat
   CHECK(read(npy("<f8", "(1,)", bytes_of<double>({infinity}))).floats()[0] > 1e38f);
   QUANTRAIN_CHECK_ERROR(read(npy("<i8", "(1,)", bytes_of<int64_t>({int64_t{1} << 31}))).labels(),
                         DataError,
-                        "label 2147483648 at 0 is no 32-bit integer");
+                        "label 2147483648 at 0 is not a 32-bit integer");
   QUANTRAIN_CHECK_ERROR(read(npy("<i8", "(1,)", bytes_of<int64_t>({int64_t{-1} << 32}))).labels(),
                         DataError,
-                        "label -4294967296 at 0 is no 32-bit integer");
+                        "label -4294967296 at 0 is not a 32-bit integer");
   QUANTRAIN_CHECK_ERROR(read(npy("<f8", "(1,)", bytes_of<double>({1.0}))).labels(),
                         DataError,
                         "labels are of type f8, expected integers");

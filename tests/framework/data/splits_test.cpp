@@ -85,7 +85,7 @@ TEST_CASE("a class that is missing in a part is an error", "[data][splits]") {
   QUANTRAIN_CHECK_ERROR(
       stratified_indices(labels, 3, std::vector<double>{0.5, 0.5}),
       DataError,
-      "[split] class 1 has no sample in part 1 of 2; the data set has 1 of it: collect "
+      "[split] class 1 has no sample in part 1 of 2; the data set has 1 of this class: collect "
       "more, or leave the class out");
   QUANTRAIN_CHECK_ERROR(stratified_indices(labels, 4, std::vector<double>{0.5}),
                         DataError,
@@ -93,7 +93,7 @@ TEST_CASE("a class that is missing in a part is an error", "[data][splits]") {
   QUANTRAIN_CHECK_ERROR(
       split(images(labels_with({96, 4}), 2), {0.97, 0.03}, {.seed = 1, .stratified = false}),
       DataError,
-      "has no sample in part 1 of 2; the data set has 4 of it: use a stratified split");
+      "has no sample in part 1 of 2; the data set has 4 of this class: use a stratified split");
 }
 
 TEST_CASE("the parts of a data set are data sets that share its values", "[data][splits]") {
@@ -135,8 +135,9 @@ TEST_CASE("fractions and labels that make no sense are refused", "[data][splits]
   const auto fractions = [](std::vector<double> of) { return split_indices(10, of); };
   QUANTRAIN_CHECK_ERROR(fractions({}), DataError, "there is no fraction");
   QUANTRAIN_CHECK_ERROR(
-      fractions({0.5, 0.0}), DataError, "a fraction of 0, expected one in (0, 1]");
-  QUANTRAIN_CHECK_ERROR(fractions({1.5}), DataError, "a fraction of 1.5, expected one in (0, 1]");
+      fractions({0.5, 0.0}), DataError, "a fraction is 0, expected more than 0 and at most 1");
+  QUANTRAIN_CHECK_ERROR(
+      fractions({1.5}), DataError, "a fraction is 1.5, expected more than 0 and at most 1");
   QUANTRAIN_CHECK_ERROR(fractions({0.8, 0.3}), DataError, "the fractions sum to 1.1, above 1");
   QUANTRAIN_CHECK_ERROR(split_indices(1, std::vector<double>{0.5, 0.5}),
                         DataError,

@@ -190,7 +190,7 @@ TEST_CASE("a part of a data set shares its values", "[data][tensor_dataset]") {
   CHECK(again.row(0) == 3);
   QUANTRAIN_CHECK_ERROR(
       part.subset(std::vector<int64_t>{3}), DataError, "sample 3 is outside [0, 3)");
-  QUANTRAIN_CHECK_ERROR(part.subset({}), DataError, "a part without samples");
+  QUANTRAIN_CHECK_ERROR(part.subset({}), DataError, "a subset needs at least one sample");
   QUANTRAIN_CHECK_ERROR(part.first(4), DataError, "cannot take the first 4 of 3 samples");
   QUANTRAIN_CHECK_ERROR(part.batch(0, 4), DataError, "samples [0, 4) are not within [0, 3)");
 }

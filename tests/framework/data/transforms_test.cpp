@@ -234,17 +234,17 @@ TEST_CASE("transforms are the same for a seed, epoch and index, in any batches a
 
 TEST_CASE("transforms refuse what they cannot do", "[data][transforms]") {
   const float nan = std::nanf("");
+  QUANTRAIN_CHECK_ERROR(random_flip(1.5f), DataError, "probability is 1.5, expected 0 to 1");
+  QUANTRAIN_CHECK_ERROR(random_flip(nan), DataError, "probability is nan");
   QUANTRAIN_CHECK_ERROR(
-      random_flip(1.5f), DataError, "a probability of 1.5, expected one in [0, 1]");
-  QUANTRAIN_CHECK_ERROR(random_flip(nan), DataError, "a probability of nan");
-  QUANTRAIN_CHECK_ERROR(random_crop(0.0f), DataError, "a least size of 0, expected one in (0, 1]");
-  QUANTRAIN_CHECK_ERROR(cutout(-1), DataError, "[cutout] a square of up to -1");
+      random_crop(0.0f), DataError, "least is 0, expected more than 0 and at most 1");
+  QUANTRAIN_CHECK_ERROR(cutout(-1), DataError, "[cutout] pixels is -1, expected 0 to 4294967296");
   QUANTRAIN_CHECK_ERROR(gaussian_noise(-0.1f), DataError, "sigma is -0.1");
   QUANTRAIN_CHECK_ERROR(gaussian_noise(HUGE_VALF), DataError, "sigma is inf");
   QUANTRAIN_CHECK_ERROR(
-      random_time_shift(std::numeric_limits<int64_t>::max()), DataError, "a shift of up to 9223");
-  QUANTRAIN_CHECK_ERROR(time_mask(-1), DataError, "[time_mask] a stretch of up to -1");
-  QUANTRAIN_CHECK_ERROR(frequency_mask(1, -2), DataError, "[frequency_mask] a number of up to -2");
+      random_time_shift(std::numeric_limits<int64_t>::max()), DataError, "steps is 9223");
+  QUANTRAIN_CHECK_ERROR(time_mask(-1), DataError, "[time_mask] most is -1");
+  QUANTRAIN_CHECK_ERROR(frequency_mask(1, -2), DataError, "[frequency_mask] count is -2");
   QUANTRAIN_CHECK_ERROR(
       in_order({random_flip(), nullptr}), DataError, "one of the transforms is null");
 

@@ -140,17 +140,17 @@ TEST_CASE("a gather refuses what makes no sense", "[integer][gather]") {
     op.run = int64_t{1} << 20;
     op.axes[0].index.assign(2048, 0);
   });
-  check(shape, "[layer] index 2 along axis 0 of 2 elements", [](Gather& op) {
+  check(shape, "[layer] index 2 is outside axis 0, which has 2 elements", [](Gather& op) {
     op.axes[0].index[1] = 2;
   });
-  check(shape, "[layer] index -2 along axis 1 of 3 elements", [](Gather& op) {
+  check(shape, "[layer] index -2 is outside axis 1, which has 3 elements", [](Gather& op) {
     op.axes[1].index[0] = -2;
   });
-  check(shape, "[layer] nothing along axis 0 is taken: all is fill", [](Gather& op) {
+  check(shape, "[layer] all indices of axis 0 are -1: nothing is taken from x", [](Gather& op) {
     op.axes[0].index = {-1};
   });
-  check(quant, "[layer] the fill 256 is no byte", [](Gather& op) { op.fill = 256; });
-  check(quant, "[layer] the fill -1 is no byte", [](Gather& op) { op.fill = -1; });
+  check(quant, "[layer] the fill 256 is not in [0, 255]", [](Gather& op) { op.fill = 256; });
+  check(quant, "[layer] the fill -1 is not in [0, 255]", [](Gather& op) { op.fill = -1; });
 }
 
 TEST_CASE("a program refuses a fill that its codes do not have", "[integer][gather]") {
@@ -165,7 +165,7 @@ TEST_CASE("a program refuses a fill that its codes do not have", "[integer][gath
   CHECK_NOTHROW(validate(program(16, {0, 2})));  // no element has the fill
   QUANTRAIN_CHECK_ERROR(validate(program(16, {0, -1})),
                         GraphError,
-                        "[moved] gives stored codes in [0, 16], its value has ");
+                        "[moved] gives stored codes in [0, 16], but its value is ");
 }
 
 TEST_CASE("the ranges of gathered codes hold for every input", "[integer][gather]") {

@@ -119,7 +119,7 @@ TEST_CASE("a model takes raw values, and counts what saturates", "[integer][inpu
   CHECK(classes_of_raw == classes);
   QUANTRAIN_CHECK_ERROR(model.quantize_input(std::span(raw).first(13), std::span(codes).first(13)),
                         ShapeError,
-                        "13 values are no whole number of rows of 12");
+                        "13 values are not a whole number of rows of 12");
   // The raw value is finite, but its z is not.
   raw.resize(12);
   raw[3] = std::numeric_limits<float>::max() * (features.offset[3] > 0.0f ? -1.0f : 1.0f);
@@ -172,7 +172,7 @@ TEST_CASE("features that make no sense are refused", "[integer][input]") {
   refused({with(HUGE_VALF), ones}, "offset inf");
   Program program = test::mlp();
   program.values[1].features = {std::vector<float>(9, 1.0f), std::vector<float>(9, 1.0f)};
-  QUANTRAIN_CHECK_ERROR(validate(program), GraphError, "[0] has features, and is no input");
+  QUANTRAIN_CHECK_ERROR(validate(program), GraphError, "[0] has features, but is not an input");
   for (const Range range :
        {Range{1.0f, 1.0f}, Range{2.0f, 1.0f}, Range{0.0f, HUGE_VALF}, Range{std::nanf(""), 1.0f}}) {
     QUANTRAIN_CHECK_ERROR(input_params(range, "here"), QuantError, "[here] the range [");

@@ -372,7 +372,7 @@ TEST_CASE("a model refuses memory of other sizes", "[integer][integer_model]") {
   model.run(x, y);
   QUANTRAIN_CHECK_ERROR(model.run(std::span(x).first(23), y),
                         ShapeError,
-                        "[IntegerModel] 23 elements are no whole number of samples [12]");
+                        "[IntegerModel] 23 elements are not a whole number of samples [12]");
   QUANTRAIN_CHECK_ERROR(model.run(x, std::span(y).first(7)),
                         ShapeError,
                         "2 samples give 4 integers each, but there is room for 7");
@@ -389,7 +389,7 @@ TEST_CASE("a model refuses memory of other sizes", "[integer][integer_model]") {
   QUANTRAIN_CHECK_ERROR(model.classify(reals, three), ShapeError, "there is room for 3 classes");
   QUANTRAIN_CHECK_ERROR(model.classify(std::span(x).first(23), std::span(classes).first(1)),
                         ShapeError,
-                        "23 elements are no whole number of samples [12]");
+                        "23 elements are not a whole number of samples [12]");
   for (const float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
     reals[13] = bad;
     QUANTRAIN_CHECK_ERROR(

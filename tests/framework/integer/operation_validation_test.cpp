@@ -171,8 +171,8 @@ void check_faults(const std::function<Op()>& make, const std::vector<Fault<Op>>&
 /// Faults of the output's clamp and zero point.
 template <class Op>
 std::vector<Fault<Op>> output_faults(const std::function<StoredOutput&(Op&)>& y) {
-  return {{[=](Op& op) { y(op).zero_point = -1; }, "zero point -1 is no byte"},
-          {[=](Op& op) { y(op).zero_point = 256; }, "zero point 256 is no byte"},
+  return {{[=](Op& op) { y(op).zero_point = -1; }, "zero point -1 is not in [0, 255]"},
+          {[=](Op& op) { y(op).zero_point = 256; }, "zero point 256 is not in [0, 255]"},
           {[=](Op& op) { y(op).lo = -1; }, "output codes are clamped to [-1, 15]"},
           {[=](Op& op) { y(op).hi = 256; }, "output codes are clamped to [0, 256]"},
           {[=](Op& op) { y(op).lo = 16; }, "output codes are clamped to [16, 15]"}};
@@ -220,7 +220,8 @@ std::vector<Fault<Op>> window_faults() {
   };
   faults.push_back({kernel(8, 2), "kernel [8, 2] exceeds the padded image [7, 6]", true});
   faults.push_back({kernel(2, 7), "kernel [2, 7] exceeds the padded image [7, 6]", true});
-  faults.push_back({[](Op& op) { op.shape.n = 2; }, "an operation is of one sample, got 2", true});
+  faults.push_back(
+      {[](Op& op) { op.shape.n = 2; }, "the shape must be of one sample, got 2", true});
   faults.push_back({[](Op& op) { op.shape.h = op.shape.w = 1 << 15; },
                     "a value has more than 1073741824 elements",
                     true});
@@ -247,7 +248,7 @@ TEST_CASE("additions, lookups, views and concatenations refuse what makes no sen
        {[](QuantizedLookup& op) { op.table.clear(); }, "a table of 0 codes, expected 256", true},
        {[](QuantizedLookup& op) { op.table.pop_back(); }, "a table of 255 codes", true},
        {[](QuantizedLookup& op) { op.table.resize(512); },
-        "tables of 2 channels for samples of 7 codes",
+        "tables of 2 channels do not fit samples of 7 codes",
         true}});
   check_faults<QuantizedAdd>(
       add,
@@ -260,8 +261,10 @@ TEST_CASE("additions, lookups, views and concatenations refuse what makes no sen
             "an addition has 1 to 16384 operands, got 16385",
             true},
            {[=](QuantizedAdd& op) { op.size = many; }, more, true},
-           {[](QuantizedAdd& op) { op.operands[0].zero_x = 256; }, "zero point 256 is no byte"},
-           {[](QuantizedAdd& op) { op.operands[1].zero_x = -1; }, "zero point -1 is no byte"},
+           {[](QuantizedAdd& op) { op.operands[0].zero_x = 256; },
+            "zero point 256 is not in [0, 255]"},
+           {[](QuantizedAdd& op) { op.operands[1].zero_x = -1; },
+            "zero point -1 is not in [0, 255]"},
            {[](QuantizedAdd& op) { op.operands[0].m = -1; },
             "multipliers must not be negative and the shift must be 1 to 62 "
             "(docs/quantization.md (11)): multiplier -1, shift "},
@@ -281,26 +284,29 @@ TEST_CASE("additions, lookups, views and concatenations refuse what makes no sen
           {{[](QuantizedMul& op) { op.rows = 0; }, "extent 0 is not positive", true},
            {[](QuantizedMul& op) { op.channels = -1; }, "extent -1 is not positive", true},
            {[=](QuantizedMul& op) { op.rows = many; }, more, true},
-           {[](QuantizedMul& op) { op.zero_a = 256; }, "zero point 256 is no byte"},
-           {[](QuantizedMul& op) { op.zero_b = -1; }, "zero point -1 is no byte"},
+           {[](QuantizedMul& op) { op.zero_a = 256; }, "zero point 256 is not in [0, 255]"},
+           {[](QuantizedMul& op) { op.zero_b = -1; }, "zero point -1 is not in [0, 255]"},
            {[](QuantizedMul& op) { op.multiplier.m0 = 5; },
-            "docs/quantization.md (8) has no multiplier 5 with shift "},
+            "docs/quantization.md (8) does not allow multiplier 5 with shift "},
            {[](QuantizedMul& op) { op.multiplier.shift = 0; },
-            "docs/quantization.md (8) has no multiplier "}},
+            "docs/quantization.md (8) does not allow multiplier "}},
           output_faults<QuantizedMul>([](QuantizedMul& op) -> StoredOutput& { return op.y; })));
   check_faults<QuantizedConcat>(
       concat,
       joined<QuantizedConcat>(
-          {{[](QuantizedConcat& op) { op.parts.clear(); }, "a concatenation of nothing", true},
+          {{[](QuantizedConcat& op) { op.parts.clear(); },
+            "a concatenation needs at least one operand",
+            true},
            {[](QuantizedConcat& op) { op.rows = 0; }, "extent 0 is not positive", true},
            {[](QuantizedConcat& op) { op.parts[1].run = 0; }, "extent 0 is not positive", true},
            {[=](QuantizedConcat& op) { op.rows = many; }, more, true},
            {[=](QuantizedConcat& op) { op.parts[2].run = kMostElements / 2; }, more, true},
-           {[](QuantizedConcat& op) { op.parts[2].zero_x = 256; }, "zero point 256 is no byte"},
+           {[](QuantizedConcat& op) { op.parts[2].zero_x = 256; },
+            "zero point 256 is not in [0, 255]"},
            {[](QuantizedConcat& op) { op.parts[1].multiplier.m0 = 5; },
-            "docs/quantization.md (8) has no multiplier 5 with shift "},
+            "docs/quantization.md (8) does not allow multiplier 5 with shift "},
            {[](QuantizedConcat& op) { op.parts[1].multiplier.shift = 63; },
-            "docs/quantization.md (8) has no multiplier "}},
+            "docs/quantization.md (8) does not allow multiplier "}},
           output_faults<QuantizedConcat>(
               [](QuantizedConcat& op) -> StoredOutput& { return op.y; })));
 }
@@ -316,20 +322,20 @@ TEST_CASE("pools refuse what makes no sense", "[integer][operation]") {
                                    "a pool of 3 channels gives 3 in 1 groups",
                                    true},
                                   {[](QuantizedMaxPool2d& op) { op.shape.pad_h = 2; },
-                                   "padding [2, 1] leaves windows without an element",
+                                   "padding [2, 1] leaves windows without elements of the image",
                                    true},
                                   {[](QuantizedMaxPool2d& op) { op.shape.pad_w = 2; },
-                                   "padding [1, 2] leaves windows without an element",
+                                   "padding [1, 2] leaves windows without elements of the image",
                                    true}}));
-  const std::string incomplete = "expected a multiplier for each of the 3 sizes of windows, got ";
+  const std::string incomplete = "expected a multiplier for each of the 3 window sizes, got ";
   check_faults<QuantizedAvgPool2d>(
       avg_pool,
       joined<QuantizedAvgPool2d>(
           {{[](QuantizedAvgPool2d& op) { op.shape.pad_h = 2; },
-            "padding [2, 1] leaves windows without an element",
+            "padding [2, 1] leaves windows without elements of the image",
             true},
-           {[](QuantizedAvgPool2d& op) { op.zero_x = 256; }, "zero point 256 is no byte"},
-           {[](QuantizedAvgPool2d& op) { op.zero_x = -1; }, "zero point -1 is no byte"},
+           {[](QuantizedAvgPool2d& op) { op.zero_x = 256; }, "zero point 256 is not in [0, 255]"},
+           {[](QuantizedAvgPool2d& op) { op.zero_x = -1; }, "zero point -1 is not in [0, 255]"},
            {[](QuantizedAvgPool2d& op) { op.means.pop_back(); }, incomplete},
            {[](QuantizedAvgPool2d& op) { op.means.clear(); }, incomplete},
            {[](QuantizedAvgPool2d& op) { op.means.push_back(op.means.back()); }, incomplete},
@@ -338,13 +344,13 @@ TEST_CASE("pools refuse what makes no sense", "[integer][operation]") {
            {[](QuantizedAvgPool2d& op) { op.means[1].count = 3; },
             "multiplier 1 is for windows of 3 elements, expected "},
            {[](QuantizedAvgPool2d& op) { op.means[0].multiplier.m0 = 77; },
-            "docs/quantization.md (8) has no multiplier 77 with shift "},
+            "docs/quantization.md (8) does not allow multiplier 77 with shift "},
            {[](QuantizedAvgPool2d& op) { op.means[0].multiplier.m0 = -77; },
-            "docs/quantization.md (8) has no multiplier -77 with shift "},
+            "docs/quantization.md (8) does not allow multiplier -77 with shift "},
            {[](QuantizedAvgPool2d& op) { op.means[2].multiplier.shift = 0; },
-            "docs/quantization.md (8) has no multiplier "},
+            "docs/quantization.md (8) does not allow multiplier "},
            {[](QuantizedAvgPool2d& op) { op.means[2].multiplier.shift = 63; },
-            "docs/quantization.md (8) has no multiplier "}},
+            "docs/quantization.md (8) does not allow multiplier "}},
           output_faults<QuantizedAvgPool2d>(
               [](QuantizedAvgPool2d& op) -> StoredOutput& { return op.y; })));
   QuantizedAvgPool2d large;
@@ -379,8 +385,8 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
     return SharedArray<T>(std::move(values));
   };
   const std::vector<ProductFault> faults = {
-      {[](QuantizedProduct& p) { p.zero_x = 256; }, "zero point 256 is no byte", false},
-      {[](QuantizedProduct& p) { p.zero_x = -1; }, "zero point -1 is no byte", false},
+      {[](QuantizedProduct& p) { p.zero_x = 256; }, "zero point 256 is not in [0, 255]", false},
+      {[](QuantizedProduct& p) { p.zero_x = -1; }, "zero point -1 is not in [0, 255]", false},
       {[&](QuantizedProduct& p) { p.bias = resized(p.bias, 1); }, "1 biases for ", true},
       {[](QuantizedProduct& p) { p.weight_bits = 1; }, "weights have 2 to 8 bits, got 1", false},
       {[](QuantizedProduct& p) { p.weight_bits = 9; }, "weights have 2 to 8 bits, got 9", false},
@@ -390,7 +396,7 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
          p.weight = std::move(weight);
          p.weight_bits = 4;
        },
-       "weight 8 does not fit 4 bits",
+       "weight 8 does not fit in 4 bits",
        false},
       {[&](QuantizedProduct& p) {
          std::vector<int8_t> weight(static_cast<size_t>(p.weight.size()), 1);
@@ -398,7 +404,7 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
          p.weight = std::move(weight);
          p.weight_bits = 2;
        },
-       "weight -3 does not fit 2 bits",
+       "weight -3 does not fit in 2 bits",
        false},
       {[](QuantizedProduct& p) {
          std::vector<int32_t> bias(p.bias.begin(), p.bias.end());
@@ -410,19 +416,19 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
       {[](QuantizedProduct& p) { p.output->m0.pop_back(); }, "", true},
       {[](QuantizedProduct& p) { p.output->shift.pop_back(); }, "", true},
       {[](QuantizedProduct& p) { p.output->m0[0] = (1 << 30) - 1; },
-       "docs/quantization.md (8) has no multiplier 1073741823 with shift ",
+       "docs/quantization.md (8) does not allow multiplier 1073741823 with shift ",
        false},
       {[](QuantizedProduct& p) { p.output->m0.back() = -1; },
-       "docs/quantization.md (8) has no multiplier -1 with shift ",
+       "docs/quantization.md (8) does not allow multiplier -1 with shift ",
        false},
       {[](QuantizedProduct& p) { p.output->shift[0] = 0; },
-       "docs/quantization.md (8) has no multiplier ",
+       "docs/quantization.md (8) does not allow multiplier ",
        false},
       {[](QuantizedProduct& p) { p.output->shift.back() = 63; },
-       "docs/quantization.md (8) has no multiplier ",
+       "docs/quantization.md (8) does not allow multiplier ",
        false},
       {[](QuantizedProduct& p) { p.output->y.zero_point = 256; },
-       "zero point 256 is no byte",
+       "zero point 256 is not in [0, 255]",
        false},
       {[](QuantizedProduct& p) { p.output->y.lo = 16; },
        "output codes are clamped to [16, 15]",
@@ -454,13 +460,17 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
            {[](QuantizedLinear& op) { op.outputs = int64_t{1} << 62; },
             "a value has more than 1073741824 elements",
             true},
-           {[](QuantizedLinear& op) { op.inputs = 4; }, "6 weights for 2 outputs of 4 each", true},
-           {[](QuantizedLinear& op) { op.outputs = 4; }, "6 weights for 4 outputs of 3 each", true},
+           {[](QuantizedLinear& op) { op.inputs = 4; },
+            "6 weights for 2 outputs with 4 weights each",
+            true},
+           {[](QuantizedLinear& op) { op.outputs = 4; },
+            "6 weights for 4 outputs with 3 weights each",
+            true},
            {[&](QuantizedLinear& op) { op.product.weight = resized(op.product.weight, 5); },
-            "5 weights for 2 outputs of 3 each",
+            "5 weights for 2 outputs with 3 weights each",
             true},
            {[](QuantizedLinear& op) { op.product.weight = {}; },
-            "0 weights for 2 outputs of 3 each",
+            "0 weights for 2 outputs with 3 weights each",
             true}}));
   check_faults<QuantizedConv2d>(
       conv2d,
@@ -472,7 +482,7 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
                                 "4 groups do not divide 2 inputs and 4 outputs",
                                 true},
                                {[](QuantizedConv2d& op) { op.shape.groups = 1; },
-                                "36 weights for 4 outputs of 18 each",
+                                "36 weights for 4 outputs with 18 weights each",
                                 true},
                                {[](QuantizedConv2d& op) { op.shape.dilation_h = 4; },
                                 "a dilated kernel of [9, 3] exceeds the padded image [7, 6]",

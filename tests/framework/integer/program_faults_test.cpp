@@ -57,10 +57,10 @@ TEST_CASE("damaged features are refused", "[integer][program_file]") {
   check(data, "\"scale\" is 1.0, expected a list", [](Json& f) { f["scale"] = 1.0; });
   check(data, "\"scale\" is \"1\", expected a number", [](Json& f) { f["scale"][0] = "1"; });
   check(data, "\"offset\" is null, expected a number", [](Json& f) { f["offset"][0] = nullptr; });
-  check(data, "\"offset\" is 1e+300, which is no finite float", [](Json& f) {
+  check(data, "\"offset\" is 1e+300, which is beyond the range of float32", [](Json& f) {
     f["offset"][0] = 1e300;
   });
-  check(data, "\"features\" are there and empty", [](Json& f) {
+  check(data, "\"features\" must not be empty", [](Json& f) {
     f["offset"] = f["scale"] = Json::array();
   });
   check(quant, "expected one for each", [](Json& f) { f["offset"].push_back(1.0); });
@@ -75,7 +75,7 @@ TEST_CASE("damaged features are refused", "[integer][program_file]") {
     json["values"][2]["features"] = {{"offset", ones}, {"scale", ones}};
   }),
                         GraphError,
-                        "[sum] has features, and is no input");
+                        "[sum] has features, but is not an input");
 }
 
 TEST_CASE("a file that was tampered with is refused", "[integer][program_file]") {
@@ -155,14 +155,14 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
       json["values"][2]["codes"]["signed"] = 1;
     });
     check(quant, "[sum] ", [](Json& json) { json["values"][2]["codes"]["scale"] = 0; });
-    check(data, "[sum] \"scale\" is 1e+300, which is no finite float", [](Json& json) {
+    check(data, "[sum] \"scale\" is 1e+300, which is beyond the range of float32", [](Json& json) {
       json["values"][2]["codes"]["scale"] = 1e300;
     });
-    check(graph, "gives codes, not what its value says", [](Json& json) {
+    check(graph, "gives codes, but its value is declared differently", [](Json& json) {
       json["values"][9].erase("codes");
       json["values"][9]["scale"] = {1.0};
     });
-    check(graph, "gives accumulators, not what its value says", [](Json& json) {
+    check(graph, "gives accumulators, but its value is declared differently", [](Json& json) {
       json["values"][10]["codes"] = json["values"][9]["codes"];
       json["values"][10].erase("scale");
     });
@@ -178,7 +178,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
       members(json, kFc)["weights"] = 61;
     });
     // 57 weights also take 15 bytes, but the extents require 60.
-    check(shape, "57 weights for 5 outputs of 12 each", [&](Json& json) {
+    check(shape, "57 weights for 5 outputs with 12 weights each", [&](Json& json) {
       members(json, kFc)["weights"] = 57;
     });
     check(quant, "weights have 2 to 8 bits, got 9", [&](Json& json) {
@@ -201,9 +201,9 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
       members(json, kSoftmax)["rows"] = members(json, kSoftmax)["classes"] = 1 << 30;
     });
     check(quant,
-          "[softmax] docs/quantization.md (8) has no multiplier 7 with shift ",
+          "[softmax] docs/quantization.md (8) does not allow multiplier 7 with shift ",
           [&](Json& json) { members(json, kSoftmax)["m0"] = 7; });
-    check(quant, "[softmax] docs/quantization.md (8) has no multiplier ", [&](Json& json) {
+    check(quant, "[softmax] docs/quantization.md (8) does not allow multiplier ", [&](Json& json) {
       members(json, kSoftmax)["shift"] = 63;
     });
     check(data, "lacks \"classes\"", [&](Json& json) { members(json, kSoftmax).erase("classes"); });
@@ -221,14 +221,14 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(shape, "[scaled] a value has more than 1073741824 elements", [&](Json& json) {
       members(json, kScaled)["rows"] = members(json, kScaled)["channels"] = 1 << 30;
     });
-    check(quant, "[scaled] zero point 256 is no byte", [&](Json& json) {
+    check(quant, "[scaled] zero point 256 is not in [0, 255]", [&](Json& json) {
       members(json, kScaled)["zero_b"] = 256;
     });
-    check(quant, "[scaled] docs/quantization.md (8) has no multiplier ", [&](Json& json) {
+    check(quant, "[scaled] docs/quantization.md (8) does not allow multiplier ", [&](Json& json) {
       members(json, kScaled)["shift"] = 63;
     });
     check(quant,
-          "[scaled] docs/quantization.md (8) has no multiplier 7 with shift ",
+          "[scaled] docs/quantization.md (8) does not allow multiplier 7 with shift ",
           [&](Json& json) { members(json, kScaled)["m0"] = 7; });
     check(data, "lacks \"zero_a\"", [&](Json& json) { members(json, kScaled).erase("zero_a"); });
     check(data, "\"inputs\" is 1.5, expected a whole number", [](Json& json) {
@@ -244,9 +244,9 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
       json["values"][10]["shape"] = {0};
     });
     // The codes that a layer reads must be those that the step before it gives.
-    check(graph, "[sum] gives stored codes in [5, 15], its value has u3: [0, 7]", [](Json& json) {
-      json["values"][2]["codes"]["bits"] = 3;
-    });
+    check(graph,
+          "[sum] gives stored codes in [5, 15], but its value is u3 with stored codes in [0, 7]",
+          [](Json& json) { json["values"][2]["codes"]["bits"] = 3; });
     check(graph, "[squashed] gives stored codes in [", [](Json& json) {
       json["values"][7]["codes"]["bits"] = 4;
     });
@@ -256,7 +256,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
       json["values"][0]["shape"] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     }),
                           DataError,
-                          "\"shape\" has 9 entries, at most 8");
+                          "\"shape\" has 9 entries, expected at most 8");
   }
   SECTION("tensors that are missing, of another type, or too much") {
     const auto nothing = [](TensorFile&) {};
@@ -298,7 +298,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
                             file.add<uint8_t>("5.table", {256 * 5}, std::vector<uint8_t>(256 * 5));
                           }),
         ShapeError,
-        "[squashed] tables of 5 channels for samples of 24 codes");
+        "[squashed] tables of 5 channels do not fit samples of 24 codes");
     // Differences of codes would read beyond the end of a shorter table.
     constexpr int32_t kOne = QuantizedSoftmax::kOne;
     const auto load_powers = [&](std::vector<int32_t> powers) {
@@ -353,13 +353,13 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
             "none",
             [](TensorFile& file) { file.add<int8_t>("stray", {1}, std::vector<int8_t>(1)); }),
         DataError,
-        "[stray] a tensor that belongs to no layer");
+        "[stray] the tensor does not belong to any layer");
     QUANTRAIN_CHECK_ERROR(
         program.load_with(
             "none",
             [](TensorFile& file) { file.add<int8_t>("99.weight", {1}, std::vector<int8_t>(1)); }),
         DataError,
-        "[99.weight] a tensor that belongs to no layer");
+        "[99.weight] the tensor does not belong to any layer");
   }
 }
 
@@ -371,7 +371,7 @@ TEST_CASE("what a file says twice, or that no model says, is refused", "[integer
     network.insert(network.find(last), "\"outputs\":[0],");
   }),
                         DataError,
-                        "the network has two keys \"outputs\"");
+                        "the network has the key \"outputs\" twice");
   // A missing bias means 0. An empty tensor would be a second way to write that.
   QUANTRAIN_CHECK_ERROR(
       program.load_with("8.bias", [](TensorFile& file) { file.add<int32_t>("8.bias", {0}, {}); }),
@@ -402,7 +402,7 @@ TEST_CASE("weights of 3 bits that have 4 are refused", "[integer][program_file]"
   copy.add<uint8_t>("0.weight", {2}, std::vector<uint8_t>{0x14, 0});
   save_safetensors(folder / "changed", copy);
   QUANTRAIN_CHECK_ERROR(
-      load_program(folder / "changed"), QuantError, "[fc] weight 4 does not fit 3 bits");
+      load_program(folder / "changed"), QuantError, "[fc] weight 4 does not fit in 3 bits");
 }
 
 TEST_CASE("tests that change the network change nothing else", "[integer][program_file]") {

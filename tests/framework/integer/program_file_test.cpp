@@ -122,7 +122,7 @@ TEST_CASE("two operands of an addition have names in the file, others are a list
   QUANTRAIN_CHECK_ERROR(
       saved.load_edited([&](Json& json) { members(json, kTotal)["operands"].erase(2); }),
       GraphError,
-      "[total] 3 inputs for a layer of 2");
+      "[total] has 3 inputs, but its operation takes 2");
   QUANTRAIN_CHECK_ERROR(
       saved.load_edited([&](Json& json) { members(json, kTotal).erase("operands"); }),
       DataError,
@@ -134,7 +134,7 @@ TEST_CASE("two operands of an addition have names in the file, others are a list
   QUANTRAIN_CHECK_ERROR(
       saved.load_edited([&](Json& json) { members(json, kTotal)["operands"][2]["zero_x"] = 9; }),
       GraphError,
-      "[total] takes the zero point to be 9, the value's is 108");
+      "[total] expects zero point 9, but the value has 108");
 }
 
 TEST_CASE("features of inputs come back bit for bit", "[integer][program_file]") {

@@ -96,7 +96,7 @@ TEST_CASE("a profile refuses batches that the model does not take", "[integer][i
                                           std::span(codes).first(second)};
     QUANTRAIN_CHECK_ERROR(profile(model, x), ShapeError, text);
   };
-  check(0, 0, "input 0 has 0 codes, expected those of 1 to 256 samples [4, 4, 2]");
+  check(0, 0, "input 0 has 0 codes, expected the codes of 1 to 256 samples [4, 4, 2]");
   check(33, 32, "input 0 has 33 codes");
   check(64, 32, "input 1 has 32 codes");
   check(257 * 32, 257 * 32, "input 0 has 8224 codes");

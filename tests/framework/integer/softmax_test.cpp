@@ -123,9 +123,9 @@ TEST_CASE("QuantizedSoftmax refuses what makes no sense", "[integer][softmax]") 
   numbers("a power of -1, expected 0 to 1073741824",
           [](QuantizedSoftmax& op) { op.powers[9] = -1; });
   numbers("a power of 1073741825", [](QuantizedSoftmax& op) { op.powers[1] = (1 << 30) + 1; });
-  numbers("docs/quantization.md (8) has no multiplier 5 with shift",
+  numbers("docs/quantization.md (8) does not allow multiplier 5 with shift",
           [](QuantizedSoftmax& op) { op.multiplier.m0 = 5; });
-  numbers("zero point 256 is no byte", [](QuantizedSoftmax& op) { op.y.zero_point = 256; });
+  numbers("zero point 256 is not in [0, 255]", [](QuantizedSoftmax& op) { op.y.zero_point = 256; });
 }
 
 }  // namespace quantrain::integer

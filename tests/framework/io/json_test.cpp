@@ -109,12 +109,12 @@ TEST_CASE("what is not JSON is refused with a short reason", "[io][json]") {
     INFO(text);
     CHECK(why(text).rfind("is not JSON: ", 0) == 0);
   }
-  CHECK(why(std::string("[1]\0[2]", 7)) == "is not JSON: it has a byte that is 0");
+  CHECK(why(std::string("[1]\0[2]", 7)) == "is not JSON: it has a zero byte");
   CHECK(why("\xef\xbb\xbf[1]") == "is not JSON: it begins with a byte order mark");
   CHECK(why('"' + std::string(100000, 'x')).size() < 300);
-  CHECK(why(R"({"a":1,"b":2,"a":3})") == "has two keys \"a\"");
+  CHECK(why(R"({"a":1,"b":2,"a":3})") == "has the key \"a\" twice");
   CHECK(why(R"({"a":1,"b":{"a":2}})").empty());
-  CHECK(why(R"([{"a":{"b":1,"c":[{}],"b":1}}])") == "has two keys \"b\"");
+  CHECK(why(R"([{"a":{"b":1,"c":[{}],"b":1}}])") == "has the key \"b\" twice");
 }
 
 TEST_CASE("reading JSON takes time that grows with its length", "[io][json]") {
@@ -154,10 +154,11 @@ TEST_CASE("a reader of JSON takes each member once, checked, and knows what is l
   QUANTRAIN_CHECK_ERROR(reader().integer("flag", 0, 4), DataError, "\"flag\" is true, expected a");
   QUANTRAIN_CHECK_ERROR(reader().boolean("n"), DataError, "is 5, expected true or false");
   QUANTRAIN_CHECK_ERROR(reader().real("flag"), DataError, "is true, expected a number");
-  QUANTRAIN_CHECK_ERROR(reader().real32("huge"), DataError, "is 1e+300, which is no finite float");
-  QUANTRAIN_CHECK_ERROR(reader().text("n"), DataError, "is 5, expected a text");
+  QUANTRAIN_CHECK_ERROR(
+      reader().real32("huge"), DataError, "is 1e+300, which is beyond the range of float32");
+  QUANTRAIN_CHECK_ERROR(reader().text("n"), DataError, "is 5, expected a string");
   QUANTRAIN_CHECK_ERROR(reader().list("n", 9), DataError, "is 5, expected a list");
-  QUANTRAIN_CHECK_ERROR(reader().list("list", 2), DataError, "has 3 entries, at most 2");
+  QUANTRAIN_CHECK_ERROR(reader().list("list", 2), DataError, "has 3 entries, expected at most 2");
   QUANTRAIN_CHECK_ERROR(reader().integers("mixed", 2, 0, 9), DataError, "\"mixed\" is true");
   QUANTRAIN_CHECK_ERROR(reader().at("none"), DataError, "[here] lacks \"none\"");
   QUANTRAIN_CHECK_ERROR(JsonReader(*document.root().find("n"), json_error<QuantError>("there")),

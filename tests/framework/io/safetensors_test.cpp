@@ -173,8 +173,8 @@ TEST_CASE("a safetensors header that is not what the format asks for is rejected
   check_rejected("{} x", "", "the header is not JSON");
   for (const char* text : {"", "[]", "1", " {}", "\xef\xbb\xbf{}"})
     check_rejected(text, "", "the header does not begin with {");
-  check_rejected(std::string("{}\0", 3), "", "the header is not JSON: it has a byte that is 0");
-  check_rejected(std::string("{}\0{\"a\":1}", 10), "", "it has a byte that is 0");
+  check_rejected(std::string("{}\0", 3), "", "the header is not JSON: it has a zero byte");
+  check_rejected(std::string("{}\0{\"a\":1}", 10), "", "it has a zero byte");
   check_rejected("{\"a\":" + std::string(100000, '['), "", "nests deeper than 4 levels");
   check_rejected("{\"a\":" + std::string(50000, '[') + std::string(50000, ']') + "}",
                  "",
@@ -183,7 +183,7 @@ TEST_CASE("a safetensors header that is not what the format asks for is rejected
       R"({"a":{"dtype":[[[[]]]],"shape":[],"data_offsets":[0,1]}})", "x", "nests deeper");
   check_rejected(R"({"__metadata__":1})", "", "__metadata__ is not an object");
   check_rejected(R"({"__metadata__":{"a":1}})", "", "\"a\" is not a string");
-  check_rejected(R"({"__metadata__":{"a":"1","a":"2"}})", "", "two keys \"a\"");
+  check_rejected(R"({"__metadata__":{"a":"1","a":"2"}})", "", "the key \"a\" twice");
   check_rejected(R"({"a":[]})", "", "needs dtype, shape and data_offsets");
   check_rejected(R"({"a":{"dtype":"U8","shape":[1]}})", "x", "needs dtype, shape and data_offsets");
   check_rejected(
@@ -195,7 +195,7 @@ TEST_CASE("a safetensors header that is not what the format asks for is rejected
       R"({"a":{"dtype":8,"shape":[1],"data_offsets":[0,1]}})", "x", "unsupported dtype 8");
   check_rejected(R"({"a":{"dtype":"U8","shape":[1],"dtype":"I8","data_offsets":[0,1]}})",
                  "x",
-                 "two keys \"dtype\"");
+                 "the key \"dtype\" twice");
 }
 
 TEST_CASE("shapes and offsets that do not fit are rejected", "[io][safetensors]") {
@@ -209,22 +209,22 @@ TEST_CASE("shapes and offsets that do not fit are rejected", "[io][safetensors]"
   check_rejected(u8("[18446744073709551615]", "[0,1]"), "x", "where a count is expected");
   check_rejected(u8("[1,1,1,1,1,1,1,1,1]", "[0,1]"), "x", "rank 9 exceeds 8");
   check_rejected(u8("[4294967296,4294967296]", "[0,0]"), "", "too many elements");
-  check_rejected(u8("[2]", "[0,1]"), "x", "U8 of shape [2] does not fill its 1 bytes");
-  check_rejected(u8("[]", "[0,0]"), "", "U8 of shape [] does not fill its 0 bytes");
+  check_rejected(u8("[2]", "[0,1]"), "x", "U8 of shape [2] does not match its 1 bytes");
+  check_rejected(u8("[]", "[0,0]"), "", "U8 of shape [] does not match its 0 bytes");
   check_rejected(u8("[1]", "0"), "x", "data_offsets is not a list");
-  check_rejected(u8("[1]", "[0]"), "x", "are no range of the 1 bytes");
-  check_rejected(u8("[1]", "[0,1,2]"), "x", "are no range of the 1 bytes");
-  check_rejected(u8("[1]", "[1,0]"), "x", "are no range of the 1 bytes");
-  check_rejected(u8("[2]", "[0,2]"), "x", "are no range of the 1 bytes");
+  check_rejected(u8("[1]", "[0]"), "x", "are not a range of the 1 bytes");
+  check_rejected(u8("[1]", "[0,1,2]"), "x", "are not a range of the 1 bytes");
+  check_rejected(u8("[1]", "[1,0]"), "x", "are not a range of the 1 bytes");
+  check_rejected(u8("[2]", "[0,2]"), "x", "are not a range of the 1 bytes");
   check_rejected(u8("[1]", "[-1,0]"), "x", "data_offsets has -1 where");
   check_rejected(
       u8("[1]", "[9223372036854775807,9223372036854775808]"), "x", "where a count is expected");
   check_rejected(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,5]}})",
                  "12345",
-                 "does not fill its 5 bytes");
+                 "does not match its 5 bytes");
   check_rejected(R"({"a":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}})",
                  "",
-                 "does not fill its 0 bytes");
+                 "does not match its 0 bytes");
 }
 
 TEST_CASE("entries that overlap, leave holes or repeat a name are rejected", "[io][safetensors]") {
@@ -240,7 +240,7 @@ TEST_CASE("entries that overlap, leave holes or repeat a name are rejected", "[i
   check_rejected(
       two("[1,3]", "[3,5]", "b"), "vwxyz", "\"a\": starts at byte 1 and leaves a hole from 0");
   check_rejected(two("[0,2]", "[2,4]", "b"), "vwxyz", "entries cover 4 of 5 bytes");
-  check_rejected(two("[0,2]", "[2,4]", "a"), "wxyz", "two keys \"a\"");
+  check_rejected(two("[0,2]", "[2,4]", "a"), "wxyz", "the key \"a\" twice");
   check_rejected("{}", "x", "entries cover 0 of 1 bytes");
 }
 
@@ -262,10 +262,10 @@ TEST_CASE("entries that a file could not give back are not added", "[io][safeten
   QUANTRAIN_CHECK_ERROR(file.add("__metadata__", {1}, view<float>({1.0f})), DataError, "reserved");
   QUANTRAIN_CHECK_ERROR(file.add("b", {3}, view<float>({1.0f})),
                         DataError,
-                        "F32 of shape [3] does not fill its 4 bytes");
+                        "F32 of shape [3] does not match its 4 bytes");
   QUANTRAIN_CHECK_ERROR(file.add({"b", DType::kF32, {1}, std::vector<uint8_t>(5)}),
                         DataError,
-                        "F32 of shape [1] does not fill its 5 bytes");
+                        "F32 of shape [1] does not match its 5 bytes");
   CHECK(file.entries().size() == 1);
 
   const TemporaryFolder folder;

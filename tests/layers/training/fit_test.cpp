@@ -239,7 +239,7 @@ TEST_CASE("a checkpoint with an invalid position is refused", "[layers][fit]") {
                               "[checkpoint's position] " + text);
       };
   refused("is not JSON: ", "{", "");
-  refused("has two keys \"batch\"", "\"batch\":0", "\"batch\":0,\"batch\":0");
+  refused("has the key \"batch\" twice", "\"batch\":0", "\"batch\":0,\"batch\":0");
   refused("\"batch\" is -1, expected a whole number", "\"batch\":0", "\"batch\":-1");
   refused("\"steps\" is 6.5, expected a whole number", "\"steps\":6", "\"steps\":6.5");
   refused("\"ended\" is 1, expected true or false", "\"ended\":true", "\"ended\":1");
