@@ -11,7 +11,7 @@ bool clamps(const CodeClamp& clamp, int32_t lo, int32_t hi) {
 
 }  // namespace
 
-TEST_CASE("ReLU and ReLU6 are a clamp of codes", "[arithmetic][activation]") {
+TEST_CASE("ReLU and ReLU6 clamp the codes", "[arithmetic][activation]") {
   const QType u8{8, false, false};
   const QType s4{4, true, false};
   CHECK(clamps(code_clamp(Activation::kNone, u8, 0.1f, 10), 0, 255));
@@ -22,11 +22,11 @@ TEST_CASE("ReLU and ReLU6 are a clamp of codes", "[arithmetic][activation]") {
   CHECK(clamps(code_clamp(Activation::kRelu6, s4, 1.0f, -3), -3, 3));
 }
 
-TEST_CASE("a clamp stays among the codes", "[arithmetic][activation]") {
+TEST_CASE("the bounds of a clamp are codes", "[arithmetic][activation]") {
   const QType u8{8, false, false};
-  CHECK(clamps(code_clamp(Activation::kRelu6, u8, 0.01f, 0), 0, 255));  // 6 is above all codes
+  CHECK(clamps(code_clamp(Activation::kRelu6, u8, 0.01f, 0), 0, 255));  // 6 exceeds 255 * 0.01
   CHECK(clamps(code_clamp(Activation::kRelu6, u8, 0.01f, 255), 255, 255));
-  CHECK(clamps(code_clamp(Activation::kRelu6, u8, 100.0f, 3), 3, 3));  // 6 has the code of 0
+  CHECK(clamps(code_clamp(Activation::kRelu6, u8, 100.0f, 3), 3, 3));  // 6 rounds to the code of 0
 }
 
 TEST_CASE("clamped codes are the codes of the clamped value", "[arithmetic][activation]") {

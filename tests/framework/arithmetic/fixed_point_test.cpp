@@ -13,13 +13,13 @@ namespace {
 
 constexpr int32_t kMin32 = std::numeric_limits<int32_t>::min();
 constexpr int32_t kMax32 = std::numeric_limits<int32_t>::max();
-constexpr int32_t kOne = 1 << 30;  // m0 of a power of two
+constexpr int32_t kOne = 1 << 30;  // the mantissa of every power of two
 
 int32_t unclamped(int32_t acc, Multiplier multiplier) {
   return requantize(acc, multiplier, 0, kMin32, kMax32);
 }
 
-// floor(product / 2^shift + 1/2) without a shift of a negative number.
+// floor(product / 2^shift + 1/2) computed without shifting a negative number.
 int64_t nearest(int64_t product, int32_t shift) {
   const int64_t step = int64_t{1} << shift;
   int64_t quotient = product / step;
@@ -31,9 +31,8 @@ int64_t nearest(int64_t product, int32_t shift) {
   return quotient + (rest >= step - rest ? 1 : 0);
 }
 
-// The requantization of gemmlowp and, by default, of TFLite: a doubling high product, then a
-// division by a power of two, each with its own rounding. Source: gemmlowp,
-// fixedpoint/fixedpoint.h.
+// Requantizes as gemmlowp does, and TFLite by default: multiplies by m0 / 2^31 and rounds, then
+// divides by a power of two and rounds again. Source: gemmlowp, fixedpoint/fixedpoint.h.
 int32_t gemmlowp(int32_t acc, Multiplier multiplier) {
   const int64_t product = int64_t{acc} * multiplier.m0;
   const int64_t nudge = product >= 0 ? 1 << 30 : 1 - (1 << 30);
@@ -71,7 +70,7 @@ TEST_CASE("a mantissa that rounds to 2^31 is halved", "[arithmetic][requantize]"
   CHECK(make_multiplier((0x1p31 - 0.75) * 0x1p-31) == Multiplier{kMax32, 31});
 }
 
-TEST_CASE("shifts reach from 1 to 62", "[arithmetic][requantize]") {
+TEST_CASE("shifts range from 1 to 62", "[arithmetic][requantize]") {
   CHECK(make_multiplier(0x1p29) == Multiplier{kOne, 1});
   CHECK(make_multiplier((0x1p31 - 1) * 0x1p-1) == Multiplier{kMax32, 1});
   CHECK(make_multiplier(0x1p-32) == Multiplier{kOne, 62});
@@ -103,31 +102,31 @@ TEST_CASE("a multiplier that makes no sense is refused", "[arithmetic][requantiz
   QUANTRAIN_CHECK_ERROR(make_add_multipliers({1.0, 0x1p30}), QuantError, "2^30 or more");
 }
 
-TEST_CASE("ties are requantized toward plus infinity", "[arithmetic][requantize]") {
+TEST_CASE("requantizing rounds ties toward plus infinity", "[arithmetic][requantize]") {
   const Multiplier half{kOne, 31};
   CHECK(unclamped(1, half) == 1);    // 0.5
   CHECK(unclamped(3, half) == 2);    // 1.5
-  CHECK(unclamped(5, half) == 3);    // 2.5: to even it would be 2
-  CHECK(unclamped(-1, half) == 0);   // -0.5: away from 0 it would be -1
-  CHECK(unclamped(-3, half) == -1);  // -1.5: to even and away from 0 it would be -2
-  CHECK(unclamped(-5, half) == -2);  // -2.5: away from 0 it would be -3
+  CHECK(unclamped(5, half) == 3);    // 2.5: rounding to even would give 2
+  CHECK(unclamped(-1, half) == 0);   // -0.5: rounding away from 0 would give -1
+  CHECK(unclamped(-3, half) == -1);  // -1.5: rounding to even or away from 0 would give -2
+  CHECK(unclamped(-5, half) == -2);  // -2.5: rounding away from 0 would give -3
   const Multiplier eighth = make_multiplier(0.125);
   CHECK(unclamped(-4500, eighth) == -562);  // -562.5
   CHECK(unclamped(4500, eighth) == 563);
 }
 
-TEST_CASE("requantizing rounds once where gemmlowp rounds twice", "[arithmetic][requantize]") {
+TEST_CASE("requantizing rounds once, gemmlowp rounds twice", "[arithmetic][requantize]") {
   const Multiplier quarter = make_multiplier(0.25);
-  // 0.25: gemmlowp computes 0.5 first and rounds it to 1, then 1 / 2 and rounds it to 1 again.
+  // 0.25: gemmlowp first rounds 0.5 to 1, then rounds 1 / 2 to 1.
   CHECK(gemmlowp(1, quarter) == 1);
   CHECK(unclamped(1, quarter) == 0);
   // -0.5, a tie: gemmlowp's second step rounds away from 0.
   CHECK(gemmlowp(-2, quarter) == -1);
   CHECK(unclamped(-2, quarter) == 0);
-  // -1.5: gemmlowp rounds away from 0, (8) rounds up.
+  // -1.5: gemmlowp rounds away from 0, and (8) rounds up.
   CHECK(gemmlowp(-6, quarter) == -2);
   CHECK(unclamped(-6, quarter) == -1);
-  // Here neither of gemmlowp's steps meets a tie, and the results are equal.
+  // Here gemmlowp's two roundings give the same result as one.
   const Multiplier usual = make_multiplier(0.0123);
   CHECK(gemmlowp(1000, usual) == unclamped(1000, usual));
 }
@@ -144,7 +143,7 @@ TEST_CASE("the zero point is added in 64 bits and the clamp comes last",
   CHECK(requantize(-100, make_multiplier(1.0), 128, 128, 255) == 128);
 }
 
-TEST_CASE("requantizing gives the nearest integer, and its unsigned form the same",
+TEST_CASE("requantizing gives the nearest integer, and so does its unsigned form",
           "[arithmetic][requantize]") {
   std::vector<int32_t> accumulators{kMin32, kMin32 + 1, -1, 0, 1, kMax32 - 1, kMax32};
   std::vector<int32_t> mantissas{0, kOne, kOne + 1, kMax32 - 1, kMax32};
@@ -180,11 +179,11 @@ TEST_CASE("an addition has one shift, that of the larger multiplier", "[arithmet
   CHECK(make_add_multipliers({0.75, 0.75}) == AddMultipliers{{kOne / 2 * 3, kOne / 2 * 3}, 31});
   CHECK(make_add_multipliers({1.0, 0.0}) == AddMultipliers{{kOne, 0}, 30});
   CHECK(make_add_multipliers({0.0, 0.0}) == AddMultipliers{{0, 0}, 62});
-  // The smaller multiplier is rounded at the common shift: 2^-31 * 2^30 = 1/2, which llround rounds
-  // up.
+  // The smaller multiplier is scaled by the common shift before it is rounded. Here
+  // 2^-31 * 2^30 = 1/2, which llround rounds up.
   CHECK(make_add_multipliers({1.0, 0x1p-31}) == AddMultipliers{{kOne, 1}, 30});
   CHECK(make_add_multipliers({1.0, 0x1p-32}) == AddMultipliers{{kOne, 0}, 30});
-  // Just below 1: both are renormalised.
+  // Both multipliers are just below 1, so their mantissas are renormalised.
   CHECK(make_add_multipliers({std::nextafter(1.0, 0.0), std::nextafter(1.0, 0.0)}) ==
         AddMultipliers{{kOne, kOne}, 30});
   // If the larger multiplier needs a shift above 62 and becomes 0, so does the smaller one.
@@ -198,13 +197,13 @@ TEST_CASE("an addition of any number of operands has one shift", "[arithmetic][a
   CHECK(make_add_multipliers({0.5}) == AddMultipliers{{kOne}, 31});
   CHECK(make_add_multipliers({}) == AddMultipliers{{}, 62});
   CHECK(make_add_multipliers({0x1p-33, 0x1p-40, 0x1p-33}) == AddMultipliers{{0, 0, 0}, 62});
-  // Each of the operands is checked, not only the largest.
+  // Every multiplier is checked, not only the largest.
   QUANTRAIN_CHECK_ERROR(make_add_multipliers({1.0, 1.0, -1.0}), QuantError, "negative");
   QUANTRAIN_CHECK_ERROR(
       make_add_multipliers({std::nan(""), 1.0, 2.0}), QuantError, "negative or not finite: nan");
 }
 
-TEST_CASE("a sum of many is within its bound of the real sum", "[arithmetic][add]") {
+TEST_CASE("the error of a sum of many operands is within its bound", "[arithmetic][add]") {
   Random random(5);
   for (int i = 0; i < 3000; ++i) {
     const auto count = static_cast<size_t>(1 + random.below(40));
@@ -229,11 +228,11 @@ TEST_CASE("an addition rounds once, ties toward plus infinity", "[arithmetic][ad
   const auto add = [&](int32_t a, int32_t b) {
     return requantize_add({a, b}, halves, 0, -128, 127);
   };
-  CHECK(add(1, 1) == 1);     // 0.5 + 0.5: rounded separately, the sum would be 2
+  CHECK(add(1, 1) == 1);     // 0.5 + 0.5: rounding each operand would give 2
   CHECK(add(1, 2) == 2);     // 1.5
   CHECK(add(-1, 0) == 0);    // -0.5
   CHECK(add(-1, -2) == -1);  // -1.5
-  // 0.5 + 0.5 + 0.5 is rounded once: one by one, or in pairs, the sum would be 3 or 2.
+  // 0.5 + 0.5 + 0.5 = 1.5 is rounded once, to 2. Rounding each operand would give 3.
   CHECK(requantize_add({1, 1, 1}, make_add_multipliers({0.5, 0.5, 0.5}), 0, -128, 127) == 2);
   QUANTRAIN_CHECK_ERROR(
       requantize_add({1, 1}, make_add_multipliers({0.5}), 0, -128, 127),
@@ -247,7 +246,7 @@ TEST_CASE("an addition rounds once, ties toward plus infinity", "[arithmetic][ad
   CHECK(requantize_add({-200, -200}, make_add_multipliers({1.0, 1.0}), 10, 10, 255) == 10);
 }
 
-TEST_CASE("an addition is within rounding of the real sum", "[arithmetic][add]") {
+TEST_CASE("an addition differs from the real sum only by rounding", "[arithmetic][add]") {
   Random random(4);
   const auto multiplier = [&] {
     return std::ldexp(1.0 + static_cast<double>(random.uniform()),
@@ -259,7 +258,8 @@ TEST_CASE("an addition is within rounding of the real sum", "[arithmetic][add]")
     const auto qa = static_cast<int32_t>(random.below(511)) - 255;
     const auto qb = static_cast<int32_t>(random.below(511)) - 255;
     const int32_t sum = requantize_add({qa, qb}, make_add_multipliers({a, b}), 0, kMin32, kMax32);
-    // The error of each multiplier is at most 2^-(shift + 1), that is, 2^-31 of the larger one.
+    // The error of each multiplier is at most 2^-(shift + 1), that is, 2^-31 times the
+    // larger multiplier.
     REQUIRE(std::abs(sum - (qa * a + qb * b)) <= 0.5 + 2 * 255 * std::max(a, b) * 0x1p-31);
   }
 }

@@ -19,7 +19,7 @@ std::string printed(const T& value) {
 
 }  // namespace
 
-TEST_CASE("a type's codes are those of (1)", "[arithmetic][qparams]") {
+TEST_CASE("the codes of a type follow (1)", "[arithmetic][qparams]") {
   for (int bits = 2; bits <= 16; ++bits) {
     const int32_t half = 1 << (bits - 1);
     const QType u{bits, false, false};
@@ -32,14 +32,15 @@ TEST_CASE("a type's codes are those of (1)", "[arithmetic][qparams]") {
   }
 }
 
-TEST_CASE("the float range is that of the lowest and the highest code", "[arithmetic][qparams]") {
+TEST_CASE("the float range spans the values of the lowest and the highest code",
+          "[arithmetic][qparams]") {
   const QParams params{{8, false, false}, 0, {0.5f, 2.0f}, {128, 0}};
   CHECK(params.float_range(0) == Range{-64.0f, 63.5f});
   CHECK(params.float_range(1) == Range{0.0f, 510.0f});
   CHECK(params.per_channel());
 }
 
-TEST_CASE("types and parameters print as one reads them", "[arithmetic][qparams]") {
+TEST_CASE("types and parameters print in readable form", "[arithmetic][qparams]") {
   CHECK(printed(QType{8, false, false}) == "u8");
   CHECK(printed(QType{4, true, false}) == "s4");
   CHECK(printed(QType{8, true, true}) == "s8 narrow");

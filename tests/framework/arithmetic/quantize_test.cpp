@@ -28,7 +28,7 @@ ScaleZero symmetric(float min, float max, const QType& type) {
 int32_t u8(float x, float scale, int32_t zero_point) {
   return quantize(x, scale, zero_point, 0, 255);
 }
-// A finite float, all magnitudes equally likely.
+// A finite float with a random exponent.
 float any_magnitude(Random& random) {
   return std::ldexp(random.uniform(-1.0f, 1.0f), static_cast<int>(random.below(240)) - 120);
 }
@@ -37,7 +37,7 @@ float any_magnitude(Random& random) {
 
 TEST_CASE("affine parameters follow (2)", "[arithmetic][choose_params]") {
   CHECK(affine(0, 255) == ScaleZero{1.0f, 0});
-  CHECK(affine(0, 1) == ScaleZero{1.0f / 255.0f, 0});  // a pixel's byte is its code
+  CHECK(affine(0, 1) == ScaleZero{1.0f / 255.0f, 0});  // the code of a pixel is its byte
   CHECK(affine(-255, 0) == ScaleZero{1.0f, 255});
   CHECK(affine(-128, 127) == ScaleZero{1.0f, 128});
   CHECK(affine(-128, 127, kS8) == ScaleZero{1.0f, 0});
@@ -61,7 +61,7 @@ TEST_CASE("a range is widened to contain 0", "[arithmetic][choose_params]") {
   CHECK(affine(255, 255) == affine(0, 255));
 }
 
-TEST_CASE("a range of 0, or too small for a normal scale, gives scale 1",
+TEST_CASE("a range whose scale would be 0 or subnormal gives scale 1",
           "[arithmetic][choose_params]") {
   for (const Range range :
        {Range{0, 0}, Range{-0.0f, 0}, Range{0, 1e-40f}, Range{-1e-44f, 1e-45f}}) {
@@ -75,7 +75,8 @@ TEST_CASE("a range of 0, or too small for a normal scale, gives scale 1",
   CHECK(affine(0, 254 * kSmallest) == ScaleZero{1.0f, 0});
 }
 
-TEST_CASE("a range whose length overflows float32 has a scale", "[arithmetic][choose_params]") {
+TEST_CASE("a range whose length overflows float32 has a finite scale",
+          "[arithmetic][choose_params]") {
   CHECK(affine(-kLargest, kLargest).scale == static_cast<float>(2.0 * double{kLargest} / 255));
   CHECK(affine(-kLargest, kLargest, {2, false, false}).scale ==
         static_cast<float>(2.0 * double{kLargest} / 3));
@@ -83,18 +84,18 @@ TEST_CASE("a range whose length overflows float32 has a scale", "[arithmetic][ch
   CHECK(std::isfinite(symmetric(-kLargest, kLargest, {2, true, false}).scale));
 }
 
-TEST_CASE("a zero point between two codes goes to the even one", "[arithmetic][choose_params]") {
+TEST_CASE("the zero point rounds min / scale, with ties to even", "[arithmetic][choose_params]") {
   CHECK(affine(-2.5f, 252.5f) == ScaleZero{1.0f, 2});
   CHECK(affine(-3.5f, 251.5f) == ScaleZero{1.0f, 4});
   CHECK(affine(-127.5f, 127.5f) == ScaleZero{1.0f, 128});
   CHECK(affine(-127.5f, 127.5f, kS8) == ScaleZero{1.0f, 0});
-  // qmin is odd here. With half_even(-127 + 126.5) = 0 as zero point, -126.5 would get the code
-  // -126.
+  // qmin is odd here. If the zero point were half_even(-127 + 126.5) = 0, -126.5 would get the
+  // code -126 instead of -127.
   CHECK(affine(-126.5f, 127.5f, kNarrow8) == ScaleZero{1.0f, -1});
   CHECK(affine(-2.5f, 3.5f, {3, true, true}) == ScaleZero{1.0f, -1});
 }
 
-TEST_CASE("min gets the lowest code at every tie of every type; max misses its own by one at most",
+TEST_CASE("at every tie, min gets the lowest code, and max is at most 1 code below the highest",
           "[arithmetic][choose_params]") {
   for (int bits = 2; bits <= 16; ++bits) {
     for (const QType type : {QType{bits, false, false}, {bits, true, false}, {bits, true, true}}) {
@@ -126,15 +127,16 @@ TEST_CASE("min gets the lowest code at every tie of every type; max misses its o
   }
 }
 
-TEST_CASE("the zero point comes from the quotient that quantizes", "[arithmetic][choose_params]") {
-  // min / scale is -8.5 in float32 and -8.50000015 in double. With the double, the zero point would
+TEST_CASE("the zero point uses the float32 quotient that quantizing uses",
+          "[arithmetic][choose_params]") {
+  // min / scale is -8.5 in float32 and -8.50000015 in double. From the double, the zero point would
   // be 9, and the lowest value of the range would get code 1.
   const ScaleZero params = affine(-0.01f, 0.29f);
   CHECK(params.zero_point == 8);
   CHECK(u8(-0.01f, params.scale, params.zero_point) == 0);
 }
 
-TEST_CASE("every chosen range holds 0 exactly and is covered by the codes",
+TEST_CASE("chosen parameters represent 0 exactly and the ends of the range to within a step",
           "[arithmetic][choose_params]") {
   Random random(1);
   for (int i = 0; i < 5000; ++i) {
@@ -153,8 +155,9 @@ TEST_CASE("every chosen range holds 0 exactly and is covered by the codes",
         for (const float end : {range.min, range.max}) {
           const int32_t code = quantize(end, scale, zero, type.qmin(), type.qmax());
           const auto real = static_cast<double>(dequantize(code, scale, zero));
-          // Three errors: a rounded zero point moves one end by up to half a step, rounding to the
-          // nearest code adds up to half a step, and scale and product are rounded to float32.
+          // There are three errors: rounding the zero point moves one end by up to half a step,
+          // rounding to the nearest code adds up to half a step, and the scale and the product
+          // are rounded to float32.
           const double limit = static_cast<double>(scale) * (1.0 + type.levels() * 0x1p-23);
           REQUIRE(std::abs(static_cast<double>(end) - real) <= limit);
         }
@@ -173,7 +176,8 @@ TEST_CASE("a range that is not finite or not in order is refused", "[arithmetic]
   }
 }
 
-TEST_CASE("parameters per channel are those of each range", "[arithmetic][choose_params]") {
+TEST_CASE("per-channel parameters are chosen from the range of each channel",
+          "[arithmetic][choose_params]") {
   const std::array ranges{Range{0, 255}, Range{-256, 254}};
   CHECK(choose_params(ranges, 3, kU8, QScheme::kAffine, "fc") == QParams{kU8, 3, {1, 2}, {0, 128}});
   QUANTRAIN_CHECK_ERROR(
@@ -182,7 +186,7 @@ TEST_CASE("parameters per channel are those of each range", "[arithmetic][choose
       choose_params(ranges, 3, {1, false, false}, QScheme::kAffine, "fc"), QuantError, "bits");
 }
 
-TEST_CASE("a value between two codes goes to the even quotient, before the zero point is added",
+TEST_CASE("ties round to the even quotient, before the zero point is added",
           "[arithmetic][quantize]") {
   CHECK(half_even(0.5f) == 0.0f);
   CHECK(half_even(1.5f) == 2.0f);
@@ -190,7 +194,7 @@ TEST_CASE("a value between two codes goes to the even quotient, before the zero 
   CHECK(half_even(-0.5f) == 0.0f);
   CHECK(half_even(-1.5f) == -2.0f);
   CHECK(half_even(4194303.5f) == 4194304.0f);  // a large tie; the even neighbour is above
-  // If it were rounded after adding the zero point, 0.5 + 1 would become 2.
+  // If the zero point were added before rounding, 0.5 + 1 would become 2.
   CHECK(u8(0.5f, 1.0f, 1) == 1);
   CHECK(u8(1.5f, 1.0f, 1) == 3);
   CHECK(u8(-0.5f, 1.0f, 1) == 1);
@@ -212,7 +216,7 @@ TEST_CASE("quantizing divides: multiplying by the reciprocal would differ",
   CHECK(u8(3.5f * other, other, 0) == 3);
 }
 
-TEST_CASE("codes are clamped, however far the value is off", "[arithmetic][quantize]") {
+TEST_CASE("codes are clamped, however far the value is out of range", "[arithmetic][quantize]") {
   CHECK(u8(-1.0f, 1.0f, 0) == 0);
   CHECK(u8(255.5f, 1.0f, 0) == 255);  // tie: 256, clamped
   CHECK(u8(3e38f, 1e-30f, 128) == 255);
@@ -222,14 +226,15 @@ TEST_CASE("codes are clamped, however far the value is off", "[arithmetic][quant
   CHECK(quantize(-128.0f, 1.0f, 0, -127, 127) == -127);
 }
 
-TEST_CASE("the gradient passes where the code before the clamp is one", "[arithmetic][gradient]") {
+TEST_CASE("the gradient passes where the unclamped code is in the code range",
+          "[arithmetic][gradient]") {
   const auto passes = [](float x) { return gradient_passes(x, 1.0f, 3, 0, 255); };
   CHECK(passes(0.0f));
   CHECK(passes(-3.0f));
   CHECK(passes(252.0f));
   CHECK_FALSE(passes(-4.0f));
   CHECK_FALSE(passes(253.0f));
-  // For a tie, the code that it rounds to decides, not the real value.
+  // At a tie, the rounded code decides, not the real value.
   CHECK_FALSE(passes(-3.5f));
   CHECK(passes(252.5f));
   CHECK(passes(-3.4f));
@@ -238,7 +243,7 @@ TEST_CASE("the gradient passes where the code before the clamp is one", "[arithm
   CHECK_FALSE(passes(-3e38f));
 }
 
-TEST_CASE("the gradient passes wherever the clamp changes nothing", "[arithmetic][gradient]") {
+TEST_CASE("the gradient passes exactly where the clamp changes nothing", "[arithmetic][gradient]") {
   Random random(2);
   for (int i = 0; i < 5000; ++i) {
     const float scale = std::abs(any_magnitude(random)) + kSmallest;
@@ -249,7 +254,7 @@ TEST_CASE("the gradient passes wherever the clamp changes nothing", "[arithmetic
   }
 }
 
-TEST_CASE("a weight's scale is that of its largest value unless the bias needs a larger one",
+TEST_CASE("the largest weight sets the scale unless the bias needs a larger scale",
           "[arithmetic][weight_scale]") {
   CHECK(weight_scale(254.0f, 0.0f, 1.0f, kNarrow8, "fc") == 2.0f);
   CHECK(weight_scale(255.0f, 0.0f, 1.0f, kS8, "fc") == 2.0f);
@@ -261,7 +266,7 @@ TEST_CASE("a weight's scale is that of its largest value unless the bias needs a
   CHECK(weight_scale(1e-41f, 0.0f, 1.0f, kNarrow8, "fc") == 1.0f);
 }
 
-TEST_CASE("weights and scales that make no sense are refused", "[arithmetic][weight_scale]") {
+TEST_CASE("invalid weights, biases and input scales are refused", "[arithmetic][weight_scale]") {
   for (const float bad : {kNan, kInfinity}) {
     QUANTRAIN_CHECK_ERROR(weight_scale(bad, 0, 1, kNarrow8, "fc"), DataError, "[fc] weight");
     QUANTRAIN_CHECK_ERROR(weight_scale(1, -bad, 1, kNarrow8, "fc"), DataError, "not finite");
@@ -275,7 +280,7 @@ TEST_CASE("weights and scales that make no sense are refused", "[arithmetic][wei
                         "bias 3e+38 is too large at input scale 1e-30");
 }
 
-TEST_CASE("a bias between two codes goes to the even one", "[arithmetic][bias]") {
+TEST_CASE("a bias halfway between two codes rounds to the even code", "[arithmetic][bias]") {
   CHECK(quantize_bias(0.5f, 1.0f, 1.0f) == 0);
   CHECK(quantize_bias(1.5f, 1.0f, 1.0f) == 2);
   CHECK(quantize_bias(-2.5f, 1.0f, 1.0f) == -2);
@@ -283,13 +288,14 @@ TEST_CASE("a bias between two codes goes to the even one", "[arithmetic][bias]")
 }
 
 TEST_CASE("a bias is quantized in double", "[arithmetic][bias]") {
-  // In float32 the product of the scales and the quotient would both be rounded, to 3620999.
+  // In float32, the product of the scales and the quotient would both be rounded, and the code
+  // would be 3620999.
   const float scale_x = 1.0f / 255.0f;
   CHECK(quantize_bias(142 * 0.1f, scale_x, 0.001f) == 3621000);
   CHECK(half_even(142 * 0.1f / (scale_x * 0.001f)) == 3620999.0f);
 }
 
-TEST_CASE("a bias fits wherever the weight's scale was chosen for it", "[arithmetic][bias]") {
+TEST_CASE("a bias fits if the weight's scale was chosen for it", "[arithmetic][bias]") {
   Random random(3);
   for (int i = 0; i < 5000; ++i) {
     const float scale_x = std::abs(any_magnitude(random)) + kSmallest;
@@ -299,7 +305,7 @@ TEST_CASE("a bias fits wherever the weight's scale was chosen for it", "[arithme
     const float scale_w = weight_scale(max_abs, bias, scale_x, kNarrow8, "fc");
     REQUIRE(std::abs(quantize_bias(bias, scale_x, scale_w)) <= 1 << 30);
   }
-  // The scale that the bias needs is rounded to float32, maybe down; the code stays within 2^30.
+  // The scale that the bias needs may be rounded down to float32. The code still stays within 2^30.
   const int32_t code = quantize_bias(1.1f, 0.3f, weight_scale(0.0f, 1.1f, 0.3f, kNarrow8, "fc"));
   CHECK((code >= (1 << 30) - 64 && code <= 1 << 30));
 }

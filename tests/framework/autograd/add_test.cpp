@@ -44,7 +44,7 @@ TEST_CASE("add rejects shapes that do not broadcast", "[autograd][add]") {
                         "[add] shapes do not broadcast: [2, 3] and [2, 4]");
 }
 
-TEST_CASE("add of any number of operands gives the bits of a chain of additions",
+TEST_CASE("add of any number of operands equals a chain of additions bit for bit",
           "[autograd][add]") {
   for (const size_t count : {2u, 3u, 8u}) {
     for (const int64_t n : {0, 1, 17, 40001}) {
@@ -65,7 +65,7 @@ TEST_CASE("add of any number of operands gives the bits of a chain of additions"
   CHECK(add({a}).same_as(a));
 }
 
-TEST_CASE("add of any number of operands: the gradient matches finite differences",
+TEST_CASE("the gradient of add matches finite differences for any number of operands",
           "[autograd][add]") {
   const Tensor a = random_leaf({3, 1, 5}, 1);
   const Tensor b = random_leaf({4, 1}, 2);
@@ -74,7 +74,7 @@ TEST_CASE("add of any number of operands: the gradient matches finite difference
   check_gradient([&] { return add({b, a, b, c, c, a, b, c}); }, {a, b, c});
 }
 
-TEST_CASE("add computes only the gradients that are wanted", "[autograd][add]") {
+TEST_CASE("add computes only the gradients that are needed", "[autograd][add]") {
   const Tensor y = add({Tensor::zeros({2}), random_leaf({2}, 1), random_leaf({1}, 2)});
   CHECK(y.node()->inputs().size() == 3);
   const std::vector<Tensor> grads = y.node()->backward(Tensor::full({2}, 1.5f));
@@ -83,7 +83,7 @@ TEST_CASE("add computes only the gradients that are wanted", "[autograd][add]") 
   CHECK(values(grads[2]) == std::vector<float>{3.0f});
 }
 
-TEST_CASE("add rejects no operands, and any whose shape does not broadcast", "[autograd][add]") {
+TEST_CASE("add rejects an empty list, and shapes that do not broadcast", "[autograd][add]") {
   QUANTRAIN_CHECK_ERROR(add(std::vector<Tensor>{}), ShapeError, "[add] there is no operand");
   QUANTRAIN_CHECK_ERROR(add({Tensor::zeros({2, 3}), Tensor::zeros({3}), Tensor::zeros({4})}),
                         ShapeError,

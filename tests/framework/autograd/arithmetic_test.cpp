@@ -52,7 +52,7 @@ TEST_CASE("sub, mul and div broadcast either operand", "[autograd][sub][mul][div
   CHECK(div(column, row).shape() == Shape{2, 2});
 }
 
-TEST_CASE("sub, mul and div gradients match finite differences, broadcast or not",
+TEST_CASE("sub, mul and div gradients match finite differences, with and without broadcasting",
           "[autograd][sub][mul][div]") {
   for (const Case& c : kCases) {
     INFO(c.name);

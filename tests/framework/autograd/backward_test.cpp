@@ -14,11 +14,11 @@ using test::make_leaf;
 using test::make_tensor;
 using test::values;
 
-// Number of nodes. A recursion this deep would overflow the stack. With sanitizers, fewer nodes are
-// enough for that.
+// Number of nodes. A recursion this deep would overflow the stack. With sanitizers, fewer nodes
+// suffice.
 constexpr int kDeep = test::kSanitized ? 40000 : 200000;
 
-// y = x. Its gradient writes the node's name to a list.
+// y = x. backward() appends the node's name to a list.
 class WitnessNode : public Node {
  public:
   WitnessNode(int name, std::vector<int>& order) : name_(name), order_(order) {}
@@ -37,7 +37,7 @@ Tensor witness(const Tensor& x, int name, std::vector<int>& order) {
   return record<WitnessNode>(x.detach(), {x}, name, order);
 }
 
-// An operation whose gradients the test gives.
+// An operation that returns the gradients it was constructed with.
 class BrokenNode : public Node {
  public:
   explicit BrokenNode(std::vector<Tensor> grads) : grads_(std::move(grads)) {}
@@ -57,7 +57,7 @@ Tensor chain(const Tensor& x, int nodes) {
 
 }  // namespace
 
-TEST_CASE("backward visits consumers before producers, the last recorded first",
+TEST_CASE("backward visits consumers before producers, in reverse order of recording",
           "[autograd][backward]") {
   std::vector<int> order;
   const Tensor x = make_leaf({1}, {1});
@@ -70,7 +70,7 @@ TEST_CASE("backward visits consumers before producers, the last recorded first",
   CHECK(x.grad().item() == 2.0f);
 }
 
-TEST_CASE("gradients of a diamond add up, each node is visited once", "[autograd][backward]") {
+TEST_CASE("gradients of a diamond add up, and each node is visited once", "[autograd][backward]") {
   const Tensor x = make_leaf({1}, {1.5f});
   Tensor y = x;
   for (int i = 0; i < 40; ++i) y = add(y, y);  // 2^40 paths
@@ -132,7 +132,7 @@ TEST_CASE("a graph is freed by backward unless it is kept", "[autograd][backward
       y.backward(), GraphError, "[mul] the graph was freed by an earlier backward pass");
 }
 
-TEST_CASE("a part that was freed by another output's backward is an error",
+TEST_CASE("backward throws if the backward of another output freed a shared node",
           "[autograd][backward]") {
   const Tensor x = make_leaf({1}, {3});
   const Tensor shared = mul(x, x);
@@ -155,8 +155,7 @@ TEST_CASE("backward needs a single element with a history", "[autograd][backward
   QUANTRAIN_CHECK_ERROR(Tensor().backward(), GraphError, "the tensor is undefined");
 }
 
-TEST_CASE("a leaf that is written between its use and backward is an error",
-          "[autograd][backward]") {
+TEST_CASE("backward throws if a leaf was written after it was used", "[autograd][backward]") {
   Tensor x = make_leaf({1}, {3});
   const Tensor w = make_leaf({1}, {2});
   Tensor y = add(mul(x, w), w);
@@ -165,7 +164,7 @@ TEST_CASE("a leaf that is written between its use and backward is an error",
   CHECK_FALSE(w.grad().defined());  // the check comes before any gradient is computed
 }
 
-TEST_CASE("a leaf gets a gradient if it required one when it was used, and still does",
+TEST_CASE("a leaf gets a gradient only if it required one when it was used and still does",
           "[autograd][backward]") {
   const Tensor x = make_leaf({2}, {1, 2});
   const Tensor u = make_leaf({2}, {3, 4});
@@ -181,7 +180,7 @@ TEST_CASE("a leaf gets a gradient if it required one when it was used, and still
   CHECK_FALSE(frozen.grad().defined());
 }
 
-TEST_CASE("a result that is written before backward is an error", "[autograd][backward]") {
+TEST_CASE("backward throws if a result was written after it was recorded", "[autograd][backward]") {
   const Tensor x = make_leaf({1}, {3});
   Tensor y = sigmoid(x);
   y.mutable_data()[0] = 5.0f;
@@ -192,7 +191,7 @@ TEST_CASE("a result that is written before backward is an error", "[autograd][ba
                         "backward(), or to a copy");
 }
 
-TEST_CASE("a write through a handle that shares the memory is noticed too",
+TEST_CASE("backward notices a write through another handle to the same memory",
           "[autograd][backward]") {
   Tensor x = make_leaf({2}, {1, 2});
   Tensor y = sum(sigmoid(x));
@@ -209,7 +208,7 @@ TEST_CASE("a write through a handle that shares the memory is noticed too",
       "[mul] input 0 was written after it was used: write after backward(), or to a copy");
 }
 
-TEST_CASE("values that no gradient reads are freed on the way, unless Recording is on",
+TEST_CASE("values that no gradient reads are freed early, except while a Recording lives",
           "[autograd][backward]") {
   const Tensor a = make_leaf({2}, {-1, 2});
   const auto chain = [&] { return sum(relu(mul(a, a))); };
@@ -221,12 +220,13 @@ TEST_CASE("values that no gradient reads are freed on the way, unless Recording 
                         GraphError,
                         "[tensor] the value was freed, because no gradient needs it: to keep it, "
                         "run the operations while a Recording lives");
-  CHECK(values(input_of(input_of(input_of(y)))) == std::vector<float>{-1, 2});  // mul reads it
+  // The gradient of mul reads this value.
+  CHECK(values(input_of(input_of(input_of(y)))) == std::vector<float>{-1, 2});
   const Recording recording;
   CHECK(values(input_of(chain())) == std::vector<float>{1, 4});
 }
 
-TEST_CASE("a gradient is overwritten only where nobody else has it", "[autograd][backward]") {
+TEST_CASE("a gradient is overwritten only if nothing else refers to it", "[autograd][backward]") {
   Tensor alone = make_tensor({2}, {1, 2});
   CHECK(TensorAccess::overwritable(alone).same_as(alone));
   const Tensor handle = alone;
@@ -236,7 +236,8 @@ TEST_CASE("a gradient is overwritten only where nobody else has it", "[autograd]
   const Tensor view = TensorAccess::with_shape(detached, {1, 2});
   CHECK_FALSE(TensorAccess::overwritable(detached).same_as(detached));
 
-  // add gives both operands the same gradient. relu masks it in place only if nobody else has it.
+  // add gives both operands the same gradient. relu masks it in place only if nothing else
+  // refers to it.
   const Tensor x = make_leaf({3}, {-1, 2, 3});
   const Tensor b = make_leaf({3}, {0, 0, 0});
   sum(add(relu(mul(x, x)), relu(add(relu(x), b)))).backward();
@@ -244,7 +245,7 @@ TEST_CASE("a gradient is overwritten only where nobody else has it", "[autograd]
   CHECK(values(b.grad()) == std::vector<float>{0, 1, 1});
 }
 
-TEST_CASE("the gradient of a leaf is its own to write", "[autograd][backward]") {
+TEST_CASE("writing to the gradient of a leaf changes no other gradient", "[autograd][backward]") {
   const Tensor a = make_leaf({2}, {1, 2});
   const Tensor b = make_leaf({2}, {3, 4});
   sum(a + b).backward();
@@ -263,7 +264,7 @@ TEST_CASE("the gradient of a leaf is its own to write", "[autograd][backward]") 
   CHECK(values(x.grad()) == std::vector<float>{-0.5f, 0.5f});
 }
 
-TEST_CASE("a gradient that only its leaf has is not copied", "[autograd][backward]") {
+TEST_CASE("a gradient that only its leaf refers to is not copied", "[autograd][backward]") {
   const Tensor w = make_leaf({2, 3}, {1, 2, 3, 4, 5, 6});
   std::vector<const float*> made;
   class Watch : public Node {
@@ -284,7 +285,7 @@ TEST_CASE("a gradient that only its leaf has is not copied", "[autograd][backwar
   CHECK(grad_w.data() == made.at(0));
 }
 
-TEST_CASE("gradients that an operation gets wrong are errors that name it",
+TEST_CASE("an error about wrong gradients names the operation that returned them",
           "[autograd][backward]") {
   const Tensor x = make_leaf({2}, {1, 2});
   const auto run = [&](std::vector<Tensor> grads) {
@@ -296,7 +297,7 @@ TEST_CASE("gradients that an operation gets wrong are errors that name it",
       run({Tensor::zeros({3})}), ShapeError, "gradient of input 0 has shape [3], the input [2]");
 }
 
-TEST_CASE("an error in the middle of backward leaves nothing behind in a kept graph",
+TEST_CASE("an error in the middle of backward leaves no gradients in a kept graph",
           "[autograd][backward]") {
   const Tensor x = make_leaf({1}, {2});
   const Tensor a = mul(x, x);
@@ -308,7 +309,7 @@ TEST_CASE("an error in the middle of backward leaves nothing behind in a kept gr
   CHECK(x.grad().item() == 8.0f);
 }
 
-TEST_CASE("inside NoGrad results require no gradient and have no history", "[autograd][node]") {
+TEST_CASE("inside NoGrad, results require no gradient and have no history", "[autograd][node]") {
   const Tensor x = make_leaf({1}, {2});
   {
     const NoGrad no_grad;
@@ -319,7 +320,7 @@ TEST_CASE("inside NoGrad results require no gradient and have no history", "[aut
   CHECK(mul(x, x).requires_grad());
 }
 
-TEST_CASE("inside Recording everything has a history, with or without gradients",
+TEST_CASE("inside Recording, every result has a history, with or without gradients",
           "[autograd][node]") {
   const Tensor x = make_leaf({1}, {2});
   const Tensor constant = make_tensor({1}, {2});
@@ -354,8 +355,7 @@ TEST_CASE("requires_grad of a recorded result cannot be set", "[autograd][tensor
                         "cannot be set: set it on a leaf, or use detach()");
 }
 
-TEST_CASE("same_as means the same tensor, not equal values; == is for neither",
-          "[autograd][tensor]") {
+TEST_CASE("same_as compares identity, not values, and tensors have no ==", "[autograd][tensor]") {
   static_assert(!std::equality_comparable<Tensor>);
   const Tensor x = make_tensor({2}, {1, 2});
   const Tensor handle = x;
@@ -365,7 +365,7 @@ TEST_CASE("same_as means the same tensor, not equal values; == is for neither",
   CHECK(Tensor().same_as(Tensor()));
 }
 
-TEST_CASE("item is the only element", "[autograd][tensor]") {
+TEST_CASE("item returns the only element", "[autograd][tensor]") {
   CHECK(Tensor::full({1, 1}, 3.0f).item() == 3.0f);
   CHECK(Tensor::full({}, 4.0f).item() == 4.0f);
   QUANTRAIN_CHECK_ERROR(
@@ -424,7 +424,7 @@ TEST_CASE("gradients and codes have to fill their tensor's shape", "[autograd][t
   QUANTRAIN_CHECK_ERROR(Tensor::from_codes({3}, nullptr), ShapeError, "0 codes do not fill");
 }
 
-TEST_CASE("attributes are found by name and type, and print", "[autograd][node]") {
+TEST_CASE("attributes can be read by name and type, and printed", "[autograd][node]") {
   const Attributes attributes{{"stride", std::vector<int64_t>{1, 2}},
                               {"groups", int64_t{3}},
                               {"p", 0.5},
@@ -440,7 +440,7 @@ TEST_CASE("attributes are found by name and type, and print", "[autograd][node]"
   CHECK(text.str() == "stride=[1, 2] groups=3 p=0.5 mode=same");
 }
 
-TEST_CASE("attributes print whatever integers they hold", "[autograd][node]") {
+TEST_CASE("attributes print lists of any number of integers", "[autograd][node]") {
   const auto print = [](const Tensor& y) {
     std::ostringstream text;
     text << y.node()->attributes();

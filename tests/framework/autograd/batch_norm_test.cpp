@@ -20,7 +20,8 @@ using test::random_leaf;
 using test::random_tensor;
 using test::values;
 
-// Rounding of sums of some hundred float32 values near 1, divided by a deviation near 1.
+// Rounding error of sums of some hundred float32 values near 1, divided by a standard deviation
+// near 1.
 constexpr double kMargin = 1e-5;
 
 struct Layer {
@@ -79,7 +80,7 @@ TEST_CASE("batch_norm normalises with the batch and updates the running statisti
   }
 }
 
-TEST_CASE("batch_norm in evaluation uses the running statistics and leaves them",
+TEST_CASE("batch_norm in evaluation uses the running statistics and does not change them",
           "[autograd][batch_norm]") {
   const Tensor x = make_tensor({1, 1, 1, 2}, {3, -1});
   Tensor mean = make_tensor({2}, {1, 1});
@@ -114,7 +115,7 @@ TEST_CASE("batch_norm gradients match finite differences in training and evaluat
 
 TEST_CASE("rescaled_batch_norm is batch_norm of x / factor + shift, gradients included",
           "[autograd][batch_norm]") {
-  // epsilon is large, because the smaller it is, the smaller is the gradient of the factor.
+  // With a small epsilon, the gradient of the factor would be too small to check.
   const BatchNormOptions options{.momentum = 0.25f, .epsilon = 0.5f};
   for (const int64_t channels : {1, 5, 17}) {
     const Tensor x = random_leaf({2, 3, 2, channels}, 5, -2.0f, 2.0f);
@@ -188,7 +189,7 @@ TEST_CASE("rescaled_batch_norm notices that its input was written", "[autograd][
   QUANTRAIN_CHECK_ERROR(loss.backward(), GraphError, "input 0 was written after it was used");
 }
 
-TEST_CASE("batch_norm of rows is that of images of one pixel", "[autograd][batch_norm]") {
+TEST_CASE("batch_norm of rows equals batch_norm of one-pixel images", "[autograd][batch_norm]") {
   for (const bool training : {true, false}) {
     const Layer of_rows(5);
     const Layer of_images(5);
@@ -209,7 +210,7 @@ TEST_CASE("batch_norm of rows is that of images of one pixel", "[autograd][batch
   }
 }
 
-TEST_CASE("batch_norm can run twice before backward, in training", "[autograd][batch_norm]") {
+TEST_CASE("in training, batch_norm can run twice before backward", "[autograd][batch_norm]") {
   const Layer layer(2);
   const Tensor x = random_leaf({1, 2, 2, 2});
   const Tensor first = layer(x);

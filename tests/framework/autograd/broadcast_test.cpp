@@ -23,7 +23,7 @@ std::vector<float> values(const Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("shapes broadcast from their last axes", "[autograd][broadcast]") {
+TEST_CASE("broadcasting aligns shapes at their last axes", "[autograd][broadcast]") {
   CHECK(broadcast_shape("add", {2, 3}, {3}) == Shape{2, 3});
   CHECK(broadcast_shape("add", {2, 1, 4}, {3, 1}) == Shape{2, 3, 4});
   CHECK(broadcast_shape("add", {}, {2}) == Shape{2});
@@ -45,7 +45,7 @@ TEST_CASE("broadcasting repeats along absent axes and axes of one element",
   CHECK(broadcast_to(counting({1, 3}), {0, 3}).elements() == 0);
 }
 
-TEST_CASE("reducing sums over what broadcasting repeated", "[autograd][broadcast]") {
+TEST_CASE("reduce_to sums over the elements that broadcasting repeated", "[autograd][broadcast]") {
   CHECK(values(reduce_to(counting({2, 3}), {3})) == std::vector<float>{5, 7, 9});
   CHECK(values(reduce_to(counting({2, 3}), {2, 1})) == std::vector<float>{6, 15});
   CHECK(values(reduce_to(counting({2, 3}), {})) == std::vector<float>{21});
@@ -55,7 +55,7 @@ TEST_CASE("reducing sums over what broadcasting repeated", "[autograd][broadcast
   CHECK(values(reduce_to(counting({0, 2}), {2})) == std::vector<float>{0, 0});
 }
 
-TEST_CASE("an elementwise kernel sees both operands at the broadcast shape",
+TEST_CASE("an elementwise kernel gets both operands in the broadcast shape",
           "[autograd][broadcast]") {
   const Tensor y = broadcast_binary("sub", kernels::sub_f32, counting({2, 1}), counting({3}));
   CHECK(y.shape() == Shape{2, 3});

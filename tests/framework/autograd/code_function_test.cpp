@@ -1,4 +1,4 @@
-// Functions of codes that may differ by channel: arithmetic with constants, batch norm.
+// Functions of codes that may differ between channels: arithmetic with constants and batch norm.
 #include <cmath>
 
 #include "framework/arithmetic/quantize.hpp"
@@ -35,7 +35,7 @@ TEST_CASE("arithmetic of codes with constants is rounded once, channel by channe
       for (const bool swapped : {false, true}) {
         CAPTURE(constants, swapped);
         const QType type{8, false, false};
-        if (swapped && c.of == quantrain::div) continue;  // x may be 0
+        if (swapped && c.of == quantrain::div) continue;  // the divisor x may be 0
         const Tensor x = activations({5, 4, 3}, type, 0.07f, 131, 1);
         const Tensor constant = test::random_tensor(constants, 4).set_requires_grad(true);
         const Tensor y = swapped ? c.of(constant, x) : c.of(x, constant);
@@ -69,7 +69,7 @@ TEST_CASE("arithmetic of codes with constants is rounded once, channel by channe
   }
 }
 
-TEST_CASE("batch norm of codes is a table for each channel once its statistics stay",
+TEST_CASE("in evaluation, batch norm of codes is a table for each channel",
           "[autograd][batch_norm][integer]") {
   const Tensor gamma = test::random_tensor({3}, 1);
   const Tensor beta = test::random_tensor({3}, 2);

@@ -34,7 +34,7 @@ TEST_CASE("concat gradient matches finite differences", "[autograd][concat]") {
   check_gradient([&] { return concat({b, b}, -1); }, {b});
 }
 
-TEST_CASE("concat computes only the gradients that are wanted", "[autograd][concat]") {
+TEST_CASE("concat computes only the gradients that are needed", "[autograd][concat]") {
   const Tensor y = concat({Tensor::zeros({1, 2}), random_leaf({1, 1}, 1)}, 1);
   const std::vector<Tensor> grads = y.node()->backward(make_tensor({1, 3}, {1, 2, 3}));
   CHECK_FALSE(grads[0].defined());

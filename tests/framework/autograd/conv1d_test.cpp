@@ -15,7 +15,7 @@ using test::random_leaf;
 using test::random_tensor;
 using test::values;
 
-/// The formula of the docstring, in double.
+/// The formula in the docstring of conv1d, computed in double.
 Tensor obvious_conv1d(const Tensor& x,
                       const Tensor& weight,
                       const Tensor& bias,
@@ -64,14 +64,14 @@ const std::vector<Case>& cases() {
       {{2, 12, 5}, {3, 4, 5}, {.padding = 3, .dilation = 3}},
       {{3, 1, 5}, {2, 1, 5}, {}},
       {{1, 1, 1}, {1, 3, 1}, {.padding = 1}},
-      {{1, 3, 2}, {2, 2, 2}, {.stride = 3, .padding = 3}},  // windows outside of the signal
+      {{1, 3, 2}, {2, 2, 2}, {.stride = 3, .padding = 3}},  // windows outside the signal
   };
   return all;
 }
 
 }  // namespace
 
-TEST_CASE("conv1d is a cross-correlation over the channels of an element", "[autograd][conv1d]") {
+TEST_CASE("conv1d is a cross-correlation", "[autograd][conv1d]") {
   const Tensor x = make_tensor({1, 4, 1}, {1, 2, 3, 4});
   const Tensor weight = make_tensor({1, 2, 1}, {10, 1});
   CHECK(values(conv1d(x, weight)) == std::vector<float>{12, 23, 34});
@@ -80,13 +80,14 @@ TEST_CASE("conv1d is a cross-correlation over the channels of an element", "[aut
   CHECK(values(conv1d(x, weight, {}, {.dilation = 3})) == std::vector<float>{14});
 }
 
-TEST_CASE("conv1d equals the sum of its definition", "[autograd][conv1d]") {
+TEST_CASE("conv1d equals its definition computed in double", "[autograd][conv1d]") {
   for (const Case& c : cases()) {
     CAPTURE(c.x, c.weight, c.options.groups, c.options.dilation);
     const Tensor x = random_tensor(c.x, 1);
     const Tensor weight = random_tensor(c.weight, 2);
     const Tensor bias = random_tensor({c.weight[0]}, 3);
-    // At most 20 products below 1, each sum rounded to float32: below 20 * 20 * 2^-24.
+    // At most 20 products below 1 are added, and each addition rounds to float32, so the error is
+    // below 20 * 20 * 2^-24.
     CHECK(test::max_difference(conv1d(x, weight, bias, c.options),
                                obvious_conv1d(x, weight, bias, c.options)) < 3e-5);
   }
@@ -111,7 +112,7 @@ TEST_CASE("conv1d over an empty batch is empty and has gradients of 0", "[autogr
   CHECK(values(grads[1]) == std::vector<float>(6, 0.0f));
 }
 
-TEST_CASE("conv1d records what lowering reads", "[autograd][conv1d]") {
+TEST_CASE("conv1d records the attributes that lowering reads", "[autograd][conv1d]") {
   const Tensor y = conv1d(Tensor::zeros({1, 8, 2}),
                           random_leaf({4, 3, 1}, 1),
                           {},

@@ -15,7 +15,7 @@ using test::random_leaf;
 using test::random_tensor;
 using test::values;
 
-/// The formula of the docstring, in double.
+/// The formula in the docstring of conv2d, computed in double.
 Tensor obvious_conv2d(const Tensor& x,
                       const Tensor& weight,
                       const Tensor& bias,
@@ -63,7 +63,7 @@ const std::vector<Case>& cases() {
       {{1, 5, 5, 3}, {3, 3, 3, 1}, {.padding = 1, .groups = 3}},
       {{1, 4, 5, 2}, {4, 3, 3, 1}, {.stride = {1, 2}, .groups = 2}},
       {{3, 1, 1, 5}, {2, 1, 1, 5}, {}},
-      {{1, 3, 3, 2}, {2, 2, 2, 2}, {.stride = 3, .padding = 3}},  // windows outside of the image
+      {{1, 3, 3, 2}, {2, 2, 2, 2}, {.stride = 3, .padding = 3}},  // windows outside the image
       {{2, 6, 5, 3}, {4, 3, 3, 3}, {.padding = 1, .dilation = 2}},
       {{1, 8, 7, 2}, {3, 3, 2, 2}, {.stride = {2, 3}, .padding = {2, 1}, .dilation = {2, 4}}},
       {{2, 7, 7, 4}, {6, 3, 3, 2}, {.stride = 2, .padding = 2, .groups = 2, .dilation = {3, 1}}},
@@ -74,7 +74,7 @@ const std::vector<Case>& cases() {
 
 }  // namespace
 
-TEST_CASE("conv2d is a cross-correlation over the channels of a pixel", "[autograd][conv2d]") {
+TEST_CASE("conv2d is a cross-correlation", "[autograd][conv2d]") {
   const Tensor x = make_tensor({1, 2, 2, 1}, {1, 2, 3, 4});
   const Tensor weight = make_tensor({1, 2, 2, 1}, {10, 20, 30, 40});
   CHECK(values(conv2d(x, weight)) == std::vector<float>{300});
@@ -82,13 +82,14 @@ TEST_CASE("conv2d is a cross-correlation over the channels of a pixel", "[autogr
         std::vector<float>{40.5f, 60.5f, 60.5f, 40.5f});
 }
 
-TEST_CASE("conv2d equals the sum of its definition", "[autograd][conv2d]") {
+TEST_CASE("conv2d equals its definition computed in double", "[autograd][conv2d]") {
   for (const Case& c : cases()) {
     CAPTURE(c.x.back(), c.weight.back(), c.options.groups);
     const Tensor x = random_tensor(c.x, 1);
     const Tensor weight = random_tensor(c.weight, 2);
     const Tensor bias = random_tensor({c.weight[0]}, 3);
-    // At most 36 products below 1, each sum rounded to float32: below 36 * 36 * 2^-24.
+    // At most 36 products below 1 are added, and each addition rounds to float32, so the error is
+    // below 36 * 36 * 2^-24.
     CHECK(test::max_difference(conv2d(x, weight, bias, c.options),
                                obvious_conv2d(x, weight, bias, c.options)) < 1e-4);
   }
@@ -115,7 +116,7 @@ TEST_CASE("conv2d over an empty batch is empty and has gradients of 0", "[autogr
   CHECK(values(grads[2]) == std::vector<float>(2, 0.0f));
 }
 
-TEST_CASE("conv2d records what lowering reads", "[autograd][conv2d]") {
+TEST_CASE("conv2d records the attributes that lowering reads", "[autograd][conv2d]") {
   const Tensor weight = random_leaf({4, 3, 3, 1}, 1);
   const Tensor y = conv2d(
       Tensor::zeros({1, 8, 8, 2}), weight, {}, {.stride = {2, 1}, .padding = {0, 1}, .groups = 2});

@@ -24,7 +24,7 @@ using test::values;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The error of exp's float32 loop: a few units in the last place.
+// The float32 loop of exp is off by a few units in the last place.
 constexpr double kExpEpsilon = 1e-6;
 
 std::vector<Function> every_function() {
@@ -53,7 +53,7 @@ Tensor every_code() {
 
 }  // namespace
 
-TEST_CASE("functions are those of double, rounded once, at every size", "[autograd][functions]") {
+TEST_CASE("functions agree with double precision at every size", "[autograd][functions]") {
   for (const Function& function : every_function()) {
     CAPTURE(function->type);
     for (const int64_t n : kAwkwardSizes) {
@@ -76,7 +76,7 @@ TEST_CASE("functions are those of double, rounded once, at every size", "[autogr
 TEST_CASE("gradients of functions match finite differences", "[autograd][functions]") {
   for (const Function& function : every_function()) {
     CAPTURE(function->type);
-    // Odd multiples of 1/16 from -3.4 to 3.3, none of them a kink.
+    // Odd multiples of 1/16 from -3.3 to 3.4. None of them is a kink.
     const Tensor x = spread_leaf({5, 11}, 2);
     check_gradient([&] { return elementwise(function, x); }, {x});
   }
@@ -87,7 +87,7 @@ TEST_CASE("gradients of functions match finite differences", "[autograd][functio
   }
 }
 
-TEST_CASE("functions of codes have the values and gradients of their floats",
+TEST_CASE("functions of codes and of equal floats have the same values and gradients",
           "[autograd][functions]") {
   for (const Function& function : every_function()) {
     CAPTURE(function->type);
@@ -109,7 +109,8 @@ TEST_CASE("functions of codes have the values and gradients of their floats",
   }
 }
 
-TEST_CASE("prelu of codes has the values and gradients of its floats", "[autograd][functions]") {
+TEST_CASE("prelu of codes and of equal floats has the same values and gradients",
+          "[autograd][functions]") {
   const Tensor codes = every_code();
   const Tensor floats = make_leaf({128, 2}, values(codes));
   for (const std::vector<float>& start : {std::vector<float>{0.3f}, {-0.5f, 1.7f}}) {
@@ -143,10 +144,10 @@ TEST_CASE("functions stay finite where their arguments are large", "[autograd][f
     for (const float v : values(x.grad())) CHECK(std::isfinite(v));
   }
   CHECK(values(gelu(make_tensor({1}, {-6.0f})))[0] ==
-        test::Approx(-6.0 * 0.5 * std::erfc(6.0 / std::sqrt(2.0))));  // where 1 + erf cancels
+        test::Approx(-6.0 * 0.5 * std::erfc(6.0 / std::sqrt(2.0))));  // 1 + erf would cancel
 }
 
-TEST_CASE("a recorded function says what it depends on", "[autograd][functions]") {
+TEST_CASE("a recorded function has its parameters as attributes", "[autograd][functions]") {
   const Tensor x = random_leaf({3}, 1);
   CHECK(leaky_relu(x, 0.125f).node()->attributes() == Attributes{{"alpha", 0.125}});
   CHECK(elu(x, 0.5f).node()->attributes() == Attributes{{"alpha", 0.5}});
@@ -155,7 +156,7 @@ TEST_CASE("a recorded function says what it depends on", "[autograd][functions]"
   CHECK(silu(x).node()->attributes().empty());
 }
 
-TEST_CASE("numbers that make no function are errors", "[autograd][functions]") {
+TEST_CASE("invalid parameters of functions are refused", "[autograd][functions]") {
   const Tensor x = Tensor::zeros({2});
   QUANTRAIN_CHECK_ERROR(
       leaky_relu(x, kInfinity), DataError, "[leaky_relu] slope is inf, expected a finite number");

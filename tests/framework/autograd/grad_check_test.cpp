@@ -67,7 +67,7 @@ TEST_CASE("grad_check accepts a right gradient and finds a wrong one", "[autogra
   CHECK(wrong.worst.find("input 0 (x) [2, 2] element") == 0);
 }
 
-TEST_CASE("grad_check finds a wrong gradient among small ones", "[autograd][grad_check]") {
+TEST_CASE("grad_check finds a wrong gradient even if it is small", "[autograd][grad_check]") {
   for (const int64_t n : {1, 60, 1000}) {
     const Tensor x = Tensor::full({n}, 0.5f).set_requires_grad(true);
     const auto check = [&](float wrong) {
@@ -103,7 +103,8 @@ TEST_CASE("grad_check leaves inputs and their gradients as they were", "[autogra
   CHECK(x.data()[0] == -1.5f);
 }
 
-TEST_CASE("grad_check follows results that share memory with the input", "[autograd][grad_check]") {
+TEST_CASE("grad_check supports results that share memory with the input",
+          "[autograd][grad_check]") {
   const Tensor x = leaf();
   const auto same = [&](float factor) { return record<ScaledNode>(x.detach(), {x}, factor); };
   CHECK(grad_check([&] { return same(1.0f); }, {x}).ok);

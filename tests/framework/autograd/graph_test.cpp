@@ -9,7 +9,7 @@
 namespace quantrain {
 namespace {
 
-// A node that adds up its inputs, all of one shape. Real operations have tests of their own.
+// A node that adds up inputs of the same shape. Real operations have tests of their own.
 class TotalNode : public Node {
  public:
   explicit TotalNode(size_t inputs) : inputs_(inputs) {}
@@ -75,7 +75,7 @@ TEST_CASE("a graph lists nodes in the order of recording with their producers an
   CHECK(visited == std::vector<int>{0, 1, 2});
 }
 
-TEST_CASE("a graph tells what depends on a tensor from what does not", "[autograd][graph]") {
+TEST_CASE("a graph says which nodes depend on a tensor", "[autograd][graph]") {
   const Tensor x = named("x");
   const Tensor w = named("w");
   const Tensor constant = total({w, w});
@@ -87,7 +87,8 @@ TEST_CASE("a graph tells what depends on a tensor from what does not", "[autogra
   CHECK(graph.dependents(a) == std::vector<bool>{false, false, true});
 }
 
-TEST_CASE("a graph of several outputs holds what leads to any of them, once", "[autograd][graph]") {
+TEST_CASE("a graph of several outputs lists each node that leads to any of them once",
+          "[autograd][graph]") {
   const Tensor x = named("x");
   const Tensor a = total({x});
   const Tensor b = total({a});
@@ -128,7 +129,7 @@ TEST_CASE("a graph writes Graphviz text with escaped names", "[autograd][graph]"
         "}\n");
 }
 
-TEST_CASE("a graph that backward freed is refused, one that was viewed before stays",
+TEST_CASE("Graph refuses freed nodes, and a Graph made before backward stays valid",
           "[autograd][graph]") {
   const Tensor x = named("x");
   Tensor y = total({total({x})});

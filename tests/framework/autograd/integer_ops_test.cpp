@@ -60,7 +60,7 @@ TEST_CASE("relu of accumulators keeps their integers", "[autograd][relu][integer
   CHECK(values(z.node()->backward(ones)[0]) == std::vector<float>{0, 0, 1, 1, 0, 0});
 }
 
-TEST_CASE("of two activations in a row the tighter one holds", "[autograd][relu][integer]") {
+TEST_CASE("of two activations in a row, the tighter one applies", "[autograd][relu][integer]") {
   const Tensor x = quarter_accumulators({-1, 3, 7});
   CHECK(TensorAccess::activation(relu(relu(x))) == Activation::kRelu);
   CHECK(TensorAccess::activation(relu6(relu(x))) == Activation::kRelu6);
@@ -68,7 +68,7 @@ TEST_CASE("of two activations in a row the tighter one holds", "[autograd][relu]
   CHECK(values(relu(relu6(x))) == std::vector<float>{0, 3, 6});
 }
 
-TEST_CASE("relu of codes is their clamp", "[autograd][relu][integer]") {
+TEST_CASE("relu clamps codes", "[autograd][relu][integer]") {
   for (const QType& type : test::activation_types()) {
     const Tensor x = activations({5, 13}, type, 0.25f, zero_of(type), 1);
     const Tensor y = relu(x);
@@ -76,12 +76,12 @@ TEST_CASE("relu of codes is their clamp", "[autograd][relu][integer]") {
     CHECK(values(y) == values(relu(as_floats(x))));  // 0 is a code, so nothing is rounded
     check_same_gradient(y, relu(as_floats(x).set_requires_grad(true)));
     const Tensor z = relu6(x);
-    CHECK(values(z) == values(relu6(as_floats(x))));  // 6 = 24 * 0.25 is a code, or out of range
+    CHECK(values(z) == values(relu6(as_floats(x))));  // 6 = 24 * 0.25 is a code or too large
     check_same_gradient(z, relu6(as_floats(x).set_requires_grad(true)));
   }
 }
 
-TEST_CASE("max_pool2d of codes is that of the values they mean",
+TEST_CASE("max_pool2d of codes equals max_pool2d of the values they represent",
           "[autograd][max_pool2d][integer]") {
   for (const QType& type : test::activation_types()) {
     for (const Pool2dOptions& options :
@@ -96,7 +96,7 @@ TEST_CASE("max_pool2d of codes is that of the values they mean",
   }
 }
 
-TEST_CASE("avg_pool2d of codes rounds once, by (8) on the sum", "[autograd][avg_pool2d][integer]") {
+TEST_CASE("avg_pool2d of codes rounds the sum once, by (8)", "[autograd][avg_pool2d][integer]") {
   for (const QType& type : test::activation_types()) {
     for (const Pool2dOptions& options : {Pool2dOptions{.kernel = 2},
                                          Pool2dOptions{.kernel = 3, .stride = 2, .padding = 1},
@@ -105,7 +105,8 @@ TEST_CASE("avg_pool2d of codes rounds once, by (8) on the sum", "[autograd][avg_
       const Tensor x = activations({2, 5, 6, 3}, type, 0.0625f, zero, 1);
       const Tensor y = avg_pool2d(x, options);
       const Tensor z = avg_pool2d(as_floats(x).set_requires_grad(true), options);
-      // Multiples of 1 / 16 below 16: the float sums are exact, the means are rounded once.
+      // The values are multiples of 1 / 16 below 16, so the float sums are exact, and only the
+      // means are rounded.
       CHECK(values(y) == values(z));
       check_same_gradient(y, z);
 
@@ -211,11 +212,11 @@ TEST_CASE("add of any number of codes rounds once, by (11)", "[autograd][add][in
   }
 }
 
-TEST_CASE("add that broadcasts, or adds other than codes, computes with floats",
+TEST_CASE("add computes with floats if it broadcasts or an operand does not hold codes",
           "[autograd][add][integer]") {
   const Tensor a = activations({3, 4}, {8, false, false}, 0.125f, 3, 1);
   const Tensor row = activations({4}, {8, false, false}, 0.25f, 5, 2);
-  CHECK(add(a, row).kind() == ValueKind::kFloat);  // row may depend on the input
+  CHECK(add(a, row).kind() == ValueKind::kFloat);  // row is data, not a constant
   CHECK(values(add(a, row)) == values(add(as_floats(a), as_floats(row))));
   CHECK(add(a, as_floats(a)).kind() == ValueKind::kFloat);
   CHECK(add({a, a, row}).kind() == ValueKind::kFloat);
@@ -236,8 +237,8 @@ TEST_CASE("mul of codes rounds the exact product once, by (25)", "[autograd][mul
         CHECK(values(y) == values(mul(as_floats(a), as_floats(b))));  // powers of two: exact
         const Tensor float_a = as_floats(a).set_requires_grad(true);
         const Tensor float_b = as_floats(b).set_requires_grad(true);
-        // If the shapes differ, the smaller tensor is the second operand of the integer node and of
-        // the float node.
+        // If the shapes differ, mul() makes the smaller tensor the second operand, for codes and
+        // for floats.
         check_same_gradient(y, swapped ? mul(float_b, float_a) : mul(float_a, float_b));
 
         const std::vector<int32_t> codes_a = code_values(a);
@@ -260,7 +261,7 @@ TEST_CASE("mul of codes rounds the exact product once, by (25)", "[autograd][mul
   }
 }
 
-TEST_CASE("floats of a product of codes are the product of their floats",
+TEST_CASE("the values of a product of codes are the products of the codes' values",
           "[autograd][mul][integer]") {
   // There are more elements than in a block, and blocks end within samples.
   for (const int64_t channels : {0, 1, 3, 700, 20000}) {
@@ -279,7 +280,7 @@ TEST_CASE("floats of a product of codes are the product of their floats",
   CHECK(values(mul(image, factor)) == values(mul(as_floats(image), as_floats(factor))));
 }
 
-TEST_CASE("mul of codes that broadcast otherwise computes with floats",
+TEST_CASE("mul of codes computes with floats for broadcast shapes without an integer form",
           "[autograd][mul][integer]") {
   const Tensor a = activations({2, 3, 4}, {8, false, false}, 0.125f, 3, 1);
   for (const Shape& shape : {Shape{4}, Shape{2, 3, 1}, Shape{1, 1, 4}, Shape{2, 1, 1}}) {
@@ -333,14 +334,14 @@ TEST_CASE("reshape and flatten keep codes", "[autograd][reshape][integer]") {
   CHECK(reshape(x, {6, -1}).codes() == x.codes());
   CHECK(flatten(x).codes() == x.codes());
   CHECK(values(flatten(x)) == values(x));
-  // Scales for the indices of an axis have no meaning in another shape.
+  // Per-channel scales belong to an axis, so they have no meaning in another shape.
   const QParams per_channel{{8, true, true}, 1, {0.1f, 0.2f, 0.3f}, {0, 0, 0}};
   const Tensor w = random_codes({2, 3, 4}, per_channel, CodeStorage::kS8, 1);
   CHECK(flatten(w).kind() == ValueKind::kFloat);
   CHECK(values(flatten(w)) == values(w));
 }
 
-TEST_CASE("sigmoid and tanh of codes are those of the values they mean, rounded once",
+TEST_CASE("sigmoid and tanh of codes are computed from their values and rounded once",
           "[autograd][elementwise][integer]") {
   struct Case {
     Tensor (*of)(const Tensor&);
@@ -379,7 +380,7 @@ TEST_CASE("sigmoid and tanh of codes are those of the values they mean, rounded 
         CHECK(grad[i] == upstream[i] * slope);
       }
 
-      // At scale 0.003, codes at both ends are cut off, and their gradients with them.
+      // At scale 0.003, codes at both ends are clamped, so their gradients do not pass.
       for (const float scale_y : {0.05f, 0.01f, 0.003f}) {
         for (const QType& to_type : test::activation_types()) {
           const QParams to = activation_params(to_type, scale_y, zero_of(to_type));
@@ -397,7 +398,7 @@ TEST_CASE("sigmoid and tanh of codes are those of the values they mean, rounded 
   }
 }
 
-TEST_CASE("ranges and activation masks of a function of codes are those of its floats",
+TEST_CASE("a function of codes has the range and the activation mask of its float values",
           "[autograd][elementwise][integer]") {
   const Tensor x = activations({5, 9}, {8, false, false}, 0.05f, 128, 1);
   const Tensor y = quantrain::tanh(x);
@@ -410,7 +411,7 @@ TEST_CASE("ranges and activation masks of a function of codes are those of its f
   for (size_t i = 0; i < floats.size(); ++i) CHECK(grad[i] == (floats[i] > 0.0f ? 1.0f : 0.0f));
 }
 
-TEST_CASE("an elementwise function of floats is f in double, with the slope of f'",
+TEST_CASE("an elementwise function of floats computes f and its derivative in double",
           "[autograd][elementwise]") {
   const auto cube = std::make_shared<const ElementwiseFunction>(
       ElementwiseFunction{.type = "cube",
@@ -455,7 +456,7 @@ TEST_CASE("a function of codes is computed once for each code",
   CHECK(calls == 16);
 }
 
-TEST_CASE("a function of weight codes, or of a scale per channel, computes with floats",
+TEST_CASE("a function of weight codes or of per-channel codes computes with floats",
           "[autograd][elementwise][integer]") {
   const QParams weight{{8, true, true}, -1, {0.01f}, {0}};
   const QParams per_channel{{8, false, false}, 1, {0.1f, 0.2f}, {3, 4}};
@@ -468,7 +469,7 @@ TEST_CASE("a function of weight codes, or of a scale per channel, computes with 
   }
 }
 
-TEST_CASE("a function that is not finite at a code is refused when its codes are made",
+TEST_CASE("requantizing a function that is not finite at a code is refused",
           "[autograd][elementwise][integer]") {
   const auto reciprocal = std::make_shared<const ElementwiseFunction>(
       ElementwiseFunction{.type = "reciprocal",
@@ -514,7 +515,7 @@ TEST_CASE("operations on an empty batch of codes are empty", "[autograd][integer
   }
 }
 
-TEST_CASE("accumulators cannot be requantized to a scale per channel", "[autograd][integer]") {
+TEST_CASE("accumulators cannot be requantized to per-channel scales", "[autograd][integer]") {
   const Tensor x = activations({2, 2}, {8, false, false}, 0.1f, 3, 1);
   const QParams per_channel{{8, false, false}, 1, {0.1f, 0.2f}, {0, 0}};
   uint8_t codes[4];

@@ -19,8 +19,8 @@ using test::code_values;
 using test::random_codes;
 using test::values;
 
-// With powers of two, every product and sum below 2^24 is exact in float32. So the integer path
-// must equal the float path exactly.
+// These scales are powers of two, so every product and every sum below 2^24 is exact in float32.
+// Therefore the integer path must equal the float path exactly.
 constexpr float kScaleX = 0x1p-6f;
 constexpr float kScaleW = 0x1p-5f;
 
@@ -37,7 +37,7 @@ Tensor random_weight(const Shape& shape, int bits, uint64_t seed) {
   return random_codes(shape, weight_params(bits, shape[0]), CodeStorage::kS8, seed);
 }
 
-/// A bias of multiples of each channel's scale_x * scale_w.
+/// A bias whose elements are multiples of their channel's scale_x * scale_w.
 Tensor exact_bias(int64_t outputs) {
   Tensor bias = Tensor::empty({outputs});
   float* const out = bias.mutable_data();
@@ -51,7 +51,7 @@ Accumulators::Sums sums_of(const Tensor& y) {
   return *TensorAccess::accumulators(y)->sums();
 }
 
-/// Equation (8) on each accumulator, unclamped, with the zero point.
+/// The unclamped code of each accumulator by (8), with the zero point added.
 std::vector<int64_t> rescaled(const Tensor& x, const QParams& y) {
   const Accumulators::Sums sums = sums_of(x);
   std::vector<int64_t> codes;
@@ -65,7 +65,7 @@ std::vector<int64_t> rescaled(const Tensor& x, const QParams& y) {
 
 }  // namespace
 
-TEST_CASE("linear of codes sums the integers that the deployed layer sums",
+TEST_CASE("linear of codes computes the integer sums of the deployed layer",
           "[autograd][linear][integer]") {
   for (const QType& type : test::activation_types()) {
     for (const int64_t in : {1, 7, 64, 65}) {
@@ -93,7 +93,7 @@ TEST_CASE("linear of codes sums the integers that the deployed layer sums",
   }
 }
 
-TEST_CASE("conv2d of codes equals the float convolution where that is exact",
+TEST_CASE("conv2d of codes equals the float convolution if float sums are exact",
           "[autograd][conv2d][integer]") {
   struct Case {
     Shape x;
@@ -139,7 +139,7 @@ TEST_CASE("accumulators requantize by (8), channel by channel", "[autograd][line
   }
 }
 
-TEST_CASE("range and activation masks of accumulators are those of the floats they mean",
+TEST_CASE("accumulators have the range and activation masks of the floats they represent",
           "[autograd][linear][integer]") {
   const QParams params = activation_params({8, false, false}, 0.11f, 128);
   const Tensor x = random_codes({9, 30}, params, CodeStorage::kU8, 3);
@@ -161,7 +161,7 @@ TEST_CASE("range and activation masks of accumulators are those of the floats th
   }
 }
 
-TEST_CASE("weights per tensor give one scale to all channels", "[autograd][linear][integer]") {
+TEST_CASE("per-tensor weights give all channels the same scale", "[autograd][linear][integer]") {
   const QParams params = activation_params({8, false, false}, kScaleX, 0);
   const Tensor x = random_codes({2, 4}, params, CodeStorage::kU8, 1);
   const QParams one{{8, true, true}, -1, {kScaleW}, {0}};
@@ -169,7 +169,7 @@ TEST_CASE("weights per tensor give one scale to all channels", "[autograd][linea
   CHECK(sums_of(y).scale == std::vector<double>(3, 0x1p-11));
 }
 
-TEST_CASE("what is no product of activation and symmetric weight codes is computed with floats",
+TEST_CASE("linear computes with floats unless it gets activation and symmetric weight codes",
           "[autograd][linear][integer]") {
   const QParams params = activation_params({8, false, false}, kScaleX, 3);
   const Tensor x = random_codes({2, 4}, params, CodeStorage::kU8, 1);
@@ -192,8 +192,7 @@ TEST_CASE("what is no product of activation and symmetric weight codes is comput
         ValueKind::kFloat);
 }
 
-TEST_CASE("gradients of an integer product are those of the floats its codes mean",
-          "[autograd][integer]") {
+TEST_CASE("an integer product has the gradients of the float product", "[autograd][integer]") {
   const QParams params = activation_params({8, false, false}, 0.02f, 7);
   const auto same = [](const Tensor& y, const Tensor& z) {
     const Tensor grad_y = test::random_tensor(y.shape(), 9);
@@ -230,7 +229,7 @@ TEST_CASE("an empty batch of codes gives empty accumulators", "[autograd][intege
   CHECK(values(y).empty());
 }
 
-TEST_CASE("codes without outputs or without inputs give what their floats give",
+TEST_CASE("linear of codes without outputs or without inputs equals linear of floats",
           "[autograd][integer]") {
   const QParams params = activation_params({8, false, false}, kScaleX, 3);
   for (const Shape& shape : {Shape{0, 4}, Shape{3, 0}, Shape{0, 0}}) {
@@ -244,7 +243,7 @@ TEST_CASE("codes without outputs or without inputs give what their floats give",
   }
 }
 
-TEST_CASE("reshaped accumulators are the same integers", "[autograd][reshape][integer]") {
+TEST_CASE("reshape keeps the integers of accumulators", "[autograd][reshape][integer]") {
   const QParams params = activation_params({8, false, false}, kScaleX, 0);
   const Tensor x = random_codes({2, 4}, params, CodeStorage::kU8, 1);
   const Tensor y = linear(x, random_weight({6, 4}, 8, 2));
@@ -254,7 +253,7 @@ TEST_CASE("reshaped accumulators are the same integers", "[autograd][reshape][in
   CHECK(values(z) == values(y));
 }
 
-TEST_CASE("sums and biases that could leave 32 bits are errors", "[autograd][integer]") {
+TEST_CASE("sums and biases that could overflow 32 bits are refused", "[autograd][integer]") {
   const QParams params = activation_params({8, false, false}, kScaleX, 0);
   const Tensor long_x = random_codes({1, 33001}, params, CodeStorage::kU8, 1);
   const Tensor pixel = random_codes({1, 1, 1, 1}, params, CodeStorage::kU8, 1);

@@ -51,7 +51,7 @@ TEST_CASE("linear over an empty batch has gradients of 0", "[autograd][linear]")
   CHECK(values(grads[2]) == std::vector<float>(2, 0.0f));
 }
 
-TEST_CASE("linear computes only the gradients that are wanted", "[autograd][linear]") {
+TEST_CASE("linear computes only the gradients that are needed", "[autograd][linear]") {
   const Tensor weight = random_leaf({2, 3}, 1);
   const Tensor y = linear(test::random_tensor({4, 3}, 2), weight);
   const std::vector<Tensor> grads = y.node()->backward(Tensor::full(y.shape(), 1.0f));

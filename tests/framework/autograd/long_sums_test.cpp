@@ -13,7 +13,7 @@ void check(const LongSum& sum, const Range& range, int64_t terms) {
   CHECK(errors.own <= errors.bound());
 }
 
-TEST_CASE("sums of many terms are as exact as pairwise sums", "[autograd][long_sums]") {
+TEST_CASE("sums of many terms are as accurate as pairwise sums", "[autograd][long_sums]") {
   for (const LongSum& sum : long_sums()) {
     for (const Range& range : kRanges) {
       for (const int64_t terms : {10'000, 100'000}) {
@@ -24,7 +24,7 @@ TEST_CASE("sums of many terms are as exact as pairwise sums", "[autograd][long_s
   }
 }
 
-TEST_CASE("weight gradients are as exact as pairwise sums if lines are long",
+TEST_CASE("weight gradients of large images are as accurate as pairwise sums",
           "[autograd][long_sums]") {
   for (const LongSum& sum : long_sums()) {
     if (sum.name == "conv2d's gradient by weights" || sum.name == "the same, depthwise")

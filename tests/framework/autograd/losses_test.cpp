@@ -23,7 +23,7 @@ using test::random_leaf;
 using test::random_tensor;
 using test::values;
 
-// Rounding of sums of float32 values.
+// Relative rounding error of sums of float32 values.
 constexpr double kSumEpsilon = 1e-5;
 
 struct Loss {
@@ -71,7 +71,8 @@ TEST_CASE("losses are means over elements at every size", "[autograd][losses]") 
 }
 
 TEST_CASE("gradients of losses match finite differences", "[autograd][losses]") {
-  // |d| stays 0.05 or more away from the kink at 0 and from Huber's joint at 0.5.
+  // |x - target| is at least 0.05 away from the kink at 0 and from 0.5, where the two pieces of
+  // the Huber loss meet.
   const Tensor x = make_leaf({2, 4}, {0.1f, -0.7f, 2.0f, -3.0f, 0.6f, 0.3f, -0.2f, 1.4f});
   const Tensor target = make_leaf({2, 4}, {0.3f, 0.5f, 0.9f, 0.1f, 0.4f, 0.95f, 0.15f, 0.55f});
   for (const Loss& loss : every_loss()) {
@@ -91,7 +92,8 @@ TEST_CASE("binary cross entropy does not overflow", "[autograd][losses]") {
   CHECK(values(x.grad()) == std::vector<float>(4, 0.0f));
 }
 
-TEST_CASE("losses refuse other shapes, no elements and a senseless delta", "[autograd][losses]") {
+TEST_CASE("losses refuse unequal shapes, empty tensors and an invalid delta",
+          "[autograd][losses]") {
   for (const Loss& loss : every_loss()) {
     QUANTRAIN_CHECK_ERROR(loss.function(Tensor::zeros({2, 3}), Tensor::zeros({3, 2})),
                           ShapeError,
@@ -106,7 +108,7 @@ TEST_CASE("losses refuse other shapes, no elements and a senseless delta", "[aut
   }
 }
 
-TEST_CASE("losses are the same bits at any number of threads", "[autograd][losses]") {
+TEST_CASE("losses have the same bits with any number of threads", "[autograd][losses]") {
   const Tensor x = random_leaf({30000, 3}, 1, -3.0f, 3.0f);
   const Tensor target = random_tensor({30000, 3}, 2, 0.0f, 1.0f);
   std::vector<int32_t> labels;
@@ -131,7 +133,7 @@ TEST_CASE("losses are the same bits at any number of threads", "[autograd][losse
   set_threads(0);
 }
 
-TEST_CASE("smoothed and weighted cross entropy is that of its targets", "[autograd][losses]") {
+TEST_CASE("cross entropy supports label smoothing and class weights", "[autograd][losses]") {
   const std::vector<int32_t> labels{2, 0, 1};
   const Tensor logits = random_leaf({3, 4}, 1, -2.0f, 2.0f);
   for (const CrossEntropyOptions& options :
@@ -147,7 +149,7 @@ TEST_CASE("smoothed and weighted cross entropy is that of its targets", "[autogr
         test::Approx(plain).epsilon(kSumEpsilon));
   CHECK(cross_entropy(logits, labels, {.label_smoothing = 0.125f}).node()->attributes() ==
         Attributes{{"label_smoothing", 0.125}});
-  // With one class there is no wrong prediction.
+  // With one class, every prediction is right.
   CHECK(cross_entropy(Tensor::zeros({1, 1}), std::vector<int32_t>{0}, {.label_smoothing = 0.5f})
             .item() == 0.0f);
 }
@@ -176,14 +178,14 @@ TEST_CASE("cross entropy refuses options that make no sense", "[autograd][losses
       "label 3 of sample 1 is outside [0, 3)");
 }
 
-TEST_CASE("cross entropy of probabilities", "[autograd][losses]") {
+TEST_CASE("cross entropy takes probabilities as targets", "[autograd][losses]") {
   const Tensor logits = random_leaf({3, 4}, 1, -2.0f, 2.0f);
   const Tensor mixed = Tensor::from(
       {3, 4},
       std::vector<float>{
           0.25f, 0.0f, 0.75f, 0.0f, 1.0f, 0.0f, 0.0f, 0.0f, 0.5f, 0.25f, 0.125f, 0.0f});
   check_gradient([&] { return cross_entropy(logits, mixed); }, {logits});
-  // One-hot targets equal labels; smoothed ones equal smoothed labels.
+  // One-hot targets give the loss of labels. Smoothed targets give the loss of smoothed labels.
   const std::vector<int32_t> labels{2, 0, 1};
   const auto targets = [&](float smoothing) {
     std::vector<float> all(12, smoothing / 4.0f);

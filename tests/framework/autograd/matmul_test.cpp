@@ -11,7 +11,7 @@ using test::make_tensor;
 using test::random_leaf;
 using test::values;
 
-TEST_CASE("matmul multiplies matrices, with leading axes too", "[autograd][matmul]") {
+TEST_CASE("matmul multiplies matrices, with or without leading axes", "[autograd][matmul]") {
   const Tensor a = make_tensor({2, 3}, {1, 2, 3, 4, 5, 6});
   const Tensor b = make_tensor({3, 2}, {1, 0, 0, 1, 1, 1});
   CHECK(values(matmul(a, b)) == std::vector<float>{4, 5, 10, 11});
@@ -25,7 +25,8 @@ TEST_CASE("matmul multiplies matrices, with leading axes too", "[autograd][matmu
   CHECK(values(batched) == std::vector<float>{6, 8});
 }
 
-TEST_CASE("matmul of nothing is empty, over nothing is 0", "[autograd][matmul]") {
+TEST_CASE("matmul without rows is empty, and without inner elements it is 0",
+          "[autograd][matmul]") {
   CHECK(matmul(Tensor::zeros({0, 3}), Tensor::zeros({3, 2})).shape() == Shape{0, 2});
   CHECK(values(matmul(Tensor::zeros({1, 0}), Tensor::zeros({0, 2}))) == std::vector<float>{0, 0});
 }

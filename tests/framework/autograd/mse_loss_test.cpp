@@ -29,7 +29,7 @@ TEST_CASE("mse_loss gradient matches finite differences for both operands",
   test::check_gradient([&] { return mse_loss(x, constant); }, {x});
 }
 
-TEST_CASE("mse_loss refuses other shapes and no elements", "[autograd][mse_loss]") {
+TEST_CASE("mse_loss refuses unequal shapes and empty tensors", "[autograd][mse_loss]") {
   QUANTRAIN_CHECK_ERROR(mse_loss(Tensor::zeros({2, 3}), Tensor::zeros({3, 2})),
                         ShapeError,
                         "[mse_loss] shapes differ: x [2, 3], target [3, 2]");

@@ -128,7 +128,7 @@ TEST_CASE("docs/adding_an_operation.md shows the code that is compiled here", "[
   }
 }
 
-TEST_CASE("a node that holds its own result is refused, a detached one is freed",
+TEST_CASE("a node that holds its own result is refused unless the result is detached",
           "[autograd][own]") {
   class KeepsNode : public Node {
    public:

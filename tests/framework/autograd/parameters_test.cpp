@@ -25,7 +25,7 @@ std::vector<float> values(const std::vector<NamedTensor>& tensors) {
 
 }  // namespace
 
-TEST_CASE("a constant is saved, and another value of it is refused", "[autograd][parameters]") {
+TEST_CASE("constants are saved, and loading refuses a different value", "[autograd][parameters]") {
   const TemporaryFolder folder;
   std::vector<NamedTensor> saved = example(1.0f);
   saved[0].constant = true;
@@ -44,7 +44,7 @@ TEST_CASE("a constant is saved, and another value of it is refused", "[autograd]
   CHECK(values(other) == values(saved));
 }
 
-TEST_CASE("parameters come back as they were saved, in any order", "[autograd][parameters]") {
+TEST_CASE("saved parameters load unchanged, in any order", "[autograd][parameters]") {
   const TemporaryFolder folder;
   save_parameters(folder / "a", example(1.0f), {{"epoch", "3"}});
   std::vector<NamedTensor> loaded = example(0.0f);
@@ -57,7 +57,7 @@ TEST_CASE("parameters come back as they were saved, in any order", "[autograd][p
   CHECK(load_safetensors(folder / "a").metadata_at("layout") == "NHWC/OHWI");
 }
 
-TEST_CASE("parameters that do not all fit change nothing", "[autograd][parameters]") {
+TEST_CASE("if any parameter does not fit, loading changes nothing", "[autograd][parameters]") {
   const TemporaryFolder folder;
   save_parameters(folder / "a", example(1.0f));
   std::vector<NamedTensor> own = example(7.0f);
@@ -110,7 +110,7 @@ TEST_CASE("a file in another layout, format or version is refused", "[autograd][
   check_refused("version", "2", "version is \"2\", expected \"1\"");
 }
 
-TEST_CASE("what a file says about itself is not the caller's to say", "[autograd][parameters]") {
+TEST_CASE("the caller cannot set the metadata that describes the file", "[autograd][parameters]") {
   const TemporaryFolder folder;
   for (const char* key : {"format", "version", "layout"}) {
     QUANTRAIN_CHECK_ERROR(save_parameters(folder / "a", example(1.0f), {{key, "7"}}),
@@ -120,7 +120,7 @@ TEST_CASE("what a file says about itself is not the caller's to say", "[autograd
   CHECK(folder.files() == 0);
 }
 
-TEST_CASE("two parameters of one name are not saved", "[autograd][parameters]") {
+TEST_CASE("two parameters with the same name are refused", "[autograd][parameters]") {
   const TemporaryFolder folder;
   std::vector<NamedTensor> tensors = example(1.0f);
   tensors[1].name = "conv.weight";

@@ -26,7 +26,7 @@ const std::vector<Pool1dOptions>& all_options() {
 
 }  // namespace
 
-TEST_CASE("pools of one axis take the largest or the mean of each window", "[autograd][pool1d]") {
+TEST_CASE("1-d pools take the maximum or the mean of each window", "[autograd][pool1d]") {
   const Tensor x = make_tensor({1, 4, 1}, {1, 5, -3, -4});
   CHECK(values(max_pool1d(x, {.kernel = 2})) == std::vector<float>{5, -3});
   CHECK(values(avg_pool1d(x, {.kernel = 2})) == std::vector<float>{3, -3.5f});
@@ -42,7 +42,7 @@ TEST_CASE("pools of one axis take the largest or the mean of each window", "[aut
   CHECK(global_avg_pool1d(Tensor::zeros({0, 4, 3})).shape() == Shape{0, 1, 3});
 }
 
-TEST_CASE("gradients of pools of one axis match finite differences", "[autograd][pool1d]") {
+TEST_CASE("gradients of 1-d pools match finite differences", "[autograd][pool1d]") {
   for (const Pool1dOptions& options : all_options()) {
     CAPTURE(options.kernel, options.padding);
     const Tensor x = spread_leaf({2, 7, 3}, 1);
@@ -54,7 +54,7 @@ TEST_CASE("gradients of pools of one axis match finite differences", "[autograd]
   check_gradient([&] { return global_max_pool1d(x); }, {x});
 }
 
-TEST_CASE("pools of one axis of codes are those of images of one row",
+TEST_CASE("1-d pools of codes equal 2-d pools of images with one row",
           "[autograd][pool1d][integer]") {
   const Tensor x = test::random_codes(
       {2, 7, 3}, test::activation_params({8, false, false}, 0.1f, 128), CodeStorage::kU8, 1);
@@ -72,7 +72,7 @@ TEST_CASE("pools of one axis of codes are those of images of one row",
   }
 }
 
-TEST_CASE("pools of one axis record what lowering reads", "[autograd][pool1d]") {
+TEST_CASE("1-d pools record the attributes that lowering reads", "[autograd][pool1d]") {
   const Tensor x = test::random_leaf({1, 6, 1}, 1);
   const Tensor y = max_pool1d(x, {.kernel = 3});
   CHECK(y.node()->type() == "max_pool1d");
@@ -85,7 +85,7 @@ TEST_CASE("pools of one axis record what lowering reads", "[autograd][pool1d]") 
   CHECK(z.node()->attributes().integers("kernel") == std::vector<int64_t>{6});
 }
 
-TEST_CASE("pools of one axis reject what makes no sense", "[autograd][pool1d]") {
+TEST_CASE("1-d pools reject invalid shapes and options", "[autograd][pool1d]") {
   const Tensor x = Tensor::zeros({1, 4, 2});
   QUANTRAIN_CHECK_ERROR(max_pool1d(Tensor::zeros({1, 4, 4, 2}), {.kernel = 2}),
                         ShapeError,

@@ -36,7 +36,7 @@ TEST_CASE("max_pool2d takes the largest element of each window", "[autograd][max
   CHECK(max_pool2d(Tensor::zeros({0, 4, 4, 3}), {.kernel = 2}).shape() == Shape{0, 2, 2, 3});
 }
 
-TEST_CASE("among equals the first wins the gradient of max_pool2d", "[autograd][max_pool2d]") {
+TEST_CASE("the first of equal elements gets the gradient of max_pool2d", "[autograd][max_pool2d]") {
   Tensor x = Tensor::full({1, 2, 2, 1}, 1.0f).set_requires_grad(true);
   const Tensor y = max_pool2d(x, {.kernel = 2});
   CHECK(values(y.node()->backward(Tensor::full(y.shape(), 3.0f))[0]) ==
@@ -62,7 +62,7 @@ TEST_CASE("pooling gradients match finite differences", "[autograd][pool2d]") {
   check_gradient([&] { return global_avg_pool2d(x); }, {x});
 }
 
-TEST_CASE("pooling records what lowering reads", "[autograd][pool2d]") {
+TEST_CASE("pooling records the attributes that lowering reads", "[autograd][pool2d]") {
   const Tensor x = test::random_leaf({1, 6, 4, 1}, 1);
   const Tensor y = max_pool2d(x, {.kernel = {3, 2}});
   CHECK(y.node()->type() == "max_pool2d");
@@ -74,7 +74,7 @@ TEST_CASE("pooling records what lowering reads", "[autograd][pool2d]") {
   CHECK(z.node()->attributes().integers("kernel") == std::vector<int64_t>{6, 4});
 }
 
-TEST_CASE("a window beyond 16-bit positions has a maximum, but no gradient",
+TEST_CASE("a window with more than 2^16 positions has a maximum, but no gradient",
           "[autograd][max_pool2d]") {
   Tensor x = Tensor::zeros({1, 257, 256, 1});
   x.set_requires_grad(true);
@@ -86,7 +86,7 @@ TEST_CASE("a window beyond 16-bit positions has a maximum, but no gradient",
       "[max_pool2d] a window of 65792 elements is too large for a gradient: at most 65536");
 }
 
-TEST_CASE("pooling rejects what makes no sense", "[autograd][pool2d]") {
+TEST_CASE("pooling rejects invalid shapes and options", "[autograd][pool2d]") {
   const Tensor x = Tensor::zeros({1, 4, 4, 2});
   QUANTRAIN_CHECK_ERROR(max_pool2d(Tensor::zeros({4, 4, 2}), {.kernel = 2}),
                         ShapeError,

@@ -10,8 +10,8 @@ namespace {
 using test::Json;
 using test::to_tensor;
 
-// PyTorch computed in double. The differences are float32's roundings in sums of up to a hundred
-// terms, and in exp, log and division.
+// PyTorch computed its values in double. The tolerance allows for float32 rounding in sums of up to
+// a hundred terms and in exp, log and division.
 constexpr test::Tolerance kFloat32{2e-6, 2e-6};
 
 using Inputs = std::map<std::string, Tensor>;

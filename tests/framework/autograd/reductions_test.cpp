@@ -24,7 +24,7 @@ TEST_CASE("sum adds up all elements at every size", "[autograd][sum]") {
     double expected = 0.0;
     for (const float value : values(x)) expected += double{value};
     CAPTURE(n);
-    // At most 65 values below 1: rounding stays far below 1e-5.
+    // At most 65 values below 1 are added, so the rounding error is far below 1e-5.
     CHECK(sum(x).item() == test::Approx(expected).margin(1e-5));
     CHECK(sum(x).shape() == Shape{});
   }
@@ -55,7 +55,7 @@ TEST_CASE("sum and mean along an axis agree with plain loops at every size",
         double expected = 0.0;
         for (int64_t k = 0; k < n; ++k)
           expected += double{v[static_cast<size_t>((o * n + k) * 3 + i)]};
-        // As above.
+        // The margins have the same reason as above.
         CHECK(y[static_cast<size_t>(o * 3 + i)] == test::Approx(expected).margin(1e-5));
         const double average = expected / static_cast<double>(std::max<int64_t>(n, 1));
         CHECK(z[static_cast<size_t>(o * 3 + i)] == test::Approx(average).margin(1e-5));
@@ -76,7 +76,7 @@ TEST_CASE("sum and mean gradients match finite differences", "[autograd][sum][me
   check_gradient([&] { return sum(empty, 1); }, {empty});
 }
 
-TEST_CASE("sum of no elements is 0, their mean an error", "[autograd][sum][mean]") {
+TEST_CASE("the sum of no elements is 0, and their mean is an error", "[autograd][sum][mean]") {
   const Tensor x = Tensor::zeros({2, 0});
   CHECK(sum(x).item() == 0.0f);
   CHECK(values(sum(x, 1)) == std::vector<float>{0, 0});
@@ -85,13 +85,13 @@ TEST_CASE("sum of no elements is 0, their mean an error", "[autograd][sum][mean]
   QUANTRAIN_CHECK_ERROR(mean(x, 1), ShapeError, "[mean] no elements to average in shape [2, 0]");
 }
 
-TEST_CASE("sum and mean refuse an axis that is not there", "[autograd][sum][mean]") {
+TEST_CASE("sum and mean refuse an axis that does not exist", "[autograd][sum][mean]") {
   const Tensor x = Tensor::zeros({2, 3});
   QUANTRAIN_CHECK_ERROR(sum(x, 2), ShapeError, "no axis 2 in [2, 3]");
   QUANTRAIN_CHECK_ERROR(mean(x, -3), ShapeError, "no axis -3 in [2, 3]");
 }
 
-TEST_CASE("sum and mean say which axes they reduce", "[autograd][sum][mean]") {
+TEST_CASE("sum and mean record which axes they reduce", "[autograd][sum][mean]") {
   const Recording recording;
   const Tensor x = Tensor::zeros({2, 3});
   CHECK(sum(x).node()->attributes().integers("axes") == std::vector<int64_t>{0, 1});

@@ -9,7 +9,7 @@ using test::check_gradient;
 using test::make_tensor;
 using test::values;
 
-TEST_CASE("relu clamps at 0, relu6 at 6 too", "[autograd][relu]") {
+TEST_CASE("relu clamps at 0, and relu6 also clamps at 6", "[autograd][relu]") {
   const Tensor x = make_tensor({5}, {-1, 0, 2, 6, 7});
   CHECK(values(relu(x)) == std::vector<float>{0, 0, 2, 6, 7});
   CHECK(values(relu6(x)) == std::vector<float>{0, 0, 2, 6, 6});

@@ -28,7 +28,7 @@ constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
 }  // namespace
 
-TEST_CASE("slice takes what Python takes", "[autograd][slice]") {
+TEST_CASE("slice selects the same elements as a Python slice", "[autograd][slice]") {
   const Tensor x = make_tensor({1, 6}, {0, 1, 2, 3, 4, 5});
   const auto taken = [&](const SliceOptions& options) { return values(slice(x, 1, options)); };
   using List = std::vector<float>;
@@ -52,7 +52,7 @@ TEST_CASE("slice takes what Python takes", "[autograd][slice]") {
   CHECK(slice(Tensor::zeros({0, 4, 3}), 1, {.begin = 1}).shape() == Shape{0, 3, 3});
 }
 
-TEST_CASE("slice equals its loop at every size", "[autograd][slice]") {
+TEST_CASE("slice equals a plain loop at every size", "[autograd][slice]") {
   for (const int64_t n : kAwkwardSizes) {
     const Tensor x = random_tensor({3, n, 2});
     const Tensor y = slice(x, 1, {.begin = n / 3, .step = 2});
@@ -80,7 +80,8 @@ TEST_CASE("upsample_nearest repeats pixels", "[autograd][upsample]") {
   CHECK(values(upsample_nearest(x, 1)) == values(x));
 }
 
-TEST_CASE("gradients of moves match finite differences", "[autograd][slice][upsample][pad]") {
+TEST_CASE("slice, upsample_nearest and pad gradients match finite differences",
+          "[autograd][slice][upsample][pad]") {
   const Tensor x = random_leaf({2, 3, 5, 2});
   check_gradient([&] { return slice(x, 2, {.begin = 1, .end = 4, .step = 2}); }, {x});
   check_gradient([&] { return slice(x, -1, {.step = -1}); }, {x});
@@ -96,7 +97,8 @@ TEST_CASE("gradients of moves match finite differences", "[autograd][slice][upsa
   CHECK(values(grads[0]) == std::vector<float>(6, 0.0f));
 }
 
-TEST_CASE("moves of codes are those of the values they mean", "[autograd][gather][integer]") {
+TEST_CASE("slice, upsample_nearest and pad give the same values for codes as for floats",
+          "[autograd][gather][integer]") {
   for (const QType& type : test::activation_types()) {
     const QParams params = activation_params(type, 0.25f, type.is_signed ? 0 : 1);
     const Tensor x =
@@ -127,7 +129,8 @@ TEST_CASE("moves of codes are those of the values they mean", "[autograd][gather
   }
 }
 
-TEST_CASE("slice and upsample_nearest refuse what makes no sense", "[autograd][slice][upsample]") {
+TEST_CASE("slice and upsample_nearest refuse invalid shapes and options",
+          "[autograd][slice][upsample]") {
   const Tensor x = Tensor::zeros({1, 2, 3, 1});
   QUANTRAIN_CHECK_ERROR(slice(x, 4, {}), ShapeError, "no axis 4 in [1, 2, 3, 1]");
   QUANTRAIN_CHECK_ERROR(slice(x, 1, {.step = 0}),
@@ -147,7 +150,8 @@ TEST_CASE("slice and upsample_nearest refuse what makes no sense", "[autograd][s
   QUANTRAIN_CHECK_ERROR(upsample_nearest(x, {(int64_t{1} << 31) - 1, 1}), ShapeError, "2^31");
 }
 
-TEST_CASE("moves say what they do in attributes", "[autograd][slice][upsample]") {
+TEST_CASE("slice and upsample_nearest record their options as attributes",
+          "[autograd][slice][upsample]") {
   const Recording recording;
   const Tensor x = Tensor::zeros({1, 4, 6, 2});
   const Attributes taken = slice(x, -2, {.begin = 1, .step = 2}).node()->attributes();

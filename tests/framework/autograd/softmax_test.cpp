@@ -68,7 +68,7 @@ TEST_CASE("softmax and log_softmax refuse a scalar", "[autograd][softmax][log_so
   CHECK(softmax(Tensor::zeros({0, 3})).shape() == Shape{0, 3});
 }
 
-TEST_CASE("softmax of codes rounds once, by (26), and says where its gradient passes",
+TEST_CASE("softmax of codes rounds once, by (26), and its mask says where the gradient passes",
           "[autograd][softmax][integer]") {
   struct Output {
     QType type;
@@ -120,7 +120,7 @@ TEST_CASE("cross_entropy is the mean of -log softmax at the labels", "[autograd]
   }
 }
 
-TEST_CASE("cross_entropy gradient matches finite differences, scaled too",
+TEST_CASE("cross_entropy gradient matches finite differences, also for a scaled loss",
           "[autograd][cross_entropy]") {
   const std::vector<int32_t> labels{3, 0, 9, 3};
   const Tensor x = random_leaf({4, 10}, 8, -2.0f, 2.0f);

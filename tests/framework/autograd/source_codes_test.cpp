@@ -27,7 +27,7 @@ Tensor pixels(const Shape& shape) {
 
 }  // namespace
 
-TEST_CASE("decoded floats are what the codes mean", "[autograd][source_codes]") {
+TEST_CASE("decoded floats are the values that the codes represent", "[autograd][source_codes]") {
   const Tensor x = pixels({256});
   CHECK(x.kind() == ValueKind::kFloat);
   for (int64_t i = 0; i < 256; ++i) CHECK(x.data()[i] == static_cast<float>(i) / 255.0f);
@@ -37,8 +37,7 @@ TEST_CASE("decoded floats are what the codes mean", "[autograd][source_codes]") 
     CHECK(y.data()[i] == params.scale[0] * static_cast<float>(i - params.zero_point[0]));
 }
 
-TEST_CASE("source codes stay with a tensor that is detached or reshaped",
-          "[autograd][source_codes]") {
+TEST_CASE("a detached or reshaped tensor keeps its source codes", "[autograd][source_codes]") {
   const Tensor x = pixels({2, 6});
   const auto codes = x.source_codes();
   REQUIRE(codes != nullptr);
@@ -58,14 +57,14 @@ TEST_CASE("a write through any tensor that shares the floats drops the codes",
   Tensor x = pixels({2, 6});
   Tensor other = x.detach();
   const Tensor shaped = TensorAccess::with_shape(x, {3, 4});
-  SECTION("of the tensor itself") { x.mutable_data(); }
-  SECTION("of another") { other.mutable_data(); }
-  SECTION("of its owner") { as_array(shaped); }
+  SECTION("through the tensor itself") { x.mutable_data(); }
+  SECTION("through a detached tensor") { other.mutable_data(); }
+  SECTION("through a reshaped tensor") { as_array(shaped); }
   for (const Tensor& tensor : {x, other, shaped, other.detach(), TensorAccess::with_shape(x, {12})})
     CHECK(tensor.source_codes() == nullptr);
 }
 
-TEST_CASE("features stay if a new shape keeps the rows", "[autograd][source_codes]") {
+TEST_CASE("a tensor keeps its features if a new shape keeps the rows", "[autograd][source_codes]") {
   const auto codes = counting_codes(12, integer::input_params({0, 1}, "test"));
   codes->features =
       std::make_shared<const integer::InputFeatures>(integer::InputFeatures{{0, 0, 0}, {1, 1, 1}});
@@ -76,7 +75,7 @@ TEST_CASE("features stay if a new shape keeps the rows", "[autograd][source_code
   QUANTRAIN_CHECK_ERROR(Tensor::decoded({3, 4}, codes), QuantError, "for each of the 4");
 }
 
-TEST_CASE("codes mean the same where parameters and features are equal",
+TEST_CASE("codes have the same meaning if their parameters and features are equal",
           "[autograd][source_codes]") {
   const auto with = [](Range range, std::vector<float> offset) {
     const auto codes = counting_codes(2, integer::input_params(range, "test"));
@@ -94,7 +93,7 @@ TEST_CASE("codes mean the same where parameters and features are equal",
   CHECK_FALSE(with({0, 1}, {0, 0})->same_meaning(*with({0, 1}, {0, 1})));
 }
 
-TEST_CASE("operations give the same bits and gradients as on plain floats",
+TEST_CASE("operations give the same bits and gradients for decoded as for plain floats",
           "[autograd][source_codes]") {
   Tensor x = pixels({2, 6});
   Tensor plain = Tensor::from({2, 6}, values(x));
@@ -107,7 +106,7 @@ TEST_CASE("operations give the same bits and gradients as on plain floats",
   CHECK(values(x.grad()) == values(plain.grad()));
 }
 
-TEST_CASE("only codes of an input are decoded", "[autograd][source_codes]") {
+TEST_CASE("only input codes can be decoded", "[autograd][source_codes]") {
   const auto codes = counting_codes(4, {{.bits = 8}, 0, {0.1f, 0.2f}, {0, 0}});
   QUANTRAIN_CHECK_ERROR(Tensor::decoded({2, 2}, codes), QuantError, "u8 at one scale");
   const auto weights = counting_codes(4, {{.bits = 8, .is_signed = true}, -1, {0.1f}, {0}});

@@ -17,7 +17,7 @@ constexpr bool kIsValue = !std::is_reference_v<T>;
 
 }  // namespace
 
-TEST_CASE("floats give a pointer only while they have a name", "[autograd][temporaries]") {
+TEST_CASE("only named Floats give a pointer", "[autograd][temporaries]") {
   CHECK(std::is_convertible_v<const Floats&, const float*>);
   CHECK_FALSE(std::is_convertible_v<Floats, const float*>);
   CHECK_FALSE(QUANTRAIN_COMPILES(Floats, temporary().data()));
@@ -26,7 +26,8 @@ TEST_CASE("floats give a pointer only while they have a name", "[autograd][tempo
   CHECK(x.floats().size() == 2);
 }
 
-TEST_CASE("nothing points into a tensor without a name", "[autograd][temporaries]") {
+TEST_CASE("an unnamed tensor gives no pointer or reference into itself",
+          "[autograd][temporaries]") {
   CHECK_FALSE(QUANTRAIN_COMPILES(Tensor, temporary().mutable_data()));
   CHECK_FALSE(std::is_pointer_v<decltype(Tensor().data())>);
   CHECK(kIsValue<decltype(Tensor().shape())>);
@@ -38,7 +39,7 @@ TEST_CASE("nothing points into a tensor without a name", "[autograd][temporaries
   CHECK((relu(test::make_tensor({1}, {-1})).data()[0]) == 0.0f);
 }
 
-TEST_CASE("a loop over what a temporary lists keeps the list", "[autograd][temporaries]") {
+TEST_CASE("a loop over a list of a temporary keeps the list alive", "[autograd][temporaries]") {
   const Tensor x = test::make_leaf({2}, {1, 2});
   std::vector<std::string> types;
   for (const GraphNode& node : Graph(sum(relu(x))).nodes()) types.emplace_back(node.type());
@@ -78,7 +79,7 @@ TEST_CASE("nothing keeps a reference to an unnamed operation, document or table"
   CHECK_FALSE(std::is_constructible_v<PreparedOperation, Operation>);
   CHECK_FALSE(QUANTRAIN_COMPILES(Operation, integer::product(temporary())));
   integer::for_each_type([]<class Op>(const Op*) {
-    // An Operation made from it would be a temporary.
+    // An Operation made from an Op would be a temporary.
     CHECK_FALSE(std::is_constructible_v<PreparedOperation, const Op&>);
     CHECK(std::is_constructible_v<integer::Prepared<Op>, const Op&>);
     CHECK_FALSE(std::is_constructible_v<integer::Prepared<Op>, Op>);

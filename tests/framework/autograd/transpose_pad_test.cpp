@@ -45,7 +45,7 @@ TEST_CASE("transpose gradient matches finite differences", "[autograd][transpose
   check_gradient([&] { return transpose(x); }, {x});
 }
 
-TEST_CASE("transpose refuses what is not a permutation", "[autograd][transpose]") {
+TEST_CASE("transpose refuses axes that are not a permutation", "[autograd][transpose]") {
   const Tensor x = Tensor::zeros({2, 3});
   QUANTRAIN_CHECK_ERROR(transpose(x, {0}),
                         ShapeError,
@@ -54,7 +54,7 @@ TEST_CASE("transpose refuses what is not a permutation", "[autograd][transpose]"
   QUANTRAIN_CHECK_ERROR(transpose(x, {0, 2}), ShapeError, "no axis 2 in [2, 3]");
 }
 
-TEST_CASE("pad puts constants around", "[autograd][pad]") {
+TEST_CASE("pad surrounds a tensor with constants", "[autograd][pad]") {
   const Tensor x = make_tensor({1, 2}, {1, 2});
   CHECK(values(pad(x, {1, 0}, {0, 2}, 9.0f)) == std::vector<float>{9, 9, 9, 9, 1, 2, 9, 9});
   CHECK(values(pad(Tensor::zeros({0}), {1}, {1}, 5.0f)) == std::vector<float>{5, 5});
@@ -64,7 +64,7 @@ TEST_CASE("pad puts constants around", "[autograd][pad]") {
   CHECK(values(image) == std::vector<float>{0, 0, 3, 4, 0, 0});
 }
 
-TEST_CASE("pad keeps what is inside at every size", "[autograd][pad]") {
+TEST_CASE("pad keeps the inner elements at every size", "[autograd][pad]") {
   for (const int64_t n : kAwkwardSizes) {
     const Tensor x = random_tensor({2, n});
     const Tensor y = pad(x, {1, 3}, {1, 2}, -7.0f);
@@ -85,7 +85,7 @@ TEST_CASE("pad gradient matches finite differences", "[autograd][pad]") {
   check_gradient([&] { return pad(x, {1, 0, 0, 2}, {0, 3, 1, 0}); }, {x});
 }
 
-TEST_CASE("pad refuses numbers that do not fit", "[autograd][pad]") {
+TEST_CASE("pad refuses extents that do not fit", "[autograd][pad]") {
   const Tensor x = Tensor::zeros({2, 3});
   QUANTRAIN_CHECK_ERROR(
       pad(x, {1}, {1, 1}),
@@ -102,7 +102,7 @@ TEST_CASE("pad refuses numbers that do not fit", "[autograd][pad]") {
   QUANTRAIN_CHECK_ERROR(pad(x, {kMost - 2, 0}, {0, 0}), ShapeError, "too many elements");
 }
 
-TEST_CASE("transpose and pad say what they do in attributes", "[autograd][transpose][pad]") {
+TEST_CASE("transpose and pad record their options as attributes", "[autograd][transpose][pad]") {
   const Recording recording;
   const Tensor x = Tensor::zeros({2, 3});
   CHECK(transpose(x).node()->attributes().integers("perm") == std::vector<int64_t>{1, 0});

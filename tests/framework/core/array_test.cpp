@@ -22,8 +22,7 @@ TEST_CASE("an array keeps its memory alive", "[core][array]") {
   CHECK(array(999) == 2.0f);
 }
 
-TEST_CASE("an array stands in xtensor expressions, and a tensor takes their values",
-          "[core][array]") {
+TEST_CASE("xtensor expressions take arrays, and a tensor takes their values", "[core][array]") {
   const Tensor a = Tensor::from({2, 2}, std::vector{1.0f, 2.0f, 3.0f, 4.0f});
   const Tensor b = Tensor::from({2}, std::vector{10.0f, 20.0f});
   const Tensor y = as_tensor(as_array(a) * 2.0f + as_array(b));
@@ -56,7 +55,7 @@ TEST_CASE("scalars and empty tensors are arrays too", "[core][array]") {
   CHECK(as_tensor(as_array(Tensor::zeros({0, 3}))).shape() == Shape{0, 3});
 }
 
-TEST_CASE("only floats can be seen as an array", "[core][array]") {
+TEST_CASE("only a tensor that holds floats can be viewed as an array", "[core][array]") {
   auto codes = std::make_shared<Codes>();
   codes->bytes = Buffer<uint8_t>(1);
   codes->bytes[0] = 3;
@@ -66,7 +65,7 @@ TEST_CASE("only floats can be seen as an array", "[core][array]") {
   QUANTRAIN_CHECK_ERROR(as_array(Tensor()), GraphError, "undefined");
 }
 
-TEST_CASE("a view for reading leaves version and codes as they are", "[core][array]") {
+TEST_CASE("a read-only view leaves the version and the codes unchanged", "[core][array]") {
   auto codes = std::make_shared<Codes>();
   codes->bytes = Buffer<uint8_t>(2);
   codes->bytes[0] = 51;

@@ -24,7 +24,7 @@ constexpr bool kKeepsBlocks = true;
 
 }  // namespace
 
-TEST_CASE("blocks are aligned and may be read past their end", "[core][buffer]") {
+TEST_CASE("blocks are aligned, and the slack after their end is accessible", "[core][buffer]") {
   for (const int64_t size : {0, 1, 15, 16, 17, 191, 192, 193, 255, 256, 257, 4095, 4096, 100000}) {
     Buffer<uint8_t> buffer(size);
     CHECK(aligned(buffer.data()));
@@ -49,14 +49,14 @@ TEST_CASE("a freed block serves the next request of its size", "[core][buffer]")
   CHECK(after.system_allocations == before.system_allocations);
 }
 
-TEST_CASE("the pool counts the bytes in use and gives kept blocks back", "[core][buffer]") {
+TEST_CASE("the pool counts the bytes in use, and trim releases kept blocks", "[core][buffer]") {
   const pool::Counters before = pool::counters();
   {
     const Buffer<float> a(1 << 20);
     const Buffer<float> b(1 << 20);
     const int64_t used = pool::counters().bytes_in_use - before.bytes_in_use;
     CHECK(used >= 8 << 20);
-    CHECK(used <= (8 << 20) * 5 / 4 + 1024);  // four size classes per power of two
+    CHECK(used <= (8 << 20) * 5 / 4 + 1024);  // there are four size classes per power of two
     CHECK(pool::counters().peak_bytes_in_use >= pool::counters().bytes_in_use);
   }
   CHECK(pool::counters().bytes_in_use == before.bytes_in_use);
@@ -67,7 +67,7 @@ TEST_CASE("the pool counts the bytes in use and gives kept blocks back", "[core]
   CHECK(pool::counters().system_allocations == trimmed.system_allocations + 1);
 }
 
-TEST_CASE("large blocks begin at different lines of a page", "[core][buffer]") {
+TEST_CASE("large blocks begin at different cache lines of a page", "[core][buffer]") {
   if (!kKeepsBlocks) return;
   pool::trim();
   for (const int64_t size : {65536, 100000, 1000000}) {
@@ -92,7 +92,7 @@ TEST_CASE("large blocks begin at different lines of a page", "[core][buffer]") {
   }
 }
 
-TEST_CASE("a buffer moves and leaves nothing behind", "[core][buffer]") {
+TEST_CASE("moving a buffer leaves the source empty", "[core][buffer]") {
   Buffer<int32_t> a(3);
   for (int32_t i = 0; i < 3; ++i) a[i] = i;
   const int32_t* const data = a.data();

@@ -16,8 +16,8 @@ bool usable(Isa isa) {
   return std::find(isas.begin(), isas.end(), isa) != isas.end();
 }
 
-// Runs the test case "child: ..." below in a separate process, because the environment is read
-// once.
+// Runs the test case "child: ..." below in a separate process, because a process reads this
+// environment variable only once.
 bool child_sees(const std::string& forced, const std::string& expected) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command = "QUANTRAIN_ISA='" + forced + "' QUANTRAIN_TEST_EXPECTED='" +
@@ -27,7 +27,7 @@ bool child_sees(const std::string& forced, const std::string& expected) {
 
 }  // namespace
 
-TEST_CASE("names of instruction sets lead back to them", "[core][cpu]") {
+TEST_CASE("isa_from_name inverts isa_name and refuses other names", "[core][cpu]") {
   for (const Isa isa : kAllIsas) CHECK(isa_from_name(isa_name(isa)) == isa);
   CHECK(isa_name(Isa::kReference) == "reference");
   QUANTRAIN_CHECK_ERROR(isa_from_name("avx9"), DataError, "[isa] unknown instruction set \"avx9\"");
@@ -35,7 +35,7 @@ TEST_CASE("names of instruction sets lead back to them", "[core][cpu]") {
   QUANTRAIN_CHECK_ERROR(isa_from_name("AVX2"), DataError, "unknown instruction set \"AVX2\"");
 }
 
-TEST_CASE("what is usable is both built and supported", "[core][cpu]") {
+TEST_CASE("an instruction set is usable if it is both built and supported", "[core][cpu]") {
   CHECK(usable(Isa::kReference));
   for (const Isa isa : kAllIsas) CHECK(usable(isa) == (is_built(isa) && is_supported(isa)));
   const std::vector<Isa> isas = usable_isas();
@@ -65,7 +65,7 @@ TEST_CASE("the environment forces an instruction set", "[core][cpu]") {
   }
   CHECK(child_sees("", std::string(isa_name(usable_isas().back()))));
   CHECK(child_sees("avx9", "unknown instruction set \"avx9\""));
-  CHECK_FALSE(child_sees("reference", "sse2"));  // the child reports a wrong expectation
+  CHECK_FALSE(child_sees("reference", "sse2"));  // the child fails if it expects the wrong name
 }
 
 TEST_CASE("child: the chosen instruction set, or its error, is the expected one",

@@ -9,13 +9,13 @@
 
 namespace quantrain {
 
-TEST_CASE("an error says where, what and both values", "[core][error]") {
+TEST_CASE("an error names the operation, the problem and both values", "[core][error]") {
   const ShapeError error(
       "matmul", "inner dimensions differ: lhs ", Shape{4, 3}, ", rhs ", Shape{5, 2});
   CHECK(std::string(error.what()) == "[matmul] inner dimensions differ: lhs [4, 3], rhs [5, 2]");
 }
 
-TEST_CASE("every kind of error is an Error and none is another kind", "[core][error]") {
+TEST_CASE("every kind of error is an Error, and no kind derives from another", "[core][error]") {
   CHECK_THROWS_AS(throw ShapeError("a", "b"), Error);
   CHECK_THROWS_AS(throw GraphError("a", "b"), Error);
   CHECK_THROWS_AS(throw QuantError("a", "b"), Error);

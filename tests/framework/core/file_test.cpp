@@ -29,8 +29,8 @@ std::string text_of(const std::string& path) {
   return {bytes.begin(), bytes.end()};
 }
 
-// During its lifetime, no file of this process can grow beyond this size: write() writes a part,
-// then raises SIGXFSZ and fails.
+// While this object lives, no file of this process can grow beyond `bytes`. write() writes up to
+// the limit; the next write() raises SIGXFSZ and fails.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -59,7 +59,7 @@ TEST_CASE("a file is written whole and replaces the old one", "[core][file]") {
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("a path is found unwritable before anything is written", "[core][file]") {
+TEST_CASE("check_writable finds an unwritable path before anything is written", "[core][file]") {
   const TemporaryFolder folder;
   check_writable(folder / "new");
   CHECK(folder.files() == 0);
@@ -105,7 +105,7 @@ TEST_CASE("a write that fails half way leaves the old file and nothing else", "[
 TEST_CASE("a temporary name that is taken is not used", "[core][file]") {
   const TemporaryFolder folder;
   const Child child = in_child([&]() -> std::string {
-    // No process removes these: they are no files. One of them has the next number.
+    // write_file() does not remove symbolic links. One of these has the next temporary name.
     const std::string first = folder / "a.tmp" + std::to_string(::getpid()) + '-';
     for (int number = 1; number <= 5000; ++number)
       std::filesystem::create_symlink("nowhere", first + std::to_string(number));
@@ -117,7 +117,7 @@ TEST_CASE("a temporary name that is taken is not used", "[core][file]") {
   CHECK(folder.files() == 5001);
 }
 
-TEST_CASE("a name without a folder is a file of the current one", "[core][file]") {
+TEST_CASE("a name without a folder is a file in the current folder", "[core][file]") {
   const TemporaryFolder folder;
   const Child child = in_child([&]() -> std::string {
     std::filesystem::current_path(folder.path());
@@ -128,7 +128,7 @@ TEST_CASE("a name without a folder is a file of the current one", "[core][file]"
   CHECK(text_of(folder / "a") == "text");
 }
 
-TEST_CASE("a signal that waits from before a write still waits after it", "[core][file]") {
+TEST_CASE("a signal that is pending before a write is still pending afterwards", "[core][file]") {
   const TemporaryFolder folder;
   const Child child = in_child([&]() -> std::string {
     sigset_t signals;
@@ -171,7 +171,8 @@ TEST_CASE("writing to a symbolic link writes the file that it points to", "[core
   CHECK(std::filesystem::is_symlink(folder / "link"));
 }
 
-TEST_CASE("writing to a symbolic link makes the file that it points to", "[core][file]") {
+TEST_CASE("writing to a dangling symbolic link creates the file that it points to",
+          "[core][file]") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "other");
   std::filesystem::create_symlink("other/file", folder / "link");
@@ -185,17 +186,18 @@ TEST_CASE("writing to a symbolic link makes the file that it points to", "[core]
   QUANTRAIN_CHECK_ERROR(write_file(folder / "circle", "text"), DataError, "cannot be written");
 }
 
-TEST_CASE("what dead processes left behind is removed by the next write", "[core][file]") {
+TEST_CASE("the next write removes the temporary files of dead processes", "[core][file]") {
   const TemporaryFolder folder;
   for (int number = 1; number <= 64; ++number)
     test::write_bytes(folder / "a.tmp" + std::to_string(::getpid()) + '-' + std::to_string(number),
                       {});
-  // Temporary files of other files, or names that write_file() never gives.
+  // These stay: a symbolic link, temporary files of other targets, and names that write_file()
+  // never uses.
   std::filesystem::create_symlink("nowhere", folder / "a.tmp1-9");
   const std::vector<std::string> others = {
       "b.tmp1-1", "a.tmp", "a.tmp1", "a.tmp1-", "a.tmp-1", "a.tmp1-1x", "a.tmp1-1-1", "aa.tmp1-1"};
   for (const std::string& name : others) test::write_bytes(folder / name, {});
-  // The temporary file of a living process, which holds a lock.
+  // The temporary file of a living process, which holds a lock on it.
   const std::string living = folder / "a.tmp1-7";
   const int lock = ::open(living.c_str(), O_WRONLY | O_CREAT, 0600);
   REQUIRE(::flock(lock, LOCK_EX) == 0);
@@ -208,7 +210,8 @@ TEST_CASE("what dead processes left behind is removed by the next write", "[core
   CHECK_FALSE(std::filesystem::exists(living));
 }
 
-TEST_CASE("a process that is killed while it writes leaves nothing behind", "[core][file]") {
+TEST_CASE("a killed write leaves the old or the new file, and the next write cleans up",
+          "[core][file]") {
   const TemporaryFolder folder;
   write_file(folder / "a", "old");
   for (int i = 0; i < 20; ++i) {
@@ -223,7 +226,8 @@ TEST_CASE("a process that is killed while it writes leaves nothing behind", "[co
   }
   const std::string text = text_of(folder / "a");
   CHECK((text == "old" || text == std::string(1 << 22, 'x')));
-  // A process that dies between naming a temporary file and the rename leaves that file.
+  // A process that dies after it has named its temporary file and before the rename leaves that
+  // file behind.
   CHECK(folder.files() <= 3);
   write_file(folder / "a", "new");
   CHECK(folder.files() == 1);
@@ -235,7 +239,8 @@ TEST_CASE("a file that is replaced while it is opened is the old one or the new 
   write_file(folder / "a", "s");
   write_file(folder / "b", std::string(6000, 'l'));
   std::atomic<bool> done = false;
-  // Replaces files as write_file() does at its end, as often as possible.
+  // Swaps the two files by renaming, as often as possible. write_file() also replaces its target by
+  // a rename.
   std::thread writer([&, a = folder / "a", b = folder / "b"] {
     while (!done) ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
   });
@@ -252,9 +257,11 @@ TEST_CASE("a file that is replaced while it is opened is the old one or the new 
   CHECK(whole == 50000);
 }
 
-TEST_CASE("a pipe is refused at once, from whatever side", "[core][file]") {
+TEST_CASE("a pipe is refused at once, for reading and for writing", "[core][file]") {
   const TemporaryFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  // InputFile opens a path without blocking and then checks its type, because opening a pipe for
+  // reading waits for a writer.
   const Child reader = in_child(
       [&]() -> std::string {
         InputFile file(folder / "pipe");
@@ -262,12 +269,11 @@ TEST_CASE("a pipe is refused at once, from whatever side", "[core][file]") {
       },
       20);
   CHECK(reader.text.find("/pipe: is not a regular file") != std::string::npos);
-  // If the type were checked before opening, a path that becomes a pipe in between would wait here.
   QUANTRAIN_CHECK_ERROR(write_file(folder / "pipe", "text"), DataError, "is not a regular file");
 }
 
-// Only root can make files of two users.
-TEST_CASE("another user's file in a sticky folder is refused before the work", "[core][file]") {
+// Only root can create files that belong to two users.
+TEST_CASE("check_writable refuses another user's file in a sticky folder", "[core][file]") {
   if (::geteuid() != 0) {
     WARN("not root: nothing was tested");
     return;
@@ -299,7 +305,7 @@ TEST_CASE("another user's file in a sticky folder is refused before the work", "
   std::filesystem::permissions(folder / "a", static_cast<std::filesystem::perms>(0666));
   REQUIRE(::chown(folder.path().c_str(), 65534, 65534) == 0);
   CHECK(replaces().text == "written");
-  check_writable("/quantrain");  // a file of the root folder
+  check_writable("/quantrain");  // a file in the root folder
 }
 
 TEST_CASE("a path that goes on after a zero byte is refused", "[core][file]") {
@@ -315,7 +321,7 @@ TEST_CASE("a path that goes on after a zero byte is refused", "[core][file]") {
   CHECK(text_of(folder / "a") == "text");
 }
 
-TEST_CASE("a file is read in parts, and says how much is left", "[core][file]") {
+TEST_CASE("a file can be read in parts and says how many bytes are left", "[core][file]") {
   const TemporaryFolder folder;
   write_file(folder / "a", "some text");
   InputFile file(folder / "a");

@@ -14,7 +14,8 @@
 
 namespace quantrain {
 
-TEST_CASE("a process that forks while its threads work has children that work", "[core][fork]") {
+TEST_CASE("children of a process work even if it forks while its threads are busy",
+          "[core][fork]") {
   std::atomic<bool> done = false;
   std::atomic<int> busy = 0;
   std::vector<std::thread> threads;
@@ -45,7 +46,7 @@ TEST_CASE("a process that forks while its threads work has children that work", 
   CHECK(whole == 40);
 }
 
-TEST_CASE("loops of a forked process run in the caller", "[core][fork]") {
+TEST_CASE("loops of a forked process run in the calling thread", "[core][fork]") {
   const test::DefaultThreads restore;
   const int most = test::thread_counts({1, 3}).back();
   set_threads(most);

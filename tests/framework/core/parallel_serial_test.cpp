@@ -5,7 +5,8 @@
 // Loops in a build without threads.
 namespace quantrain {
 
-TEST_CASE("without threads loops run in the caller, in order", "[core][parallel]") {
+TEST_CASE("in a build without threads, loops run in order in the calling thread",
+          "[core][parallel]") {
   CHECK(threads() == 1);
   CHECK(test::threads_of(1000) == std::set<std::thread::id>{std::this_thread::get_id()});
   std::vector<int64_t> begins;

@@ -14,7 +14,7 @@ using test::blocks;
 using test::DefaultThreads;
 using test::threads_of;
 
-TEST_CASE("no more threads than were set take part", "[core][parallel]") {
+TEST_CASE("a loop uses at most as many threads as were set", "[core][parallel]") {
   const DefaultThreads restore;
   for (const int n : {2, 3}) {
     set_threads(n);
@@ -40,7 +40,8 @@ TEST_CASE("two threads run two blocks at the same time", "[core][parallel]") {
   CHECK(met == 2);
 }
 
-TEST_CASE("without a number of threads a loop stays in the caller's arena", "[core][parallel]") {
+TEST_CASE("if no number of threads is set, a loop stays in the caller's arena",
+          "[core][parallel]") {
   const DefaultThreads restore;
   set_threads(0);
   tbb::task_arena arena(1, 1);

@@ -19,7 +19,7 @@ using test::blocks;
 using test::DefaultThreads;
 using test::threads_of;
 
-TEST_CASE("every element is visited once, at any number of threads", "[core][parallel]") {
+TEST_CASE("every element is visited once, with any number of threads", "[core][parallel]") {
   const DefaultThreads restore;
   for (const int threads : test::thread_counts({0, 1, 2, 5})) {
     set_threads(threads);
@@ -35,7 +35,7 @@ TEST_CASE("every element is visited once, at any number of threads", "[core][par
   }
 }
 
-TEST_CASE("even blocks are as good as equal, and one or an even number of them",
+TEST_CASE("sizes of even blocks differ by at most 1, and their number is 1, n or even",
           "[core][parallel]") {
   for (const int64_t n : {1, 2, 5, 64, 99, 1000}) {
     for (const int64_t most : {0, 1, 7, 9, 100}) {
@@ -60,10 +60,11 @@ TEST_CASE("even blocks are as good as equal, and one or an even number of them",
       CHECK(next == n);
     }
   }
-  parallel_for_even(0, 8, [](int64_t, int64_t) { FAIL("called for nothing"); });
+  parallel_for_even(0, 8, [](int64_t, int64_t) { FAIL("called for an empty range"); });
 }
 
-TEST_CASE("work is cut by its size, never by the number of threads", "[core][parallel]") {
+TEST_CASE("the blocks depend on the size of the work, never on the number of threads",
+          "[core][parallel]") {
   const DefaultThreads restore;
   const std::vector<std::pair<int64_t, int64_t>> expected{{0, 4}, {4, 8}, {8, 10}};
   for (const int threads : test::thread_counts({0, 1, 2, 5})) {
@@ -77,7 +78,7 @@ TEST_CASE("work is cut by its size, never by the number of threads", "[core][par
   }
 }
 
-TEST_CASE("an exception from a body reaches the caller", "[core][parallel]") {
+TEST_CASE("an exception from the body of a loop reaches the caller", "[core][parallel]") {
   const DefaultThreads restore;
   for (const int threads : test::thread_counts({0, 1, 2, 5})) {
     set_threads(threads);
@@ -106,7 +107,7 @@ TEST_CASE("loops nest", "[core][parallel]") {
   }
 }
 
-TEST_CASE("one thread means the caller's", "[core][parallel]") {
+TEST_CASE("with one thread, loops run in the calling thread", "[core][parallel]") {
   const DefaultThreads restore;
   set_threads(1);
   CHECK(threads() == 1);

@@ -31,12 +31,13 @@ Moments moments(const Draw& draw) {
   return {mean, squares / kDraws - mean * mean};
 }
 
-// Five standard deviations of a mean of kDraws numbers; one seed in two million exceeds them.
+// Five standard deviations of the mean of kDraws numbers. About one seed in two million exceeds
+// this.
 double allowed(double deviation) { return 5.0 * deviation / std::sqrt(double{kDraws}); }
 
 }  // namespace
 
-TEST_CASE("random numbers are these on every machine", "[core][random]") {
+TEST_CASE("random numbers are the same on every machine", "[core][random]") {
   Random random(42, 7, 3);
   CHECK(random.bits() == 0x64844e0371702112u);
   CHECK(random.bits() == 0x14fbe2dcbebdda0u);
@@ -48,7 +49,8 @@ TEST_CASE("random numbers are these on every machine", "[core][random]") {
   CHECK(random.normal() == 0x1.af32c2p-5f);
 }
 
-TEST_CASE("a stream depends on seed, stream and index, and on each alone", "[core][random]") {
+TEST_CASE("random numbers depend on each of seed, stream and index, and on nothing else",
+          "[core][random]") {
   std::set<uint64_t> first;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     for (uint64_t stream = 0; stream < 10; ++stream) {
@@ -83,7 +85,7 @@ TEST_CASE("uniform numbers fill [0, 1) evenly", "[core][random]") {
   CHECK(std::abs(m.variance - 1.0 / 12.0) < allowed(std::sqrt(1.0 / 180.0)));
 }
 
-TEST_CASE("uniform numbers of a range stay inside it", "[core][random]") {
+TEST_CASE("uniform numbers from a range stay inside it", "[core][random]") {
   Random random(2);
   int outside = 0;
   const Moments m = moments([&] {
@@ -95,7 +97,7 @@ TEST_CASE("uniform numbers of a range stay inside it", "[core][random]") {
   CHECK(std::abs(m.mean - 1.0) < allowed(8.0 * std::sqrt(1.0 / 12.0)));
 }
 
-TEST_CASE("numbers below n are each as likely as any other", "[core][random]") {
+TEST_CASE("all numbers below a bound are equally likely", "[core][random]") {
   Random random(3);
   std::vector<int> counts(7);
   for (int i = 0; i < kDraws; ++i) ++counts[static_cast<size_t>(random.below(7))];
@@ -140,7 +142,7 @@ TEST_CASE("normal numbers have the moments and tails of the normal distribution"
   CHECK(std::abs(beyond_two / double{kDraws} - 0.022750) < allowed(0.1491));
 }
 
-TEST_CASE("there is no number below 0 or 1 numbers too few", "[core][random]") {
+TEST_CASE("a bound below 1 is refused", "[core][random]") {
   Random random(1);
   for (const int64_t n : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min()})
     QUANTRAIN_CHECK_ERROR(random.below(n), DataError, "expected at least 1");

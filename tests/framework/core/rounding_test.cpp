@@ -12,8 +12,8 @@
 namespace quantrain {
 namespace {
 
-// The compiler assumes one rounding mode, so volatile keeps it from folding the division. The float
-// nearest to 0.7 is below 0.7.
+// Divides at run time: without volatile, the compiler would assume the default rounding mode and
+// fold the division. The float nearest to 0.7 is below 0.7.
 float seven_tenths() {
   volatile float seven = 7.0f;
   volatile float ten = 10.0f;
@@ -33,7 +33,7 @@ class Mode {
 
 }  // namespace
 
-TEST_CASE("the default rounding holds as long as it lives", "[core][rounding]") {
+TEST_CASE("DefaultRounding rounds to nearest as long as it lives", "[core][rounding]") {
   const float nearest = seven_tenths();
   for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
     const Mode other(mode);
@@ -51,14 +51,14 @@ TEST_CASE("the default rounding holds as long as it lives", "[core][rounding]") 
   }
 }
 
-TEST_CASE("loops compute in the default rounding, in every thread and for any size",
+TEST_CASE("loops compute in the default rounding mode, in every thread and for any size",
           "[core][rounding]") {
   const test::DefaultThreads restore;
   const float nearest = seven_tenths();
   const Mode upward(FE_UPWARD);
   REQUIRE(seven_tenths() != nearest);
   for (const int threads : test::thread_counts({1, 2, 5})) {
-    set_threads(threads);  // workers start in the mode of the thread that starts them
+    set_threads(threads);  // new workers inherit the mode of the thread that starts them
     for (const int64_t n : {1, 10, 10000}) {
       std::vector<float> quotients(static_cast<size_t>(n));
       parallel_for(n, 1, [&](int64_t begin, int64_t end) {
@@ -71,7 +71,8 @@ TEST_CASE("loops compute in the default rounding, in every thread and for any si
 }
 
 #if defined(__x86_64__)
-TEST_CASE("subnormal numbers are kept where the caller flushes them", "[core][rounding]") {
+TEST_CASE("DefaultRounding keeps subnormal numbers even if the caller flushes them to 0",
+          "[core][rounding]") {
   const auto halved = [] {
     volatile float least = std::numeric_limits<float>::min();
     volatile float half = 0.5f;

@@ -7,7 +7,8 @@
 
 namespace quantrain {
 
-TEST_CASE("a table is as wide as its cells", "[core][text]") {
+TEST_CASE("a column is as wide as its widest cell, except the last cell of a short row",
+          "[core][text]") {
   TextTable table("lrl");
   table.add({"layer", "bytes", "kernel"}).add({"0", "1,000,000", "gemm"}).add({"wide name", "7"});
   table.add({"x", "has a reason that is longer than its column"});

@@ -8,8 +8,7 @@
 
 namespace quantrain {
 
-TEST_CASE("a window fits an image that its kernel does not exceed, padding included",
-          "[core][window]") {
+TEST_CASE("a window fits if its kernel is at most as large as the padded image", "[core][window]") {
   const Window2d window{.kernel = {3, 5}, .padding = {0, 1}};
   CHECK(window.fits({3, 3}));
   CHECK_FALSE(window.fits({2, 3}));
@@ -19,7 +18,7 @@ TEST_CASE("a window fits an image that its kernel does not exceed, padding inclu
   CHECK(text.str() == "kernel [3, 5], stride [1, 1], padding [0, 1]");
 }
 
-TEST_CASE("a dilated kernel spans what lies between its taps", "[core][window]") {
+TEST_CASE("the extent of a dilated kernel includes the gaps between its taps", "[core][window]") {
   const Window2d window{.kernel = {3, 2}, .dilation = {2, 5}};
   CHECK(window.extent() == Size2d(5, 6));
   CHECK(window.fits({5, 6}));

@@ -11,8 +11,7 @@ using test::TemporaryFolder;
 
 constexpr size_t kPlane = 1024;
 
-/// Records whose pixels differ by channel: pixel i has red i % 251, green one more and blue two
-/// more.
+/// Records in which pixel i has red i % 251, green i % 251 + 1 and blue i % 251 + 2.
 std::vector<uint8_t> batch(std::initializer_list<uint8_t> labels) {
   std::vector<uint8_t> file;
   for (const uint8_t label : labels) {
@@ -33,7 +32,7 @@ void check_rejected(const std::vector<uint8_t>& file, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("CIFAR-10's planes become the channels of images, its batches one data set",
+TEST_CASE("CIFAR-10's planes become image channels, and its batches become one data set",
           "[data][cifar]") {
   const TemporaryFolder folder;
   test::write_bytes(folder / "test_batch.bin", batch({9, 0}));
@@ -53,7 +52,7 @@ TEST_CASE("CIFAR-10's planes become the channels of images, its batches one data
   CHECK(read_cifar10(folder.path(), Split::kTrain).labels() == std::vector<int32_t>{1, 2, 3, 4, 5});
 }
 
-TEST_CASE("damaged files of CIFAR-10 are rejected with their path", "[data][cifar]") {
+TEST_CASE("the error about a damaged CIFAR-10 file names its path", "[data][cifar]") {
   const std::vector<uint8_t> whole = batch({1, 2});
   check_rejected({}, "has 0 bytes, expected 1 to 10000 images of 3073 bytes each");
   for (const size_t size : {size_t{1}, size_t{3072}, size_t{3074}, whole.size() - 1})

@@ -23,7 +23,7 @@ const std::vector<std::string> kBoth{"b", "a"};
 
 }  // namespace
 
-TEST_CASE("columns of a .csv are taken by name", "[data][csv]") {
+TEST_CASE("columns of a .csv are selected by name", "[data][csv]") {
   const CsvTable table = read("a,b,kind\n1,2.5,cat\n-3e2,+.5,dog\n 4 ,1e-3,cat\n");
   CHECK(table.columns() == std::vector<std::string>{"a", "b", "kind"});
   CHECK(table.rows() == 3);
@@ -35,7 +35,8 @@ TEST_CASE("columns of a .csv are taken by name", "[data][csv]") {
   CHECK(kinds.labels == std::vector<int32_t>{0, 1, 0});
 }
 
-TEST_CASE("quotes, line ends, byte order mark and separators are read as written", "[data][csv]") {
+TEST_CASE("a .csv may have quotes, a byte order mark, other line ends and separators",
+          "[data][csv]") {
   const CsvTable table = read(
       "\xef\xbb\xbf\"a\",\"b, \"\"c\"\"\"\r\n"
       "\"1\",\"x\ny\"\r\n"
@@ -51,8 +52,8 @@ TEST_CASE("quotes, line ends, byte order mark and separators are read as written
   const CsvTable bare = read("1,2\n3,4", {.header = false});
   CHECK(bare.rows() == 2);
   CHECK(bare.floats("1") == std::vector<float>{2, 4});
-  // A file may end within a cell's line end, in an empty cell, or after a quote. A carriage return
-  // alone ends no line.
+  // A file may end with a lone carriage return, in an empty cell, or after a closing quote. Inside
+  // a file, a lone carriage return does not end a line.
   CHECK(read("a\n1\r").floats("a") == std::vector<float>{1});
   const CsvTable no_more = read("a,b\n1,");
   CHECK(no_more.text(0, "b").empty());
@@ -73,7 +74,7 @@ TEST_CASE("numbers of a .csv do not depend on the locale", "[data][csv]") {
   std::setlocale(LC_ALL, before.c_str());
 }
 
-TEST_CASE("cells that are no numbers are refused by row and column", "[data][csv]") {
+TEST_CASE("the error about a cell that is not a number names its row and column", "[data][csv]") {
   const auto number = [](const std::string& cell) {
     return read("a,b\n0,0\n1," + cell + "\n").floats(kBoth)[2];
   };
@@ -105,7 +106,8 @@ TEST_CASE("cells that are no numbers are refused by row and column", "[data][csv
   QUANTRAIN_CHECK_ERROR(table.text(-1, "a"), DataError, "there is no row 0 in a table of 1");
 }
 
-TEST_CASE("ragged, empty and misquoted rows are refused by their number", "[data][csv]") {
+TEST_CASE("the error about a ragged, empty or misquoted row gives the row's number",
+          "[data][csv]") {
   QUANTRAIN_CHECK_ERROR(
       read("a,b\n1,2\n3\n"), DataError, "x.csv: row 2 has 1 cells, the header has 2");
   QUANTRAIN_CHECK_ERROR(read("a,b\n1,2,3\n"), DataError, "row 1 has 3 cells, the header has 2");

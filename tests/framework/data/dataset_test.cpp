@@ -19,7 +19,8 @@ using test::TemporaryFolder;
 
 }  // namespace
 
-TEST_CASE("a dataset of bytes gives images, labels and byte / 255", "[data][dataset]") {
+TEST_CASE("a dataset of bytes gives labels, bytes and images with values byte / 255",
+          "[data][dataset]") {
   const Dataset dataset({3, 2, 1, 2}, counting(12), {0, 2, 1}, 3);
   CHECK(dataset.size() == 3);
   CHECK(dataset.classes() == 3);
@@ -82,7 +83,7 @@ TEST_CASE("floats outside their declared range are rejected", "[data][dataset]")
       make({0.0f}, {0.0f, 1.0f}), DataError, "1 values do not fill shape [1, 1, 2, 1]");
 }
 
-TEST_CASE("a dataset that does not fit together is rejected", "[data][dataset]") {
+TEST_CASE("images, labels and classes that do not fit together are rejected", "[data][dataset]") {
   QUANTRAIN_CHECK_ERROR(Dataset({8}, counting(8), {0, 0}, 1),
                         DataError,
                         "images have shape [8], expected [N, H, W, C] or rows [N, F]");
@@ -103,7 +104,7 @@ TEST_CASE("a dataset that does not fit together is rejected", "[data][dataset]")
       Dataset({2, 2, 2, 1}, counting(8), {0, 0}, 0), DataError, "number of classes is 0");
 }
 
-TEST_CASE("a batch's images carry their bytes, until they are written", "[data][dataset]") {
+TEST_CASE("the images of a batch carry their bytes until they are written", "[data][dataset]") {
   const std::vector<float> values{-4.0f, 0.0f, 1.0f, 4.0f};
   const Dataset dataset = Dataset::from_floats({2, 2}, values, {0, 0}, 1, {-4.0f, 4.0f});
   Batch batch = dataset.batch(0, 2);
@@ -123,7 +124,7 @@ TEST_CASE("a batch's images carry their bytes, until they are written", "[data][
   QUANTRAIN_CHECK_ERROR(batch.bytes(), DataError, "moved away");
 }
 
-TEST_CASE("rows of any rank are data", "[data][dataset]") {
+TEST_CASE("samples may have any rank", "[data][dataset]") {
   const Dataset rows({3, 4}, counting(12), {0, 2, 1}, 3);
   CHECK(rows.image_shape() == Shape{4});
   CHECK(rows.image(2)[0] == 8);
@@ -132,7 +133,7 @@ TEST_CASE("rows of any rank are data", "[data][dataset]") {
   CHECK(signals.batch(0, 3).images.shape() == Shape{3, 2, 2});
 }
 
-TEST_CASE("features are encoded one by one, and travel with the batch", "[data][dataset]") {
+TEST_CASE("each feature has its own encoding, which the batch carries", "[data][dataset]") {
   const InputFeatures features{{1000.0f, -0.5f}, {100.0f, 0.125f}};
   const std::vector<float> raw{1100.0f, -0.5f, 900.0f, -0.375f};  // z: 1, 0, -1, 1
   const Dataset dataset = Dataset::from_floats({2, 2}, raw, {0, 0}, 1, {-1.0f, 1.0f}, features);
@@ -159,7 +160,7 @@ TEST_CASE("features are encoded one by one, and travel with the batch", "[data][
       make({0.0f, 0.0f}, {{0.0f, 0.0f}, {1.0f, 0.0f}}), QuantError, "feature 1 has offset 0");
 }
 
-TEST_CASE("a part of a dataset is its first images", "[data][dataset]") {
+TEST_CASE("first takes the first images of a dataset", "[data][dataset]") {
   const Dataset dataset({3, 2, 1, 2}, counting(12), {0, 2, 1}, 3);
   CHECK(dataset.first(2).size() == 2);
   CHECK(dataset.first(2).label(1) == 2);
@@ -176,7 +177,7 @@ TEST_CASE("a part of a dataset is its first images", "[data][dataset]") {
   QUANTRAIN_CHECK_ERROR(dataset.label(3), DataError, "image 3 is outside [0, 3)");
 }
 
-TEST_CASE("a folder with MNIST's files is a dataset, plain or gzipped", "[data][dataset]") {
+TEST_CASE("a folder with plain or gzipped MNIST files is a dataset", "[data][dataset]") {
   const TemporaryFolder folder;
   test::write_bytes(folder / "train-images-idx3-ubyte", idx({2, 2, 3}, counting(12)));
   test::write_bytes(folder / "train-labels-idx1-ubyte.gz", gzip(idx({2}, {9, 0})));
@@ -193,7 +194,7 @@ TEST_CASE("a folder with MNIST's files is a dataset, plain or gzipped", "[data][
       Dataset::mnist(folder / "none", Split::kTest), DataError, "/none: is not a folder");
 }
 
-TEST_CASE("IDX files that do not fit each other are rejected by name", "[data][dataset]") {
+TEST_CASE("the error about IDX files that do not fit each other names a file", "[data][dataset]") {
   const TemporaryFolder folder;
   test::write_bytes(folder / "images", idx({2, 2, 3}, counting(12)));
   test::write_bytes(folder / "flat", idx({12}, counting(12)));
@@ -217,7 +218,7 @@ TEST_CASE("IDX files that do not fit each other are rejected by name", "[data][d
       load("images", "images", 10), DataError, "images: labels have shape [2, 2, 3], expected [N]");
 }
 
-TEST_CASE("a dataset that was moved from is the same dataset", "[data][dataset]") {
+TEST_CASE("a dataset that was moved from keeps its data", "[data][dataset]") {
   Dataset first({2, 1, 2, 1}, {1, 2, 3, 4}, {0, 1}, 2);
   const test::Child child = test::in_child([&]() -> std::string {
     const Dataset second = std::move(first);

@@ -11,7 +11,8 @@ namespace quantrain {
 
 using integer::InputFeatures;
 
-TEST_CASE("mean and deviation of each feature, by hand", "[data][features]") {
+TEST_CASE("fit_mean_std finds the mean and the standard deviation of each feature",
+          "[data][features]") {
   // The columns are (1, 3, 5), (200, 0, 100) and (7, 7, 7).
   const std::vector<float> rows{1, 200, 7, 3, 0, 7, 5, 100, 7};
   const InputFeatures fitted = fit_mean_std(rows, 3, {.constant = ConstantFeature::kKeep});
@@ -24,7 +25,8 @@ TEST_CASE("mean and deviation of each feature, by hand", "[data][features]") {
   CHECK(range.max == quantrain::test::Approx(std::sqrt(1.5)));
 }
 
-TEST_CASE("smallest and largest value of each feature become 0 and 1", "[data][features]") {
+TEST_CASE("fit_min_max maps the smallest and largest value of each feature to 0 and 1",
+          "[data][features]") {
   const std::vector<float> rows{1, 200, 7, 3, 0, 7, 5, 100, 7};
   const InputFeatures fitted = fit_min_max(rows, 3, {.constant = ConstantFeature::kKeep});
   CHECK(fitted == InputFeatures{{1.0f, 0.0f, 7.0f}, {4.0f, 200.0f, 1.0f}});
@@ -34,8 +36,7 @@ TEST_CASE("smallest and largest value of each feature become 0 and 1", "[data][f
   CHECK(feature_range(odd, fit_min_max(odd, 2)) == Range{0.0f, 1.0f});
 }
 
-TEST_CASE("a feature that never varies is refused by name, unless it is to be kept",
-          "[data][features]") {
+TEST_CASE("a constant feature is refused by name, unless it is to be kept", "[data][features]") {
   const std::vector<float> rows{1, 200, 7, 3, 0, 7, 5, 100, 7};
   const std::vector<std::string> names{"time", "pressure", "mode"};
   const char* const text =

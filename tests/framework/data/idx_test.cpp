@@ -23,7 +23,7 @@ void check_rejected(const std::vector<uint8_t>& file, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("an IDX file gives its shape and bytes, plain or gzipped", "[data][idx]") {
+TEST_CASE("a plain or gzipped IDX file gives its shape and bytes", "[data][idx]") {
   const TemporaryFolder folder;
   const std::vector<uint8_t> file = idx({3, 50, 2}, counting(300));
   test::write_bytes(folder / "plain", file);
@@ -44,7 +44,7 @@ TEST_CASE("an IDX file may be empty or larger than zlib's buffers", "[data][idx]
   CHECK(read_idx_u8(folder / "large").bytes == bytes);
 }
 
-TEST_CASE("an IDX file cut anywhere is rejected", "[data][idx]") {
+TEST_CASE("an IDX file that is truncated anywhere is rejected", "[data][idx]") {
   const TemporaryFolder folder;
   const std::vector<uint8_t> plain = idx({2, 3}, counting(6));
   for (const std::vector<uint8_t>& file : {plain, gzip(plain)}) {
@@ -55,7 +55,7 @@ TEST_CASE("an IDX file cut anywhere is rejected", "[data][idx]") {
   }
 }
 
-TEST_CASE("IDX files of the wrong length are rejected with both numbers", "[data][idx]") {
+TEST_CASE("the error about an IDX file of the wrong length gives both lengths", "[data][idx]") {
   check_rejected({}, "truncated: 0 bytes, too short for any header");
   check_rejected(idx({2, 3}, counting(5)), "shape [2, 3] needs 6 bytes, at most 5 follow");
   check_rejected(idx({2, 3}, counting(7)), "longer than the 6 bytes of shape [2, 3]");
@@ -76,7 +76,7 @@ TEST_CASE("IDX files of another type are rejected", "[data][idx]") {
   check_rejected({'P', '5', '\n', '2', '8'}, "magic bytes 80 53 10 50");
 }
 
-TEST_CASE("absurd extents are rejected before memory is asked for", "[data][idx]") {
+TEST_CASE("absurd extents are rejected before memory is allocated", "[data][idx]") {
   const uint32_t most = 0xffffffffu;
   check_rejected(idx({most}, counting(8)), "needs 4294967295 bytes, at most 8 follow");
   check_rejected(idx({most, most, most}, counting(8)), "too many elements");
@@ -99,7 +99,7 @@ TEST_CASE("damaged gzip data are rejected", "[data][idx]") {
     std::vector<uint8_t> changed = good;
     changed[i] ^= 0x10;
     test::write_bytes(folder / "changed", changed);
-    try {  // a changed padding bit changes no value
+    try {  // the file still reads if only a padding bit changed
       const IdxArray array = read_idx_u8(folder / "changed");
       CHECK(array.bytes == counting(200));
     } catch (const DataError&) {
@@ -124,9 +124,10 @@ TEST_CASE("an IDX file larger than its header accounts for is refused before it 
   }
 }
 
-TEST_CASE("what a gzipped file unpacks to is limited, and taken as it comes", "[data][idx]") {
+TEST_CASE("the unpacked size of a gzipped file is limited, and a claimed size reserves no memory",
+          "[data][idx]") {
   const TemporaryFolder folder;
-  // A real bomb: one megabyte unpacks to 1 GiB of zeros.
+  // A gzip bomb: one megabyte unpacks to 1 GiB of zeros.
   const uint32_t size = uint32_t{1} << 30;
   const auto squeeze = [](const std::vector<uint8_t>& header, uint32_t zeros, uint32_t sent) {
     z_stream stream{};
@@ -160,7 +161,8 @@ TEST_CASE("what a gzipped file unpacks to is limited, and taken as it comes", "[
   CHECK(bomb.text.find("read it with a larger limit if you trust the file") != std::string::npos);
   CHECK(bomb.kilobytes < 20000);
 
-  // A file that claims 200 MiB, and is padded to a size that could hold them.
+  // This file claims 200 MiB but contains 1 MiB. It is padded to a size that could hold 200 MiB
+  // when compressed.
   const uint32_t claimed = 200 << 20;
   std::vector<uint8_t> liar = squeeze(idx({claimed}, {}), claimed, 1 << 20);
   liar.resize(1 << 20);

@@ -36,7 +36,7 @@ TEST_CASE("a build without libpng says so", "[data][image_folder]") {
 }
 
 #if QUANTRAIN_PNG
-TEST_CASE("a folder for each class is a data set, classes and images in order",
+TEST_CASE("a folder for each class makes a data set, with classes and images in order",
           "[data][image_folder]") {
   const TemporaryFolder folder;
   write(folder, "dog/1.png", png(1, 2, {10, 11, 12, 13, 14, 15}, kColour));
@@ -67,7 +67,7 @@ TEST_CASE("images are read as gray or colour", "[data][image_folder]") {
   CHECK(read_png(folder / "alpha.png", 3).bytes == std::vector<uint8_t>{9, 8, 7, 0, 0, 0});
 }
 
-TEST_CASE("images of different sizes are refused by name", "[data][image_folder]") {
+TEST_CASE("the error about images of different sizes names two of them", "[data][image_folder]") {
   const TemporaryFolder folder;
   write(folder, "a/1.png", png(1, 2, {1, 2}, kGray));
   write(folder, "b/2.png", png(2, 1, {1, 2}, kGray));
@@ -79,7 +79,7 @@ TEST_CASE("images of different sizes are refused by name", "[data][image_folder]
                         "a/1.png is [1, 2, 1]: scale or crop them to one size");
 }
 
-TEST_CASE("folders without classes or images, and other files, are refused",
+TEST_CASE("folders without classes or images are refused, and so are other files",
           "[data][image_folder]") {
   const TemporaryFolder folder;
   QUANTRAIN_CHECK_ERROR(read_image_folder(folder / "none"), DataError, "/none: ");
@@ -93,7 +93,7 @@ TEST_CASE("folders without classes or images, and other files, are refused",
       read_image_folder(folder.path()), DataError, "a/photo.jpg: is not a .png file: convert it");
 }
 
-TEST_CASE("damaged, truncated and too large PNG files are refused by name",
+TEST_CASE("the error about a damaged, truncated or too large PNG file names it",
           "[data][image_folder]") {
   const TemporaryFolder folder;
   const auto read = [&](const std::vector<uint8_t>& file, std::optional<int64_t> limit = {}) {

@@ -62,7 +62,7 @@ TEST_CASE("an epoch visits every image once, in order", "[data][loader]") {
   CHECK(epoch.bytes[9 * 16] == 10);
 }
 
-TEST_CASE("a batch is the caller's to move from", "[data][loader]") {
+TEST_CASE("the caller may move from a batch", "[data][loader]") {
   const DataLoader loader(numbered(10), {.batch = 4});
   const Epoch expected = run(loader);
   Epoch epoch;
@@ -78,7 +78,7 @@ TEST_CASE("a batch is the caller's to move from", "[data][loader]") {
   CHECK(epoch == expected);
 }
 
-TEST_CASE("a last batch that is not full can be left out", "[data][loader]") {
+TEST_CASE("an incomplete last batch can be left out", "[data][loader]") {
   const DataLoader loader(numbered(10), {.batch = 4, .drop_last = true});
   CHECK(loader.batches() == 2);
   CHECK(run(loader).sizes == std::vector<int64_t>{4, 4});
@@ -98,19 +98,19 @@ TEST_CASE("a shuffled epoch visits every image once, with its own label", "[data
   CHECK_FALSE(std::is_sorted(epoch.labels.begin(), epoch.labels.end()));
 }
 
-TEST_CASE("order depends on seed and epoch alone", "[data][loader]") {
+TEST_CASE("the order depends only on seed and epoch", "[data][loader]") {
   DataLoader loader(numbered(100), {.batch = 8, .shuffle = true, .seed = 3});
   const std::vector<int64_t> zero = loader.order();
   CHECK(loader.epoch(1).order() != zero);
   CHECK(loader.epoch(0).order() == zero);
   CHECK(DataLoader(numbered(100), {.batch = 9, .shuffle = true, .seed = 3}).order() == zero);
   CHECK(DataLoader(numbered(100), {.batch = 8, .shuffle = true, .seed = 4}).order() != zero);
-  // Pinned, because a change here changes every training run.
+  // This order is pinned, because another order would change every training run.
   const DataLoader small(numbered(8), {.shuffle = true, .seed = 1});
   CHECK(small.order() == std::vector<int64_t>{4, 7, 1, 3, 5, 2, 0, 6});
 }
 
-TEST_CASE("an epoch is the same after a partial one, another epoch, at any number of threads",
+TEST_CASE("an epoch is the same after a partial or another epoch, with any number of threads",
           "[data][loader]") {
   DataLoader loader(numbered(50),
                     {.batch = 7, .shuffle = true, .seed = 5, .augment = random_shift(2)});
@@ -127,7 +127,8 @@ TEST_CASE("an epoch is the same after a partial one, another epoch, at any numbe
   set_threads(0);
 }
 
-TEST_CASE("augmentation of an image does not depend on where it stands", "[data][loader]") {
+TEST_CASE("the augmentation of an image does not depend on its place in the epoch",
+          "[data][loader]") {
   const LoaderOptions in_order{.batch = 50, .seed = 5, .augment = random_shift(2)};
   LoaderOptions shuffled = in_order;
   shuffled.batch = 3;
@@ -142,7 +143,7 @@ TEST_CASE("augmentation of an image does not depend on where it stands", "[data]
   }
 }
 
-TEST_CASE("a loader left early stops its thread", "[data][loader]") {
+TEST_CASE("a loop that ends early stops the thread of its loader", "[data][loader]") {
   const DataLoader loader(numbered(100), {.batch = 1});
   for (int i = 0; i < 50; ++i) {
     for (const Batch& batch : loader) {
@@ -156,7 +157,7 @@ TEST_CASE("a loader left early stops its thread", "[data][loader]") {
   CHECK_THROWS_AS(leave(), std::runtime_error);
 }
 
-TEST_CASE("what a transform throws arrives after the batches before it", "[data][loader]") {
+TEST_CASE("an exception from a transform arrives after the preceding batches", "[data][loader]") {
   const Transform fail_at_six = [](const ImageBytes& image, Random&) {
     if (image.pixels[0] == 6) throw DataError("transform", "does not like image 5");
   };
@@ -192,7 +193,7 @@ TEST_CASE("the next batch is prepared in another thread while one is used", "[da
   }
 }
 
-TEST_CASE("an iterator outlives its loader and moves", "[data][loader]") {
+TEST_CASE("an iterator can be moved and can outlive its loader", "[data][loader]") {
   auto loader = std::make_unique<DataLoader>(numbered(6), LoaderOptions{.batch = 2});
   DataLoader::Iterator first = loader->begin();
   loader.reset();
@@ -202,7 +203,7 @@ TEST_CASE("an iterator outlives its loader and moves", "[data][loader]") {
   CHECK(images == 6);
 }
 
-TEST_CASE("a batch stays as it was when the next one is taken", "[data][loader]") {
+TEST_CASE("a batch does not change when the next one is taken", "[data][loader]") {
   const DataLoader loader(numbered(6), {.batch = 2});
   std::vector<Batch> kept;
   for (const Batch& batch : loader) kept.push_back(batch);
@@ -223,7 +224,7 @@ TEST_CASE("a batch takes no more memory than its floats and its bytes", "[data][
   CHECK(after.bytes_in_use - before.bytes_in_use == both.bytes_in_use - after.bytes_in_use);
 }
 
-TEST_CASE("loaders that make no sense are rejected", "[data][loader]") {
+TEST_CASE("invalid options of a loader are rejected", "[data][loader]") {
   QUANTRAIN_CHECK_ERROR(
       DataLoader(numbered(3), {.batch = 0}), DataError, "batch is 0, expected at least 1");
   QUANTRAIN_CHECK_ERROR(DataLoader(numbered(3), {.batch = -5}), DataError, "batch is -5");
@@ -260,7 +261,7 @@ TEST_CASE("a shift moves an image and fills with 0", "[data][transforms]") {
   }
 }
 
-TEST_CASE("a shift fills with what means 0 in the dataset", "[data][transforms]") {
+TEST_CASE("a shift fills with the byte that represents 0 in the dataset", "[data][transforms]") {
   const std::vector<float> ones(16, 1.0f);
   const Dataset dataset = Dataset::from_floats({1, 4, 4, 1}, ones, {0}, 1, {-1.0f, 1.0f});
   const Transform down = [](const ImageBytes& image, Random&) { shift_image(image, 1, 0); };
@@ -271,7 +272,7 @@ TEST_CASE("a shift fills with what means 0 in the dataset", "[data][transforms]"
   }
 }
 
-TEST_CASE("a random shift reaches every place as often as any other", "[data][transforms]") {
+TEST_CASE("a random shift reaches every place equally often", "[data][transforms]") {
   const Transform shift = random_shift(1);
   std::vector<int> counts(9);
   for (uint64_t index = 0; index < 9000; ++index) {
@@ -286,7 +287,7 @@ TEST_CASE("a random shift reaches every place as often as any other", "[data][tr
       random_shift(std::numeric_limits<int64_t>::max()), DataError, "a shift of up to 9223");
 }
 
-TEST_CASE("a shift of fewer bytes than its shape is refused", "[data][transforms]") {
+TEST_CASE("a shift of too few bytes for the shape is refused", "[data][transforms]") {
   std::vector<uint8_t> pixels(8);
   QUANTRAIN_CHECK_ERROR(shift_image({pixels, {3, 3, 1}}, 1, 0),
                         DataError,
@@ -295,7 +296,7 @@ TEST_CASE("a shift of fewer bytes than its shape is refused", "[data][transforms
       shift_image({pixels, {1, int64_t{1} << 62, 1}}, 1, 0), DataError, "8 bytes do not fill");
 }
 
-TEST_CASE("an iterator goes no further than its end", "[data][loader]") {
+TEST_CASE("an iterator cannot be advanced past its end", "[data][loader]") {
   const DataLoader loader(numbered(3), {.batch = 3});
   DataLoader::Iterator last = loader.begin();
   ++last;
@@ -314,7 +315,8 @@ TEST_CASE("an iterator goes no further than its end", "[data][loader]") {
 
 // ThreadSanitizer ends a process that starts a thread after a fork.
 #if !defined(QUANTRAIN_SANITIZE_THREAD)
-TEST_CASE("an iterator knows that its thread stayed in the process that forked", "[data][loader]") {
+TEST_CASE("in a forked process, an iterator reports that its thread is in the parent",
+          "[data][loader]") {
   const DataLoader loader(numbered(30), {.batch = 3});
   auto iterator = std::make_unique<DataLoader::Iterator>(loader.begin());
   const test::Child child = test::in_child(
@@ -338,7 +340,8 @@ TEST_CASE("an iterator knows that its thread stayed in the process that forked",
 }
 #endif
 
-TEST_CASE("a loop over an epoch of a temporary loader keeps the loader", "[data][temporaries]") {
+TEST_CASE("a loop over an epoch of a temporary loader keeps the loader alive",
+          "[data][temporaries]") {
   DataLoader named(numbered(9), {.batch = 4, .shuffle = true});
   const Epoch expected = run(named.epoch(1));
   Epoch epoch;
@@ -350,7 +353,8 @@ TEST_CASE("a loop over an epoch of a temporary loader keeps the loader", "[data]
   CHECK(epoch == expected);
 }
 
-TEST_CASE("nothing refers into a loader, batch or data set without a name", "[data][temporaries]") {
+TEST_CASE("an unnamed loader, batch or data set gives no reference into itself",
+          "[data][temporaries]") {
   CHECK(std::is_same_v<decltype(DataLoader(numbered(1)).epoch(0)), DataLoader>);
   CHECK(std::is_same_v<decltype(DataLoader(numbered(1)).options()), LoaderOptions>);
   CHECK(std::is_same_v<decltype(*DataLoader(numbered(1)).begin()), Batch>);

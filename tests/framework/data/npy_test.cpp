@@ -49,20 +49,20 @@ TEST_CASE("a .npy of each type gives its values", "[data][npy]") {
         std::vector<float>{-0.1f, 0.0f});
 }
 
-TEST_CASE("a .npy of each version, rank and layout of its header is read", "[data][npy]") {
+TEST_CASE("a .npy of every version, rank and header layout is read", "[data][npy]") {
   const std::vector<uint8_t> four{1, 2, 3, 4};
   for (const int version : {1, 2, 3})
     CHECK(read(npy("|u1", "(2, 2)", four, version)).bytes == four);
   CHECK(read(npy("|u1", "()", {7})).shape == Shape{});
   CHECK(read(npy("|u1", "(0, 3)", {})).shape == Shape{0, 3});
   CHECK(read(npy("|u1", "(4,)", four, 1, true)).bytes == four);  // one axis has only one order
-  for (const char* type : {"<u1", "=u1", ">u1"})                 // bytes have no order
+  for (const char* type : {"<u1", "=u1", ">u1"})                 // bytes have no byte order
     CHECK(read(npy(type, "(4,)", four)).bytes == four);
   CHECK(read(npy_of("{\"shape\":(4,),\"fortran_order\":False,\"descr\":\"|u1\"}", four)).bytes ==
         four);
 }
 
-TEST_CASE("what xtensor writes is read", "[data][npy]") {
+TEST_CASE("a .npy that xtensor wrote is read", "[data][npy]") {
   const TemporaryFolder folder;
   const xt::xarray<float> floats{{0.5f, -1.0f, 2.0f}, {3.0f, 4.0f, -5.25f}};
   xt::dump_npy(folder / "floats.npy", floats);
@@ -74,7 +74,8 @@ TEST_CASE("what xtensor writes is read", "[data][npy]") {
   CHECK(read_npy(folder / "integers.npy").labels() == std::vector<int32_t>{3, -1});
 }
 
-TEST_CASE("a .npy of another type or order is refused with what to write", "[data][npy]") {
+TEST_CASE("the error about a .npy of another type or order says what to save instead",
+          "[data][npy]") {
   QUANTRAIN_CHECK_ERROR(read(npy(">f4", "(1,)", {0, 0, 0, 0})),
                         DataError,
                         "is big-endian (>f4): save array.astype(\"<f4\") instead");
@@ -116,7 +117,7 @@ TEST_CASE("a .npy of another type or order is refused with what to write", "[dat
                         "values are of type f4, expected bytes (u1)");
 }
 
-TEST_CASE("a .npy whose size is not what it says is refused", "[data][npy]") {
+TEST_CASE("a .npy whose size does not match its header is refused", "[data][npy]") {
   QUANTRAIN_CHECK_ERROR(
       read(npy("<f4", "(2, 2)", {1, 2, 3})),
       DataError,
@@ -135,7 +136,7 @@ TEST_CASE("a .npy whose size is not what it says is refused", "[data][npy]") {
       read(npy("|u1", "(1, 1, 1, 1, 1, 1, 1, 1, 1)", {1})), DataError, "more than 8 axes");
 }
 
-TEST_CASE("a damaged .npy header is refused, and so is every shorter file", "[data][npy]") {
+TEST_CASE("a damaged .npy header is refused, and so is a file truncated anywhere", "[data][npy]") {
   const auto header = [](const std::string& text) { return read(npy_of(text, {})); };
   QUANTRAIN_CHECK_ERROR(header("nothing"), DataError, "header: expected { at character 0, found");
   QUANTRAIN_CHECK_ERROR(header("{}"), DataError, "header: lacks \"descr\"");

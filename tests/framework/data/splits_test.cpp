@@ -25,7 +25,7 @@ void check_partition(const Parts& parts, int64_t n) {
   CHECK(all == expected);
 }
 
-// counts[c] samples of class c, one class after the other.
+// The labels of counts[c] samples of each class c, one class after the other.
 std::vector<int32_t> labels_with(const std::vector<int64_t>& counts) {
   std::vector<int32_t> labels;
   for (size_t c = 0; c < counts.size(); ++c)
@@ -40,7 +40,7 @@ Dataset images(const std::vector<int32_t>& labels, int64_t classes) {
 
 }  // namespace
 
-TEST_CASE("a split puts every sample into one part, by seed", "[data][splits]") {
+TEST_CASE("a split puts every sample into one part, and the seed decides which", "[data][splits]") {
   const std::vector<double> fractions{0.7, 0.2, 0.1};
   const Parts parts = split_indices(101, fractions, 3);
   check_partition(parts, 101);
@@ -49,7 +49,7 @@ TEST_CASE("a split puts every sample into one part, by seed", "[data][splits]") 
   CHECK(parts[2].size() == 10);
   CHECK(split_indices(101, fractions, 3) == parts);
   CHECK(split_indices(101, fractions, 4) != parts);
-  // Pinned, because a change here moves samples between training and test data.
+  // This split is pinned, because another one would move samples between training and test data.
   CHECK(split_indices(10, std::vector<double>{0.7, 0.3}, 1)[1] == std::vector<int64_t>{4, 5, 8});
   const Parts some = split_indices(100, std::vector<double>{0.1, 0.2});
   CHECK(some[0].size() == 10);
@@ -57,7 +57,7 @@ TEST_CASE("a split puts every sample into one part, by seed", "[data][splits]") 
   CHECK(split_indices(2, std::vector<double>{0.99, 0.01})[1].size() == 1);
 }
 
-TEST_CASE("a stratified split has every class's share in every part", "[data][splits]") {
+TEST_CASE("every part of a stratified split has its share of every class", "[data][splits]") {
   const std::vector<int64_t> counts{100, 10, 3, 37};
   const std::vector<int32_t> labels = labels_with(counts);
   const std::vector<double> fractions{0.8, 0.2};
@@ -80,7 +80,7 @@ TEST_CASE("a stratified split has every class's share in every part", "[data][sp
   CHECK(stratified_indices(labels, 4, fractions, 8) != parts);
 }
 
-TEST_CASE("a class that is missing in a part is an error", "[data][splits]") {
+TEST_CASE("a class that is missing from a part is an error", "[data][splits]") {
   const std::vector<int32_t> labels = labels_with({10, 1, 10});
   QUANTRAIN_CHECK_ERROR(
       stratified_indices(labels, 3, std::vector<double>{0.5, 0.5}),
@@ -112,7 +112,7 @@ TEST_CASE("the parts of a data set are data sets that share its values", "[data]
   CHECK(batch.images.data()[1] == static_cast<float>(two[1].row(1)));
 }
 
-TEST_CASE("normalization is fitted on the rows of the training part alone", "[data][splits]") {
+TEST_CASE("normalization can be fitted on the rows of the training part alone", "[data][splits]") {
   const std::vector<float> values{0, 5, 10, 25, 1000, -7, 4, 15};
   const std::vector<float> train = rows_at(values, 2, std::vector<int64_t>{0, 1, 3});
   CHECK(train == std::vector<float>{0, 5, 10, 25, 4, 15});

@@ -10,7 +10,7 @@
 namespace quantrain {
 namespace {
 
-/// Sample i of an epoch has the values i and epoch, label i % 3, target 2 i.
+/// Sample i of an epoch has the values i and epoch, the label i % 3 and the target 2 i.
 std::function<SampleGenerator(int64_t)> counting(int64_t n) {
   return [n](int64_t epoch) -> SampleGenerator {
     return [n, epoch, i = int64_t{0}]() mutable -> std::optional<StreamSample> {
@@ -69,7 +69,7 @@ TEST_CASE("a stream of declared length gives that many samples", "[data][stream]
   CHECK(firsts(DataLoader(Stream(counting(5), options), {.batch = 2})).size() == 5);
 }
 
-TEST_CASE("a stream's values become codes, and are augmented by seed, epoch and place",
+TEST_CASE("the values of a stream become codes, and augmentation ignores the batch size",
           "[data][stream]") {
   StreamOptions options = kRows;
   options.range = {0.0f, 10.0f};
@@ -90,7 +90,7 @@ TEST_CASE("a stream's values become codes, and are augmented by seed, epoch and 
   }
 }
 
-TEST_CASE("a generator that throws, or ends early, is an error of data", "[data][stream]") {
+TEST_CASE("a generator that throws or ends early causes a DataError", "[data][stream]") {
   StreamOptions options = kRows;
   const auto failing = [](int64_t) -> SampleGenerator {
     return [i = 0]() mutable -> std::optional<StreamSample> {

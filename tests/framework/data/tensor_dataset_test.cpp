@@ -64,7 +64,7 @@ Epoch run(const DataLoader& loader) {
 
 }  // namespace
 
-TEST_CASE("floats with labels come as they are, without codes", "[data][tensor_dataset]") {
+TEST_CASE("a dataset of floats gives them unchanged, without codes", "[data][tensor_dataset]") {
   const TensorDataset dataset(rows(5), Labels{labels_of(5, 3), 3});
   CHECK(dataset.size() == 5);
   CHECK(dataset.classes() == 3);
@@ -108,7 +108,7 @@ TEST_CASE("values outside of the range are refused, or saturate and are counted"
                         "value nan of sample 0, element 1");
 }
 
-TEST_CASE("targets are tensors, several of them, or the input", "[data][tensor_dataset]") {
+TEST_CASE("targets are one or several tensors, or the input", "[data][tensor_dataset]") {
   const TensorDataset regression(rows(4), SampleArray::floats({4, 1}, counting_floats(4, 10.0f)));
   const Batch batch = regression.batch(2, 4);
   CHECK(batch.size() == 2);
@@ -131,7 +131,7 @@ TEST_CASE("targets are tensors, several of them, or the input", "[data][tensor_d
   CHECK(TensorDataset(rows(4), Targets{}).batch(0, 4).targets.empty());
 }
 
-TEST_CASE("several inputs come together", "[data][tensor_dataset]") {
+TEST_CASE("a batch has the same samples of all inputs", "[data][tensor_dataset]") {
   const std::vector<SampleArray> inputs{SampleArray::bytes({3, 2}, {1, 2, 3, 4, 5, 6}), rows(3)};
   const DataLoader loader(TensorDataset(inputs, Labels{{0, 1, 0}, 2}),
                           {.batch = 2, .shuffle = true, .seed = 1});
@@ -151,7 +151,7 @@ TEST_CASE("several inputs come together", "[data][tensor_dataset]") {
   CHECK(at == 3);
 }
 
-TEST_CASE("floats go through the loader as bytes do: by seed and epoch, at any number of threads",
+TEST_CASE("loading floats depends only on seed and epoch, not on the number of threads",
           "[data][tensor_dataset]") {
   const Transform noise = [](const SampleView& sample, Random& random) {
     for (float& x : sample.floats) x += random.normal();
@@ -195,7 +195,8 @@ TEST_CASE("a part of a data set shares its values", "[data][tensor_dataset]") {
   QUANTRAIN_CHECK_ERROR(part.batch(0, 4), DataError, "samples [0, 4) are not within [0, 3)");
 }
 
-TEST_CASE("values in a program's own memory are used where they are", "[data][tensor_dataset]") {
+TEST_CASE("a dataset uses values in the program's own memory without a copy",
+          "[data][tensor_dataset]") {
   const auto memory = std::make_shared<const std::vector<float>>(counting_floats(6));
   const auto bytes = std::make_shared<const std::vector<uint8_t>>(6, uint8_t{7});
   {
@@ -245,7 +246,7 @@ TEST_CASE("inputs and targets that do not fit each other are refused", "[data][t
       TensorDataset(rows(3), Labels{{0, 0, 0}, 0}), DataError, "number of classes is 0");
 }
 
-TEST_CASE("mixup mixes two samples and their targets alike", "[data][mixup]") {
+TEST_CASE("mixup mixes two samples and their targets in the same shares", "[data][mixup]") {
   // Each sample has its own value and class, so a mixture shows which samples it consists of.
   constexpr int64_t kSamples = 40;
   const TensorDataset labelled(SampleArray::floats({kSamples, 1}, counting_floats(kSamples)),
@@ -284,7 +285,7 @@ TEST_CASE("mixup mixes two samples and their targets alike", "[data][mixup]") {
   }
 }
 
-TEST_CASE("mixup that makes no sense is refused", "[data][mixup]") {
+TEST_CASE("an invalid alpha and missing targets for mixup are refused", "[data][mixup]") {
   const auto run_one = [](const TensorDataset& dataset, double alpha) {
     return run(DataLoader(dataset, {.mixup = alpha}));
   };

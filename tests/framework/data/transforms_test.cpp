@@ -21,8 +21,8 @@ std::vector<uint8_t> counted(int64_t n) {
   return bytes;
 }
 
-/// Applies f to samples of this shape with the values 1, 2, 3, ...: as bytes, and as floats, which
-/// must give the same result.
+/// Applies f to a sample of this shape with the values 1, 2, 3, ..., once as bytes and once as
+/// floats. Both must give the same result.
 template <class F>
 std::vector<uint8_t> after(const Shape& shape, const F& f) {
   std::vector<uint8_t> bytes = counted(shape.elements());
@@ -64,7 +64,7 @@ TEST_CASE("a flip mirrors left and right", "[data][transforms]") {
   CHECK(std::abs(count - 250) < 70);  // 5 standard deviations
 }
 
-TEST_CASE("a crop scales a part to the whole image", "[data][transforms]") {
+TEST_CASE("a crop scales a part to the size of the image", "[data][transforms]") {
   const auto cropped = [](const Shape& shape, int64_t y, int64_t x, int64_t h, int64_t w) {
     return after(shape, [&](const SampleView& image) { crop_image(image, y, x, h, w); });
   };
@@ -72,8 +72,8 @@ TEST_CASE("a crop scales a part to the whole image", "[data][transforms]") {
   CHECK(cropped({2, 2, 1}, 1, 0, 1, 1) == std::vector<uint8_t>{3, 3, 3, 3});
   CHECK(cropped({1, 4, 2}, 0, 1, 1, 2) == std::vector<uint8_t>{3, 4, 3, 4, 5, 6, 5, 6});
   CHECK(cropped({3, 3, 1}, 1, 1, 2, 2) == std::vector<uint8_t>{5, 5, 6, 5, 5, 6, 8, 8, 9});
-  // Random parts have at least 2 x 2 pixels. Some of them are the top left pixels, some the bottom
-  // right ones.
+  // Random parts have at least 2 x 2 pixels. Some parts are the top left corner, and some are the
+  // bottom right corner.
   bool reaches_first = false;
   bool reaches_last = false;
   for (uint64_t seed = 0; seed < 200; ++seed) {
@@ -87,7 +87,8 @@ TEST_CASE("a crop scales a part to the whole image", "[data][transforms]") {
   CHECK(transformed(random_crop(1.0f), {4, 4, 1}, 3) == counted(16));
 }
 
-TEST_CASE("a cutout covers one square, or its part inside the image", "[data][transforms]") {
+TEST_CASE("a cutout covers one square, or the part of it that is inside the image",
+          "[data][transforms]") {
   int least = 16;
   int most = 0;
   std::vector<int> covered(16);
@@ -110,7 +111,7 @@ TEST_CASE("a cutout covers one square, or its part inside the image", "[data][tr
   CHECK(transformed(cutout(100), {4, 4, 1}, 1) == std::vector<uint8_t>(16, 0));
 }
 
-TEST_CASE("noise has its sigma in real values, for bytes and floats", "[data][transforms]") {
+TEST_CASE("the sigma of noise is in real values, for bytes and for floats", "[data][transforms]") {
   constexpr size_t kValues = 20000;
   std::vector<uint8_t> bytes(kValues, 100);
   std::vector<float> floats(kValues, 10.0f);
@@ -189,7 +190,8 @@ TEST_CASE("masks cover stretches of time and bands of frequencies", "[data][tran
   CHECK(transformed(time_mask(3), {2}, 1).size() == 2);
 }
 
-TEST_CASE("what is covered or moved in means 0 in the data set", "[data][transforms]") {
+TEST_CASE("cutouts and masks fill with the byte that represents 0 in the data set",
+          "[data][transforms]") {
   const SampleArray ones =
       SampleArray::encoded({1, 4, 4, 1}, std::vector<float>(16, 1.0f), {-1.0f, 1.0f});
   for (const Transform& transform : {cutout(9), time_mask(4, 40), frequency_mask(4, 40)}) {
@@ -199,7 +201,7 @@ TEST_CASE("what is covered or moved in means 0 in the data set", "[data][transfo
   }
 }
 
-TEST_CASE("transforms are the same for a seed, epoch and index, in any batches and threads",
+TEST_CASE("transforms depend only on seed, epoch and index, not on batches or threads",
           "[data][transforms]") {
   std::vector<uint8_t> bytes(60 * 64);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(1 + i % 255);
@@ -232,7 +234,7 @@ TEST_CASE("transforms are the same for a seed, epoch and index, in any batches a
   }
 }
 
-TEST_CASE("transforms refuse what they cannot do", "[data][transforms]") {
+TEST_CASE("transforms refuse invalid options and shapes", "[data][transforms]") {
   const float nan = std::nanf("");
   QUANTRAIN_CHECK_ERROR(random_flip(1.5f), DataError, "probability is 1.5, expected 0 to 1");
   QUANTRAIN_CHECK_ERROR(random_flip(nan), DataError, "probability is nan");

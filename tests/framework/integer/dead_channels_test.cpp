@@ -13,7 +13,7 @@ namespace {
 
 const QParams kParams{{.bits = 8}, -1, {0.05f}, {3}};
 
-/// Builds a program step by step. Every product has small random weights and a ReLU.
+/// Builds a program step by step. Every product has random weights, and a ReLU if it gives codes.
 class Builder {
  public:
   explicit Builder(uint64_t seed) : random_(seed) {}
@@ -89,7 +89,8 @@ class Builder {
     return step(View{size}, {x}, {size});
   }
 
-  /// Makes output channel o of a product constant: no weights, and this bias.
+  /// Makes output channel o of the product with value `id` constant: its weights become 0, and its
+  /// bias becomes `bias`.
   void kill(int id, int64_t o, int32_t bias) {
     for (Step& s : program.steps) {
       if (s.output != id) continue;
@@ -191,7 +192,7 @@ void check_pass(const Program& program, const std::vector<int64_t>& channels) {
 
 }  // namespace
 
-TEST_CASE("a program without dead channels stays as it is", "[integer][dead_channels]") {
+TEST_CASE("a program without dead channels does not change", "[integer][dead_channels]") {
   Builder b(1);
   const int x = b.input({6, 5, 3});
   const int y = b.linear(b.flatten(b.max_pool(b.conv(x, 4, 3, 1))), 7, true);
@@ -199,7 +200,7 @@ TEST_CASE("a program without dead channels stays as it is", "[integer][dead_chan
   CHECK(remove_dead_channels(b.program) == b.program);
 }
 
-TEST_CASE("dead channels go through pools, lookups and views into the next bias",
+TEST_CASE("dead channels are folded through pools, lookups and views into the next bias",
           "[integer][dead_channels]") {
   Builder b(2);
   const int x = b.input({6, 5, 3});
@@ -208,24 +209,24 @@ TEST_CASE("dead channels go through pools, lookups and views into the next bias"
   b.kill(c, 4, 1300);   // another constant
   const int y = b.linear(b.flatten(b.lookup(b.max_pool(c))), 7, true);
   b.program.outputs = {y};
-  // conv, pool, lookup, flatten: 4 of 6 channels; the pool gives 4 x 3 pixels.
+  // The conv, pool, lookup and flatten keep 4 of 6 channels. The pool gives 4 x 3 pixels.
   check_pass(b.program, {3, 4, 4, 4, 4 * 12, 7});
 }
 
-TEST_CASE("tables go with their channels", "[integer][dead_channels]") {
+TEST_CASE("lookup tables are removed with their channels", "[integer][dead_channels]") {
   Builder b(8);
   const int x = b.input({6, 5, 3});
   const int c = b.conv(x, 7, 3, 1);
   b.kill(c, 1, -5000);
   const int y = b.linear(b.flatten(b.channel_lookup(c)), 7, true);
   b.program.outputs = {y};
-  // The tables make channels 0, 3 and 6 constant, the convolution channel 1.
+  // The tables make channels 0, 3 and 6 constant. The convolution makes channel 1 constant.
   check_pass(b.program, {3, 3, 3, 3 * 30, 7});
   const Program smaller = remove_dead_channels(b.program);
   CHECK(std::get<QuantizedLookup>(smaller.steps[1].operation).channels() == 3);
 }
 
-TEST_CASE("an average pool passes constants on only where every window rounds them alike",
+TEST_CASE("an average pool passes on a constant only if all windows round it alike",
           "[integer][dead_channels]") {
   Builder b(3);
   const int x = b.input({6, 5, 3});
@@ -235,7 +236,7 @@ TEST_CASE("an average pool passes constants on only where every window rounds th
   check_pass(b.program, {3, 2, 2, 2 * 12, 4});
 }
 
-TEST_CASE("a constant in front of a padded convolution stays unless it is the zero point",
+TEST_CASE("a constant before a padded convolution stays unless it is the zero point",
           "[integer][dead_channels]") {
   for (const bool zero : {true, false}) {
     Builder b(4);
@@ -250,11 +251,11 @@ TEST_CASE("a constant in front of a padded convolution stays unless it is the ze
   const int x = b.input({6, 5, 3});
   const int c = b.conv(x, 4, 1, 0);
   b.kill(c, 0, 2000);
-  b.program.outputs = {b.conv(c, 5, 3, 0)};  // without padding the constant is in every window
+  b.program.outputs = {b.conv(c, 5, 3, 0)};  // no padding: the constant is in every window
   check_pass(b.program, {3, 3, 5});
 }
 
-TEST_CASE("a depthwise layer goes with its channels, and takes what only it reads along",
+TEST_CASE("dead depthwise channels are removed, and so are the inputs that only they read",
           "[integer][dead_channels]") {
   Builder b(5);
   const int x = b.input({6, 5, 3});
@@ -266,7 +267,7 @@ TEST_CASE("a depthwise layer goes with its channels, and takes what only it read
   check_pass(b.program, {3, 4, 4, 4});
 }
 
-TEST_CASE("a sum and a concatenation keep what one of their readers needs",
+TEST_CASE("a sum and a concatenation keep the channels that any reader needs",
           "[integer][dead_channels]") {
   Builder b(6);
   const int x = b.input({4, 4, 3});
@@ -287,7 +288,7 @@ TEST_CASE("a sum and a concatenation keep what one of their readers needs",
   CHECK(smaller.value(joined).shape == Shape{4, 4, 8});
 }
 
-TEST_CASE("a sum of three drops a channel only if all of its operands do",
+TEST_CASE("a sum of three drops a channel only if all of its operands drop it",
           "[integer][dead_channels]") {
   Builder b(6);
   const int x = b.input({4, 4, 3});
@@ -295,18 +296,18 @@ TEST_CASE("a sum of three drops a channel only if all of its operands do",
   for (const int id : terms) b.kill(id, 3, -100000);
   b.kill(terms[0], 1, -100000);  // only two of three are constant, so the sum varies
   b.kill(terms[1], 1, -100000);
-  b.kill(terms[0], 4, -100000);  // only the last is not
+  b.kill(terms[0], 4, -100000);  // only terms[1] varies, so the sum varies
   b.kill(terms[2], 4, -100000);
   const int sum = b.add(terms);
   b.program.outputs = {b.conv(sum, 6, 1, 0)};
   check_pass(b.program, {3, 4, 4, 4, 4, 6});
 
-  b.program.outputs.push_back(terms[2]);  // it keeps all its channels, and so do the others
+  b.program.outputs.push_back(terms[2]);  // an output keeps all its channels, and so do the others
   const Program smaller = remove_dead_channels(b.program);
   for (const int id : terms) CHECK(smaller.value(id).shape == Shape{4, 4, 5});
 }
 
-TEST_CASE("a factor of 0 takes the channel along that only its product reads",
+TEST_CASE("a factor of 0 also removes the channel that it multiplies, if nothing else reads it",
           "[integer][dead_channels]") {
   Builder b(9);
   const int x = b.input({4, 4, 3});

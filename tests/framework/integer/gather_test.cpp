@@ -23,7 +23,7 @@ using test::kY;
 using test::random_bytes;
 using test::random_index;
 
-/// Equation (23), element by element.
+/// Computes (23) element by element.
 std::vector<uint8_t> moved(const Gather& op, int64_t n, const std::vector<uint8_t>& x) {
   std::vector<uint8_t> y;
   for (int64_t i = 0; i < n * op.output_size(); ++i) {
@@ -54,7 +54,7 @@ std::vector<uint8_t> run(const Gather& op, int64_t n, const std::vector<uint8_t>
 
 }  // namespace
 
-TEST_CASE("a gather equals (23) written out", "[integer][gather]") {
+TEST_CASE("a gather equals (23) computed element by element", "[integer][gather]") {
   Random random(3);
   for (int i = 0; i < 300; ++i) {
     std::vector<int64_t> extents;
@@ -75,8 +75,8 @@ TEST_CASE("a gather equals (23) written out", "[integer][gather]") {
   }
 }
 
-TEST_CASE("a large gather is the same on any number of threads", "[integer][gather]") {
-  // Rows with more and with fewer elements than a block.
+TEST_CASE("a large gather gives the same result with any number of threads", "[integer][gather]") {
+  // There are rows with more and with fewer elements than a block.
   for (const Shape& shape : {Shape{3, 50000, 2}, Shape{700, 30, 9}}) {
     const int64_t last = shape[1] - 1;
     std::vector<int32_t> reversed{-1};
@@ -91,7 +91,7 @@ TEST_CASE("a large gather is the same on any number of threads", "[integer][gath
   }
 }
 
-TEST_CASE("axes that stay are rows and runs", "[integer][gather]") {
+TEST_CASE("axes that do not change become rows and runs", "[integer][gather]") {
   const Gather columns = Gather::make({5, 6, 7, 2}, {{}, {}, {3, 4}, {}}, 9);
   CHECK(columns == Gather{30, {{7, {3, 4}}}, 9, 2});
   const Gather between = Gather::make({2, 3, 4}, {{1}, {}, {0, 0}}, 0);
@@ -102,7 +102,7 @@ TEST_CASE("axes that stay are rows and runs", "[integer][gather]") {
   CHECK(Gather::make({2}, {{0, -1}}, 0).fills());
 }
 
-TEST_CASE("runs are as long as they can be", "[integer][gather]") {
+TEST_CASE("runs are as long as possible", "[integer][gather]") {
   const auto runs = gather_runs({6, {-1, -1, 2, 3, 3, 1, 0, -1}}, 4);
   const std::vector<std::pair<int64_t, int64_t>> expected = {
       {-1, 8}, {8, 8}, {12, 4}, {4, 4}, {0, 4}, {-1, 4}};
@@ -113,7 +113,7 @@ TEST_CASE("runs are as long as they can be", "[integer][gather]") {
   }
 }
 
-TEST_CASE("a gather refuses what makes no sense", "[integer][gather]") {
+TEST_CASE("a gather refuses invalid extents, indices and fills", "[integer][gather]") {
   const auto make = [] { return Gather::make({2, 3, 4}, {{1, -1}, {2, 0}, {}}, 7); };
   CHECK_NOTHROW(make().validate("layer"));
   const auto check = [&](auto* type, const char* text, const std::function<void(Gather&)>& change) {
@@ -153,7 +153,7 @@ TEST_CASE("a gather refuses what makes no sense", "[integer][gather]") {
   check(quant, "[layer] the fill -1 is not in [0, 255]", [](Gather& op) { op.fill = -1; });
 }
 
-TEST_CASE("a program refuses a fill that its codes do not have", "[integer][gather]") {
+TEST_CASE("a program refuses a fill that is not one of its codes", "[integer][gather]") {
   const auto program = [](int32_t fill, const std::vector<int32_t>& index) {
     Builder b;
     const int x = b.input({3}, kY);
@@ -162,14 +162,14 @@ TEST_CASE("a program refuses a fill that its codes do not have", "[integer][gath
     return b.program;
   };
   CHECK_NOTHROW(validate(program(15, {0, -1})));
-  CHECK_NOTHROW(validate(program(16, {0, 2})));  // no element has the fill
+  CHECK_NOTHROW(validate(program(16, {0, 2})));  // no element is filled
   QUANTRAIN_CHECK_ERROR(validate(program(16, {0, -1})),
                         GraphError,
                         "[moved] gives stored codes in [0, 16], but its value is ");
 }
 
 TEST_CASE("the ranges of gathered codes hold for every input", "[integer][gather]") {
-  // Channels with known ranges, from tables that give one code, two codes, or any code.
+  // The tables give the channels known ranges: one code, two codes, or any code.
   Builder b;
   const int x = b.input({2, 3, 4}, kX);
   QuantizedLookup tables{.size = 24, .table = {}};
@@ -193,12 +193,12 @@ TEST_CASE("the ranges of gathered codes hold for every input", "[integer][gather
   CHECK(ranges.at(flat) == Channels{{0, 255}});
 }
 
-TEST_CASE("dead channels go through gathers of pixels, not through those of channels",
+TEST_CASE("dead channels are removed through gathers of pixels, not of channels",
           "[integer][gather][dead_channels]") {
   const auto program = [](const std::vector<std::vector<int32_t>>& index, const Shape& shape) {
     Builder b;
     const int x = b.input({2, 3, 4}, kX);
-    // The second output has no weights, so it is one code for every input.
+    // The second output has weights of 0, so it is the same code for every input.
     test::RandomProduct p({.outputs = 4, .length = 4, .x = kX}, 1);
     std::vector<int8_t> weight(p.product.weight.begin(), p.product.weight.end());
     std::fill(weight.begin() + 4, weight.begin() + 8, int8_t{0});

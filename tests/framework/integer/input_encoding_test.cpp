@@ -25,7 +25,7 @@ InputFeatures random_features(int64_t count, Random& random) {
   return features;
 }
 
-/// The equations, applied to one value after the other.
+/// Encodes one value at a time by (20) and (3).
 struct Expected {
   std::vector<uint8_t> codes;
   std::vector<bool> inside;
@@ -81,15 +81,16 @@ TEST_CASE(
 }
 
 TEST_CASE("the difference is rounded before the quotient", "[integer][input]") {
-  // 2^24 - (-1) = 16777217 is no float32 and rounds to 2^24; 2^24 / 3 = 5592405.33 -> 5592405.5.
+  // 2^24 - (-1) = 16777217 is no float32 and rounds to 2^24. 2^24 / 3 = 5592405.33 rounds to
+  // 5592405.5.
   CHECK(feature_value(16777216.0f, -1.0f, 3.0f) == 5592405.5f);
-  // (2^24 + 1) / 3, rounded only once, is 5592405.5, too. With the divisor 5, rounding only once
-  // would give another float32.
+  // With the divisor 3, rounding (2^24 + 1) / 3 only once would give the same. With the divisor 5,
+  // rounding only once would give another float32.
   CHECK(feature_value(16777216.0f, -1.0f, 5.0f) == static_cast<float>(16777216.0 / 5.0));
   CHECK(raw_value(2.0f, 1000.0f, 0.5f) == 1001.0f);
 }
 
-TEST_CASE("a model takes raw values, and counts what saturates", "[integer][input]") {
+TEST_CASE("a model takes raw values and counts the values that saturate", "[integer][input]") {
   Program program = test::mlp();
   Random random(5);
   const InputFeatures features = random_features(12, random);
@@ -131,7 +132,8 @@ TEST_CASE("a model takes raw values, and counts what saturates", "[integer][inpu
                         "the input has a NaN or an infinity");
 }
 
-TEST_CASE("features count in hash and size, and only where there are any", "[integer][input]") {
+TEST_CASE("the hash and size of a program include its features, if it has any",
+          "[integer][input]") {
   Program program = test::mlp();
   const uint64_t plain = content_hash(program);
   CHECK(plain == 8108141676630006965u);  // the hash from before programs had features
@@ -150,7 +152,7 @@ TEST_CASE("features count in hash and size, and only where there are any", "[int
   CHECK(content_hash(program) != moved);
 }
 
-TEST_CASE("features that make no sense are refused", "[integer][input]") {
+TEST_CASE("invalid features and ranges are refused", "[integer][input]") {
   const auto refused = [](const InputFeatures& features, const char* text) {
     Program program = test::mlp();
     program.values[static_cast<size_t>(program.inputs[0])].features = features;

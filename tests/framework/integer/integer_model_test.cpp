@@ -36,8 +36,8 @@ using integer::test::RandomProduct;
 using test::for_each_isa;
 using test::for_each_thread_count;
 
-/// Runs a program with separate memory for every value. Returns the integers of each, codes as
-/// stored.
+/// Runs a program with separate memory for every value. Returns the integers of each value; codes
+/// are as stored.
 std::vector<std::vector<int32_t>> interpret(const Program& program,
                                             int64_t n,
                                             const std::vector<std::vector<uint8_t>>& x) {
@@ -99,7 +99,8 @@ std::vector<std::span<const T>> spans(const std::vector<std::vector<T>>& lists) 
 
 }  // namespace
 
-TEST_CASE("a model computes what its operations compute one by one", "[integer][integer_model]") {
+TEST_CASE("a model gives the results of its operations run one by one",
+          "[integer][integer_model]") {
   std::vector<Program> programs{every_operation(), mlp(), integer::test::wide_concat(65)};
   for (uint64_t seed = 0; seed < 60; ++seed) programs.push_back(random_program(seed));
   for (size_t p = 0; p < programs.size(); ++p) {
@@ -135,7 +136,7 @@ TEST_CASE("a model computes what its operations compute one by one", "[integer][
   }
 }
 
-TEST_CASE("a model of several inputs and outputs runs on every machine alike, in chunks",
+TEST_CASE("chunks, instruction sets and threads do not change the results of a model",
           "[integer][integer_model]") {
   const Program program = every_operation();
   const int64_t n = 2 * IntegerModel::kChunk + 5;
@@ -152,7 +153,7 @@ TEST_CASE("a model of several inputs and outputs runs on every machine alike, in
   });
 }
 
-TEST_CASE("real inputs and outputs are those of the integers", "[integer][integer_model]") {
+TEST_CASE("real inputs and outputs match the integers", "[integer][integer_model]") {
   const Program program = every_operation();
   const IntegerModel model(program);
   const int64_t n = 300;
@@ -186,7 +187,7 @@ TEST_CASE("real inputs and outputs are those of the integers", "[integer][intege
   }
 }
 
-TEST_CASE("a model runs on bytes and on floats, to integers, real logits and classes",
+TEST_CASE("a model runs on bytes or floats and gives integers, real logits or classes",
           "[integer][integer_model]") {
   const IntegerModel model(mlp());
   const int64_t n = 600;  // more than two chunks
@@ -224,7 +225,7 @@ TEST_CASE("a model runs on bytes and on floats, to integers, real logits and cla
     for (std::thread& thread : threads) thread.join();
     for (const auto& result : results) CHECK(result == integers);
   }
-  SECTION("equally on every instruction set") {
+  SECTION("with the same results on every instruction set") {
     for_each_isa([&] {
       const IntegerModel again(model.program());
       std::vector<int32_t> result(count);
@@ -232,7 +233,7 @@ TEST_CASE("a model runs on bytes and on floats, to integers, real logits and cla
       CHECK((result == integers));
     });
   }
-  SECTION("no samples") {
+  SECTION("with no samples") {
     const std::span<const uint8_t> nothing;
     model.run(nothing, std::span<int32_t>());
     model.run(std::span<const float>(), std::span<float>());
@@ -241,7 +242,7 @@ TEST_CASE("a model runs on bytes and on floats, to integers, real logits and cla
     model.trace(0, std::vector<const uint8_t*>(1), [](size_t, const void*) {});
   }
 #if !defined(__SANITIZE_ADDRESS__) && !defined(QUANTRAIN_SANITIZE_ADDRESS)
-  SECTION("without taking memory from the system") {
+  SECTION("without allocating memory from the system") {
     const std::span<const uint8_t> part(bytes.data(), 64 * 12);
     const std::span<int32_t> result(integers.data(), static_cast<size_t>(64 * model.outputs()));
     const int64_t before = pool::counters().system_allocations;
@@ -254,7 +255,7 @@ TEST_CASE("a model runs on bytes and on floats, to integers, real logits and cla
 #endif
 }
 
-TEST_CASE("the lowest of equal logits is the class", "[integer][integer_model]") {
+TEST_CASE("among equal logits, the lowest class wins", "[integer][integer_model]") {
   // The output is the input itself, so the samples below are the logits.
   Builder b;
   b.program.outputs = {b.input({5}, kX)};
@@ -277,7 +278,7 @@ TEST_CASE("an input, or a view of it, may be an output", "[integer][integer_mode
     for (const uint8_t code : inputs[0]) expected.push_back(code - 125);
     for (const auto& y : run_all(model, n, inputs)) CHECK(y == expected);
   }
-  // The same from floats. Their codes are in the model's own memory.
+  // The same holds for float inputs, whose codes are in the model's own memory.
   const std::vector<float> reals{0.0f, 0.05f, -0.05f, 0.1f, 1.0f, -0.5f};
   std::vector<std::vector<float>> y(3, std::vector<float>(6));
   const std::vector<std::span<const float>> in{reals};
@@ -287,7 +288,8 @@ TEST_CASE("an input, or a view of it, may be an output", "[integer][integer_mode
   }
 }
 
-TEST_CASE("a lookup over the caller's input leaves it as it is", "[integer][integer_model]") {
+TEST_CASE("a lookup that runs in place does not overwrite the caller's input",
+          "[integer][integer_model]") {
   Builder b;
   const int x = b.input({50}, kX);
   const auto lookup = QuantizedLookup::rescale(50, kX, kX, Activation::kRelu);
@@ -301,7 +303,7 @@ TEST_CASE("a lookup over the caller's input leaves it as it is", "[integer][inte
   for (size_t i = 0; i < y[0].size(); ++i) CHECK(y[0][i] == std::max<int32_t>(inputs[0][i], 7) - 7);
 }
 
-TEST_CASE("codes and accumulators are outputs beside each other, each as often as it is asked for",
+TEST_CASE("a model can output codes and accumulators, and the same value several times",
           "[integer][integer_model]") {
   Builder b;
   const int x = b.input({6}, kX);
@@ -320,7 +322,7 @@ TEST_CASE("codes and accumulators are outputs beside each other, each as often a
   for (const size_t i : {size_t{1}, size_t{3}, size_t{4}}) CHECK(y[i] == expected[1]);
 }
 
-TEST_CASE("a model tells what it takes and gives", "[integer][integer_model]") {
+TEST_CASE("a model describes its inputs and outputs", "[integer][integer_model]") {
   const IntegerModel model(every_operation());
   CHECK(model.input_count() == 2);
   CHECK(model.output_count() == 3);
@@ -345,7 +347,8 @@ TEST_CASE("a model tells what it takes and gives", "[integer][integer_model]") {
   QUANTRAIN_CHECK_ERROR(IntegerModel{invalid}, GraphError, "[program] there is no output");
 }
 
-TEST_CASE("a model's memory is that of its plan, of a chunk at most", "[integer][integer_model]") {
+TEST_CASE("a model takes the planned memory, at most that of one chunk",
+          "[integer][integer_model]") {
   const IntegerModel model(every_operation());
   const int64_t sample = plan_memory(model.program()).sample_bytes;
   CHECK(sample > 0);
@@ -362,7 +365,7 @@ TEST_CASE("a model's memory is that of its plan, of a chunk at most", "[integer]
   CHECK(model.memory(-1) == 0);
 }
 
-TEST_CASE("a model refuses memory of other sizes", "[integer][integer_model]") {
+TEST_CASE("a model refuses inputs and outputs of wrong sizes", "[integer][integer_model]") {
   const IntegerModel model(mlp());
   const std::vector<uint8_t> x(24);
   std::vector<float> reals(24);
@@ -434,7 +437,7 @@ TEST_CASE("a model refuses memory of other sizes", "[integer][integer_model]") {
                         "the network has 2 inputs and 3 outputs, got 2 and 2");
 }
 
-TEST_CASE("a model that was moved from is the same model", "[integer][integer_model]") {
+TEST_CASE("a model that was moved from keeps its program", "[integer][integer_model]") {
   IntegerModel first(mlp());
   const quantrain::test::Child child = quantrain::test::in_child([&]() -> std::string {
     const IntegerModel second = std::move(first);
@@ -443,7 +446,7 @@ TEST_CASE("a model that was moved from is the same model", "[integer][integer_mo
   CHECK(child.text == "same");
 }
 
-TEST_CASE("a NaN in a later chunk leaves the results of earlier chunks and no others",
+TEST_CASE("if a later chunk has a NaN, only the results of earlier chunks are written",
           "[integer][model]") {
   const IntegerModel model(mlp());
   constexpr size_t kSamples = 2 * IntegerModel::kChunk + 5;

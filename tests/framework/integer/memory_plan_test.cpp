@@ -51,8 +51,8 @@ class Memory {
   std::vector<int> owner_;
 };
 
-/// Runs the program on a Memory, without computing: when a step reads a value, all of the value's
-/// bytes must still be there.
+/// Simulates the program on a Memory, without computing. When a step reads a value, all of the
+/// value's bytes must still be there.
 void check_plan(const Program& program, int64_t n) {
   const MemoryPlan plan = plan_memory(program);
   REQUIRE(plan.roots.size() == program.values.size());
@@ -61,7 +61,7 @@ void check_plan(const Program& program, int64_t n) {
   CHECK(plan.sample_bytes % 64 == 0);
   Memory memory(program, plan, n);
   for (const int id : program.inputs) memory.write(id);
-  // All inputs are written before a step runs.
+  // All inputs are written before the first step runs. None may overwrite an input that is read.
   for (const int id : program.inputs) {
     bool read = false;
     for (const Step& step : program.steps)
@@ -96,7 +96,7 @@ QuantizedLookup lookup(int64_t size) {
 
 }  // namespace
 
-TEST_CASE("values that live at the same time have places of their own", "[integer][memory_plan]") {
+TEST_CASE("values that are alive at the same time do not share memory", "[integer][memory_plan]") {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     CAPTURE(seed);
     const Program program = random_program(seed);
@@ -107,7 +107,8 @@ TEST_CASE("values that live at the same time have places of their own", "[intege
   check_plan(test::mlp(), 2);
 }
 
-TEST_CASE("lookups run in place of what nothing reads afterwards", "[integer][memory_plan]") {
+TEST_CASE("a lookup runs in place if nothing reads its input afterwards",
+          "[integer][memory_plan]") {
   Builder b;
   const int x = b.input({100}, kX);
   const int y = b.codes("y", lookup(100), {x}, {100}, kX);
@@ -126,7 +127,7 @@ TEST_CASE("lookups run in place of what nothing reads afterwards", "[integer][me
     CHECK(plan.sample_bytes == 256);
     CHECK(plan.offset(z, 7) == 7 * 128);
   }
-  SECTION("so does what is read later, through a view too") {
+  SECTION("a value that is read later stays, also if it is read through a view") {
     const int view = b.codes("view", View{100}, {x}, {10, 10}, kX);
     b.program.outputs = {z, view};
     const MemoryPlan plan = plan_memory(b.program);
@@ -136,22 +137,22 @@ TEST_CASE("lookups run in place of what nothing reads afterwards", "[integer][me
   check_plan(b.program, 4);
 }
 
-TEST_CASE("an addition takes the place of the operand that is read last",
+TEST_CASE("an addition takes the place of an operand that nothing reads afterwards",
           "[integer][memory_plan]") {
   const auto add = QuantizedAdd::make(70, {kX, kSigned}, kY, Activation::kNone);
   Builder b;
   const int a = b.input({70}, kX);
   const int c = b.input({70}, kSigned);
   const int sum = b.codes("sum", add, {a, c}, {70}, kY);
-  SECTION("the first") {
+  SECTION("the first operand") {
     b.program.outputs = {sum, c};
     CHECK(plan_memory(b.program).offsets == std::vector<int64_t>{0, 128, 0});
   }
-  SECTION("the second") {
+  SECTION("the second operand") {
     b.program.outputs = {sum, a};
     CHECK(plan_memory(b.program).offsets == std::vector<int64_t>{0, 128, 128});
   }
-  SECTION("of none") {
+  SECTION("neither operand") {
     b.program.outputs = {sum, a, c};
     CHECK(plan_memory(b.program).offsets == std::vector<int64_t>{0, 128, 256});
     CHECK(plan_memory(b.program).sample_bytes == 384);
@@ -159,7 +160,7 @@ TEST_CASE("an addition takes the place of the operand that is read last",
   check_plan(b.program, 2);
 }
 
-TEST_CASE("a product takes the place of an operand of its size, and never that of its factors",
+TEST_CASE("a product takes the place of an operand of its size, never of its channel factors",
           "[integer][memory_plan]") {
   Builder b;
   const int a = b.input({35, 2}, kX);
@@ -169,15 +170,15 @@ TEST_CASE("a product takes the place of an operand of its size, and never that o
   const auto product = QuantizedMul::make(1, 70, kY, kX, kY, Activation::kNone);
   const int y = b.codes("y", scaled, {a, factors}, {35, 2}, kY);
   const int z = b.codes("z", product, {y, squares}, {70}, kY);
-  SECTION("the first") {
+  SECTION("the first operand") {
     b.program.outputs = {z};
     CHECK(plan_memory(b.program).offsets == std::vector<int64_t>{0, 128, 192, 0, 0});
   }
-  SECTION("the second") {
+  SECTION("the second operand") {
     b.program.outputs = {z, y};
     CHECK(plan_memory(b.program).offsets == std::vector<int64_t>{0, 128, 192, 0, 192});
   }
-  SECTION("of none") {
+  SECTION("neither operand") {
     b.program.outputs = {z, a, squares};
     CHECK(plan_memory(b.program).offsets == std::vector<int64_t>{0, 128, 192, 320, 320});
     CHECK(plan_memory(b.program).sample_bytes == 448);
@@ -186,7 +187,7 @@ TEST_CASE("a product takes the place of an operand of its size, and never that o
   check_plan(b.program, 3);
 }
 
-TEST_CASE("places are used again", "[integer][memory_plan]") {
+TEST_CASE("the memory of dead values is reused", "[integer][memory_plan]") {
   // Pools do not run in place, so they use two places in turn.
   Builder b;
   int x = b.input({1, 64, 1}, kX);
@@ -212,7 +213,7 @@ TEST_CASE("accumulators take four bytes each", "[integer][memory_plan]") {
   CHECK(plan.sample_bytes == 64 + 128);
 }
 
-/// The pool's blocks are up to a quarter larger than requested, and have at least 320 bytes.
+/// Blocks of the memory pool are up to a quarter larger than requested and have at least 320 bytes.
 TEST_CASE("a run takes the memory that was planned, and no more", "[integer][memory_plan]") {
   const kernels::Conv2dShape padded{
       .h = 40, .w = 40, .c = 8, .o = 8, .kh = 5, .kw = 5, .pad_h = 2, .pad_w = 2};
@@ -267,7 +268,7 @@ TEST_CASE("a run takes the memory that was planned, and no more", "[integer][mem
         outputs.emplace_back(static_cast<size_t>(n * model.outputs(k)));
       for (const auto& bytes : inputs) from.emplace_back(bytes);
       for (auto& integers : outputs) to.emplace_back(integers);
-      // In a process that has allocated nothing for a run yet.
+      // Runs in a process that has not yet allocated memory for a run.
       const quantrain::test::Child child = quantrain::test::in_child([&] {
         const int64_t before = pool::counters().bytes_in_use;
         // Fills the pool up to its old peak, so that the run sets a new peak.

@@ -15,7 +15,7 @@ namespace quantrain::integer {
 
 using namespace quantrain::integer::test;
 
-TEST_CASE("what a program asks of its operations", "[integer][operation]") {
+TEST_CASE("operations report their properties", "[integer][operation]") {
   const std::vector<Operation> all = samples();
   CHECK(all.size() == std::variant_size_v<Operation>);
   size_t position = 0;
@@ -71,8 +71,7 @@ TEST_CASE("what a program asks of its operations", "[integer][operation]") {
   }
 }
 
-TEST_CASE("operations are not made for parameters that activations do not have",
-          "[integer][operation]") {
+TEST_CASE("operations refuse parameters that activations cannot have", "[integer][operation]") {
   const QParams wide{{.bits = 16}, -1, {1.0f}, {0}};
   const QParams per_channel{{.bits = 8}, 0, {1.0f, 1.0f}, {0, 0}};
   const QParams tiny{{.bits = 8}, -1, {1e-20f}, {0}};
@@ -184,7 +183,7 @@ std::vector<Fault<Op>> joined(std::vector<Fault<Op>> a, const std::vector<Fault<
   return a;
 }
 
-/// Faults of a window over an image of [5, 4, .].
+/// Faults of a window over an image of shape [5, 4, C].
 template <class Op>
 std::vector<Fault<Op>> window_faults() {
   using Shape = kernels::Conv2dShape;
@@ -233,7 +232,7 @@ std::vector<Fault<Op>> window_faults() {
 
 }  // namespace
 
-TEST_CASE("additions, lookups, views and concatenations refuse what makes no sense",
+TEST_CASE("elementwise operations, views and concatenations refuse invalid members",
           "[integer][operation]") {
   const int64_t many = kMostElements + 1;
   const std::string more = "a value has more than 1073741824 elements";
@@ -311,7 +310,7 @@ TEST_CASE("additions, lookups, views and concatenations refuse what makes no sen
               [](QuantizedConcat& op) -> StoredOutput& { return op.y; })));
 }
 
-TEST_CASE("pools refuse what makes no sense", "[integer][operation]") {
+TEST_CASE("pools refuse invalid members", "[integer][operation]") {
   check_faults<QuantizedMaxPool2d>(
       max_pool,
       joined<QuantizedMaxPool2d>(window_faults<QuantizedMaxPool2d>(),
@@ -370,7 +369,7 @@ TEST_CASE("pools refuse what makes no sense", "[integer][operation]") {
                         "[max] a pool has dilation 1, got [1, 2]");
 }
 
-TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
+TEST_CASE("products refuse invalid members", "[integer][operation]") {
   constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
   using Change = std::function<void(QuantizedProduct&)>;
   struct ProductFault {
@@ -490,20 +489,20 @@ TEST_CASE("products refuse what makes no sense", "[integer][operation]") {
                                {[](QuantizedConv2d& op) { op.shape.dilation_w = 1 << 20; },
                                 "a dilated kernel of [3, 2097153] exceeds the padded image [7, 6]",
                                 true}}));
-  // The number of multipliers, with the whole message.
+  // The whole message about a wrong number of shifts.
   QuantizedLinear op = linear();
   op.product.output->shift.pop_back();
   QUANTRAIN_CHECK_ERROR(
       op.validate("fc"), ShapeError, "[fc] 2 multipliers and 1 shifts for 2 outputs");
-  // Without an output, no multipliers are needed. `none` has 0 weights; the required 2^62 * 4,
-  // which wraps around to 0, must not match them.
+  // Without an output, no multipliers are needed. `none` has 0 weights. The required 2^62 * 4
+  // weights wrap around to 0 in 64 bits, and the check must not accept that.
   op.product.output.reset();
   CHECK_NOTHROW(op.validate("fc"));
   QuantizedProduct none;
   QUANTRAIN_CHECK_ERROR(validate(none, int64_t{1} << 62, 4, "fc"),
                         ShapeError,
                         "[fc] 0 weights for 4611686018427387904");
-  // The largest bound that is allowed, and the next one.
+  // The largest bound that is allowed, and the next one, which is refused.
   QuantizedProduct edge;
   edge.weight = std::vector<int8_t>{1};
   edge.bias = std::vector<int32_t>{kMost - 255};

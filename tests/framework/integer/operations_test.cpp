@@ -12,8 +12,8 @@
 #include "tests/framework/integer/run_operation.hpp"
 #include "tests/framework/integer/sample_operations.hpp"
 
-// Compares integer operations with the equations, written out. products_test.cpp has linear layers
-// and convolutions.
+// Compares integer operations with plain loops over the equations. products_test.cpp does this for
+// linear layers and convolutions.
 namespace quantrain::integer {
 namespace {
 
@@ -33,7 +33,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-TEST_CASE("QuantizedAdd rounds once, at one shift, in place too", "[integer][add]") {
+TEST_CASE("QuantizedAdd rounds once, at one shift, also in place", "[integer][add]") {
   const QuantizedAdd op = QuantizedAdd::make(50, {kX, kSigned}, kY, Activation::kNone);
   CHECK(runs_in_place(op));
   const AddMultipliers m = make_add_multipliers(
@@ -66,7 +66,7 @@ TEST_CASE("QuantizedAdd rounds once, at one shift, in place too", "[integer][add
   CHECK(*std::min_element(a.begin(), a.end()) >= 5);
 }
 
-TEST_CASE("QuantizedAdd of any number of operands rounds once, in place too", "[integer][add]") {
+TEST_CASE("QuantizedAdd of any number of operands rounds once, also in place", "[integer][add]") {
   for (const size_t count : {1u, 3u, 8u}) {
     const std::vector<QParams> kinds = {kX, kSigned, kY};
     std::vector<QParams> params;
@@ -104,7 +104,7 @@ TEST_CASE("QuantizedAdd of any number of operands rounds once, in place too", "[
   }
 }
 
-TEST_CASE("QuantizedMul rounds the exact product once, in place too", "[integer][mul]") {
+TEST_CASE("QuantizedMul rounds the exact product once, also in place", "[integer][mul]") {
   for (const auto& [rows, channels] : {std::pair{1, 50}, {10, 5}, {50, 1}}) {
     const QuantizedMul op = QuantizedMul::make(rows, channels, kX, kSigned, kY, Activation::kNone);
     CHECK(runs_in_place(op));
@@ -130,7 +130,7 @@ TEST_CASE("QuantizedMul rounds the exact product once, in place too", "[integer]
   }
 }
 
-TEST_CASE("pools equal (10) written out", "[integer][pool]") {
+TEST_CASE("pools equal (10) computed in plain loops", "[integer][pool]") {
   for (const kernels::Conv2dShape& shape : {pool_shape(5, 4, 3, 2, 2, 1),
                                             pool_shape(6, 6, 17, 3, 1, 2),
                                             pool_shape(3, 5, 1, 3, 2, 0)}) {
@@ -191,7 +191,8 @@ TEST_CASE("pools equal (10) written out", "[integer][pool]") {
   }
 }
 
-TEST_CASE("an average pool has a multiplier for each size that a window has", "[integer][pool]") {
+TEST_CASE("an average pool has a multiplier for each number of elements in a window",
+          "[integer][pool]") {
   for (const kernels::Conv2dShape& shape :
        {pool_shape(5, 4, 3, 2, 2, 1), pool_shape(9, 7, 1, 5, 3, 4), pool_shape(2, 2, 1, 2, 2, 0)}) {
     std::set<int64_t> counts;
@@ -245,7 +246,7 @@ TEST_CASE("a view keeps its bytes", "[integer][view]") {
   CHECK(keeps_params(op));
 }
 
-TEST_CASE("a rescaling lookup is (8) of every code, and a clamp where parameters stay",
+TEST_CASE("a rescaling lookup applies (8) to every code; with equal parameters, it only clamps",
           "[integer][lookup]") {
   std::vector<uint8_t> all(256);
   std::iota(all.begin(), all.end(), uint8_t{0});
@@ -278,7 +279,8 @@ TEST_CASE("a rescaling lookup is (8) of every code, and a clamp where parameters
   for (size_t i = 0; i < clamped.size(); ++i) CHECK(clamped[i] == std::max<uint8_t>(all[i], 7));
 }
 
-TEST_CASE("a function's lookup quantizes its value of each code", "[integer][lookup]") {
+TEST_CASE("the lookup of a function quantizes the function's value at each code",
+          "[integer][lookup]") {
   const std::vector<std::function<double(double)>> functions = {
       [](double v) { return 1.0 / (1.0 + std::exp(-v)); },
       [](double v) { return std::tanh(v); },
@@ -307,7 +309,7 @@ TEST_CASE("a function's lookup quantizes its value of each code", "[integer][loo
                 equal = equal && op.table[static_cast<size_t>(stored)] ==
                                      code + (y.type.is_signed ? 128 : 0);
               }
-              // Entries for codes that never occur are codes of the output, too.
+              // Entries for codes that never occur are valid output codes, too.
               for (const uint8_t code : op.table) {
                 const int32_t q = code - (y.type.is_signed ? 128 : 0);
                 equal = equal && q >= clamp.lo && q <= clamp.hi;
@@ -322,7 +324,7 @@ TEST_CASE("a function's lookup quantizes its value of each code", "[integer][loo
   }
 }
 
-TEST_CASE("a function that gives no number has no lookup", "[integer][lookup]") {
+TEST_CASE("a function that is not finite at a code has no lookup", "[integer][lookup]") {
   const auto make = [](double value) {
     const auto f = [=](double v) { return v > 0.05 ? value : 0.0; };
     QuantizedLookup::function(4, {code_values(f, kX)}, kX, kY, Activation::kNone, "softlog");

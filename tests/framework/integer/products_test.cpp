@@ -6,7 +6,7 @@
 #include "tests/framework/integer/run_operation.hpp"
 #include "tests/framework/integer/sample_operations.hpp"
 
-// Compares linear layers and convolutions with the equations, written out.
+// Compares linear layers and convolutions with plain loops over the equations.
 namespace quantrain::integer {
 namespace {
 
@@ -55,8 +55,8 @@ std::vector<int32_t> convolved(const QuantizedConv2d& op,
   return sums;
 }
 
-/// run() must equal accumulate() and finish(), or accumulate() alone if there is no output, on
-/// every instruction set and with any number of threads.
+/// Checks that run() equals accumulate() followed by finish(), or accumulate() alone if there is no
+/// output, on every instruction set and with any number of threads.
 template <class Op>
 void check_halves(Op op, const RandomProduct& random, int64_t n, const std::vector<int32_t>& sums) {
   const QParams y{{.bits = 7, .is_signed = true}, -1, {0.4f}, {-9}};
@@ -96,7 +96,7 @@ void check_halves(Op op, const RandomProduct& random, int64_t n, const std::vect
 
 }  // namespace
 
-TEST_CASE("QuantizedLinear equals its sums, requantized", "[integer][linear]") {
+TEST_CASE("QuantizedLinear requantizes its sums", "[integer][linear]") {
   const QParams x = GENERATE(kX, kSigned);
   const int64_t n = 3;
   const int64_t rows = 2;
@@ -127,7 +127,7 @@ TEST_CASE("QuantizedLinear equals its sums, requantized", "[integer][linear]") {
   }
 }
 
-TEST_CASE("a linear layer runs as its two halves", "[integer][linear]") {
+TEST_CASE("running a linear layer equals accumulating and finishing it", "[integer][linear]") {
   const std::vector<std::array<int64_t, 3>> sizes = {
       {1, 1, 1}, {1, 7, 5}, {3, 64, 16}, {2, 65, 33}, {1, 300, 17}};
   for (const auto& [rows, inputs, outputs] : sizes) {
@@ -145,7 +145,7 @@ TEST_CASE("a linear layer runs as its two halves", "[integer][linear]") {
   }
 }
 
-TEST_CASE("a convolution runs as its two halves", "[integer][conv2d]") {
+TEST_CASE("running a convolution equals accumulating and finishing it", "[integer][conv2d]") {
   const std::vector<kernels::Conv2dShape> shapes = {
       {.h = 5, .w = 4, .c = 3, .o = 4, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1},
       {.h = 7, .w = 6, .c = 1, .o = 5, .kh = 3, .kw = 2, .stride_h = 2, .pad_w = 1},
@@ -198,7 +198,7 @@ TEST_CASE("a convolution runs as its two halves", "[integer][conv2d]") {
 }
 
 TEST_CASE("QuantizedConv2d pads with the zero point", "[integer][conv2d]") {
-  // All inputs are the zero point, so every sum is the bias, at the border too.
+  // All inputs are the zero point, so every sum is the bias, also at the border.
   const kernels::Conv2dShape shape{
       .n = 1, .h = 3, .w = 3, .c = 2, .o = 2, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1};
   const RandomProduct random({.outputs = 2, .length = 18, .x = kX}, 3);
@@ -208,12 +208,13 @@ TEST_CASE("QuantizedConv2d pads with the zero point", "[integer][conv2d]") {
     CHECK(acc[i] == random.product.bias[static_cast<int64_t>(i % 2)]);
 }
 
-TEST_CASE("the accumulator's bound is that of the worst input", "[integer][overflow]") {
+TEST_CASE("the bound of an accumulator follows from weights, bias and zero point",
+          "[integer][overflow]") {
   const std::vector<int8_t> w{127, -127, 3};
   CHECK(accumulator_bound(3, w.data(), 10, 0) == 10 + 255 * 130);
   CHECK(accumulator_bound(3, w.data(), -10, 255) == 10 + 255 * 3 + 255 * 130);
   CHECK(accumulator_bound(0, w.data(), std::numeric_limits<int32_t>::min(), 0) == int64_t{1} << 31);
-  // The bound of an operation is that of its largest channel.
+  // The bound of an operation is the largest bound of its channels.
   const QuantizedLinear op = test::linear();
   int64_t largest = 0;
   for (int64_t o = 0; o < 2; ++o) {
@@ -226,15 +227,14 @@ TEST_CASE("the accumulator's bound is that of the worst input", "[integer][overf
   CHECK(accumulator_bound(Operation(test::add())) == 0);
 }
 
-TEST_CASE("an accumulator's bound is never exceeded, and some input reaches it",
-          "[integer][overflow]") {
+TEST_CASE("no input makes an accumulator exceed its bound", "[integer][overflow]") {
   for (const int32_t zero_x : {0, 3, 128, 255}) {
     RandomProduct random({.outputs = 5, .length = 9, .x = kX}, 11);
     random.product.zero_x = zero_x;
     const QuantizedLinear op{1, 9, 5, random.product};
     for (int64_t o = 0; o < 5; ++o) {
       const int8_t* const w = op.product.weight.data() + 9 * o;
-      // The largest sum is start + up, the smallest is start + down.
+      // The largest sum is start + up, and the smallest is start + down.
       int64_t start = op.product.bias[o];
       int64_t up = 0;
       int64_t down = 0;

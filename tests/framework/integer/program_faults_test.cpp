@@ -243,7 +243,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(data, "\"shape\" is 0, expected a whole number in [1, ", [](Json& json) {
       json["values"][10]["shape"] = {0};
     });
-    // The codes that a layer reads must be those that the step before it gives.
+    // A step must give only codes that its value declares, because later layers rely on them.
     check(graph,
           "[sum] gives stored codes in [5, 15], but its value is u3 with stored codes in [0, 7]",
           [](Json& json) { json["values"][2]["codes"]["bits"] = 3; });
@@ -251,14 +251,14 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
       json["values"][7]["codes"]["bits"] = 4;
     });
   }
-  SECTION("a list that is longer than a file may say") {
+  SECTION("a list that is too long") {
     QUANTRAIN_CHECK_ERROR(program.load_edited([](Json& json) {
       json["values"][0]["shape"] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     }),
                           DataError,
                           "\"shape\" has 9 entries, expected at most 8");
   }
-  SECTION("tensors that are missing, of another type, or too much") {
+  SECTION("missing tensors, extra tensors and tensors of another type") {
     const auto nothing = [](TensorFile&) {};
     for (const char* name : {"1.weight",
                              "1.output.m0",
@@ -269,7 +269,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
                              "10.powers"}) {
       QUANTRAIN_CHECK_ERROR(program.load_with(name, nothing), DataError, name);
     }
-    // A product may lack its bias, but then the program is another one.
+    // A product may lack its bias, but then the program is a different one.
     CHECK_FALSE(program.load_with("8.bias", nothing) == every_operation());
     QUANTRAIN_CHECK_ERROR(program.load_with("1.weight",
                                             [](TensorFile& file) {
@@ -363,7 +363,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
   }
 }
 
-TEST_CASE("what a file says twice, or that no model says, is refused", "[integer][program_file]") {
+TEST_CASE("duplicate keys and empty tensors in a file are refused", "[integer][program_file]") {
   const SavedProgram program;
   QUANTRAIN_CHECK_ERROR(program.load_changed([](TensorFile& file) {
     std::string& network = file.metadata["network"];
@@ -386,7 +386,7 @@ TEST_CASE("what a file says twice, or that no model says, is refused", "[integer
       "[8.bias] has shape [3, 1], expected [n]");
 }
 
-TEST_CASE("weights of 3 bits that have 4 are refused", "[integer][program_file]") {
+TEST_CASE("3-bit weights that need 4 bits are refused", "[integer][program_file]") {
   Builder b;
   const int x = b.input({3}, kX);
   const RandomProduct p({.outputs = 1, .length = 3, .x = kX, .weight_bits = 3}, 1);
@@ -405,12 +405,13 @@ TEST_CASE("weights of 3 bits that have 4 are refused", "[integer][program_file]"
       load_program(folder / "changed"), QuantError, "[fc] weight 4 does not fit in 3 bits");
 }
 
-TEST_CASE("tests that change the network change nothing else", "[integer][program_file]") {
+TEST_CASE("replacing the network by itself does not change the program",
+          "[integer][program_file]") {
   const SavedProgram program;
   CHECK(program.load_network(program.network()) == every_operation());
 }
 
-TEST_CASE("whatever a number of the network is replaced by, it is loaded or refused",
+TEST_CASE("a network with any one entry replaced is loaded or refused",
           "[integer][program_file][serial]") {
   const SavedProgram program;
   const Json original = program.network();
@@ -454,8 +455,7 @@ TEST_CASE("whatever a number of the network is replaced by, it is loaded or refu
   CHECK(refused > 10 * loaded);
 }
 
-TEST_CASE("whatever member of the network is missing, it is refused",
-          "[integer][program_file][serial]") {
+TEST_CASE("a network that lacks any one member is refused", "[integer][program_file][serial]") {
   const SavedProgram program;
   const Json original = program.network();
   const std::function<void(const Json&, const std::string&)> visit = [&](const Json& json,
@@ -480,7 +480,7 @@ TEST_CASE("whatever member of the network is missing, it is refused",
   visit(original, "");
 }
 
-TEST_CASE("whatever byte of a file is changed, it is loaded or refused",
+TEST_CASE("a file with any one byte changed is loaded or refused",
           "[integer][program_file][serial]") {
   const SavedProgram program;
   const std::vector<uint8_t> original = read_bytes(program.path());

@@ -35,7 +35,7 @@ Program saved_and_loaded(const Program& program) {
 
 }  // namespace
 
-TEST_CASE("a saved program is the same program", "[integer][program_file]") {
+TEST_CASE("a program does not change when it is saved and loaded", "[integer][program_file]") {
   std::vector<Program> programs{every_operation(), test::mlp(), test::wide_concat(65)};
   for (uint64_t seed = 0; seed < 40; ++seed) programs.push_back(random_program(seed));
   for (const Program& program : programs) {
@@ -53,7 +53,7 @@ TEST_CASE("a saved program is the same program", "[integer][program_file]") {
   }
 }
 
-TEST_CASE("a dilation stands in the file where it is not 1", "[integer][program_file]") {
+TEST_CASE("a file contains a dilation only if it is not 1", "[integer][program_file]") {
   Program program = every_operation();
   const uint64_t undilated = content_hash(program);
   const auto members = [](const Program& p) {
@@ -66,7 +66,7 @@ TEST_CASE("a dilation stands in the file where it is not 1", "[integer][program_
   CHECK_FALSE(members(program).contains("dilation_w"));
   kernels::Conv2dShape& shape =
       std::get<QuantizedConv2d>(program.steps[step_position(kConv)].operation).shape;
-  // A dilation with more padding, so that the output is still [4, 4].
+  // More padding makes up for the dilation, so that the output is still [4, 4].
   shape.dilation_w = shape.pad_w = 2;
   const Program loaded = saved_and_loaded(program);
   CHECK(loaded == program);
@@ -91,20 +91,20 @@ TEST_CASE("a dilation stands in the file where it is not 1", "[integer][program_
                         "unknown member \"dilation_h\"");
 }
 
-TEST_CASE("two operands of an addition have names in the file, others are a list",
+TEST_CASE("a file names two operands of an addition and lists any other number",
           "[integer][program_file]") {
   const SavedProgram saved;
   const auto members = [](Json& json, ValueId id) -> Json& {
     return json["steps"][step_position(id)]["members"];
   };
   Json network = saved.network();
-  // As in files from before there could be more than two.
+  // Older files, from when additions had only two operands, have this form.
   CHECK(members(network, kSum).dump() ==
         R"({"size":32,"zero_a":7,"zero_b":125,"m_a":572662271,"m_b":1431655730,"shift":33,)"
         R"("y":{"zero_point":5,"lo":5,"hi":15}})");
   CHECK(members(network, kTotal)["operands"].size() == 3);
   CHECK_FALSE(members(network, kTotal).contains("zero_a"));
-  // A list of two is the same operation.
+  // A list of two operands gives the same operation.
   const Json list = {{{"zero_x", 7}, {"m", 572662271}}, {{"zero_x", 125}, {"m", 1431655730}}};
   const auto as_list = [&](Json& json) {
     for (const char* name : {"zero_a", "zero_b", "m_a", "m_b"}) members(json, kSum).erase(name);
@@ -137,7 +137,7 @@ TEST_CASE("two operands of an addition have names in the file, others are a list
       "[total] expects zero point 9, but the value has 108");
 }
 
-TEST_CASE("features of inputs come back bit for bit", "[integer][program_file]") {
+TEST_CASE("features of inputs are saved and loaded bit for bit", "[integer][program_file]") {
   Program program = every_operation();
   const auto random = [](int64_t n, uint64_t seed) {
     Random numbers(seed);
@@ -155,7 +155,8 @@ TEST_CASE("features of inputs come back bit for bit", "[integer][program_file]")
   CHECK(content_hash(saved_and_loaded(program)) == content_hash(program));
 }
 
-TEST_CASE("weights of 2 to 8 bits come back from fewer bytes", "[integer][program_file]") {
+TEST_CASE("weights of 2 to 8 bits are packed in the file and loaded unchanged",
+          "[integer][program_file]") {
   for (int bits = 2; bits <= 8; ++bits) {
     const int8_t least = static_cast<int8_t>(-(1 << (bits - 1)));
     const int8_t most = static_cast<int8_t>((1 << (bits - 1)) - 1);
@@ -188,7 +189,8 @@ TEST_CASE("weights of 2 to 8 bits come back from fewer bytes", "[integer][progra
   }
 }
 
-TEST_CASE("a model runs alike from a path and from memory", "[integer][program_file]") {
+TEST_CASE("a model loaded from a path or from memory gives the same results",
+          "[integer][program_file]") {
   const TemporaryFolder folder;
   const IntegerModel model(test::mlp());
   model.save(folder / "model");
@@ -212,7 +214,7 @@ TEST_CASE("a model runs alike from a path and from memory", "[integer][program_f
   QUANTRAIN_CHECK_ERROR(IntegerModel::load(std::span<const uint8_t>()), DataError, "model");
 }
 
-TEST_CASE("a file of an older version says what to do", "[integer][program_file]") {
+TEST_CASE("the error about a file of an older version says what to do", "[integer][program_file]") {
   const SavedProgram program;
   QUANTRAIN_CHECK_ERROR(
       program.load_changed([](TensorFile& file) { file.metadata["version"] = "1"; }),
@@ -249,7 +251,7 @@ TEST_CASE("a program without steps is saved and loaded", "[integer][program_file
   CHECK(saved_and_loaded(b.program) == b.program);
 }
 
-TEST_CASE("metadata of the maker's come back from a file", "[integer][program_file]") {
+TEST_CASE("metadata that the caller adds are saved and loaded", "[integer][program_file]") {
   const TemporaryFolder folder;
   const IntegerModel model(test::mlp());
   CHECK(model.metadata().empty());

@@ -29,7 +29,7 @@ using test::RandomProduct;
 
 TEST_CASE("a small file that asks for much memory is refused, unless the caller allows it",
           "[integer][program_file]") {
-  // A 1x1 convolution of one pixel, with rows and columns of zeros around it and nine results.
+  // A 1x1 convolution of one pixel. It pads the pixel by `far` on each side and gives nine results.
   const auto file_of = [](int64_t far) {
     Builder b;
     const int x = b.input({1, 1, 1}, kX);
@@ -42,7 +42,7 @@ TEST_CASE("a small file that asks for much memory is refused, unless the caller 
     return read_bytes(folder / "model");
   };
   QUANTRAIN_CHECK_ERROR(IntegerModel::load(file_of(1 << 15)), ShapeError, "[far] a value has more");
-  // The largest possible convolution takes the memory of one line of its padded image.
+  // The largest possible convolution takes only the memory of one row of its padded image.
   const int64_t far = (1 << 14) - 1;
   const std::vector<uint8_t> file = file_of(far);
   CHECK(file.size() < 1000);
@@ -57,7 +57,7 @@ TEST_CASE("a small file that asks for much memory is refused, unless the caller 
   QUANTRAIN_CHECK_ERROR(IntegerModel::load(file, 1000), DataError, "[far] the model takes ");
   QUANTRAIN_CHECK_ERROR(IntegerModel::load(file, 1000), DataError, "the limit is 1000; load it");
 
-  // A large image from a small file.
+  // A small file can also describe a large output.
   Builder b;
   const int pixel = b.input({1, 1, 1}, kX);
   const RandomProduct p({.outputs = 1, .length = 1, .x = kX}, 1);
@@ -71,10 +71,11 @@ TEST_CASE("a small file that asks for much memory is refused, unless the caller 
   CHECK(load_program(folder / "wide", int64_t{1} << 31) == b.program);
 }
 
-TEST_CASE("weights that grow when they are laid out count as memory", "[integer][program_file]") {
+TEST_CASE("weights that grow when they are packed for the kernels count as memory",
+          "[integer][program_file]") {
   Builder b;
   const int x = b.input({1, 1, 1 << 15}, kX);
-  // Each of many groups has its own panel.
+  // Each of the many groups has its own weight panel.
   const RandomProduct p({.outputs = 1 << 14, .length = 2, .x = kX}, 1);
   const kernels::Conv2dShape shape{.c = 1 << 15, .o = 1 << 14, .groups = 1 << 14};
   b.program.outputs = {
@@ -84,13 +85,14 @@ TEST_CASE("weights that grow when they are laid out count as memory", "[integer]
   const IntegerModel model(b.program);
   const int64_t taken = pool::counters().bytes_in_use - before;
   CHECK(taken >= weights);
-  CHECK(taken <= weights + weights / 4 + 4096);  // the pool's blocks are larger
+  CHECK(taken <= weights + weights / 4 + 4096);  // blocks of the memory pool are larger
   CHECK_THROWS_AS(check_memory(b.program, weights), DataError);
   check_memory(b.program, 2 * weights + 10 * (1 << 20));
 }
 
-TEST_CASE("average pools of absurd windows are refused at once", "[integer][program_file]") {
-  // Each window has another number of rows and columns inside the image.
+TEST_CASE("pools with too many window sizes or too many reads are refused at once",
+          "[integer][program_file]") {
+  // The number of rows and columns inside the image differs between windows.
   const auto pool = [](int64_t size, int64_t kernel) {
     return QuantizedAvgPool2d{.shape = test::pool_shape(size, size, 1, kernel, 1, kernel - 1),
                               .means = {{1, {}}},
@@ -111,8 +113,8 @@ TEST_CASE("average pools of absurd windows are refused at once", "[integer][prog
       QuantizedAvgPool2d::make(pool(200, 200).shape, kX, kX, Activation::kNone),
       ShapeError,
       "[avg_pool2d] kernel [200, 200] with padding [199, 199] has windows of more");
-  // A pool with the largest possible number of window sizes is valid. A max pool of too much work
-  // is not.
+  // A pool with many window sizes is valid, and so is a max pool with one large window. A max pool
+  // with too many reads is not.
   QuantizedAvgPool2d most = pool(100, 100);
   most.means.clear();
   for (const int64_t count : window_counts(most.shape))
@@ -125,7 +127,7 @@ TEST_CASE("average pools of absurd windows are refused at once", "[integer][prog
   QuantizedMaxPool2d{test::pool_shape(1024, 1024, 64, 1024, 1, 0)}.validate("global");
 }
 
-TEST_CASE("a wide concatenation is loaded in time that grows with its width",
+TEST_CASE("the time to load a concatenation is proportional to its width",
           "[integer][program_file]") {
   const auto seconds = [](size_t width) {
     Builder b;

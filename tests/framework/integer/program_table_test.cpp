@@ -24,7 +24,7 @@ std::vector<std::string> lines_of(const auto& printed) {
 
 }  // namespace
 
-TEST_CASE("a summary of a program tells every step's kernel, shape, bits and numbers",
+TEST_CASE("the summary of a program gives the kernel, shape, bits and sizes of every step",
           "[integer][program]") {
   const Program program = every_operation();
   const std::vector<integer::StepSummary> steps = summary(program);

@@ -40,7 +40,7 @@ Step& step_of(Program& p, ValueId output) {
   throw std::logic_error("no such step");
 }
 
-/// Counts the numbers that describe() lists, and changes number `target`.
+/// Counts the numbers that describe() lists, and adds 1 to number `target`.
 class Mutator {
  public:
   explicit Mutator(int64_t target) : target_(target) {}
@@ -113,7 +113,7 @@ TEST_CASE("programs of every operation are valid", "[integer][program]") {
   }
 }
 
-TEST_CASE("a program whose values make no sense is refused", "[integer][program]") {
+TEST_CASE("a program with invalid values is refused", "[integer][program]") {
   struct Fault {
     std::function<void(Program&)> change;
     std::string text;
@@ -304,7 +304,7 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
   }
 }
 
-TEST_CASE("accumulators are read by nothing", "[integer][program]") {
+TEST_CASE("no step can read accumulators", "[integer][program]") {
   Builder b;
   const int input = b.input({4}, kX);
   const RandomProduct p({.outputs = 4, .length = 4, .x = kX}, 1);
@@ -317,7 +317,7 @@ TEST_CASE("accumulators are read by nothing", "[integer][program]") {
       validate(b.program), GraphError, "[sums] gives accumulators, which max cannot read");
 }
 
-TEST_CASE("scales of accumulators are one, or those of channels in turn", "[integer][program]") {
+TEST_CASE("accumulators have one scale or one for each channel", "[integer][program]") {
   Program p = every_operation();
   p.values[kLogits].shape = {3, 1};  // as if a reshape had been fused
   CHECK_NOTHROW(validate(p));
@@ -333,7 +333,7 @@ TEST_CASE("a concatenation has any number of operands", "[integer][program]") {
     CHECK_NOTHROW(validate(test::wide_concat(count)));
 }
 
-TEST_CASE("a hash tells every number of every operation", "[integer][program]") {
+TEST_CASE("every number of every operation changes the hash", "[integer][program]") {
   const Program original = every_operation();
   std::set<uint64_t> hashes{content_hash(original)};
   size_t programs = 1;
@@ -354,7 +354,7 @@ TEST_CASE("a hash tells every number of every operation", "[integer][program]") 
   CHECK(hashes.size() == programs);  // no two are equal
 }
 
-TEST_CASE("a hash tells every change of structure, meaning and wiring", "[integer][program]") {
+TEST_CASE("every change of structure, meaning or wiring changes the hash", "[integer][program]") {
   const auto resized = [](auto& array, int64_t size) {
     using T = std::decay_t<decltype(array[0])>;
     std::vector<T> values(array.begin(), array.end());
@@ -365,25 +365,25 @@ TEST_CASE("a hash tells every change of structure, meaning and wiring", "[intege
       {"no bias", [](Program& p) { step<QuantizedLinear>(p, kLogits).product.bias = {}; }},
       {"a bias of 0",
        [](Program& p) { step<QuantizedLinear>(p, kFc).product.bias = std::vector<int32_t>(5); }},
-      {"one bias more",
+      {"one more bias",
        [&](Program& p) { resized(step<QuantizedLinear>(p, kLogits).product.bias, 4); }},
-      {"one weight less",
+      {"one weight fewer",
        [&](Program& p) { resized(step<QuantizedLinear>(p, kFc).product.weight, 59); }},
-      {"one weight of 0 more",
+      {"one more weight of 0",
        [&](Program& p) { resized(step<QuantizedLinear>(p, kFc).product.weight, 61); }},
       {"no output", [](Program& p) { step<QuantizedLinear>(p, kFc).product.output.reset(); }},
       {"an output", [](Program& p) { step<QuantizedLinear>(p, kLogits).product.output.emplace(); }},
-      {"one multiplier less",
+      {"one multiplier fewer",
        [](Program& p) { step<QuantizedLinear>(p, kFc).product.output->m0.pop_back(); }},
-      {"one shift less",
+      {"one shift fewer",
        [](Program& p) { step<QuantizedLinear>(p, kFc).product.output->shift.pop_back(); }},
-      {"one part less", [](Program& p) { step<QuantizedConcat>(p, kBoth).parts.pop_back(); }},
+      {"one part fewer", [](Program& p) { step<QuantizedConcat>(p, kBoth).parts.pop_back(); }},
       {"parts swapped",
        [](Program& p) {
          auto& parts = step<QuantizedConcat>(p, kBoth).parts;
          std::swap(parts[0], parts[1]);
        }},
-      {"one mean less", [](Program& p) { step<QuantizedAvgPool2d>(p, kAvg).means.pop_back(); }},
+      {"one mean fewer", [](Program& p) { step<QuantizedAvgPool2d>(p, kAvg).means.pop_back(); }},
       {"another type of operation",
        [](Program& p) { step_of(p, kFlat).operation = QuantizedLookup{.size = 24}; }},
       {"a pool of another kind",
@@ -394,13 +394,13 @@ TEST_CASE("a hash tells every change of structure, meaning and wiring", "[intege
        [](Program& p) { std::swap(step_of(p, kSum).inputs[0], step_of(p, kSum).inputs[1]); }},
       {"another input", [](Program& p) { step_of(p, kBoth).inputs[0] = kAvg; }},
       {"another output of a step", [](Program& p) { step_of(p, kMax).output = kAvg; }},
-      {"one input more", [](Program& p) { step_of(p, kBoth).inputs.push_back(kAvg); }},
+      {"one more input", [](Program& p) { step_of(p, kBoth).inputs.push_back(kAvg); }},
       {"steps swapped", [](Program& p) { std::swap(p.steps[2], p.steps[3]); }},
-      {"one step less", [](Program& p) { p.steps.pop_back(); }},
+      {"one step fewer", [](Program& p) { p.steps.pop_back(); }},
       {"the program's inputs swapped", [](Program& p) { std::swap(p.inputs[0], p.inputs[1]); }},
-      {"one program's input less", [](Program& p) { p.inputs.pop_back(); }},
+      {"one input of the program fewer", [](Program& p) { p.inputs.pop_back(); }},
       {"the program's outputs swapped", [](Program& p) { std::swap(p.outputs[0], p.outputs[1]); }},
-      {"one program's output less", [](Program& p) { p.outputs.pop_back(); }},
+      {"one output of the program fewer", [](Program& p) { p.outputs.pop_back(); }},
       {"the last input as the first output",
        [](Program& p) {
          p.outputs.insert(p.outputs.begin(), p.inputs.back());
@@ -424,13 +424,13 @@ TEST_CASE("a hash tells every change of structure, meaning and wiring", "[intege
        [](Program& p) {
          p.values[kLogits].scale[2] = std::nextafter(p.values[kLogits].scale[2], 1.0);
        }},
-      {"one scale of accumulators", [](Program& p) { p.values[kLogits].scale.resize(1); }},
-      {"accumulators for codes",
+      {"only one scale of accumulators", [](Program& p) { p.values[kLogits].scale.resize(1); }},
+      {"accumulators instead of codes",
        [](Program& p) {
          p.values[kFc].scale = {double{p.values[kFc].params->scale[0]}};
          p.values[kFc].params.reset();
        }},
-      {"one value more",
+      {"one more value",
        [](Program& p) { p.values.push_back({.name = "", .shape = {1}, .params = kX}); }},
   };
   const Program original = every_operation();
@@ -444,7 +444,7 @@ TEST_CASE("a hash tells every change of structure, meaning and wiring", "[intege
   }
 }
 
-TEST_CASE("a hash does not depend on names, nor on the graph that a program came from",
+TEST_CASE("a hash depends neither on names nor on the graph that a program came from",
           "[integer][program]") {
   const Program original = every_operation();
   Program renamed = original;
@@ -471,7 +471,8 @@ TEST_CASE("a hash is the same on every machine and in every version", "[integer]
   CHECK(content_hash(b.program) == 0xa54b09246db14e82);
 }
 
-TEST_CASE("bytes and multiplications of programs are those of their parts", "[integer][program]") {
+TEST_CASE("the bytes and multiply-adds of a program are sums over its parts",
+          "[integer][program]") {
   const Program p = every_operation();
   int64_t bytes = 8 * static_cast<int64_t>(p.values.size());
   int64_t products = 0;

@@ -45,7 +45,7 @@ struct ProductSpec {
 /// A product with random weights, and a scale for each channel.
 struct RandomProduct {
   QuantizedProduct product;
-  std::vector<double> scale;  ///< real value of 1 in the sums
+  std::vector<double> scale;  ///< real value of a sum of 1
 
   RandomProduct(const ProductSpec& spec, uint64_t seed) {
     Random random(seed);
@@ -170,8 +170,8 @@ enum ValueId {
 constexpr size_t step_position(ValueId output) { return static_cast<size_t>(output - kSum); }
 }  // namespace every
 
-/// A program with every operation once and the linear twice, two inputs, and accumulators and codes
-/// as outputs, one of them twice. Most members differ from their defaults.
+/// A program with every operation; linear and add occur twice. It has two inputs. Its outputs are
+/// accumulators, codes, and the same accumulators again. Most members differ from their defaults.
 inline Program every_operation() {
   Builder b;
   const QParams conv_y{{.bits = 8, .is_signed = true}, -1, {0.011f}, {-20}};
@@ -246,7 +246,7 @@ inline Program every_operation() {
   return b.program;
 }
 
-/// The concatenation of one element, `count` times.
+/// A concatenation of `count` copies of one element.
 inline Program wide_concat(size_t count) {
   Builder b;
   const int input = b.input({1}, kX);
@@ -281,7 +281,7 @@ inline Program mlp(int64_t inputs = 12, int64_t hidden = 9, int64_t outputs = 4)
 /// outputs.
 inline Program random_program(uint64_t seed) {
   Random random(seed, 5);
-  Random extra(seed, 6);  // for what was added later: the rest stays as it was
+  Random extra(seed, 6);  // for code added later, so that the draws of `random` stay the same
   Builder b;
   const QParams all[] = {kX, kSigned, kY};
   const auto params = [&]() -> const QParams& { return all[random.below(3)]; };
@@ -339,7 +339,7 @@ inline Program random_program(uint64_t seed) {
         for (const int id : readable) {
           if (b.program.value(id).shape.elements() == size && random.below(2) == 0) other = id;
         }
-        // Sometimes more operands; rarely one.
+        // There are usually two operands, sometimes more, rarely one.
         std::vector<int> operands = {x, other};
         while (extra.below(3) == 0) operands.push_back(extra.below(2) == 0 ? x : other);
         if (extra.below(8) == 0) operands.resize(1);

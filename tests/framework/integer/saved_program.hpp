@@ -15,7 +15,7 @@ namespace quantrain::integer::test {
 
 using Json = nlohmann::ordered_json;
 
-/// A saved program, whose file is changed and then loaded.
+/// A saved program. Its functions load changed copies of the file.
 class SavedProgram {
  public:
   SavedProgram() {
@@ -54,7 +54,7 @@ class SavedProgram {
     change(json);
     return load_network(json);
   }
-  /// Loads the file without this tensor. `add` may put another one in its place.
+  /// Loads the file without the tensor `name`. `add` may put another one in its place.
   Program load_with(const std::string& name, const std::function<void(TensorFile&)>& add) const {
     return load_changed([&](TensorFile& file) {
       TensorFile copy;

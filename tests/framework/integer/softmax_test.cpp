@@ -34,20 +34,20 @@ std::vector<uint8_t> random_row(int64_t classes, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("QuantizedSoftmax of rows worked out by hand", "[integer][softmax]") {
+TEST_CASE("QuantizedSoftmax equals results worked out by hand", "[integer][softmax]") {
   const QParams share = params(1.0f / 255.0f);
   const float log2 = std::log(2.0f);
-  // A tie, 4/8 of a step, rounds up.
+  // Each of 8 equal classes has a share of 1/8, half a step of 1/4. The tie rounds up.
   CHECK(run(QuantizedSoftmax::make(1, 8, params(0.1f, 3), params(0.25f), Activation::kNone),
             std::vector<uint8_t>(8, 9)) == std::vector<uint8_t>(8, 1));
   CHECK(run(QuantizedSoftmax::make(1, 3, params(0.1f), share, Activation::kNone), {0, 0, 0}) ==
         std::vector<uint8_t>{85, 85, 85});
-  // 1/7, 2/7 and 4/7 of 255, in two rows of two samples.
+  // Shares of 1/7, 2/7 and 4/7, in two samples of two rows each.
   const std::vector<uint8_t> x{4, 5, 6, 6, 4, 5, 201, 202, 203, 5, 6, 4};
   CHECK(run(QuantizedSoftmax::make(2, 3, params(log2), share, Activation::kNone), x) ==
         std::vector<uint8_t>{36, 73, 146, 146, 36, 73, 36, 73, 146, 73, 146, 36});
-  // A single class has probability 1. A class far below the largest has probability 0. Zero point
-  // and clamp come last.
+  // A single class has probability 1. A class far below the largest has probability 0. The
+  // zero point and the clamp are applied last.
   CHECK(run(QuantizedSoftmax::make(1, 1, params(0.1f), share, Activation::kNone), {77}) ==
         std::vector<uint8_t>{255});
   CHECK(run(QuantizedSoftmax::make(1, 3, params(1.0f), params(0.25f, 2, 3), Activation::kNone),
@@ -56,7 +56,7 @@ TEST_CASE("QuantizedSoftmax of rows worked out by hand", "[integer][softmax]") {
             {0, 255}) == std::vector<uint8_t>{0, 7});
 }
 
-TEST_CASE("QuantizedSoftmax is within its bound of the real one", "[integer][softmax]") {
+TEST_CASE("the error of QuantizedSoftmax is within its bound", "[integer][softmax]") {
   for (const int64_t classes : {1, 2, 3, 10, 17, 100, 1000}) {
     for (const float scale : {1e-4f, 0.004f, 0.05f, 0.4f, 3.0f}) {
       for (const float scale_y : {1.0f / 255.0f, 1.0f / 15.0f, 1e-4f}) {
@@ -101,7 +101,7 @@ TEST_CASE("a sum of many equal powers does not overflow", "[integer][softmax]") 
   CHECK(row.code(200, op.multiplier, 0) == 2);  // 1e7 / 2^22 = 2.38
 }
 
-TEST_CASE("QuantizedSoftmax refuses what makes no sense", "[integer][softmax]") {
+TEST_CASE("QuantizedSoftmax refuses invalid members", "[integer][softmax]") {
   using Change = std::function<void(QuantizedSoftmax&)>;
   const auto refused = [](const Change& change) {
     QuantizedSoftmax op = test::softmax();

@@ -5,7 +5,7 @@
 
 namespace quantrain {
 
-TEST_CASE("a file says its format, version and layout", "[io][format]") {
+TEST_CASE("a file records its format, version and layout", "[io][format]") {
   TensorFile file;
   set_format(file, "weights", "3");
   CHECK(file.metadata == std::map<std::string, std::string>{
@@ -13,7 +13,7 @@ TEST_CASE("a file says its format, version and layout", "[io][format]") {
   CHECK_NOTHROW(check_format("a", file, "weights", "3"));
 }
 
-TEST_CASE("a file that says something else, or nothing, is refused", "[io][format]") {
+TEST_CASE("a file with a wrong or missing format, version or layout is refused", "[io][format]") {
   TensorFile file;
   QUANTRAIN_CHECK_ERROR(check_format("a", file, "weights", "3"),
                         DataError,

@@ -39,7 +39,7 @@ double seconds(const F& f) {
 
 }  // namespace
 
-TEST_CASE("JSON gives its values, and each only as what it is", "[io][json]") {
+TEST_CASE("a JSON value can be read only as its own type", "[io][json]") {
   const JsonDocument document(
       R"({"a": [1, -2, 3.5, true, null, "t\u00e4xt", 18446744073709551615, {}, []], "b": {"c": 1.0}})");
   const JsonValue root = document.root();
@@ -70,7 +70,7 @@ TEST_CASE("JSON gives its values, and each only as what it is", "[io][json]") {
   CHECK_FALSE(root.find("b")->find("c")->integer(kLeast, kMost).has_value());
 }
 
-TEST_CASE("a JSON value that holds nothing has no entries and no members", "[io][json]") {
+TEST_CASE("only a JSON list has entries, and only a JSON object has members", "[io][json]") {
   const JsonDocument document(R"([5, "text", [1], {"a": 1}])");
   for (const JsonValue value : document.root().entries()) {
     CHECK(value.entries().size() == (value.is_list() ? 1 : 0));
@@ -80,7 +80,7 @@ TEST_CASE("a JSON value that holds nothing has no entries and no members", "[io]
   }
 }
 
-TEST_CASE("a JSON value is recognised in a message, however large it is", "[io][json]") {
+TEST_CASE("a JSON value prints as a short text, however large it is", "[io][json]") {
   CHECK(shown("[1, [2, 3], 4]") == "a list of 3");
   CHECK(shown("{\"a\": 1}") == "an object of 1");
   CHECK(shown("1.0") == "1.0");
@@ -88,11 +88,11 @@ TEST_CASE("a JSON value is recognised in a message, however large it is", "[io][
   CHECK(shown("1e300") == "1e+300");
   CHECK(shown("null") == "null");
   CHECK(shown('"' + std::string(1000, 'x') + '"').size() == 62);
-  // A character that the cut would split is left out.
+  // A character that the truncation would split is left out.
   CHECK(shown('"' + std::string(59, 'x') + "\xc3\xa4\"") == '"' + std::string(59, 'x') + '"');
 }
 
-TEST_CASE("JSON beyond a limit is refused before it is built", "[io][json]") {
+TEST_CASE("JSON beyond a limit is refused before the document is built", "[io][json]") {
   CHECK(why("[[[]]]", {.depth = 3}).empty());
   CHECK(why("[[[[]]]]", {.depth = 3}) == "nests deeper than 3 levels");
   CHECK(why(std::string(1 << 20, '[')) == "nests deeper than 16 levels");
@@ -103,7 +103,7 @@ TEST_CASE("JSON beyond a limit is refused before it is built", "[io][json]") {
   CHECK(why("[1,2] ", {.bytes = 5}) == "has 6 bytes, the limit is 5");
 }
 
-TEST_CASE("what is not JSON is refused with a short reason", "[io][json]") {
+TEST_CASE("text that is not JSON is refused with a short reason", "[io][json]") {
   for (const char* text :
        {"", "{", "nul", "[1,]", "{\"a\" 1}", "\"\xff\"", "1 2", "1e400", "NaN"}) {
     INFO(text);
@@ -117,7 +117,7 @@ TEST_CASE("what is not JSON is refused with a short reason", "[io][json]") {
   CHECK(why(R"([{"a":{"b":1,"c":[{}],"b":1}}])") == "has the key \"b\" twice");
 }
 
-TEST_CASE("reading JSON takes time that grows with its length", "[io][json]") {
+TEST_CASE("the time to read JSON is proportional to its length", "[io][json]") {
   const auto of_keys = [](int keys) {
     std::string text = "{\"first\":0";
     for (int i = 0; i < keys; ++i) text += ",\"k" + std::to_string(i) + "\":{\"a\":[0]}";
@@ -129,11 +129,10 @@ TEST_CASE("reading JSON takes time that grows with its length", "[io][json]") {
     for (int i = 0; i < 16; ++i) CHECK(why(short_text).empty());
   });
   const double many = seconds([&] { CHECK(why(long_text).empty()); });
-  CHECK(many < 5 * few + 0.05);  // 16 * few if each key were compared with all others
+  CHECK(many < 5 * few + 0.05);  // comparing each key with all others would take 16 * few
 }
 
-TEST_CASE("a reader of JSON takes each member once, checked, and knows what is left",
-          "[io][json]") {
+TEST_CASE("JsonReader checks each member and reports members that were not read", "[io][json]") {
   const JsonDocument document(
       R"({"n": 5, "large": 4294967296, "flag": true, "x": 0.5, "huge": 1e300, "name": "text",
           "list": [1, 2, 3], "mixed": [1, true]})");

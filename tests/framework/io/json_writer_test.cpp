@@ -38,7 +38,7 @@ bool is_utf8(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("lists and objects are written as the library writes them", "[io][json]") {
+TEST_CASE("lists and objects are written as nlohmann_json writes them", "[io][json]") {
   for (const int indent : {-1, 0, 2}) {
     JsonWriter json(nullptr, indent);
     const auto values = [&] {
@@ -62,7 +62,7 @@ TEST_CASE("lists and objects are written as the library writes them", "[io][json
   }
 }
 
-TEST_CASE("every number is read back as it was", "[io][json]") {
+TEST_CASE("every number is read back unchanged", "[io][json]") {
   Random random(1);
   for (int i = 0; i < 20000; ++i) {
     const uint64_t bits = random.bits();
@@ -88,8 +88,9 @@ TEST_CASE("every number is read back as it was", "[io][json]") {
   }
 }
 
-TEST_CASE("texts are escaped, and what is not UTF-8 is refused or replaced", "[io][json]") {
-  // All texts of one and two bytes, and longer texts with bytes around every bound.
+TEST_CASE("texts are escaped, and bytes that are not UTF-8 are refused or replaced", "[io][json]") {
+  // All texts of one and two bytes, and longer texts with bytes around every bound of
+  // UTF-8.
   std::vector<std::string> texts;
   for (int a = 0; a < 256; ++a) {
     texts.push_back({static_cast<char>(a)});

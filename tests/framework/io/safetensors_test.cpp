@@ -41,7 +41,8 @@ std::vector<uint8_t> file_bytes(const std::string& header, const std::string& da
   return bytes;
 }
 
-/// Reads the bytes from a file and from memory; each error names the source and contains this text.
+/// Checks that the bytes are rejected from a file and from memory. The errors name the source and
+/// contain `text`.
 void check_rejected(const std::vector<uint8_t>& bytes, const std::string& text) {
   const TemporaryFolder folder;
   test::write_bytes(folder / "hostile.safetensors", bytes);
@@ -70,7 +71,7 @@ void check_same(const TensorFile& file, const TensorFile& expected) {
 
 }  // namespace
 
-TEST_CASE("a safetensors file gives back what was saved in it", "[io][safetensors]") {
+TEST_CASE("a safetensors file returns what was saved in it", "[io][safetensors]") {
   const TemporaryFolder folder;
   save_safetensors(folder / "a.safetensors", example());
   const TensorFile file = load_safetensors(folder / "a.safetensors");
@@ -84,7 +85,7 @@ TEST_CASE("a safetensors file gives back what was saved in it", "[io][safetensor
   CHECK(file.values<float>("empty").empty());
 }
 
-TEST_CASE("a safetensors file is read from memory, wherever it begins", "[io][safetensors]") {
+TEST_CASE("a safetensors file is read from memory at any alignment", "[io][safetensors]") {
   const TemporaryFolder folder;
   save_safetensors(folder / "a.safetensors", example());
   std::vector<uint8_t> bytes = test::read_bytes(folder / "a.safetensors");
@@ -93,7 +94,7 @@ TEST_CASE("a safetensors file is read from memory, wherever it begins", "[io][sa
   check_same(parse_safetensors(std::span(bytes).subspan(1), "memory"), example());
 }
 
-TEST_CASE("a file without entries or metadata is a file", "[io][safetensors]") {
+TEST_CASE("a file without entries or metadata is valid", "[io][safetensors]") {
   const TemporaryFolder folder;
   save_safetensors(folder / "a.safetensors", TensorFile());
   CHECK(load_safetensors(folder / "a.safetensors").entries().empty());
@@ -112,7 +113,7 @@ TEST_CASE("the same content gives the same bytes, with aligned data", "[io][safe
   CHECK(folder.files() == 2);
 }
 
-TEST_CASE("a safetensors file cut anywhere is rejected", "[io][safetensors]") {
+TEST_CASE("a safetensors file that is truncated anywhere is rejected", "[io][safetensors]") {
   const TemporaryFolder folder;
   save_safetensors(folder / "a.safetensors", example());
   const std::vector<uint8_t> bytes = test::read_bytes(folder / "a.safetensors");
@@ -126,7 +127,7 @@ TEST_CASE("a safetensors file cut anywhere is rejected", "[io][safetensors]") {
   check_rejected(longer, "bytes of data");
 }
 
-TEST_CASE("a safetensors file with any byte of its header changed loads or is rejected",
+TEST_CASE("if a byte of the header changes, a safetensors file loads or is rejected",
           "[io][safetensors]") {
   const TemporaryFolder folder;
   save_safetensors(folder / "a.safetensors", example());
@@ -165,8 +166,7 @@ TEST_CASE("lengths that a safetensors header claims are checked before they are 
   rejected({3, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, "truncated: a header of 3 bytes in a file of 10");
 }
 
-TEST_CASE("a safetensors header that is not what the format asks for is rejected",
-          "[io][safetensors]") {
+TEST_CASE("a safetensors header that violates the format is rejected", "[io][safetensors]") {
   check_rejected("{", "", "the header is not JSON");
   check_rejected("\xff\xfe", "", "the header does not begin with {");
   check_rejected("{\"a\":\"\xff\"}", "", "the header is not JSON");
@@ -244,7 +244,7 @@ TEST_CASE("entries that overlap, leave holes or repeat a name are rejected", "[i
   check_rejected("{}", "x", "entries cover 0 of 1 bytes");
 }
 
-TEST_CASE("entries are asked for by name and type", "[io][safetensors]") {
+TEST_CASE("entries are read by name and type", "[io][safetensors]") {
   const TensorFile file = example();
   CHECK(file.contains("floats"));
   CHECK_FALSE(file.contains("float"));
@@ -254,7 +254,7 @@ TEST_CASE("entries are asked for by name and type", "[io][safetensors]") {
   CHECK(file.metadata_at("format") == "test");
 }
 
-TEST_CASE("entries that a file could not give back are not added", "[io][safetensors]") {
+TEST_CASE("entries that a file cannot represent are refused", "[io][safetensors]") {
   TensorFile file;
   file.add("a", {1}, view<float>({1.0f}));
   QUANTRAIN_CHECK_ERROR(

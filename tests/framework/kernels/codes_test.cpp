@@ -14,7 +14,8 @@ using test::random_codes;
 using test::random_floats;
 using test::same_bits;
 
-/// Codes of `channels` channels with `inner` elements each, and the floats that they mean.
+/// Codes of `channels` channels with `inner` elements each, and the floats that they
+/// represent.
 struct Coded {
   std::vector<uint8_t> bytes;
   std::vector<float> scale;
@@ -39,7 +40,8 @@ struct Coded {
   }
 };
 
-/// Checks that both functions give the same bits on every instruction set, with several threads.
+/// Checks that both functions give the same bits on every instruction set and with several
+/// numbers of threads.
 template <class F, class G>
 void check_same_bits(const F& of_codes, const G& of_floats) {
   const test::RestoreSettings restore;
@@ -53,7 +55,7 @@ void check_same_bits(const F& of_codes, const G& of_floats) {
   }
 }
 
-TEST_CASE("products of codes are the products of what they mean, to the bit", "[kernels][gemm]") {
+TEST_CASE("products of codes equal the products of their values bit for bit", "[kernels][gemm]") {
   for (const bool is_signed : {false, true}) {
     for (const bool per_channel : {false, true}) {
       for (const int64_t m : {1, 65, 300}) {
@@ -93,10 +95,10 @@ void check_weights_gradient(const Conv2dShape& s) {
   check_same_bits([&] { return gradient(x.codes); }, [&] { return gradient(x.floats.data()); });
 }
 
-TEST_CASE("gradients by weights from codes are those from what they mean, to the bit",
+TEST_CASE("weight gradients from codes equal those from their values bit for bit",
           "[kernels][conv]") {
-  // No, one or many images; few or many channels. Some shapes make chunks of several images, some
-  // make several chunks of one image.
+  // There are no, one or many images and few or many channels. Some shapes have chunks of several
+  // images, and some have several chunks for one image.
   for (const int64_t images : {0, 1, 20}) {
     for (const int64_t channels : {1, 16}) {
       for (const int64_t stride : {1, 2, 3}) {

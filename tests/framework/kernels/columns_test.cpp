@@ -12,12 +12,12 @@ using test::check_against_reference;
 using test::random_floats;
 using test::RoundingTolerance;
 
-// Sums in chains of up to 10^5 values near 1, compared with sums in double. Rounding grows with the
-// square root of the length.
+// For sums in chains of up to 10^5 values near 1, compared with sums in double. The rounding error
+// grows with the square root of the length.
 constexpr RoundingTolerance kSums{2e-3, 1e-5};
 constexpr RoundingTolerance kMoments{1e-6, 1e-5};
 constexpr RoundingTolerance kFused{1e-6, 1e-6};
-// Softmax in single precision, compared with double: a few roundings of values up to 10.
+// For softmax in single precision, compared with double: a few roundings of values up to 10.
 constexpr RoundingTolerance kSoftmax{2e-6, 2e-6};
 
 struct Size {
@@ -36,7 +36,7 @@ constexpr Size kSizes[] = {{0, 5},
                            {9001, 16},
                            {3001, 37}};
 
-TEST_CASE("sums are close to sums in double and the same bits for any number of threads",
+TEST_CASE("sums are close to sums in double and have the same bits with any number of threads",
           "[kernels][columns]") {
   for (const int64_t n : {0, 1, 15, 16, 17, 1000, 100001}) {
     const std::vector<float> x = random_floats(n, 1);
@@ -44,7 +44,7 @@ TEST_CASE("sums are close to sums in double and the same bits for any number of 
   }
 }
 
-TEST_CASE("sums of parts of any number are complete", "[kernels][columns]") {
+TEST_CASE("sums of any number of parts are complete", "[kernels][columns]") {
   // Up to 16 parts of 2048 elements are added in a tree. Sums of whole numbers are exact in any
   // order.
   for (int64_t parts = 0; parts <= 16; ++parts) {
@@ -57,7 +57,7 @@ TEST_CASE("sums of parts of any number are complete", "[kernels][columns]") {
   }
 }
 
-TEST_CASE("rows are scaled, and multiplied with others, as elements are", "[kernels][columns]") {
+TEST_CASE("scaled rows and dot products of rows equal elementwise results", "[kernels][columns]") {
   for (const Size size : {Size{0, 5}, {3, 0}, {1, 1}, {5, 17}, {3, 40000}, {700, 64}}) {
     const int64_t rows = size.rows;
     const int64_t columns = size.columns;
@@ -120,7 +120,7 @@ TEST_CASE("sums and moments of columns equal the reference", "[kernels][columns]
   }
 }
 
-TEST_CASE("what is done by column equals the reference", "[kernels][columns]") {
+TEST_CASE("columnwise operations equal the reference", "[kernels][columns]") {
   for (const auto [rows, columns] : kSizes) {
     const std::vector<float> x = random_floats(rows * columns, 1);
     const std::vector<float> grad = random_floats(rows * columns, 2);
@@ -160,7 +160,7 @@ TEST_CASE("softmax, log_softmax and their gradients equal the reference", "[kern
   }
 }
 
-TEST_CASE("softmax takes infinite and huge logits", "[kernels][softmax]") {
+TEST_CASE("softmax accepts infinite and huge logits", "[kernels][softmax]") {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::vector<float> x{1e30f, 1e30f, -1e30f, -kInfinity, 1e30f - 1e29f, 3.0f};
   for (const bool log : {false, true}) {

@@ -139,7 +139,7 @@ TEST_CASE("convolutions accept strides whether or not they divide the image", "[
   }
 }
 
-TEST_CASE("convolutions use exactly the taps inside the image at any kernel, stride and padding",
+TEST_CASE("convolutions use exactly the taps inside the image for any kernel, stride and padding",
           "[kernels][conv]") {
   for (const int64_t kernel : {1, 2, 3, 5}) {
     for (const int64_t stride : {1, 2, 3}) {
@@ -193,8 +193,8 @@ TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
       }
     }
   }
-  // Whole tiles along lines and down columns, lines whose sums take several chains, and strides
-  // larger than the image.
+  // These images have whole tiles along rows and down columns, rows whose sums take several chains,
+  // and strides larger than the image.
   struct Image {
     int64_t h, w, channels, kh, kw, stride, pad;
   };
@@ -219,7 +219,7 @@ bool fits(const Conv2dShape& s) {
   return s.h + 2 * s.pad_h >= s.window_h() && s.w + 2 * s.pad_w >= s.window_w();
 }
 
-TEST_CASE("dilated convolutions equal the obvious loop at any kernel, stride and padding",
+TEST_CASE("dilated convolutions equal the obvious loop for any kernel, stride and padding",
           "[kernels][conv]") {
   for (const int64_t kernel : {1, 2, 3, 5}) {
     for (const int64_t stride : {1, 2, 3, 4, 6}) {
@@ -239,7 +239,7 @@ TEST_CASE("dilated convolutions equal the obvious loop at any kernel, stride and
   }
 }
 
-TEST_CASE("dilated convolutions take groups, whole vectors, long sums and several tasks",
+TEST_CASE("dilated convolutions support groups, whole vectors, long sums and several tasks",
           "[kernels][conv]") {
   for (const int64_t groups : {1, 2, 16}) {
     Conv2dShape s = shape(2, 7, 9, 32, 16, 3, 3);
@@ -265,7 +265,7 @@ TEST_CASE("dilated convolutions take groups, whole vectors, long sums and severa
   s = shape(9, 14, 14, 16, 40, 3, 3);
   s.dilation_h = s.dilation_w = s.pad_h = s.pad_w = 2;
   check(s);
-  s = shape(3, 60, 60, 1, 16, 3, 3);  // short sums: each task puts zeros around its lines
+  s = shape(3, 60, 60, 1, 16, 3, 3);  // short sums: each task pads its image rows
   s.dilation_h = s.dilation_w = s.pad_h = s.pad_w = 4;
   check(s);
   s = shape(1, 3, 1100, 4, 4, 3, 3);
@@ -295,7 +295,7 @@ TEST_CASE("convolutions of several tasks and chunks give the same bits with any 
 }
 
 TEST_CASE("convolutions over many channels add up every block of a sum", "[kernels][conv]") {
-  // Rows of taps that fit in one block, and rows that take several blocks.
+  // Some rows of taps fit in one block, and others take several blocks.
   for (const int64_t channels : {80, 120, 200, 700, 1100}) {
     Conv2dShape s = shape(2, 4, 5, channels, 3, 3, 3);
     s.pad_h = s.pad_w = 1;
@@ -312,7 +312,7 @@ TEST_CASE("convolutions over many channels add up every block of a sum", "[kerne
 
 TEST_CASE("weight gradients add up every part of a long sum", "[kernels][conv]") {
   for (const int64_t groups : {1, 4}) {
-    Conv2dShape s = shape(1, 3, 1100, 4, 4, 3, 3);  // lines longer than a chain
+    Conv2dShape s = shape(1, 3, 1100, 4, 4, 3, 3);  // image rows longer than a chain
     s.groups = groups;
     s.pad_h = s.pad_w = 1;
     check(s);

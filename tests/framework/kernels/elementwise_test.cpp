@@ -17,18 +17,18 @@ using test::RoundingTolerance;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-// Sizes around 16 lanes, and one of several blocks.
+// Sizes around 8 and 16 lanes, and one size of several blocks.
 constexpr int64_t kSizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 33, 70001};
 
-// Our polynomial, compared with libm's function: a few units in the last place, or a few subnormal
-// steps if the result is subnormal.
+// For our polynomials, compared with libm: a few units in the last place, or a few subnormal steps
+// if the result is subnormal.
 constexpr RoundingTolerance kPolynomial{1e-38, 5e-7};
 // The same after a subtraction from 1, whose rounding error stays even if the result is small.
 constexpr RoundingTolerance kNearOne{1e-7, 5e-7};
-// One rounding in a fused multiply-add, two without, on values of a few units.
+// For values of a few units: a fused multiply-add rounds once, separate operations round twice.
 constexpr RoundingTolerance kFused{1e-6, 1e-6};
 
-TEST_CASE("binary operations give the same bits everywhere, also in place",
+TEST_CASE("binary operations give the same bits on every instruction set, also in place",
           "[kernels][elementwise]") {
   for (const auto operation : {add_f32, sub_f32, mul_f32, div_f32}) {
     for (const int64_t n : kSizes) {
@@ -79,7 +79,7 @@ TEST_CASE("dropout keeps the same elements on every instruction set", "[kernels]
   }
 }
 
-TEST_CASE("dropout draws what Random draws, a stream for every 4096 elements",
+TEST_CASE("dropout draws from Random, with one stream for every 4096 elements",
           "[kernels][elementwise]") {
   const int64_t n = 10000;
   const std::vector<float> x(static_cast<size_t>(n), 3.0f);

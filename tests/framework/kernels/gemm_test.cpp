@@ -50,7 +50,7 @@ void check(const Case& p, const RoundingTolerance& tolerance = {}) {
             << p.transposed_b);
   const Guarded a(random_floats(p.m * p.k, 1));
   const Guarded b(random_floats(p.k * p.n, 2));
-  // There is no gap after the last row, so a write there is found.
+  // There is no gap after the last row, so a write after it hits the protected page.
   const int64_t c_size = p.m == 0 ? 0 : p.m * (p.n + p.c_gap) - p.c_gap;
   const std::vector<float> c = random_floats(c_size, 3);
   MatrixF32 left{a.data(), p.k, 1};
@@ -79,7 +79,7 @@ TEST_CASE("gemm equals the obvious loop at every size around tiles and vectors",
   }
 }
 
-TEST_CASE("gemm equals the obvious loop with the tiles for short sums and with those for long ones",
+TEST_CASE("gemm equals the obvious loop with the tiles for short sums and for long sums",
           "[kernels][gemm]") {
   for (const bool transposed_a : {false, true}) {
     for (const int64_t m : {14, 31}) {
@@ -100,8 +100,7 @@ TEST_CASE("gemm reads either operand transposed", "[kernels][gemm]") {
   }
 }
 
-TEST_CASE("gemm of few rows or columns equals the obvious loop for every tile of its sums",
-          "[kernels][gemm]") {
+TEST_CASE("gemm of few rows or few columns equals the obvious loop", "[kernels][gemm]") {
   const std::vector<float> bias = random_floats(70, 4, -2.0f, 8.0f);
   for (const int64_t k : {136, 149}) {
     for (const int64_t m : {1, 2, 3, 4, 7, 16}) {
@@ -117,7 +116,7 @@ TEST_CASE("gemm of few rows or columns equals the obvious loop for every tile of
   check({1, 70, 9000, false, true});
 }
 
-TEST_CASE("gemm equals the obvious loop for more terms and more rows than a block",
+TEST_CASE("gemm equals the obvious loop with more terms or more rows than a block has",
           "[kernels][gemm]") {
   check({3, 130, 512});
   check({3, 130, 513});
@@ -140,10 +139,10 @@ TEST_CASE("gemm adds up the chunks of a long sum before the epilogue", "[kernels
   check({260, 3, 32769, false, false, {bias.data(), Activation::kRelu, true}, 3}, kLongSums);
 }
 
-TEST_CASE("gemm equals the obvious loop where rows of B are pages apart", "[kernels][gemm]") {
+TEST_CASE("gemm equals the obvious loop if rows of B are pages apart", "[kernels][gemm]") {
   const std::vector<float> bias = random_floats(1024, 4, -2.0f, 8.0f);
   for (const int64_t m : {20, 48, 49, 66}) check({m, 1024, 9});
-  // Too much work for one task, so gemm works panel by panel.
+  // These products are too large for one task, so gemm works panel by panel.
   for (const int64_t k : {40, 600}) {
     if (test::kSanitized && k == 40) continue;
     check({40, 1024, k, false, false, {bias.data(), Activation::kRelu6, true}, 3});
@@ -181,7 +180,7 @@ TEST_CASE("gemm of contiguous rows applies the epilogue in every strip of column
   }
 }
 
-TEST_CASE("gemm over an empty sum gives the epilogue of 0", "[kernels][gemm]") {
+TEST_CASE("gemm over an empty sum applies the epilogue to 0", "[kernels][gemm]") {
   const std::vector<float> bias{-1.0f, 2.0f, 7.0f};
   check({2, 3, 0});
   check({2, 70, 0});

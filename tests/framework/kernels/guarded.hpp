@@ -11,9 +11,9 @@
 
 namespace quantrain::test {
 
-/// Elements that end at a protected page. A kernel that reads or writes past them ends the test,
-/// even if a mask hides what it reads. If QUANTRAIN_TESTS_UNGUARDED is set, the page is not
-/// protected, for emulators that also read masked elements.
+/// Elements that end at a protected page. A kernel that reads or writes past them crashes the test,
+/// even if it discards what it reads. If QUANTRAIN_TESTS_UNGUARDED is set, the page is not
+/// protected. Emulators that also access masked-out elements need this.
 template <class T>
 class Guarded {
  public:

@@ -135,7 +135,7 @@ TEST_CASE("dilated integer convolutions are exact on every instruction set", "[k
   }
 }
 
-TEST_CASE("a dilated integer convolution of many rows is cut into bands", "[kernels][integer]") {
+TEST_CASE("a dilated integer convolution of many rows is split into bands", "[kernels][integer]") {
   Random random(16);
   Conv2dShape s{.n = 2, .h = 150, .w = 40, .c = 16, .o = 32, .kh = 3, .kw = 3};
   s.dilation_h = s.pad_h = 7;

@@ -5,7 +5,7 @@
 #include "tests/framework/kernels/guarded.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
 
-// Integer convolutions by their definition, and a comparison of the kernels with it.
+// Computes integer convolutions by their definition, and compares the kernels with the results.
 namespace quantrain::test {
 
 inline size_t at(int64_t i) { return static_cast<size_t>(i); }

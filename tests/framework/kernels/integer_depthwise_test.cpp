@@ -11,15 +11,15 @@ struct Extent {
   int64_t h, w;
 };
 
-/// Numbers of channels near vectors of 4, 8 and 16 lanes and near blocks of 64 channels. With the
-/// smallest numbers, a vector holds several pixels.
+/// Numbers of channels around the 4, 8 and 16 lanes of vectors and around blocks of 64 channels.
+/// With the smallest numbers, a vector holds several pixels.
 constexpr std::initializer_list<int64_t> kChannels = {
     2, 3, 8, 15, 16, 17, 24, 63, 64, 65, 130, 144};
 /// Kernels take the rows of a window four at a time, as quads. These windows have a part of a quad,
 /// whole quads, or both; some have one column.
 const Extent kWindows[] = {{1, 1}, {3, 3}, {5, 5}, {9, 1}, {1, 5}, {4, 3}, {2, 7}, {8, 2}};
-/// Images with fewer and with more columns than a tile, with one line, and with a last line that is
-/// not in a group of two.
+/// Images with fewer and with more columns than a tile, with one row, and with a last row that is
+/// not part of a pair of rows.
 const Extent kImages[] = {{1, 1}, {2, 3}, {7, 1}, {9, 8}, {5, 11}, {12, 5}, {33, 17}};
 
 Conv2dShape depthwise(int64_t channels, Extent image, Extent window, int64_t stride, int64_t pad) {
@@ -41,7 +41,7 @@ bool fits(const Conv2dShape& s) {
   return s.h + 2 * s.pad_h >= s.window_h() && s.w + 2 * s.pad_w >= s.window_w();
 }
 
-/// All of these, or every second one in builds with sanitizers.
+/// All of `channels`, or every second one in builds with sanitizers.
 std::vector<int64_t> channels_of(std::initializer_list<int64_t> channels) {
   std::vector<int64_t> chosen;
   for (size_t i = kSanitized ? 1 : 0; i < channels.size(); i += kSanitized ? 2 : 1)
@@ -61,7 +61,7 @@ void check_everywhere(const Convolution& conv, Random& random) {
 
 }  // namespace
 
-TEST_CASE("depthwise convolutions of any channels and windows are exact on every instruction set",
+TEST_CASE("depthwise convolutions with any channels and windows are exact on every instruction set",
           "[kernels][integer][depthwise]") {
   Random random(8);
   for (const int64_t channels : channels_of(kChannels)) {
@@ -90,7 +90,7 @@ TEST_CASE("depthwise convolutions of images of any size are exact on every instr
   }
 }
 
-TEST_CASE("depthwise convolutions with strides and padding of their own for each axis are exact",
+TEST_CASE("depthwise convolutions with different strides and padding for each axis are exact",
           "[kernels][integer][depthwise]") {
   Random random(10);
   for (const int64_t channels : {6, 64}) {
@@ -171,9 +171,8 @@ TEST_CASE("depthwise convolutions are the same for any number of threads",
   }
 }
 
-TEST_CASE(
-    "weights of a depthwise convolution that lie for another instruction set are laid out anew",
-    "[kernels][integer][depthwise]") {
+TEST_CASE("depthwise weights packed for another instruction set are packed again",
+          "[kernels][integer][depthwise]") {
   Random random(13);
   const Convolution conv(depthwise(40, {6, 7}, {3, 3}, 1, 1), random);
   const std::vector<int32_t> sums = conv.sums();

@@ -26,14 +26,14 @@ TEST_CASE("requantization rounds ties toward plus infinity", "[kernels][integer]
     // m0 = 2^30 at shift 31 + s is a factor of 2^-(s + 1). Zero point 128 allows both signs.
     // The first value is 62.5 before rounding.
     CHECK(requantize_one(125, 1 << 30, 31, 128) == 128 + 63);
-    // -62.5 before rounding; away from zero would give -63.
+    // -62.5 before rounding. Rounding away from zero would give -63.
     CHECK(requantize_one(-125, 1 << 30, 31, 128) == 128 - 62);
-    // -63.5 before rounding; to even or away from zero would give -64.
+    // -63.5 before rounding. Rounding to even or away from zero would give -64.
     CHECK(requantize_one(-127, 1 << 30, 31, 128) == 128 - 63);
     // -0.5 becomes 0, and 0.5 becomes 1.
     CHECK(requantize_one(-1, 1 << 30, 31, 128) == 128);
     CHECK(requantize_one(1, 1 << 30, 31, 128) == 129);
-    // The same with shifts of 32 or more. Before rounding the values are -62.5, 62.5 and -70.3125.
+    // The same with shifts of 32 or more. The values before rounding are -62.5, 62.5 and -70.3125.
     CHECK(requantize_one(-250, 1 << 30, 32, 128) == 128 - 62);
     CHECK(requantize_one(250, 1 << 30, 32, 128) == 128 + 63);
     CHECK(requantize_one(-1125, 1 << 30, 34, 128) == 128 - 70);
@@ -54,7 +54,7 @@ TEST_CASE("requantization saturates only after rounding in 64 bits", "[kernels][
   });
 }
 
-TEST_CASE("requantization and its mask are those of (8) at any size, channel count and shift",
+TEST_CASE("requantization and its mask follow (8) for any size, channel count and shift",
           "[kernels][integer]") {
   Random random(8);
   for (const int64_t channels : {1, 2, 3, 10, 16, 17, 64, 100}) {
@@ -92,7 +92,8 @@ TEST_CASE("requantization and its mask are those of (8) at any size, channel cou
 }
 
 // If all shifts are 33 to 54, kernels use only the upper halves of products.
-TEST_CASE("requantization is that of (8) at the ends of the usual shifts", "[kernels][integer]") {
+TEST_CASE("requantization follows (8) around the limits of the usual shifts",
+          "[kernels][integer]") {
   Random random(14);
   std::vector<int32_t> acc{std::numeric_limits<int32_t>::min(),
                            std::numeric_limits<int32_t>::max()};
@@ -115,7 +116,7 @@ TEST_CASE("requantization is that of (8) at the ends of the usual shifts", "[ker
   }
 }
 
-TEST_CASE("dequantized accumulators are the product in double, rounded once",
+TEST_CASE("dequantizing accumulators computes the product in double and rounds it once",
           "[kernels][integer]") {
   Random random(9);
   const std::vector<int32_t> acc{
@@ -169,7 +170,7 @@ TEST_CASE("extremes and positive masks of accumulators are exact", "[kernels][in
   }
 }
 
-/// A sum of `multipliers` with random zero points, on random codes.
+/// A sum of random codes with the given multipliers and random zero points.
 struct RandomSum {
   RandomSum(const std::vector<double>& multipliers, int64_t n, Random& random)
       : params{{}, make_add_multipliers(multipliers), {0, 0, 250}} {
@@ -192,7 +193,7 @@ struct RandomSum {
   AddParams params;
 };
 
-TEST_CASE("addition of codes is that of (11) for any number of operands", "[kernels][integer]") {
+TEST_CASE("addition of codes follows (11) for any number of operands", "[kernels][integer]") {
   Random random(10);
   const std::vector<std::vector<double>> all = {{0.5, 0.25},
                                                 {0.999, 0.001},
@@ -290,7 +291,7 @@ TEST_CASE("addition of codes and its mask are the same for any number of threads
           add_u8(n, sum.x.data(), sum.params, y.data(), {mask.data(), 3, 240});
           CHECK(y == codes);
           CHECK(mask == expected);
-          // Over an operand.
+          // The result may overwrite an operand.
           std::vector<uint8_t> over = sum.codes.back();
           std::vector<const uint8_t*> x = sum.x;
           x.back() = over.data();
@@ -304,7 +305,7 @@ TEST_CASE("addition of codes and its mask are the same for any number of threads
   }
 }
 
-TEST_CASE("multiplication of codes and its mask are those of (25) at any size and shift",
+TEST_CASE("multiplication of codes and its mask follow (25) for any size and shift",
           "[kernels][integer]") {
   Random random(31);
   // Shifts around 17, 32 and 62, and a multiplier of 0.
@@ -392,7 +393,7 @@ TEST_CASE("multiplication of codes and its mask are the same for any number of t
   }
 }
 
-TEST_CASE("codes that are looked up are those of the table, in place too", "[kernels][integer]") {
+TEST_CASE("lookups give the codes of the table, also in place", "[kernels][integer]") {
   Random random(21);
   std::vector<uint8_t> table(256);
   const Multiplier m = make_multiplier(0.73);
@@ -420,7 +421,7 @@ TEST_CASE("codes that are looked up are those of the table, in place too", "[ker
   }
 }
 
-TEST_CASE("each channel has a table of its own", "[kernels][integer]") {
+TEST_CASE("each channel has its own table", "[kernels][integer]") {
   Random random(23);
   for (const int64_t channels : {1, 2, 5, 16, 67}) {
     const std::vector<uint8_t> tables = random_codes(channels * 256, random);
@@ -441,7 +442,7 @@ TEST_CASE("each channel has a table of its own", "[kernels][integer]") {
   }
 }
 
-TEST_CASE("rows of codes are looked up apart", "[kernels][integer]") {
+TEST_CASE("a lookup of rows writes nothing between the rows of its result", "[kernels][integer]") {
   Random random(22);
   const std::vector<uint8_t> table = random_codes(256, random);
   const std::vector<uint8_t> x = random_codes(256 * 64, random);

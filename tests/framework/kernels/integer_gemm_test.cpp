@@ -134,7 +134,7 @@ TEST_CASE("weights packed for another instruction set give the same product",
   set_isa(before);
 }
 
-TEST_CASE("packed weights keep their sums", "[kernels][integer]") {
+TEST_CASE("packed weights store the sum of the weights of each output", "[kernels][integer]") {
   const std::vector<int8_t> w{1, -2, 3, 127, -128, 5};
   const PackedWeightsS8 packed(2, 3, w.data());
   CHECK(packed.outputs() == 2);

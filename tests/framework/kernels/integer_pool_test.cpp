@@ -14,7 +14,7 @@ struct Element {
   uint16_t position;  ///< in the window
 };
 
-/// Elements of each window, without those outside of the image: [output element][element].
+/// The elements of each window that lie inside the image, as [output element][element].
 std::vector<std::vector<Element>> windows(const Conv2dShape& s, const std::vector<uint8_t>& x) {
   std::vector<std::vector<Element>> all;
   for (int64_t n = 0; n < s.n; ++n) {

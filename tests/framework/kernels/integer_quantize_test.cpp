@@ -20,7 +20,7 @@ std::vector<float> random_floats(int64_t n, float range, Random& random) {
 
 }  // namespace
 
-TEST_CASE("codes and gradient masks of floats are those of (3) and (4)", "[kernels][integer]") {
+TEST_CASE("codes and gradient masks of floats follow (3) and (4)", "[kernels][integer]") {
   Random random(11);
   const QuantizeF32 parameters[] = {{0.017f, 120, 0, 255, 0},
                                     {0.5f, 0, -128, 127, 128},
@@ -60,7 +60,7 @@ TEST_CASE("codes and gradient masks of floats are those of (3) and (4)", "[kerne
 }
 
 TEST_CASE("quantization divides and rounds ties to even", "[kernels][integer]") {
-  // All values are ties; 17.5 goes to 18, which is even.
+  // All values are ties. 17.5 rounds to 18, which is even.
   const float x[] = {0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 17.5f};
   for_each_isa([&] {
     uint8_t codes[6];
@@ -69,7 +69,7 @@ TEST_CASE("quantization divides and rounds ties to even", "[kernels][integer]") 
   });
 }
 
-TEST_CASE("quantization reports a value that is not finite wherever it is", "[kernels][integer]") {
+TEST_CASE("quantization reports a value that is not finite at any position", "[kernels][integer]") {
   const float infinity = std::numeric_limits<float>::infinity();
   for_each_isa([&] {
     for (const int64_t n : {1, 5, 16, 33}) {
@@ -137,7 +137,7 @@ TEST_CASE("quantization gives the same codes and masks for any number of threads
   });
 }
 
-TEST_CASE("dequantized codes are scale times code minus zero point", "[kernels][integer]") {
+TEST_CASE("dequantized codes are scale * (code - zero point)", "[kernels][integer]") {
   Random random(14);
   for (const int64_t n : kSizes) {
     const std::vector<uint8_t> codes = random_codes(n, random);

@@ -12,14 +12,15 @@
 
 namespace quantrain::test {
 
-/// Sizes near multiples of a vector's width, and near multiples of 8, the bits in a mask's byte.
+/// Sizes around multiples of vector widths and of 8, the number of bits in a byte of a mask.
 inline const int64_t kSizes[] = {
     0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 257};
 
-/// Bit i of a mask, and the number of bytes that n bits take.
+/// Bit i of a mask.
 inline bool bit(const std::vector<uint8_t>& mask, size_t i) {
   return (mask[i / 8] >> i % 8 & 1) != 0;
 }
+/// The number of bytes that n bits take.
 inline size_t bytes(int64_t n) { return static_cast<size_t>((n + 7) / 8); }
 
 /// Runs body once for every instruction set that this CPU can run, reference first.
@@ -57,8 +58,8 @@ inline std::vector<int8_t> random_weights(int64_t n, Random& random) {
   return weights;
 }
 
-/// Multipliers for n channels: typical ones, or any m0 and shift that docs/quantization.md (8)
-/// allows.
+/// Multipliers for n channels. They are typical, or if `any` is true, any m0 and shift that
+/// docs/quantization.md (8) allows.
 struct Multipliers {
   std::vector<int32_t> m0, shift;
   int32_t zero_point, lo, hi;

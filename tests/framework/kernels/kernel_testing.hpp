@@ -25,9 +25,9 @@ inline std::vector<float> random_floats(int64_t n,
   return values;
 }
 
-/// The tolerance for sums of up to some thousand products of numbers below 1 in magnitude, if the
-/// expected sum is added in another order or in double. Each addition rounds by at most about half
-/// a unit in the last place of the largest partial sum.
+/// The tolerance for sums of up to a few thousand products of numbers below 1 in magnitude. The
+/// expected sum is computed in another order or in double. Each addition rounds by at most about
+/// half a unit in the last place of the largest partial sum.
 struct RoundingTolerance {
   double absolute = 5e-5;
   double relative = 5e-5;
@@ -40,7 +40,7 @@ struct RoundingTolerance {
   }
 };
 
-/// Index of the first element outside of the tolerance, or -1.
+/// Index of the first element outside the tolerance, or -1.
 template <class Tolerance>
 int64_t first_difference(const std::vector<float>& actual,
                          const std::vector<float>& expected,
@@ -63,7 +63,7 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
          });
 }
 
-/// Restores the instruction set, and the default number of threads.
+/// Its destructor restores the instruction set and the default number of threads.
 class RestoreSettings {
  public:
   RestoreSettings() : isa_(chosen_isa()) {}
@@ -79,8 +79,8 @@ class RestoreSettings {
 };
 
 /// Runs f() -> vector<float> on every usable instruction set with 1, 2, 3 and 7 threads. All
-/// results must be within the tolerance of `expected`, the same bits for any number of threads, and
-/// the same bits on all sets that fuse multiply-adds.
+/// results must be within the tolerance of `expected`. The bits must be the same with any number of
+/// threads and on all instruction sets that fuse multiply-adds.
 template <class F, class Tolerance>
 void check_everywhere(const std::vector<float>& expected, const Tolerance& tolerance, const F& f) {
   const RestoreSettings restore;
@@ -104,7 +104,7 @@ void check_everywhere(const std::vector<float>& expected, const Tolerance& toler
   }
 }
 
-/// The same; the reference kernels compute `expected`.
+/// Runs check_everywhere() with the result of the reference kernels as `expected`.
 template <class Tolerance, class F>
 void check_against_reference(const Tolerance& tolerance, const F& f) {
   std::vector<float> expected;

@@ -34,7 +34,8 @@ std::vector<Conv2dShape> shapes() {
   large.n = 40;
   large.h = large.w = 12;
   shapes.push_back(large);
-  // Windows whose sums take several chains, each of some rows, or of a part of a row.
+  // The sums over these windows take several chains. A chain covers some rows of the window, or a
+  // part of a row.
   Conv2dShape wide = shapes.back();
   wide.n = 1;
   wide.h = wide.kh = 20;
@@ -52,7 +53,7 @@ std::vector<float> as_floats(const std::vector<uint16_t>& values) {
   return {values.begin(), values.end()};
 }
 
-TEST_CASE("max pool takes the first among equals, NaN before all, and its gradient goes there",
+TEST_CASE("max pool takes the first NaN or largest element, and its gradient goes there",
           "[kernels][pooling]") {
   for (const Conv2dShape& s : shapes()) {
     std::vector<float> x = random_floats(s.x_elements(), 1);
@@ -82,7 +83,7 @@ TEST_CASE("max pool takes the first among equals, NaN before all, and its gradie
   }
 }
 
-TEST_CASE("average pool divides by the elements inside the image, forward and backward",
+TEST_CASE("average pool divides by the number of elements inside the image, also backward",
           "[kernels][pooling]") {
   for (const Conv2dShape& s : shapes()) {
     const std::vector<float> x = random_floats(s.x_elements(), 1);

@@ -20,7 +20,8 @@ std::vector<float> random_floats(int64_t n, float range, Random& random) {
 
 }  // namespace
 
-TEST_CASE("smallest and largest elements are found, NaN and infinity show", "[kernels][ranges]") {
+TEST_CASE("smallest and largest elements are found, and NaN and infinity are reported",
+          "[kernels][ranges]") {
   Random random(15);
   const float infinity = std::numeric_limits<float>::infinity();
   for (const int64_t n : {1, 2, 7, 16, 31, 32, 33, 64, 100, 200000}) {

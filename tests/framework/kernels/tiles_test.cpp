@@ -6,8 +6,8 @@
 #include "tests/framework/kernels/guarded.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 
-// Tests the kernel of every float product with random parameters, also with those that no product
-// or convolution uses today.
+// Tests the kernel that all float products use, with random parameters. These include parameters
+// that no product or convolution uses.
 namespace quantrain::kernels {
 namespace {
 
@@ -49,8 +49,7 @@ RowsF32<T> at(const Rows& rows, T* data, std::vector<T*>& pointers) {
   return {pointers.data(), nullptr, 0, rows.run_step};
 }
 
-TEST_CASE("tiles equal the reference whatever the rows, runs, segments and steps",
-          "[kernels][gemm]") {
+TEST_CASE("tiles equal the reference for any rows, runs, segments and steps", "[kernels][gemm]") {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Random random(8);
   for (int draw = 0; draw < 400; ++draw) {
@@ -133,11 +132,12 @@ int64_t vector_floats(Isa isa) {
   }
 }
 
-TEST_CASE("each instruction set has the tables of its own name", "[kernels]") {
+TEST_CASE("the kernel tables of each instruction set have the right name and vector width",
+          "[kernels]") {
   for (const Isa isa : kAllIsas) {
     if (is_built(isa)) {
       CHECK(integer_table(isa).isa_name == isa_name(isa));
-      // Dot products of bytes have no float kernels of their own.
+      // Instruction sets that only add dot products of bytes have no float kernels of their own.
       const Isa float_isa = isa == Isa::kAvx512Vnni                             ? Isa::kAvx512Bw
                             : isa == Isa::kNeon64Dot || isa == Isa::kNeon64I8mm ? Isa::kNeon64
                                                                                 : isa;
@@ -150,7 +150,7 @@ TEST_CASE("each instruction set has the tables of its own name", "[kernels]") {
   }
 }
 
-TEST_CASE("the tables that are handed out are those of the chosen instruction set", "[kernels]") {
+TEST_CASE("the default kernel tables are those of the chosen instruction set", "[kernels]") {
   const test::RestoreSettings restore;
   for (const Isa isa : usable_isas()) {
     set_isa(isa);

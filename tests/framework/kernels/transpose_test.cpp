@@ -10,7 +10,7 @@ using namespace quantrain::test;
 
 namespace {
 
-// Random bits. As floats some are NaN, which an operation on floats could change.
+// Random bits. As floats, some are NaN, whose bits a float operation could change.
 std::vector<uint8_t> random_words(int64_t n, Random& random) { return random_codes(4 * n, random); }
 
 std::vector<float> as_floats(const std::vector<uint8_t>& bytes) {
@@ -21,7 +21,7 @@ std::vector<float> as_floats(const std::vector<uint8_t>& bytes) {
 
 }  // namespace
 
-TEST_CASE("words are transposed as they are, and nothing else is touched", "[kernels][integer]") {
+TEST_CASE("words are transposed bit for bit, and nothing else is changed", "[kernels][integer]") {
   Random random(18);
   for (const int64_t rows : {0, 1, 3, 4, 5, 7, 8, 9, 16, 17, 40}) {
     for (const int64_t columns : {0, 1, 2, 3, 4, 5, 8, 11, 16}) {

@@ -57,7 +57,7 @@ TEST_CASE("Adam follows its formula with each option", "[optim][adam]") {
   }
 }
 
-TEST_CASE("AdamW decays the weights outside of the moments", "[optim][adam]") {
+TEST_CASE("the weight decay of AdamW does not enter the moments", "[optim][adam]") {
   Tensor w = parameter({37}, 1);
   AdamW optimizer({w}, {.learning_rate = 0.1f, .weight_decay = 0.2f});
   take_steps(optimizer, w, 0, 10);
@@ -65,13 +65,13 @@ TEST_CASE("AdamW decays the weights outside of the moments", "[optim][adam]") {
         test::kRoundingOfTenSteps);
 }
 
-TEST_CASE("Adam's first step is the learning rate against the sign of the gradient",
-          "[optim][adam]") {
+TEST_CASE("Adam's first step is -learning_rate times the sign of the gradient", "[optim][adam]") {
   Tensor w = Tensor::zeros({3}).set_requires_grad(true);
   Adam optimizer({w}, {.learning_rate = 0.125f});
   w.set_grad(Tensor::from({3}, std::vector{4.0f, -0.01f, 0.0f}));
   optimizer.step();
-  CHECK(w.data()[0] == test::Approx(-0.125).epsilon(1e-5));  // epsilon is 1e-6 of the gradient 0.01
+  // Adam's epsilon is only 1e-6 times the smaller gradient, 0.01.
+  CHECK(w.data()[0] == test::Approx(-0.125).epsilon(1e-5));
   CHECK(w.data()[1] == test::Approx(0.125).epsilon(1e-5));
   CHECK(w.data()[2] == 0.0f);
 }

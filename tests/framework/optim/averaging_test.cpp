@@ -24,7 +24,7 @@ void set(Tensor& w, const Tensor& to) { std::copy_n(to.data(), to.elements(), w.
 }  // namespace
 
 TEST_CASE("exponential averages equal PyTorch's", "[optim][averaging][pytorch]") {
-  // One rounding for each of four updates.
+  // Each of four updates rounds once.
   constexpr test::Tolerance kFloat32{1e-6, 1e-6};
   for (const test::Json& c : test::load_vectors("averages")) {
     Tensor w = Tensor::zeros(test::to_tensor(c.at("parameter")[0]).shape());
@@ -38,7 +38,7 @@ TEST_CASE("exponential averages equal PyTorch's", "[optim][averaging][pytorch]")
   }
 }
 
-TEST_CASE("averages are in the weights for a scope, then the weights are again",
+TEST_CASE("weights hold their averages within a scope and are restored afterwards",
           "[optim][averaging]") {
   Tensor a = parameter({3}, 1);
   Tensor b = parameter({0, 2}, 2);
@@ -88,7 +88,7 @@ TEST_CASE("averages continue from saved state as if they had not stopped", "[opt
   CHECK(values(second.state()[1].tensor) == values(whole.state()[1].tensor));
 }
 
-TEST_CASE("averages that make no sense are refused", "[optim][averaging]") {
+TEST_CASE("invalid tensors, options and states of averages are refused", "[optim][averaging]") {
   const Tensor w = parameter({3}, 1);
   QUANTRAIN_CHECK_ERROR(
       ExponentialAverage({}), DataError, "[exponential_average] there are no tensors");
@@ -111,7 +111,7 @@ TEST_CASE("averages that make no sense are refused", "[optim][averaging]") {
   QUANTRAIN_CHECK_ERROR(average.update(), DataError, "state \"started\" holds 0.5");
 }
 
-TEST_CASE("the gradients of parts of a batch add up to those of the batch",
+TEST_CASE("the gradients of the parts of a batch add up to the gradient of the batch",
           "[optim][accumulation]") {
   // The mean loss of each part is divided by the number of parts, so the float32 roundings differ.
   constexpr double kOrder = 1e-6;

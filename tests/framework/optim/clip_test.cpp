@@ -27,7 +27,7 @@ Tensor with_grad(const std::vector<float>& grad) {
 
 }  // namespace
 
-TEST_CASE("a norm of gradients above the limit is scaled to it", "[optim][clip]") {
+TEST_CASE("gradients whose norm exceeds the limit are scaled down to it", "[optim][clip]") {
   const std::vector<Tensor> parameters{
       with_grad({3.0f, 0.0f}), parameter({5}, 2), with_grad({0.0f, -4.0f})};
   CHECK(clip_grad_norm(parameters, 2.5f) == 5.0f);
@@ -36,7 +36,7 @@ TEST_CASE("a norm of gradients above the limit is scaled to it", "[optim][clip]"
   CHECK_FALSE(parameters[1].grad().defined());
 }
 
-TEST_CASE("a norm of gradients within the limit changes nothing", "[optim][clip]") {
+TEST_CASE("gradients whose norm is within the limit do not change", "[optim][clip]") {
   const std::vector<Tensor> parameters{with_grad({3.0f, -4.0f})};
   const Tensor grad = parameters[0].grad();
   CHECK(clip_grad_norm(parameters, 5.0f) == 5.0f);
@@ -44,7 +44,8 @@ TEST_CASE("a norm of gradients within the limit changes nothing", "[optim][clip]
   CHECK(clip_grad_norm({}, 1.0f) == 0.0f);
 }
 
-TEST_CASE("clipping makes new gradients: others may share the old ones' memory", "[optim][clip]") {
+TEST_CASE("clipping creates new gradients, because the old ones may share memory",
+          "[optim][clip]") {
   const std::vector<Tensor> parameters{with_grad({3.0f, -4.0f})};
   const Tensor grad = parameters[0].grad();
   clip_grad_norm(parameters, 1.0f);
@@ -54,7 +55,7 @@ TEST_CASE("clipping makes new gradients: others may share the old ones' memory",
   CHECK(values(scaled) != values(parameters[0].grad()));
 }
 
-TEST_CASE("a norm is exact where the squares overflow, and the same at any number of threads",
+TEST_CASE("a norm is right even if squares overflow, and the same with any number of threads",
           "[optim][clip]") {
   CHECK(clip_grad_norm(std::vector<Tensor>{with_grad({3e30f, -4e30f})}, kInfinity) ==
         test::Approx(5e30));
@@ -67,9 +68,8 @@ TEST_CASE("a norm is exact where the squares overflow, and the same at any numbe
     CHECK(clip_grad_norm(std::vector<Tensor>{large}, 1e9f) == one);
   }
   set_threads(0);
-  CHECK(
-      one ==
-      test::Approx(std::sqrt(100001.0)).epsilon(0.01));  // standard normal: one deviation is 0.2 %
+  // The norm of standard normal values. One standard deviation is 0.2 %.
+  CHECK(one == test::Approx(std::sqrt(100001.0)).epsilon(0.01));
 }
 
 TEST_CASE("a norm that is not finite is an error and changes nothing", "[optim][clip]") {

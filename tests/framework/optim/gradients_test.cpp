@@ -15,11 +15,11 @@ using test::values;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// Elements: more than a block of the kernel that finds NaN and infinity, and no whole number of
-// vectors.
+// Number of elements. It exceeds one block of the kernel that finds NaN and infinity, and it is no
+// multiple of a vector length.
 constexpr int64_t kLong = 100003;
 
-// Gradients of 1, except for one element.
+// Two parameters with gradients of 1, except for one element of the second.
 std::vector<Tensor> with_gradient(float bad, int64_t position) {
   std::vector<Tensor> w{parameter({2}, 1, "0.bias"), parameter({kLong}, 2, "4.weight")};
   w[0].set_grad(Tensor::full({2}, 1.0f));
@@ -75,7 +75,7 @@ TEST_CASE("gradients that are not finite can be allowed", "[optim]") {
   CHECK(std::isnan(first(AdamW(with_gradient(kNaN, 0), {.allow_nonfinite = true}))));
 }
 
-TEST_CASE("the largest finite gradient is one to step on", "[optim]") {
+TEST_CASE("an optimizer accepts the largest finite gradient", "[optim]") {
   const std::vector<Tensor> w = with_gradient(std::numeric_limits<float>::max(), 7);
   Adam optimizer(w);
   optimizer.step();

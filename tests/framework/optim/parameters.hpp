@@ -23,7 +23,7 @@ inline Tensor parameter(const Shape& shape, uint64_t seed, const std::string& na
   return tensor.set_requires_grad(true).set_name(name);
 }
 
-/// Takes steps from begin up to end, each with its own random gradient.
+/// Takes the steps begin to end - 1. Each has its own random gradient.
 inline void take_steps(Optimizer& optimizer, Tensor& w, int64_t begin, int64_t end) {
   for (int64_t t = begin; t < end; ++t) {
     w.set_grad(normal_tensor(w.shape(), static_cast<uint64_t>(100 + t)));
@@ -31,7 +31,7 @@ inline void take_steps(Optimizer& optimizer, Tensor& w, int64_t begin, int64_t e
   }
 }
 
-/// Largest difference from the results in double precision, relative to at least 1.
+/// Largest |tensor - expected| / max(1, |expected|).
 inline double distance(const Tensor& tensor, const std::vector<double>& expected) {
   double largest = 0.0;
   for (size_t i = 0; i < expected.size(); ++i) {

@@ -57,7 +57,7 @@ std::unique_ptr<Optimizer> make_optimizer(const std::string& kind,
 
 }  // namespace
 
-TEST_CASE("the optimizers' steps equal PyTorch's", "[optim][pytorch]") {
+TEST_CASE("the steps of the optimizers equal PyTorch's", "[optim][pytorch]") {
   for (const Json& c : test::load_vectors("optimizers")) {
     const auto kind = c.at("optimizer").get<std::string>();
     Tensor parameter = to_tensor(c.at("parameter")).set_requires_grad(true);
@@ -72,7 +72,8 @@ TEST_CASE("the optimizers' steps equal PyTorch's", "[optim][pytorch]") {
 }
 
 TEST_CASE("clipping by norm equals PyTorch's", "[optim][pytorch]") {
-  // PyTorch divides by norm + 1e-6. All norms here are above 1.
+  // PyTorch divides by norm + 1e-6. All norms here are above 1, so this changes results by less
+  // than 1e-6.
   constexpr test::Tolerance kNorm{2e-6, 2e-6};
   for (const Json& c : test::load_vectors("clip")) {
     std::vector<Tensor> parameters;

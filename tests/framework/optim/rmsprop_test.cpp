@@ -60,7 +60,7 @@ TEST_CASE("RMSprop follows its formula with each option, at every size", "[optim
   take_steps(optimizer, none, 0, 2);
 }
 
-TEST_CASE("a constant gradient, whose deviation is 0, gives no NaN", "[optim][rmsprop]") {
+TEST_CASE("a constant gradient, whose variance is 0, gives no NaN", "[optim][rmsprop]") {
   Tensor w = parameter({5}, 1);
   RmsProp optimizer({w}, {.centered = true});
   for (int i = 0; i < 2000; ++i) {
@@ -108,7 +108,7 @@ TEST_CASE("RMSprop refuses options and state that make no sense", "[optim][rmspr
   QUANTRAIN_CHECK_ERROR(optimizer.step(), DataError, "state \"0.square\" holds -1 at 1");
 }
 
-TEST_CASE("RMSprop gives the same bits at any number of threads", "[optim][rmsprop]") {
+TEST_CASE("RMSprop gives the same bits with any number of threads", "[optim][rmsprop]") {
   std::vector<float> expected;
   for (const int threads : test::thread_counts({1, 2, 4})) {
     set_threads(threads);

@@ -8,7 +8,7 @@
 
 namespace quantrain {
 
-TEST_CASE("a step schedule drops the rate every so often", "[optim][schedule]") {
+TEST_CASE("a step schedule lowers the rate at regular intervals", "[optim][schedule]") {
   const Schedule schedule = step_schedule(0.5f, {.every = 3, .factor = 0.5f});
   const float expected[] = {0.5f, 0.5f, 0.5f, 0.25f, 0.25f, 0.25f, 0.125f};
   for (int64_t step = 0; step < 7; ++step) CHECK(schedule(step) == expected[step]);
@@ -16,7 +16,8 @@ TEST_CASE("a step schedule drops the rate every so often", "[optim][schedule]") 
   CHECK(step_schedule(0.5f, {.every = 1, .factor = 1.0f})(int64_t{1} << 50) == 0.5f);
 }
 
-TEST_CASE("a cosine schedule is half a cosine from the rate to the minimum", "[optim][schedule]") {
+TEST_CASE("a cosine schedule follows half a cosine from the rate to the minimum",
+          "[optim][schedule]") {
   const double pi = 3.14159265358979323846;
   const Schedule schedule = cosine_schedule(0.5f, {.steps = 40, .minimum = 0.125f});
   CHECK(schedule(0) == 0.5f);
@@ -30,7 +31,8 @@ TEST_CASE("a cosine schedule is half a cosine from the rate to the minimum", "[o
   }
 }
 
-TEST_CASE("a schedule warms up linearly and then goes on as without", "[optim][schedule]") {
+TEST_CASE("a schedule warms up linearly and then continues as without a warm-up",
+          "[optim][schedule]") {
   const Schedule cosine = cosine_schedule(0.5f, {.steps = 14, .warm_up = 4});
   const Schedule plain = cosine_schedule(0.5f, {.steps = 10});
   const Schedule steps = step_schedule(0.5f, {.every = 100, .warm_up = 4});

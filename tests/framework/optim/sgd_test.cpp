@@ -55,8 +55,8 @@ TEST_CASE("SGD follows its formula with each option", "[optim][sgd]") {
   }
 }
 
-TEST_CASE("SGD's first steps are these", "[optim][sgd]") {
-  // w = 1, gradient 1, rate 1/2, momentum 1/2: v = 1, 3/2, 7/4; every number is exact.
+TEST_CASE("SGD's first steps equal a calculation by hand", "[optim][sgd]") {
+  // With w = 1, gradient 1, rate 1/2 and momentum 1/2, v is 1, 3/2, 7/4. Every number is exact.
   Tensor w = Tensor::full({1}, 1.0f).set_requires_grad(true);
   Sgd optimizer({w}, {.learning_rate = 0.5f, .momentum = 0.5f});
   w.set_grad(Tensor::full({1}, 1.0f));
@@ -68,7 +68,7 @@ TEST_CASE("SGD's first steps are these", "[optim][sgd]") {
   CHECK(w.version() == version + 3);
 }
 
-TEST_CASE("a parameter without a gradient is left alone", "[optim][sgd]") {
+TEST_CASE("a parameter without a gradient does not change", "[optim][sgd]") {
   Tensor a = parameter({3}, 1);
   Tensor b = parameter({3}, 2);
   const std::vector<float> before = values(a);
@@ -121,7 +121,7 @@ TEST_CASE("SGD refuses a velocity that is not finite", "[optim][sgd]") {
   QUANTRAIN_CHECK_ERROR(optimizer.step(), DataError, "[sgd] state \"0.velocity\" holds nan at 2");
 }
 
-TEST_CASE("SGD gives the same bits at any number of threads", "[optim][sgd]") {
+TEST_CASE("SGD gives the same bits with any number of threads", "[optim][sgd]") {
   std::vector<float> expected;
   for (const int threads : test::thread_counts({1, 2, 4})) {
     set_threads(threads);
@@ -134,7 +134,7 @@ TEST_CASE("SGD gives the same bits at any number of threads", "[optim][sgd]") {
   set_threads(0);
 }
 
-TEST_CASE("optimizers that make no sense are rejected", "[optim][sgd]") {
+TEST_CASE("invalid options and parameters of optimizers are rejected", "[optim][sgd]") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   const Tensor w = parameter({3}, 1, "conv.weight");

@@ -19,8 +19,8 @@ Tensor rows(int64_t n, int64_t classes, const std::vector<float>& values) {
 
 }  // namespace
 
-// The examples of scikit-learn's reference: confusion_matrix, top_k_accuracy_score,
-// mean_squared_error, roc_auc_score.
+// The examples are from scikit-learn's reference pages of confusion_matrix, top_k_accuracy_score,
+// mean_squared_error and roc_auc_score.
 TEST_CASE("metrics equal the published examples", "[training][metrics]") {
   ConfusionMatrix matrix(3);
   matrix.add(std::vector<int32_t>{0, 0, 2, 2, 0, 2}, std::vector<int32_t>{2, 0, 2, 2, 0, 1});
@@ -51,7 +51,8 @@ TEST_CASE("metrics equal the published examples", "[training][metrics]") {
                          std::vector<uint8_t>{0, 0, 1, 1}) == 0.75);
 }
 
-TEST_CASE("the area under the curve is the share of ordered pairs", "[training][metrics]") {
+TEST_CASE("the area under the curve is the share of correctly ordered pairs",
+          "[training][metrics]") {
   Random random(1);
   std::vector<float> scores;
   std::vector<uint8_t> positive;
@@ -72,14 +73,14 @@ TEST_CASE("the area under the curve is the share of ordered pairs", "[training][
         static_cast<double>(twice) / 2.0 / static_cast<double>(pairs));
 }
 
-TEST_CASE("among equal scores the lowest class is first", "[training][metrics]") {
+TEST_CASE("among equal scores, the lowest class comes first", "[training][metrics]") {
   const Tensor scores = rows(2, 3, {1.0f, 1.0f, 1.0f, 0.0f, 2.0f, 2.0f});
   CHECK(predicted_classes(scores) == std::vector<int32_t>{0, 1});
   CHECK(count_top_k(scores, std::vector<int32_t>{1, 2}, 1) == 0);
   CHECK(count_top_k(scores, std::vector<int32_t>{1, 2}, 2) == 2);
 }
 
-TEST_CASE("no rows are counted as none", "[training][metrics]") {
+TEST_CASE("metrics of no rows are empty or 0", "[training][metrics]") {
   CHECK(predicted_classes(Tensor::zeros({0, 3})).empty());
   CHECK(count_top_k(Tensor::zeros({0, 3}), {}, 1) == 0);
   const ConfusionMatrix matrix(2);
@@ -98,7 +99,7 @@ TEST_CASE("a confusion matrix is printed with its recalls", "[training][metrics]
         "    1  0  1  100.0 %\n");
 }
 
-TEST_CASE("metrics refuse what they cannot measure", "[training][metrics]") {
+TEST_CASE("metrics refuse invalid inputs", "[training][metrics]") {
   const Tensor scores = rows(2, 2, {0.0f, 1.0f, 1.0f, 0.0f});
   QUANTRAIN_CHECK_ERROR(
       predicted_classes(Tensor::zeros({4})), ShapeError, "scores are [4], expected [N, classes]");
