@@ -57,7 +57,9 @@ class PackedWeightsS8 {
   void lay_out();
   void pack_panels();
   void pack_panel(int64_t panel);
-  /// Packs one row of the convolution's kernel for `count` outputs.
+  /// Both pack one row of the convolution's kernel for `count` outputs. The first needs complete
+  /// groups of 4.
+  void pack_words_as_pairs(int64_t count, const int8_t* rows, int8_t* to) const;
   void pack_segment(int64_t count, const int8_t* rows, int8_t* to) const;
   void pack_depthwise();
   void sum_panels();
@@ -239,9 +241,9 @@ void lookup_rows_u8(int64_t rows,
                     uint8_t* y,
                     int64_t y_stride);
 
-/// codes[i] = byte(quantize(x[i]) + offset). If mask is not null, bit i % 8 of mask[i / 8] tells
-/// whether the gradient passes by (4). Returns whether every x is finite. If not, codes and mask
-/// are unspecified.   docs/quantization.md (3), (4)
+/// codes[i] = byte(quantize(x[i] * factor) + offset). If mask is not null, bit i % 8 of mask[i / 8]
+/// tells whether the gradient passes by (4). Returns whether every product is finite. If not, codes
+/// and mask are unspecified.   docs/quantization.md (3), (4)
 bool quantize_f32_u8(
     int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask);
 /// The same with one entry of q for each channel. x is [.., channels, inner] and has n elements.

@@ -32,6 +32,20 @@ void put_quad(const PanelLayout& layout, const int8_t* quad, int64_t o, int8_t* 
   std::memcpy(to + 4 * layout.width, odd, 4);
 }
 
+/// Widens words of four weights to int16: weights 0 and 2 of each word, then weights 1 and 3. Each
+/// word is given as two numbers of 16 bits, with the weight of the lower index in the low byte.
+void widen_words(int64_t words, const int16_t* halves, int8_t* to) {
+  int16_t even[2 * kWidestPanel];
+  int16_t odd[2 * kWidestPanel];
+  for (int64_t i = 0; i < 2 * words; ++i) {
+    even[i] = static_cast<int8_t>(halves[i]);
+    odd[i] = static_cast<int16_t>(halves[i] >> 8);
+  }
+  const auto bytes = static_cast<size_t>(4 * words);
+  std::memcpy(to, even, bytes);
+  std::memcpy(to + bytes, odd, bytes);
+}
+
 /// The value that a sum starts with. The bound in docs/quantization.md (7) holds for whole sums. If
 /// kernels subtract an offset, this value may not fit in 32 bits. Then it wraps around, and the sum
 /// wraps back.
@@ -111,16 +125,30 @@ void PackedWeightsS8::pack_panel(int64_t panel) {
       plain_ + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
   // If every group of 4 is complete, each group is a word of 32 bits, and each segment of the panel
   // is a transposed matrix of words.
-  const bool words = !layout_.pairs && length % 4 == 0;
+  const bool words = !layout_.planes && length % 4 == 0;
   for (int64_t segment = 0; segment < shape_.kh; ++segment) {
     const int8_t* const from = rows + segment * length;
     int8_t* const segment_to = to + segment * quads_ * quad_bytes();
-    if (words) {
+    if (words && layout_.pairs) {
+      pack_words_as_pairs(count, from, segment_to);
+    } else if (words) {
       integer_table(isa_).transpose_u32(
           count, quads_, from, shape_.kh * quads_, segment_to, layout_.width);
     } else {
       pack_segment(count, from, segment_to);
     }
+  }
+}
+
+void PackedWeightsS8::pack_words_as_pairs(int64_t count, const int8_t* rows, int8_t* to) const {
+  constexpr int64_t kQuads = 16;  // a block of transposed words stays in the first-level cache
+  int16_t words[kQuads * 2 * kWidestPanel] = {};
+  const int64_t width = layout_.width;
+  for (int64_t q = 0; q < quads_; q += kQuads) {
+    const int64_t quads = std::min(kQuads, quads_ - q);
+    integer_table(isa_).transpose_u32(count, quads, rows + 4 * q, shape_.kh * quads_, words, width);
+    for (int64_t i = 0; i < quads; ++i)
+      widen_words(width, words + i * 2 * width, to + (q + i) * quad_bytes());
   }
 }
 
