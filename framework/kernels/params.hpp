@@ -153,13 +153,15 @@ struct RequantizeU8 {
   }
 };
 
-/// Parameters of quantization; codes are stored as code + offset.
+/// Parameters of quantization; codes are stored as code + offset. The value to quantize is x *
+/// factor, rounded to float32.
 struct QuantizeF32 {
   float scale = 1.0f;
   int32_t zero_point = 0;
   int32_t qmin = 0;
   int32_t qmax = 255;
   int32_t offset = 0;
+  float factor = 1.0f;
 };
 
 /// Layout of the weights of dot_u8s8: panels of `width` outputs. The last panel is padded with

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "framework/autograd/ops.hpp"
@@ -23,7 +24,7 @@ Folding::Folding(std::string layer_path, const BatchNorm& layer)
       epsilon(layer.epsilon()),
       momentum(layer.momentum()) {}
 
-Weights fold_batch_norm(const Weights& product, Folding& folding) {
+Tensor fold_bias(const Weights& product, Folding& folding) {
   const int64_t channels = folding.gamma.elements();
   Tensor inverse = Tensor::empty({channels});  // 1 / sqrt(running_var + epsilon)
   Tensor lift = Tensor::zeros({channels});     // added to the factor where |gamma| is too small
@@ -40,16 +41,26 @@ Weights fold_batch_norm(const Weights& product, Folding& folding) {
   }
   Tensor factor = mul(folding.gamma, inverse);
   if (lifted) factor = quantrain::add(factor, lift);
+  folding.factor = factor;
+  folding.bias = product.bias;
 
-  std::vector<int64_t> per_output(static_cast<size_t>(product.weight.rank()), 1);
-  per_output[0] = channels;
+  std::optional<NoGrad> no_grad;
+  if (folding.uses_batch_statistics()) no_grad.emplace();
   const Tensor mean = folding.running_mean.detach();
   const Tensor centred =
       product.bias.defined() ? sub(product.bias, mean) : mul(mean, Tensor::full({1}, -1.0f));
-  folding.factor = factor;
-  folding.bias = product.bias;
-  return {mul(product.weight, reshape(factor, Shape(per_output))),
-          quantrain::add(folding.beta, mul(centred, factor))};
+  return quantrain::add(folding.beta, mul(centred, factor));
+}
+
+Tensor fold_weight(const Tensor& weight, const Folding& folding) {
+  std::vector<int64_t> per_output(static_cast<size_t>(weight.rank()), 1);
+  per_output[0] = folding.factor.elements();
+  return mul(weight, reshape(folding.factor, Shape(per_output)));
+}
+
+Weights fold_batch_norm(const Weights& product, Folding& folding) {
+  Tensor bias = fold_bias(product, folding);
+  return {fold_weight(product.weight, folding), std::move(bias)};
 }
 
 Folding& PreparedBatchNorm::folding() & {

@@ -38,6 +38,10 @@ struct Folding {
 /// 1e-5 counts as 1e-5, so that the body slot can divide by the factor.
 /// Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al. 2018, equation 14.
 Weights fold_batch_norm(const Weights& product, Folding& folding);
+/// The two parts of fold_batch_norm: b', which also sets folding.factor and folding.bias, and w'.
+/// While batch statistics are used, b' gets no gradient, because the body slot adds the bias.
+Tensor fold_bias(const Weights& product, Folding& folding);
+Tensor fold_weight(const Tensor& weight, const Folding& folding);
 
 /// Body slot of a batch norm in a prepared network. There are three cases:
 ///   - A product folds the batch norm, and batch statistics are not used (in evaluation, or once

@@ -9,6 +9,7 @@
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/ranges.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
@@ -24,6 +25,7 @@ struct Channels {
   int64_t count = 1;
   int64_t inner = 1;
 
+  Channels(int64_t number, int64_t length) : count(number), inner(length) {}
   Channels(const Shape& shape, const QParams& params) {
     if (!params.per_channel()) {
       inner = std::max<int64_t>(shape.elements(), 1);
@@ -40,12 +42,15 @@ struct Quantized {
   Buffer<uint8_t> mask;
 };
 
+// Quantizes x * factors; undefined factors are 1.
 Quantized quantize_floats(const Tensor& x,
+                          const Tensor& factors,
                           const QParams& params,
                           CodeStorage storage,
                           bool want_mask) {
   const int64_t n = x.elements();
-  const Channels channels(x.shape(), params);
+  Channels channels(x.shape(), params);
+  if (factors.defined() && n > 0) channels = {factors.elements(), n / factors.elements()};
   auto codes = std::make_shared<Codes>();
   codes->bytes = Buffer<uint8_t>(n);
   codes->storage = storage;
@@ -53,16 +58,18 @@ Quantized quantize_floats(const Tensor& x,
   Quantized result;
   if (want_mask) result.mask = Buffer<uint8_t>((n + 7) / 8);
   std::vector<kernels::QuantizeF32> q;
-  for (size_t c = 0; c < params.scale.size(); ++c) {
-    q.push_back({params.scale[c],
-                 params.zero_point[c],
-                 params.type.qmin(),
-                 params.type.qmax(),
-                 codes->offset()});
+  for (int64_t channel = 0; channel < channels.count; ++channel) {
+    const size_t c = params.per_channel() ? static_cast<size_t>(channel) : 0;
+    q.push_back({.scale = params.scale[c],
+                 .zero_point = params.zero_point[c],
+                 .qmin = params.type.qmin(),
+                 .qmax = params.type.qmax(),
+                 .offset = codes->offset(),
+                 .factor = factors.defined() ? factors.data()[channel] : 1.0f});
   }
   const Floats floats = x.floats();
   const bool finite =
-      params.per_channel()
+      channels.count > 1
           ? kernels::quantize_channels_f32_u8(n,
                                               channels.count,
                                               channels.inner,
@@ -179,8 +186,14 @@ class FakeQuantizeNode : public Node {
   std::vector<Tensor> backward(Tensor grad_y) override {
     std::vector<Tensor> grads(inputs().size());
     if (inputs().size() == 2 && needs_grad(1)) grads[1] = grad_scale(grad_y);
-    if (needs_grad(0)) grads[0] = options_.clamped ? masked(grad_y, mask_) : grad_y;
+    if (needs_grad(0)) grads[0] = passed(grad_y);
     return grads;
+  }
+
+ protected:
+  /// The gradient of the values that were quantized.
+  Tensor passed(const Tensor& grad_y) const {
+    return options_.clamped ? masked(grad_y, mask_) : grad_y;
   }
 
  private:
@@ -229,10 +242,31 @@ class FakeQuantizeNode : public Node {
   Buffer<uint8_t> mask_;
 };
 
-Tensor run(const Tensor& x,
-           const Tensor& scale,
-           const QParams& params,
-           const FakeQuantizeOptions& options) {
+// Inputs x [C, ...] and factors [C].
+class ScaledFakeQuantizeNode : public FakeQuantizeNode {
+ public:
+  using FakeQuantizeNode::FakeQuantizeNode;
+  bool reads_input(size_t i) const override { return needs_grad(1 - i); }
+  std::vector<Tensor> backward(Tensor grad_y) override {
+    std::vector<Tensor> grads(2);
+    grad_y = passed(std::move(grad_y));
+    const int64_t rows = input(1).elements();
+    const int64_t columns = rows == 0 ? 0 : grad_y.elements() / rows;
+    if (needs_grad(1)) {
+      grads[1] = Tensor::empty(input(1).shape());
+      const Floats x = input(0).floats();
+      kernels::row_dots_f32(rows, columns, grad_y.data(), x, grads[1].mutable_data());
+    }
+    if (needs_grad(0)) {
+      grads[0] = TensorAccess::overwritable(grad_y);
+      const Floats factors = input(1).floats();
+      kernels::scale_rows_f32(rows, columns, grad_y.data(), factors, grads[0].mutable_data());
+    }
+    return grads;
+  }
+};
+
+void check_params(const Tensor& x, const QParams& params, const FakeQuantizeOptions& options) {
   validate(params, where().c_str());
   if (params.per_channel()) {
     if (params.axis >= x.rank() ||
@@ -249,6 +283,20 @@ Tensor run(const Tensor& x,
   if (options.storage == CodeStorage::kS8 && !params.type.is_signed) {
     throw QuantError(where(), "unsigned codes cannot be stored as signed bytes");
   }
+}
+
+// The same values as floats.
+Tensor decoded(const Tensor& codes) {
+  Tensor y = Tensor::empty(codes.shape());
+  codes.codes()->to_float(codes.shape(), y.mutable_data());
+  return y;
+}
+
+Tensor run(const Tensor& x,
+           const Tensor& scale,
+           const QParams& params,
+           const FakeQuantizeOptions& options) {
+  check_params(x, params, options);
   std::vector<Tensor> inputs{x};
   if (scale.defined()) inputs.push_back(scale);
   const bool want_mask = options.clamped && needs_gradient(inputs);
@@ -262,16 +310,12 @@ Tensor run(const Tensor& x,
       throw QuantError(where(), error.what());
     }
   };
-  Quantized result = activation && x.kind() == ValueKind::kAccumulators
-                         ? integers(requantize_accumulators)
-                     : activation && activation_codes(x) != nullptr ? integers(rescale_codes)
-                     : narrow_enough ? quantize_floats(x, params, options.storage, want_mask)
-                                     : quantize_wide(x, params, want_mask);
-  if (!options.codes && narrow_enough) {
-    const Tensor codes = std::move(result.y);
-    result.y = Tensor::empty(x.shape());
-    codes.codes()->to_float(x.shape(), result.y.mutable_data());
-  }
+  Quantized result =
+      activation && x.kind() == ValueKind::kAccumulators ? integers(requantize_accumulators)
+      : activation && activation_codes(x) != nullptr     ? integers(rescale_codes)
+      : narrow_enough ? quantize_floats(x, Tensor(), params, options.storage, want_mask)
+                      : quantize_wide(x, params, want_mask);
+  if (!options.codes && narrow_enough) result.y = decoded(result.y);
   return record<FakeQuantizeNode>(
       std::move(result.y), std::move(inputs), params, options, std::move(result.mask));
 }
@@ -280,6 +324,28 @@ Tensor run(const Tensor& x,
 
 Tensor fake_quantize(const Tensor& x, const QParams& params, const FakeQuantizeOptions& options) {
   return run(x, Tensor(), params, options);
+}
+
+Tensor fake_quantize_scaled(const Tensor& x,
+                            const Tensor& factor,
+                            const QParams& params,
+                            const FakeQuantizeOptions& options) {
+  check_params(x, params, options);
+  if (x.rank() < 1 || !(factor.shape() == Shape{x.dim(0)})) {
+    throw ShapeError(where(), "factor ", factor.shape(), " is not [C] of x [C, ...] ", x.shape());
+  }
+  if (params.type.bits > 8 || params.axis > 0) {
+    throw QuantError(where(),
+                     "scaled values need at most 8 bits and axis -1 or 0, got ",
+                     params.type.bits,
+                     " bits and axis ",
+                     params.axis);
+  }
+  const bool want_mask = options.clamped && needs_gradient({x, factor});
+  Quantized result = quantize_floats(x, factor, params, options.storage, want_mask);
+  if (!options.codes) result.y = decoded(result.y);
+  return record<ScaledFakeQuantizeNode>(
+      std::move(result.y), {x, factor}, params, options, std::move(result.mask));
 }
 
 Tensor fake_quantize_learned(const Tensor& x,

@@ -33,10 +33,22 @@ Tensor fake_quantize(const Tensor& x,
                      const QParams& params,
                      const FakeQuantizeOptions& options = {});
 
-/// The same with a learned scale (LSQ): scale, [1] or [C] along params.axis, is the tensor that
-/// gets the gradient. The forward pass uses params.scale: the values of scale, raised where they
-/// are below kSmallestLearnedScale or too small for a bias.
-/// Gradient of scale: 1 / sqrt(n * qmax) times the sum over x of
+/// fake_quantize(x * factor), with one factor for each index of the first axis. x * factor is
+/// rounded to float32 and not stored.
+/// Shapes: x [C, ...], factor [C]; parameters per tensor or along axis 0  ->  y like x.
+/// Gradient: g = the gradient of fake_quantize; g * factor for x, and the sum of g * x over the
+/// channel for factor.
+/// Throws: as fake_quantize; ShapeError unless factor is [C]; QuantError if the type has more than
+/// 8 bits or the axis is neither -1 nor 0.   docs/quantization.md (15)
+Tensor fake_quantize_scaled(const Tensor& x,
+                            const Tensor& factor,
+                            const QParams& params,
+                            const FakeQuantizeOptions& options = {});
+
+/// fake_quantize with a learned scale (LSQ): scale, [1] or [C] along params.axis, is the tensor
+/// that gets the gradient. The forward pass uses params.scale: the values of scale, raised where
+/// they are below kSmallestLearnedScale or too small for a bias. Gradient of scale: 1 / sqrt(n *
+/// qmax) times the sum over x of
 ///   grad_y * (half_even(x / s) - x / s)   if the code before the clamp lies in [qmin, qmax],
 ///   grad_y * (qmin - zero_point)          if it is lower,
 ///   grad_y * (qmax - zero_point)          if it is higher,

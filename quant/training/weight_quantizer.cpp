@@ -10,15 +10,33 @@
 namespace quantrain::quant {
 namespace {
 
-// Splits w into `channels` runs of equal length. Returns the extremes of each run.
-std::vector<Range> ranges(const Tensor& w, int64_t channels) {
-  const int64_t inner = w.elements() / channels;
-  std::vector<float> min(static_cast<size_t>(channels));
-  std::vector<float> max(static_cast<size_t>(channels));
+Range scaled(const Range& range, float factor) {
+  const float a = range.min * factor;
+  const float b = range.max * factor;
+  return factor < 0.0f ? Range{b, a} : Range{a, b};
+}
+
+// The smallest range that holds all of these; NaN if one of them is.
+Range joined(const std::vector<Range>& ranges) {
+  Range all = ranges[0];
+  for (const Range& range : ranges) {
+    if (std::isnan(range.min)) return range;
+    all = {std::min(all.min, range.min), std::max(all.max, range.max)};
+  }
+  return all;
+}
+
+// The ranges of the outputs of w [O, ...] * factor; an undefined factor is 1.
+std::vector<Range> ranges(const Tensor& w, const Tensor& factor) {
+  const int64_t outputs = w.dim(0);
+  std::vector<float> min(static_cast<size_t>(outputs));
+  std::vector<float> max(static_cast<size_t>(outputs));
   const Floats w_floats = w.floats();
-  kernels::min_max_channels_f32(w.elements(), channels, inner, w_floats, min.data(), max.data());
+  kernels::min_max_channels_f32(
+      w.elements(), outputs, w.elements() / outputs, w_floats, min.data(), max.data());
   std::vector<Range> result;
-  for (size_t c = 0; c < min.size(); ++c) result.push_back({min[c], max[c]});
+  for (size_t o = 0; o < min.size(); ++o)
+    result.push_back(scaled({min[o], max[o]}, factor.defined() ? factor.data()[o] : 1.0f));
   return result;
 }
 
@@ -98,22 +116,26 @@ QParams WeightQuantizer::given_params() const {
 
 QParams WeightQuantizer::params() const {
   const NoGrad no_grad;
-  if (!folding_) return params_for(own_, Tensor());
+  if (!folding_) return params_for(own_.weight, Tensor(), own_.bias, Tensor());
   Folding folding = *folding_;  // a copy: the original belongs to the running pass
-  return params_for(fold_batch_norm(own_, folding), Tensor());
+  const Tensor bias = fold_bias(own_, folding);
+  return params_for(own_.weight, folding.factor, bias, Tensor());
 }
 
-QParams WeightQuantizer::params_for(const Weights& weights, const Tensor& x) const {
-  const int64_t outputs = weights.weight.dim(0);
+QParams WeightQuantizer::params_for(const Tensor& weight,
+                                    const Tensor& factor,
+                                    const Tensor& bias,
+                                    const Tensor& x) const {
+  const int64_t outputs = weight.dim(0);
   const int64_t channels = config_.per_channel ? outputs : 1;
   if (is_given()) return given_params();
   const float scale_x =
       x.defined() && x.kind() == ValueKind::kCodes ? x.codes()->params.scale[0] : 0.0f;
   const std::string where = place(type());
-  const float* const biases =
-      weights.bias.defined() && scale_x > 0.0f ? weights.bias.data() : nullptr;
+  const float* const biases = bias.defined() && scale_x > 0.0f ? bias.data() : nullptr;
   QParams params = empty_params();
-  const std::vector<Range> extremes = ranges(weights.weight, channels);
+  std::vector<Range> extremes = ranges(weight, factor);
+  if (!config_.per_channel) extremes = {joined(extremes)};
   for (int64_t c = 0; c < channels; ++c) {
     const Range range = extremes[static_cast<size_t>(c)];
     if (config_.scheme == QScheme::kAffine) {
@@ -122,21 +144,21 @@ QParams WeightQuantizer::params_for(const Weights& weights, const Tensor& x) con
       params.zero_point.push_back(chosen.zero_point);
       continue;
     }
-    float bias = 0.0f;  // the largest |bias| of the channels that share this scale
+    float largest = 0.0f;  // |bias| of the channels that share this scale
     if (biases != nullptr) {
       for (int64_t o = config_.per_channel ? c : 0; o < (config_.per_channel ? c + 1 : outputs);
            ++o) {
-        bias = std::isfinite(biases[o]) ? std::max(bias, std::abs(biases[o])) : biases[o];
+        largest = std::isfinite(biases[o]) ? std::max(largest, std::abs(biases[o])) : biases[o];
       }
     }
     if (config_.estimator == Estimator::kLearned) {
       const float by_bias =
-          bias != 0.0f ? weight_scale(0.0f, bias, scale_x, params.type, where) : 0.0f;
+          largest != 0.0f ? weight_scale(0.0f, largest, scale_x, params.type, where) : 0.0f;
       params.scale.push_back(std::max({scale_.data()[c], by_bias, kSmallestLearnedScale}));
     } else {
       const float max_abs = std::max(-range.min, range.max);
       params.scale.push_back(
-          weight_scale(max_abs, bias, scale_x > 0.0f ? scale_x : 1.0f, params.type, where));
+          weight_scale(max_abs, largest, scale_x > 0.0f ? scale_x : 1.0f, params.type, where));
     }
     params.zero_point.push_back(0);
   }
@@ -148,8 +170,10 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
     if (folding_) folding_->factor = Tensor();
     return own;
   }
-  Weights weights = folding_ ? fold_batch_norm(own, *folding_) : own;
-  const QParams params = params_for(weights, x);
+  Weights weights = own;
+  if (folding_) weights.bias = fold_bias(own, *folding_);
+  const Tensor factor = folding_ ? folding_->factor : Tensor();
+  const QParams params = params_for(own.weight, factor, weights.bias, x);
   const bool symmetric = config_.scheme == QScheme::kSymmetric;
   // A scale that is chosen from the largest weight clamps no weight, so every gradient passes.
   const bool holds_all =
@@ -159,8 +183,13 @@ Weights WeightQuantizer::apply(const Weights& own, const Tensor& x) {
                                     .codes = simulation() == Simulation::kInteger};
   const bool learns =
       config_.estimator == Estimator::kLearned && phase() == Phase::kTraining && !is_given();
-  weights.weight = learns ? fake_quantize_learned(weights.weight, scale_, params, options)
-                          : fake_quantize(weights.weight, params, options);
+  if (learns) {
+    const Tensor folded = folding_ ? fold_weight(own.weight, *folding_) : own.weight;
+    weights.weight = fake_quantize_learned(folded, scale_, params, options);
+  } else {
+    weights.weight = folding_ ? fake_quantize_scaled(own.weight, factor, params, options)
+                              : fake_quantize(own.weight, params, options);
+  }
   if (folding_ && folding_->uses_batch_statistics()) weights.bias = Tensor();
   return weights;
 }

@@ -49,7 +49,11 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
  private:
   void start_scale(const Weights& own);
   QParams empty_params() const;
-  QParams params_for(const Weights& weights, const Tensor& x) const;
+  /// factor: of the folded batch norm, or undefined; bias: with it folded in, or undefined.
+  QParams params_for(const Tensor& weight,
+                     const Tensor& factor,
+                     const Tensor& bias,
+                     const Tensor& x) const;
   QParams given_params() const;
 
   WeightConfig config_;

@@ -80,6 +80,67 @@ TEST_CASE("parameters per channel apply along their axis", "[quant][fake_quantiz
   QUANTRAIN_CHECK_ERROR(fake_quantize(Tensor::zeros({2, 3}), params), ShapeError, "do not fit");
 }
 
+TEST_CASE("scaling inside the quantization gives the bits of scaling before it",
+          "[quant][fake_quantize]") {
+  const std::vector<float> factors{0.37f, -1.9f, 0.0f, 1e-3f, 1.0f};
+  const QType narrow{.bits = 4, .is_signed = true, .narrow = true};
+  const QParams one{narrow, -1, {0.21f}, {0}};
+  const QParams each{narrow, 0, {0.21f, 0.6f, 0.1f, 1e-4f, 0.15f}, {0, 0, 0, 0, 0}};
+  for (const Shape& shape : {Shape{5, 1}, Shape{5, 7}, Shape{5, 3, 2, 4}, Shape{5, 0}}) {
+    for (const QParams& params : {one, each}) {
+      for (const bool clamped : {false, true}) {
+        for (const bool codes : {false, true}) {
+          CAPTURE(shape, params, clamped, codes);
+          const FakeQuantizeOptions options{
+              .storage = CodeStorage::kS8, .clamped = clamped, .codes = codes};
+          const auto run = [&](auto&& function) {
+            Tensor x = quantrain::test::random_tensor(shape, 3);
+            x.set_requires_grad(true);
+            Tensor factor = leaf({5}, factors);
+            Tensor y = function(x, factor);
+            sum(mul(y, quantrain::test::random_tensor(shape, 4))).backward();
+            return std::vector{values(y), values(x.grad()), values(factor.grad())};
+          };
+          const auto apart = run([&](const Tensor& x, const Tensor& factor) {
+            std::vector<int64_t> rows(static_cast<size_t>(shape.rank()), 1);
+            rows[0] = 5;
+            return fake_quantize(mul(x, reshape(factor, Shape(rows))), params, options);
+          });
+          const auto together = run([&](const Tensor& x, const Tensor& factor) {
+            const Tensor y = fake_quantize_scaled(x, factor, params, options);
+            CHECK((y.kind() == ValueKind::kCodes) == codes);
+            return y;
+          });
+          CHECK(together == apart);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("scaling inside the quantization refuses what it cannot scale",
+          "[quant][fake_quantize]") {
+  const Tensor x = Tensor::full({2, 3}, 1.0f);
+  const QParams params{{.bits = 8, .is_signed = true}, -1, {0.1f}, {0}};
+  QUANTRAIN_CHECK_ERROR(fake_quantize_scaled(x, Tensor::full({3}, 1.0f), params),
+                        ShapeError,
+                        "factor [3] is not [C] of x [C, ...] [2, 3]");
+  Tensor factor = Tensor::full({2}, 1.0f);
+  const QParams columns{params.type, 1, {0.1f, 0.1f, 0.1f}, {0, 0, 0}};
+  QUANTRAIN_CHECK_ERROR(
+      fake_quantize_scaled(x, factor, columns),
+      QuantError,
+      "scaled values need at most 8 bits and axis -1 or 0, got 8 bits and axis 1");
+  QUANTRAIN_CHECK_ERROR(
+      fake_quantize_scaled(x, factor, {{.bits = 16, .is_signed = true}, -1, {0.1f}, {0}}),
+      QuantError,
+      "got 16 bits and axis -1");
+  factor.mutable_data()[1] = std::numeric_limits<float>::max();
+  QUANTRAIN_CHECK_ERROR(fake_quantize_scaled(Tensor::full({2, 3}, 2.0f), factor, params),
+                        DataError,
+                        "has a NaN or an infinity");
+}
+
 TEST_CASE("codes of more than 8 bits are simulated in float", "[quant][fake_quantize]") {
   const QParams params{{.bits = 16}, -1, {0.001f}, {100}};
   Tensor x = leaf({3}, {0.0124f, -0.2f, 70.0f});

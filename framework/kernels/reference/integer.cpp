@@ -140,13 +140,13 @@ void quantize_f32_u8(
   *finite = true;
   for (int64_t i = 0; i < n; ++i) {
     if (mask != nullptr && i % 8 == 0) mask[i / 8] = 0;
-    if (!std::isfinite(x[i])) {
+    const float v = x[i] * q.factor;
+    if (!std::isfinite(v)) {
       *finite = false;
       continue;
     }
-    codes[i] =
-        static_cast<uint8_t>(quantize(x[i], q.scale, q.zero_point, q.qmin, q.qmax) + q.offset);
-    if (mask != nullptr && gradient_passes(x[i], q.scale, q.zero_point, q.qmin, q.qmax)) {
+    codes[i] = static_cast<uint8_t>(quantize(v, q.scale, q.zero_point, q.qmin, q.qmax) + q.offset);
+    if (mask != nullptr && gradient_passes(v, q.scale, q.zero_point, q.qmin, q.qmax)) {
       mask[i / 8] |= static_cast<uint8_t>(1 << i % 8);
     }
   }

@@ -244,6 +244,7 @@ void quantize_f32_u8(
   using I = Ints<Arch>;
   using Float = typename I::Float;
   const Float scale = I::set1(q.scale);
+  const Float factor = I::set1(q.factor);
   // Quotients beyond these bounds are outside the range of codes anyway. After this clamp, they fit
   // into an integer.
   const Float hi = I::set1(0x1p20f);
@@ -261,7 +262,7 @@ void quantize_f32_u8(
     uint32_t bits = 0;
 #pragma GCC unroll 4
     for (int j = 0; j < 16; j += I::kLanes) {
-      const Float v = I::load(from + j);
+      const Float v = I::mul(I::load(from + j), factor);
       bad = I::bit_or(bad, I::not_finite(v));
       const typename I::Int rounded = I::round(I::min(I::max(I::div(v, scale), lo), hi));
       I::store_codes(to + j, I::add(rounded, zero_point), stored);

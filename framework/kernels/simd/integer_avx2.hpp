@@ -112,6 +112,7 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   static QUANTRAIN_INLINE Float load(const float* p) { return _mm256_loadu_ps(p); }
   static QUANTRAIN_INLINE void store(float* p, Float v) { _mm256_storeu_ps(p, v); }
   static QUANTRAIN_INLINE Float set1(float v) { return _mm256_set1_ps(v); }
+  static QUANTRAIN_INLINE Float mul(Float a, Float b) { return _mm256_mul_ps(a, b); }
   static QUANTRAIN_INLINE Float div(Float a, Float b) { return _mm256_div_ps(a, b); }
   static QUANTRAIN_INLINE Float min(Float a, Float b) { return _mm256_min_ps(a, b); }
   static QUANTRAIN_INLINE Float max(Float a, Float b) { return _mm256_max_ps(a, b); }

@@ -162,6 +162,7 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static QUANTRAIN_INLINE Float load(const float* p) { return _mm512_loadu_ps(p); }
   static QUANTRAIN_INLINE void store(float* p, Float v) { _mm512_storeu_ps(p, v); }
   static QUANTRAIN_INLINE Float set1(float v) { return _mm512_set1_ps(v); }
+  static QUANTRAIN_INLINE Float mul(Float a, Float b) { return _mm512_mul_ps(a, b); }
   static QUANTRAIN_INLINE Float div(Float a, Float b) { return _mm512_div_ps(a, b); }
   static QUANTRAIN_INLINE Float min(Float a, Float b) { return _mm512_min_ps(a, b); }
   static QUANTRAIN_INLINE Float max(Float a, Float b) { return _mm512_max_ps(a, b); }

@@ -113,6 +113,7 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
   static QUANTRAIN_INLINE Float load(const float* p) { return vld1q_f32(p); }
   static QUANTRAIN_INLINE void store(float* p, Float v) { vst1q_f32(p, v); }
   static QUANTRAIN_INLINE Float set1(float v) { return vdupq_n_f32(v); }
+  static QUANTRAIN_INLINE Float mul(Float a, Float b) { return vmulq_f32(a, b); }
   static QUANTRAIN_INLINE Float div(Float a, Float b) { return vdivq_f32(a, b); }
   static QUANTRAIN_INLINE Float min(Float a, Float b) { return vminq_f32(a, b); }
   static QUANTRAIN_INLINE Float max(Float a, Float b) { return vmaxq_f32(a, b); }

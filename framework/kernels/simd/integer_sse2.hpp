@@ -72,6 +72,7 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
   static QUANTRAIN_INLINE Float load(const float* p) { return _mm_loadu_ps(p); }
   static QUANTRAIN_INLINE void store(float* p, Float v) { _mm_storeu_ps(p, v); }
   static QUANTRAIN_INLINE Float set1(float v) { return _mm_set1_ps(v); }
+  static QUANTRAIN_INLINE Float mul(Float a, Float b) { return _mm_mul_ps(a, b); }
   static QUANTRAIN_INLINE Float div(Float a, Float b) { return _mm_div_ps(a, b); }
   static QUANTRAIN_INLINE Float min(Float a, Float b) { return _mm_min_ps(a, b); }
   static QUANTRAIN_INLINE Float max(Float a, Float b) { return _mm_max_ps(a, b); }

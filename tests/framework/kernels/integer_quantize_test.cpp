@@ -28,14 +28,16 @@ TEST_CASE("codes and gradient masks of floats follow (3) and (4)", "[kernels][in
                                     {1e-3f, 0, -127, 127, 128},
                                     {1.0f, 0, -1, 1, 128},
                                     {0.02f, 0, -127, 127, 0},  // weights: signed bytes
-                                    {0.7f, 0, -8, 7, 0}};
+                                    {0.7f, 0, -8, 7, 0},
+                                    {0.017f, 120, 0, 255, 0, 0.63f},
+                                    {0.02f, 0, -127, 127, 0, -1.7f}};
   for (const QuantizeF32& q : parameters) {
     for (const int64_t n : kSizes) {
       std::vector<float> x = random_floats(n, 4.0f, random);
       for (size_t i = 0; i < x.size(); ++i) {
         if (i % 5 == 0)
           x[i] = (static_cast<float>(random.below(300) - 150) + 0.5f) * q.scale;  // ties
-        if (i % 31 == 7) x[i] = i % 2 == 0 ? 3e38f : -3e38f;
+        if (i % 31 == 7) x[i] = i % 2 == 0 ? 1.5e38f : -1.5e38f;
       }
       for_each_isa([&] {
         CAPTURE(n, q.scale);
@@ -44,11 +46,11 @@ TEST_CASE("codes and gradient masks of floats follow (3) and (4)", "[kernels][in
         REQUIRE(quantize_f32_u8(n, x.data(), q, codes.data(), mask.data()));
         bool equal = true;
         for (size_t i = 0; i < x.size(); ++i) {
-          equal =
-              equal &&
-              codes[i] == static_cast<uint8_t>(
-                              quantize(x[i], q.scale, q.zero_point, q.qmin, q.qmax) + q.offset) &&
-              bit(mask, i) == gradient_passes(x[i], q.scale, q.zero_point, q.qmin, q.qmax);
+          const float v = x[i] * q.factor;
+          equal = equal &&
+                  codes[i] == static_cast<uint8_t>(
+                                  quantize(v, q.scale, q.zero_point, q.qmin, q.qmax) + q.offset) &&
+                  bit(mask, i) == gradient_passes(v, q.scale, q.zero_point, q.qmin, q.qmax);
         }
         CHECK(equal);
         std::vector<uint8_t> without_mask(x.size());
