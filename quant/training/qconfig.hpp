@@ -11,7 +11,8 @@
 
 namespace quantrain::quant {
 
-/// How the output of a layer is quantized. `bits` is 2 to 16; more than 8 exist in simulation only.
+/// How the output of a layer is quantized. `bits` is 2 to 16; an output with more than 8 bits can
+/// be simulated, but not deployed.
 struct ActivationConfig {
   int bits = 8;
   bool is_signed = false;
@@ -44,16 +45,18 @@ struct QConfig {
   LayerConfig model;
   std::map<std::string, LayerConfig> types;
   std::map<std::string, LayerConfig> layers;
-  /// Real values of the input's lowest and highest code. Needed if the example holds plain floats.
-  /// An example from a data set carries its own range: leave this empty or set the same range.
+  /// Real values of the input's lowest and highest code. Needed if the example that is passed to
+  /// prepare_qat or prepare_ptq holds plain floats. An example from a data set carries its own
+  /// range: leave this empty or set the same range.
   /// docs/quantization.md (12)
   std::optional<Range> input_range{};
-  /// 32: the output layer keeps its int32 accumulators at one scale; 8: its outputs are quantized
-  /// like those of any other layer.
+  /// 32: the output layer gives its int32 accumulators, which share one scale because its weights
+  /// are quantized per tensor. 8: its outputs are quantized like those of any other layer.
   int output_bits = 32;
   Simulation simulation = Simulation::kInteger;
 
-  /// Narrow per-channel weights and unsigned affine hidden activations, with these numbers of bits.
+  /// Weights are quantized per channel, to the narrow range [-qmax, qmax]. Hidden activations are
+  /// unsigned and affine.
   static QConfig bits(int weight_bits, int activation_bits);
   static QConfig int8() { return bits(8, 8); }
   static QConfig int4() { return bits(4, 4); }

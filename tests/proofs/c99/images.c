@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
   int32_t head[2], count, equal = 0, i, k;
   FILE *file;
   if (argc < 2 || (file = fopen(argv[1], "rb")) == NULL) {
-    fprintf(stderr, "usage: images FILE [COUNT], FILE from c99_programs expected\n");
+    fprintf(stderr, "usage: images FILE [COUNT]; `c99_programs expected` writes FILE\n");
     return 2;
   }
   fill(head, sizeof head, file);
