@@ -44,8 +44,9 @@ struct QConfig {
   LayerConfig model;
   std::map<std::string, LayerConfig> types;
   std::map<std::string, LayerConfig> layers;
-  /// Real values of the input's lowest and highest code. Needed if the example holds plain floats.
-  /// An example from a data set carries its own range: leave this empty or set the same range.
+  /// Real values of the input's lowest and highest code. Needed if the example given to
+  /// prepare_qat or prepare_ptq holds plain floats. An example from a data set carries its own
+  /// range: leave this empty or set the same range.
   /// docs/quantization.md (12)
   std::optional<Range> input_range{};
   /// 32: the output layer keeps its int32 accumulators at one scale; 8: its outputs are quantized
