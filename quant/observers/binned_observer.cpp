@@ -40,8 +40,8 @@ Grid grid_at(Range range, int exponent) {
 Grid smallest_grid(Range range, int64_t bins) {
   const double span =
       std::max(static_cast<double>(range.max), 0.0) - std::min(static_cast<double>(range.min), 0.0);
-  // The first width is the largest power of two that is at most span / bins, because half of it
-  // would be too narrow. The width doubles until `bins` bins cover the range.
+  // The search starts at the largest power of two that is at most span / bins: all smaller widths
+  // are too narrow. The width doubles until `bins` bins cover the range.
   int exponent = kLeastExponent;
   if (span > 0.0) exponent = std::max(exponent, std::ilogb(span / static_cast<double>(bins)));
   Grid grid = grid_at(range, exponent);

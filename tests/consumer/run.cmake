@@ -1,7 +1,8 @@
 # cmake -D BUILD=<build folder> -D SOURCE=<this folder> -D WORK=<scratch> -D VERSION=... -D GENERATOR=... -D COMPILER=...
 #       -D CONFIG=... -D THREADS=<QUANTRAIN_THREADS> -P run.cmake
 # Installs the build, then builds and runs projects on the installed package: one that uses everything and compiles
-# every installed header, and one that uses only the runtime. Another project has the sources in a subdirectory.
+# every installed header, and one that uses only the runtime. Also builds a project that contains quantrain's
+# sources as a subdirectory.
 cmake_minimum_required(VERSION 3.25)
 
 function(run)

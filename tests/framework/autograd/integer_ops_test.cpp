@@ -9,7 +9,8 @@
 #include "framework/core/error.hpp"
 #include "tests/framework/autograd/codes.hpp"
 
-// Operations other than products, on codes and accumulators.
+// Operations other than products, on codes and accumulators. Numbers in parentheses, such as (8),
+// refer to equations of docs/quantization.md.
 namespace quantrain {
 namespace {
 
@@ -216,7 +217,7 @@ TEST_CASE("add computes with floats if it broadcasts or an operand does not hold
           "[autograd][add][integer]") {
   const Tensor a = activations({3, 4}, {8, false, false}, 0.125f, 3, 1);
   const Tensor row = activations({4}, {8, false, false}, 0.25f, 5, 2);
-  CHECK(add(a, row).kind() == ValueKind::kFloat);  // row is data, not a constant
+  CHECK(add(a, row).kind() == ValueKind::kFloat);  // row holds codes: it is not a constant
   CHECK(values(add(a, row)) == values(add(as_floats(a), as_floats(row))));
   CHECK(add(a, as_floats(a)).kind() == ValueKind::kFloat);
   CHECK(add({a, a, row}).kind() == ValueKind::kFloat);
@@ -263,7 +264,8 @@ TEST_CASE("mul of codes rounds the exact product once, by (25)", "[autograd][mul
 
 TEST_CASE("the values of a product of codes are the products of the codes' values",
           "[autograd][mul][integer]") {
-  // There are more elements than in a block, and blocks end within samples.
+  // With 700 or 20000 channels, and for `image` below, the loop over rows has several blocks, and
+  // some of them end within a sample.
   for (const int64_t channels : {0, 1, 3, 700, 20000}) {
     const int64_t rows = channels > 1000 ? 3 : 133;
     const Tensor a = activations({3, rows, 1, channels}, {8, false, false}, 0.1f, 77, 1);

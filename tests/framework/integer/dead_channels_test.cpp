@@ -302,7 +302,8 @@ TEST_CASE("a sum of three drops a channel only if all of its operands drop it",
   b.program.outputs = {b.conv(sum, 6, 1, 0)};
   check_pass(b.program, {3, 4, 4, 4, 4, 6});
 
-  b.program.outputs.push_back(terms[2]);  // an output keeps all its channels, and so do the others
+  // terms[2] is now an output and keeps all its channels. So the other two terms keep theirs, too.
+  b.program.outputs.push_back(terms[2]);
   const Program smaller = remove_dead_channels(b.program);
   for (const int id : terms) CHECK(smaller.value(id).shape == Shape{4, 4, 5});
 }
