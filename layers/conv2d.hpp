@@ -33,8 +33,9 @@ class Conv2d : public Module {
          int64_t out_channels,
          Options options,
          Generator& generator = default_generator());
-  /// Uses existing tensors, such as another layer's weight() and bias(). Quantization refuses a
-  /// layer that runs twice in a pass. Instead, make two layers that share their parameters.
+  /// Uses existing tensors, such as another layer's weight() and bias(). If a network uses the
+  /// same parameters twice in a pass, make two layers that share them, because quantization refuses
+  /// a layer that runs twice.
   /// options.kernel and options.bias are ignored, because the tensors determine both.
   /// Throws: ShapeError as above, or if weight is not [O, KH, KW, C / groups], or if bias is
   /// defined and not [O].

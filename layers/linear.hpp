@@ -22,8 +22,9 @@ class Linear : public Module {
          int64_t out_features,
          Options options,
          Generator& generator = default_generator());
-  /// Uses existing tensors, such as another layer's weight() and bias(). Quantization refuses a
-  /// layer that runs twice in a pass. Instead, make two layers that share their parameters.
+  /// Uses existing tensors, such as another layer's weight() and bias(). If a network uses the
+  /// same parameters twice in a pass, make two layers that share them, because quantization refuses
+  /// a layer that runs twice.
   /// Throws: ShapeError if weight is not [out, in], or if bias is defined and not [out].
   explicit Linear(Tensor weight, Tensor bias = Tensor());
 

@@ -32,7 +32,8 @@ set(library_tbb framework/core/parallel.cpp tests/framework/core/parallel_tbb_te
 set(library_catch2 tests/catch.hpp tests/main.cpp)
 
 # check_list(header folder except): checks that the header includes every header of the folder, so that users get all
-# operations or all layers. `except` lists headers that only these operations or layers include.
+# operations or all layers. `except` lists, without their extension, the headers that it need not include: those with
+# what several operations or layers share.
 function(check_list header folder except)
   file(READ ${SOURCE}/${header} text)
   file(GLOB files RELATIVE ${SOURCE} ${SOURCE}/${folder}/*.hpp)

@@ -97,8 +97,8 @@ void check_weights_gradient(const Conv2dShape& s) {
 
 TEST_CASE("weight gradients from codes equal those from their values bit for bit",
           "[kernels][conv]") {
-  // There are no, one or many images and few or many channels. Some shapes have chunks of several
-  // images, and some have several chunks for one image.
+  // The batches hold 0, 1 or many images with few or many channels. Some shapes have chunks of
+  // several images, and some have several chunks for one image.
   for (const int64_t images : {0, 1, 20}) {
     for (const int64_t channels : {1, 16}) {
       for (const int64_t stride : {1, 2, 3}) {

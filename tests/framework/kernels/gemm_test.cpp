@@ -42,7 +42,8 @@ std::vector<float> obvious(const Case& p, const float* a, const float* b, std::v
   return c;
 }
 
-// Partial sums of 10^5 terms are ten times as large as those of a thousand terms.
+// The terms have random signs, so partial sums grow with the square root of the number of terms:
+// those of 10^5 terms are about ten times as large as those of a thousand.
 constexpr RoundingTolerance kLongSums{5e-4, 5e-5};
 
 void check(const Case& p, const RoundingTolerance& tolerance = {}) {
@@ -79,7 +80,7 @@ TEST_CASE("gemm equals the obvious loop at every size around tiles and vectors",
   }
 }
 
-TEST_CASE("gemm equals the obvious loop with the tiles for short sums and for long sums",
+TEST_CASE("gemm equals the obvious loop whether its tiles are those for short or for long sums",
           "[kernels][gemm]") {
   for (const bool transposed_a : {false, true}) {
     for (const int64_t m : {14, 31}) {
