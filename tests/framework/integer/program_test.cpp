@@ -6,7 +6,6 @@
 #include <set>
 
 #include "framework/core/error.hpp"
-#include "framework/integer/packed_weights.hpp"
 #include "tests/catch.hpp"
 #include "tests/framework/integer/programs.hpp"
 
