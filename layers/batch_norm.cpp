@@ -1,6 +1,7 @@
 #include "layers/batch_norm.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "framework/autograd/ops/batch_norm.hpp"
@@ -10,9 +11,10 @@ namespace quantrain {
 
 BatchNorm::BatchNorm(const char* name, int64_t channels, Options options) : options_(options) {
   if (channels <= 0) throw ShapeError(name, "channels must be positive: ", channels);
-  if (!(options.epsilon > 0.0f) || !(options.momentum >= 0.0f && options.momentum <= 1.0f)) {
+  if (!(options.epsilon > 0.0f) || !std::isfinite(options.epsilon) ||
+      !(options.momentum >= 0.0f && options.momentum <= 1.0f)) {
     throw DataError(name,
-                    "epsilon must be positive and momentum in [0, 1]: epsilon ",
+                    "epsilon must be positive and finite, and momentum in [0, 1]: epsilon ",
                     options.epsilon,
                     ", momentum ",
                     options.momentum);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "framework/autograd/grad_check.hpp"
@@ -325,6 +326,9 @@ TEST_CASE("layers refuse invalid sizes and options", "[layers]") {
                         "[AvgPool1d] the padding is not below the kernel");
   QUANTRAIN_CHECK_ERROR(BatchNorm2d{0}, ShapeError, "channels must be positive: 0");
   QUANTRAIN_CHECK_ERROR((BatchNorm2d{1, {.epsilon = 0.0f}}), DataError, "epsilon");
+  QUANTRAIN_CHECK_ERROR((BatchNorm2d{1, {.epsilon = std::numeric_limits<float>::infinity()}}),
+                        DataError,
+                        "epsilon must be positive and finite, and momentum in [0, 1]: epsilon inf");
   QUANTRAIN_CHECK_ERROR((BatchNorm2d{1, {.momentum = 1.5f}}), DataError, "momentum");
   QUANTRAIN_CHECK_ERROR(MaxPool2d{0}, ShapeError, "[MaxPool2d] the kernel is below 1");
   QUANTRAIN_CHECK_ERROR(
