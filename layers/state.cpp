@@ -12,9 +12,16 @@ namespace {
 /// Whether the tensor with this path belongs to a module in one of a layer's Slots. Its path then
 /// contains the slot's name, as in "0.weight_slot.scale".
 bool is_of_slot(std::string_view path) {
-  for (const char* slot : {"input_slot", "weight_slot", "body_slot", "output_slot"}) {
-    if (path.starts_with(slot) || path.find('.' + std::string(slot)) != std::string_view::npos)
+  for (size_t first = 0; first <= path.size();) {
+    const std::string_view name = path.substr(first, path.find('.', first) - first);
+    first += name.size() + 1;
+    if (name == "weight_slot" || name == "body_slot" || name == "output_slot") return true;
+    // The slot of a further input has its index at the end.
+    constexpr std::string_view kInput = "input_slot";
+    if (name.starts_with(kInput) &&
+        name.find_first_not_of("0123456789", kInput.size()) == std::string_view::npos) {
       return true;
+    }
   }
   return false;
 }

@@ -217,6 +217,22 @@ TEST_CASE("an error about a float network's file says when to load it", "[quant]
                         "network is not prepared: first prepare it in the same way");
 }
 
+TEST_CASE("a layer whose name begins like a slot's is no slot", "[quant][messages]") {
+  const quantrain::test::TemporaryFolder folder;
+  const auto make = [] {
+    Sequential net;
+    net.add("input_slot_a", Linear{12, 9});
+    net.add("output_slot2", Linear{9, 4});
+    return net;
+  };
+  Sequential net = make();
+  save(net, folder / "float");
+  load(net, folder / "float");
+  Sequential prepared = make();
+  prepare_qat(prepared, example(), kConfig);
+  QUANTRAIN_CHECK_ERROR(load(prepared, folder / "float"), DataError, "comes from a float network");
+}
+
 TEST_CASE("an error about parameters of a wrong type names their layer", "[quant][messages]") {
   Sequential net{Sequential{Linear{12, 9}, ReLU{}}, Linear{9, 4}};
   prepare_qat(net, example(), kConfig);
