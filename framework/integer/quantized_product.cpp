@@ -131,7 +131,7 @@ void validate(const QuantizedProduct& p, int64_t outputs, int64_t length, std::s
                        o,
                        " could reach ",
                        bound,
-                       ", the limit is ",
+                       ", expected less than ",
                        kAccumulatorLimit);
     }
   }

@@ -511,7 +511,7 @@ TEST_CASE("products refuse invalid members", "[integer][operation]") {
   QUANTRAIN_CHECK_ERROR(
       validate(edge, 1, 1, "fc"),
       QuantError,
-      "[fc] accumulator of channel 0 could reach 2147483648, the limit is 2147483648");
+      "[fc] accumulator of channel 0 could reach 2147483648, expected less than 2147483648");
 }
 
 }  // namespace quantrain::integer
