@@ -63,7 +63,7 @@ QuantizedLookup QuantizedLookup::function(int64_t size,
                          value,
                          " at ",
                          code_value(q, x),
-                         ", which its input can be: the function must be finite there");
+                         ", a value that its input can have: the function must be finite there");
       const int32_t code =
           quantize(static_cast<float>(value), y.scale[0], stored.zero_point, stored.lo, stored.hi);
       table[static_cast<size_t>(q)] = static_cast<uint8_t>(code);

@@ -415,9 +415,10 @@ TEST_CASE("layers that move elements have the right shapes, and refuse invalid s
   CHECK(Slice{-1, {.step = -2}}(x).shape() == Shape{2, 3, 5, 2});
   QUANTRAIN_CHECK_ERROR(
       Upsample{0}, ShapeError, "[Upsample] scale is [0, 0], expected whole numbers");
-  QUANTRAIN_CHECK_ERROR((ZeroPad2d{{.top = -1}}),
-                        ShapeError,
-                        "[ZeroPad2d] padding of -1 is negative: Slice takes a part");
+  QUANTRAIN_CHECK_ERROR(
+      (ZeroPad2d{{.top = -1}}),
+      ShapeError,
+      "[ZeroPad2d] padding of -1 is negative: use Slice to remove rows or columns");
   QUANTRAIN_CHECK_ERROR(ZeroPad2d{1}(Tensor::zeros({2, 3})),
                         ShapeError,
                         "[ZeroPad2d] x is not [N, H, W, C]: x [2, 3]");

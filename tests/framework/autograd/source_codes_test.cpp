@@ -108,7 +108,7 @@ TEST_CASE("operations give the same bits and gradients for decoded as for plain 
 
 TEST_CASE("only input codes can be decoded", "[autograd][source_codes]") {
   const auto codes = counting_codes(4, {{.bits = 8}, 0, {0.1f, 0.2f}, {0, 0}});
-  QUANTRAIN_CHECK_ERROR(Tensor::decoded({2, 2}, codes), QuantError, "u8 at one scale");
+  QUANTRAIN_CHECK_ERROR(Tensor::decoded({2, 2}, codes), QuantError, "u8 with one scale");
   const auto weights = counting_codes(4, {{.bits = 8, .is_signed = true}, -1, {0.1f}, {0}});
   weights->storage = CodeStorage::kS8;
   QUANTRAIN_CHECK_ERROR(Tensor::decoded({2, 2}, weights), QuantError, "are not an input's codes");

@@ -94,7 +94,7 @@ TEST_CASE("the error about a cell that is not a number names its row and column"
   QUANTRAIN_CHECK_ERROR(table.labels("a"),
                         DataError,
                         "row 1, column \"a\": \"1.5\" is not a 32-bit integer: use classes()");
-  QUANTRAIN_CHECK_ERROR(read("a\n2147483648\n").labels("a"), DataError, "no 32-bit integer");
+  QUANTRAIN_CHECK_ERROR(read("a\n2147483648\n").labels("a"), DataError, "not a 32-bit integer");
   CHECK(read("a\n-7\n").labels("a") == std::vector<int32_t>{-7});
   QUANTRAIN_CHECK_ERROR(read("a,b\n1,\n").classes("b"), DataError, "row 1, column \"b\": is empty");
   QUANTRAIN_CHECK_ERROR(table.floats("z"), DataError, "has no column \"z\"; there are a");
@@ -127,8 +127,9 @@ TEST_CASE("the error about a ragged, empty or misquoted row gives the row's numb
   QUANTRAIN_CHECK_ERROR(read("\r\n\n"), DataError, "x.csv: is empty");
   QUANTRAIN_CHECK_ERROR(read("a,b\n"), DataError, "has a header and no row");
   for (const char separator : {'"', '\n', '\r'})
-    QUANTRAIN_CHECK_ERROR(
-        read("a\n1\n", {.separator = separator}), DataError, "cannot separate cells");
+    QUANTRAIN_CHECK_ERROR(read("a\n1\n", {.separator = separator}),
+                          DataError,
+                          "the separator of cells cannot be a quote or a line break");
   QUANTRAIN_CHECK_ERROR(read_csv("/nowhere/x.csv"), DataError, "/nowhere/x.csv");
 }
 

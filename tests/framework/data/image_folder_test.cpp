@@ -76,7 +76,7 @@ TEST_CASE("the error about images of different sizes names two of them", "[data]
                         "b/2.png: has shape [H, W, C] = [2, 1, 1], but ");
   QUANTRAIN_CHECK_ERROR(read_image_folder(folder.path(), {.channels = 1}),
                         DataError,
-                        "a/1.png is [1, 2, 1]: scale or crop them to one size");
+                        "a/1.png has [1, 2, 1]: scale or crop the images to one size");
 }
 
 TEST_CASE("folders without classes or images are refused, and so are other files",

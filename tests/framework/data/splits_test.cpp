@@ -89,7 +89,7 @@ TEST_CASE("a class that is missing from a part is an error", "[data][splits]") {
       "more, or leave the class out");
   QUANTRAIN_CHECK_ERROR(stratified_indices(labels, 4, std::vector<double>{0.5}),
                         DataError,
-                        "class 3 has no sample in part 0 of 1; the data set has 0 of it");
+                        "class 3 has no sample in part 0 of 1; the data set has 0 of this class");
   QUANTRAIN_CHECK_ERROR(
       split(images(labels_with({96, 4}), 2), {0.97, 0.03}, {.seed = 1, .stratified = false}),
       DataError,

@@ -295,7 +295,7 @@ TEST_CASE("an invalid alpha and missing targets for mixup are refused", "[data][
   QUANTRAIN_CHECK_ERROR(run_one(TensorDataset(rows(3), SameAsInput{}), -0.2), DataError, "alpha");
   QUANTRAIN_CHECK_ERROR(run_one(TensorDataset(rows(3), Targets{}), 0.2),
                         DataError,
-                        "mixup mixes targets, and the data set has none");
+                        "mixup mixes targets, but the data set has none");
 }
 
 }  // namespace quantrain

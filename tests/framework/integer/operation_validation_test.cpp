@@ -315,10 +315,12 @@ TEST_CASE("pools refuse invalid members", "[integer][operation]") {
       max_pool,
       joined<QuantizedMaxPool2d>(window_faults<QuantizedMaxPool2d>(),
                                  {{[](QuantizedMaxPool2d& op) { op.shape.o = 6; },
-                                   "a pool of 3 channels gives 6 in 3 groups",
+                                   "a pool must have as many outputs and groups as channels, got 3 "
+                                   "channels, 6 outputs and 3 groups",
                                    true},
                                   {[](QuantizedMaxPool2d& op) { op.shape.groups = 1; },
-                                   "a pool of 3 channels gives 3 in 1 groups",
+                                   "a pool must have as many outputs and groups as channels, got 3 "
+                                   "channels, 3 outputs and 1 groups",
                                    true},
                                   {[](QuantizedMaxPool2d& op) { op.shape.pad_h = 2; },
                                    "padding [2, 1] leaves windows without elements of the image",

@@ -98,8 +98,9 @@ TEST_CASE("pools with too many window sizes or too many reads are refused at onc
                               .means = {{1, {}}},
                               .y = {}};
   };
-  QUANTRAIN_CHECK_ERROR(
-      pool(200, 200).validate("pool"), ShapeError, "has windows of more than 16384 sizes");
+  QUANTRAIN_CHECK_ERROR(pool(200, 200).validate("pool"),
+                        ShapeError,
+                        "has windows of more than 16384 different sizes");
   const Child child = in_child([&]() -> std::string {
     pool(2800, 2800).validate("pool");
     return "valid";

@@ -103,7 +103,7 @@ TEST_CASE("a profile refuses batches that the model does not take", "[integer][i
   QUANTRAIN_CHECK_ERROR(
       profile(model, codes), ShapeError, "[profile] the network has 2 inputs, got 1");
   const IntegerModel small(integer::test::mlp());
-  QUANTRAIN_CHECK_ERROR(profile(small, codes, 0), DataError, "calls are 0");
+  QUANTRAIN_CHECK_ERROR(profile(small, codes, 0), DataError, "calls is 0");
 }
 
 }  // namespace quantrain
