@@ -23,6 +23,7 @@ constexpr const char* kWhere = "safetensors";
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kMaxHeader = int64_t{16} << 20;  // enough for 100,000 tensors
+constexpr size_t kMaxName = 16384;                 // names stand in messages
 constexpr int kMaxDepth = 4;
 constexpr DType kAllDTypes[] = {
     DType::kF64, DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8};
@@ -72,6 +73,7 @@ struct Placed {
 // Parses one entry of the header and checks its range against the size of the data. Does not read
 // the data.
 Placed parse_entry(std::string_view name, JsonValue json, int64_t data_size) {
+  if (name.size() > kMaxName) malformed("a name of ", name.size(), " bytes exceeds ", kMaxName);
   const std::optional<JsonValue> dtype_json = json.find("dtype");
   const std::optional<JsonValue> shape_json = json.find("shape");
   const std::optional<JsonValue> offsets_json = json.find("data_offsets");
@@ -161,7 +163,7 @@ TensorFile parse(int64_t file_size, const Reader& read_some) {
     }
     if (!value.is_object()) malformed(kMetadataKey, " is not an object");
     for (const auto& [key, text] : value.members()) {
-      if (!text.text()) malformed(kMetadataKey, ": \"", key, "\" is not a string");
+      if (!text.text()) malformed(kMetadataKey, " has a member that is not a string");
       result.metadata.emplace(key, *text.text());
     }
   }
@@ -241,6 +243,8 @@ const std::string& TensorFile::metadata_at(const std::string& name) const& {
 }
 
 void TensorFile::add(Entry entry) {
+  if (entry.name.size() > kMaxName)
+    throw DataError(kWhere, "a name of ", entry.name.size(), " bytes exceeds ", kMaxName);
   if (entry.name == kMetadataKey) throw DataError(kWhere, "\"", entry.name, "\" is reserved");
   if (contains(entry.name)) throw DataError(kWhere, "two entries are named \"", entry.name, "\"");
   const auto bytes = static_cast<int64_t>(entry.bytes.size());

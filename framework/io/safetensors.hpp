@@ -73,8 +73,8 @@ class TensorFile {
   const std::string& metadata_at(const std::string& name) const&;
   std::string metadata_at(const std::string& name) && { return metadata_at(name); }
 
-  /// Throws: DataError if another entry has this name, the name is reserved, or the number of bytes
-  /// does not match the shape and type.
+  /// Throws: DataError if another entry has this name, the name is reserved or longer than 16384
+  /// bytes, or the number of bytes does not match the shape and type.
   void add(Entry entry);
 
   /// T: double, float, int64_t, int32_t, int8_t or uint8_t.

@@ -106,6 +106,7 @@ def read_container(file):
             require(type(entry) is dict and all(type(v) is str for v in entry.values()), "metadata")
             metadata = entry
             continue
+        require(len(name.encode()) <= 1 << 14, "a long name")
         members(entry, ("dtype", "shape", "data_offsets"))
         require(type(entry["dtype"]) is str and entry["dtype"] in DTYPES, "dtype of " + name)
         dtype = np.dtype(DTYPES[entry["dtype"]])

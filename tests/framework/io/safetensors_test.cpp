@@ -182,7 +182,8 @@ TEST_CASE("a safetensors header that violates the format is rejected", "[io][saf
   check_rejected(
       R"({"a":{"dtype":[[[[]]]],"shape":[],"data_offsets":[0,1]}})", "x", "nests deeper");
   check_rejected(R"({"__metadata__":1})", "", "__metadata__ is not an object");
-  check_rejected(R"({"__metadata__":{"a":1}})", "", "\"a\" is not a string");
+  check_rejected(
+      R"({"__metadata__":{"a":1}})", "", "__metadata__ has a member that is not a string");
   check_rejected(R"({"__metadata__":{"a":"1","a":"2"}})", "", "the key \"a\" twice");
   check_rejected(R"({"a":[]})", "", "needs dtype, shape and data_offsets");
   check_rejected(R"({"a":{"dtype":"U8","shape":[1]}})", "x", "needs dtype, shape and data_offsets");
@@ -278,6 +279,20 @@ TEST_CASE("entries that a file cannot represent are refused", "[io][safetensors]
   QUANTRAIN_CHECK_ERROR(
       save_safetensors(folder / "a.safetensors", wordy), DataError, "bytes exceeds 16777216");
   CHECK(folder.files() == 0);
+}
+
+TEST_CASE("a name too long for a message is refused, by its length", "[io][safetensors]") {
+  const std::string longest(16384, 'n');
+  const std::string too_long = longest + "n";
+  const auto header = [](const std::string& name) {
+    return "{\"" + name + R"(":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+  };
+  CHECK(parse_safetensors(file_bytes(header(longest), "x"), "test").contains(longest));
+  check_rejected(header(too_long), "x", "a name of 16385 bytes exceeds 16384");
+  TensorFile file;
+  QUANTRAIN_CHECK_ERROR(file.add({too_long, DType::kU8, Shape{0}, {}}),
+                        DataError,
+                        "[safetensors] a name of 16385 bytes exceeds 16384");
 }
 
 TEST_CASE("a missing file and a folder are errors that name the path", "[io][safetensors]") {
