@@ -29,7 +29,7 @@ for suite in "${suites[@]}"; do
   builder=$root/build/debian/$suite-build
   copy_debian "$empty" "$builder"
   copy_sources "$root" "$builder/root/sources"
-  run "$builder" "apt-get update -q && apt-get install -y -q --no-install-recommends ${build_packages[*]} dpkg-dev"
+  run "$builder" "apt-get update -q && apt-get install -y -q --no-install-recommends ${build_packages[*]} dpkg-dev file"
   run "$builder" 'cd /root/sources && cmake --preset packages && cmake --build --preset packages'
   run "$builder" 'cd /root/sources/build/packages && cpack'
 
