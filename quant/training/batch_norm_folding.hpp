@@ -34,12 +34,13 @@ struct Folding {
 /// epsilon).   docs/quantization.md (15)
 /// Shapes: weight [C, ...], bias [C] or undefined  ->  the same shapes, bias defined. Sets
 /// folding.factor and folding.bias.
-/// Gradient: to weight, bias, gamma and beta; the running statistics are constants. A |gamma| below
+/// Gradient: to weight and gamma, and through b' to bias, gamma and beta; the running statistics are constants. A |gamma| below
 /// 1e-5 counts as 1e-5, so that the body slot can divide by the factor.
 /// Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al. 2018, equation 14.
 Weights fold_batch_norm(const Weights& product, Folding& folding);
-/// The two parts of fold_batch_norm: b', which also sets folding.factor and folding.bias, and w'.
-/// While batch statistics are used, b' gets no gradient, because the body slot adds the bias.
+/// The two parts of fold_batch_norm. fold_bias gives b' and sets folding.factor and folding.bias;
+/// fold_weight gives w' from this factor, so call fold_bias first. While batch statistics are used,
+/// b' passes no gradient on, because the body slot adds the bias.
 Tensor fold_bias(const Weights& product, Folding& folding);
 Tensor fold_weight(const Tensor& weight, const Folding& folding);
 

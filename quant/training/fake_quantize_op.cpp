@@ -65,7 +65,7 @@ Quantized quantize_floats(const Tensor& x,
                  .qmin = params.type.qmin(),
                  .qmax = params.type.qmax(),
                  .offset = codes->offset(),
-                 .factor = factors.defined() ? factors.data()[channel] : 1.0f});
+                 .factor = factors.defined() && n > 0 ? factors.data()[channel] : 1.0f});
   }
   const Floats floats = x.floats();
   const bool finite =
@@ -249,7 +249,7 @@ class ScaledFakeQuantizeNode : public FakeQuantizeNode {
   bool reads_input(size_t i) const override { return needs_grad(1 - i); }
   std::vector<Tensor> backward(Tensor grad_y) override {
     std::vector<Tensor> grads(2);
-    grad_y = passed(std::move(grad_y));
+    grad_y = passed(grad_y);
     const int64_t rows = input(1).elements();
     const int64_t columns = rows == 0 ? 0 : grad_y.elements() / rows;
     if (needs_grad(1)) {

@@ -10,9 +10,11 @@
 namespace quantrain::quant {
 namespace {
 
+// NaN if either end is: 0 times infinity.
 Range scaled(const Range& range, float factor) {
   const float a = range.min * factor;
   const float b = range.max * factor;
+  if (std::isnan(a) || std::isnan(b)) return {a + b, a + b};
   return factor < 0.0f ? Range{b, a} : Range{a, b};
 }
 
@@ -148,7 +150,8 @@ QParams WeightQuantizer::params_for(const Tensor& weight,
     if (biases != nullptr) {
       for (int64_t o = config_.per_channel ? c : 0; o < (config_.per_channel ? c + 1 : outputs);
            ++o) {
-        largest = std::isfinite(biases[o]) ? std::max(largest, std::abs(biases[o])) : biases[o];
+        largest =
+            std::isfinite(biases[o]) ? std::max(largest, std::abs(biases[o])) : std::abs(biases[o]);
       }
     }
     if (config_.estimator == Estimator::kLearned) {

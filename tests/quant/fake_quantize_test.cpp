@@ -136,6 +136,7 @@ TEST_CASE("scaling inside the quantization refuses what it cannot scale",
       QuantError,
       "got 16 bits and axis -1");
   factor.mutable_data()[1] = std::numeric_limits<float>::max();
+  CHECK(fake_quantize_scaled(Tensor::zeros({0, 3}), Tensor::zeros({0}), params).elements() == 0);
   QUANTRAIN_CHECK_ERROR(fake_quantize_scaled(Tensor::full({2, 3}, 2.0f), factor, params),
                         DataError,
                         "has a NaN or an infinity");

@@ -14,6 +14,7 @@
 #include "tests/quant/networks.hpp"
 #include "tests/quant/parity_checks.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain::quant {
 
@@ -86,6 +87,56 @@ TEST_CASE("a learned weight scale gets LSQ's gradient, where n counts all weight
     CHECK(scale.grad().data()[c] ==
           quantrain::test::Approx(expected).epsilon(1e-5));  // float32 result
   }
+}
+
+TEST_CASE("a slot that folds a batch norm quantizes the folded weights", "[quant][weights]") {
+  const bool per_channel = GENERATE(false, true);
+  const bool batch_statistics = GENERATE(false, true);
+  const QScheme scheme = GENERATE(QScheme::kSymmetric, QScheme::kAffine);
+  CAPTURE(per_channel, batch_statistics, scheme);
+  BatchNorm1d norm{4};
+  const std::vector<NamedTensor> own = norm.named_parameters();
+  const std::vector<float> gammas{0.8f, -1.3f, 1e-7f, 2.0f};
+  Tensor gamma = own[0].tensor;
+  std::copy(gammas.begin(), gammas.end(), gamma.mutable_data());
+  Tensor w = random_normal({4, 9}, 5);
+  std::fill_n(w.mutable_data() + 27, 9, 0.0f);
+  Tensor bias = random_normal({4}, 6);
+  for (Tensor* leaf : {&w, &bias}) leaf->set_requires_grad(true);
+  const Tensor direction = random_normal({4, 9}, 7);
+  const auto folding = std::make_shared<Folding>("norm", norm);
+  folding->training = batch_statistics;
+  const WeightConfig config{.per_channel = per_channel, .scheme = scheme};
+
+  // All parameters of the slot are those of a slot without batch norm, made for the folded weights.
+  const auto run = [&](auto&& apply) {
+    for (Tensor leaf : {w, gamma}) leaf.zero_grad();
+    const Tensor quantized = apply();
+    sum(mul(quantized, direction)).backward();
+    return std::vector{quantrain::test::values(quantized),
+                       quantrain::test::values(w.grad()),
+                       quantrain::test::values(gamma.grad())};
+  };
+  QParams params;
+  const auto together = run([&] {
+    WeightQuantizer slot(config, {w, bias}, folding);
+    const Weights result = slot.apply({w, bias}, Tensor::zeros({1, 9}));
+    CHECK(result.bias.defined() == !batch_statistics);
+    params = slot.params();
+    return result.weight;
+  });
+  const auto apart = run([&] {
+    const Weights folded = fold_batch_norm({w, bias}, *folding);
+    WeightQuantizer slot(config, folded, nullptr);
+    CHECK(slot.params() == params);
+    return slot.apply(folded, Tensor::zeros({1, 9})).weight;
+  });
+  CHECK(together == apart);
+
+  w.mutable_data()[26] = std::nanf("");
+  WeightQuantizer slot(config, {w, bias}, folding);
+  CHECK_THROWS_AS(slot.apply({w, bias}, Tensor::zeros({1, 9})), Error);
+  CHECK_THROWS_AS(slot.params(), Error);
 }
 
 TEST_CASE("a learned weight scale starts from the folded weights", "[quant][weights]") {

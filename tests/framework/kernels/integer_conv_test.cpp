@@ -7,6 +7,7 @@ using namespace quantrain::test;
 namespace {
 
 const Conv2dShape kShapes[] = {
+    {.n = 1, .h = 4, .w = 4, .c = 48, .o = 38, .kh = 3, .kw = 3, .groups = 2},
     {.n = 2, .h = 5, .w = 6, .c = 1, .o = 3, .kh = 3, .kw = 3},
     {.n = 2, .h = 5, .w = 6, .c = 1, .o = 17, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1},
     {.n = 1, .h = 6, .w = 7, .c = 1, .o = 32, .kh = 3, .kw = 3},

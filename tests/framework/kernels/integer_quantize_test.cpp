@@ -82,6 +82,9 @@ TEST_CASE("quantization reports a value that is not finite at any position", "[k
           std::vector<uint8_t> codes(x.size());
           std::vector<uint8_t> mask(bytes(n));
           CHECK_FALSE(quantize_f32_u8(n, x.data(), {}, codes.data(), mask.data()));
+          const std::vector<float> twos(x.size(), 2.0f);
+          const QuantizeF32 overflows{.factor = std::numeric_limits<float>::max()};
+          CHECK_FALSE(quantize_f32_u8(n, twos.data(), overflows, codes.data(), mask.data()));
           CHECK_FALSE(quantize_channels_f32_u8(
               n, 1, n, x.data(), std::vector<QuantizeF32>(1).data(), codes.data(), nullptr));
         }
@@ -97,7 +100,7 @@ TEST_CASE("quantization along channels uses each channel's parameters", "[kernel
       const int64_t n = 2 * channels * inner;
       std::vector<QuantizeF32> q;
       for (int64_t c = 0; c < channels; ++c)
-        q.push_back({random.uniform(0.01f, 0.1f), 0, -127, 127, 128});
+        q.push_back({random.uniform(0.01f, 0.1f), 0, -127, 127, 128, random.uniform(-2.0f, 2.0f)});
       const std::vector<float> x = random_floats(n, 8.0f, random);
       for_each_isa([&] {
         CAPTURE(inner, channels);
@@ -108,8 +111,9 @@ TEST_CASE("quantization along channels uses each channel's parameters", "[kernel
         bool equal = true;
         for (size_t i = 0; i < x.size(); ++i) {
           const QuantizeF32& p = q[i / static_cast<size_t>(inner) % static_cast<size_t>(channels)];
-          equal = equal && codes[i] == quantize(x[i], p.scale, 0, -127, 127) + 128 &&
-                  bit(mask, i) == gradient_passes(x[i], p.scale, 0, -127, 127);
+          const float v = x[i] * p.factor;
+          equal = equal && codes[i] == quantize(v, p.scale, 0, -127, 127) + 128 &&
+                  bit(mask, i) == gradient_passes(v, p.scale, 0, -127, 127);
         }
         CHECK(equal);
       });
