@@ -28,7 +28,7 @@ enum { STEPS = sizeof test_steps / sizeof test_steps[0] };
 
 static uint64_t cost[STEPS], began;
 static uint32_t samples, stack;
-static int running; /* 0 while the test classifies, which is not measured */
+static int running; /* 1 in NAME_run; 0 while the test calls NAME_classify, which is not measured */
 
 static void measure_resume(void) { began = board_count(); }
 

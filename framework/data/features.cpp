@@ -22,7 +22,8 @@ void check_rows(std::span<const float> rows, int64_t features) {
                     rows.size(),
                     " values do not form rows of ",
                     features,
-                    " features: expected a positive multiple of this number");
+                    " features: expected a positive multiple of ",
+                    features);
   }
   for (size_t i = 0; i < rows.size(); ++i) {
     if (std::isfinite(rows[i])) continue;

@@ -267,9 +267,9 @@ NpyArray read_npy(const std::string& path) {
                     path,
                     ": the header claims ",
                     header_size,
-                    " bytes, but ",
+                    " bytes: ",
                     file.left(),
-                    " bytes follow, and the limit is ",
+                    " follow, and the limit is ",
                     kMostHeader);
   }
   std::string text(static_cast<size_t>(header_size), '\0');

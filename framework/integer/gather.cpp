@@ -105,7 +105,7 @@ void Gather::validate(std::string_view where) const {
                          k,
                          ", which has ",
                          axis.extent,
-                         " elements");
+                         " elements: expected -1, for the fill, or an index");
       }
       takes = takes || index >= 0;
     }

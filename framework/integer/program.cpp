@@ -108,7 +108,8 @@ class Validator {
       throw GraphError(where,
                        "gives ",
                        y.is_codes() ? "accumulators" : "codes",
-                       ", but its value is declared differently");
+                       ", but its value is declared as ",
+                       y.is_codes() ? "codes" : "accumulators");
     if (y.is_codes()) {
       check_zero_point(where, *y.params, output_zero_point(step.operation));
       check_codes(where, *y.params, step);

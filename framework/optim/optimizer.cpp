@@ -89,7 +89,8 @@ void Optimizer::check_loaded(State& state) const {
                       values[k],
                       " at ",
                       k,
-                      ", which is not finite or too small");
+                      ", expected a finite number of at least ",
+                      state.least);
     }
   }
   state.version = tensor.version();

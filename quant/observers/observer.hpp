@@ -70,7 +70,8 @@ class Observer {
 
   /// Everything that the observer has accumulated. The tensors share memory with the observer, so
   /// writing to them sets its state. "counts" [2, 2] holds batches and samples, as in
-  /// exact_count.hpp; the other tensors depend on the kind, and are ignored with 0 batches.
+  /// exact_count.hpp; the other tensors depend on the kind. Their values are ignored if the number
+  /// of batches is 0.
   const std::vector<NamedTensor>& state() const& { return state_; }
   std::vector<NamedTensor> state() const&& { return state_; }
 

@@ -178,9 +178,11 @@ void check_examples(std::string_view where, const std::vector<Tensor>& examples)
     }
     if (example.rank() < 2 || example.dim(0) < 1 || example.dim(0) != examples[0].dim(0)) {
       throw ShapeError(where,
-                       "each example must be a batch [N, ...] of at least one sample, with the "
-                       "same N for all examples, got ",
-                       example.shape());
+                       "each example must be a batch [N, ...] of at least one sample, with at "
+                       "least two axes and the same N for all examples, got ",
+                       example.shape(),
+                       "; the first is ",
+                       examples[0].shape());
     }
   }
 }

@@ -82,7 +82,7 @@ void Survey::refuse_without_sites(const std::vector<const GraphNode*>& data) con
   for (const GraphNode* node : data) types << ' ' << node->type();
   throw GraphError(
       net_.label(),
-      "none of the network's operations is quantized:",
+      "none of the network's operations can be quantized:",
       types.str(),
       "; quantization needs one of Conv1d, Conv2d, Linear, Add, Mul, AvgPool1d, AvgPool2d, Mean, "
       "Concat, Softmax, a batch norm, an elementwise function or arithmetic with constants");

@@ -269,7 +269,7 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
   Custom behind(Custom::Kind::kReluBehind);
   refuses(behind, "[relu] the layer runs twice");
   Sequential nothing{Flatten{}};
-  refuses(nothing, "[Sequential] none of the network's operations is quantized: flatten; ");
+  refuses(nothing, "[Sequential] none of the network's operations can be quantized: flatten; ");
   Sequential net = conv_net();
   prepare_qat(net, example, config);
   QUANTRAIN_CHECK_ERROR(prepare_qat(net, example, config), GraphError, "prepared already");

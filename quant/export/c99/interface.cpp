@@ -213,7 +213,7 @@ std::string header_text(const Interface& f,
           "\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
   for (const Parameter& p : f.inputs) text += input_text(p, program.value(p.value)) + "\n";
   for (const Parameter& p : f.outputs) text += output_text(p, program.value(p.value)) + "\n";
-  text += cat("/* Bytes of scratch, with the alignment of an int32_t. */\n#define ",
+  text += cat("/* Bytes of scratch, which must be aligned like an int32_t. */\n#define ",
               f.macro,
               "_SCRATCH_SIZE ",
               f.scratch_bytes,

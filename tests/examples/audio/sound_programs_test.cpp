@@ -31,7 +31,8 @@ TEST_CASE("the autoencoder trains and converts, and its threshold is saved", "[e
                             place.path("model") + '\'') == 0);
     const auto report = test::check_tiny_report(
         place, {.program = "anomaly_detection", .score = "area_under_curve", .outputs = 640});
-    // Six clips of each kind are few, but guessing would give only one half.
+    // With six clips of each kind the area is inaccurate, so the limit is low; guessing would give
+    // 0.5.
     CHECK(report.at("float").at("area_under_curve").get<double>() > 0.6);
     const auto model = IntegerModel::load(place.path("model"));
     CHECK(std::stof(model.metadata().at("threshold")) > 0.0f);

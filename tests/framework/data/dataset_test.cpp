@@ -104,7 +104,7 @@ TEST_CASE("images, labels and classes that do not fit together are rejected", "[
       Dataset({2, 2, 2, 1}, counting(8), {0, 0}, 0), DataError, "number of classes is 0");
 }
 
-TEST_CASE("the images of a batch carry their bytes until they are written", "[data][dataset]") {
+TEST_CASE("the images of a batch carry their bytes until an image is changed", "[data][dataset]") {
   const std::vector<float> values{-4.0f, 0.0f, 1.0f, 4.0f};
   const Dataset dataset = Dataset::from_floats({2, 2}, values, {0, 0}, 1, {-4.0f, 4.0f});
   Batch batch = dataset.batch(0, 2);
@@ -194,7 +194,7 @@ TEST_CASE("a folder with plain or gzipped MNIST files is a dataset", "[data][dat
       Dataset::mnist(folder / "none", Split::kTest), DataError, "/none: is not a folder");
 }
 
-TEST_CASE("the error about IDX files that do not fit each other names a file", "[data][dataset]") {
+TEST_CASE("if IDX files do not fit each other, the error names one of them", "[data][dataset]") {
   const TemporaryFolder folder;
   test::write_bytes(folder / "images", idx({2, 2, 3}, counting(12)));
   test::write_bytes(folder / "flat", idx({12}, counting(12)));

@@ -158,11 +158,11 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(data, "[sum] \"scale\" is 1e+300, which is beyond the range of float32", [](Json& json) {
       json["values"][2]["codes"]["scale"] = 1e300;
     });
-    check(graph, "gives codes, but its value is declared differently", [](Json& json) {
+    check(graph, "gives codes, but its value is declared as accumulators", [](Json& json) {
       json["values"][9].erase("codes");
       json["values"][9]["scale"] = {1.0};
     });
-    check(graph, "gives accumulators, but its value is declared differently", [](Json& json) {
+    check(graph, "gives accumulators, but its value is declared as codes", [](Json& json) {
       json["values"][10]["codes"] = json["values"][9]["codes"];
       json["values"][10].erase("scale");
     });

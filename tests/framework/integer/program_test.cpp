@@ -198,7 +198,7 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
          p.values[kMax].params.reset();
          p.values[kMax].scale = {1.0};
        },
-       "[max] gives codes, but its value is declared differently"},
+       "[max] gives codes, but its value is declared as accumulators"},
       {[=](Program& p) { p.inputs[1] = none; }, "[program] " + missing + " does not exist"},
       {[](Program& p) { p.outputs[1] = -1; }, "[program] value -1 does not exist"},
       {[=](Program& p) { p.outputs[1] = none; }, "[program] " + missing + " does not exist"},
@@ -232,7 +232,7 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
        },
        "[conv] gives 48 elements, but its value has shape "},
       {[](Program& p) { step<QuantizedLinear>(p, kFc).product.output.reset(); },
-       "[fc] gives accumulators, but its value is declared differently"},
+       "[fc] gives accumulators, but its value is declared as codes"},
       {[](Program& p) {
          const QuantizedLinear fc = step<QuantizedLinear>(p, kFc);
          QuantizedLinear& logits = step<QuantizedLinear>(p, kLogits);
