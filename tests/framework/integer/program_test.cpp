@@ -240,7 +240,7 @@ TEST_CASE("a program whose steps do not fit together is refused", "[integer][pro
          logits.product.output->m0.resize(3);
          logits.product.output->shift.resize(3);
        },
-       "[logits] gives codes, but its value is declared differently"},
+       "[logits] gives codes, but its value is declared as accumulators"},
       {[](Program& p) { step<QuantizedAdd>(p, kSum).operands[0].zero_x = 8; },
        "[sum] expects zero point 8, but the value has 7"},
       {[](Program& p) { step<QuantizedAdd>(p, kSum).operands[1].zero_x = 7; },
