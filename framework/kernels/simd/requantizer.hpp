@@ -67,12 +67,48 @@ class Requantizer<Arch, false> {
 };
 
 #if defined(__x86_64__)
-/// SSE2 has neither signed 64-bit products nor a shift count for each lane, so this is a scalar
-/// loop.
-class RequantizerSse2 {
+/// SSE2 multiplies without signs and shifts all lanes by the same count. So the operands are raised
+/// by 2^31, and the shift by c = shift - 32 in [1, 22] is a multiplication by 2^(22 - c) and a
+/// shift by 22. What this adds to the product, m0 * 2^31, and to the result, 2^(31 - c), is then
+/// subtracted.
+template <>
+class Requantizer<xsimd::sse2, true> {
+  using I = Ints<xsimd::sse2>;
+
  public:
-  QUANTRAIN_INLINE RequantizerSse2() {}
-  QUANTRAIN_INLINE explicit RequantizerSse2(const RequantizeU8& r) : r_(r) {}
+  Requantizer() = default;
+  QUANTRAIN_INLINE explicit Requantizer(const RequantizeU8& r)
+      : m0_even_(I::load(r.m0)), m0_odd_(I::odd(m0_even_)), round_(I::load(r.round)) {
+    raised_even_ = _mm_slli_epi64(I::low_halves(m0_even_, I::zero()), 31);
+    raised_odd_ = _mm_slli_epi64(m0_odd_, 31);
+    // 2^n is the float whose exponent is n + 127.
+    const __m128i exponent = _mm_sub_epi32(I::set1(54 + 127), I::load(r.shift));
+    factor_even_ = _mm_cvttps_epi32(_mm_castsi128_ps(_mm_slli_epi32(exponent, 23)));
+    factor_odd_ = I::odd(factor_even_);
+    raised_ = _mm_slli_epi32(factor_even_, 9);
+  }
+
+  QUANTRAIN_INLINE __m128i operator()(__m128i acc) const {
+    const __m128i sign = I::set1(INT32_MIN);
+    const __m128i sum = _mm_xor_si128(acc, sign);
+    const __m128i even = _mm_sub_epi64(I::mul_unsigned(sum, m0_even_), raised_even_);
+    const __m128i odd = _mm_sub_epi64(I::mul_unsigned(I::odd(sum), m0_odd_), raised_odd_);
+    const __m128i rounded = _mm_xor_si128(I::add(I::high_halves(even, odd), round_), sign);
+    const __m128i shifted =
+        I::low_halves(I::srl64(I::mul_unsigned(rounded, factor_even_), 22),
+                      I::srl64(I::mul_unsigned(I::odd(rounded), factor_odd_), 22));
+    return _mm_sub_epi32(shifted, raised_);
+  }
+
+ private:
+  __m128i m0_even_, m0_odd_, raised_even_, raised_odd_, round_, factor_even_, factor_odd_, raised_;
+};
+
+/// A scalar loop, because SSE2 lacks the shifts.
+template <>
+class Requantizer<xsimd::sse2, false> {
+ public:
+  QUANTRAIN_INLINE explicit Requantizer(const RequantizeU8& r) : r_(r) {}
 
   QUANTRAIN_INLINE __m128i operator()(__m128i acc) const {
     alignas(16) int32_t lanes[4];
@@ -89,14 +125,6 @@ class RequantizerSse2 {
 
  private:
   RequantizeU8 r_;
-};
-template <>
-class Requantizer<xsimd::sse2, true> : public RequantizerSse2 {
-  using RequantizerSse2::RequantizerSse2;
-};
-template <>
-class Requantizer<xsimd::sse2, false> : public RequantizerSse2 {
-  using RequantizerSse2::RequantizerSse2;
 };
 #endif
 
