@@ -63,40 +63,6 @@ void requantize_s32_u8(int64_t rows,
   });
 }
 
-void column_extremes_s32(
-    int64_t rows, int64_t channels, const int32_t* acc, int32_t* min, int32_t* max) {
-  const IntegerTable& kernels = integer_table();
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(channels, 1));
-  const int64_t blocks = (rows + grain - 1) / grain;
-  if (blocks <= 1) return kernels.column_extremes_s32(rows, channels, acc, min, max);
-  Buffer<int32_t> low(blocks * channels);
-  Buffer<int32_t> high(blocks * channels);
-  parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
-    const int64_t at = begin / grain * channels;
-    kernels.column_extremes_s32(
-        end - begin, channels, acc + begin * channels, low.data() + at, high.data() + at);
-  });
-  Buffer<int32_t> unused(channels);
-  kernels.column_extremes_s32(blocks, channels, low.data(), min, unused.data());
-  kernels.column_extremes_s32(blocks, channels, high.data(), unused.data(), max);
-}
-
-void positive_mask_s32(
-    int64_t rows, int64_t channels, const int32_t* acc, const int32_t* hi, uint8_t* mask) {
-  const IntegerTable& kernels = integer_table();
-  const int64_t n = rows * channels;
-  const int64_t period = hi == nullptr ? 16 : period_of(channels);
-  Buffer<int32_t> minus_hi(hi == nullptr ? 0 : period);
-  for (int64_t i = 0; i < minus_hi.size(); ++i) minus_hi[i] = -hi[i % channels];
-  parallel_for(n, round_up(kGrain, period), [&](int64_t begin, int64_t end) {
-    kernels.positive_mask_s32(end - begin,
-                              period,
-                              acc + begin,
-                              hi == nullptr ? nullptr : minus_hi.data(),
-                              mask + begin / 8);
-  });
-}
-
 void dequantize_s32_f32(
     int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y) {
   const IntegerTable& kernels = integer_table();

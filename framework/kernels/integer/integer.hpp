@@ -157,13 +157,6 @@ void requantize_s32_u8(int64_t rows,
                        const RequantizeU8& requantize,
                        uint8_t* y,
                        const GradientMask& mask = {});
-/// Smallest and largest element of each column; rows >= 1.
-void column_extremes_s32(
-    int64_t rows, int64_t channels, const int32_t* acc, int32_t* min, int32_t* max);
-/// Bit i * channels + c of mask is set if 0 < acc[i, c] and, unless hi is null, acc[i, c] <= hi[c].
-/// hi[c] >= 0.
-void positive_mask_s32(
-    int64_t rows, int64_t channels, const int32_t* acc, const int32_t* hi, uint8_t* mask);
 /// y[i, c] = float(scale[c] * acc[i, c]), with the product in double.
 void dequantize_s32_f32(
     int64_t rows, int64_t channels, const int32_t* acc, const double* scale, float* y);

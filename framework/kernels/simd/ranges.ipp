@@ -2,7 +2,7 @@
 
 #include "framework/kernels/simd/integer_vector.hpp"
 
-// For training with quantization: the range of values, and masked gradients.
+// For training with quantization: the range of values and of sums, masks, and masked gradients.
 namespace quantrain::kernels::simd {
 
 template <class Arch>
@@ -56,6 +56,51 @@ void mask_f32(int64_t n, const float* x, const uint8_t* mask, float* y) {
     }
   }
   for (; i < n; ++i) y[i] = (mask[i / 8] >> i % 8 & 1) != 0 ? x[i] : 0.0f;
+}
+
+// The compiler vectorizes the loops over channels.
+template <class Arch>
+void column_extremes_s32(
+    int64_t rows, int64_t channels, const int32_t* acc, int32_t* min, int32_t* max) {
+  constexpr int64_t kBlock = 64;
+  int32_t low[kBlock];
+  int32_t high[kBlock];
+  for (int64_t first = 0; first < channels; first += kBlock) {
+    const int64_t count = channels - first < kBlock ? channels - first : kBlock;
+    for (int64_t c = 0; c < count; ++c) low[c] = high[c] = acc[first + c];
+    for (int64_t row = 1; row < rows; ++row) {
+      const int32_t* const from = acc + row * channels + first;
+      for (int64_t c = 0; c < count; ++c) {
+        low[c] = from[c] < low[c] ? from[c] : low[c];
+        high[c] = from[c] > high[c] ? from[c] : high[c];
+      }
+    }
+    for (int64_t c = 0; c < count; ++c) {
+      min[first + c] = low[c];
+      max[first + c] = high[c];
+    }
+  }
+}
+
+// A plain loop, because g++ 12 with the address sanitizer breaks comparisons of whole AVX-512
+// vectors here.
+template <class Arch>
+void positive_mask_s32(
+    int64_t n, int64_t period, const int32_t* acc, const int32_t* minus_hi, uint8_t* mask) {
+  int64_t channel = 0;
+  for (int64_t i = 0; i < n; i += 8) {
+    const int64_t count = n - i < 8 ? n - i : 8;
+    uint32_t bits = 0;
+    for (int64_t j = 0; j < count; ++j) {
+      const int32_t v = acc[i + j];
+      // v is positive and minus_hi is not, so their sum does not overflow.
+      const bool passes = v > 0 && (minus_hi == nullptr || v + minus_hi[channel + j] <= 0);
+      bits |= static_cast<uint32_t>(passes) << j;
+    }
+    mask[i / 8] = static_cast<uint8_t>(bits);
+    channel += 8;
+    if (channel >= period) channel = 0;
+  }
 }
 
 }  // namespace quantrain::kernels::simd

@@ -91,3 +91,44 @@ TEST_CASE("a mask keeps the elements whose bits are set", "[kernels][ranges]") {
     });
   }
 }
+
+TEST_CASE("extremes and positive masks of accumulators are exact", "[kernels][ranges]") {
+  Random random(30);
+  for (const int64_t channels : {1, 3, 16, 17, 64, 100}) {
+    for (const int64_t rows : {1, 2, 5, 1500}) {
+      const auto n = static_cast<size_t>(rows * channels);
+      std::vector<int32_t> acc;
+      for (size_t i = 0; i < n; ++i)
+        acc.push_back(static_cast<int32_t>(random.bits()) >> random.below(31));
+      acc[0] = std::numeric_limits<int32_t>::min();
+      acc[n - 1] = std::numeric_limits<int32_t>::max();
+      std::vector<int32_t> hi;
+      for (int64_t c = 0; c < channels; ++c)
+        hi.push_back(static_cast<int32_t>(random.bits() >> 33) >> random.below(31));
+      hi[0] = acc[n / 2 / hi.size() * hi.size()] > 0 ? acc[n / 2 / hi.size() * hi.size()] : 0;
+      for_each_isa([&] {
+        CAPTURE(rows, channels);
+        std::vector<int32_t> min(hi.size());
+        std::vector<int32_t> max(hi.size());
+        column_extremes_s32(rows, channels, acc.data(), min.data(), max.data());
+        std::vector<uint8_t> positive(bytes(rows * channels), 0xaa);
+        std::vector<uint8_t> below(positive.size(), 0xaa);
+        positive_mask_s32(rows, channels, acc.data(), nullptr, positive.data());
+        positive_mask_s32(rows, channels, acc.data(), hi.data(), below.data());
+        std::vector<int32_t> least(hi.size(), std::numeric_limits<int32_t>::max());
+        std::vector<int32_t> most(hi.size(), std::numeric_limits<int32_t>::min());
+        bool equal = true;
+        for (size_t i = 0; i < n; ++i) {
+          const size_t c = i % hi.size();
+          least[c] = std::min(least[c], acc[i]);
+          most[c] = std::max(most[c], acc[i]);
+          equal = equal && bit(positive, i) == (acc[i] > 0) &&
+                  bit(below, i) == (acc[i] > 0 && acc[i] <= hi[c]);
+        }
+        CHECK(equal);
+        CHECK(min == least);
+        CHECK(max == most);
+      });
+    }
+  }
+}

@@ -1,16 +1,36 @@
 // Instantiates every kernel of integer_kernels.inc for QUANTRAIN_ARCH and fills QUANTRAIN_TABLE.
 // Each .cpp file of this folder defines these macros and QUANTRAIN_ARCH_NAME, then includes this
-// file. This file is not a header, so it has no #pragma once.
+// file. If the file also defines QUANTRAIN_BASE, another set, only the products are instantiated.
+// All other kernels of the table are those of that set, which its own file instantiates.
+// This file is not a header, so it has no #pragma once.
 #include "framework/kernels/dispatch/table.hpp"
-#include "framework/kernels/simd/integer.ipp"
 #include "framework/kernels/simd/integer_depthwise.ipp"
+#include "framework/kernels/simd/integer_dot.ipp"
+#ifndef QUANTRAIN_BASE
+#include "framework/kernels/simd/integer.ipp"
 #include "framework/kernels/simd/integer_pool.ipp"
+#endif
 
 namespace quantrain::kernels {
+namespace simd {
+#define QUANTRAIN_PRODUCT(name, parameters)
+#ifdef QUANTRAIN_BASE
+#define QUANTRAIN_KERNEL(name, parameters) \
+  template <class Arch>                    \
+  void name parameters;                    \
+  extern template void name<QUANTRAIN_BASE> parameters;
+#else
+#define QUANTRAIN_BASE QUANTRAIN_ARCH
+#define QUANTRAIN_KERNEL(name, parameters) template void name<QUANTRAIN_ARCH> parameters;
+#endif
+#include "framework/kernels/dispatch/integer_kernels.inc"
+#undef QUANTRAIN_KERNEL
+}  // namespace simd
 
 extern const IntegerTable QUANTRAIN_TABLE;
 const IntegerTable QUANTRAIN_TABLE = {
-#define QUANTRAIN_KERNEL(name, parameters) simd::name<QUANTRAIN_ARCH>,
+#define QUANTRAIN_PRODUCT(name, parameters) simd::name<QUANTRAIN_ARCH>,
+#define QUANTRAIN_KERNEL(name, parameters) simd::name<QUANTRAIN_BASE>,
 #include "framework/kernels/dispatch/integer_kernels.inc"
 #undef QUANTRAIN_KERNEL
     QUANTRAIN_ARCH_NAME};
