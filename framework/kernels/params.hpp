@@ -179,6 +179,9 @@ struct PanelLayout {
   bool planes = false;
 };
 
+/// The most outputs of a panel.
+inline constexpr int64_t kWidestPanel = 64;
+
 /// acc[r, o] = start[o] + sum over segments s and j < 4 * quads of
 ///             w[o, s, j] * (x[r][s * segment_step + j] - layout.offset)
 /// in 32 bits, modulo 2^32.
@@ -192,7 +195,7 @@ struct DotU8S8 {
   int64_t panel;  ///< bytes from a panel of w to the next one
   PanelLayout layout;
   const int32_t* start;     ///< padded to whole panels, like the arrays of requantize
-  RequantizeU8 requantize;  ///< used if y is not null
+  RequantizeU8 requantize;  ///< used if y is not null; then its `round` must not be null
   int32_t* acc;             ///< exactly one of acc and y is null; rows are `stride` elements apart
   uint8_t* y;
   int64_t stride;

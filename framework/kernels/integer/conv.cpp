@@ -4,6 +4,7 @@
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch/dispatch.hpp"
 #include "framework/kernels/integer/channels.hpp"
+#include "framework/kernels/integer/dot.hpp"
 #include "framework/kernels/integer/integer.hpp"
 #include "framework/kernels/pool_shape.hpp"
 
@@ -221,7 +222,7 @@ class PixelCalls {
   }
   void flush() {
     if (p_.rows == 0) return;
-    kernels_.dot_u8s8(p_);
+    dot_u8s8(kernels_, p_);
     if (p_.acc != nullptr) p_.acc += p_.rows * p_.stride;
     if (p_.y != nullptr) p_.y += p_.rows * p_.stride;
     p_.rows = 0;

@@ -4,6 +4,7 @@
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch/dispatch.hpp"
 #include "framework/kernels/integer/channels.hpp"
+#include "framework/kernels/integer/dot.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain::kernels {
@@ -68,20 +69,21 @@ void gemm(int64_t m,
     for (int64_t i = whole; i < rows; ++i) {
       pointers[i] = last_rows.data() + (row + i - whole_rows) * reach;
     }
-    kernels.dot_u8s8({.rows = rows,
-                      .outputs = std::min(panels * width, n - output),
-                      .segments = 1,
-                      .segment_step = 0,
-                      .quads = w.quads(),
-                      .x = pointers,
-                      .w = w.data() + panel * w.panel_bytes(),
-                      .panel = w.panel_bytes(),
-                      .layout = w.layout(),
-                      .start = params.start(output),
-                      .requantize = params.requantize(output),
-                      .acc = acc != nullptr ? acc + row * n + output : nullptr,
-                      .y = y != nullptr ? y + row * n + output : nullptr,
-                      .stride = n});
+    dot_u8s8(kernels,
+             {.rows = rows,
+              .outputs = std::min(panels * width, n - output),
+              .segments = 1,
+              .segment_step = 0,
+              .quads = w.quads(),
+              .x = pointers,
+              .w = w.data() + panel * w.panel_bytes(),
+              .panel = w.panel_bytes(),
+              .layout = w.layout(),
+              .start = params.start(output),
+              .requantize = params.requantize(output),
+              .acc = acc != nullptr ? acc + row * n + output : nullptr,
+              .y = y != nullptr ? y + row * n + output : nullptr,
+              .stride = n});
   };
   // Returns before the divisions below, which would slow down a product of a single row.
   if (row_blocks == 1 && panels == w.panels_per_group()) return multiply(0, m, 0);

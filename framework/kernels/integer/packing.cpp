@@ -10,8 +10,6 @@
 namespace quantrain::kernels {
 namespace {
 
-constexpr int64_t kWidestPanel = 64;
-
 /// Writes four weights of output o of a panel to their places in `group`, the panel's group of 4.
 void put_quad(const PanelLayout& layout, const int8_t* quad, int64_t o, int8_t* group) {
   if (layout.planes) {

@@ -64,11 +64,12 @@ struct AnyInts {
                                              const Int (&tile)[R][V],
                                              int64_t columns) {
     using I = Ints<Arch>;
+    int32_t rows[R * V * I::kLanes];
     repeat<R>([&](auto r) QUANTRAIN_INLINE {
-      int32_t row[V * I::kLanes];
-      repeat<V>([&](auto v) QUANTRAIN_INLINE { I::store(row + v * I::kLanes, tile[r][v]); });
-      for (int64_t i = 0; i < columns; ++i) p[r * stride + i] = row[i];
+      repeat<V>([&](auto v)
+                    QUANTRAIN_INLINE { I::store(rows + (r * V + v) * I::kLanes, tile[r][v]); });
     });
+    copy_columns(R, columns, rows, V * I::kLanes, p, stride);
   }
   template <int R, int V, class Int>
   static QUANTRAIN_INLINE void store_columns(
@@ -76,8 +77,16 @@ struct AnyInts {
     using I = Ints<Arch>;
     uint8_t rows[R * V * I::kLanes];
     I::template store_tile<R, V>(rows, V * I::kLanes, tile, clamp);
-    for (int r = 0; r < R; ++r) {
-      for (int64_t i = 0; i < columns; ++i) p[r * stride + i] = rows[r * V * I::kLanes + i];
+    copy_columns(R, columns, rows, V * I::kLanes, p, stride);
+  }
+
+ private:
+  /// A separate function, because the compiler would vectorize the loop again for every tile.
+  template <class T>
+  __attribute__((noinline)) static void copy_columns(
+      int64_t rows, int64_t columns, const T* from, int64_t from_stride, T* to, int64_t to_stride) {
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t i = 0; i < columns; ++i) to[row * to_stride + i] = from[row * from_stride + i];
     }
   }
 };

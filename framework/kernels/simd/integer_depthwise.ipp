@@ -151,9 +151,41 @@ void depthwise_panel(const DepthwisePanel& p) {
       }
     };
     tiles(std::integral_constant<int, 4>());
-    tiles(std::integral_constant<int, 3>());
     tiles(std::integral_constant<int, 2>());
     tiles(std::integral_constant<int, 1>());
+  }
+}
+
+/// depthwise_panel for groups of one line and of two lines.
+struct DepthwisePanels {
+  void (*one)(const DepthwisePanel&);
+  void (*two)(const DepthwisePanel&);
+};
+
+/// Computes the sums of a panel unit by unit and requantizes them with any shifts, for the rare
+/// case that RequantizeU8::round is null. sums_of stores sums.
+template <class Arch>
+void requantize_units(void (*sums_of)(const DepthwisePanel&), int64_t lines, DepthwisePanel p) {
+  using I = Ints<Arch>;
+  const Requantizer<Arch, false> requantizer(p.requantize);
+  const Clamp clamp{p.requantize.lo, p.requantize.hi};
+  const int64_t count = p.outputs < I::kLanes ? p.outputs : I::kLanes;
+  const DepthwisePanel given = p;
+  int32_t sums[2 * I::kLanes];
+  uint8_t bytes[I::kLanes];
+  p.inner = p.outer = {1, 0, 0};
+  p.acc = sums;
+  p.line = p.outputs = I::kLanes;
+  for (int64_t i = 0; i < given.outer.count; ++i) {
+    for (int64_t j = 0; j < given.inner.count; ++j) {
+      p.x = given.x + i * given.outer.x_step + j * given.inner.x_step;
+      sums_of(p);
+      uint8_t* to = given.y + i * given.outer.y_step + j * given.inner.y_step;
+      for (int64_t line = 0; line < lines; ++line, to += given.line) {
+        I::store_codes(bytes, requantizer(I::load(sums + line * I::kLanes)), clamp);
+        for (int64_t k = 0; k < count; ++k) to[k] = bytes[k];
+      }
+    }
   }
 }
 
@@ -162,10 +194,15 @@ inline QUANTRAIN_INLINE int64_t line_step(const PoolShape& s) {
   return s.stride_h == 1 ? s.dilation_h : 1;
 }
 
-/// Computes `groups` groups of R output lines, beginning at line `first`, for a block of channels,
-/// panel by panel.
-template <class Arch, int R, bool kShort, class ToMemory>
-void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int64_t channel) {
+/// Computes `groups` groups of one or two output lines, beginning at line `first`, for a block of
+/// channels, panel by panel.
+template <class Arch>
+void depthwise_groups(const DepthwiseU8S8& p,
+                      const DepthwisePanels& panels,
+                      int64_t lines,
+                      int64_t first,
+                      int64_t groups,
+                      int64_t channel) {
   using I = Ints<Arch>;
   const PoolShape& s = p.pool;
   const DepthwiseLayout layout(s.kh, s.c);
@@ -173,7 +210,7 @@ void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int
   const int64_t run = s.stride_w == 1 ? layout.run : s.c;
   const int64_t pixel = s.stride_w * layout.block;
   const int64_t step = line_step(s) * line;
-  const DepthwiseAxis down{groups, layout.group_bytes(s), R * step};
+  const DepthwiseAxis down{groups, layout.group_bytes(s), lines * step};
   const DepthwiseAxis along{line / run, 4 * (run == s.c ? pixel : run), run};
   // Tiles lie along the axis that needs fewer of them.
   const bool is_down = down.tiles() * along.count < along.tiles() * down.count;
@@ -200,7 +237,11 @@ void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int
           const int64_t to = first * line + unit * run + e;
           panel.acc = p.acc == nullptr ? nullptr : p.acc + to;
           panel.y = p.y == nullptr ? nullptr : p.y + to;
-          depthwise_panel<Arch, R, kShort, ToMemory>(panel);
+          const auto compute = lines == 2 ? panels.two : panels.one;
+          if (panel.acc == nullptr && panel.requantize.round == nullptr) {
+            return requantize_units<Arch>(compute, lines, panel);
+          }
+          compute(panel);
         };
     panel.outputs = run - e;
     is_down ? units(down, along, 0) : units(along, down, 0);
@@ -211,8 +252,8 @@ void depthwise_groups(const DepthwiseU8S8& p, int64_t first, int64_t groups, int
 }
 
 /// Computes as many groups of one image at a time as fit in the scratch memory.
-template <class Arch, bool kShort, class ToMemory>
-void depthwise_images(const DepthwiseU8S8& p) {
+template <class Arch>
+void depthwise_images(const DepthwiseU8S8& p, const DepthwisePanels& panels) {
   const PoolShape& s = p.pool;
   const DepthwiseLayout layout(s.kh, s.c);
   const int64_t most = layout.groups(s);
@@ -232,11 +273,7 @@ void depthwise_images(const DepthwiseU8S8& p) {
             uint8_t* const to = p.scratch + layout.zero_line(s) + group * layout.group_bytes(s);
             interleave_windows<Arch>(p, image, row * s.stride_h - s.pad_h, channel, to);
           }
-          if (lines == 2) {
-            depthwise_groups<Arch, 2, kShort, ToMemory>(p, line, groups, channel);
-          } else {
-            depthwise_groups<Arch, 1, kShort, ToMemory>(p, line, groups, channel);
-          }
+          depthwise_groups<Arch>(p, panels, lines, line, groups, channel);
         }
         line += groups * lines * step;
       }
@@ -245,16 +282,18 @@ void depthwise_images(const DepthwiseU8S8& p) {
   }
 }
 
+template <class Arch, bool kShort, class ToMemory>
+constexpr DepthwisePanels kDepthwisePanels = {depthwise_panel<Arch, 1, kShort, ToMemory>,
+                                              depthwise_panel<Arch, 2, kShort, ToMemory>};
+
 template <class Arch>
 void depthwise_u8s8(const DepthwiseU8S8& p) {
-  if (p.acc != nullptr) return depthwise_images<Arch, false, SumsToMemory<Arch, 1>>(p);
-  if (p.requantize.round == nullptr) {
-    return depthwise_images<Arch, false, CodesToMemory<Arch, 1, false>>(p);
-  }
-  if (p.pool.kw == 3 && p.pool.kh <= 3) {
-    return depthwise_images<Arch, true, CodesToMemory<Arch, 1, true>>(p);
-  }
-  depthwise_images<Arch, false, CodesToMemory<Arch, 1, true>>(p);
+  const bool is_short = p.pool.kw == 3 && p.pool.kh <= 3;
+  const bool is_sums = p.acc != nullptr || p.requantize.round == nullptr;
+  depthwise_images<Arch>(p,
+                         is_short && !is_sums
+                             ? kDepthwisePanels<Arch, true, CodesToMemory<Arch, 1>>
+                             : kDepthwisePanels<Arch, false, EitherToMemory<Arch, 1>>);
 }
 
 }  // namespace quantrain::kernels::simd

@@ -148,8 +148,8 @@ inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
 inline constexpr int64_t kPrefetchedQuads = 256;
 
 /// This is a separate function, so that its constants take no registers from the sums.
-template <class Arch, int R, int V, class ToMemory>
-__attribute__((noinline)) void end_tile(const ToMemory& to_memory,
+template <class Arch, int R, int V>
+__attribute__((noinline)) void end_tile(const EitherToMemory<Arch, V>& to_memory,
                                         int64_t at,
                                         typename Ints<Arch>::Int (&sums)[R][V]) {
   to_memory.template operator()<R>(at, sums);
@@ -159,25 +159,34 @@ template <class Arch, int R, int V, bool kShort, class ToMemory>
 void dot_rows(
     const DotU8S8& p, const int8_t* w, int64_t output, const ToMemory& given, int64_t& row) {
   using I = Ints<Arch>;
-  // If kShort is set, to_memory is a local copy, which stays in registers because no store of bytes
-  // can change it. Otherwise, it is a reference, because the loop over k needs the registers.
-  std::conditional_t<kShort, const ToMemory, const ToMemory&> to_memory = given;
+  constexpr bool kCalls = std::is_same_v<ToMemory, EitherToMemory<Arch, V>>;
+  // A local copy stays in registers, because no store of bytes can change it. This pays only for
+  // short windows. Otherwise, the loop over k needs the registers.
+  std::conditional_t<kShort && !kCalls, const ToMemory, const ToMemory&> to_memory = given;
   for (; row + R <= p.rows; row += R) {
     typename I::Int sums[R][V];
     const bool fetches = p.segments == 1 && p.quads <= kPrefetchedQuads && row + R < p.rows;
     const Ahead ahead{p.x[fetches ? row + R : row], fetches ? 4 * R : 0};
     dot_tile<Arch, R, V, kShort>(p, p.x + row, w, p.start + output, ahead, sums);
-    if constexpr (kShort || I::kManyRegisters) {
-      to_memory.template operator()<R>(row * p.stride, sums);
+    if constexpr (kCalls) {
+      end_tile<Arch, R, V>(to_memory, row * p.stride, sums);
     } else {
-      end_tile<Arch>(to_memory, row * p.stride, sums);
+      to_memory.template operator()<R>(row * p.stride, sums);
     }
   }
 }
 
+/// Ends one panel of a single row. A separate function, because dot_row ends several panels.
+template <class Arch, int V>
+__attribute__((noinline)) void end_row(const DotU8S8& p,
+                                       int64_t output,
+                                       typename Ints<Arch>::Int (&sums)[1][V]) {
+  EitherToMemory<Arch, V>(p, output).template operator()<1>(0, sums);
+}
+
 /// Multiplies one row by P panels at once. With a loop for each panel, the processor would
 /// mispredict the end of each loop, and read no weights meanwhile.
-template <class Arch, int P, int V, class ToMemory>
+template <class Arch, int P, int V>
 void dot_row(const DotU8S8& p, const int8_t* w, int64_t output) {
   using I = Ints<Arch>;
   typename I::Int sums[P][1][V];
@@ -205,11 +214,13 @@ void dot_row(const DotU8S8& p, const int8_t* w, int64_t output) {
     }
   }
   repeat<P>([&](auto i) QUANTRAIN_INLINE {
-    ToMemory(p, output + i * V * I::kLanes).template operator()<1>(0, sums[i]);
+    typename I::Int done[1][V];
+    repeat<V>([&](auto v) QUANTRAIN_INLINE { done[0][v] = sums[i][0][v]; });
+    end_row<Arch, V>(p, output + i * V * I::kLanes, done);
   });
 }
 
-template <class Arch, int V, bool kShort, class ToMemory>
+template <class Arch, int V, bool kShort>
 void dot_panels(const DotU8S8& p) {
   using I = Ints<Arch>;
   constexpr int64_t kWidth = V * I::kLanes;
@@ -219,7 +230,7 @@ void dot_panels(const DotU8S8& p) {
     const auto row = [&](auto panels) QUANTRAIN_INLINE {
       for (; output + panels * kWidth <= p.outputs;
            output += panels * kWidth, w += panels * p.panel)
-        dot_row<Arch, panels, V, ToMemory>(p, w, output);
+        dot_row<Arch, panels, V>(p, w, output);
     };
     if (p.rows == 1) {
       row(std::integral_constant<int, 4>());
@@ -227,67 +238,32 @@ void dot_panels(const DotU8S8& p) {
     }
   }
   for (; output < p.outputs; output += kWidth, w += p.panel) {
-    const ToMemory to_memory(p, output);
+    const EitherToMemory<Arch, V> to_memory(p, output);
     int64_t row = 0;
-    const auto rows = [&](auto r) QUANTRAIN_INLINE {
-      if (row + r <= p.rows) dot_rows<Arch, r, V, kShort>(p, w, output, to_memory, row);
+    const auto rows = [&](auto r, const auto& given) QUANTRAIN_INLINE {
+      if (row + r <= p.rows) dot_rows<Arch, r, V, kShort>(p, w, output, given, row);
     };
-    rows(std::integral_constant<int, I::rows(V)>());
-    rows(std::integral_constant<int, 4>());
-    rows(std::integral_constant<int, 2>());
-    rows(std::integral_constant<int, 1>());
-  }
-}
-
-template <class Arch, int V, class ToMemory>
-void dot_length(const DotU8S8& p) {
-  if constexpr (V <= Ints<Arch>::kShortPanel) {
-    if (p.segments == 3 && p.quads == 1) return dot_panels<Arch, V, true, ToMemory>(p);
-  }
-  dot_panels<Arch, V, false, ToMemory>(p);
-}
-
-/// Requantizes by (8) with any shifts, for the rare case that RequantizeU8::round is null. This
-/// case has no tiles of its own. Instead, the sums of a few rows are computed, stored, and then
-/// requantized.
-template <class Arch, int V>
-void dot_any_shift(const DotU8S8& p) {
-  using I = Ints<Arch>;
-  constexpr int64_t kWidth = V * I::kLanes;
-  constexpr int64_t kRows = 8;
-  const Clamp clamp{p.requantize.lo, p.requantize.hi};
-  int32_t sums[kRows * kWidth];
-  uint8_t bytes[I::kLanes];
-  const int8_t* w = p.w;
-  for (int64_t output = 0; output < p.outputs; output += kWidth, w += p.panel) {
-    for (int64_t row = 0; row < p.rows; row += kRows) {
-      DotU8S8 part = p;
-      part.rows = p.rows - row < kRows ? p.rows - row : kRows;
-      part.outputs = part.stride = kWidth;
-      part.x = p.x + row;
-      part.w = w;
-      part.start = p.start + output;
-      part.acc = sums;
-      dot_panels<Arch, V, false, SumsToMemory<Arch, V>>(part);
-      for (int64_t c = 0; c < kWidth && output + c < p.outputs; c += I::kLanes) {
-        const Requantizer<Arch, false> requantizer(p.requantize.from(output + c));
-        const int64_t left = p.outputs - output - c;
-        const int64_t count = left < I::kLanes ? left : I::kLanes;
-        for (int64_t r = 0; r < part.rows; ++r) {
-          I::store_codes(bytes, requantizer(I::load(sums + r * kWidth + c)), clamp);
-          uint8_t* const to = p.y + (row + r) * p.stride + output + c;
-          for (int64_t i = 0; i < count; ++i) to[i] = bytes[i];
-        }
-      }
+    // Only the tallest tiles, which do most of the work, store sums and codes without a call.
+    constexpr std::integral_constant<int, I::rows(V)> tallest;
+    if constexpr (!kShort && !I::kManyRegisters) {
+      rows(tallest, to_memory);
+    } else if (p.acc != nullptr) {
+      rows(tallest, to_memory.sums());
+    } else {
+      rows(tallest, to_memory.codes());
     }
+    if constexpr (tallest > 4) rows(std::integral_constant<int, 4>(), to_memory);
+    rows(std::integral_constant<int, 2>(), to_memory);
+    rows(std::integral_constant<int, 1>(), to_memory);
   }
 }
 
 template <class Arch, int V>
 void dot_width(const DotU8S8& p) {
-  if (p.acc != nullptr) return dot_length<Arch, V, SumsToMemory<Arch, V>>(p);
-  if (p.requantize.round != nullptr) return dot_length<Arch, V, CodesToMemory<Arch, V, true>>(p);
-  dot_any_shift<Arch, V>(p);
+  if constexpr (V <= Ints<Arch>::kShortPanel) {
+    if (p.segments == 3 && p.quads == 1) return dot_panels<Arch, V, true>(p);
+  }
+  dot_panels<Arch, V, false>(p);
 }
 
 template <class Arch>

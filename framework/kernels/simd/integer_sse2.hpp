@@ -11,6 +11,7 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
   using Int = __m128i;
   using Float = __m128;
   static constexpr int kLanes = 4;
+  static constexpr bool kManyRegisters = false;
   static constexpr int kMaxPanel = 2;
   /// Rows of a tile that is v vectors wide.
   static constexpr int rows(int) { return 4; }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <new>
+
 #include "framework/kernels/simd/requantizer.hpp"
 
 // Stores the sums of a tile, which has R rows of V vectors of outputs. p is a kernel's parameter
@@ -35,8 +37,8 @@ class SumsToMemory {
   int64_t columns_;
 };
 
-/// Stores the sums of a panel's tiles, requantized by (8).
-template <class Arch, int V, bool kUsual>
+/// Stores the sums of a panel's tiles, requantized by (8). RequantizeU8::round must not be null.
+template <class Arch, int V>
 class CodesToMemory {
   using I = Ints<Arch>;
 
@@ -47,14 +49,14 @@ class CodesToMemory {
         stride_(p.stride),
         columns_(p.outputs - output) {
     for (int v = 0; v < V; ++v) {
-      requantizers_[v] = Requantizer<Arch, kUsual>(p.requantize.from(output + v * I::kLanes));
+      requantizers_[v] = Requantizer<Arch, true>(p.requantize.from(output + v * I::kLanes));
     }
   }
 
   template <int R>
   QUANTRAIN_INLINE void operator()(int64_t at, typename I::Int (&sums)[R][V]) const {
     repeat<V>([&](auto v) QUANTRAIN_INLINE {
-      const Requantizer<Arch, kUsual> requantizer = requantizers_[v];
+      const Requantizer<Arch, true> requantizer = requantizers_[v];
       repeat<R>([&](auto r) QUANTRAIN_INLINE { sums[r][v] = requantizer(sums[r][v]); });
     });
     uint8_t* const to = y_ + at;
@@ -66,11 +68,43 @@ class CodesToMemory {
   }
 
  private:
-  Requantizer<Arch, kUsual> requantizers_[V];
+  Requantizer<Arch, true> requantizers_[V];
   Clamp clamp_;
   uint8_t* y_;
   int64_t stride_;
   int64_t columns_;
+};
+
+/// Stores sums or codes, whichever p asks for.
+template <class Arch, int V>
+class EitherToMemory {
+ public:
+  QUANTRAIN_INLINE EitherToMemory(const auto& p, int64_t output) : is_sums_(p.acc != nullptr) {
+    if (is_sums_) {
+      new (&sums_) SumsToMemory<Arch, V>(p, output);
+    } else {
+      new (&codes_) CodesToMemory<Arch, V>(p, output);
+    }
+  }
+
+  template <int R>
+  QUANTRAIN_INLINE void operator()(int64_t at, typename Ints<Arch>::Int (&sums)[R][V]) const {
+    if (is_sums_) {
+      sums_.template operator()<R>(at, sums);
+    } else {
+      codes_.template operator()<R>(at, sums);
+    }
+  }
+
+  QUANTRAIN_INLINE const SumsToMemory<Arch, V>& sums() const { return sums_; }
+  QUANTRAIN_INLINE const CodesToMemory<Arch, V>& codes() const { return codes_; }
+
+ private:
+  bool is_sums_;
+  union {
+    SumsToMemory<Arch, V> sums_;
+    CodesToMemory<Arch, V> codes_;
+  };
 };
 
 }  // namespace quantrain::kernels::simd
