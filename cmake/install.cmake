@@ -8,7 +8,7 @@ set(folders framework)
 set(not_installed
     REGEX "framework/kernels/(arch|dispatch|reference|simd)$" EXCLUDE
     REGEX "framework/kernels/float/(conv_axis|depthwise|grain|padding|partial_sums|product|tiles)\\.hpp$" EXCLUDE
-    REGEX "framework/kernels/integer/channels\\.hpp$" EXCLUDE)
+    REGEX "framework/kernels/integer/(channels|dot)\\.hpp$" EXCLUDE)
 if(QUANTRAIN_TRAINING)
   list(APPEND QUANTRAIN_COMPONENTS framework layers quant)
   list(APPEND folders layers quant)
