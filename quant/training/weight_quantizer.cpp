@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "framework/kernels/float/ranges.hpp"
 
 namespace quantrain::quant {
@@ -117,6 +118,7 @@ QParams WeightQuantizer::given_params() const {
 }
 
 QParams WeightQuantizer::params() const {
+  const DefaultRounding rounding;
   const NoGrad no_grad;
   if (!folding_) return params_for(own_.weight, Tensor(), own_.bias, Tensor());
   Folding folding = *folding_;  // a copy: the original belongs to the running pass

@@ -12,6 +12,7 @@
 #include "framework/optim/schedule.hpp"
 #include "layers/init.hpp"
 #include "layers/state.hpp"
+#include "quant/analysis/ranges.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/training/prepare.hpp"
 #include "tests/catch.hpp"
@@ -36,7 +37,7 @@ std::vector<float> all_of_it() {
   const Dataset data =
       Dataset::from_floats({40, 12}, rows, labels, 4, {-2.5f, 2.5f}, fit_mean_std(rows, 12));
   DataLoader loader(data, {.batch = 8, .shuffle = true});
-  Sequential net{Linear{12, 9}, ReLU{}, Linear{9, 4}};
+  Sequential net{Linear{12, 9}, BatchNorm1d{9}, ReLU{}, Linear{9, 4}};
   const Tensor example = data.batch(0, 1).images;
   Adam optimizer{net.parameters(), {.learning_rate = 1e-2f}};
   const Schedule schedule = cosine_schedule(1e-2f, {.steps = 20, .warm_up = 3});
@@ -62,6 +63,10 @@ std::vector<float> all_of_it() {
     const std::vector<float> all = quantrain::test::values(entry.tensor);
     results.insert(results.end(), all.begin(), all.end());
   }
+  // In evaluation, the scales of weights follow the running statistics of the batch norm.
+  net.eval();
+  for (const SlotRange& slot : ranges(net).slots)
+    results.insert(results.end(), slot.params->scale.begin(), slot.params->scale.end());
   const IntegerModel model = convert(net, example);
   const TemporaryFolder folder;
   model.save(folder / "model");
