@@ -176,15 +176,7 @@ void dot_rows(
   }
 }
 
-/// Ends one panel of a single row. A separate function, because dot_row ends several panels.
-template <class Arch, int V>
-__attribute__((noinline)) void end_row(const DotU8S8& p,
-                                       int64_t output,
-                                       typename Ints<Arch>::Int (&sums)[1][V]) {
-  EitherToMemory<Arch, V>(p, output).template operator()<1>(0, sums);
-}
-
-/// Multiplies one row by P panels at once. With a loop for each panel, the processor would
+/// Multiplies one row by P panels at once, which all have V vectors of outputs. With a loop for each panel, the processor would
 /// mispredict the end of each loop, and read no weights meanwhile.
 template <class Arch, int P, int V>
 void dot_row(const DotU8S8& p, const int8_t* w, int64_t output) {
@@ -214,9 +206,12 @@ void dot_row(const DotU8S8& p, const int8_t* w, int64_t output) {
     }
   }
   repeat<P>([&](auto i) QUANTRAIN_INLINE {
-    typename I::Int done[1][V];
-    repeat<V>([&](auto v) QUANTRAIN_INLINE { done[0][v] = sums[i][0][v]; });
-    end_row<Arch, V>(p, output + i * V * I::kLanes, done);
+    const int64_t panel = output + i * V * I::kLanes;
+    if (p.acc != nullptr) {
+      SumsToMemory<Arch, V>(p, panel).whole(0, sums[i]);
+    } else {
+      CodesToMemory<Arch, V>(p, panel).whole(0, sums[i]);
+    }
   });
 }
 

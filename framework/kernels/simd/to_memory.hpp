@@ -20,15 +20,18 @@ class SumsToMemory {
 
   template <int R>
   QUANTRAIN_INLINE void operator()(int64_t at, typename I::Int (&sums)[R][V]) const {
+    if (columns_ >= V * I::kLanes) return whole<R>(at, sums);
+    I::template store_columns<R, V>(acc_ + at, stride_, sums, columns_);
+  }
+
+  /// The same for a panel of which all outputs exist.
+  template <int R>
+  QUANTRAIN_INLINE void whole(int64_t at, typename I::Int (&sums)[R][V]) const {
     int32_t* const to = acc_ + at;
-    if (columns_ >= V * I::kLanes) {
-      repeat<R>([&](auto r) QUANTRAIN_INLINE {
-        repeat<V>([&](auto v)
-                      QUANTRAIN_INLINE { I::store(to + r * stride_ + v * I::kLanes, sums[r][v]); });
-      });
-      return;
-    }
-    I::template store_columns<R, V>(to, stride_, sums, columns_);
+    repeat<R>([&](auto r) QUANTRAIN_INLINE {
+      repeat<V>([&](auto v)
+                    QUANTRAIN_INLINE { I::store(to + r * stride_ + v * I::kLanes, sums[r][v]); });
+    });
   }
 
  private:
@@ -55,19 +58,30 @@ class CodesToMemory {
 
   template <int R>
   QUANTRAIN_INLINE void operator()(int64_t at, typename I::Int (&sums)[R][V]) const {
+    requantize(sums);
+    if (columns_ >= V * I::kLanes) {
+      I::template store_tile<R, V>(y_ + at, stride_, sums, clamp_);
+      return;
+    }
+    I::template store_columns<R, V>(y_ + at, stride_, sums, clamp_, columns_);
+  }
+
+  /// The same for a panel of which all outputs exist.
+  template <int R>
+  QUANTRAIN_INLINE void whole(int64_t at, typename I::Int (&sums)[R][V]) const {
+    requantize(sums);
+    I::template store_tile<R, V>(y_ + at, stride_, sums, clamp_);
+  }
+
+ private:
+  template <int R>
+  QUANTRAIN_INLINE void requantize(typename I::Int (&sums)[R][V]) const {
     repeat<V>([&](auto v) QUANTRAIN_INLINE {
       const Requantizer<Arch, true> requantizer = requantizers_[v];
       repeat<R>([&](auto r) QUANTRAIN_INLINE { sums[r][v] = requantizer(sums[r][v]); });
     });
-    uint8_t* const to = y_ + at;
-    if (columns_ >= V * I::kLanes) {
-      I::template store_tile<R, V>(to, stride_, sums, clamp_);
-      return;
-    }
-    I::template store_columns<R, V>(to, stride_, sums, clamp_, columns_);
   }
 
- private:
   Requantizer<Arch, true> requantizers_[V];
   Clamp clamp_;
   uint8_t* y_;
