@@ -6,6 +6,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quantrain)
 set(QUANTRAIN_COMPONENTS runtime)
 set(folders framework)
 set(not_installed
+    REGEX "framework/integer/integer_model_ready\\.hpp$" EXCLUDE
     REGEX "framework/kernels/(arch|dispatch|reference|simd)$" EXCLUDE
     REGEX "framework/kernels/float/(conv_axis|depthwise|grain|padding|partial_sums|product|tiles)\\.hpp$" EXCLUDE
     REGEX "framework/kernels/integer/(channels|dot)\\.hpp$" EXCLUDE)

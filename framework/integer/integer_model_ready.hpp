@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "framework/integer/integer_model.hpp"
+#include "framework/integer/memory_plan.hpp"
+
+namespace quantrain {
+
+/// A valid program, with everything that is prepared once from it.
+struct IntegerModel::Ready {
+  explicit Ready(integer::Program valid);
+
+  integer::Program program;
+  integer::MemoryPlan plan;
+  std::vector<integer::PreparedOperation> operations;
+  std::vector<int> input_of;   // for each value: its index among the inputs, or -1
+  std::vector<int> output_of;  // for each value: its last index among the outputs, or -1
+};
+
+}  // namespace quantrain

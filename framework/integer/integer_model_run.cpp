@@ -1,0 +1,259 @@
+#include <algorithm>
+
+#include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
+#include "framework/integer/integer_model_ready.hpp"
+
+// The part of IntegerModel that runs. Unlike the rest, it is compiled for speed.
+namespace quantrain {
+
+using integer::MemoryPlan;
+using integer::Program;
+using integer::Step;
+using integer::Value;
+
+namespace {
+
+constexpr const char* kWhere = "IntegerModel";
+
+/// A small array. Up to four elements need no allocation, which would be noticeable in a run of one
+/// sample.
+template <class T>
+class Few {
+ public:
+  explicit Few(size_t size) : size_(size) {
+    if (size > kFew) many_ = Buffer<T>(static_cast<int64_t>(size));
+  }
+  T* data() { return size_ > kFew ? many_.data() : few_; }
+  T& operator[](size_t i) { return data()[i]; }
+  operator std::span<T>() { return {data(), size_}; }
+  operator std::span<const T>() { return {data(), size_}; }
+
+ private:
+  static constexpr size_t kFew = 4;
+  size_t size_;
+  T few_[kFew];
+  Buffer<T> many_;
+};
+
+}  // namespace
+
+int64_t IntegerModel::quantize_input(std::span<const float> x,
+                                     std::span<uint8_t> codes,
+                                     size_t i) const {
+  return integer::encode_input(x, input_params(i), input_features(i), codes, kWhere);
+}
+
+void IntegerModel::run_chunk(int64_t n,
+                             std::span<const uint8_t* const> x,
+                             std::span<int32_t* const> y,
+                             uint8_t* memory,
+                             const Visitor* visit) const {
+  const Program& p = ready_->program;
+  const MemoryPlan& plan = ready_->plan;
+  // Accumulators of an output are written directly to y.
+  const auto direct = [&](int id) -> int32_t* {
+    const int output = ready_->output_of[static_cast<size_t>(id)];
+    return output >= 0 && !y.empty() && !p.value(id).is_codes() ? y[static_cast<size_t>(output)]
+                                                                : nullptr;
+  };
+  const auto source = [&](int id) -> const uint8_t* {
+    const int root = plan.roots[static_cast<size_t>(id)];
+    const int input = ready_->input_of[static_cast<size_t>(root)];
+    return input >= 0 ? x[static_cast<size_t>(input)] : memory + plan.offset(id, n);
+  };
+  for (size_t i = 0; i < p.steps.size(); ++i) {
+    const Step& step = p.steps[i];
+    Few<const uint8_t*> inputs(step.inputs.size());
+    for (size_t k = 0; k < step.inputs.size(); ++k) inputs[k] = source(step.inputs[k]);
+    const void* written = inputs[0];
+    if (!std::holds_alternative<integer::View>(step.operation)) {
+      void* const there = direct(step.output);
+      void* const output = there != nullptr ? there : memory + plan.offset(step.output, n);
+      ready_->operations[i].run(n, inputs, output);
+      written = output;
+    }
+    if (visit != nullptr) (*visit)(i, written);
+  }
+  for (size_t i = 0; i < y.size(); ++i) {
+    const Value& value = p.value(p.outputs[i]);
+    const int64_t count = n * value.shape.elements();
+    if (value.is_codes()) {
+      const uint8_t* const codes = source(p.outputs[i]);
+      const int32_t zero = stored_zero_point(*value.params);
+      for (int64_t k = 0; k < count; ++k) y[i][k] = codes[k] - zero;
+    } else if (direct(p.outputs[i]) != y[i]) {  // a value that is an output twice
+      std::copy_n(direct(p.outputs[i]), count, y[i]);
+    }
+  }
+}
+
+int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t> y) const {
+  const Program& p = program();
+  if (x.size() != p.inputs.size() || y.size() != p.outputs.size()) {
+    throw ShapeError(kWhere,
+                     "the network has ",
+                     p.inputs.size(),
+                     " inputs and ",
+                     p.outputs.size(),
+                     " outputs, got ",
+                     x.size(),
+                     " and ",
+                     y.size());
+  }
+  int64_t n = -1;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Shape& shape = input_shape(i);
+    const auto given = static_cast<int64_t>(x[i]);
+    if (given % shape.elements() != 0) {
+      throw ShapeError(kWhere, given, " elements are not a whole number of samples ", shape);
+    }
+    const int64_t count = given / shape.elements();
+    if (n >= 0 && count != n)
+      throw ShapeError(kWhere, "input ", i, " has ", count, " samples, input 0 has ", n);
+    n = count;
+  }
+  for (size_t i = 0; i < y.size(); ++i) {
+    // Divides, because the product could wrap around.
+    const auto room = static_cast<int64_t>(y[i]);
+    if (room % outputs(i) != 0 || room / outputs(i) != n) {
+      throw ShapeError(
+          kWhere, n, " samples give ", outputs(i), " integers each, but there is room for ", y[i]);
+    }
+  }
+  return n;
+}
+
+template <class Input, class Output>
+void IntegerModel::run_all(std::span<const std::span<const Input>> x,
+                           std::span<const std::span<Output>> y) const {
+  Few<size_t> x_sizes(x.size());
+  Few<size_t> y_sizes(y.size());
+  for (size_t i = 0; i < x.size(); ++i) x_sizes[i] = x[i].size();
+  for (size_t i = 0; i < y.size(); ++i) y_sizes[i] = y[i].size();
+  const int64_t n = samples(x_sizes, y_sizes);
+  if (n == 0) return;
+  const DefaultRounding rounding;
+  const Program& p = program();
+  const int64_t chunk = std::min(n, kChunk);
+  Buffer<uint8_t> memory(chunk * ready_->plan.sample_bytes);
+  Few<int64_t> first_integer(y.size());  // offset of each output in `integers`, for real logits
+  int64_t integer_count = 0;
+  for (size_t i = 0; i < y.size(); ++i) {
+    first_integer[i] = integer_count;
+    if constexpr (!std::is_same_v<Output, int32_t>) integer_count += chunk * outputs(i);
+  }
+  Buffer<int32_t> integers;
+  if (integer_count > 0) integers = Buffer<int32_t>(integer_count);
+  Few<const uint8_t*> codes(x.size());
+  Few<int32_t*> results(y.size());
+  for (int64_t first = 0; first < n; first += chunk) {
+    const int64_t count = std::min(chunk, n - first);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const int64_t sample = input_shape(i).elements();
+      const auto part =
+          x[i].subspan(static_cast<size_t>(first * sample), static_cast<size_t>(count * sample));
+      if constexpr (std::is_same_v<Input, float>) {
+        uint8_t* const to = memory.data() + ready_->plan.offset(p.inputs[i], count);
+        quantize_input(part, {to, part.size()}, i);
+        codes[i] = to;
+      } else {
+        codes[i] = part.data();
+      }
+    }
+    for (size_t i = 0; i < y.size(); ++i) {
+      if constexpr (std::is_same_v<Output, int32_t>) {
+        results[i] = y[i].data() + first * outputs(i);
+      } else {
+        results[i] = integers.data() + first_integer[i];
+      }
+    }
+    run_chunk(count, codes, results, memory.data(), nullptr);
+    if constexpr (!std::is_same_v<Output, int32_t>) {
+      for (size_t i = 0; i < y.size(); ++i) {
+        const Value& value = p.value(p.outputs[i]);
+        const int64_t channels = value.params ? 1 : static_cast<int64_t>(value.scale.size());
+        for (int64_t k = 0; k < count * outputs(i); ++k) {
+          const double scale = value.params ? static_cast<double>(value.params->scale[0])
+                                            : value.scale[static_cast<size_t>(k % channels)];
+          y[i][static_cast<size_t>(first * outputs(i) + k)] =
+              static_cast<Output>(scale * results[i][k]);
+        }
+      }
+    }
+  }
+}
+
+void IntegerModel::run(std::span<const uint8_t> x, std::span<int32_t> y) const {
+  run_all<uint8_t, int32_t>({&x, 1}, {&y, 1});
+}
+void IntegerModel::run(std::span<const float> x, std::span<int32_t> y) const {
+  run_all<float, int32_t>({&x, 1}, {&y, 1});
+}
+void IntegerModel::run(std::span<const uint8_t> x, std::span<float> y) const {
+  run_all<uint8_t, float>({&x, 1}, {&y, 1});
+}
+void IntegerModel::run(std::span<const float> x, std::span<float> y) const {
+  run_all<float, float>({&x, 1}, {&y, 1});
+}
+void IntegerModel::run(std::span<const std::span<const uint8_t>> x,
+                       std::span<const std::span<int32_t>> y) const {
+  run_all<uint8_t, int32_t>(x, y);
+}
+void IntegerModel::run(std::span<const std::span<const float>> x,
+                       std::span<const std::span<float>> y) const {
+  run_all<float, float>(x, y);
+}
+
+template <class Input>
+void IntegerModel::classify_all(std::span<const Input> x, std::span<int32_t> classes) const {
+  // Throws if there are several scales, because the largest integer may not be the largest logit.
+  logit_scale();
+  const auto count = static_cast<size_t>(outputs());
+  const auto sample = static_cast<size_t>(input_shape().elements());
+  const size_t n = x.size() / sample;
+  if (x.size() % sample != 0)
+    throw ShapeError(
+        kWhere, x.size(), " elements are not a whole number of samples ", input_shape());
+  if (classes.size() != n) {
+    throw ShapeError(kWhere,
+                     x.size(),
+                     " elements are ",
+                     n,
+                     " samples ",
+                     input_shape(),
+                     ", but there is room for ",
+                     classes.size(),
+                     classes.size() == 1 ? " class" : " classes");
+  }
+  constexpr auto kMost = static_cast<size_t>(kChunk);
+  Buffer<int32_t> logits(static_cast<int64_t>(std::min(n, kMost) * count));
+  for (size_t first = 0; first < n; first += kMost) {
+    const size_t some = std::min(kMost, n - first);
+    run(x.subspan(first * sample, some * sample), std::span(logits.data(), some * count));
+    for (size_t i = 0; i < some; ++i) {
+      const int32_t* const row = logits.data() + i * count;
+      classes[first + i] = static_cast<int32_t>(std::max_element(row, row + count) - row);
+    }
+  }
+}
+
+void IntegerModel::classify(std::span<const uint8_t> x, std::span<int32_t> classes) const {
+  classify_all(x, classes);
+}
+
+void IntegerModel::classify(std::span<const float> x, std::span<int32_t> classes) const {
+  classify_all(x, classes);
+}
+
+void IntegerModel::trace(int64_t n, std::span<const uint8_t* const> x, const Visitor& visit) const {
+  if (n < 0 || n > kChunk)
+    throw ShapeError(kWhere, "trace takes 0 to ", kChunk, " samples, got ", n);
+  if (!visit) throw DataError(kWhere, "trace has no function to call with the results");
+  if (x.size() != input_count())
+    throw ShapeError(kWhere, "the network has ", input_count(), " inputs, got ", x.size());
+  Buffer<uint8_t> memory(n * ready_->plan.sample_bytes);
+  run_chunk(n, x, {}, memory.data(), &visit);
+}
+
+}  // namespace quantrain
