@@ -201,15 +201,16 @@ class Exporter {
       pair_codes |= form.pair && form.codes;
     }
     if (pair_codes) text += core("store_pair");
-    text += core("groups") + core("vectors");
-    if (pair[0]) text += core("expand_pair") + core("sums_pair");
-    if (one[0]) text += core("sums_one");
+    text += core("groups") + core("vectors") + core("blocks");
+    if (codes()) text += core("store_block");
+    if (pair[0]) text += core("expand_pair") + core("sums_pair") + core("sums_block_pair");
+    if (one[0]) text += core("sums_one") + core("sums_block_one");
     if (rows[0]) text += core("sum_row");
     if (one[1]) text += core("sum_codes");
     if (pair[1] || one[1] || rows[1]) text += core("field");
-    if (pair[1] || one[1]) text += core("take_fields");
-    if (pair[1]) text += core("packed_pair");
-    if (one[1]) text += core("packed_one");
+    if (pair[1] || one[1]) text += core("take_fields") + core("packed_blocks");
+    if (pair[1]) text += core("packed_pair") + core("packed_block_pair");
+    if (one[1]) text += core("packed_one") + core("packed_block_one");
     if (rows[1]) text += core("packed_row");
     for (const auto& [form, has_rows] : needs_.products)
       text += cat("\n", product_function(form, has_rows));

@@ -1,3 +1,4 @@
+#include <map>
 #include <string>
 
 #include "quant/export/c99/layout.hpp"
@@ -72,6 +73,7 @@ std::string product_function(const ProductForm& form, bool rows) {
   const bool packed = form.bits < 8;
   std::string text = core(form.pair ? "product_pair" : "product_one");
   text = replaced(text, "  ROWS\n", rows ? core(form.pair ? "pair_rows" : "one_rows") : "");
+  text = replaced(text, "  BLOCKS\n", core(form.pair ? "pair_blocks" : "one_blocks"));
   // Replaces the placeholders with this form's constants, and removes the parts that this
   // form does not have.
   text = replaced(text, form.pair ? "PRODUCT_pair" : "PRODUCT_one", form.name());
@@ -84,6 +86,19 @@ std::string product_function(const ProductForm& form, bool rows) {
   text = replaced(
       text, "    NEXT_GROUP\n", form.codes ? "    multiplier += 4;\n    shift += 4;\n" : "");
   text = replaced(text, "    NEXT_ROW\n", form.codes ? "    ++multiplier;\n    ++shift;\n" : "");
+  text = replaced(
+      text, "    NEXT_BLOCK\n", form.codes ? "    multiplier += o;\n    shift += o;\n" : "");
+  for (const auto& [sums, y] :
+       std::map<std::string, std::string>{{"sums", form.pair ? "y0" : "y"}, {"sums + 16", "y1"}}) {
+    text = replaced(text,
+                    cat("STORE_BLOCK(", sums, ", ", y, ")"),
+                    form.codes ? cat("store_block(p, ",
+                                     sums,
+                                     ", multiplier + o, shift + o, zero, low, high, ",
+                                     y,
+                                     " + o);")
+                               : cat("memcpy(", y, " + o, ", sums, ", 16 * sizeof *sums);"));
+  }
   for (const char* const r : {"0", "1", "2", "3"}) {
     if (form.pair) {
       const std::string second = cat("sums[4 + ", r, "]");
@@ -133,6 +148,17 @@ std::string product_function(const ProductForm& form, bool rows) {
     text =
         replaced(text, "SUMS_PAIR", cat("sums_4x2_packed(w, columns, length, ", bits, ", sums);"));
     text = replaced(text, "SUMS_ONE", cat("sums_4x1_packed(w, x, length, ", bits, ", sums);"));
+    text = replaced(text,
+                    "SUMS_BLOCK",
+                    cat("sums_16x",
+                        form.pair ? "2" : "1",
+                        "_packed(w + o * (length / ",
+                        fields(form.bits),
+                        "), ",
+                        form.pair ? "columns" : "x",
+                        ", length, ",
+                        bits,
+                        ", sums);"));
     const auto row = [&](const char* x, int which) {
       return cat("sum_row_packed(w, ",
                  x,
@@ -153,6 +179,10 @@ std::string product_function(const ProductForm& form, bool rows) {
     text = replaced(text, " SHIFT1", "");
     text = replaced(text, "SUMS_PAIR", "sums_4x2(w, x0, x1, columns, length, sums);");
     text = replaced(text, "SUMS_ONE", "sums_4x1(w, x, length, sums);");
+    text = replaced(text,
+                    "SUMS_BLOCK",
+                    form.pair ? "sums_16x2(w + o * length, x0, x1, columns, length, sums);"
+                              : "sums_16x1(w + o * length, x, length, sums);");
     text = replaced(text, "ROW0", cat("sum_row(w, ", form.pair ? "x0" : "x", ", length, *start)"));
     text = replaced(text, "ROW1", "sum_row(w, x1, length, *start)");
   }

@@ -73,6 +73,86 @@ TEST_CASE("networks for signals and dilated convolutions have a C form", "[quant
   }
 }
 
+TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][serial]") {
+  // With AVX2, sixteen outputs are computed together. 28 outputs are seven groups of four, so the
+  // second block of sixteen overlaps the first. 23 outputs are five groups and three rows.
+  std::vector<std::string> compilers = {
+      "gcc -O2 -mavx2 ", "gcc -O1 -mavx2 -fsanitize=address,undefined -fno-sanitize-recover=all "};
+  if (std::system("clang --version >/dev/null 2>&1") == 0) compilers.push_back("clang -O2 -mavx2 ");
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512vnni") != 0 && __builtin_cpu_supports("avx512vl") != 0)
+    compilers.push_back("gcc -O2 -mavx2 -mavx512vl -mavx512vnni ");
+  Random random(9);
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
+  for (const int bits : {8, 4, 2}) {
+    // Sanitizers do not see the C code that is compiled here, so a part of the cases is enough.
+    if (quantrain::test::kSanitized && bits != 4) continue;
+    integer::Program program;
+    program.values.push_back({.name = {}, .shape = {3, 3, 20}, .params = params});
+    program.values.push_back({.name = {}, .shape = {180}, .params = params});
+    program.inputs = {0};
+    program.steps = {{integer::View{180}, {0}, 1}};
+    const auto product = [&](int64_t outputs, int64_t length, bool codes) {
+      integer::QuantizedProduct p = random_product(outputs, length, random);
+      const int most = (1 << (bits - 1)) - 1;
+      std::vector<int8_t> weights(p.weight.begin(), p.weight.end());
+      for (int8_t& w : weights) w = static_cast<int8_t>(w % (most + 1));
+      // The first two outputs have the largest sums, and the largest fields of packed weights.
+      for (int64_t i = 0; i < 2 * length; ++i)
+        weights[static_cast<size_t>(i)] = static_cast<int8_t>(i < length ? most : -most);
+      p.weight = SharedArray<int8_t>(std::move(weights));
+      p.weight_bits = bits;
+      if (!codes) p.output.reset();
+      for (size_t o = 0; codes && o < p.output->m0.size(); ++o) {
+        p.output->m0[o] += static_cast<int32_t>(random.below(1 << 30));
+        // Among the shifts of the 64 outputs are some that need 64-bit arithmetic.
+        const int64_t least = outputs == 64 ? 28 : 34, most_shift = outputs == 64 ? 62 : 44;
+        p.output->shift[o] = static_cast<int32_t>(least + random.below(most_shift - least + 1));
+      }
+      return p;
+    };
+    for (const int64_t outputs : {16, 23, 28, 64}) {
+      for (const bool codes : {true, false}) {
+        if (!codes && outputs != 28) continue;
+        for (const int64_t kernel : {0, 1, 3}) {  // 0: linear
+          const kernels::Conv2dShape s{.h = 3,
+                                       .w = 3,
+                                       .c = 20,
+                                       .o = outputs,
+                                       .kh = kernel,
+                                       .kw = kernel,
+                                       .pad_h = kernel / 2,
+                                       .pad_w = kernel / 2};
+          const int value = static_cast<int>(program.values.size());
+          if (kernel == 0) {
+            program.steps.push_back(
+                {integer::QuantizedLinear{.rows = 1,
+                                          .inputs = 180,
+                                          .outputs = outputs,
+                                          .product = product(outputs, 180, codes)},
+                 {1},
+                 value});
+          } else {
+            program.steps.push_back(
+                {integer::QuantizedConv2d{s, product(outputs, s.reduction(), codes)}, {0}, value});
+          }
+          integer::Value y{.name = {},
+                           .shape = kernel == 0 ? Shape{outputs} : Shape{3, 3, outputs}};
+          if (codes) y.params = params;
+          if (!codes) y.scale = {0.1};
+          program.values.push_back(std::move(y));
+          program.outputs.push_back(value);
+        }
+      }
+    }
+    integer::validate(program);
+    for (const std::string& compiler : compilers) {
+      INFO(bits << " bits, " << compiler);
+      CHECK(build_and_run(program, {.name = "wide"}, compiler + kWarnings) == "");
+    }
+  }
+}
+
 TEST_CASE("a lookup with a table for each channel has a C form", "[quant][c99][serial]") {
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   Random random(6);

@@ -14,14 +14,14 @@ INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
 #elif defined(CORE_WIDENS_PAIRS)
 /* As 16-bit numbers: four codes of one pixel, then four of the other, and so on. */
 INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1, int32_t length) {
-  int32_t k, i;
+  int32_t k;
   for (k = 0; k < length; k += 4, columns += 4) {
-    uint16_t codes[8];
-    for (i = 0; i < 4; ++i) {
-      codes[i] = x0[k + i];
-      codes[4 + i] = x1[k + i];
-    }
-    memcpy(columns, codes, sizeof codes);
+    const uint32_t four[2] = {load_word(x0 + k), load_word(x1 + k)};
+    codes_8 codes;
+    halves_8 wide;
+    memcpy(&codes, four, sizeof codes);
+    wide = WIDEN_8(codes);
+    memcpy(columns, &wide, sizeof wide);
   }
 }
 #else

@@ -8,6 +8,7 @@ NOINLINE void PRODUCT_pair(const struct product *p, const uint8_t *x0, const uin
   const int32_t length = p->length;
   int32_t left = p->outputs;
   EXPAND_PAIR
+  BLOCKS
   for (; left >= 4; left -= 4) {
     int32_t sums[8];
     sums[0] = start[0] SHIFT0;
@@ -40,6 +41,7 @@ NOINLINE void PRODUCT_one(const struct product *p, const uint8_t *x, OUTPUT *y) 
   const int32_t length = p->length;
   int32_t left = p->outputs;
   EXPAND_ONE
+  BLOCKS
   for (; left >= 4; left -= 4) {
     int32_t sums[4];
     sums[0] = start[0] SHIFT0;

@@ -54,6 +54,16 @@ INLINE wide_weights take_fields(const uint32_t *w, int32_t shift, int32_t bits) 
   fields = (sixteen_weights)(bytes >> (uint8_t)shift) & mask;
   return widen((const int8_t *)&fields);
 }
+/* Writes the codes of one word in the order in which take_fields extracts the weights. */
+INLINE void order_codes(uint8_t *to, const uint8_t *x, int32_t bits) {
+  const uint32_t even = 0x00ff00ff;
+  int32_t i;
+  for (i = 0; i < 16 / bits; i += 4, to += 8) {
+    const uint32_t a = load_word(x + i), b = load_word(x + 16 / bits + i);
+    const uint32_t four[2] = {(a & even) | (b & even) << 8, (a >> 8 & even) | (b & ~even)};
+    memcpy(to, four, sizeof four);
+  }
+}
 #endif
 //@ packed_pair
 #if defined(CORE_DSP)
@@ -121,20 +131,13 @@ INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
   sums_2x2_packed(w + 2, columns, length, bits, sums + 2);
 }
 #elif defined(CORE_WIDE)
-/* Stores the codes as bytes, in the order in which take_fields extracts the weights. */
 INLINE void expand_pair_packed(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
                                int32_t length, int32_t bits, int32_t *total) {
   uint8_t *const to = (uint8_t *)columns;
-  const int32_t in_byte = 8 / bits, in_word = 32 / bits;
-  int32_t k, f, i;
-  for (k = 0; k < length; k += in_word) {
-    for (f = 0; f < in_byte; ++f) {
-      for (i = 0; i < 4; ++i) {
-        const int32_t from = k + field_position(i * in_byte + f, bits);
-        to[k + f * 4 + i] = x0[from];
-        to[length + k + f * 4 + i] = x1[from];
-      }
-    }
+  int32_t k;
+  for (k = 0; k < length; k += 32 / bits) {
+    order_codes(to + k, x0 + k, bits);
+    order_codes(to + length + k, x1 + k, bits);
   }
   total[0] = total[1] = 0;
   for (k = 0; k < length; ++k) {
@@ -269,13 +272,12 @@ INLINE void sums_4x1_packed(const uint32_t *w, const uint8_t *x, int32_t length,
 INLINE void sums_4x1_packed(const uint32_t *w, const uint8_t *x, int32_t length, int32_t bits,
                             int32_t *sums) {
   quads s = NO_QUADS;
-  int32_t k, f, i;
+  int32_t k, f;
   for (k = 0; k < length; k += 32 / bits, w += 4) {
-    for (f = 0; f < 8 / bits; ++f) {
-      uint8_t codes[4];
-      for (i = 0; i < 4; ++i) codes[i] = x[k + field_position(i * (8 / bits) + f, bits)];
-      s = add_quads(s, take_fields(w, f * bits, bits), codes);
-    }
+    uint8_t codes[16];
+    order_codes(codes, x + k, bits);
+    for (f = 0; f < 8 / bits; ++f)
+      s = add_quads(s, take_fields(w, f * bits, bits), codes + 4 * f);
   }
   join_quads(s, sums);
 }

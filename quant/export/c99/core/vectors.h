@@ -92,10 +92,18 @@ INLINE int32_t add_high_product(uint32_t x, uint32_t w, int32_t sum) {
 }
 #elif defined(CORE_WIDE)
 /* add_quads multiplies sixteen weights, four for each output of a group, by four codes. `quads`
-   holds partial sums of the four outputs, and join_quads adds them up. */
+   holds partial sums of the four outputs, and join_quads adds them up. With CORE_BLOCKS, there are
+   enough registers to compute a block, which is four groups, together. */
 typedef int8_t sixteen_weights __attribute__((vector_size(16)));
+typedef uint8_t codes_8 __attribute__((vector_size(8)));
 typedef uint8_t codes_16 __attribute__((vector_size(16)));
+typedef int16_t halves_8 __attribute__((vector_size(16)));
 typedef int32_t words_4 __attribute__((vector_size(16)));
+typedef long long longs_2 __attribute__((vector_size(16)));
+#if defined(__AVX2__)
+typedef char bytes_16 __attribute__((vector_size(16)));
+typedef long long longs_4 __attribute__((vector_size(32)));
+#endif
 INLINE codes_16 repeat_codes(const uint8_t *x) {
   int32_t four;
   memcpy(&four, x, sizeof four);
@@ -105,6 +113,7 @@ INLINE codes_16 repeat_codes(const uint8_t *x) {
 typedef words_4 wide_weights;
 typedef words_4 quads;
 #define NO_QUADS {0}
+#define CORE_BLOCKS 1
 INLINE wide_weights widen(const int8_t *w) {
   wide_weights words;
   memcpy(&words, w, sizeof words);
@@ -125,14 +134,17 @@ INLINE void join_quads(quads sum, int32_t *sums) {
 typedef int16_t wide_weights __attribute__((vector_size(32)));
 typedef int32_t quads __attribute__((vector_size(32)));
 #define NO_QUADS {0}
+#define CORE_BLOCKS 1
 /* GCC's __builtin_convertvector converts each half of a vector separately. */
 #if defined(__clang__)
 #define WIDEN_WEIGHTS(bytes) __builtin_convertvector(bytes, wide_weights)
 #define WIDEN_CODES(bytes) __builtin_convertvector(bytes, wide_weights)
+#define WIDEN_8(bytes) __builtin_convertvector(bytes, halves_8)
 #else
-typedef char bytes_16 __attribute__((vector_size(16)));
 #define WIDEN_WEIGHTS(bytes) (wide_weights)__builtin_ia32_pmovsxbw256((bytes_16)(bytes))
 #define WIDEN_CODES(bytes) (wide_weights)__builtin_ia32_pmovzxbw256((bytes_16)(bytes))
+#define WIDEN_8(bytes) \
+  (halves_8)__builtin_ia32_pmovzxbw128((bytes_16)(longs_2){(long long)(bytes), 0})
 #endif
 INLINE wide_weights widen(const int8_t *w) {
   sixteen_weights bytes;
@@ -145,7 +157,6 @@ INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
 /* expand_pair widens the codes of two pixels once for all groups. add_widened reads four of these
    codes. */
 #define CORE_WIDENS_PAIRS 1
-typedef int64_t longs_4 __attribute__((vector_size(32)));
 INLINE quads add_widened(quads sum, wide_weights w, const uint32_t *x) {
   int64_t four;
   memcpy(&four, x, sizeof four);
@@ -163,8 +174,6 @@ INLINE void join_quads(quads sum, int32_t *sums) {
 #define ADD_PAIRS(codes, weights) (words_4)__builtin_wasm_dot_s_i32x4_i16x8(codes, weights)
 #endif
 typedef int8_t eight_weights __attribute__((vector_size(8)));
-typedef uint8_t codes_8 __attribute__((vector_size(8)));
-typedef int16_t halves_8 __attribute__((vector_size(16)));
 typedef struct {
   halves_8 low, high;
 } wide_weights;
@@ -195,8 +204,8 @@ INLINE quads add_quads(quads sum, wide_weights w, const uint8_t *x) {
                               halves_8));
 }
 /* As with AVX2, expand_pair widens the codes once for all groups. */
+#define WIDEN_8(bytes) __builtin_convertvector(bytes, halves_8)
 #define CORE_WIDENS_PAIRS 1
-typedef int64_t longs_2 __attribute__((vector_size(16)));
 INLINE quads add_widened(quads sum, wide_weights w, const uint32_t *x) {
   int64_t four;
   memcpy(&four, x, sizeof four);
