@@ -1,4 +1,3 @@
-#include <map>
 #include <string>
 
 #include "quant/export/c99/layout.hpp"
@@ -88,17 +87,16 @@ std::string product_function(const ProductForm& form, bool rows) {
   text = replaced(text, "    NEXT_ROW\n", form.codes ? "    ++multiplier;\n    ++shift;\n" : "");
   text = replaced(
       text, "    NEXT_BLOCK\n", form.codes ? "    multiplier += o;\n    shift += o;\n" : "");
-  for (const auto& [sums, y] :
-       std::map<std::string, std::string>{{"sums", form.pair ? "y0" : "y"}, {"sums + 16", "y1"}}) {
+  const auto store_block = [&](const char* sums, const char* y) {
+    const std::string arguments =
+        cat(", multiplier + o, shift + o, zero, low, high, ", y, " + o);");
     text = replaced(text,
                     cat("STORE_BLOCK(", sums, ", ", y, ")"),
-                    form.codes ? cat("store_block(p, ",
-                                     sums,
-                                     ", multiplier + o, shift + o, zero, low, high, ",
-                                     y,
-                                     " + o);")
+                    form.codes ? cat("store_block(p, ", sums, arguments)
                                : cat("memcpy(", y, " + o, ", sums, ", 16 * sizeof *sums);"));
-  }
+  };
+  store_block("sums", form.pair ? "y0" : "y");
+  store_block("sums + 16", "y1");
   for (const char* const r : {"0", "1", "2", "3"}) {
     if (form.pair) {
       const std::string second = cat("sums[4 + ", r, "]");
