@@ -4,6 +4,10 @@
 
 namespace quantrain::kernels {
 
+/// a / b, for divisors that are mostly 1: strides, groups, blocks of an image. A small layer would
+/// otherwise spend a noticeable part of its time on divisions.
+inline int64_t divide(int64_t a, int64_t b) { return b == 1 ? a : a / b; }
+
 /// A two-dimensional convolution of x [N, H, W, C] with weights [O, KH, KW, C / groups] to
 /// y [N, OH, OW, O], or a pooling of x to y. Output channel o belongs to group o / (O / groups).
 /// Opposite sides have the same padding. A tap is one of the KH x KW positions of the kernel.
@@ -19,10 +23,10 @@ struct Conv2dShape {
   /// Rows and columns that a window spans, from its first tap to its last.
   int64_t window_h() const { return (kh - 1) * dilation_h + 1; }
   int64_t window_w() const { return (kw - 1) * dilation_w + 1; }
-  int64_t oh() const { return (h + 2 * pad_h - window_h()) / stride_h + 1; }
-  int64_t ow() const { return (w + 2 * pad_w - window_w()) / stride_w + 1; }
-  int64_t group_c() const { return c / groups; }
-  int64_t group_o() const { return o / groups; }
+  int64_t oh() const { return divide(h + 2 * pad_h - window_h(), stride_h) + 1; }
+  int64_t ow() const { return divide(w + 2 * pad_w - window_w(), stride_w) + 1; }
+  int64_t group_c() const { return divide(c, groups); }
+  int64_t group_o() const { return divide(o, groups); }
   /// Number of terms of the sum for one output element.
   int64_t reduction() const { return kh * kw * group_c(); }
   int64_t x_elements() const { return n * h * w * c; }

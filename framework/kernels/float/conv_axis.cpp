@@ -14,14 +14,20 @@ int64_t add_positions(std::vector<AxisPart>& parts,
                       AxisPart part,
                       int64_t left,
                       int64_t source_size) {
-  // The number of taps that lie less than `distance` elements after the first tap.
-  const auto before = [&](int64_t distance) {
-    return (distance + part.tap_source - 1) / part.tap_source;
-  };
-  const int64_t first = std::clamp<int64_t>(before(-part.source), 0, part.taps);
-  const int64_t end = std::clamp(before(source_size - part.source), first, part.taps);
+  int64_t first = 0;
+  int64_t end = part.taps;
   const int64_t behind = source_size - part.source - (part.taps - 1) * part.tap_source - 1;
-  part.count = part.source >= 0 && behind >= 0 ? std::min(left, behind / part.source_step + 1) : 1;
+  if (part.source >= 0 && behind >= 0) {
+    part.count = std::min(left, behind / part.source_step + 1);
+  } else {
+    // The number of taps that lie less than `distance` elements after the first tap.
+    const auto before = [&](int64_t distance) {
+      return (distance + part.tap_source - 1) / part.tap_source;
+    };
+    first = std::clamp<int64_t>(before(-part.source), 0, part.taps);
+    end = std::clamp(before(source_size - part.source), first, part.taps);
+    part.count = 1;
+  }
   part.source = end > first ? part.source + first * part.tap_source : 0;
   part.taps = end - first;
   part.first_tap += first * part.tap_step;

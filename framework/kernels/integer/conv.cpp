@@ -29,34 +29,33 @@ struct Band {
 class ColumnOrder {
  public:
   explicit ColumnOrder(const Conv2dShape& s)
-      : remainders_(s.kw > 1 ? s.dilation_w : 1),
-        each_((s.w + 2 * s.pad_w) / remainders_),
-        longer_((s.w + 2 * s.pad_w) % remainders_) {}
+      : remainders_(s.kw > 1 ? s.dilation_w : 1), columns_(s.w + 2 * s.pad_w) {}
 
   bool is_natural() const { return remainders_ == 1; }
   /// Calls f(i, the place of column first + i * step) for i < count.
   template <class F>
   void for_columns(int64_t first, int64_t step, int64_t count, const F& f) const {
-    // A local copy stays in registers, because no store of bytes can change it.
-    const ColumnOrder order = *this;
-    const int64_t remainder_step = step % remainders_;
-    const int64_t quotient_step = step / remainders_;
-    int64_t remainder = first % remainders_;
-    int64_t quotient = first / remainders_;
+    // A local copy stays in a register, because no store of bytes can change it.
+    const int64_t remainders = remainders_;
+    const int64_t each = columns_ / remainders;    // columns that every remainder has
+    const int64_t longer = columns_ % remainders;  // number of remainders that have one more
+    const int64_t remainder_step = step % remainders;
+    const int64_t quotient_step = step / remainders;
+    int64_t remainder = first % remainders;
+    int64_t quotient = first / remainders;
     for (int64_t i = 0; i < count; ++i) {
-      f(i, remainder * order.each_ + std::min(remainder, order.longer_) + quotient);
+      f(i, remainder * each + std::min(remainder, longer) + quotient);
       remainder += remainder_step;
       quotient += quotient_step;
-      if (remainder < order.remainders_) continue;
-      remainder -= order.remainders_;
+      if (remainder < remainders) continue;
+      remainder -= remainders;
       ++quotient;
     }
   }
 
  private:
   int64_t remainders_;
-  int64_t each_;    // columns that every remainder has
-  int64_t longer_;  // number of remainders that have one column more
+  int64_t columns_;
 };
 
 /// Splits images into bands of output rows, and finds or copies the input rows of each band.
@@ -72,17 +71,17 @@ class Bands {
         channels_(channels),
         reach_(reach) {
     const int64_t row = s_.ow() * s_.o * (s_.reduction() + kOutputProducts);
-    const int64_t most_inputs = std::max(kMostScratch / row_step(), s_.window_h());
-    const int64_t most_rows = (most_inputs - s_.window_h()) / s_.stride_h + 1;
-    per_image_ = even_blocks(oh_, std::min(kBlockProducts / row, most_rows));
+    int64_t rows = kBlockProducts / row;
+    if (rows_scratch(std::min(rows, oh_)) > kMostScratch) {
+      const int64_t inputs = std::max(kMostScratch / row_step(), s_.window_h());
+      rows = std::min(rows, (inputs - s_.window_h()) / s_.stride_h + 1);
+    }
+    per_image_ = even_blocks(oh_, rows);
     most_ = kBlockProducts * per_image_ / (oh_ * row);
   }
 
   /// Bytes of the input rows of the largest band, with padding.
-  int64_t scratch() const {
-    const int64_t rows = (oh_ + per_image_ - 1) / per_image_;
-    return ((rows - 1) * s_.stride_h + s_.window_h()) * row_step();
-  }
+  int64_t scratch() const { return rows_scratch((oh_ + per_image_ - 1) / per_image_); }
   int64_t count() const { return s_.n * per_image_; }
   const ColumnOrder& columns() const { return columns_; }
 
@@ -93,8 +92,9 @@ class Bands {
     parallel_for_even(s_.n * per_image_, most_, [&](int64_t begin, int64_t end) {
       Buffer<uint8_t> scratch;
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t band = i % per_image_;
-        body(i / per_image_, oh_ * band / per_image_, oh_ * (band + 1) / per_image_, scratch);
+        const int64_t image = divide(i, per_image_);
+        const int64_t band = i - image * per_image_;
+        body(image, first_row(band), first_row(band + 1), scratch);
       }
     });
   }
@@ -122,7 +122,12 @@ class Bands {
   }
 
  private:
+  int64_t first_row(int64_t band) const { return divide(oh_ * band, per_image_); }
   int64_t row_step() const { return (s_.w + 2 * s_.pad_w) * channels_; }
+  /// Bytes of the input rows of `rows` output rows, with padding.
+  int64_t rows_scratch(int64_t rows) const {
+    return ((rows - 1) * s_.stride_h + s_.window_h()) * row_step();
+  }
 
   void copy_row(int64_t image, int64_t h, int64_t channel, uint8_t* to) const {
     const uint8_t* const from = x_ + (image * s_.h + h) * s_.w * s_.c + channel;
@@ -213,8 +218,15 @@ class PixelCalls {
   void add(const uint8_t* x, int64_t step, int64_t count) {
     while (count > 0) {
       const int64_t n = std::min(count, kPixels - p_.rows);
-      for (int64_t i = 0; i < n; ++i) pointers_[p_.rows + i] = x + i * step;
-      x += n * step;
+      const uint8_t** const to = pointers_ + p_.rows;
+      int64_t i = 0;
+      for (; i + 4 <= n; i += 4, x += 4 * step) {
+        to[i] = x;
+        to[i + 1] = x + step;
+        to[i + 2] = x + 2 * step;
+        to[i + 3] = x + 3 * step;
+      }
+      for (; i < n; ++i, x += step) to[i] = x;
       count -= n;
       p_.rows += n;
       if (p_.rows == kPixels) flush();
@@ -254,6 +266,8 @@ void conv2d(const Conv2dShape& s,
   const ProductParams& params = given_params.for_weights(w, params_copy);
   const int64_t oh = s.oh();
   const int64_t ow = s.ow();
+  const bool skips = params.zero_x() == w.layout().offset;
+  const int64_t segment_bytes = w.panel_bytes() / s.kh;
   const Bands bands(s, x, params.zero_x(), s.group_c(), 4 * w.quads());
   bands.for_each([&](int64_t image, int64_t begin, int64_t end, Buffer<uint8_t>& scratch) {
     for (int64_t group = 0; group < s.groups; ++group) {
@@ -274,20 +288,25 @@ void conv2d(const Conv2dShape& s,
       p.y = y != nullptr ? y + to : nullptr;
       p.stride = s.o;
       PixelCalls pixels(p);
+      const int64_t lowest_top = s.h - s.window_h();
+      const int64_t pixel_step = s.stride_w * band.pixel_step;
       for (int64_t row = begin; row < end; ++row) {
         // [first, last) are the rows of the convolution's kernel that lie inside the image. Rows
         // outside add nothing if zero_x equals the layout's offset, because then dot_u8s8
         // multiplies by 0. Otherwise, no row is skipped.
         const int64_t top = row * s.stride_h - s.pad_h;
-        const bool skips = params.zero_x() == w.layout().offset;
-        const auto above = [&](int64_t rows) { return (rows + s.dilation_h - 1) / s.dilation_h; };
-        const int64_t first = skips ? std::clamp<int64_t>(above(-top), 0, s.kh) : 0;
-        const int64_t last = skips ? std::clamp<int64_t>(above(s.h - top), first, s.kh) : s.kh;
-        pixels.set_segments(weights + first * (w.panel_bytes() / s.kh), last - first);
+        int64_t first = 0;
+        int64_t last = s.kh;
+        if (skips && (top < 0 || top > lowest_top)) {
+          const auto above = [&](int64_t rows) { return (rows + s.dilation_h - 1) / s.dilation_h; };
+          first = std::clamp<int64_t>(above(-top), 0, s.kh);
+          last = std::clamp<int64_t>(above(s.h - top), first, s.kh);
+        }
+        pixels.set_segments(weights + first * segment_bytes, last - first);
         const uint8_t* const line =
             band.x + ((row - begin) * s.stride_h + first * s.dilation_h) * band.row_step;
         if (bands.columns().is_natural()) {
-          pixels.add(line, s.stride_w * band.pixel_step, ow);
+          pixels.add(line, pixel_step, ow);
         } else {
           bands.columns().for_columns(0, s.stride_w, ow, [&](int64_t, int64_t place) {
             pixels.add(line + place * band.pixel_step);
