@@ -1,6 +1,5 @@
 #include "framework/core/shape.hpp"
 
-#include <limits>
 #include <ostream>
 
 #include "framework/core/error.hpp"
@@ -17,9 +16,8 @@ Shape::Shape(std::span<const int64_t> extents) : rank_(static_cast<int>(extents.
     if (extent < 0) throw ShapeError("shape", "negative extent in ", *this);
     // An empty axis is skipped, so that the product of the other axes is still checked.
     if (extent == 0) continue;
-    if (elements > std::numeric_limits<int64_t>::max() / extent)
+    if (__builtin_mul_overflow(elements, extent, &elements))
       throw ShapeError("shape", "too many elements in ", *this);
-    elements *= extent;
   }
 }
 

@@ -203,10 +203,12 @@ Statistics batch_statistics(const Tensor& x,
 Statistics running_statistics(const Tensor& mean,
                               const Tensor& variance,
                               const BatchNormOptions& options) {
-  Statistics s;
-  s.mean.assign(mean.data(), mean.data() + mean.elements());
-  for (int64_t i = 0; i < variance.elements(); ++i) {
-    s.inverse_deviation.push_back(1.0f / std::sqrt(variance.data()[i] + options.epsilon));
+  const float* const means = mean.data();
+  const float* const variances = variance.data();
+  Statistics s{Channels(means, means + mean.elements()),
+               Channels(static_cast<size_t>(variance.elements()))};
+  for (size_t i = 0; i < s.inverse_deviation.size(); ++i) {
+    s.inverse_deviation[i] = 1.0f / std::sqrt(variances[i] + options.epsilon);
   }
   return s;
 }
@@ -220,11 +222,13 @@ void check_running(const char* where, const Tensor& mean, const Tensor& variance
 
 Tensor normalise(const Tensor& x, const Statistics& s, const Tensor& gamma, const Tensor& beta) {
   const int64_t c = x.dim(-1);
+  const float* const gammas = gamma.data();
+  const float* const betas = beta.data();
   Channels scale(s.mean.size());
   Channels shift(s.mean.size());
   for (size_t i = 0; i < scale.size(); ++i) {
-    scale[i] = gamma.data()[i] * s.inverse_deviation[i];
-    shift[i] = beta.data()[i] - s.mean[i] * scale[i];
+    scale[i] = gammas[i] * s.inverse_deviation[i];
+    shift[i] = betas[i] - s.mean[i] * scale[i];
   }
   Tensor y = Tensor::empty(x.shape());
   const Floats x_floats = x.floats();
