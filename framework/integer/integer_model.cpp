@@ -40,10 +40,14 @@ IntegerModel::Ready::Ready(Program valid)
       output_of(program.values.size(), -1) {
   operations.reserve(program.steps.size());
   for (const Step& step : program.steps) operations.emplace_back(step.operation);
-  for (size_t i = 0; i < program.inputs.size(); ++i)
-    input_of[static_cast<size_t>(program.inputs[i])] = static_cast<int>(i);
-  for (size_t i = 0; i < program.outputs.size(); ++i)
-    output_of[static_cast<size_t>(program.outputs[i])] = static_cast<int>(i);
+  for (const int id : program.inputs) {
+    input_of[static_cast<size_t>(id)] = static_cast<int>(input_elements.size());
+    input_elements.push_back(program.value(id).shape.elements());
+  }
+  for (const int id : program.outputs) {
+    output_of[static_cast<size_t>(id)] = static_cast<int>(output_elements.size());
+    output_elements.push_back(program.value(id).shape.elements());
+  }
 }
 
 IntegerModel::IntegerModel(Program program)

@@ -14,8 +14,10 @@ struct IntegerModel::Ready {
   integer::Program program;
   integer::MemoryPlan plan;
   std::vector<integer::PreparedOperation> operations;
-  std::vector<int> input_of;   // for each value: its index among the inputs, or -1
-  std::vector<int> output_of;  // for each value: its last index among the outputs, or -1
+  std::vector<int> input_of;             // for each value: its index among the inputs, or -1
+  std::vector<int> output_of;            // for each value: its last index among the outputs, or -1
+  std::vector<int64_t> input_elements;   // of one sample, for each input
+  std::vector<int64_t> output_elements;  // of one sample, for each output
 };
 
 }  // namespace quantrain

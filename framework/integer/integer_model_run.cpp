@@ -77,7 +77,7 @@ void IntegerModel::run_chunk(int64_t n,
   }
   for (size_t i = 0; i < y.size(); ++i) {
     const Value& value = p.value(p.outputs[i]);
-    const int64_t count = n * value.shape.elements();
+    const int64_t count = n * ready_->output_elements[i];
     if (value.is_codes()) {
       const uint8_t* const codes = source(p.outputs[i]);
       const int32_t zero = stored_zero_point(*value.params);
@@ -89,7 +89,7 @@ void IntegerModel::run_chunk(int64_t n,
 }
 
 int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t> y) const {
-  const Program& p = program();
+  const Program& p = ready_->program;
   if (x.size() != p.inputs.size() || y.size() != p.outputs.size()) {
     throw ShapeError(kWhere,
                      "the network has ",
@@ -103,12 +103,13 @@ int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t>
   }
   int64_t n = -1;
   for (size_t i = 0; i < x.size(); ++i) {
-    const Shape& shape = input_shape(i);
+    const int64_t elements = ready_->input_elements[i];
     const auto given = static_cast<int64_t>(x[i]);
-    if (given % shape.elements() != 0) {
-      throw ShapeError(kWhere, given, " elements are not a whole number of samples ", shape);
+    const int64_t count = given / elements;
+    if (given % elements != 0) {
+      throw ShapeError(
+          kWhere, given, " elements are not a whole number of samples ", input_shape(i));
     }
-    const int64_t count = given / shape.elements();
     if (n >= 0 && count != n)
       throw ShapeError(kWhere, "input ", i, " has ", count, " samples, input 0 has ", n);
     n = count;
@@ -116,7 +117,8 @@ int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t>
   for (size_t i = 0; i < y.size(); ++i) {
     // Divides, because the product could wrap around.
     const auto room = static_cast<int64_t>(y[i]);
-    if (room % outputs(i) != 0 || room / outputs(i) != n) {
+    const int64_t elements = ready_->output_elements[i];
+    if (room % elements != 0 || room / elements != n) {
       throw ShapeError(
           kWhere, n, " samples give ", outputs(i), " integers each, but there is room for ", y[i]);
     }
@@ -134,14 +136,15 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   const int64_t n = samples(x_sizes, y_sizes);
   if (n == 0) return;
   const DefaultRounding rounding;
-  const Program& p = program();
+  const Program& p = ready_->program;
+  const std::vector<int64_t>& outputs = ready_->output_elements;
   const int64_t chunk = std::min(n, kChunk);
   Buffer<uint8_t> memory(chunk * ready_->plan.sample_bytes);
   Few<int64_t> first_integer(y.size());  // offset of each output in `integers`, for real logits
   int64_t integer_count = 0;
   for (size_t i = 0; i < y.size(); ++i) {
     first_integer[i] = integer_count;
-    if constexpr (!std::is_same_v<Output, int32_t>) integer_count += chunk * outputs(i);
+    if constexpr (!std::is_same_v<Output, int32_t>) integer_count += chunk * outputs[i];
   }
   Buffer<int32_t> integers;
   if (integer_count > 0) integers = Buffer<int32_t>(integer_count);
@@ -150,7 +153,7 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   for (int64_t first = 0; first < n; first += chunk) {
     const int64_t count = std::min(chunk, n - first);
     for (size_t i = 0; i < x.size(); ++i) {
-      const int64_t sample = input_shape(i).elements();
+      const int64_t sample = ready_->input_elements[i];
       const auto part =
           x[i].subspan(static_cast<size_t>(first * sample), static_cast<size_t>(count * sample));
       if constexpr (std::is_same_v<Input, float>) {
@@ -163,7 +166,7 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
     }
     for (size_t i = 0; i < y.size(); ++i) {
       if constexpr (std::is_same_v<Output, int32_t>) {
-        results[i] = y[i].data() + first * outputs(i);
+        results[i] = y[i].data() + first * outputs[i];
       } else {
         results[i] = integers.data() + first_integer[i];
       }
@@ -173,10 +176,10 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
       for (size_t i = 0; i < y.size(); ++i) {
         const Value& value = p.value(p.outputs[i]);
         const int64_t channels = value.params ? 1 : static_cast<int64_t>(value.scale.size());
-        for (int64_t k = 0; k < count * outputs(i); ++k) {
+        for (int64_t k = 0; k < count * outputs[i]; ++k) {
           const double scale = value.params ? static_cast<double>(value.params->scale[0])
                                             : value.scale[static_cast<size_t>(k % channels)];
-          y[i][static_cast<size_t>(first * outputs(i) + k)] =
+          y[i][static_cast<size_t>(first * outputs[i] + k)] =
               static_cast<Output>(scale * results[i][k]);
         }
       }
