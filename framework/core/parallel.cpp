@@ -11,8 +11,8 @@
 
 // Debian's TBB is not instrumented, so the thread sanitizer does not see how TBB orders the start
 // and the end of a task. These two macros tell the sanitizer this order, for every loop of the
-// library. The sanitizer's option ignore_noninstrumented_modules (CMakePresets.json) hides TBB's
-// accesses to its own memory.
+// library, also when a body throws. The sanitizer's option ignore_noninstrumented_modules
+// (CMakePresets.json) hides TBB's accesses to its own memory.
 #if defined(__SANITIZE_THREAD__) || defined(QUANTRAIN_SANITIZE_THREAD)
 #include <sanitizer/tsan_interface.h>
 #define QUANTRAIN_ACQUIRE(address) __tsan_acquire(address)
@@ -39,6 +39,24 @@ void after_fork() {
   static_cast<void>(allowed.release());
 }
 [[maybe_unused]] const int registered = ::pthread_atfork(nullptr, nullptr, after_fork);
+
+// Marks the end of a task when it is destroyed.
+struct EndOfTask {
+  explicit EndOfTask(char* end) : end(end) {}
+  ~EndOfTask() { QUANTRAIN_RELEASE(end); }
+  EndOfTask(const EndOfTask&) = delete;
+  EndOfTask& operator=(const EndOfTask&) = delete;
+  char* end;
+};
+
+// Begins after all tasks have ended, when it is destroyed.
+struct AfterTasks {
+  explicit AfterTasks(char* end) : end(end) {}
+  ~AfterTasks() { QUANTRAIN_ACQUIRE(end); }
+  AfterTasks(const AfterTasks&) = delete;
+  AfterTasks& operator=(const AfterTasks&) = delete;
+  char* end;
+};
 
 }  // namespace
 
@@ -75,15 +93,15 @@ void run_blocks(int64_t blocks, void* context, BlockFunction function) {
         tbb::blocked_range<int64_t>(0, blocks, 1),
         [&](const tbb::blocked_range<int64_t>& range) {
           QUANTRAIN_ACQUIRE(&start);
+          const EndOfTask end_of_task(&end);
           const DefaultRounding rounding;
           for (int64_t i = range.begin(); i < range.end(); ++i) function(context, i);
-          QUANTRAIN_RELEASE(&end);
         },
         tbb::simple_partitioner{});
   };
+  const AfterTasks after_tasks(&end);
   QUANTRAIN_RELEASE(&start);
   arena ? arena->execute(loop) : loop();
-  QUANTRAIN_ACQUIRE(&end);
 }
 
 }  // namespace detail
