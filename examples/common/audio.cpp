@@ -84,17 +84,18 @@ Sound read_wav(const std::string& path) {
       channels = little_endian(chunk.subspan(2, 2));
       sound.rate = little_endian(chunk.subspan(4, 4));
       if (format != 1 || bits != 16 || channels == 0 || sound.rate == 0) {
-        throw DataError("wav",
-                        path,
-                        ": format ",
-                        format,
-                        " of ",
-                        bits,
-                        " bits, ",
-                        channels,
-                        " channels at ",
-                        sound.rate,
-                        " Hz; expected format 1 of 16 bits");
+        throw DataError(
+            "wav",
+            path,
+            ": format ",
+            format,
+            " of ",
+            bits,
+            " bits, ",
+            channels,
+            " channels at ",
+            sound.rate,
+            " Hz; expected format 1 of 16 bits, at least one channel, and a positive rate");
       }
     } else if (name == "data") {
       if (channels == 0) throw DataError("wav", path, ": data come before their format");
@@ -133,7 +134,7 @@ void write_wav(const std::string& path, const Sound& sound) {
 
 Sound resample(const Sound& sound, int64_t rate) {
   if (sound.rate < 1 || rate < 1)
-    throw DataError("resample", "rates are ", sound.rate, " and ", rate, ", not positive");
+    throw DataError("resample", "rates are ", sound.rate, " and ", rate, ", both must be positive");
   if (sound.rate == rate) return sound;
   constexpr double kSide = 16.0;
   const double step = static_cast<double>(sound.rate) / static_cast<double>(rate);
@@ -197,7 +198,7 @@ int64_t PowerSpectrum::bins() const { return static_cast<int64_t>(state_->power.
 const std::vector<float>& PowerSpectrum::operator()(std::span<const float> x) {
   State& state = *state_;
   if (x.size() > state.x.size())
-    throw DataError("spectrum", x.size(), " samples, at most ", state.x.size(), " are taken");
+    throw DataError("spectrum", x.size(), " samples, expected at most ", state.x.size());
   std::fill(std::copy(x.begin(), x.end(), state.x.begin()), state.x.end(), 0.0f);
   kiss_fftr(state.plan.get(), state.x.data(), state.transformed.data());
   for (size_t k = 0; k < state.power.size(); ++k) {
@@ -276,11 +277,13 @@ std::vector<float> cosine_transform(std::span<const float> rows, int64_t width, 
   if (width < 1 || rows.size() % to_size(width) != 0 || count < 1 || count > width) {
     throw DataError("cosine transform",
                     rows.size(),
-                    " values as rows of ",
+                    " values in rows of ",
                     width,
-                    ", of which ",
+                    ": cannot compute ",
                     count,
-                    " coefficients are asked for");
+                    " coefficients of each row; expected whole rows, and 1 to ",
+                    width,
+                    " coefficients");
   }
   const auto n = static_cast<double>(width);
   std::vector<float> table;  // [count, width]

@@ -13,7 +13,10 @@ constexpr const char* kWhere = "dataset";
 
 void check(const Shape& shape, size_t bytes, std::span<const int32_t> labels, int64_t classes) {
   if (shape.rank() < 2)
-    throw DataError(kWhere, "images have shape ", shape, ", expected [N, H, W, C] or rows [N, F]");
+    throw DataError(kWhere,
+                    "images have shape ",
+                    shape,
+                    ", expected [N, ...], such as [N, H, W, C] or rows [N, F]");
   if (shape.elements() == 0) throw DataError(kWhere, "is empty: images have shape ", shape);
   if (static_cast<int64_t>(bytes) != shape.elements())
     throw DataError(kWhere, bytes, " bytes do not fill shape ", shape);

@@ -49,28 +49,29 @@ struct FitOptions {
 };
 
 struct FitResult {
-  std::vector<EpochReport> epochs;    ///< includes the epochs before a resumed run's checkpoint
+  std::vector<EpochReport> epochs;    ///< of a resumed run: also those before its checkpoint
   int64_t steps = 0;                  ///< number of optimizer steps since the start of training
   std::optional<int64_t> best_epoch;  ///< best by early_stopping.metric; empty if not set
   bool stopped_early = false;
 };
 
-/// Trains a network: for each batch, computes loss(batch) and its gradients, and takes a step.
+/// Trains a network: computes loss(batch) and its gradients, and takes a step after every
+/// options.accumulate batches.
 ///   Adam optimizer(net.parameters());
 ///   fit(net, optimizer, loader,
 ///       [&](Batch& batch) { return cross_entropy(net(std::move(batch.images)), batch.labels); },
 ///       {.epochs = 3});
 /// loss returns one number, the mean over a batch. It may move tensors out of the batch.
 /// A run may be killed at any moment and started again with checkpoints.resume. It then ends with
-/// the same bits as an uninterrupted run, on any number of threads. For this, the program must make
-/// the network, optimizer and loader as before, and evaluate must depend only on the network. A run
-/// that is resumed within an epoch skips the batches that were already used. If a resumed run had
-/// already ended, fit() trains nothing and returns the run's results, even if options.epochs is now
-/// larger.
+/// the same bits as an uninterrupted run, on any number of threads. This has two conditions: the
+/// program makes the network, optimizer and loader as before, and the metrics that evaluate()
+/// returns depend only on the network. A run that is resumed within an epoch skips the batches that
+/// were already used. If a resumed run had already ended, fit() trains nothing and returns the run's
+/// results, even if options.epochs is now larger.
 /// Throws: DataError if loss is null or an option is out of range, if the loader reads a stream of
 /// undeclared length, if the loss is not finite (naming the step), or if a metric is missing or not
-/// finite. Also throws as Checkpoints if a file cannot be read or written, and passes on what loss,
-/// evaluate and the callbacks throw. Checkpoints that are already written are kept.
+/// finite. If a file cannot be read or written, throws what the class Checkpoints throws. Passes on
+/// what loss, evaluate and the callbacks throw. Checkpoints that are already written are kept.
 FitResult fit(Module& net,
               Optimizer& optimizer,
               DataLoader& loader,

@@ -1,5 +1,5 @@
 # cmake -D SOURCE=<repository> -P includes.cmake
-# Includes point in one direction, and each library is included in one place only.
+# Includes point in one direction, and only the files in library_NAME include the library NAME.
 cmake_minimum_required(VERSION 3.25)
 set(rooms framework/core framework/io framework/arithmetic framework/kernels framework/integer framework/autograd
           framework/data framework/optim framework/training layers layers/training quant quant/observers quant/training quant/lowering quant/analysis
@@ -32,8 +32,8 @@ set(library_tbb framework/core/parallel.cpp tests/framework/core/parallel_tbb_te
 set(library_catch2 tests/catch.hpp tests/main.cpp)
 
 # check_list(header folder except): checks that the header includes every header of the folder, so that users get all
-# operations or all layers. `except` lists, without their extension, the headers that it need not include: those with
-# what several operations or layers share.
+# operations or all layers. `except` names, without extension, headers that may be missing, because they hold code that
+# several operations or layers share.
 function(check_list header folder except)
   file(READ ${SOURCE}/${header} text)
   file(GLOB files RELATIVE ${SOURCE} ${SOURCE}/${folder}/*.hpp)
@@ -48,9 +48,9 @@ endfunction()
 check_list(framework/autograd/ops.hpp framework/autograd/ops "broadcast;code_function;convolution;gather;integer_product;pool1d;pool2d;reduce;stored_codes")
 check_list(layers/layers.hpp layers "convolution")
 
-# The runtime of integer networks and the exporters must not include float kernels or the headers in `not_for_runtime`.
-# Exporters may include headers that lie directly in framework/kernels, but none from its subfolders. The runtime's
-# sources may include JSON, its headers may not.
+# Exporters and the runtime of integer networks must not include float kernels or the headers in `not_for_runtime`.
+# Exporters may include headers that lie directly in framework/kernels, but none from its subfolders. Headers of
+# framework/ must not include JSON; its sources may.
 set(runtime "^framework/(core|io|arithmetic|kernels|integer)/|^quant/export/")
 set(not_for_runtime framework/core/array.hpp framework/core/random.hpp)
 
@@ -68,7 +68,7 @@ foreach(folder framework layers quant examples tests)
     # <sstream> is refused: if memory runs out, std::ostringstream continues without a part of the text.
     file(STRINGS ${SOURCE}/${file} streams REGEX "^#include <sstream>")
     if(streams AND file MATCHES "^(framework|layers|quant)/" AND NOT file STREQUAL framework/core/text_stream.hpp)
-      message(NOTICE "${file} must not include sstream: TextStream is in framework/core/text_stream.hpp")
+      message(NOTICE "${file} must not include sstream; use TextStream of framework/core/text_stream.hpp")
       math(EXPR bad "${bad} + 1")
     endif()
     file(STRINGS ${SOURCE}/${file} lines REGEX "^ *#include [<\"][a-z0-9_]+/")
@@ -110,5 +110,5 @@ foreach(folder framework layers quant examples tests)
   endforeach()
 endforeach()
 if(bad GREATER 0)
-  message(FATAL_ERROR "${bad} includes go the wrong way")
+  message(FATAL_ERROR "${bad} includes are not allowed")
 endif()

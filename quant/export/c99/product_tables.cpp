@@ -27,8 +27,9 @@ std::vector<int32_t> start_values(const ProductStep& step) {
   return start;
 }
 
-// For groups of 8-bit weights, some forms read codes minus 128. In these forms, the start value is
-// larger by 128 times the sum of the weights, modulo 2^32.
+// With MVE, the C core reads input codes minus 128 if rows of 8-bit weights are stored in groups of
+// four. Each sum of such a row then starts at a value that is larger by 128 times the sum of the
+// row's weights, modulo 2^32.
 std::string start_table(const ProductStep& step, const std::string& id, const Settings& settings) {
   const std::vector<int32_t> start = start_values(step);
   if (step.depthwise() || step.stored_bits(settings) < 8)
@@ -47,8 +48,9 @@ std::string start_table(const ProductStep& step, const std::string& id, const Se
   return text + "};\n";
 }
 
-// A table of groups of four rows. The C core's macro ROWS_n(...) encloses n weights of each row, at
-// most sixteen, because some forms reorder them.
+// A table of weights in groups of four rows; up to three rows remain at its end. In a group, up to
+// sixteen weights of each row are the arguments of one macro of the C core, ROWS_n(...). The macro
+// lets the C core reorder the weights for MVE.
 std::string grouped_table(const std::string& name,
                           std::span<const int8_t> weights,
                           int64_t groups,
@@ -92,7 +94,7 @@ std::string product_tables(const ProductStep& step,
   const int64_t per_group = outputs * step.length();
 
   std::string text;
-  int64_t group_size = 0;  // table entries of one group
+  int64_t group_size = 0;  // table entries of one convolution group
   if (bits < 8) {
     std::vector<uint32_t> all;
     for (int64_t g = 0; g < groups; ++g) {
@@ -138,8 +140,8 @@ std::string product_tables(const ProductStep& step,
     const auto at = [&](const char* name, int64_t offset) {
       return cat(name, id, g == 0 ? std::string() : cat(" + ", offset));
     };
-    // In some forms the macro GROUP_ROW pads the rows of a group, so the C compiler computes this
-    // offset.
+    // For MVE, the macro GROUP_ROW pads the rows of each group of four, so the C compiler computes
+    // the offset of convolution group g.
     const std::string weights = bits < 8 || step.depthwise() || g == 0
                                     ? at("weights", g * group_size)
                                     : cat("weights",
