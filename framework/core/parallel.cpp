@@ -40,7 +40,7 @@ void after_fork() {
 }
 [[maybe_unused]] const int registered = ::pthread_atfork(nullptr, nullptr, after_fork);
 
-// Marks the end of a task when it is destroyed.
+// The destructor tells the thread sanitizer that the task has ended.
 struct EndOfTask {
   explicit EndOfTask(char* end) : end(end) {}
   ~EndOfTask() { QUANTRAIN_RELEASE(end); }
@@ -49,7 +49,7 @@ struct EndOfTask {
   char* end;
 };
 
-// Begins after all tasks have ended, when it is destroyed.
+// The destructor tells the thread sanitizer that all tasks have ended before this point.
 struct AfterTasks {
   explicit AfterTasks(char* end) : end(end) {}
   ~AfterTasks() { QUANTRAIN_ACQUIRE(end); }

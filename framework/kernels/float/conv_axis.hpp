@@ -35,8 +35,8 @@ struct AxisPart {
 /// element i * stride - pad + t * dilation.
 std::vector<AxisPart> forward_axis(const ConvAxis& axis);
 
-/// The same pairs of results and taps, grouped by taps instead. Each part combines taps that lie
-/// inside the image for the same set of results with all results of this set.
+/// The same pairs of results and taps, grouped by taps instead. Neighbouring taps that lie inside
+/// the image for the same results form a part, together with all of these results.
 std::vector<AxisPart> forward_taps(const ConvAxis& axis);
 
 /// The axis of the data gradient. Its results are positions i of the image, and its source elements

@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kTaskWork = 200000;
 constexpr int64_t kMostTasks = 16;
-// The most lines and the most pixels of a chunk, whose chains are added up one after the other.
+// The most lines and the most pixels of a chunk. The chains of a chunk are added up one after the
+// other.
 constexpr int64_t kMostLines = 256;
 constexpr int64_t kMostPixels = 32768;
 

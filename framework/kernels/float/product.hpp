@@ -57,9 +57,9 @@ inline int64_t chunk_terms(int64_t k) {
 }
 
 /// Calls f(block, first, last) for each block of the terms k. `first` and `last` tell whether the
-/// block is the first one and whether it is the last one. At most `longest` terms are one block,
-/// even if there are no terms. More terms are split into blocks of about equal size, each with at
-/// most half of `longest`.
+/// block is the first one and whether it is the last one. If there are at most `longest` terms,
+/// even none, they form one block. Otherwise, they are split into blocks of about equal size, each
+/// with at most half of `longest`.
 template <class F>
 void for_blocks(Terms k, int64_t longest, F&& f) {
   // Returns before the divisions. One division takes as long as a small product.

@@ -4,8 +4,9 @@
 
 namespace quantrain::kernels {
 
-// Only multipliers of 1/4 or more need other shifts than dot_u8s8 requantizes by. For them, the
-// sums of a few rows and one panel are computed, stored, and then requantized.
+// The kernel dot_u8s8 requantizes only with shifts for which RequantizeU8::round is set. For all
+// other shifts (multipliers of 1/4 or more, or below 2^-24), this function computes and stores the
+// sums of a few rows and one panel, and then requantizes them.
 void dot_u8s8(const IntegerTable& kernels, const DotU8S8& p) {
   if (p.acc != nullptr || p.requantize.round != nullptr) return kernels.dot_u8s8(p);
   constexpr int64_t kRows = 8;

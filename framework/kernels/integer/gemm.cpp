@@ -10,8 +10,8 @@
 namespace quantrain::kernels {
 namespace {
 
-// The largest block has kMaxRows rows. This is a multiple of kRowStep = 24 rows, which whole tiles
-// of every height (8, 6 or 4 rows) fill.
+// The largest block has kMaxRows rows, a multiple of kRowStep. kRowStep is a multiple of the height
+// of every tile (8, 6 or 4 rows).
 constexpr int64_t kRowStep = 24;
 constexpr int64_t kMaxRows = 20 * kRowStep;
 // Bytes of a block's weights. They fit into a part of the second-level cache.

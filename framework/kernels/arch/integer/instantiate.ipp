@@ -1,7 +1,8 @@
 // Instantiates every kernel of integer_kernels.inc for QUANTRAIN_ARCH and fills QUANTRAIN_TABLE.
 // Each .cpp file of this folder defines these macros and QUANTRAIN_ARCH_NAME, then includes this
-// file. If the file also defines QUANTRAIN_BASE, another set, only the products are instantiated.
-// All other kernels of the table are those of that set, which its own file instantiates.
+// file. A .cpp file may also define QUANTRAIN_BASE, the architecture of another set. Then only the
+// products are instantiated, and the table gets all other kernels from that set, whose own .cpp
+// file instantiates them.
 // This file is not a header, so it has no #pragma once.
 #include "framework/kernels/dispatch/table.hpp"
 #include "framework/kernels/simd/integer_depthwise.ipp"
