@@ -28,8 +28,8 @@ class Shape {
   int64_t back() const { return (*this)[-1]; }
   /// Product of all extents; 1 for a scalar.
   int64_t elements() const;
-  /// The index of axis i, in [0, rank). A negative i counts from the end. Throws: ShapeError if i is
-  /// outside [-rank, rank).
+  /// The index of axis i, in [0, rank). A negative i counts from the end.
+  /// Throws: ShapeError if i is outside [-rank, rank).
   int axis(int i) const;
 
   const int64_t* begin() const& { return extents_.data(); }
