@@ -54,8 +54,8 @@ std::ostream& operator<<(std::ostream& stream, const Attributes& attributes);
 /// Properties of an operation that matter when a network is prepared for quantization and lowered
 /// to integers. Each node declares its own.
 struct QuantizationTraits {
-  /// The result is quantized with its own parameters: a FakeQuantize follows this operation or, if
-  /// later operations are fused with it, the last of them.
+  /// The result is quantized with its own parameters: a FakeQuantize follows this operation, or the
+  /// last operation that is fused with it.
   bool closes_range = false;
   /// Index of the input that is a weight, or -1 if there is none. The next input is the bias.
   int weight = -1;

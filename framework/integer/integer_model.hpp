@@ -46,8 +46,8 @@ class IntegerModel {
   double logit_scale(size_t i = 0) const;
   /// Size of the stored network in bytes (integer::size_bytes).
   int64_t size_bytes() const { return integer::size_bytes(program()); }
-  /// Bytes that run() takes from the pool for n samples if x holds codes and y takes integers:
-  /// integer::memory() of n samples, or of one chunk if n is larger. Real logits take more.
+  /// Bytes that run() takes from the pool for n samples if x holds codes and y receives integers:
+  /// integer::memory() of n samples, or of one chunk if n is larger. Real logits need more.
   int64_t memory(int64_t n) const;
   /// Hash of everything that the integers depend on. A model that is saved and loaded keeps its
   /// hash.
@@ -61,8 +61,8 @@ class IntegerModel {
   /// each of them, or the network has several inputs or outputs; DataError if a raw value is NaN or
   /// infinite.
   void run(std::span<const uint8_t> x, std::span<int32_t> y) const;
-  /// The same, but x holds raw values (see quantize_input()), y takes real logits, or both. A NaN
-  /// or infinity is found when its chunk of kChunk samples is converted. Then y holds only the
+  /// The same, but x holds raw values (see quantize_input()), y receives real logits, or both. A
+  /// NaN or infinity is found when its chunk of kChunk samples is converted. Then y holds only the
   /// results of earlier chunks.
   void run(std::span<const float> x, std::span<int32_t> y) const;
   void run(std::span<const uint8_t> x, std::span<float> y) const;

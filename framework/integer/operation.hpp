@@ -59,8 +59,8 @@ const QuantizedProduct* product(const Operation& op);
 const QuantizedProduct* product(const Operation&& op) = delete;
 /// Whether the output is int32 accumulators instead of codes.
 bool gives_accumulators(const Operation& op);
-/// The zero point that the operation assumes for input i, and the zero point of its output, in
-/// stored bytes. -1 if the operation does not fix the zero point.
+/// Zero points of the stored bytes: the one that the operation assumes for input i, and the one of
+/// its output. -1 if the operation does not fix the zero point.
 int32_t input_zero_point(const Operation& op, size_t i);
 int32_t output_zero_point(const Operation& op);
 /// Range of the stored codes of the output if the first input has parameters x. Empty if the

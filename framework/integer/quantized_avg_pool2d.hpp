@@ -19,7 +19,8 @@ struct QuantizedAvgPool2d {
   static constexpr std::string_view kType = "quantized_avg_pool2d";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = false;
-  /// Limit for the number of distinct counts. Counts differ because windows overlap the padding.
+  /// Limit for the number of different sizes (height and width) that windows have inside the image,
+  /// and so for the number of distinct counts. Counts differ because windows overlap the padding.
   static constexpr int64_t kMostCounts = 1 << 14;
 
   kernels::Conv2dShape shape;                  ///< of one sample; c = o = groups

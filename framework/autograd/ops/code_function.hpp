@@ -32,8 +32,8 @@ class CodeFunction : public Accumulators {
   std::vector<integer::CodeValues> values_;
 };
 
-/// Whether one of the operands has the shape of a constant: one number, or one for each channel,
-/// [C] or [1, ..., C] if the other operand is [..., C].
+/// Whether one of the operands has the shape of a constant: one number, or one for each channel.
+/// Numbers for channels have shape [C] or [1, ..., C] if the other operand is [..., C].
 bool may_be_constant(const Shape& a, const Shape& b);
 /// f(a, b), if one operand holds activation codes and the other holds floats in the shape of a
 /// constant. The result is a CodeFunction with a table for each number of the constant. Returns an

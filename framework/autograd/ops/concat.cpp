@@ -10,8 +10,8 @@
 namespace quantrain {
 namespace {
 
-/// How many elements of a tensor have the same indices before `axis`: the product of its extents
-/// from `axis` on. The elements of such a run of an operand stay contiguous in the result.
+/// Length of a run, which is all elements of a tensor with the same indices before `axis`: the
+/// product of the extents from `axis` on. Each run of an operand stays contiguous in the result.
 int64_t run_length(const Shape& shape, int axis) {
   int64_t run = 1;
   for (int i = axis; i < shape.rank(); ++i) run *= shape[i];

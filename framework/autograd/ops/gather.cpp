@@ -18,7 +18,8 @@ using integer::Gather;
 
 constexpr int64_t kGrain = 32768;  // elements of a block
 
-/// For one axis: the places in y that take each index of x. of() returns them in ascending order.
+/// For one axis: for each index of x, the places in y that read it. of(index) returns them in
+/// ascending order.
 struct Places {
   std::vector<int32_t> begin;  // first entry of `place` for each index, then the end
   std::vector<int32_t> place;
@@ -132,7 +133,7 @@ void check_places(std::string_view operation, int64_t places) {
 
 Gathered gathered(const Tensor& x, const Shape& shape, const GatherIndex& index, float fill) {
   if (x.elements() == 0 || shape.elements() == 0) {
-    // There is nothing to move. If x has no elements, callers leave the lists of `index` empty.
+    // Nothing moves, so `index` is not read. If x has no elements, callers leave its lists empty.
     return {x.shape() == shape ? TensorAccess::with_shape(x, shape) : Tensor::full(shape, fill),
             nullptr};
   }

@@ -112,8 +112,8 @@ std::shared_ptr<const integer::Operation> ProductAccumulators::requantize(const 
   return complete;
 }
 
-// Scales are positive. A sum thus has the sign of its real value, and the largest sum of a channel
-// is its largest real value.
+// Scales are positive. So a sum has the sign of its real value, and in a channel a larger sum has a
+// larger real value.
 void ProductAccumulators::activation_mask(int64_t, Activation activation, uint8_t* mask) const {
   std::vector<int32_t> below_bound;
   if (activation == Activation::kRelu6) {

@@ -13,8 +13,8 @@ struct Pool1dOptions {
   int64_t padding = 0;  ///< below kernel, so that every window overlaps the signal
 };
 
-/// The checked extents of windows over x [N, L, C], as images of one row. o (the output channels)
-/// and groups stay 1; the caller sets them.
+/// The checked extents of windows over x [N, L, C], as images of one row. The function leaves o
+/// (the output channels) and groups at 1; its caller sets both.
 /// Throws: ShapeError naming the operation.
 kernels::Conv2dShape signal_shape(std::string_view operation,
                                   const Shape& x,

@@ -15,8 +15,8 @@ struct Pool2dOptions {
   Size2d padding = 0;  ///< below kernel, so that every window overlaps the image
 };
 
-/// The checked extents of windows over x [N, H, W, C]. o (the output channels) and groups stay 1;
-/// the caller sets them.
+/// The checked extents of windows over x [N, H, W, C]. The function leaves o (the output channels)
+/// and groups at 1; its caller sets both.
 /// Throws: ShapeError naming the operation.
 kernels::Conv2dShape image_shape(std::string_view operation,
                                  const Shape& x,
