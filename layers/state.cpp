@@ -16,7 +16,7 @@ bool is_of_slot(std::string_view path) {
     const std::string_view name = path.substr(first, path.find('.', first) - first);
     first += name.size() + 1;
     if (name == "weight_slot" || name == "body_slot" || name == "output_slot") return true;
-    // The slot of a further input has its index at the end.
+    // From the second input on, the slot's name ends with the index of the input.
     constexpr std::string_view kInput = "input_slot";
     if (name.starts_with(kInput) &&
         name.find_first_not_of("0123456789", kInput.size()) == std::string_view::npos) {

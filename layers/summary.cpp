@@ -28,8 +28,8 @@ LayerSummary& owner(std::vector<LayerSummary>& layers, std::string_view path) {
   return *deepest;
 }
 
-/// The multiply-adds of one node. Each output element takes one for each weight of its output
-/// channel.
+/// The multiply-adds of one node. Each output element needs one multiply-add for each weight of its
+/// output channel.
 int64_t multiply_adds(const GraphNode& node) {
   const int weight_input = node.node->traits().weight;
   if (weight_input < 0) return 0;

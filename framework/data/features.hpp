@@ -10,8 +10,8 @@
 // Offsets and scales that bring features of different magnitudes to one range: a raw value x
 // becomes z = (x - offset) / scale. Fit them on the training rows and give them to
 // Dataset::from_floats or SampleArray::encoded. Use the same offsets and scales for the test rows,
-// whose values may be outside of the range (Outside::kSaturate). The data carry offsets and scales
-// into the network, which is saved with them.   docs/quantization.md (20)
+// whose values may be outside of the range (Outside::kSaturate). The network takes offsets and
+// scales from the data and saves them.   docs/quantization.md (20)
 namespace quantrain {
 
 /// What to do with a feature that has the same value in all rows. Such a feature carries no

@@ -30,14 +30,14 @@ std::vector<int64_t> class_counts(const Data& data) requires requires {
 /// remaining samples are in no part. The size of a part is n * fraction, rounded up or down so that
 /// the sizes sum to round(n * (sum of the fractions)). A part that would be empty gets a sample
 /// from the largest.
-/// Throws: DataError unless fractions are positive and their sum is at most 1, if a part gets no
-/// sample, or if n is above 2^48.
+/// Throws: DataError if a fraction is not positive, the sum of the fractions is above 1, a part
+/// gets no sample, or n is above 2^48.
 std::vector<std::vector<int64_t>> split_indices(int64_t n,
                                                 std::span<const double> fractions,
                                                 uint64_t seed = 0);
 /// The same for each class: each class is split by these fractions and has a sample in each part.
-/// Throws: DataError for the same fractions as split_indices(), like class_counts(), or naming a
-/// class that has too few samples.
+/// Throws: DataError if split_indices() would refuse the fractions, if class_counts() would refuse
+/// the labels, or if a class, which the message names, has too few samples.
 std::vector<std::vector<int64_t>> stratified_indices(std::span<const int32_t> labels,
                                                      int64_t classes,
                                                      std::span<const double> fractions,

@@ -28,7 +28,7 @@ constexpr int64_t kMost = int64_t{1} << 53;
 /// The position of a run: all values that its next step depends on, without the tensors.
 struct Position {
   std::vector<EpochReport> done;
-  int64_t batch = 0;  ///< batches used in the current epoch, which follows those in `done`
+  int64_t batch = 0;  ///< batches used in the current epoch; `done` holds the epochs before it
   int64_t steps = 0;
   double loss_sum = 0.0;  ///< over the samples of the current epoch so far
   int64_t samples = 0;

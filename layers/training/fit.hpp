@@ -66,8 +66,8 @@ struct FitResult {
 /// the same bits as an uninterrupted run, on any number of threads. This has two conditions: the
 /// program makes the network, optimizer and loader as before, and the metrics that evaluate()
 /// returns depend only on the network. A run that is resumed within an epoch skips the batches that
-/// were already used. If a resumed run had already ended, fit() trains nothing and returns the run's
-/// results, even if options.epochs is now larger.
+/// were already used. If a resumed run had already ended, fit() trains nothing and returns the
+/// run's results, even if options.epochs is now larger.
 /// Throws: DataError if loss is null or an option is out of range, if the loader reads a stream of
 /// undeclared length, if the loss is not finite (naming the step), or if a metric is missing or not
 /// finite. If a file cannot be read or written, throws what the class Checkpoints throws. Passes on

@@ -64,7 +64,8 @@ class Moments {
     for (int64_t code = -below; code < codes_ - below; ++code) {
       const double place = static_cast<double>(code) * step - first_;
       const bool last = code + 1 == codes_ - below;
-      // The centres i + 0.5 up to the midpoint between this code and the next round to this code.
+      // A centre i + 0.5 is rounded to this code if it is not above the midpoint between this code
+      // and the next one. The codes before this one already have theirs.
       const double end = last ? bins : std::clamp(place + 0.5 * step + 0.5, 0.0, bins);
       const Sums& sums = sums_[static_cast<size_t>(end)];
       error += place * (place * (sums.count - before.count) - 2.0 * (sums.moment - before.moment));

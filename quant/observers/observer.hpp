@@ -79,8 +79,8 @@ class Observer {
   /// Throws: QuantError unless there is at least one channel, and exactly one if there is no axis.
   explicit Observer(ObserverShape shape);
 
-  /// A batch of n > 0 elements with the layout [n / (channels * inner), channels, inner]. All
-  /// elements are finite. If only the extremes are known, x is null and n is 0.
+  /// A batch of n elements with the layout [n / (channels * inner), channels, inner]. All elements
+  /// are finite. If only the extremes of the batch are known, x is null and n is 0; else n > 0.
   struct Batch {
     const float* x;
     int64_t n;

@@ -34,8 +34,9 @@ struct Folding {
 /// epsilon).   docs/quantization.md (15)
 /// Shapes: weight [C, ...], bias [C] or undefined  ->  the same shapes, bias defined. Sets
 /// folding.factor and folding.bias.
-/// Gradient: to weight and gamma, and through b' to bias, gamma and beta; the running statistics are constants. A |gamma| below
-/// 1e-5 counts as 1e-5, so that the body slot can divide by the factor.
+/// Gradient: to weight and gamma, and through b' to bias, gamma and beta; the running statistics
+/// are constants. A |gamma| below 1e-5 counts as 1e-5, so that the body slot can divide by the
+/// factor.
 /// Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al. 2018, equation 14.
 Weights fold_batch_norm(const Weights& product, Folding& folding);
 /// The two parts of fold_batch_norm. fold_bias gives b' and sets folding.factor and folding.bias;

@@ -11,7 +11,8 @@
 namespace quantrain::quant {
 namespace {
 
-// NaN if either end is: 0 times infinity.
+// The range times the factor. If the product for either end is NaN (0 times infinity), both ends of
+// the result are NaN.
 Range scaled(const Range& range, float factor) {
   const float a = range.min * factor;
   const float b = range.max * factor;
@@ -29,7 +30,7 @@ Range joined(const std::vector<Range>& ranges) {
   return all;
 }
 
-// The ranges of the outputs of w [O, ...] * factor; an undefined factor is 1.
+// For each output o, the range of w[o, ...] * factor[o]; an undefined factor is 1.
 std::vector<Range> ranges(const Tensor& w, const Tensor& factor) {
   const int64_t outputs = w.dim(0);
   std::vector<float> min(static_cast<size_t>(outputs));

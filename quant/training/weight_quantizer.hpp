@@ -49,7 +49,8 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
  private:
   void start_scale(const Weights& own);
   QParams empty_params() const;
-  /// factor: of the folded batch norm, or undefined; bias: with it folded in, or undefined.
+  /// factor: that of the folded batch norm, or undefined. bias: the layer's bias, with any batch
+  /// norm folded in, or undefined.
   QParams params_for(const Tensor& weight,
                      const Tensor& factor,
                      const Tensor& bias,

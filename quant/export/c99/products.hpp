@@ -7,8 +7,8 @@
 // Convolutions and linear layers.
 namespace quantrain::c99 {
 
-/// A convolution or linear layer as the exporter sees it: output pixels, each of which reads, for
-/// every group, a patch of `length` input codes.
+/// A convolution or linear layer as the exporter sees it: each output pixel reads one patch of
+/// `length` input codes for each convolution group.
 struct ProductStep {
   kernels::Conv2dShape shape;  ///< a linear layer's rows are the pixels of one image row
   const integer::QuantizedProduct* product = nullptr;

@@ -151,10 +151,11 @@ INLINE void sums_16x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t
 #endif
 //@ packed_blocks
 #if defined(CORE_BLOCKS)
-/* add_fields adds the products of the fields of two groups' words, w and w1, and the codes x. */
+/* w and w1 point to packed weights of two groups. add_fields multiplies these weights by the codes
+   x, and adds the products to the groups' sums. */
 #if defined(CORE_WIDENS_PAIRS)
-/* Without widening: a field has at most 4 bits, so the products of the two or four codes that a
-   sum of 16 bits gets from one word are at most 4 * 255 * 15. */
+/* Multiplies bytes without widening them. A 16-bit sum gets four products of 4-bit weights, at most
+   4 * 255 * 15, or eight products of 2-bit weights, at most 8 * 255 * 3. */
 typedef char bytes_32 __attribute__((vector_size(32)));
 typedef uint16_t fields_16 __attribute__((vector_size(32)));
 typedef quads two_groups;

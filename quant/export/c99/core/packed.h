@@ -5,9 +5,10 @@ INLINE int32_t sum_codes(const uint8_t *x, int32_t length) {
   return sum;
 }
 //@ field
-/* Packed weights have `bits` bits and are stored minus their lowest value. A word holds 32 / bits
-   weights of a row. Their order lets a mask extract two weights that are 16 bits apart in the word:
-   weights 0 and 2, 1 and 3, 4 and 6, 5 and 7, ... This is the index of the weight in field n. */
+/* Packed weights have `bits` bits and are stored minus the lowest value, -2^(bits - 1). A word
+   holds 32 / bits weights of a row. Their order lets a mask extract two weights that are 16 bits
+   apart in the word: weights 0 and 2, 1 and 3, 4 and 6, 5 and 7, ... field_position is the index of
+   the weight in field n. */
 INLINE int32_t field_position(int32_t n, int32_t bits) {
   const int32_t half = 16 / bits;
   return n % half / 2 * 4 + n % 2 + (n >= half ? 2 : 0);
