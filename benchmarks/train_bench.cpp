@@ -108,10 +108,10 @@ Usage count_usage(const Network& network, bool qat) {
 /// any thread starts, because it forks.
 Usage count_usage_apart(const Network& network, bool qat) {
   int ends[2];
-  if (pipe(ends) != 0) throw Error("train_bench", "no pipe");
+  if (pipe(ends) != 0) throw Error("train_bench", "cannot create a pipe");
   std::fflush(stdout);
   const pid_t child = fork();
-  if (child < 0) throw Error("train_bench", "no child process");
+  if (child < 0) throw Error("train_bench", "cannot start a child process");
   if (child == 0) {
     const Usage usage = count_usage(network, qat);
     const bool written = write(ends[1], &usage, sizeof usage) == sizeof usage;

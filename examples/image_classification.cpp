@@ -19,7 +19,7 @@ Dataset padded(const Dataset& images) {
   const Shape& shape = images.image_shape();
   const int64_t height = shape[0], width = shape[1], channels = shape[2];
   if (height > kSide || width > kSide)
-    throw DataError("image_classification", "images are ", shape, ", at most 32 x 32 are taken");
+    throw DataError("image_classification", "images are ", shape, ", expected at most 32 x 32");
   const int64_t top = (kSide - height) / 2, left = (kSide - width) / 2;
   std::vector<uint8_t> pixels(static_cast<size_t>(images.size() * kSide * kSide * channels));
   for (int64_t i = 0; i < images.size(); ++i) {

@@ -26,8 +26,8 @@ struct Utterance {
 /// Voices of espeak-ng that sound like people, without whispers and robots.
 std::span<const std::string> human_voices();
 
-/// Runs the program espeak-ng, which writes each utterance to the file folder/file(). Several run
-/// at a time. Existing files are kept.
+/// Runs the program espeak-ng, which writes each utterance to the file folder/file(). Several
+/// processes run at a time. Existing files are kept.
 /// Throws: DataError if espeak-ng is not installed or fails, or if a file cannot be written.
 void speak(const std::string& folder, std::span<const Utterance> utterances, uint64_t seed);
 

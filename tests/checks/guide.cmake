@@ -45,7 +45,8 @@ function(run result)
   set(${result} "${output}" PARENT_SCOPE)
   set(printed "${printed}\n${output}" PARENT_SCOPE)
 endfunction()
-# expect(output regex): match_1 and match_2 become the text that the groups matched.
+# expect(output regex): checks that the output matches. Sets match_1 and match_2 to the text that the regex's groups
+# matched.
 function(expect output regex)
   if(NOT output MATCHES "${regex}")
     message(FATAL_ERROR "expected \"${regex}\":\n${output}")

@@ -64,5 +64,6 @@ else()
   check(${INTEGERS} Integer 2)
 endif()
 if(bad GREATER 0)
-  message(FATAL_ERROR "${bad} inline functions that other files may have to share")
+  message(FATAL_ERROR "the linker may merge ${bad} inline functions with those of other files: make each one a "
+                      "template on its file's own instruction set")
 endif()

@@ -18,8 +18,8 @@ struct Machine {
   int threads;
 };
 
-/// The usable instruction sets with fused multiply-adds, because their floats are equal, too. If
-/// there are none, the set that is chosen by default.
+/// Returns the usable instruction sets with fused multiply-adds, whose floats are equal, too. If
+/// there are none, returns only the chosen set.
 std::vector<Isa> fused_isas() {
   std::vector<Isa> isas;
   for (const Isa isa : usable_isas()) {

@@ -122,7 +122,7 @@ TEST_CASE("the cosine transform is orthonormal", "[examples][audio]") {
                              (3 * std::cos(kTurn / 16) - std::cos(3 * kTurn / 16) +
                               2 * std::cos(5 * kTurn / 16) + 5 * std::cos(7 * kTurn / 16))));
   CHECK(cosine_transform(rows, 4, 1) == std::vector<float>{y[0], y[4]});
-  QUANTRAIN_CHECK_ERROR(cosine_transform(rows, 3, 1), DataError, "8 values as rows of 3");
+  QUANTRAIN_CHECK_ERROR(cosine_transform(rows, 3, 1), DataError, "8 values in rows of 3");
   QUANTRAIN_CHECK_ERROR(cosine_transform(rows, 4, 5), DataError, "5 coefficients");
 }
 

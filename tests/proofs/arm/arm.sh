@@ -56,7 +56,7 @@ while IFS=$'\t' read -r name products description; do
   fi
   printf '%-44s %10s %10s %10s%s\n' "$description" "${row[@]}" "$mark"
 done < <(run_layers max "$work")
-if [[ $counted -eq 0 ]]; then echo "prove arm: no layer has \"$only\"" >&2; exit 2; fi
+if [[ $counted -eq 0 ]]; then echo "prove arm: no layer's description has \"$only\"" >&2; exit 2; fi
 if [[ $failed -gt 0 ]]; then
   echo "!: SDOT takes more than the goal in $failed layers"
   exit 1

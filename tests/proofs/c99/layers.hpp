@@ -15,9 +15,9 @@ struct Layer {
   integer::Program program;
 };
 
-/// Convolutions and linear layers of typical networks for microcontrollers. `bits` lists numbers of
-/// bits of a weight; each layer is made once for each of them. Each is a network of its own with
-/// random weights, and its output codes spread over the whole range of a byte.
+/// Convolutions and linear layers of typical networks for microcontrollers. Makes each layer once
+/// for each entry of `bits`, the number of bits of a weight. Every layer is a network of its own
+/// with random weights, and its output codes spread over the whole range of a byte.
 std::vector<Layer> layers(const std::vector<int>& bits);
 
 }  // namespace quantrain::proofs
