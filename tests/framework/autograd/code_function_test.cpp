@@ -1,4 +1,5 @@
-// Functions of codes that may differ between channels: arithmetic with constants and batch norm.
+// Arithmetic of codes with constants, and batch norm of codes. Each channel may have a function of
+// its own.
 #include <cmath>
 
 #include "framework/arithmetic/quantize.hpp"

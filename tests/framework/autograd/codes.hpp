@@ -120,7 +120,7 @@ inline void check_requantize(const Tensor& x,
   CHECK(wrong_bits == 0);
 }
 
-/// Types of activations that networks use, 2 to 8 bits.
+/// Types that networks use for codes of activations, with 2 to 8 bits.
 inline const std::vector<QType>& activation_types() {
   static const std::vector<QType> types = {
       {8, false, false}, {8, true, false}, {4, false, false}, {4, true, true}, {2, false, false}};

@@ -77,7 +77,7 @@ TEST_CASE("relu clamps codes", "[autograd][relu][integer]") {
     CHECK(values(y) == values(relu(as_floats(x))));  // 0 is a code, so nothing is rounded
     check_same_gradient(y, relu(as_floats(x).set_requires_grad(true)));
     const Tensor z = relu6(x);
-    CHECK(values(z) == values(relu6(as_floats(x))));  // 6 = 24 * 0.25 is a code or too large
+    CHECK(values(z) == values(relu6(as_floats(x))));  // 6 = 24 * 0.25 is a code or exceeds them all
     check_same_gradient(z, relu6(as_floats(x).set_requires_grad(true)));
   }
 }

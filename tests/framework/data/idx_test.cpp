@@ -161,8 +161,8 @@ TEST_CASE("the unpacked size of a gzipped file is limited, and a claimed size re
   CHECK(bomb.text.find("read it with a larger limit if you trust the file") != std::string::npos);
   CHECK(bomb.kilobytes < 20000);
 
-  // This file claims 200 MiB but contains 1 MiB. It is padded to a size that could hold 200 MiB
-  // when compressed.
+  // This file claims 200 MiB but contains 1 MiB. Padding makes it long enough for the compressed
+  // form of 200 MiB.
   const uint32_t claimed = 200 << 20;
   std::vector<uint8_t> liar = squeeze(idx({claimed}, {}), claimed, 1 << 20);
   liar.resize(1 << 20);

@@ -89,8 +89,8 @@ class Builder {
     return step(View{size}, {x}, {size});
   }
 
-  /// Makes output channel o of the product with value `id` constant: its weights become 0, and its
-  /// bias becomes `bias`.
+  /// Makes channel o of value `id`, the output of a product, constant: sets the channel's weights
+  /// to 0 and its bias to `bias`.
   void kill(int id, int64_t o, int32_t bias) {
     for (Step& s : program.steps) {
       if (s.output != id) continue;

@@ -243,7 +243,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(data, "\"shape\" is 0, expected a whole number in [1, ", [](Json& json) {
       json["values"][10]["shape"] = {0};
     });
-    // A step must give only codes that its value declares, because later layers rely on them.
+    // Later layers rely on the codes that a value declares, so its step must give no other codes.
     check(graph,
           "[sum] gives stored codes in [5, 15], but its value is u3 with stored codes in [0, 7]",
           [](Json& json) { json["values"][2]["codes"]["bits"] = 3; });

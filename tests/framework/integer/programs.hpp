@@ -45,7 +45,7 @@ struct ProductSpec {
 /// A product with random weights, and a scale for each channel.
 struct RandomProduct {
   QuantizedProduct product;
-  std::vector<double> scale;  ///< real value of a sum of 1
+  std::vector<double> scale;  ///< real value of an integer sum of 1, for each channel
 
   RandomProduct(const ProductSpec& spec, uint64_t seed) {
     Random random(seed);
@@ -127,7 +127,7 @@ class Builder {
 };
 
 /// A list of indices for every axis of a value: slices, flips, upsampling, padding, or random
-/// order. Some axes stay unchanged, but at least one does not.
+/// order. An empty list leaves its axis unchanged; at least one list is not empty.
 inline std::vector<std::vector<int32_t>> random_index(const Shape& x, Random& random) {
   std::vector<std::vector<int32_t>> index(static_cast<size_t>(x.rank()));
   const auto moved = static_cast<size_t>(random.below(x.rank()));

@@ -193,8 +193,8 @@ TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
       }
     }
   }
-  // These images have whole tiles along rows and down columns, rows whose sums take several chains,
-  // and strides larger than the image.
+  // The cases are whole tiles along rows and down columns, image rows whose sums take several
+  // chains, and strides larger than the image.
   struct Image {
     int64_t h, w, channels, kh, kw, stride, pad;
   };

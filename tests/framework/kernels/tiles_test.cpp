@@ -137,7 +137,8 @@ TEST_CASE("the kernel tables of each instruction set have the right name and vec
   for (const Isa isa : kAllIsas) {
     if (is_built(isa)) {
       CHECK(integer_table(isa).isa_name == isa_name(isa));
-      // Instruction sets that only add dot products of bytes have no float kernels of their own.
+      // An instruction set that extends another one only by dot products of bytes has no float
+      // kernels of its own.
       const Isa float_isa = isa == Isa::kAvx512Vnni                             ? Isa::kAvx512Bw
                             : isa == Isa::kNeon64Dot || isa == Isa::kNeon64I8mm ? Isa::kNeon64
                                                                                 : isa;

@@ -41,7 +41,7 @@ inline double distance(const Tensor& tensor, const std::vector<double>& expected
   return largest;
 }
 
-/// Each of ten steps rounds each weight up to eight times, by at most 2^-24 of its size.
+/// Each of ten steps rounds each weight at most eight times, by at most 2^-24 of its size.
 inline constexpr double kRoundingOfTenSteps = 10 * 8 * 0x1p-24;
 
 }  // namespace quantrain::test
