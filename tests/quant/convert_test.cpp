@@ -129,9 +129,9 @@ double largest(const Tensor& x) {
 
 double largest_difference(const Tensor& a, const Tensor& b) { return largest(sub(a, b)); }
 
-/// The largest possible difference between a convolution or linear layer in float and the same
-/// layer in integers, if their inputs differ by up to `apart`.   docs/quantization.md (17), in real
-/// numbers
+/// The largest possible difference, in real numbers, between the output of a convolution or linear
+/// layer in float and in integers, if the two inputs differ by up to `apart`.
+/// docs/quantization.md (17)
 double product_bound(const GraphNode& node, double apart) {
   const Tensor& x = node.inputs[0];
   const Tensor& weight = node.inputs[1];

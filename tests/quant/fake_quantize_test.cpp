@@ -154,8 +154,8 @@ TEST_CASE("codes of more than 8 bits are simulated in float", "[quant][fake_quan
 }
 
 TEST_CASE("codes are rescaled as integers, as in the deployed network", "[quant][fake_quantize]") {
-  // The ratio of the scales is 0.5 / 1, so every odd code is a tie: (8) rounds it toward +infinity,
-  // (3) to even.
+  // The ratio of the scales is 0.5 / 1, so every odd code is a tie. docs/quantization.md (8) rounds
+  // ties toward +infinity, (3) rounds them to even.
   const QParams coarse{{.bits = 2}, -1, {1.0f}, {1}};  // real -1 to 2
   Tensor x = leaf({5}, {-1.5f, -0.5f, 0.5f, 2.0f, 2.5f});
   Tensor y = fake_quantize(fake_quantize(x, kU4), coarse);

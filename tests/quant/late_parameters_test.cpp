@@ -7,7 +7,7 @@
 #include "tests/quant/networks.hpp"
 #include "tests/tensors.hpp"
 
-// Parameters that preparing a network adds, and optimizers that were made before.
+// Preparing a network adds parameters, which an optimizer made before does not have.
 namespace quantrain::quant {
 namespace {
 

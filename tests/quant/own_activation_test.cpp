@@ -207,7 +207,8 @@ TEST_CASE("codes that name no operation are lowered by a rule", "[quant][own]") 
     train_a_little(*net, {6, 12}, 3);
     return net;
   };
-  static bool registered = false;  // by the first of the two cases; rules stay registered
+  // Set in the first of the two GENERATE runs. A registered rule stays for the second run.
+  static bool registered = false;
   if (!registered) {
     const auto net = prepared();
     QUANTRAIN_CHECK_ERROR(

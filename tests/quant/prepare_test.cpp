@@ -154,8 +154,8 @@ TEST_CASE("logits of other layers keep 8 bits after a reshape, whatever hidden l
 
 TEST_CASE("quantization after training takes its ranges from all batches", "[quant][prepare]") {
   const Tensor example = random_images({2, 12}, 1);
-  // The highest value of the first layer's range. The layer is an identity, and sees a batch of
-  // one, then larger batches, then one with an outlier.
+  // The highest value of the first layer's range. The layer is an identity. It sees a batch of one
+  // sample, then larger batches, then a batch with an outlier.
   using Prepare = void (*)(Module&, const Tensor&, const QConfig&);
   const Prepare after = prepare_ptq;
   const auto highest = [&](Prepare prepare, const QConfig& config) {

@@ -495,7 +495,9 @@ class Composer {
   }
 
   Random random_;
-  Random more_;  // for layers that were added later, so that the rest of each network stays equal
+  // For kinds of layers that this file gained later. A second source of random numbers leaves the
+  // rest of each seed's network as it was.
+  Random more_;
   int64_t h_ = 1, w_ = 1, c_ = 1;
   std::ostringstream text_;
 };

@@ -41,9 +41,9 @@ Layer random_layer(const Shape& x, const Shape& weight, int bits, float top, uin
   return layer;
 }
 
-/// Checks that both simulations give equal codes where the value before rounding is further from
-/// the midpoint of two codes than the bound, and neighbouring or equal codes elsewhere. Each sum
-/// has `reduction` products. Returns how many codes differ.
+/// Checks that the codes of the two simulations differ by at most one, and differ only where the
+/// value before rounding lies within the bound (17) of the midpoint of two codes. Each sum has
+/// `reduction` products. Returns how many codes differ.
 template <class Product>
 int64_t check_bound(const Layer& layer, int64_t reduction, const Product& product) {
   const Tensor integer = layer.simulate(true, product);

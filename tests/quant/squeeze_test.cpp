@@ -53,7 +53,7 @@ class Squeeze : public Module {
   bool factors_first_;
 };
 
-/// A function of x and of y, another layer's output for x.
+/// A function of the outputs x and y of two layers.
 using Function = std::function<Tensor(const Tensor& x, const Tensor& y)>;
 
 class Arithmetic : public Module {

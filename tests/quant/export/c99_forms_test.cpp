@@ -53,8 +53,8 @@ TEST_CASE("networks for signals and dilated convolutions have a C form", "[quant
                             {.name = "dilated"},
                             "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all " +
                                 std::string(kWarnings)) == "");
-        // The same after a lookup: the first convolution's input now lies in scratch memory, and
-        // its output is written over its input.
+        // The same after a lookup: the first convolution now reads scratch memory, and writes its
+        // output over its input.
         program.values.insert(program.values.begin(), program.values[0]);
         program.steps.insert(
             program.steps.begin(),
@@ -237,8 +237,8 @@ TEST_CASE("products of two tensors have a C form that overwrites the larger oper
                  {same, {4, 4}, 5},
                  {rescale(60), {5}, 6}};
   CHECK(ram_bytes(chain) == 64);
-  // A later step reads the product's larger operand again, so the product is not written over it.
-  // It is not written over the factors either, because each row reads them.
+  // A later step reads the larger operand again, so the product is not written over this operand.
+  // The product is not written over the smaller operand either, because each row reads all of it.
   integer::Program residual = chain;
   residual.steps[3] = {same, {2, 4}, 5};
   residual.steps[4] = {same, {5, 2}, 6};

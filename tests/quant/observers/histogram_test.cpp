@@ -20,7 +20,7 @@ const std::vector<QType> kTypes{
 constexpr QScheme kSchemes[] = {QScheme::kAffine, QScheme::kSymmetric};
 
 /// The centres and counts of a histogram's bins, and the squared error of quantizing the centres
-/// with given parameters by (3) and (1).
+/// with given parameters.   docs/quantization.md (1), (3)
 struct Centres {
   explicit Centres(const Json& json) {
     const auto all = json.at("counts").get<std::vector<double>>();
@@ -153,7 +153,7 @@ TEST_CASE("a histogram's range has a smaller error than the extremes, on the val
   CHECK(error(chosen) < error(extremes));
   // 16 bits have more codes than there are bins, so nothing is cut off.
   CHECK(observer.ranges({16, false, false}, QScheme::kAffine)[0] == Range{-10, 10});
-  // The range depends on the number of bits: 8 bits cut off less than 4.
+  // The range depends on the number of bits: with 8 bits, less is cut off than with 4 bits.
   CHECK(observer.ranges({8, false, false}, QScheme::kAffine)[0].max > chosen.float_range().max);
 }
 

@@ -52,8 +52,8 @@ TEST_CASE("a moving average starts at the first batch and moves by its constant"
 }
 
 TEST_CASE("a percentile is the value of the nearest rank", "[quant][observer]") {
-  // For 1..1000 the ranks are ceil(0.1 % of 1000) = 1 and ceil(99.9 %) = 999. 99.9 has no exact
-  // binary fraction, but its product with 1000 must not count as more than 999.
+  // For the values 1..1000, the ranks are ceil(0.1 % of 1000) = 1 and ceil(99.9 % of 1000) = 999.
+  // 99.9 is not exact in binary, but 99.9 % of 1000 must not count as more than 999.
   PercentileObserver usual;
   usual.observe(counting(1000));
   CHECK(usual.range() == Range{1, 999});
