@@ -98,7 +98,7 @@ class Accumulators {
   /// the operation that computes them.
   struct Sums {
     const int32_t* values;
-    std::vector<double> scale;  ///< real value of a sum of 1, for each channel
+    std::vector<double> scale;  ///< real value of an integer sum of 1, for each channel
     std::shared_ptr<const integer::Operation> operation;
   };
   /// Null except for linear and convolution.
