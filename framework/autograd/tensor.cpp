@@ -12,8 +12,10 @@ namespace quantrain {
 struct Tensor::State {
   Shape shape;
   ValueKind kind = ValueKind::kFloat;
-  std::shared_ptr<Buffer<float>> floats;  // for other kinds: null until computed on demand
-  std::shared_ptr<const Codes> codes;     // kFloat: source codes, while *version is source_version
+  // kFloat: the value; codes and accumulators: null until the floats are computed on demand.
+  std::shared_ptr<Buffer<float>> floats;
+  // kCodes: the value; kFloat: source codes, valid while *version is source_version.
+  std::shared_ptr<const Codes> codes;
   std::shared_ptr<const Accumulators> accumulators;
   Activation activation = Activation::kNone;
   std::shared_ptr<uint64_t> version;  // of the floats; tensors that share floats share it

@@ -298,9 +298,9 @@ NpyArray read_npy(const std::string& path) {
                     size,
                     " bytes for each of ",
                     elements,
-                    " values, ",
+                    " values, but ",
                     file.left(),
-                    " follow");
+                    " bytes follow");
   }
   array.bytes.resize(static_cast<size_t>(elements * size));
   const size_t read = file.read(array.bytes);

@@ -46,8 +46,9 @@ class IntegerModel {
   double logit_scale(size_t i = 0) const;
   /// Size of the stored network in bytes (integer::size_bytes).
   int64_t size_bytes() const { return integer::size_bytes(program()); }
-  /// Bytes that run() takes from the pool for n samples if x holds codes and y receives integers:
-  /// integer::memory() of n samples, or of one chunk if n is larger. Real logits need more.
+  /// Bytes that run() takes from the pool for n samples, if inputs are codes and outputs are
+  /// integers: integer::memory() of n samples, or of one chunk if n is larger. Real logits need
+  /// more.
   int64_t memory(int64_t n) const;
   /// Hash of everything that the integers depend on. A model that is saved and loaded keeps its
   /// hash.
@@ -58,12 +59,11 @@ class IntegerModel {
   /// [0, 1] and there are no features, a pixel's byte is its code. All memory comes from the pool,
   /// which keeps it for the next call.
   /// Throws: ShapeError if x does not hold whole samples, y does not have outputs() integers for
-  /// each of them, or the network has several inputs or outputs; DataError if a raw value is NaN or
-  /// infinite.
+  /// each of them, or the network has several inputs or outputs.
   void run(std::span<const uint8_t> x, std::span<int32_t> y) const;
-  /// The same, but x holds raw values (see quantize_input()), y receives real logits, or both. A
-  /// NaN or infinity is found when its chunk of kChunk samples is converted. Then y holds only the
-  /// results of earlier chunks.
+  /// The same, but x holds raw values (see quantize_input()), y receives real logits, or both.
+  /// Throws: as above; DataError if a raw value is NaN or infinite. Such a value is found when its
+  /// chunk of kChunk samples is converted. Then y holds only the results of earlier chunks.
   void run(std::span<const float> x, std::span<int32_t> y) const;
   void run(std::span<const uint8_t> x, std::span<float> y) const;
   void run(std::span<const float> x, std::span<float> y) const;

@@ -10,11 +10,11 @@
 namespace quantrain {
 
 struct CheckpointOptions {
-  std::string folder = {};    ///< created if missing; empty: no checkpoints
+  std::string folder = {};    ///< path, created if missing; "": fit() writes no checkpoints
   int64_t every = 0;          ///< steps between checkpoints within an epoch; 0: none within it
   int keep = 3;               ///< number of latest checkpoints to keep
   bool resume = false;        ///< continue from the latest checkpoint, if there is one
-  bool skip_damaged = false;  ///< if the latest is damaged, use the one before it
+  bool skip_damaged = false;  ///< use the latest checkpoint that is not damaged
   /// The program's description of the run. A checkpoint with another description is refused.
   std::string configuration = {};
 };
@@ -24,9 +24,9 @@ struct CheckpointOptions {
 /// time leaves no incomplete checkpoint.
 class Checkpoints {
  public:
-  /// Throws: DataError if options.folder is empty or cannot be created or written, if it holds
-  /// checkpoints and options.resume is not set, if options.every is negative, or if options.keep is
-  /// less than 1.
+  /// Throws: DataError if options.folder is "", if the folder cannot be created or written, if it
+  /// holds checkpoints and options.resume is not set, if options.every is negative, or if
+  /// options.keep is less than 1.
   explicit Checkpoints(CheckpointOptions options);
 
   const CheckpointOptions& options() const& { return options_; }
@@ -39,9 +39,9 @@ class Checkpoints {
 
   /// Reads the latest checkpoint into the tensors and returns its position, or nullopt if there is
   /// no checkpoint. With options.skip_damaged, skips damaged checkpoints.
-  /// Throws: DataError naming the file if any of its bytes is damaged, if it has another
-  /// configuration, or if a tensor is missing, unknown or has another shape. On an error, nothing
-  /// changes.
+  /// Throws: DataError naming the file if any of its bytes is damaged (without
+  /// options.skip_damaged), if it has another configuration, or if a tensor is missing, unknown or
+  /// has another shape. On an error, nothing changes.
   std::optional<std::string> load(std::span<const NamedTensor> tensors) const;
 
  private:

@@ -40,8 +40,8 @@ class Distribution {
     if ((below > 0.0 && counts_[first] == 0.0) || (above > 0.0 && counts_[last] == 0.0))
       return std::numeric_limits<double>::infinity();
 
-    // sum p log p. Values below the window count in its first bin, values above it in its last bin.
-    // A window has at least two bins.
+    // sum p log p. The window's first bin also gets the values below the window, its last bin those
+    // above it. A window has at least two bins.
     double sum = window.x_log_x;
     sum += x_log_x(counts_[first] + below) - x_log_x(counts_[first]);
     sum += x_log_x(counts_[last] + above) - x_log_x(counts_[last]);

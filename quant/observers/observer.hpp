@@ -11,7 +11,8 @@
 
 namespace quantrain::quant {
 
-/// The part of a tensor that an observer watches.
+/// How an observer groups the elements of a tensor: one range for the whole tensor, or one for each
+/// index along an axis.
 struct ObserverShape {
   int axis = -1;          ///< < 0: the whole tensor
   int64_t channels = 1;   ///< extent along the axis; 1 if there is none
@@ -38,7 +39,7 @@ class Observer {
   /// different number of channels. On an error, nothing changes.
   void observe(const Tensor& x);
   /// The same for a batch of which only the smallest and largest value of each channel are known.
-  /// Throws: as above; QuantError if needs_values().
+  /// Throws: as above; DataError if samples is negative; QuantError if needs_values().
   void observe_range(std::span<const Range> extremes, int64_t samples);
   /// Whether the observer needs all values of a batch, not only their extremes.
   virtual bool needs_values() const { return true; }
@@ -94,7 +95,7 @@ class Observer {
   /// The range of each channel. Called only after a batch, with a state that passed check_state().
   virtual std::vector<Range> choose_ranges(const QType& type, QScheme scheme) const = 0;
   /// Throws: DataError if no sequence of batches could have produced the state. Called before each
-  /// use.
+  /// use of a state that has seen a batch.
   virtual void check_state() const = 0;
 
   /// Adds a tensor of zeros to the state, and returns it. Throws: QuantError if the name is taken.

@@ -50,7 +50,8 @@ inline Sequential conv_net() {
                     Linear{20, 4}};
 }
 
-/// y = ReLU(conv(ReLU(conv(x))) + x), concatenated with a depthwise convolution of y.
+/// Returns y concatenated with a depthwise convolution of y, where y = ReLU(norm2(conv2(x1)) + x)
+/// and x1 = ReLU(norm1(conv1(x))).
 class Branches : public Module {
  public:
   explicit Branches(int64_t c)
@@ -96,8 +97,9 @@ inline Sequential branched_net() {
                     Linear{6, 4}};
 }
 
-/// A typical network for sensors, on [N, 40, 3]. It has convolutions along one axis with batch norm
-/// (plain, dilated depthwise, and dilated), pools, and a mean over all steps.
+/// A typical network for sensors, on [N, 40, 3]. It has three convolutions along one axis
+/// (plain, dilated depthwise, and dilated), each with batch norm, then pools and a mean over all
+/// steps.
 inline Sequential signal_net() {
   return Sequential{Conv1d{3, 6, {.kernel = 5, .padding = 2, .bias = false}},
                     BatchNorm1d{6},

@@ -110,8 +110,9 @@ TEST_CASE("the order depends only on seed and epoch", "[data][loader]") {
   CHECK(small.order() == std::vector<int64_t>{4, 7, 1, 3, 5, 2, 0, 6});
 }
 
-TEST_CASE("an epoch is the same after a partial or another epoch, with any number of threads",
-          "[data][loader]") {
+TEST_CASE(
+    "an epoch is the same after a different or an unfinished epoch, with any number of threads",
+    "[data][loader]") {
   DataLoader loader(numbered(50),
                     {.batch = 7, .shuffle = true, .seed = 5, .augment = random_shift(2)});
   const Epoch expected = run(loader.epoch(3));

@@ -121,7 +121,7 @@ TEST_CASE("a .npy whose size does not match its header is refused", "[data][npy]
   QUANTRAIN_CHECK_ERROR(
       read(npy("<f4", "(2, 2)", {1, 2, 3})),
       DataError,
-      "truncated: shape [2, 2] of f4 needs 4 bytes for each of 4 values, 3 follow");
+      "truncated: shape [2, 2] of f4 needs 4 bytes for each of 4 values, but 3 bytes follow");
   QUANTRAIN_CHECK_ERROR(
       read(npy("|u1", "(2,)", {1, 2, 3})), DataError, "too long: shape [2] of u1");
   QUANTRAIN_CHECK_ERROR(

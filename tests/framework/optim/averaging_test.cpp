@@ -24,7 +24,7 @@ void set(Tensor& w, const Tensor& to) { std::copy_n(to.data(), to.elements(), w.
 }  // namespace
 
 TEST_CASE("exponential averages equal PyTorch's", "[optim][averaging][pytorch]") {
-  // Each of four updates rounds once.
+  // Each of four updates rounds at most twice.
   constexpr test::Tolerance kFloat32{1e-6, 1e-6};
   for (const test::Json& c : test::load_vectors("averages")) {
     Tensor w = Tensor::zeros(test::to_tensor(c.at("parameter")[0]).shape());

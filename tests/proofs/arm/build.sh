@@ -1,4 +1,5 @@
-# Sourced: builds the program arm_layers for 64-bit Arm, and the plugin that counts instructions.
+# Other scripts source this file. Its functions build the program arm_layers for 64-bit Arm and the plugin that counts
+# instructions, and run arm_layers.
 arm_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 
 # build_layers FOLDER: builds the program FOLDER/arm_layers. Silent unless it fails.
