@@ -58,7 +58,7 @@ Libs: -L\${libdir} @libraries@
 ")
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 endfunction()
-# Programs that link static libraries must also link their dependencies, after them.
+# Programs that link static libraries must also link the libraries' dependencies, after the libraries.
 set(requires)
 set(libraries "-lquantrain_runtime")
 if(QUANTRAIN_THREADS AND NOT BUILD_SHARED_LIBS)

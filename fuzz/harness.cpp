@@ -18,8 +18,8 @@ size_t __sanitizer_get_allocated_size(const volatile void* p) __attribute__((wea
 namespace quantrain::fuzz {
 namespace {
 
-// The report gives memory as a multiple of the input's size. Inputs smaller than this count as this
-// size, because the text of an error alone takes hundreds of bytes.
+// The report gives memory as a multiple of the input's size. An input with fewer bytes than this
+// constant counts as one of this size, because the text of an error alone takes hundreds of bytes.
 constexpr int64_t kLeastCompared = 4096;
 
 std::atomic<int64_t> in_use = 0;

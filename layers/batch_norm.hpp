@@ -63,7 +63,7 @@ class BatchNorm : public Module {
 /// directly precedes it.
 class BatchNorm1d : public BatchNorm {
  public:
-  /// Throws: as BatchNorm().
+  /// Throws: like BatchNorm().
   explicit BatchNorm1d(int64_t channels, Options options = {})
       : BatchNorm("BatchNorm1d", channels, options) {}
   std::string_view type() const override { return "BatchNorm1d"; }
@@ -77,7 +77,7 @@ class BatchNorm1d : public BatchNorm {
 /// Normalizes images [N, H, W, C]. Quantization folds it into a Conv2d that directly precedes it.
 class BatchNorm2d : public BatchNorm {
  public:
-  /// Throws: as BatchNorm().
+  /// Throws: like BatchNorm().
   explicit BatchNorm2d(int64_t channels, Options options = {})
       : BatchNorm("BatchNorm2d", channels, options) {}
   std::string_view type() const override { return "BatchNorm2d"; }

@@ -13,7 +13,7 @@ class Concat : public Module {
   std::string_view type() const override { return "Concat"; }
 
  protected:
-  /// Throws: ShapeError as concat().
+  /// Throws: ShapeError like concat().
   Tensor forward(const Tensor& a, const Tensor& b) override;
   std::vector<Tensor> forward(const std::vector<Tensor>& x) override;
 };

@@ -20,7 +20,7 @@ class Upsample : public Module {
   std::string_view type() const override { return "Upsample"; }
 
  protected:
-  /// Throws: ShapeError as upsample_nearest().
+  /// Throws: ShapeError like upsample_nearest().
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -60,12 +60,12 @@ class ZeroPad2d : public Module {
 /// slice().
 class Slice : public Module {
  public:
-  /// Throws: ShapeError if the step is 0, or if axis is 0, the batch.
+  /// Throws: ShapeError if the step is 0, or if axis is 0, the batch axis.
   explicit Slice(int axis, SliceOptions options);
   std::string_view type() const override { return "Slice"; }
 
  protected:
-  /// Throws: ShapeError as slice(), or if a negative axis is the batch of x.
+  /// Throws: ShapeError like slice(), or if a negative axis stands for the batch axis of x.
   Tensor forward(const Tensor& x) override;
 
  private:

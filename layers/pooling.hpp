@@ -32,10 +32,10 @@ class MaxPool2d : public Module {
 };
 
 /// Mean of each window's elements; padding does not count.
-/// Shapes: as MaxPool2d.
+/// Shapes: like MaxPool2d.
 class AvgPool2d : public Module {
  public:
-  /// Throws: as MaxPool2d.
+  /// Throws: like MaxPool2d().
   explicit AvgPool2d(Size2d kernel, PoolingOptions options = {});
   std::string_view type() const override { return "AvgPool2d"; }
 
@@ -94,10 +94,10 @@ class MaxPool1d : public Module {
 };
 
 /// Mean of each window's elements; padding does not count.
-/// Shapes: as MaxPool1d.
+/// Shapes: like MaxPool1d.
 class AvgPool1d : public Module {
  public:
-  /// Throws: as MaxPool1d.
+  /// Throws: like MaxPool1d().
   explicit AvgPool1d(int64_t kernel, Pooling1dOptions options = {});
   std::string_view type() const override { return "AvgPool1d"; }
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-// Compares every operation that sums along an axis of any length with the same sum in double, on
-// terms of one sign. For the tests and for the long proof.
+// Checks every operation that sums along an axis of any length: compares its results to the same
+// results in double. All terms have one sign. For the tests and for the long proof.
 namespace quantrain::test {
 
 /// Terms are drawn uniformly from [low, high), or are products of two such numbers.
@@ -19,9 +19,9 @@ struct Range {
 inline constexpr Range kRanges[] = {
     {"[0, 1)", 0.0f, 1.0f}, {"[1, 1.001)", 1.0f, 1.001f}, {"[1, 1.0001)", 1.0f, 1.0001f}};
 
-/// The largest relative errors among the results of an operation, and of pairwise sums of the same
-/// terms in float32. A pairwise sum adds the sums of two halves, and has about one rounding for
-/// each doubling of its length.
+/// own: the largest relative error of an operation's results. pairwise: the largest relative error
+/// of pairwise sums of the same terms in float32. A pairwise sum adds the sums of two halves, and
+/// has about one rounding for each doubling of its length.
 struct SumErrors {
   double own, pairwise;
 

@@ -22,7 +22,7 @@ class PlainMembers : public Module {
   Linear linear_{256, 4};
 };
 
-/// A module with an addition that has no layer of its own or, if `twice`, with a ReLU that runs
+/// A module with a mistake: an addition without a layer of its own or, if `twice`, a ReLU that runs
 /// twice.
 class Careless : public Module {
  public:

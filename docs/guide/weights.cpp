@@ -6,7 +6,7 @@
 #include "shapes.hpp"
 #include "training.hpp"
 
-/// The values of a tensor in the file, which must have this shape.
+/// The values of a tensor in the file. The tensor must have this shape.
 std::vector<float> values_of(const TensorFile& file, const std::string& name, const Shape& shape) {
   if (!(file.at(name).shape == shape))
     throw ShapeError(name, "has shape ", file.at(name).shape, ", expected ", shape);

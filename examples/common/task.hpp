@@ -20,7 +20,7 @@ namespace quantrain::examples {
 struct Task {
   std::string dataset;  ///< its name, for the report
   /// The flags of this program that the samples depend on, such as "--shift 2". Checkpoints store
-  /// them.
+  /// these flags.
   std::string settings = {};
   std::shared_ptr<const BatchSource> training;
   std::shared_ptr<const BatchSource> calibration;  ///< some of the training samples

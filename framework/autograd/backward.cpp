@@ -24,8 +24,8 @@ Tensor sum(const Tensor& a, const Tensor& b) {
   return y;
 }
 
-// Returns the values of grad in memory that nothing else shares, because users may write to the
-// gradient of a leaf.
+// Returns a tensor with the values of grad. Nothing else shares the tensor's memory, because users
+// may write to the gradient of a leaf.
 Tensor own(const Tensor& grad) {
   Tensor y = TensorAccess::overwritable(grad);
   if (y.same_as(grad)) return y;

@@ -133,7 +133,7 @@ class Comparison {
     const std::vector<float> y_above = values_at(above);
     const std::vector<float> y_below = values_at(below);
     double difference = 0.0;
-    double magnitude = 0.0;  // sum of |factor * y|
+    double magnitude = 0.0;  // sum of |factor * y| over the elements that change
     for (size_t j = 0; j < y_above.size(); ++j) {
       if (y_above[j] == y_below[j]) continue;
       const double factor = factors_.data()[j];

@@ -31,8 +31,8 @@ std::string text(std::string_view where, std::span<const Part> parts);
 }  // namespace detail
 
 /// Base of every error that quantrain throws. what() reads "[where] text"; `where` names the
-/// operation, layer or file. Errors are thrown before work starts, so nothing has been recorded,
-/// written or changed.
+/// operation, layer or file. Unless a function says otherwise, errors are thrown before work
+/// starts, so nothing has been recorded, written or changed.
 class Error : public std::runtime_error {
  public:
   /// The parts are streamed one after the other: Error("matmul", "inner dimensions differ: lhs ",

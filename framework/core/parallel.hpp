@@ -11,9 +11,10 @@ namespace quantrain {
 
 /// Sets the number of threads that quantrain uses, including the caller. With n = 1, no worker is
 /// started. Before the first call, and after set_threads(0), loops run in the caller's own TBB
-/// arena with all of its threads. Must not be called while loops run, nor from inside a loop. Loops
-/// always run in the caller alone if quantrain was built without threads (QUANTRAIN_THREADS=OFF),
-/// or in a child process after fork(), because such a child has no workers.
+/// arena with all of its threads. Must not be called while loops run, nor from inside a loop. In
+/// two cases loops always run in the caller alone: if quantrain was built without threads
+/// (QUANTRAIN_THREADS=OFF), and if the caller is in a child process after fork(), which has no
+/// workers.
 /// Throws: DataError if n is negative, or is more than 1 in a build without threads.
 void set_threads(int n);
 int threads();

@@ -20,7 +20,7 @@ int64_t unpacked_limit(int64_t file_bytes);
 
 /// Reads an IDX file of unsigned bytes, plain or gzipped (detected from its first bytes). The
 /// header's sizes are compared with the file's length before anything is allocated, and no more is
-/// read than the header says. For a gzipped file, memory is allocated as its data arrive. Such a
+/// stored than the header says. For a gzipped file, memory is allocated as its data arrive. Such a
 /// file may unpack to at most `limit` bytes, by default unpacked_limit(), because a megabyte can
 /// unpack to a gigabyte.
 /// Throws: DataError naming path and numbers if the file is missing, of another type, truncated or

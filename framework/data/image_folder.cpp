@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "image folder";
 
-/// Paths of the folders in a folder, or of its files, without hidden ones, sorted by the bytes of
-/// their names.
+/// Paths of the subfolders of a folder, or else of its files, sorted by the bytes of their names.
+/// Leaves out hidden ones.
 std::vector<fs::path> entries(const fs::path& folder, bool folders) {
   std::vector<fs::path> found;
   for (const std::string& name : names_in(folder.string())) {

@@ -20,9 +20,9 @@ struct LoaderOptions {
   uint64_t seed = 0;
   Transform augment = nullptr;  ///< applied to every sample's first input, e.g. random_shift(2)
   bool drop_last = false;       ///< leaves out the last batch if it is not full
-  /// Mixes every sample with another one, with weights from Beta(mixup, mixup). In [0.01, 1],
-  /// usually 0.2; 0 means no mixup. If the data set has labels, batch.labels stay the labels of the
-  /// samples, and targets[0] holds the shares of the classes, for
+  /// Mixes every sample with another one, with weights from Beta(mixup, mixup). The value is 0, for
+  /// no mixup, or in [0.01, 1]; 0.2 is usual. If the data set has labels, batch.labels stay the
+  /// labels of the samples, and targets[0] holds the shares of the classes, for
   /// cross_entropy(net(batch.images), batch.targets[0]).
   double mixup = 0.0;
 };

@@ -123,8 +123,8 @@ class Reading {
              options_->range->min,
              ", ",
              options_->range->max,
-             "]: declare the range of the values as they are after the features' offsets and "
-             "scales, or let them saturate");
+             "]: declare the range that values have after the features' offsets and scales, or "
+             "let them saturate");
       }
     }
     if (options_->classes > 0 && (sample.label < 0 || sample.label >= options_->classes))

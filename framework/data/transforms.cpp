@@ -32,7 +32,8 @@ void check_image(const char* where, const char* does, const SampleView& image) {
   check_filled(where, image);
 }
 
-/// Calls f(values, zero) with the sample's bytes or floats, whichever it has.
+/// Calls f(values, zero) with the sample's bytes or floats, whichever it has, and the byte or float
+/// that stands for 0.
 template <class F>
 void on_values(const SampleView& sample, const F& f) {
   if (sample.floats.empty()) {

@@ -66,8 +66,8 @@ Transform cutout(int64_t pixels);
 
 // Transforms of samples of any shape.
 
-/// Adds normally distributed noise to every value. sigma is in units of real values. Codes are
-/// rounded to the nearest code and clamped to their range.
+/// Adds normally distributed noise to every value. sigma is in units of real values. Noisy codes
+/// are rounded to whole numbers and clamped to [0, 255].
 /// Throws: DataError unless sigma is finite and not negative.
 Transform gaussian_noise(float sigma);
 

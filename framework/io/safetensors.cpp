@@ -119,8 +119,8 @@ Placed parse_entry(std::string_view name, JsonValue json, int64_t data_size) {
   return {offsets[0], offsets[1], {std::string(name), *dtype, shape, {}}};
 }
 
-// Fills the span with the next bytes, or only the start of it at the end of the file. Returns the
-// number of bytes read.
+// Fills the span with the next bytes. At the end of the file, fills only the start of the span.
+// Returns the number of bytes read.
 using Reader = std::function<size_t(std::span<uint8_t>)>;
 
 JsonDocument parse_header(std::span<const uint8_t> header) {

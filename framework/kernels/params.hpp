@@ -51,8 +51,8 @@ struct RowsF32 {
 /// If b_step is 0, b is a packed panel of b_rows rows, n <= kPanelColumns, and b(at, t, j) is
 /// column j of row at + t of the panel. Otherwise b is read in place, and b(at, t, j) is
 /// b[at + t * b_step + j].
-/// If fetches_next is set, the caller will read the columns after the panel next, so the kernel may
-/// prefetch them. It may be set only if there is one segment and b is read in place.
+/// fetches_next says that the caller will next read the columns after this panel, so the kernel may
+/// prefetch them. fetches_next may be set only if there is one segment and b is read in place.
 struct TilesF32 {
   int64_t m, n, runs, segments, length;
   const SegmentF32* segment;

@@ -16,8 +16,8 @@ namespace quantrain {
 void check_leaves(const std::string& where, const char* what, const std::vector<Tensor>& tensors);
 
 /// Base class of optimizers, which update parameters from their gradients. A parameter without a
-/// gradient stays unchanged, and so does its state. A gradient that is NaN or infinite is an error,
-/// unless the options allow it, because one step with it would make weights NaN or infinite, too.
+/// gradient stays unchanged, and so does its state. One step with a NaN or infinite gradient would
+/// make weights NaN or infinite, too. So such a gradient is an error, unless the options allow it.
 /// For gradient accumulation, split a batch into k parts. Between zero_grad() and step(), run
 /// backward() on 1 / k times the loss of each part. backward() adds to the existing gradients.
 class Optimizer {

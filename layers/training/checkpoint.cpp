@@ -122,8 +122,8 @@ void Checkpoints::save(int64_t step,
   file.metadata["checksum"] = checksum(file);
   save_safetensors(path_of(options_.folder, step), file);
 
-  // Removes older checkpoints, and also later ones. Later ones exist only if load() skipped them
-  // as damaged.
+  // Keeps the last `keep` checkpoints up to this step, and removes older and later ones. Later ones
+  // exist only if load() skipped them as damaged.
   std::vector<int64_t> steps = steps_in(options_.folder);
   const auto here = std::upper_bound(steps.begin(), steps.end(), step);
   const auto kept = std::min<std::ptrdiff_t>(options_.keep, here - steps.begin());

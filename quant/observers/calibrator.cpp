@@ -16,8 +16,8 @@ void Calibrator::collect(const std::string& name, const Tensor& x) {
     known->second->observe(x);
     return;
   }
-  // Without an axis (-1), there is one channel. If x lacks the axis, or the axis is empty, observe()
-  // throws.
+  // Without an axis (-1), there is one channel. If x lacks the axis, or the axis is empty,
+  // observe() throws.
   const int64_t channels = axis_ >= 0 && axis_ < x.rank() ? std::max<int64_t>(x.dim(axis_), 1) : 1;
   auto observer = make_observer(spec_, {axis_, channels, name});
   observer->observe(x);

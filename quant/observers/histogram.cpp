@@ -65,7 +65,7 @@ class Moments {
       const double place = static_cast<double>(code) * step - first_;
       const bool last = code + 1 == codes_ - below;
       // A centre i + 0.5 is rounded to this code if it is not above the midpoint between this code
-      // and the next one. The codes before this one already have theirs.
+      // and the next one. The codes before this one already have their centres.
       const double end = last ? bins : std::clamp(place + 0.5 * step + 0.5, 0.0, bins);
       const Sums& sums = sums_[static_cast<size_t>(end)];
       error += place * (place * (sums.count - before.count) - 2.0 * (sums.moment - before.moment));

@@ -9,9 +9,9 @@
 namespace quantrain::quant {
 
 /// A batch norm of a prepared network. If a product (a convolution or linear layer) precedes it,
-/// this struct is shared by the product's weight slot, which folds the batch norm into the weights,
-/// and the batch norm's body slot, which divides by the factor again while batch statistics are
-/// used. Otherwise only the body slot holds it.
+/// two slots share this struct. The product's weight slot folds the batch norm into the weights.
+/// The batch norm's body slot divides by the factor again while batch statistics are used. If no
+/// product precedes the batch norm, only its body slot holds the struct.
 /// docs/quantization.md (15)
 struct Folding {
   std::string path;                               ///< of the batch norm, for messages

@@ -31,7 +31,7 @@ std::pair<std::string, std::string> describe_inputs(const QParams& a,
 /// passes unchanged. If the input has features, x must carry codes, because plain floats could be
 /// raw values or the values z of (20). The state stores parameters and features as constants:
 /// loading a state with other values is an error.
-/// Shapes: y like x. Gradient: as fake_quantize() if x holds plain floats; all of grad_y if x
+/// Shapes: y like x. Gradient: like fake_quantize() if x holds plain floats; all of grad_y if x
 /// carries codes.
 /// Throws: QuantError if x carries codes with other parameters or features, or if the input has
 /// features and x carries no codes; DataError if x has a NaN or an infinity, or, while calibrating,
@@ -39,7 +39,7 @@ std::pair<std::string, std::string> describe_inputs(const QParams& a,
 class InputQuantize : public Module, public PhasedSlot {
  public:
   /// name: the input's name in messages. features: null for none.
-  /// Throws: QuantError unless these are valid parameters of unsigned 8-bit codes with one scale.
+  /// Throws: QuantError unless params are valid parameters of unsigned 8-bit codes with one scale.
   explicit InputQuantize(QParams params,
                          std::shared_ptr<const integer::InputFeatures> features = nullptr,
                          std::string name = "input");

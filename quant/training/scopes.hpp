@@ -30,8 +30,8 @@ struct Plugged {
   bool empty() const { return all.empty(); }
 };
 
-/// Sets Phase::kTraining or kFrozen for every slot below the module. Given parameters change in
-/// neither phase.   docs/quantization.md (12)
+/// Sets Phase::kTraining or kFrozen for every slot below the module. Quantization parameters that
+/// were given change in neither phase.   docs/quantization.md (12)
 /// Throws: QuantError for kCalibrating.
 void set_phase(Module& net, Phase phase);
 /// Sets whether batch norms are frozen. A frozen batch norm uses no batch statistics in
@@ -49,8 +49,8 @@ void set_simulation(Module& net, Simulation simulation);
 WeightQuantizer& weight_quantizer(Module& net, std::string_view path);
 FakeQuantize& output_quantizer(Module& net, std::string_view path);
 
-/// Base of the scopes: sets the scope of every slot, and restores the previous one at its end. The
-/// network must outlive it and keep its slots.
+/// Base of the scopes below. The constructor sets the scope of every slot, and the destructor
+/// restores the previous one. The network must outlive this object and keep its slots.
 class SlotScope {
  public:
   SlotScope(const SlotScope&) = delete;

@@ -50,8 +50,8 @@ class Survey {
   // For messages: the layer that runs the node, or the network if its own forward() does.
   std::string place_of(const GraphNode& node) const;
 
-  // Throws if no output depends on an input, because an operation made a new tensor without
-  // recording it.
+  // Throws if no output depends on an input. The cause is an operation that made a new tensor but
+  // did not record it.
   void check_recorded() const;
   [[noreturn]] void refuse_without_sites(const std::vector<const GraphNode*>& data) const;
 

@@ -20,7 +20,7 @@ Range scaled(const Range& range, float factor) {
   return factor < 0.0f ? Range{b, a} : Range{a, b};
 }
 
-// The smallest range that holds all of these; NaN if one of them is.
+// The smallest range that holds all given ranges; NaN if one of them is NaN.
 Range joined(const std::vector<Range>& ranges) {
   Range all = ranges[0];
   for (const Range& range : ranges) {

@@ -32,10 +32,11 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   /// bias is undefined.
   Weights apply(const Weights& own, const Tensor& x) override;
 
-  /// Sets the parameters of the weights, with any batch norm folded in. They do not change while
-  /// the weights train, and are saved with the state. Use this for weights that were quantized
-  /// elsewhere.
-  /// Throws: QuantError if they are not valid, or have another type or number of channels.
+  /// Sets the parameters of the weights, with any batch norm folded in. The parameters do not
+  /// change while the weights train, and are saved with the state. Use this for weights that were
+  /// quantized elsewhere.
+  /// Throws: QuantError if the parameters are not valid, or have another type or number of
+  /// channels.
   void set_params(const QParams& params);
   /// The parameters of the current weights, with any batch norm folded in. A pass may raise a scale
   /// for the bias, depending on the input's scale.   docs/quantization.md (5)

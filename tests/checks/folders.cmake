@@ -16,7 +16,7 @@ list(REMOVE_DUPLICATES folders)
 set(bad 0)
 foreach(folder IN LISTS folders)
   file(GLOB files LIST_DIRECTORIES false ${SOURCE}/${folder}/*)
-  # Data of tests and seeds of fuzzers need no words.
+  # Data of tests and seeds of fuzzers do not count.
   list(FILTER files EXCLUDE REGEX "_seed_corpus/|\\.(json|safetensors|npy|png)$")
   list(LENGTH files count)
   if(count GREATER most AND NOT EXISTS ${SOURCE}/${folder}/README.md)

@@ -54,10 +54,10 @@ function(expect output regex)
   set(match_1 "${CMAKE_MATCH_1}" PARENT_SCOPE)
   set(match_2 "${CMAKE_MATCH_2}" PARENT_SCOPE)
 endfunction()
-# equal(a b what)
+# equal(a b what): checks that a and b are the same text. `what` says what they are.
 function(equal a b what)
   if(NOT a STREQUAL b)
-    message(FATAL_ERROR "${what}: \"${a}\" and \"${b}\"")
+    message(FATAL_ERROR "${what} differs: \"${a}\" and \"${b}\"")
   endif()
 endfunction()
 # on_page(text): checks that the page shows the text, whatever its line breaks.

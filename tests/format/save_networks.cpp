@@ -85,7 +85,8 @@ void save(const std::string& name, const IntegerModel& model, const std::string&
     write<int32_t>(folder + "/output" + std::to_string(i), results[i]);
 }
 
-/// Groups, strides, padding and kernels that differ by axis; weights of `bits` bits.
+/// Convolutions with groups, and with weights of `bits` bits. Kernels, strides and padding differ
+/// by axis.
 Program convolutions(int bits) {
   Builder b;
   const int x = b.input({7, 6, 4}, kX);

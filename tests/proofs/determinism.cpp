@@ -18,8 +18,8 @@ struct Machine {
   int threads;
 };
 
-/// Returns the usable instruction sets with fused multiply-adds, whose floats are equal, too. If
-/// there are none, returns only the chosen set.
+/// Returns the usable instruction sets with fused multiply-adds, which all compute the same floats.
+/// If there are none, returns only the chosen set.
 std::vector<Isa> fused_isas() {
   std::vector<Isa> isas;
   for (const Isa isa : usable_isas()) {

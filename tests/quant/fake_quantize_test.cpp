@@ -32,7 +32,8 @@ Tensor leaf(const Shape& shape, const std::vector<float>& data) {
 
 TEST_CASE("fake quantization gives the nearest representable value, ties to even",
           "[quant][fake_quantize]") {
-  // x / scale: 0.5 and 1.5 are ties and round to 0 and 2; -1.5 has code 0, 6 has code 15.
+  // 0.25 and 0.75 divided by the scale are 0.5 and 1.5: ties, which round to 0 and 2. The smallest
+  // value is -1.5, with code 0; the largest is 6, with code 15.
   const Tensor x =
       Tensor::from({7}, std::vector<float>{0.25f, 0.75f, -0.25f, -1.6f, -9.0f, 6.2f, 100.0f});
   const Tensor y = fake_quantize(x, kU4);
@@ -55,8 +56,8 @@ TEST_CASE("signed activations are stored as unsigned bytes", "[quant][fake_quant
 
 TEST_CASE("the clamped estimator passes gradients inside the range only, the plain one everywhere",
           "[quant][fake_quantize]") {
-  // Codes before the clamp: 0, -1, 15, 16. -1.75 / 0.5 = -3.5 rounds to -4, 6.25 / 0.5 = 12.5 to
-  // 12.
+  // Codes before the clamp: 0, -1, 15, 16, 3. For example, -1.75 / 0.5 = -3.5 rounds to -4, and
+  // 6.25 / 0.5 = 12.5 rounds to 12.
   const std::vector<float> data{-1.5f, -1.75f, 6.25f, 6.3f, 0.0f};
   Tensor x = leaf({5}, data);
   sum(fake_quantize(x, kU4)).backward();

@@ -19,7 +19,8 @@ using test::check_parity;
 using test::random_images;
 using test::train_a_little;
 
-/// Two blocks of a convolution, a batch norm and this layer, with different numbers of channels.
+/// A network with two layers from make(channels), for different numbers of channels: one after a
+/// batch norm, the other after a convolution.
 template <class MakeLayer>
 Sequential net_with(const MakeLayer& make) {
   return Sequential{Conv2d{1, 4, {.kernel = 3, .padding = 1}},

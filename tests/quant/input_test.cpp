@@ -27,7 +27,7 @@ namespace {
 using quantrain::test::values;
 using test::check_parity;
 
-/// Rows [n, 12] or images [n, 8, 8, 1] of raw values, and how they are declared.
+/// How raw values are declared. They are rows [n, 12] or images [n, 8, 8, 1].
 struct Declared {
   std::string name;
   Range range;

@@ -7,7 +7,7 @@
 #include "tests/quant/networks.hpp"
 #include "tests/tensors.hpp"
 
-// Preparing a network adds parameters, which an optimizer made before does not have.
+// Preparing a network adds parameters. An optimizer that was made earlier does not have them.
 namespace quantrain::quant {
 namespace {
 

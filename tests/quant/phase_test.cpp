@@ -138,7 +138,7 @@ TEST_CASE("a range that cannot be chosen is reported by the next pass", "[quant]
       net(x), QuantError, "has no parameters: [undecided] no range is good enough");
 }
 
-TEST_CASE("a calibration that fails sets no range, and parameters set within one stay",
+TEST_CASE("a calibration that fails sets no range, and parameters set during a calibration stay",
           "[quant][phase]") {
   const Tensor example = random_images({2, 12}, 1);
   Sequential net = mlp();

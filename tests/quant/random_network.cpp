@@ -11,7 +11,8 @@
 namespace quantrain::quant::test {
 namespace {
 
-/// y = x + bias with one number for all channels, or x * scale with one for each.
+/// y = x + bias, where bias is one number for all channels, or y = x * scale, where scale has one
+/// number for each channel.
 class Scale : public Module {
  public:
   Scale(int64_t channels, bool adds)
@@ -90,8 +91,8 @@ class Squeeze : public Module {
   bool factors_first_;
 };
 
-/// Two images, each with its own body, joined. The outputs are logits and head(joined); the logits
-/// are computed from the joined features or from the head.
+/// Computes features of two images, with a body for each image, and joins the features. The outputs
+/// are logits and head(joined); the logits are computed from the joined features or from the head.
 class TwoTowers : public Module {
  public:
   TwoTowers(Sequential first, Sequential second, Sequential head, Sequential logits, bool behind)

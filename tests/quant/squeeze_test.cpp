@@ -132,7 +132,7 @@ TEST_CASE("two tensors of a batch of 1 are not taken for constants", "[quant][mu
     CHECK(type(step.operation) == (&function == functions ? "quantized_mul" : "quantized_add"));
     CHECK(step.inputs.size() == 2);
     check_parity(net, model, random_images({40, 12}, 9));
-    // If the operation has no layer of its own, the message names the layer for two tensors.
+    // If the function runs in forward() itself, the message recommends the layer for two tensors.
     Joined alone(function, false);
     QUANTRAIN_CHECK_ERROR(prepare_qat(alone, example, QConfig::int8()),
                           GraphError,

@@ -16,7 +16,8 @@ using Extents = std::array<int64_t, Shape::kMaxRank>;
 /// Elements per task.
 constexpr int64_t kGrain = 1 << 15;
 
-/// Extents of `shape`, aligned to the right of `rank` axes; 1 for axes that it does not have.
+/// The extents of `rank` axes, the last of which are those of `shape`; all axes before them have
+/// extent 1.
 Extents aligned(const Shape& shape, int rank) {
   Extents extents;
   extents.fill(1);

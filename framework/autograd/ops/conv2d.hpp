@@ -32,7 +32,7 @@ Tensor conv2d(const Tensor& x,
               const Tensor& bias = Tensor(),
               const Conv2dOptions& options = {});
 
-/// The checked extents of a convolution. Throws: ShapeError as conv2d.
+/// The checked extents of a convolution. Throws: ShapeError like conv2d().
 kernels::Conv2dShape conv2d_shape(const Shape& x,
                                   const Shape& weight,
                                   const Conv2dOptions& options);

@@ -133,7 +133,8 @@ void check_places(std::string_view operation, int64_t places) {
 
 Gathered gathered(const Tensor& x, const Shape& shape, const GatherIndex& index, float fill) {
   if (x.elements() == 0 || shape.elements() == 0) {
-    // Nothing moves, so `index` is not read. If x has no elements, callers leave its lists empty.
+    // Nothing moves, so `index` is not read. If x has no elements, callers leave the lists of
+    // `index` empty.
     return {x.shape() == shape ? TensorAccess::with_shape(x, shape) : Tensor::full(shape, fill),
             nullptr};
   }

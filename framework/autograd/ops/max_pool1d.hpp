@@ -17,8 +17,8 @@ Tensor max_pool1d(const Tensor& x, const Pool1dOptions& options);
 
 /// The largest element of each channel over the whole signal.
 /// Shapes: x [N, L, C]  ->  y [N, 1, C].
-/// Throws: ShapeError if x does not have three axes, or a signal has no elements; else as
-/// max_pool1d.
+/// Throws: ShapeError if x does not have three axes, or a signal has no elements; otherwise like
+/// max_pool1d().
 /// Source: ONNX GlobalMaxPool over one axis, channels last.
 Tensor global_max_pool1d(const Tensor& x);
 

@@ -43,7 +43,7 @@ Taken range_of(int64_t extent, const SliceOptions& o) {
   const int64_t end = place(o.end, o.step > 0 ? hi : lo);
   const int64_t distance = o.step > 0 ? end - begin : begin - end;
   if (distance <= 0) return {begin, o.step, 0};
-  // abs(-2^63) would overflow. A step longer than the axis acts like a step of its length.
+  // abs(-2^63) would overflow. A step longer than the axis acts like a step of the axis's length.
   const int64_t stride = o.step > -extent ? std::abs(o.step) : extent;
   return {begin, o.step, (distance - 1) / stride + 1};
 }

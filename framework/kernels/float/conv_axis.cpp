@@ -8,8 +8,8 @@ namespace {
 
 /// Adds position part.result with those of its taps that lie inside the source. The position's
 /// first tap reads element part.source, which may lie outside. If all taps of the position lie
-/// inside, also adds the following positions of which this is true, but at most `left` positions in
-/// total. Returns the number of positions that were added.
+/// inside, also adds the following positions whose taps all lie inside, but at most `left`
+/// positions in total. Returns the number of positions that were added.
 int64_t add_positions(std::vector<AxisPart>& parts,
                       AxisPart part,
                       int64_t left,

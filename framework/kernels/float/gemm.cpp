@@ -29,7 +29,7 @@ bool packs_rows(const MatrixF32& b, int64_t m, int64_t k) {
 }
 bool packs_rows(const CodeMatrix& /*b*/, int64_t /*m*/, int64_t /*k*/) { return false; }
 
-/// The longest chain of a sum. A longer sum is split into blocks of at most half as many terms.
+/// The most terms of one chain. A longer sum is split into blocks of at most half as many terms.
 int64_t longest_chain(const MatrixF32& b, int64_t m, int64_t columns) {
   const bool transposes = m <= kFewRows && b.col_stride != 1;
   return transposes ? kTransposedRows * kPanelColumns / packed_columns(columns) : kLongestChain;

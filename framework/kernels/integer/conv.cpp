@@ -124,7 +124,7 @@ class Bands {
  private:
   int64_t first_row(int64_t band) const { return divide(oh_ * band, per_image_); }
   int64_t row_step() const { return (s_.w + 2 * s_.pad_w) * channels_; }
-  /// Bytes of the input rows of `rows` output rows, with padding.
+  /// Bytes of the input rows that `rows` output rows read, with padding.
   int64_t rows_scratch(int64_t rows) const {
     return ((rows - 1) * s_.stride_h + s_.window_h()) * row_step();
   }

@@ -13,7 +13,7 @@ namespace {
 
 // A multiple of 8, so that no two blocks share a byte of a mask.
 constexpr int64_t kGrain = 1 << 15;
-constexpr int64_t kQuantizeGrain = 1 << 14;  // smaller, because each element takes a division
+constexpr int64_t kQuantizeGrain = 1 << 14;  // smaller, because each element needs a division
 
 void set(std::atomic<bool>& flag, bool value) {
   if (!value) flag.store(false, std::memory_order_relaxed);

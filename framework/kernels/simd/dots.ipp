@@ -192,7 +192,8 @@ struct DotKernelsF32 {
   }
 };
 
-/// Computes rows [i, end), a positive multiple of kRows, in tiles of about the same width.
+/// Computes rows [i, end) in tiles of equal width. Only the tiles of the last columns may be
+/// narrower. end - i is a positive multiple of kRows.
 template <class Arch, int kRows>
 void rows_of_dots_f32(const FewF32& p, int64_t i, int64_t end) {
   static constexpr DotKernelsF32<Arch, kRows> kKernels;

@@ -81,7 +81,7 @@ struct AnyInts {
   }
 
  private:
-  /// A separate function, because the compiler would vectorize the loop again for every tile.
+  /// A separate function. Otherwise the compiler would vectorize the loop again for every tile.
   template <class T>
   __attribute__((noinline)) static void copy_columns(
       int64_t rows, int64_t columns, const T* from, int64_t from_stride, T* to, int64_t to_stride) {

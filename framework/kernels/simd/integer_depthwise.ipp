@@ -251,7 +251,8 @@ void depthwise_groups(const DepthwiseU8S8& p,
   }
 }
 
-/// Computes as many groups of one image at a time as fit in the scratch memory.
+/// Computes the output lines [p.begin, p.end), image by image. Each step computes as many groups as
+/// fit in the scratch memory.
 template <class Arch>
 void depthwise_images(const DepthwiseU8S8& p, const DepthwisePanels& panels) {
   const PoolShape& s = p.pool;

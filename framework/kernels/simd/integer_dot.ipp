@@ -176,8 +176,8 @@ void dot_rows(
   }
 }
 
-/// Multiplies one row by P panels at once. All their outputs exist. With a loop for each panel, the
-/// processor would mispredict the end of each loop, and read no weights meanwhile.
+/// Multiplies one row by P panels at once. All outputs of the panels must exist. With a loop for
+/// each panel, the processor would mispredict the end of each loop, and read no weights meanwhile.
 template <class Arch, int P, int V>
 void dot_row(const DotU8S8& p, const int8_t* w, int64_t output) {
   using I = Ints<Arch>;

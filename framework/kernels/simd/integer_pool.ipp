@@ -6,9 +6,9 @@
 // Pooling of codes with lanes along the channels.
 namespace quantrain::kernels::simd {
 
-/// Max pooling of sixteen channels with positions. A code and its position are packed into one
-/// number, a Key. The larger Key has the larger code or, if the codes are equal, the earlier
-/// position. Vectors are those of the compiler's vector extension.
+/// Max pooling of sixteen channels, which also gives the position of each maximum. A code and its
+/// position are packed into one number, a Key. The larger Key has the larger code or, if the codes
+/// are equal, the earlier position. Vectors are those of the compiler's vector extension.
 template <class Key>
 struct PoolKeys {
   typedef uint8_t Bytes __attribute__((vector_size(16)));

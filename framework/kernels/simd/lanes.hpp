@@ -142,8 +142,8 @@ inline QUANTRAIN_INLINE Sum sum_of_parts(int64_t n, int64_t longest, const Part&
   }
 }
 
-/// Whole reads and writes 16 elements. Part does the same for the fewer elements that are left at
-/// the end. uint16 values are converted to floats, which is exact.
+/// `Whole` reads and writes 16 elements. `Part` does the same for the elements that are left at the
+/// end, fewer than 16. uint16 values are converted to floats, which is exact.
 template <class Arch>
 struct Whole {
   static constexpr int kCount = 16;

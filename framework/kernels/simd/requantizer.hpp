@@ -7,8 +7,8 @@ namespace quantrain::kernels::simd {
 
 /// Computes docs/quantization.md (8), without the clamp, for a vector of sums. The sums belong to
 /// the first channels of r.
-/// kUsual means that r.round is not null; it includes the zero point. Then only the upper halves of
-/// the products p matter:
+/// kUsual means that r.round, which includes the zero point, is not null. Then only the upper
+/// halves of the products p matter:
 ///   (p + 2^(shift - 1)) >> shift = ((p >> 32) + 2^(shift - 33)) >> (shift - 32).
 template <class Arch, bool kUsual>
 class Requantizer {
@@ -67,10 +67,10 @@ class Requantizer<Arch, false> {
 };
 
 #if defined(__x86_64__)
-/// SSE2 multiplies without signs and shifts all lanes by the same count. So the operands are raised
-/// by 2^31, and the shift by c = shift - 32 in [1, 22] is a multiplication by 2^(22 - c) and a
-/// shift by 22. What this adds to the product, m0 * 2^31, and to the result, 2^(31 - c), is then
-/// subtracted.
+/// SSE2 multiplies without signs and shifts all lanes by the same count. So each operand is raised
+/// by 2^31. For c = shift - 32 in [1, 22], a multiplication by 2^(22 - c) and a shift by 22 replace
+/// the shift by c. Raising the operands adds m0 * 2^31 to the product and 2^(31 - c) to the result.
+/// Both terms are subtracted again.
 template <>
 class Requantizer<xsimd::sse2, true> {
   using I = Ints<xsimd::sse2>;

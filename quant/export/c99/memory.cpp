@@ -169,7 +169,7 @@ class Planner {
 
  private:
   const Piece& piece(int i) const { return pieces_[static_cast<size_t>(i)]; }
-  // A piece is written by one step, over at most one other piece.
+  // The step that writes a piece may overwrite at most one other piece.
   const Pair* pair(int before, int after) const {
     const int i = pair_of_[static_cast<size_t>(after)];
     if (i < 0 || pairs_[static_cast<size_t>(i)].before != before) return nullptr;
@@ -295,9 +295,9 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
     }
   }
 
-  // The scratch's size depends on the order in which pieces are placed. The
-  // candidates are orders that usually do well, and random variations of these orders, which are
-  // the same in every run.
+  // The scratch's size depends on the order in which pieces are placed. The candidates are orders
+  // that usually do well, and random variations of these orders. The variations are the same in
+  // every run.
   std::vector<int> order(pieces.size());
   std::iota(order.begin(), order.end(), 0);
   const auto by = [&](auto key) {

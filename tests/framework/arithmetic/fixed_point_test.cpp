@@ -31,7 +31,7 @@ int64_t nearest(int64_t product, int32_t shift) {
   return quotient + (rest >= step - rest ? 1 : 0);
 }
 
-// Requantizes as gemmlowp does, and TFLite by default: multiplies by m0 / 2^31 and rounds, then
+// Requantizes like gemmlowp and like TFLite's default: multiplies by m0 / 2^31 and rounds, then
 // divides by a power of two and rounds again. Source: gemmlowp, fixedpoint/fixedpoint.h.
 int32_t gemmlowp(int32_t acc, Multiplier multiplier) {
   const int64_t product = int64_t{acc} * multiplier.m0;

@@ -42,7 +42,7 @@ std::vector<Function> every_function() {
           functions::clamp(-0.7f, 1.1f)};
 }
 
-/// Each code from -128 to 127 once, in steps of 1/16.
+/// Each code from -128 to 127 once. The scale is 1/16.
 Tensor every_code() {
   auto codes = std::make_shared<Codes>();
   codes->params = {{.bits = 8, .is_signed = true}, -1, {0.0625f}, {0}};

@@ -9,8 +9,8 @@
 #include "framework/core/error.hpp"
 #include "tests/framework/autograd/codes.hpp"
 
-// Operations other than products, on codes and accumulators. Numbers in parentheses, such as (8),
-// refer to equations of docs/quantization.md.
+// Operations on codes and accumulators, other than linear layers and convolutions. Numbers in
+// parentheses, such as (8), refer to equations of docs/quantization.md.
 namespace quantrain {
 namespace {
 

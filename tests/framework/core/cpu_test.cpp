@@ -16,8 +16,8 @@ bool usable(Isa isa) {
   return std::find(isas.begin(), isas.end(), isa) != isas.end();
 }
 
-// Runs the test case "child: ..." below in a separate process, because a process reads this
-// environment variable only once.
+// Runs the test case "child: ..." below in a separate process, because a process reads
+// QUANTRAIN_ISA only once.
 bool child_sees(const std::string& forced, const std::string& expected) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command = "QUANTRAIN_ISA='" + forced + "' QUANTRAIN_TEST_EXPECTED='" +

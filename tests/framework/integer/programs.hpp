@@ -309,8 +309,8 @@ inline Program random_program(uint64_t seed) {
         break;
       }
       case 9: {
-        // Multiplies by a value of the same size, or by a smaller value that is a factor for each
-        // column. If none is drawn, x is multiplied by itself.
+        // Multiplies x by a value of the same size, or by a smaller value that holds a factor for
+        // each column. If no value is drawn, multiplies x by itself.
         int other = x;
         for (const int id : readable) {
           if (size % b.program.value(id).shape.elements() == 0 && random.below(2) == 0) other = id;

@@ -12,8 +12,8 @@ using test::check_against_reference;
 using test::random_floats;
 using test::RoundingTolerance;
 
-// For sums of up to 10^5 values of magnitude about 1, added in chains and a tree, compared with
-// sums in double.
+// The tolerance for sums of up to 10^5 values of magnitude about 1. The kernels add in chains and a
+// tree, the reference adds in double.
 constexpr RoundingTolerance kSums{2e-3, 1e-5};
 constexpr RoundingTolerance kMoments{1e-6, 1e-5};
 constexpr RoundingTolerance kFused{1e-6, 1e-6};

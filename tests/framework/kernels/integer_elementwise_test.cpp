@@ -203,7 +203,7 @@ TEST_CASE("the largest sums of codes do not overflow at any shift", "[kernels][i
   enum class Sums { kPositive, kNegative, kCancelling };
   for (const size_t operands : {1u, 2u, 3u, 8u, 1000u}) {
     for (int32_t shift = 1; shift <= 62; ++shift) {
-      // Each term is 255 * (2^31 - 1) above or below zero.
+      // Each term is 255 * (2^31 - 1) or the negative of that.
       const std::vector<int32_t> m(operands, std::numeric_limits<int32_t>::max());
       for (const Sums sums : {Sums::kPositive, Sums::kNegative, Sums::kCancelling}) {
         std::vector<const uint8_t*> x;

@@ -1,5 +1,5 @@
 // arm_layers             prints a line for each layer: name, multiply-adds, description
-// arm_layers check       compares all instruction sets that the CPU has with the reference
+// arm_layers check       checks that each of the CPU's instruction sets equals the reference
 // arm_layers NAME TIMES  computes a layer TIMES times; scripts/prove arm counts the instructions
 #include <algorithm>
 #include <cstdlib>

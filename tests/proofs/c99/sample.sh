@@ -1,5 +1,6 @@
 #!/bin/bash
-# sample.sh C99_PROGRAMS WORK TARGET...: shows that a few random networks and layers give the engine's integers on these targets.
+# sample.sh C99_PROGRAMS WORK TARGET...: shows that a few random networks and layers give the engine's integers on these
+# targets.
 # Exits with 77, CTest's status for a skipped test, if a compiler or an emulator is missing.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/targets.sh"

@@ -1,8 +1,8 @@
 #!/bin/bash
-# scripts/prove resume [--runs N] [--program NAME] [--damaged N] [--data FOLDER]: shows that a training run that is
-# killed (SIGKILL) at random moments and resumed ends with the same model and last checkpoint as an uninterrupted run,
+# scripts/prove resume [--runs N] [--program NAME] [--damaged N] [--data FOLDER]: kills (SIGKILL) training runs at
+# random moments and resumes them. Shows that they end with the same model and last checkpoint as an uninterrupted run,
 # byte for byte: in float, with quantization and with frozen ranges, on 1 to 4 threads. Also shows that a run with a
-# damaged checkpoint refuses it, or ends the same.
+# damaged checkpoint refuses the checkpoint, or ends with the same model.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"

@@ -55,7 +55,8 @@ INLINE wide_weights take_fields(const uint32_t *w, int32_t shift, int32_t bits) 
   fields = (sixteen_weights)(bytes >> (uint8_t)shift) & mask;
   return widen((const int8_t *)&fields);
 }
-/* Writes the codes of one word in the order in which take_fields extracts the weights. */
+/* Writes the codes that belong to one word of weights, in the order in which take_fields extracts
+   these weights. */
 INLINE void order_codes(uint8_t *to, const uint8_t *x, int32_t bits) {
   const uint32_t even = 0x00ff00ff;
   int32_t i;

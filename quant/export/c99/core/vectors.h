@@ -92,8 +92,8 @@ INLINE int32_t add_high_product(uint32_t x, uint32_t w, int32_t sum) {
 }
 #elif defined(CORE_WIDE)
 /* add_quads multiplies sixteen weights, four for each output of a group, by four codes. `quads`
-   holds partial sums of the four outputs, and join_quads adds them up. With CORE_BLOCKS, there are
-   enough registers to compute a block, which is four groups, together. */
+   holds partial sums of the four outputs, and join_quads adds up those of each output. With
+   CORE_BLOCKS, there are enough registers to compute a block, which is four groups, together. */
 typedef int8_t sixteen_weights __attribute__((vector_size(16)));
 typedef uint8_t codes_8 __attribute__((vector_size(8)));
 typedef uint8_t codes_16 __attribute__((vector_size(16)));
