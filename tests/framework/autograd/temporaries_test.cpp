@@ -39,7 +39,8 @@ TEST_CASE("an unnamed tensor gives no pointer or reference into itself",
   CHECK((relu(test::make_tensor({1}, {-1})).data()[0]) == 0.0f);
 }
 
-TEST_CASE("a loop over a list that a temporary returns keeps the list alive", "[autograd][temporaries]") {
+TEST_CASE("a loop over a list that a temporary returns keeps the list alive",
+          "[autograd][temporaries]") {
   const Tensor x = test::make_leaf({2}, {1, 2});
   std::vector<std::string> types;
   for (const GraphNode& node : Graph(sum(relu(x))).nodes()) types.emplace_back(node.type());

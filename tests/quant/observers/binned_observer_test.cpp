@@ -88,7 +88,7 @@ void check_counts(const Counter& counter, const std::vector<float>& values) {
 
 }  // namespace
 
-TEST_CASE("bins count every value but exact zeros, and their width is the smallest power of two that fits",
+TEST_CASE("bins count all values but zeros, and their width is the smallest power of two that fits",
           "[quant][binned]") {
   Counter counter;
   counter.observe(tensor({0.0f, 0.25f, 1.0f, 1.01f, 15.99f, 15.0f, 0.0f}));
