@@ -42,7 +42,7 @@ void after_fork() {
 
 // The destructor tells the thread sanitizer that the task has ended.
 struct EndOfTask {
-  explicit EndOfTask(char* end) : end(end) {}
+  explicit EndOfTask(char* address) : end(address) {}
   ~EndOfTask() { QUANTRAIN_RELEASE(end); }
   EndOfTask(const EndOfTask&) = delete;
   EndOfTask& operator=(const EndOfTask&) = delete;
@@ -51,7 +51,7 @@ struct EndOfTask {
 
 // The destructor tells the thread sanitizer that all tasks have ended before this point.
 struct AfterTasks {
-  explicit AfterTasks(char* end) : end(end) {}
+  explicit AfterTasks(char* address) : end(address) {}
   ~AfterTasks() { QUANTRAIN_ACQUIRE(end); }
   AfterTasks(const AfterTasks&) = delete;
   AfterTasks& operator=(const AfterTasks&) = delete;
