@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "framework/autograd/ops.hpp"
@@ -12,6 +11,22 @@ namespace quantrain::quant {
 namespace {
 
 constexpr float kSmallestGamma = 1e-5f;
+
+// The bias that fold_bias() returns, without a graph: the same operations in the same order.
+Tensor bias_value(const Tensor& bias, const Folding& folding) {
+  const int64_t channels = folding.gamma.elements();
+  Tensor folded = Tensor::empty({channels});
+  float* const out = folded.mutable_data();
+  const float* const own = bias.defined() ? bias.data() : nullptr;
+  const Floats means = folding.running_mean.floats();
+  const Floats betas = folding.beta.floats();
+  const Floats factors = folding.factor.floats();
+  for (int64_t c = 0; c < channels; ++c) {
+    const float centred = own != nullptr ? own[c] - means[c] : -means[c];
+    out[c] = betas[c] + centred * factors[c];
+  }
+  return folded;
+}
 
 }  // namespace
 
@@ -30,10 +45,12 @@ Tensor fold_bias(const Weights& product, Folding& folding) {
   Tensor lift = Tensor::zeros({channels});     // added to the factor where |gamma| is too small
   float* const inverse_data = inverse.mutable_data();
   float* const lift_data = lift.mutable_data();
+  const Floats gammas = folding.gamma.floats();
+  const Floats variances = folding.running_var.floats();
   bool lifted = false;
   for (int64_t c = 0; c < channels; ++c) {
-    const float gamma = folding.gamma.data()[c];
-    inverse_data[c] = 1.0f / std::sqrt(folding.running_var.data()[c] + folding.epsilon);
+    const float gamma = gammas[c];
+    inverse_data[c] = 1.0f / std::sqrt(variances[c] + folding.epsilon);
     if (std::abs(gamma) < kSmallestGamma) {
       lift_data[c] = (std::copysign(kSmallestGamma, gamma) - gamma) * inverse_data[c];
       lifted = true;
@@ -44,8 +61,7 @@ Tensor fold_bias(const Weights& product, Folding& folding) {
   folding.factor = factor;
   folding.bias = product.bias;
 
-  std::optional<NoGrad> no_grad;
-  if (folding.uses_batch_statistics()) no_grad.emplace();
+  if (folding.uses_batch_statistics()) return bias_value(product.bias, folding);
   const Tensor mean = folding.running_mean.detach();
   const Tensor centred =
       product.bias.defined() ? sub(product.bias, mean) : mul(mean, Tensor::full({1}, -1.0f));

@@ -57,7 +57,9 @@ Quantized quantize_floats(const Tensor& x,
   codes->params = params;
   Quantized result;
   if (want_mask) result.mask = Buffer<uint8_t>((n + 7) / 8);
+  const float* const factor = factors.defined() && n > 0 ? factors.data() : nullptr;
   std::vector<kernels::QuantizeF32> q;
+  q.reserve(static_cast<size_t>(channels.count));
   for (int64_t channel = 0; channel < channels.count; ++channel) {
     const size_t c = params.per_channel() ? static_cast<size_t>(channel) : 0;
     q.push_back({.scale = params.scale[c],
@@ -65,7 +67,7 @@ Quantized quantize_floats(const Tensor& x,
                  .qmin = params.type.qmin(),
                  .qmax = params.type.qmax(),
                  .offset = codes->offset(),
-                 .factor = factors.defined() && n > 0 ? factors.data()[channel] : 1.0f});
+                 .factor = factor != nullptr ? factor[channel] : 1.0f});
   }
   const Floats floats = x.floats();
   const bool finite =

@@ -38,9 +38,11 @@ std::vector<Range> ranges(const Tensor& w, const Tensor& factor) {
   const Floats w_floats = w.floats();
   kernels::min_max_channels_f32(
       w.elements(), outputs, w.elements() / outputs, w_floats, min.data(), max.data());
+  const float* const factors = factor.defined() ? factor.data() : nullptr;
   std::vector<Range> result;
+  result.reserve(min.size());
   for (size_t o = 0; o < min.size(); ++o)
-    result.push_back(scaled({min[o], max[o]}, factor.defined() ? factor.data()[o] : 1.0f));
+    result.push_back(scaled({min[o], max[o]}, factors != nullptr ? factors[o] : 1.0f));
   return result;
 }
 
@@ -139,6 +141,8 @@ QParams WeightQuantizer::params_for(const Tensor& weight,
   const std::string where = place(type());
   const float* const biases = bias.defined() && scale_x > 0.0f ? bias.data() : nullptr;
   QParams params = empty_params();
+  params.scale.reserve(static_cast<size_t>(channels));
+  params.zero_point.reserve(static_cast<size_t>(channels));
   std::vector<Range> extremes = ranges(weight, factor);
   if (!config_.per_channel) extremes = {joined(extremes)};
   for (int64_t c = 0; c < channels; ++c) {

@@ -188,9 +188,11 @@ Statistics batch_statistics(const Tensor& x,
   Channels variance(s.mean.size());
   const Floats x_floats = x.floats();
   kernels::column_moments_f32(n, c, x_floats, s.mean.data(), variance.data());
+  const float* const factors = factor.defined() ? factor.data() : nullptr;
+  const float* const shifts = shift.defined() ? shift.data() : nullptr;
   for (size_t i = 0; i < variance.size(); ++i) {
-    const float f = factor.defined() ? factor.data()[i] : 1.0f;
-    mean[i] = s.mean[i] / f + (shift.defined() ? shift.data()[i] : 0.0f);
+    const float f = factors != nullptr ? factors[i] : 1.0f;
+    mean[i] = s.mean[i] / f + (shifts != nullptr ? shifts[i] : 0.0f);
     variance[i] /= f * f;
     s.inverse_deviation[i] = 1.0f / (f * std::sqrt(variance[i] + options.epsilon));
     variance[i] *= static_cast<float>(n) / static_cast<float>(n - 1);

@@ -64,6 +64,7 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
   }
   const auto outputs = static_cast<size_t>(weight.dim(0));
   const float scale_x = result.x->params.scale[0];
+  result.scale.reserve(outputs);
   for (size_t o = 0; o < outputs; ++o) {
     const float scale_w = params.scale[params.per_channel() ? o : 0];
     result.scale.push_back(sum_scale(scale_x, scale_w));
@@ -74,6 +75,7 @@ std::optional<IntegerProduct> integer_product(std::string_view operation,
   if (!bias.defined()) return result;
   const Floats values = bias.floats();
   std::vector<int32_t> terms;
+  terms.reserve(outputs);
   for (size_t o = 0; o < outputs; ++o) {
     const float scale_w = params.scale[params.per_channel() ? o : 0];
     try {

@@ -52,15 +52,18 @@ void sum_rows_f32(int64_t rows, int64_t columns, const float* x, float* y) {
 }
 
 void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y) {
+  const auto kernel = float_table().scale_rows_f32;
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
-    // Adding -0 changes no product, not even 0 or -0.
-    for (; r < end; ++r) affine_f32(columns, x + r * columns, factors[r], -0.0f, y + r * columns);
+    kernel(end - r, columns, x + r * columns, factors + r, y + r * columns);
   });
 }
 
 void row_dots_f32(int64_t rows, int64_t columns, const float* a, const float* b, float* dots) {
+  const auto kernel = float_table().row_dots_f32;
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
-    Buffer<float> products(columns);
+    if (columns <= kGrain)
+      return kernel(end - r, columns, a + r * columns, b + r * columns, dots + r);
+    Buffer<float> products(columns);  // a row of several blocks
     for (; r < end; ++r) {
       mul_f32(columns, a + r * columns, b + r * columns, products.data());
       dots[r] = sum_f32(columns, products.data());

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// For training with quantization: the range of values and of sums, masks, and masked gradients.
+// For training with quantization: masks, masked gradients, and the ranges of values and of sums.
 namespace quantrain::kernels {
 
 /// Smallest and largest element, which may be infinite. Both are NaN if any element is. n >= 1.

@@ -8,6 +8,21 @@ void sum_f32(int64_t n, const float* x, float* sum) {
   *sum = static_cast<float>(total);
 }
 
+void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) y[r * columns + c] = x[r * columns + c] * factors[r];
+  }
+}
+
+void row_dots_f32(int64_t rows, int64_t columns, const float* a, const float* b, float* dots) {
+  for (int64_t r = 0; r < rows; ++r) {
+    double total = 0.0;
+    for (int64_t i = r * columns; i < (r + 1) * columns; ++i)
+      total += static_cast<double>(a[i] * b[i]);
+    dots[r] = static_cast<float>(total);
+  }
+}
+
 void column_sums_f32(int64_t rows, int64_t columns, const float* x, float* sums) {
   for (int64_t c = 0; c < columns; ++c) {
     double total = 0.0;

@@ -6,18 +6,67 @@
 // columns.
 namespace quantrain::kernels::simd {
 
-template <class Arch>
-void sum_f32(int64_t n, const float* x, float* sum_of_all) {
+/// Sums n terms. load(i, at) -> Lanes gives the terms from i on.
+template <class Arch, class Load>
+inline QUANTRAIN_INLINE float sum_of_terms(int64_t n, const Load& load) {
   using L = Lanes<Arch>;
   constexpr int64_t kPart = 16 * kLongestChain;
   const auto part = [&](int64_t begin, int64_t end) QUANTRAIN_INLINE {
     L chain(0.0f);
     for_lanes<Arch>(end - begin, [&](int64_t i, auto at) QUANTRAIN_INLINE {
-      chain = chain + at.load(x + begin + i);
+      chain = chain + load(begin + i, at);
     });
     return chain;
   };
-  *sum_of_all = sum(n <= kPart ? part(0, n) : sum_of_parts<L>(n, kPart, part));
+  return sum(n <= kPart ? part(0, n) : sum_of_parts<L>(n, kPart, part));
+}
+
+template <class Arch>
+void sum_f32(int64_t n, const float* x, float* sum_of_all) {
+  *sum_of_all =
+      sum_of_terms<Arch>(n, [&](int64_t i, auto at) QUANTRAIN_INLINE { return at.load(x + i); });
+}
+
+template <class Arch>
+void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y) {
+  for (int64_t r = 0; r < rows; ++r, x += columns, y += columns) {
+    const Lanes<Arch> factor(factors[r]);
+    for_lanes<Arch>(columns, [&](int64_t i, auto at) QUANTRAIN_INLINE {
+      at.store(y + i, at.load(x + i) * factor);
+    });
+  }
+}
+
+// Sums every row as sum_f32 sums a row of products. Rows of one chain are summed side by side, so
+// that no addition waits for the previous one.
+template <class Arch>
+void row_dots_f32(int64_t rows, int64_t columns, const float* a, const float* b, float* dots) {
+  using L = Lanes<Arch>;
+  constexpr int kRows = L::kParts <= 2 ? 4 : 2;
+  int64_t r = 0;
+  if (columns <= 16 * kLongestChain) {
+    for (; r + kRows <= rows; r += kRows) {
+      const float* const left = a + r * columns;
+      const float* const right = b + r * columns;
+      L chain[kRows];
+#pragma GCC unroll 4
+      for (int u = 0; u < kRows; ++u) chain[u] = L(0.0f);
+      for_lanes<Arch>(columns, [&](int64_t i, auto at) QUANTRAIN_INLINE {
+#pragma GCC unroll 4
+        for (int u = 0; u < kRows; ++u)
+          chain[u] = chain[u] + at.load(left + u * columns + i) * at.load(right + u * columns + i);
+      });
+#pragma GCC unroll 4
+      for (int u = 0; u < kRows; ++u) dots[r + u] = sum(chain[u]);
+    }
+  }
+  for (; r < rows; ++r) {
+    const float* const left = a + r * columns;
+    const float* const right = b + r * columns;
+    dots[r] = sum_of_terms<Arch>(columns, [&](int64_t i, auto at) QUANTRAIN_INLINE {
+      return at.load(left + i) * at.load(right + i);
+    });
+  }
 }
 
 // Rows are summed in four chains, so that no addition waits for the previous one.

@@ -230,10 +230,7 @@ void quantize_f32_u8(
     if (!whole) copy_few(count, last_codes, codes + i);
     if (mask != nullptr) store_bits(count, bits & (0xffffu >> (16 - count)), mask + i / 8);
   });
-  int32_t lanes[I::kLanes];
-  I::store(lanes, bad);
-  *finite = true;
-  for (int i = 0; i < I::kLanes; ++i) *finite = *finite && lanes[i] == 0;
+  *finite = !I::any(bad);
 }
 
 template <class Arch>

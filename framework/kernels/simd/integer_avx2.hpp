@@ -116,11 +116,19 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
   static QUANTRAIN_INLINE Float div(Float a, Float b) { return _mm256_div_ps(a, b); }
   static QUANTRAIN_INLINE Float min(Float a, Float b) { return _mm256_min_ps(a, b); }
   static QUANTRAIN_INLINE Float max(Float a, Float b) { return _mm256_max_ps(a, b); }
+  static QUANTRAIN_INLINE float smallest(Float v) {
+    __m128 a = _mm_min_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    a = _mm_min_ps(a, _mm_movehl_ps(a, a));
+    return _mm_cvtss_f32(_mm_min_ss(a, _mm_movehdup_ps(a)));
+  }
+  static QUANTRAIN_INLINE float largest(Float v) {
+    __m128 a = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+    return _mm_cvtss_f32(_mm_max_ss(a, _mm_movehdup_ps(a)));
+  }
+  static QUANTRAIN_INLINE bool any(Int v) { return _mm256_testz_si256(v, v) == 0; }
   static QUANTRAIN_INLINE Int not_finite(Float v) {
     return _mm256_castps_si256(_mm256_sub_ps(v, v));
-  }
-  static QUANTRAIN_INLINE uint32_t nan_bits(Float v) {
-    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(v, v, _CMP_UNORD_Q)));
   }
   static QUANTRAIN_INLINE Int round(Float v) { return _mm256_cvtps_epi32(v); }
   static QUANTRAIN_INLINE Float keep(uint32_t bits, Float v) {

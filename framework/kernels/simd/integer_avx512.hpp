@@ -166,11 +166,11 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static QUANTRAIN_INLINE Float div(Float a, Float b) { return _mm512_div_ps(a, b); }
   static QUANTRAIN_INLINE Float min(Float a, Float b) { return _mm512_min_ps(a, b); }
   static QUANTRAIN_INLINE Float max(Float a, Float b) { return _mm512_max_ps(a, b); }
+  static QUANTRAIN_INLINE float smallest(Float v) { return _mm512_reduce_min_ps(v); }
+  static QUANTRAIN_INLINE float largest(Float v) { return _mm512_reduce_max_ps(v); }
+  static QUANTRAIN_INLINE bool any(Int v) { return _mm512_test_epi32_mask(v, v) != 0; }
   static QUANTRAIN_INLINE Int not_finite(Float v) {
     return _mm512_castps_si512(_mm512_sub_ps(v, v));
-  }
-  static QUANTRAIN_INLINE uint32_t nan_bits(Float v) {
-    return bits(_mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q));
   }
   static QUANTRAIN_INLINE Int round(Float v) { return _mm512_cvtps_epi32(v); }
   static QUANTRAIN_INLINE Float keep(uint32_t bits, Float v) {

@@ -77,11 +77,19 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
   static QUANTRAIN_INLINE Float div(Float a, Float b) { return _mm_div_ps(a, b); }
   static QUANTRAIN_INLINE Float min(Float a, Float b) { return _mm_min_ps(a, b); }
   static QUANTRAIN_INLINE Float max(Float a, Float b) { return _mm_max_ps(a, b); }
+  static QUANTRAIN_INLINE float smallest(Float v) {
+    const Float a = _mm_min_ps(v, _mm_movehl_ps(v, v));
+    return _mm_cvtss_f32(_mm_min_ss(a, _mm_shuffle_ps(a, a, 1)));
+  }
+  static QUANTRAIN_INLINE float largest(Float v) {
+    const Float a = _mm_max_ps(v, _mm_movehl_ps(v, v));
+    return _mm_cvtss_f32(_mm_max_ss(a, _mm_shuffle_ps(a, a, 1)));
+  }
+  static QUANTRAIN_INLINE bool any(Int v) {
+    return _mm_movemask_epi8(_mm_cmpeq_epi32(v, _mm_setzero_si128())) != 0xffff;
+  }
   /// 0 where v is finite.
   static QUANTRAIN_INLINE Int not_finite(Float v) { return _mm_castps_si128(_mm_sub_ps(v, v)); }
-  static QUANTRAIN_INLINE uint32_t nan_bits(Float v) {
-    return static_cast<uint32_t>(_mm_movemask_ps(_mm_cmpunord_ps(v, v)));
-  }
   /// Rounds to the nearest integer, ties to even. |v| < 2^31.
   static QUANTRAIN_INLINE Int round(Float v) { return _mm_cvtps_epi32(v); }
   /// Lane i of v if bit i is set, else 0.

@@ -2,7 +2,7 @@
 
 #include "framework/kernels/simd/integer_vector.hpp"
 
-// For training with quantization: the range of values and of sums, masks, and masked gradients.
+// For training with quantization: masks, masked gradients, and the ranges of values and of sums.
 namespace quantrain::kernels::simd {
 
 template <class Arch>
@@ -10,30 +10,28 @@ void min_max_f32(int64_t n, const float* x, float* min, float* max) {
   using I = Ints<Arch>;
   float low = x[0];
   float high = x[0];
-  const float* nan = nullptr;
   int64_t i = 0;
   if (n >= 2 * I::kLanes) {
     typename I::Float lows[2] = {I::load(x), I::load(x + I::kLanes)};
     typename I::Float highs[2] = {lows[0], lows[1]};
-    for (; i + 2 * I::kLanes <= n && nan == nullptr; i += 2 * I::kLanes) {
-      uint32_t bits = 0;
+    typename I::Int bad[2] = {I::not_finite(lows[0]), I::not_finite(lows[1])};
+    for (i = 2 * I::kLanes; i + 2 * I::kLanes <= n; i += 2 * I::kLanes) {
 #pragma GCC unroll 2
       for (int u = 0; u < 2; ++u) {
         const typename I::Float v = I::load(x + i + u * I::kLanes);
         lows[u] = I::min(lows[u], v);
         highs[u] = I::max(highs[u], v);
-        bits |= I::nan_bits(v) << u * I::kLanes;
+        bad[u] = I::bit_or(bad[u], I::not_finite(v));
       }
-      if (bits != 0) nan = x + i + __builtin_ctz(bits);
     }
-    float lanes[2][I::kLanes];
-    I::store(lanes[0], I::min(lows[0], lows[1]));
-    I::store(lanes[1], I::max(highs[0], highs[1]));
-    for (int lane = 0; lane < I::kLanes; ++lane) {
-      if (lanes[0][lane] < low) low = lanes[0][lane];
-      if (lanes[1][lane] > high) high = lanes[1][lane];
+    if (I::any(I::bit_or(bad[0], bad[1]))) {  // a NaN or an infinity
+      i = 0;
+    } else {
+      low = I::smallest(I::min(lows[0], lows[1]));
+      high = I::largest(I::max(highs[0], highs[1]));
     }
   }
+  const float* nan = nullptr;
   for (; i < n && nan == nullptr; ++i) {
     if (x[i] != x[i]) nan = x + i;
     if (x[i] < low) low = x[i];
