@@ -9,5 +9,12 @@
 /// the function inline.
 #define QUANTRAIN_INLINE __attribute__((always_inline))
 
+/// Neither inlines a function nor copies it for special arguments.
+#if defined(__clang__)
+#define QUANTRAIN_ONE_COPY __attribute__((noinline))
+#else
+#define QUANTRAIN_ONE_COPY __attribute__((noinline, noclone))
+#endif
+
 /// Unrolls the next loop completely, so that arrays of vectors stay in registers.
 #define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")

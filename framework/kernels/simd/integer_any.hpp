@@ -3,10 +3,23 @@
 #include "framework/kernels/simd/batch.hpp"
 
 // Operations that integer kernels need and xsimd lacks, in one struct for each architecture: lanes
-// of int32, the halves of 64-bit products, dot products of bytes. Every function is always inlined.
-// This leaves no symbols, which matters because two files that are compiled with different flags
-// use the struct of AVX-512.
+// of int32, the halves of 64-bit products, dot products of bytes. Every function of these structs
+// is always inlined. This leaves no symbols, which matters because files that are compiled with
+// different flags share a struct: those of AVX-512, and those of NEON.
 namespace quantrain::kernels::simd {
+namespace {
+
+// A separate function. Otherwise the compiler would vectorize the loop again for every tile. It
+// belongs to the file that includes it, because each file has flags of its own.
+template <class T>
+QUANTRAIN_ONE_COPY void copy_columns(
+    int64_t rows, int64_t columns, const T* from, int64_t from_stride, T* to, int64_t to_stride) {
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < columns; ++i) to[row * to_stride + i] = from[row * from_stride + i];
+  }
+}
+
+}  // namespace
 
 /// The bounds of clamp(v, lo, hi), the last step of every requantization.
 struct Clamp {
@@ -78,16 +91,6 @@ struct AnyInts {
     uint8_t rows[R * V * I::kLanes];
     I::template store_tile<R, V>(rows, V * I::kLanes, tile, clamp);
     copy_columns(R, columns, rows, V * I::kLanes, p, stride);
-  }
-
- private:
-  /// A separate function. Otherwise the compiler would vectorize the loop again for every tile.
-  template <class T>
-  __attribute__((noinline)) static void copy_columns(
-      int64_t rows, int64_t columns, const T* from, int64_t from_stride, T* to, int64_t to_stride) {
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t i = 0; i < columns; ++i) to[row * to_stride + i] = from[row * from_stride + i];
-    }
   }
 };
 
