@@ -49,8 +49,9 @@ class DefaultRounding {
 
 /// Returns the value and forces its computation before this point. Otherwise the compiler may move
 /// the computation out of the scope of a DefaultRounding, to where the value is used.
-inline float computed(float value) {
-  volatile float kept = value;
+template <class T>
+inline T computed(T value) {
+  volatile T kept = value;
   return kept;
 }
 

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "framework/core/text_stream.hpp"
 #include "framework/core/text_table.hpp"
 #include "quant/training/scopes.hpp"
@@ -54,12 +55,13 @@ SlotRange of_weights(std::string name, const WeightQuantizer& slot) {
 
 Range SlotRange::range() const {
   if (!params) throw QuantError(name, "it has no range: it was not calibrated");
+  const DefaultRounding rounding;
   Range range = params->float_range();
   for (size_t c = 1; c < params->scale.size(); ++c) {
     const Range channel = params->float_range(c);
     range = {std::min(range.min, channel.min), std::max(range.max, channel.max)};
   }
-  return range;
+  return {computed(range.min), computed(range.max)};
 }
 
 Ranges ranges(Module& net) {

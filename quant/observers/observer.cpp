@@ -6,6 +6,7 @@
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "framework/kernels/float/ranges.hpp"
 #include "quant/observers/exact_count.hpp"
 
@@ -127,6 +128,7 @@ void Observer::observe_range(std::span<const Range> extremes, int64_t samples) {
 }
 
 void Observer::take(const Batch& batch, std::span<const Range> extremes, int64_t samples) {
+  const DefaultRounding rounding;
   check_finite(extremes, "the batch holds a");
   const int64_t batches = count();
   const int64_t before = this->samples();
@@ -145,6 +147,7 @@ void Observer::take(const Batch& batch, std::span<const Range> extremes, int64_t
 }
 
 std::vector<Range> Observer::ranges(const QType& type, QScheme scheme) const {
+  const DefaultRounding rounding;
   validate(type, where());
   if (count() == 0) throw QuantError(where(), kind(), " observer: has seen no data");
   check_state();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "layers/dry_run.hpp"
 
 namespace quantrain::quant {
@@ -144,6 +145,7 @@ void FakeQuantize::check_input(const Tensor& x) const {
 // Parameters from x alone. A learned scale starts at 2 mean|x| / sqrt(qmax). LSQ defines no zero
 // point, so the zero point comes from the range of x.
 QParams FakeQuantize::start(const Tensor& x) const {
+  const DefaultRounding rounding;
   const bool learned = config_.estimator == Estimator::kLearned;
   check_input(x);
   if (!learned) {
@@ -195,6 +197,7 @@ void FakeQuantize::choose() {
 }
 
 void FakeQuantize::calibrate(const Tensor& x) {
+  const DefaultRounding rounding;
   if (is_given())
     throw QuantError(place(type()),
                      "the parameters of this FakeQuantize were given, so it cannot be calibrated");
@@ -244,16 +247,17 @@ Tensor FakeQuantize::forward(const Tensor& x) {
 }
 
 double FakeQuantize::quantization_noise(const Tensor& x) const {
+  const DefaultRounding rounding;
   const NoGrad no_grad;
   const Tensor y = fake_quantize(x.detach(), params(), options_for(x));
   const Floats a = x.floats();
   const Floats b = y.floats();
   double sum = 0.0;
   for (int64_t i = 0; i < x.elements(); ++i) {
-    const double difference = static_cast<double>(b.data()[i]) - static_cast<double>(a.data()[i]);
+    const double difference = static_cast<double>(b[i]) - static_cast<double>(a[i]);
     sum += difference * difference;
   }
-  return x.elements() == 0 ? 0.0 : sum / static_cast<double>(x.elements());
+  return x.elements() == 0 ? 0.0 : computed(sum / static_cast<double>(x.elements()));
 }
 
 }  // namespace quantrain::quant

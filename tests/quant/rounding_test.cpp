@@ -80,7 +80,41 @@ std::vector<float> all_of_it() {
   return results;
 }
 
+/// What observers choose from a few batches, and the noise of these parameters. The numbers are not
+/// converted, because a conversion would round.
+std::vector<double> observed(const std::vector<Tensor>& batches) {
+  std::vector<double> results;
+  for (const ObserverSpec& observer : observer_specs()) {
+    for (const int bits : {8, 3}) {
+      FakeQuantize quantizer({.type = {.bits = bits}, .observer = observer});
+      for (const Tensor& x : batches) {
+        quantizer.calibrate(x);
+        const QParams params = quantizer.params();
+        results.insert(results.end(), params.scale.begin(), params.scale.end());
+        results.insert(results.end(), params.zero_point.begin(), params.zero_point.end());
+        results.push_back(quantizer.quantization_noise(x));
+      }
+    }
+  }
+  return results;
+}
+
 }  // namespace
+
+TEST_CASE("what observers choose does not depend on the rounding mode of the caller",
+          "[quant][rounding]") {
+  std::vector<Tensor> batches;
+  for (uint64_t seed = 0; seed < 20; ++seed)
+    batches.push_back(quantrain::test::random_tensor({64, 10}, seed));
+  const std::vector<double> nearest = observed(batches);
+  for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    std::fesetround(mode);
+    const std::vector<double> other = observed(batches);
+    std::fesetround(FE_TONEAREST);
+    CAPTURE(mode);
+    CHECK(other == nearest);
+  }
+}
 
 TEST_CASE("weights, integers and logits do not depend on the rounding mode of the caller",
           "[quant][rounding]") {
