@@ -100,7 +100,7 @@ if(QUANTRAIN_EXAMPLES AND NOT QUANTRAIN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQ
                                       ${CMAKE_CURRENT_BINARY_DIR}/c99_${name} ${ARGN})
     set_tests_properties(c99_${name} PROPERTIES SKIP_RETURN_CODE 77)
   endfunction()
-  quantrain_c99_test(gcc gcc-O0 gcc-O3 plain)
+  quantrain_c99_test(gcc gcc-O0 gcc-O3 gcc-O3-march=native plain)
   quantrain_c99_test(clang clang-O0 clang-O3)
   quantrain_c99_test(aarch64 aarch64)
   quantrain_c99_test(riscv64 riscv64)

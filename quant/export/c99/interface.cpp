@@ -190,7 +190,7 @@ std::string header_text(const Interface& f,
   if (simple) {
     text += cat("     #include \"",
                 f.name,
-                ".h\"\n\n     static int32_t scratch[(",
+                ".h\"\n\n     static int32_t scratch[",
                 f.macro,
                 "_SCRATCH_SIZE / 4 + 1];\n     static uint8_t input[",
                 f.macro,
@@ -198,8 +198,9 @@ std::string header_text(const Interface& f,
                 f.outputs[0].type,
                 " output[",
                 f.macro,
-                "_OUTPUT_SIZE];\n\n     int main(void) {\n       input[0] = 255; ... the codes of a"
-                " sample, see below\n       ",
+                "_OUTPUT_SIZE];\n\n     int main(void) {\n       input[0] = 255;  // and so on: "
+                "the codes of"
+                " a sample, see below\n       ",
                 f.name,
                 "_run(input, output, scratch);\n       return output[0] > 0;\n     }\n\n");
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <limits>
 
 #include "quant/export/c99/layout.hpp"
 #include "quant/export/c99/product_tables.hpp"
@@ -274,7 +276,16 @@ int ProductStep::stored_bits(const Settings& settings) const {
   if (!settings.pack_weights || depthwise() || product->weight_bits > 4) return 8;
   // For a short sum, padding to whole words costs more than packing saves.
   if (length() < kShortestPacked || length() > kLongestPacked) return 8;
-  return product->weight_bits > 2 ? 4 : 2;
+  const int bits = product->weight_bits > 2 ? 4 : 2;
+  // The C core subtracts the packed weights' offset times the sum of the codes from the start of a
+  // sum, which must stay within 32 bits. No converted network has a bias that is too large for
+  // this.
+  const int64_t reach = 2 * 255 * (int64_t{1} << (bits - 1)) * length();
+  const int64_t most = std::numeric_limits<int32_t>::max() - reach;
+  for (const int32_t bias : product->bias) {
+    if (std::abs(int64_t{bias}) > most) return 8;
+  }
+  return bits;
 }
 
 ProductStep product_step(const integer::QuantizedConv2d& op) {

@@ -10,7 +10,7 @@ namespace quantrain::c99 {
 /// A convolution or linear layer as the exporter sees it: each output pixel reads one patch of
 /// `length` input codes for each convolution group.
 struct ProductStep {
-  kernels::Conv2dShape shape;  ///< a linear layer's rows are the pixels of one image row
+  kernels::Conv2dShape shape;  ///< linear layer: height 1, with one pixel for each row of the input
   const integer::QuantizedProduct* product = nullptr;
   bool linear = false;
 

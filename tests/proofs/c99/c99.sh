@@ -2,7 +2,8 @@
 # scripts/prove c99: shows that exported C gives the engine's integers. Trains the examples' networks briefly, exports
 # them, and compares the codes of every step, the output of every image, and classes. Flags set the numbers of images
 # and random networks; these are the defaults:
-#   on this machine, compiled by GCC and Clang with -O0 and -O3, and without vectors   --images 10000
+#   on this machine, compiled by GCC and Clang with -O0 and -O3, without vectors, and  --images 10000
+#   on x86-64 also with AVX2 and for this very CPU
 #   on aarch64 and riscv64, emulated                                                  --cross 1000
 #   on Cortex-M0, M3, M4, M7 and M55, emulated; their objects call no floating point  --board 100
 #   and random networks on this machine                                               --random 100
@@ -49,6 +50,7 @@ c99_results=$work/results
 touch "$c99_results"
 
 natives=(gcc-O3 gcc-O0 clang-O3 clang-O0 plain)
+if grep -qw avx2 /proc/cpuinfo; then natives+=({gcc,clang}-O3-m{avx2,arch=native}); fi
 boards=(mps2-an385/cortex-m0 mps2-an385 mps2-an386 mps2-an500 mps3-an547)
 
 # images TARGET FOLDER COUNT: runs the folder's network on COUNT images

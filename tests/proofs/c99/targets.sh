@@ -1,5 +1,5 @@
 # Sourced: the compilers and processors that exported C is tested with.
-#   gcc-O0 gcc-O3 clang-O0 clang-O3   this machine
+#   COMPILER-FLAG...                  this machine: gcc-O0, clang-O3-mavx2, gcc-O3-march=native
 #   plain                             the same, without vectors: gcc -O3 -D CORE_PLAIN=1
 #   aarch64 riscv64                   cross-compiled with -O2, under qemu-user
 #   BOARD                             bare metal, by examples/cortex_m/run
@@ -25,9 +25,12 @@ missing() {
 # run_program TARGET SOURCE FOLDER NAME ARGUMENT...: compiles SOURCE with FOLDER's network and runs it with the arguments
 run_program() {
   local target=$1 source=$2 folder=$3 program=$3/$4.$1
-  local command emulator=()
+  local command i emulator=()
   case $target in
-    gcc-* | clang-*) command=("${target%-*}" "-${target#*-}") ;;
+    gcc-* | clang-*)
+      IFS=- read -ra command <<<"$target"
+      for i in "${!command[@]}"; do ((i == 0)) || command[i]=-${command[i]}; done
+      ;;
     plain) command=(gcc -O3 -D CORE_PLAIN=1) ;;
     *) command=("$target-linux-gnu-gcc" -O2 -static) emulator=("qemu-$target") ;;
   esac

@@ -1,3 +1,9 @@
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include <limits>
+
 #include "layers/layers.hpp"
 #include "quant/lowering/convert.hpp"
 #include "quant/training/scopes.hpp"
@@ -73,15 +79,60 @@ TEST_CASE("networks for signals and dilated convolutions have a C form", "[quant
   }
 }
 
+namespace {
+
+/// Whether this CPU has AVX-VNNI: dot products of bytes without AVX-512.
+bool has_avx_vnni() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 4) != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+TEST_CASE("packed weights beside the largest biases do not overflow", "[quant][c99]") {
+  // Such a bias leaves no room for the packed weights' offset times the sum of the codes. Converted
+  // networks have smaller biases, but a file may hold it.
+  const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {0}};
+  constexpr int64_t kLength = 32, kOutputs = 16;
+  for (const int32_t sign : {-1, 1}) {
+    integer::QuantizedProduct product;
+    product.weight_bits = 4;
+    std::vector<int8_t> weights(kLength * kOutputs);
+    for (int64_t o = 0; o < kOutputs; ++o) weights[static_cast<size_t>(o * kLength)] = 1;
+    product.weight = SharedArray<int8_t>(std::move(weights));
+    const int32_t bias = sign * (std::numeric_limits<int32_t>::max() - 255);
+    product.bias = SharedArray<int32_t>(std::vector<int32_t>(kOutputs, bias));
+    integer::Program program;
+    program.values = {{.name = {}, .shape = {kLength}, .params = params},
+                      {.name = {}, .shape = {kOutputs}, .params = {}, .scale = {0.1}}};
+    program.inputs = {0};
+    program.outputs = {1};
+    program.steps = {{integer::QuantizedLinear{1, kLength, kOutputs, product}, {0}, 1}};
+    integer::validate(program);
+    CHECK(build_and_run(program,
+                        {.name = "extreme"},
+                        "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all " +
+                            std::string(kWarnings)) == "");
+  }
+}
+
 TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][serial]") {
   // With AVX2, sixteen outputs are computed together. 28 outputs are seven groups of four, so the
   // second block of sixteen overlaps the first. 23 outputs are five groups and three rows.
   std::vector<std::string> compilers = {
       "gcc -O2 -mavx2 ", "gcc -O1 -mavx2 -fsanitize=address,undefined -fno-sanitize-recover=all "};
-  if (std::system("clang --version >/dev/null 2>&1") == 0) compilers.push_back("clang -O2 -mavx2 ");
+  const bool clang = std::system("clang --version >/dev/null 2>&1") == 0;
+  if (clang) compilers.push_back("clang -O2 -mavx2 ");
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512vnni") != 0 && __builtin_cpu_supports("avx512vl") != 0)
+  if (__builtin_cpu_supports("avx512vnni") != 0 && __builtin_cpu_supports("avx512vl") != 0) {
     compilers.push_back("gcc -O2 -mavx2 -mavx512vl -mavx512vnni ");
+    if (clang) compilers.push_back("clang -O2 -mavx2 -mavx512vl -mavx512vnni ");
+  }
+  if (has_avx_vnni()) compilers.push_back("gcc -O2 -mavxvnni ");
   Random random(9);
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   for (const int bits : {8, 4, 2}) {

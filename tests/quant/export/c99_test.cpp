@@ -115,6 +115,24 @@ TEST_CASE("an exported network also compiles as C++, and two networks link toget
   CHECK(std::system((in + "g++ -x c++ -c" + flags + "-o first_as_cpp.o first.c").c_str()) == 0);
 }
 
+TEST_CASE("the example in an exported header compiles and runs", "[quant][c99]") {
+  RandomNetwork network = random_network(5);
+  const integer::Program program = train_and_convert(network, 5).program();
+  const TemporaryFolder folder;
+  write_c99(folder.path(), export_c99(program, {.name = "shown"}));
+  const std::string header = contents(folder / "shown.h");
+  const size_t begin = header.find("#include \"shown.h\"");
+  const size_t end = header.find("\n\n   Outputs are", begin);
+  REQUIRE(begin != std::string::npos);
+  REQUIRE(end != std::string::npos);
+  std::ofstream(folder / "main.c") << header.substr(begin, end - begin) << '\n';
+  // The program returns whether its first output is positive.
+  const int status = std::system(("cd " + folder.path() + " && gcc " + kWarnings +
+                                  "-o shown main.c shown.c && { ./shown; test $? -le 1; }")
+                                     .c_str());
+  CHECK(status == 0);
+}
+
 TEST_CASE("names that are invalid in C are refused", "[quant][c99]") {
   RandomNetwork network = random_network(3);
   const integer::Program program = train_and_convert(network, 3).program();
