@@ -16,7 +16,8 @@ int main(int argc, char** argv) try {
 
   std::vector<uint8_t> image(static_cast<size_t>(model.input_shape().elements()));
   if (std::fread(image.data(), 1, image.size(), input) != image.size())
-    throw quantrain::Error("deploy", "an image has ", image.size(), " bytes, the input has fewer");
+    throw quantrain::Error(
+        "deploy", "the file has fewer than the ", image.size(), " bytes of an image");
   std::vector<int32_t> logits(static_cast<size_t>(model.outputs()));
   model.run(image, logits);
   int32_t best = 0;

@@ -43,11 +43,12 @@ struct Task {
 /// Fraction of rows whose largest output is that of their label.   Throws: as ConfusionMatrix.
 std::function<double(const Tensor& y)> accuracy_of(std::vector<int32_t> labels, int64_t classes);
 
-/// Number of samples that observers see in calibration.
+/// The most samples that observers see in calibration.
 inline constexpr int64_t kCalibrationSamples = 2048;
 
 /// Makes a task from a training and a test part, each a Dataset or TensorDataset. Loss and
-/// score_name are those of a classifier. `score` is not set, because it needs labels.
+/// score_name are those of a classifier. `score` and `outputs` are not set, because they need
+/// labels.
 /// limit: the number of training samples to use; 0: all of them.
 /// Throws: DataError if there are fewer training samples than limit.
 template <class Data>

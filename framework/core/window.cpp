@@ -19,9 +19,8 @@ const char* fault_of(const Window2d& window) {
   if (std::min(dilation.h, dilation.w) < 1) return "the dilation is below 1";
   if (std::max({kernel.h, kernel.w, stride.h, stride.w, padding.h, padding.w}) > kMost)
     return "kernel, stride or padding is 2^31 or more";
-  // The dilation is checked first, because extent() multiplies by it and could overflow.
-  const bool is_small = std::max(dilation.h, dilation.w) <= kMost;
-  if (!is_small || std::max(window.extent().h, window.extent().w) > kMost)
+  if (std::max(dilation.h, dilation.w) > kMost) return "the dilation is 2^31 or more";
+  if (std::max(window.extent().h, window.extent().w) > kMost)
     return "the dilated kernel spans 2^31 elements or more";
   return nullptr;
 }

@@ -17,7 +17,7 @@ struct SplitOptions {
 };
 
 /// Number of samples of each class, [classes].
-/// Throws: DataError if a label is outside [0, classes), or there are more than 2^31 classes.
+/// Throws: DataError if a label is outside [0, classes), or classes is not in [1, 2^31].
 std::vector<int64_t> class_counts(std::span<const int32_t> labels, int64_t classes);
 /// The same for a Dataset or TensorDataset with labels.
 template <class Data>
@@ -29,9 +29,9 @@ std::vector<int64_t> class_counts(const Data& data) requires requires {
 /// Indices of the samples of each part, ascending. If the fractions sum to less than 1, the
 /// remaining samples are in no part. The size of a part is n * fraction, rounded up or down so that
 /// the sizes sum to round(n * (sum of the fractions)). A part that would be empty gets a sample
-/// from the largest.
-/// Throws: DataError if a fraction is not positive, the sum of the fractions is above 1, a part
-/// gets no sample, or n is above 2^48.
+/// from the largest, if that has at least two.
+/// Throws: DataError if there are no fractions, a fraction is not positive, the sum of the fractions
+/// is above 1, a part is still empty, or n is above 2^48.
 std::vector<std::vector<int64_t>> split_indices(int64_t n,
                                                 std::span<const double> fractions,
                                                 uint64_t seed = 0);

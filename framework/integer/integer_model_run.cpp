@@ -137,14 +137,14 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   if (n == 0) return;
   const DefaultRounding rounding;
   const Program& p = ready_->program;
-  const std::vector<int64_t>& outputs = ready_->output_elements;
+  const std::vector<int64_t>& output_elements = ready_->output_elements;
   const int64_t chunk = std::min(n, kChunk);
   Buffer<uint8_t> memory(chunk * ready_->plan.sample_bytes);
   Few<int64_t> first_integer(y.size());  // offset of each output in `integers`, for real logits
   int64_t integer_count = 0;
   for (size_t i = 0; i < y.size(); ++i) {
     first_integer[i] = integer_count;
-    if constexpr (!std::is_same_v<Output, int32_t>) integer_count += chunk * outputs[i];
+    if constexpr (!std::is_same_v<Output, int32_t>) integer_count += chunk * output_elements[i];
   }
   Buffer<int32_t> integers;
   if (integer_count > 0) integers = Buffer<int32_t>(integer_count);
@@ -166,7 +166,7 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
     }
     for (size_t i = 0; i < y.size(); ++i) {
       if constexpr (std::is_same_v<Output, int32_t>) {
-        results[i] = y[i].data() + first * outputs[i];
+        results[i] = y[i].data() + first * output_elements[i];
       } else {
         results[i] = integers.data() + first_integer[i];
       }
@@ -176,10 +176,10 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
       for (size_t i = 0; i < y.size(); ++i) {
         const Value& value = p.value(p.outputs[i]);
         const int64_t channels = value.params ? 1 : static_cast<int64_t>(value.scale.size());
-        for (int64_t k = 0; k < count * outputs[i]; ++k) {
+        for (int64_t k = 0; k < count * output_elements[i]; ++k) {
           const double scale = value.params ? static_cast<double>(value.params->scale[0])
                                             : value.scale[static_cast<size_t>(k % channels)];
-          y[i][static_cast<size_t>(first * outputs[i] + k)] =
+          y[i][static_cast<size_t>(first * output_elements[i] + k)] =
               static_cast<Output>(scale * results[i][k]);
         }
       }

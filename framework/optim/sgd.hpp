@@ -11,7 +11,7 @@ struct SgdOptions {
   float momentum = 0.0f;
   float weight_decay = 0.0f;
   bool nesterov = false;
-  bool allow_nonfinite = false;  ///< also steps on gradients that are NaN or infinite
+  bool allow_nonfinite = false;  ///< step() does not check that gradients are finite
 };
 
 /// g = grad + weight_decay * w; v = momentum * v + g;

@@ -12,8 +12,8 @@ inline constexpr int64_t kElementBytes = 4;
 template <class Arch>
 inline constexpr int kTransposedRows = Arch::alignment() >= 32 ? 8 : 4;
 
-/// Transposes four elements of each row, beginning at byte `at` of the row. The elements j of all
-/// rows are stored side by side, beginning at to + j * to_step.
+/// Transposes four elements of each row, beginning at byte `at` of the row. Element j (0 to 3) of
+/// every row goes to the same output row, which begins at to + j * to_step.
 template <class Arch>
 inline QUANTRAIN_INLINE void transpose_4(const unsigned char* const* rows,
                                          int64_t at,

@@ -18,7 +18,7 @@ using test::values;
 // suffice.
 constexpr int kDeep = test::kSanitized ? 40000 : 200000;
 
-// y = x. backward() appends the node's name to a list.
+// The identity: y = x. Its backward() appends the node's name to a list.
 class WitnessNode : public Node {
  public:
   WitnessNode(int name, std::vector<int>& order) : name_(name), order_(order) {}
@@ -196,7 +196,8 @@ TEST_CASE("backward notices a write through another handle to the same memory",
   Tensor x = make_leaf({2}, {1, 2});
   Tensor y = sum(sigmoid(x));
   Tensor shared = y.node()->input(0).detach();
-  CHECK_THROWS_AS(shared.data(), GraphError);  // sum needs no values, so they were freed
+  // The gradient of sum does not read the result of sigmoid, so its values were freed.
+  CHECK_THROWS_AS(shared.data(), GraphError);
 
   Tensor w = make_leaf({2}, {1, 2});
   Tensor z = sum(mul(w, w));

@@ -163,7 +163,7 @@ TEST_CASE("conv1d rejects operands that do not fit", "[autograd][conv1d]") {
                         "kernel, stride or padding is 2^31 or more");
   QUANTRAIN_CHECK_ERROR(conv1d(x, weight({2, 3, 4}), {}, {.dilation = kMost}),
                         ShapeError,
-                        "the dilated kernel spans 2^31 elements or more");
+                        "the dilation is 2^31 or more");
   QUANTRAIN_CHECK_ERROR(
       conv1d(x, weight({2, 0, 4})), ShapeError, "weight has no elements: [2, 0, 4]");
 }

@@ -53,7 +53,7 @@ TEST_CASE("a window that makes no sense is refused", "[core][window]") {
       {{.padding = {1, kMost + 1}}, "[conv] kernel, stride or padding is 2^31 or more"},
       {{.dilation = {0, 1}}, "[conv] the dilation is below 1: kernel [1, 1], stride [1, 1]"},
       {{.dilation = {1, -3}}, "[conv] the dilation is below 1"},
-      {{.dilation = {1, kMost + 1}}, "[conv] the dilated kernel spans 2^31 elements or more"},
+      {{.dilation = {1, kMost + 1}}, "[conv] the dilation is 2^31 or more"},
       {{.kernel = {1 << 16, 1}, .dilation = {1 << 16, 1}},
        "[conv] the dilated kernel spans 2^31 elements or more"},
       {{.kernel = kMost, .dilation = int64_t{1} << 62},

@@ -20,7 +20,7 @@ struct Case {
   bool transposed_a = false;
   bool transposed_b = false;
   EpilogueF32 epilogue{};
-  int64_t c_gap = 0;  // elements between rows of c, which gemm must not write
+  int64_t c_gap = 0;  // unused elements after each row of c; gemm must not write them
 };
 
 std::vector<float> obvious(const Case& p, const float* a, const float* b, std::vector<float> c) {

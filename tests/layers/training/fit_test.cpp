@@ -113,7 +113,7 @@ TEST_CASE("accumulated gradients of small batches make the step of a large one",
   const std::vector<float> a = whole.weights();
   const std::vector<float> b = parts.weights();
   for (size_t i = 0; i < a.size(); ++i) CHECK(b[i] == test::Approx(a[i]).margin(1e-6));
-  // 22 rows are 6 batches of 4, which are 2 steps of up to 4 batches.
+  // 22 rows make 6 batches of up to 4 rows. With 4 batches to a step, these make 2 steps.
   CHECK(Training().fit({.accumulate = 4}).steps == 2);
 }
 

@@ -9,7 +9,7 @@ source "$root/scripts/packages"
 need_packages git "${build_packages[@]}" "${demo_packages[@]}"
 if [[ $# -ne 1 ]]; then echo "usage: scripts/prove same COMMIT" >&2; exit 2; fi
 if ! commit=$(git -C "$root" rev-parse --quiet --verify "$1^{commit}"); then
-  echo "prove same: this repository has no commit $1. A shallow clone, or a copy without its history, lacks it:" >&2
+  echo "prove same: this repository has no commit $1. If it is a shallow clone, fetch its history:" >&2
   echo "  git fetch --unshallow" >&2
   exit 2
 fi

@@ -16,9 +16,9 @@ using quantrain::test::load_vectors;
 /// the observer had seen the case's values in one batch.
 inline std::unique_ptr<Observer> loaded_histogram(const auto& options, const Json& json) {
   auto with_bins = options;
-  // The observer's bins must reach to 0; those of the case need not.
   const auto counts = json.at("counts").get<std::vector<float>>();
   const auto first = json.at("first").get<int64_t>();
+  // The observer's bins must include the value 0. The case's bins need not, so they are extended.
   const int64_t begin = std::min<int64_t>(first, 0);
   const int64_t end = std::max<int64_t>(first + static_cast<int64_t>(counts.size()), 0);
   with_bins.bins = std::max(options.bins, static_cast<int>(end - begin));
