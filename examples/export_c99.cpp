@@ -15,7 +15,8 @@ using namespace quantrain;
 
 int main(int argc, char** argv) try {
   CLI::App app{
-      "Writes a saved integer network as C99, for devices and compilers that quantrain does not support."};
+      "Writes a saved integer network as C99, for devices and compilers that quantrain does not "
+      "support."};
   std::string model_path, folder = ".", data;
   C99Options options;
   int64_t test = 0;

@@ -15,8 +15,8 @@ struct TinyProgram {
   int64_t outputs = 0;
 };
 
-/// Checks the files "report.json", "model" and "out" that a run has written to the workplace. Returns the
-/// report.
+/// Checks the files "report.json", "model" and "out" that a run has written to the workplace.
+/// Returns the report.
 inline nlohmann::json check_tiny_report(const Workplace& place, const TinyProgram& expected) {
   const auto report = nlohmann::json::parse(place.read("report.json"));
   CHECK(report.at("model") == expected.program);

@@ -52,7 +52,7 @@ TEST_CASE("the spectrum keeps the energy of the samples", "[examples][audio]") {
   QUANTRAIN_CHECK_ERROR(PowerSpectrum(7), DataError, "[spectrum] 7 samples");
   QUANTRAIN_CHECK_ERROR(PowerSpectrum(0), DataError, "[spectrum] 0 samples");
   PowerSpectrum four(4);
-  QUANTRAIN_CHECK_ERROR(four(std::vector<float>(5)), DataError, "5 samples, at most 4");
+  QUANTRAIN_CHECK_ERROR(four(std::vector<float>(5)), DataError, "5 samples, expected at most 4");
 }
 
 TEST_CASE("all energy of a sine lies in its bin", "[examples][audio]") {

@@ -84,9 +84,10 @@ TEST_CASE("floats outside their declared range are rejected", "[data][dataset]")
 }
 
 TEST_CASE("images, labels and classes that do not fit together are rejected", "[data][dataset]") {
-  QUANTRAIN_CHECK_ERROR(Dataset({8}, counting(8), {0, 0}, 1),
-                        DataError,
-                        "images have shape [8], expected [N, H, W, C] or rows [N, F]");
+  QUANTRAIN_CHECK_ERROR(
+      Dataset({8}, counting(8), {0, 0}, 1),
+      DataError,
+      "images have shape [8], expected [N, ...], such as [N, H, W, C] or rows [N, F]");
   QUANTRAIN_CHECK_ERROR(
       Dataset({0, 2, 2, 1}, {}, {}, 1), DataError, "is empty: images have shape [0, 2, 2, 1]");
   QUANTRAIN_CHECK_ERROR(Dataset({2, 2, 0, 1}, {}, {0, 0}, 1), DataError, "is empty");

@@ -116,10 +116,8 @@ TEST_CASE("an exported network also compiles as C++, and two networks link toget
 }
 
 TEST_CASE("the example in an exported header compiles and runs", "[quant][c99]") {
-  RandomNetwork network = random_network(5);
-  const integer::Program program = train_and_convert(network, 5).program();
   const TemporaryFolder folder;
-  write_c99(folder.path(), export_c99(program, {.name = "shown"}));
+  write_c99(folder.path(), export_c99(ds_cnn(), {.name = "shown"}));
   const std::string header = contents(folder / "shown.h");
   const size_t begin = header.find("#include \"shown.h\"");
   const size_t end = header.find("\n\n   Outputs are", begin);
