@@ -30,8 +30,8 @@ std::vector<int64_t> class_counts(const Data& data) requires requires {
 /// remaining samples are in no part. The size of a part is n * fraction, rounded up or down so that
 /// the sizes sum to round(n * (sum of the fractions)). A part that would be empty gets a sample
 /// from the largest, if that has at least two.
-/// Throws: DataError if there are no fractions, a fraction is not positive, the sum of the fractions
-/// is above 1, a part is still empty, or n is above 2^48.
+/// Throws: DataError if there are no fractions, a fraction is not positive, their sum is above 1, a
+/// part is still empty, or n is above 2^48.
 std::vector<std::vector<int64_t>> split_indices(int64_t n,
                                                 std::span<const double> fractions,
                                                 uint64_t seed = 0);

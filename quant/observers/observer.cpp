@@ -93,6 +93,7 @@ void Observer::check_finite(std::span<const Range> ranges, const char* what) con
 }
 
 void Observer::observe(const Tensor& x) {
+  const DefaultRounding rounding;
   const Shape& shape = x.shape();
   if (x.elements() == 0) throw DataError(where(), kind(), " observer: empty batch ", shape);
   if (axis() >= shape.rank()) {

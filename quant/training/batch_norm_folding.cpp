@@ -41,6 +41,14 @@ Folding::Folding(std::string layer_path, const BatchNorm& layer)
 
 Tensor fold_bias(const Weights& product, Folding& folding) {
   const int64_t channels = folding.gamma.elements();
+  if (product.bias.defined() && !(product.bias.shape() == Shape{channels})) {
+    throw ShapeError(folding.path,
+                     "bias ",
+                     product.bias.shape(),
+                     " does not fit a batch norm of ",
+                     channels,
+                     " channels");
+  }
   Tensor inverse = Tensor::empty({channels});  // 1 / sqrt(running_var + epsilon)
   Tensor lift = Tensor::zeros({channels});     // added to the factor where |gamma| is too small
   float* const inverse_data = inverse.mutable_data();

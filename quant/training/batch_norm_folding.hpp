@@ -34,14 +34,16 @@ struct Folding {
 /// epsilon).   docs/quantization.md (15)
 /// Shapes: weight [C, ...], bias [C] or undefined  ->  the same shapes, bias defined. Sets
 /// folding.factor and folding.bias.
-/// Gradient: to weight and gamma, and through b' to bias, gamma and beta; the running statistics
-/// are constants. A |gamma| below 1e-5 counts as 1e-5, so that the body slot can divide by the
-/// factor.
+/// Gradient: to weight and gamma, and, unless batch statistics are used, through b' to bias, gamma
+/// and beta; the running statistics are constants. A |gamma| below 1e-5 counts as 1e-5, so that the
+/// body slot can divide by the factor.
+/// Throws: ShapeError if the bias is not [C].
 /// Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al. 2018, equation 14.
 Weights fold_batch_norm(const Weights& product, Folding& folding);
 /// The two parts of fold_batch_norm. fold_bias gives b' and sets folding.factor and folding.bias;
 /// fold_weight gives w' from this factor, so call fold_bias first. While batch statistics are used,
-/// b' passes no gradient on, because the body slot adds the bias.
+/// b' has no gradient: it only helps to choose the scale of the weights, and the body slot adds the
+/// product's own bias b.
 Tensor fold_bias(const Weights& product, Folding& folding);
 Tensor fold_weight(const Tensor& weight, const Folding& folding);
 

@@ -3,7 +3,7 @@
 # For 64-bit Arm: -D ARM=ON instead of AVX512.
 # If a file of kernels/arch/ has an inline function that is not inlined, the linker merges it with functions of the same
 # name from other files. The copy that it keeps may use instructions that the CPU lacks. So each such function must be a
-# template on the file's own instruction set.
+# template on the file's own instruction set, or in an unnamed namespace.
 cmake_minimum_required(VERSION 3.25)
 set(arch_sse2 "xsimd::sse2")
 set(arch_avx2 "xsimd::fma3<xsimd::avx2>")
@@ -65,5 +65,5 @@ else()
 endif()
 if(bad GREATER 0)
   message(FATAL_ERROR "the linker may merge ${bad} inline functions with those of other files: make each one a "
-                      "template on its file's own instruction set")
+                      "template on its file's own instruction set, or put it into an unnamed namespace")
 endif()

@@ -89,6 +89,42 @@ TEST_CASE("a learned weight scale gets LSQ's gradient, where n counts all weight
   }
 }
 
+TEST_CASE("a folded bias has the same bits with batch statistics, but no gradient",
+          "[quant][weights]") {
+  BatchNorm1d norm{4};
+  const std::vector<NamedTensor> own = norm.named_parameters();
+  const std::vector<float> gammas{0.8f, -1.3f, 1e-7f, 2.0f};
+  for (const NamedTensor& parameter : own) {
+    Tensor tensor = parameter.tensor;  // gamma, then beta
+    std::copy(gammas.begin(), gammas.end(), tensor.mutable_data());
+  }
+  Folding folding("norm", norm);
+  const Tensor values = random_normal({4}, 8);
+  std::copy_n(values.data(), 4, folding.running_mean.mutable_data());
+  const Tensor w = random_normal({4, 9}, 5);
+  for (const Tensor& bias : {random_normal({4}, 6), Tensor()}) {
+    folding.training = false;
+    const Tensor evaluated = fold_bias({w, bias}, folding);
+    folding.training = true;
+    const Tensor trained = fold_bias({w, bias}, folding);
+    CHECK(evaluated.requires_grad());
+    CHECK_FALSE(trained.requires_grad());
+    CHECK(quantrain::test::values(trained) == quantrain::test::values(evaluated));
+    for (int64_t c = 0; c < 4; ++c) {
+      const double factor = (c == 2 ? 1e-5 : static_cast<double>(gammas[static_cast<size_t>(c)])) /
+                            std::sqrt(1.0 + static_cast<double>(folding.epsilon));
+      const double centred = (bias.defined() ? static_cast<double>(bias.data()[c]) : 0.0) -
+                             static_cast<double>(values.data()[c]);
+      const double beta = gammas[static_cast<size_t>(c)];
+      CHECK(trained.data()[c] ==
+            quantrain::test::Approx(beta + centred * factor).epsilon(1e-5).margin(1e-9));
+    }
+  }
+  QUANTRAIN_CHECK_ERROR(fold_bias({w, random_normal({3}, 6)}, folding),
+                        ShapeError,
+                        "[norm] bias [3] does not fit a batch norm of 4 channels");
+}
+
 TEST_CASE("a slot that folds a batch norm quantizes the folded weights", "[quant][weights]") {
   const bool per_channel = GENERATE(false, true);
   const bool batch_statistics = GENERATE(false, true);

@@ -54,7 +54,10 @@ void sum_rows_f32(int64_t rows, int64_t columns, const float* x, float* y) {
 void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* factors, float* y) {
   const auto kernel = float_table().scale_rows_f32;
   parallel_for(rows, row_grain(columns), [&](int64_t r, int64_t end) {
-    kernel(end - r, columns, x + r * columns, factors + r, y + r * columns);
+    if (columns <= kGrain)
+      return kernel(end - r, columns, x + r * columns, factors + r, y + r * columns);
+    // A row of several blocks. Adding -0 changes no product, not even 0 or -0.
+    for (; r < end; ++r) affine_f32(columns, x + r * columns, factors[r], -0.0f, y + r * columns);
   });
 }
 

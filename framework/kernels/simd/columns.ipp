@@ -2,8 +2,8 @@
 
 #include "framework/kernels/simd/lanes.hpp"
 
-// Reductions in 16 lanes, and functions with parameters for each column, whose lanes run along the
-// columns.
+// Reductions in 16 lanes, and functions with parameters for each row or column, whose lanes run
+// along the columns.
 namespace quantrain::kernels::simd {
 
 /// Sums n terms. load(i, at) -> Lanes gives the terms from i on.

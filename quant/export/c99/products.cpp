@@ -278,8 +278,8 @@ int ProductStep::stored_bits(const Settings& settings) const {
   if (length() < kShortestPacked || length() > kLongestPacked) return 8;
   const int bits = product->weight_bits > 2 ? 4 : 2;
   // The C core subtracts the packed weights' offset times the sum of the codes from the start of a
-  // sum, which must stay within 32 bits. No converted network has a bias that is too large for
-  // this.
+  // sum, which must stay within 32 bits. In a converted network, only sums of more than about
+  // 263,000 products of 4-bit weights can have a bias that is too large for this.
   const int64_t reach = 2 * 255 * (int64_t{1} << (bits - 1)) * length();
   const int64_t most = std::numeric_limits<int32_t>::max() - reach;
   for (const int32_t bias : product->bias) {

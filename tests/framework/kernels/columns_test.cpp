@@ -58,7 +58,20 @@ TEST_CASE("sums of any number of parts are complete", "[kernels][columns]") {
 }
 
 TEST_CASE("scaled rows and dot products of rows equal elementwise results", "[kernels][columns]") {
-  for (const Size size : {Size{0, 5}, {3, 0}, {1, 1}, {5, 17}, {3, 40000}, {700, 64}}) {
+  // Rows of up to 2048 columns are one chain; rows of more than 32768 are several blocks.
+  for (const Size size : {Size{0, 5},
+                          {3, 0},
+                          {1, 1},
+                          {2, 15},
+                          {3, 16},
+                          {5, 17},
+                          {700, 64},
+                          {7, 2048},
+                          {6, 2049},
+                          {5, 5000},
+                          {2, 32768},
+                          {2, 32769},
+                          {3, 40000}}) {
     const int64_t rows = size.rows;
     const int64_t columns = size.columns;
     INFO("rows " << rows << " columns " << columns);

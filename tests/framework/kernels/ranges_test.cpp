@@ -24,7 +24,7 @@ TEST_CASE("smallest and largest elements are found, and NaN and infinity are rep
           "[kernels][ranges]") {
   Random random(15);
   const float infinity = std::numeric_limits<float>::infinity();
-  for (const int64_t n : {1, 2, 7, 16, 31, 32, 33, 64, 100, 200000}) {
+  for (const int64_t n : {1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 100, 200000}) {
     std::vector<float> x = random_floats(n, 5.0f, random);
     for_each_isa([&] {
       CAPTURE(n);
@@ -38,9 +38,19 @@ TEST_CASE("smallest and largest elements are found, and NaN and infinity are rep
         min_max_f32(n, x.data(), &min, &max);
         CHECK(std::isnan(min));
         CHECK(std::isnan(max));
-        x[static_cast<size_t>(i)] = -infinity;
-        min_max_f32(n, x.data(), &min, &max);
-        CHECK(min == -infinity);
+        for (const float extreme : {-infinity, infinity}) {
+          x[static_cast<size_t>(i)] = extreme;
+          min_max_f32(n, x.data(), &min, &max);
+          CHECK(min == *std::min_element(x.begin(), x.end()));
+          CHECK(max == *std::max_element(x.begin(), x.end()));
+        }
+        if (i + 1 < n) {  // a NaN after an infinity
+          const float next = std::exchange(x[static_cast<size_t>(i + 1)], std::nanf(""));
+          min_max_f32(n, x.data(), &min, &max);
+          CHECK(std::isnan(min));
+          CHECK(std::isnan(max));
+          x[static_cast<size_t>(i + 1)] = next;
+        }
         x[static_cast<size_t>(i)] = before;
       }
     });

@@ -93,19 +93,26 @@ bool has_avx_vnni() {
 
 }  // namespace
 
-TEST_CASE("packed weights beside the largest biases do not overflow", "[quant][c99]") {
+TEST_CASE("weights beside biases near 2^31 are packed only if no sum overflows", "[quant][c99]") {
   // Such a bias leaves no room for the packed weights' offset times the sum of the codes. Converted
   // networks have smaller biases, but a file may hold it.
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {0}};
   constexpr int64_t kLength = 32, kOutputs = 16;
-  for (const int32_t sign : {-1, 1}) {
+  // The largest packed bias: 2^31 - 1 less twice the largest sum of codes times the offset 8.
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() - 2 * 255 * 8 * kLength;
+  const std::pair<int64_t, bool> cases[] = {
+      {-kMost, true},
+      {kMost, true},
+      {-kMost - 1, false},
+      {kMost + 1, false},
+      {255 - int64_t{std::numeric_limits<int32_t>::max()}, false}};
+  for (const auto& [bias, packed] : cases) {
     integer::QuantizedProduct product;
     product.weight_bits = 4;
     std::vector<int8_t> weights(kLength * kOutputs);
     for (int64_t o = 0; o < kOutputs; ++o) weights[static_cast<size_t>(o * kLength)] = 1;
     product.weight = SharedArray<int8_t>(std::move(weights));
-    const int32_t bias = sign * (std::numeric_limits<int32_t>::max() - 255);
-    product.bias = SharedArray<int32_t>(std::vector<int32_t>(kOutputs, bias));
+    product.bias = SharedArray<int32_t>(std::vector<int32_t>(kOutputs, static_cast<int32_t>(bias)));
     integer::Program program;
     program.values = {{.name = {}, .shape = {kLength}, .params = params},
                       {.name = {}, .shape = {kOutputs}, .params = {}, .scale = {0.1}}};
@@ -113,6 +120,7 @@ TEST_CASE("packed weights beside the largest biases do not overflow", "[quant][c
     program.outputs = {1};
     program.steps = {{integer::QuantizedLinear{1, kLength, kOutputs, product}, {0}, 1}};
     integer::validate(program);
+    CHECK((export_c99(program).source.find("_4bit(") != std::string::npos) == packed);
     CHECK(build_and_run(program,
                         {.name = "extreme"},
                         "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all " +
