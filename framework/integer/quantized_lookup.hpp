@@ -39,7 +39,7 @@ struct QuantizedLookup {
                                  const QParams& y,
                                  Activation activation);
   /// Makes the table of a function by quantizing its values by (3). `values` holds the function's
-  /// values for each stored code of x: one entry for all channels, or one entry for each channel.
+  /// values for the stored codes of x: one CodeValues for all channels, or one for each channel.
   /// docs/quantization.md (18)
   /// Throws: QuantError naming `where` and the input's real value if a value is NaN or infinite;
   /// QuantError if x or y is not per tensor with at most 8 bits.

@@ -25,7 +25,7 @@ struct RmsPropOptions {
 class RmsProp : public Optimizer {
  public:
   /// Throws: as Optimizer; DataError also if alpha or momentum is outside [0, 1), epsilon is not
-  /// positive and normal, or weight decay is negative.
+  /// positive and normal, or weight decay is negative or not finite.
   explicit RmsProp(std::vector<Tensor> parameters, const RmsPropOptions& options = {});
 
  private:

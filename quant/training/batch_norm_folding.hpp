@@ -9,8 +9,8 @@
 namespace quantrain::quant {
 
 /// A batch norm of a prepared network. If a product (a convolution or linear layer) precedes it,
-/// two slots share this struct. The product's weight slot folds the batch norm into the weights.
-/// The batch norm's body slot divides by the factor again while batch statistics are used. If no
+/// two slots share this struct. The product's weight slot multiplies the weights by `factor`. While
+/// batch statistics are used, the batch norm's body slot undoes this: it divides by `factor`. If no
 /// product precedes the batch norm, only its body slot holds the struct.
 /// docs/quantization.md (15)
 struct Folding {

@@ -25,8 +25,8 @@ void multiply_terms(SumForm form, const Product& p, Terms k, const MatrixF32& b)
   few.c = p.c;
   few.c_step = p.c_stride;
   set_epilogue(few, p.epilogue, 0);
-  // A single thread reads whole rows of B. It would read parts of rows at only two thirds of the
-  // speed.
+  // In chains, a single thread reads whole rows of B. It would read parts of rows at only two
+  // thirds of the speed.
   if (p.m * p.n * few.k <= kTaskWork || (!dots && threads() == 1)) return kernel(few);
   if (p.m > p.n) {
     parallel_for_even(p.m, kTaskWork / (p.n * few.k) + 1, [&](int64_t row, int64_t end) {

@@ -25,8 +25,8 @@ inline int64_t field_position(int64_t n, int bits) {
   return n % half / 2 * 4 + n % 2 + (n >= half ? 2 : 0);
 }
 /// Like grouped_weights(), for weights of at most `bits` bits, packed into words: groups of four
-/// outputs, [k / fields][output], then the remaining outputs, one row each. Each weight, including
-/// a padding 0, is stored minus the lowest value, -2^(bits - 1).
+/// outputs, [k / fields][output], then the remaining outputs, one row each. Rows are padded to
+/// whole words. Each weight, including a padding 0, is stored minus the lowest, -2^(bits - 1).
 std::vector<uint32_t> packed_weights(const int8_t* weights,
                                      int64_t outputs,
                                      int64_t length,
