@@ -1,7 +1,7 @@
 # The installed package has the libraries, the headers, and files for find_package and pkg-config. The headers are under
-# include/quantrain, in the same folders as in the repository; internal headers are not installed. The
-# runtime has its own export file, so that find_package can find it without the dependencies of training. Of CPack's
-# components, runtime and training hold the shared libraries, and dev holds everything else.
+# include/quantrain, in the same folders as in the repository; internal headers are not installed. The runtime has its
+# own export file, so that find_package can find it without the dependencies of training. Of CPack's components, runtime
+# and training hold the shared libraries, and dev holds everything else.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quantrain)
 set(QUANTRAIN_COMPONENTS runtime)
 set(folders framework)

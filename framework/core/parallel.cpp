@@ -40,22 +40,14 @@ void after_fork() {
 }
 [[maybe_unused]] const int registered = ::pthread_atfork(nullptr, nullptr, after_fork);
 
-// The destructor tells the thread sanitizer that the task has ended.
-struct EndOfTask {
-  explicit EndOfTask(char* address) : end(address) {}
-  ~EndOfTask() { QUANTRAIN_RELEASE(end); }
-  EndOfTask(const EndOfTask&) = delete;
-  EndOfTask& operator=(const EndOfTask&) = delete;
-  char* end;
-};
-
-// The destructor tells the thread sanitizer that all tasks have ended before this point.
-struct AfterTasks {
-  explicit AfterTasks(char* address) : end(address) {}
-  ~AfterTasks() { QUANTRAIN_ACQUIRE(end); }
-  AfterTasks(const AfterTasks&) = delete;
-  AfterTasks& operator=(const AfterTasks&) = delete;
-  char* end;
+/// Calls f when it is destroyed, also by an exception.
+template <class F>
+struct OnExit {
+  explicit OnExit(const F& function) : f(function) {}
+  ~OnExit() { f(); }
+  OnExit(const OnExit&) = delete;
+  OnExit& operator=(const OnExit&) = delete;
+  F f;
 };
 
 }  // namespace
@@ -93,13 +85,13 @@ void run_blocks(int64_t blocks, void* context, BlockFunction function) {
         tbb::blocked_range<int64_t>(0, blocks, 1),
         [&](const tbb::blocked_range<int64_t>& range) {
           QUANTRAIN_ACQUIRE(&start);
-          const EndOfTask end_of_task(&end);
+          const OnExit end_of_task([&] { QUANTRAIN_RELEASE(&end); });
           const DefaultRounding rounding;
           for (int64_t i = range.begin(); i < range.end(); ++i) function(context, i);
         },
         tbb::simple_partitioner{});
   };
-  const AfterTasks after_tasks(&end);
+  const OnExit after_tasks([&] { QUANTRAIN_ACQUIRE(&end); });
   QUANTRAIN_RELEASE(&start);
   arena ? arena->execute(loop) : loop();
 }
