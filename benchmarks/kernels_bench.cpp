@@ -32,7 +32,7 @@ namespace {
 constexpr int64_t kBatches[] = {1, 64, 256};
 constexpr int64_t kTrainingBatch = 64;
 /// The reference loops skip problems with more operations than this, because one call would take
-/// more than a second.
+/// too long.
 constexpr int64_t kReferenceOperations = 50'000'000;
 
 struct FamilyProblem {

@@ -1,8 +1,8 @@
 // Times one training step of the examples' networks, with batch 64 and Adam, in float and with
 // quantization. Benchmarks are named train/float|qat/network/threads:N. items_per_second counts the
-// layers' multiplications and additions. The tables at the end also show which operations take the
-// time, and how much memory a step takes. For each line of the memory table, a separate process
-// measures the memory.
+// multiplications and additions of the convolutions and linear layers. The tables at the end also
+// show which operations take the time, and how much memory a step takes. For each line of the
+// memory table, a separate process measures the memory.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -150,7 +150,7 @@ void add_benchmarks() {
   add_peaks("gemm_f32");
 }
 
-/// Prints each operation's share of the time of a step, with all threads.
+/// Prints the shares of a step's time that the most expensive operations take, with all threads.
 void print_shares() {
   constexpr int kProfiledSteps = 50;
   constexpr size_t kShown = 8;

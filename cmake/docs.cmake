@@ -1,5 +1,6 @@
-# Adds the target `docs` if Doxygen is found. It writes a reference of the installed headers, and the pages of docs/, as
-# HTML to <build>/html. `docs` is not part of `all`. Doxygen's warnings are errors.
+# Adds the target `docs` if Doxygen is found. It writes HTML to <build>/html: a reference of the headers in framework/
+# (without kernels/), layers/ and quant/, and the pages of docs/. `docs` is not part of `all`. Doxygen's warnings are
+# errors.
 find_package(Doxygen QUIET)
 if(NOT DOXYGEN_FOUND)
   return()
@@ -19,8 +20,8 @@ set(DOXYGEN_STRIP_FROM_INC_PATH ${PROJECT_SOURCE_DIR})
 set(DOXYGEN_USE_MDFILE_AS_MAINPAGE ${PROJECT_SOURCE_DIR}/README.md)
 set(DOXYGEN_IMAGE_PATH ${PROJECT_SOURCE_DIR}/docs)
 set(DOXYGEN_TOC_INCLUDE_HEADINGS 3)
-# docstrings.sed turns the parts of a docstring (Shapes, Gradient, Throws, Source) into paragraphs. pages.sed removes
-# links that Doxygen 1.9.4 cannot resolve.
+# docstrings.sed turns the parts of a docstring (such as Shapes, Gradient, Throws and Source) into paragraphs. pages.sed
+# removes links that Doxygen 1.9.4 cannot resolve.
 set(DOXYGEN_FILTER_PATTERNS "*.hpp=${PROJECT_SOURCE_DIR}/cmake/docstrings.sed" "*.md=${PROJECT_SOURCE_DIR}/cmake/pages.sed")
 doxygen_add_docs(docs framework layers quant README.md CHANGELOG.md SECURITY.md docs
                  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}

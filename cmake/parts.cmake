@@ -1,8 +1,8 @@
 # quantrain_part(option package debian what): decides whether to build a part of the project that needs a package, and
 # sets the option to ON or OFF in the caller. `debian` is the package's name in Debian, and `what` describes the part;
 # both are for messages. The user can set the option to ON, OFF or AUTO. ON builds the part, and a missing package is an
-# error. OFF does not build it. AUTO builds it if the package is found. AUTO is the default, except in a subdirectory of
-# another project, where it is OFF. Without training, no part is built.
+# error. OFF does not build it. AUTO builds it if the package is found. The default is AUTO, or OFF in a subdirectory of
+# another project. If QUANTRAIN_TRAINING is OFF, no part is built.
 function(quantrain_part option package debian what)
   set(unless_said OFF)
   if(PROJECT_IS_TOP_LEVEL)
@@ -20,7 +20,7 @@ function(quantrain_part option package debian what)
       message(STATUS "Without ${what}: ${package} was not found (${debian} in Debian)")
     else()
       message(FATAL_ERROR "${option} is ${${option}}, and ${package}, which ${what} need, was not found: install it "
-                          "(${debian} in Debian), say where it is (${package}_DIR), or set ${option} to AUTO or OFF")
+                          "(${debian} in Debian), say where it is (${package}_ROOT), or set ${option} to AUTO or OFF")
     endif()
   endif()
   set(${option} ${built} PARENT_SCOPE)

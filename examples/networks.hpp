@@ -103,7 +103,8 @@ inline Sequential resnet() {
   };
 }
 
-/// A network, with the name of its program. networks() lists all, for benchmarks and proofs.
+/// A network, with the name of its program. networks() lists the four networks above, for
+/// benchmarks and proofs.
 struct Network {
   std::string name;
   Sequential (*make)();

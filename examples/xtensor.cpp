@@ -1,6 +1,6 @@
 // xtensor expressions on tensors, for code that needs no kernel: statistics, metrics, weights from
-// other sources. Nothing is copied: an array is a view of a tensor's floats, and an expression is
-// computed directly into a tensor's memory.
+// other sources. as_array() copies nothing: the array is a view of the tensor's floats. An
+// expression is computed directly into a tensor's memory.
 #include <iostream>
 
 #include "framework/autograd/xtensor.hpp"

@@ -6,8 +6,9 @@
 
 namespace quantrain::fuzz {
 
-/// Runs a target on an input. Returns whether the input was accepted. To refuse an input, a target
-/// throws an Error. Any other exception is a finding, and so is a call of finding().
+/// Runs the target on an input; each target defines this function. Returns whether the input was
+/// accepted. Throws an Error to refuse the input. Any other exception is a finding, and so is a
+/// call of finding().
 bool accepts(std::span<const uint8_t> input);
 
 /// One of the recently accepted inputs: number `i` modulo their count. Empty if there are none.

@@ -1,6 +1,6 @@
-// make_seeds FOLDER: writes the seeds of each target to FOLDER/<target>_fuzzer_seed_corpus. Seeds
-// are files as the library writes them, and small files that once made a reader take too much
-// memory or time.
+// make_seeds FOLDER: writes the seeds of each target to FOLDER/<target>_fuzzer_seed_corpus. Some
+// seeds are files as the library writes them. The others are composed here: small valid and invalid
+// files, and files that once made a reader take too much memory or time.
 #include <cstring>
 #include <filesystem>
 #include <iostream>

@@ -9,7 +9,7 @@ namespace quantrain::fuzz {
 inline Tensor example() { return Tensor::full({1, 4, 4, 1}, 0.5f); }
 
 /// A network prepared for quantization. It has a folded batch norm, learned scales and a histogram,
-/// so that its file has every kind of state.
+/// so that its file has many kinds of state.
 inline Sequential prepared_network() {
   Sequential net{Conv2d{1, 2, {.kernel = 3, .bias = false}},
                  BatchNorm2d{2},

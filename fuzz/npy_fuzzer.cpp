@@ -11,7 +11,8 @@ bool accepts(std::span<const uint8_t> input) {
   const auto elements = static_cast<size_t>(array.shape.elements());
   if (array.bytes.size() != elements * static_cast<size_t>(size_of(array.type)))
     finding("the bytes do not fill the shape");
-  if (array.bytes.size() >= input.size()) finding("there are more bytes than the file has");
+  if (array.bytes.size() >= input.size())
+    finding("there are at least as many bytes as the whole file has");
   try {
     if (array.floats().size() != elements) finding("the floats do not fill the shape");
     if (array.labels().size() != elements) finding("the labels do not fill the shape");

@@ -1,6 +1,6 @@
-// Mutates a safetensors file by its structure: changes bytes of its tensors or numbers in its
-// header. The header of an integer network also contains the network. One of three mutations
-// changes raw bytes instead. Most inputs of a corpus are refused, and so are their mutants. So half
+// Mutates a safetensors file by its structure: changes bytes of its tensors or a number in its
+// header. The header of an integer network also contains the network. A third of the mutations
+// change raw bytes instead. Most inputs of a corpus are refused, and so are their mutants. So half
 // of the mutations start from a recently accepted input.
 #include <algorithm>
 #include <cstdlib>

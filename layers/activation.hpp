@@ -28,7 +28,7 @@ class ReLU6 : public Module {
 /// such as cross_entropy take logits, and after deployment the class with the largest logit also
 /// has the largest probability.
 /// Shapes: x [N, ..., C]  ->  y like x.
-/// Gradient: grad_x = y * (grad_y - sum over the last axis of grad_y * y).
+/// Gradient: grad_x = y * (grad_y - s), where s is the sum of grad_y * y over the last axis.
 /// Source: ONNX Softmax, axis -1.
 class Softmax : public Module {
  public:

@@ -19,7 +19,7 @@ namespace quantrain {
 class BatchNorm : public Module {
  public:
   struct Options {
-    float epsilon = 1e-5f;  ///< added to the variance, > 0
+    float epsilon = 1e-5f;  ///< added to the variance; positive and finite
     float momentum = 0.1f;  ///< weight of the batch in the running statistics, 0 to 1
   };
 
@@ -40,8 +40,8 @@ class BatchNorm : public Module {
   /// its range.
   BatchNorm(const char* name, int64_t channels, Options options);
 
-  /// A shape that x may have. `axes` describes it in messages, up to the number of channels:
-  /// {4, "images [N, H, W, "}.
+  /// A shape that x may have. Messages describe it by `axes`, the number of channels and "]". An
+  /// example is {4, "images [N, H, W, "}.
   struct Takes {
     int rank;
     const char* axes;

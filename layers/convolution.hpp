@@ -5,12 +5,12 @@
 
 #include "framework/autograd/tensor.hpp"
 
-// Checks that Conv1d and Conv2d share.
+// The argument checks of Conv1d and Conv2d.
 namespace quantrain {
 
 /// Checks the channel counts and groups of a layer.
-/// Throws: ShapeError naming `where` if a channel count is not positive, or groups does not divide
-/// both counts.
+/// Throws: ShapeError naming `where` if a channel count or groups is not positive, or groups does
+/// not divide both counts.
 void check_channels(std::string_view where,
                     int64_t in_channels,
                     int64_t out_channels,

@@ -3,8 +3,8 @@
 namespace quantrain {
 
 /// While a DryRun exists, passes in evaluation mode in this thread leave the state of all layers
-/// unchanged. A layer that has no quantization parameters yet computes them from its input, and
-/// discards them after the pass.
+/// unchanged. If a layer does not have its quantization parameters yet, it computes them from its
+/// input and discards them after the pass.
 class DryRun {
  public:
   DryRun();

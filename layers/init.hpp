@@ -33,7 +33,8 @@ void manual_seed(uint64_t seed);
 /// and must hold floats.
 namespace init {
 
-/// Number of inputs to one output, and number of outputs that one input contributes to.
+/// Number of inputs to one output, and number of outputs that one input contributes to if there is
+/// one group and the stride is 1.
 struct Fans {
   int64_t in;
   int64_t out;
@@ -43,7 +44,7 @@ struct Fans {
 /// Throws: ShapeError for another rank.
 Fans fans(const Shape& weight);
 
-/// Draws each element uniformly from [low, high).
+/// Draws each element uniformly from [low, high), except that rounding can produce high.
 void uniform(Tensor tensor, float low, float high, Generator& generator = default_generator());
 /// Draws each element from a normal distribution with this mean and standard deviation.
 void normal(Tensor tensor, float mean, float deviation, Generator& generator = default_generator());

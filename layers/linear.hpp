@@ -14,7 +14,7 @@ class Linear : public Module {
     bool bias = true;
   };
 
-  /// Throws: ShapeError if a number of features is not positive.
+  /// Throws: ShapeError if in_features or out_features is not positive.
   Linear(int64_t in_features, int64_t out_features)
       : Linear(in_features, out_features, Options{}) {}
   /// generator: the source of the initial values.

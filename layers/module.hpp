@@ -21,7 +21,7 @@ class WeightSlot;
 struct Slots {
   std::vector<std::shared_ptr<Module>> inputs;  ///< one for each input, applied to it
   std::shared_ptr<WeightSlot> weight;           ///< computes the weights that the layer uses
-  std::shared_ptr<Module> body;                 ///< runs in place of forward()
+  std::shared_ptr<Module> body;                 ///< runs instead of forward()
   std::shared_ptr<Module> output;               ///< applied to the first output
 };
 

@@ -24,7 +24,8 @@ class MaxPool2d : public Module {
   std::string_view type() const override { return "MaxPool2d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, H, W, C], or if the padded x is smaller than the kernel.
+  /// Throws: ShapeError if x is not [N, H, W, C], if the padded x is smaller than the kernel, or if
+  /// a window of more than 65,536 elements needs a gradient.
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -40,7 +41,8 @@ class AvgPool2d : public Module {
   std::string_view type() const override { return "AvgPool2d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, H, W, C], or if the padded x is smaller than the kernel.
+  /// Throws: ShapeError if x is not [N, H, W, C], or if the padded x is smaller than the kernel;
+  /// QuantError if a sum of codes could leave 32 bits.
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -54,7 +56,8 @@ class GlobalMaxPool2d : public Module {
   std::string_view type() const override { return "GlobalMaxPool2d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, H, W, C].
+  /// Throws: ShapeError if x is not [N, H, W, C] with H and W at least 1; otherwise like
+  /// MaxPool2d::forward().
   Tensor forward(const Tensor& x) override;
 };
 
@@ -65,7 +68,8 @@ class GlobalAvgPool2d : public Module {
   std::string_view type() const override { return "GlobalAvgPool2d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, H, W, C].
+  /// Throws: ShapeError if x is not [N, H, W, C] with H and W at least 1; otherwise like
+  /// AvgPool2d::forward().
   Tensor forward(const Tensor& x) override;
 };
 
@@ -86,7 +90,8 @@ class MaxPool1d : public Module {
   std::string_view type() const override { return "MaxPool1d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, L, C], or if the padded x is smaller than the kernel.
+  /// Throws: ShapeError if x is not [N, L, C], if the padded x is smaller than the kernel, or if a
+  /// window of more than 65,536 elements needs a gradient.
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -102,7 +107,8 @@ class AvgPool1d : public Module {
   std::string_view type() const override { return "AvgPool1d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, L, C], or if the padded x is smaller than the kernel.
+  /// Throws: ShapeError if x is not [N, L, C], or if the padded x is smaller than the kernel;
+  /// QuantError if a sum of codes could leave 32 bits.
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -116,7 +122,8 @@ class GlobalMaxPool1d : public Module {
   std::string_view type() const override { return "GlobalMaxPool1d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, L, C].
+  /// Throws: ShapeError if x is not [N, L, C] with L at least 1; otherwise like
+  /// MaxPool1d::forward().
   Tensor forward(const Tensor& x) override;
 };
 
@@ -127,7 +134,8 @@ class GlobalAvgPool1d : public Module {
   std::string_view type() const override { return "GlobalAvgPool1d"; }
 
  protected:
-  /// Throws: ShapeError if x is not [N, L, C].
+  /// Throws: ShapeError if x is not [N, L, C] with L at least 1; otherwise like
+  /// AvgPool1d::forward().
   Tensor forward(const Tensor& x) override;
 };
 

@@ -17,7 +17,7 @@ void check_axes(std::string_view where, const std::vector<int>& axes) {
     throw ShapeError(where, "axis 0 is the batch: a layer works on each sample");
 }
 
-/// Integer pools bound their extents. The reader of saved networks checks the same bounds.
+/// The extents of an integer pool are limited. The reader of saved networks checks the same limit.
 void check_integer_extents(const std::string& where,
                            const Tensor& x,
                            const std::vector<int64_t>& image) {

@@ -20,7 +20,7 @@ class Reshape : public Module {
   std::vector<int64_t> sample() const&& { return sample_; }
 
  protected:
-  /// Throws: ShapeError if the sample's elements do not fill the shape.
+  /// Throws: ShapeError if x has no batch axis, or if the sample's elements do not fill the shape.
   Tensor forward(const Tensor& x) override;
 
  private:

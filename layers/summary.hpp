@@ -24,8 +24,9 @@ struct Summary {
   int64_t multiply_adds = 0;
 };
 
-/// Runs the example once, in evaluation mode and without gradients, and lists every layer that
-/// computes or has parameters. The pass leaves the network unchanged.
+/// Runs the example once, in evaluation mode and without gradients, and lists the layers. A layer
+/// that contains others is listed only if it computes something itself or has parameters of its
+/// own. The pass leaves the network unchanged.
 /// Throws: what the network throws for this example; GraphError if the example is undefined;
 /// ShapeError if it has no batch axis or an empty batch.
 Summary summary(Module& net, const Tensor& example);

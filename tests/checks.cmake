@@ -91,9 +91,9 @@ if(QUANTRAIN_EXAMPLES)
   endif()
 endif()
 
-# Exported C on other processors: random networks and a layer, compiled and run in emulators. Processors without a
-# compiler or emulator are skipped. The C does not depend on the compiler that built the exporter, so only one build
-# runs these tests.
+# Exported C of random networks and layers: compiled and run on this machine with gcc and clang, and in emulators of
+# other processors. Tests without their compiler or emulator are skipped. The C does not depend on the compiler that
+# built the exporter, so only one build runs these tests.
 if(QUANTRAIN_EXAMPLES AND NOT QUANTRAIN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   function(quantrain_c99_test name)
     add_test(NAME c99_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/proofs/c99/sample.sh $<TARGET_FILE:c99_programs>

@@ -11,7 +11,7 @@ namespace quantrain::test {
 namespace {
 
 constexpr int64_t kMillion = 1'000'000;
-constexpr int64_t kMostTaps = 32'768;  // taps times channels; no layer has more
+constexpr int64_t kMostTaps = 32'768;  // taps times channels; quantized layers have at most 33,000
 constexpr int64_t kMostResults = 16;   // only the first results of an operation are compared
 
 Tensor draw(const Shape& shape, uint64_t seed, const Range& range) {
@@ -31,8 +31,8 @@ float pairwise_sum(int64_t begin, int64_t end, const Term& term) {
 
 double relative_error(double value, double exact) { return std::abs(value / exact - 1.0); }
 
-/// The errors of results. The exact result j is finish(sum over i < terms of term(j, i)), computed
-/// in double.
+/// The errors of result[0], result[1], ...; see SumErrors. The exact value of result[j] is
+/// finish(sum over i < terms of term(j, i)), computed in double.
 template <class Term, class Finish>
 SumErrors errors(
     int64_t results, const float* result, int64_t terms, const Term& term, const Finish& finish) {

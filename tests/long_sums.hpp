@@ -4,11 +4,12 @@
 #include <string>
 #include <vector>
 
-// Checks every operation that sums along an axis of any length: compares its results to the same
-// results in double. All terms have one sign. For the tests and for the long proof.
+// Checks every operation that sums along an axis of any length: compares its first results to the
+// same results in double. All terms have one sign. For the tests and for the long proof.
 namespace quantrain::test {
 
-/// Terms are drawn uniformly from [low, high), or are products of two such numbers.
+/// The operands' elements are drawn uniformly from [low, high). Most terms are elements or products
+/// of two elements.
 struct Range {
   const char* name;
   float low, high;
@@ -31,7 +32,8 @@ struct SumErrors {
 
 struct LongSum {
   std::string name;
-  int64_t most;  ///< as many terms as fit in one or two gigabytes, or as the largest layer has
+  /// 10 million terms, or fewer if the operands would exceed a gigabyte or no layer has as many.
+  int64_t most;
   SumErrors (*run)(int64_t terms, const Range& range);
 };
 

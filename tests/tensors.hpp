@@ -30,7 +30,7 @@ inline Tensor random_leaf(const Shape& shape,
   return random_tensor(shape, seed, low, high).set_requires_grad(true);
 }
 
-/// Distinct values in random order, at least 1 / 16 apart and at least 1 / 16 from 0, so that no
+/// Distinct values in random order, at least 1 / 8 apart and at least 1 / 16 from 0, so that no
 /// kink or tie lies within a step of finite differences.
 inline Tensor spread_leaf(const Shape& shape, uint64_t seed) {
   Random random(seed);

@@ -8,7 +8,7 @@
 #include "framework/autograd/tensor.hpp"
 #include "tests/catch.hpp"
 
-// Compares with values from PyTorch; tests/reference/make_vectors.py describes the files.
+// Compares tensors with values from PyTorch; tests/reference/make_vectors.py describes the files.
 namespace quantrain::test {
 
 using Json = nlohmann::json;
@@ -25,8 +25,8 @@ inline Tensor to_tensor(const Json& json) {
                       json.at("values").get<std::vector<float>>());
 }
 
-/// How far a float32 result may be from PyTorch's, absolutely and relatively. Each use gives the
-/// reason.
+/// How far a float32 result may be from PyTorch's: absolutely (margin) or relatively (epsilon). One
+/// of the two is enough. Each use gives the reason.
 struct Tolerance {
   double margin = 0.0;
   double epsilon = 0.0;

@@ -11,8 +11,8 @@
 
 using namespace quantrain;
 
-/// Images [16, 16, 1] of a frame, a cross, a saltire or a block, at any position and brightness,
-/// with noise.
+/// Images [16, 16, 1] of a frame, a cross, a saltire or a block, with random position, brightness
+/// and noise.
 inline Dataset shapes(int64_t count, uint64_t seed) {
   constexpr int64_t kSide = 16, kShape = 8;
   Random random(seed);

@@ -17,8 +17,8 @@ struct Sound {
 };
 
 /// Reads the first channel of a .wav of 16-bit integers.
-/// Throws: DataError naming the path if the file is missing, truncated or not a RIFF/WAVE file, or
-/// if its samples are not 16-bit integers.
+/// Throws: DataError naming the path if the file is missing, truncated or not a valid RIFF/WAVE
+/// file, or if its samples are not 16-bit integers.
 /// Source: Microsoft, "Multimedia Programming Interface and Data Specifications 1.0", 1991
 Sound read_wav(const std::string& path);
 /// Writes a .wav. Samples are rounded, and clamped to 16 bits.
@@ -68,7 +68,8 @@ struct MelOptions {
 /// half.
 class MelSpectrogram {
  public:
-  /// Throws: DataError unless sizes are positive and 0 <= lowest < highest <= rate / 2.
+  /// Throws: DataError unless sizes are positive, window is at most 2^24, and 0 <= lowest < highest
+  /// <= rate / 2.
   explicit MelSpectrogram(MelOptions options);
 
   const MelOptions& options() const& { return options_; }
@@ -92,8 +93,8 @@ class MelSpectrogram {
   std::vector<Band> bands_;
 };
 
-/// The first coefficients of the orthonormal cosine transform (DCT-II) of each row. From decibels
-/// in mel bands, these are mel-frequency cepstral coefficients (MFCC).
+/// The first coefficients of the orthonormal cosine transform (DCT-II) of each row. If the rows are
+/// decibels in mel bands, the results are mel-frequency cepstral coefficients (MFCC).
 /// Shapes: rows [N, width]  ->  [N, count].
 /// Throws: DataError unless rows are whole and 1 <= count <= width.
 /// Source: Davis and Mermelstein 1980

@@ -51,9 +51,10 @@ struct CommandLine {
   std::vector<ProgramFlag> flags = {};  ///< flags that only this program has
 };
 
-/// The defaults overridden by the flags; empty after printing --help.
-/// Throws: DataError with a message of one line, for an unknown flag, an invalid value, or an
-/// output that cannot be written.
+/// Reads the flags. A flag that is not given keeps its default. Returns nothing after printing
+/// --help.
+/// Throws: DataError with a message of one line, for an unknown flag, an invalid value, flags that
+/// do not fit together, or an output that cannot be written.
 std::optional<Flags> parse_flags(int argc, const char* const* argv, const CommandLine& line);
 
 }  // namespace quantrain::examples

@@ -17,7 +17,7 @@ struct ImageFlags {
 };
 
 /// Makes a task from images and their classes.
-/// Throws: DataError as make_task(), or if the shift could move an image out of view.
+/// Throws: DataError like make_task(), or if the shift could move an image out of view.
 Task classify_images(std::string dataset,
                      const Dataset& training,
                      const Dataset& test,

@@ -10,7 +10,7 @@
 
 namespace quantrain::examples {
 
-/// Median microseconds of one call, for batches of these sizes.
+/// Median microseconds of one call, for each batch size in kBatches.
 struct CallTimes {
   static constexpr int64_t kBatches[] = {1, 64, 256};
   double microseconds[3] = {};
@@ -25,11 +25,11 @@ CallTimes time_calls(int calls, const std::function<void(int64_t batch)>& call);
 /// The last part of a data set's path, such as "fashion-mnist".
 std::string dataset_name(const std::string& folder);
 
-/// All results of a run. Accuracies, and values named `_equal`, are fractions.
+/// All results of a run. Accuracies, and values whose names end in `_equal`, are fractions.
 struct Report {
   std::string model;
   std::string dataset;
-  std::string score = "accuracy";  ///< the score that `accuracy` holds, and its key in JSON
+  std::string score = "accuracy";  ///< name of the score in `accuracy`, and its key in JSON
   int threads = 0;
   uint64_t seed = 0;
   int64_t batch = 0;

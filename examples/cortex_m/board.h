@@ -15,7 +15,7 @@ void board_start_count(void);
 uint64_t board_count(void);
 extern const char board_unit[];
 
-/* Bytes of the stack, below the caller's frame, that were overwritten since the start. */
+/* Bytes of the stack, below the caller's frame, that were overwritten since the program started. */
 uint32_t board_stack_used(void);
 
 #endif

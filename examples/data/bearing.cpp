@@ -20,7 +20,7 @@ double rate_of(BearingFault fault) {
   return fault == BearingFault::kInnerRace ? kInnerRaceRate : kBallRate;
 }
 
-/// Adds a * exp(-t / decay) * sin(2 pi f t) from sample `begin` on.
+/// Adds a * exp(-t / decay) * sin(2 pi f t) from sample `begin` on, for 6 * decay seconds.
 void ring(Sound& sound, int64_t begin, double a, double decay, double f) {
   const auto rate = static_cast<double>(sound.rate);
   const auto samples = static_cast<int64_t>(sound.samples.size());

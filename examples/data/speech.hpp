@@ -28,7 +28,8 @@ std::span<const std::string> human_voices();
 
 /// Runs the program espeak-ng, which writes each utterance to the file folder/file(). Several
 /// processes run at a time. Existing files are kept.
-/// Throws: DataError if espeak-ng is not installed or fails, or if a file cannot be written.
+/// Throws: DataError if espeak-ng is not installed or fails; std::filesystem::filesystem_error if a
+/// folder cannot be made or a file cannot be renamed.
 void speak(const std::string& folder, std::span<const Utterance> utterances, uint64_t seed);
 
 /// One second at 16 kHz as a microphone hears it. `said` is near the middle, at a random loudness,

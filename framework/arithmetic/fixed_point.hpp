@@ -17,8 +17,10 @@ struct Multiplier {
 };
 
 /// m, e = frexp(multiplier); m0 = llround(m * 2^31); if m0 is 2^31, m0 = 2^30 and e = e + 1;
-/// shift = 31 - e. If shift is above 62, m0 = 0 and shift = 62.   docs/quantization.md (8)
-/// Throws: QuantError if the multiplier is negative, not finite, or 2^30 or more (shift < 1).
+/// shift = 31 - e. If shift is above 62 or the multiplier is 0, m0 = 0 and shift = 62.
+/// docs/quantization.md (8)
+/// Throws: QuantError if the multiplier is negative or not finite, or m0 * 2^-shift is 2^30 or more
+/// (shift < 1).
 Multiplier make_multiplier(double multiplier);
 
 /// Real value of one unit of a sum of products: scale_x * scale_w.   docs/quantization.md (7)

@@ -54,8 +54,8 @@ struct QParams {
   friend bool operator==(const QParams&, const QParams&) = default;
 };
 
-/// Throws: QuantError naming `where` (a layer or operation) unless there are 2 to 16 bits, or if
-/// the type is narrow but not signed.
+/// Throws: QuantError naming `where` (a layer or operation) if there are fewer than 2 or more than
+/// 16 bits, or if the type is narrow but not signed.
 void validate(const QType& type, std::string_view where);
 /// Throws: QuantError naming `where` unless the type is valid, there are as many scales as zero
 /// points (exactly one if axis < 0, else at least one), each scale is positive, finite and normal,
@@ -64,7 +64,8 @@ void validate(const QParams& params, std::string_view where);
 
 /// Prints "u8", "s4", "s8 narrow".
 std::ostream& operator<<(std::ostream& stream, const QType& type);
-/// Prints "u8 scale 0.0039 zero point 0", or the number of channels.
+/// Prints "u8 scale 0.0039 zero point 0", "s8 per channel (16, axis 0)", or "u8 without parameters"
+/// if there is no scale.
 std::ostream& operator<<(std::ostream& stream, const QParams& params);
 
 }  // namespace quantrain

@@ -32,7 +32,7 @@ struct StoredOutput {
 };
 
 /// The zero point of codes with parameters y, and their bounds after the activation.
-/// Throws: QuantError if y is per channel or has more than 8 bits.
+/// Throws: QuantError if y is invalid, is per channel or has more than 8 bits.
 StoredOutput stored_output(const QParams& y, Activation activation);
 
 /// Marks the elements whose quantization passes the gradient. Bit i % 8 of bits[i / 8] is set if

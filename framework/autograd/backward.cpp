@@ -40,7 +40,7 @@ Tensor own(const Tensor& grad) {
 /// its producer, and the order of recording fixes the order in which gradients are summed.
 class BackwardPass {
  public:
-  /// Checks the whole graph first, so that an error leaves all gradients as they were.
+  /// Checks the whole graph first, so that an error found here leaves all gradients as they were.
   BackwardPass(const Tensor& root, bool keep_graph) : keep_graph_(keep_graph) {
     std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, EarlierFirst>
         queue;

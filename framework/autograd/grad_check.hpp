@@ -13,8 +13,8 @@ struct GradCheckOptions {
   /// Each element x moves up and down by step * max(1, |x|). The difference quotient has two
   /// errors. The first is about step^2 / 6 times the third derivative. The second comes from
   /// rounding to float32 and is about 6e-8 / step times the value. A step of 2^-7 keeps both near
-  /// 1e-5 if the third derivative and the value are about 1, and is a power of two, so that
-  /// x + step is exact for most |x| < 1.
+  /// 1e-5 if the third derivative and the value are about 1. It is a power of two, so that x + step
+  /// is exact for most |x| < 1.
   float step = 0x1p-7f;
   /// The check passes if max_error is at most this. The default leaves room for a third derivative
   /// of 100 times the largest gradient.
@@ -25,8 +25,8 @@ struct GradCheckOptions {
 
 struct GradCheckResult {
   /// Largest |analytic - numeric| / scale. The scale is the largest |numeric| of the same input. If
-  /// this is so small that float32 rounding alone could exceed the tolerance, a larger scale is
-  /// used. max_error is infinite if a gradient is not finite.
+  /// that scale is so small that float32 rounding alone could exceed the tolerance, a larger scale
+  /// is used. max_error is infinite if a gradient is not finite.
   double max_error = 0.0;
   std::string worst;  ///< the input and element with max_error, and both gradients
   bool ok = true;

@@ -78,7 +78,7 @@ class Graph {
 };
 
 /// Prints one line for each node:
-/// "%4 conv2d block1.conv (%3, block1.conv.weight, -) -> [8, 14, 14, 16] float stride=[1, 1]".
+/// "%4 conv2d block1.conv (%3, block1.conv.weight, -) -> [8, 14, 14, 16] float stride=[1, 1] ...".
 std::ostream& operator<<(std::ostream& stream, const Graph& graph);
 
 }  // namespace quantrain

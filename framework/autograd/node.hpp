@@ -92,8 +92,8 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// ONNX's operator name in snake_case. It is the key of tables, such as the table of lowering
-  /// rules.
+  /// The operation's name in snake_case: "conv2d". It is the key of tables, such as the table of
+  /// lowering rules.
   virtual std::string_view type() const = 0;
   virtual Attributes attributes() const { return {}; }
   /// Gradient of each input, in order, given the gradient of the output. Entry i may be undefined
@@ -108,8 +108,8 @@ class Node {
   }
 
   virtual QuantizationTraits traits() const { return {}; }
-  /// Called for a result that holds floats. Throws an error that names the layer and says why the
-  /// operation has no integer form.
+  /// Called if the operation cannot be quantized or lowered. Throws an error that names the layer
+  /// and says why the operation has no integer form.
   /// Throws: always, GraphError or QuantError.
   [[noreturn]] virtual void refuse_integers(const std::string& layer) const;
 

@@ -12,7 +12,7 @@ namespace quantrain {
 struct Tensor::State {
   Shape shape;
   ValueKind kind = ValueKind::kFloat;
-  // kFloat: the value; codes and accumulators: null until the floats are computed on demand.
+  // kFloat: the value; other kinds: null until the floats are computed on demand.
   std::shared_ptr<Buffer<float>> floats;
   // kCodes: the value; kFloat: source codes, valid while *version is source_version.
   std::shared_ptr<const Codes> codes;

@@ -55,8 +55,8 @@ class Tensor {
   /// Floats that carry the codes from which they were computed, such as a batch of images. The call
   /// dequantizes the codes in this thread. Operations read the floats. The input of a prepared
   /// network (quant::InputQuantize) reads the codes.
-  /// Throws: as from_codes and Codes::decode; QuantError if the number of features is not the last
-  /// extent.
+  /// Throws: like from_codes() and Codes::decode(); QuantError if the features are invalid, or
+  /// their number is not the last extent.
   static Tensor decoded(const Shape& shape, std::shared_ptr<const Codes> codes);
 
   bool defined() const { return state_ != nullptr; }
@@ -69,7 +69,7 @@ class Tensor {
   ValueKind kind() const;
   /// Floats for reading. Floats of codes and accumulators are computed at each call, unless data()
   /// has cached them.
-  /// Throws: GraphError if the tensor is undefined.
+  /// Throws: GraphError if the tensor is undefined, or the value was freed.
   Floats floats() const;
   /// Floats for reading, valid as long as the tensor. Floats of codes and accumulators are computed
   /// at the first call and cached.
@@ -107,8 +107,9 @@ class Tensor {
   /// graphs do not overflow the stack. A gradient shares its memory with nothing else. Frees the
   /// graph unless keep_graph is set.
   /// Throws, before any gradient has changed: ShapeError unless this is a single element;
-  /// GraphError if nothing was recorded that requires a gradient, if the graph was freed, or if a
-  /// result, or an input that a node's backward() reads, was written after it was recorded.
+  /// GraphError if nothing was recorded that requires a gradient, if the graph was freed, if a
+  /// result was written after it was recorded, or if an input that a node's backward() reads was
+  /// written after the node used it.
   void backward(bool keep_graph = false);
 
   /// The same value, without history and gradient.

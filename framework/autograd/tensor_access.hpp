@@ -37,8 +37,9 @@ class TensorAccess {
   static Tensor with_shape(const Tensor& x, const Shape& shape);
   /// The same value as floats, without history; shares them if the tensor holds floats.
   static Tensor as_floats(const Tensor& x);
-  /// A tensor of x's shape for a result that is computed from x element by element: x itself if
-  /// this is the only handle on it and on its memory, else a new tensor.
+  /// A tensor of x's shape for a result that is computed from x element by element. Returns x
+  /// itself if it holds floats, has no node, and this is the only handle on it and on its memory;
+  /// else a new tensor.
   static Tensor overwritable(const Tensor& x);
 
   /// Number of handles on this tensor, including this one.

@@ -23,8 +23,8 @@ enum class CodeStorage {
   kS8,  ///< weights, the signed codes themselves
 };
 
-/// Integers q from a FakeQuantize or a data set, with their meaning:
-/// real = scale * (q - zero_point).   docs/quantization.md (1), (13)
+/// Integers q with their meaning, real = scale * (q - zero_point). They come from a FakeQuantize, a
+/// data set or an integer operation.   docs/quantization.md (1), (13)
 struct Codes {
   Buffer<uint8_t> bytes;
   CodeStorage storage = CodeStorage::kU8;
@@ -33,7 +33,7 @@ struct Codes {
   /// were quantized. Null if there are none.   docs/quantization.md (20)
   std::shared_ptr<const integer::InputFeatures> features{};
   /// The integer operation that computed the codes, sample by sample, from the codes of its inputs.
-  /// The deployed network runs it. Null if the codes were quantized from floats.
+  /// The deployed network runs it. Null for codes that come from floats or from a data set.
   std::shared_ptr<const integer::Operation> operation{};
 
   /// Stored byte = code + offset.
@@ -101,7 +101,7 @@ class Accumulators {
     std::vector<double> scale;  ///< real value of an integer sum of 1, for each channel
     std::shared_ptr<const integer::Operation> operation;
   };
-  /// Null except for linear and convolution.
+  /// std::nullopt except for linear and convolution.
   virtual std::optional<Sums> sums() const { return std::nullopt; }
 };
 

@@ -13,8 +13,9 @@
 namespace quantrain::pool {
 namespace {
 
-// Rounds up to a size class. Each range [2^k, 2^(k+1)) has four classes, so at most a quarter of a
-// block is wasted. new_block() adds a page to large blocks.
+// The size class for `bytes` and the slack, at least 256. Each range [2^k, 2^(k+1)) has four
+// classes, so at most a quarter of a larger block is wasted. new_block() adds a page to large
+// blocks.
 size_t size_class(size_t bytes) {
   const size_t wanted = std::max<size_t>(bytes + kSlack, 256);
   const size_t step = std::bit_floor(wanted) / 4;
@@ -130,7 +131,7 @@ class Pool {
 
   std::mutex mutex_;
   std::array<std::vector<void*>, 4 * (std::numeric_limits<size_t>::digits + 1)> free_;
-  size_t spread_ = 0;  // large blocks requested so far
+  size_t spread_ = 0;  // large blocks requested from the system so far
   Counters counters_{};
 };
 

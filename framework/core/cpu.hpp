@@ -7,7 +7,7 @@
 namespace quantrain {
 
 /// Instruction sets that kernels are built for, from the simplest to the widest. kReference stands
-/// for the plain loops that every test compares with.
+/// for the plain loops. Tests check all other kernels against these loops.
 enum class Isa {
   kReference,
   kSse2,
@@ -37,7 +37,7 @@ Isa isa_from_name(std::string_view name);
 
 /// Whether this library contains kernels for the instruction set.
 bool is_built(Isa isa);
-/// Whether this library contains kernels for the instruction set and this CPU and its operating
+/// Whether this library contains kernels for the instruction set, and this CPU with its operating
 /// system can run them.
 bool is_supported(Isa isa);
 /// The instruction set whose kernels run: the widest supported one, unless the environment variable
@@ -46,7 +46,7 @@ bool is_supported(Isa isa);
 /// supported.
 Isa chosen_isa();
 /// Chooses the instruction set. Must not be called while kernels run.
-/// Throws: DataError if the instruction set is not built or not supported.
+/// Throws: DataError if the instruction set is not built or not supported; as chosen_isa().
 void set_isa(Isa isa);
 /// All instruction sets that are both built and supported.
 std::vector<Isa> usable_isas();

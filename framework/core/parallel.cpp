@@ -40,7 +40,7 @@ void after_fork() {
 }
 [[maybe_unused]] const int registered = ::pthread_atfork(nullptr, nullptr, after_fork);
 
-/// Calls f when it is destroyed, also by an exception.
+/// The destructor calls f, also when an exception leaves the scope.
 template <class F>
 struct OnExit {
   explicit OnExit(const F& function) : f(function) {}

@@ -13,8 +13,7 @@ namespace quantrain {
 /// started. Before the first call, and after set_threads(0), loops run in the caller's own TBB
 /// arena with all of its threads. Must not be called while loops run, nor from inside a loop. In
 /// two cases loops always run in the caller alone: if quantrain was built without threads
-/// (QUANTRAIN_THREADS=OFF), and if the caller is in a child process after fork(), which has no
-/// workers.
+/// (QUANTRAIN_THREADS=OFF), and in a process that fork() made, because it has no workers.
 /// Throws: DataError if n is negative, or is more than 1 in a build without threads.
 void set_threads(int n);
 int threads();
@@ -44,8 +43,8 @@ void parallel_for(int64_t n, int64_t grain, Body&& body) {
   });
 }
 
-/// Number of blocks of at most `most` elements that n elements are split into. Unless the number is
-/// 1 or n, it is even, so that two threads finish at the same time.
+/// n elements are split into this number of blocks, each of at most `most` elements. Unless the
+/// number is 1 or n, it is even, so that two threads finish at the same time.
 constexpr int64_t even_blocks(int64_t n, int64_t most) {
   most = std::max<int64_t>(most, 1);
   return n <= most ? 1 : std::min(n, (n + 2 * most - 1) / (2 * most) * 2);

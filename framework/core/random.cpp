@@ -8,9 +8,9 @@
 namespace quantrain {
 namespace {
 
-// ln(x) for normal x > 0, from basic operations only. Splits x = m * 2^e with m in
-// [sqrt(1/2), sqrt(2)). ln m = 2 artanh((m - 1) / (m + 1)) is summed as a series of 12 terms, which
-// is enough for double.
+// ln(x) for x > 0 that is finite and not subnormal, from basic operations only. Splits
+// x = m * 2^e with m in (sqrt(1/2), sqrt(2)]. ln m = 2 artanh((m - 1) / (m + 1)) is summed as a
+// series of 12 terms, which is enough for double.
 double natural_log(double x) {
   const uint64_t bits = std::bit_cast<uint64_t>(x);
   int exponent = static_cast<int>(bits >> 52) - 1023;

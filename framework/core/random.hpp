@@ -7,9 +7,9 @@
 namespace quantrain {
 
 /// Pseudo-random numbers that are the same on every machine. The state is a key and a counter.
-/// Neither libm nor the standard library's distributions are used. Streams with different (seed,
-/// stream, index) are independent, so the numbers for an image can be chosen by seed, epoch and
-/// index alone.
+/// The standard library's distributions are not used. Of libm, only sqrt is used, which IEEE 754
+/// rounds the same everywhere. Streams with different (seed, stream, index) are independent, so the
+/// numbers for an image can be chosen by seed, epoch and index alone.
 /// Source: SplitMix64.
 class Random {
  public:

@@ -25,11 +25,11 @@ class DefaultRounding {
 
  private:
 #if defined(__x86_64__)
-  // Bits of MXCSR that are 0 in the default mode: flush to zero, rounding, denormals are zeros.
+  // Bits of MXCSR that are 0 in the default mode: flush-to-zero, rounding, denormals-are-zeros.
   static constexpr uint64_t kMode = 0xe040;
   static uint64_t read() { return __builtin_ia32_stmxcsr(); }
 #elif defined(__aarch64__)
-  // Bits of FPCR that are 0 in the default mode: flush to zero, rounding.
+  // Bits of FPCR that are 0 in the default mode: flush-to-zero, rounding.
   static constexpr uint64_t kMode = 0x1c80000;
   static uint64_t read() {
     uint64_t control;

@@ -13,7 +13,7 @@ struct Batch {
   Tensor images;  ///< [B, ...]: the first input, for most networks the only one; carries its codes
                   ///< if it was made from codes
   std::vector<int32_t> labels;        ///< [B]; empty if targets are tensors
-  std::vector<Tensor> targets{};      ///< [B, ...] each; with mixup of labels, one of [B, classes]
+  std::vector<Tensor> targets{};      ///< [B, ...] each; mixup of labels gives one, [B, classes]
   std::vector<Tensor> more_inputs{};  ///< [B, ...] each, for networks with several inputs
 
   int64_t size() const;

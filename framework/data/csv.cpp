@@ -57,8 +57,8 @@ CsvTable read_csv(const std::string& path, const CsvOptions& options) {
   return table;
 }
 
-// Writes the cells over the text that they are read from. A cell never gets longer, because only
-// quotes and separators are removed.
+// Writes the cells over the text that they are read from. Writing never overtakes reading, because
+// quotes, separators and line breaks are removed and nothing is added.
 void CsvTable::parse(const CsvOptions& options) {
   const std::string& in = text_;
   const size_t size = in.size();

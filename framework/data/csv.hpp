@@ -38,7 +38,8 @@ class CsvTable {
   std::vector<float> floats(std::string_view column) const;
   /// Integers of a column, [rows].   Throws: DataError like floats(), if a cell is not an int32.
   std::vector<int32_t> labels(std::string_view column) const;
-  /// Texts of a column as classes.   Throws: DataError if a cell is empty.
+  /// Texts of a column as classes.   Throws: DataError if a cell is empty, or the column does not
+  /// exist.
   TextClasses classes(std::string_view column) const;
 
  private:
@@ -63,9 +64,10 @@ class CsvTable {
 /// Reads a table by RFC 4180: cells may be in quotes ("a ""word"""), and then contain separators
 /// and line breaks. Lines end with LF or CRLF. A UTF-8 byte order mark and empty lines at the end
 /// are ignored.
-/// Throws: DataError naming the path (and the row if one is at fault) if the file is missing or has
-/// no rows, a row is empty or has more or fewer cells than the header, a quote is misplaced, a
-/// column has no name, or two columns have the same name.
+/// Throws: DataError if the separator is a quote or a line break; DataError naming the path (and
+/// the row if one is at fault) if the file is missing or has no rows, a line is empty or has more
+/// or fewer cells than the first line, a quote is misplaced or not closed, a column has no name, or
+/// two columns have the same name.
 CsvTable read_csv(const std::string& path, const CsvOptions& options = {});
 
 }  // namespace quantrain

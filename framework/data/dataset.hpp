@@ -15,25 +15,26 @@ enum class Split { kTrain, kTest };
 /// Labelled samples for a classifier with one input: images, or samples of any other shape, stored
 /// as bytes. For other data, use TensorDataset. A cheap handle on immutable data. The bytes are
 /// codes of a declared range. By default, real values are byte / 255. The images of a batch carry
-/// their bytes, range and features, so these are declared only here.
+/// their bytes, range and features, so range and features are declared only here.
 class Dataset : public BatchSource {
  public:
   // Copies only: a moved-from data set would be empty.
   Dataset(const Dataset&) = default;
   Dataset& operator=(const Dataset&) = default;
-  /// Shapes: pixels [N, ...], images [N, H, W, C]; labels [N] in [0, classes).
-  /// Throws: DataError if the data set is empty, counts do not match or a label is out of range.
+  /// Shapes: pixels [N, ...], for images [N, H, W, C]; labels [N], each in [0, classes).
+  /// Throws: DataError if the shape has fewer than two axes, the data set is empty, counts do not
+  /// match or a label is out of range.
   Dataset(const Shape& shape,
           std::vector<uint8_t> pixels,
           std::vector<int32_t> labels,
           int64_t classes);
 
   /// Converts real values to 8-bit codes of their declared range, which is widened to contain 0. If
-  /// the range begins or ends at 0, byte = round((x - min) / (max - min) * 255).
-  /// docs/quantization.md (2), (3). With features, each value x is replaced by
-  /// z = (x - offset[f]) / scale[f], where f is the index of x along the last axis. The range is a
-  /// range of z, and the network sees z. fit_mean_std() and fit_min_max() find offsets and scales.
-  /// docs/quantization.md (20)
+  /// the range begins or ends at 0, byte = round((x - min) / (max - min) * 255). With features,
+  /// each value x is replaced by z = (x - offset[f]) / scale[f], where f is the index of x along
+  /// the last axis. The range is then a range of z, and the network sees z. fit_mean_std() and
+  /// fit_min_max() find offsets and scales.
+  /// docs/quantization.md (2), (3), (20)
   /// Throws: DataError like the constructor, or if a value is NaN or infinite, or is outside the
   /// range with Outside::kRefuse; QuantError if the range is empty or infinite, or features do not
   /// have a finite offset and a finite positive scale for each index of the last axis.
@@ -47,13 +48,14 @@ class Dataset : public BatchSource {
 
   /// Reads images [N, H, W] or [N, H, W, C] and labels [N] from two IDX files. `limit` applies to
   /// each file: see read_idx_u8().
-  /// Throws: DataError like the constructor and like read_idx_u8().
+  /// Throws: DataError like the constructor and like read_idx_u8(), or if a file has another number
+  /// of axes.
   static Dataset from_idx(const std::string& images_path,
                           const std::string& labels_path,
                           int64_t classes,
                           std::optional<int64_t> limit = {});
-  /// Reads a folder with the files of MNIST (train-images-idx3-ubyte and so on), plain or gzipped
-  /// (.gz), with 10 classes.
+  /// Reads one split from a folder with the files of MNIST (train-images-idx3-ubyte and so on),
+  /// plain or gzipped (.gz). The data set has 10 classes.
   /// Throws: DataError like from_idx(), or if the folder or a file is missing.
   static Dataset mnist(const std::string& folder, Split split, std::optional<int64_t> limit = {});
 

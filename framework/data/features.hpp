@@ -9,9 +9,9 @@
 
 // Offsets and scales that bring features of different magnitudes to one range: a raw value x
 // becomes z = (x - offset) / scale. Fit them on the training rows and give them to
-// Dataset::from_floats or SampleArray::encoded. Use the same offsets and scales for the test rows,
-// whose values may be outside of the range (Outside::kSaturate). The network takes offsets and
-// scales from the data and saves them.   docs/quantization.md (20)
+// Dataset::from_floats or SampleArray::encoded. Use the same offsets and scales for the test rows.
+// Their values may lie outside of the declared range, so pass Outside::kSaturate. A prepared
+// network copies offsets and scales from the data and saves them.   docs/quantization.md (20)
 namespace quantrain {
 
 /// What to do with a feature that has the same value in all rows. Such a feature carries no
@@ -30,8 +30,9 @@ struct FeatureOptions {
 /// z has mean 0 and standard deviation 1: offset = mean, scale = sqrt(mean of (x - mean)^2), in
 /// double.
 /// Shapes: rows [..., features]  ->  offset and scale [features].
-/// Throws: DataError if there are no rows, the last row is incomplete, a value is NaN or infinite,
-/// the number of names is wrong, or a feature is constant with ConstantFeature::kRefuse.
+/// Throws: DataError if there are no rows, features < 1, the last row is incomplete, a value is NaN
+/// or infinite, or the number of names is wrong; with ConstantFeature::kRefuse, DataError also if a
+/// feature is constant.
 integer::InputFeatures fit_mean_std(std::span<const float> rows,
                                     int64_t features,
                                     const FeatureOptions& options = {});
@@ -42,8 +43,8 @@ integer::InputFeatures fit_min_max(std::span<const float> rows,
                                    const FeatureOptions& options = {});
 
 /// Smallest and largest z of these rows: the smallest range that can be declared for them.
-/// Throws: DataError if there are no rows, the last row is incomplete, or a value is NaN or
-/// infinite; QuantError like validate().
+/// Throws: DataError if there are no rows or no features, the last row is incomplete, or a value is
+/// NaN or infinite; QuantError like validate().
 Range feature_range(std::span<const float> rows, const integer::InputFeatures& features);
 
 }  // namespace quantrain

@@ -96,8 +96,8 @@ class GzipSource : public Source {
   bool ended_ = false;
 };
 
-// Allocates in steps, whatever the header says. The first step is source.step() bytes. Each later
-// step at most doubles the bytes read so far, or adds source.step() if that is more.
+// Allocates in steps, whatever the header says. The first step is at most source.step() bytes.
+// Each later step at most doubles the bytes read so far, or adds source.step() if that is more.
 std::vector<uint8_t> read_bytes(int64_t size, Source& source) {
   std::vector<uint8_t> bytes;
   const auto wanted = static_cast<size_t>(size);

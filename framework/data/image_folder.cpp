@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "image folder";
 
-/// Paths of the subfolders of a folder, or else of its files, sorted by the bytes of their names.
-/// Leaves out hidden ones.
+/// Paths in a folder, sorted by the bytes of their names: its subfolders if `folders` is true, its
+/// files if it is false. Hidden entries are left out.
 std::vector<fs::path> entries(const fs::path& folder, bool folders) {
   std::vector<fs::path> found;
   for (const std::string& name : names_in(folder.string())) {

@@ -19,8 +19,8 @@ struct Image {
 /// sRGB. Transparent pixels are blended with black. limit: largest allowed size of the unpacked
 /// image in bytes, by default unpacked_limit() of the file's size.
 /// Throws: DataError naming path and reason if the file is missing, damaged, truncated or has 16
-/// bits per channel, the image is larger than the limit, channels is neither 1 nor 3, or this build
-/// has no libpng (QUANTRAIN_PNG is OFF).
+/// bits per channel, the image is larger than the limit, or this build has no libpng (QUANTRAIN_PNG
+/// is OFF); DataError if channels is neither 1 nor 3.
 Image read_png(const std::string& path, int64_t channels, std::optional<int64_t> limit = {});
 
 struct ImageFolderOptions {

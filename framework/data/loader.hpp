@@ -54,7 +54,8 @@ class DataLoader {
 
   /// Number of batches in an epoch.   Throws: DataError if the number is known only at the end.
   int64_t batches() const;
-  /// Number of samples in an epoch. Empty if the number is known only at the end.
+  /// Number of samples in an epoch, including those that drop_last leaves out. Empty if the number
+  /// is known only at the end.
   std::optional<int64_t> samples() const { return source_->samples(); }
   std::shared_ptr<const BatchSource> source() const { return source_; }
   const LoaderOptions& options() const& { return options_; }

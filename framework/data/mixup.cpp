@@ -8,8 +8,8 @@
 namespace quantrain {
 namespace {
 
-// Combined with the seed, gives mixup random numbers of its own, so that augmentation draws the
-// same numbers with and without mixup.
+// This constant is combined with the seed. Mixup thus has its own random numbers, and augmentation
+// draws the same numbers with and without mixup.
 constexpr uint64_t kMixSeed = 0x6d69787570u;
 
 /// x^e for x in [0, 1) and e >= 1. Uses only products and square roots, so the result is the same

@@ -33,8 +33,8 @@ struct NpyArray {
 };
 
 /// Reads a .npy file of versions 1.0 to 3.0: u1, i1, i2, i4, i8, f4 or f8, little-endian, in C
-/// order. The header has at most 64 KiB. Its sizes are compared with the file's length before
-/// anything is allocated, and no more is read than the header says.
+/// order. The header has at most 64 KiB. The sizes in the header are checked against the file's
+/// length before the values are allocated, and no more is read than the header says.
 /// Throws: DataError naming path and numbers if the file is missing, truncated, too long or not a
 /// .npy file, or if its array is big-endian, in Fortran order or of another type (the message says
 /// what to save instead).

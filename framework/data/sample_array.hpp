@@ -65,8 +65,8 @@ class SampleArray {
   ///   z = (x - offset[f]) / scale[f]; without features, z = x
   ///   byte = round((z - min) / (max - min) * 255) if the range begins or ends at 0
   /// docs/quantization.md (2), (3), (20)
-  /// Throws: QuantError like bytes(); DataError if a value is NaN or infinite, or z is outside the
-  /// range with Outside::kRefuse.
+  /// Throws: QuantError like bytes(); DataError if a value, or its z, is NaN or infinite, or, with
+  /// Outside::kRefuse, if z is outside the range.
   static SampleArray encoded(const Shape& shape,
                              std::span<const float> values,
                              Range range,
@@ -104,8 +104,8 @@ class SampleArray {
   SampleView view(Scratch& scratch) const;
 
   /// Floats [B, ...] of the samples with these indices. If the array has codes, the floats carry
-  /// them. edit(i, sample) may first change the batch's copy of the i-th sample. Runs in the
-  /// calling thread only.
+  /// them. If edit is not null, edit(i, sample) is called with the batch's copy of sample
+  /// indices[i], and may change this copy. The call uses the calling thread only.
   /// Throws: DataError if an index is not in [0, size()).
   using Edit = std::function<void(size_t i, const SampleView& sample)>;
   Tensor tensor(std::span<const int64_t> indices, const Edit& edit = nullptr) const;

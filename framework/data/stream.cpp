@@ -116,15 +116,15 @@ class Reading {
           features.empty() ? x : integer::feature_value(x, features.offset[f], features.scale[f]);
       if (z < options_->range->min || z > options_->range->max) {
         fail("value ",
-             x,
+             z,
+             features.empty() ? "" : " (after the feature's offset and scale)",
              " at ",
              i,
              " is outside the range [",
              options_->range->min,
              ", ",
              options_->range->max,
-             "]: declare the range that values have after the features' offsets and scales, or "
-             "let them saturate");
+             "]: declare a wider range, or let values outside it saturate");
       }
     }
     if (options_->classes > 0 && (sample.label < 0 || sample.label >= options_->classes))
@@ -169,8 +169,8 @@ BatchSource::Reader Stream::read(const Pass& pass) const {
   check_mixup(pass.mixup);
   if (pass.mixup > 0.0)
     throw DataError(kWhere,
-                    "mixup needs samples in any order, but a stream has one: leave out mixup, or "
-                    "collect the samples in a TensorDataset");
+                    "mixup picks samples at random, but a stream gives them one after the other: "
+                    "leave out mixup, or collect the samples in a TensorDataset");
   // Copies of the returned function share one pass.
   SampleGenerator generator =
       user_call(0, pass.epoch, "start()", [&] { return start_(pass.epoch); });

@@ -33,11 +33,12 @@ struct StreamOptions {
 
 /// Samples that are produced while they are used, in a fixed order. They come for example from a
 /// microphone, a simulation, or files that do not fit into memory. Each epoch begins with
-/// start(epoch), which returns a generator. The loader calls the generator in its thread. If
-/// `samples` is set, the loader asks for no more samples than that.
-/// Throws: DataError from the reader, naming sample and epoch, if start() or the generator throws,
-/// if the generator ends before the declared length or gives no sample at all, or if a sample does
-/// not fit the declared shapes, range and classes.
+/// start(epoch), which returns a generator. The loader calls the generator in a thread of its own.
+/// If `samples` is set, the loader asks for no more samples than that.
+/// Throws: DataError from read() or its reader, naming sample and epoch, if start() throws or
+/// returns no generator, if the generator throws, ends before the declared length or gives no
+/// sample at all, or if a sample is not finite or does not fit the declared shapes, range and
+/// classes.
 class Stream : public BatchSource {
  public:
   // Copies only: a moved-from stream would be empty.

@@ -25,8 +25,8 @@ struct SampleView {
 /// The old name of SampleView, from when samples were always bytes.
 using ImageBytes = SampleView;
 
-/// Changes a sample. `random` depends only on seed, epoch and the sample's index. May run in
-/// another thread.
+/// Changes a sample, perhaps in another thread. `random` depends only on seed, epoch and the
+/// sample's index.
 using Transform = std::function<void(const SampleView& sample, Random& random)>;
 
 /// Applies the transforms one after the other.   Throws: DataError if one is null.
@@ -36,7 +36,8 @@ Transform in_order(std::vector<Transform> transforms);
 // three axes, or has too few or too many values.
 
 /// Moves the image by up to `pixels` in each direction. All (2 * pixels + 1)^2 shifts have the same
-/// probability. This is the same as a random crop of the image with a border of `pixels` zeros.
+/// probability. The result is that of padding the image with a border of zeros that is `pixels`
+/// wide, then cropping it to its size at a random position.
 /// Throws: DataError if pixels is negative or above 2^32.
 Transform random_shift(int64_t pixels);
 /// Moves the image down by dy and right by dx pixels (up and left if negative).
@@ -68,7 +69,8 @@ Transform cutout(int64_t pixels);
 
 /// Adds normally distributed noise to every value. sigma is in units of real values. Noisy codes
 /// are rounded to whole numbers and clamped to [0, 255].
-/// Throws: DataError unless sigma is finite and not negative.
+/// Throws: DataError unless sigma is finite and not negative. When the transform runs, it throws
+/// DataError if the sample has too few or too many values.
 Transform gaussian_noise(float sigma);
 
 // Transforms of signals [T, ...] and spectrograms [T, F, ...], whose first axis is time. When they

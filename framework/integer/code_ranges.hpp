@@ -22,7 +22,7 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-/// The intervals of a value's channels. Element i belongs to channel i % size.
+/// The interval of each channel of a value. Element i of the value belongs to channel i % size().
 using Channels = std::vector<Interval>;
 
 /// The possible codes of each channel of each value, if the inputs may hold any bytes.

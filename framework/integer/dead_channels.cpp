@@ -59,7 +59,8 @@ class Dead {
     if (kept(id) == 0) keep(id, 0);
   }
 
-  /// For each channel c: keeps c in both values unless c is dead in both.
+  /// For each channel c: keeps c in both values unless c is dead in both. If the values have
+  /// different numbers of channels, keeps all of them.
   void link(int a, int b) {
     if (at(a).size() != at(b).size()) {
       keep_all(a);

@@ -22,7 +22,8 @@ void copy(const T* from, int64_t length, T* to) {
   }
 }
 
-/// Offset in x of an innermost row of y, or -1 if the row is all fill.
+/// Offset of the innermost row of x from which the innermost row number `row` of y is gathered, or
+/// -1 if this row of y is all fill.
 int64_t row_begin(const Gather& op, int64_t x_line, int64_t row) {
   int64_t stride = x_line;
   int64_t begin = 0;

@@ -42,7 +42,8 @@ class IntegerModel {
   /// Throws: ShapeError if output i does not exist.
   int64_t outputs(size_t i = 0) const;
   /// The real value of a logit is logit_scale() * integer.
-  /// Throws: QuantError if the output has a scale for each channel.
+  /// Throws: QuantError if the output has a scale for each channel; ShapeError if output i does not
+  /// exist.
   double logit_scale(size_t i = 0) const;
   /// Size of the stored network in bytes (integer::size_bytes).
   int64_t size_bytes() const { return integer::size_bytes(program()); }

@@ -8,8 +8,9 @@
 namespace quantrain::integer {
 
 /// Where each value lies in memory while a program runs. The place of a value is free after the
-/// last step that reads the value. A view has the place of its input. An operation that can run in
-/// place overwrites an input that no later step reads.
+/// last step that reads the value; the places of the program's outputs are never free. A view has
+/// the place of its input. An operation that can run in place overwrites an input of the same size
+/// that no later step reads.
 struct MemoryPlan {
   std::vector<int> roots;        ///< for each value: itself, or the value that it is a view of
   std::vector<int64_t> offsets;  ///< for each value: byte offset for one sample, a multiple of 64

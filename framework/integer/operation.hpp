@@ -71,7 +71,8 @@ bool keeps_params(const Operation& op);
 /// Whether the operation may overwrite an input of the same size with its output.
 bool runs_in_place(const Operation& op);
 int64_t multiply_adds(const Operation& op);
-/// Largest bound of a product's channels; 0 for other operations.   docs/quantization.md (7)
+/// Largest accumulator_bound() of all channels of a product; 0 for other operations.
+/// docs/quantization.md (7)
 int64_t accumulator_bound(const Operation& op);
 
 /// Bytes that an operation needs besides its inputs and output: for its prepared form, and as

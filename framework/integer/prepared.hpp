@@ -13,7 +13,7 @@ class Prepared;
 template <class Operation>
 Prepared(const Operation&) -> Prepared<Operation>;
 
-/// A pointer to the codes of each input, sample after sample.
+/// One pointer for each input. It points to the input's codes, sample after sample.
 using Inputs = std::span<const uint8_t* const>;
 
 }  // namespace quantrain::integer

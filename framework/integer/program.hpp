@@ -26,7 +26,7 @@ struct Value {
   /// For inputs: offsets and scales that are applied to raw values before they are quantized.
   /// docs/quantization.md (20)
   InputFeatures features{};
-  int node = -1;  ///< node of the recorded graph with the same integers; -1: none
+  int node = -1;  ///< node of the recorded graph that computes the same integers; -1: none
 
   bool is_codes() const { return params.has_value(); }
   friend bool operator==(const Value&, const Value&) = default;
@@ -60,9 +60,11 @@ struct Program {
 };
 
 /// Proves that the program has a defined result for every input.
-/// Throws: GraphError if a step reads a value that nothing has written, a value does not fit its
-/// step or is written twice, there is no input or no output, or a step reads accumulators;
-/// QuantError or ShapeError naming the layer if an operation or parameter is invalid.
+/// Throws: GraphError if there is no input or no output, if a value that is used does not exist, if
+/// a value is not written exactly once, or only after a step reads it, if a value does not fit its
+/// step, if an input of the program or of a step holds accumulators, or if a value that is not an
+/// input has features; QuantError or ShapeError naming the layer if an operation or parameter is
+/// invalid.
 void validate(const Program& program);
 
 /// Hash of everything that the integers and their meaning depend on: operations, wiring, shapes and

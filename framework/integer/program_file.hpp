@@ -11,16 +11,18 @@
 namespace quantrain::integer {
 
 /// Writes a safetensors file, completely or not at all. The arrays of the operations are tensors
-/// named "<step>.<member>". The file's metadata hold the values, steps, inputs and outputs as JSON,
-/// and the program's own metadata. Weights are packed (packed_weights.hpp).
+/// named by step and member: "0.weight", "0.output.m0", "1.axes.0.index". The file's metadata hold
+/// the values, steps, inputs and outputs as JSON, and the program's own metadata. Weights are
+/// packed (packed_weights.hpp).
 /// Throws: DataError if the file cannot be written, a name is not UTF-8, or the program's metadata
 /// have one of the keys that the file uses itself: "format", "version", "layout", "network".
 void save_program(const std::string& path, const Program& program);
-/// Default memory limit for a loaded model: 256 MiB plus 16 times the size of its file.
+/// Default memory limit for a loaded model: 256 MiB plus 16 times the bytes of its tensors and
+/// JSON.
 int64_t memory_limit(int64_t file_bytes);
 /// Reads a program. Refuses a program that needs more than memory_limit bytes to run (see
 /// check_memory), because a small file can ask for terabytes. The default limit is memory_limit()
-/// of the file's size.
+/// of the bytes of the file's tensors and JSON.
 /// Throws: DataError if the file cannot be read, is not an integer model, has another version or
 /// layout, lacks an entry, has an unknown entry, or needs too much memory; QuantError, ShapeError
 /// or GraphError like validate() of the program.

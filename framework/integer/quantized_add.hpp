@@ -39,8 +39,8 @@ struct QuantizedAdd {
 
   /// Makes the operation from the parameters of its operands and its result, with a fused
   /// activation.
-  /// Throws: QuantError if an operand or y is not per tensor with at most 8 bits, or a multiplier
-  /// is out of range.
+  /// Throws: QuantError if the parameters of an operand or of y are per channel or have more than 8
+  /// bits, or a multiplier is out of range.
   static QuantizedAdd make(int64_t size,
                            const std::vector<QParams>& x,
                            const QParams& y,

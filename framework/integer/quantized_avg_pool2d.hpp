@@ -29,7 +29,7 @@ struct QuantizedAvgPool2d {
   StoredOutput y;
 
   /// Makes the operation from the parameters of the codes, with a fused activation.
-  /// Throws: QuantError if x or y is not per tensor with at most 8 bits, or a multiplier is out of
+  /// Throws: QuantError if x or y is per channel or has more than 8 bits, or a multiplier is out of
   /// range; ShapeError like window_counts().
   static QuantizedAvgPool2d make(const kernels::Conv2dShape& shape,
                                  const QParams& x,
@@ -39,8 +39,8 @@ struct QuantizedAvgPool2d {
   std::string_view kernel() const { return "avg_pool2d_u8"; }
   std::vector<int64_t> input_sizes() const { return {shape.x_elements()}; }
   int64_t output_size() const { return shape.y_elements(); }
-  /// Throws: ShapeError or QuantError naming `where` if a number is out of range or the sum over a
-  /// window could overflow 32 bits.
+  /// Throws: ShapeError or QuantError naming `where` if a number is out of range, the means do not
+  /// fit the windows, or the sum over a window could overflow 32 bits.
   void validate(std::string_view where) const;
   friend bool operator==(const QuantizedAvgPool2d&, const QuantizedAvgPool2d&) = default;
 

@@ -36,7 +36,7 @@ struct QuantizedConcat {
   StoredOutput y;
 
   /// Makes the operation from the parameters of the codes, with a fused activation.
-  /// Throws: QuantError if y or an operand is not per tensor with at most 8 bits, or a multiplier
+  /// Throws: QuantError if y or an operand is per channel or has more than 8 bits, or a multiplier
   /// is out of range; ShapeError unless `runs` has one entry for each operand.
   static QuantizedConcat make(int64_t rows,
                               const std::vector<int64_t>& runs,

@@ -32,7 +32,7 @@ struct QuantizedLookup {
 
   /// Changes the parameters of the codes, with a fused activation.   docs/quantization.md (8),
   /// (9)
-  /// Throws: QuantError if x or y is not per tensor with at most 8 bits, or the multiplier is out
+  /// Throws: QuantError if x or y is per channel or has more than 8 bits, or the multiplier is out
   /// of range.
   static QuantizedLookup rescale(int64_t size,
                                  const QParams& x,
@@ -42,7 +42,7 @@ struct QuantizedLookup {
   /// values for the stored codes of x: one CodeValues for all channels, or one for each channel.
   /// docs/quantization.md (18)
   /// Throws: QuantError naming `where` and the input's real value if a value is NaN or infinite;
-  /// QuantError if x or y is not per tensor with at most 8 bits.
+  /// QuantError if x or y is per channel or has more than 8 bits.
   static QuantizedLookup function(int64_t size,
                                   const std::vector<CodeValues>& values,
                                   const QParams& x,

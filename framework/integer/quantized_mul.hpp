@@ -27,7 +27,7 @@ struct QuantizedMul {
   StoredOutput y;
 
   /// Makes the operation from the parameters of the codes, with a fused activation.
-  /// Throws: QuantError if the parameters are not per tensor with at most 8 bits, or the multiplier
+  /// Throws: QuantError if parameters are per channel or have more than 8 bits, or the multiplier
   /// is out of range.
   static QuantizedMul make(int64_t rows,
                            int64_t channels,

@@ -56,8 +56,8 @@ Requantization requantization(const std::vector<double>& sum_scale,
                               const QParams& y,
                               Activation activation);
 /// Throws: ShapeError naming `where` unless there are `channels` multipliers and `channels` shifts;
-/// QuantError naming `where` if a multiplier or shift is out of the range of (8), or if the zero
-/// point or the clamp does not fit in a byte.
+/// QuantError naming `where` if a multiplier or shift is out of the range of (8), the zero point is
+/// not in [0, 255], or the clamp is not a range within [0, 255].
 void validate(const Requantization& output, int64_t channels, std::string_view where);
 void validate(const StoredOutput& y, std::string_view where);
 /// Throws: QuantError naming `where` unless m0 is 0 or in [2^30, 2^31) and shift is in [1, 62].
@@ -82,9 +82,10 @@ inline constexpr int64_t kAccumulatorLimit = int64_t{1} << 31;
 /// The largest accumulator_bound() of all channels.
 int64_t accumulator_bound(const QuantizedProduct& product, int64_t outputs);
 
-/// Throws: ShapeError naming `where` unless there are outputs * length weights, and `outputs`
-/// biases or none; QuantError naming `where` if a weight has too many bits, or naming `where` and
-/// the channel if an accumulator could overflow.
+/// Throws: ShapeError naming `where` unless there are outputs * length weights, at least one, and
+/// `outputs` biases or none; QuantError naming `where` if the zero point is not in [0, 255],
+/// weight_bits is not in [2, 8] or a weight does not fit in weight_bits; QuantError naming `where`
+/// and the channel if an accumulator could overflow; what validate() throws for `output`.
 void validate(const QuantizedProduct& product,
               int64_t outputs,
               int64_t length,

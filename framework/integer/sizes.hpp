@@ -21,14 +21,14 @@ inline constexpr int64_t kMostExtent = int64_t{1} << 20;
 /// Checks the extents of a convolution or pool of one sample.
 /// Throws: ShapeError naming `where` if an extent is not in [1, kMostExtent], a padding is not in
 /// [0, kMostExtent], the groups do not divide the channels, the window does not fit in the padded
-/// image, or the padded image or the output has more than kMostElements elements.
+/// image, shape.n is not 1, or the padded image or the output has more than kMostElements elements.
 void check_window(std::string_view where, const kernels::Conv2dShape& shape);
 /// Largest number of elements that the windows of a pool may read in one sample. Reading this many
 /// takes about a minute.
 inline constexpr int64_t kMostPoolReads = int64_t{1} << 36;
 /// Checks the extents of a pool like check_window(). Also checks that c = o = groups, the dilation
-/// is 1, the padding is smaller than the window, and at most kMostPoolReads elements are read. (The
-/// work of a convolution is bounded by its weights.)
+/// is 1, the padding is smaller than the window, and at most kMostPoolReads elements are read. A
+/// convolution needs no such limit, because its weights bound its work.
 void check_pool(std::string_view where, const kernels::Conv2dShape& shape);
 
 inline kernels::Conv2dShape with_batch(kernels::Conv2dShape shape, int64_t n) {

@@ -7,7 +7,7 @@
 
 namespace quantrain::integer {
 
-/// The same bytes with another shape. A program gives both values the same place in memory.
+/// y has the same bytes as x, with another shape. A program gives x and y the same place in memory.
 /// Shapes of a sample: x, y [size].
 /// Source: ONNX Flatten, Reshape.
 struct View {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-// Reads untrusted JSON. Sizes are limited before anything is built, and every number is
+// Reads untrusted JSON. A text is refused as soon as it exceeds a limit, and every number is
 // range-checked.
 namespace quantrain {
 
@@ -124,7 +124,7 @@ JsonError json_error(std::string where) {
 }
 
 /// Reads an object member by member and checks the range of each value. finish() refuses an object
-/// that has other members. All errors have the caller's type.
+/// with a member that was not read. All errors have the caller's type.
 class JsonReader {
  public:
   JsonReader(JsonValue object, JsonError error);

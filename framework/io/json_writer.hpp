@@ -12,8 +12,8 @@
 namespace quantrain {
 
 /// Writes a JSON text, value after value, in the order of the calls. Doubles are written as the
-/// shortest text that reads back as the same number. Doubles that are not finite are written as
-/// null.
+/// shortest text that reads back as the same number, plus ".0" if the text looks like an integer.
+/// Doubles that are not finite are written as null.
 class JsonWriter {
  public:
   /// error: creates the error that is thrown if a text is not UTF-8. If null, invalid bytes are

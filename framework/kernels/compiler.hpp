@@ -16,5 +16,6 @@
 #define QUANTRAIN_ONE_COPY __attribute__((noinline, noclone))
 #endif
 
-/// Unrolls the next loop completely, so that arrays of vectors stay in registers.
+/// Unrolls the next loop completely if it has at most 32 iterations, so that arrays of vectors stay
+/// in registers.
 #define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")

@@ -36,7 +36,7 @@ struct Conv2dShape {
   friend bool operator==(const Conv2dShape&, const Conv2dShape&) = default;
 };
 
-/// Whether each channel is a group of its own, with one output channel.
+/// Whether there are several groups, each with one input and one output channel.
 inline bool is_depthwise(const Conv2dShape& s) {
   return s.groups > 1 && s.group_c() == 1 && s.group_o() == 1;
 }

@@ -51,8 +51,9 @@ struct RowsF32 {
 /// If b_step is 0, b is a packed panel of b_rows rows, n <= kPanelColumns, and b(at, t, j) is
 /// column j of row at + t of the panel. Otherwise b is read in place, and b(at, t, j) is
 /// b[at + t * b_step + j].
-/// fetches_next says that the caller will next read the columns after this panel, so the kernel may
-/// prefetch them. fetches_next may be set only if there is one segment and b is read in place.
+/// fetches_next says that the caller will next read the columns of b after these n columns, so the
+/// kernel may prefetch them. fetches_next may be set only if there is one segment and b is read in
+/// place.
 struct TilesF32 {
   int64_t m, n, runs, segments, length;
   const SegmentF32* segment;
@@ -212,8 +213,8 @@ struct DepthwiseLayout {
 
   QUANTRAIN_INLINE DepthwiseLayout(int64_t kh, int64_t channels)
       : lines(kh % 4 == 0 ? 1 : 2), quads((kh + 3) / 4), run(channels), block(channels) {
-    // Few channels, or an odd number of them, would leave lanes empty. In that case, a run covers
-    // several pixels.
+    // If the number of channels is not a multiple of 16, the channels of one pixel would leave
+    // lanes empty. Then a run covers several pixels, unless it would exceed 256 elements.
     const int64_t divisor = channels & -channels;
     if (divisor < 16 && channels / divisor * 16 <= 256) run = channels / divisor * 16;
     if (divisor >= 16 && channels > 64) block = 64;

@@ -11,7 +11,7 @@ namespace {
 
 // The number of steps is stored as a float, like all saved state. The count stops at 2^24, because
 // adding 1 would be rounded away. By then, the bias corrections 1 - beta^t are 1, unless a beta is
-// within 10^-6 of 1.
+// within about 10^-6 of 1.
 constexpr float kMostSteps = 0x1p24f;
 
 // 1 - beta^t, computed by multiplications only, because pow() differs between machines.

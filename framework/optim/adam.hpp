@@ -22,8 +22,8 @@ struct AdamOptions {
 /// Source: Kingma and Ba 2015, algorithm 1
 class Adam : public Optimizer {
  public:
-  /// Throws: as Optimizer; DataError also if a beta is outside [0, 1), epsilon is not positive and
-  /// normal, or weight decay is negative.
+  /// Throws: as Optimizer; DataError also if a beta is outside [0, 1), epsilon is not a positive
+  /// normal number, or weight decay is negative or not finite.
   explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {});
 
  protected:

@@ -33,8 +33,8 @@ class ExponentialAverage {
   /// Throws: GraphError while an AveragedWeights exists; DataError if the loaded "started" is not 0
   /// or 1.
   void update();
-  /// Like Optimizer::state(): "<index of the tensor>.average" and "started". The tensors are
-  /// handles on the state itself.
+  /// Like Optimizer::state(): "<index of the tensor>.average" and "started". The returned tensors
+  /// are handles on the state itself.
   std::vector<NamedTensor> state() const;
 
  private:

@@ -58,7 +58,8 @@ Optimizer::Optimizer(std::string name,
     companions_.push_back(TensorAccess::companions(parameters_[i]));
   }
   if (!(learning_rate > 0.0f && std::isfinite(learning_rate))) {
-    throw DataError(name_, "learning rate is ", learning_rate, ", expected more than 0");
+    throw DataError(
+        name_, "learning rate is ", learning_rate, ", expected a finite number above 0");
   }
 }
 
@@ -177,7 +178,8 @@ void Optimizer::zero_grad() {
 
 void Optimizer::set_learning_rate(float learning_rate) {
   if (!(learning_rate >= 0.0f && std::isfinite(learning_rate))) {
-    throw DataError(name_, "learning rate is ", learning_rate, ", expected 0 or more");
+    throw DataError(
+        name_, "learning rate is ", learning_rate, ", expected 0 or a finite number above 0");
   }
   learning_rate_ = learning_rate;
 }

@@ -20,7 +20,7 @@ double cos_pi(double x) {
 
 void check_positive(const char* where, const char* what, float value) {
   if (!(value > 0.0f && std::isfinite(value))) {
-    throw DataError(where, what, " is ", value, ", expected more than 0");
+    throw DataError(where, what, " is ", value, ", expected a finite number above 0");
   }
 }
 

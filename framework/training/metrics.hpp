@@ -54,6 +54,7 @@ class ConfusionMatrix {
 
   int64_t classes() const { return classes_; }
   /// Number of samples of class `label` that were predicted as class `predicted`.
+  /// Throws: DataError if a class is out of range; so do precision(), recall() and f1().
   int64_t count(int64_t label, int64_t predicted) const;
   int64_t total() const;
   int64_t correct() const;

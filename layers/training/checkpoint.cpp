@@ -67,7 +67,8 @@ std::string checksum(const TensorFile& file) {
   return std::to_string(hash.value());
 }
 
-/// Thrown if the file itself is damaged. skip_damaged skips a file only for this error.
+/// Thrown if the file itself cannot be read, is damaged or is no checkpoint. skip_damaged skips a
+/// file only for this error.
 struct Damage : DataError {
   using DataError::DataError;
 };
@@ -94,7 +95,7 @@ Checkpoints::Checkpoints(CheckpointOptions options) : options_(std::move(options
   const auto fail = [&](const auto&... parts) { throw DataError("checkpoint", parts...); };
   if (options_.every < 0) fail("every is ", options_.every, ", expected 0 or more steps");
   if (options_.keep < 1) fail("keep is ", options_.keep, ", expected at least 1");
-  if (folder.empty()) fail("folder is empty: name one");
+  if (folder.empty()) fail("the option folder is \"\": name a folder");
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) fail(folder, ": ", error.message());

@@ -20,8 +20,8 @@ struct CheckpointOptions {
 };
 
 /// The checkpoints of one run in their own folder: files "step-<number>.safetensors". Each is
-/// written under a temporary name, flushed and then renamed. So a process that is killed at any
-/// time leaves no incomplete checkpoint.
+/// written to a temporary file, flushed and then renamed. So a process that is killed at any time
+/// leaves no incomplete checkpoint.
 class Checkpoints {
  public:
   /// Throws: DataError if options.folder is "", if the folder cannot be created or written, if it
@@ -40,8 +40,8 @@ class Checkpoints {
   /// Reads the latest checkpoint into the tensors and returns its position, or nullopt if there is
   /// no checkpoint. With options.skip_damaged, skips damaged checkpoints.
   /// Throws: DataError naming the file if any of its bytes is damaged (without
-  /// options.skip_damaged), if it has another configuration, or if a tensor is missing, unknown or
-  /// has another shape. On an error, nothing changes.
+  /// options.skip_damaged), if it has another configuration, if a tensor is missing, unknown or has
+  /// another shape, or if the value of a constant differs. On an error, nothing changes.
   std::optional<std::string> load(std::span<const NamedTensor> tensors) const;
 
  private:

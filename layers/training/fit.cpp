@@ -160,7 +160,7 @@ class Run {
     if (options_.first_epoch < 0)
       fail("first_epoch is ", options_.first_epoch, ", expected 0 or more");
     if (!(options_.clip_norm >= 0.0f && std::isfinite(options_.clip_norm)))
-      fail("clip_norm is ", options_.clip_norm, ", expected 0 or more");
+      fail("clip_norm is ", options_.clip_norm, ", expected 0 or a finite number above 0");
     if (early.patience < 0) fail("patience is ", early.patience, ", expected 0 or more epochs");
     if (early.patience > 0 && early.metric.empty())
       fail(

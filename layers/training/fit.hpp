@@ -51,12 +51,12 @@ struct FitOptions {
 struct FitResult {
   std::vector<EpochReport> epochs;    ///< of a resumed run: also those before its checkpoint
   int64_t steps = 0;                  ///< number of optimizer steps since the start of training
-  std::optional<int64_t> best_epoch;  ///< best by early_stopping.metric; empty if not set
+  std::optional<int64_t> best_epoch;  ///< best by early_stopping.metric; empty: no metric
   bool stopped_early = false;
 };
 
 /// Trains a network: computes loss(batch) and its gradients, and takes a step after every
-/// options.accumulate batches.
+/// options.accumulate batches and after the last batch of an epoch.
 ///   Adam optimizer(net.parameters());
 ///   fit(net, optimizer, loader,
 ///       [&](Batch& batch) { return cross_entropy(net(std::move(batch.images)), batch.labels); },
@@ -68,10 +68,11 @@ struct FitResult {
 /// returns depend only on the network. A run that is resumed within an epoch skips the batches that
 /// were already used. If a resumed run had already ended, fit() trains nothing and returns the
 /// run's results, even if options.epochs is now larger.
-/// Throws: DataError if loss is null or an option is out of range, if the loader reads a stream of
-/// undeclared length, if the loss is not finite (naming the step), or if a metric is missing or not
-/// finite. If a file cannot be read or written, throws what the class Checkpoints throws. Passes on
-/// what loss, evaluate and the callbacks throw. Checkpoints that are already written are kept.
+/// Throws: DataError if loss is null, if an option is out of range or lacks another option that it
+/// needs, if the loader reads a stream of undeclared length, if the loss is not finite (naming the
+/// step), if a metric is missing or not finite, if the log or page cannot be written, or if a
+/// checkpoint does not fit the loader. Passes on what the class Checkpoints, loss, evaluate and the
+/// callbacks throw. Checkpoints that are already written are kept.
 FitResult fit(Module& net,
               Optimizer& optimizer,
               DataLoader& loader,

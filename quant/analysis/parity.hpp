@@ -24,11 +24,12 @@ struct LayerParity {
   bool is_output = false;
 };
 
-/// Compares simulation and deployment integer by integer.
+/// The differences between the simulated and the deployed network, found integer by integer.
 struct Parity {
   int64_t images = 0;
-  std::vector<LayerParity> layers;  ///< the inputs first, then each step
-  int64_t logits = 0;               ///< of all outputs
+  /// The inputs first, then each step, except steps that lost channels in remove_dead_channels().
+  std::vector<LayerParity> layers;
+  int64_t logits = 0;  ///< of all outputs
   int64_t logits_different = 0;
   int64_t max_logit_difference = 0;
   /// Images for which some output has its largest logit at a different index.

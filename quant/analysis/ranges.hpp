@@ -30,9 +30,9 @@ struct Ranges {
 };
 
 /// The ranges of a prepared network's inputs, weights and outputs, in the order of its modules.
-/// Weights have the range of their current values, with batch norms folded. A large bias may need a
-/// larger weight scale; how large depends on the input's scale. The ranges do not take this into
-/// account.   docs/quantization.md (5)
+/// Unless their scales are learned or given, weights have the range of their current values, with
+/// batch norms folded. A large bias may need a larger weight scale; how large depends on the
+/// input's scale. The ranges do not take this into account.   docs/quantization.md (5)
 /// Throws: GraphError if the network is not prepared; DataError if a loaded state is invalid.
 Ranges ranges(Module& net);
 

@@ -16,7 +16,8 @@ using quantrain::IntegerModel;
 /// codes or floats. The network is left as it was.
 /// Throws: QuantError if a FakeQuantize was not calibrated, the example's codes have other
 /// parameters or features than the network was prepared for, or an accumulator could overflow (7);
-/// GraphError or QuantError naming the layer that has no integer form.
+/// GraphError if the network was not prepared; GraphError or QuantError naming the layer that has
+/// no integer form.
 IntegerModel convert(Module& net, const Tensor& example);
 /// The same for a network with several inputs or outputs.
 IntegerModel convert(Module& net, const std::vector<Tensor>& examples);
@@ -33,8 +34,8 @@ struct Plan {
 /// layers folded into it, or why it cannot be converted.
 std::ostream& operator<<(std::ostream& stream, const Plan& plan);
 
-/// A dry run of convert() that changes nothing: a FakeQuantize without parameters takes the range
-/// of the values that it gets in this run.
+/// A dry run of convert(). In this run, a FakeQuantize without parameters uses the range of the
+/// values that it gets. It discards this range afterwards, so the network does not change.
 /// Throws: what running the network throws; GraphError if the network was not prepared.
 Plan plan(Module& net, const Tensor& example);
 Plan plan(Module& net, const std::vector<Tensor>& examples);

@@ -135,7 +135,7 @@ class Lowering : public LoweringContext {
     return made;
   }
 
-  /// The values of the node's inputs that depend on the network's inputs.
+  /// The ids of the values that the node reads and that depend on the network's inputs.
   std::vector<int> data_codes(const GraphNode& node) const {
     std::vector<int> ids;
     for (size_t i = 0; i < node.inputs.size(); ++i) {

@@ -44,11 +44,13 @@ class LoweringContext {
   /// Whether input i of the node depends on the network's inputs. Weights, and values computed from
   /// weights alone, do not.
   virtual bool is_data(const GraphNode& node, size_t i) const = 0;
-  /// Number of the value that input i reads. Throws: GraphError naming the layer if the input
-  /// holds no codes, or none yet.
+  /// Position in Program::values of the value that input i reads. Throws: GraphError naming the
+  /// layer if the input holds no codes, or none yet.
   virtual int codes(const GraphNode& node, size_t i) const = 0;
   /// Adds the operation as a step; its output is the node's output, which holds codes.
-  /// Throws: GraphError naming the layer if the node's output is not codes; what
+  /// Throws: GraphError naming the layer if the node's output is not codes, or if its first axis is
+  /// not the batch; what Node::refuse_integers() throws if the operation has another number of
+  /// inputs; QuantError if the codes are per channel or have more than 8 bits; what
   /// integer::validate() throws.
   virtual void emit(const GraphNode& node,
                     integer::Operation operation,

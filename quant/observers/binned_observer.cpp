@@ -11,7 +11,9 @@ namespace quantrain::quant {
 namespace {
 
 constexpr int kLeastExponent = -126;  // of the smallest normal float
-constexpr int64_t kBlock = 1 << 16;   // a task counts at least this many values
+// A task counts at most this many values, or 1/64 of a channel's rows, or one row, whichever is
+// most.
+constexpr int64_t kBlock = 1 << 16;
 
 // Index of the bin that x falls into; bin 0 begins at 0. The product is exact, because
 // inverse_width is a power of two.
@@ -165,8 +167,8 @@ void BinnedObserver::check_state() const {
     const auto most = static_cast<float>(bins_);
     if (!(first >= -most && first <= 0.0f) || first != std::floor(first))
       fail("grid", "the first bin ", first, " is no whole number from ", -bins_, " to 0");
-    // If a value lies far beyond the bins, its bin's index may not fit into int64_t. Such a
-    // range gets a grid that is refused below.
+    // If an end of the range lies far beyond the bins, the index of its bin may not fit into
+    // int64_t. Such a range gets a grid that is refused below.
     const int exponent = std::ilogb(width);
     const double farthest = static_cast<double>(std::max(-range.min, range.max));
     const bool near = farthest <= std::ldexp(static_cast<double>(2 * bins_), exponent);
@@ -186,7 +188,14 @@ void BinnedObserver::check_state() const {
     for (int64_t i = 0; i < bins_; ++i) {
       const float* const count = histogram_.data() + 2 * (c * bins_ + i);
       if (!is_count(count)) {
-        fail("histogram", "bin ", i, " holds no count: {", count[0], ", ", count[1], "}");
+        fail("histogram",
+             "bin ",
+             i,
+             " holds an invalid count {",
+             count[0],
+             ", ",
+             count[1],
+             "}, expected two whole numbers in [0, 2^24)");
       }
       if ((begin + i < used.first || begin + i >= used.end) && get_count(count) != 0) {
         fail(

@@ -8,7 +8,7 @@ namespace quantrain::quant {
 /// [(first + i) width, (first + i + 1) width). The bins cover 0 and all values. Exact zeros are not
 /// counted, because all parameters represent them exactly.
 struct Bins {
-  Range range;        ///< smallest and largest value, zeros included
+  Range range;        ///< smallest and largest of all values, exact zeros too
   int64_t first = 0;  ///< index of the first bin, <= 0
   float width = 0.0f;
   std::vector<int64_t> counts;
@@ -18,10 +18,10 @@ struct Bins {
 };
 
 /// An observer that counts values in bins, and chooses a range from the counts. The width of a bin
-/// is the smallest power of two (at least 2^-126) for which all values seen fit into the given
-/// number of bins. Bins begin at multiples of this width. When the range grows, the width doubles
-/// and the bins merge in pairs. So the counts are the same as if all values had been counted at the
-/// final width, for any order of the batches and any number of threads.
+/// is the smallest power of two (at least 2^-126) for which the given number of bins covers 0 and
+/// all values seen. Bins begin at multiples of this width. When a value lies beyond the bins, the
+/// width doubles and the bins merge in pairs. So the counts are the same as if all values had been
+/// counted at the final width, for any order of the batches and any number of threads.
 /// State: "range" [channels, 2], min and max; "grid" [channels, 2], first and width; "histogram"
 /// [channels, bins, 2], counts as in exact_count.hpp.
 class BinnedObserver : public Observer {

@@ -11,7 +11,7 @@
 namespace quantrain::quant {
 
 /// Holds one observer for each layer name. collect() shows an observer the values that a network
-/// computes on some batches; finalize() turns the ranges into parameters.
+/// computes on some batches; finalize() turns the observers' ranges into parameters.
 class Calibrator {
  public:
   /// collect() makes observers of this kind, along this axis.
@@ -19,7 +19,7 @@ class Calibrator {
   explicit Calibrator(const ObserverSpec& spec = {}, int axis = -1);
 
   /// Shows x to the observer of this name. A new name gets an observer for x's number of channels.
-  /// Throws: as Observer::observe.
+  /// Throws: DataError or ShapeError like Observer::observe().
   void collect(const std::string& name, const Tensor& x);
 
   /// ranges(), samples() and observer() throw QuantError, with a list of the known names, if this
@@ -32,7 +32,7 @@ class Calibrator {
   std::vector<std::string> names() const;
 
   /// Parameters by name.   docs/quantization.md (2)
-  /// Throws: QuantError if nothing was collected, or the type is invalid.
+  /// Throws: QuantError if nothing was collected; otherwise like Observer::params().
   std::map<std::string, QParams> finalize(const QType& type, QScheme scheme) const;
   /// Forgets all names.
   void reset() { observers_.clear(); }

@@ -21,7 +21,7 @@ struct EntropyOptions {
 /// docs/quantization.md (14)
 /// For each candidate t = i * width, the window is the bins of [0, t) if no value is negative, else
 /// those of [-t, t). There are n levels: all codes of the type, or, if no value is negative and the
-/// scheme is symmetric, only the codes from 0 on. A window has at least n bins. Then
+/// scheme is symmetric, only the codes from the zero point on. A window has at least n bins. Then
 ///   P   counts of the window; values beyond it are added to its first and last bin;
 ///   Q   counts of the window alone: bin b of its w bins belongs to level floor(b n / w), and a
 ///       level's sum is spread evenly over its bins that are not empty;

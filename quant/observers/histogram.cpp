@@ -54,9 +54,10 @@ class Moments {
     double moment = 0.0;
   };
 
-  // The sum of count (r - x)^2 minus the sum of count x^2, which is the same for every candidate.
-  // x is a bin's centre, r the position of the nearest code; both are counted from the first bin.
-  // A centre halfway between two codes may go to either, because both are equally far away.
+  // The sum of count (r - x)^2 minus the sum of count x^2. The subtracted sum is the same for every
+  // candidate. x is a bin's centre, r the position of the nearest code; both are counted from the
+  // first bin. A centre halfway between two codes may go to either, because both are equally far
+  // away.
   double error(int64_t below, double step) const {
     double error = 0.0;
     Sums before;
@@ -93,10 +94,10 @@ constexpr int64_t kBudget = 1 << 19;  // the grid evaluates about this many code
 constexpr int64_t kColumns = 32;      // at most this many values of `below`
 constexpr int64_t kFewestRows = 16;   // at least this many values of `step`
 constexpr int64_t kMostRows = 4096;
-constexpr int64_t kFewestStarts = 4;  // at least this many grid points are refined
+constexpr int64_t kFewestStarts = 4;  // at least this many minima are refined, if there are so many
 constexpr int64_t kMostStarts = 16;
 
-// The best candidate with `below` in [fewest, most] and `step` up to `largest`.
+// Searches for the best candidate with `below` in [fewest, most] and `step` up to `largest`.
 Candidate search(
     const Moments& moments, int64_t codes, int64_t fewest, int64_t most, double largest) {
   const int64_t columns = std::min(

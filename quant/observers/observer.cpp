@@ -181,7 +181,7 @@ int64_t Observer::count() const {
   if (!is_count(counts) || !is_count(counts + 2)) {
     throw DataError(where(),
                     kind(),
-                    " observer: state \"counts\" holds no counts: batches {",
+                    " observer: state \"counts\" holds invalid counts: batches {",
                     counts[0],
                     ", ",
                     counts[1],

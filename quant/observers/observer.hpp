@@ -39,7 +39,8 @@ class Observer {
   /// different number of channels. On an error, nothing changes.
   void observe(const Tensor& x);
   /// The same for a batch of which only the smallest and largest value of each channel are known.
-  /// Throws: as above; DataError if samples is negative; QuantError if needs_values().
+  /// Throws: as above; DataError if samples is negative or too large to count; QuantError if
+  /// needs_values().
   void observe_range(std::span<const Range> extremes, int64_t samples);
   /// Whether the observer needs all values of a batch, not only their extremes.
   virtual bool needs_values() const { return true; }
@@ -77,7 +78,7 @@ class Observer {
   std::vector<NamedTensor> state() const&& { return state_; }
 
  protected:
-  /// Throws: QuantError unless there is at least one channel, and exactly one if there is no axis.
+  /// Throws: QuantError if there is no channel, or if there are several channels but no axis.
   explicit Observer(ObserverShape shape);
 
   /// A batch of n elements with the layout [n / (channels * inner), channels, inner]. All elements

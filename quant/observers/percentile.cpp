@@ -10,7 +10,7 @@
 namespace quantrain::quant {
 namespace {
 
-// The nearest rank as an index from 0. A percentage such as 99.9 is not exact in binary, so a value
+// The nearest rank as an index from 0. A percentage such as 99.9 is not exact in binary, so a rank
 // that exceeds a whole number only by a rounding error counts as that number.
 int64_t nearest_rank(double percent, int64_t n) {
   const double exact = percent * static_cast<double>(n) / 100.0;

@@ -27,7 +27,7 @@ struct PercentileOptions {
 /// docs/quantization.md (14)
 class PercentileObserver : public RangeObserver {
  public:
-  /// Throws: QuantError if the percentiles are out of their range.
+  /// Throws: QuantError unless 0 <= low < high <= 100.
   explicit PercentileObserver(const PercentileOptions& options = {}, ObserverShape shape = {});
 
   std::string_view kind() const override { return PercentileOptions::kKind; }

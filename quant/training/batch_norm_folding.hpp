@@ -34,9 +34,9 @@ struct Folding {
 /// epsilon).   docs/quantization.md (15)
 /// Shapes: weight [C, ...], bias [C] or undefined  ->  the same shapes, bias defined. Sets
 /// folding.factor and folding.bias.
-/// Gradient: to weight and gamma, and, unless batch statistics are used, through b' to bias, gamma
-/// and beta; the running statistics are constants. A |gamma| below 1e-5 counts as 1e-5, so that the
-/// body slot can divide by the factor.
+/// Gradient: w' gives one to weight and gamma. If batch statistics are not used, b' gives one to
+/// bias, gamma and beta. The running statistics are constants. A |gamma| below 1e-5 counts as 1e-5,
+/// so that the body slot can divide by the factor.
 /// Throws: ShapeError if the bias is not [C].
 /// Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al. 2018, equation 14.
 Weights fold_batch_norm(const Weights& product, Folding& folding);

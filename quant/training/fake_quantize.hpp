@@ -56,8 +56,8 @@ class FakeQuantize : public Module, public PhasedSlot {
  public:
   explicit FakeQuantize(FakeQuantizeConfig config = {});
   /// Uses your own observer in place of config.observer.
-  /// Throws: QuantError if the observer is null, or its axis or number of channels is not that of
-  /// config.
+  /// Throws: QuantError if config is not valid, or the observer is null, or its axis or number of
+  /// channels is not that of config.
   FakeQuantize(FakeQuantizeConfig config, std::unique_ptr<Observer> observer);
   /// Uses the given parameters, which never change.
   /// Throws: QuantError if they are not valid.
@@ -66,6 +66,7 @@ class FakeQuantize : public Module, public PhasedSlot {
   std::string_view type() const override { return "FakeQuantize"; }
 
   /// Observes x, as a training pass does, and chooses the parameters from all values seen so far.
+  /// Only the first x sets a learned scale.
   /// Throws: DataError if x is empty or has a NaN or an infinity; ShapeError if its number of
   /// channels is not the configured one; QuantError if the parameters were given or are frozen. On
   /// an error, nothing changes.
@@ -73,14 +74,14 @@ class FakeQuantize : public Module, public PhasedSlot {
   /// Whether there are parameters. This function and is_given() throw DataError if a loaded state
   /// has anything but 0, 1 or 2 in "initialized".
   bool is_initialized() const { return origin() != 0; }
-  /// Whether the parameters never change, because the constructor or update_params() set them or
-  /// because they follow from config().range. Saved with the state.
+  /// Whether the parameters never change. Either the constructor or update_params() set them, which
+  /// is saved with the state, or they follow from config().range.
   bool is_given() const { return origin() == kGiven; }
   /// The current parameters. Throws: QuantError if there are none.
   QParams params() const;
   /// Sets the parameters; they never change again.
-  /// Throws: QuantError if they are not valid, have another type or number of channels, or
-  /// follow from config().range.
+  /// Throws: QuantError if params are not valid or have another type, axis or number of channels,
+  /// or if config().range determines the parameters.
   void update_params(const QParams& params);
 
   const FakeQuantizeConfig& config() const& { return config_; }

@@ -287,7 +287,7 @@ void check_params(const Tensor& x, const QParams& params, const FakeQuantizeOpti
   }
 }
 
-// The same values as floats.
+// The values of the codes, as floats.
 Tensor decoded(const Tensor& codes) {
   Tensor y = Tensor::empty(codes.shape());
   codes.codes()->to_float(codes.shape(), y.mutable_data());

@@ -19,15 +19,17 @@ struct FakeQuantizeOptions {
   int64_t samples = 1;
 };
 
-/// y = scale * (clamp(half_even(x / scale) + zero_point, qmin, qmax) - zero_point); if x holds
+/// y = scale * (clamp(half_even(x / scale) + zero_point, qmin, qmax) - zero_point). If x holds
 /// accumulators or codes of an activation, the code is computed from these integers by fixed-point
-/// requantization.   docs/quantization.md (1), (3), (8)
+/// requantization, provided that y holds codes in CodeStorage::kU8 with per-tensor parameters.
+/// docs/quantization.md (1), (3), (8)
 /// Shapes: x [...], parameters per tensor or along params.axis  ->  y like x. y holds codes, or
 /// floats if options.codes is false or the type has more than 8 bits.
 /// Gradient: grad_y where the code before the clamp lies in [qmin, qmax], else 0 (clamped
 /// straight-through estimator); docs/quantization.md (4).
-/// Throws: DataError if x has a NaN or an infinity; QuantError if the parameters are not valid;
-/// ShapeError if their number is not the number of channels.
+/// Throws: DataError if x has a NaN or an infinity; QuantError if the parameters are not valid, or
+/// if options.storage is CodeStorage::kS8 and the type is unsigned; ShapeError if the parameters do
+/// not fit x's channels.
 /// Source: Bengio et al. 2013; Jacob et al. 2018, section 3.
 Tensor fake_quantize(const Tensor& x,
                      const QParams& params,
@@ -36,8 +38,8 @@ Tensor fake_quantize(const Tensor& x,
 /// fake_quantize(x * factor), with one factor for each index of the first axis. x * factor is
 /// rounded to float32 and not stored.
 /// Shapes: x [C, ...], factor [C]; parameters per tensor or along axis 0  ->  y like x.
-/// Gradient: g = the gradient of fake_quantize; g * factor for x, and the sum of g * x over the
-/// channel for factor.
+/// Gradient: let g be the gradient that fake_quantize passes to x * factor. x gets g * factor, and
+/// factor[c] gets the sum of g * x over channel c.
 /// Throws: as fake_quantize; ShapeError unless factor is [C]; QuantError if the type has more than
 /// 8 bits or the axis is neither -1 nor 0.   docs/quantization.md (15)
 Tensor fake_quantize_scaled(const Tensor& x,

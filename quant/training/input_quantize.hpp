@@ -24,13 +24,13 @@ std::pair<std::string, std::string> describe_inputs(const QParams& a,
                                                     const QParams& b,
                                                     const integer::InputFeatures* features_b);
 
-/// Input slot: turns the input into codes. Its parameters are given and never change.
-/// docs/quantization.md (12), (20)
+/// Input slot: turns the input into codes, or into their real values with Simulation::kFloat. Its
+/// parameters are given and never change.   docs/quantization.md (12), (20)
 /// If x carries codes with these parameters and features, the result has the same codes. Floats are
-/// quantized by (3), and saturating values are counted; within a Calibration, x is checked and
-/// passes unchanged. If the input has features, x must carry codes, because plain floats could be
-/// raw values or the values z of (20). The state stores parameters and features as constants:
-/// loading a state with other values is an error.
+/// quantized by (3), and saturating values are counted. Within a Calibration or a FloatMode, x
+/// passes unchanged; a Calibration also checks that no float saturates. If the input has features,
+/// x must carry codes, because plain floats could be raw values or the values z of (20). The state
+/// stores parameters and features as constants: loading a state with other values is an error.
 /// Shapes: y like x. Gradient: like fake_quantize() if x holds plain floats; all of grad_y if x
 /// carries codes.
 /// Throws: QuantError if x carries codes with other parameters or features, or if the input has
@@ -39,7 +39,8 @@ std::pair<std::string, std::string> describe_inputs(const QParams& a,
 class InputQuantize : public Module, public PhasedSlot {
  public:
   /// name: the input's name in messages. features: null for none.
-  /// Throws: QuantError unless params are valid parameters of unsigned 8-bit codes with one scale.
+  /// Throws: QuantError unless params are valid parameters of unsigned 8-bit codes with one scale,
+  /// and the features are valid.
   explicit InputQuantize(QParams params,
                          std::shared_ptr<const integer::InputFeatures> features = nullptr,
                          std::string name = "input");

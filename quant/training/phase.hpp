@@ -69,7 +69,7 @@ class PhasedSlot {
   std::string place(std::string_view type) const;
   /// Whether values pass unchanged, because a Calibration or FloatMode is open.
   bool in_float() const { return scope_ == ScopeKind::kCalibration || scope_ == ScopeKind::kFloat; }
-  /// [1]: the saved phase, for the module to register as a buffer.
+  /// The saved phase, a tensor [1] that the module registers as a buffer.
   const Tensor& saved_phase() const { return phase_; }
   /// Called when a Calibration ends; complete is false if an exception ended it.
   virtual void end_calibration(bool /*complete*/) noexcept {}

@@ -10,22 +10,22 @@ namespace quantrain::quant {
 
 /// Plugs fake quantization into a network's layers. A recorded pass over an example [N, ...] shows
 /// where it is needed: at the input, at the weights of each convolution and Linear, and at the
-/// output of each convolution, Linear, Add, Mul, average pool, Mean, Concat, Softmax and
-/// elementwise function, after the batch norm and ReLU that are fused with it. The input takes
-/// range and features from the example's codes; for plain floats the range is QConfig::input_range.
-/// A batch norm is folded into the convolution or Linear that precedes it; any other batch norm
-/// gets an output range of its own.
+/// output of each convolution, Linear, Add, Mul, average pool, Mean, Concat, Softmax, elementwise
+/// function and arithmetic with constants, after the batch norm and ReLU that are fused with it.
+/// The input takes range and features from the example's codes; for plain floats the range is
+/// QConfig::input_range. A batch norm is folded into the convolution or Linear that precedes it;
+/// any other batch norm gets an output range of its own.
 /// docs/quantization.md (12), (15), (24)
 /// Train afterwards, with an optimizer made after this call, because learned scales are new
 /// parameters. Ranges move in training mode only; the range of a Softmax is [0, 1] and never moves.
 /// Evaluation is an error until a training pass or calibrate(net, batches) has set the ranges. The
 /// network stays in its mode (training or evaluation).
-/// Throws: GraphError if the network is prepared already, a layer to be quantized runs twice in one
-/// pass, an operation that needs a FakeQuantize has no layer of its own, or a batch norm belongs to
-/// a layer other than BatchNorm1d and BatchNorm2d; QuantError if the configuration is invalid or
-/// names unknown layers, the input's range is unknown or contradictory, or a sum is longer than
-/// kLongestReduction; DataError if an example's floats lie outside of QConfig::input_range. On an
-/// error, nothing is plugged in.
+/// Throws: as check_examples(); GraphError if the network is prepared already or has nothing to
+/// quantize, a layer to be quantized runs twice in one pass, an operation that needs a FakeQuantize
+/// has no layer of its own, or a batch norm belongs to a layer other than BatchNorm1d and
+/// BatchNorm2d; QuantError if the configuration is invalid or names unknown layers, the input's
+/// range is unknown or contradictory, or a sum is longer than kLongestReduction; DataError if an
+/// example's floats lie outside of QConfig::input_range. On an error, nothing is plugged in.
 void prepare_qat(Module& net, const Tensor& example, const QConfig& config);
 /// The same for a network with several inputs or outputs; each input takes range and features from
 /// its own example.
@@ -38,7 +38,7 @@ void prepare_ptq(Module& net, const Tensor& example, const QConfig& config);
 void prepare_ptq(Module& net, const std::vector<Tensor>& examples, const QConfig& config);
 
 /// Throws: GraphError naming `where` if an example is undefined; ShapeError unless there is an
-/// example and all examples are batches of the same number of samples.
+/// example and all examples are batches [N, ...] of at least two axes with the same N >= 1.
 void check_examples(std::string_view where, const std::vector<Tensor>& examples);
 
 /// The network's graph over an example, recorded in evaluation mode without gradients.

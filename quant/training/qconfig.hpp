@@ -46,12 +46,14 @@ struct QConfig {
   std::map<std::string, LayerConfig> types;
   std::map<std::string, LayerConfig> layers;
   /// Real values of the input's lowest and highest code. Needed if the example that is passed to
-  /// prepare_qat or prepare_ptq holds plain floats. An example from a data set carries its own
-  /// range: leave this empty or set the same range.
+  /// prepare_qat or prepare_ptq holds plain floats. An example with codes carries its own range:
+  /// leave this empty or set the same range.
   /// docs/quantization.md (12)
   std::optional<Range> input_range{};
-  /// 32: the output layer gives its int32 accumulators, which share one scale because its weights
-  /// are quantized per tensor. 8: its outputs are quantized like those of any other layer.
+  /// 32: an output layer that has weights and no activation gives its int32 accumulators, which
+  /// share one scale because its weights are quantized per tensor. Any other output layer gives
+  /// codes of 8 bits. 8: every output layer gives codes of 8 bits. An output layer is one whose
+  /// result no other layer reads.
   int output_bits = 32;
   Simulation simulation = Simulation::kInteger;
 

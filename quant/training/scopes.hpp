@@ -43,9 +43,9 @@ void freeze(Module& net);
 /// Selects the integer engine or floats for the simulation. Not saved with the state.
 void set_simulation(Module& net, Simulation simulation);
 
-/// The module that prepare plugged into the weight slot, or into the output slot, of the layer at
-/// this path.
-/// Throws: GraphError if there is no such layer, or nothing was plugged in there.
+/// weight_quantizer() returns the module in the weight slot of the layer at this path, and
+/// output_quantizer() the module in its output slot. prepare_ptq or prepare_qat plugged them in.
+/// Throws: GraphError if there is no such layer, or no such module in the slot.
 WeightQuantizer& weight_quantizer(Module& net, std::string_view path);
 FakeQuantize& output_quantizer(Module& net, std::string_view path);
 
@@ -104,7 +104,7 @@ class Calibration : SlotScope {
 };
 
 /// Runs the network on one batch, or on one batch for each input, within a Calibration.
-/// Throws: what running the network throws.
+/// Throws: what Calibration() and running the network throw.
 void calibrate(Module& net, const Tensor& batch);
 void calibrate(Module& net, const std::vector<Tensor>& batch);
 /// The same for all batches of a loader or container: calibrate(net, DataLoader{some}). All inputs

@@ -35,8 +35,8 @@ struct Site {
 /// quantized, by the rules of prepare_qat and prepare_ptq.
 class Survey {
  public:
-  /// Surveys a network's graph over these inputs, as record_graph() returns it. Network, graph,
-  /// inputs and configuration must outlive the sites.
+  /// Surveys the graph that record_graph() returned for the network and these inputs. Network,
+  /// graph, inputs and configuration must outlive the sites.
   /// Throws: GraphError or QuantError as prepare_qat.
   Survey(Module& net, const Graph& graph, const std::vector<Tensor>& inputs, const QConfig& config);
 
@@ -61,12 +61,12 @@ class Survey {
   void check_has_type(const std::string& type) const;
   void check_has_site(const std::string& path) const;
 
-  // Whether the node has neither weights nor a batch norm, and the configuration leaves its layer
-  // in float. Such a layer may run several operations.
+  // Whether the node has no weights and is no batch norm, and the configuration leaves its layer in
+  // float. Such a layer may run several operations.
   bool stays_float(const GraphNode& node) const;
 
-  // The layer whose slots take the quantization of this operation. It must run this operation and
-  // nothing else, so that its slots lie directly before and after the operation.
+  // The layer whose slots quantize this operation. It must run this operation once and otherwise
+  // only views, so that its slots lie directly before and after the operation.
   Module& layer_of(const GraphNode& node) const;
   BatchNorm& batch_norm_of(const GraphNode& node) const;
   const GraphNode* sole_consumer(const GraphNode& node) const;

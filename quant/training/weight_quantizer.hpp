@@ -28,8 +28,8 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   WeightQuantizer(const WeightConfig& config, const Weights& own, std::shared_ptr<Folding> folding);
   std::string_view type() const override { return "WeightQuantizer"; }
 
-  /// While the folded batch norm uses batch statistics, it adds the bias itself, and the result's
-  /// bias is undefined.
+  /// Returns `own` while a Calibration or FloatMode is open. Otherwise, while the folded batch norm
+  /// uses batch statistics, it adds the bias itself, and the result's bias is undefined.
   Weights apply(const Weights& own, const Tensor& x) override;
 
   /// Sets the parameters of the weights, with any batch norm folded in. The parameters do not

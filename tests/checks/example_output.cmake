@@ -1,4 +1,4 @@
-# DOCUMENT contains the output of PROGRAM, word for word.
+# Checks that DOCUMENT contains the output of PROGRAM, word for word, as a listing.
 execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE output RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} exited with ${status}")

@@ -1,6 +1,6 @@
 # cmake -D SOURCE=<repository> -D WORK=<scratch> -D <program>=<file>... -P guide.cmake
-# Every listing of docs/guide.md is part of a file in docs/guide. The programs of these files run in the page's order
-# and do what the page says. The page shows every line that the program `messages` prints.
+# Checks that every listing of docs/guide.md in C++, C or CMake is part of a file in docs/guide, that the programs of
+# these files run and do what the page says, and that the page shows every line that the program `messages` prints.
 cmake_minimum_required(VERSION 3.25)
 set(folder ${SOURCE}/docs/guide)
 file(READ ${folder}.md page)
@@ -104,8 +104,8 @@ while(rest MATCHES "^([^\n]*)\n")
   string(SUBSTRING "${rest}" ${length} -1 rest)
 endwhile()
 
-# The programs print every output that the page shows. Numbers are not compared, because they depend on the CPU's float
-# instructions.
+# Checks that the programs print every output that the page shows. Numbers are not compared, because they depend on the
+# CPU's float instructions.
 function(without_numbers result text)
   string(REGEX REPLACE "[0-9][0-9.,]*" "#" text "${text}")
   string(REGEX REPLACE " +" " " text "${text}")

@@ -5,7 +5,7 @@ set(rooms framework/core framework/io framework/arithmetic framework/kernels fra
           framework/data framework/optim framework/training layers layers/training quant quant/observers quant/training quant/lowering quant/analysis
           quant/export examples)
 # These folders are called "rooms". A file may include headers of its own room and of the rooms before it in the list.
-# But optim may not include data, and exporters may include only the integer program and the rooms that it uses.
+# But optim may not include data, and exporters may include only their own room and the rooms up to framework/integer.
 set(seen)
 foreach(room IN LISTS rooms)
   string(MAKE_C_IDENTIFIER ${room} id)

@@ -14,8 +14,8 @@ set(arch_neon64dot "Neon64Dot")
 set(arch_neon64i8mm "Neon64I8mm")
 
 # check(library kind tables): checks the inline functions that the files of kernels/arch/float/ or kernels/arch/integer/
-# leave in their library, and that the library has this number of kernel tables. File names are the same in both
-# libraries.
+# leave in their library. Also checks that the library has `tables` kernel tables. An instruction set's file has the
+# same name in both folders.
 set(bad 0)
 function(check library kind tables)
   execute_process(COMMAND ${NM} --demangle --print-file-name ${library}

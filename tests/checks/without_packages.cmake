@@ -18,7 +18,7 @@ endfunction()
 
 configure(status output)
 if(NOT status EQUAL 0)
-  message(FATAL_ERROR "without Catch2, CLI11 and libpng the project cannot be configured:\n${output}")
+  message(FATAL_ERROR "without Catch2, CLI11, libpng and kissfft the project cannot be configured:\n${output}")
 endif()
 foreach(part tests examples)
   if(EXISTS ${WORK}/${part}/cmake_install.cmake)

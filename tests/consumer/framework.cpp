@@ -7,7 +7,7 @@ using namespace quantrain;
 
 namespace {
 
-// Links the PNG reader and its dependencies.
+// Calls the PNG reader, so that the program links it and its dependencies.
 bool finds_no_image() {
   try {
     return read_png("none.png", 1).bytes.empty();

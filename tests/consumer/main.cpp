@@ -10,7 +10,7 @@
 
 using namespace quantrain;
 
-// Quantizes a network after training and runs it on integers.
+// Prepares a network for post-training quantization, calibrates it, and runs it on integers.
 int main() {
   Sequential net{Conv2d{1, 4}, ReLU{}, MaxPool2d{2}, Flatten{}, Linear{4 * 3 * 3, 3}};
   const Tensor images = Tensor::full({2, 8, 8, 1}, 0.5f);

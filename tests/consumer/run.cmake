@@ -26,7 +26,7 @@ function(prints_version)
   endif()
 endfunction()
 
-# refused(folder component text): the package in this folder does not have the component, and says so.
+# refused(folder component text): the package in this folder does not have the component, and its error says `text`.
 function(refused folder component text)
   execute_process(COMMAND ${CMAKE_COMMAND} -D quantrain_DIR=${folder} -D COMPONENTS=${component} -P ${SOURCE}/find.cmake
                   RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE output)

@@ -73,7 +73,7 @@ class Workplace {
     std::ifstream file(folder_ / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  /// Names of all files except the data set and the files that run() makes.
+  /// Names of all files except "data" and the two files that start() writes, "out" and "err".
   std::vector<std::string> files() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_)) {

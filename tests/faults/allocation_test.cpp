@@ -54,7 +54,7 @@ void check_survival(const Survival& survival, int64_t least) {
   CHECK(survival.errors >= least / 2 / kPointStep);
 }
 
-/// A network after one step of training, with its data.
+/// A prepared network after one forward and backward pass, with its data.
 struct Prepared {
   Tensor x = quant::test::random_images({4, 8, 8, 1}, 1);
   std::vector<int32_t> labels{0, 1, 2, 3};
@@ -136,7 +136,7 @@ TEST_CASE("a training step is done fully or not at all, whichever allocation fai
   adam.zero_grad();
   const auto everything = [&] { return bytes_of(state(p.net)) + bytes_of(adam.state()); };
 
-  // The forward and backward pass change only ranges and gradients.
+  // The forward and backward pass change only running statistics, ranges and gradients.
   check_survival(fail_each_allocation(
                      [&] {
                        cross_entropy(p.net(p.x), p.labels).backward();

@@ -39,10 +39,10 @@ struct Survival {
   std::string fault;   ///< the first fault found; empty: none
 };
 
-/// Runs f with its first allocation failing, then its second, and so on to its last: first each
-/// alone, then each together with all later ones. Each time f must return its usual result, or
-/// throw std::bad_alloc or an Error, and nothing may stay allocated. `after` returns a text if it
-/// finds another fault.
+/// Runs f once for each of its allocations, and makes this one allocation fail. Then runs f once
+/// more for each allocation, and makes this allocation and all later ones fail. Each time f must
+/// return its usual result, or throw std::bad_alloc or an Error, and nothing may stay allocated.
+/// `after` returns a text if it finds another fault.
 Survival fail_each_allocation(const std::function<std::string()>& f,
                               const std::function<std::string()>& after = {});
 

@@ -284,8 +284,8 @@ void check_outcome(const test::Child& child) {
 }  // namespace
 
 TEST_CASE("calls take any tensor, or refuse it with an error", "[faults][misuse][serial]") {
-  // One child process tries a call with all tensors. If the process crashes, each tensor gets a
-  // process of its own.
+  // For each call, one child process tries all tensors, one after the other. If the process
+  // crashes, each tensor gets a process of its own.
   const std::map<std::string, Tensor> tensors = strange_tensors();
   std::map<std::string, int> outcomes;
   for (const auto& [call, f] : calls()) {

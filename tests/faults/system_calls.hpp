@@ -8,8 +8,8 @@
 namespace quantrain::test {
 
 enum class CallFault {
-  kError,       ///< fails with errno = number
-  kShortWrite,  ///< only for write: half of the bytes are written, and the call succeeds
+  kError,       ///< the call fails with errno = number
+  kShortWrite,  ///< write() writes half of the bytes and succeeds; all else fails as with kError
 };
 
 /// During its lifetime, the first `first` system calls of this thread run as usual and the next

@@ -1,6 +1,6 @@
 // For compare.py.
-//   save_networks write FOLDER: saves networks that contain all operations. Each network gets a
-//     folder with its model, its inputs and the integers that the engine computes from them.
+//   save_networks write FOLDER: saves networks that together contain all operations. Each network
+//     gets a folder with its model, its inputs and the integers that the engine computes from them.
 //   save_networks check: reads file names from standard input, and prints for each file whether the
 //     engine accepts it.
 #include <filesystem>
@@ -85,8 +85,8 @@ void save(const std::string& name, const IntegerModel& model, const std::string&
     write<int32_t>(folder + "/output" + std::to_string(i), results[i]);
 }
 
-/// Convolutions with groups, and with weights of `bits` bits. Kernels, strides and padding differ
-/// by axis.
+/// Convolutions with groups, and with weights of `bits` bits. Kernels and strides differ by axis,
+/// and so does the padding of the first convolution.
 Program convolutions(int bits) {
   Builder b;
   const int x = b.input({7, 6, 4}, kX);
@@ -124,7 +124,7 @@ Program convolutions(int bits) {
   return b.program;
 }
 
-/// A kernel whose dilation differs by axis, and a kernel of a single row, as for signals.
+/// A kernel whose dilation differs by axis, and a kernel of a single row, like those for signals.
 Program dilated() {
   Builder b;
   const int x = b.input({9, 8, 4}, kX);
@@ -147,7 +147,7 @@ Program dilated() {
   return b.program;
 }
 
-/// Multipliers that no sensible network has: 0, and the smallest and the largest shift.
+/// Multipliers that no sensible network has: 0, and those with the smallest and the largest shift.
 Program extremes() {
   Program program = every_operation();
   auto& product = std::get<QuantizedLinear>(program.steps[7].operation).product;

@@ -340,8 +340,7 @@ TEST_CASE("layers refuse invalid sizes and options", "[layers]") {
   QUANTRAIN_CHECK_ERROR(Dropout{std::nanf("")}, DataError, "[Dropout] p must be");
 }
 
-TEST_CASE("a wrong input is an error that names the layer by its path and both shapes",
-          "[layers]") {
+TEST_CASE("the error about a wrong input names the layer's path and both shapes", "[layers]") {
   Sequential net;
   net.add("block", Sequential{Conv2d{3, 8}, Linear{8, 2}});
   QUANTRAIN_CHECK_ERROR(

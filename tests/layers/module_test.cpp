@@ -114,7 +114,7 @@ TEST_CASE("names of children are unique, UTF-8 and without dots", "[layers][modu
   QUANTRAIN_CHECK_ERROR(net.add("a.b", ReLU{}), GraphError, "empty or has a dot: \"a.b\"");
   QUANTRAIN_CHECK_ERROR(net.add("", ReLU{}), GraphError, "empty or has a dot");
   // Latin-1, a lone continuation byte, two truncated characters, three overlong encodings, a
-  // surrogate, a character beyond the last one, and two bytes that never occur.
+  // surrogate, a code point above U+10FFFF, and two bytes that never occur in UTF-8.
   for (const char* name : {"caf\xe9",
                            "\x80",
                            "caf\xc3",
@@ -128,7 +128,8 @@ TEST_CASE("names of children are unique, UTF-8 and without dots", "[layers][modu
                            "\xff"}) {
     QUANTRAIN_CHECK_ERROR(net.add(name, ReLU{}), GraphError, "not UTF-8");
   }
-  // The first and the last character of each length.
+  // The first and the last character of each length, without NUL, and the last one before the
+  // surrogates.
   for (const char* name : {"\x7f",
                            "\xc2\x80",
                            "\xdf\xbf",
@@ -171,7 +172,7 @@ TEST_CASE("an evaluation guard restores every layer's own mode", "[layers][modul
   CHECK(net.find("1").training());
 }
 
-TEST_CASE("slots run in order: input, weight, output, inside the layer's scope",
+TEST_CASE("slots run inside the layer's scope, in the order input, weight, output",
           "[layers][module]") {
   Sequential net;
   net.add("fc", Linear{2, 1});

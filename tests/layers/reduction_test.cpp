@@ -30,7 +30,7 @@ TEST_CASE("Mean and Max reduce axes of each sample", "[layers][reduction]") {
                         {{1, 2, 3}, {2}, {2, 1, 1, 1}}};
   for (const Case& c : cases) {
     CAPTURE(c.shape);
-    // Each element of x belongs to the element of y that has the same indices on the other axes.
+    // Each element of x belongs to the result that has the same indices on the axes that are kept.
     std::vector<float> most(static_cast<size_t>(c.shape.elements()), -1e9f);
     std::vector<double> sums(most.size(), 0.0);
     for (int64_t i = 0; i < x.elements(); ++i) {
@@ -64,8 +64,8 @@ TEST_CASE("Mean and Max reduce axes of each sample", "[layers][reduction]") {
     CHECK(worst < 1e-5);  // the means are below 32, rounded to float32
     CHECK(largest);
   }
-  // The gradient of a mean is 1 / K everywhere; that of a maximum is 1 at the first of equal
-  // elements.
+  // The gradient of a mean of K elements is 1 / K everywhere. The gradient of a maximum is 1 at the
+  // first of the largest elements, and 0 elsewhere.
   const float values[] = {1.0f, 3.0f, 3.0f, 2.0f};
   Tensor leaf = Tensor::from({1, 4}, values).set_requires_grad(true);
   sum(Mean{1}(leaf)).backward();

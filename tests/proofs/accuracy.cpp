@@ -19,7 +19,8 @@ using Json = nlohmann::ordered_json;
 constexpr quant::Simulation kSimulations[] = {quant::Simulation::kInteger,
                                               quant::Simulation::kFloat};
 
-/// The results so far. Each has its settings, a JSON object, and the accuracies measured with them.
+/// The results so far. A result holds its settings (a JSON object) and the accuracies measured with
+/// these settings.
 class Results {
  public:
   explicit Results(const std::string& path) : path_(path) {

@@ -18,8 +18,9 @@ struct Machine {
   int threads;
 };
 
-/// Returns the usable instruction sets with fused multiply-adds, which all compute the same floats.
-/// If there are none, returns only the chosen set.
+/// Returns the usable instruction sets of x86-64 with fused multiply-adds, which all compute the
+/// same floats. If there are none, returns only the chosen set. (On Arm, all sets share the float
+/// kernels.)
 std::vector<Isa> fused_isas() {
   std::vector<Isa> isas;
   for (const Isa isa : usable_isas()) {
@@ -81,8 +82,8 @@ bool prove_determinism(const Subjects& subjects, const Training& training) {
   }
   if (machines.size() == 2) {
     std::printf(
-        "Only numbers of threads are compared: the processor has at most one set of kernels with "
-        "fused multiply-adds.\n");
+        "The runs differ only in the number of threads: this processor has at most one instruction "
+        "set with fused multiply-adds and float kernels of its own.\n");
   }
   set_isa(chosen);
   set_threads(threads_before);

@@ -8,7 +8,8 @@
 #include "framework/data/dataset.hpp"
 
 // The tests check small networks and data; these proofs check the same properties on whole networks
-// and data sets. Each proof prints a table; proofs of equality return whether it held.
+// and data sets. Each proof prints its results; a function that returns bool returns whether the
+// checked property held.
 namespace quantrain::proofs {
 
 struct Images {
@@ -35,7 +36,8 @@ Sequential train_float(const examples::Network& network,
                        const Images& images,
                        const Training& training,
                        uint64_t seed);
-/// Continues to train a network from train_float(), in float or prepared for quantization.
+/// Continues to train a network from train_float(). The network is in float or was prepared for
+/// quantization.
 void train_on(Module& net, const Images& images, const Training& training, uint64_t seed);
 /// One training image.
 Tensor example_of(const Images& images);
@@ -51,11 +53,12 @@ bool prove_parity(const Subjects& subjects,
 bool prove_random_parity(int64_t networks);
 
 /// Checks that training gives the same saved model, byte for byte, with 1 and 2 threads and on each
-/// instruction set that has fused multiply-adds.
+/// usable x86-64 instruction set that has fused multiply-adds. If there is none, uses only the
+/// chosen instruction set.
 bool prove_determinism(const Subjects& subjects, const Training& training);
 
-/// Checks that sums of up to `most` terms are as exact as pairwise sums, in every operation that
-/// makes long sums.
+/// Checks sums of up to `most` terms, in every operation that makes long sums: the error may be at
+/// most four times that of pairwise sums, or four units in the last place if that is more.
 bool prove_sums(int64_t most);
 
 struct AccuracyOptions {
@@ -65,10 +68,10 @@ struct AccuracyOptions {
   std::string results = {};  ///< file of JSON lines; a result that it has is not measured again
 };
 
-/// Prints test accuracies: after QAT with the integer simulation, after QAT with the float
-/// simulation, and after the same amount of training without quantization, all from the same float
-/// weights. Each is a mean and deviation over seeds. Processes that run at the same time may share
-/// the file of results.
+/// Prints test accuracies: of the float network, after QAT with the integer simulation, after QAT
+/// with the float simulation, and after the same amount of training without quantization. For each
+/// seed, the three further trainings start from the same float weights. Each accuracy is a mean and
+/// deviation over seeds. Processes that run at the same time may share the file of results.
 void measure_accuracy(const Subjects& subjects, const AccuracyOptions& options);
 
 /// Prints the test accuracy after quantization without training, for each number of bits and each

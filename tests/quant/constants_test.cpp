@@ -26,7 +26,8 @@ using test::check_parity;
 using test::random_images;
 using test::train_a_little;
 
-/// relu(norm(conv(x)) + conv(x)): conv has a second reader, so the batch norm cannot be folded.
+/// last(concat(relu(after(norm(y) + y)), x)) with y = conv(x). The sum also reads y, so norm cannot
+/// be folded into conv.
 class Residual : public Module {
  public:
   Residual()
@@ -56,8 +57,8 @@ class Residual : public Module {
   std::shared_ptr<BatchNorm2d> last_;
 };
 
-/// Batch norms at the input, after a ReLU, a max pool, an average, a sum, a concatenation and a
-/// reshape, and at the end.
+/// Batch norms at the input, after a ReLU, a max pool, a convolution with two readers, a sum, a
+/// concatenation, an average and a reshape, and at the end.
 Sequential normed_net() {
   return Sequential{BatchNorm2d{1},
                     Conv2d{1, 3, {.kernel = 3, .padding = 1}},

@@ -45,7 +45,8 @@ class Unit : public Module {
   Tensor forward(const Tensor& x) override { return x / (sum(x * x, 1, true) + 1.0f); }
 };
 
-/// A convolution and its ReLU between reshapes; there may be a reshape between the two as well.
+/// A reshape, a convolution, its ReLU and another reshape. If `in_the_middle` is set, a third
+/// reshape lies between the convolution and its ReLU.
 class Reshaped : public Module {
  public:
   explicit Reshaped(bool in_the_middle)
@@ -129,8 +130,9 @@ double largest(const Tensor& x) {
 
 double largest_difference(const Tensor& a, const Tensor& b) { return largest(sub(a, b)); }
 
-/// The largest possible difference, in real numbers, between the output of a convolution or linear
-/// layer in float and in integers, if the two inputs differ by up to `apart`.
+/// A convolution or linear layer runs once in float and once in integers. Returns a bound for the
+/// difference of the two outputs, as real numbers, if the input in float and the input in integers
+/// differ by up to `apart`.
 /// docs/quantization.md (17)
 double product_bound(const GraphNode& node, double apart) {
   const Tensor& x = node.inputs[0];
@@ -326,7 +328,7 @@ TEST_CASE("a move along the batch, or with a fill that no code has, is an error 
     calibrate(net, example);
     convert(net, example);
   };
-  // The input's codes mean n / 255. 0.3 lies between two of these values.
+  // Code n of the input means n / 255, so 0.3 lies between the values of two codes.
   const auto padded = [](float value) {
     return [=](const Tensor& x) { return pad(x, {0, 1, 1, 0}, {0, 0, 0, 0}, value); };
   };
@@ -420,7 +422,7 @@ TEST_CASE("a reshape may stand between a layer and its range or its activation",
     late.find(activation ? "relu" : "conv").slots().output = nullptr;
     const IntegerModel model = convert(late, example);
     check_parity(late, model, images);
-    // The reshape and the ReLU are fused with the convolution.
+    // The reshape and, if `activation` is set, the ReLU are fused with the convolution.
     CHECK(model.program().steps.size() == 1);
     CHECK(test::last_output(model).shape == Shape{72});
     CHECK(test::last_output(model).name == "conv");

@@ -155,8 +155,8 @@ TEST_CASE("codes of more than 8 bits are simulated in float", "[quant][fake_quan
 }
 
 TEST_CASE("codes are rescaled as integers, as in the deployed network", "[quant][fake_quantize]") {
-  // The ratio of the scales is 0.5 / 1, so every odd code is a tie. docs/quantization.md (8) rounds
-  // ties toward +infinity, (3) rounds them to even.
+  // The difference of a code and the zero point 3 is multiplied by 0.5 / 1, so every even code is a
+  // tie. docs/quantization.md (8) rounds ties toward +infinity, (3) rounds them to even.
   const QParams coarse{{.bits = 2}, -1, {1.0f}, {1}};  // real -1 to 2
   Tensor x = leaf({5}, {-1.5f, -0.5f, 0.5f, 2.0f, 2.5f});
   Tensor y = fake_quantize(fake_quantize(x, kU4), coarse);
@@ -313,7 +313,7 @@ TEST_CASE("presets have the codes that their names say", "[quant][fake_quantize]
 
 TEST_CASE("quantization noise is the mean squared error", "[quant][fake_quantize]") {
   const FakeQuantize q(kU4);
-  // Errors: 0.1, -0.2, 1 (clamped at 6).
+  // Errors: 0.1, 0.2, 1 (7 is clamped to 6).
   const Tensor x = Tensor::from({3}, std::vector<float>{0.1f, 0.7f, 7.0f});
   CHECK(q.quantization_noise(x) ==
         quantrain::test::Approx((0.01 + 0.04 + 1.0) / 3.0).epsilon(1e-5));

@@ -247,7 +247,7 @@ TEST_CASE("prepare takes the input's range from the example, or says what is mis
   refuses(floats, data, "the example's values reach from 2 to 2, outside of QConfig::input_range");
   config.input_range = {1.0f, 1.0f};
   refuses(floats, quant, "[QConfig.input_range] the range [1, 1] of the input is empty");
-  // Declared twice, with the same range.
+  // input_range may repeat the range that the data declare.
   config.input_range = {-4.0f, 4.0f};
   for (const Tensor& example : {batch, floats}) {
     Sequential net = three_layers();

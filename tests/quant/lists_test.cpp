@@ -19,8 +19,8 @@ using test::check_parity;
 using test::random_images;
 using test::step_output;
 
-/// Joins an image and a vector. The outputs are logits and features after a ReLU; if `shared`, the
-/// logits are computed from these features.
+/// Joins an image and a vector. The first output holds logits, the second holds features after a
+/// ReLU. If `shared`, the logits are computed from these features.
 class TwoTowers : public Module {
  public:
   explicit TwoTowers(bool shared)
@@ -58,7 +58,7 @@ class TwoTowers : public Module {
   std::shared_ptr<Linear> logits_;
 };
 
-/// A linear layer on the first input, with different lists of outputs.
+/// A linear layer on the first input. The list of outputs depends on `kind`.
 class Outputs : public Module {
  public:
   enum class Kind { kNone, kTwice, kInput, kUnused, kConstant };

@@ -11,7 +11,8 @@
 // Small networks and data for the tests of conversion.
 namespace quantrain::quant::test {
 
-/// Multiples of 1/255 in [0, 1] that carry their bytes, like the pixels of a data set.
+/// Random multiples of 1/255 in [0, 1]. Like the images of a data set, the tensor also stores their
+/// bytes.
 inline Tensor random_images(const Shape& shape, uint64_t seed) {
   Random random(seed);
   auto codes = std::make_shared<Codes>();
@@ -97,9 +98,9 @@ inline Sequential branched_net() {
                     Linear{6, 4}};
 }
 
-/// A typical network for sensors, on [N, 40, 3]. It has three convolutions along one axis
-/// (plain, dilated depthwise, and dilated), each with batch norm, then pools and a mean over all
-/// steps.
+/// A typical network for sensors, on [N, 40, 3]. It has three convolutions along one axis (plain,
+/// dilated depthwise, dilated), each with batch norm. A max pool follows the first convolution. At
+/// the end are an average pool and a mean over all steps.
 inline Sequential signal_net() {
   return Sequential{Conv1d{3, 6, {.kernel = 5, .padding = 2, .bias = false}},
                     BatchNorm1d{6},

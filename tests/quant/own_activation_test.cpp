@@ -186,7 +186,7 @@ TEST_CASE("a user-defined activation trains, converts and equals its simulation"
   text << rows;
   CHECK_THAT(text.str(), quantrain::test::ContainsSubstring("softsign"));
 
-  // The file does not need the function.
+  // The saved model does not need the activation's C++ function.
   const quantrain::test::TemporaryFolder folder;
   model.save(folder / "model");
   const IntegerModel loaded = IntegerModel::load(folder / "model");

@@ -41,7 +41,7 @@ inline void check_on_every_isa(Module& net,
   set_isa(chosen);
 }
 
-/// The value that a step writes; it says what the integers mean.
+/// The description of the value that a step writes. It says what the integers mean.
 inline const integer::Value& step_output(const IntegerModel& model, size_t step) {
   return model.program().value(model.program().steps.at(step).output);
 }

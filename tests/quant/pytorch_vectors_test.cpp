@@ -13,7 +13,8 @@ namespace {
 using test::Json;
 using test::to_tensor;
 
-// PyTorch computes max - min in float32, which adds a rounding to a moving average.
+// PyTorch computes max - min in float32, which rounds if max and min are moving averages. quantrain
+// computes the difference in double.
 constexpr test::Tolerance kScale{0.0, std::numeric_limits<float>::epsilon()};
 constexpr test::Tolerance kEqual{};
 // PyTorch adds up to a hundred products in float32; quantrain adds them in double.

@@ -76,7 +76,7 @@ TEST_CASE("values inside the range are off by at most half a step", "[quant][ten
   }
 }
 
-TEST_CASE("more bits and scales per channel make the error smaller", "[quant][tensor]") {
+TEST_CASE("more bits make the error smaller, and so do scales per channel", "[quant][tensor]") {
   Tensor x = normal({4, 100});
   for (int64_t i = 0; i < 100; ++i) x.mutable_data()[i] *= 50.0f;
   double previous = std::numeric_limits<double>::infinity();

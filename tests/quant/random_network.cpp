@@ -264,7 +264,7 @@ class Composer {
     text_ << " reshape";
   }
 
-  /// Reshapes the image to a signal of its pixels, appends layers of one axis, and reshapes the
+  /// Reshapes the image to a signal of its pixels, appends layers for signals, and reshapes the
   /// signal to an image of one column.
   void signal(Sequential& net) {
     int64_t length = h_ * w_;

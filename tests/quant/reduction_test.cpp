@@ -45,7 +45,7 @@ TEST_CASE("means and maxima over axes convert to pools that equal the simulation
       Sequential net{Conv2d{1, 5, {.padding = 1}}, ReLU{}};
       if (mean) net.append(Mean{c.axes});
       if (!mean) net.append(Max{c.axes});
-      // This ReLU6 is fused with the mean, through the reshape.
+      // This ReLU6 is fused with the mean, although the layer Mean ends with a reshape.
       net.append(ReLU6{});
       net.append(Flatten{});
       net.append(Linear{c.features, 4});

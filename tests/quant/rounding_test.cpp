@@ -80,8 +80,8 @@ std::vector<float> all_of_it() {
   return results;
 }
 
-/// What observers choose from a few batches, and the noise of these parameters. The numbers are not
-/// converted, because a conversion would round.
+/// The parameters that observers choose from a few batches, and the quantization noise with these
+/// parameters. The numbers are doubles, because a conversion to float would round.
 std::vector<double> observed(const std::vector<Tensor>& batches) {
   std::vector<double> results;
   for (const ObserverSpec& observer : observer_specs()) {

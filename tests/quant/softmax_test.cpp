@@ -45,7 +45,7 @@ TEST_CASE("a softmax within a network and at its end converts", "[quant][softmax
   CHECK(rows.convertible());
   CHECK(rows.rows[1].kernel == "softmax");
   CHECK(rows.rows[1].output_bits == bits);
-  CHECK(rows.rows[rows.rows.size() - 2].output_bits == 8);  // fewer bits would make logits equal
+  CHECK(rows.rows[rows.rows.size() - 2].output_bits == 8);  // fewer bits could make logits equal
   CHECK(rows.rows.back().output_bits == 8);
   const IntegerModel model = convert(net, example);
   check_on_every_isa(net, model, example, random_images({40, 8, 8, 1}, 9));

@@ -21,7 +21,8 @@ using test::check_parity;
 using test::random_images;
 using test::train_a_little;
 
-/// y = relu(x * sigmoid(W2 relu(W1 mean(x)))), with the factors as first or second operand.
+/// y = relu(x * sigmoid(W2 relu(W1 mean(x)))). The sigmoids are the factors. If they come first,
+/// mul() multiplies them by x in forward() itself. Otherwise, the layer Mul multiplies x by them.
 class Squeeze : public Module {
  public:
   Squeeze(int64_t channels, bool factors_first)

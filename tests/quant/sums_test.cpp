@@ -71,8 +71,8 @@ std::vector<size_t> operands(const integer::Program& program) {
   return counts;
 }
 
-/// A layer that computes x + x + 0.5. The constant is one number if `at_once`, else a tensor of x's
-/// shape that Add adds.
+/// A layer that computes x + x + 0.5. If `at_once`, the function add computes it, and the constant
+/// is one number; else the layer Add computes it, and the constant has x's shape.
 class WithConstant : public Module {
  public:
   explicit WithConstant(bool at_once) : sum_(add("sum", Add{})), at_once_(at_once) {}

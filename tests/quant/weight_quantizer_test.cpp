@@ -89,7 +89,7 @@ TEST_CASE("a learned weight scale gets LSQ's gradient, where n counts all weight
   }
 }
 
-TEST_CASE("a folded bias has the same bits with batch statistics, but no gradient",
+TEST_CASE("with batch statistics, a folded bias keeps its bits but has no gradient",
           "[quant][weights]") {
   BatchNorm1d norm{4};
   const std::vector<NamedTensor> own = norm.named_parameters();
@@ -144,7 +144,7 @@ TEST_CASE("a slot that folds a batch norm quantizes the folded weights", "[quant
   folding->training = batch_statistics;
   const WeightConfig config{.per_channel = per_channel, .scheme = scheme};
 
-  // All parameters of the slot are those of a slot without batch norm, made for the folded weights.
+  // The slot has the same parameters as a slot without batch norm that is given the folded weights.
   const auto run = [&](auto&& apply) {
     for (Tensor leaf : {w, gamma}) leaf.zero_grad();
     const Tensor quantized = apply();

@@ -497,7 +497,7 @@ def entropy_choice(case, bits, signed):
     first, counts = case["first"], case["counts"]
     end = first + len(counts)
     if case["min"] >= 0:
-        # The codes from 0 on; for affine unsigned types, all codes.
+        # The number of codes that are not negative: all codes of an unsigned type.
         levels = 2 ** (bits - 1) if signed else 2 ** bits
         whole = [0] * first + counts
         windows = {i: (0, i) for i in range(levels, end + 1)}

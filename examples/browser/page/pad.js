@@ -2,8 +2,8 @@
 import {side} from './image.js';
 
 export class Pad {
-  // changed(ended) is called after every movement of the pen; `ended` says whether the stroke has
-  // ended.
+  // changed(ended) is called after the pen is set down, draws or is lifted; `ended` says whether it
+  // was lifted, which ends the stroke.
   constructor(canvas, pen, width, changed) {
     this.canvas = canvas;
     this.pen = pen;

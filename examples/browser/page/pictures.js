@@ -73,8 +73,8 @@ function palette({low, zero, high}, [middle, above, below]) {
   });
 }
 
-// Draws the codes into a canvas at most `available` CSS pixels wide. If `codes` is null, all pixels
-// have the color of the zero point.
+// Draws the codes into a canvas at most `available` CSS pixels wide, or as wide as one channel if
+// that is wider. If `codes` is null, all pixels have the color of the zero point.
 export function drawCodes(canvas, step, codes, available, theme) {
   const {height, width, channels} = form(step);
   const times = channels === 1 ? 8 : zoom(Math.max(height, width), available);

@@ -13,7 +13,7 @@ namespace quantrain {
 /// If one operand holds activation codes and the other is a constant (one number, or one for each
 /// channel), y is an integer lookup. In both cases the FakeQuantize that follows sets the
 /// parameters of y.   docs/quantization.md (24)
-/// Gradient: grad_y to both, summed over the axes along which an operand was repeated.
+/// Gradient: grad_y to each operand, summed over the axes along which that operand was repeated.
 /// Throws: ShapeError if the shapes do not broadcast.
 /// Source: ONNX Add.
 Tensor add(const Tensor& a, const Tensor& b);
@@ -24,7 +24,7 @@ Tensor add(const Tensor& a, const Tensor& b);
 /// If all operands hold activation codes of one shape, y is one integer sum, which is rounded once.
 /// In contrast, a chain of two-operand additions rounds each partial sum to a range of its own.
 /// docs/quantization.md (11)
-/// Gradient: grad_y to each operand, summed over the axes along which it was repeated.
+/// Gradient: grad_y to each operand, summed over the axes along which that operand was repeated.
 /// Throws: ShapeError if there is no operand, or the shapes do not broadcast.
 /// Source: ONNX Sum.
 Tensor add(const std::vector<Tensor>& x);

@@ -69,7 +69,7 @@ class CodeMean : public Accumulators {
   }
 
  private:
-  /// Number of elements inside the image in the window that y[i] averages.
+  /// y[i] averages a window. Returns how many elements of the window lie inside the image.
   int64_t count(int64_t i) const {
     return counts_[static_cast<size_t>(i / shape_.c) % counts_.size()];
   }

@@ -7,18 +7,18 @@ namespace quantrain {
 
 /// y[n, i, j, c] = the mean of x[n, h, w, c] over the part of a window that lies inside the image.
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C], OH = (H + 2 padding.h - kernel.h) / stride.h + 1,
-/// OW likewise. If x holds activation codes, y is an integer mean; the FakeQuantize that follows
-/// sets the parameters of y.   docs/quantization.md (10)
+/// OW likewise. If x holds activation codes, y is the exact mean of codes; the FakeQuantize
+/// that follows sets the parameters of y.   docs/quantization.md (10)
 /// Gradient: each element of the window inside the image gets grad_y / the number of such elements.
-/// Throws: ShapeError if x does not have four axes, the kernel exceeds the padded image, padding is
-/// not below the kernel, or an option is out of range; QuantError if a sum of codes could leave 32
-/// bits.
+/// Throws: ShapeError if x does not have four axes or has 2^31 elements or more, the kernel exceeds
+/// the padded image, padding is not below the kernel, or an option is out of range; QuantError if a
+/// sum of codes could leave 32 bits.
 /// Source: ONNX AveragePool with count_include_pad = 0, channels last.
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options);
 
 /// The mean of each channel: avg_pool2d with a kernel that covers the whole image.
 /// Shapes: x [N, H, W, C]  ->  y [N, 1, 1, C].
-/// Throws: ShapeError if x does not have four axes, or an image has no elements; else as
+/// Throws: ShapeError if x does not have four axes, or an image has no pixels; otherwise like
 /// avg_pool2d.
 /// Source: ONNX GlobalAveragePool, channels last.
 Tensor global_avg_pool2d(const Tensor& x);

@@ -16,8 +16,7 @@ using Extents = std::array<int64_t, Shape::kMaxRank>;
 /// Elements per task.
 constexpr int64_t kGrain = 1 << 15;
 
-/// The extents of `rank` axes, the last of which are those of `shape`; all axes before them have
-/// extent 1.
+/// The extents of `shape`, with axes of extent 1 in front, so that there are `rank` axes.
 Extents aligned(const Shape& shape, int rank) {
   Extents extents;
   extents.fill(1);

@@ -140,7 +140,7 @@ class CodeConcat : public Accumulators {
   std::vector<std::shared_ptr<const Codes>> operands_;
 };
 
-/// Returns an undefined tensor unless every operand holds activation codes.
+/// The result as a CodeConcat. If an operand holds no activation codes, the result is undefined.
 Tensor concatenate_codes(const std::vector<Tensor>& x, int axis, const Shape& shape) {
   std::vector<std::shared_ptr<const Codes>> operands;
   std::vector<int64_t> runs;

@@ -8,8 +8,8 @@ namespace quantrain {
 
 /// y = the operands, concatenated along an axis; a negative axis counts from the end.
 /// Shapes: x[i] with equal extents except along the axis  ->  y with the sum of the extents along
-/// the axis. If all operands hold activation codes, y is an integer operation that rescales each
-/// operand to the parameters of y; the FakeQuantize that follows sets these parameters.
+/// the axis. If all operands hold activation codes, an integer operation rescales each operand to
+/// the parameters of y; the FakeQuantize that follows sets these parameters.
 /// docs/quantization.md (11)
 /// Gradient: each operand gets its part of grad_y.
 /// Throws: ShapeError if there is no operand, the axis does not exist or other extents differ.

@@ -15,7 +15,7 @@ struct ConvolutionAxes {
   std::string_view weight;
 };
 /// Throws: ShapeError naming the operation unless x and weight have this rank, the weight has
-/// elements, and their channels fit the groups.
+/// elements, and the channels of x and weight fit the groups.
 void check_channels(std::string_view type,
                     const ConvolutionAxes& axes,
                     const Shape& x,

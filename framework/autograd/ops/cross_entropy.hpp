@@ -26,8 +26,8 @@ struct CrossEntropyOptions {
 /// Shapes: as above.
 /// Gradient: grad_logits[n, c] =
 /// grad_y * (softmax(logits[n, :])[c] * (sum over k of t[n, k]) - t[n, c]).
-/// Throws: as above; DataError unless e is in [0, 1] and weights are finite and not negative, or if
-/// the weights of all labels are 0; ShapeError unless there is a weight for each class.
+/// Throws: as above; DataError if e is outside [0, 1], a weight is negative or not finite, or the
+/// weights of all labels are 0; ShapeError if there are weights, but not one for each class.
 /// Source: Szegedy et al. 2016, section 7; PyTorch's cross_entropy.
 Tensor cross_entropy(const Tensor& logits,
                      std::span<const int32_t> labels,

@@ -12,7 +12,7 @@ namespace {
 
 using Function = std::shared_ptr<const ElementwiseFunction>;
 
-constexpr int64_t kGrain = 1 << 12;  // elements; each is a call of a function object
+constexpr int64_t kGrain = 1 << 12;  // elements; most loops call a function object for each
 
 class ElementwiseNode : public Node {
  public:

@@ -18,8 +18,8 @@ using integer::Gather;
 
 constexpr int64_t kGrain = 32768;  // elements of a block
 
-/// For one axis: for each index of x, the places in y that read it. of(index) returns them in
-/// ascending order.
+/// Lists, for each index of x along one axis, the places along that axis of y that read the index.
+/// `of(index)` returns the places of an index in ascending order.
 struct Places {
   std::vector<int32_t> begin;  // first entry of `place` for each index, then the end
   std::vector<int32_t> place;

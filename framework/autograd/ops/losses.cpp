@@ -49,8 +49,8 @@ class MeanLossNode : public Node {
   std::vector<Tensor> grads_;
 };
 
-/// The mean of element(x, target), which computes in double. Losses are rounded to float32 and
-/// summed in a fixed order.
+/// The mean of element(x, target) over all elements. element() computes each loss in double. The
+/// losses are rounded to float32 and summed in a fixed order.
 template <class Function>
 Tensor mean_loss(const char* type,
                  Attributes attributes,

@@ -9,7 +9,7 @@ namespace quantrain {
 /// Gradient: grad_a = grad_y * b^T, grad_b = a^T * grad_y, summed over leading axes that b does not
 /// have.
 /// Throws: ShapeError if an operand's rank is below 2, or inner or leading extents differ.
-/// Source: ONNX MatMul, without broadcasting of leading axes.
+/// Source: ONNX MatMul. Of its broadcasting, only b [K, N] is supported.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
 }  // namespace quantrain

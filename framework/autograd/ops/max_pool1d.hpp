@@ -9,9 +9,9 @@ namespace quantrain {
 /// Shapes: x [N, L, C]  ->  y [N, OL, C], OL = (L + 2 padding - kernel) / stride + 1.
 /// Codes stay codes with the same parameters.   docs/quantization.md (10)
 /// Gradient: the largest element gets grad_y; among equal ones, the first.
-/// Throws: ShapeError if x does not have three axes, the kernel exceeds the padded signal, padding
-/// is not below the kernel, an option is out of range, or a window of more than 65,536 elements
-/// needs a gradient.
+/// Throws: ShapeError if x does not have three axes or has 2^31 elements or more, a signal has no
+/// elements, the kernel exceeds the padded signal, padding is not below the kernel, an option is
+/// out of range, or a window of more than 65,536 elements needs a gradient.
 /// Source: ONNX MaxPool over one axis, channels last.
 Tensor max_pool1d(const Tensor& x, const Pool1dOptions& options);
 

@@ -5,8 +5,8 @@
 #include "framework/autograd/ops/mul.hpp"
 #include "framework/autograd/ops/sub.hpp"
 
-// Operators between a tensor and a number, recorded as operations on a scalar tensor, and the unary
-// minus. Operators between tensors are declared with their operations.
+// The unary minus, and operators between a tensor and a number, which is recorded as a scalar
+// tensor. Operators between tensors are declared with their operations.
 namespace quantrain {
 
 inline Tensor operator+(const Tensor& a, float b) { return add(a, Tensor::full({}, b)); }

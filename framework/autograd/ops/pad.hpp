@@ -14,8 +14,8 @@ namespace quantrain {
 /// and `value` is the real value of a code (0 always is); otherwise y holds floats.
 /// docs/quantization.md (23)
 /// Gradient: grad_x is the part of grad_y at the elements of x.
-/// Throws: ShapeError if before or after does not have one number for each axis, or a number is
-/// negative.
+/// Throws: ShapeError if before or after does not have one number for each axis, a number is
+/// negative, or an axis of y would be too long.
 /// Source: ONNX Pad, mode constant.
 Tensor pad(const Tensor& x,
            const std::vector<int64_t>& before,
@@ -24,7 +24,8 @@ Tensor pad(const Tensor& x,
 
 /// The same for images: padding.h rows above and below, padding.w columns left and right.
 /// Shapes: x [N, H, W, C] -> y [N, H + 2 padding.h, W + 2 padding.w, C].
-/// Throws: ShapeError if x is not [N, H, W, C] or the padding is negative.
+/// Throws: ShapeError if x is not [N, H, W, C], the padding is negative, or an axis of y would be
+/// too long.
 Tensor pad2d(const Tensor& x, Size2d padding, float value = 0.0f);
 
 }  // namespace quantrain

@@ -25,7 +25,8 @@ struct SliceOptions {
 /// Codes stay codes with the same parameters, unless `axis` is the batch axis.
 /// docs/quantization.md (23)
 /// Gradient: grad_y where an element was taken, else 0.
-/// Throws: ShapeError if x has no such axis, or the step is 0.
+/// Throws: ShapeError if x has no such axis, the step is 0, or the slice changes an axis of 2^31
+/// elements or more.
 /// Source: ONNX Slice.
 Tensor slice(const Tensor& x, int axis, const SliceOptions& options);
 

@@ -8,7 +8,7 @@ namespace quantrain {
 /// Shapes: x [..., C] -> y like x. The largest element is subtracted first, so that nothing
 /// overflows. If x holds activation codes, y is computed in integers, unless the only axis is the
 /// batch.   docs/quantization.md (26)
-/// Gradient: grad_x = y * (grad_y - sum over the last axis of grad_y * y).
+/// Gradient: grad_x = y * (grad_y - s), where s is the sum of grad_y * y over the last axis.
 /// Throws: ShapeError if x is a scalar.
 /// Source: ONNX Softmax, axis -1.
 Tensor softmax(const Tensor& x);

@@ -9,8 +9,8 @@ namespace quantrain {
 /// Shapes: x [N, H, W, C]  ->  y [N, H scale.h, W scale.w, C]; x [N, L, C] with scale {s, 1}  ->
 /// y [N, L s, C]. Codes stay codes with the same parameters.   docs/quantization.md (23)
 /// Gradient: grad_x is the sum of grad_y over the copies of each pixel.
-/// Throws: ShapeError if x does not have three or four axes, if scale.w is not 1 for three axes, if
-/// a scale is outside [1, 2^31), or if y would be too long.
+/// Throws: ShapeError if x does not have three or four axes, if x has three axes and scale.w is not
+/// 1, if a scale is outside [1, 2^31), or if y would be too long.
 /// Source: ONNX Resize (nearest, asymmetric, floor); PyTorch's Upsample.
 Tensor upsample_nearest(const Tensor& x, Size2d scale);
 

@@ -11,9 +11,9 @@
 #include "framework/kernels/float/tiles.hpp"
 
 // A convolution is a matrix product whose left operand is never built in memory. Row (n, i, j) of
-// that operand consists of KH pieces, one for each row of the convolution's kernel. Each piece is
-// KW * C contiguous values of the input, so one pointer for each output pixel is enough. With a
-// dilation, each tap is a segment of its own.
+// that operand consists of KH segments, one for each row of the convolution's kernel. Each segment
+// is KW * C contiguous values of the input, so one pointer for each output pixel is enough. With a
+// dilation or groups, each tap is a segment of its own.
 // Output pixels are grouped by the taps of their windows that lie inside the image, and only those
 // taps are multiplied. If sums are short, the image gets a border of zeros instead (padding.hpp).
 // The data gradient is the same loop over the output's gradient, with the taps in reverse order. If

@@ -6,10 +6,10 @@
 namespace quantrain::kernels {
 namespace {
 
-/// Adds position part.result with those of its taps that lie inside the source. The position's
-/// first tap reads element part.source, which may lie outside. If all taps of the position lie
-/// inside, also adds the following positions whose taps all lie inside, but at most `left`
-/// positions in total. Returns the number of positions that were added.
+/// Appends position part.result to `parts`, with only the taps that lie inside the source. The
+/// position's first tap reads element part.source, which may lie outside. If all taps of the
+/// position lie inside, the appended part also has the following positions whose taps all lie
+/// inside, but at most `left` positions in total. Returns the number of appended positions.
 int64_t add_positions(std::vector<AxisPart>& parts,
                       AxisPart part,
                       int64_t left,
@@ -82,7 +82,8 @@ std::vector<AxisPart> forward_taps(const ConvAxis& axis) {
 
 std::vector<AxisPart> backward_axis(const ConvAxis& axis) {
   const auto [size, results, kernel, stride, pad, dilation] = axis;
-  // The step between neighbouring taps of a residue, and the step between the windows of such taps.
+  // A result's taps depend on its residue (result + pad modulo stride). Neighbouring taps of a
+  // residue lie tap_step apart in the kernel and read elements that are tap_source apart.
   const int64_t divisor = std::gcd(stride, dilation);
   const int64_t tap_step = stride / divisor;
   const int64_t tap_source = dilation / divisor;

@@ -41,8 +41,8 @@ std::vector<AxisPart> forward_taps(const ConvAxis& axis);
 
 /// The axis of the data gradient. Its results are positions i of the image, and its source elements
 /// are windows: tap t of window (i + pad - t * dilation) / stride reads position i if the division
-/// leaves no remainder. So each residue of i + pad modulo stride has its own taps. Taps are in the
-/// order of the windows, that is, from the last tap of the kernel to the first.
+/// leaves no remainder. So each residue of i + pad modulo stride has its own taps. The parts number
+/// the taps in the order of the windows, that is, from the last tap of the kernel to the first.
 std::vector<AxisPart> backward_axis(const ConvAxis& axis);
 
 }  // namespace quantrain::kernels

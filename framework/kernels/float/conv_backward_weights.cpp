@@ -20,11 +20,13 @@ namespace {
 
 constexpr int64_t kMostTasks = 16;
 constexpr int64_t kTaskWork = 250000;          // the fewest multiply-adds that a task should have
-constexpr int64_t kChunkPixels = 768;          // so many that adding up the chunks costs little
+constexpr int64_t kChunkPixels = 768;          // fewer would make adding up the chunks costly
 constexpr int64_t kMostPartialSums = 4 << 20;  // of all chunks together; long sums may need more
 constexpr int64_t kLongestChunk = 32768;       // pixels; one chain adds up the blocks of a chunk
-constexpr int64_t kLongestChain = 768;         // pixels of a block if there are few rows
-// Pixels of a block if there are more rows: a panel of grad_y stays in the first-level cache.
+// A segment has at most kLongestChain pixels. A block has as many whole segments as are needed for
+// kLongestChain pixels if there are few rows, or for kBlockPixels pixels if there are more rows, so
+// that a panel of grad_y stays in the first-level cache. It has at most kMostSegments segments.
+constexpr int64_t kLongestChain = 768;
 constexpr int64_t kBlockPixels = 128;
 constexpr int64_t kTileRows = 9;  // for at most this many rows, blocks of kLongestChain are faster
 constexpr int64_t kMostSegments = 256;
@@ -133,8 +135,8 @@ class Chunk {
     flush();
   }
 
-  /// Adds `count` segments of `length` pixels, beginning at `first` and `step` apart. Segments that
-  /// are too long for one chain are added in pieces.
+  /// Appends `count` segments of `length` pixels to segments_. They begin at `first` and are `step`
+  /// apart. Segments that are too long for one chain are appended in pieces.
   void add_lines(
       int64_t count, SegmentF32 first, SegmentF32 step, int64_t length, SegmentF32 pixel_step) {
     for (int64_t begin = 0; begin < length; begin += kLongestChain) {
@@ -153,7 +155,8 @@ class Chunk {
     most_segments_ = std::min(kMostSegments, (pixels - 1) / length + 1);
   }
 
-  /// Adds `count` segments, beginning at `first` and `step` apart.
+  /// Appends `count` segments to segments_. They begin at `first` and are `step` apart. Sums the
+  /// segments whenever a block is full.
   void add_segments(int64_t count, SegmentF32 first, SegmentF32 step) {
     while (count > 0) {
       const int64_t n = std::min(count, most_segments_ - tiles_.segments);
@@ -262,9 +265,9 @@ void backward_weights(const Conv2dShape& s,
   const int64_t o = s.group_o();
   const int64_t width = packed_columns(o);
   const int64_t sums = k * width;
-  // With many channels, one tap fills a tile. So a part has all output pixels for which its taps
-  // lie inside the image, which makes sums long. With few channels, a tile needs several taps. So a
-  // part has all taps that lie inside the image for its output pixels.
+  // With many channels, one tap fills a tile. So each AxisPart has all results for which its taps
+  // lie inside the image, which makes sums long. With few channels, a tile needs several taps. So
+  // each AxisPart has all taps that lie inside the image for its results.
   const auto axis = s.group_c() >= kManyChannels ? forward_taps : forward_axis;
   WeightsGradient p{};
   p.s = s;
@@ -316,7 +319,7 @@ void conv2d_backward_weights_f32(const Conv2dShape& s,
                                  float* grad_w) {
   if (is_empty(s, grad_w)) return;
   if (s.groups == 1 && Cut(s).parts == 1) return backward_weights(s, nullptr, &x, grad_y, grad_w);
-  // Otherwise several tasks would dequantize the same codes.
+  // Here several tasks or groups read the same codes, so each code is dequantized once, in advance.
   Buffer<float> floats(s.x_elements());
   parallel_for(s.x_elements(), 65536, [&](int64_t begin, int64_t end) {
     x.to_float(0, begin, end - begin, floats.data() + begin);

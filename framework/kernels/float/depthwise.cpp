@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kTaskWork = 200000;
 constexpr int64_t kMostTasks = 16;
-// The most lines and the most pixels of a chunk. The chains of a chunk are added up one after the
-// other.
+// In the gradient of the weights: the most lines and the most pixels of a chunk. Within a chunk,
+// each tap's chains are added up one after the other.   docs/kernels.md, long sums
 constexpr int64_t kMostLines = 256;
 constexpr int64_t kMostPixels = 32768;
 

@@ -72,7 +72,8 @@ void tanh_backward_f32(int64_t n, const float* y, const float* grad_y, float* gr
 void dropout_f32(int64_t n, float p, uint64_t seed, uint64_t counter, const float* x, float* y) {
   constexpr int64_t kBlock = 4096;  // elements of one stream of random numbers
   const auto kernel = float_table().dropout_f32;
-  // An element is kept if draw * 2^-24 >= p. Both this product and p * 2^24 are exact.
+  // An element is kept if draw * 2^-24 >= p, where draw is its random number of 24 bits. Both this
+  // product and p * 2^24 are exact, so the kernel can check draw >= ceil(p * 2^24) instead.
   const auto dropped = static_cast<int32_t>(std::ceil(double{p} * 0x1p24));
   const float scale = p < 1.0f ? 1.0f / (1.0f - p) : 0.0f;
   parallel_for(n, kBlock, [&](int64_t i, int64_t end) {

@@ -8,12 +8,12 @@
 namespace quantrain::kernels {
 namespace {
 
-// With more than kManyRows rows, B is packed once for all tasks. With fewer rows, each task packs
-// its part of B if B's columns are contiguous or packs_rows() says so, else it reads B in place.
+// If A has more than kManyRows rows, B is packed once for all tasks. Otherwise, each task packs its
+// part of B if B's columns are contiguous or packs_rows() says so, else it reads B in place.
 constexpr int64_t kManyRows = 256;
-// With at most kFewRows rows, a B with contiguous columns is transposed in blocks that stay in the
-// first-level cache. Such a block has at most kTransposedRows rows if the panel is kPanelColumns
-// wide. In a narrower panel, it may have more rows, but not more elements.
+// If A has at most kFewRows rows, a B with contiguous columns is transposed in blocks that stay in
+// the first-level cache. Such a block has at most kTransposedRows rows if the panel is
+// kPanelColumns wide. In a narrower panel, it may have more rows, but not more elements.
 constexpr int64_t kFewRows = 8;
 constexpr int64_t kTransposedRows = 64;
 // If rows of B are a page or more apart, the processor cannot predict which cache lines are read

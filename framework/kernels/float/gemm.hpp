@@ -28,8 +28,8 @@ struct CodeMatrix {
   int64_t row_stride = 0;
 };
 
-/// What happens to a sum before it is stored. If accumulate is set, the old value of c is added. If
-/// bias is not null, bias[n] is added. Then the activation is applied.
+/// What happens to a sum before it is stored in c[m, n]. If accumulate is set, the old value of
+/// c[m, n] is added. If bias is not null, bias[n] is added. Then the activation is applied.
 struct EpilogueF32 {
   const float* bias = nullptr;
   Activation activation = Activation::kNone;

@@ -9,7 +9,7 @@ int64_t chains_of(SumForm form, int64_t n) {
   return form == SumForm::kDots ? 16 : n > kPanelColumns ? 1 : 4;
 }
 
-/// Computes p over the terms k with dots_f32 or chains_f32, which take all terms at once.
+/// Computes p over the terms k with dots_f32 or chains_f32. One call adds up all terms of a sum.
 void multiply_terms(SumForm form, const Product& p, Terms k, const MatrixF32& b) {
   const bool dots = form == SumForm::kDots;
   const auto kernel = dots ? float_table().dots_f32 : float_table().chains_f32;
@@ -25,8 +25,8 @@ void multiply_terms(SumForm form, const Product& p, Terms k, const MatrixF32& b)
   few.c = p.c;
   few.c_step = p.c_stride;
   set_epilogue(few, p.epilogue, 0);
-  // In chains, a single thread reads whole rows of B. It would read parts of rows at only two
-  // thirds of the speed.
+  // A single thread computes chains in one call, which reads whole rows of B. Several calls would
+  // read parts of rows, at only two thirds of the speed.
   if (p.m * p.n * few.k <= kTaskWork || (!dots && threads() == 1)) return kernel(few);
   if (p.m > p.n) {
     parallel_for_even(p.m, kTaskWork / (p.n * few.k) + 1, [&](int64_t row, int64_t end) {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-// Sizes of the blocks of work that threads share. They depend on the problem size alone.
+// Sizes of the blocks into which loops split their work for threads. They depend on the problem
+// size alone.
 namespace quantrain::kernels {
 
 /// Elements of a block: a few microseconds of work. The number is a multiple of 8, so that no two

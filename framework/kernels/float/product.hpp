@@ -48,8 +48,7 @@ struct PanelF32 {
   bool fetches_next;
 };
 
-/// Terms of each chunk of a sum of k terms. All chunks have the same number of terms, except that
-/// the last chunk may have fewer.
+/// The number of terms in each chunk of a sum of k terms. The last chunk may have fewer.
 inline int64_t chunk_terms(int64_t k) {
   if (k <= kLongestChunk) return k;
   const int64_t chunks = (k + kLongestChunk - 1) / kLongestChunk;
@@ -72,8 +71,9 @@ void for_blocks(Terms k, int64_t longest, F&& f) {
   }
 }
 
-/// Parameters for rows [row, row_end) of p times a panel, over the terms that `segment` and
-/// `length` select. `first` and `last` tell whether these terms begin and end the sum.
+/// Parameters of the kernel call that computes rows [row, row_end) of p in the columns of a panel,
+/// over the terms that `segment` and `length` select. `first` and `last` tell whether these terms
+/// begin and end the sum.
 inline TilesF32 tiles_of(const Product& p,
                          int64_t row,
                          int64_t row_end,
@@ -161,7 +161,7 @@ inline SumForm sum_form(const Product& p, int64_t k, const MatrixF32& b) {
 /// Computes p over k terms by dots or chains.
 void multiply_few(SumForm form, const Product& p, int64_t k, const MatrixF32& b);
 
-// The functions below differ for a B of floats and a B of codes.
+// scratch() and rows_of() differ for a B of floats and a B of codes.
 
 /// Memory that rows_of may need for sums of length k.
 inline Buffer<float> scratch(const MatrixF32& /*b*/, int64_t /*k*/) { return {}; }

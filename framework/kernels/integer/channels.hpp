@@ -15,8 +15,8 @@ inline constexpr int64_t round_up(int64_t n, int64_t multiple) {
 }
 
 /// kBlockProducts products make another thread worthwhile; they take about 10 microseconds.
-/// kOutputProducts products take as long as the other work for one output, which is requantization
-/// by docs/quantization.md (8) and the store.
+/// kOutputProducts products take as long as the other work for one output: to requantize it by
+/// docs/quantization.md (8) and to store it.
 inline constexpr int64_t kBlockProducts = int64_t{1} << 21;
 inline constexpr int64_t kOutputProducts = 32;
 

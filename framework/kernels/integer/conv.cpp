@@ -291,9 +291,9 @@ void conv2d(const Conv2dShape& s,
       const int64_t lowest_top = s.h - s.window_h();
       const int64_t pixel_step = s.stride_w * band.pixel_step;
       for (int64_t row = begin; row < end; ++row) {
-        // [first, last) are the rows of the convolution's kernel that lie inside the image. Rows
-        // outside add nothing if zero_x equals the layout's offset, because then dot_u8s8
-        // multiplies by 0. Otherwise, no row is skipped.
+        // [first, last) are the rows of the convolution's kernel that are summed. If zero_x equals
+        // the layout's offset, these are the rows inside the image, because dot_u8s8 would multiply
+        // the others by 0. Otherwise, these are all rows.
         const int64_t top = row * s.stride_h - s.pad_h;
         int64_t first = 0;
         int64_t last = s.kh;

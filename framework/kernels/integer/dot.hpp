@@ -4,7 +4,7 @@
 
 namespace quantrain::kernels {
 
-/// dot_u8s8 of the table, also for requantization with any shifts (RequantizeU8::round is null).
+/// Like dot_u8s8 of the table, but requantizes with any shifts, so RequantizeU8::round may be null.
 void dot_u8s8(const IntegerTable& kernels, const DotU8S8& p);
 
 }  // namespace quantrain::kernels

@@ -19,7 +19,8 @@ void set(std::atomic<bool>& flag, bool value) {
   if (!value) flag.store(false, std::memory_order_relaxed);
 }
 
-/// Writes the first n bits of `bits` to mask, beginning at bit `at`. mask must hold zeros there.
+/// Writes the n bits of `bits` to mask, beginning at bit `at`. mask must hold zeros there. The rest
+/// of the last byte of `bits` must be 0.
 void append_bits(int64_t n, const uint8_t* bits, int64_t at, uint8_t* mask) {
   const int offset = static_cast<int>(at % 8);
   uint8_t* to = mask + at / 8;
@@ -30,7 +31,8 @@ void append_bits(int64_t n, const uint8_t* bits, int64_t at, uint8_t* mask) {
   }
 }
 
-/// Sets bit i % 8 of bits[i / 8] to flags[i], which is 0 or 1. flags has whole groups of 8.
+/// Sets bit i % 8 of bits[i / 8] to flags[i], which is 0 or 1. flags must be padded with zeros to a
+/// multiple of 8 elements.
 void pack_bits(int64_t n, const uint8_t* flags, uint8_t* bits) {
   for (int64_t i = 0; i < n; i += 8) {
     uint64_t eight = 0;

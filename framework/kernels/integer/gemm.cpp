@@ -14,7 +14,7 @@ namespace {
 // of every tile (8, 6 or 4 rows).
 constexpr int64_t kRowStep = 24;
 constexpr int64_t kMaxRows = 20 * kRowStep;
-// Bytes of a block's weights. They fit into a part of the second-level cache.
+// Bytes of weights that a block may always have. They fit into a part of the second-level cache.
 constexpr int64_t kBlockWeights = int64_t{1} << 17;
 
 void gemm(int64_t m,

@@ -81,9 +81,9 @@ class PackedWeightsS8 {
   Buffer<int32_t> sums_;
 };
 
-/// The start value of each sum of a product, bias - zero_x * (sum of the weights), and the
-/// requantization of the sums. Computed once for many calls. PanelLayout::offset, which the kernels
-/// subtract, counts as a part of the input's zero point:
+/// The start value of each sum of a product, and the requantization of the sums. Computed once for
+/// many calls. The kernels subtract only offset = PanelLayout::offset from x, and the start value
+/// bias - (zero_x - offset) * (sum of the weights) makes up for the rest of the zero point:
 ///   sum w (x - zero_x) = sum w (x - offset) - (zero_x - offset) sum w.
 class ProductParams {
  public:
@@ -235,7 +235,7 @@ void lookup_rows_u8(int64_t rows,
                     int64_t y_stride);
 
 /// codes[i] = byte(quantize(x[i] * factor) + offset). If mask is not null, bit i % 8 of mask[i / 8]
-/// tells whether the gradient passes by (4). Returns whether every product is finite. If not, codes
+/// tells whether (4) passes the gradient. Returns whether every product is finite. If not, codes
 /// and mask are unspecified.   docs/quantization.md (3), (4)
 bool quantize_f32_u8(
     int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask);

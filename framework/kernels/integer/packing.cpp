@@ -30,8 +30,9 @@ void put_quad(const PanelLayout& layout, const int8_t* quad, int64_t o, int8_t* 
   std::memcpy(to + 4 * layout.width, odd, 4);
 }
 
-/// Widens words of four weights to int16: weights 0 and 2 of each word, then weights 1 and 3. Each
-/// word is given as two numbers of 16 bits, with the weight of the lower index in the low byte.
+/// Widens words of four weights to int16: first weights 0 and 2 of all words, then weights 1 and 3
+/// of all words. Each word is given as two numbers of 16 bits, with the weight of the lower index
+/// in the low byte.
 void widen_words(int64_t words, const int16_t* halves, int8_t* to) {
   int16_t even[2 * kWidestPanel];
   int16_t odd[2 * kWidestPanel];

@@ -4,8 +4,8 @@
 
 #include "framework/kernels/params.hpp"
 
-// The obvious loop of each kernel of both lists. The loop defines what the kernel computes, and the
-// tests compare the kernel with it.
+// Each float kernel and each integer kernel as an obvious loop. The loop defines what the kernel
+// computes, and tests check the kernel against the loop.
 namespace quantrain::kernels::reference {
 
 #define QUANTRAIN_KERNEL(name, parameters) void name parameters;

@@ -2,7 +2,7 @@
 
 #include "framework/kernels/simd/lanes.hpp"
 
-// Reductions in 16 lanes, and functions with parameters for each row or column, whose lanes run
+// Reductions in 16 lanes. Also functions with parameters for each row or column; their lanes run
 // along the columns.
 namespace quantrain::kernels::simd {
 
@@ -37,8 +37,9 @@ void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* 
   }
 }
 
-// Sums every row as sum_f32 sums a row of products. Rows of one chain are summed side by side, so
-// that no addition waits for the previous one.
+// The dot product of each row of a with the same row of b. The products are added in the order in
+// which sum_f32 adds its terms. Rows that fit into one chain are summed side by side, so that no
+// addition waits for the previous one.
 template <class Arch>
 void row_dots_f32(int64_t rows, int64_t columns, const float* a, const float* b, float* dots) {
   using L = Lanes<Arch>;

@@ -24,8 +24,8 @@ inline QUANTRAIN_INLINE TapsInside taps_inside(int64_t start,
 
 /// The taps along one axis that a result needs. Tap a reads the float at index
 /// from + a * from_step, and its weight is at index weight + a * weight_step. `run` is the number
-/// of results with the same taps: this result and those that follow it on the axis. ResultAxis
-/// gives the distances between them.
+/// of results with the same taps: this result and those that follow it on the axis. It may also
+/// count results beyond the end of the axis. ResultAxis gives the distances between the results.
 struct AxisTaps {
   int64_t count, from, from_step, weight, weight_step, run;
 };
@@ -51,7 +51,8 @@ inline QUANTRAIN_INLINE AxisTaps window_taps(int64_t start,
 
 /// The taps that have read the input element whose position plus the padding is `padded`. Tap a
 /// reads the gradient of the output whose window has tap a on this element. The axis has `size`
-/// outputs, which are `unit` floats apart. Elements that are `stride` apart have the same taps.
+/// outputs, which are `unit` floats apart. Except at the borders, elements that are `stride` apart
+/// have the same taps.
 inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
                                                int64_t kernel,
                                                int64_t dilation,
@@ -275,7 +276,7 @@ void depthwise_backward_data_f32(const DepthwiseF32& p,
       [](const L& sum, int64_t, auto) QUANTRAIN_INLINE { return sum; });
 }
 
-/// The outputs [begin, end) of a line whose windows have a given tap inside the image.
+/// The outputs [begin, end) of a line: those whose window has a given tap inside the image.
 struct Outputs {
   int64_t begin, end;
 };

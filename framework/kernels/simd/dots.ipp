@@ -14,7 +14,7 @@ namespace quantrain::kernels::simd {
 #endif
 
 /// Rows of a tile of dots_f32. dot_columns() returns the columns of a tile with kRows rows. A tile
-/// has as many sums as the registers hold, and each sum has 16 lanes.
+/// has as many sums as the registers hold, but at most 12 columns. Each sum has 16 lanes.
 template <class Arch>
 inline constexpr int kDotRows = Lanes<Arch>::kParts == 1 ? 4 : 2;
 template <class Arch, int kRows>

@@ -4,8 +4,8 @@
 #include "framework/kernels/simd/pack.ipp"
 
 // The loop nest of all float products that run in tiles. A tile of rows x vectors of the result
-// stays in registers. Lanes run along the columns, so there are no sums across lanes, and each
-// call's sum is one chain of fused multiply-adds.
+// stays in registers. Lanes run along the columns, so there are no sums across lanes. In a
+// call, the sum of each result is one chain of fused multiply-adds.
 namespace quantrain::kernels::simd {
 
 // Without this option, GCC collects integers for neighbouring members in a vector register before
@@ -23,7 +23,7 @@ inline constexpr int64_t kFetchTerms = 64;
 /// While the stores of a large tile wait in the processor's queue, the next tile's multiply-adds do
 /// not fit into the queue. So sums of at most kLowTerms terms are computed in low tiles. A low tile
 /// has at most kLowSums vectors of sums, rounded up to whole rows. With so few terms, the rows of b
-/// that low tiles read, 64 columns each, stay in the first-level cache for several tiles.
+/// that low tiles read, at most 64 columns each, stay in the first-level cache for several tiles.
 inline constexpr int64_t kLowTerms = 96;
 inline constexpr int kLowSums = 14;
 
@@ -33,7 +33,7 @@ inline constexpr int kLowSums = 14;
 template <class Arch, int kVectors, int kStep>
 constexpr int tile_rows() {
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
-  return kVectors == 1 ? 4 : 2;  // with checked accesses, g++ 12 compiles whole tiles for minutes
+  return kVectors == 1 ? 4 : 2;  // with checked accesses, g++ 12 takes minutes for large tiles
 #endif
   constexpr int64_t kLanes = Batch<float, Arch>::size;
   constexpr int kSums = kLanes == 16 ? (kStep > 0 && kVectors < 4 ? 28 : 24) : kLanes == 8 ? 12 : 8;
@@ -45,8 +45,8 @@ constexpr int tile_rows() {
 /// vector holds in_last columns, and b has b_in_last readable elements for this vector. The rows of
 /// b are b_step elements apart. The rows of a segment begin at b + SegmentF32::b * segment_step. In
 /// each of the runs [run, run_end), the strip covers `tiles` tiles, beginning at row i. If `clamps`
-/// is set, results are clamped. If `fetches` is set, the lines of c are prefetched before a tile's
-/// sums are computed.
+/// is set, results are clamped. If `fetches` is set, tiles of several vectors with kStep = 0
+/// prefetch their lines of c before they compute their sums. Fetching strips (StripKind) always do.
 struct StripF32 {
   const float* b;
   int64_t b_step, segment_step, first, in_last, b_in_last, run, run_end, i, tiles;
@@ -211,8 +211,8 @@ struct TilesOfRowsF32 {
   }
 
   static void multiply(const TilesF32& product, const StripF32& strip) {
-    // Compared with a tile of short sums, it would take long to clear this struct first or to
-    // compute it anew for each tile.
+    // Clearing this struct first, or computing it anew for each tile, would take long in comparison
+    // with a tile of short sums.
     Kept kept;
     kept.p = &product;
     kept.s = &strip;
@@ -289,8 +289,8 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   if (terms <= kLowTerms && p.m > kLow) {
     const int64_t low = (p.m + kLow - 1) / kLow;
     // With tiles of two heights, several runs are not written in order (see below). So for several
-    // runs, low tiles are used only if all of them have the same height, or if the largest tiles
-    // would have two heights, too.
+    // runs, low tiles are used only if they all have the same height, or if a split into as few
+    // tiles as possible has two heights, too.
     if (p.runs == 1 || p.m % low == 0 || p.m % tiles != 0) tiles = low;
   }
   const int64_t rows = tiles == 1 ? p.m : p.m / tiles;
@@ -344,7 +344,8 @@ template <class Arch>
 void tiles_f32(const TilesF32& p) {
   constexpr int64_t kLanes = Batch<float, Arch>::size;
   constexpr int kVectors = kTileVectors<Arch>;
-  // Strips of a tile's width. The last vector of the last strip may be partial.
+  // Strips of kVectors vectors, then one narrower strip for the remaining vectors. The last vector
+  // of the last strip may be partial.
   const int64_t lanes = (p.n + kLanes - 1) & -kLanes;
   const int64_t wide = lanes & -(kVectors * kLanes);
   if (wide > 0) columns_f32<Arch, kVectors>(p, 0, wide < p.n ? wide : p.n);

@@ -4,13 +4,14 @@
 
 // Operations that integer kernels need and xsimd lacks, in one struct for each architecture: lanes
 // of int32, the halves of 64-bit products, dot products of bytes. Every function of these structs
-// is always inlined. This leaves no symbols, which matters because files that are compiled with
-// different flags share a struct: those of AVX-512, and those of NEON.
+// is always inlined, so it leaves no symbol. This matters because files with different compiler
+// flags share a struct: the AVX-512 files share one, and the NEON files share another.
 namespace quantrain::kernels::simd {
 namespace {
 
-// A separate function. Otherwise the compiler would vectorize the loop again for every tile. It
-// belongs to the file that includes it, because each file has flags of its own.
+// A separate function, because the compiler would otherwise vectorize the loop again for every
+// tile. Each file that includes this header has its own copy of the function, because each file has
+// its own flags.
 template <class T>
 QUANTRAIN_ONE_COPY void copy_columns(
     int64_t rows, int64_t columns, const T* from, int64_t from_stride, T* to, int64_t to_stride) {

@@ -56,8 +56,8 @@ inline void interleave_windows(
   }
 }
 
-/// The units along one axis (see DepthwisePanel). Neighbouring units are x_step bytes of x and
-/// y_step elements of y apart.
+/// The units along one axis (see DepthwisePanel). Neighbouring units are x_step bytes apart in x,
+/// and y_step elements apart in y.
 struct DepthwiseAxis {
   int64_t count, x_step, y_step;
 
@@ -163,7 +163,7 @@ struct DepthwisePanels {
 };
 
 /// Computes the sums of a panel unit by unit and requantizes them with any shifts, for the rare
-/// case that RequantizeU8::round is null. sums_of stores sums.
+/// case that RequantizeU8::round is null. sums_of is a depthwise_panel that can store sums.
 template <class Arch>
 void requantize_units(void (*sums_of)(const DepthwisePanel&), int64_t lines, DepthwisePanel p) {
   using I = Ints<Arch>;

@@ -238,7 +238,8 @@ void dot_panels(const DotU8S8& p) {
     const auto rows = [&](auto r, const auto& given) QUANTRAIN_INLINE {
       if (row + r <= p.rows) dot_rows<Arch, r, V, kShort>(p, w, output, given, row);
     };
-    // Only the tallest tiles, which do most of the work, store sums and codes without a call.
+    // Only the tallest tiles, which do most of the work, store sums and codes without a call. If
+    // there are few registers and the window is not short, these tiles call as well.
     constexpr std::integral_constant<int, I::rows(V)> tallest;
     if constexpr (!kShort && !I::kManyRegisters) {
       rows(tallest, to_memory);

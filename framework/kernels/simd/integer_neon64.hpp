@@ -41,8 +41,8 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
     const uint32_t four = vget_lane_u32(vreinterpret_u32_s8(bytes), 0);
     __builtin_memcpy(p, &four, 4);
   }
-  /// Packs four vectors into 16 bytes. All codes lie in [0, 255], so saturation before the clamp
-  /// changes nothing.
+  /// Packs four vectors into 16 bytes and clamps them to [lo, hi]. Both bounds lie in [0, 255], so
+  /// the saturation to bytes before the clamp does not change the result.
   static QUANTRAIN_INLINE uint8x16_t
   pack_codes(Int a, Int b, Int c, Int d, uint8x16_t lo, uint8x16_t hi) {
     const int16x8_t ab = vqmovn_high_s32(vqmovn_s32(a), b);

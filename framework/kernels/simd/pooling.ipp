@@ -40,7 +40,7 @@ inline QUANTRAIN_INLINE void clear_images(const PoolShape& s,
       grad_x + begin * image, 0, sizeof(float) * static_cast<size_t>((end - begin) * image));
 }
 
-/// Whether each element of the image lies in exactly one window.
+/// Whether the windows tile the image, so that each element lies in exactly one of them.
 inline QUANTRAIN_INLINE bool tiles_image(const PoolShape& s) {
   return s.pad_h == 0 && s.pad_w == 0 && s.stride_h == s.kh && s.stride_w == s.kw &&
          s.oh * s.kh == s.h && s.ow * s.kw == s.w;

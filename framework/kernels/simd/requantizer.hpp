@@ -33,8 +33,8 @@ class Requantizer {
   Int m0_even_, m0_odd_, round_, shift_;
 };
 
-/// Computes (8), without the clamp, for any shift. The results saturate at +-kSaturated, far
-/// outside the range of codes.
+/// Computes (8), without the clamp, for any shift. The shifted products saturate at +-kSaturated,
+/// far outside the range of codes.
 template <class Arch>
 class Requantizer<Arch, false> {
   using I = Ints<Arch>;
@@ -67,10 +67,11 @@ class Requantizer<Arch, false> {
 };
 
 #if defined(__x86_64__)
-/// SSE2 multiplies without signs and shifts all lanes by the same count. So each operand is raised
-/// by 2^31. For c = shift - 32 in [1, 22], a multiplication by 2^(22 - c) and a shift by 22 replace
-/// the shift by c. Raising the operands adds m0 * 2^31 to the product and 2^(31 - c) to the result.
-/// Both terms are subtracted again.
+/// SSE2 multiplies only unsigned integers and shifts all lanes by the same count. So both signed
+/// numbers, the sum and the rounded upper half of its product, are raised by 2^31 before they are
+/// multiplied. For c = shift - 32 in [1, 22], a multiplication by 2^(22 - c) and a shift by 22
+/// replace the shift by c. The raised sum adds m0 * 2^31 to the product, and the raised upper half
+/// adds 2^(31 - c) to the result. Both terms are subtracted again.
 template <>
 class Requantizer<xsimd::sse2, true> {
   using I = Ints<xsimd::sse2>;

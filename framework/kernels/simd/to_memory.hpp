@@ -5,8 +5,8 @@
 #include "framework/kernels/simd/requantizer.hpp"
 
 // Stores the sums of a tile, which has R rows of V vectors of outputs. p is a kernel's parameter
-// struct. It has the members stride and outputs, and either acc, or y and requantize. A tile's
-// first row lies `at` elements after the first row of p.acc or p.y.
+// struct. It has the members stride and outputs. For sums it also has acc, for codes y and
+// requantize. A tile's first row lies `at` elements after the first row of p.acc or p.y.
 namespace quantrain::kernels::simd {
 
 /// Stores the sums of a panel's tiles unchanged.
@@ -89,7 +89,7 @@ class CodesToMemory {
   int64_t columns_;
 };
 
-/// Stores sums or codes, whichever p asks for.
+/// Stores sums if p.acc is not null, else codes.
 template <class Arch, int V>
 class EitherToMemory {
  public:

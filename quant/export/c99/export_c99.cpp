@@ -24,8 +24,9 @@ using integer::Program;
 using integer::Step;
 using integer::Value;
 
-// Headers that the exported code may include: those of standard C, the headers that C libraries
-// include from them, and arm_mve.h. An exported header of the same name would hide that header.
+// Headers that the exported code may include, directly or through another header: those of standard
+// C, the headers that a C library's standard headers include, and arm_mve.h. An exported header of
+// the same name would hide that header.
 constexpr std::string_view kHeaders[] = {
     "alloca", "arm_mve", "assert",      "complex", "ctype",     "endian",  "errno",   "features",
     "fenv",   "float",   "inttypes",    "iso646",  "limits",    "locale",  "math",    "pthread",
@@ -97,7 +98,7 @@ std::string step_id(size_t i) { return cat("_", i); }
 constexpr size_t kMostParameters = 127;
 
 /// Throws if a C function would have too many parameters. A step's function has one parameter for
-/// each input and one for the output.
+/// each input and one for the output. Functions with one input may also have one for local memory.
 void check_parameters(const Program& program) {
   for (const Step& step : program.steps) {
     if (step.inputs.size() >= kMostParameters) {

@@ -32,8 +32,9 @@ struct C99Sources {
 
 /// The C code of a network, without its dead channels (integer::remove_dead_channels). Outputs are
 /// int32 accumulators if the network ends in them, else stored codes.
-/// Throws: ExportError saying what is wrong with the name or the section, or which step has more
-/// inputs than a function of C99 takes; what integer::validate() throws.
+/// Throws: ExportError saying what is wrong if the name or the section is invalid, or if a step or
+/// the network has too many inputs and outputs for the 127 parameters of a C99 function; what
+/// integer::validate() throws.
 C99Sources export_c99(const integer::Program& program, const C99Options& options = {});
 
 /// Bytes of scratch that the exported network needs. It also needs a few hundred bytes of stack,

@@ -27,8 +27,8 @@ std::string shape_text(const Shape& shape) {
   return stream.str();
 }
 
-// Whether the network has classes: it has one input and one output vector, and the output's
-// integers share a scale, so the largest integer gives the class.
+// Whether the network has classes: it has one input and one output, the output is a vector, and the
+// vector's integers share a scale, so the largest integer gives the class.
 bool has_classes(const Program& program) {
   if (program.inputs.size() != 1 || program.outputs.size() != 1) return false;
   const Value& value = program.value(program.outputs[0]);

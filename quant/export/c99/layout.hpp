@@ -26,7 +26,7 @@ inline int64_t field_position(int64_t n, int bits) {
 }
 /// Like grouped_weights(), for weights of at most `bits` bits, packed into words: groups of four
 /// outputs, [k / fields][output], then the remaining outputs, one row each. Rows are padded to
-/// whole words. Each weight, including a padding 0, is stored minus the lowest, -2^(bits - 1).
+/// whole words. Each weight w, including a padding 0, is stored as w + 2^(bits - 1).
 std::vector<uint32_t> packed_weights(const int8_t* weights,
                                      int64_t outputs,
                                      int64_t length,

@@ -48,8 +48,8 @@ int64_t lead_of(const Traversal& t, Order order) {
   };
   int64_t result = 0;
   if (order == Order::kForward) {
-    // While the pixels [begin, end) are written, the input is still needed from the first byte that
-    // any pixel from `begin` on reads.
+    // While the pixels [begin, end) are written, these and all later pixels still read the input.
+    // The first byte that they read is `needed`.
     int64_t needed = std::numeric_limits<int64_t>::max();
     for (int64_t begin = (pixels - 1) / t.together * t.together; begin >= 0; begin -= t.together) {
       const int64_t end = std::min(begin + t.together, pixels);
@@ -274,8 +274,8 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
     for (const int id : step.inputs) {
       const int root = at(roots, id);
       const int input = at(piece_of, root);
-      // If the step reads a value twice, the output may not overwrite the value: one read may still
-      // need codes that the other read has already passed.
+      // A step that is not elementwise may not overwrite a value that it reads twice: one read may
+      // still need codes that the other read has already passed.
       const auto reads = std::count_if(step.inputs.begin(), step.inputs.end(), [&](int other) {
         return at(roots, other) == root;
       });

@@ -24,7 +24,7 @@ std::optional<Regular> regular(const std::vector<int32_t>& index) {
   const auto size = static_cast<int64_t>(index.size());
   const auto at = [&](int64_t i) { return index[static_cast<size_t>(i)]; };
   Regular r;
-  while (at(r.lo) < 0) ++r.lo;  // a valid axis takes at least one element
+  while (at(r.lo) < 0) ++r.lo;  // a valid axis reads an element of x
   r.hi = size;
   while (at(r.hi - 1) < 0) --r.hi;
   r.begin = at(r.lo);

@@ -7,8 +7,8 @@
 // Gathers: operations that move codes.
 namespace quantrain::c99 {
 
-/// Loops over the axes. A regular axis (slices, upsampling, padding) has a constant stride; any
-/// other axis reads a table of indices.
+/// C code that loops over the axes. The loop over a regular axis (slices, upsampling, padding)
+/// computes its indices; the loop over any other axis reads them from a table.
 StepSource step_source(const integer::Gather& op, const std::string& id);
 
 }  // namespace quantrain::c99

@@ -48,9 +48,10 @@ std::string start_table(const ProductStep& step, const std::string& id, const Se
   return text + "};\n";
 }
 
-// A table of weights in groups of four rows; up to three rows remain at its end. In a group, up to
-// sixteen weights of each row are the arguments of one macro of the C core, ROWS_n(...). The macro
-// lets the C core reorder the weights for MVE.
+// A table of weights. It holds the rows of each convolution group in groups of four, followed by up
+// to three remaining rows. In a group of four rows, up to sixteen weights of each row are the
+// arguments of one macro of the C core, ROWS_n(...). The macro lets the C core reorder the weights
+// for MVE.
 std::string grouped_table(const std::string& name,
                           std::span<const int8_t> weights,
                           int64_t groups,

@@ -56,7 +56,7 @@ struct StepSource {
 int64_t local_bytes(const integer::Operation& op, const Settings& settings);
 /// Whether the operation is a product with a shift that needs 64-bit arithmetic.
 bool has_any_shift(const integer::Operation& op);
-/// The C code of an operation. Names of its functions and tables end in `id`. Adds the functions
+/// The C code of an operation. Names of its functions and tables contain `id`. Adds the functions
 /// that it calls to `needs`.
 StepSource step_source(const integer::Operation& op,
                        const std::string& id,

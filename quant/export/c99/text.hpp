@@ -33,7 +33,8 @@ std::string fill(std::string text,
 /// "a, b, ..." in lines of at most 100 characters, indented by two.
 std::string list(std::span<const int64_t> values);
 
-/// static const TYPE name[n] TABLE = { values };
+/// "static const <type> <name>[<n>] TABLE = { <values> };". The exported source defines the macro
+/// TABLE.
 template <class T>
 std::string table(std::string_view type, std::string_view name, std::span<const T> values) {
   const std::vector<int64_t> numbers(values.begin(), values.end());

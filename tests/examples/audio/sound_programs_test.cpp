@@ -92,7 +92,8 @@ TEST_CASE("words are spoken once, and a network trains on them and converts", "[
   REQUIRE(start("1", "again") == 0);
   CHECK(place.read("out").find("speaking") == std::string::npos);
   CHECK(place.read("model") == place.read("again"));
-  // With another number of copies, the features are computed again, from the same words.
+  // With another number of copies, the features are computed again, from the same words. The
+  // program prints that it speaks, but keeps the existing files.
   REQUIRE(start("2", "copies") == 0);
   CHECK_THAT(place.read("out"), test::ContainsSubstring("speaking the words into "));
   CHECK(place.read("model") != place.read("copies"));

@@ -258,7 +258,7 @@ TEST_CASE("an addition differs from the real sum only by rounding", "[arithmetic
     const auto qa = static_cast<int32_t>(random.below(511)) - 255;
     const auto qb = static_cast<int32_t>(random.below(511)) - 255;
     const int32_t sum = requantize_add({qa, qb}, make_add_multipliers({a, b}), 0, kMin32, kMax32);
-    // The error of each multiplier is at most 2^-(shift + 1), that is, 2^-31 times the
+    // The error of each multiplier is at most 2^-(shift + 1), which is at most 2^-31 times the
     // larger multiplier.
     REQUIRE(std::abs(sum - (qa * a + qb * b)) <= 0.5 + 2 * 255 * std::max(a, b) * 0x1p-31);
   }

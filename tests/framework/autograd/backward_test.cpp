@@ -196,7 +196,8 @@ TEST_CASE("backward notices a write through another handle to the same memory",
   Tensor x = make_leaf({2}, {1, 2});
   Tensor y = sum(sigmoid(x));
   Tensor shared = y.node()->input(0).detach();
-  // The gradient of sum does not read the result of sigmoid, so its values were freed.
+  // The gradient of sum does not read the result of sigmoid. So the node of sum holds this result
+  // without its values.
   CHECK_THROWS_AS(shared.data(), GraphError);
 
   Tensor w = make_leaf({2}, {1, 2});

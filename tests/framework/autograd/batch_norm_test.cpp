@@ -20,8 +20,8 @@ using test::random_leaf;
 using test::random_tensor;
 using test::values;
 
-// Rounding error of sums of some hundred float32 values near 1, divided by a standard deviation
-// near 1.
+// Bounds the rounding error of a sum of a few dozen float32 values near 1, divided by a standard
+// deviation near 1.
 constexpr double kMargin = 1e-5;
 
 struct Layer {

@@ -57,7 +57,7 @@ inline int32_t zero_of(const QType& type) { return type.is_signed ? 0 : (type.qm
 
 inline double scale_of(const Tensor& x) { return static_cast<double>(x.codes()->params.scale[0]); }
 
-/// Checks that a's and b's nodes give their first inputs the same gradient, bit for bit.
+/// Checks that the nodes of a and b give equal gradients to their first inputs.
 inline void check_same_gradient(const Tensor& a, const Tensor& b) {
   const Tensor grad_y = random_tensor(a.shape(), 9);
   CHECK(values(a.node()->backward(grad_y)[0]) == values(b.node()->backward(grad_y)[0]));

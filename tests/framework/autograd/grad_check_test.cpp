@@ -12,7 +12,7 @@
 namespace quantrain {
 namespace {
 
-// y = x^2 with the gradient factor * x; correct if factor is 2.
+// y = x^2. Its gradient is factor * x * grad_y, which is correct if factor is 2.
 class SquareNode : public Node {
  public:
   SquareNode(Tensor x, float factor) : x_(std::move(x)), factor_(factor) {}
@@ -36,7 +36,7 @@ Tensor squared(const Tensor& x, float factor = 2.0f) {
   return record<SquareNode>(y, {x}, x.detach(), factor);
 }
 
-// y = x with the gradient factor * grad_y; correct if factor is 1.
+// y = x. Its gradient is factor * grad_y, which is correct if factor is 1.
 class ScaledNode : public Node {
  public:
   explicit ScaledNode(float factor) : factor_(factor) {}

@@ -382,7 +382,8 @@ TEST_CASE("sigmoid and tanh of codes are computed from their values and rounded 
         CHECK(grad[i] == upstream[i] * slope);
       }
 
-      // At scale 0.003, codes at both ends are clamped, so their gradients do not pass.
+      // At scale 0.003, many values lie outside the range of the codes. They are clamped, so their
+      // gradients do not pass.
       for (const float scale_y : {0.05f, 0.01f, 0.003f}) {
         for (const QType& to_type : test::activation_types()) {
           const QParams to = activation_params(to_type, scale_y, zero_of(to_type));

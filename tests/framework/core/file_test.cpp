@@ -290,7 +290,7 @@ TEST_CASE("check_writable refuses another user's file in a sticky folder", "[cor
   });
   CHECK(child.text.find("/a: cannot be replaced: the file belongs to another user, and in this") !=
         std::string::npos);
-  // Root, the owner of the file and the owner of the folder may replace it.
+  // Three users may replace it: root, the file's owner and the folder's owner.
   check_writable(folder / "a");
   const auto replaces = [&] {
     return in_child([&]() -> std::string {

@@ -35,7 +35,7 @@ TEST_CASE("every element is visited once, with any number of threads", "[core][p
   }
 }
 
-TEST_CASE("sizes of even blocks differ by at most 1, and their number is 1, n or even",
+TEST_CASE("an even split has 1, n or an even number of blocks, whose sizes differ by at most 1",
           "[core][parallel]") {
   for (const int64_t n : {1, 2, 5, 64, 99, 1000}) {
     for (const int64_t most : {0, 1, 7, 9, 100}) {

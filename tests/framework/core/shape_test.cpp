@@ -22,7 +22,7 @@ TEST_CASE("a shape rejects extents and axes that make no sense", "[core][shape]"
   QUANTRAIN_CHECK_ERROR((Shape{2, 3}[2]), ShapeError, "no axis 2 in [2, 3]");
   QUANTRAIN_CHECK_ERROR(
       (Shape{int64_t{1} << 40, int64_t{1} << 40}), ShapeError, "too many elements");
-  // The product of some extents is a stride, so it must fit in int64_t even if another extent is 0.
+  // Strides are products of extents. So the product of all extents but zeros must fit in int64_t.
   for (const Shape& huge :
        {Shape{0, int64_t{1} << 62}, Shape{int64_t{1} << 31, 0, int64_t{1} << 31}})
     CHECK(huge.elements() == 0);

@@ -50,8 +50,8 @@ TEST_CASE("floats become codes of their declared range", "[data][dataset]") {
   CHECK(std::vector<uint8_t>(unit.bytes().begin(), unit.bytes().end()) ==
         std::vector<uint8_t>{0, 1, 102, 255});
 
-  // The scale 2 / 255 is rounded up to float32, so the zero point is round(127.49999) = 127. 0 is
-  // exact; -1 and 1 are off by half a step.
+  // The scale 2 / 255 is rounded up to float32, so the zero point is round(127.49999) = 127. The
+  // value 0 is exact; -1 and 1 are off by half a step.
   const std::vector<float> centred{-1.0f, 0.0f, 0.5f, 1.0f};
   const Dataset dataset = Dataset::from_floats({1, 2, 2, 1}, centred, {0}, 1, {-1.0f, 1.0f});
   const Batch batch = dataset.batch(0, 1);

@@ -99,7 +99,7 @@ TEST_CASE("damaged gzip data are rejected", "[data][idx]") {
     std::vector<uint8_t> changed = good;
     changed[i] ^= 0x10;
     test::write_bytes(folder / "changed", changed);
-    try {  // the file still reads if only a padding bit changed
+    try {  // the file is still valid if only a padding bit changed
       const IdxArray array = read_idx_u8(folder / "changed");
       CHECK(array.bytes == counting(200));
     } catch (const DataError&) {
@@ -114,7 +114,7 @@ TEST_CASE("a missing IDX file and a folder are errors that name the path", "[dat
   QUANTRAIN_CHECK_ERROR(read_idx_u8(folder.path()), DataError, "is not a regular file");
 }
 
-TEST_CASE("an IDX file larger than its header accounts for is refused before it is read",
+TEST_CASE("an IDX file that is larger than its header allows is refused before it is read",
           "[data][idx]") {
   const TemporaryFolder folder;
   for (const std::vector<uint8_t>& file : {idx({2, 3}, counting(6)), gzip(idx({1}, {1}))}) {
@@ -127,7 +127,7 @@ TEST_CASE("an IDX file larger than its header accounts for is refused before it 
 TEST_CASE("the unpacked size of a gzipped file is limited, and a claimed size reserves no memory",
           "[data][idx]") {
   const TemporaryFolder folder;
-  // A gzip bomb: one megabyte unpacks to 1 GiB of zeros.
+  // A gzip bomb: a few megabytes unpack to 1 GiB of zeros.
   const uint32_t size = uint32_t{1} << 30;
   const auto squeeze = [](const std::vector<uint8_t>& header, uint32_t zeros, uint32_t sent) {
     z_stream stream{};

@@ -55,7 +55,7 @@ TEST_CASE("a .npy of every version, rank and header layout is read", "[data][npy
     CHECK(read(npy("|u1", "(2, 2)", four, version)).bytes == four);
   CHECK(read(npy("|u1", "()", {7})).shape == Shape{});
   CHECK(read(npy("|u1", "(0, 3)", {})).shape == Shape{0, 3});
-  CHECK(read(npy("|u1", "(4,)", four, 1, true)).bytes == four);  // one axis has only one order
+  CHECK(read(npy("|u1", "(4,)", four, 1, true)).bytes == four);  // with one axis, both orders agree
   for (const char* type : {"<u1", "=u1", ">u1"})                 // bytes have no byte order
     CHECK(read(npy(type, "(4,)", four)).bytes == four);
   CHECK(read(npy_of("{\"shape\":(4,),\"fortran_order\":False,\"descr\":\"|u1\"}", four)).bytes ==

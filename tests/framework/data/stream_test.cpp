@@ -152,7 +152,7 @@ TEST_CASE("samples of a stream that are not as declared are refused", "[data][st
                         "a stream has one order and cannot be shuffled");
   QUANTRAIN_CHECK_ERROR(run(Stream(counting(3), kRows), {.mixup = 0.2}),
                         DataError,
-                        "but a stream has one: leave out mixup");
+                        ": leave out mixup, or collect the samples in a TensorDataset");
   QUANTRAIN_CHECK_ERROR(Stream(nullptr, kRows), DataError, "there is no start()");
   QUANTRAIN_CHECK_ERROR(Stream(counting(1), {}), DataError, "samples of shape []");
   QUANTRAIN_CHECK_ERROR(

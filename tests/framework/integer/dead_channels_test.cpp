@@ -89,8 +89,8 @@ class Builder {
     return step(View{size}, {x}, {size});
   }
 
-  /// Makes channel o of value `id`, the output of a product, constant: sets the channel's weights
-  /// to 0 and its bias to `bias`.
+  /// Makes channel o of value `id` constant: sets the channel's weights to 0 and its bias to
+  /// `bias`. The value must be the output of a product.
   void kill(int id, int64_t o, int32_t bias) {
     for (Step& s : program.steps) {
       if (s.output != id) continue;

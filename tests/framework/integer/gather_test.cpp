@@ -23,7 +23,7 @@ using test::kY;
 using test::random_bytes;
 using test::random_index;
 
-/// Computes (23) element by element.
+/// Computes equation (23) of docs/quantization.md element by element.
 std::vector<uint8_t> moved(const Gather& op, int64_t n, const std::vector<uint8_t>& x) {
   std::vector<uint8_t> y;
   for (int64_t i = 0; i < n * op.output_size(); ++i) {
@@ -76,7 +76,7 @@ TEST_CASE("a gather equals (23) computed element by element", "[integer][gather]
 }
 
 TEST_CASE("a large gather gives the same result with any number of threads", "[integer][gather]") {
-  // There are rows with more and with fewer elements than a block.
+  // Some rows have more elements than a block, others have fewer.
   for (const Shape& shape : {Shape{3, 50000, 2}, Shape{700, 30, 9}}) {
     const int64_t last = shape[1] - 1;
     std::vector<int32_t> reversed{-1};

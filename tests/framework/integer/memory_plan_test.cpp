@@ -61,7 +61,8 @@ void check_plan(const Program& program, int64_t n) {
   CHECK(plan.sample_bytes % 64 == 0);
   Memory memory(program, plan, n);
   for (const int id : program.inputs) memory.write(id);
-  // All inputs are written before the first step runs. None may overwrite an input that is read.
+  // All inputs are written before the first step runs. No input may overwrite another one that is
+  // read.
   for (const int id : program.inputs) {
     bool read = false;
     for (const Step& step : program.steps)
@@ -213,7 +214,8 @@ TEST_CASE("accumulators take four bytes each", "[integer][memory_plan]") {
   CHECK(plan.sample_bytes == 64 + 128);
 }
 
-/// Blocks of the memory pool are up to a quarter larger than requested and have at least 320 bytes.
+/// Blocks of the memory pool have at least 256 bytes. They are up to a quarter larger than the
+/// requested size plus pool::kSlack.
 TEST_CASE("a run takes the memory that was planned, and no more", "[integer][memory_plan]") {
   const kernels::Conv2dShape padded{
       .h = 40, .w = 40, .c = 8, .o = 8, .kh = 5, .kw = 5, .pad_h = 2, .pad_w = 2};

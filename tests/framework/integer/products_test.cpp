@@ -55,9 +55,9 @@ std::vector<int32_t> convolved(const QuantizedConv2d& op,
   return sums;
 }
 
-/// Checks that run() gives the codes of accumulate() followed by finish() or, if `output` of the
-/// product is not set, the sums of accumulate() alone. It must do so on every instruction set and
-/// with any number of threads.
+/// Checks that accumulate() gives `sums`. If `output` of the product is set, run() must give the
+/// codes that finish() computes from these sums; otherwise it must give the sums. Checks this on
+/// every instruction set and with any number of threads.
 template <class Op>
 void check_halves(Op op, const RandomProduct& random, int64_t n, const std::vector<int32_t>& sums) {
   const QParams y{{.bits = 7, .is_signed = true}, -1, {0.4f}, {-9}};

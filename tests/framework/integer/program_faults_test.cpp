@@ -187,7 +187,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(data, "15 bytes for 60 weights of 4 bits", [&](Json& json) {
       members(json, kFc)["weight_bits"] = 4;
     });
-    // More classes would read beyond the end of the last row.
+    // With more classes, the step would read beyond the end of the last row.
     check(graph, "[softmax] input 0 has shape [2, 5], expected 12 elements", [&](Json& json) {
       members(json, kSoftmax)["classes"] = 6;
     });
@@ -207,7 +207,7 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
       members(json, kSoftmax)["shift"] = 63;
     });
     check(data, "lacks \"classes\"", [&](Json& json) { members(json, kSoftmax).erase("classes"); });
-    // More channels would read beyond the end of the factors.
+    // With more channels, the step would read beyond the end of the factors.
     check(graph, "[scaled] input 0 has shape [4, 4, 3], expected 52 elements", [&](Json& json) {
       members(json, kScaled)["channels"] = 13;
     });
@@ -243,7 +243,8 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
     check(data, "\"shape\" is 0, expected a whole number in [1, ", [](Json& json) {
       json["values"][10]["shape"] = {0};
     });
-    // Later layers rely on the codes that a value declares, so its step must give no other codes.
+    // Later layers rely on the codes that a value declares, so the step that writes the value must
+    // give no other codes.
     check(graph,
           "[sum] gives stored codes in [5, 15], but its value is u3 with stored codes in [0, 7]",
           [](Json& json) { json["values"][2]["codes"]["bits"] = 3; });
@@ -299,7 +300,8 @@ TEST_CASE("a file that was tampered with is refused", "[integer][program_file]")
                           }),
         ShapeError,
         "[squashed] tables of 5 channels do not fit samples of 24 codes");
-    // Differences of codes would read beyond the end of a shorter table.
+    // A difference of two codes is an index into the table, so a shorter table would be read beyond
+    // its end.
     constexpr int32_t kOne = QuantizedSoftmax::kOne;
     const auto load_powers = [&](std::vector<int32_t> powers) {
       return program.load_with("10.powers", [&](TensorFile& file) {

@@ -85,7 +85,7 @@ TEST_CASE("weights that grow when they are packed for the kernels count as memor
   const IntegerModel model(b.program);
   const int64_t taken = pool::counters().bytes_in_use - before;
   CHECK(taken >= weights);
-  CHECK(taken <= weights + weights / 4 + 4096);  // blocks of the memory pool are larger
+  CHECK(taken <= weights + weights / 4 + 4096);  // the memory pool rounds sizes up
   CHECK_THROWS_AS(check_memory(b.program, weights), DataError);
   check_memory(b.program, 2 * weights + 10 * (1 << 20));
 }
@@ -114,8 +114,8 @@ TEST_CASE("pools with too many window sizes or too many reads are refused at onc
       QuantizedAvgPool2d::make(pool(200, 200).shape, kX, kX, Activation::kNone),
       ShapeError,
       "[avg_pool2d] kernel [200, 200] with padding [199, 199] has windows of more");
-  // A pool with many window sizes is valid, and so is a max pool with one large window. A max pool
-  // with too many reads is not.
+  // An average pool with many window sizes is valid if they are within the limit. A max pool with
+  // one large window is valid too, but a max pool with too many reads is not.
   QuantizedAvgPool2d most = pool(100, 100);
   most.means.clear();
   for (const int64_t count : window_counts(most.shape))

@@ -222,7 +222,7 @@ inline Program every_operation() {
       b.accumulators("logits", QuantizedLinear{1, 10, 3, last.product}, {fc}, {3}, last.scale);
   b.program.outputs = {logits, squashed, logits};
   // Nothing reads the next values. "moved" adds a row before the rows of `both` and a column after
-  // its columns, and takes two of its six channels.
+  // its columns, and keeps two of its six channels.
   b.codes("moved",
           Gather::make({2, 2, 6}, {{-1, 0, 1}, {0, 1, -1}, {4, 1}}, 125),
           {both},

@@ -20,8 +20,8 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 // Sizes around 8 and 16 lanes, and one size of several blocks.
 constexpr int64_t kSizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 33, 70001};
 
-// For our polynomials, compared with libm: a few units in the last place, or a few subnormal steps
-// if the result is subnormal.
+// For our polynomials, compared with libm: a few units in the last place. Subnormal results, which
+// have fewer digits, are compared by the absolute tolerance.
 constexpr RoundingTolerance kPolynomial{1e-38, 5e-7};
 // The same after a subtraction from 1, whose rounding error stays even if the result is small.
 constexpr RoundingTolerance kNearOne{1e-7, 5e-7};

@@ -5,7 +5,8 @@
 #include "tests/framework/kernels/guarded.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
 
-// Computes integer convolutions by their definition, and compares the kernels with the results.
+// Computes integer convolutions by their definition, and checks that the kernels give the same
+// results.
 namespace quantrain::test {
 
 inline size_t at(int64_t i) { return static_cast<size_t>(i); }
@@ -65,7 +66,8 @@ struct Convolution {
   }
 };
 
-/// Checks that sums and codes are right, and that nothing past the operands is read or written.
+/// Checks that the sums and codes of the kernels are right, and that nothing past the end of x, of
+/// the sums or of the codes is read or written.
 inline void check_convolution(const Convolution& conv,
                               const std::vector<int32_t>& sums,
                               const Multipliers& multipliers) {

@@ -18,8 +18,8 @@ constexpr std::initializer_list<int64_t> kChannels = {
 /// Kernels take the rows of a window four at a time, as quads. These windows have a part of a quad,
 /// whole quads, or both; some have one column.
 const Extent kWindows[] = {{1, 1}, {3, 3}, {5, 5}, {9, 1}, {1, 5}, {4, 3}, {2, 7}, {8, 2}};
-/// Images with fewer and with more columns than a tile, with one row, and with a last row that is
-/// not part of a pair of rows.
+/// Some images have fewer columns than a tile, others have more. One has a single row. Some have an
+/// odd number of rows, so their last row is not part of a pair of rows.
 const Extent kImages[] = {{1, 1}, {2, 3}, {7, 1}, {9, 8}, {5, 11}, {12, 5}, {33, 17}};
 
 Conv2dShape depthwise(int64_t channels, Extent image, Extent window, int64_t stride, int64_t pad) {

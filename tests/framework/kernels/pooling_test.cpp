@@ -34,8 +34,8 @@ std::vector<Conv2dShape> shapes() {
   large.n = 40;
   large.h = large.w = 12;
   shapes.push_back(large);
-  // The sums over these windows take several chains. A chain covers some rows of the window, or a
-  // part of a row.
+  // A sum over one of these windows consists of several chains of additions. A chain covers one row
+  // of the window, or a part of a row.
   Conv2dShape wide = shapes.back();
   wide.n = 1;
   wide.h = wide.kh = 20;

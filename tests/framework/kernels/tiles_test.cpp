@@ -23,7 +23,7 @@ std::vector<float> whole_numbers(int64_t n, Random& random) {
 /// Where the rows of an operand begin, as in RowsF32: at the positions of a list, or row_step
 /// apart.
 struct Rows {
-  int64_t row_step, run_step, last;  // last: start of the last row of the last run
+  int64_t row_step, run_step, last;  // last: the greatest start of a row in any run
   std::vector<int64_t> list;         // empty: at multiples of row_step
 };
 

@@ -113,7 +113,7 @@ TEST_CASE("invalid tensors, options and states of averages are refused", "[optim
 
 TEST_CASE("the gradients of the parts of a batch add up to the gradient of the batch",
           "[optim][accumulation]") {
-  // The mean loss of each part is divided by the number of parts, so the float32 roundings differ.
+  // The parts add up the gradients in another order, so the float32 roundings differ.
   constexpr double kOrder = 1e-6;
   const Tensor x = normal_tensor({8, 5}, 4);
   const std::vector<int32_t> labels{0, 1, 2, 0, 2, 1, 1, 0};

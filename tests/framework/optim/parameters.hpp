@@ -23,7 +23,7 @@ inline Tensor parameter(const Shape& shape, uint64_t seed, const std::string& na
   return tensor.set_requires_grad(true).set_name(name);
 }
 
-/// Takes the steps begin to end - 1. Each has its own random gradient.
+/// Takes the steps t in [begin, end). Each step has its own random gradient.
 inline void take_steps(Optimizer& optimizer, Tensor& w, int64_t begin, int64_t end) {
   for (int64_t t = begin; t < end; ++t) {
     w.set_grad(normal_tensor(w.shape(), static_cast<uint64_t>(100 + t)));

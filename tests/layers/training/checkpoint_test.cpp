@@ -132,7 +132,7 @@ TEST_CASE("a checkpoint of another run is refused, with the difference in the me
 TEST_CASE("checkpoints refuse invalid folders and options", "[layers][checkpoint]") {
   const TemporaryFolder folder;
   write_bytes(folder / "file", {});
-  QUANTRAIN_CHECK_ERROR(Checkpoints({.folder = ""}), DataError, "folder is empty");
+  QUANTRAIN_CHECK_ERROR(Checkpoints({.folder = ""}), DataError, "folder is \"\": name a folder");
   QUANTRAIN_CHECK_ERROR(Checkpoints({.folder = folder / "file/run"}), DataError, "file/run");
   QUANTRAIN_CHECK_ERROR(
       Checkpoints({.folder = folder.path(), .every = -1}), DataError, "every is -1");

@@ -1,5 +1,5 @@
-// A plugin for QEMU in user mode: prints how many instructions the program executed. QEMU 4.2 to 8
-// have version 1 of the interface, QEMU 9 and later have version 2. Both versions have the
+// A plugin for QEMU in user mode: prints how many instructions the program executed. QEMU 6 to 8
+// accept version 1 of the interface, QEMU 9 and later accept version 2. Both versions have the
 // functions below. This file declares the functions, because Debian's QEMU comes without the
 // header.
 //   cc -shared -fPIC -D VERSION=1 -o count.so count.c && qemu-aarch64 -plugin ./count.so PROGRAM

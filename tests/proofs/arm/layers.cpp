@@ -44,7 +44,7 @@ Conv2dShape depthwise(int64_t h, int64_t w, int64_t c, int64_t stride = 1) {
 }
 Conv2dShape linear(int64_t inputs, int64_t outputs) { return {.c = inputs, .o = outputs}; }
 
-// Layers of the networks of MLPerf Tiny and of the examples, one of each kind.
+// A selection of layers of the networks of MLPerf Tiny and of the examples.
 const Layer kLayers[] = {
     {"pointwise_25x5x64_64", "DS-CNN 1x1, 25x5x64 -> 64", pointwise(25, 5, 64, 64)},
     {"pointwise_48x48x8_16", "MobileNet 1x1, 48x48x8 -> 16", pointwise(48, 48, 8, 16)},

@@ -1,5 +1,5 @@
-// Writes the files that scripts/prove c99 compiles: C code of single layers and of random networks,
-// and the values that the engine computes.
+// Writes files for scripts/prove c99: C code of single layers and of random networks, and the
+// values that the engine computes.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -58,10 +58,10 @@ void put(std::ofstream& file, const T* values, int64_t n) {
              static_cast<std::streamsize>(n * static_cast<int64_t>(sizeof(T))));
 }
 
-// Writes the file that images.c reads: the number of images and the number of steps that give
-// codes; then, for each image, its codes, a checksum of each of these steps, the output and the
-// class. The steps are those of the network without its dead channels. The output and the class are
-// those of the original network.
+// Writes the file that images.c reads: the number of images and the number of traced steps; then,
+// for each image, its codes, a checksum of each traced step's result, the output and the class. All
+// steps that give codes are traced, except views. The steps are those of the network without its
+// dead channels. The output and the class are those of the original network.
 void write_expected(const std::string& path,
                     const IntegerModel& model,
                     const std::string& data,

@@ -1,6 +1,6 @@
 // Compares two saved models, and their logits on the same images, integer by integer:
 //   same NAME MODEL LOGITS MODEL LOGITS
-// It prints the result after NAME. The first model may be a file of version 1, which has scales
+// It prints the result after NAME. A model may be a file of version 1, which has scales
 // instead of multipliers; the library's own functions compute the multipliers. The exit status is 0
 // if all is equal, 1 if not, 2 if something cannot be read.
 #include <cstring>
@@ -63,7 +63,7 @@ kernels::Conv2dShape window_at(const Json& layer) {
           .groups = layer.at("groups").get<int64_t>()};
 }
 
-/// Each channel of a pool is a group; version 1 wrote 1 group.
+/// Version 1 wrote 1 group for a pool. Here each channel of a pool is a group.
 kernels::Conv2dShape pool_at(const Json& layer) {
   kernels::Conv2dShape shape = window_at(layer);
   shape.groups = shape.c;
@@ -135,7 +135,7 @@ class Version1 {
                   elements(a.at("shape")), {params_at(a, "a"), params_at(a, "b")}, y, activation),
               codes(y)};
     }
-    if (type == "quantized_rescale") {  // becomes a table of its 256 results, which (8) gives
+    if (type == "quantized_rescale") {  // becomes a table of 256 results; docs/quantization.md (8)
       return {integer::QuantizedLookup::rescale(
                   elements(a.at("shape")), params_at(a, "x"), y, activation),
               codes(y)};
@@ -247,7 +247,15 @@ class Comparison {
 
   void programs(const Program& a, const Program& b) {
     if (a.steps.size() != b.steps.size() || a.inputs.size() != b.inputs.size()) {
-      differ("the programs have ", a.steps.size(), " and ", b.steps.size(), " steps");
+      differ("the programs have ",
+             a.steps.size(),
+             " and ",
+             b.steps.size(),
+             " steps, ",
+             a.inputs.size(),
+             " and ",
+             b.inputs.size(),
+             " inputs");
       return;
     }
     const std::vector<int> ids_a = positions(a);

@@ -22,8 +22,9 @@ inline std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// Exports the program, builds the generated test with this command and runs it. Returns what the
-/// compiler and the test print, or nothing if all samples are equal.
+/// Exports the program, builds the generated test with this command and runs it. Returns an empty
+/// string if all samples give the expected outputs, else the status and what the compiler and the
+/// test print.
 inline std::string build_and_run(const integer::Program& program,
                                  const C99Options& options,
                                  const std::string& command,
@@ -41,7 +42,7 @@ inline std::string build_and_run(const integer::Program& program,
   return status == 0 ? "" : "status " + std::to_string(status) + ": " + contents(log);
 }
 
-/// A product with random weights, whose input and output have zero point 10.
+/// A product with random weights. Its input and output have zero point 10.
 inline integer::QuantizedProduct random_product(int64_t outputs, int64_t length, Random& random) {
   integer::QuantizedProduct product;
   product.zero_x = 10;

@@ -29,8 +29,8 @@ TEST_CASE("networks for signals and dilated convolutions have a C form", "[quant
     for (const char* const compiler : compilers)
       CHECK(build_and_run(program, {.name = "signals"}, compiler + std::string(kWarnings)) == "");
   }
-  // Dilated convolutions, with one group, with two and depthwise. With padding, some windows reach
-  // outside of the image.
+  // Dilated convolutions: with one group, with two groups, and depthwise. With padding, some
+  // windows reach outside of the image.
   Random random(8);
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   for (const int64_t groups : {1, 2, 6}) {
@@ -98,7 +98,8 @@ TEST_CASE("weights beside biases near 2^31 are packed only if no sum overflows",
   // networks have smaller biases, but a file may hold it.
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {0}};
   constexpr int64_t kLength = 32, kOutputs = 16;
-  // The largest packed bias: 2^31 - 1 less twice the largest sum of codes times the offset 8.
+  // The largest bias beside packed weights: 2^31 - 1, minus twice the product of the largest sum of
+  // codes and the offset 8.
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max() - 2 * 255 * 8 * kLength;
   const std::pair<int64_t, bool> cases[] = {
       {-kMost, true},
@@ -156,7 +157,8 @@ TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][ser
       const int most = (1 << (bits - 1)) - 1;
       std::vector<int8_t> weights(p.weight.begin(), p.weight.end());
       for (int8_t& w : weights) w = static_cast<int8_t>(w % (most + 1));
-      // The first two outputs have the largest sums, and the largest fields of packed weights.
+      // All weights of the first output are the largest, so its sums and packed fields are the
+      // largest, too. All weights of the second output are the lowest.
       for (int64_t i = 0; i < 2 * length; ++i)
         weights[static_cast<size_t>(i)] = static_cast<int8_t>(i < length ? most : -most);
       p.weight = SharedArray<int8_t>(std::move(weights));
@@ -165,7 +167,7 @@ TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][ser
       if (codes && outputs == 16) p.output->y = {10, 140, 230};
       for (size_t o = 0; codes && o < p.output->m0.size(); ++o) {
         p.output->m0[o] += static_cast<int32_t>(random.below(1 << 30));
-        // Among the shifts of the 64 outputs are some that need 64-bit arithmetic.
+        // If there are 64 outputs, some of their shifts need 64-bit arithmetic.
         const int64_t least = outputs == 64 ? 28 : 34, most_shift = outputs == 64 ? 62 : 44;
         p.output->shift[o] = static_cast<int32_t>(least + random.below(most_shift - least + 1));
       }

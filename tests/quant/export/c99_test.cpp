@@ -19,8 +19,8 @@ namespace {
 
 using quantrain::test::TemporaryFolder;
 
-/// The layers of MLPerf Tiny's keyword spotting network: a convolution, four blocks of a depthwise
-/// and a pointwise convolution, a mean and a linear layer.
+/// The layers of MLPerf Tiny's keyword spotting network: a convolution; four blocks, each of a
+/// depthwise and a pointwise convolution; an average pool; a linear layer.
 integer::Program ds_cnn() {
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   Random random(3);
@@ -225,8 +225,8 @@ TEST_CASE("ram_bytes is the size of the exported network's scratch", "[quant][c9
 }
 
 TEST_CASE("a layer overwrites its input if its output has the same size", "[quant][c99][serial]") {
-  // Each value between layers takes 8,000 bytes, so separate memory for the input and the output of
-  // a layer would take 16,000.
+  // Each convolution's output takes 8,000 bytes, so separate memory for the input and the output of
+  // a convolution would take 16,000.
   const integer::Program program = ds_cnn();
   CHECK(ram_bytes(program) <= 9 * 1024);
   CHECK(build_and_run(program, {.name = "keywords"}, "gcc -O2 -fsanitize=address,undefined ") ==

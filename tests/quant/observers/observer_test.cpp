@@ -239,7 +239,8 @@ TEST_CASE("counts that are loaded are checked before they are used", "[quant][ob
         const float before = counts[i];
         counts[i] = bad;
         QUANTRAIN_CHECK_ERROR(observer->count(), DataError, "[fc]");
-        QUANTRAIN_CHECK_ERROR(observer->samples(), DataError, "state \"counts\" holds no counts");
+        QUANTRAIN_CHECK_ERROR(
+            observer->samples(), DataError, "state \"counts\" holds invalid counts");
         QUANTRAIN_CHECK_ERROR(ranges(*observer), DataError, kind(spec).data());
         QUANTRAIN_CHECK_ERROR(observer->observe(vector({1})), DataError, "batches {");
         counts[i] = before;

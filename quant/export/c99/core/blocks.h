@@ -252,8 +252,8 @@ INLINE void sums_16x1_packed(const uint32_t *w, const uint8_t *x, int32_t length
     int32_t o = 0, r;
     while (groups - o >= 8) {
       int32_t sums[32];
-      /* Two or three groups that are left are worth a block, which computes outputs of the block
-         before it again. One group is not. */
+      /* Two or three remaining groups are worth a whole block, although it recomputes outputs of
+         the previous block. One remaining group is not. */
       if (o > groups - 16) o = groups - 16;
       for (r = 0; r < 16; ++r) {
         sums[r] = start[o + r] SHIFT0;

@@ -4,7 +4,7 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline, unused))
-/* All layers share one copy of the function. Inlined, it would have fewer registers. */
+/* All layers share one copy of a NOINLINE function. Inlined, it would have fewer registers. */
 #define NOINLINE static __attribute__((noinline))
 #else
 #define INLINE static inline

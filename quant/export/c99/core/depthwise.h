@@ -1,7 +1,7 @@
 //@ depthwise
-/* y[c] of one pixel: the sum over COUNT taps of the tap's weight times its code of channel c.
-   Weights lie in groups of four channels, [tap][channel]; the remaining channels follow, one row of
-   taps each. */
+/* y[c] of one pixel: start[c] + sum over COUNT taps t of weight[t][c] * taps[t][c], requantized if
+   y holds codes. Weights lie in groups of four channels, [tap][channel]; the remaining channels
+   follow, one row of taps each. */
 NOINLINE void DEPTHWISE(const struct product *p, const uint8_t *const *taps, OUTPUT *y) {
   const int8_t *w = (const int8_t *)p->weights;
   const int32_t *start = p->start;

@@ -5,10 +5,10 @@ INLINE int32_t sum_codes(const uint8_t *x, int32_t length) {
   return sum;
 }
 //@ field
-/* Packed weights have `bits` bits and are stored minus the lowest value, -2^(bits - 1). A word
-   holds 32 / bits weights of a row. Their order lets a mask extract two weights that are 16 bits
-   apart in the word: weights 0 and 2, 1 and 3, 4 and 6, 5 and 7, ... field_position is the index of
-   the weight in field n. */
+/* Packed weights have `bits` bits. A weight w is stored as w + 2^(bits - 1), which is not negative.
+   A word holds 32 / bits weights of a row. Their order lets a mask extract two weights that are 16
+   bits apart in the word: weights 0 and 2, 1 and 3, 4 and 6, 5 and 7, ... field_position is the
+   index of the weight in field n. */
 INLINE int32_t field_position(int32_t n, int32_t bits) {
   const int32_t half = 16 / bits;
   return n % half / 2 * 4 + n % 2 + (n >= half ? 2 : 0);
@@ -163,8 +163,8 @@ INLINE void sums_4x2_packed(const uint32_t *w, const uint32_t *columns, int32_t 
   join_quads(b, sums + 4);
 }
 #else
-/* A word holds codes of two pixels, so one multiplication gives both products, and one addition
-   updates both sums. */
+/* A word of `columns` holds the codes of two pixels, so one multiplication by a weight gives both
+   products, and one addition updates both sums. */
 INLINE void expand_pair_packed(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
                                int32_t length, int32_t bits, int32_t *total) {
   const uint8_t *const end = x0 + length;

@@ -1,7 +1,7 @@
 //@ groups
 /* ROWS_n encloses n weights of each of the four rows of a group: four of the first row, four of the
-   second, and so on. The table keeps this order. For MVE, the weights are reordered row by row, and
-   each row is padded with zeros to sixteen. */
+   second, and so on. Without MVE, the table keeps this order. For MVE, the weights are reordered
+   row by row, and each row is padded with zeros to sixteen. */
 #if defined(CORE_MVE)
 #define ROWS_4(...) ROWS_OF_4(__VA_ARGS__)
 #define ROWS_8(...) ROWS_OF_8(__VA_ARGS__)
