@@ -19,7 +19,11 @@ export class Pad {
     for (const end of ['pointerup', 'pointercancel'])
       canvas.addEventListener(end, (event) => this.lift(event));
     canvas.addEventListener('keydown', (event) => this.key(event));
-    canvas.addEventListener('blur', () => this.setDown(false));
+    canvas.addEventListener('blur', () => {
+      if (!this.down) return;
+      this.setDown(false);
+      this.changed(true);
+    });
   }
 
   clear() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "framework/kernels/params.hpp"
+#include "framework/kernels/simd/depthwise_lines.ipp"
 #include "framework/kernels/simd/lanes.hpp"
 
 // Depthwise convolutions with lanes along the channels; weights [kh, kw, c].
@@ -215,6 +216,7 @@ inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
 template <class Arch>
 void depthwise_f32(
     const DepthwiseF32& p, int64_t begin, int64_t end, const float* x, const float* w, float* y) {
+  if (try_depthwise_lines<Arch>(p, begin, end, x, w, y)) return;
   using L = Lanes<Arch>;
   const PoolShape& s = p.pool;
   const int64_t line = s.w * s.c;
@@ -274,121 +276,6 @@ void depthwise_backward_data_f32(const DepthwiseF32& p,
       },
       [](const float*, auto) QUANTRAIN_INLINE { return L(0.0f); },
       [](const L& sum, int64_t, auto) QUANTRAIN_INLINE { return sum; });
-}
-
-/// The outputs [begin, end) of a line: those whose window has a given tap inside the image.
-struct Outputs {
-  int64_t begin, end;
-};
-inline QUANTRAIN_INLINE Outputs outputs_with_tap(const PoolShape& s, int64_t v) {
-  const int64_t before = s.pad_w - v * s.dilation_w;
-  const int64_t begin = before > 0 ? (before + s.stride_w - 1) / s.stride_w : 0;
-  const int64_t inside = s.w - 1 + before < 0 ? 0 : (s.w - 1 + before) / s.stride_w + 1;
-  return {begin, inside < s.ow ? inside : s.ow};
-}
-
-/// Adds the products of one line of outputs to the sums of U rows of V taps. Each tap has its own
-/// chain of multiply-adds over the line. Several chains side by side hide the latency. For output
-/// j, tap (u, v) reads
-///   x + u * row_step + v * dilation_w * c + j * stride_w * c.
-/// The tap's sum is at sums + u * sums_step + v * c.
-template <class Arch, int U, int V, class At>
-inline QUANTRAIN_INLINE void add_line(const At& at,
-                                      const PoolShape& s,
-                                      const Outputs (&outputs)[V],
-                                      const float* x,
-                                      int64_t row_step,
-                                      const float* grad_y,
-                                      float* sums,
-                                      int64_t sums_step) {
-  using L = Lanes<Arch>;
-  const int64_t tap_step = s.dilation_w * s.c;
-  const int64_t x_step = s.stride_w * s.c;
-  L chains[U][V];
-  repeat<U * V>([&](auto i) QUANTRAIN_INLINE { chains[i / V][i % V] = L(0.0f); });
-  const auto add = [&](const L& grad, int64_t j, auto v) QUANTRAIN_INLINE {
-    const float* const from = x + v * tap_step + j * x_step;
-    repeat<U>([&](auto u) QUANTRAIN_INLINE {
-      chains[u][v] = fma(at.load(from + u * row_step), grad, chains[u][v]);
-    });
-  };
-  const auto add_outputs = [&](int64_t begin, int64_t end, auto v) QUANTRAIN_INLINE {
-    for (int64_t j = begin; j < end; ++j) add(at.load(grad_y + j * s.c), j, v);
-  };
-  // The outputs of tap v + 1 begin and end no later than those of tap v. All taps have the outputs
-  // [all_begin, all_end).
-  const int64_t all_begin = outputs[0].begin;
-  const int64_t all_end = outputs[V - 1].end > all_begin ? outputs[V - 1].end : all_begin;
-  repeat<V>([&](auto v) QUANTRAIN_INLINE {
-    add_outputs(outputs[v].begin, outputs[v].end < all_begin ? outputs[v].end : all_begin, v);
-  });
-  for (int64_t j = all_begin; j < all_end; ++j) {
-    const L grad = at.load(grad_y + j * s.c);
-    repeat<V>([&](auto v) QUANTRAIN_INLINE { add(grad, j, v); });
-  }
-  repeat<V>([&](auto v) QUANTRAIN_INLINE { add_outputs(all_end, outputs[v].end, v); });
-  repeat<U * V>([&](auto i) QUANTRAIN_INLINE {
-    float* const sum = sums + i / V * sums_step + i % V * s.c;
-    at.store(sum, at.load(sum) + chains[i / V][i % V]);
-  });
-}
-
-template <class Arch>
-void depthwise_backward_weights_f32(const DepthwiseF32& p,
-                                    int64_t begin,
-                                    int64_t end,
-                                    const float* x,
-                                    const float* grad_y,
-                                    float* grad_w) {
-  using L = Lanes<Arch>;
-  const PoolShape& s = p.pool;
-  const int64_t sums_step = s.kw * s.c;
-  for (int64_t i = 0; i < s.kh * sums_step; ++i) grad_w[i] = 0.0f;
-  const int64_t row_step = s.dilation_h * s.w * s.c;
-  // Sums `width` columns of taps, beginning at column v. Takes three rows of taps at a time if
-  // there are enough registers, else one row.
-  const auto columns = [&](int64_t v, const auto& outputs, auto width) QUANTRAIN_INLINE {
-    for (int64_t line = begin; line < end; ++line) {
-      const int64_t top = line % s.oh * s.stride_h - s.pad_h;
-      const TapsInside inside = taps_inside(top, s.kh, s.dilation_h, s.h);
-      const float* const image = x + (line / s.oh * s.h + top) * s.w * s.c;
-      for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
-        int64_t u = inside.first;
-        const auto rows = [&](auto height) QUANTRAIN_INLINE {
-          const float* const from = image + u * row_step + (v * s.dilation_w - s.pad_w) * s.c + c;
-          const float* const grad = grad_y + line * s.ow * s.c + c;
-          float* const sums = grad_w + u * sums_step + v * s.c + c;
-          if constexpr (width == 1) {
-            const int64_t last = outputs[0].end;
-            for (int64_t j = outputs[0].begin; j < last; j += kLongestChain) {
-              const Outputs part[] = {{j, last - j < kLongestChain ? last : j + kLongestChain}};
-              add_line<Arch, height, 1>(at, s, part, from, row_step, grad, sums, sums_step);
-            }
-          } else {
-            add_line<Arch, height, width>(at, s, outputs, from, row_step, grad, sums, sums_step);
-          }
-          u += height;
-        };
-        if constexpr (L::kParts == 1) {
-          while (u + 3 <= inside.end) rows(std::integral_constant<int, 3>());
-        }
-        while (u < inside.end) rows(std::integral_constant<int, 1>());
-      });
-    }
-  };
-  const auto taps = [&](int64_t v, auto width) QUANTRAIN_INLINE {
-    Outputs outputs[width()];
-    for (int i = 0; i < width; ++i) outputs[i] = outputs_with_tap(s, v + i);
-    columns(v, outputs, width);
-  };
-  int64_t v = 0;
-  // On a long line, a tap's sum is cut into chains, and the first chain begins at the tap's own
-  // first output. So each tap is summed alone.
-  if (s.ow <= kLongestChain) {
-    for (; v + 3 <= s.kw; v += 3) taps(v, std::integral_constant<int, 3>());
-    for (; v + 2 <= s.kw; v += 2) taps(v, std::integral_constant<int, 2>());
-  }
-  for (; v < s.kw; ++v) taps(v, std::integral_constant<int, 1>());
 }
 
 }  // namespace quantrain::kernels::simd

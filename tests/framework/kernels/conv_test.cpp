@@ -215,6 +215,36 @@ TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
   }
 }
 
+TEST_CASE("depthwise convolutions of any width split their lines into tiles", "[kernels][conv]") {
+  for (const int64_t kernel : {3, 5}) {
+    for (int64_t w = 1; w <= 19; ++w) {
+      for (int64_t pad = 0; pad < kernel; ++pad) {
+        if (w + 2 * pad < kernel) continue;
+        for (const int64_t channels : {8, 24, 32}) {
+          // A width has one number of channels for each padding, so that the test is short.
+          if ((w + pad) % 3 != channels / 12) continue;
+          Conv2dShape s = shape(1, 4, w, channels, channels, 3, kernel);
+          s.groups = channels;
+          s.pad_h = 1;
+          s.pad_w = pad;
+          check(s);
+          s.stride_w = 2;
+          s.dilation_h = 2;
+          check(s);
+        }
+      }
+    }
+  }
+  // Pixels a kilobyte apart.
+  for (const int64_t stride : {1, 2}) {
+    Conv2dShape s = shape(1, 3, 9, 256, 256, 3, 3);
+    s.groups = 256;
+    s.stride_w = stride;
+    s.pad_w = 1;
+    check(s);
+  }
+}
+
 bool fits(const Conv2dShape& s) {
   return s.h + 2 * s.pad_h >= s.window_h() && s.w + 2 * s.pad_w >= s.window_w();
 }

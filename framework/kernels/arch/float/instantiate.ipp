@@ -5,6 +5,7 @@
 #include "framework/kernels/simd/chains.ipp"
 #include "framework/kernels/simd/columns.ipp"
 #include "framework/kernels/simd/depthwise.ipp"
+#include "framework/kernels/simd/depthwise_weights.ipp"
 #include "framework/kernels/simd/dots.ipp"
 #include "framework/kernels/simd/elementwise.ipp"
 #include "framework/kernels/simd/gemm.ipp"

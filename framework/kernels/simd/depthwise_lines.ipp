@@ -1,0 +1,159 @@
+#pragma once
+
+#include "framework/kernels/params.hpp"
+#include "framework/kernels/simd/batch.hpp"
+
+// Depthwise convolutions with the usual windows: K columns, 3 or 5, without dilation, S = 1 or 2
+// apart. Lanes run along the channels; weights [kh, kw, c].
+namespace quantrain::kernels::simd {
+
+/// The pixels of a tile. Their sums fit in the registers.
+inline constexpr int kFewestPixels = 3;
+inline constexpr int kMostPixels = 8;
+
+/// Loads and stores all lanes of a vector.
+template <class Arch>
+struct AllLanes {
+  using V = Batch<float, Arch>;
+  QUANTRAIN_INLINE V load(const float* from) const { return V::load_unaligned(from); }
+  QUANTRAIN_INLINE void store(float* to, V v) const { v.store_unaligned(to); }
+};
+
+#if defined(__AVX512F__)
+/// Loads and stores the first eight of sixteen lanes. With a multiple of eight channels, these
+/// eight lie in one cache line. A masked load of sixteen may cross into the next line, which takes
+/// twice as long.
+template <class Arch>
+struct HalfOfLanes {
+  using V = Batch<float, Arch>;
+  QUANTRAIN_INLINE V load(const float* from) const {
+    return _mm512_zextps256_ps512(_mm256_loadu_ps(from));
+  }
+  QUANTRAIN_INLINE void store(float* to, V v) const {
+    _mm256_storeu_ps(to, _mm512_castps512_ps256(v));
+  }
+};
+#endif
+
+/// The windows of one line of outputs: the rows of taps that lie inside the image.
+struct DepthwiseLine {
+  int64_t rows;
+  const float* x;    // the image's first column in the first of these rows
+  int64_t row_step;  // from a row to the next
+  const float* w;    // the weights of the first of these rows
+  float* y;
+};
+
+/// Computes n neighbouring outputs of a line, from `begin` on, for one vector of channels. Loads
+/// each float of x once and multiplies it by the weights of all outputs that read it. Each sum adds
+/// its taps in the order of rows, then columns.
+template <class Arch, int K, int S, int n, class At>
+inline QUANTRAIN_INLINE void depthwise_tile(
+    const DepthwiseF32& p, const At& at, const DepthwiseLine& line, int64_t begin, int64_t c) {
+  using V = Batch<float, Arch>;
+  constexpr int kColumns = (n - 1) * S + K;  // columns of x that the tile reads
+  const PoolShape& s = p.pool;
+  const int64_t left = begin * S - s.pad_w;
+  // The columns [first, end) of the tile lie inside the image. Because the padding is less than K,
+  // only the first and the last K - 1 columns can lie outside.
+  const int64_t first = -left;
+  const int64_t end = s.w - left;
+  const float* from = line.x + left * s.c + c;
+  const float* tap = line.w + c;
+  float* const to = line.y + begin * s.c + c;
+  V sums[n];
+  repeat<n>([&](auto i)
+                QUANTRAIN_INLINE { sums[i] = p.accumulate ? at.load(to + i * s.c) : V(0.0f); });
+  for (int64_t row = 0; row < line.rows; ++row) {
+    V weights[K];
+    repeat<K>([&](auto k) QUANTRAIN_INLINE { weights[k] = at.load(tap + k * s.c); });
+    repeat<kColumns>([&](auto q) QUANTRAIN_INLINE {
+      if constexpr (q < K - 1) {
+        if (q < first) return;
+      }
+      if constexpr (q > kColumns - K) {
+        if (q >= end) return;
+      }
+      const V value = at.load(from + q * s.c);
+      repeat<n>([&](auto i) QUANTRAIN_INLINE {
+        if constexpr (q >= i * S && q < i * S + K) {
+          sums[i] = fused<Arch>(value, weights[q - i * S], sums[i]);
+        }
+      });
+    });
+    from += line.row_step;
+    tap += K * s.c;
+  }
+  const V lo(p.lo);
+  const V hi(p.hi);
+  const V bias = p.bias != nullptr ? at.load(p.bias + c) : V(0.0f);
+  repeat<n>([&](auto i) QUANTRAIN_INLINE {
+    if (p.bias != nullptr) sums[i] = sums[i] + bias;
+    at.store(to + i * s.c, xsimd::min(hi, xsimd::max(lo, sums[i])));
+  });
+}
+
+/// Computes the lines [begin, end) of the output. Splits a line evenly into tiles.
+template <class Arch, int K, int S>
+inline void depthwise_lines(
+    const DepthwiseF32& p, int64_t begin, int64_t end, const float* x, const float* w, float* y) {
+  constexpr int64_t kEach = Batch<float, Arch>::size;
+  const PoolShape& s = p.pool;
+  const int64_t tiles = (s.ow + kMostPixels - 1) / kMostPixels;
+  const int64_t size = s.ow / tiles;
+  const int64_t larger = s.ow % tiles;  // tiles of one pixel more
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t top = i % s.oh * s.stride_h - s.pad_h;
+    int64_t first = 0;
+    int64_t last = s.kh;
+    while (first < last && top + first * s.dilation_h < 0) ++first;
+    while (first < last && top + (last - 1) * s.dilation_h >= s.h) --last;
+    const DepthwiseLine line{last - first,
+                             x + (i / s.oh * s.h + top + first * s.dilation_h) * s.w * s.c,
+                             s.dilation_h * s.w * s.c,
+                             w + first * K * s.c,
+                             y + i * s.ow * s.c};
+    int64_t j = 0;
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const int64_t n = tile < larger ? size + 1 : size;
+      repeat<kMostPixels - kFewestPixels + 1>([&](auto more) QUANTRAIN_INLINE {
+        constexpr int kPixels = kFewestPixels + more;
+        if (n != kPixels) return;
+        int64_t c = 0;
+        for (; c + kEach <= s.c; c += kEach) {
+          depthwise_tile<Arch, K, S, kPixels>(p, AllLanes<Arch>(), line, j, c);
+        }
+#if defined(__AVX512F__)
+        if constexpr (kEach == 16) {
+          if (c < s.c) depthwise_tile<Arch, K, S, kPixels>(p, HalfOfLanes<Arch>(), line, j, c);
+        }
+#endif
+      });
+      j += n;
+    }
+  }
+}
+
+/// Computes the lines [begin, end) of the output if they are of this form, and returns whether they
+/// are. In narrower images, too few sums would run side by side. Lines of the cache that lie a
+/// multiple of a kilobyte apart compete for few places in the first level, so that a tile's lines
+/// may leave it between two vectors. This does not matter if a vector is a whole line of the cache
+/// and the stride is 1.
+template <class Arch>
+inline bool try_depthwise_lines(
+    const DepthwiseF32& p, int64_t begin, int64_t end, const float* x, const float* w, float* y) {
+  constexpr int64_t kEach = Batch<float, Arch>::size;
+  const PoolShape& s = p.pool;
+  if (s.dilation_w != 1 || s.pad_w >= s.kw || s.ow < kFewestPixels) return false;
+  if (s.c % (kEach == 16 ? 8 : kEach) != 0) return false;
+  if (s.c % 256 == 0 && (kEach < 16 || s.stride_w > 1)) return false;
+  const auto is = [&](int64_t kernel, int64_t stride)
+                      QUANTRAIN_INLINE { return s.kw == kernel && s.stride_w == stride; };
+  if (is(3, 1)) return depthwise_lines<Arch, 3, 1>(p, begin, end, x, w, y), true;
+  if (is(3, 2)) return depthwise_lines<Arch, 3, 2>(p, begin, end, x, w, y), true;
+  if (is(5, 1)) return depthwise_lines<Arch, 5, 1>(p, begin, end, x, w, y), true;
+  if (is(5, 2)) return depthwise_lines<Arch, 5, 2>(p, begin, end, x, w, y), true;
+  return false;
+}
+
+}  // namespace quantrain::kernels::simd
