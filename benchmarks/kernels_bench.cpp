@@ -69,8 +69,17 @@ void add_linear(Problems& problems, const Layer& layer, int64_t batch) {
   if (!layer.first) problems.add("gemm_f32", Problem::gemm(batch, out, in));
 }
 
+constexpr const char* kDepthwiseFamilies[] = {"depthwise_f32_forward",
+                                              "depthwise_f32_backward_data",
+                                              "depthwise_f32_backward_weights",
+                                              "depthwise_u8s8_requantize"};
+
 void add_convolution(Problems& problems, const Layer& layer) {
   const Problem problem = Problem::convolution(layer.shape);
+  if (is_depthwise(layer.shape)) {
+    for (const char* const kernel : kDepthwiseFamilies) problems.add(kernel, problem);
+    return;
+  }
   problems.add("conv_f32_forward", problem);
   if (!layer.first) problems.add("conv_f32_backward_data", problem);
   problems.add("conv_f32_backward_weights", problem);
@@ -104,11 +113,7 @@ void add_depthwise(Problems& problems) {
                                                     .pad_h = x.kh / 2,
                                                     .pad_w = x.kw / 2,
                                                     .groups = x.c});
-      for (const char* const kernel : {"depthwise_f32_forward",
-                                       "depthwise_f32_backward_data",
-                                       "depthwise_f32_backward_weights",
-                                       "depthwise_u8s8_requantize"})
-        problems.add(kernel, problem);
+      for (const char* const kernel : kDepthwiseFamilies) problems.add(kernel, problem);
     }
   }
 }
@@ -125,13 +130,15 @@ Problems all_problems() {
                                                                     {1, 784, 256}}) {
     add_gemm(problems, m, k, n);
   }
-  for (const Network& network : examples::networks()) {
-    for (const int64_t batch : kBatches) {
-      for (const Layer& layer : layers(network, batch)) {
-        layer.linear ? add_linear(problems, layer, batch) : add_convolution(problems, layer);
-      }
+  const auto add_layers = [&](const Network& network, int64_t batch) {
+    for (const Layer& layer : layers(network, batch)) {
+      layer.linear ? add_linear(problems, layer, batch) : add_convolution(problems, layer);
     }
+  };
+  for (const Network& network : examples::networks()) {
+    for (const int64_t batch : kBatches) add_layers(network, batch);
   }
+  for (const Network& network : examples::tiny_networks()) add_layers(network, kTrainingBatch);
   add_depthwise(problems);
   return problems;
 }

@@ -54,11 +54,12 @@ struct Totals {
                  static_cast<long long>(inputs),
                  static_cast<long long>(accepted));
     if (measures) {
-      std::fprintf(stderr,
-                   ", at most %.1f MiB of memory, %.0f times the input (of %lld bytes or more)",
-                   static_cast<double>(most_bytes) / 0x1p20,
-                   most_of_input,
-                   static_cast<long long>(kLeastCompared));
+      std::fprintf(
+          stderr,
+          "; most memory: %.1f MiB; most memory / size of the input, at least %lld bytes: %.0f",
+          static_cast<double>(most_bytes) / 0x1p20,
+          static_cast<long long>(kLeastCompared),
+          most_of_input);
     }
     std::fprintf(stderr, "\n");
   }

@@ -120,7 +120,7 @@ bool should_record(const std::vector<Tensor>& inputs) {
 }
 
 void refuse_own_result(const Node& node) {
-  throw GraphError(node.type(), "the node holds its own result: pass it y.detach()");
+  throw GraphError(node.type(), "the node holds its own result y: give it y.detach() instead");
 }
 
 void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs) {

@@ -8,11 +8,11 @@
 
 namespace quantrain {
 
-/// The tensor's floats as an xtensor container that shares them. Writing through it is not counted
-/// as a new version: use it for reading, or before the tensor takes part in a graph. If the tensor
-/// carries the codes that its floats were computed from (Tensor::source_codes()), as a batch's
-/// images do, the call itself counts as a write and the tensor loses the codes; as_const_array()
-/// keeps them.
+/// The tensor's floats as an xtensor container that shares them. Writes through the container do
+/// not change the tensor's version, so write only before the tensor takes part in a graph. A
+/// batch's images carry the codes that their floats were computed from (Tensor::source_codes()).
+/// Such a tensor loses its codes in this call, which counts as one write. To read and keep the
+/// codes, call as_const_array().
 /// Throws: GraphError unless the tensor holds floats.
 inline Array as_array(const Tensor& tensor) {
   std::shared_ptr<Buffer<float>> buffer = TensorAccess::buffer(tensor);
@@ -20,7 +20,7 @@ inline Array as_array(const Tensor& tensor) {
   return make_array(std::shared_ptr<float>(std::move(buffer), data), tensor.shape());
 }
 
-/// The tensor's floats for reading, for a value of any kind: its own if it holds floats, else
+/// The tensor's floats, for reading. A tensor that holds floats shares them; else the floats are
 /// computed from its codes or accumulators. Version and source codes stay as they are.
 /// Throws: GraphError if the tensor is undefined.
 inline ConstArray as_const_array(const Tensor& tensor) {

@@ -21,8 +21,8 @@ std::span<const uint8_t> Batch::bytes() const& {
   if (codes == nullptr) {
     throw DataError("batch",
                     "the images have no codes: they were not made from codes, or they were changed "
-                    "or moved from; read the bytes before that, or make new ones with "
-                    "IntegerModel::quantize_input");
+                    "or moved from. Call bytes() before you change or move the images, or make "
+                    "codes with IntegerModel::quantize_input");
   }
   return {codes->u8(), static_cast<size_t>(codes->bytes.size())};
 }

@@ -8,7 +8,8 @@
 #include "framework/data/batch_source.hpp"
 
 // Mixes each sample a with a random sample b: x = own * a + (1 - own) * b, and likewise their
-// targets. own = max(t, 1 - t) with t from Beta(alpha, alpha), so that x is closer to a than to b.
+// targets. own = max(t, 1 - t) with t from Beta(alpha, alpha), so that x is at least as close to a
+// as to b.
 // Source: Zhang et al. 2018, "mixup: Beyond Empirical Risk Minimization"
 namespace quantrain {
 

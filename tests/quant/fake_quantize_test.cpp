@@ -33,7 +33,7 @@ Tensor leaf(const Shape& shape, const std::vector<float>& data) {
 TEST_CASE("fake quantization gives the nearest representable value, ties to even",
           "[quant][fake_quantize]") {
   // 0.25 and 0.75 divided by the scale are 0.5 and 1.5: ties, which round to 0 and 2. The smallest
-  // value is -1.5, with code 0; the largest is 6, with code 15.
+  // representable value is -1.5, with code 0; the largest is 6, with code 15.
   const Tensor x =
       Tensor::from({7}, std::vector<float>{0.25f, 0.75f, -0.25f, -1.6f, -9.0f, 6.2f, 100.0f});
   const Tensor y = fake_quantize(x, kU4);
@@ -57,7 +57,7 @@ TEST_CASE("signed activations are stored as unsigned bytes", "[quant][fake_quant
 TEST_CASE("the clamped estimator passes gradients inside the range only, the plain one everywhere",
           "[quant][fake_quantize]") {
   // Codes before the clamp: 0, -1, 15, 16, 3. For example, -1.75 / 0.5 = -3.5 rounds to -4, and
-  // 6.25 / 0.5 = 12.5 rounds to 12.
+  // with the zero point 3 this is -1.
   const std::vector<float> data{-1.5f, -1.75f, 6.25f, 6.3f, 0.0f};
   Tensor x = leaf({5}, data);
   sum(fake_quantize(x, kU4)).backward();
@@ -67,7 +67,8 @@ TEST_CASE("the clamped estimator passes gradients inside the range only, the pla
   CHECK(values(plain.grad()) == std::vector<float>(5, 1.0f));
 }
 
-TEST_CASE("the float simulation holds the same values as floats", "[quant][fake_quantize]") {
+TEST_CASE("without codes, the result is a float tensor with the same values",
+          "[quant][fake_quantize]") {
   const Tensor x = Tensor::from({4}, std::vector<float>{0.3f, -0.9f, 2.2f, 7.0f});
   const Tensor floats = fake_quantize(x, kU4, {.codes = false});
   CHECK(floats.kind() == ValueKind::kFloat);
@@ -81,7 +82,7 @@ TEST_CASE("parameters per channel apply along their axis", "[quant][fake_quantiz
   QUANTRAIN_CHECK_ERROR(fake_quantize(Tensor::zeros({2, 3}), params), ShapeError, "do not fit");
 }
 
-TEST_CASE("scaling inside the quantization gives the bits of scaling before it",
+TEST_CASE("fake_quantize_scaled equals scaling first and quantizing then, bit for bit",
           "[quant][fake_quantize]") {
   const std::vector<float> factors{0.37f, -1.9f, 0.0f, 1e-3f, 1.0f};
   const QType narrow{.bits = 4, .is_signed = true, .narrow = true};
@@ -260,7 +261,7 @@ TEST_CASE("a FakeQuantize refuses a wrong number of channels, and stays as it wa
   CHECK(q.params().scale.size() == 2);
 }
 
-TEST_CASE("a learned scale of a single number trains", "[quant][fake_quantize]") {
+TEST_CASE("a learned scale trains on a scalar, too", "[quant][fake_quantize]") {
   Tensor x = leaf({}, {0.3f});
   Tensor scale = leaf({1}, {0.5f});
   fake_quantize_learned(x, scale, {{.bits = 4, .is_signed = true}, -1, {0.5f}, {0}}).backward();
@@ -350,7 +351,7 @@ TEST_CASE("a checkpoint's buffers resume a FakeQuantize where it was", "[quant][
   CHECK(first.params() == second.params());
   CHECK(second.float_range().max == quantrain::test::Approx(4.0f));  // ((1 + 3) / 2 + 6) / 2
 
-  // Loading the state of a FakeQuantize that has seen nothing resets `second`.
+  // `second` is reset by loading the state of a FakeQuantize that has seen no data.
   const FakeQuantize fresh(config);
   const std::vector<NamedTensor> empty = fresh.named_buffers();
   for (size_t i = 0; i < empty.size(); ++i) {

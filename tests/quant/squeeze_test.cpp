@@ -21,8 +21,8 @@ using test::check_parity;
 using test::random_images;
 using test::train_a_little;
 
-/// y = relu(x * sigmoid(W2 relu(W1 mean(x)))). The sigmoids are the factors. If they come first,
-/// mul() multiplies them by x in forward() itself. Otherwise, the layer Mul multiplies x by them.
+/// y = relu(x * sigmoid(W2 relu(W1 mean(x)))). With factors_first, forward() itself computes
+/// mul(sigmoids, x). Otherwise the layer Mul computes x * sigmoids.
 class Squeeze : public Module {
  public:
   Squeeze(int64_t channels, bool factors_first)
@@ -176,8 +176,9 @@ TEST_CASE("operations without an integer form are refused for any batch size, wi
   const auto rows = [](const Tensor& x) { return reshape(x, {x.dim(0), 12}); };
   const Case cases[] = {
       {[](const Tensor& x, const Tensor& y) { return x - y; },
-       "this subtraction has no integer form: [#, 12] - [#, 12]; a constant is one number, or one "
-       "for each channel (the last axis). If both operands depend on the input, multiply the "
+       "this subtraction has no integer form: [#, 12] - [#, 12]; a constant operand must be one "
+       "number, or "
+       "one for each channel (the last axis). If both operands depend on the input, multiply the "
        "second by the constant -1 in a layer of its own, and use the layer Add"},
       {[](const Tensor& x, const Tensor& y) { return x / y; },
        "this division has no integer form: [#, 12] / [#, 12]; the divisor must be a constant: "
@@ -187,12 +188,14 @@ TEST_CASE("operations without an integer form are refused for any batch size, wi
          return rows(image(x) + global_max_pool2d(image(y)));
        },
        "an addition that broadcasts has no integer form: [#, 2, 2, 3] + [#, 1, 1, 3]; a constant "
-       "is one number, or one for each channel (the last axis). Operands that depend on the input "
+       "operand must be one number, or one for each channel (the last axis). Operands that depend "
+       "on the input "
        "need the same shape"},
       {[=](const Tensor& x, const Tensor& y) {
          return rows(image(x) * slice(image(y), -1, {.end = 1}));
        },
-       "this multiplication has no integer form: [#, 2, 2, 3] * [#, 2, 2, 1]; a constant is one "
+       "this multiplication has no integer form: [#, 2, 2, 3] * [#, 2, 2, 1]; a constant operand "
+       "must be one "
        "number, or one for each channel (the last axis). If both operands depend on the input, "
        "they need the same shape, or [N, ..., C] and [N, 1, ..., 1, C]"}};
   const Tensor example = random_images({n, 12}, 1);
@@ -213,9 +216,10 @@ TEST_CASE("operations without an integer form are refused for any batch size, wi
   }
 }
 
-TEST_CASE("the forms that errors advise for differences and quotients convert", "[quant][mul]") {
+TEST_CASE("a difference or a quotient converts if it is written as its error advises",
+          "[quant][mul]") {
   /// last(joined(first(x), instead(second(x)))). For a difference, `instead` is -v and `joined` is
-  /// Add; for a quotient, `instead` is 1 / (sigmoid(v) + 1) and `joined` is Mul.
+  /// Add; for a quotient, `instead` is 1 / (v + 1), after a sigmoid, and `joined` is Mul.
   class Instead : public Module {
    public:
     explicit Instead(bool difference) : difference_(difference) {

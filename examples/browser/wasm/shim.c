@@ -1,5 +1,5 @@
-/* The exported network as a WebAssembly module. It holds the input, ten outputs and the scratch, and
-   passes each step's codes to the page. */
+/* The exported network as a WebAssembly module. It holds the input, the outputs and the scratch. If
+   `show` is set, it passes the codes of the steps to the page. */
 #include <stdint.h>
 
 __attribute__((import_module("page"), import_name("trace"))) void trace(int32_t step,

@@ -40,7 +40,8 @@ class AddNode : public Node {
         " has no integer form: ",
         shapes.str(),
         inputs().size() == 2 ? "; " : "; add a constant to one of them, in a layer of its own; ",
-        "a constant is one number, or one for each channel (the last axis). Operands that depend "
+        "a constant operand must be one number, or one for each channel (the last axis). Operands "
+        "that depend "
         "on the input need the same shape");
   }
   bool reads_input(size_t) const override { return false; }

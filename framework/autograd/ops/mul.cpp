@@ -60,14 +60,15 @@ class MulNode : public Node {
             .layer = factors ? "Mul" : ""};
   }
   void refuse_integers(const std::string& layer) const override {
-    throw GraphError(layer,
-                     "this multiplication has no integer form: ",
-                     input(0).shape(),
-                     " * ",
-                     input(1).shape(),
-                     "; a constant is one number, or one for each channel (the last axis). If both "
-                     "operands depend on the input, they need the same shape, or [N, ..., C] and "
-                     "[N, 1, ..., 1, C]");
+    throw GraphError(
+        layer,
+        "this multiplication has no integer form: ",
+        input(0).shape(),
+        " * ",
+        input(1).shape(),
+        "; a constant operand must be one number, or one for each channel (the last axis). If both "
+        "operands depend on the input, they need the same shape, or [N, ..., C] and "
+        "[N, 1, ..., 1, C]");
   }
   bool reads_input(size_t i) const override { return i < 2 && needs_grad(1 - i); }
   std::vector<Tensor> backward(Tensor grad_y) override {

@@ -17,14 +17,15 @@ class SubNode : public Node {
     return {.closes_range = true, .takes_constants = constant, .takes_data = false};
   }
   void refuse_integers(const std::string& layer) const override {
-    throw GraphError(layer,
-                     "this subtraction has no integer form: ",
-                     input(0).shape(),
-                     " - ",
-                     input(1).shape(),
-                     "; a constant is one number, or one for each channel (the last axis). If both "
-                     "operands depend on the input, multiply the second by the constant -1 in a "
-                     "layer of its own, and use the layer Add");
+    throw GraphError(
+        layer,
+        "this subtraction has no integer form: ",
+        input(0).shape(),
+        " - ",
+        input(1).shape(),
+        "; a constant operand must be one number, or one for each channel (the last axis). If both "
+        "operands depend on the input, multiply the second by the constant -1 in a "
+        "layer of its own, and use the layer Add");
   }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {

@@ -20,7 +20,8 @@ inline constexpr int64_t round_up(int64_t n, int64_t multiple) {
 inline constexpr int64_t kBlockProducts = int64_t{1} << 21;
 inline constexpr int64_t kOutputProducts = 32;
 
-/// The shift for a multiplier of 0. Any shift would do.
+/// The shift for a multiplier of 0. The result is the same for any shift; one in [33, 54] keeps
+/// fill_rounds() usable.
 inline constexpr int32_t kAnyShift = 40;
 
 /// Fills `round` and sets r.round to it if the zero point and all n shifts allow it. Otherwise
@@ -43,7 +44,7 @@ inline int64_t period_of(int64_t channels) {
 }
 
 /// The multipliers of `channels` channels for n elements in flat order. They are repeated to fill a
-/// period that is a multiple of 16.
+/// period (a multiple of 16), or the first multiple of 16 that holds n elements if that is less.
 class PeriodicRequantize {
  public:
   PeriodicRequantize(int64_t n, int64_t channels, const RequantizeU8& r)

@@ -73,8 +73,8 @@ struct SumsF32 {
 
 #if defined(__AVX512DQ__)
 /// Computes 16 sums at once, with kWidth columns of each row side by side. This takes half the
-/// instructions, and the additions have the same order. If there are fewer than 16 sums, copies of
-/// some sums fill the remaining places.
+/// instructions of store_4_sums, and the additions have the same order. If there are fewer than 16
+/// sums, copies of some sums fill the remaining places.
 template <class Arch, int kRows, int kColumns>
 requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
   static constexpr int kWidth = kRows == 2 ? 8 : 4;
@@ -82,7 +82,7 @@ requires(kRows > 1) struct SumsF32<Arch, kRows, kColumns> {
   static constexpr int at(int r, int v) { return v / kWidth * 16 + r * kWidth + v % kWidth; }
   static QUANTRAIN_INLINE void store(const Lanes<Arch>* lanes, float* to) {
     QUANTRAIN_UNROLL for (int s = 0; s < kCount; s += 16) {
-      __m512 quarters[4];  // quarter j of quarters[i] belongs to sum s + 4 * j + i
+      __m512 quarters[4];  // lanes 4 j to 4 j + 3 of quarters[i] belong to sum s + 4 j + i
       QUANTRAIN_UNROLL for (int i = 0; i < 4; ++i) {
         __m512 of[4];
         QUANTRAIN_UNROLL for (int j = 0; j < 4; ++j) {

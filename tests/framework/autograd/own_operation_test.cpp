@@ -143,7 +143,7 @@ TEST_CASE("a node that holds its own result is refused unless the result is deta
   const Tensor y = Tensor::zeros({2});
   QUANTRAIN_CHECK_ERROR(quantrain::record<KeepsNode>(y, {x}, y),
                         GraphError,
-                        "[keeps] the node holds its own result: pass it y.detach()");
+                        "[keeps] the node holds its own result y: give it y.detach() instead");
   CHECK(y.node() == nullptr);
   const auto keep = [&] {
     const Tensor z = Tensor::zeros({2});

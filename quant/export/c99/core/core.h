@@ -43,8 +43,9 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 #endif
 
 /* A product: y[o] = requantize(start[o] + sum over k of weight[o][k] * x[k]).
-   Weights lie in groups of four outputs, [k / 4][output][k % 4]; the remaining outputs follow,
-   one row each. Zeros pad the rows to `length`. */
+   Except in depthwise layers and with MVE, weights lie in groups of four outputs,
+   [k / 4][output][k % 4]; the remaining outputs follow, one row each. Zeros pad the rows to
+   `length`. */
 struct product {
   const void *weights; /* int8_t, or packed in uint32_t */
   const int32_t *start;
@@ -64,8 +65,8 @@ INLINE uint32_t load_word(const void *from) {
 }
 //@ requantize
 /* clamp(((sum * multiplier + 2^(s - 1)) >> s) + zero, low, high) for s = shift + 32 from 33 to 52.
-   The low half of the product does not affect the result. zero is added before the shift, as
-   zero * 2^shift. */
+   The code shifts by 32 first, because the low half of the product does not affect the result.
+   Before the second shift, by `shift`, it adds the half for rounding and zero * 2^shift. */
 INLINE uint8_t requantize(int32_t sum, int32_t multiplier, int32_t shift, int32_t zero,
                           int32_t low, int32_t high) {
   const int32_t top = (int32_t)(((int64_t)sum * multiplier) >> 32);
