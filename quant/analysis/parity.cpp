@@ -272,7 +272,8 @@ Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<T
     const Shape& shape = batches[i].shape();
     if (shape.rank() < 1) throw ShapeError("parity", "needs a batch [N, ...], got ", shape);
     if (!(Shape(std::span(shape.begin() + 1, shape.end())) == model.input_shape(i))) {
-      throw ShapeError("parity", "the model takes samples ", model.input_shape(i), ", got ", shape);
+      throw ShapeError(
+          "parity", "the model takes samples ", model.input_shape(i), ", got a batch ", shape);
     }
     if (shape[0] != batches[0].dim(0))
       throw ShapeError("parity", "batches of different sizes: ", batches[0].shape(), ", ", shape);

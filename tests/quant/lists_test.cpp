@@ -221,7 +221,7 @@ TEST_CASE("inputs of a wrong number or size throw ShapeError", "[quant][lists]")
   const std::vector<Tensor> swapped{example[1], example[0]};
   QUANTRAIN_CHECK_ERROR(verify_parity(net, model, swapped),
                         ShapeError,
-                        "the model takes samples [5, 5, 2], got [2, 5]");
+                        "the model takes samples [5, 5, 2], got a batch [2, 5]");
   QUANTRAIN_CHECK_ERROR(
       verify_parity(net, model, uneven), ShapeError, "batches of different sizes");
   const std::vector<uint8_t> image(2 * 50);

@@ -147,7 +147,7 @@ TEST_CASE("parity refuses a model of another network, and an empty comparison", 
   linear(random_images({2, 12}, 1));
   QUANTRAIN_CHECK_ERROR(verify_parity(linear, model, random_images({3, 12}, 1)),
                         ShapeError,
-                        "the model takes samples [8, 8, 1], got [3, 12]");
+                        "the model takes samples [8, 8, 1], got a batch [3, 12]");
   QUANTRAIN_CHECK_ERROR(verify_parity(convolutions, model, Tensor::zeros({0, 8, 8, 1})),
                         DataError,
                         "nothing to compare: the batch is empty");

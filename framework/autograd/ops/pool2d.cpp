@@ -14,7 +14,8 @@ kernels::Conv2dShape image_shape(std::string_view operation,
   validate(window, operation);
   if (std::max(x[1], x[2]) > std::numeric_limits<int32_t>::max())
     throw ShapeError(operation, "an image of 2^31 rows or columns or more: x ", x);
-  if (x[1] < 1 || x[2] < 1 || !window.fits({x[1], x[2]}))
+  if (x[1] < 1 || x[2] < 1) throw ShapeError(operation, "an image without pixels: x ", x);
+  if (!window.fits({x[1], x[2]}))
     throw ShapeError(operation, "the kernel is larger than the padded image: x ", x, ", ", window);
   return {.n = x[0],
           .h = x[1],

@@ -114,6 +114,9 @@ TEST_CASE("pooling rejects invalid shapes and options", "[autograd][pool2d]") {
       avg_pool2d(x, {.kernel = {2, 5}}),
       ShapeError,
       "the kernel is larger than the padded image: x [1, 4, 4, 2], kernel [2, 5]");
+  QUANTRAIN_CHECK_ERROR(max_pool2d(Tensor::zeros({2, 3, 0, 1}), {.kernel = 2, .padding = 1}),
+                        ShapeError,
+                        "[max_pool2d] an image without pixels: x [2, 3, 0, 1]");
   QUANTRAIN_CHECK_ERROR(
       global_avg_pool2d(Tensor::zeros({2, 3})), ShapeError, "[global_avg_pool2d] x is not");
   QUANTRAIN_CHECK_ERROR(
