@@ -40,8 +40,8 @@ class BatchNorm : public Module {
   /// its range.
   BatchNorm(const char* name, int64_t channels, Options options);
 
-  /// A shape that x may have. Messages describe it by `axes`, the number of channels and "]". An
-  /// example is {4, "images [N, H, W, "}.
+  /// A shape that x may have. A message prints `axes`, then the number of channels, then "]". For
+  /// example, {4, "images [N, H, W, "} gives "images [N, H, W, 16]".
   struct Takes {
     int rank;
     const char* axes;

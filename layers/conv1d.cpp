@@ -28,7 +28,7 @@ Conv1d::Conv1d(int64_t in_channels, int64_t out_channels, Options options, Gener
 }
 
 Conv1d::Conv1d(Tensor weight, Tensor bias, Options options) : options_(options) {
-  check_weights("Conv1d", weight, bias, 3, "[O, K, C]", options.groups);
+  check_weights("Conv1d", weight, bias, 3, "[O, K, C / groups]", options.groups);
   options_.kernel = weight.dim(1);
   options_.bias = bias.defined();
   check(weight.dim(2) * options.groups, weight.dim(0), options_);

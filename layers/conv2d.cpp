@@ -28,7 +28,7 @@ Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Options options, Gener
 }
 
 Conv2d::Conv2d(Tensor weight, Tensor bias, Options options) : options_(options) {
-  check_weights("Conv2d", weight, bias, 4, "[O, KH, KW, C]", options.groups);
+  check_weights("Conv2d", weight, bias, 4, "[O, KH, KW, C / groups]", options.groups);
   options_.kernel = {weight.dim(1), weight.dim(2)};
   options_.bias = bias.defined();
   check(weight.dim(3) * options.groups, weight.dim(0), options_);

@@ -53,7 +53,7 @@ class Conv2d : public Module {
 
  protected:
   /// Throws: ShapeError if x is not [N, H, W, in_channels], or if the padded x is smaller than the
-  /// kernel.
+  /// dilated kernel.
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -78,7 +78,7 @@ class Validator {
 
   void check_id(const std::string& where, int id) const {
     if (id < 0 || id >= static_cast<int>(p_.values.size()))
-      throw GraphError(where, "value ", id, " does not exist: no layer wrote it");
+      throw GraphError(where, "value ", id, " does not exist");
   }
 
   void write(int id) {

@@ -63,7 +63,7 @@ float clip_grad_norm(std::span<const Tensor> parameters, float max_norm) {
                     "the norm of the gradients is ",
                     norm,
                     ", so nothing was clipped: the learning rate may be too large, or the data may "
-                    "contain such a value");
+                    "contain NaN or infinity");
   if (norm <= max_norm) return norm;
   const float scale = max_norm / norm;
   for (Tensor parameter : parameters) {

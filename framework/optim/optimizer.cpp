@@ -147,7 +147,7 @@ void Optimizer::check_gradient(size_t i) const {
                   " at ",
                   first,
                   ", so no parameter was updated: the learning rate may be too large, or the data "
-                  "may contain such a value; to step anyway, set the option allow_nonfinite");
+                  "may contain NaN or infinity; to step anyway, set the option allow_nonfinite");
 }
 
 void Optimizer::step() {

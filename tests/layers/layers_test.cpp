@@ -69,8 +69,9 @@ TEST_CASE("a layer made from another layer's tensors shares them", "[layers]") {
   CHECK(of_signals(Tensor::zeros({1, 12, 4})).shape() == Shape{1, 2, 6});
   QUANTRAIN_CHECK_ERROR(
       Conv1d(Tensor(), Tensor(), {}), ShapeError, "[Conv1d] the weight is undefined");
-  QUANTRAIN_CHECK_ERROR(
-      Conv1d(conv.weight(), Tensor(), {}), ShapeError, "a weight is [O, K, C], got [6, 3, 1, 2]");
+  QUANTRAIN_CHECK_ERROR(Conv1d(conv.weight(), Tensor(), {}),
+                        ShapeError,
+                        "a weight is [O, K, C / groups], got [6, 3, 1, 2]");
   QUANTRAIN_CHECK_ERROR(
       Conv1d(signal.weight(), fc.bias(), {}), ShapeError, "bias [3] does not fit");
   QUANTRAIN_CHECK_ERROR(

@@ -52,9 +52,9 @@ bool prove_parity(const Subjects& subjects,
 /// Runs verify_parity on this number of random networks.
 bool prove_random_parity(int64_t networks);
 
-/// Checks that training gives the same saved model, byte for byte, with 1 and 2 threads and on each
-/// usable x86-64 instruction set that has fused multiply-adds. If there is none, uses only the
-/// chosen instruction set.
+/// Checks that training gives the same saved model, byte for byte, on each usable x86-64
+/// instruction set that has fused multiply-adds, and on one of them also with 2 threads. If there
+/// is none, uses only the chosen instruction set.
 bool prove_determinism(const Subjects& subjects, const Training& training);
 
 /// Checks sums of up to `most` terms, in every operation that makes long sums: the error may be at
@@ -68,10 +68,11 @@ struct AccuracyOptions {
   std::string results = {};  ///< file of JSON lines; a result that it has is not measured again
 };
 
-/// Prints test accuracies: of the float network, after QAT with the integer simulation, after QAT
-/// with the float simulation, and after the same amount of training without quantization. For each
-/// seed, the three further trainings start from the same float weights. Each accuracy is a mean and
-/// deviation over seeds. Processes that run at the same time may share the file of results.
+/// Prints test accuracies: of the float network, after the same amount of training without
+/// quantization, and for each number of bits after QAT with the integer and with the float
+/// simulation, deployed. For each seed, all further trainings start from the same float weights.
+/// Each accuracy is a mean and deviation over seeds. Processes that run at the same time may share
+/// the file of results.
 void measure_accuracy(const Subjects& subjects, const AccuracyOptions& options);
 
 /// Prints the test accuracy after quantization without training, for each number of bits and each

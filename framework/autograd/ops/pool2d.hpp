@@ -6,7 +6,7 @@
 #include "framework/core/window.hpp"
 #include "framework/kernels/conv_shape.hpp"
 
-// Shared by all pooling operations, including those on signals, and in part by conv2d.
+// Shared by all pooling operations, including those on signals, and in part by conv1d and conv2d.
 namespace quantrain {
 
 struct Pool2dOptions {
@@ -48,7 +48,7 @@ Tensor max_pool(const WindowOperation& operation,
                 const Shape& y,
                 const Tensor& x);
 /// Computes and records y, the mean of each window's elements inside the image.   avg_pool2d.cpp
-/// Throws: QuantError if a sum of codes could leave 32 bits.
+/// Throws: QuantError if x holds codes and their sum could leave 32 bits.
 Tensor avg_pool(const WindowOperation& operation,
                 const kernels::Conv2dShape& shape,
                 const Shape& y,

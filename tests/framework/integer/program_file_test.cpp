@@ -91,7 +91,7 @@ TEST_CASE("a file contains a dilation only if it is not 1", "[integer][program_f
                         "unknown member \"dilation_h\"");
 }
 
-TEST_CASE("a file stores two operands of an addition by name, and any other number as a list",
+TEST_CASE("a file stores the operands of an addition by name if there are two, else as a list",
           "[integer][program_file]") {
   const SavedProgram saved;
   const auto members = [](Json& json, ValueId id) -> Json& {

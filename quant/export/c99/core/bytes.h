@@ -34,8 +34,8 @@ INLINE void expand_pair(uint32_t *columns, const uint8_t *x0, const uint8_t *x1,
 }
 #endif
 //@ sums_pair
-/* sums[r] += w[r] * x0 and sums[4 + r] += w[r] * x1, for the four outputs of a group. MVE subtracts
-   128 from the codes x0 and x1, and starts with other sums (START). */
+/* sums[r] += w[r] * x0 and sums[4 + r] += w[r] * x1, for the four outputs of a group. MVE reads
+   the codes x0 and x1 minus 128; the table of initial sums (START) makes up for this. */
 #if defined(CORE_MVE)
 INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
                      const uint32_t *columns, int32_t length, int32_t *sums) {
@@ -175,8 +175,8 @@ INLINE void sums_4x2(const int8_t *w, const uint8_t *x0, const uint8_t *x1,
 }
 #endif
 //@ sums_one
-/* sums[r] += w[r] * x, for the four outputs of a group. MVE subtracts 128 from the codes x, and
-   starts with other sums (START). */
+/* sums[r] += w[r] * x, for the four outputs of a group. MVE reads the codes x minus 128; the
+   table of initial sums (START) makes up for this. */
 #if defined(CORE_MVE)
 INLINE void sums_4x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t *sums) {
   int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
