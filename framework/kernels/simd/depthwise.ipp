@@ -7,22 +7,6 @@
 // Depthwise convolutions with lanes along the channels; weights [kh, kw, c].
 namespace quantrain::kernels::simd {
 
-/// The taps [first, end) that lie inside an axis of `size` elements, for a window that begins at
-/// `start`.
-struct TapsInside {
-  int64_t first, end;
-};
-inline QUANTRAIN_INLINE TapsInside taps_inside(int64_t start,
-                                               int64_t kernel,
-                                               int64_t dilation,
-                                               int64_t size) {
-  // Loops cost less than divisions, because few windows lie at the border.
-  TapsInside taps{0, kernel};
-  while (taps.first < kernel && start + taps.first * dilation < 0) ++taps.first;
-  while (taps.end > taps.first && start + (taps.end - 1) * dilation >= size) --taps.end;
-  return taps;
-}
-
 /// The taps along one axis that a result needs. Tap a reads the float at index
 /// from + a * from_step, and its weight is at index weight + a * weight_step. `run` is the number
 /// of results with the same taps: this result and those that follow it on the axis. It may also

@@ -3,13 +3,29 @@
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/batch.hpp"
 
-// Depthwise convolutions with the usual windows: K columns, 3 or 5, without dilation, S = 1 or 2
-// apart. Lanes run along the channels; weights [kh, kw, c].
+// Depthwise convolutions with the usual windows. Windows have K = 3 or 5 columns, not dilated along
+// the line, and begin S = 1 or 2 columns apart. Lanes run along the channels; weights [kh, kw, c].
 namespace quantrain::kernels::simd {
 
 /// The pixels of a tile. Their sums fit in the registers.
-inline constexpr int kFewestPixels = 3;
-inline constexpr int kMostPixels = 8;
+inline constexpr int kSmallestLineTile = 3;
+inline constexpr int kLargestLineTile = 8;
+
+/// The taps [first, end) that lie inside an axis of `size` elements, for a window that begins at
+/// `start`.
+struct TapsInside {
+  int64_t first, end;
+};
+inline QUANTRAIN_INLINE TapsInside taps_inside(int64_t start,
+                                               int64_t kernel,
+                                               int64_t dilation,
+                                               int64_t size) {
+  // Loops cost less than divisions, because few windows lie at the border.
+  TapsInside taps{0, kernel};
+  while (taps.first < kernel && start + taps.first * dilation < 0) ++taps.first;
+  while (taps.end > taps.first && start + (taps.end - 1) * dilation >= size) --taps.end;
+  return taps;
+}
 
 /// Loads and stores all lanes of a vector.
 template <class Arch>
@@ -21,8 +37,8 @@ struct AllLanes {
 
 #if defined(__AVX512F__)
 /// Loads and stores the first eight of sixteen lanes. With a multiple of eight channels, these
-/// eight lie in one cache line. A masked load of sixteen may cross into the next line, which takes
-/// twice as long.
+/// eight usually lie in one cache line. A masked load of sixteen often crosses into the next line,
+/// which takes twice as long.
 template <class Arch>
 struct HalfOfLanes {
   using V = Batch<float, Arch>;
@@ -99,25 +115,22 @@ inline void depthwise_lines(
     const DepthwiseF32& p, int64_t begin, int64_t end, const float* x, const float* w, float* y) {
   constexpr int64_t kEach = Batch<float, Arch>::size;
   const PoolShape& s = p.pool;
-  const int64_t tiles = (s.ow + kMostPixels - 1) / kMostPixels;
+  const int64_t tiles = (s.ow + kLargestLineTile - 1) / kLargestLineTile;
   const int64_t size = s.ow / tiles;
   const int64_t larger = s.ow % tiles;  // tiles of one pixel more
   for (int64_t i = begin; i < end; ++i) {
     const int64_t top = i % s.oh * s.stride_h - s.pad_h;
-    int64_t first = 0;
-    int64_t last = s.kh;
-    while (first < last && top + first * s.dilation_h < 0) ++first;
-    while (first < last && top + (last - 1) * s.dilation_h >= s.h) --last;
-    const DepthwiseLine line{last - first,
-                             x + (i / s.oh * s.h + top + first * s.dilation_h) * s.w * s.c,
+    const TapsInside rows = taps_inside(top, s.kh, s.dilation_h, s.h);
+    const DepthwiseLine line{rows.end - rows.first,
+                             x + (i / s.oh * s.h + top + rows.first * s.dilation_h) * s.w * s.c,
                              s.dilation_h * s.w * s.c,
-                             w + first * K * s.c,
+                             w + rows.first * K * s.c,
                              y + i * s.ow * s.c};
     int64_t j = 0;
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t n = tile < larger ? size + 1 : size;
-      repeat<kMostPixels - kFewestPixels + 1>([&](auto more) QUANTRAIN_INLINE {
-        constexpr int kPixels = kFewestPixels + more;
+      repeat<kLargestLineTile - kSmallestLineTile + 1>([&](auto more) QUANTRAIN_INLINE {
+        constexpr int kPixels = kSmallestLineTile + more;
         if (n != kPixels) return;
         int64_t c = 0;
         for (; c + kEach <= s.c; c += kEach) {
@@ -134,17 +147,18 @@ inline void depthwise_lines(
   }
 }
 
-/// Computes the lines [begin, end) of the output if they are of this form, and returns whether they
-/// are. In narrower images, too few sums would run side by side. Lines of the cache that lie a
-/// multiple of a kilobyte apart compete for few places in the first level, so that a tile's lines
-/// may leave it between two vectors. This does not matter if a vector is a whole line of the cache
-/// and the stride is 1.
+/// Computes the lines [begin, end) of the output if the windows are of this form, and returns
+/// whether they are. With fewer than three outputs in a line, too few sums would run side by side.
+/// If pixels lie a multiple of a kilobyte apart, their cache lines compete for a few places in the
+/// first-level cache, so a tile's cache lines may be evicted before the next vector of channels
+/// reads the rest of them. A vector of 16 channels reads whole cache lines, so with AVX-512 this
+/// form is still faster at stride 1. At stride 2, a tile reads about twice as many cache lines.
 template <class Arch>
 inline bool try_depthwise_lines(
     const DepthwiseF32& p, int64_t begin, int64_t end, const float* x, const float* w, float* y) {
   constexpr int64_t kEach = Batch<float, Arch>::size;
   const PoolShape& s = p.pool;
-  if (s.dilation_w != 1 || s.pad_w >= s.kw || s.ow < kFewestPixels) return false;
+  if (s.dilation_w != 1 || s.pad_w >= s.kw || s.ow < kSmallestLineTile) return false;
   if (s.c % (kEach == 16 ? 8 : kEach) != 0) return false;
   if (s.c % 256 == 0 && (kEach < 16 || s.stride_w > 1)) return false;
   const auto is = [&](int64_t kernel, int64_t stride)

@@ -89,9 +89,10 @@ inline QUANTRAIN_INLINE void add_line(const At& at,
   });
 }
 
-/// add_line for three columns of taps if the windows are one tap apart and have their centres on a
-/// line of n pixels. Loads each float once.
-template <class Arch, int U, int n>
+/// add_line for three rows and columns of taps on a line of n pixels with n outputs and a padding
+/// of one. x is one pixel before the line. The gradients stay in registers, and each float of a row
+/// of x is loaded once.
+template <class Arch, int n>
 inline QUANTRAIN_INLINE void add_short_line(const PoolShape& s,
                                             const float* x,
                                             int64_t row_step,
@@ -101,7 +102,7 @@ inline QUANTRAIN_INLINE void add_short_line(const PoolShape& s,
   using L = Lanes<Arch>;
   L grads[n];
   repeat<n>([&](auto j) QUANTRAIN_INLINE { grads[j] = L::load(grad_y + j * s.c); });
-  repeat<U>([&](auto u) QUANTRAIN_INLINE {
+  repeat<3>([&](auto u) QUANTRAIN_INLINE {
     L chains[3];
     repeat<3>([&](auto v) QUANTRAIN_INLINE { chains[v] = L(0.0f); });
     repeat<n>([&](auto q) QUANTRAIN_INLINE {
@@ -131,7 +132,7 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
   for (int64_t i = 0; i < s.kh * sums_step; ++i) grad_w[i] = 0.0f;
   const int64_t row_step = s.dilation_h * s.w * s.c;
   const bool is_short = s.kw == 3 && s.stride_w == 1 && s.dilation_w == 1 && s.pad_w == 1 &&
-                        s.ow >= kFewestPixels && s.ow <= kMostPixels;
+                        s.ow >= kSmallestLineTile && s.ow <= kLargestLineTile;
   // Sums `width` columns of taps, beginning at column v. Takes three rows of taps at a time if
   // there are enough registers, else one row.
   const auto columns = [&](int64_t v, const auto& outputs, auto width) QUANTRAIN_INLINE {
@@ -146,12 +147,12 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
           const float* const from = image + u * row_step + (v * s.dilation_w - s.pad_w) * s.c + c;
           const float* const grad = grad_y + line * s.ow * s.c + c;
           float* const sums = grad_w + u * sums_step + v * s.c + c;
-          if constexpr (L::kParts == 1 && width == 3 && std::is_same_v<At, Whole<Arch>>) {
+          if constexpr (height == 3 && width == 3 && std::is_same_v<At, Whole<Arch>>) {
             if (is_short) {
-              repeat<kMostPixels - kFewestPixels + 1>([&](auto more) QUANTRAIN_INLINE {
-                constexpr int kPixels = kFewestPixels + more;
+              repeat<kLargestLineTile - kSmallestLineTile + 1>([&](auto more) QUANTRAIN_INLINE {
+                constexpr int kPixels = kSmallestLineTile + more;
                 if (s.ow != kPixels) return;
-                add_short_line<Arch, height, kPixels>(s, from, row_step, grad, sums, sums_step);
+                add_short_line<Arch, kPixels>(s, from, row_step, grad, sums, sums_step);
               });
               u += height;
               return;

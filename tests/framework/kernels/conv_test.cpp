@@ -215,34 +215,46 @@ TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
   }
 }
 
+Conv2dShape depthwise_shape(int64_t n, int64_t h, int64_t w, int64_t channels, int64_t kernel) {
+  Conv2dShape s = shape(n, h, w, channels, channels, 3, kernel);
+  s.groups = channels;
+  s.pad_h = 1;
+  return s;
+}
+
 TEST_CASE("depthwise convolutions of any width split their lines into tiles", "[kernels][conv]") {
+  // Each width and padding has one of three numbers of channels, so that the test is short.
+  constexpr int64_t kChannels[] = {8, 24, 32};
   for (const int64_t kernel : {3, 5}) {
     for (int64_t w = 1; w <= 19; ++w) {
       for (int64_t pad = 0; pad < kernel; ++pad) {
         if (w + 2 * pad < kernel) continue;
-        for (const int64_t channels : {8, 24, 32}) {
-          // A width has one number of channels for each padding, so that the test is short.
-          if ((w + pad) % 3 != channels / 12) continue;
-          Conv2dShape s = shape(1, 4, w, channels, channels, 3, kernel);
-          s.groups = channels;
-          s.pad_h = 1;
-          s.pad_w = pad;
-          check(s);
-          s.stride_w = 2;
-          s.dilation_h = 2;
-          check(s);
-        }
+        Conv2dShape s = depthwise_shape(1, 4, w, kChannels[(w + pad) % 3], kernel);
+        s.pad_w = pad;
+        check(s);
+        s.stride_w = 2;
+        s.dilation_h = 2;
+        check(s);
       }
     }
   }
-  // Pixels a kilobyte apart.
-  for (const int64_t stride : {1, 2}) {
-    Conv2dShape s = shape(1, 3, 9, 256, 256, 3, 3);
-    s.groups = 256;
+  for (int64_t w = 3; w <= 8; ++w) {  // whole lines in registers, for the weight gradient
+    Conv2dShape s = depthwise_shape(2, 5, w, 16, 3);
+    s.pad_w = 1;
+    check(s);
+  }
+  Conv2dShape s = depthwise_shape(1, 4, 17, 8, 3);  // windows that are one tap apart
+  s.stride_w = s.dilation_w = s.pad_w = 2;
+  check(s);
+  for (const int64_t stride : {1, 2}) {  // pixels a kilobyte apart
+    s = depthwise_shape(1, 5, 9, 256, 3);
     s.stride_w = stride;
     s.pad_w = 1;
     check(s);
   }
+  s = depthwise_shape(3, 24, 24, 32, 3);  // tasks that begin inside images
+  s.pad_w = 1;
+  check(s);
 }
 
 bool fits(const Conv2dShape& s) {
