@@ -106,11 +106,11 @@ TEST_CASE("an error names a forgotten record() and the operation that reads the 
 TEST_CASE("the error for an addition that no layer supports does not suggest the layer Add",
           "[quant][messages]") {
   Between constant([](const Tensor& x) { return x + Tensor::full(x.shape(), 3.0f); });
-  QUANTRAIN_CHECK_ERROR(
-      prepare_qat(constant, example(), kConfig),
-      GraphError,
-      "[Between] an addition of a constant has no integer form: [2, 12] + [2, 12]; a constant is "
-      "one number, or one for each channel");
+  QUANTRAIN_CHECK_ERROR(prepare_qat(constant, example(), kConfig),
+                        GraphError,
+                        "[Between] an addition of a constant has no integer form: [2, 12] + [2, "
+                        "12]; a constant operand must be "
+                        "one number, or one for each channel");
   Between row([](const Tensor& x) { return x + reshape(mean(x, 1), {2, 1}); });
   QUANTRAIN_CHECK_ERROR(prepare_qat(row, example(), kConfig),
                         GraphError,

@@ -157,12 +157,12 @@ TEST_CASE("the error about a constant among three operands says what to write", 
     train_a_little(net, {6, 8, 8, 1}, 2);
     return convert(net, example);
   };
-  QUANTRAIN_CHECK_ERROR(
-      prepared(true),
-      GraphError,
-      "an addition that broadcasts has no integer form: [2, 8, 8, 4] + "
-      "[2, 8, 8, 4] + [1]; add a constant to one of them, in a layer of its own; a constant is one "
-      "number, or one for each channel");
+  QUANTRAIN_CHECK_ERROR(prepared(true),
+                        GraphError,
+                        "an addition that broadcasts has no integer form: [2, 8, 8, 4] + "
+                        "[2, 8, 8, 4] + [1]; add a constant to one of them, in a layer of its own; "
+                        "a constant operand must be one "
+                        "number, or one for each channel");
   QUANTRAIN_CHECK_ERROR(
       prepared(false),
       GraphError,

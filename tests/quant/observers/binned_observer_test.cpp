@@ -217,7 +217,8 @@ TEST_CASE("an invalid histogram that was loaded is refused before it is used", "
     check("grid", 3, width, "is no power of two");
   check("grid", 3, 0x1p-120f, "is not in the bins");
   for (const float first : {0.5f, 1.0f, -65.0f}) check("grid", 2, first, "no whole number");
-  for (const float count : {-1.0f, 0.5f, 0x1p24f}) check("histogram", 129, count, "bin 0 holds no");
+  for (const float count : {-1.0f, 0.5f, 0x1p24f})
+    check("histogram", 129, count, "bin 0 holds an invalid");
   check("histogram", 2 * (64 + 63), 1.0f, "channel 1: bin 63 counts values outside of [-3, 4]");
 }
 
