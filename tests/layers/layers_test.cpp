@@ -84,7 +84,8 @@ TEST_CASE("a layer made from another layer's tensors shares them", "[layers]") {
   QUANTRAIN_CHECK_ERROR(Linear{conv.weight()}, ShapeError, "[out, in], got [6, 3, 1, 2]");
   QUANTRAIN_CHECK_ERROR(Linear(fc.weight(), conv.bias()), ShapeError, "bias [6] does not fit");
   QUANTRAIN_CHECK_ERROR(Conv2d(Tensor(), Tensor(), {}), ShapeError, "undefined");
-  QUANTRAIN_CHECK_ERROR(Conv2d(fc.weight(), Tensor(), {}), ShapeError, "KW, C], got [3, 3]");
+  QUANTRAIN_CHECK_ERROR(
+      Conv2d(fc.weight(), Tensor(), {}), ShapeError, "KW, C / groups], got [3, 3]");
   QUANTRAIN_CHECK_ERROR(Conv2d(conv.weight(), fc.bias(), {}), ShapeError, "bias [3] does not fit");
   QUANTRAIN_CHECK_ERROR(
       Conv2d(conv.weight(), Tensor(), {.groups = 4}), ShapeError, "do not divide the channels");
