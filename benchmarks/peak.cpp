@@ -7,8 +7,7 @@
 #endif
 
 // Loops that run at the peak rate of a core: independent chains of multiply-adds in registers,
-// enough of them to hide the latency. Each loop is compiled for its own instruction set by an
-// attribute.
+// enough of them to hide the latency. An attribute of each loop selects its instruction set.
 namespace quantrain::benchmarks {
 namespace {
 

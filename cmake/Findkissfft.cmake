@@ -1,5 +1,5 @@
-# Finds kissfft for float by its header and library. The library may be static or shared. kissfft's own package file
-# finds only the kind of library that BUILD_SHARED_LIBS selects, and Debian has only the shared library.
+# Finds the float version of kissfft by its header and library. The library may be static or shared. kissfft's own
+# package file finds only the kind of library that BUILD_SHARED_LIBS selects, and Debian has only the shared library.
 find_path(kissfft_INCLUDE_DIR kiss_fftr.h PATH_SUFFIXES kissfft)
 find_library(kissfft_LIBRARY NAMES kissfft-float kissfft)
 include(FindPackageHandleStandardArgs)

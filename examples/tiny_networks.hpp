@@ -125,8 +125,8 @@ inline Sequential resnet8(int64_t channels) {
   };
 }
 
-/// Visual wake words: MobileNetV1 of width 0.25 for images [N, 96, 96, 3], with a person or
-/// without.
+/// Visual wake words: MobileNetV1 of width 0.25 for images [N, 96, 96, 3] of two classes, with and
+/// without a person.
 inline Sequential mobilenet() {
   return Sequential{
       Conv2d{3, 8, {.stride = 2, .padding = 1, .bias = false}},

@@ -25,7 +25,8 @@ int main() try {
   const Tensor z = as_tensor((rows - mean) / deviation);
   std::cout << "z of the first row " << z.data()[0] << ' ' << z.data()[1] << '\n';
 
-  // Assigns an expression to an existing tensor, before the tensor takes part in a graph.
+  // Assigns an expression to an existing tensor. Allowed only before the tensor takes part in a
+  // graph.
   xt::noalias(rows) = xt::maximum(rows - mean, 0.0f);
   std::cout << "above the mean " << x.data()[4] << ' ' << x.data()[5] << '\n';
 

@@ -6,9 +6,9 @@
 
 namespace quantrain::fuzz {
 
-/// Runs the target on an input; each target defines this function. Returns whether the input was
-/// accepted. Throws an Error to refuse the input. Any other exception is a finding, and so is a
-/// call of finding().
+/// Runs the target on an input; each target defines this function. Returns true if it accepts the
+/// input. To refuse the input, it returns false or throws an Error. Any other exception is a
+/// finding, and so is a call of finding().
 bool accepts(std::span<const uint8_t> input);
 
 /// One of the recently accepted inputs: number `i` modulo their count. Empty if there are none.

@@ -29,7 +29,7 @@ Reshape::Reshape(std::vector<int64_t> sample) : sample_(std::move(sample)) {
       std::all_of(sample_.begin(), sample_.end(), [](int64_t e) { return e > 0 || e == -1; });
   if (!positive || std::count(sample_.begin(), sample_.end(), -1) > 1) {
     throw ShapeError(
-        "Reshape", "the extents of a sample are positive, and one may be -1: ", text(sample_));
+        "Reshape", "expected positive extents and at most one -1, got ", text(sample_));
   }
   std::vector<int64_t> known{1};  // a batch of one
   for (const int64_t extent : sample_) known.push_back(std::max<int64_t>(extent, 1));

@@ -11,7 +11,7 @@ namespace quantrain::test {
 namespace {
 
 constexpr int64_t kMillion = 1'000'000;
-constexpr int64_t kMostTaps = 32'768;  // taps times channels; quantized layers have at most 33,000
+constexpr int64_t kMostTaps = 32'768;  // taps * channels; limit of quantized layers: 33,000
 constexpr int64_t kMostResults = 16;   // only the first results of an operation are compared
 
 Tensor draw(const Shape& shape, uint64_t seed, const Range& range) {
@@ -168,8 +168,8 @@ SumErrors of_linear_bias(int64_t n, const Range& range) {
 
 constexpr int64_t kChannels = 4;
 
-/// Checks the mean or variance of a batch. With momentum 1, the batch's statistics replace the
-/// running ones, where the test can read them.
+/// Checks the mean or variance of a batch. With momentum 1, batch_norm() stores them as the new
+/// running statistics, which the test can read.
 SumErrors of_moments(int64_t n, const Range& range, bool of_variance) {
   const Tensor x = draw({1, n, 1, kChannels}, 1, range);
   Tensor mean = Tensor::zeros({kChannels});

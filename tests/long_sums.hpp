@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-// Checks every operation that sums along an axis of any length: compares its first results to the
-// same results in double. All terms have one sign. For the tests and for the long proof.
+// Checks every operation that sums along an axis of any length: compares up to 16 of its results
+// with the same results in double. All terms have one sign. For the tests and for the long proof.
 namespace quantrain::test {
 
 /// The operands' elements are drawn uniformly from [low, high). Most terms are elements or products

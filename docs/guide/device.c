@@ -1,4 +1,4 @@
-/* The program of device.cpp for a device without C++. quantize.cpp wrote shapes.h and shapes.c. */
+/* Like device.cpp, but in C for a device without C++. quantize.cpp wrote shapes.h and shapes.c. */
 #include <stdio.h>
 
 #include "shapes.h"

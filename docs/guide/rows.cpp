@@ -28,8 +28,8 @@ Rows measure(int64_t count, uint64_t seed) {
 
 int main() try {
   const Rows training_rows = measure(2000, 1), test_rows = measure(500, 2);
-  // The offset and scale of each column come from the training rows. Both data sets declare them.
-  // The range is that of the scaled values.
+  // The offset and scale of each column come from the training rows. Both data sets declare them,
+  // and the range of the scaled values.
   const InputFeatures features = fit_min_max(training_rows.values, 3);
   const Range range{-0.01f, 1.01f};
   const Dataset training_set = Dataset::from_floats(

@@ -48,6 +48,7 @@ class PowerSpectrum {
 
   int64_t bins() const;
   /// Shapes: x [at most n], followed by zeros  ->  [bins()].
+  /// Throws: DataError if x has more than n samples.
   const std::vector<float>& operator()(std::span<const float> x);
 
  private:
@@ -96,7 +97,7 @@ class MelSpectrogram {
 /// The first coefficients of the orthonormal cosine transform (DCT-II) of each row. If the rows are
 /// decibels in mel bands, the results are mel-frequency cepstral coefficients (MFCC).
 /// Shapes: rows [N, width]  ->  [N, count].
-/// Throws: DataError unless rows are whole and 1 <= count <= width.
+/// Throws: DataError unless the values form whole rows and 1 <= count <= width.
 /// Source: Davis and Mermelstein 1980
 std::vector<float> cosine_transform(std::span<const float> rows, int64_t width, int64_t count);
 

@@ -12,7 +12,7 @@
 namespace quantrain::examples {
 namespace {
 
-// Validators of CLI11 return an error text, or an empty one.
+// A validator for CLI11: returns an error text, or an empty string if the value is valid.
 std::string check_rate(const std::string& text) {
   float value = 0.0f;
   const bool fits = CLI::detail::lexical_cast(text, value) && value > 0.0f && std::isfinite(value);

@@ -24,7 +24,7 @@ struct Flags {
   int timing_calls = 200;        ///< a reported time is the median of this many calls
   std::string save = {};         ///< where the integer model goes; empty: nowhere
   std::string report = {};       ///< where the JSON report goes; empty: nowhere
-  int64_t frozen_epochs = 0;     ///< last epochs of QAT, in which only weights change
+  int64_t frozen_epochs = 0;     ///< last epochs of QAT, with frozen ranges and batch norms
   std::string checkpoint = {};   ///< folder of checkpoints; empty: none
   int64_t checkpoint_every = 0;  ///< steps between checkpoints; 0: one after each epoch
   bool resume = false;           ///< continue from the existing checkpoints
@@ -51,8 +51,8 @@ struct CommandLine {
   std::vector<ProgramFlag> flags = {};  ///< flags that only this program has
 };
 
-/// Reads the flags. A flag that is not given keeps its default. Returns nothing after printing
-/// --help.
+/// Reads the flags. A flag that is not given keeps its default. For --help, prints the help and
+/// returns nothing.
 /// Throws: DataError with a message of one line, for an unknown flag, an invalid value, flags that
 /// do not fit together, or an output that cannot be written.
 std::optional<Flags> parse_flags(int argc, const char* const* argv, const CommandLine& line);

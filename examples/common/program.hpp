@@ -18,7 +18,7 @@ struct Program {
 
 /// Runs an example: trains the network in float, quantizes one copy after training (PTQ) and
 /// another during further training (QAT), converts the QAT copy to an integer model, compares the
-/// integers of the model with those of the copy, measures times, and prints a table. Returns the
+/// model's integers with those of the QAT copy, measures times, and prints a table. Returns the
 /// exit status. An error is one line on standard error.
 int run(int argc, const char* const* argv, const Program& program);
 

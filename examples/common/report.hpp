@@ -25,11 +25,12 @@ CallTimes time_calls(int calls, const std::function<void(int64_t batch)>& call);
 /// The last part of a data set's path, such as "fashion-mnist".
 std::string dataset_name(const std::string& folder);
 
-/// All results of a run. Accuracies, and values whose names end in `_equal`, are fractions.
+/// All results of a run. Accuracies are fractions, and so are the JSON values whose keys end in
+/// `_equal`.
 struct Report {
   std::string model;
   std::string dataset;
-  std::string score = "accuracy";  ///< name of the score in `accuracy`, and its key in JSON
+  std::string score = "accuracy";  ///< what the `accuracy` members hold; also their key in JSON
   int threads = 0;
   uint64_t seed = 0;
   int64_t batch = 0;

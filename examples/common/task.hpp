@@ -40,8 +40,8 @@ struct Task {
   std::function<std::map<std::string, std::string>(const IntegerModel& model)> deploy = nullptr;
 };
 
-/// Makes a score function. It computes the fraction of rows whose largest output is that of their
-/// label, and throws as ConfusionMatrix.
+/// Returns a score function: the fraction of rows whose largest output is that of their label. When
+/// called, the function throws the errors of ConfusionMatrix.
 std::function<double(const Tensor& y)> accuracy_of(std::vector<int32_t> labels, int64_t classes);
 
 /// The most samples that observers see in calibration.

@@ -29,7 +29,7 @@ struct TrainingOptions {
   std::function<Tensor(Module& net, Batch& batch)> loss = classification_loss;
   std::function<Metrics()> evaluate = nullptr;  ///< as in FitOptions: metrics for the log
   CheckpointOptions checkpoints = {};
-  std::string log = {};   ///< a file for a line of JSON for each epoch; empty: none
+  std::string log = {};   ///< a file for one line of JSON per epoch; empty: none
   std::string page = {};  ///< a file for curves as HTML; empty: none
 };
 

@@ -57,7 +57,7 @@ AddMultipliers make_add_multipliers(const std::vector<double>& multipliers) {
   const Multiplier at = make_multiplier(largest);
   AddMultipliers result{.m = {}, .shift = at.shift};
   for (const double multiplier : multipliers) {
-    // For the largest multiplier, m becomes at.m0.
+    // The largest multiplier's entry in result.m equals at.m0, which may be 0.
     const double scaled = at.m0 == 0 ? 0.0 : std::ldexp(multiplier, at.shift);
     result.m.push_back(static_cast<int32_t>(std::llround(scaled)));
   }

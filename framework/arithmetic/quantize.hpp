@@ -20,8 +20,8 @@ struct ScaleZero {
 
 /// Chooses the parameters for a range, after widening it to contain 0.   docs/quantization.md (2)
 /// Affine: scale = (max - min) / (qmax - qmin), zero_point = clamp(qmin - half_even(min / scale)).
-/// Symmetric: scale = max|x| / qmax for a narrow range, 2 max|x| / (qmax - qmin) for other types;
-/// zero_point = 0, or the middle code (qmax + 1) / 2 of unsigned codes.
+/// Symmetric: scale = max|x| / qmax for narrow types, 2 max|x| / (qmax - qmin) for other types;
+/// zero_point = 0 for signed types, the middle code (qmax + 1) / 2 for unsigned types.
 /// The scale is computed in double and rounded to float32 once. half_even(min / scale) is computed
 /// as in (3), so that min gets code qmin. If the scale would be 0 or subnormal, it is 1.
 /// Throws: DataError naming `where` if an end is NaN or infinite or min > max.

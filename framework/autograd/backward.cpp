@@ -93,8 +93,8 @@ class BackwardPass {
     }
   }
 
-  // A node may have saved its result for backward, and the saved result shares this tensor's
-  // memory.
+  // The tensor's node may have saved its result for backward. The saved result and the tensor share
+  // their memory.
   static void check_result(const Tensor& tensor) {
     if (tensor.version() != tensor.node()->result_version_) {
       throw GraphError(

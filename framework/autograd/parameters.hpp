@@ -19,8 +19,8 @@ void save_parameters(const std::string& path,
 /// Writes the file's values into the tensors. If it throws, no tensor has changed.
 /// Throws: DataError if the file cannot be loaded, or has another format, version or layout; if it
 /// lacks a tensor's name, or has a name that no tensor has; if a tensor does not hold floats; if an
-/// entry does not hold float32, or its shape differs from its tensor's; or if the value of a
-/// constant differs from the file's.
+/// entry does not hold float32, or its shape differs from its tensor's; or if a tensor is marked
+/// NamedTensor::constant, and its values differ from the file's.
 void load_parameters(const std::string& path, std::span<const NamedTensor> tensors);
 /// The same, for a file that has already been read.
 void load_parameters(const std::string& path,

@@ -37,7 +37,7 @@ class Floats {
 
 /// A cheap handle on a value, its gradient and the node that computed it; copies share all three. A
 /// value is float32, codes or accumulators (ValueKind), dense and row-major. Images have shape
-/// [N, H, W, C]. Functions for operations and the library itself are in tensor_access.hpp.
+/// [N, H, W, C]. tensor_access.hpp has more functions, for operations and for the library itself.
 class Tensor {
  public:
   /// An undefined tensor has no value. It stands for an absent operand, such as a bias.

@@ -50,9 +50,9 @@ class TensorAccess {
   static Tensor without_value(const Tensor& x);
   static void set_node(Tensor& x, std::shared_ptr<Node> node, bool requires_grad);
 
-  /// Parameters that were added after x and must be trained together with it, such as the learned
-  /// scales of a prepared network. An optimizer that was made before they were added does not train
-  /// them. Null if there are none.
+  /// Parameters that were added to the network of parameter x later, and that must be trained
+  /// together with x, such as the learned scales of a prepared network. An optimizer that was made
+  /// before they were added does not train them. Null if there are none.
   using Companions = std::shared_ptr<const std::vector<NamedTensor>>;
   static const Companions& companions(const Tensor& x);
   static void set_companions(Tensor& x, Companions companions);

@@ -46,7 +46,7 @@ bool is_supported(Isa isa);
 /// supported.
 Isa chosen_isa();
 /// Chooses the instruction set. Must not be called while kernels run.
-/// Throws: DataError if the instruction set is not built or not supported; as chosen_isa().
+/// Throws: as chosen_isa(); DataError also if the instruction set is not built or not supported.
 void set_isa(Isa isa);
 /// All instruction sets that are both built and supported.
 std::vector<Isa> usable_isas();

@@ -27,7 +27,7 @@ class CsvTable {
   int64_t rows() const { return rows_; }
 
   /// Text of a cell without its quotes. The view is valid as long as the table.
-  /// Throws: DataError if the column does not exist, or unless 0 <= row < rows().
+  /// Throws: DataError if the column or the row does not exist; rows count from 0 here.
   std::string_view text(int64_t row, std::string_view column) const&;
   std::string_view text(int64_t row, std::string_view column) const&& = delete;
   /// Numbers of these columns, [rows, columns]. Numbers are decimal, independent of the locale, and
@@ -36,7 +36,9 @@ class CsvTable {
   /// of float32's range; DataError if a column does not exist, or `columns` is empty.
   std::vector<float> floats(std::span<const std::string> columns) const;
   std::vector<float> floats(std::string_view column) const;
-  /// Integers of a column, [rows].   Throws: DataError like floats(), if a cell is not an int32.
+  /// Integers of a column, [rows].
+  /// Throws: DataError naming row and column if a cell is not an int32; DataError if the column
+  /// does not exist.
   std::vector<int32_t> labels(std::string_view column) const;
   /// Texts of a column as classes.   Throws: DataError if a cell is empty, or the column does not
   /// exist.

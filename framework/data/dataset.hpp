@@ -22,8 +22,8 @@ class Dataset : public BatchSource {
   Dataset(const Dataset&) = default;
   Dataset& operator=(const Dataset&) = default;
   /// Shapes: pixels [N, ...], for images [N, H, W, C]; labels [N], each in [0, classes).
-  /// Throws: DataError if the shape has fewer than two axes, the data set is empty, counts do not
-  /// match or a label is out of range.
+  /// Throws: DataError if the shape has fewer than two axes, the data set is empty, the number of
+  /// pixels or labels does not fit the shape, or a label is out of range.
   Dataset(const Shape& shape,
           std::vector<uint8_t> pixels,
           std::vector<int32_t> labels,
@@ -35,9 +35,10 @@ class Dataset : public BatchSource {
   /// the last axis. The range is then a range of z, and the network sees z. fit_mean_std() and
   /// fit_min_max() find offsets and scales.
   /// docs/quantization.md (2), (3), (20)
-  /// Throws: DataError like the constructor, or if a value is NaN or infinite, or is outside the
-  /// range with Outside::kRefuse; QuantError if the range is empty or infinite, or features do not
-  /// have a finite offset and a finite positive scale for each index of the last axis.
+  /// Throws: DataError like the constructor, if a value is NaN or infinite, or, with
+  /// Outside::kRefuse, if a value is outside the range; QuantError if the range is empty or
+  /// infinite, or features do not have a finite offset and a finite positive scale for each index
+  /// of the last axis.
   static Dataset from_floats(const Shape& shape,
                              std::span<const float> values,
                              std::vector<int32_t> labels,
@@ -48,8 +49,8 @@ class Dataset : public BatchSource {
 
   /// Reads images [N, H, W] or [N, H, W, C] and labels [N] from two IDX files. `limit` applies to
   /// each file: see read_idx_u8().
-  /// Throws: DataError like the constructor and like read_idx_u8(), or if a file has another number
-  /// of axes.
+  /// Throws: DataError like the constructor and like read_idx_u8(), or if the images do not have 3
+  /// or 4 axes, or the labels do not have one.
   static Dataset from_idx(const std::string& images_path,
                           const std::string& labels_path,
                           int64_t classes,

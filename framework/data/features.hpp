@@ -10,8 +10,9 @@
 // Offsets and scales that bring features of different magnitudes to one range: a raw value x
 // becomes z = (x - offset) / scale. Fit them on the training rows and give them to
 // Dataset::from_floats or SampleArray::encoded. Use the same offsets and scales for the test rows.
-// Their values may lie outside of the declared range, so pass Outside::kSaturate. A prepared
-// network copies offsets and scales from the data and saves them.   docs/quantization.md (20)
+// The z of test rows may lie outside of the declared range, so pass Outside::kSaturate for them. A
+// prepared network copies offsets and scales from the data and saves them.
+// docs/quantization.md (20)
 namespace quantrain {
 
 /// What to do with a feature that has the same value in all rows. Such a feature carries no
@@ -30,7 +31,7 @@ struct FeatureOptions {
 /// z has mean 0 and standard deviation 1: offset = mean, scale = sqrt(mean of (x - mean)^2), in
 /// double.
 /// Shapes: rows [..., features]  ->  offset and scale [features].
-/// Throws: DataError if there are no rows, features < 1, the last row is incomplete, a value is NaN
+/// Throws: DataError if features < 1, there are no rows, the last row is incomplete, a value is NaN
 /// or infinite, or the number of names is wrong; with ConstantFeature::kRefuse, DataError also if a
 /// feature is constant.
 integer::InputFeatures fit_mean_std(std::span<const float> rows,

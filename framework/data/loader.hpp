@@ -20,8 +20,8 @@ struct LoaderOptions {
   uint64_t seed = 0;
   Transform augment = nullptr;  ///< applied to every sample's first input, e.g. random_shift(2)
   bool drop_last = false;       ///< leaves out the last batch if it is not full
-  /// Mixes every sample with another one, with weights from Beta(mixup, mixup). The value is 0, for
-  /// no mixup, or in [0.01, 1]; 0.2 is usual. If the data set has labels, batch.labels stay the
+  /// Mixes every sample with another one, with weights from Beta(mixup, mixup). mixup is 0 (no
+  /// mixing) or in [0.01, 1]; 0.2 is usual. If the data set has labels, batch.labels stay the
   /// labels of the samples, and targets[0] holds the shares of the classes, for
   /// cross_entropy(net(batch.images), batch.targets[0]).
   double mixup = 0.0;
@@ -36,9 +36,9 @@ class DataLoader {
   // Copies only: a moved-from loader would have no source.
   DataLoader(const DataLoader&) = default;
   DataLoader& operator=(const DataLoader&) = default;
-  /// Throws: DataError if the batch size is less than 1, drop_last would leave no batch, shuffle is
-  /// set for a source without random access (any_order()), mixup is out of range, or source is
-  /// null.
+  /// Throws: DataError if the batch size is less than 1, drop_last would leave no batch of a known
+  /// number of samples, shuffle is set for a source without random access (any_order()), mixup is
+  /// out of range, or source is null.
   explicit DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions options = {});
   /// Loads from a copy of the source: DataLoader{dataset, {.batch = 32, .shuffle = true}}.
   template <std::derived_from<BatchSource> Source>
@@ -82,7 +82,8 @@ class DataLoader {
     Batch operator*() && { return std::move(batch_); }
     Batch* operator->() const& { return &batch_; }
     Batch* operator->() && = delete;
-    /// Throws: DataError if the iterator is at its end or was moved from.
+    /// Throws: DataError if the iterator is at its end, was moved from, or is used in a child
+    /// process after fork(), where its thread does not exist.
     Iterator& operator++();
     bool operator==(std::default_sentinel_t) const { return prefetch_ == nullptr; }
 

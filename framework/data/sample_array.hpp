@@ -20,7 +20,7 @@ using integer::InputFeatures;
 /// What to do with values outside of the declared range.
 enum class Outside {
   kRefuse,    ///< throws an error that names the first such value
-  kSaturate,  ///< uses the nearest code, like a deployed program, and counts such values
+  kSaturate,  ///< uses the nearest code, like a deployed program; see saturated()
 };
 
 /// One array [N, ...] of a data set: plain floats, or bytes that are codes of a declared range. A
@@ -85,7 +85,8 @@ class SampleArray {
   /// Empty if there are no features.
   const InputFeatures& features() const&;
   InputFeatures features() const&& { return features(); }
-  /// Number of values that were outside of the codes' range and got the nearest code.
+  /// Number of values that got the nearest code because they were more than half a step outside of
+  /// the codes' range.
   int64_t saturated() const { return data_->saturated; }
   /// Bytes of sample i. Empty if the array holds floats.
   /// Throws: DataError unless 0 <= i < size().
@@ -105,7 +106,7 @@ class SampleArray {
 
   /// Floats [B, ...] of the samples with these indices. If the array has codes, the floats carry
   /// them. If edit is not null, edit(i, sample) is called with the batch's copy of sample
-  /// indices[i], and may change this copy. The call uses the calling thread only.
+  /// indices[i], and may change this copy. tensor() uses only the calling thread.
   /// Throws: DataError if an index is not in [0, size()).
   using Edit = std::function<void(size_t i, const SampleView& sample)>;
   Tensor tensor(std::span<const int64_t> indices, const Edit& edit = nullptr) const;

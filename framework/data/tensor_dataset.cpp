@@ -42,7 +42,7 @@ TensorDataset::TensorDataset(std::vector<SampleArray> inputs, Targets targets) {
                       i,
                       " has shape [",
                       size_,
-                      "], expected [N, ...]: rows of one value are [",
+                      "], expected [N, ...]: for one value per sample, use [",
                       size_,
                       ", 1]");
     }

@@ -150,7 +150,8 @@ class Propagation {
   Channels run(const QuantizedAdd& op, const std::vector<int>& inputs) const {
     size_t size = 0;
     for (const int id : inputs) size = std::max(size, at(id).size());
-    // The sums of the lowest and of the highest codes, before the shift of (11).
+    // The sums of the lowest and of the highest codes, before the shift.
+    // docs/quantization.md (11)
     Channels sums(size, Interval{0, 0});
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Channels x = over(at(inputs[i]), static_cast<int64_t>(size));

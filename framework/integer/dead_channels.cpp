@@ -139,8 +139,8 @@ class Dead {
   void restrict(const View&, const Step& step) { link(step.inputs[0], step.output); }
   void restrict(const QuantizedAdd&, const Step& step) { link_all(step); }
   void restrict(const QuantizedMul&, const Step& step) { link_all(step); }
-  // The first loop keeps in the output each channel that any operand keeps. The second loop keeps
-  // these channels in all operands.
+  // If any operand keeps a channel, the first loop keeps it in the output, and the second loop
+  // keeps it in all operands.
   void link_all(const Step& step) {
     for (const int x : step.inputs) link(x, step.output);
     for (const int x : step.inputs) link(x, step.output);

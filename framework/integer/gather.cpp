@@ -22,8 +22,8 @@ void copy(const T* from, int64_t length, T* to) {
   }
 }
 
-/// Offset of the innermost row of x from which the innermost row number `row` of y is gathered, or
-/// -1 if this row of y is all fill.
+/// Each innermost row of y is gathered from one innermost row of x, or is all fill. For row number
+/// `row` of y: the offset of that row of x, or -1 for fill.
 int64_t row_begin(const Gather& op, int64_t x_line, int64_t row) {
   int64_t stride = x_line;
   int64_t begin = 0;

@@ -55,8 +55,8 @@ struct Gather {
   std::string_view kernel() const { return "gather"; }
   std::vector<int64_t> input_sizes() const { return {rows * x_row()}; }
   int64_t output_size() const { return rows * y_row(); }
-  /// Throws: ShapeError or QuantError naming `where` if a number is out of range, an axis takes
-  /// nothing from x, or an index does not exist in x.
+  /// Throws: ShapeError or QuantError naming `where` if a number or an index is out of range, or if
+  /// all indices of an axis are -1.
   void validate(std::string_view where) const;
   friend bool operator==(const Gather&, const Gather&) = default;
 

@@ -106,8 +106,7 @@ class IntegerModel {
 
   /// See integer::save_program and load_program. save() adds `metadata` to the model's own metadata
   /// and overrides entries of the same name. load() refuses a model that needs more memory than the
-  /// limit, before it allocates that memory. The default limit is integer::memory_limit() of the
-  /// file's size.
+  /// limit, before it allocates that memory. The default limit is that of load_program().
   void save(const std::string& path, const std::map<std::string, std::string>& metadata = {}) const;
   static IntegerModel load(const std::string& path, std::optional<int64_t> memory_limit = {});
   /// Like load(), but from the bytes of a file.

@@ -16,8 +16,8 @@ namespace {
 
 constexpr const char* kWhere = "IntegerModel";
 
-/// A small array. Up to four elements need no allocation, which would be noticeable in a run of one
-/// sample.
+/// A small array. It allocates only if it has more than four elements, because an allocation would
+/// be noticeable in a run of one sample.
 template <class T>
 class Few {
  public:
@@ -140,7 +140,7 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   const std::vector<int64_t>& output_elements = ready_->output_elements;
   const int64_t chunk = std::min(n, kChunk);
   Buffer<uint8_t> memory(chunk * ready_->plan.sample_bytes);
-  Few<int64_t> first_integer(y.size());  // offset of each output in `integers`, for real logits
+  Few<int64_t> first_integer(y.size());  // offset of each output in `integers`; for float outputs
   int64_t integer_count = 0;
   for (size_t i = 0; i < y.size(); ++i) {
     first_integer[i] = integer_count;

@@ -63,7 +63,7 @@ bool gives_accumulators(const Operation& op);
 /// its output. -1 if the operation does not fix the zero point.
 int32_t input_zero_point(const Operation& op, size_t i);
 int32_t output_zero_point(const Operation& op);
-/// Range of the stored codes of the output if the first input has parameters x. Empty if the
+/// Range of the stored codes of the output if the first input has parameters x. std::nullopt if the
 /// output's codes are always codes of the input, or if the output is accumulators.
 std::optional<CodeClamp> output_codes(const Operation& op, const QParams& x);
 /// Whether the output's codes have the same parameters as the input's.

@@ -19,7 +19,7 @@ constexpr int64_t packed_weight_bytes(int64_t count, int bits) {
 }
 
 std::vector<uint8_t> pack_weights(const SharedArray<int8_t>& weights, int bits);
-/// The inverse. bytes has packed_weight_bytes(count, bits) elements.
+/// The inverse of pack_weights(). bytes has packed_weight_bytes(count, bits) elements.
 std::vector<int8_t> unpack_weights(std::span<const uint8_t> bytes, int64_t count, int bits);
 
 }  // namespace quantrain::integer

@@ -61,10 +61,11 @@ struct Program {
 
 /// Proves that the program has a defined result for every input.
 /// Throws: GraphError if there is no input or no output, if a value that is used does not exist, if
-/// a value is not written exactly once, or only after a step reads it, if a value does not fit its
-/// step, if an input of the program or of a step holds accumulators, or if a value that is not an
-/// input has features; QuantError or ShapeError naming the layer if an operation or parameter is
-/// invalid.
+/// a value is neither an input nor written by a step, if a value is written twice (inputs count as
+/// written), if a step reads a value before it is written, if a step has the wrong number of
+/// inputs, if a value does not fit its step, if an input of the program or of a step holds
+/// accumulators, or if a value that is not an input has features; QuantError or ShapeError naming
+/// the layer if an operation or parameter is invalid.
 void validate(const Program& program);
 
 /// Hash of everything that the integers and their meaning depend on: operations, wiring, shapes and

@@ -30,7 +30,7 @@ class Writer {
   void optional(const char* name, int64_t value, int64_t usual) {
     if (value != usual) json_.member(name, value);
   }
-  // If an operation has two operands, each has names of its own. Otherwise operands are a list.
+  // If there are two operands, each has its own members. Any other number of operands is a list.
   bool are_two(const char*, const auto& operands) const { return operands.size() == 2; }
   void operator()(const char* name, const std::vector<int32_t>& values) {
     add<int32_t>(name, values);

@@ -20,9 +20,9 @@ void save_program(const std::string& path, const Program& program);
 /// Default memory limit for a loaded model: 256 MiB plus 16 times the bytes of its tensors and
 /// JSON.
 int64_t memory_limit(int64_t file_bytes);
-/// Reads a program. Refuses a program that needs more than memory_limit bytes to run (see
-/// check_memory), because a small file can ask for terabytes. The default limit is memory_limit()
-/// of the bytes of the file's tensors and JSON.
+/// Reads a program. Refuses a program that needs more than `memory_limit` bytes to run (see
+/// check_memory), because a small file can ask for terabytes. By default, the function
+/// memory_limit() computes the limit from the size of the file's tensors and JSON.
 /// Throws: DataError if the file cannot be read, is not an integer model, has another version or
 /// layout, lacks an entry, has an unknown entry, or needs too much memory; QuantError, ShapeError
 /// or GraphError like validate() of the program.

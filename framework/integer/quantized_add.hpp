@@ -54,7 +54,7 @@ struct QuantizedAdd {
   friend bool operator==(const QuantizedAdd&, const QuantizedAdd&) = default;
 
   // Two operands are stored under separate names, as in older files, which always have two. Any
-  // other number is stored as a list.
+  // other number of operands is stored as a list.
   static void describe(auto& op, auto& fields) {
     fields("size", op.size);
     if (fields.are_two("operands", op.operands)) {

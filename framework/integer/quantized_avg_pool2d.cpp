@@ -16,7 +16,7 @@ int64_t count_at(int64_t i, int64_t extent, int64_t kernel, int64_t stride, int6
   return std::min(first + kernel, extent) - std::max<int64_t>(first, 0);
 }
 
-/// The distinct counts along one axis. Stops at kMostCounts + 1.
+/// The distinct numbers that counts_along() returns, at most kMostCounts + 1 of them.
 std::set<int64_t> distinct_counts(
     int64_t extent, int64_t kernel, int64_t stride, int64_t padding, int64_t outputs) {
   std::set<int64_t> counts;

@@ -48,10 +48,10 @@ struct QuantizedProduct {
   }
 };
 
-/// Multipliers that convert sums with the scales sum_scale[o] = scale_x * scale_w[o] to codes with
-/// the parameters y, and the clamp of a fused activation.   docs/quantization.md (8), (9)
-/// Throws: QuantError if y is not per tensor or has more than 8 bits, or a multiplier is out of
-/// range.
+/// The requantization of sums with the scales sum_scale[o] = scale_x * scale_w[o] to codes with the
+/// parameters y. Its clamp applies a fused activation, too.   docs/quantization.md (8), (9)
+/// Throws: QuantError if y is invalid, is per channel or has more than 8 bits, or if a multiplier
+/// is out of range.
 Requantization requantization(const std::vector<double>& sum_scale,
                               const QParams& y,
                               Activation activation);

@@ -95,12 +95,12 @@ class JsonDocument {
   /// A value or a key. nodes_ has the order of the text, so each key comes before its value.
   struct Node {
     Kind kind;
-    uint32_t size;  ///< bytes of a text; entries of a list or object
+    uint32_t size;  ///< bytes of a string; entries of a list or object
     union {
       int64_t integer;
       uint64_t large;  ///< too large for int64_t
       double real;
-      uint64_t begin;  ///< of a text: its position in texts_
+      uint64_t begin;  ///< strings: the position in texts_
       uint64_t end;    ///< lists and objects: the position after their last node
     };
   };

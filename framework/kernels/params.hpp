@@ -51,9 +51,9 @@ struct RowsF32 {
 /// If b_step is 0, b is a packed panel of b_rows rows, n <= kPanelColumns, and b(at, t, j) is
 /// column j of row at + t of the panel. Otherwise b is read in place, and b(at, t, j) is
 /// b[at + t * b_step + j].
-/// fetches_next says that the caller will next read the columns of b after these n columns, so the
-/// kernel may prefetch them. fetches_next may be set only if there is one segment and b is read in
-/// place.
+/// If fetches_next is set, the next call will read the columns of b that follow these n columns, so
+/// the kernel may prefetch them. fetches_next may be set only if there is one segment and b is read
+/// in place.
 struct TilesF32 {
   int64_t m, n, runs, segments, length;
   const SegmentF32* segment;
@@ -101,9 +101,9 @@ struct AdamStep {
   bool decoupled;
 };
 
-/// Dropout keeps element i and multiplies it by scale if the upper 24 bits of number i + 1 of the
-/// SplitMix64 stream with this key are at least `dropped`. All other elements become 0. `dropped`
-/// lies in [0, 2^24].
+/// Dropout takes a random integer r for each element i: the upper 24 bits of number i + 1 of the
+/// SplitMix64 stream with this key. If r >= dropped, the element is multiplied by scale. Otherwise
+/// it becomes 0. `dropped` lies in [0, 2^24].
 struct DropoutF32 {
   uint64_t key;
   int32_t dropped;
@@ -154,8 +154,8 @@ struct RequantizeU8 {
   }
 };
 
-/// Parameters of quantization; codes are stored as code + offset. The value to quantize is x *
-/// factor, rounded to float32.
+/// Parameters of quantization; codes are stored as code + offset. The value to quantize is
+/// x * factor, rounded to float32.
 struct QuantizeF32 {
   float scale = 1.0f;
   int32_t zero_point = 0;
@@ -169,8 +169,10 @@ struct QuantizeF32 {
 /// zeros. For each group of 4 consecutive terms k to k + 3, a panel holds 4 bytes for each output.
 /// If `pairs` is set, a panel holds int16 instead: terms k and k + 2 of each output, then terms
 /// k + 1 and k + 3 of each output.
-/// If `planes` is set, panels of dot_u8s8 hold int16 in another order: term k of each output, then
-/// term k + 1 of each output, and so on. `pairs` then applies to depthwise_u8s8 only.
+/// If `planes` is set, panels of dot_u8s8 hold int16 in another order, whether or not `pairs` is
+/// set: term k of each output, then term k + 1 of each output, and so on.
+/// Panels of depthwise_u8s8 hold groups of 4, too (see DepthwiseU8S8). Their layout depends on
+/// `pairs`, but not on `planes`.
 /// Kernels multiply the weights by x - offset. The offset is 128 if the dot products of the
 /// instruction set take only signed bytes, else 0.
 struct PanelLayout {

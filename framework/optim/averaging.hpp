@@ -16,14 +16,14 @@ struct ExponentialAverageOptions {
 ///   for (..) { ..; optimizer.step(); average.update(); }
 ///   { const AveragedWeights scope(average); evaluate(net); }
 /// Within the scope, the network is run, saved and converted with the averages. The tensors may be
-/// any tensors of floats that are not results of operations: parameters, and also running
-/// statistics.
+/// parameters, running statistics or any other tensors of floats that are not results of
+/// operations.
 /// State: "average" of each tensor, and "started", which is 1 after the first update.
 /// Source: Polyak and Juditsky 1992; PyTorch's AveragedModel
 class ExponentialAverage {
  public:
-  /// Throws: DataError if there are no tensors, a tensor is listed twice, is undefined, holds no
-  /// floats or is the result of an operation, or decay is outside [0, 1).
+  /// Throws: DataError if there are no tensors; if a tensor is undefined, holds no floats, is the
+  /// result of an operation or is listed twice; or if decay is outside [0, 1).
   explicit ExponentialAverage(std::vector<Tensor> tensors,
                               const ExponentialAverageOptions& options = {});
   ExponentialAverage(const ExponentialAverage&) = delete;

@@ -84,7 +84,7 @@ class Optimizer {
   std::vector<Tensor> parameters_;
   float learning_rate_;
   bool allow_nonfinite_;
-  // For each parameter: TensorAccess::companions() when the optimizer was made.
+  // What TensorAccess::companions() returned for each parameter when the optimizer was made.
   std::vector<TensorAccess::Companions> companions_;
   struct State {
     NamedTensor entry;

@@ -20,8 +20,8 @@ struct SgdOptions {
 /// Source: Sutskever et al. 2013, in the form of torch.optim.SGD
 class Sgd : public Optimizer {
  public:
-  /// Throws: as Optimizer; DataError also if momentum is outside [0, 1), weight decay is negative,
-  /// or nesterov is set without momentum.
+  /// Throws: as Optimizer; DataError also if momentum is outside [0, 1), weight decay is negative
+  /// or not finite, or nesterov is set without momentum.
   explicit Sgd(std::vector<Tensor> parameters, const SgdOptions& options = {});
 
  private:

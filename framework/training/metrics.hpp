@@ -36,7 +36,7 @@ double mean_squared_error(const Tensor& a, const Tensor& b);
 /// Source: Mann and Whitney 1947; Fawcett 2006, section 7
 double area_under_curve(std::span<const float> scores, std::span<const uint8_t> positive);
 
-/// For each pair of classes, counts the samples of the first that were predicted as the second.
+/// For each pair of classes (a, b), counts the samples of class a that were predicted as class b.
 class ConfusionMatrix {
  public:
   // Declares copies but no moves, because a moved-from matrix would have no counts.

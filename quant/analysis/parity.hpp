@@ -63,8 +63,9 @@ std::ostream& operator<<(std::ostream& stream, const Parity& parity);
 /// model runs on these codes. The model also encodes the raw values that these codes stand for, and
 /// the resulting codes are compared with those of the batch. The network is left as it was.
 /// Throws: ShapeError if the model does not take such samples; QuantError if the batch, the network
-/// and the model disagree on the parameters or features of the input's codes; GraphError if the
-/// model was not converted from this network; DataError if there is nothing to compare.
+/// and the model disagree on the parameters or features of the input's codes; GraphError if a batch
+/// is undefined or the model was not converted from this network; DataError if there is nothing to
+/// compare.
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch);
 /// The same for a network with several inputs or outputs.
 Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches);

@@ -11,13 +11,13 @@ namespace quantrain::quant {
 
 using quantrain::IntegerModel;
 
-/// Converts a prepared and calibrated network to integers: records its graph over an example [N,
-/// ...] in deployed mode (DeployedMode), and lowers the graph node by node. The example may hold
-/// codes or floats. The network is left as it was.
-/// Throws: QuantError if a FakeQuantize was not calibrated, the example's codes have other
-/// parameters or features than the network was prepared for, or an accumulator could overflow (7);
-/// GraphError if the network was not prepared; GraphError or QuantError naming the layer that has
-/// no integer form.
+/// Converts a prepared and calibrated network to integers: records its graph while it runs on an
+/// example [N, ...] in deployed mode (DeployedMode), and lowers the graph node by node. The example
+/// may hold codes or floats. The network is left as it was.
+/// Throws: as check_examples(); what running the network throws; QuantError if a FakeQuantize was
+/// not calibrated, the example's codes have other parameters or features than the network was
+/// prepared for, or an accumulator could overflow (7); GraphError if the network was not prepared;
+/// GraphError or QuantError naming the layer that has no integer form.
 IntegerModel convert(Module& net, const Tensor& example);
 /// The same for a network with several inputs or outputs.
 IntegerModel convert(Module& net, const std::vector<Tensor>& examples);
@@ -30,13 +30,15 @@ struct Plan {
   bool convertible() const;
 };
 
-/// Prints a table with a row for each layer: operation, kernel, bits, accumulator bound and the
-/// layers folded into it, or why it cannot be converted.
+/// Prints a table with a row for each layer. The row has the layer's operation, its kernel, the
+/// bits of weights and output, the accumulator bound, and the paths of the fused layers; or it says
+/// why the layer cannot be converted.
 std::ostream& operator<<(std::ostream& stream, const Plan& plan);
 
 /// A dry run of convert(). In this run, a FakeQuantize without parameters uses the range of the
 /// values that it gets. It discards this range afterwards, so the network does not change.
-/// Throws: what running the network throws; GraphError if the network was not prepared.
+/// Throws: as check_examples(); what running the network throws; GraphError if the network was not
+/// prepared.
 Plan plan(Module& net, const Tensor& example);
 Plan plan(Module& net, const std::vector<Tensor>& examples);
 

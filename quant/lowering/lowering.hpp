@@ -30,8 +30,8 @@ struct Lowered {
 };
 
 /// Lowers the graph of a prepared network, recorded over `inputs` in deployed mode: collects the
-/// operations that the simulation ran. If a layer has no integer form, its row says why; this
-/// function does not throw.
+/// operations that the simulation ran. If a layer has no integer form, its row says why.
+/// Lowered::error holds the first error; lower() does not throw it.
 Lowered lower(const Graph& graph, const std::vector<Tensor>& inputs);
 
 /// What a lowering rule can ask about the graph, and how it adds its steps.
@@ -45,13 +45,13 @@ class LoweringContext {
   /// weights alone, do not.
   virtual bool is_data(const GraphNode& node, size_t i) const = 0;
   /// Position in Program::values of the value that input i reads. Throws: GraphError naming the
-  /// layer if the input holds no codes, or none yet.
+  /// layer if that value has no integer form or is not quantized.
   virtual int codes(const GraphNode& node, size_t i) const = 0;
   /// Adds the operation as a step; its output is the node's output, which holds codes.
   /// Throws: GraphError naming the layer if the node's output is not codes, or if its first axis is
-  /// not the batch; what Node::refuse_integers() throws if the operation has another number of
-  /// inputs; QuantError if the codes are per channel or have more than 8 bits; what
-  /// integer::validate() throws.
+  /// not the batch; what Node::refuse_integers() throws if the operation does not take as many
+  /// inputs as `inputs` holds; QuantError if the codes are per channel or have more than 8 bits;
+  /// what integer::validate() throws.
   virtual void emit(const GraphNode& node,
                     integer::Operation operation,
                     std::vector<int> inputs) = 0;

@@ -11,8 +11,8 @@ namespace quantrain::quant {
 namespace {
 
 constexpr int kLeastExponent = -126;  // of the smallest normal float
-// A task counts at most this many values, or 1/64 of a channel's rows, or one row, whichever is
-// most.
+// A task counts at most this many values, or 1/64 of a channel's rows if they hold more values. It
+// counts at least one row.
 constexpr int64_t kBlock = 1 << 16;
 
 // Index of the bin that x falls into; bin 0 begins at 0. The product is exact, because

@@ -54,10 +54,10 @@ class Moments {
     double moment = 0.0;
   };
 
-  // The sum of count (r - x)^2 minus the sum of count x^2. The subtracted sum is the same for every
-  // candidate. x is a bin's centre, r the position of the nearest code; both are counted from the
-  // first bin. A centre halfway between two codes may go to either, because both are equally far
-  // away.
+  // The sum of count * (r - x)^2 over all bins, minus the sum of count * x^2, which is the same for
+  // every candidate. x is a bin's centre, r the position of the nearest code; both are counted from
+  // the first bin. A centre halfway between two codes may go to either, because both are equally
+  // far away.
   double error(int64_t below, double step) const {
     double error = 0.0;
     Sums before;
@@ -66,7 +66,7 @@ class Moments {
       const double place = static_cast<double>(code) * step - first_;
       const bool last = code + 1 == codes_ - below;
       // A centre i + 0.5 is rounded to this code if it is not above the midpoint between this code
-      // and the next one. The codes before this one already have their centres.
+      // and the next one. Centres that are rounded to earlier codes are in `before`.
       const double end = last ? bins : std::clamp(place + 0.5 * step + 0.5, 0.0, bins);
       const Sums& sums = sums_[static_cast<size_t>(end)];
       error += place * (place * (sums.count - before.count) - 2.0 * (sums.moment - before.moment));

@@ -17,9 +17,9 @@ struct HistogramOptions {
 };
 
 /// The range with the least squared error: sum over bins of count * (x' - x)^2, where x is the
-/// bin's centre and x' is x quantized (3) and dequantized (1) with the parameters of the range (2).
-/// A range that cuts off rare values makes the rounding error of all other values smaller.
-/// docs/quantization.md (14)
+/// bin's centre. x' is x after quantizing and dequantizing it by equations (3) and (1), with the
+/// parameters that equation (2) gives for the range. A range that cuts off rare values makes the
+/// rounding error of all other values smaller.   docs/quantization.md (14)
 /// The search has two variables: the number of codes below 0, and the distance between codes. It
 /// evaluates a coarse grid, then refines the best points with step sizes that halve down to one
 /// code and one bin. The range is [min, max] of the data unless another range is better. It is also

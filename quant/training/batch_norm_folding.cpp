@@ -12,7 +12,8 @@ namespace {
 
 constexpr float kSmallestGamma = 1e-5f;
 
-// The bias that fold_bias() returns, without a graph: the same operations in the same order.
+// Computes the folded bias without recording a graph, by the operations that fold_bias() would
+// record, in the same order.
 Tensor bias_value(const Tensor& bias, const Folding& folding) {
   const int64_t channels = folding.gamma.elements();
   Tensor folded = Tensor::empty({channels});

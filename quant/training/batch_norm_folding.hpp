@@ -34,9 +34,9 @@ struct Folding {
 /// epsilon).   docs/quantization.md (15)
 /// Shapes: weight [C, ...], bias [C] or undefined  ->  the same shapes, bias defined. Sets
 /// folding.factor and folding.bias.
-/// Gradient: w' gives one to weight and gamma. If batch statistics are not used, b' gives one to
-/// bias, gamma and beta. The running statistics are constants. A |gamma| below 1e-5 counts as 1e-5,
-/// so that the body slot can divide by the factor.
+/// Gradient: w' passes its gradient to weight and gamma. If batch statistics are not used, b'
+/// passes its gradient to bias, gamma and beta. The running statistics are constants. A |gamma|
+/// below 1e-5 counts as 1e-5, so that the body slot can divide by the factor.
 /// Throws: ShapeError if the bias is not [C].
 /// Source: Krishnamoorthi 2018, section 3.2.2; Jacob et al. 2018, equation 14.
 Weights fold_batch_norm(const Weights& product, Folding& folding);

@@ -42,7 +42,7 @@ struct Quantized {
   Buffer<uint8_t> mask;
 };
 
-// Quantizes x * factors; undefined factors are 1.
+// Quantizes x * factors, or x if `factors` is undefined.
 Quantized quantize_floats(const Tensor& x,
                           const Tensor& factors,
                           const QParams& params,

@@ -19,17 +19,18 @@ struct FakeQuantizeOptions {
   int64_t samples = 1;
 };
 
-/// y = scale * (clamp(half_even(x / scale) + zero_point, qmin, qmax) - zero_point). If x holds
-/// accumulators or codes of an activation, the code is computed from these integers by fixed-point
-/// requantization, provided that y holds codes in CodeStorage::kU8 with per-tensor parameters.
+/// y = scale * (clamp(half_even(x / scale) + zero_point, qmin, qmax) - zero_point). There is one
+/// exception: x holds accumulators or codes of an activation, and y holds codes in CodeStorage::kU8
+/// with per-tensor parameters. Then fixed-point requantization computes y's codes from the integers
+/// of x.
 /// docs/quantization.md (1), (3), (8)
 /// Shapes: x [...], parameters per tensor or along params.axis  ->  y like x. y holds codes, or
 /// floats if options.codes is false or the type has more than 8 bits.
 /// Gradient: grad_y where the code before the clamp lies in [qmin, qmax], else 0 (clamped
-/// straight-through estimator); docs/quantization.md (4).
-/// Throws: DataError if x has a NaN or an infinity; QuantError if the parameters are not valid, or
-/// if options.storage is CodeStorage::kS8 and the type is unsigned; ShapeError if the parameters do
-/// not fit x's channels.
+/// straight-through estimator); docs/quantization.md (4). If options.clamped is false: grad_y.
+/// Throws: DataError if x has a NaN or an infinity; QuantError if the parameters are not valid, a
+/// multiplier of the requantization is out of range, or options.storage is CodeStorage::kS8 and the
+/// type is unsigned; ShapeError if the parameters do not fit x's channels.
 /// Source: Bengio et al. 2013; Jacob et al. 2018, section 3.
 Tensor fake_quantize(const Tensor& x,
                      const QParams& params,
@@ -47,10 +48,10 @@ Tensor fake_quantize_scaled(const Tensor& x,
                             const QParams& params,
                             const FakeQuantizeOptions& options = {});
 
-/// fake_quantize with a learned scale (LSQ): scale, [1] or [C] along params.axis, is the tensor
-/// that gets the gradient. The forward pass uses params.scale: the values of scale, raised where
-/// they are below kSmallestLearnedScale or too small for a bias. Gradient of scale: 1 / sqrt(n *
-/// qmax) times the sum over x of
+/// fake_quantize with a learned scale (LSQ). The tensor `scale` gets the gradient; it has shape
+/// [1], or [C] along params.axis. The forward pass uses params.scale: the values of `scale`, raised
+/// where they are below kSmallestLearnedScale, or so small that a quantized bias would exceed 2^30.
+/// Gradient of `scale`: 1 / sqrt(n * qmax) times the sum over x of
 ///   grad_y * (half_even(x / s) - x / s)   if the code before the clamp lies in [qmin, qmax],
 ///   grad_y * (qmin - zero_point)          if it is lower,
 ///   grad_y * (qmax - zero_point)          if it is higher,

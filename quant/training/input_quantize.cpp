@@ -40,7 +40,7 @@ class InputQuantizeNode : public Node {
   Buffer<uint8_t> mask_;  // empty: all of the gradient passes
 };
 
-constexpr int kDigits = 6;  // digits of a printed number, unless a difference needs more
+constexpr int kDigits = 6;  // digits of a printed number; more if two texts would be equal
 
 std::string describe(const QParams& params,
                      const integer::InputFeatures* features,
@@ -57,7 +57,7 @@ std::string describe(const QParams& params,
     if (feature == 0) {
       text << "the first";
     } else {
-      text << "number " << feature;
+      text << "index " << feature;
     }
     text << " with offset " << features->offset[feature] << " and scale "
          << features->scale[feature];
@@ -131,7 +131,7 @@ Tensor InputQuantize::pass_codes(const Tensor& x, std::shared_ptr<const Codes> c
     throw QuantError(input_,
                      "its codes mean ",
                      given,
-                     ", and the network was prepared for ",
+                     ", but the network was prepared for ",
                      expected,
                      ": declare the data in the same way as the data that it was prepared with");
   }

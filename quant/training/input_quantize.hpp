@@ -34,8 +34,8 @@ std::pair<std::string, std::string> describe_inputs(const QParams& a,
 /// Shapes: y like x. Gradient: like fake_quantize() if x holds plain floats; all of grad_y if x
 /// carries codes.
 /// Throws: QuantError if x carries codes with other parameters or features, or if the input has
-/// features and x carries no codes; DataError if x has a NaN or an infinity, or, while calibrating,
-/// values that saturate.
+/// features and x carries no codes; DataError if x has a NaN or an infinity (not checked
+/// within a FloatMode), or if values saturate within a Calibration.
 class InputQuantize : public Module, public PhasedSlot {
  public:
   /// name: the input's name in messages. features: null for none.

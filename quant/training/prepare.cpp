@@ -63,8 +63,8 @@ void plug(const Site& site, const QConfig& config, Purpose purpose) {
   }
 }
 
-// The input slot. Its parameters are those of the example's codes or, for floats, follow from the
-// range that the configuration declares.
+// The input slot. If the example holds codes, the slot gets their parameters. If the example holds
+// floats, the parameters follow from the range that the configuration declares.
 std::shared_ptr<InputQuantize> input_slot(const Tensor& example,
                                           const std::string& name,
                                           const std::optional<Range>& declared) {

@@ -53,7 +53,7 @@ struct QConfig {
   /// 32: an output layer that has weights and no activation gives its int32 accumulators, which
   /// share one scale because its weights are quantized per tensor. Any other output layer gives
   /// codes of 8 bits. 8: every output layer gives codes of 8 bits. An output layer is one whose
-  /// result no other layer reads.
+  /// result is an output of the network, perhaps reshaped, and is not read by other layers.
   int output_bits = 32;
   Simulation simulation = Simulation::kInteger;
 

@@ -30,8 +30,8 @@ struct Plugged {
   bool empty() const { return all.empty(); }
 };
 
-/// Sets Phase::kTraining or kFrozen for every slot below the module. Quantization parameters that
-/// were given change in neither phase.   docs/quantization.md (12)
+/// Sets Phase::kTraining or kFrozen for every slot below the module. In both phases, quantization
+/// parameters that the caller gave stay as they are.   docs/quantization.md (12)
 /// Throws: QuantError for kCalibrating.
 void set_phase(Module& net, Phase phase);
 /// Sets whether batch norms are frozen. A frozen batch norm uses no batch statistics in
@@ -91,8 +91,8 @@ class DeployedMode : SlotScope {
 ///     for (const Batch& batch : some) net(batch.images);
 ///   }
 /// Slots with given parameters observe nothing. A learned scale is initialized by the first batch
-/// and then stays. If no range can be chosen, the next pass throws and says why; if an exception
-/// ends the scope, no range is chosen.
+/// and then stays. If the values give no valid range, the next pass throws and says why. If an
+/// exception ends the scope, the ranges stay as they were.
 class Calibration : SlotScope {
  public:
   /// Throws: GraphError if the network is not prepared.

@@ -79,8 +79,8 @@ class Survey {
   bool leads_out(const GraphNode& node, bool (*may_follow)(const QuantizationTraits&)) const;
   void add_site(const GraphNode& node);
 
-  // `node`, or the first node after it that is not a view. A view moves nothing, so the operation
-  // after it is fused as if the view were not there.
+  // The first node from `node` on that is not a view, or null. A view moves nothing, so the
+  // operation after it is fused as if the view were not there.
   const GraphNode* behind_views(const GraphNode* node) const;
 
   const Module& net_;

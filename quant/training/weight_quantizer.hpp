@@ -28,15 +28,16 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   WeightQuantizer(const WeightConfig& config, const Weights& own, std::shared_ptr<Folding> folding);
   std::string_view type() const override { return "WeightQuantizer"; }
 
-  /// Returns `own` while a Calibration or FloatMode is open. Otherwise, while the folded batch norm
-  /// uses batch statistics, it adds the bias itself, and the result's bias is undefined.
+  /// Returns `own` while a Calibration or FloatMode is open. Otherwise, the result's bias is
+  /// undefined while the folded batch norm uses batch statistics, because the batch norm then adds
+  /// the bias.
   Weights apply(const Weights& own, const Tensor& x) override;
 
   /// Sets the parameters of the weights, with any batch norm folded in. The parameters do not
   /// change while the weights train, and are saved with the state. Use this for weights that were
   /// quantized elsewhere.
-  /// Throws: QuantError if the parameters are not valid, or have another type or number of
-  /// channels.
+  /// Throws: QuantError if the parameters are not valid, or have another type, axis or number of
+  /// channels, or if a symmetric scheme gets a zero point other than 0.
   void set_params(const QParams& params);
   /// The parameters of the current weights, with any batch norm folded in. A pass may raise a scale
   /// for the bias, depending on the input's scale.   docs/quantization.md (5)

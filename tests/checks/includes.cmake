@@ -1,5 +1,6 @@
 # cmake -D SOURCE=<repository> -P includes.cmake
-# Includes point in one direction, and only the files in library_NAME include the library NAME.
+# Checks that includes point in one direction, and that only the files listed in the variable library_<name> include the
+# headers of the library <name>.
 cmake_minimum_required(VERSION 3.25)
 set(rooms framework/core framework/io framework/arithmetic framework/kernels framework/integer framework/autograd
           framework/data framework/optim framework/training layers layers/training quant quant/observers quant/training quant/lowering quant/analysis

@@ -2,7 +2,8 @@
 # Comments, messages and pages must read forward: the subject first, the field's words. These phrases do not.
 cmake_minimum_required(VERSION 3.25)
 
-# phrase(regex instead): a phrase that is refused, in lower case, and what to write instead.
+# phrase(regex instead) refuses text that matches the regex, and advises what to write instead. The text is compared
+# in lower case.
 set(phrases 0)
 macro(phrase regex instead)
   set(phrase_${phrases} "${regex}")

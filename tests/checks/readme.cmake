@@ -1,5 +1,6 @@
 # cmake -D SOURCE=<repository> -P readme.cmake
-# The program in README.md is the one that the build compiles. Every file and heading that a page links to exists.
+# Checks that README.md contains the program that the build compiles, and that the files and headings that pages link
+# to exist.
 cmake_minimum_required(VERSION 3.25)
 
 file(READ ${SOURCE}/README.md readme)

@@ -9,7 +9,7 @@ set(arch_sse2 "xsimd::sse2")
 set(arch_avx2 "xsimd::fma3<xsimd::avx2>")
 set(arch_avx512bw "xsimd::avx512bw")
 set(arch_avx512vnni "Avx512Vnni")
-set(arch_neon64 "")  # matches every name, because every 64-bit Arm CPU can run this file's functions
+set(arch_neon64 "")  # matches every name, because every 64-bit Arm CPU can run the functions of neon64.cpp
 set(arch_neon64dot "Neon64Dot")
 set(arch_neon64i8mm "Neon64I8mm")
 

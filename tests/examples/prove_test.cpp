@@ -50,7 +50,8 @@ TEST_CASE("prove shows the errors of long sums", "[examples]") {
   CHECK(count(place.read("out"), "TOO LARGE") == 0);
 }
 
-TEST_CASE("prove shows that threads and instruction sets train the same model", "[examples]") {
+TEST_CASE("prove shows that any number of threads and any instruction set train the same model",
+          "[examples]") {
   const Workplace place;
   REQUIRE(place.run(kProve, "determinism --limit 48 --network mnist_bncnn") == 0);
   CHECK(count(place.read("out"), "  yes\n") >= 2);

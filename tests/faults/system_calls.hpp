@@ -12,8 +12,8 @@ enum class CallFault {
   kShortWrite,  ///< write() writes half of the bytes and succeeds; all else fails as with kError
 };
 
-/// During its lifetime, the first `first` system calls of this thread run as usual and the next
-/// fails. With all_after, all later calls of the same name fail too. There may be only one
+/// During its lifetime, makes one system call of this thread fail, after `first` calls that run as
+/// usual. With all_after, all later calls of the same name fail too. There may be only one
 /// FailingCall at a time.
 class FailingCall {
  public:

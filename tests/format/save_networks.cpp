@@ -169,8 +169,8 @@ Program with_features() {
   return program;
 }
 
-/// A network made by prepare_ptq, calibrate and convert: a depthwise convolution, a table, an
-/// average, weights and activations of few bits.
+/// A network made by prepare_ptq, calibrate and convert. It contains a depthwise convolution, a
+/// table and an average. Its weights and activations have few bits.
 IntegerModel converted() {
   manual_seed(3);
   Sequential net{Conv2d{1, 4, {.kernel = 3, .padding = 1, .bias = false}},

@@ -63,7 +63,7 @@ TEST_CASE("reshape gives samples another shape", "[layers][reshape]") {
   for (const std::vector<int64_t>& extents : senseless) {
     QUANTRAIN_CHECK_ERROR(Reshape{extents},
                           ShapeError,
-                          "[Reshape] the extents of a sample are positive, and one may be -1: [");
+                          "[Reshape] expected positive extents and at most one -1, got [");
   }
   QUANTRAIN_CHECK_ERROR((Reshape{{int64_t{1} << 40, int64_t{1} << 40}}),
                         ShapeError,

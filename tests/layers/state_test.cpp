@@ -107,8 +107,8 @@ TEST_CASE("dropout continues from a saved state as if it had not stopped", "[lay
     const Tensor y = net(ones);
     return std::vector<float>(y.data(), y.data() + 1000);
   };
-  // The counter of passes has two floats, because a float32 counts only to 2^24. It starts at 0, or
-  // near a multiple of 2^24.
+  // The counter of passes has two floats, because a float32 counts only to 2^24. The test
+  // starts it at 0 and near multiples of 2^24.
   for (const std::vector<float>& passes :
        {std::vector<float>{0, 0}, {0x1p24f - 2, 0}, {0x1p24f - 1, 6}, {0, 7}}) {
     Sequential whole = make();

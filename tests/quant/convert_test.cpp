@@ -130,9 +130,9 @@ double largest(const Tensor& x) {
 
 double largest_difference(const Tensor& a, const Tensor& b) { return largest(sub(a, b)); }
 
-/// A convolution or linear layer runs once in float and once in integers. Returns a bound for the
-/// difference of the two outputs, as real numbers, if the input in float and the input in integers
-/// differ by up to `apart`.
+/// `node` is a convolution or linear layer that runs twice: in float simulation and in integer
+/// simulation. The real values of the two inputs differ by at most `apart`. Returns a bound for the
+/// difference between the real values of the two outputs.
 /// docs/quantization.md (17)
 double product_bound(const GraphNode& node, double apart) {
   const Tensor& x = node.inputs[0];
@@ -251,7 +251,8 @@ TEST_CASE("PTQ is QAT with zero training steps", "[quant][convert]") {
   CHECK(error < 0.05 * size);  // 8 bits: about 1/256 for each of three layers, with a margin
 }
 
-TEST_CASE("configurations beyond the default convert and stay equal", "[quant][convert]") {
+TEST_CASE("with other settings than the defaults, integers equal the simulation, too",
+          "[quant][convert]") {
   Tensor example = random_images({2, 8, 8, 1}, 1);
   Tensor images = random_images({33, 8, 8, 1}, 9);
   QConfig config = QConfig::int8();
@@ -308,7 +309,7 @@ TEST_CASE("frozen training computes the deployed network", "[quant][convert]") {
   for (size_t i = 0; i < deployed.size(); ++i) CHECK(deployed[i] == logits.floats()[i]);
 }
 
-TEST_CASE("a move along the batch, or with a fill that no code has, is an error that names it",
+TEST_CASE("convert refuses a slice of the batch axis, and a pad with a value that no code has",
           "[quant][convert][moves]") {
   class Moved : public Module {
    public:

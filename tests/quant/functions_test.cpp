@@ -19,8 +19,8 @@ using test::check_parity;
 using test::random_images;
 using test::train_a_little;
 
-/// A network with two layers from make(channels), for different numbers of channels: one after a
-/// batch norm, the other after a convolution.
+/// A network with two layers from make(channels): make(4) after a batch norm, and make(5) after a
+/// convolution.
 template <class MakeLayer>
 Sequential net_with(const MakeLayer& make) {
   return Sequential{Conv2d{1, 4, {.kernel = 3, .padding = 1}},

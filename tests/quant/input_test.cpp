@@ -185,7 +185,7 @@ TEST_CASE("integers from bytes, floats and simulation are equal, however the dat
   }
 }
 
-TEST_CASE("images of any range give equal integers as bytes and as floats, with convolutions",
+TEST_CASE("convolutions give equal integers for images of any range, as bytes and as floats",
           "[quant][input]") {
   for (const Declared& declared : kDeclared) {
     if (declared.features) continue;
@@ -278,20 +278,20 @@ TEST_CASE("data of another range or other features are refused by network, conve
   };
   refused(rows(kDeclared[1]).batch(0, 4).images,
           "[input] its codes mean [-3.98431, 4.01569] (u8 scale 0.0313726 zero point 127), no "
-          "features, and the network was prepared for [-3");
+          "features, but the network was prepared for [-3");
   Declared other = kDeclared[4];
   InputFeatures features = other.input_features();
   features.offset[7] += 1.0f;
   const Dataset moved = Dataset::from_floats(
       {1, 12}, features.offset, std::vector<int32_t>{0}, 4, other.range, features);
-  refused(moved.batch(0, 1).images, "12 features, number 7 with offset");
+  refused(moved.batch(0, 1).images, "12 features, index 7 with offset");
   InputFeatures near = other.input_features();
   near.scale[7] = std::nextafter(near.scale[7], 2.0f * near.scale[7]);
   const QParams params = integer::input_params(other.range, "test");
   const InputFeatures own = other.input_features();
   const auto [ours, theirs] = describe_inputs(params, &own, params, &near);
   CHECK(ours != theirs);
-  CHECK_THAT(ours, quantrain::test::ContainsSubstring("number 7 with offset"));
+  CHECK_THAT(ours, quantrain::test::ContainsSubstring("index 7 with offset"));
   refused(Tensor::zeros({4, 12}),
           "the input is floats without codes, but the network was prepared for [");
   refused(Tensor::zeros({4, 12}), "encode raw values with the data set that declares the features");
@@ -415,7 +415,7 @@ TEST_CASE("values that saturate are an error during calibration, but not afterwa
   CHECK(model.quantize_input(std::vector<float>(12, 1.5f), codes) == 12);
 }
 
-TEST_CASE("the gradient reaches floats inside the range, and every element that has a code",
+TEST_CASE("the gradient reaches floats inside the range, and all elements of a tensor with codes",
           "[quant][input]") {
   InputQuantize slot(integer::input_params({0.0f, 1.0f}, "test"));
   Tensor floats = Tensor::from({4}, std::vector<float>{-0.5f, 0.25f, 1.0f, 1.5f});

@@ -48,7 +48,7 @@ TEST_CASE("an optimizer made before prepare_qat names the scales that it lacks",
   CHECK(values(net.parameters()[0]) != before);
 }
 
-TEST_CASE("an optimizer may leave out parameters by choice, or if they do not learn",
+TEST_CASE("an optimizer may lack scales if they do not learn, or if it was made after prepare_qat",
           "[quant][prepare]") {
   Sequential net = mlp();
   const std::vector<Tensor> weights = net.parameters();

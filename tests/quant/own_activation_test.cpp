@@ -140,7 +140,8 @@ TEST_CASE("docs/adding_an_operation.md shows the activation that is compiled her
         std::string::npos);
 }
 
-TEST_CASE("softsign computes f, and its gradient matches finite differences", "[quant][own]") {
+TEST_CASE("softsign equals x / (1 + |x|), and its gradient matches finite differences",
+          "[quant][own]") {
   const Tensor x = quantrain::test::make_leaf({2, 3}, {-3.0f, -1.0f, -0.25f, 0.5f, 1.0f, 9.0f});
   const std::vector<float> y = values(own::softsign(x));
   CHECK(y == std::vector<float>{-0.75f, -0.5f, -0.2f, static_cast<float>(0.5 / 1.5), 0.5f, 0.9f});
@@ -265,7 +266,7 @@ TEST_CASE("a rule that cannot lower its node is an error that names the layer", 
   });
   CHECK(thrown.rows[1].reason == "[1] is too much");
   QUANTRAIN_CHECK_ERROR(convert(net, example), QuantError, "[1] is too much");
-  // The rule emits nothing, so the layer that reads the result reports it.
+  // The rule emits nothing. The layer that reads the missing result reports the error.
   with([](LoweringContext&, const GraphNode&) {});
   QUANTRAIN_CHECK_ERROR(
       convert(net, example), GraphError, "reads the output of 1, which has no integer form");

@@ -97,7 +97,7 @@ TEST_CASE("a batch norm's own mode decides whether it uses batch statistics", "[
   const Tensor images = random_images({5, 8, 8, 1}, 9);
   net.eval();
   const Tensor deployed = net(images);
-  SECTION("in evaluation below a network that trains") {
+  SECTION("in evaluation inside a network in training") {
     net.train();
     for (const char* norm : {"1", "5"}) net.find(norm).eval();
     CHECK(quantrain::test::values(net(images)) == quantrain::test::values(deployed));
@@ -136,7 +136,7 @@ TEST_CASE("logits keep their accumulators after a reshape", "[quant][prepare]") 
   check(Sequential{Flatten{}, Linear{64, 4}, Flatten{}}, QConfig::int8());
 }
 
-TEST_CASE("logits of other layers keep 8 bits after a reshape, whatever hidden layers have",
+TEST_CASE("reshaped logits of a pooling layer have 8 bits, even if hidden layers have fewer",
           "[quant][prepare]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential net{Conv2d{1, 3, {.kernel = 3}},
@@ -154,8 +154,8 @@ TEST_CASE("logits of other layers keep 8 bits after a reshape, whatever hidden l
 
 TEST_CASE("quantization after training takes its ranges from all batches", "[quant][prepare]") {
   const Tensor example = random_images({2, 12}, 1);
-  // The highest value of the first layer's range. The layer is an identity. It sees a batch of one
-  // sample, then larger batches, then a batch with an outlier.
+  // highest() returns the highest value of the first layer's range. The layer is an identity. It
+  // sees a batch of one sample, then larger batches, then a batch with an outlier.
   using Prepare = void (*)(Module&, const Tensor&, const QConfig&);
   const Prepare after = prepare_ptq;
   const auto highest = [&](Prepare prepare, const QConfig& config) {

@@ -17,7 +17,7 @@ using test::to_tensor;
 // computes the difference in double.
 constexpr test::Tolerance kScale{0.0, std::numeric_limits<float>::epsilon()};
 constexpr test::Tolerance kEqual{};
-// PyTorch adds up to a hundred products in float32; quantrain adds them in double.
+// PyTorch sums at most a hundred products in float32; quantrain sums them in double.
 constexpr test::Tolerance kSums{0.0, 1e-5};
 
 QType type_of(const Json& json) {

@@ -235,7 +235,7 @@ class Composer {
     w_ = (w_ + 2 * padding - (kernel - 1) * dilation.w - 1) / stride + 1;
     c_ = outputs;
     if (coin()) net.append(BatchNorm2d{c_});
-    if (!keep_size && random_.below(6) == 0) turn(net);  // it must not prevent fusion
+    if (!keep_size && random_.below(6) == 0) turn(net);  // a reshape must not prevent fusion
     activation(net, c_);
   }
 
@@ -395,7 +395,7 @@ class Composer {
     text_ << " norm";
   }
 
-  /// Appends a function of single codes, or a softmax.
+  /// Appends a layer that maps each code separately, or a softmax.
   void lookup(Sequential& net) {
     switch (random_.below(7)) {
       case 6:

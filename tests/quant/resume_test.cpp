@@ -46,9 +46,9 @@ Sequential dropped_net() {
                     Linear{144, 4}};
 }
 
-/// Trains for three epochs, and kills the process after `last` steps; 0: never. Returns the best
-/// epoch, the loss of each epoch, and all bytes of the network and the optimizer at the end, as
-/// text.
+/// Trains for three epochs. Kills the process after step `last`, or never if it is 0. Returns a
+/// string that holds the best epoch, the bytes of each epoch's loss, and the bytes of the final
+/// states of the network and the optimizer.
 std::string run(const std::string& folder, int64_t last, bool quantized, int threads) {
   set_threads(threads);
   manual_seed(4);
@@ -112,7 +112,7 @@ TEST_CASE("a run killed after any step and resumed ends with the same bits", "[q
       CAPTURE(last);
       const TemporaryFolder folder;
       CHECK(in_child([&] { return run(folder.path(), last, quantized, 1); }).signal == SIGKILL);
-      // The resumed run is killed, too.
+      // The resumed run is killed, too, unless fewer than four steps are left.
       const int64_t again = last + 4 <= kSteps ? last + 4 : 0;
       in_child([&] { return run(folder.path(), again, quantized, 1); });
       const Child resumed = in_child([&] { return run(folder.path(), 0, quantized, 1); });

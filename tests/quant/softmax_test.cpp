@@ -68,7 +68,7 @@ TEST_CASE("a softmax has the range [0, 1], whatever it has seen", "[quant][softm
   check_parity(net, convert(net, example), random_images({40, 8, 8, 1}, 9));
 }
 
-TEST_CASE("a state with another number of bits does not move the range of a softmax",
+TEST_CASE("copying an 8-bit state to a 4-bit network keeps the range of a softmax",
           "[quant][softmax]") {
   const Tensor example = random_images({2, 8, 8, 1}, 1);
   Sequential eight = shares_net();
@@ -97,7 +97,8 @@ TEST_CASE("a state with another number of bits does not move the range of a soft
                         "the parameters follow from the range [0, 1]");
 }
 
-TEST_CASE("a softmax overwrites its input in C, as a function does", "[quant][softmax][c99]") {
+TEST_CASE("in exported C, a softmax overwrites its input, as a table lookup does",
+          "[quant][softmax][c99]") {
   const QParams x{{.bits = 8}, -1, {0.05f}, {100}};
   const auto function = integer::QuantizedLookup::rescale(60, x, x, Activation::kRelu);
   const auto ram = [&](const integer::Operation& second) {

@@ -129,7 +129,7 @@ TEST_CASE("a chain of sums of two stays a chain of as many steps", "[quant][add]
   CHECK(one.program().steps.size() + 2 == chain.program().steps.size());
 }
 
-TEST_CASE("after calibration, a sum of three equals the simulation, too", "[quant][add]") {
+TEST_CASE("after calibration, the integer sum of three equals the simulation", "[quant][add]") {
   const Tensor images = random_images({20, 8, 8, 1}, 1);
   Sequential net = residual_net(2);
   prepare_ptq(net, images, QConfig::int8());

@@ -63,7 +63,7 @@ void train_once(Module& net, const Tensor& images) {
 
 }  // namespace
 
-TEST_CASE("a learned weight scale gets LSQ's gradient, where n counts all weights that share it",
+TEST_CASE("in LSQ's gradient of a learned weight scale, n counts all weights that share the scale",
           "[quant][weights]") {
   constexpr int64_t kOut = 16;
   constexpr int64_t kIn = 8;
@@ -89,7 +89,7 @@ TEST_CASE("a learned weight scale gets LSQ's gradient, where n counts all weight
   }
 }
 
-TEST_CASE("with batch statistics, a folded bias keeps its bits but has no gradient",
+TEST_CASE("a folded bias has the same bits with batch statistics, but no gradient",
           "[quant][weights]") {
   BatchNorm1d norm{4};
   const std::vector<NamedTensor> own = norm.named_parameters();
@@ -247,7 +247,7 @@ TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larg
   if (estimator == Estimator::kClamped && bits == 8) CHECK(first[0] == by_bias(1.0f, scale_x));
 }
 
-TEST_CASE("the scale of narrow weights clamps none of them", "[quant][weights]") {
+TEST_CASE("a weight scale for the narrow range clamps no weight", "[quant][weights]") {
   Random random(1);
   for (const int bits : {2, 3, 4, 8}) {
     const QType type{.bits = bits, .is_signed = true, .narrow = true};

@@ -392,7 +392,7 @@ def lsq():
     for shape, axis, exponents, qmin, qmax in (
             ((37,), -1, [-3], -7, 7), ((37,), -1, [-4], 0, 15), ((37,), -1, [-5], -127, 127),
             ((37,), -1, [0], -1, 1), ((3, 11), 0, [-3, -2, -4], -7, 7)):
-        x = (draw(*shape) + 1 / 64).float().requires_grad_(True)  # neither ties nor ends of the range
+        x = (draw(*shape) + 1 / 64).float().requires_grad_(True)  # no ends of the range; at scale 2 ** -5, all are ties
         scale = torch.tensor([2.0 ** e for e in exponents]).requires_grad_(True)
         zero = torch.zeros(len(exponents))
         grad_y = draw(*shape).float()
@@ -497,7 +497,7 @@ def entropy_choice(case, bits, signed):
     first, counts = case["first"], case["counts"]
     end = first + len(counts)
     if case["min"] >= 0:
-        # The number of codes that are not negative: all codes of an unsigned type.
+        # Only codes from 0 on are used. An unsigned type has no others.
         levels = 2 ** (bits - 1) if signed else 2 ** bits
         whole = [0] * first + counts
         windows = {i: (0, i) for i in range(levels, end + 1)}
@@ -526,7 +526,7 @@ def histograms():
     normal = lambda mean=0.0, sigma=1.0: draws.gauss(mean, sigma)
     laplace = lambda: draws.expovariate(1.0) * draws.choice((-1, 1))
 
-    # The ends are a power of two apart, because bins begin at multiples of their width.
+    # The ends of a distribution are a power of two apart, so that its bins begin at multiples of their width.
     distributions = {
         "normal": (-4, 4, normal),
         "narrow normal": (-4, 4, lambda: normal(sigma=0.25)),

@@ -1,4 +1,4 @@
-// The network: network.wasm, and data.json, which says what its integers mean.
+// The network: network.wasm computes integers, and data.json says what they mean.
 
 // A time is measured in several spans of many runs each: browsers' clocks tick only every 0.1 ms or
 // so, and other programs disturb some of the spans.
@@ -28,7 +28,7 @@ export class Network {
     return new Uint8Array(this.wasm.memory.buffer, at, size);
   }
 
-  // Runs the network. Returns the ten integers, and the codes of each step by the step's number.
+  // Runs the network. Returns the ten output integers, and a map from a step's number to its codes.
   run(pixels) {
     this.codes = new Map();
     this.bytes(this.wasm.input_at(), pixels.length).set(pixels);

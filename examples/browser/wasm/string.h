@@ -1,4 +1,4 @@
-/* The string functions that the exported C calls: with -mbulk-memory they become instructions. */
+/* The string functions that exported C code calls. With -mbulk-memory they become instructions. */
 #pragma once
 #include <stddef.h>
 

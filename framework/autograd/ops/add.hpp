@@ -11,8 +11,8 @@ namespace quantrain {
 /// If a and b hold activation codes of the same shape, y is an integer sum.
 /// docs/quantization.md (11)
 /// If one operand holds activation codes and the other is a constant (one number, or one for each
-/// channel), y is an integer lookup. In both cases the FakeQuantize that follows sets the
-/// parameters of y.   docs/quantization.md (24)
+/// channel), y is an integer lookup.   docs/quantization.md (24)
+/// In both cases the FakeQuantize that follows sets the parameters of y.
 /// Gradient: grad_y to each operand, summed over the axes along which that operand was repeated.
 /// Throws: ShapeError if the shapes do not broadcast.
 /// Source: ONNX Add.

@@ -56,7 +56,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   const int rank = shape.rank();
   const Extents source = aligned(x.shape(), rank);
   const Extents target = aligned(shape, rank);
-  Extents stride;  // of x along each axis of the result; 0 where it is repeated
+  Extents stride;  // x's stride along each axis of the result; 0 where x is repeated
   int64_t step = 1;
   for (int axis = rank - 1; axis >= 0; --axis) {
     const auto i = static_cast<size_t>(axis);

@@ -10,8 +10,9 @@
 namespace quantrain {
 namespace {
 
-/// Length of a run, which is all elements of a tensor with the same indices before `axis`: the
-/// product of the extents from `axis` on. Each run of an operand stays contiguous in the result.
+/// A run consists of all elements of a tensor that have the same indices before `axis`. Its length
+/// is the product of the extents from `axis` on. Each run of an operand stays contiguous in the
+/// result.
 int64_t run_length(const Shape& shape, int axis) {
   int64_t run = 1;
   for (int i = axis; i < shape.rank(); ++i) run *= shape[i];
@@ -140,7 +141,7 @@ class CodeConcat : public Accumulators {
   std::vector<std::shared_ptr<const Codes>> operands_;
 };
 
-/// The result as a CodeConcat. If an operand holds no activation codes, the result is undefined.
+/// The result as a CodeConcat, or an undefined tensor if an operand holds no activation codes.
 Tensor concatenate_codes(const std::vector<Tensor>& x, int axis, const Shape& shape) {
   std::vector<std::shared_ptr<const Codes>> operands;
   std::vector<int64_t> runs;

@@ -12,7 +12,8 @@ namespace quantrain {
 /// the parameters of y; the FakeQuantize that follows sets these parameters.
 /// docs/quantization.md (11)
 /// Gradient: each operand gets its part of grad_y.
-/// Throws: ShapeError if there is no operand, the axis does not exist or other extents differ.
+/// Throws: ShapeError if there is no operand, the axis does not exist, other extents differ or the
+/// sum of the extents overflows.
 /// Source: ONNX Concat.
 Tensor concat(const std::vector<Tensor>& x, int axis);
 

@@ -24,8 +24,8 @@ struct Conv2dOptions {
 /// docs/quantization.md (6), (7)
 /// Gradient: each operand gets the gradient of the formula; codes count as the real values they
 /// represent.
-/// Throws: ShapeError if the shapes do not fit, OH or OW is below 1, or groups does not divide C
-/// and O; QuantError if an integer sum or bias could overflow.
+/// Throws: ShapeError if the shapes do not fit, an option is out of range, OH or OW is below 1, or
+/// groups does not divide C and O; QuantError if an integer sum or bias could overflow.
 /// Source: ONNX Conv, channels last.
 Tensor conv2d(const Tensor& x,
               const Tensor& weight,

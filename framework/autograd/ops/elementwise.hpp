@@ -16,7 +16,7 @@ struct ElementwiseFunction {
   std::string type;                          ///< the operation's name in snake_case
   std::function<double(double)> f;           ///< finite for finite arguments
   std::function<double(double)> derivative;  ///< f'
-  std::string layer{};                       ///< layer for this function; for messages
+  std::string layer{};                       ///< name of the layer that computes f, for messages
   std::vector<std::pair<std::string, double>> attributes{};  ///< numbers on which f depends
   /// Optional faster loops over floats. forward_f32 computes y[i] = f(x[i]). backward_f32 computes
   /// grad_x[i] = grad_y[i] * f'(x[i]) from y[i] instead of x[i].

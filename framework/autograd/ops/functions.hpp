@@ -19,7 +19,7 @@ Tensor tanh(const Tensor& x);
 /// y = min(max(x + 3, 0), 6) / 6.   f' = 1 / 6 in (-3, 3), else 0.
 /// Howard et al. 2019, section 5.2; ONNX HardSigmoid, alpha 1 / 6, beta 0.5.
 Tensor hard_sigmoid(const Tensor& x);
-/// y = x * min(max(x + 3, 0), 6) / 6.   f' = 0 below -3, 1 above 3, (2 x + 3) / 6 between.
+/// y = x * min(max(x + 3, 0), 6) / 6.   f' = 0 below -3, 1 above 3, else (2 x + 3) / 6.
 /// Howard et al. 2019, section 5.2; ONNX HardSwish.
 Tensor hard_swish(const Tensor& x);
 /// y = x * sigmoid(x).   f' = s * (1 + x * (1 - s)), s = sigmoid(x).
@@ -28,11 +28,11 @@ Tensor silu(const Tensor& x);
 /// y = x * P, P = (1 + erf(x / sqrt(2))) / 2.   f' = P + x * exp(-x * x / 2) / sqrt(2 pi).
 /// Hendrycks and Gimpel 2016; ONNX Gelu, without the approximation.
 Tensor gelu(const Tensor& x);
-/// y = x where x > 0, else slope * x.   f' = 1, and slope where x <= 0.
+/// y = x where x > 0, else slope * x.   f' = 1 where x > 0, else slope.
 /// Throws: DataError if slope is not finite.
 /// Maas et al. 2013; ONNX LeakyRelu.
 Tensor leaky_relu(const Tensor& x, float slope = 0.01f);
-/// y = x where x > 0, else alpha * (exp(x) - 1).   f' = 1, and alpha * exp(x) where x <= 0.
+/// y = x where x > 0, else alpha * (exp(x) - 1).   f' = 1 where x > 0, else alpha * exp(x).
 /// Throws: DataError if alpha is not finite.
 /// Clevert et al. 2016; ONNX Elu.
 Tensor elu(const Tensor& x, float alpha = 1.0f);

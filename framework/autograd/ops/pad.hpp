@@ -10,8 +10,8 @@ namespace quantrain {
 
 /// y is x padded with `value`: along each axis k, before[k] elements before x and after[k] after x.
 /// Shapes: x [d_0, d_1, ...] -> y [before[0] + d_0 + after[0], ...].
-/// Codes with per-tensor parameters stay codes with the same parameters if the batch is not padded
-/// and `value` is the real value of a code (0 always is); otherwise y holds floats.
+/// Codes with per-tensor parameters stay codes with the same parameters if the batch axis is not
+/// padded and `value` is the real value of a code (0 always is); otherwise y holds floats.
 /// docs/quantization.md (23)
 /// Gradient: grad_x is the part of grad_y at the elements of x.
 /// Throws: ShapeError if before or after does not have one number for each axis, a number is

@@ -10,7 +10,7 @@ namespace quantrain {
 struct Pool1dOptions {
   int64_t kernel = 0;
   int64_t stride = 0;   ///< 0: same as kernel
-  int64_t padding = 0;  ///< below kernel, so that every window overlaps the signal
+  int64_t padding = 0;  ///< less than kernel, so that every window overlaps the signal
 };
 
 /// The checked extents of windows over x [N, L, C], as images of one row. The function leaves o

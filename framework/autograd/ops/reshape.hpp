@@ -12,8 +12,8 @@ namespace quantrain {
 /// Accumulators, and codes with per-tensor parameters, keep their kind; per-channel codes become
 /// floats.
 /// Gradient: grad_y in x's shape.
-/// Throws: ShapeError if the number of elements does not fit, an extent is below -1, or there are
-/// two extents of -1.
+/// Throws: ShapeError if the number of elements does not fit, an extent is below -1, there are two
+/// extents of -1, or there is one of -1 and one of 0.
 /// Source: ONNX Reshape, without its special meaning of 0.
 Tensor reshape(const Tensor& x, std::span<const int64_t> extents);
 inline Tensor reshape(const Tensor& x, std::initializer_list<int64_t> extents) {

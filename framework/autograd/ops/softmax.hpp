@@ -6,8 +6,8 @@ namespace quantrain {
 
 /// y[..., c] = exp(x[..., c]) / sum over k of exp(x[..., k]), along the last axis.
 /// Shapes: x [..., C] -> y like x. The largest element is subtracted first, so that nothing
-/// overflows. If x holds activation codes, y is computed in integers, unless the only axis is the
-/// batch.   docs/quantization.md (26)
+/// overflows. If x holds activation codes and has an axis besides the batch, y is computed in
+/// integers.   docs/quantization.md (26)
 /// Gradient: grad_x = y * (grad_y - s), where s is the sum of grad_y * y over the last axis.
 /// Throws: ShapeError if x is a scalar.
 /// Source: ONNX Softmax, axis -1.

@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-// Sums of matrices, and functions with parameters for each row or column, split into blocks over
-// threads. Block sizes depend on the problem size alone. Each block is summed in 16 lanes, and a
-// fixed tree adds up the blocks. So results have the same bits with any number of threads, and the
-// same bits on AVX2 as on AVX-512.
+// Reductions of matrices, and functions with parameters for each row or column. Threads share the
+// work in blocks. Block sizes depend on the problem size alone. Each block is summed in 16 lanes,
+// and a fixed tree adds up the blocks. So results have the same bits with any number of threads,
+// and the same bits on AVX2 as on AVX-512.
 namespace quantrain::kernels {
 
 /// Sum of all elements.

@@ -27,7 +27,7 @@ constexpr int64_t kTaskWork = 500000;
 constexpr int64_t kMostTaskWork = 4000000;
 constexpr int64_t kFewPixels = 1024;        // for at most this many, packing weights does not pay
 constexpr int64_t kImagePixels = 64 * 256;  // larger images may be split over tasks
-constexpr int64_t kManyPixels = 32;         // this many pixels of a group in an image fill tiles
+constexpr int64_t kManyPixels = 32;         // a group of this many pixels per image fills tiles
 constexpr int64_t kLongestChain = 1024;     // terms; longer sums are cut into blocks
 constexpr int64_t kBlockTerms = 512;        // the most terms of such a block
 
@@ -211,8 +211,8 @@ class TapGroups {
   void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_;
   Buffer<float*> to_;
-  // Has room for one segment for each tap. Each may have as many pieces as the longest possible
-  // segment, which is a whole row of the convolution's kernel.
+  // Has room for one segment for each tap, cut into as many pieces as the longest possible segment:
+  // a whole row of the convolution's kernel.
   Buffer<SegmentF32> segments_{p_.kh * p_.kw * ((p_.kw * p_.channels - 1) / kBlockTerms + 1)};
   std::vector<Block> blocks_;
   TilesF32 tiles_{};

@@ -48,7 +48,7 @@ void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const float* grad_y,
                                  float* grad_w);
 /// The same for an x of codes that share one scale. Each task dequantizes the chunk that it reads.
-/// If several tasks would read the same codes, all codes are dequantized first.
+/// If several tasks or groups would read the same codes, all codes are dequantized first.
 void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const CodeView& x,
                                  const float* grad_y,

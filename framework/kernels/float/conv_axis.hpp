@@ -19,11 +19,11 @@ inline ConvAxis horizontal(const Conv2dShape& s) {
   return {s.w, s.ow(), s.kw, s.stride_w, s.pad_w, s.dilation_w};
 }
 
-/// Positions along one axis of a convolution's result whose windows cover the same taps. There are
-/// `count` positions, `result_step` apart, and the first is `result`. Their windows cover `taps`
-/// taps of the kernel, `tap_step` apart, and the first is `first_tap`. At the first position, the
-/// first of these taps reads the element `source`. The next position reads `source_step` elements
-/// further on. The next tap reads `tap_source` elements further on.
+/// A group of positions along one axis of a convolution's result. All their windows cover the same
+/// taps. There are `count` positions, `result_step` apart, and the first is `result`. Their windows
+/// cover `taps` taps of the kernel, `tap_step` apart, and the first is `first_tap`. At the first
+/// position, the first of these taps reads the element `source`. The next position reads
+/// `source_step` elements further on. The next tap reads `tap_source` elements further on.
 struct AxisPart {
   int64_t result, result_step;
   int64_t source, source_step;
@@ -41,8 +41,8 @@ std::vector<AxisPart> forward_taps(const ConvAxis& axis);
 
 /// The axis of the data gradient. Its results are positions i of the image, and its source elements
 /// are windows: tap t of window (i + pad - t * dilation) / stride reads position i if the division
-/// leaves no remainder. So each residue of i + pad modulo stride has its own taps. The parts number
-/// the taps in the order of the windows, that is, from the last tap of the kernel to the first.
+/// leaves no remainder. So each residue of i + pad modulo stride has its own taps. In the returned
+/// parts, taps are numbered in the order of the windows: the kernel's last tap is number 0.
 std::vector<AxisPart> backward_axis(const ConvAxis& axis);
 
 }  // namespace quantrain::kernels

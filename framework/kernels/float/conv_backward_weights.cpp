@@ -22,10 +22,11 @@ constexpr int64_t kMostTasks = 16;
 constexpr int64_t kTaskWork = 250000;          // the fewest multiply-adds that a task should have
 constexpr int64_t kChunkPixels = 768;          // fewer would make adding up the chunks costly
 constexpr int64_t kMostPartialSums = 4 << 20;  // of all chunks together; long sums may need more
-constexpr int64_t kLongestChunk = 32768;       // pixels; one chain adds up the blocks of a chunk
-// A segment has at most kLongestChain pixels. A block has as many whole segments as are needed for
-// kLongestChain pixels if there are few rows, or for kBlockPixels pixels if there are more rows, so
-// that a panel of grad_y stays in the first-level cache. It has at most kMostSegments segments.
+constexpr int64_t kLongestChunk = 32768;       // pixels; not more, as one chain adds up its blocks
+// A segment has at most kLongestChain pixels. A block has the fewest whole segments that reach a
+// number of pixels, but at most kMostSegments segments. The number is kLongestChain for up to
+// kTileRows rows. For more rows it is kBlockPixels, so that a panel of grad_y stays in the
+// first-level cache.
 constexpr int64_t kLongestChain = 768;
 constexpr int64_t kBlockPixels = 128;
 constexpr int64_t kTileRows = 9;  // for at most this many rows, blocks of kLongestChain are faster
@@ -265,9 +266,10 @@ void backward_weights(const Conv2dShape& s,
   const int64_t o = s.group_o();
   const int64_t width = packed_columns(o);
   const int64_t sums = k * width;
-  // With many channels, one tap fills a tile. So each AxisPart has all results for which its taps
-  // lie inside the image, which makes sums long. With few channels, a tile needs several taps. So
-  // each AxisPart has all taps that lie inside the image for its results.
+  // With many channels, one tap fills a tile. So forward_taps groups by taps: an AxisPart has all
+  // results for which its taps lie inside the image, and the sums are long. With few channels, a
+  // tile needs several taps. So forward_axis groups by results: an AxisPart has all taps that lie
+  // inside the image for its results.
   const auto axis = s.group_c() >= kManyChannels ? forward_taps : forward_axis;
   WeightsGradient p{};
   p.s = s;

@@ -170,8 +170,8 @@ void gemm_f32(int64_t m,
               int64_t c_stride,
               const EpilogueF32& epilogue) {
   const Product p{m, n, a, c, c_stride, epilogue};
-  // If there is only one task and one block, nothing to pack, and more than one row, the kernel
-  // takes all columns at once. A single row is computed as chains instead.
+  // The kernel takes all columns at once if the product is one task and one block, and B is read in
+  // place. A single row is computed as chains instead.
   if (m > 1 && m <= kManyRows && k <= kLongestChain && m * n * k <= kTaskWork &&
       b.col_stride == 1 && !packs_rows(b, m, k)) {
     const SegmentF32 whole{0, 0};

@@ -146,10 +146,10 @@ void add_chunks(const Product& p, int64_t k, const Multiply& multiply) {
 
 /// The kernel that sums: tiles_f32 or, for few rows or columns, dots_f32 or chains_f32.
 enum class SumForm { kTiles, kDots, kChains };
-/// Chooses the form. Tiles are slow in three cases: few rows wait for B to be transposed, one row
-/// waits for each multiply-add, and few columns leave lanes empty. Dots need both operands
-/// contiguous along k. They also need a long k, because each sum ends with a tree that adds up 16
-/// lanes.
+/// Chooses the form. Tiles are slow in three cases. With few rows, it does not pay off to transpose
+/// B. With one row, each multiply-add waits for the one before. With few columns, lanes stay empty.
+/// Dots need both operands contiguous along k. They also need a long k, because each sum ends with
+/// a tree that adds up 16 lanes.
 inline SumForm sum_form(const Product& p, int64_t k, const MatrixF32& b) {
   if (p.a.col_stride != 1) return SumForm::kTiles;
   if (b.col_stride == 1) return p.m == 1 ? SumForm::kChains : SumForm::kTiles;

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// Softmax of rows and functions built on it, split into blocks of rows over threads.
+// Softmax of rows, and functions built on it. Threads share the work in blocks of rows.
 namespace quantrain::kernels {
 
 /// y = softmax(x), or log_softmax(x) if log is set, for each of `rows` rows of `columns` elements.

@@ -32,7 +32,7 @@ class ColumnOrder {
       : remainders_(s.kw > 1 ? s.dilation_w : 1), columns_(s.w + 2 * s.pad_w) {}
 
   bool is_natural() const { return remainders_ == 1; }
-  /// Calls f(i, the place of column first + i * step) for i < count.
+  /// Calls f(i, place) for i < count, where `place` is the place of column `first + i * step`.
   template <class F>
   void for_columns(int64_t first, int64_t step, int64_t count, const F& f) const {
     // A local copy stays in a register, because no store of bytes can change it.
@@ -203,7 +203,8 @@ class PixelCalls {
   /// p.acc or p.y points to the first pixel.
   explicit PixelCalls(const DotU8S8& p) : p_(p) { p_.x = pointers_; }
 
-  /// Sums of the pixels that are added next have `segments` segments, whose weights begin at w.
+  /// Each pixel passed to add() after this call has a sum of `segments` segments. Their weights
+  /// begin at w.
   void set_segments(const int8_t* w, int64_t segments) {
     if (p_.w != w || p_.segments != segments) flush();
     p_.w = w;

@@ -4,7 +4,7 @@
 
 namespace quantrain::kernels {
 
-/// Like dot_u8s8 of the table, but requantizes with any shifts, so RequantizeU8::round may be null.
+/// Like kernels.dot_u8s8, but RequantizeU8::round may be null, so every shift is allowed.
 void dot_u8s8(const IntegerTable& kernels, const DotU8S8& p);
 
 }  // namespace quantrain::kernels

@@ -225,8 +225,8 @@ void lookup_u8(int64_t n, const uint8_t* x, const uint8_t* table, uint8_t* y);
 /// The same for rows of `channels` codes, with a table of 256 codes for each channel.
 void lookup_channels_u8(
     int64_t rows, int64_t channels, const uint8_t* x, const uint8_t* tables, uint8_t* y);
-/// Like lookup_u8, for rows of `length` codes. The rows of y are y_stride apart, so that y can be
-/// an operand's part of a concatenation.
+/// Like lookup_u8, for rows of `length` codes. The rows of y are y_stride apart, so that the
+/// results can be written into their columns of a concatenation.
 void lookup_rows_u8(int64_t rows,
                     int64_t length,
                     const uint8_t* x,

@@ -10,7 +10,8 @@
 namespace quantrain::kernels {
 namespace {
 
-/// Writes four weights of output o of a panel to their places in `group`, the panel's group of 4.
+/// Writes four weights of output o to their places in `group`, which holds four weights of each
+/// output of a panel (PanelLayout).
 void put_quad(const PanelLayout& layout, const int8_t* quad, int64_t o, int8_t* group) {
   if (layout.planes) {
     for (int64_t k = 0; k < 4; ++k) {
@@ -45,9 +46,9 @@ void widen_words(int64_t words, const int16_t* halves, int8_t* to) {
   std::memcpy(to + bytes, odd, bytes);
 }
 
-/// The value that a sum starts with. The bound in docs/quantization.md (7) holds for whole sums. If
-/// kernels subtract an offset, this value may not fit in 32 bits. Then it wraps around, and the sum
-/// wraps back.
+/// The value that a sum starts with. By docs/quantization.md (7), a complete sum fits in 32 bits.
+/// This value may not fit if kernels subtract an offset. Then it wraps around, and the sum wraps
+/// back.
 int32_t first_sum(int64_t bias, int32_t zero_x, int32_t sum_w) {
   return static_cast<int32_t>(bias - int64_t{zero_x} * sum_w);
 }
@@ -122,8 +123,8 @@ void PackedWeightsS8::pack_panel(int64_t panel) {
   if (count < layout_.width) std::memset(to, 0, static_cast<size_t>(panel_bytes_));
   const int8_t* const rows =
       plain_ + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
-  // If every group of 4 is complete, each group is a word of 32 bits, and each segment of the panel
-  // is a transposed matrix of words.
+  // If no group of 4 needs padding, the four weights of one output are a word of 32 bits, and each
+  // segment of the panel is a transposed matrix of words.
   const bool words = !layout_.planes && length % 4 == 0;
   for (int64_t segment = 0; segment < shape_.kh; ++segment) {
     const int8_t* const from = rows + segment * length;
@@ -197,7 +198,7 @@ void PackedWeightsS8::pack_depthwise() {
 }
 
 // A sum of weights is their dot product with ones, so dot_u8s8 can compute it. dot_u8s8 subtracts
-// the offset from every byte, so the bytes are offset + 1.
+// the offset from each byte of x, so each byte is offset + 1.
 void PackedWeightsS8::sum_panels() {
   const int64_t outputs = shape_.group_o();
   const int64_t width = panels_per_group_ * layout_.width;

@@ -11,7 +11,8 @@ void clear(const PoolShape& s, int64_t begin, int64_t end, float* grad_x) {
 }  // namespace
 
 // The first of equal elements wins; NaN wins over everything. position, which may be null, gets the
-// winner's index in its window, counted row by row. Elements outside the image count, too.
+// winner's index in its window, counted row by row. The index also counts elements outside the
+// image, but these never win.
 void max_pool2d_f32(
     const PoolShape& s, int64_t begin, int64_t end, const float* x, float* y, uint16_t* position) {
   for_windows(s, begin, end, [&](const Window& window, int64_t pixel, int64_t image) {

@@ -15,8 +15,8 @@ namespace quantrain::kernels::simd {
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-/// Computes columns [j, j + columns) of all rows. In each row, they are kVectors vectors; the last
-/// vector may be partial.
+/// Computes columns [j, j + columns) of all rows. These columns of a row take kVectors vectors; the
+/// last vector may be partial.
 template <class Arch, int kChains, int kVectors>
 void columns_of_chains_f32(const FewF32& p, int64_t j, int64_t columns) {
   using V = Batch<float, Arch>;

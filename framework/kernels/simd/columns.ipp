@@ -2,8 +2,8 @@
 
 #include "framework/kernels/simd/lanes.hpp"
 
-// Reductions in 16 lanes. Also functions with parameters for each row or column; their lanes run
-// along the columns.
+// Reductions, and functions with parameters for each row or column. All use 16 lanes, which hold
+// adjacent elements of a row.
 namespace quantrain::kernels::simd {
 
 /// Sums n terms. load(i, at) -> Lanes gives the terms from i on.
@@ -37,8 +37,8 @@ void scale_rows_f32(int64_t rows, int64_t columns, const float* x, const float* 
   }
 }
 
-// The dot product of each row of a with the same row of b. The products are added in the order in
-// which sum_f32 adds its terms. Rows that fit into one chain are summed side by side, so that no
+// dots[r] is the dot product of row r of `a` and row r of `b`. The products are added in the order
+// in which sum_f32 adds its terms. Rows that fit into one chain are summed side by side, so that no
 // addition waits for the previous one.
 template <class Arch>
 void row_dots_f32(int64_t rows, int64_t columns, const float* a, const float* b, float* dots) {

@@ -7,8 +7,8 @@
 // Depthwise convolutions with lanes along the channels; weights [kh, kw, c].
 namespace quantrain::kernels::simd {
 
-/// The taps along one axis that a result needs. Tap a reads the float at index
-/// from + a * from_step, and its weight is at index weight + a * weight_step. `run` is the number
+/// The taps along one axis that a result needs. The k-th tap reads the float at index
+/// from + k * from_step, and its weight is at index weight + k * weight_step. `run` is the number
 /// of results with the same taps: this result and those that follow it on the axis. It may also
 /// count results beyond the end of the axis. ResultAxis gives the distances between the results.
 struct AxisTaps {
@@ -34,10 +34,10 @@ inline QUANTRAIN_INLINE AxisTaps window_taps(int64_t start,
           whole ? (size - 1 - start - (kernel - 1) * dilation) / stride + 1 : 1};
 }
 
-/// The taps that have read the input element whose position plus the padding is `padded`. Tap a
-/// reads the gradient of the output whose window has tap a on this element. The axis has `size`
-/// outputs, which are `unit` floats apart. Except at the borders, elements that are `stride` apart
-/// have the same taps.
+/// The taps that have read the input element whose position plus the padding is `padded`. Each of
+/// these taps now reads the gradient of the output whose window has the tap on this element. The
+/// axis has `size` outputs, which are `unit` floats apart. Except at the borders, elements that are
+/// `stride` apart have the same taps.
 inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
                                                int64_t kernel,
                                                int64_t dilation,
@@ -45,7 +45,7 @@ inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
                                                int64_t size,
                                                int64_t unit,
                                                int64_t weight_unit) {
-  int64_t step = 1;  // between taps that read the element in some window
+  int64_t step = 1;  // from one tap that has read the element to the next
   while (step < kernel && step * dilation % stride != 0) ++step;
   int64_t first = 0;
   while (first < kernel && (padded - first * dilation) % stride != 0) ++first;

@@ -8,8 +8,8 @@
 // call, the sum of each result is one chain of fused multiply-adds.
 namespace quantrain::kernels::simd {
 
-// Without this option, GCC collects integers for neighbouring members in a vector register before
-// it stores them. Reading them back would wait for all multiply-adds in flight.
+// Without this option, GCC packs the integers of neighbouring members into a vector register and
+// stores them together. Reading such a member would wait for all multiply-adds in flight.
 #if !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("no-tree-slp-vectorize")
@@ -27,9 +27,9 @@ inline constexpr int64_t kFetchTerms = 64;
 inline constexpr int64_t kLowTerms = 96;
 inline constexpr int kLowSums = 14;
 
-/// Rows of the largest tile. Rows of a that lie kStep = 1 or 2 elements apart are read through one
-/// pointer. Otherwise kStep is 0, and each row has its own pointer. More than 9 pointers do not fit
-/// in registers and would be loaded at each step.
+/// The number of rows of the largest tile. If the rows of matrix a lie kStep = 1 or 2 elements
+/// apart, the tile reads them through one pointer. Otherwise kStep is 0, and each row has its own
+/// pointer. More than 9 pointers do not fit in registers and would be loaded at each step.
 template <class Arch, int kVectors, int kStep>
 constexpr int tile_rows() {
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
@@ -73,8 +73,8 @@ inline QUANTRAIN_INLINE void keep_in_register(T& v) {
 #endif
 }
 
-/// Tiles of kRows rows x kVectors vectors of columns. If kStep is not 0, rows lie kStep elements
-/// apart in a and need no pointers of their own.
+/// Tiles of kRows rows x kVectors vectors of columns. If kStep is not 0, the rows of matrix a lie
+/// kStep elements apart and need no pointers of their own.
 template <class Arch, int kRows, int kVectors, int kStep, StripKind kKind>
 struct TilesOfRowsF32 {
   using V = Batch<float, Arch>;

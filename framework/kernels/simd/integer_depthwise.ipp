@@ -4,10 +4,10 @@
 #include "framework/kernels/simd/to_memory.hpp"
 
 // Depthwise convolutions of bytes. The rows of one or two windows are interleaved, four at a time,
-// into lines of quads (DepthwiseLayout in params.hpp), which include the columns outside the image.
-// For a block of b channels, element e of such a line holds the bytes of four rows, at channel
-// e % b of column e / b. Lanes run along these elements, and a dot product with four weights sums
-// four rows.
+// into lines of quads (DepthwiseLayout in params.hpp). A line of quads also has the columns outside
+// the image. For a block of b channels, element e of a line holds the bytes of four rows, at
+// channel e % b of column e / b. Lanes run along these elements, and a dot product with four
+// weights sums four rows.
 namespace quantrain::kernels::simd {
 
 /// to[4 e + k] = rows[k][e] for e < n.

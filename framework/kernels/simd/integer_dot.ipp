@@ -33,8 +33,9 @@ struct Ahead {
   int64_t step;
 };
 
-/// Adds the products of kBytes consecutive k, for instruction sets that multiply by lanes. Even
-/// steps are added to `even`, odd steps to `odd`. Both may be the same array.
+/// Adds the products of kBytes consecutive k, for instruction sets that multiply by lanes. Each
+/// step takes kStepBytes of them. The products of even steps are added to `even`, those of odd
+/// steps to `odd`. Both may be the same array.
 template <class Arch, int kBytes, int R, int V>
 inline QUANTRAIN_INLINE void dot_lanes(const uint8_t* const (&left)[R],
                                        int64_t j,
@@ -238,8 +239,8 @@ void dot_panels(const DotU8S8& p) {
     const auto rows = [&](auto r, const auto& given) QUANTRAIN_INLINE {
       if (row + r <= p.rows) dot_rows<Arch, r, V, kShort>(p, w, output, given, row);
     };
-    // Only the tallest tiles, which do most of the work, store sums and codes without a call. If
-    // there are few registers and the window is not short, these tiles call as well.
+    // The tallest tiles do most of the work. They store sums and codes without a call, unless there
+    // are few registers and the window is not short. All other tiles call.
     constexpr std::integral_constant<int, I::rows(V)> tallest;
     if constexpr (!kShort && !I::kManyRegisters) {
       rows(tallest, to_memory);

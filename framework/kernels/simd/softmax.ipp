@@ -5,7 +5,8 @@
 namespace quantrain::kernels::simd {
 
 /// Natural logarithm of x, which is a sum of exponentials and at least 1. It is computed in double:
-/// x = m 2^e with m in [0.75, 1.5), and log m = 2 artanh((m - 1) / (m + 1)) is a series.
+/// x = m 2^e with m in [0.75, 1.5), and log x = e log 2 + log m. A series computes
+/// log m = 2 artanh((m - 1) / (m + 1)).
 template <class Arch>
 float log_of_sum(float x) {
   if (!(x < __builtin_inff())) return x;

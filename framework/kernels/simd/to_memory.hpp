@@ -5,8 +5,9 @@
 #include "framework/kernels/simd/requantizer.hpp"
 
 // Stores the sums of a tile, which has R rows of V vectors of outputs. p is a kernel's parameter
-// struct. It has the members stride and outputs. For sums it also has acc, for codes y and
-// requantize. A tile's first row lies `at` elements after the first row of p.acc or p.y.
+// struct. All classes read its members stride and outputs. Those that store sums also read acc, and
+// those that store codes also read y and requantize. A tile's first row lies `at` elements after
+// the first row of p.acc or p.y.
 namespace quantrain::kernels::simd {
 
 /// Stores the sums of a panel's tiles unchanged.

@@ -98,7 +98,8 @@ std::string step_id(size_t i) { return cat("_", i); }
 constexpr size_t kMostParameters = 127;
 
 /// Throws if a C function would have too many parameters. A step's function has one parameter for
-/// each input and one for the output. Functions with one input may also have one for local memory.
+/// each input and one for the output. If it has only one input, it may have a third parameter, for
+/// local memory.
 void check_parameters(const Program& program) {
   for (const Step& step : program.steps) {
     if (step.inputs.size() >= kMostParameters) {

@@ -15,7 +15,7 @@ struct Parameter {
   std::string type;       ///< C type of an output: "digits_output"
   std::string element;    ///< "uint8_t" or "int32_t"
   int64_t size = 0;       ///< number of elements
-  int value = 0;          ///< number of the value in the program
+  int value = 0;          ///< position of the value in Program::values
 };
 
 struct Interface {

@@ -12,7 +12,7 @@ namespace quantrain::c99 {
 struct Place {
   enum class Where { kInput, kOutput, kScratch };
   Where where = Where::kScratch;
-  int64_t position = 0;  ///< number of the input or output, or bytes from the scratch's start
+  int64_t position = 0;  ///< index of the input or output, or byte offset in the scratch
 };
 
 /// Order in which a step computes its pixels. If input and output share memory, the order decides

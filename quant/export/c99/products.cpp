@@ -277,9 +277,10 @@ int ProductStep::stored_bits(const Settings& settings) const {
   // For a short sum, padding to whole words costs more than packing saves.
   if (length() < kShortestPacked || length() > kLongestPacked) return 8;
   const int bits = product->weight_bits > 2 ? 4 : 2;
-  // From the start of a sum, the C core subtracts the offset of packed weights times the sum of the
-  // codes. The result must stay within 32 bits. In a converted network, a bias can be too large for
-  // this only if the sum has more than about 263,000 products of 4-bit weights.
+  // A sum starts at a value that contains the bias. Before the first product, the C core subtracts
+  // the offset of packed weights times the sum of the codes. The difference must fit into 32 bits.
+  // In a converted network, a bias can be too large for this only if the sum has more than about
+  // 263,000 products of 4-bit weights.
   const int64_t reach = 2 * 255 * (int64_t{1} << (bits - 1)) * length();
   const int64_t most = std::numeric_limits<int32_t>::max() - reach;
   for (const int32_t bias : product->bias) {

@@ -36,8 +36,8 @@ StepSource step_source(const ProductStep& step,
                        const Settings& settings,
                        Needs& needs);
 
-/// The C function of a form, for products and for depthwise convolutions. rows: whether it also
-/// computes outputs that remain after groups of four.
+/// The C function of a form, for products and for depthwise convolutions. It computes outputs in
+/// groups of four. rows: whether it also computes the outputs that remain.
 std::string product_function(const ProductForm& form, bool rows);
 std::string depthwise_function(const DepthwiseForm& form, bool rows);
 

@@ -32,7 +32,9 @@ struct DepthwiseForm {
 
 /// The functions that the steps of a network call.
 struct Needs {
-  /// For each form: whether some step has outputs that remain after groups of four.
+  /// For each form: whether some step has a number of outputs that is not a multiple of four. This
+  /// is the number per group for a grouped convolution, and the number of channels for a depthwise
+  /// one.
   std::map<ProductForm, bool> products;
   std::map<DepthwiseForm, bool> depthwise;
   bool requantize = false;

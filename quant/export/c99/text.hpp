@@ -14,7 +14,7 @@
 // C source as text.
 namespace quantrain::c99 {
 
-/// The concatenated parts, with numbers as in C.
+/// The parts, concatenated. Numbers are formatted as in the "C" locale.
 template <class... Parts>
 std::string cat(const Parts&... parts) {
   TextStream stream;
@@ -47,10 +47,10 @@ std::string number(float value);
 std::string number(double value);
 
 /// Text that is safe inside a C comment: "*/" becomes "* /", "/*" becomes "/ *", and all characters
-/// but printable ASCII become "?".
+/// but printable ASCII become "?". If the text ends with a backslash, a space is added.
 std::string comment(std::string_view text);
 
-/// A part of the C core: the text between "//@ section" and the next "//@" in core/.
+/// A part of the C core: the text in core/ after "//@ section", up to the next "//@" or the end.
 /// Throws: ExportError if there is no such section.
 std::string core(std::string_view section);
 

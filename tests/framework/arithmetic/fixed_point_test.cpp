@@ -123,7 +123,7 @@ TEST_CASE("requantizing rounds once, gemmlowp rounds twice", "[arithmetic][requa
   // -0.5, a tie: gemmlowp's second step rounds away from 0.
   CHECK(gemmlowp(-2, quarter) == -1);
   CHECK(unclamped(-2, quarter) == 0);
-  // -1.5: gemmlowp rounds away from 0, and (8) rounds up.
+  // -1.5: gemmlowp rounds away from 0, and requantize() rounds up.
   CHECK(gemmlowp(-6, quarter) == -2);
   CHECK(unclamped(-6, quarter) == -1);
   // Here gemmlowp's two roundings give the same result as one.

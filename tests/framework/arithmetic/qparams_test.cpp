@@ -19,7 +19,7 @@ std::string printed(const T& value) {
 
 }  // namespace
 
-TEST_CASE("the codes of a type follow (1)", "[arithmetic][qparams]") {
+TEST_CASE("the range of a type's codes follows docs/quantization.md (1)", "[arithmetic][qparams]") {
   for (int bits = 2; bits <= 16; ++bits) {
     const int32_t half = 1 << (bits - 1);
     const QType u{bits, false, false};

@@ -288,8 +288,8 @@ TEST_CASE("a bias halfway between two codes rounds to the even code", "[arithmet
 }
 
 TEST_CASE("a bias is quantized in double", "[arithmetic][bias]") {
-  // In float32, the product of the scales and the quotient would both be rounded, and the code
-  // would be 3620999.
+  // In float32, scale_x * scale_w would be rounded, the quotient would be rounded again, and the
+  // code would be 3620999.
   const float scale_x = 1.0f / 255.0f;
   CHECK(quantize_bias(142 * 0.1f, scale_x, 0.001f) == 3621000);
   CHECK(half_even(142 * 0.1f / (scale_x * 0.001f)) == 3620999.0f);

@@ -63,7 +63,7 @@ inline void check_same_gradient(const Tensor& a, const Tensor& b) {
   CHECK(values(a.node()->backward(grad_y)[0]) == values(b.node()->backward(grad_y)[0]));
 }
 
-/// Checks that `operation`, run on the codes that x was computed from, gives `codes` again.
+/// Runs `operation` on the codes that x was computed from, and checks that the result is `codes`.
 inline void check_operation(const Tensor& x,
                             const integer::Operation& operation,
                             const Buffer<uint8_t>& codes) {

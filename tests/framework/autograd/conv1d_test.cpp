@@ -86,8 +86,8 @@ TEST_CASE("conv1d equals its definition computed in double", "[autograd][conv1d]
     const Tensor x = random_tensor(c.x, 1);
     const Tensor weight = random_tensor(c.weight, 2);
     const Tensor bias = random_tensor({c.weight[0]}, 3);
-    // At most 20 products below 1 are added, and each addition rounds to float32, so the error is
-    // below 20 * 20 * 2^-24.
+    // The bias and at most 20 products are added, each below 1. Each addition rounds to float32, so
+    // the error is below 21 * 21 * 2^-24.
     CHECK(test::max_difference(conv1d(x, weight, bias, c.options),
                                obvious_conv1d(x, weight, bias, c.options)) < 3e-5);
   }

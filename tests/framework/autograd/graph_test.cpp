@@ -87,7 +87,7 @@ TEST_CASE("a graph says which nodes depend on a tensor", "[autograd][graph]") {
   CHECK(graph.dependents(a) == std::vector<bool>{false, false, true});
 }
 
-TEST_CASE("a graph of several outputs lists each node that leads to any of them once",
+TEST_CASE("a graph of several outputs lists every node that leads to them, and only once",
           "[autograd][graph]") {
   const Tensor x = named("x");
   const Tensor a = total({x});

@@ -19,8 +19,8 @@ using test::code_values;
 using test::random_codes;
 using test::values;
 
-// These scales are powers of two, so every product and every sum below 2^24 is exact in float32.
-// Therefore the integer path must equal the float path exactly.
+// These scales are powers of two, so float32 products and sums are exact as long as the integer
+// sums stay below 2^24. Therefore the integer path must equal the float path exactly.
 constexpr float kScaleX = 0x1p-6f;
 constexpr float kScaleW = 0x1p-5f;
 

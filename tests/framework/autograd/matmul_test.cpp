@@ -25,7 +25,7 @@ TEST_CASE("matmul multiplies matrices, with or without leading axes", "[autograd
   CHECK(values(batched) == std::vector<float>{6, 8});
 }
 
-TEST_CASE("matmul without rows is empty, and without inner elements it is 0",
+TEST_CASE("matmul of no rows is empty, and matmul over no inner elements gives zeros",
           "[autograd][matmul]") {
   CHECK(matmul(Tensor::zeros({0, 3}), Tensor::zeros({3, 2})).shape() == Shape{0, 2});
   CHECK(values(matmul(Tensor::zeros({1, 0}), Tensor::zeros({0, 2}))) == std::vector<float>{0, 0});

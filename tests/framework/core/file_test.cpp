@@ -105,7 +105,8 @@ TEST_CASE("a write that fails half way leaves the old file and nothing else", "[
 TEST_CASE("a temporary name that is taken is not used", "[core][file]") {
   const TemporaryFolder folder;
   const Child child = in_child([&]() -> std::string {
-    // write_file() keeps symbolic links. One of these links has the next temporary name.
+    // write_file() never removes a symbolic link as a leftover. One of these links has the next
+    // temporary name.
     const std::string first = folder / "a.tmp" + std::to_string(::getpid()) + '-';
     for (int number = 1; number <= 5000; ++number)
       std::filesystem::create_symlink("nowhere", first + std::to_string(number));
@@ -272,7 +273,7 @@ TEST_CASE("a pipe is refused at once, for reading and for writing", "[core][file
   QUANTRAIN_CHECK_ERROR(write_file(folder / "pipe", "text"), DataError, "is not a regular file");
 }
 
-// Only root can create files that belong to two users.
+// Needs root, because only root can give a file to another user.
 TEST_CASE("check_writable refuses another user's file in a sticky folder", "[core][file]") {
   if (::geteuid() != 0) {
     WARN("not root: nothing was tested");

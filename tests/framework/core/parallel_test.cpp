@@ -35,7 +35,7 @@ TEST_CASE("every element is visited once, with any number of threads", "[core][p
   }
 }
 
-TEST_CASE("an even split has 1, n or an even number of blocks, whose sizes differ by at most 1",
+TEST_CASE("the blocks of an even split differ by at most 1 in size; their number is even, 1 or n",
           "[core][parallel]") {
   for (const int64_t n : {1, 2, 5, 64, 99, 1000}) {
     for (const int64_t most : {0, 1, 7, 9, 100}) {

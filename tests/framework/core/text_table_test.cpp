@@ -7,7 +7,7 @@
 
 namespace quantrain {
 
-TEST_CASE("a column is as wide as its widest cell, except the last cell of a short row",
+TEST_CASE("a column is as wide as its widest cell, ignoring the last cells of short rows",
           "[core][text]") {
   TextTable table("lrl");
   table.add({"layer", "bytes", "kernel"}).add({"0", "1,000,000", "gemm"}).add({"wide name", "7"});

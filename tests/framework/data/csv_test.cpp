@@ -52,8 +52,8 @@ TEST_CASE("a .csv may have quotes, a byte order mark, other line ends and separa
   const CsvTable bare = read("1,2\n3,4", {.header = false});
   CHECK(bare.rows() == 2);
   CHECK(bare.floats("1") == std::vector<float>{2, 4});
-  // A file may end with a lone carriage return, in an empty cell, or after a closing quote. Inside
-  // a file, a lone carriage return does not end a line.
+  // The last line of a file may end with a lone carriage return, with an empty cell or with a
+  // closing quote. Elsewhere, a lone carriage return does not end a line.
   CHECK(read("a\n1\r").floats("a") == std::vector<float>{1});
   const CsvTable no_more = read("a,b\n1,");
   CHECK(no_more.text(0, "b").empty());

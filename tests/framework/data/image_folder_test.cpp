@@ -79,7 +79,7 @@ TEST_CASE("the error about images of different sizes names two of them", "[data]
                         "a/1.png has [1, 2, 1]: scale or crop the images to one size");
 }
 
-TEST_CASE("folders without classes or images are refused, and so are other files",
+TEST_CASE("folders without classes or images are refused, and so are files that are not PNG",
           "[data][image_folder]") {
   const TemporaryFolder folder;
   QUANTRAIN_CHECK_ERROR(read_image_folder(folder / "none"), DataError, "/none: ");

@@ -25,7 +25,7 @@ void check_partition(const Parts& parts, int64_t n) {
   CHECK(all == expected);
 }
 
-// The labels of counts[c] samples of each class c, one class after the other.
+// counts[c] labels of each class c, one class after the other.
 std::vector<int32_t> labels_with(const std::vector<int64_t>& counts) {
   std::vector<int32_t> labels;
   for (size_t c = 0; c < counts.size(); ++c)

@@ -229,9 +229,10 @@ TEST_CASE("inputs and targets that do not fit each other are refused", "[data][t
   QUANTRAIN_CHECK_ERROR(TensorDataset(std::vector<SampleArray>{rows(3), rows(4)}, Targets{}),
                         DataError,
                         "input 0 has 3 samples, input 1 has 4");
-  QUANTRAIN_CHECK_ERROR(TensorDataset(SampleArray::floats({3}, {1, 2, 3}), Targets{}),
-                        DataError,
-                        "input 0 has shape [3], expected [N, ...]: rows of one value are [3, 1]");
+  QUANTRAIN_CHECK_ERROR(
+      TensorDataset(SampleArray::floats({3}, {1, 2, 3}), Targets{}),
+      DataError,
+      "input 0 has shape [3], expected [N, ...]: for one value per sample, use [3, 1]");
   QUANTRAIN_CHECK_ERROR(
       TensorDataset(rows(3), rows(4)), DataError, "3 samples, but target 0 has 4");
   QUANTRAIN_CHECK_ERROR(

@@ -91,7 +91,7 @@ TEST_CASE("a large gather gives the same result with any number of threads", "[i
   }
 }
 
-TEST_CASE("axes that do not change become rows and runs", "[integer][gather]") {
+TEST_CASE("unchanged leading and trailing axes become rows and runs", "[integer][gather]") {
   const Gather columns = Gather::make({5, 6, 7, 2}, {{}, {}, {3, 4}, {}}, 9);
   CHECK(columns == Gather{30, {{7, {3, 4}}}, 9, 2});
   const Gather between = Gather::make({2, 3, 4}, {{1}, {}, {0, 0}}, 0);
@@ -193,7 +193,7 @@ TEST_CASE("the ranges of gathered codes hold for every input", "[integer][gather
   CHECK(ranges.at(flat) == Channels{{0, 255}});
 }
 
-TEST_CASE("dead channels are removed through gathers of pixels, not of channels",
+TEST_CASE("dead channels before a gather are removed if it moves pixels, kept if it moves channels",
           "[integer][gather][dead_channels]") {
   const auto program = [](const std::vector<std::vector<int32_t>>& index, const Shape& shape) {
     Builder b;

@@ -25,7 +25,7 @@ InputFeatures random_features(int64_t count, Random& random) {
   return features;
 }
 
-/// Encodes one value at a time by (20) and (3).
+/// Encodes one value at a time, as docs/quantization.md (20) and (3) define it.
 struct Expected {
   std::vector<uint8_t> codes;
   std::vector<bool> inside;
@@ -136,7 +136,7 @@ TEST_CASE("the hash and size of a program include its features, if it has any",
           "[integer][input]") {
   Program program = test::mlp();
   const uint64_t plain = content_hash(program);
-  CHECK(plain == 8108141676630006965u);  // the hash from before programs had features
+  CHECK(plain == 8108141676630006965u);  // the same as before features existed
   const int64_t bytes = size_bytes(program);
   InputFeatures& features = program.values[static_cast<size_t>(program.inputs[0])].features;
   features = {std::vector<float>(12, 0.0f), std::vector<float>(12, 1.0f)};

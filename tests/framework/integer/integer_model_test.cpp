@@ -347,7 +347,7 @@ TEST_CASE("a model describes its inputs and outputs", "[integer][integer_model]"
   QUANTRAIN_CHECK_ERROR(IntegerModel{invalid}, GraphError, "[program] there is no output");
 }
 
-TEST_CASE("a model takes the planned memory, at most that of one chunk",
+TEST_CASE("a model takes the planned memory, but never more than one chunk needs",
           "[integer][integer_model]") {
   const IntegerModel model(every_operation());
   const int64_t sample = plan_memory(model.program()).sample_bytes;

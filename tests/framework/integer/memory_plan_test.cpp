@@ -214,8 +214,8 @@ TEST_CASE("accumulators take four bytes each", "[integer][memory_plan]") {
   CHECK(plan.sample_bytes == 64 + 128);
 }
 
-/// Blocks of the memory pool have at least 256 bytes. They are up to a quarter larger than the
-/// requested size plus pool::kSlack.
+/// The memory pool adds pool::kSlack bytes to the requested size, takes at least 256 bytes, and
+/// rounds up by at most a quarter.
 TEST_CASE("a run takes the memory that was planned, and no more", "[integer][memory_plan]") {
   const kernels::Conv2dShape padded{
       .h = 40, .w = 40, .c = 8, .o = 8, .kh = 5, .kw = 5, .pad_h = 2, .pad_w = 2};

@@ -39,7 +39,7 @@ Step& step_of(Program& p, ValueId output) {
   throw std::logic_error("no such step");
 }
 
-/// Counts the numbers that describe() lists, and adds 1 to number `target`.
+/// Counts the numbers that describe() lists, and adds 1 to the number at position `target`.
 class Mutator {
  public:
   explicit Mutator(int64_t target) : target_(target) {}
@@ -488,7 +488,7 @@ TEST_CASE("the bytes and multiply-adds of a program are sums over its parts",
   CHECK(size_bytes(Operation(step<QuantizedConv2d>(own, kConv))) == 54 / 2 + 3 * 4 + 3 * 4 + 3);
   // Weights of 2 bits, no bias.
   CHECK(size_bytes(Operation(step<QuantizedLinear>(own, kFc))) == 60 / 4 + 5 * 4 + 5);
-  // Weights of 8 bits, bias, no output.
+  // Weights of 8 bits, bias, no m0 and shift, because the layer gives accumulators.
   CHECK(size_bytes(Operation(step<QuantizedLinear>(own, kLogits))) == 30 + 3 * 4);
   CHECK(size_bytes(Operation(step<QuantizedLookup>(own, kSquashed))) == 256);
   CHECK(size_bytes(Operation(step<QuantizedConcat>(own, kBoth))) == 2 * 5);

@@ -126,8 +126,8 @@ class Builder {
   }
 };
 
-/// A list of indices for every axis of a value: slices, flips, upsampling, padding, or random
-/// order. An empty list leaves its axis unchanged; at least one list is not empty.
+/// For each axis of a value, a list of indices that slices, flips, upsamples or pads the axis, or
+/// picks random indices. An empty list leaves its axis unchanged; at least one list is not empty.
 inline std::vector<std::vector<int32_t>> random_index(const Shape& x, Random& random) {
   std::vector<std::vector<int32_t>> index(static_cast<size_t>(x.rank()));
   const auto moved = static_cast<size_t>(random.below(x.rank()));

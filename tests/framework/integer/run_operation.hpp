@@ -28,7 +28,7 @@ inline std::vector<uint8_t> run(const Operation& op,
   return run_as<uint8_t>(op, n, x);
 }
 
-/// The stored byte that (8) gives for an accumulator of real value scale * acc.
+/// The stored byte for an accumulator of real value scale * acc.   docs/quantization.md (8)
 inline uint8_t expected_code(int32_t acc, double scale, const QParams& y, Activation activation) {
   const CodeClamp clamp = code_clamp(activation, y.type, y.scale[0], y.zero_point[0]);
   const Multiplier m = make_multiplier(scale / static_cast<double>(y.scale[0]));

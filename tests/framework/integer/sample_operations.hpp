@@ -9,7 +9,7 @@
 // One operation of each kind.
 namespace quantrain::integer::test {
 
-/// Upsamples rows, adds a first column, and takes every other channel in reverse order.
+/// Upsamples rows, adds a column at the left, and takes every second channel, in reverse order.
 inline Gather gather() {
   return Gather::make({2, 3, 5}, {{0, 0, 1, 1}, {-1, 0, 1, 2}, {4, 2, 0}}, 9);
 }

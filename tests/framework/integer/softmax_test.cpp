@@ -37,7 +37,8 @@ std::vector<uint8_t> random_row(int64_t classes, uint64_t seed) {
 TEST_CASE("QuantizedSoftmax equals results worked out by hand", "[integer][softmax]") {
   const QParams share = params(1.0f / 255.0f);
   const float log2 = std::log(2.0f);
-  // Each of 8 equal classes has a share of 1/8, half a step of 1/4. The tie rounds up.
+  // Each of 8 equal classes has a share of 1/8. With the output scale 1/4, this is 0.5, which
+  // rounds up to 1.
   CHECK(run(QuantizedSoftmax::make(1, 8, params(0.1f, 3), params(0.25f), Activation::kNone),
             std::vector<uint8_t>(8, 9)) == std::vector<uint8_t>(8, 1));
   CHECK(run(QuantizedSoftmax::make(1, 3, params(0.1f), share, Activation::kNone), {0, 0, 0}) ==

@@ -281,7 +281,7 @@ TEST_CASE("entries that a file cannot represent are refused", "[io][safetensors]
   CHECK(folder.files() == 0);
 }
 
-TEST_CASE("the error about a name too long for a message gives its length", "[io][safetensors]") {
+TEST_CASE("if a name is too long to be quoted, the error gives its length", "[io][safetensors]") {
   const std::string longest(16384, 'n');
   const std::string too_long = longest + "n";
   const auto header = [](const std::string& name) {

@@ -23,7 +23,7 @@ constexpr int64_t kSizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 33, 70001};
 // For our polynomials, compared with libm: a few units in the last place. Subnormal results, which
 // have fewer digits, are compared by the absolute tolerance.
 constexpr RoundingTolerance kPolynomial{1e-38, 5e-7};
-// The same after a subtraction from 1, whose rounding error stays even if the result is small.
+// For sigmoid and tanh. The absolute tolerance allows for the rounding of a subtraction from 1.
 constexpr RoundingTolerance kNearOne{1e-7, 5e-7};
 // For values of a few units: a fused multiply-add rounds once, separate operations round twice.
 constexpr RoundingTolerance kFused{1e-6, 1e-6};

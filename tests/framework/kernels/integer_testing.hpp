@@ -58,8 +58,8 @@ inline std::vector<int8_t> random_weights(int64_t n, Random& random) {
   return weights;
 }
 
-/// Multipliers for n channels. They are typical, or if `any` is true, any m0 and shift that
-/// docs/quantization.md (8) allows.
+/// Multipliers for n channels. If `any` is false, they are typical. If `any` is true, they are
+/// drawn from all m0 and shifts that docs/quantization.md (8) allows.
 struct Multipliers {
   std::vector<int32_t> m0, shift;
   int32_t zero_point, lo, hi;

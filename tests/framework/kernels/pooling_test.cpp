@@ -53,7 +53,7 @@ std::vector<float> as_floats(const std::vector<uint16_t>& values) {
   return {values.begin(), values.end()};
 }
 
-TEST_CASE("max pool takes the first NaN or largest element, and its gradient goes there",
+TEST_CASE("max pool and its gradient choose the first NaN, or else the first largest element",
           "[kernels][pooling]") {
   for (const Conv2dShape& s : shapes()) {
     std::vector<float> x = random_floats(s.x_elements(), 1);

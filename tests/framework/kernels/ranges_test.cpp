@@ -102,7 +102,7 @@ TEST_CASE("a mask keeps the elements whose bits are set", "[kernels][ranges]") {
   }
 }
 
-TEST_CASE("extremes and positive masks of accumulators are exact", "[kernels][ranges]") {
+TEST_CASE("column extremes and masks of positive accumulators are exact", "[kernels][ranges]") {
   Random random(30);
   for (const int64_t channels : {1, 3, 16, 17, 64, 100}) {
     for (const int64_t rows : {1, 2, 5, 1500}) {

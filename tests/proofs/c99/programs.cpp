@@ -58,10 +58,11 @@ void put(std::ofstream& file, const T* values, int64_t n) {
              static_cast<std::streamsize>(n * static_cast<int64_t>(sizeof(T))));
 }
 
-// Writes the file that images.c reads: the number of images and the number of traced steps; then,
-// for each image, its codes, a checksum of each traced step's result, the output and the class. All
-// steps that give codes are traced, except views. The steps are those of the network without its
-// dead channels. The output and the class are those of the original network.
+// Writes the file that images.c reads. It starts with the number of images and the number of traced
+// steps. Then it has four parts for each image: the image's codes, a checksum for each traced step,
+// the output, and the class. The checksum is that of the step's result. All steps that give codes
+// are traced, except views. The steps are those of the network without its dead channels. The
+// output and the class are those of the original network.
 void write_expected(const std::string& path,
                     const IntegerModel& model,
                     const std::string& data,

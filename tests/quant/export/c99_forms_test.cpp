@@ -333,7 +333,8 @@ TEST_CASE("sums of any number of tensors have a C form that overwrites an operan
                    {back, {2}, 3},
                    {sum(8, Activation::kNone), {3, 0, 3, 1, 1, 0, 3, 3}, 4},
                    {back, {4}, 5}};
-  CHECK(ram_bytes(program) == 60);  // the sum of eight overwrites the only operand in the scratch
+  // The sum of eight operands overwrites value 3, the only one of them in scratch memory.
+  CHECK(ram_bytes(program) == 60);
   for (const std::pair<int32_t, int32_t>& numbers :
        {std::pair{0, 0}, {2147483647, 1}, {2147483647, 62}, {0, 1}}) {
     if (numbers.second != 0) {
@@ -363,7 +364,8 @@ TEST_CASE("softmax has a C form", "[quant][c99]") {
     CHECK(build_and_run(program, {.name = "softmax"}, compiler + std::string(kWarnings)) == "");
 }
 
-TEST_CASE("softmax has a C form for every number that a file may hold", "[quant][c99][serial]") {
+TEST_CASE("softmax has a C form for all multipliers and powers that a file may hold",
+          "[quant][c99][serial]") {
   using integer::QuantizedSoftmax;
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   constexpr int32_t kOne = QuantizedSoftmax::kOne;

@@ -72,7 +72,8 @@ TEST_CASE("values that are exactly 0 move no threshold", "[quant][entropy]") {
         with_zeros.ranges(kU4, QScheme::kAffine)[0].max);
 }
 
-TEST_CASE("values in fewer bins than there are levels keep their extremes", "[quant][entropy]") {
+TEST_CASE("no value is cut off if values are in fewer bins than there are levels",
+          "[quant][entropy]") {
   EntropyObserver observer({.bins = 64});
   observer.observe(Tensor::from({3}, std::vector<float>{1.0f, -2.0f, 50.0f}));
   CHECK(observer.ranges({8, false, false}, QScheme::kAffine)[0] == Range{-2.0f, 50.0f});

@@ -105,7 +105,7 @@ TEST_CASE("no range in a grid of ranges has a smaller error than the chosen rang
         CAPTURE(type, scheme);
         const double ours = centres.error(observer->params(type, scheme));
         CHECK(ours <= centres.error(Range{min, max}, type, scheme));
-        // Only one end of a symmetric range is searched, with more steps.
+        // A symmetric range has only one end to vary, so its grid can have more steps.
         const int ends =
             (scheme == QScheme::kAffine ? 32 : 512) / (quantrain::test::kSanitized ? 4 : 1);
         double best = std::numeric_limits<double>::infinity();
@@ -125,7 +125,7 @@ TEST_CASE("no range in a grid of ranges has a smaller error than the chosen rang
   }
 }
 
-TEST_CASE("a histogram's range has a smaller error than the extremes, on the values themselves",
+TEST_CASE("a histogram's range quantizes the observed values with less error than their extremes",
           "[quant][histogram]") {
   // 4 of 20,000 values lie at 10 sigma: few enough to be cut off with 4 bits.
   Tensor x = normal(20000, 1.0f);

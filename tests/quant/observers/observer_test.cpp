@@ -113,7 +113,7 @@ TEST_CASE("an observer along an axis works like a separate observer for each cha
         alone->observe(Tensor::from({static_cast<int64_t>(channel.size())}, channel));
         const Range expected = ranges(*alone)[0];
         const Range range = all[static_cast<size_t>(c)];
-        // Sums in double are added in another order, so the last bit of the float may differ.
+        // The doubles are summed in another order, so the last bit of the float may differ.
         CHECK(range.min == test::Approx(expected.min).epsilon(1e-6));
         CHECK(range.max == test::Approx(expected.max).epsilon(1e-6));
       }
@@ -151,7 +151,7 @@ TEST_CASE("an observer counts batches and samples until it is reset", "[quant][o
   }
 }
 
-TEST_CASE("counts are exact beyond the whole numbers of float32", "[quant][observer]") {
+TEST_CASE("counts are exact even above 2^24, where float32 is not", "[quant][observer]") {
   for (const int64_t count : {int64_t{0},
                               int64_t{1},
                               (int64_t{1} << 24) - 1,

@@ -44,7 +44,8 @@
 #endif
 //@ vectors
 #if defined(CORE_MVE)
-/* Sixteen codes minus 128. If fewer are left, the others are not read, and their weights are 0. */
+/* Sixteen codes minus 128. If fewer are left, only these are read, and the weights of the other
+   lanes are 0. */
 INLINE int8x16_t codes_less_128(const uint8_t *x, int32_t left) {
   const uint8x16_t codes = left >= 16 ? vld1q_u8(x) : vld1q_z_u8(x, vctp8q((uint32_t)left));
   return vreinterpretq_s8_u8(veorq_u8(codes, vdupq_n_u8(0x80)));
