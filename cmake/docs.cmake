@@ -1,6 +1,6 @@
 # Adds the target `docs` if Doxygen is found. It writes HTML to <build>/html: a reference of the headers in framework/
-# (without kernels/), layers/ and quant/, and the pages of docs/. `docs` is not part of `all`. Doxygen's warnings are
-# errors.
+# (without kernels/), layers/ and quant/, the pages of docs/, README.md, CHANGELOG.md and SECURITY.md. `docs` is not
+# part of `all`. Doxygen's warnings are errors.
 find_package(Doxygen QUIET)
 if(NOT DOXYGEN_FOUND)
   return()

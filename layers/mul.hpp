@@ -9,8 +9,8 @@ namespace quantrain {
 /// has a place for the quantization parameters of the product.
 /// Shapes: a and b [...], or one [N, ..., C] and the other [N, 1, ..., 1, C]  ->  y like the
 /// larger operand.
-/// Gradient: grad_a = grad_y * b, grad_b = grad_y * a, summed over the axes along which an operand
-/// was repeated.
+/// Gradient: grad_a = grad_y * b, grad_b = grad_y * a. The gradient of a smaller operand is summed
+/// over the axes along which this operand was repeated.
 /// Source: Hu et al. 2018; ONNX Mul.
 class Mul : public Module {
  public:

@@ -122,11 +122,11 @@ int main() try {
       },
       [&] {
         Sequential net = mlp();
-        save(net, "mistake");
+        save(net, "network.float");
         Sequential quantized = prepared();
-        load(quantized, "mistake");
+        load(quantized, "network.float");
       },
-      [&] { quant::IntegerModel::load(std::string("mistake")); },
+      [&] { quant::IntegerModel::load(std::string("network.float")); },
       [&] {
         Sequential net = prepared();
         net(batch.images);

@@ -6,10 +6,10 @@
 
 namespace quantrain {
 
-/// Pseudo-random numbers that are the same on every machine. The state is a key and a counter.
-/// The standard library's distributions are not used. Of libm, only sqrt is used, which IEEE 754
-/// rounds the same everywhere. Streams with different (seed, stream, index) are independent, so the
-/// numbers for an image can be chosen by seed, epoch and index alone.
+/// Pseudo-random numbers that are the same on every machine. The class does not use the standard
+/// library's distributions. The only libm function it uses is sqrt, whose rounding IEEE 754
+/// defines. The state is a key and a counter. Streams with different (seed, stream, index) are
+/// independent, so seed, epoch and index alone can determine the random numbers for an image.
 /// Source: SplitMix64.
 class Random {
  public:

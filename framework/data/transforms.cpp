@@ -88,7 +88,7 @@ Axes axes_of(const char* where, const SampleView& sample, int least_rank) {
   return axes;
 }
 
-/// A random interval of 0 to min(most, n) steps within n steps.
+/// A random interval [begin, end) within [0, n). Its length is 0 to min(most, n).
 std::pair<int64_t, int64_t> stretch(int64_t n, int64_t most, Random& random) {
   const int64_t length = random.below(std::min(most, n) + 1);
   const int64_t begin = random.below(n - length + 1);

@@ -41,8 +41,8 @@ struct Gather {
   int64_t run = 1;   ///< extent of the trailing axes, which do not change
 
   /// index: a list for each axis of one sample of x. An empty list leaves the axis unchanged.
-  /// Unchanged leading and trailing axes become rows and run. If all lists are empty, the result
-  /// has no axes.
+  /// Unchanged leading and trailing axes become rows and run. If all lists are empty, `axes` of
+  /// the returned operation is empty.
   static Gather make(const Shape& x,
                      const std::vector<std::vector<int32_t>>& index,
                      int32_t fill = 0);

@@ -23,7 +23,7 @@ constexpr const char* kWhere = "safetensors";
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kMaxHeader = int64_t{16} << 20;  // enough for 100,000 tensors
-constexpr size_t kMaxName = 16384;                 // messages quote names
+constexpr size_t kMaxName = 16384;                 // limited, because messages quote names
 constexpr int kMaxDepth = 4;
 constexpr DType kAllDTypes[] = {
     DType::kF64, DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8};

@@ -39,7 +39,7 @@ class Checkpoints {
 
   /// Reads the latest checkpoint into the tensors and returns its position, or nullopt if there is
   /// no checkpoint. With options.skip_damaged, skips damaged checkpoints.
-  /// Throws: DataError naming the file if any of its bytes is damaged (without
+  /// Throws: DataError naming the file if its tensors or its header are damaged (without
   /// options.skip_damaged), if it has another configuration, if a tensor is missing, unknown or has
   /// another shape, or if the value of a constant differs. On an error, nothing changes.
   std::optional<std::string> load(std::span<const NamedTensor> tensors) const;

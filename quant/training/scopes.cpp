@@ -72,7 +72,8 @@ SlotScope::SlotScope(Module& net, Kind kind) : exceptions_(std::uncaught_excepti
 
 SlotScope::~SlotScope() {
   const bool complete = std::uncaught_exceptions() == exceptions_;
-  // In reverse order, so that a slot that two layers share gets its first scope back.
+  // If two layers share a slot, before_ lists it twice, and only the first entry holds the original
+  // scope. The reverse order restores that one last.
   for (auto entry = before_.rbegin(); entry != before_.rend(); ++entry) {
     if (entry->first->scope_ == Kind::kCalibration && entry->second != Kind::kCalibration)
       entry->first->end_calibration(complete);

@@ -106,8 +106,8 @@ Json measure_float(const examples::Network& network,
   return {{"float", examples::accuracy(net, images.test)}};
 }
 
-/// Accuracies of the float network, of the simulated network as it was trained, and of the deployed
-/// network, which always computes integers.
+/// Accuracies of three networks: the float network; the network trained with the given simulation,
+/// measured in that simulation; and the same network deployed, which always computes in integers.
 Json measure(const examples::Network& network,
              Sequential& trained,
              const Images& images,

@@ -57,10 +57,10 @@ function cells(size, scale, offset) {
   });
 }
 
-// ink: width * height bytes; 0 is no ink. The longer side of the drawing becomes `box` pixels. Each
-// pixel is the mean of the area that it covers. The drawing's center is the center of mass if
-// `center` is 'mass', else the center of the box around the ink. It moves as close to the middle of
-// the image as it can without cutting off ink. `fill` is the ink inside closed outlines. An empty
+// ink: width * height bytes; 0 is no ink. The longer side of the box around the ink becomes `box`
+// pixels. Each pixel is the mean of the area that it covers. The drawing's center is the center of
+// mass if `center` is 'mass', else the center of the box. It moves as close to the middle of the
+// image as it can without cutting off ink. `fill` is the ink inside closed outlines. An empty
 // drawing gives null.
 export function imageOf(ink, width, height, {box, center, fill}) {
   if (fill > 0) ink = filled(ink, width, height, fill);

@@ -8,9 +8,9 @@
 
 namespace quantrain {
 
-/// Takes the elements begin, begin + step, ... before end, as in Python: negative numbers count
-/// from the end of the axis, and positions outside the axis are clamped. {.step = -1} reverses the
-/// axis.
+/// Takes the elements begin, begin + step, ... and stops before end, as in Python. A negative begin
+/// or end counts from the end of the axis. Positions outside the axis are clamped. {.step = -1}
+/// reverses the axis.
 struct SliceOptions {
   /// Default: the first element of the axis or, if the step is negative, the last.
   std::optional<int64_t> begin = std::nullopt;
@@ -22,7 +22,8 @@ struct SliceOptions {
 /// y[..., i, ...] = x[..., begin + i * step, ...] along `axis`; a negative axis counts from the
 /// end.
 /// Shapes: x [..., D, ...]  ->  y [..., ceil((end - begin) / step), ...]; the extent may be 0.
-/// Codes stay codes with the same parameters, unless `axis` is the batch axis.
+/// Codes with per-tensor parameters stay codes with the same parameters, unless `axis` is the
+/// batch axis.
 /// docs/quantization.md (23)
 /// Gradient: grad_y where an element was taken, else 0.
 /// Throws: ShapeError if x has no such axis, the step is 0, or the slice changes an axis of 2^31

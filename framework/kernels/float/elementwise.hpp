@@ -25,8 +25,8 @@ void sigmoid_backward_f32(int64_t n, const float* y, const float* grad_y, float*
 /// grad_x = grad_y * (1 - y * y).
 void tanh_backward_f32(int64_t n, const float* y, const float* grad_y, float* grad_x);
 
-/// y[i] = 0 with probability p in (0, 1], else x[i] / (1 - p). Which elements are 0 depends only on
-/// seed, counter and i.
+/// y[i] = 0 with probability p in (0, 1], else x[i] / (1 - p). Which elements are dropped depends
+/// only on p, seed, counter and i.
 void dropout_f32(int64_t n, float p, uint64_t seed, uint64_t counter, const float* x, float* y);
 
 /// y[i] = x[i] / 255: the real value of a pixel.

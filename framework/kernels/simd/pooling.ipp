@@ -46,8 +46,9 @@ inline QUANTRAIN_INLINE bool tiles_image(const PoolShape& s) {
          s.oh * s.kh == s.h && s.ow * s.kw == s.w;
 }
 
-// Each element of a window gets the gradient in those lanes (channels) whose stored position is the
-// element's position. This avoids a scatter.
+// `position` stores where each window has its maximum. For each element of a window, the lanes
+// (channels) with the maximum at this element get the gradient, and the other lanes get 0. This
+// avoids a scatter.
 template <class Arch>
 void max_pool2d_backward_f32(const PoolShape& s,
                              int64_t begin,

@@ -17,16 +17,17 @@ std::vector<int8_t> grouped_weights(const int8_t* weights, int64_t outputs, int6
 
 /// Number of weights in a word of packed weights: 8 of 4 bits, or 16 of 2 bits.
 inline int64_t fields(int bits) { return 32 / bits; }
-/// The index, among the word's weights, of the weight in field n, which begins at bit n * bits. A
-/// mask extracts two fields that are 16 bits apart; these pairs hold the weights (0, 2), (1, 3),
-/// (4, 6), (5, 7), ...
+/// Field n of a word begins at bit n * bits. Returns which of the word's weights it holds. A mask
+/// extracts two fields at a time, 16 bits apart. These pairs of fields hold the weights (0, 2),
+/// (1, 3), (4, 6), (5, 7), ...
 inline int64_t field_position(int64_t n, int bits) {
   const int64_t half = fields(bits) / 2;
   return n % half / 2 * 4 + n % 2 + (n >= half ? 2 : 0);
 }
-/// Like grouped_weights(), for weights of at most `bits` bits, packed into words: groups of four
-/// outputs, [k / fields][output], then the remaining outputs, one row each. Rows are padded to
-/// whole words. Each weight w, including a padding 0, is stored as w + 2^(bits - 1).
+/// Like grouped_weights(), but packs weights of at most `bits` bits into words. The words of each
+/// group of four outputs have the order [k / fields(bits)][output]. The remaining outputs follow,
+/// one row each. Rows are padded to whole words. Each weight w, including a padding 0, is stored as
+/// w + 2^(bits - 1).
 std::vector<uint32_t> packed_weights(const int8_t* weights,
                                      int64_t outputs,
                                      int64_t length,

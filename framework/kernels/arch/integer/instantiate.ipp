@@ -1,8 +1,7 @@
 // Instantiates every kernel of integer_kernels.inc for QUANTRAIN_ARCH and fills QUANTRAIN_TABLE.
 // Each .cpp file of this folder defines these macros and QUANTRAIN_ARCH_NAME, then includes this
-// file. A .cpp file may also define QUANTRAIN_BASE, the architecture of another set. Then only the
-// products are instantiated, and the table gets all other kernels from that set, whose own .cpp
-// file instantiates them.
+// file. A .cpp file may also define QUANTRAIN_BASE, the QUANTRAIN_ARCH of another .cpp file. Then
+// it instantiates only the products, and its table takes all other kernels from that file.
 // This file is not a header, so it has no #pragma once.
 #include "framework/kernels/dispatch/table.hpp"
 #include "framework/kernels/simd/integer_depthwise.ipp"

@@ -154,8 +154,8 @@ INLINE void sums_16x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t
 /* w and w1 point to packed weights of two groups. add_fields multiplies these weights by the codes
    x, and adds the products to the groups' sums. */
 #if defined(CORE_WIDENS_PAIRS)
-/* Multiplies bytes without widening them. A 16-bit sum gets four products of 4-bit weights, at most
-   4 * 255 * 15, or eight products of 2-bit weights, at most 8 * 255 * 3. */
+/* add_fields widens neither these weights nor the codes. A 16-bit sum gets four products of 4-bit
+   weights, at most 4 * 255 * 15, or eight products of 2-bit weights, at most 8 * 255 * 3. */
 typedef char bytes_32 __attribute__((vector_size(32)));
 typedef uint16_t fields_16 __attribute__((vector_size(32)));
 typedef quads two_groups;
@@ -252,8 +252,8 @@ INLINE void sums_16x1_packed(const uint32_t *w, const uint8_t *x, int32_t length
     int32_t o = 0, r;
     while (groups - o >= 8) {
       int32_t sums[32];
-      /* Two or three remaining groups are worth a whole block, although it recomputes outputs of
-         the previous block. One remaining group is not. */
+      /* If 8 or 12 outputs remain, a whole block is faster, although it recomputes outputs of the
+         previous block. If 4 remain, it is not. */
       if (o > groups - 16) o = groups - 16;
       for (r = 0; r < 16; ++r) {
         sums[r] = start[o + r] SHIFT0;
