@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -19,6 +20,15 @@ inline Tensor random_tensor(const Shape& shape,
   Random random(seed);
   float* const out = tensor.mutable_data();
   for (int64_t i = 0; i < tensor.elements(); ++i) out[i] = random.uniform(low, high);
+  return tensor;
+}
+
+/// Standard normal values, the same on every machine.
+inline Tensor normal_tensor(const Shape& shape, uint64_t seed) {
+  Random random(seed);
+  Tensor tensor = Tensor::empty(shape);
+  float* const x = tensor.mutable_data();
+  for (int64_t i = 0; i < shape.elements(); ++i) x[i] = random.normal();
   return tensor;
 }
 
@@ -44,6 +54,12 @@ inline Tensor spread_leaf(const Shape& shape, uint64_t seed) {
 
 /// Write access to the floats of a const tensor. The parameter is a copy that shares them.
 inline float* writable(Tensor tensor) { return tensor.mutable_data(); }
+
+/// Copies the numbers to the tensor. The parameter is a copy that shares its floats.
+inline void set(Tensor tensor, const std::vector<float>& numbers) {
+  REQUIRE(static_cast<int64_t>(numbers.size()) == tensor.elements());
+  std::copy(numbers.begin(), numbers.end(), tensor.mutable_data());
+}
 
 inline Tensor make_tensor(const Shape& shape, const std::vector<float>& values) {
   return Tensor::from(shape, values);

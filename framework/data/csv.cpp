@@ -180,7 +180,7 @@ size_t CsvTable::column_of(std::string_view name) const {
   if (found != columns_.end()) return static_cast<size_t>(found - columns_.begin());
   std::string known;
   for (const std::string& column : columns_) known += (known.empty() ? "" : ", ") + shown(column);
-  throw DataError(kWhere, path_, ": has no column \"", name, "\"; there are ", known);
+  throw DataError(kWhere, path_, ": has no column \"", name, "\"; its columns: ", known);
 }
 
 std::string_view CsvTable::cell(int64_t row, size_t column) const {

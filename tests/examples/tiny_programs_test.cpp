@@ -12,7 +12,8 @@ namespace {
 
 using test::Workplace;
 
-constexpr const char* kQuick = "--epochs 3 --qat-epochs 1 --batch 16 --timing-calls 1 --lr 5e-3 ";
+constexpr const char* kQuickTiny =
+    "--epochs 3 --qat-epochs 1 --batch 16 --timing-calls 1 --lr 5e-3 ";
 
 std::string outputs(const Workplace& place) {
   return "--report '" + place.path("report.json") + "' --save '" + place.path("model") + "' ";
@@ -35,7 +36,7 @@ std::string room_csv(int64_t rows) {
 TEST_CASE("a network trains on the generated table, and the model takes raw values", "[examples]") {
   const Workplace place;
   const std::string made = "--rows 400 --made '" + place.path("pump.csv") + "' ";
-  REQUIRE(place.start("sensor_classification", kQuick + made + outputs(place)) == 0);
+  REQUIRE(place.start("sensor_classification", kQuickTiny + made + outputs(place)) == 0);
   const auto report =
       test::check_tiny_report(place, {.program = "sensor_classification", .outputs = 4});
   CHECK(report.at("dataset") == "pump.csv");
@@ -57,9 +58,9 @@ TEST_CASE("a network trains on the generated table, and the model takes raw valu
   CHECK(right > 200);
 
   const std::string first = place.read("pump.csv");
-  REQUIRE(place.start("sensor_classification", kQuick + made) == 0);
+  REQUIRE(place.start("sensor_classification", kQuickTiny + made) == 0);
   CHECK(place.read("pump.csv") == first);
-  REQUIRE(place.start("sensor_classification", kQuick + made + "--seed 1") == 0);
+  REQUIRE(place.start("sensor_classification", kQuickTiny + made + "--seed 1") == 0);
   CHECK(place.read("pump.csv") != first);
 }
 
@@ -68,7 +69,7 @@ TEST_CASE("a network trains on a user's table, whichever column has the classes"
   write_file(place.path("room.csv"), room_csv(200));
   const std::string data = "--data '" + place.path("room.csv") + "' ";
   REQUIRE(place.start("sensor_classification",
-                      kQuick + data + "--label window --weight-bits 4 --activation-bits 4 " +
+                      kQuickTiny + data + "--label window --weight-bits 4 --activation-bits 4 " +
                           outputs(place)) == 0);
   const auto report =
       test::check_tiny_report(place, {.program = "sensor_classification", .outputs = 2});
@@ -90,7 +91,7 @@ TEST_CASE("a network trains on a user's table, whichever column has the classes"
 
 TEST_CASE("ResNet-8 trains on MNIST's files and on CIFAR-10's", "[examples]") {
   const Workplace place;
-  REQUIRE(place.run("image_classification", kQuick + ("--limit 48 " + outputs(place))) == 0);
+  REQUIRE(place.run("image_classification", kQuickTiny + ("--limit 48 " + outputs(place))) == 0);
   test::check_tiny_report(place, {.program = "image_classification", .outputs = 10});
   CHECK(IntegerModel::load(place.path("model")).input_shape() == Shape{32, 32, 1});
 
@@ -107,7 +108,7 @@ TEST_CASE("ResNet-8 trains on MNIST's files and on CIFAR-10's", "[examples]") {
     write_file(place.path("cifar/" + part + ".bin"), file);
   }
   const std::string data = "--data '" + place.path("cifar") + "' --limit 50 ";
-  REQUIRE(place.start("image_classification", kQuick + data + outputs(place)) == 0);
+  REQUIRE(place.start("image_classification", kQuickTiny + data + outputs(place)) == 0);
   const auto report =
       test::check_tiny_report(place, {.program = "image_classification", .outputs = 10});
   CHECK(report.at("dataset") == "cifar");

@@ -2,6 +2,7 @@
 #include <sstream>
 #include <string>
 
+#include "framework/autograd/ops.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/data/csv.hpp"
 #include "framework/data/dataset.hpp"

@@ -41,7 +41,7 @@ namespace {
 using quant::test::mlp;
 using quant::test::random_images;
 
-constexpr int64_t kHuge = int64_t{1} << 62;
+constexpr int64_t kEnormous = int64_t{1} << 62;
 
 struct Call {
   const char* name;
@@ -197,9 +197,9 @@ TEST_CASE("indices, sizes and functions that do not exist are errors", "[faults]
   check({
       {"bytes of sample 4", [&] { bytes.sample_bytes(4); }, "[dataset] sample 4 is outside [0, 4)"},
       {"bytes of sample -1", [&] { bytes.sample_bytes(-1); }, "[dataset] sample -1 is outside"},
-      {"bytes of a huge sample", [&] { bytes.sample_bytes(kHuge); }, "[dataset] sample 461168"},
+      {"bytes of a huge sample", [&] { bytes.sample_bytes(kEnormous); }, "[dataset] sample 461168"},
       {"batch of a huge sample",
-       [&] { floats.tensor(std::vector<int64_t>{kHuge / 5}); },
+       [&] { floats.tensor(std::vector<int64_t>{kEnormous / 5}); },
        "[dataset] sample 92233"},
       {"copy to an empty view",
        [&] { floats.copy(0, {}); },
@@ -207,12 +207,14 @@ TEST_CASE("indices, sizes and functions that do not exist are errors", "[faults]
       {"bytes for floats",
        [&] { floats.tensor(Buffer<uint8_t>(8)); },
        "[dataset] an array of floats cannot make "},
-      {"classes", [&] { class_counts(labels, kHuge); }, "[class_counts] number of classes is 461"},
+      {"classes",
+       [&] { class_counts(labels, kEnormous); },
+       "[class_counts] number of classes is 461"},
       {"stratified by classes",
-       [&] { stratified_indices(labels, kHuge, halves); },
+       [&] { stratified_indices(labels, kEnormous, halves); },
        "[class_counts] number of classes is 461"},
       {"split",
-       [&] { split_indices(kHuge, halves); },
+       [&] { split_indices(kEnormous, halves); },
        "[split] 4611686018427387904 samples cannot"},
       {"value of a program",
        [&] { static_cast<void>(model.program().value(99)); },

@@ -16,6 +16,7 @@ namespace quantrain {
 namespace {
 
 using test::random_tensor;
+using test::set;
 using test::values;
 
 /// Distinct values in random order, 0.1 apart and at least 0.05 from 0, so that no
@@ -28,11 +29,6 @@ Tensor spread_tensor(const Shape& shape, uint64_t seed) {
   for (int64_t i = 0; i < n; ++i) data[i] = 0.1f * static_cast<float>(i - n / 2) + 0.05f;
   for (int64_t i = n - 1; i > 0; --i) std::swap(data[i], data[random.below(i + 1)]);
   return x;
-}
-
-void set(Tensor tensor, const std::vector<float>& numbers) {
-  REQUIRE(static_cast<int64_t>(numbers.size()) == tensor.elements());
-  std::copy(numbers.begin(), numbers.end(), tensor.mutable_data());
 }
 
 /// Checks the gradients of the input and of every parameter.

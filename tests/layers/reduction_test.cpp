@@ -61,7 +61,7 @@ TEST_CASE("Mean and Max reduce axes of each sample", "[layers][reduction]") {
       worst = std::max(worst, std::abs(mean.data()[at] - sums[i] / count));
       largest = largest && max.data()[at] == most[i];
     }
-    CHECK(worst < 1e-5);  // the means are below 32, rounded to float32
+    CHECK(worst < 1e-5);  // rounding to float32; no mean exceeds 32 in magnitude
     CHECK(largest);
   }
   // The gradient of a mean of K elements is 1 / K everywhere. The gradient of a maximum is 1 at the

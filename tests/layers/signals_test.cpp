@@ -10,12 +10,8 @@
 namespace quantrain {
 namespace {
 
+using test::set;
 using test::values;
-
-void set(Tensor tensor, const std::vector<float>& numbers) {
-  REQUIRE(static_cast<int64_t>(numbers.size()) == tensor.elements());
-  std::copy(numbers.begin(), numbers.end(), tensor.mutable_data());
-}
 
 }  // namespace
 

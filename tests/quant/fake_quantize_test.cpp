@@ -15,18 +15,10 @@
 namespace quantrain::quant {
 namespace {
 
-const QParams kU4{{.bits = 4}, -1, {0.5f}, {3}};  // real -1.5 to 6
+using quantrain::test::make_leaf;
+using quantrain::test::values;
 
-std::vector<float> values(const Tensor& x) {
-  const Floats floats = x.floats();
-  return std::vector<float>(floats.data(), floats.data() + x.elements());
-}
-
-Tensor leaf(const Shape& shape, const std::vector<float>& data) {
-  Tensor x = Tensor::from(shape, data);
-  x.set_requires_grad(true);
-  return x;
-}
+const QParams kFourBits{{.bits = 4}, -1, {0.5f}, {3}};  // real -1.5 to 6
 
 }  // namespace
 
@@ -36,7 +28,7 @@ TEST_CASE("fake quantization gives the nearest representable value, ties to even
   // representable value is -1.5, with code 0; the largest is 6, with code 15.
   const Tensor x =
       Tensor::from({7}, std::vector<float>{0.25f, 0.75f, -0.25f, -1.6f, -9.0f, 6.2f, 100.0f});
-  const Tensor y = fake_quantize(x, kU4);
+  const Tensor y = fake_quantize(x, kFourBits);
   CHECK(values(y) == std::vector<float>{0.0f, 1.0f, 0.0f, -1.5f, -1.5f, 6.0f, 6.0f});
   REQUIRE(y.kind() == ValueKind::kCodes);
   CHECK(y.codes()->u8()[0] == 3);
@@ -59,20 +51,20 @@ TEST_CASE("the clamped estimator passes gradients inside the range only, the pla
   // Codes before the clamp: 0, -1, 15, 16, 3. For example, -1.75 / 0.5 = -3.5 rounds to -4, and
   // with the zero point 3 this is -1.
   const std::vector<float> data{-1.5f, -1.75f, 6.25f, 6.3f, 0.0f};
-  Tensor x = leaf({5}, data);
-  sum(fake_quantize(x, kU4)).backward();
+  Tensor x = make_leaf({5}, data);
+  sum(fake_quantize(x, kFourBits)).backward();
   CHECK(values(x.grad()) == std::vector<float>{1.0f, 0.0f, 1.0f, 0.0f, 1.0f});
-  Tensor plain = leaf({5}, data);
-  sum(fake_quantize(plain, kU4, {.clamped = false})).backward();
+  Tensor plain = make_leaf({5}, data);
+  sum(fake_quantize(plain, kFourBits, {.clamped = false})).backward();
   CHECK(values(plain.grad()) == std::vector<float>(5, 1.0f));
 }
 
 TEST_CASE("without codes, the result is a float tensor with the same values",
           "[quant][fake_quantize]") {
   const Tensor x = Tensor::from({4}, std::vector<float>{0.3f, -0.9f, 2.2f, 7.0f});
-  const Tensor floats = fake_quantize(x, kU4, {.codes = false});
+  const Tensor floats = fake_quantize(x, kFourBits, {.codes = false});
   CHECK(floats.kind() == ValueKind::kFloat);
-  CHECK(values(floats) == values(fake_quantize(x, kU4)));
+  CHECK(values(floats) == values(fake_quantize(x, kFourBits)));
 }
 
 TEST_CASE("parameters per channel apply along their axis", "[quant][fake_quantize]") {
@@ -98,7 +90,7 @@ TEST_CASE("fake_quantize_scaled equals scaling first and quantizing then, bit fo
           const auto run = [&](auto&& function) {
             Tensor x = quantrain::test::random_tensor(shape, 3);
             x.set_requires_grad(true);
-            Tensor factor = leaf({5}, factors);
+            Tensor factor = make_leaf({5}, factors);
             Tensor y = function(x, factor);
             sum(mul(y, quantrain::test::random_tensor(shape, 4))).backward();
             return std::vector{values(y), values(x.grad()), values(factor.grad())};
@@ -146,7 +138,7 @@ TEST_CASE("scaling inside the quantization refuses what it cannot scale",
 
 TEST_CASE("codes of more than 8 bits are simulated in float", "[quant][fake_quantize]") {
   const QParams params{{.bits = 16}, -1, {0.001f}, {100}};
-  Tensor x = leaf({3}, {0.0124f, -0.2f, 70.0f});
+  Tensor x = make_leaf({3}, {0.0124f, -0.2f, 70.0f});
   Tensor y = fake_quantize(x, params);
   CHECK(y.kind() == ValueKind::kFloat);
   CHECK(values(y)[0] == 0.001f * 12.0f);
@@ -159,8 +151,8 @@ TEST_CASE("codes are rescaled as integers, as in the deployed network", "[quant]
   // The difference of a code and the zero point 3 is multiplied by 0.5 / 1, so every even code is a
   // tie. docs/quantization.md (8) rounds ties toward +infinity, (3) rounds them to even.
   const QParams coarse{{.bits = 2}, -1, {1.0f}, {1}};  // real -1 to 2
-  Tensor x = leaf({5}, {-1.5f, -0.5f, 0.5f, 2.0f, 2.5f});
-  Tensor y = fake_quantize(fake_quantize(x, kU4), coarse);
+  Tensor x = make_leaf({5}, {-1.5f, -0.5f, 0.5f, 2.0f, 2.5f});
+  Tensor y = fake_quantize(fake_quantize(x, kFourBits), coarse);
   REQUIRE(y.kind() == ValueKind::kCodes);
   CHECK(values(y) == std::vector<float>{-1.0f, 0.0f, 1.0f, 2.0f, 2.0f});
   sum(y).backward();
@@ -170,8 +162,8 @@ TEST_CASE("codes are rescaled as integers, as in the deployed network", "[quant]
 
 TEST_CASE("a learned scale gets LSQ's gradient", "[quant][fake_quantize]") {
   const QParams params{{.bits = 4, .is_signed = true}, -1, {0.5f}, {0}};  // codes -8 to 7
-  Tensor x = leaf({1, 4}, {0.6f, -10.0f, 10.0f, -0.2f});
-  Tensor scale = leaf({1}, {0.5f});
+  Tensor x = make_leaf({1, 4}, {0.6f, -10.0f, 10.0f, -0.2f});
+  Tensor scale = make_leaf({1}, {0.5f});
   sum(fake_quantize_learned(x, scale, params)).backward();
   // Inside the range: round(1.2) - 1.2 = -0.2 and round(-0.4) + 0.4 = 0.4. Outside: -8 and 7. All
   // are multiplied by 1 / sqrt(4 * 7).
@@ -205,10 +197,10 @@ TEST_CASE("NaN and infinity are errors, also with frozen ranges", "[quant][fake_
                           std::numeric_limits<float>::infinity(),
                           -std::numeric_limits<float>::infinity()}) {
     const Tensor x = Tensor::from({3}, std::vector<float>{1.0f, bad, 2.0f});
-    QUANTRAIN_CHECK_ERROR(fake_quantize(x, kU4), DataError, "NaN or an infinity");
+    QUANTRAIN_CHECK_ERROR(fake_quantize(x, kFourBits), DataError, "NaN or an infinity");
     QUANTRAIN_CHECK_ERROR(
         fake_quantize(x, {{.bits = 16}, -1, {1.0f}, {0}}), DataError, "element 1");
-    FakeQuantize frozen(kU4);
+    FakeQuantize frozen(kFourBits);
     QUANTRAIN_CHECK_ERROR(frozen(x), DataError, "NaN or an infinity");
     FakeQuantize observing;
     QUANTRAIN_CHECK_ERROR(observing(x), DataError, "");
@@ -262,8 +254,8 @@ TEST_CASE("a FakeQuantize refuses a wrong number of channels, and stays as it wa
 }
 
 TEST_CASE("a learned scale trains on a scalar, too", "[quant][fake_quantize]") {
-  Tensor x = leaf({}, {0.3f});
-  Tensor scale = leaf({1}, {0.5f});
+  Tensor x = make_leaf({}, {0.3f});
+  Tensor scale = make_leaf({1}, {0.5f});
   fake_quantize_learned(x, scale, {{.bits = 4, .is_signed = true}, -1, {0.5f}, {0}}).backward();
   // round(0.6) - 0.6, times 1 / sqrt(7)
   CHECK(values(scale.grad())[0] == quantrain::test::Approx(0.4 / std::sqrt(7.0)).epsilon(1e-5));
@@ -271,8 +263,8 @@ TEST_CASE("a learned scale trains on a scalar, too", "[quant][fake_quantize]") {
 
 TEST_CASE("parameters given from outside are validated", "[quant][fake_quantize]") {
   FakeQuantize q(FakeQuantizeConfig::q4());
-  q.update_params(kU4);
-  CHECK(q.params() == kU4);
+  q.update_params(kFourBits);
+  CHECK(q.params() == kFourBits);
   CHECK(q.is_given());
   CHECK(q.levels() == 16);
   CHECK(q.quant_range() == std::pair<int32_t, int32_t>{0, 15});
@@ -282,14 +274,14 @@ TEST_CASE("parameters given from outside are validated", "[quant][fake_quantize]
   QUANTRAIN_CHECK_ERROR(q.update_params({{.bits = 4}, -1, {1.0f}, {16}}), QuantError, "not a code");
   QUANTRAIN_CHECK_ERROR(
       q.update_params({{.bits = 8}, -1, {1.0f}, {0}}), QuantError, "are not of type");
-  CHECK(q.params() == kU4);
+  CHECK(q.params() == kFourBits);
 }
 
 TEST_CASE("parameters given to the constructor stay", "[quant][fake_quantize]") {
-  FakeQuantize q(kU4);
+  FakeQuantize q(kFourBits);
   CHECK(q.is_given());
   q(Tensor::from({2}, std::vector<float>{0.0f, 1.0f}));
-  CHECK(q.params() == kU4);
+  CHECK(q.params() == kFourBits);
   QUANTRAIN_CHECK_ERROR(
       q.calibrate(Tensor::zeros({1})),
       QuantError,
@@ -313,7 +305,7 @@ TEST_CASE("presets have the codes that their names say", "[quant][fake_quantize]
 }
 
 TEST_CASE("quantization noise is the mean squared error", "[quant][fake_quantize]") {
-  const FakeQuantize q(kU4);
+  const FakeQuantize q(kFourBits);
   // Errors: 0.1, 0.2, 1 (7 is clamped to 6).
   const Tensor x = Tensor::from({3}, std::vector<float>{0.1f, 0.7f, 7.0f});
   CHECK(q.quantization_noise(x) ==
@@ -415,7 +407,7 @@ TEST_CASE("an invalid observer state from a checkpoint is refused, with the laye
   q(x);
   const QParams before = q.params();
   for (const NamedTensor& buffer : q.named_buffers()) {
-    if (buffer.name == "observer.range") test::writable(buffer.tensor)[0] = 9.0f;
+    if (buffer.name == "observer.range") quantrain::test::writable(buffer.tensor)[0] = 9.0f;
   }
   QUANTRAIN_CHECK_ERROR(q(x), DataError, "[FakeQuantize] min_max observer");
   CHECK(q.params() == before);
@@ -432,7 +424,7 @@ TEST_CASE("a frozen FakeQuantize refuses to be calibrated, except within a Calib
                         "[FakeQuantize] FakeQuantize is frozen, and its range stays");
   CHECK(q.params() == before);
   calibrate(q, Tensor::full({2}, 9.0f));
-  CHECK(q.float_range().max == test::Approx(9.0));
+  CHECK(q.float_range().max == quantrain::test::Approx(9.0));
 }
 
 }  // namespace quantrain::quant

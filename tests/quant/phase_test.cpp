@@ -26,7 +26,7 @@ using test::train_a_little;
 
 namespace {
 
-std::vector<QParams> ranges(Module& net) {
+std::vector<QParams> activation_params(Module& net) {
   std::vector<QParams> params;
   for (const FakeQuantize* activation : Plugged(net).activations)
     params.push_back(activation->params());
@@ -60,18 +60,19 @@ TEST_CASE("a calibrated network simulates its model, and running or training it 
   QUANTRAIN_CHECK_ERROR(
       net(example), QuantError, "was not calibrated: call quant::calibrate(net, batches)");
   calibrate(net, mul(random_images({20, 8, 8, 1}, 2), Tensor::full({1}, 0.5f)));
-  const std::vector<QParams> calibrated = ranges(net);
+  const std::vector<QParams> calibrated = activation_params(net);
   const IntegerModel model = convert(net, example);
 
-  // These images exceed the calibrated ranges. Neither evaluation nor training changes the ranges.
+  // These images exceed the calibrated activation_params. Neither evaluation nor training changes
+  // the activation_params.
   const Tensor images = random_images({6, 8, 8, 1}, 3);
   for (const bool training : {false, true}) {
     net.train(training);
     CHECK(values(net(images)) == logits_of(model, images));
   }
-  CHECK(ranges(net) == calibrated);
+  CHECK(activation_params(net) == calibrated);
   train_a_little(net, {8, 8, 8, 1}, 3);
-  CHECK(ranges(net) == calibrated);
+  CHECK(activation_params(net) == calibrated);
   const IntegerModel trained = convert(net, example);
   CHECK(values(net(images)) == logits_of(trained, images));
   CHECK(logits_of(trained, images) != logits_of(model, images));
@@ -87,7 +88,7 @@ TEST_CASE("a later calibration continues from an earlier one", "[quant][phase]")
     Sequential net = mlp();
     prepare_ptq(net, example, QConfig::int8());
     for (const Tensor& batch : batches) calibrate(net, batch);
-    return ranges(net);
+    return activation_params(net);
   };
   manual_seed(5);
   Sequential net = mlp();
@@ -98,9 +99,9 @@ TEST_CASE("a later calibration continues from an earlier one", "[quant][phase]")
     for (const Tensor* batch : {&first, &second}) CHECK_FALSE(net(*batch).requires_grad());
     CHECK_FALSE(Plugged(net).activations[0]->is_initialized());  // the range is chosen at the end
   }
-  CHECK(ranges(net) == calibrated({first, second}));
-  CHECK(ranges(net) == calibrated({second, first}));
-  CHECK(ranges(net) != calibrated({first}));
+  CHECK(activation_params(net) == calibrated({first, second}));
+  CHECK(activation_params(net) == calibrated({second, first}));
+  CHECK(activation_params(net) != calibrated({first}));
 }
 
 TEST_CASE("calibrate takes the images of a loader, and refuses an empty list", "[quant][phase]") {
@@ -260,7 +261,7 @@ TEST_CASE("phases and frozen batch norms are saved, so a loaded network trains l
   train_a_little(net, {6, 8, 8, 1}, 3);
   SECTION("all of it") { freeze(net); }
   SECTION("the batch norms") { freeze_batch_norms(net); }
-  SECTION("the ranges") { set_phase(net, Phase::kFrozen); }
+  SECTION("the activation_params") { set_phase(net, Phase::kFrozen); }
   SECTION("nothing") {}
   const quantrain::test::TemporaryFolder folder;
   save(net, folder / "net.safetensors");

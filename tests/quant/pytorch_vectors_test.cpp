@@ -10,15 +10,15 @@
 namespace quantrain::quant {
 namespace {
 
-using test::Json;
-using test::to_tensor;
+using quantrain::test::Json;
+using quantrain::test::to_tensor;
 
 // PyTorch computes max - min in float32, which rounds if max and min are moving averages. quantrain
 // computes the difference in double.
-constexpr test::Tolerance kScale{0.0, std::numeric_limits<float>::epsilon()};
-constexpr test::Tolerance kEqual{};
+constexpr quantrain::test::Tolerance kScale{0.0, std::numeric_limits<float>::epsilon()};
+constexpr quantrain::test::Tolerance kEqual{};
 // PyTorch sums at most a hundred products in float32; quantrain sums them in double.
-constexpr test::Tolerance kSums{0.0, 1e-5};
+constexpr quantrain::test::Tolerance kSums{0.0, 1e-5};
 
 QType type_of(const Json& json) {
   const auto qmin = json.at("qmin").get<int32_t>();
@@ -39,7 +39,7 @@ QParams params_of(const Json& json) {
 
 TEST_CASE("ranges after each batch and their parameters equal PyTorch's",
           "[quant][observer][vectors]") {
-  for (const Json& json : test::load_vectors("observers")) {
+  for (const Json& json : quantrain::test::load_vectors("observers")) {
     CAPTURE(json.at("observer").get<std::string>(), json.at("axis").get<int>());
     ObserverSpec spec = observer_spec(json.at("observer").get<std::string>());
     if (json.contains("constant"))
@@ -65,14 +65,14 @@ TEST_CASE("ranges after each batch and their parameters equal PyTorch's",
     const auto scales = json.at("scale").get<std::vector<float>>();
     REQUIRE(params.scale.size() == scales.size());
     for (size_t c = 0; c < scales.size(); ++c) {
-      CHECK(params.scale[c] == test::Approx(scales[c]).epsilon(kScale.epsilon));
+      CHECK(params.scale[c] == quantrain::test::Approx(scales[c]).epsilon(kScale.epsilon));
     }
   }
 }
 
 TEST_CASE("FakeQuantize's values and gradients equal PyTorch's",
           "[quant][fake_quantize][vectors]") {
-  for (const Json& json : test::load_vectors("fake_quantize")) {
+  for (const Json& json : quantrain::test::load_vectors("fake_quantize")) {
     const QParams params = params_of(json);
     REQUIRE(params.type.qmin() == json.at("qmin").get<int32_t>());
     REQUIRE(params.type.qmax() == json.at("qmax").get<int32_t>());
@@ -81,15 +81,15 @@ TEST_CASE("FakeQuantize's values and gradients equal PyTorch's",
       const CodeStorage storage = params.type.is_signed ? CodeStorage::kS8 : CodeStorage::kU8;
       const Tensor y = fake_quantize(x, params, {.storage = storage, .codes = codes});
       sum(y).backward();
-      test::check_close(y, json.at("y"), kEqual);
+      quantrain::test::check_close(y, json.at("y"), kEqual);
       const auto mask = json.at("mask").get<std::vector<float>>();
-      CHECK(test::values(x.grad()) == mask);
+      CHECK(quantrain::test::values(x.grad()) == mask);
     }
   }
 }
 
 TEST_CASE("a learned scale's gradients equal PyTorch's", "[quant][fake_quantize][vectors]") {
-  for (const Json& json : test::load_vectors("lsq")) {
+  for (const Json& json : quantrain::test::load_vectors("lsq")) {
     const QParams params = params_of(json);
     const Tensor x = to_tensor(json.at("x")).set_requires_grad(true);
     const Tensor grad_y = to_tensor(json.at("grad_y"));
@@ -98,11 +98,13 @@ TEST_CASE("a learned scale's gradients equal PyTorch's", "[quant][fake_quantize]
     const CodeStorage storage = params.type.is_signed ? CodeStorage::kS8 : CodeStorage::kU8;
     const Tensor y = fake_quantize_learned(x, scale, params, {.storage = storage});
     sum(mul(y, grad_y)).backward();
-    CHECK(test::values(y) == test::values(to_tensor(json.at("y"))));
-    CHECK(test::values(x.grad()) == test::values(to_tensor(json.at("grad_x"))));
+    CHECK(quantrain::test::values(y) == quantrain::test::values(to_tensor(json.at("y"))));
+    CHECK(quantrain::test::values(x.grad()) ==
+          quantrain::test::values(to_tensor(json.at("grad_x"))));
     const auto grad_scale = json.at("grad_scale").get<std::vector<float>>();
     for (size_t c = 0; c < grad_scale.size(); ++c) {
-      CHECK(scale.grad().data()[c] == test::Approx(grad_scale[c]).epsilon(kSums.epsilon));
+      CHECK(scale.grad().data()[c] ==
+            quantrain::test::Approx(grad_scale[c]).epsilon(kSums.epsilon));
     }
   }
 }

@@ -5,20 +5,14 @@
 #include <vector>
 
 #include "framework/core/error.hpp"
-#include "framework/core/random.hpp"
 #include "quant/arithmetic.hpp"
 #include "tests/catch.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain::quant {
 namespace {
 
-Tensor normal(const Shape& shape) {
-  Tensor x = Tensor::empty(shape);
-  Random random(5);
-  float* values = x.mutable_data();
-  for (int64_t i = 0; i < x.elements(); ++i) values[i] = random.normal();
-  return x;
-}
+using quantrain::test::normal_tensor;
 
 std::vector<QType> types(int bits) {
   return {{bits, false, false}, {bits, true, false}, {bits, true, true}};
@@ -34,7 +28,7 @@ int64_t channel_of(const Shape& shape, int axis, int64_t i) {
 }  // namespace
 
 TEST_CASE("every code equals quantize()'s, for all types, schemes and axes", "[quant][tensor]") {
-  const Tensor x = normal({3, 5, 7});
+  const Tensor x = normal_tensor({3, 5, 7}, 5);
   for (int bits = 2; bits <= 8; ++bits) {
     for (const QType& type : types(bits)) {
       for (const QScheme scheme : {QScheme::kAffine, QScheme::kSymmetric}) {
@@ -54,7 +48,8 @@ TEST_CASE("every code equals quantize()'s, for all types, schemes and axes", "[q
             error += std::pow(static_cast<double>(x.data()[i]) - static_cast<double>(real), 2);
           }
           CHECK(equal);
-          CHECK(q.quantization_error(x) == test::Approx(error / static_cast<double>(x.elements())));
+          CHECK(q.quantization_error(x) ==
+                quantrain::test::Approx(error / static_cast<double>(x.elements())));
           CHECK(q.tensor().kind() == ValueKind::kCodes);
           CHECK(q.tensor().data()[0] == *y.data());
         }
@@ -64,7 +59,7 @@ TEST_CASE("every code equals quantize()'s, for all types, schemes and axes", "[q
 }
 
 TEST_CASE("values inside the range are off by at most half a step", "[quant][tensor]") {
-  const Tensor x = normal({64, 9});
+  const Tensor x = normal_tensor({64, 9}, 5);
   for (int bits = 2; bits <= 8; ++bits) {
     const QuantizedTensor q(x, {bits, true, true}, QScheme::kSymmetric, 0);
     const Tensor y = q.dequantize();
@@ -77,7 +72,7 @@ TEST_CASE("values inside the range are off by at most half a step", "[quant][ten
 }
 
 TEST_CASE("more bits make the error smaller, and so do scales per channel", "[quant][tensor]") {
-  Tensor x = normal({4, 100});
+  Tensor x = normal_tensor({4, 100}, 5);
   for (int64_t i = 0; i < 100; ++i) x.mutable_data()[i] *= 50.0f;
   double previous = std::numeric_limits<double>::infinity();
   for (int bits = 2; bits <= 8; ++bits) {
@@ -92,7 +87,7 @@ TEST_CASE("more bits make the error smaller, and so do scales per channel", "[qu
 }
 
 TEST_CASE("real 0 is exact and dequantized codes quantize to themselves", "[quant][tensor]") {
-  Tensor x = normal({50});
+  Tensor x = normal_tensor({50}, 5);
   x.mutable_data()[7] = 0.0f;
   for (int bits = 2; bits <= 8; ++bits) {
     for (const QType& type : types(bits)) {
@@ -114,15 +109,15 @@ TEST_CASE("narrow 2-bit codes are ternary", "[quant][tensor]") {
 }
 
 TEST_CASE("sizes count packed codes and parameters", "[quant][tensor]") {
-  const Tensor x = normal({3, 5});
+  const Tensor x = normal_tensor({3, 5}, 5);
   const QuantizedTensor q(x, {3, false, false}, QScheme::kAffine);
   CHECK(q.packed_bytes() == 6);  // 45 bits
   CHECK(q.parameter_bytes() == 5);
-  CHECK(q.compression_ratio() == test::Approx(60.0 / 11.0));
+  CHECK(q.compression_ratio() == quantrain::test::Approx(60.0 / 11.0));
   const QuantizedTensor channels(x, {8, true, true}, QScheme::kSymmetric, 1);
   CHECK(channels.packed_bytes() == 15);
   CHECK(channels.parameter_bytes() == 25);
-  CHECK(channels.compression_ratio() == test::Approx(1.5));
+  CHECK(channels.compression_ratio() == quantrain::test::Approx(1.5));
 }
 
 TEST_CASE("an empty tensor has no codes and no error", "[quant][tensor]") {
@@ -136,7 +131,7 @@ TEST_CASE("an empty tensor has no codes and no error", "[quant][tensor]") {
 
 TEST_CASE("quantizing a tensor refuses invalid types, axes, parameters and values",
           "[quant][tensor]") {
-  const Tensor x = normal({2, 3});
+  const Tensor x = normal_tensor({2, 3}, 5);
   const QType type{8, true, true};
   for (const int bits : {1, 9, 16, 17}) {
     QUANTRAIN_CHECK_ERROR(QuantizedTensor(x, {bits, true, true}, QScheme::kSymmetric),
@@ -166,8 +161,9 @@ TEST_CASE("quantizing a tensor refuses invalid types, axes, parameters and value
   }
   const QuantizedTensor q(x, type, QScheme::kSymmetric);
   QUANTRAIN_CHECK_ERROR(q.code(6), ShapeError, "no element 6 in [2, 3]");
-  QUANTRAIN_CHECK_ERROR(
-      q.quantization_error(normal({3, 2})), ShapeError, "original [3, 2], quantized [2, 3]");
+  QUANTRAIN_CHECK_ERROR(q.quantization_error(normal_tensor({3, 2}, 5)),
+                        ShapeError,
+                        "original [3, 2], quantized [2, 3]");
 }
 
 }  // namespace quantrain::quant

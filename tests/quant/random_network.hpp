@@ -9,8 +9,8 @@
 #include "quant/analysis/parity.hpp"
 #include "quant/training/qconfig.hpp"
 
-// Random networks of every kind of layer that converts, to cover networks that we did not think of.
-// The same seed gives the same network.
+// Random networks, to cover networks that we did not think of. Their layers are of every kind that
+// converts. The same seed gives the same network.
 namespace quantrain::quant::test {
 
 struct RandomNetwork {
@@ -27,7 +27,7 @@ RandomNetwork random_network(uint64_t seed);
 /// Random codes of n samples: all samples of the program's first input, then those of the next.
 std::vector<uint8_t> random_samples(const integer::Program& program, int64_t n, uint64_t seed);
 
-/// Trains the network of this seed a little with quantization and converts it.
+/// Trains `network` a little with quantization and converts it. `seed` gives the example images.
 IntegerModel train_and_convert(RandomNetwork& network, uint64_t seed);
 /// The same; also compares the network and the model on random images.
 Parity train_and_verify(RandomNetwork& network, uint64_t seed);

@@ -1,5 +1,5 @@
-// Means and maxima over axes convert to pools of an image whose columns are the elements along
-// these axes.
+// Means and maxima over axes convert to pools. The elements along these axes become the columns of
+// an image, and each row of the image is one window.
 #include "framework/autograd/ops.hpp"
 #include "framework/core/error.hpp"
 #include "quant/export/c99/export_c99.hpp"

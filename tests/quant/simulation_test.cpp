@@ -8,8 +8,8 @@
 namespace quantrain::quant {
 namespace {
 
-using test::random_tensor;
-using test::values;
+using quantrain::test::random_tensor;
+using quantrain::test::values;
 
 /// The tensors and parameters of one layer, for both simulations.
 struct Layer {

@@ -7,12 +7,14 @@
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
 #include "tests/catch.hpp"
+#include "tests/floats.hpp"
 
 namespace quantrain {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+using test::kInfinity;
+using test::kNan;
+
 constexpr float kLargest = std::numeric_limits<float>::max();
 constexpr float kSmallest = std::numeric_limits<float>::min();
 constexpr QType kU8{8, false, false};

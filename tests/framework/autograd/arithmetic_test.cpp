@@ -12,14 +12,14 @@ using test::random_leaf;
 using test::random_tensor;
 using test::values;
 
-using Operation = Tensor (*)(const Tensor&, const Tensor&);
+using BinaryOperation = Tensor (*)(const Tensor&, const Tensor&);
 
-struct Case {
+struct BinaryCase {
   const char* name;
-  Operation run;
+  BinaryOperation run;
   float (*of)(float, float);
 };
-const Case kCases[] = {
+const BinaryCase kBinaryCases[] = {
     {"sub", sub, [](float a, float b) { return a - b; }},
     {"mul", mul, [](float a, float b) { return a * b; }},
     {"div", div, [](float a, float b) { return a / b; }},
@@ -29,7 +29,7 @@ const Case kCases[] = {
 
 TEST_CASE("sub, mul and div compute element by element at every size",
           "[autograd][sub][mul][div]") {
-  for (const Case& c : kCases) {
+  for (const BinaryCase& c : kBinaryCases) {
     for (const int64_t n : kAwkwardSizes) {
       const Tensor a = random_tensor({n}, 1);
       const Tensor b = random_tensor({n}, 2, 0.5f, 2.0f);
@@ -54,7 +54,7 @@ TEST_CASE("sub, mul and div broadcast either operand", "[autograd][sub][mul][div
 
 TEST_CASE("sub, mul and div gradients match finite differences, with and without broadcasting",
           "[autograd][sub][mul][div]") {
-  for (const Case& c : kCases) {
+  for (const BinaryCase& c : kBinaryCases) {
     INFO(c.name);
     for (const auto& [a_shape, b_shape] :
          std::vector<std::pair<Shape, Shape>>{{{3, 5}, {3, 5}},

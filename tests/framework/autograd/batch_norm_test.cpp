@@ -22,7 +22,7 @@ using test::values;
 
 // Bounds the rounding error of a sum of a few dozen float32 values near 1, divided by a standard
 // deviation near 1.
-constexpr double kMargin = 1e-5;
+constexpr double kBatchNormMargin = 1e-5;
 
 struct Layer {
   explicit Layer(int64_t channels)
@@ -69,13 +69,13 @@ TEST_CASE("batch_norm normalises with the batch and updates the running statisti
       for (int64_t k = c; k < x.elements(); k += channels) {
         const double expected =
             (double{x.data()[k]} - m.mean) * scale + double{layer.beta.data()[c]};
-        CHECK(y.data()[k] == test::Approx(expected).margin(kMargin));
+        CHECK(y.data()[k] == test::Approx(expected).margin(kBatchNormMargin));
       }
       CHECK(layer.mean.data()[c] ==
-            test::Approx(0.75 * double{mean_before[i]} + 0.25 * m.mean).margin(kMargin));
+            test::Approx(0.75 * double{mean_before[i]} + 0.25 * m.mean).margin(kBatchNormMargin));
       CHECK(layer.variance.data()[c] ==
             test::Approx(0.75 * double{variance_before[i]} + 0.25 * m.variance * 30.0 / 29.0)
-                .margin(kMargin));
+                .margin(kBatchNormMargin));
     }
   }
 }
@@ -131,11 +131,12 @@ TEST_CASE("rescaled_batch_norm is batch_norm of x / factor + shift, gradients in
     const Tensor y = run(fused, true);
     const Tensor expected = apart(add(div(x, factor), shift), options);
     for (int64_t i = 0; i < y.elements(); ++i)
-      CHECK(y.data()[i] == test::Approx(double{expected.data()[i]}).margin(kMargin));
+      CHECK(y.data()[i] == test::Approx(double{expected.data()[i]}).margin(kBatchNormMargin));
     for (int64_t c = 0; c < channels; ++c) {
-      CHECK(fused.mean.data()[c] == test::Approx(double{apart.mean.data()[c]}).margin(kMargin));
+      CHECK(fused.mean.data()[c] ==
+            test::Approx(double{apart.mean.data()[c]}).margin(kBatchNormMargin));
       CHECK(fused.variance.data()[c] ==
-            test::Approx(double{apart.variance.data()[c]}).margin(kMargin));
+            test::Approx(double{apart.variance.data()[c]}).margin(kBatchNormMargin));
     }
     // For a weighted sum of the results, the gradients equal those of the separate operations.
     const Tensor weights = random_tensor(x.shape(), 8);
@@ -150,7 +151,7 @@ TEST_CASE("rescaled_batch_norm is batch_norm of x / factor + shift, gradients in
     for (size_t k = 0; k < shared.size(); ++k) {
       const std::vector<float> of_apart = values(shared[k].grad());
       for (size_t i = 0; i < of_apart.size(); ++i)
-        CHECK(of_fused[k][i] == test::Approx(double{of_apart[i]}).margin(10 * kMargin));
+        CHECK(of_fused[k][i] == test::Approx(double{of_apart[i]}).margin(10 * kBatchNormMargin));
     }
     for (const bool with_shift : {false, true}) {
       std::vector<Tensor> leaves{x, factor, fused.gamma, fused.beta};

@@ -5,20 +5,18 @@
 #include "framework/core/error.hpp"
 #include "framework/kernels/float/elementwise.hpp"
 #include "tests/catch.hpp"
+#include "tests/tensors.hpp"
 
 namespace quantrain {
 namespace {
+
+using test::values;
 
 Tensor counting(const Shape& shape) {
   Tensor x = Tensor::empty(shape);
   float* const out = x.mutable_data();
   for (int64_t i = 0; i < x.elements(); ++i) out[i] = static_cast<float>(i + 1);
   return x;
-}
-
-std::vector<float> values(const Tensor& x) {
-  const Floats floats = x.floats();
-  return {floats.data(), floats.data() + x.elements()};
 }
 
 }  // namespace

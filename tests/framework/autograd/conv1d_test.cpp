@@ -47,14 +47,14 @@ Tensor obvious_conv1d(const Tensor& x,
   return make_tensor({n, y_length, outputs}, y);
 }
 
-struct Case {
+struct Conv1dCase {
   Shape x;
   Shape weight;
   Conv1dOptions options;
 };
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
+const std::vector<Conv1dCase>& conv1d_cases() {
+  static const std::vector<Conv1dCase> all = {
       {{2, 7, 3}, {4, 3, 3}, {.padding = 1}},
       {{1, 9, 1}, {5, 4, 1}, {.stride = 2, .padding = 1}},
       {{2, 8, 4}, {6, 3, 2}, {.stride = 3, .padding = 2, .groups = 2}},
@@ -81,7 +81,7 @@ TEST_CASE("conv1d is a cross-correlation", "[autograd][conv1d]") {
 }
 
 TEST_CASE("conv1d equals its definition computed in double", "[autograd][conv1d]") {
-  for (const Case& c : cases()) {
+  for (const Conv1dCase& c : conv1d_cases()) {
     CAPTURE(c.x, c.weight, c.options.groups, c.options.dilation);
     const Tensor x = random_tensor(c.x, 1);
     const Tensor weight = random_tensor(c.weight, 2);
@@ -94,7 +94,7 @@ TEST_CASE("conv1d equals its definition computed in double", "[autograd][conv1d]
 }
 
 TEST_CASE("conv1d gradient matches finite differences", "[autograd][conv1d]") {
-  for (const Case& c : cases()) {
+  for (const Conv1dCase& c : conv1d_cases()) {
     CAPTURE(c.x, c.weight, c.options.groups, c.options.dilation);
     const Tensor x = random_leaf(c.x, 1);
     const Tensor weight = random_leaf(c.weight, 2);

@@ -49,14 +49,14 @@ Tensor obvious_conv2d(const Tensor& x,
   return y;
 }
 
-struct Case {
+struct Conv2dCase {
   Shape x;
   Shape weight;
   Conv2dOptions options;
 };
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
+const std::vector<Conv2dCase>& conv2d_cases() {
+  static const std::vector<Conv2dCase> all = {
       {{2, 5, 4, 3}, {4, 3, 3, 3}, {.padding = 1}},
       {{1, 7, 6, 1}, {5, 3, 2, 1}, {.stride = {2, 1}, .padding = {0, 1}}},
       {{2, 4, 4, 4}, {6, 3, 3, 2}, {.stride = 2, .padding = 1, .groups = 2}},
@@ -83,7 +83,7 @@ TEST_CASE("conv2d is a cross-correlation", "[autograd][conv2d]") {
 }
 
 TEST_CASE("conv2d equals its definition computed in double", "[autograd][conv2d]") {
-  for (const Case& c : cases()) {
+  for (const Conv2dCase& c : conv2d_cases()) {
     CAPTURE(c.x.back(), c.weight.back(), c.options.groups);
     const Tensor x = random_tensor(c.x, 1);
     const Tensor weight = random_tensor(c.weight, 2);
@@ -96,7 +96,7 @@ TEST_CASE("conv2d equals its definition computed in double", "[autograd][conv2d]
 }
 
 TEST_CASE("conv2d gradient matches finite differences", "[autograd][conv2d]") {
-  for (const Case& c : cases()) {
+  for (const Conv2dCase& c : conv2d_cases()) {
     CAPTURE(c.x.back(), c.weight.back(), c.options.groups);
     const Tensor x = random_leaf(c.x, 1);
     const Tensor weight = random_leaf(c.weight, 2);

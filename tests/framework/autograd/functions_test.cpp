@@ -1,13 +1,13 @@
 #include "framework/autograd/ops/functions.hpp"
 
 #include <cmath>
-#include <limits>
 
 #include "framework/autograd/graph.hpp"
 #include "framework/autograd/node.hpp"
 #include "framework/autograd/ops/prelu.hpp"
 #include "framework/autograd/ops/sum.hpp"
 #include "framework/core/error.hpp"
+#include "tests/floats.hpp"
 #include "tests/tensors.hpp"
 
 namespace quantrain {
@@ -16,13 +16,12 @@ namespace {
 using functions::Function;
 using test::check_gradient;
 using test::kAwkwardSizes;
+using test::kInfinity;
 using test::make_leaf;
 using test::make_tensor;
 using test::random_leaf;
 using test::spread_leaf;
 using test::values;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // The float32 loop of exp is off by a few units in the last place.
 constexpr double kExpEpsilon = 1e-6;

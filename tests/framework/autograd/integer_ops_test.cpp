@@ -77,7 +77,8 @@ TEST_CASE("relu clamps codes", "[autograd][relu][integer]") {
     CHECK(values(y) == values(relu(as_floats(x))));  // 0 is a code, so nothing is rounded
     check_same_gradient(y, relu(as_floats(x).set_requires_grad(true)));
     const Tensor z = relu6(x);
-    CHECK(values(z) == values(relu6(as_floats(x))));  // 6 = 24 * 0.25 is a code or exceeds them all
+    // 6 = 24 * 0.25 is the value of a code or above the values of all codes, so nothing is rounded.
+    CHECK(values(z) == values(relu6(as_floats(x))));
     check_same_gradient(z, relu6(as_floats(x).set_requires_grad(true)));
   }
 }
@@ -217,7 +218,8 @@ TEST_CASE("add computes with floats if it broadcasts or an operand does not hold
           "[autograd][add][integer]") {
   const Tensor a = activations({3, 4}, {8, false, false}, 0.125f, 3, 1);
   const Tensor row = activations({4}, {8, false, false}, 0.25f, 5, 2);
-  CHECK(add(a, row).kind() == ValueKind::kFloat);  // row holds codes: it is not a constant
+  // A row of floats would be a constant, which has an integer form. A row of codes is not.
+  CHECK(add(a, row).kind() == ValueKind::kFloat);
   CHECK(values(add(a, row)) == values(add(as_floats(a), as_floats(row))));
   CHECK(add(a, as_floats(a)).kind() == ValueKind::kFloat);
   CHECK(add({a, a, row}).kind() == ValueKind::kFloat);
@@ -238,8 +240,8 @@ TEST_CASE("mul of codes rounds the exact product once, by (25)", "[autograd][mul
         CHECK(values(y) == values(mul(as_floats(a), as_floats(b))));  // powers of two: exact
         const Tensor float_a = as_floats(a).set_requires_grad(true);
         const Tensor float_b = as_floats(b).set_requires_grad(true);
-        // If the shapes differ, mul() makes the smaller tensor the second operand, for codes and
-        // for floats.
+        // If the shapes differ, mul() makes the smaller tensor the second operand. It does so for
+        // codes and for floats, so the operands of both products have the same order.
         check_same_gradient(y, swapped ? mul(float_b, float_a) : mul(float_a, float_b));
 
         const std::vector<int32_t> codes_a = code_values(a);

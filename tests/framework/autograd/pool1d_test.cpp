@@ -18,7 +18,7 @@ using test::make_tensor;
 using test::spread_leaf;
 using test::values;
 
-const std::vector<Pool1dOptions>& all_options() {
+const std::vector<Pool1dOptions>& all_pool1d_options() {
   static const std::vector<Pool1dOptions> all = {
       {.kernel = 2}, {.kernel = 1}, {.kernel = 3, .stride = 2, .padding = 1}, {.kernel = 7}};
   return all;
@@ -43,7 +43,7 @@ TEST_CASE("1-d pools take the maximum or the mean of each window", "[autograd][p
 }
 
 TEST_CASE("gradients of 1-d pools match finite differences", "[autograd][pool1d]") {
-  for (const Pool1dOptions& options : all_options()) {
+  for (const Pool1dOptions& options : all_pool1d_options()) {
     CAPTURE(options.kernel, options.padding);
     const Tensor x = spread_leaf({2, 7, 3}, 1);
     check_gradient([&] { return max_pool1d(x, options); }, {x});
@@ -59,7 +59,7 @@ TEST_CASE("1-d pools of codes equal 2-d pools of images with one row",
   const Tensor x = test::random_codes(
       {2, 7, 3}, test::activation_params({8, false, false}, 0.1f, 128), CodeStorage::kU8, 1);
   const Tensor row = reshape(x, {2, 1, 7, 3});
-  for (const Pool1dOptions& options : all_options()) {
+  for (const Pool1dOptions& options : all_pool1d_options()) {
     const Pool2dOptions in_row{.kernel = {1, options.kernel},
                                .stride = {1, options.stride},
                                .padding = {0, options.padding}};

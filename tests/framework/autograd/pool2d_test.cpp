@@ -14,7 +14,7 @@ using test::make_tensor;
 using test::spread_leaf;
 using test::values;
 
-const std::vector<Pool2dOptions>& all_options() {
+const std::vector<Pool2dOptions>& all_pool2d_options() {
   static const std::vector<Pool2dOptions> all = {
       {.kernel = 2},
       {.kernel = 1},
@@ -52,7 +52,7 @@ TEST_CASE("avg_pool2d is the mean of the elements inside the image", "[autograd]
 }
 
 TEST_CASE("pooling gradients match finite differences", "[autograd][pool2d]") {
-  for (const Pool2dOptions& options : all_options()) {
+  for (const Pool2dOptions& options : all_pool2d_options()) {
     CAPTURE(options.kernel.h, options.kernel.w, options.padding.h);
     const Tensor x = spread_leaf({2, 5, 4, 3}, 1);
     check_gradient([&] { return max_pool2d(x, options); }, {x});

@@ -21,7 +21,7 @@ using test::random_tensor;
 using test::values;
 
 // Our exp and log are off by a few units in the last place, on values up to about 10.
-constexpr double kMargin = 4e-6;
+constexpr double kSoftmaxMargin = 4e-6;
 
 double log_sum_exp(const std::vector<float>& x) {
   double sum = 0.0;
@@ -41,8 +41,8 @@ TEST_CASE("softmax and log_softmax agree with their definition at every size",
     CAPTURE(n);
     for (size_t i = 0; i < v.size(); ++i) {
       const double expected = double{v[i]} - log_sum_exp(v);
-      CHECK(log_y[i] == test::Approx(expected).margin(kMargin));
-      CHECK(y[i] == test::Approx(std::exp(expected)).margin(kMargin));
+      CHECK(log_y[i] == test::Approx(expected).margin(kSoftmaxMargin));
+      CHECK(y[i] == test::Approx(std::exp(expected)).margin(kSoftmaxMargin));
     }
   }
 }
@@ -116,7 +116,7 @@ TEST_CASE("cross_entropy is the mean of -log softmax at the labels", "[autograd]
           double{log_y[i * static_cast<size_t>(classes) + static_cast<size_t>(labels[i])]} / 3.0;
     }
     CAPTURE(classes);
-    CHECK(cross_entropy(x, labels).item() == test::Approx(expected).margin(kMargin));
+    CHECK(cross_entropy(x, labels).item() == test::Approx(expected).margin(kSoftmaxMargin));
   }
 }
 

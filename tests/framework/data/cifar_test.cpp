@@ -23,7 +23,7 @@ std::vector<uint8_t> batch(std::initializer_list<uint8_t> labels) {
   return file;
 }
 
-void check_rejected(const std::vector<uint8_t>& file, const std::string& text) {
+void check_cifar_rejected(const std::vector<uint8_t>& file, const std::string& text) {
   const TemporaryFolder folder;
   test::write_bytes(folder / "test_batch.bin", file);
   QUANTRAIN_CHECK_ERROR(read_cifar10(folder.path(), Split::kTest), DataError, text);
@@ -54,13 +54,13 @@ TEST_CASE("CIFAR-10's planes become image channels, and its batches become one d
 
 TEST_CASE("the error about a damaged CIFAR-10 file names its path", "[data][cifar]") {
   const std::vector<uint8_t> whole = batch({1, 2});
-  check_rejected({}, "has 0 bytes, expected 1 to 10000 images of 3073 bytes each");
+  check_cifar_rejected({}, "has 0 bytes, expected 1 to 10000 images of 3073 bytes each");
   for (const size_t size : {size_t{1}, size_t{3072}, size_t{3074}, whole.size() - 1})
-    check_rejected({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)},
-                   "has " + std::to_string(size) + " bytes, expected 1 to 10000 images");
-  check_rejected(std::vector<uint8_t>(10001 * 3073),
-                 "has 30733073 bytes, expected 1 to 10000 images");
-  check_rejected(batch({1, 10}), "image 1 has label 10, expected 0 to 9");
+    check_cifar_rejected({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)},
+                         "has " + std::to_string(size) + " bytes, expected 1 to 10000 images");
+  check_cifar_rejected(std::vector<uint8_t>(10001 * 3073),
+                       "has 30733073 bytes, expected 1 to 10000 images");
+  check_cifar_rejected(batch({1, 10}), "image 1 has label 10, expected 0 to 9");
   const TemporaryFolder folder;
   QUANTRAIN_CHECK_ERROR(read_cifar10(folder.path(), Split::kTrain), DataError, "/data_batch_1.bin");
 }

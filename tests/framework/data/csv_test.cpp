@@ -13,7 +13,7 @@ namespace {
 
 using test::TemporaryFolder;
 
-CsvTable read(const std::string& text, const CsvOptions& options = {}) {
+CsvTable read_text(const std::string& text, const CsvOptions& options = {}) {
   const TemporaryFolder folder;
   write_file(folder / "x.csv", text);
   return read_csv(folder / "x.csv", options);
@@ -24,7 +24,7 @@ const std::vector<std::string> kBoth{"b", "a"};
 }  // namespace
 
 TEST_CASE("columns of a .csv are selected by name", "[data][csv]") {
-  const CsvTable table = read("a,b,kind\n1,2.5,cat\n-3e2,+.5,dog\n 4 ,1e-3,cat\n");
+  const CsvTable table = read_text("a,b,kind\n1,2.5,cat\n-3e2,+.5,dog\n 4 ,1e-3,cat\n");
   CHECK(table.columns() == std::vector<std::string>{"a", "b", "kind"});
   CHECK(table.rows() == 3);
   CHECK(table.floats(kBoth) == std::vector<float>{2.5f, 1, 0.5f, -300, 1e-3f, 4});
@@ -37,7 +37,7 @@ TEST_CASE("columns of a .csv are selected by name", "[data][csv]") {
 
 TEST_CASE("a .csv may have quotes, a byte order mark, other line ends and separators",
           "[data][csv]") {
-  const CsvTable table = read(
+  const CsvTable table = read_text(
       "\xef\xbb\xbf\"a\",\"b, \"\"c\"\"\"\r\n"
       "\"1\",\"x\ny\"\r\n"
       "2,\r\n"
@@ -47,18 +47,18 @@ TEST_CASE("a .csv may have quotes, a byte order mark, other line ends and separa
   CHECK(table.text(0, "b, \"c\"") == "x\ny");
   CHECK(table.text(1, "b, \"c\"").empty());
   CHECK(table.floats("a") == std::vector<float>{1, 2});
-  const CsvTable semicolons = read("a;b\n1,5;2", {.separator = ';'});
+  const CsvTable semicolons = read_text("a;b\n1,5;2", {.separator = ';'});
   CHECK(semicolons.text(0, "a") == "1,5");
-  const CsvTable bare = read("1,2\n3,4", {.header = false});
+  const CsvTable bare = read_text("1,2\n3,4", {.header = false});
   CHECK(bare.rows() == 2);
   CHECK(bare.floats("1") == std::vector<float>{2, 4});
   // The last line of a file may end with a lone carriage return, with an empty cell or with a
   // closing quote. Elsewhere, a lone carriage return does not end a line.
-  CHECK(read("a\n1\r").floats("a") == std::vector<float>{1});
-  const CsvTable no_more = read("a,b\n1,");
+  CHECK(read_text("a\n1\r").floats("a") == std::vector<float>{1});
+  const CsvTable no_more = read_text("a,b\n1,");
   CHECK(no_more.text(0, "b").empty());
-  CHECK(read("a\n\"1\"").floats("a") == std::vector<float>{1});
-  const CsvTable returned = read("a\n1\r2\n");
+  CHECK(read_text("a\n\"1\"").floats("a") == std::vector<float>{1});
+  const CsvTable returned = read_text("a\n1\r2\n");
   CHECK(returned.text(0, "a") == "1\r2");
 }
 
@@ -66,8 +66,8 @@ TEST_CASE("numbers of a .csv do not depend on the locale", "[data][csv]") {
   const std::string before = std::setlocale(LC_ALL, nullptr);
   for (const char* name : {"de_DE.UTF-8", "fr_FR.UTF-8", "C.UTF-8"}) {
     std::setlocale(LC_ALL, name);
-    CHECK(read("a\n1.5\n").floats("a") == std::vector<float>{1.5f});
-    QUANTRAIN_CHECK_ERROR(read("a;b\n1,5;2\n", {.separator = ';'}).floats("a"),
+    CHECK(read_text("a\n1.5\n").floats("a") == std::vector<float>{1.5f});
+    QUANTRAIN_CHECK_ERROR(read_text("a;b\n1,5;2\n", {.separator = ';'}).floats("a"),
                           DataError,
                           "row 1, column \"a\": \"1,5\" is not a number");
   }
@@ -76,7 +76,7 @@ TEST_CASE("numbers of a .csv do not depend on the locale", "[data][csv]") {
 
 TEST_CASE("the error about a cell that is not a number names its row and column", "[data][csv]") {
   const auto number = [](const std::string& cell) {
-    return read("a,b\n0,0\n1," + cell + "\n").floats(kBoth)[2];
+    return read_text("a,b\n0,0\n1," + cell + "\n").floats(kBoth)[2];
   };
   QUANTRAIN_CHECK_ERROR(number("nan"), DataError, "row 2, column \"b\": is nan: leave the row out");
   QUANTRAIN_CHECK_ERROR(number("-Infinity"), DataError, "row 2, column \"b\": is -inf");
@@ -90,18 +90,20 @@ TEST_CASE("the error about a cell that is not a number names its row and column"
   CHECK(number("1e-60") == 0.0f);
   CHECK(number("1e-45") == std::numeric_limits<float>::denorm_min());
 
-  const CsvTable table = read("a\n1.5\n");
+  const CsvTable table = read_text("a\n1.5\n");
   QUANTRAIN_CHECK_ERROR(table.labels("a"),
                         DataError,
                         "row 1, column \"a\": \"1.5\" is not a 32-bit integer: use classes()");
-  QUANTRAIN_CHECK_ERROR(read("a\n2147483648\n").labels("a"), DataError, "not a 32-bit integer");
-  CHECK(read("a\n-7\n").labels("a") == std::vector<int32_t>{-7});
-  QUANTRAIN_CHECK_ERROR(read("a,b\n1,\n").classes("b"), DataError, "row 1, column \"b\": is empty");
-  QUANTRAIN_CHECK_ERROR(table.floats("z"), DataError, "has no column \"z\"; there are a");
+  QUANTRAIN_CHECK_ERROR(
+      read_text("a\n2147483648\n").labels("a"), DataError, "not a 32-bit integer");
+  CHECK(read_text("a\n-7\n").labels("a") == std::vector<int32_t>{-7});
+  QUANTRAIN_CHECK_ERROR(
+      read_text("a,b\n1,\n").classes("b"), DataError, "row 1, column \"b\": is empty");
+  QUANTRAIN_CHECK_ERROR(table.floats("z"), DataError, "has no column \"z\"; its columns: a");
   QUANTRAIN_CHECK_ERROR(
       table.floats(std::span<const std::string>()), DataError, "no column is asked for");
   QUANTRAIN_CHECK_ERROR(
-      read("a,b\n1,2\n").floats("z"), DataError, "has no column \"z\"; there are a, b");
+      read_text("a,b\n1,2\n").floats("z"), DataError, "has no column \"z\"; its columns: a, b");
   QUANTRAIN_CHECK_ERROR(table.text(1, "a"), DataError, "there is no row 2 in a table of 1");
   QUANTRAIN_CHECK_ERROR(table.text(-1, "a"), DataError, "there is no row 0 in a table of 1");
 }
@@ -109,25 +111,28 @@ TEST_CASE("the error about a cell that is not a number names its row and column"
 TEST_CASE("the error about a ragged, empty or misquoted row gives the row's number",
           "[data][csv]") {
   QUANTRAIN_CHECK_ERROR(
-      read("a,b\n1,2\n3\n"), DataError, "x.csv: row 2 has 1 cells, the header has 2");
-  QUANTRAIN_CHECK_ERROR(read("a,b\n1,2,3\n"), DataError, "row 1 has 3 cells, the header has 2");
+      read_text("a,b\n1,2\n3\n"), DataError, "x.csv: row 2 has 1 cells, the header has 2");
   QUANTRAIN_CHECK_ERROR(
-      read("1,2\n3\n", {.header = false}), DataError, "row 2 has 1 cells, row 1 has 2");
+      read_text("a,b\n1,2,3\n"), DataError, "row 1 has 3 cells, the header has 2");
   QUANTRAIN_CHECK_ERROR(
-      read("a,b\n1,2\n\n3,4\n"), DataError, "row 2 is empty: remove the line, or fill it");
-  QUANTRAIN_CHECK_ERROR(read("\na\n1\n"), DataError, "the header is empty");
-  QUANTRAIN_CHECK_ERROR(read("a,b\n1,\"2\n"), DataError, "row 1: a quote is not closed");
+      read_text("1,2\n3\n", {.header = false}), DataError, "row 2 has 1 cells, row 1 has 2");
   QUANTRAIN_CHECK_ERROR(
-      read("a,b\n1,\"2\"3\n"), DataError, "row 1: a quoted cell goes on after its closing quote");
+      read_text("a,b\n1,2\n\n3,4\n"), DataError, "row 2 is empty: remove the line, or fill it");
+  QUANTRAIN_CHECK_ERROR(read_text("\na\n1\n"), DataError, "the header is empty");
+  QUANTRAIN_CHECK_ERROR(read_text("a,b\n1,\"2\n"), DataError, "row 1: a quote is not closed");
+  QUANTRAIN_CHECK_ERROR(read_text("a,b\n1,\"2\"3\n"),
+                        DataError,
+                        "row 1: a quoted cell goes on after its closing quote");
   QUANTRAIN_CHECK_ERROR(
-      read("a,b\n1,2\"3\"\n"), DataError, "row 1: a quote inside a cell that is not quoted");
-  QUANTRAIN_CHECK_ERROR(read("a, a\n1,2\n"), DataError, "columns 1 and 2 are both named \"a\"");
-  QUANTRAIN_CHECK_ERROR(read("a,\n1,2\n"), DataError, "column 2 has no name");
-  QUANTRAIN_CHECK_ERROR(read(""), DataError, "x.csv: is empty");
-  QUANTRAIN_CHECK_ERROR(read("\r\n\n"), DataError, "x.csv: is empty");
-  QUANTRAIN_CHECK_ERROR(read("a,b\n"), DataError, "has a header and no row");
+      read_text("a,b\n1,2\"3\"\n"), DataError, "row 1: a quote inside a cell that is not quoted");
+  QUANTRAIN_CHECK_ERROR(
+      read_text("a, a\n1,2\n"), DataError, "columns 1 and 2 are both named \"a\"");
+  QUANTRAIN_CHECK_ERROR(read_text("a,\n1,2\n"), DataError, "column 2 has no name");
+  QUANTRAIN_CHECK_ERROR(read_text(""), DataError, "x.csv: is empty");
+  QUANTRAIN_CHECK_ERROR(read_text("\r\n\n"), DataError, "x.csv: is empty");
+  QUANTRAIN_CHECK_ERROR(read_text("a,b\n"), DataError, "has a header and no row");
   for (const char separator : {'"', '\n', '\r'})
-    QUANTRAIN_CHECK_ERROR(read("a\n1\n", {.separator = separator}),
+    QUANTRAIN_CHECK_ERROR(read_text("a\n1\n", {.separator = separator}),
                           DataError,
                           "the separator of cells cannot be a quote or a line break");
   QUANTRAIN_CHECK_ERROR(read_csv("/nowhere/x.csv"), DataError, "/nowhere/x.csv");

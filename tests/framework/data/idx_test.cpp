@@ -14,7 +14,7 @@ using test::gzip;
 using test::idx;
 using test::TemporaryFolder;
 
-void check_rejected(const std::vector<uint8_t>& file, const std::string& text) {
+void check_idx_rejected(const std::vector<uint8_t>& file, const std::string& text) {
   const TemporaryFolder folder;
   test::write_bytes(folder / "hostile", file);
   QUANTRAIN_CHECK_ERROR(read_idx_u8(folder / "hostile"), DataError, text);
@@ -56,44 +56,44 @@ TEST_CASE("an IDX file that is truncated anywhere is rejected", "[data][idx]") {
 }
 
 TEST_CASE("the error about an IDX file of the wrong length gives both lengths", "[data][idx]") {
-  check_rejected({}, "truncated: 0 bytes, too short for any header");
-  check_rejected(idx({2, 3}, counting(5)), "shape [2, 3] needs 6 bytes, at most 5 follow");
-  check_rejected(idx({2, 3}, counting(7)), "longer than the 6 bytes of shape [2, 3]");
-  check_rejected(gzip(idx({2, 3}, counting(5))), "shape [2, 3] needs 6 bytes, 5 follow");
-  check_rejected(gzip(idx({2, 3}, counting(7))), "longer than the 6 bytes of shape [2, 3]");
+  check_idx_rejected({}, "truncated: 0 bytes, too short for any header");
+  check_idx_rejected(idx({2, 3}, counting(5)), "shape [2, 3] needs 6 bytes, at most 5 follow");
+  check_idx_rejected(idx({2, 3}, counting(7)), "longer than the 6 bytes of shape [2, 3]");
+  check_idx_rejected(gzip(idx({2, 3}, counting(5))), "shape [2, 3] needs 6 bytes, 5 follow");
+  check_idx_rejected(gzip(idx({2, 3}, counting(7))), "longer than the 6 bytes of shape [2, 3]");
   std::vector<uint8_t> file = idx({2, 3}, {});
   file.resize(10);
-  check_rejected(file, "truncated in extent 1 of 2");
+  check_idx_rejected(file, "truncated in extent 1 of 2");
 }
 
 TEST_CASE("IDX files of another type are rejected", "[data][idx]") {
-  check_rejected({0, 0, 13, 1, 0, 0, 0, 0},
-                 "magic bytes 0 0 13 1, expected 0 0 8 (unsigned bytes)");
-  check_rejected({0, 0, 8, 0}, "magic bytes 0 0 8 0");
-  check_rejected({0, 0, 8, 9}, "and a rank of 1 to 8");
-  check_rejected({1, 0, 8, 1, 0, 0, 0, 0}, "magic bytes 1 0 8 1");
-  check_rejected({0x1f, 0x8c, 8, 1, 0, 0, 0, 0}, "magic bytes 31 140 8 1");  // almost gzip
-  check_rejected({'P', '5', '\n', '2', '8'}, "magic bytes 80 53 10 50");
+  check_idx_rejected({0, 0, 13, 1, 0, 0, 0, 0},
+                     "magic bytes 0 0 13 1, expected 0 0 8 (unsigned bytes)");
+  check_idx_rejected({0, 0, 8, 0}, "magic bytes 0 0 8 0");
+  check_idx_rejected({0, 0, 8, 9}, "and a rank of 1 to 8");
+  check_idx_rejected({1, 0, 8, 1, 0, 0, 0, 0}, "magic bytes 1 0 8 1");
+  check_idx_rejected({0x1f, 0x8c, 8, 1, 0, 0, 0, 0}, "magic bytes 31 140 8 1");  // almost gzip
+  check_idx_rejected({'P', '5', '\n', '2', '8'}, "magic bytes 80 53 10 50");
 }
 
 TEST_CASE("absurd extents are rejected before memory is allocated", "[data][idx]") {
   const uint32_t most = 0xffffffffu;
-  check_rejected(idx({most}, counting(8)), "needs 4294967295 bytes, at most 8 follow");
-  check_rejected(idx({most, most, most}, counting(8)), "too many elements");
-  check_rejected(gzip(idx({most, 1000}, counting(8))), "needs 4294967295000 bytes, at most");
+  check_idx_rejected(idx({most}, counting(8)), "needs 4294967295 bytes, at most 8 follow");
+  check_idx_rejected(idx({most, most, most}, counting(8)), "too many elements");
+  check_idx_rejected(gzip(idx({most, 1000}, counting(8))), "needs 4294967295000 bytes, at most");
 }
 
 TEST_CASE("damaged gzip data are rejected", "[data][idx]") {
   const std::vector<uint8_t> good = gzip(idx({200}, counting(200)));
   std::vector<uint8_t> checksum = good;
   checksum[good.size() - 6] ^= 1;
-  check_rejected(checksum, "the compressed data are damaged: incorrect data check");
+  check_idx_rejected(checksum, "the compressed data are damaged: incorrect data check");
   std::vector<uint8_t> header = good;
   header[2] = 77;
-  check_rejected(header, "the compressed data are damaged");
+  check_idx_rejected(header, "the compressed data are damaged");
   std::vector<uint8_t> trailing = good;
   trailing.push_back(0);
-  check_rejected(trailing, "1 bytes follow the compressed data");
+  check_idx_rejected(trailing, "1 bytes follow the compressed data");
   const TemporaryFolder folder;
   for (size_t i = 10; i < good.size(); ++i) {
     std::vector<uint8_t> changed = good;

@@ -30,15 +30,15 @@ Dataset numbered(int64_t n) {
   return {{n, 4, 4, 1}, std::move(pixels), std::move(labels), 7};
 }
 
-struct Epoch {
+struct ImageEpoch {
   std::vector<uint8_t> bytes;
   std::vector<int32_t> labels;
   std::vector<int64_t> sizes;
-  friend bool operator==(const Epoch&, const Epoch&) = default;
+  friend bool operator==(const ImageEpoch&, const ImageEpoch&) = default;
 };
 
-Epoch run(const DataLoader& loader) {
-  Epoch epoch;
+ImageEpoch run(const DataLoader& loader) {
+  ImageEpoch epoch;
   for (const Batch& batch : loader) {
     epoch.bytes.insert(epoch.bytes.end(), batch.bytes().begin(), batch.bytes().end());
     epoch.labels.insert(epoch.labels.end(), batch.labels.begin(), batch.labels.end());
@@ -56,7 +56,7 @@ Epoch run(const DataLoader& loader) {
 TEST_CASE("an epoch visits every image once, in order", "[data][loader]") {
   const DataLoader loader(numbered(10), {.batch = 4});
   CHECK(loader.batches() == 3);
-  const Epoch epoch = run(loader);
+  const ImageEpoch epoch = run(loader);
   CHECK(epoch.sizes == std::vector<int64_t>{4, 4, 2});
   CHECK(epoch.labels == std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 0, 1, 2});
   CHECK(epoch.bytes[9 * 16] == 10);
@@ -64,8 +64,8 @@ TEST_CASE("an epoch visits every image once, in order", "[data][loader]") {
 
 TEST_CASE("the caller may move from a batch", "[data][loader]") {
   const DataLoader loader(numbered(10), {.batch = 4});
-  const Epoch expected = run(loader);
-  Epoch epoch;
+  const ImageEpoch expected = run(loader);
+  ImageEpoch epoch;
   for (Batch& batch : loader) {
     const Tensor images = std::move(batch.images);
     REQUIRE(images.shape() == Shape{batch.size(), 4, 4, 1});
@@ -87,7 +87,7 @@ TEST_CASE("an incomplete last batch can be left out", "[data][loader]") {
 }
 
 TEST_CASE("a shuffled epoch visits every image once, with its own label", "[data][loader]") {
-  const Epoch epoch = run(DataLoader(numbered(100), {.batch = 8, .shuffle = true}));
+  const ImageEpoch epoch = run(DataLoader(numbered(100), {.batch = 8, .shuffle = true}));
   std::set<int> seen;
   for (size_t i = 0; i < epoch.labels.size(); ++i) {
     const int number = epoch.bytes[16 * i] - 1;
@@ -115,7 +115,7 @@ TEST_CASE(
     "[data][loader]") {
   DataLoader loader(numbered(50),
                     {.batch = 7, .shuffle = true, .seed = 5, .augment = random_shift(2)});
-  const Epoch expected = run(loader.epoch(3));
+  const ImageEpoch expected = run(loader.epoch(3));
   CHECK(run(loader.epoch(2)).bytes != expected.bytes);
   for (const Batch& batch : loader.epoch(3)) {
     if (batch.size() == 7) break;
@@ -136,8 +136,8 @@ TEST_CASE("the augmentation of an image does not depend on its place in the epoc
   shuffled.shuffle = true;
   const DataLoader loader(numbered(50), shuffled);
   const std::vector<int64_t> order = loader.order();
-  const Epoch a = run(DataLoader(numbered(50), in_order));
-  const Epoch b = run(loader);
+  const ImageEpoch a = run(DataLoader(numbered(50), in_order));
+  const ImageEpoch b = run(loader);
   for (size_t i = 0; i < order.size(); ++i) {
     const auto index = static_cast<size_t>(order[i]);
     CHECK(std::equal(&b.bytes[16 * i], &b.bytes[16 * i] + 16, &a.bytes[16 * index]));
@@ -345,8 +345,8 @@ TEST_CASE("in a forked process, an iterator reports that its thread is in the pa
 TEST_CASE("a loop over an epoch of a temporary loader keeps the loader alive",
           "[data][temporaries]") {
   DataLoader named(numbered(9), {.batch = 4, .shuffle = true});
-  const Epoch expected = run(named.epoch(1));
-  Epoch epoch;
+  const ImageEpoch expected = run(named.epoch(1));
+  ImageEpoch epoch;
   for (const Batch& batch : DataLoader{numbered(9), {.batch = 4, .shuffle = true}}.epoch(1)) {
     epoch.bytes.insert(epoch.bytes.end(), batch.bytes().begin(), batch.bytes().end());
     epoch.labels.insert(epoch.labels.end(), batch.labels.begin(), batch.labels.end());

@@ -11,7 +11,7 @@ namespace quantrain {
 namespace {
 
 /// Sample i of an epoch has the values i and epoch, the label i % 3 and the target 2 i.
-std::function<SampleGenerator(int64_t)> counting(int64_t n) {
+std::function<SampleGenerator(int64_t)> counting_samples(int64_t n) {
   return [n](int64_t epoch) -> SampleGenerator {
     return [n, epoch, i = int64_t{0}]() mutable -> std::optional<StreamSample> {
       if (i == n) return std::nullopt;
@@ -46,13 +46,13 @@ void run(const Stream& stream, const LoaderOptions& options = {.batch = 2}) {
 }  // namespace
 
 TEST_CASE("a stream of unknown length ends with its generator", "[data][stream]") {
-  DataLoader loader(Stream(counting(7), kRows), {.batch = 3});
+  DataLoader loader(Stream(counting_samples(7), kRows), {.batch = 3});
   CHECK_FALSE(loader.samples().has_value());
   CHECK(firsts(loader) == std::vector<float>{0, 1, 2, 3, 4, 5, 6});
   CHECK(firsts(loader.epoch(4)).size() == 7);
-  CHECK(firsts(DataLoader(Stream(counting(6), kRows), {.batch = 3})).size() == 6);
-  CHECK(firsts(DataLoader(Stream(counting(7), kRows), {.batch = 3, .drop_last = true})).size() ==
-        6);
+  CHECK(firsts(DataLoader(Stream(counting_samples(6), kRows), {.batch = 3})).size() == 6);
+  CHECK(firsts(DataLoader(Stream(counting_samples(7), kRows), {.batch = 3, .drop_last = true}))
+            .size() == 6);
   QUANTRAIN_CHECK_ERROR(
       loader.batches(), DataError, "the number of samples is known only at the end");
   QUANTRAIN_CHECK_ERROR(
@@ -62,11 +62,11 @@ TEST_CASE("a stream of unknown length ends with its generator", "[data][stream]"
 TEST_CASE("a stream of declared length gives that many samples", "[data][stream]") {
   StreamOptions options = kRows;
   options.samples = 5;
-  const DataLoader loader(Stream(counting(100), options), {.batch = 2});
+  const DataLoader loader(Stream(counting_samples(100), options), {.batch = 2});
   CHECK(loader.batches() == 3);
   CHECK(loader.samples() == 5);
   CHECK(firsts(loader) == std::vector<float>{0, 1, 2, 3, 4});
-  CHECK(firsts(DataLoader(Stream(counting(5), options), {.batch = 2})).size() == 5);
+  CHECK(firsts(DataLoader(Stream(counting_samples(5), options), {.batch = 2})).size() == 5);
 }
 
 TEST_CASE("the values of a stream become codes, and augmentation ignores the batch size",
@@ -79,12 +79,12 @@ TEST_CASE("the values of a stream become codes, and augmentation ignores the bat
   const auto codes = [&](int64_t batch_size) {
     std::vector<uint8_t> all;
     for (const Batch& batch :
-         DataLoader(Stream(counting(9), options), {.batch = batch_size, .augment = noise}))
+         DataLoader(Stream(counting_samples(9), options), {.batch = batch_size, .augment = noise}))
       all.insert(all.end(), batch.bytes().begin(), batch.bytes().end());
     return all;
   };
   CHECK(codes(2) == codes(5));
-  for (const Batch& batch : DataLoader(Stream(counting(9), options))) {
+  for (const Batch& batch : DataLoader(Stream(counting_samples(9), options))) {
     CHECK(int{batch.bytes()[4]} == 51);
     CHECK(batch.labels == std::vector<int32_t>{0, 1, 2, 0, 1, 2, 0, 1, 2});
   }
@@ -117,9 +117,9 @@ TEST_CASE("a generator that throws or ends early causes a DataError", "[data][st
   QUANTRAIN_CHECK_ERROR(
       run(Stream(odd, options)), DataError, "threw something that is not a std::exception");
   QUANTRAIN_CHECK_ERROR(
-      run(Stream(counting(0), options)), DataError, "the generator gave no sample at all");
+      run(Stream(counting_samples(0), options)), DataError, "the generator gave no sample at all");
   options.samples = 5;
-  QUANTRAIN_CHECK_ERROR(run(Stream(counting(3), options)),
+  QUANTRAIN_CHECK_ERROR(run(Stream(counting_samples(3), options)),
                         DataError,
                         "sample 3 of epoch 0: the generator ended early: 5 samples were declared");
 }
@@ -147,23 +147,26 @@ TEST_CASE("samples of a stream that are not as declared are refused", "[data][st
                         DataError,
                         "value 3 at 1 is outside the range [0, 1]");
 
-  QUANTRAIN_CHECK_ERROR(run(Stream(counting(3), kRows), {.shuffle = true}),
+  QUANTRAIN_CHECK_ERROR(run(Stream(counting_samples(3), kRows), {.shuffle = true}),
                         DataError,
                         "a stream has one order and cannot be shuffled");
-  QUANTRAIN_CHECK_ERROR(run(Stream(counting(3), kRows), {.mixup = 0.2}),
+  QUANTRAIN_CHECK_ERROR(run(Stream(counting_samples(3), kRows), {.mixup = 0.2}),
                         DataError,
                         ": leave out mixup, or collect the samples in a TensorDataset");
   QUANTRAIN_CHECK_ERROR(Stream(nullptr, kRows), DataError, "there is no start()");
-  QUANTRAIN_CHECK_ERROR(Stream(counting(1), {}), DataError, "samples of shape []");
+  QUANTRAIN_CHECK_ERROR(Stream(counting_samples(1), {}), DataError, "samples of shape []");
   QUANTRAIN_CHECK_ERROR(
-      Stream(counting(1), {.shape = {2, 0}}), DataError, "samples of shape [2, 0]");
-  QUANTRAIN_CHECK_ERROR(
-      Stream(counting(1), {.shape = {2}, .classes = -1}), DataError, "number of classes is -1");
-  QUANTRAIN_CHECK_ERROR(
-      Stream(counting(1), {.shape = {2}, .target = Shape{0}}), DataError, "targets of shape [0]");
-  QUANTRAIN_CHECK_ERROR(
-      Stream(counting(1), {.shape = {2}, .samples = 0}), DataError, "an epoch of 0 samples");
-  QUANTRAIN_CHECK_ERROR(Stream(counting(1), {.shape = {2}, .features = {{0.0f}, {1.0f}}}),
+      Stream(counting_samples(1), {.shape = {2, 0}}), DataError, "samples of shape [2, 0]");
+  QUANTRAIN_CHECK_ERROR(Stream(counting_samples(1), {.shape = {2}, .classes = -1}),
+                        DataError,
+                        "number of classes is -1");
+  QUANTRAIN_CHECK_ERROR(Stream(counting_samples(1), {.shape = {2}, .target = Shape{0}}),
+                        DataError,
+                        "targets of shape [0]");
+  QUANTRAIN_CHECK_ERROR(Stream(counting_samples(1), {.shape = {2}, .samples = 0}),
+                        DataError,
+                        "an epoch of 0 samples");
+  QUANTRAIN_CHECK_ERROR(Stream(counting_samples(1), {.shape = {2}, .features = {{0.0f}, {1.0f}}}),
                         DataError,
                         "there are features, but no range: set StreamOptions::range");
   const auto empty = [](int64_t) -> SampleGenerator { return nullptr; };

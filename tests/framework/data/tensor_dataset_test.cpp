@@ -9,15 +9,13 @@
 #include "framework/core/parallel.hpp"
 #include "framework/data/loader.hpp"
 #include "tests/catch.hpp"
+#include "tests/tensors.hpp"
 #include "tests/threads.hpp"
 
 namespace quantrain {
 namespace {
 
-std::vector<float> values(const Tensor& tensor) {
-  const Floats floats = tensor.floats();
-  return {floats.data(), floats.data() + floats.size()};
-}
+using test::values;
 
 std::vector<float> counting_floats(int64_t n, float first = 0.0f) {
   std::vector<float> all(static_cast<size_t>(n));
@@ -41,15 +39,15 @@ SampleArray rows(int64_t n) {
   return SampleArray::floats({n, 2}, std::move(all));
 }
 
-struct Epoch {
+struct FloatEpoch {
   std::vector<float> inputs;
   std::vector<float> targets;
   std::vector<int32_t> labels;
-  friend bool operator==(const Epoch&, const Epoch&) = default;
+  friend bool operator==(const FloatEpoch&, const FloatEpoch&) = default;
 };
 
-Epoch run(const DataLoader& loader) {
-  Epoch epoch;
+FloatEpoch run_floats(const DataLoader& loader) {
+  FloatEpoch epoch;
   const auto append = [](std::vector<float>& all, const Tensor& tensor) {
     const std::vector<float> more = values(tensor);
     all.insert(all.end(), more.begin(), more.end());
@@ -64,7 +62,8 @@ Epoch run(const DataLoader& loader) {
 
 }  // namespace
 
-TEST_CASE("a dataset of floats gives them unchanged, without codes", "[data][tensor_dataset]") {
+TEST_CASE("batches of a float dataset have unchanged values and no codes",
+          "[data][tensor_dataset]") {
   const TensorDataset dataset(rows(5), Labels{labels_of(5, 3), 3});
   CHECK(dataset.size() == 5);
   CHECK(dataset.classes() == 3);
@@ -158,11 +157,11 @@ TEST_CASE("loading floats depends only on seed and epoch, not on the number of t
   };
   DataLoader loader(TensorDataset(rows(50), SampleArray::floats({50, 1}, counting_floats(50))),
                     {.batch = 7, .shuffle = true, .seed = 5, .augment = noise});
-  const Epoch expected = run(loader.epoch(3));
-  CHECK(run(loader.epoch(2)).inputs != expected.inputs);
+  const FloatEpoch expected = run_floats(loader.epoch(3));
+  CHECK(run_floats(loader.epoch(2)).inputs != expected.inputs);
   for (const int n : test::thread_counts({1, 2, 4})) {
     set_threads(n);
-    CHECK(run(loader.epoch(3)) == expected);
+    CHECK(run_floats(loader.epoch(3)) == expected);
   }
   set_threads(0);
   const std::vector<int64_t> order = loader.order();
@@ -174,7 +173,8 @@ TEST_CASE("loading floats depends only on seed and epoch, not on the number of t
 
 TEST_CASE("the targets of an autoencoder are its augmented inputs", "[data][tensor_dataset]") {
   const Transform add_half = [](const SampleView& sample, Random&) { sample.floats[0] += 0.5f; };
-  const Epoch epoch = run(DataLoader(TensorDataset(rows(3), SameAsInput{}), {.augment = add_half}));
+  const FloatEpoch epoch =
+      run_floats(DataLoader(TensorDataset(rows(3), SameAsInput{}), {.augment = add_half}));
   CHECK(epoch.targets == epoch.inputs);
   CHECK(epoch.inputs[0] == 0.5f);
 }
@@ -253,7 +253,7 @@ TEST_CASE("mixup mixes two samples and their targets in the same shares", "[data
   const TensorDataset labelled(SampleArray::floats({kSamples, 1}, counting_floats(kSamples)),
                                Labels{labels_of(kSamples, kSamples), kSamples});
   DataLoader loader(labelled, {.batch = 16, .shuffle = true, .seed = 2, .mixup = 0.2});
-  const Epoch epoch = run(loader);
+  const FloatEpoch epoch = run_floats(loader);
   int mixed = 0;
   for (size_t i = 0; i < epoch.inputs.size(); ++i) {
     float expected = 0.0f;
@@ -270,10 +270,10 @@ TEST_CASE("mixup mixes two samples and their targets in the same shares", "[data
     mixed += own < 0.99f ? 1 : 0;
   }
   CHECK(mixed > 5);
-  CHECK(run(loader) == epoch);
-  CHECK(run(loader.epoch(1)).inputs != epoch.inputs);
+  CHECK(run_floats(loader) == epoch);
+  CHECK(run_floats(loader.epoch(1)).inputs != epoch.inputs);
   // A sample's partner does not depend on its batch.
-  const Epoch other = run(DataLoader(labelled, {.batch = 3, .seed = 2, .mixup = 0.2}));
+  const FloatEpoch other = run_floats(DataLoader(labelled, {.batch = 3, .seed = 2, .mixup = 0.2}));
   const std::vector<int64_t> order = loader.epoch(0).order();
   for (size_t i = 0; i < order.size(); ++i)
     CHECK(epoch.inputs[i] == other.inputs[static_cast<size_t>(order[i])]);
@@ -286,9 +286,9 @@ TEST_CASE("mixup mixes two samples and their targets in the same shares", "[data
   }
 }
 
-TEST_CASE("an invalid alpha and missing targets for mixup are refused", "[data][mixup]") {
+TEST_CASE("mixup refuses an invalid alpha and a data set without targets", "[data][mixup]") {
   const auto run_one = [](const TensorDataset& dataset, double alpha) {
-    return run(DataLoader(dataset, {.mixup = alpha}));
+    return run_floats(DataLoader(dataset, {.mixup = alpha}));
   };
   QUANTRAIN_CHECK_ERROR(run_one(TensorDataset(rows(3), SameAsInput{}), 2.0),
                         DataError,

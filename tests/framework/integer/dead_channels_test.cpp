@@ -14,9 +14,9 @@ namespace {
 const QParams kParams{{.bits = 8}, -1, {0.05f}, {3}};
 
 /// Builds a program step by step. Every product has random weights, and a ReLU if it gives codes.
-class Builder {
+class NetworkBuilder {
  public:
-  explicit Builder(uint64_t seed) : random_(seed) {}
+  explicit NetworkBuilder(uint64_t seed) : random_(seed) {}
 
   int input(const Shape& shape) {
     program.inputs.push_back(value(shape));
@@ -193,7 +193,7 @@ void check_pass(const Program& program, const std::vector<int64_t>& channels) {
 }  // namespace
 
 TEST_CASE("a program without dead channels does not change", "[integer][dead_channels]") {
-  Builder b(1);
+  NetworkBuilder b(1);
   const int x = b.input({6, 5, 3});
   const int y = b.linear(b.flatten(b.max_pool(b.conv(x, 4, 3, 1))), 7, true);
   b.program.outputs = {y};
@@ -202,7 +202,7 @@ TEST_CASE("a program without dead channels does not change", "[integer][dead_cha
 
 TEST_CASE("dead channels are folded through pools, lookups and views into the next bias",
           "[integer][dead_channels]") {
-  Builder b(2);
+  NetworkBuilder b(2);
   const int x = b.input({6, 5, 3});
   const int c = b.conv(x, 6, 3, 1);
   b.kill(c, 1, -5000);  // always the lowest code
@@ -214,7 +214,7 @@ TEST_CASE("dead channels are folded through pools, lookups and views into the ne
 }
 
 TEST_CASE("lookup tables are removed with their channels", "[integer][dead_channels]") {
-  Builder b(8);
+  NetworkBuilder b(8);
   const int x = b.input({6, 5, 3});
   const int c = b.conv(x, 7, 3, 1);
   b.kill(c, 1, -5000);
@@ -228,7 +228,7 @@ TEST_CASE("lookup tables are removed with their channels", "[integer][dead_chann
 
 TEST_CASE("an average pool passes on a constant only if all windows round it alike",
           "[integer][dead_channels]") {
-  Builder b(3);
+  NetworkBuilder b(3);
   const int x = b.input({6, 5, 3});
   const int c = b.conv(x, 3, 1, 0);
   b.kill(c, 2, 0);
@@ -239,7 +239,7 @@ TEST_CASE("an average pool passes on a constant only if all windows round it ali
 TEST_CASE("a constant before a padded convolution stays unless it is the zero point",
           "[integer][dead_channels]") {
   for (const bool zero : {true, false}) {
-    Builder b(4);
+    NetworkBuilder b(4);
     const int x = b.input({6, 5, 3});
     const int c = b.conv(x, 4, 1, 0);
     b.kill(c, 0, zero ? -100000 : 2000);  // the ReLU's lowest code is the zero point
@@ -247,7 +247,7 @@ TEST_CASE("a constant before a padded convolution stays unless it is the zero po
     b.program.outputs = {padded};
     check_pass(b.program, {3, zero ? 3 : 4, 5});
   }
-  Builder b(4);
+  NetworkBuilder b(4);
   const int x = b.input({6, 5, 3});
   const int c = b.conv(x, 4, 1, 0);
   b.kill(c, 0, 2000);
@@ -257,7 +257,7 @@ TEST_CASE("a constant before a padded convolution stays unless it is the zero po
 
 TEST_CASE("dead depthwise channels are removed, and so are the inputs that only they read",
           "[integer][dead_channels]") {
-  Builder b(5);
+  NetworkBuilder b(5);
   const int x = b.input({6, 5, 3});
   const int c = b.conv(x, 6, 1, 0);
   b.kill(c, 2, -100000);
@@ -269,7 +269,7 @@ TEST_CASE("dead depthwise channels are removed, and so are the inputs that only 
 
 TEST_CASE("a sum and a concatenation keep the channels that any reader needs",
           "[integer][dead_channels]") {
-  Builder b(6);
+  NetworkBuilder b(6);
   const int x = b.input({4, 4, 3});
   const int p = b.conv(x, 5, 1, 0);
   const int q = b.conv(x, 5, 1, 0);
@@ -290,7 +290,7 @@ TEST_CASE("a sum and a concatenation keep the channels that any reader needs",
 
 TEST_CASE("a sum of three drops a channel only if all of its operands drop it",
           "[integer][dead_channels]") {
-  Builder b(6);
+  NetworkBuilder b(6);
   const int x = b.input({4, 4, 3});
   const std::vector<int> terms = {b.conv(x, 5, 1, 0), b.conv(x, 5, 1, 0), b.conv(x, 5, 1, 0)};
   for (const int id : terms) b.kill(id, 3, -100000);
@@ -310,7 +310,7 @@ TEST_CASE("a sum of three drops a channel only if all of its operands drop it",
 
 TEST_CASE("a factor of 0 also removes the channel that it multiplies, if nothing else reads it",
           "[integer][dead_channels]") {
-  Builder b(9);
+  NetworkBuilder b(9);
   const int x = b.input({4, 4, 3});
   const int p = b.conv(x, 5, 1, 0);
   const int factors = b.linear(b.flatten(b.max_pool(x)), 5);
@@ -329,7 +329,7 @@ TEST_CASE("a factor of 0 also removes the channel that it multiplies, if nothing
 }
 
 TEST_CASE("a layer of constants keeps one channel", "[integer][dead_channels]") {
-  Builder b(7);
+  NetworkBuilder b(7);
   const int x = b.input({2, 2, 3});
   const int c = b.conv(x, 4, 1, 0);
   for (int64_t o = 0; o < 4; ++o) b.kill(c, o, 100 * static_cast<int32_t>(o));

@@ -241,7 +241,7 @@ TEST_CASE("elementwise operations, views and concatenations refuse invalid membe
                       {[](View& op) { op.size = -3; }, "extent -3 is not positive", true},
                       {[=](View& op) { op.size = many; }, more, true}});
   check_faults<QuantizedLookup>(
-      lookup,
+      [] { return lookup(); },
       {{[](QuantizedLookup& op) { op.size = 0; }, "extent 0 is not positive", true},
        {[=](QuantizedLookup& op) { op.size = many; }, more, true},
        {[](QuantizedLookup& op) { op.table.clear(); }, "a table of 0 codes, expected 256", true},
@@ -496,15 +496,16 @@ TEST_CASE("products refuse invalid members", "[integer][operation]") {
   op.product.output->shift.pop_back();
   QUANTRAIN_CHECK_ERROR(
       op.validate("fc"), ShapeError, "[fc] 2 multipliers and 1 shifts for 2 outputs");
-  // Without an output, no multipliers are needed. `none` has 0 weights. The required 2^62 * 4
-  // weights wrap around to 0 in 64 bits, and the check must not accept that.
+  // Without an output, no multipliers are needed.
   op.product.output.reset();
   CHECK_NOTHROW(op.validate("fc"));
+  // `none` has 0 weights, but 2^62 * 4 are required. In 64 bits this product wraps around to 0, and
+  // the check must still fail.
   QuantizedProduct none;
   QUANTRAIN_CHECK_ERROR(validate(none, int64_t{1} << 62, 4, "fc"),
                         ShapeError,
                         "[fc] 0 weights for 4611686018427387904");
-  // The largest bound that is allowed, and the next one, which is refused.
+  // The largest accumulator bound that is allowed, and the next one, which is refused.
   QuantizedProduct edge;
   edge.weight = std::vector<int8_t>{1};
   edge.bias = std::vector<int32_t>{kMost - 255};

@@ -2,13 +2,13 @@
 
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <set>
 
 #include "framework/arithmetic/quantize.hpp"
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/floats.hpp"
 #include "tests/framework/integer/run_operation.hpp"
 #include "tests/framework/integer/sample_operations.hpp"
 
@@ -19,6 +19,7 @@ namespace {
 
 using quantrain::test::for_each_isa;
 using quantrain::test::for_each_thread_count;
+using quantrain::test::kInfinity;
 using test::expected_code;
 using test::kSigned;
 using test::kX;
@@ -28,8 +29,6 @@ using test::random_bytes;
 using test::random_codes;
 using test::run;
 using test::run_into;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 

@@ -2,16 +2,18 @@
 #include "framework/integer/packed_weights.hpp"
 
 #include <functional>
-#include <limits>
 #include <set>
 
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/floats.hpp"
 #include "tests/framework/integer/programs.hpp"
 
 namespace quantrain::integer {
 namespace {
 
+using quantrain::test::kInfinity;
+using quantrain::test::kNan;
 using test::Builder;
 using test::every_operation;
 using test::kSigned;
@@ -20,9 +22,6 @@ using test::kY;
 using test::random_program;
 using test::RandomProduct;
 using namespace test::every;
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class Op>
 Op& step(Program& p, ValueId output) {

@@ -15,13 +15,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string text_of(std::string_view value) {
+std::string written(std::string_view value) {
   JsonWriter json(json_error<DataError>("test"));
   json.write(value);
   return json.text();
 }
 
-std::string text_of(double value) {
+std::string written(double value) {
   JsonWriter json;
   json.write(value);
   return json.text();
@@ -69,15 +69,15 @@ TEST_CASE("every number is read back unchanged", "[io][json]") {
     double value;
     std::memcpy(&value, &bits, sizeof value);
     if (!std::isfinite(value)) continue;
-    const Json read = Json::parse(text_of(value));
+    const Json read = Json::parse(written(value));
     REQUIRE(read.is_number_float());
     REQUIRE(read.get<double>() == value);
   }
-  CHECK(text_of(1.0) == "1.0");
-  CHECK(text_of(-0.0) == "-0.0");
-  CHECK(text_of(1e300) == "1e+300");
-  CHECK(text_of(std::nan("")) == "null");
-  CHECK(text_of(std::numeric_limits<double>::infinity()) == "null");
+  CHECK(written(1.0) == "1.0");
+  CHECK(written(-0.0) == "-0.0");
+  CHECK(written(1e300) == "1e+300");
+  CHECK(written(std::nan("")) == "null");
+  CHECK(written(std::numeric_limits<double>::infinity()) == "null");
   for (const int64_t value : {std::numeric_limits<int64_t>::min(),
                               int64_t{0},
                               int64_t{-7},
@@ -113,17 +113,17 @@ TEST_CASE("texts are escaped, and bytes that are not UTF-8 are refused or replac
   int64_t refused = 0;
   for (const std::string& text : texts) {
     if (is_utf8(text)) {
-      REQUIRE(text_of(text) == Json(text).dump());
+      REQUIRE(written(text) == Json(text).dump());
     } else {
       ++refused;
-      REQUIRE_THROWS_AS(text_of(text), DataError);
+      REQUIRE_THROWS_AS(written(text), DataError);
       JsonWriter json;
       json.write(text);
       REQUIRE_NOTHROW(Json::parse(json.text()));
     }
   }
   CHECK(refused > 50000);
-  QUANTRAIN_CHECK_ERROR(text_of("abc\xff"), DataError, "byte 3 of a text is not UTF-8");
+  QUANTRAIN_CHECK_ERROR(written("abc\xff"), DataError, "byte 3 of a text is not UTF-8");
   JsonWriter json;
   json.write("a\xffz");
   CHECK(json.text() == "\"a\xef\xbf\xbdz\"");

@@ -16,25 +16,25 @@ using test::RoundingTolerance;
 // tree, the reference adds in double.
 constexpr RoundingTolerance kSums{2e-3, 1e-5};
 constexpr RoundingTolerance kMoments{1e-6, 1e-5};
-constexpr RoundingTolerance kFused{1e-6, 1e-6};
+constexpr RoundingTolerance kFusedColumns{1e-6, 1e-6};
 // For softmax in single precision, compared with double: a few roundings of values up to 10.
 constexpr RoundingTolerance kSoftmax{2e-6, 2e-6};
 
 struct Size {
   int64_t rows, columns;
 };
-constexpr Size kSizes[] = {{0, 5},
-                           {1, 1},
-                           {5, 1},
-                           {3, 7},
-                           {7, 15},
-                           {9, 16},
-                           {6, 17},
-                           {5, 33},
-                           {4, 100},
-                           {1, 5000},
-                           {9001, 16},
-                           {3001, 37}};
+constexpr Size kMatrixSizes[] = {{0, 5},
+                                 {1, 1},
+                                 {5, 1},
+                                 {3, 7},
+                                 {7, 15},
+                                 {9, 16},
+                                 {6, 17},
+                                 {5, 33},
+                                 {4, 100},
+                                 {1, 5000},
+                                 {9001, 16},
+                                 {3001, 37}};
 
 TEST_CASE("sums are close to sums in double and have the same bits with any number of threads",
           "[kernels][columns]") {
@@ -107,7 +107,7 @@ TEST_CASE("scaled rows and dot products of rows equal elementwise results", "[ke
 }
 
 TEST_CASE("sums and moments of columns equal the reference", "[kernels][columns]") {
-  for (const auto [rows, columns] : kSizes) {
+  for (const auto [rows, columns] : kMatrixSizes) {
     INFO("rows " << rows << " columns " << columns);
     const std::vector<float> x = random_floats(rows * columns, 1, 1.0f, 2.0f);
     const std::vector<float> grad = random_floats(rows * columns, 2);
@@ -134,18 +134,18 @@ TEST_CASE("sums and moments of columns equal the reference", "[kernels][columns]
 }
 
 TEST_CASE("columnwise operations equal the reference", "[kernels][columns]") {
-  for (const auto [rows, columns] : kSizes) {
+  for (const auto [rows, columns] : kMatrixSizes) {
     const std::vector<float> x = random_floats(rows * columns, 1);
     const std::vector<float> grad = random_floats(rows * columns, 2);
     const std::vector<float> a = random_floats(columns, 3);
     const std::vector<float> b = random_floats(columns, 4);
     const std::vector<float> d = random_floats(columns, 5);
     std::vector<float> y(x.size());
-    check_against_reference(kFused, [&, rows = rows, columns = columns] {
+    check_against_reference(kFusedColumns, [&, rows = rows, columns = columns] {
       column_affine_f32(rows, columns, x.data(), a.data(), b.data(), y.data());
       return y;
     });
-    check_against_reference(kFused, [&, rows = rows, columns = columns] {
+    check_against_reference(kFusedColumns, [&, rows = rows, columns = columns] {
       batch_norm_backward_f32(
           rows, columns, x.data(), d.data(), grad.data(), a.data(), b.data(), d.data(), y.data());
       return y;
@@ -154,7 +154,7 @@ TEST_CASE("columnwise operations equal the reference", "[kernels][columns]") {
 }
 
 TEST_CASE("softmax, log_softmax and their gradients equal the reference", "[kernels][softmax]") {
-  for (const auto [rows, columns] : kSizes) {
+  for (const auto [rows, columns] : kMatrixSizes) {
     INFO("rows " << rows << " columns " << columns);
     const std::vector<float> x = random_floats(rows * columns, 1, -10.0f, 10.0f);
     const std::vector<float> grad = random_floats(rows * columns, 2);
@@ -186,7 +186,7 @@ TEST_CASE("softmax accepts infinite and huge logits", "[kernels][softmax]") {
 }
 
 TEST_CASE("cross entropy and its gradient equal the reference", "[kernels][softmax]") {
-  for (const auto [rows, columns] : kSizes) {
+  for (const auto [rows, columns] : kMatrixSizes) {
     if (rows == 0) continue;
     const std::vector<float> x = random_floats(rows * columns, 1, -10.0f, 10.0f);
     std::vector<int32_t> labels(static_cast<size_t>(rows));

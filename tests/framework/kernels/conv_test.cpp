@@ -39,7 +39,7 @@ std::vector<float> rounded(const std::vector<double>& values) {
   return result;
 }
 
-void check(const Conv2dShape& s) {
+void check_conv(const Conv2dShape& s) {
   INFO("n " << s.n << " h " << s.h << " w " << s.w << " c " << s.c << " o " << s.o << " kernel "
             << s.kh << "x" << s.kw << " stride " << s.stride_h << "," << s.stride_w << " pad "
             << s.pad_h << "," << s.pad_w << " groups " << s.groups << " dilation " << s.dilation_h
@@ -103,13 +103,13 @@ Conv2dShape shape(int64_t n, int64_t h, int64_t w, int64_t c, int64_t o, int64_t
 }
 
 TEST_CASE("convolutions and their gradients equal the obvious loop", "[kernels][conv]") {
-  check(shape(1, 1, 1, 1, 1, 1, 1));
-  check(shape(2, 5, 6, 3, 7, 3, 2));
-  check(shape(3, 9, 8, 1, 16, 3, 3));
-  check(shape(2, 7, 7, 16, 32, 3, 3));
-  check(shape(2, 6, 5, 17, 33, 1, 1));
-  check(shape(1, 8, 9, 5, 70, 5, 3));
-  check(shape(70, 8, 6, 1, 4, 3, 3));  // one task has more segments than one kernel call takes
+  check_conv(shape(1, 1, 1, 1, 1, 1, 1));
+  check_conv(shape(2, 5, 6, 3, 7, 3, 2));
+  check_conv(shape(3, 9, 8, 1, 16, 3, 3));
+  check_conv(shape(2, 7, 7, 16, 32, 3, 3));
+  check_conv(shape(2, 6, 5, 17, 33, 1, 1));
+  check_conv(shape(1, 8, 9, 5, 70, 5, 3));
+  check_conv(shape(70, 8, 6, 1, 4, 3, 3));  // one task has more segments than one kernel call takes
 }
 
 TEST_CASE("convolutions pad with zeros, even if a window covers only padding", "[kernels][conv]") {
@@ -118,7 +118,7 @@ TEST_CASE("convolutions pad with zeros, even if a window covers only padding", "
       Conv2dShape s = shape(2, 5, 7, 4, 9, 3, 3);
       s.pad_h = pad_h;
       s.pad_w = pad_w;
-      check(s);
+      check_conv(s);
     }
   }
 }
@@ -131,9 +131,9 @@ TEST_CASE("convolutions accept strides whether or not they divide the image", "[
         s.stride_h = stride_h;
         s.stride_w = stride_w;
         s.pad_h = s.pad_w = pad;
-        check(s);
+        check_conv(s);
         s.kh = s.kw = 1;
-        check(s);
+        check_conv(s);
       }
     }
   }
@@ -149,7 +149,7 @@ TEST_CASE("convolutions use exactly the taps inside the image for any kernel, st
           Conv2dShape s = shape(2, size, size + 1, 2, 3, kernel, kernel);
           s.stride_h = s.stride_w = stride;
           s.pad_h = s.pad_w = pad;
-          check(s);
+          check_conv(s);
         }
       }
     }
@@ -161,9 +161,9 @@ TEST_CASE("convolutions in groups read only the channels of their group", "[kern
     Conv2dShape s = shape(2, 6, 6, 6, 12, 3, 3);
     s.groups = groups;
     s.pad_h = s.pad_w = 1;
-    check(s);
+    check_conv(s);
     s.stride_h = s.stride_w = 2;
-    check(s);
+    check_conv(s);
   }
 }
 
@@ -175,10 +175,10 @@ TEST_CASE("convolutions of few pixels work on whole vectors of channels, also in
       s.groups = 2;
       s.stride_h = s.stride_w = stride;
       s.pad_h = s.pad_w = kernel / 2;
-      check(s);
+      check_conv(s);
     }
   }
-  check(shape(1, 5, 5, 80, 6, 3, 2));
+  check_conv(shape(1, 5, 5, 80, 6, 3, 2));
 }
 
 TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
@@ -189,7 +189,7 @@ TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
         s.groups = channels;
         s.stride_h = s.stride_w = stride;
         s.pad_h = s.pad_w = pad;
-        check(s);
+        check_conv(s);
       }
     }
   }
@@ -211,7 +211,7 @@ TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
     s.stride_h = s.stride_w = x.stride;
     s.pad_h = x.pad;
     s.pad_w = x.kw > 1 ? x.pad : 0;
-    check(s);
+    check_conv(s);
   }
 }
 
@@ -231,33 +231,33 @@ TEST_CASE("depthwise convolutions of any width split their lines into tiles", "[
         if (w + 2 * pad < kernel) continue;
         Conv2dShape s = depthwise_shape(1, 4, w, kChannels[(w + pad) % 3], kernel);
         s.pad_w = pad;
-        check(s);
+        check_conv(s);
         s.stride_w = 2;
         s.dilation_h = 2;
-        check(s);
+        check_conv(s);
       }
     }
   }
   for (int64_t w = 3; w <= 8; ++w) {  // whole lines in registers, for the weight gradient
     Conv2dShape s = depthwise_shape(2, 5, w, 16, 3);
     s.pad_w = 1;
-    check(s);
+    check_conv(s);
   }
   Conv2dShape s = depthwise_shape(1, 4, 17, 8, 3);  // windows that are one tap apart
   s.stride_w = s.dilation_w = s.pad_w = 2;
-  check(s);
+  check_conv(s);
   for (const int64_t stride : {1, 2}) {  // pixels a kilobyte apart
     s = depthwise_shape(1, 5, 9, 256, 3);
     s.stride_w = stride;
     s.pad_w = 1;
-    check(s);
+    check_conv(s);
   }
   s = depthwise_shape(3, 24, 24, 32, 3);  // tasks that begin inside images
   s.pad_w = 1;
-  check(s);
+  check_conv(s);
 }
 
-bool fits(const Conv2dShape& s) {
+bool window_fits(const Conv2dShape& s) {
   return s.h + 2 * s.pad_h >= s.window_h() && s.w + 2 * s.pad_w >= s.window_w();
 }
 
@@ -271,10 +271,10 @@ TEST_CASE("dilated convolutions equal the obvious loop for any kernel, stride an
           s.stride_h = s.stride_w = stride;
           s.pad_h = s.pad_w = pad;
           s.dilation_h = s.dilation_w = dilation;
-          if (fits(s)) check(s);
+          if (window_fits(s)) check_conv(s);
           s.dilation_w = 1;
           s.groups = s.o = 2;
-          if (fits(s)) check(s);  // depthwise
+          if (window_fits(s)) check_conv(s);  // depthwise
         }
       }
     }
@@ -288,52 +288,52 @@ TEST_CASE("dilated convolutions support groups, whole vectors, long sums and sev
     s.groups = groups;
     s.dilation_h = 2, s.dilation_w = 3;
     s.pad_h = 2, s.pad_w = 1;
-    check(s);
+    check_conv(s);
     s.stride_h = 2, s.stride_w = 3;
-    check(s);
+    check_conv(s);
   }
   for (const int64_t channels : {15, 40}) {
     Conv2dShape s = shape(2, 7, 8, channels, channels, 3, 3);
     s.groups = channels;
     s.dilation_h = 3, s.dilation_w = 2;
     s.pad_h = 3, s.pad_w = 2;
-    check(s);
+    check_conv(s);
     s.stride_w = 2;
-    check(s);
+    check_conv(s);
   }
   Conv2dShape s = shape(2, 5, 6, 700, 3, 2, 2);
   s.dilation_h = s.dilation_w = 2;
-  check(s);
+  check_conv(s);
   s = shape(9, 14, 14, 16, 40, 3, 3);
   s.dilation_h = s.dilation_w = s.pad_h = s.pad_w = 2;
-  check(s);
+  check_conv(s);
   s = shape(3, 60, 60, 1, 16, 3, 3);  // short sums: each task pads its image rows
   s.dilation_h = s.dilation_w = s.pad_h = s.pad_w = 4;
-  check(s);
+  check_conv(s);
   s = shape(1, 3, 1100, 4, 4, 3, 3);
   s.dilation_w = s.pad_w = 7;
-  check(s);
+  check_conv(s);
 }
 
 TEST_CASE("convolutions of several tasks and chunks give the same bits with any number of threads",
           "[kernels][conv]") {
   Conv2dShape s = shape(9, 14, 14, 16, 40, 3, 3);
   s.pad_h = s.pad_w = 1;
-  check(s);
+  check_conv(s);
   s = shape(10, 12, 12, 1, 32, 3, 3);
-  check(s);
+  check_conv(s);
   // A task covers several whole images, and in each image the windows of many pixels cover the same
   // taps.
   s = shape(16, 9, 8, 5, 6, 3, 3);
   s.pad_h = s.pad_w = 1;
-  check(s);
+  check_conv(s);
   // Tasks begin and end inside an image, which is padded with zeros.
   s = shape(3, 60, 60, 1, 16, 3, 3);
   s.pad_h = s.pad_w = 1;
-  check(s);
+  check_conv(s);
   s = shape(2, 50, 40, 3, 20, 3, 5);
   s.pad_h = 1, s.pad_w = 2;
-  check(s);
+  check_conv(s);
 }
 
 TEST_CASE("convolutions over many channels add up every block of a sum", "[kernels][conv]") {
@@ -341,15 +341,15 @@ TEST_CASE("convolutions over many channels add up every block of a sum", "[kerne
   for (const int64_t channels : {80, 120, 200, 700, 1100}) {
     Conv2dShape s = shape(2, 4, 5, channels, 3, 3, 3);
     s.pad_h = s.pad_w = 1;
-    check(s);
+    check_conv(s);
     s.stride_h = s.stride_w = 2;
-    check(s);
-    check(shape(1, 3, 4, 2, channels, 3, 2));
-    check(shape(1, 3, 2, 16, channels, 2, 2));
+    check_conv(s);
+    check_conv(shape(1, 3, 4, 2, channels, 3, 2));
+    check_conv(shape(1, 3, 2, 16, channels, 2, 2));
   }
   Conv2dShape grouped = shape(1, 4, 4, 1400, 4, 2, 2);
   grouped.groups = 2;
-  check(grouped);
+  check_conv(grouped);
 }
 
 TEST_CASE("weight gradients add up every part of a long sum", "[kernels][conv]") {
@@ -357,18 +357,18 @@ TEST_CASE("weight gradients add up every part of a long sum", "[kernels][conv]")
     Conv2dShape s = shape(1, 3, 1100, 4, 4, 3, 3);  // image rows longer than a chain
     s.groups = groups;
     s.pad_h = s.pad_w = 1;
-    check(s);
+    check_conv(s);
     s.h = 1100, s.w = 2;
-    check(s);
+    check_conv(s);
     s = shape(1, 190, 190, 4, 4, 2, 2);  // more pixels than a chunk
     s.groups = groups;
-    check(s);
+    check_conv(s);
   }
-  check(shape(1, 190, 190, 1, 4, 3, 3));
+  check_conv(shape(1, 190, 190, 1, 4, 3, 3));
 }
 
 TEST_CASE("the weight gradient of a convolution of no images is 0", "[kernels][conv]") {
-  check(shape(0, 5, 5, 3, 4, 3, 3));
+  check_conv(shape(0, 5, 5, 3, 4, 3, 3));
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 #include "framework/kernels/float/optimizer.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "framework/core/random.hpp"
+#include "tests/floats.hpp"
 #include "tests/framework/kernels/kernel_testing.hpp"
 
 namespace quantrain::kernels {
@@ -12,13 +12,13 @@ namespace {
 
 using test::check_against_reference;
 using test::Exactly;
+using test::kInfinity;
+using test::kNan;
 using test::random_floats;
 using test::RoundingTolerance;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 // Sizes around 8 and 16 lanes, and one size of several blocks.
-constexpr int64_t kSizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 33, 70001};
+constexpr int64_t kLengths[] = {0, 1, 7, 8, 9, 15, 16, 17, 33, 70001};
 
 // For our polynomials, compared with libm: a few units in the last place. Subnormal results, which
 // have fewer digits, are compared by the absolute tolerance.
@@ -31,7 +31,7 @@ constexpr RoundingTolerance kFused{1e-6, 1e-6};
 TEST_CASE("binary operations give the same bits on every instruction set, also in place",
           "[kernels][elementwise]") {
   for (const auto operation : {add_f32, sub_f32, mul_f32, div_f32}) {
-    for (const int64_t n : kSizes) {
+    for (const int64_t n : kLengths) {
       INFO("n " << n);
       const std::vector<float> a = random_floats(n, 1);
       const std::vector<float> b = random_floats(n, 2, 0.5f, 2.0f);
@@ -46,7 +46,7 @@ TEST_CASE("binary operations give the same bits on every instruction set, also i
 }
 
 TEST_CASE("affine, sigmoid and tanh gradients equal the reference", "[kernels][elementwise]") {
-  for (const int64_t n : kSizes) {
+  for (const int64_t n : kLengths) {
     const std::vector<float> x = random_floats(n, 1, -3.0f, 3.0f);
     const std::vector<float> grad = random_floats(n, 2);
     std::vector<float> y(x.size());
@@ -66,7 +66,7 @@ TEST_CASE("affine, sigmoid and tanh gradients equal the reference", "[kernels][e
 }
 
 TEST_CASE("dropout keeps the same elements on every instruction set", "[kernels][elementwise]") {
-  for (const int64_t n : kSizes) {
+  for (const int64_t n : kLengths) {
     std::vector<float> x = random_floats(n, 1);
     if (n > 8) x[8] = kInfinity;
     for (const float p : {0x1p-24f, 0.3f, 0.99999994f, 1.0f}) {
@@ -100,9 +100,9 @@ TEST_CASE("dropout draws from Random, with one stream for every 4096 elements",
 
 TEST_CASE("relu clamps, marks where the gradient passes and lets NaN through",
           "[kernels][elementwise]") {
-  for (const int64_t n : kSizes) {
+  for (const int64_t n : kLengths) {
     std::vector<float> x = random_floats(n, 1, -9.0f, 9.0f);
-    const float special[] = {0.0f, -0.0f, 6.0f, kNaN, kInfinity, -kInfinity, 1e-45f};
+    const float special[] = {0.0f, -0.0f, 6.0f, kNan, kInfinity, -kInfinity, 1e-45f};
     for (size_t i = 0; i < x.size() && i < 14; i += 2) x[i] = special[i / 2];
     for (const float hi : {6.0f, kInfinity}) {
       check_against_reference(Exactly{}, [&] {
@@ -123,10 +123,10 @@ TEST_CASE("relu clamps, marks where the gradient passes and lets NaN through",
 
 TEST_CASE("exp, sigmoid and tanh are close to libm's over the whole range",
           "[kernels][elementwise]") {
-  for (const int64_t n : kSizes) {
+  for (const int64_t n : kLengths) {
     for (const float range : {1e-3f, 1.0f, 20.0f, 120.0f}) {
       std::vector<float> x = random_floats(n, 1, -range, range);
-      const float special[] = {0.0f, -0.0f, kInfinity, -kInfinity, kNaN, 88.8f, -87.4f, -200.0f};
+      const float special[] = {0.0f, -0.0f, kInfinity, -kInfinity, kNan, 88.8f, -87.4f, -200.0f};
       for (size_t i = 0; i < x.size() && i < 8; ++i) x[i] = special[i];
       std::vector<float> y(x.size());
       check_against_reference(kPolynomial, [&] {
@@ -158,7 +158,7 @@ TEST_CASE("bytes become multiples of 1/255", "[kernels][elementwise]") {
 }
 
 TEST_CASE("steps of SGD equal the reference", "[kernels][elementwise]") {
-  for (const int64_t n : kSizes) {
+  for (const int64_t n : kLengths) {
     const std::vector<float> grad = random_floats(n, 1);
     for (const bool nesterov : {false, true}) {
       for (const bool first : {false, true}) {
@@ -184,7 +184,7 @@ TEST_CASE("steps of SGD equal the reference", "[kernels][elementwise]") {
 }
 
 TEST_CASE("steps of Adam and AdamW equal the reference", "[kernels][elementwise]") {
-  for (const int64_t n : kSizes) {
+  for (const int64_t n : kLengths) {
     const std::vector<float> grad = random_floats(n, 1);
     for (const bool decoupled : {false, true}) {
       check_against_reference(kFused, [&] {

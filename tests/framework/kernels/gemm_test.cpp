@@ -46,7 +46,7 @@ std::vector<float> obvious(const Case& p, const float* a, const float* b, std::v
 // those of 10^5 terms are about ten times as large as those of a thousand.
 constexpr RoundingTolerance kLongSums{5e-4, 5e-5};
 
-void check(const Case& p, const RoundingTolerance& tolerance = {}) {
+void check_gemm(const Case& p, const RoundingTolerance& tolerance = {}) {
   INFO("m " << p.m << " n " << p.n << " k " << p.k << " transposed " << p.transposed_a
             << p.transposed_b);
   const Guarded a(random_floats(p.m * p.k, 1));
@@ -75,7 +75,7 @@ TEST_CASE("gemm equals the obvious loop at every size around tiles and vectors",
           "[kernels][gemm]") {
   for (const int64_t m : {1, 2, 5, 13}) {
     for (const int64_t n : {1, 7, 8, 9, 15, 16, 17, 33, 63, 64, 65, 81, 127, 129}) {
-      for (const int64_t k : {1, 2, 3, 17}) check({m, n, k});
+      for (const int64_t k : {1, 2, 3, 17}) check_gemm({m, n, k});
     }
   }
 }
@@ -85,7 +85,7 @@ TEST_CASE("gemm equals the obvious loop whether its tiles are those for short or
   for (const bool transposed_a : {false, true}) {
     for (const int64_t m : {14, 31}) {
       for (const int64_t n : {16, 40, 70}) {
-        for (const int64_t k : {96, 97}) check({m, n, k, transposed_a});
+        for (const int64_t k : {96, 97}) check_gemm({m, n, k, transposed_a});
       }
     }
   }
@@ -94,9 +94,9 @@ TEST_CASE("gemm equals the obvious loop whether its tiles are those for short or
 TEST_CASE("gemm reads either operand transposed", "[kernels][gemm]") {
   for (const bool a : {false, true}) {
     for (const bool b : {false, true}) {
-      check({6, 16, 4, a, b});
-      check({7, 21, 13, a, b});
-      check({67, 70, 35, a, b});
+      check_gemm({6, 16, 4, a, b});
+      check_gemm({7, 21, 13, a, b});
+      check_gemm({67, 70, 35, a, b});
     }
   }
 }
@@ -105,50 +105,50 @@ TEST_CASE("gemm of few rows or few columns equals the obvious loop", "[kernels][
   const std::vector<float> bias = random_floats(70, 4, -2.0f, 8.0f);
   for (const int64_t k : {136, 149}) {
     for (const int64_t m : {1, 2, 3, 4, 7, 16}) {
-      for (const int64_t n : {1, 5, 10, 67}) check({m, n, k, false, true});
+      for (const int64_t n : {1, 5, 10, 67}) check_gemm({m, n, k, false, true});
     }
-    for (const int64_t n : {1, 3, 10, 12}) check({61, n, k, false, true});
-    check({3, 67, k, false, true, {bias.data(), Activation::kRelu6, true}, 3});
-    check({61, 10, k, false, true, {bias.data(), Activation::kRelu, false}, 3});
-    check({1, 67, k, false, false, {bias.data(), Activation::kRelu6, true}, 3});
+    for (const int64_t n : {1, 3, 10, 12}) check_gemm({61, n, k, false, true});
+    check_gemm({3, 67, k, false, true, {bias.data(), Activation::kRelu6, true}, 3});
+    check_gemm({61, 10, k, false, true, {bias.data(), Activation::kRelu, false}, 3});
+    check_gemm({1, 67, k, false, false, {bias.data(), Activation::kRelu6, true}, 3});
   }
-  check({700, 10, 100, false, true});
-  check({1, 70, 9000});
-  check({1, 70, 9000, false, true});
+  check_gemm({700, 10, 100, false, true});
+  check_gemm({1, 70, 9000});
+  check_gemm({1, 70, 9000, false, true});
 }
 
 TEST_CASE("gemm equals the obvious loop with more terms or more rows than a block has",
           "[kernels][gemm]") {
-  check({3, 130, 512});
-  check({3, 130, 513});
-  check({9, 40, 1100});
-  check({9, 40, 1100, true, true});
-  check({300, 37, 45, false, true});
-  check({389, 130, 513, true, false});
+  check_gemm({3, 130, 512});
+  check_gemm({3, 130, 513});
+  check_gemm({9, 40, 1100});
+  check_gemm({9, 40, 1100, true, true});
+  check_gemm({300, 37, 45, false, true});
+  check_gemm({389, 130, 513, true, false});
 }
 
 TEST_CASE("gemm adds up the chunks of a long sum before the epilogue", "[kernels][gemm]") {
   const std::vector<float> bias = random_floats(70, 4, -2.0f, 8.0f);
   for (const int64_t k : {32769, 70000}) {
     if (test::kSanitized && k > 32769) continue;
-    check({1, 3, k}, kLongSums);
-    check({1, 70, k, false, false, {bias.data(), Activation::kRelu6, true}, 3}, kLongSums);
-    check({3, 5, k, false, true, {bias.data(), Activation::kRelu6, true}, 3}, kLongSums);
-    check({9, 70, k, true, false, {bias.data(), Activation::kRelu, true}, 3}, kLongSums);
-    check({9, 7, k, true, false, {bias.data(), Activation::kNone, false}, 3}, kLongSums);
+    check_gemm({1, 3, k}, kLongSums);
+    check_gemm({1, 70, k, false, false, {bias.data(), Activation::kRelu6, true}, 3}, kLongSums);
+    check_gemm({3, 5, k, false, true, {bias.data(), Activation::kRelu6, true}, 3}, kLongSums);
+    check_gemm({9, 70, k, true, false, {bias.data(), Activation::kRelu, true}, 3}, kLongSums);
+    check_gemm({9, 7, k, true, false, {bias.data(), Activation::kNone, false}, 3}, kLongSums);
   }
-  check({260, 3, 32769, false, false, {bias.data(), Activation::kRelu, true}, 3}, kLongSums);
+  check_gemm({260, 3, 32769, false, false, {bias.data(), Activation::kRelu, true}, 3}, kLongSums);
 }
 
 TEST_CASE("gemm equals the obvious loop if rows of B are pages apart", "[kernels][gemm]") {
   const std::vector<float> bias = random_floats(1024, 4, -2.0f, 8.0f);
-  for (const int64_t m : {20, 48, 49, 66}) check({m, 1024, 9});
+  for (const int64_t m : {20, 48, 49, 66}) check_gemm({m, 1024, 9});
   // These products are too large for one task, so gemm works panel by panel.
   for (const int64_t k : {40, 600}) {
     if (test::kSanitized && k == 40) continue;
-    check({40, 1024, k, false, false, {bias.data(), Activation::kRelu6, true}, 3});
-    check({40, 1040, k, true});
-    check({66, 1100, k});
+    check_gemm({40, 1024, k, false, false, {bias.data(), Activation::kRelu6, true}, 3});
+    check_gemm({40, 1040, k, true});
+    check_gemm({66, 1100, k});
   }
 }
 
@@ -159,8 +159,8 @@ TEST_CASE("gemm applies bias, activation and accumulation once, whatever the len
   for (const int64_t k : {5, 700}) {
     for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
       for (const bool accumulate : {false, true}) {
-        check({10, 70, k, false, true, {bias.data(), activation, accumulate}, 3});
-        check({many, 33, k, false, true, {bias.data(), activation, accumulate}, 3});
+        check_gemm({10, 70, k, false, true, {bias.data(), activation, accumulate}, 3});
+        check_gemm({many, 33, k, false, true, {bias.data(), activation, accumulate}, 3});
       }
     }
   }
@@ -173,8 +173,8 @@ TEST_CASE("gemm of contiguous rows applies the epilogue in every strip of column
     for (const bool accumulate : {false, true}) {
       for (const int64_t n : {10, 63, 65, 81, 129}) {
         for (const int64_t k : {1, 63, 64}) {
-          check({2, n, k, false, false, {bias.data(), activation, accumulate}, 3});
-          check({13, n, k, true, false, {bias.data(), activation, accumulate}, 3});
+          check_gemm({2, n, k, false, false, {bias.data(), activation, accumulate}, 3});
+          check_gemm({13, n, k, true, false, {bias.data(), activation, accumulate}, 3});
         }
       }
     }
@@ -183,11 +183,11 @@ TEST_CASE("gemm of contiguous rows applies the epilogue in every strip of column
 
 TEST_CASE("gemm over an empty sum applies the epilogue to 0", "[kernels][gemm]") {
   const std::vector<float> bias{-1.0f, 2.0f, 7.0f};
-  check({2, 3, 0});
-  check({2, 70, 0});
-  check({2, 3, 0, false, false, {bias.data(), Activation::kRelu6, false}});
-  check({0, 3, 4});
-  check({3, 0, 4});
+  check_gemm({2, 3, 0});
+  check_gemm({2, 70, 0});
+  check_gemm({2, 3, 0, false, false, {bias.data(), Activation::kRelu6, false}});
+  check_gemm({0, 3, 4});
+  check_gemm({3, 0, 4});
 }
 
 TEST_CASE("kernels for few rows write nothing if there are no columns", "[kernels][gemm]") {

@@ -10,16 +10,6 @@ using namespace quantrain;
 using namespace quantrain::kernels;
 using namespace quantrain::test;
 
-namespace {
-
-std::vector<float> random_floats(int64_t n, float range, Random& random) {
-  std::vector<float> x;
-  for (int64_t i = 0; i < n; ++i) x.push_back(random.uniform(-range, range));
-  return x;
-}
-
-}  // namespace
-
 TEST_CASE("codes and gradient masks of floats follow (3) and (4)", "[kernels][integer]") {
   Random random(11);
   const QuantizeF32 parameters[] = {{0.017f, 120, 0, 255, 0},

@@ -16,6 +16,13 @@ namespace quantrain::test {
 inline const int64_t kSizes[] = {
     0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 257};
 
+/// n floats in [-range, range).
+inline std::vector<float> random_floats(int64_t n, float range, Random& random) {
+  std::vector<float> x;
+  for (int64_t i = 0; i < n; ++i) x.push_back(random.uniform(-range, range));
+  return x;
+}
+
 /// Bit i of a mask.
 inline bool bit(const std::vector<uint8_t>& mask, size_t i) {
   return (mask[i / 8] >> i % 8 & 1) != 0;

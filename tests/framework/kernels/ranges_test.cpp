@@ -10,16 +10,6 @@ using namespace quantrain;
 using namespace quantrain::kernels;
 using namespace quantrain::test;
 
-namespace {
-
-std::vector<float> random_floats(int64_t n, float range, Random& random) {
-  std::vector<float> x;
-  for (int64_t i = 0; i < n; ++i) x.push_back(random.uniform(-range, range));
-  return x;
-}
-
-}  // namespace
-
 TEST_CASE("smallest and largest elements are found, and NaN and infinity are reported",
           "[kernels][ranges]") {
   Random random(15);

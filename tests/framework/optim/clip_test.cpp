@@ -1,22 +1,21 @@
 #include "framework/optim/clip.hpp"
 
 #include <cmath>
-#include <limits>
 
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "tests/catch.hpp"
+#include "tests/floats.hpp"
 #include "tests/framework/optim/parameters.hpp"
 #include "tests/threads.hpp"
 
 namespace quantrain {
 namespace {
 
+using test::kInfinity;
+using test::kNan;
 using test::parameter;
 using test::values;
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 Tensor with_grad(const std::vector<float>& grad) {
   const Shape shape{static_cast<int64_t>(grad.size())};

@@ -5,16 +5,17 @@
 #include "framework/optim/adam.hpp"
 #include "framework/optim/rmsprop.hpp"
 #include "framework/optim/sgd.hpp"
+#include "tests/floats.hpp"
 #include "tests/framework/optim/parameters.hpp"
 
 namespace quantrain {
 namespace {
 
+using test::kInfinity;
+using test::kNan;
 using test::parameter;
 using test::values;
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // Number of elements. It exceeds one block of the kernel that finds NaN and infinity, and it is no
 // multiple of a vector length.
 constexpr int64_t kLong = 100003;
@@ -37,7 +38,7 @@ std::vector<std::vector<float>> all(const std::vector<NamedTensor>& state) {
 
 template <class Optimizer, class Options>
 void check_refuses(Options options) {
-  for (const float bad : {kNaN, -kNaN, kInfinity, -kInfinity}) {
+  for (const float bad : {kNan, -kNan, kInfinity, -kInfinity}) {
     for (const int64_t position : {int64_t{0}, int64_t{40001}, kLong - 1}) {
       const std::vector<Tensor> w = with_gradient(bad, position);
       const std::vector<float> bias = values(w[0]);
@@ -69,10 +70,10 @@ TEST_CASE("gradients that are not finite can be allowed", "[optim]") {
     optimizer.step();
     return optimizer.parameters()[1].data()[0];
   };
-  const std::vector<Tensor> w = with_gradient(kNaN, 0);
+  const std::vector<Tensor> w = with_gradient(kNan, 0);
   CHECK(std::isnan(first(Sgd(w, {.allow_nonfinite = true}))));
-  CHECK(std::isnan(first(Adam(with_gradient(kNaN, 0), {.allow_nonfinite = true}))));
-  CHECK(std::isnan(first(AdamW(with_gradient(kNaN, 0), {.allow_nonfinite = true}))));
+  CHECK(std::isnan(first(Adam(with_gradient(kNan, 0), {.allow_nonfinite = true}))));
+  CHECK(std::isnan(first(AdamW(with_gradient(kNan, 0), {.allow_nonfinite = true}))));
 }
 
 TEST_CASE("an optimizer accepts the largest finite gradient", "[optim]") {

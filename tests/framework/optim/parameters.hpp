@@ -10,14 +10,6 @@
 
 namespace quantrain::test {
 
-inline Tensor normal_tensor(const Shape& shape, uint64_t seed) {
-  Random random(seed);
-  Tensor tensor = Tensor::empty(shape);
-  float* const x = tensor.mutable_data();
-  for (int64_t i = 0; i < shape.elements(); ++i) x[i] = random.normal();
-  return tensor;
-}
-
 inline Tensor parameter(const Shape& shape, uint64_t seed, const std::string& name = "w") {
   Tensor tensor = normal_tensor(shape, seed);
   return tensor.set_requires_grad(true).set_name(name);

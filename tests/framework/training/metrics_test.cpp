@@ -1,17 +1,17 @@
 #include "framework/training/metrics.hpp"
 
 #include <cmath>
-#include <limits>
 #include <sstream>
 
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
 #include "tests/catch.hpp"
+#include "tests/floats.hpp"
 
 namespace quantrain {
 namespace {
 
-const float kNan = std::numeric_limits<float>::quiet_NaN();
+using test::kNan;
 
 Tensor rows(int64_t n, int64_t classes, const std::vector<float>& values) {
   return Tensor::from({n, classes}, values);

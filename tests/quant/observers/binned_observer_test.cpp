@@ -9,10 +9,13 @@
 #include "framework/core/error.hpp"
 #include "framework/core/random.hpp"
 #include "tests/catch.hpp"
+#include "tests/quant/observers/observers.hpp"
 #include "tests/tensors.hpp"
 
 namespace quantrain::quant {
 namespace {
+
+using quantrain::test::state_of;
 
 /// An observer that shows its bins.
 class Counter : public BinnedObserver {
@@ -38,17 +41,10 @@ class Counter : public BinnedObserver {
 
 float* state(const Observer& observer, std::string_view name) {
   for (const NamedTensor& entry : observer.state()) {
-    if (entry.name == name) return test::writable(entry.tensor);
+    if (entry.name == name) return quantrain::test::writable(entry.tensor);
   }
   FAIL("no state " << name);
   return nullptr;
-}
-
-std::vector<std::vector<float>> state_of(const Observer& observer) {
-  std::vector<std::vector<float>> all;
-  for (const NamedTensor& entry : observer.state())
-    all.push_back(quantrain::test::values(entry.tensor));
-  return all;
 }
 
 Tensor tensor(const std::vector<float>& values) {

@@ -2,11 +2,12 @@
 
 #include "framework/core/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/quant/observers/observers.hpp"
 
 namespace quantrain::quant {
 namespace {
 
-constexpr QType kU8{8, false, false};
+using quantrain::test::kU8;
 
 Range range_of(const Calibrator& calibrator, std::string_view name, size_t channel = 0) {
   return calibrator.ranges(name, kU8, QScheme::kAffine).at(channel);

@@ -9,7 +9,7 @@
 namespace quantrain::quant {
 namespace {
 
-using test::Json;
+using quantrain::test::Json;
 
 constexpr QType kU4{4, false, false};
 

@@ -13,7 +13,7 @@
 namespace quantrain::quant {
 namespace {
 
-using test::Json;
+using quantrain::test::Json;
 
 const std::vector<QType> kTypes{
     {8, false, false}, {8, true, true}, {4, true, false}, {3, false, false}, {2, true, true}};

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
@@ -11,6 +10,8 @@
 #include "quant/observers/exact_count.hpp"
 #include "quant/observers/spec.hpp"
 #include "tests/catch.hpp"
+#include "tests/floats.hpp"
+#include "tests/quant/observers/observers.hpp"
 #include "tests/tensors.hpp"
 #include "tests/threads.hpp"
 
@@ -18,23 +19,14 @@
 namespace quantrain::quant {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr QType kU8{8, false, false};
+using quantrain::test::kInfinity;
+using quantrain::test::kNan;
+using quantrain::test::kU8;
+using quantrain::test::normal_tensor;
+using quantrain::test::state_of;
+using quantrain::test::vector;
 
-Tensor vector(std::initializer_list<float> values) {
-  return Tensor::from({static_cast<int64_t>(values.size())}, std::vector<float>(values));
-}
-
-Tensor normal(const Shape& shape, uint64_t seed = 3) {
-  Tensor x = Tensor::empty(shape);
-  Random random(seed);
-  float* values = x.mutable_data();
-  for (int64_t i = 0; i < x.elements(); ++i) values[i] = random.normal();
-  return x;
-}
-
-std::vector<Range> ranges(const Observer& observer) {
+std::vector<Range> ranges_of(const Observer& observer) {
   return observer.ranges(kU8, QScheme::kAffine);
 }
 
@@ -45,15 +37,8 @@ void copy_state(const Observer& from, const Observer& to) {
     const Tensor& source = from.state()[i].tensor;
     REQUIRE(from.state()[i].name == to.state()[i].name);
     REQUIRE(source.shape() == to.state()[i].tensor.shape());
-    std::copy_n(source.data(), source.elements(), test::writable(to.state()[i].tensor));
+    std::copy_n(source.data(), source.elements(), quantrain::test::writable(to.state()[i].tensor));
   }
-}
-
-std::vector<std::vector<float>> state_of(const Observer& observer) {
-  std::vector<std::vector<float>> all;
-  for (const NamedTensor& entry : observer.state())
-    all.push_back(quantrain::test::values(entry.tensor));
-  return all;
 }
 
 /// A custom observer. Its range is [-m, m], where m is the mean of |x|.
@@ -93,14 +78,14 @@ class MeanAbsObserver : public Observer {
 
 TEST_CASE("an observer along an axis works like a separate observer for each channel",
           "[quant][observer]") {
-  const Tensor x = normal({5, 3, 4});
+  const Tensor x = normal_tensor({5, 3, 4}, 3);
   for (const ObserverSpec& spec : observer_specs()) {
     CAPTURE(kind(spec));
     for (int axis = 0; axis < 3; ++axis) {
       CAPTURE(axis);
       const auto observer = make_observer(spec, {axis, x.dim(axis), "layer"});
       observer->observe(x);
-      const std::vector<Range> all = ranges(*observer);
+      const std::vector<Range> all = ranges_of(*observer);
       REQUIRE(all.size() == static_cast<size_t>(x.dim(axis)));
       const std::array<int64_t, 3> stride{12, 4, 1};
       for (int64_t c = 0; c < x.dim(axis); ++c) {
@@ -111,11 +96,11 @@ TEST_CASE("an observer along an axis works like a separate observer for each cha
         }
         const auto alone = make_observer(spec);
         alone->observe(Tensor::from({static_cast<int64_t>(channel.size())}, channel));
-        const Range expected = ranges(*alone)[0];
+        const Range expected = ranges_of(*alone)[0];
         const Range range = all[static_cast<size_t>(c)];
         // The doubles are summed in another order, so the last bit of the float may differ.
-        CHECK(range.min == test::Approx(expected.min).epsilon(1e-6));
-        CHECK(range.max == test::Approx(expected.max).epsilon(1e-6));
+        CHECK(range.min == quantrain::test::Approx(expected.min).epsilon(1e-6));
+        CHECK(range.max == quantrain::test::Approx(expected.max).epsilon(1e-6));
       }
     }
   }
@@ -137,9 +122,9 @@ TEST_CASE("an observer counts batches and samples until it is reset", "[quant][o
   for (const ObserverSpec& spec : observer_specs()) {
     CAPTURE(kind(spec));
     const auto observer = make_observer(spec, {.name = "conv1"});
-    QUANTRAIN_CHECK_ERROR(ranges(*observer), QuantError, "has seen no data");
-    observer->observe(normal({8, 2}));
-    observer->observe(normal({4, 2}));
+    QUANTRAIN_CHECK_ERROR(ranges_of(*observer), QuantError, "has seen no data");
+    observer->observe(normal_tensor({8, 2}, 3));
+    observer->observe(normal_tensor({4, 2}, 3));
     observer->observe(Tensor::full({}, 1.0f));
     CHECK(observer->count() == 3);
     CHECK(observer->samples() == 13);
@@ -147,7 +132,7 @@ TEST_CASE("an observer counts batches and samples until it is reset", "[quant][o
     CHECK(observer->count() == 0);
     CHECK(observer->samples() == 0);
     CHECK(state_of(*observer) == state_of(*make_observer(spec)));
-    QUANTRAIN_CHECK_ERROR(ranges(*observer), QuantError, "[conv1]");
+    QUANTRAIN_CHECK_ERROR(ranges_of(*observer), QuantError, "[conv1]");
   }
 }
 
@@ -189,8 +174,9 @@ TEST_CASE("an observer refuses NaN, infinity and empty batches, and stays as it 
 
     const auto channels = make_observer(spec, {1, 2, "fc"});
     QUANTRAIN_CHECK_ERROR(channels->observe(vector({1, 2})), ShapeError, "no axis 1 in [2]");
-    QUANTRAIN_CHECK_ERROR(
-        channels->observe(normal({2, 3})), ShapeError, "3 channels along axis 1, expected 2");
+    QUANTRAIN_CHECK_ERROR(channels->observe(normal_tensor({2, 3}, 3)),
+                          ShapeError,
+                          "3 channels along axis 1, expected 2");
     QUANTRAIN_CHECK_ERROR(channels->observe(Tensor::from({1, 2}, std::vector<float>{0, kNan})),
                           DataError,
                           "channel 1");
@@ -206,21 +192,21 @@ TEST_CASE("an observer continues from what is written to its state", "[quant][ob
     CAPTURE(kind(spec));
     const auto observer = make_observer(spec, {0, 3, "conv1"});
     const auto restored = make_observer(spec, {0, 3, "conv1"});
-    observer->observe(normal({3, 50}));
+    observer->observe(normal_tensor({3, 50}, 3));
     copy_state(*observer, *restored);
-    CHECK(ranges(*restored) == ranges(*observer));
+    CHECK(ranges_of(*restored) == ranges_of(*observer));
     const Tensor more = Tensor::full({3, 2}, 100.0f);
     observer->observe(more);
     restored->observe(more);
     CHECK(state_of(*restored) == state_of(*observer));
-    CHECK(ranges(*restored) == ranges(*observer));
+    CHECK(ranges_of(*restored) == ranges_of(*observer));
     CHECK(restored->count() == 2);
 
     // If the state counts no batch, its other values are ignored.
     const auto fresh = make_observer(spec, {0, 3, "conv1"});
-    set_count(test::writable(restored->state()[0].tensor), 0);
-    set_count(test::writable(restored->state()[0].tensor) + 2, 0);
-    QUANTRAIN_CHECK_ERROR(ranges(*restored), QuantError, "has seen no data");
+    set_count(quantrain::test::writable(restored->state()[0].tensor), 0);
+    set_count(quantrain::test::writable(restored->state()[0].tensor) + 2, 0);
+    QUANTRAIN_CHECK_ERROR(ranges_of(*restored), QuantError, "has seen no data");
     restored->observe(more);
     fresh->observe(more);
     CHECK(state_of(*restored) == state_of(*fresh));
@@ -233,7 +219,7 @@ TEST_CASE("counts that are loaded are checked before they are used", "[quant][ob
     const auto observer = make_observer(spec, {.name = "fc"});
     observer->observe(vector({1, 2}));
     REQUIRE(observer->state()[0].name == "counts");
-    float* const counts = test::writable(observer->state()[0].tensor);
+    float* const counts = quantrain::test::writable(observer->state()[0].tensor);
     for (const float bad : {-1.0f, kNan, 0.5f, kInfinity, 0x1p24f}) {
       for (int i = 0; i < 4; ++i) {
         const float before = counts[i];
@@ -241,7 +227,7 @@ TEST_CASE("counts that are loaded are checked before they are used", "[quant][ob
         QUANTRAIN_CHECK_ERROR(observer->count(), DataError, "[fc]");
         QUANTRAIN_CHECK_ERROR(
             observer->samples(), DataError, "state \"counts\" holds invalid counts");
-        QUANTRAIN_CHECK_ERROR(ranges(*observer), DataError, kind(spec).data());
+        QUANTRAIN_CHECK_ERROR(ranges_of(*observer), DataError, kind(spec).data());
         QUANTRAIN_CHECK_ERROR(observer->observe(vector({1})), DataError, "batches {");
         counts[i] = before;
       }
@@ -253,7 +239,7 @@ TEST_CASE("counts that are loaded are checked before they are used", "[quant][ob
 
 TEST_CASE("params_of gives the parameters of one tensor, and leaves the state as it was",
           "[quant][observer]") {
-  const Tensor x = normal({4, 6}, 5);
+  const Tensor x = normal_tensor({4, 6}, 5);
   for (const ObserverSpec& spec : observer_specs()) {
     CAPTURE(kind(spec));
     const auto observer = make_observer(spec);
@@ -270,7 +256,7 @@ TEST_CASE("params_of gives the parameters of one tensor, and leaves the state as
 }
 
 TEST_CASE("state does not depend on the number of threads", "[quant][observer]") {
-  const Tensor x = normal({6, 700, 40});
+  const Tensor x = normal_tensor({6, 700, 40}, 3);
   for (const ObserverSpec& spec : observer_specs()) {
     CAPTURE(kind(spec));
     for (const int axis : {-1, 0, 2}) {
@@ -279,9 +265,9 @@ TEST_CASE("state does not depend on the number of threads", "[quant][observer]")
       const auto three = make_observer(spec, {axis, channels});
       set_threads(1);
       one->observe(x);
-      for (const int threads : test::thread_counts({1, 3})) set_threads(threads);
+      for (const int threads : quantrain::test::thread_counts({1, 3})) set_threads(threads);
       three->observe(x);
-      const bool equal = ranges(*one) == ranges(*three);
+      const bool equal = ranges_of(*one) == ranges_of(*three);
       set_threads(0);
       CHECK(equal);
       CHECK(state_of(*one) == state_of(*three));
@@ -316,16 +302,16 @@ TEST_CASE("a user-defined observer defines its state and its ranges", "[quant][o
   MeanAbsObserver observer({0, 2, "fc"});
   observer.observe(Tensor::from({2, 2}, std::vector<float>{1, -3, 5, 5}));
   observer.observe(Tensor::from({2, 1}, std::vector<float>{4, 1}));
-  CHECK(ranges(observer) == std::vector<Range>{{-3, 3}, {-3, 3}});
+  CHECK(ranges_of(observer) == std::vector<Range>{{-3, 3}, {-3, 3}});
   CHECK(observer.params(kU8, QScheme::kAffine).scale[0] == 6.0f / 255.0f);
   CHECK(observer.state()[1].name == "sums");
-  test::writable(observer.state()[1].tensor)[0] = -1.0f;
-  QUANTRAIN_CHECK_ERROR(ranges(observer), DataError, "negative");
+  quantrain::test::writable(observer.state()[1].tensor)[0] = -1.0f;
+  QUANTRAIN_CHECK_ERROR(ranges_of(observer), DataError, "negative");
   observer.reset();
   observer.observe(Tensor::full({2, 2}, 2.0f));
-  CHECK(ranges(observer) == std::vector<Range>{{-2, 2}, {-2, 2}});
+  CHECK(ranges_of(observer) == std::vector<Range>{{-2, 2}, {-2, 2}});
   observer.surplus = 1;
-  QUANTRAIN_CHECK_ERROR(ranges(observer), QuantError, "chose 3 ranges for 2 channels");
+  QUANTRAIN_CHECK_ERROR(ranges_of(observer), QuantError, "chose 3 ranges for 2 channels");
 
   class Twice : public MeanAbsObserver {
    public:

@@ -1,21 +1,19 @@
 #include <array>
-#include <limits>
 
 #include "framework/core/error.hpp"
 #include "quant/observers/spec.hpp"
 #include "tests/catch.hpp"
+#include "tests/floats.hpp"
+#include "tests/quant/observers/observers.hpp"
 #include "tests/tensors.hpp"
 
 // The ranges that observers with a running [min, max] choose.
 namespace quantrain::quant {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-Tensor vector(std::initializer_list<float> values) {
-  return Tensor::from({static_cast<int64_t>(values.size())}, std::vector<float>(values));
-}
+using quantrain::test::kInfinity;
+using quantrain::test::kNan;
+using quantrain::test::vector;
 
 Tensor counting(int64_t n) {
   Tensor x = Tensor::empty({n});
@@ -140,7 +138,7 @@ TEST_CASE("an invalid range that was loaded is refused before it is used", "[qua
   const Tensor x = Tensor::from({1, 2}, std::vector<float>{1, 2});
   observer.observe(x);
   const auto load = [&](float min, float max) {
-    float* const range = test::writable(observer.state()[1].tensor);
+    float* const range = quantrain::test::writable(observer.state()[1].tensor);
     range[2] = min;
     range[3] = max;
   };
