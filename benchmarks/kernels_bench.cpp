@@ -86,8 +86,8 @@ void add_convolution(Problems& problems, const Layer& layer) {
   problems.add("conv_u8s8_requantize", problem);
 }
 
-/// Adds depthwise layers of keyword spotting (DS-CNN) and of MobileNet with widths 1 and 0.25, and
-/// depthwise layers with other kernel sizes.
+/// Adds depthwise layers like those of keyword spotting (DS-CNN) and of MobileNet with widths 1 and
+/// 0.25, each with strides 1 and 2, and depthwise layers with other kernel sizes.
 void add_depthwise(Problems& problems) {
   struct Images {
     int64_t n, h, w, c, kh, kw;

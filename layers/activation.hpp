@@ -24,9 +24,9 @@ class ReLU6 : public Module {
 };
 
 /// y[..., c] = exp(x[..., c]) / sum over k of exp(x[..., k]), along the last axis. In a network
-/// prepared for quantization, y has the range [0, 1]. A classifier rarely needs a Softmax: losses
-/// such as cross_entropy take logits, and after deployment the class with the largest logit also
-/// has the largest probability.
+/// prepared for quantization, the quantization range of y is always [0, 1]. A classifier rarely
+/// needs a Softmax. Losses such as cross_entropy take logits, and a deployed network can pick the
+/// largest logit, which also has the largest probability.
 /// Shapes: x [N, ..., C]  ->  y like x.
 /// Gradient: grad_x = y * (grad_y - s), where s is the sum of grad_y * y over the last axis.
 /// Source: ONNX Softmax, axis -1.

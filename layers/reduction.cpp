@@ -21,15 +21,15 @@ void check_axes(std::string_view where, const std::vector<int>& axes) {
 void check_integer_extents(const std::string& where,
                            const Tensor& x,
                            const std::vector<int64_t>& image) {
-  const char* const parts[] = {"before the reduced axes", "to reduce", "after the reduced axes"};
+  const char* const parts[] = {
+      "the axes before the reduced axes", "the reduced axes", "the axes after the reduced axes"};
   for (size_t part = 0; part < 3; ++part) {
     if (image[part + 1] <= integer::kMostExtent) continue;
     throw ShapeError(where,
-                     "a sample has ",
-                     image[part + 1],
-                     " elements ",
                      parts[part],
-                     "; an integer network allows at most ",
+                     " have ",
+                     image[part + 1],
+                     " elements in each sample; an integer network allows at most ",
                      integer::kMostExtent,
                      ": x ",
                      x.shape(),

@@ -1,5 +1,5 @@
-# Tests that are not Catch2 programs: they test the installed package, the sources and the compiled libraries. Sanitizer
-# builds leave out tests in which sanitizers would find nothing more.
+# Tests that are not Catch2 programs. They test, for example, the installed package, the sources, the compiled
+# libraries, the pages and exported C code. Sanitizer builds leave out tests in which sanitizers would find nothing more.
 if(QUANTRAIN_INSTALL AND NOT QUANTRAIN_SANITIZE)
   add_test(NAME consumer_project
            COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR} -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/consumer

@@ -11,7 +11,7 @@ void board_exit(int status) __attribute__((noreturn));
 
 /* Starts counting from 0. */
 void board_start_count(void);
-/* Instructions in an emulator that counts them, processor cycles on a board. */
+/* The count: processor cycles on a board, instructions in an emulator (see board_unit). */
 uint64_t board_count(void);
 extern const char board_unit[];
 

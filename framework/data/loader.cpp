@@ -164,8 +164,8 @@ int64_t DataLoader::known_samples() const {
   const std::optional<int64_t> n = samples();
   if (n.has_value()) return *n;
   throw DataError("loader",
-                  "the number of samples is known only at the end of this source: declare it, "
-                  "for a Stream in StreamOptions::samples");
+                  "the number of samples is known only at the end of this source: declare the "
+                  "number (a Stream takes it as StreamOptions::samples)");
 }
 
 int64_t DataLoader::batches() const {

@@ -45,7 +45,8 @@ class SampleArray {
   static SampleArray floats(const Shape& shape,
                             std::span<const float> values,
                             std::shared_ptr<const void> owner);
-  /// Bytes that are codes of the range, which is widened to contain 0. By default, real values are
+  /// Bytes that are codes of the range. If it does not contain 0, params() are those of the range
+  /// widened to 0. By default, real values are
   /// byte / 255. features: offsets and scales that turn raw values into the values that the codes
   /// stand for.   docs/quantization.md (20)
   /// Throws: QuantError if the range is empty or infinite, or features do not have a finite offset

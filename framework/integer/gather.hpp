@@ -55,8 +55,8 @@ struct Gather {
   std::string_view kernel() const { return "gather"; }
   std::vector<int64_t> input_sizes() const { return {rows * x_row()}; }
   int64_t output_size() const { return rows * y_row(); }
-  /// Throws: ShapeError or QuantError naming `where` if a number or an index is out of range, or if
-  /// all indices of an axis are -1.
+  /// Throws: ShapeError or QuantError naming `where` if there is no axis, if a number or an index
+  /// is out of range, or if all indices of an axis are -1.
   void validate(std::string_view where) const;
   friend bool operator==(const Gather&, const Gather&) = default;
 
@@ -73,8 +73,8 @@ struct GatherRun {
   int64_t from = -1;  ///< offset of the run in an innermost row of x; -1: the fill
   int64_t length = 0;
 };
-/// The runs of an innermost row of y, in order. `axis` is the last axis. Each of its indices stands
-/// for `run` elements.
+/// Splits an innermost row of y into GatherRuns, in order. `axis` is the last of Gather::axes. Each
+/// of its indices moves Gather::run consecutive elements.
 std::vector<GatherRun> gather_runs(const Gather::Axis& axis, int64_t run);
 
 /// Gathers n samples of x into y, with `fill` in place of op.fill. runs: gather_runs() of the last

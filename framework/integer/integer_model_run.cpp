@@ -120,7 +120,7 @@ int64_t IntegerModel::samples(std::span<const size_t> x, std::span<const size_t>
     const int64_t elements = ready_->output_elements[i];
     if (room % elements != 0 || room / elements != n) {
       throw ShapeError(
-          kWhere, n, " samples give ", outputs(i), " integers each, but there is room for ", y[i]);
+          kWhere, n, " samples give ", outputs(i), " numbers each, but there is room for ", y[i]);
     }
   }
   return n;
@@ -140,7 +140,7 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   const std::vector<int64_t>& output_elements = ready_->output_elements;
   const int64_t chunk = std::min(n, kChunk);
   Buffer<uint8_t> memory(chunk * ready_->plan.sample_bytes);
-  Few<int64_t> first_integer(y.size());  // offset of each output in `integers`; for float outputs
+  Few<int64_t> first_integer(y.size());  // where each output begins in `integers`; for floats only
   int64_t integer_count = 0;
   for (size_t i = 0; i < y.size(); ++i) {
     first_integer[i] = integer_count;

@@ -113,13 +113,13 @@ class JsonDocument {
   std::string texts_;
 };
 
-/// Creates the caller's type of error from a text.
-using JsonError = std::function<std::exception_ptr(const std::string& text)>;
-/// Creates errors of type Error that read "[where] text".
+/// Creates an error of the caller's type with this message.
+using JsonError = std::function<std::exception_ptr(const std::string& message)>;
+/// Creates errors of type Error that read "[where] message".
 template <class Error>
 JsonError json_error(std::string where) {
-  return [where = std::move(where)](const std::string& text) {
-    return std::make_exception_ptr(Error(where, text));
+  return [where = std::move(where)](const std::string& message) {
+    return std::make_exception_ptr(Error(where, message));
   };
 }
 

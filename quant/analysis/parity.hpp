@@ -60,9 +60,11 @@ std::ostream& operator<<(std::ostream& stream, const Parity& parity);
 
 /// Runs a batch [N, ...] through the prepared network in deployed mode and through the model made
 /// from it, and compares every intermediate code and the logits. If the batch carries codes, the
-/// model runs on these codes. The model also encodes the raw values that these codes stand for, and
-/// the resulting codes are compared with those of the batch. The network is left as it was.
-/// Throws: ShapeError if the model does not take such samples; QuantError if the batch, the network
+/// model runs on these codes. The model also encodes the raw values again (the codes' real values
+/// with the features undone), and the resulting codes are compared with those of the batch. The
+/// network is left as it was.
+/// Throws: ShapeError if the model does not take such samples or this number of inputs, or if the
+/// inputs have different numbers of samples; QuantError if the batch, the network
 /// and the model disagree on the parameters or features of the input's codes; GraphError if a batch
 /// is undefined or the model was not converted from this network; DataError if there is nothing to
 /// compare.

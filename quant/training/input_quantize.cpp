@@ -128,12 +128,13 @@ Tensor InputQuantize::pass_codes(const Tensor& x, std::shared_ptr<const Codes> c
   if (!codes->same_meaning(own)) {
     const auto [given, expected] =
         describe_inputs(codes->params, codes->features.get(), params_, features_.get());
-    throw QuantError(input_,
-                     "its codes mean ",
-                     given,
-                     ", but the network was prepared for ",
-                     expected,
-                     ": declare the data in the same way as the data that it was prepared with");
+    throw QuantError(
+        input_,
+        "the codes of this input mean ",
+        given,
+        ", but the network was prepared for ",
+        expected,
+        ": declare the data as you declared the example for prepare_qat or prepare_ptq");
   }
   return in_float() ? x : result(x, std::move(codes), {});
 }

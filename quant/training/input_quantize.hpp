@@ -17,8 +17,9 @@ std::shared_ptr<const Codes> input_codes(const Tensor& x);
 
 /// Describes what an input's codes mean: "[0, 1] (u8 scale 0.00392157 zero point 0), no features".
 std::string describe_input(const QParams& params, const integer::InputFeatures* features);
-/// The same for two inputs whose codes mean different things. The texts show the first feature that
-/// differs, with enough digits to see the difference.
+/// The same for two inputs whose codes mean different things. If both have the same number of
+/// features, the texts show the first feature that differs; else, feature 0. Numbers have enough
+/// digits to see the difference.
 std::pair<std::string, std::string> describe_inputs(const QParams& a,
                                                     const integer::InputFeatures* features_a,
                                                     const QParams& b,

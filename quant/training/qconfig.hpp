@@ -40,7 +40,8 @@ struct LayerConfig {
 
 /// How a network is quantized: settings for the whole model, for the layers of a type ("Conv2d")
 /// and for named layers ("block1.conv"). The most specific entry replaces the others entirely.
-/// Preparing a network refuses types and names that are not among its quantized layers.
+/// Preparing a network refuses a type or name that fits none of its layers with an operation to
+/// quantize. A layer with `quantize = false` may be named.
 struct QConfig {
   LayerConfig model;
   std::map<std::string, LayerConfig> types;
@@ -50,14 +51,17 @@ struct QConfig {
   /// leave this empty or set the same range.
   /// docs/quantization.md (12)
   std::optional<Range> input_range{};
-  /// 32: an output layer that has weights and no activation gives its int32 accumulators, which
-  /// share one scale because its weights are quantized per tensor. Any other output layer gives
-  /// codes of 8 bits. 8: every output layer gives codes of 8 bits. An output layer is one whose
-  /// result is an output of the network, perhaps reshaped, and is not read by other layers.
+  /// An output layer is one whose result is an output of the network, perhaps reshaped, and is not
+  /// read by other layers.
+  /// With 32, an output layer that has weights and no activation gives its int32 accumulators. Its
+  /// weights are then quantized per tensor, so that the accumulators share one scale. Any other
+  /// output layer gives codes of 8 bits.
+  /// With 8, every output layer gives codes of 8 bits.
   int output_bits = 32;
   Simulation simulation = Simulation::kInteger;
 
-  /// Weights are quantized per channel, to the narrow range [-qmax, qmax]. Hidden activations are
+  /// Weights are quantized per channel (those of an output layer with accumulators, per tensor), to
+  /// the narrow range [-qmax, qmax]. Hidden activations are
   /// unsigned and affine.
   static QConfig bits(int weight_bits, int activation_bits);
   static QConfig int8() { return bits(8, 8); }

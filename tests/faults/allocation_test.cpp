@@ -127,7 +127,7 @@ TEST_CASE("a model is loaded, run and saved with each allocation failing", "[fau
                  1000);
 }
 
-TEST_CASE("a training step is done fully or not at all, whichever allocation fails",
+TEST_CASE("an optimizer's step is done fully or not at all, whichever allocation fails",
           "[faults][serial]") {
   const OneThread one_thread;
   Prepared p;

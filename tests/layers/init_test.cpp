@@ -33,7 +33,7 @@ Moments moments(const Tensor& x) {
   return m;
 }
 
-std::vector<float> values(const Sequential& net) {
+std::vector<float> parameter_values(const Sequential& net) {
   std::vector<float> all;
   for (const Tensor& p : net.parameters()) all.insert(all.end(), p.data(), p.data() + p.elements());
   return all;
@@ -85,7 +85,7 @@ TEST_CASE("a layer's initial values are at most 1 / sqrt(fan in)", "[layers][ini
 TEST_CASE("the same seed gives the same bits, and another seed gives others", "[layers][init]") {
   const auto make = [](uint64_t seed) {
     manual_seed(seed);
-    return values(Sequential{Conv2d{1, 4}, Linear{16, 3}});
+    return parameter_values(Sequential{Conv2d{1, 4}, Linear{16, 3}});
   };
   const std::vector<float> first = make(5);
   CHECK(first == make(5));

@@ -35,7 +35,7 @@ Sequential make_net(uint64_t seed) {
   return Sequential{Conv2d{1, 2}, BatchNorm2d{2}, Flatten{}, Linear{8, 3}};
 }
 
-std::vector<float> values(const Module& net) {
+std::vector<float> state_values(const Module& net) {
   std::vector<float> all;
   for (const NamedTensor& entry : state(net)) {
     all.insert(all.end(), entry.tensor.data(), entry.tensor.data() + entry.tensor.elements());
@@ -52,9 +52,9 @@ TEST_CASE("a saved state loads into a module of the same structure, bit for bit"
   const TemporaryFile file;
   save(net, file.path());
   Sequential other = make_net(2);
-  CHECK(values(other) != values(net));
+  CHECK(state_values(other) != state_values(net));
   load(other, file.path());
-  CHECK(values(other) == values(net));
+  CHECK(state_values(other) == state_values(net));
   save(net, file.path(), {{"epoch", "3"}});
   CHECK(load(other, file.path()) == std::map<std::string, std::string>{{"epoch", "3"}});
 }
@@ -66,9 +66,9 @@ TEST_CASE("weights of Conv1d are saved and loaded with their own shape", "[layer
   const TemporaryFile file;
   save(net, file.path());
   Sequential other = make();
-  CHECK(values(other) != values(net));
+  CHECK(state_values(other) != state_values(net));
   load(other, file.path());
-  CHECK(values(other) == values(net));
+  CHECK(state_values(other) == state_values(net));
   Sequential of_images{Conv2d{2, 5, {.kernel = {1, 4}}}, BatchNorm2d{5}};
   QUANTRAIN_CHECK_ERROR(load(of_images, file.path()), DataError, "0.weight");
 }
@@ -77,9 +77,9 @@ TEST_CASE("a file of another structure is refused and changes nothing", "[layers
   const TemporaryFile file;
   save(make_net(1), file.path());
   Sequential wider{Conv2d{1, 3}, BatchNorm2d{3}, Flatten{}, Linear{12, 3}};
-  const std::vector<float> before = values(wider);
+  const std::vector<float> before = state_values(wider);
   QUANTRAIN_CHECK_ERROR(load(wider, file.path()), DataError, "0.weight");
-  CHECK(values(wider) == before);
+  CHECK(state_values(wider) == before);
   Sequential longer{Conv2d{1, 2}, BatchNorm2d{2}, Flatten{}, Linear{8, 3}, Linear{3, 3}};
   QUANTRAIN_CHECK_ERROR(load(longer, file.path()), DataError, "4.weight");
   Sequential shorter{Conv2d{1, 2}, BatchNorm2d{2}};
@@ -124,7 +124,7 @@ TEST_CASE("dropout continues from a saved state as if it had not stopped", "[lay
     load(resumed, file.path());
     CHECK(run(resumed) == second);
     CHECK(run(resumed) == third);
-    CHECK(values(resumed) == values(whole));
+    CHECK(state_values(resumed) == state_values(whole));
   }
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("copy_state copies parameters and buffers between equal structures onl
   net(Tensor::full({4, 4, 4, 1}, 0.5f));
   Sequential other = make_net(2);
   copy_state(net, other);
-  CHECK(values(other) == values(net));
+  CHECK(state_values(other) == state_values(net));
   CHECK_FALSE(state(net)[0].tensor.same_as(state(other)[0].tensor));
   Sequential wider{Conv2d{1, 3}, BatchNorm2d{3}, Flatten{}, Linear{8, 3}};
   QUANTRAIN_CHECK_ERROR(copy_state(net, wider), ShapeError, "\"0.weight\" has shape [2, 3, 3, 1]");

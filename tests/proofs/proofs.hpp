@@ -68,11 +68,12 @@ struct AccuracyOptions {
   std::string results = {};  ///< file of JSON lines; a result that it has is not measured again
 };
 
-/// Prints test accuracies: of the float network, after the same amount of training without
-/// quantization, and for each number of bits after QAT with the integer and with the float
-/// simulation, deployed. For each seed, all further trainings start from the same float weights.
-/// Each accuracy is a mean and deviation over seeds. Processes that run at the same time may share
-/// the file of results.
+/// Prints the test accuracies of these networks: the float network; the float network trained on
+/// for qat_epochs without quantization; and, for each number of bits, the networks trained by QAT
+/// with the integer and with the float simulation. The latter is measured in its simulation and
+/// deployed. For each seed, all further trainings start from the same float weights. Each accuracy
+/// is a mean and deviation over seeds. Processes that run at the same time may share the file of
+/// results.
 void measure_accuracy(const Subjects& subjects, const AccuracyOptions& options);
 
 /// Prints the test accuracy after quantization without training, for each number of bits and each

@@ -1,4 +1,5 @@
-// The long proofs, which scripts/prove builds and runs. The exit status is 1 if anything differs.
+// The long proofs, which scripts/prove builds and runs. The exit status is 1 if anything differs
+// or a proof cannot run.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -73,7 +74,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(int64_t{1}, kMany))
       ->capture_default_str();
 
-  app.add_subcommand("sums", "long sums of floats are as exact as pairwise sums")
+  app.add_subcommand("sums", "the errors of long sums of floats are within their bounds")
       ->add_option("--most", flags.most_terms, "largest number of terms, at least 10000")
       ->check(CLI::Range(int64_t{10'000}, kMany))
       ->capture_default_str();
@@ -86,7 +87,8 @@ void add_flags(CLI::App& app, Flags& flags) {
       "accuracy", "QAT in integers against QAT in float; takes long, proves nothing by itself");
   add_training_flags(accuracy, flags.accuracy.training);
   add_bits_flag(accuracy, flags.accuracy.bits);
-  accuracy.add_option("--seeds", flags.accuracy.seeds, "seeds; one training for each")
+  accuracy
+      .add_option("--seeds", flags.accuracy.seeds, "seeds; all trainings are repeated for each")
       ->delimiter(',')
       ->capture_default_str();
   accuracy.add_option(

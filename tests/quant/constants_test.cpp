@@ -28,9 +28,9 @@ using test::train_a_little;
 
 /// last(concat(relu(after(norm(y) + y)), x)) with y = conv(x). The sum also reads y, so norm cannot
 /// be folded into conv.
-class Residual : public Module {
+class ConstantResidual : public Module {
  public:
-  Residual()
+  ConstantResidual()
       : conv_(add("conv", Conv2d{3, 3, {.kernel = 3, .padding = 1}})),
         norm_(add("norm", BatchNorm2d{3})),
         sum_(add("sum", Add{})),
@@ -66,7 +66,7 @@ Sequential normed_net() {
                     BatchNorm2d{3},
                     MaxPool2d{2},
                     BatchNorm2d{3},
-                    Residual{},
+                    ConstantResidual{},
                     AvgPool2d{2},
                     BatchNorm2d{6},
                     Flatten{},

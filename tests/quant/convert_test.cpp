@@ -359,7 +359,8 @@ TEST_CASE("convert refuses what has no integer form, and names it", "[quant][con
   prepare_qat(coded, example, QConfig::int8());
   coded(example);
   const Tensor codes = fake_quantize(example, {{.bits = 4}, -1, {0.1f}, {0}});
-  QUANTRAIN_CHECK_ERROR(convert(coded, codes), QuantError, "its codes mean [0, 1.5] (u4 scale 0.1");
+  QUANTRAIN_CHECK_ERROR(
+      convert(coded, codes), QuantError, "the codes of this input mean [0, 1.5] (u4 scale 0.1");
 
   QConfig affine = QConfig::int8();
   affine.model.weight.scheme = QScheme::kAffine;

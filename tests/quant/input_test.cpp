@@ -78,7 +78,7 @@ Sequential three_layers() {
   return Sequential{Linear{12, 9}, ReLU{}, Linear{9, 7}, ReLU{}, Linear{7, 4}};
 }
 
-void train(Module& net, const Dataset& data) {
+void train_coded(Module& net, const Dataset& data) {
   net.train();
   Adam optimizer(net.parameters(), {.learning_rate = 1e-2f});
   for (const Batch& batch : DataLoader(data, {.batch = 20, .shuffle = true})) {
@@ -167,7 +167,7 @@ TEST_CASE("integers from bytes, floats and simulation are equal, however the dat
     const auto check_qat = [&](const QConfig& config) {
       Sequential net = three_layers();
       prepare_qat(net, data.batch(0, 2).images, config);
-      train(net, data);
+      train_coded(net, data);
       check_ways_in(net, data, raw);
     };
     check_qat(mixed_bits({"0", "2", "4"}));
@@ -178,7 +178,7 @@ TEST_CASE("integers from bytes, floats and simulation are equal, however the dat
     config.model.weight.estimator = config.model.activation.estimator = Estimator::kLearned;
     check_qat(config);
     Sequential net = three_layers();
-    train(net, data);
+    train_coded(net, data);
     prepare_ptq(net, data.batch(0, 2).images, QConfig::int8());
     calibrate(net, DataLoader(data));
     check_ways_in(net, data, raw);
@@ -194,7 +194,7 @@ TEST_CASE("convolutions give equal integers for images of any range, as bytes an
     const Dataset data = dataset(declared, {30, 8, 8, 1}, raw);
     Sequential net = test::conv_net();
     prepare_qat(net, data.batch(0, 2).images, mixed_bits({"0", "4", "9"}));
-    train(net, data);
+    train_coded(net, data);
     check_ways_in(net, data, raw);
   }
 }
@@ -217,7 +217,7 @@ TEST_CASE("each input has the range of its example", "[quant][input]") {
   CHECK(model.input_features(1).empty());
   check_parity(net, model, batch);
   const std::vector<Tensor> swapped{batch[0], rows(kDeclared[0]).batch(0, 60).images};
-  QUANTRAIN_CHECK_ERROR(net(swapped), QuantError, "[input1] its codes mean [0, 1]");
+  QUANTRAIN_CHECK_ERROR(net(swapped), QuantError, "[input1] the codes of this input mean [0, 1]");
 }
 
 TEST_CASE("prepare takes the input's range from the example, or says what is missing",
@@ -268,7 +268,7 @@ TEST_CASE("data of another range or other features are refused by network, conve
   const Dataset data = rows(kDeclared[4]);
   Sequential net = three_layers();
   prepare_qat(net, data.batch(0, 2).images, QConfig::int8());
-  train(net, data);
+  train_coded(net, data);
   const IntegerModel model = convert(net, data.batch(0, 2).images);
   const auto refused = [&](const Tensor& images, const char* text) {
     QUANTRAIN_CHECK_ERROR(net(images), QuantError, text);
@@ -277,7 +277,8 @@ TEST_CASE("data of another range or other features are refused by network, conve
     QUANTRAIN_CHECK_ERROR(verify_parity(net, model, images), QuantError, text);
   };
   refused(rows(kDeclared[1]).batch(0, 4).images,
-          "[input] its codes mean [-3.98431, 4.01569] (u8 scale 0.0313726 zero point 127), no "
+          "[input] the codes of this input mean [-3.98431, 4.01569] (u8 scale 0.0313726 zero point "
+          "127), no "
           "features, but the network was prepared for [-3");
   Declared other = kDeclared[4];
   InputFeatures features = other.input_features();
@@ -434,7 +435,7 @@ TEST_CASE("the state of a network for other data is refused, and nothing changes
   const auto prepared = [](const Declared& declared) {
     Sequential net = three_layers();
     prepare_qat(net, rows(declared).batch(0, 2).images, QConfig::int8());
-    train(net, rows(declared));
+    train_coded(net, rows(declared));
     return net;
   };
   Sequential net = prepared(kDeclared[0]);

@@ -21,9 +21,9 @@ using test::step_output;
 
 /// Joins an image and a vector. The first output holds logits, the second holds features after a
 /// ReLU. If `shared`, the logits are computed from these features.
-class TwoTowers : public Module {
+class ListTowers : public Module {
  public:
-  explicit TwoTowers(bool shared)
+  explicit ListTowers(bool shared)
       : shared_(shared),
         conv_(add("conv", Conv2d{2, 3, {.kernel = 3}})),
         conv_relu_(add("conv_relu", ReLU{})),
@@ -104,7 +104,7 @@ TEST_CASE("a network of two inputs and two outputs trains, converts and equals i
   const bool shared = GENERATE(false, true);
   const int bits = GENERATE(8, 4, 2);
   CAPTURE(shared, bits);
-  TwoTowers net(shared);
+  ListTowers net(shared);
   const std::vector<Tensor> example = examples(2, 1);
   {
     const std::vector<Tensor> y = net(example);
@@ -172,7 +172,7 @@ TEST_CASE("a network of two inputs and two outputs trains, converts and equals i
 }
 
 TEST_CASE("quantization after training takes lists of inputs", "[quant][lists]") {
-  TwoTowers net(true);
+  ListTowers net(true);
   const std::vector<Tensor> example = examples(2, 1);
   train_lists(net, 3);
   prepare_ptq(net, example, QConfig::int8());
@@ -181,7 +181,7 @@ TEST_CASE("quantization after training takes lists of inputs", "[quant][lists]")
 }
 
 TEST_CASE("inputs of a wrong number or size throw ShapeError", "[quant][lists]") {
-  TwoTowers net(false);
+  ListTowers net(false);
   const std::vector<Tensor> example = examples(2, 1);
   const std::vector<Tensor> one{example[0]};
   const std::vector<Tensor> three{example[0], example[1], example[1]};

@@ -179,7 +179,7 @@ TEST_CASE("an error about an operation in forward() names the class and suggests
       prepare_qat(net, example(), kConfig), GraphError, "[Sequential] the network is prepared al");
 }
 
-TEST_CASE("an error about an undefined example names the function that got it",
+TEST_CASE("an error about an undefined example names the function or network that got it",
           "[quant][messages]") {
   Sequential net = mlp();
   const Tensor none;
@@ -217,7 +217,8 @@ TEST_CASE("an error about a float network's file says when to load it", "[quant]
                         "network is not prepared: first prepare it in the same way");
 }
 
-TEST_CASE("a layer whose name begins like a slot's is no slot", "[quant][messages]") {
+TEST_CASE("a layer whose name begins with a slot's name is not taken for a slot",
+          "[quant][messages]") {
   const quantrain::test::TemporaryFolder folder;
   const auto make = [] {
     Sequential net;

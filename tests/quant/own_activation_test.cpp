@@ -64,7 +64,8 @@ uint8_t mirrored(int32_t stored, const QType& type) {
   return static_cast<uint8_t>(2 * stored_offset(type) + type.qmax() + type.qmin() - stored);
 }
 
-/// The result's codes do not name an integer operation, so lowering needs a rule for `type`.
+/// The result's codes have no integer operation (Codes::operation), so lowering needs a rule for
+/// `type`.
 Tensor mirror(const Tensor& x, const std::string& type) {
   if (const auto codes = activation_codes(x)) {
     auto result = std::make_shared<Codes>();
@@ -196,7 +197,7 @@ TEST_CASE("a user-defined activation trains, converts and equals its simulation"
   check_parity(net, loaded, images);
 }
 
-TEST_CASE("codes that name no operation are lowered by a rule", "[quant][own]") {
+TEST_CASE("codes without an integer operation are lowered by a rule", "[quant][own]") {
   const Tensor example = random_images({2, 12}, 1);
   const bool is_signed = GENERATE(false, true);
   QConfig config = QConfig::bits(8, 6);

@@ -45,7 +45,7 @@ TEST_CASE("means and maxima over axes convert to pools that equal the simulation
       Sequential net{Conv2d{1, 5, {.padding = 1}}, ReLU{}};
       if (mean) net.append(Mean{c.axes});
       if (!mean) net.append(Max{c.axes});
-      // This ReLU6 is fused with the mean, although the layer Mean ends with a reshape.
+      // This ReLU6 is fused with the pool, although the layer ends with a reshape.
       net.append(ReLU6{});
       net.append(Flatten{});
       net.append(Linear{c.features, 4});
@@ -63,7 +63,8 @@ TEST_CASE("means and maxima over axes convert to pools that equal the simulation
   }
 }
 
-TEST_CASE("the error about the operation mean suggests the layer Mean", "[quant][reduction]") {
+TEST_CASE("the operation mean() has no integer form, and the error suggests the layer Mean",
+          "[quant][reduction]") {
   const Tensor example = random_images({2, 6, 7, 1}, 1);
   Sequential net{Conv2d{1, 5, {.padding = 1}}, MeanOfSteps{}, Flatten{}, Linear{35, 4}};
   prepare_qat(net, example, QConfig::int8());
@@ -74,7 +75,7 @@ TEST_CASE("the error about the operation mean suggests the layer Mean", "[quant]
                         "Mean, over axes of each sample");
 }
 
-TEST_CASE("a mean of whole samples has the shape [], also in files and in C",
+TEST_CASE("a mean over all axes of a sample has the shape [], also in files and in C",
           "[quant][reduction]") {
   for (const bool mean : {true, false}) {
     const Tensor example = random_images({2, 6, 7, 1}, 1);
@@ -96,7 +97,7 @@ TEST_CASE("a mean of whole samples has the shape [], also in files and in C",
   }
 }
 
-TEST_CASE("means and maxima too large for integers are errors that name the layer",
+TEST_CASE("means and maxima over axes too long for integers are errors that name the layer",
           "[quant][reduction]") {
   const QParams params{{.bits = 8}, -1, {0.05f}, {100}};
   struct Case {
@@ -105,9 +106,13 @@ TEST_CASE("means and maxima too large for integers are errors that name the laye
     std::string text;
   };
   const Case cases[] = {
-      {{1, 1100, 1000, 2}, 3, "a sample has 1100000 elements before the reduced axes"},
-      {{1, 1100000, 2}, 1, "a sample has 1100000 elements to reduce"},
-      {{1, 2, 1100, 1000}, 1, "a sample has 1100000 elements after the reduced axes"}};
+      {{1, 1100, 1000, 2},
+       3,
+       "the axes before the reduced axes have 1100000 elements in each sample"},
+      {{1, 1100000, 2}, 1, "the reduced axes have 1100000 elements in each sample"},
+      {{1, 2, 1100, 1000},
+       1,
+       "the axes after the reduced axes have 1100000 elements in each sample"}};
   const NoGrad no_grad;
   for (const Case& c : cases) {
     const Tensor floats = Tensor::full(c.shape, 1.0f);

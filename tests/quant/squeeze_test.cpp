@@ -23,9 +23,9 @@ using test::train_a_little;
 
 /// y = relu(x * sigmoid(W2 relu(W1 mean(x)))). With factors_first, forward() itself computes
 /// mul(sigmoids, x). Otherwise the layer Mul computes x * sigmoids.
-class Squeeze : public Module {
+class SqueezeLayer : public Module {
  public:
-  Squeeze(int64_t channels, bool factors_first)
+  SqueezeLayer(int64_t channels, bool factors_first)
       : mean_(add("mean", GlobalAvgPool2d{})),
         down_(add("down", Conv2d{channels, 2, {.kernel = 1}})),
         relu_(add("relu", ReLU{})),
@@ -101,7 +101,8 @@ class Joined : public Module {
 TEST_CASE("squeeze and excitation converts to integers that equal the simulation", "[quant][mul]") {
   const int bits = GENERATE(8, 3);
   const Tensor example = random_images({2, 8, 8, 1}, 1);
-  Sequential net{Conv2d{1, 5, {.kernel = 3}}, ReLU{}, Squeeze{5, false}, Flatten{}, Linear{180, 4}};
+  Sequential net{
+      Conv2d{1, 5, {.kernel = 3}}, ReLU{}, SqueezeLayer{5, false}, Flatten{}, Linear{180, 4}};
   prepare_qat(net, example, QConfig::bits(bits, bits));
   train_a_little(net, {6, 8, 8, 1}, 4);
   const IntegerModel model = convert(net, example);
@@ -112,7 +113,7 @@ TEST_CASE("squeeze and excitation converts to integers that equal the simulation
 }
 
 TEST_CASE("the error about a product outside of a layer suggests the layer Mul", "[quant][mul]") {
-  Sequential net{Squeeze{1, true}, Flatten{}, Linear{64, 4}};
+  Sequential net{SqueezeLayer{1, true}, Flatten{}, Linear{64, 4}};
   QUANTRAIN_CHECK_ERROR(prepare_qat(net, random_images({2, 8, 8, 1}, 1), QConfig::int8()),
                         GraphError,
                         "has no place for a FakeQuantize: use the layer Mul");
@@ -140,7 +141,8 @@ TEST_CASE("two tensors of a batch of 1 are not taken for constants", "[quant][mu
                           "in its forward() has no place for a FakeQuantize: use the layer " +
                               std::string(&function == functions ? "Mul" : "Add"));
   }
-  Sequential net{Conv2d{1, 5, {.kernel = 3}}, ReLU{}, Squeeze{5, false}, Flatten{}, Linear{180, 4}};
+  Sequential net{
+      Conv2d{1, 5, {.kernel = 3}}, ReLU{}, SqueezeLayer{5, false}, Flatten{}, Linear{180, 4}};
   const Tensor images = random_images({n, 8, 8, 1}, 1);
   prepare_qat(net, images, QConfig::int8());
   train_a_little(net, {6, 8, 8, 1}, 3);

@@ -160,14 +160,13 @@ TEST_CASE("the error about a constant among three operands says what to write", 
   QUANTRAIN_CHECK_ERROR(prepared(true),
                         GraphError,
                         "an addition that broadcasts has no integer form: [2, 8, 8, 4] + "
-                        "[2, 8, 8, 4] + [1]; add a constant to one of them, in a layer of its own; "
-                        "a constant operand must be one "
-                        "number, or one for each channel");
+                        "[2, 8, 8, 4] + [1]; a layer of its own must add the constant to one other "
+                        "operand; a constant operand must be one number, or one for each channel");
   QUANTRAIN_CHECK_ERROR(
       prepared(false),
       GraphError,
       "[1.sum] an addition of a constant has no integer form: [2, 8, 8, 4] + "
-      "[2, 8, 8, 4] + [2, 8, 8, 4]; add a constant to one of them, in a layer of its own");
+      "[2, 8, 8, 4] + [2, 8, 8, 4]; a layer of its own must add the constant to one other operand");
 }
 
 TEST_CASE("the error about a sum of three outside of a layer suggests the layer Add",

@@ -37,7 +37,7 @@ std::string sensors(int rows) {
 }
 
 template <class Loss>
-void train(Module& net, DataLoader loader, int epochs, const Loss& loss_of) {
+void train_table(Module& net, DataLoader loader, int epochs, const Loss& loss_of) {
   net.train();
   Adam optimizer(net.parameters(), {.learning_rate = 2e-2f});
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
@@ -78,10 +78,10 @@ TEST_CASE("rows of a .csv train a network that takes raw values", "[quant][data]
     return cross_entropy(net(batch.images), batch.labels);
   };
   const DataLoader loader(training, {.batch = 32, .shuffle = true});
-  train(net, loader, 20, loss);
+  train_table(net, loader, 20, loss);
   const Tensor example = test.batch(0, 1).images;
   prepare_qat(net, example, QConfig::int8());
-  train(net, loader, 4, loss);
+  train_table(net, loader, 4, loss);
   const IntegerModel model = convert(net, example);
   const Parity parity = verify_parity(net, model, DataLoader(test));
   CHECK(parity.first_difference().empty());
@@ -115,9 +115,9 @@ TEST_CASE("an autoencoder is trained on rows that are their own targets", "[quan
   const Batch all = dataset.batch(0, dataset.size());
   const float before = loss(all).item();
   const DataLoader loader(dataset, {.batch = 32, .shuffle = true});
-  train(net, loader, 20, loss);
+  train_table(net, loader, 20, loss);
   prepare_qat(net, all.images, QConfig::int8());
-  train(net, loader, 4, loss);
+  train_table(net, loader, 4, loss);
   CHECK(loss(all).item() < 0.02f * before);
   const IntegerModel model = convert(net, all.images);
   CHECK(verify_parity(net, model, loader).first_difference().empty());

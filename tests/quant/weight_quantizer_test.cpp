@@ -89,8 +89,9 @@ TEST_CASE("in LSQ's gradient of a learned weight scale, n counts all weights tha
   }
 }
 
-TEST_CASE("a folded bias has the same bits with batch statistics, but no gradient",
-          "[quant][weights]") {
+TEST_CASE(
+    "a folded bias has the same value in training and in evaluation, but no gradient in training",
+    "[quant][weights]") {
   BatchNorm1d norm{4};
   const std::vector<NamedTensor> own = norm.named_parameters();
   const std::vector<float> gammas{0.8f, -1.3f, 1e-7f, 2.0f};
@@ -253,7 +254,7 @@ TEST_CASE("a weight scale for the narrow range clamps no weight", "[quant][weigh
     const QType type{.bits = bits, .is_signed = true, .narrow = true};
     bool all = true;
     for (int i = 0; i < 100'000; ++i) {
-      // Any positive float, subnormal ones too.
+      // Any finite float that is not negative, subnormal ones too.
       const float largest = std::bit_cast<float>(static_cast<uint32_t>(random.below(0x7f800000)));
       const float scale = weight_scale(largest, 0.0f, 1.0f, type, "");
       all &= gradient_passes(largest, scale, 0, type.qmin(), type.qmax()) &&
@@ -263,8 +264,9 @@ TEST_CASE("a weight scale for the narrow range clamps no weight", "[quant][weigh
   }
 }
 
-TEST_CASE("the plain estimator trains weights and activations beyond their range",
-          "[quant][weights]") {
+TEST_CASE(
+    "with the plain estimator, weights and activations outside their range get gradients, too",
+    "[quant][weights]") {
   const Estimator estimator = GENERATE(Estimator::kClamped, Estimator::kPlain);
   const bool plain = estimator == Estimator::kPlain;
   CAPTURE(plain);

@@ -28,7 +28,7 @@ export class Network {
     return new Uint8Array(this.wasm.memory.buffer, at, size);
   }
 
-  // Runs the network. Returns the ten output integers, and a map from a step's number to its codes.
+  // Runs the network. Returns the ten output integers (minus their zero point), and a map from a step's number to its codes.
   run(pixels) {
     this.codes = new Map();
     this.bytes(this.wasm.input_at(), pixels.length).set(pixels);

@@ -39,7 +39,8 @@ class AddNode : public Node {
         of_one_shape(inputs()) ? "an addition of a constant" : "an addition that broadcasts",
         " has no integer form: ",
         shapes.str(),
-        inputs().size() == 2 ? "; " : "; add a constant to one of them, in a layer of its own; ",
+        inputs().size() == 2 ? "; "
+                             : "; a layer of its own must add the constant to one other operand; ",
         "a constant operand must be one number, or one for each channel (the last axis). Operands "
         "that depend "
         "on the input need the same shape");

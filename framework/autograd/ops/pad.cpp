@@ -41,12 +41,13 @@ Tensor pad(const Tensor& x,
   const auto rank = static_cast<size_t>(shape.rank());
   if (before.size() != rank || after.size() != rank) {
     throw ShapeError("pad",
-                     "before and after have ",
+                     "needs a padding before and after each axis of ",
+                     shape,
+                     ", got ",
                      before.size(),
-                     " and ",
+                     " before and ",
                      after.size(),
-                     " numbers, expected one for each axis of ",
-                     shape);
+                     " after");
   }
   Extents extents(shape.begin(), shape.end());
   for (size_t i = 0; i < rank; ++i) {

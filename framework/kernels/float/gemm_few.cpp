@@ -9,7 +9,8 @@ int64_t chains_of(SumForm form, int64_t n) {
   return form == SumForm::kDots ? 16 : n > kPanelColumns ? 1 : 4;
 }
 
-/// Computes p over the terms k with dots_f32 or chains_f32. One call adds up all terms of a sum.
+/// Computes p over the terms k with dots_f32 or chains_f32. Tasks split the rows or columns, never
+/// the terms.
 void multiply_terms(SumForm form, const Product& p, Terms k, const MatrixF32& b) {
   const bool dots = form == SumForm::kDots;
   const auto kernel = dots ? float_table().dots_f32 : float_table().chains_f32;

@@ -12,8 +12,9 @@
 // What all forms of a matrix product share: how sums are split, and the loop over tiles.
 namespace quantrain::kernels {
 
-// The rounding error of a chain grows with its length. So if the chains of a sum would have more
-// than kLongestChain terms, the sum is split into blocks. The chains of a block have at most half
+// A chain is a run of additions into one accumulator; a sum has one or more chains. The rounding
+// error of a chain grows with its length. So if the chains of a sum would have more than
+// kLongestChain terms, the sum is split into blocks. The chains of a block have at most half
 // as many terms as kLongestChain. The blocks are added up in c. A block's panel of B stays in the
 // second-level cache.
 inline constexpr int64_t kLongestChain = 1024;
@@ -58,7 +59,7 @@ inline int64_t chunk_terms(int64_t k) {
 /// Calls f(block, first, last) for each block of the terms k. `first` and `last` tell whether the
 /// block is the first one and whether it is the last one. If there are at most `longest` terms,
 /// even none, they form one block. Otherwise, they are split into blocks of about equal size, each
-/// with at most half of `longest`.
+/// with at most half of `longest`, rounded up.
 template <class F>
 void for_blocks(Terms k, int64_t longest, F&& f) {
   // Returns before the divisions. One division takes as long as a small product.
@@ -125,7 +126,7 @@ void multiply_tiles(const Product& p,
   });
 }
 
-/// Applies p's epilogue to the finished sums partial [m, n] and stores them in c.
+/// Applies p's epilogue to `partial`, the finished sums [m, n], and stores the results in c.
 void finish(const Product& p, const float* partial);
 
 /// Computes p over k terms in chunks: calls multiply(product, terms) for each chunk, and adds up

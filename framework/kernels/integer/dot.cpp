@@ -4,9 +4,9 @@
 
 namespace quantrain::kernels {
 
-// The kernel dot_u8s8 requantizes only if RequantizeU8::round is set. It is null if some multiplier
-// is 1/4 or more, or below 2^-24. Then this function lets the kernel store the sums of a few rows
-// and one panel at a time, and requantizes these sums.
+// The table's kernel requantizes only if RequantizeU8::round is set. `round` is null if some
+// multiplier is 1/4 or more, or below 2^-24. In this case the function below lets the kernel store
+// the sums of a few rows and one panel at a time, and requantizes these sums itself.
 void dot_u8s8(const IntegerTable& kernels, const DotU8S8& p) {
   if (p.acc != nullptr || p.requantize.round != nullptr) return kernels.dot_u8s8(p);
   constexpr int64_t kRows = 8;

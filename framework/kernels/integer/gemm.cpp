@@ -14,7 +14,8 @@ namespace {
 // of every tile (8, 6 or 4 rows).
 constexpr int64_t kRowStep = 24;
 constexpr int64_t kMaxRows = 20 * kRowStep;
-// Bytes of weights that a block may always have. They fit into a part of the second-level cache.
+// A block may have this many bytes of weights, even if its work would justify fewer panels. They
+// fit into a part of the second-level cache.
 constexpr int64_t kBlockWeights = int64_t{1} << 17;
 
 void gemm(int64_t m,
@@ -56,7 +57,7 @@ void gemm(int64_t m,
     panels = std::min(panels, std::max({by_weights, by_products, int64_t{1}}));
   }
   // Blocks with the same weights are neighbours in the list of blocks. So if two threads halve the
-  // list, each gets half of the panels or, if all panels are in one block, half of the rows.
+  // list, each gets half of the panels or, if each block has all panels, half of the rows.
   const int64_t pairs = (m + 1) / 2;
   const int64_t row_blocks = even_blocks(pairs, most_rows / 2);
 

@@ -123,8 +123,9 @@ void PackedWeightsS8::pack_panel(int64_t panel) {
   if (count < layout_.width) std::memset(to, 0, static_cast<size_t>(panel_bytes_));
   const int8_t* const rows =
       plain_ + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
-  // If no group of 4 needs padding, the four weights of one output are a word of 32 bits, and each
-  // segment of the panel is a transposed matrix of words.
+  // If no group of 4 needs padding, the four weights of one output are a word of 32 bits. Without
+  // planes, each segment of the panel is then a transposed matrix of words, widened to int16 for
+  // pairs.
   const bool words = !layout_.planes && length % 4 == 0;
   for (int64_t segment = 0; segment < shape_.kh; ++segment) {
     const int8_t* const from = rows + segment * length;

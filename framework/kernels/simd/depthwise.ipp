@@ -34,10 +34,10 @@ inline QUANTRAIN_INLINE AxisTaps window_taps(int64_t start,
           whole ? (size - 1 - start - (kernel - 1) * dilation) / stride + 1 : 1};
 }
 
-/// The taps that have read the input element whose position plus the padding is `padded`. Each of
-/// these taps now reads the gradient of the output whose window has the tap on this element. The
-/// axis has `size` outputs, which are `unit` floats apart. Except at the borders, elements that are
-/// `stride` apart have the same taps.
+/// The taps for the gradient of one input element. `padded` is the element's position plus the
+/// padding. A tap reads the gradient of the output that has multiplied this element by the tap's
+/// weight. The axis has `size` outputs, which are `unit` floats apart. Except at the borders,
+/// elements that are `stride` apart have the same taps.
 inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
                                                int64_t kernel,
                                                int64_t dilation,
@@ -45,7 +45,7 @@ inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
                                                int64_t size,
                                                int64_t unit,
                                                int64_t weight_unit) {
-  int64_t step = 1;  // from one tap that has read the element to the next
+  int64_t step = 1;  // distance between two neighbouring taps of the element
   while (step < kernel && step * dilation % stride != 0) ++step;
   int64_t first = 0;
   while (first < kernel && (padded - first * dilation) % stride != 0) ++first;
@@ -107,9 +107,10 @@ inline QUANTRAIN_INLINE void for_tiles(int64_t n, const F& f) {
 }
 
 /// An axis of the results. Results whose positions are equal modulo `period` have the same taps,
-/// except at the borders. Each of them reads `reads` floats further on than the one before it.
+/// except at the borders. From one of them to the next, the address that is read advances by
+/// `read_step` floats.
 struct ResultAxis {
-  int64_t size, period, reads;
+  int64_t size, period, read_step;
 };
 
 /// Computes the lines [begin, end) in tiles. row_taps(i) and column_taps(j) return the taps of a
@@ -177,7 +178,7 @@ inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
                  row_taps,
                  [&](int64_t i, const AxisTaps& rows, int64_t run) QUANTRAIN_INLINE {
                    float* const out = to + i * line_floats + j * channels;
-                   tiles(rows, columns, run, from, down.reads, out, down.period * line_floats);
+                   tiles(rows, columns, run, from, down.read_step, out, down.period * line_floats);
                  });
       }
     } else {
@@ -189,7 +190,7 @@ inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
                  column_taps,
                  [&](int64_t j, const AxisTaps& columns, int64_t run) QUANTRAIN_INLINE {
                    float* const out = to + i * line_floats + j * channels;
-                   tiles(rows, columns, run, from, across.reads, out, across.period * channels);
+                   tiles(rows, columns, run, from, across.read_step, out, across.period * channels);
                  });
       }
     }

@@ -83,8 +83,8 @@ struct TilesOfRowsF32 {
   static constexpr bool kFetching = kKind == StripKind::kFetching;
   static constexpr int kLast = (kVectors - 1) * kLanes;
 
-  /// State that the loops around the innermost loop read from memory each time. This leaves more
-  /// registers for the innermost loop.
+  /// Variables of the loops around the innermost loop. They are read from memory each time, which
+  /// leaves more registers for the innermost loop.
   struct Kept {
     const TilesF32* p;
     const StripF32* s;
@@ -216,8 +216,8 @@ struct TilesOfRowsF32 {
     Kept kept;
     kept.p = &product;
     kept.s = &strip;
-    // These two are read once, here, because computing masks from them later would wait for all
-    // multiply-adds in flight. They are passed by value, because otherwise they would be in memory.
+    // Masks are computed from these two. They are read once, here, and passed by value: a mask that
+    // is computed from memory after a tile's sums waits for all multiply-adds in flight.
     const int64_t in_last = strip.in_last;
     const int64_t b_in_last = strip.b_in_last;
 
@@ -274,8 +274,9 @@ struct TileKernelsF32 {
 };
 
 /// Computes the columns [first, end) of a product in strips of kVectors vectors. There is at least
-/// one column, and each strip has all rows. The rows of a run are split evenly into as few tiles as
-/// possible, or into low tiles. The heights of tiles differ by at most one row.
+/// one column. All rows of a strip are computed before the next strip. The rows of a run are split
+/// evenly into as few tiles as possible, or into low tiles. The heights of tiles differ by at most
+/// one row.
 template <class Arch, int kVectors, int kStep>
 void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   static constexpr TileKernelsF32<Arch, kVectors, kStep> kKernels;
@@ -288,9 +289,9 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   int64_t tiles = p.m <= kRows ? 1 : (p.m + kRows - 1) / kRows;
   if (terms <= kLowTerms && p.m > kLow) {
     const int64_t low = (p.m + kLow - 1) / kLow;
-    // With tiles of two heights, several runs are not written in order (see below). So for several
-    // runs, low tiles are used only if they all have the same height, or if a split into as few
-    // tiles as possible has two heights, too.
+    // If tiles have two heights, several runs are not written in order (see below). So for several
+    // runs, low tiles are used only if all low tiles have the same height, or if the order is lost
+    // anyway, because a split into as few tiles as possible also has two heights.
     if (p.runs == 1 || p.m % low == 0 || p.m % tiles != 0) tiles = low;
   }
   const int64_t rows = tiles == 1 ? p.m : p.m / tiles;

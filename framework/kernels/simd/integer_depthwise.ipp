@@ -61,12 +61,11 @@ inline void interleave_windows(
 struct DepthwiseAxis {
   int64_t count, x_step, y_step;
 
-  /// Number of tiles of 4 units. The last tile may have fewer.
+  /// Number of tiles of 4 units, rounded up.
   QUANTRAIN_INLINE int64_t tiles() const { return (count + 3) / 4; }
 };
 
-/// State that the tiles of a panel share. A unit is one or more whole pixels of each line of a
-/// group.
+/// What all tiles of a panel share. A unit is one or more whole pixels of each line of a group.
 struct DepthwisePanel {
   DepthwiseAxis inner;  ///< tiles lie along this axis
   DepthwiseAxis outer;
@@ -83,8 +82,8 @@ struct DepthwisePanel {
   int64_t stride, outputs;
 };
 
-/// Computes the tiles of a panel, each of up to 4 units x R lines. kShort means that the window has
-/// 3 columns of one quad. If there are enough registers, its weights stay in registers.
+/// Computes the tiles of a panel. A tile has up to 4 units of R lines. kShort means that the window
+/// has 3 columns of one quad. If there are enough registers, its weights stay in registers.
 template <class Arch, int R, bool kShort, class ToMemory>
 void depthwise_panel(const DepthwisePanel& p) {
   using I = Ints<Arch>;
@@ -189,7 +188,7 @@ void requantize_units(void (*sums_of)(const DepthwisePanel&), int64_t lines, Dep
   }
 }
 
-/// The distance between output lines that share quads.
+/// The distance between the output lines of a group.
 inline QUANTRAIN_INLINE int64_t line_step(const PoolShape& s) {
   return s.stride_h == 1 ? s.dilation_h : 1;
 }
@@ -221,7 +220,7 @@ void depthwise_groups(const DepthwiseU8S8& p,
   panel.kw = s.kw;
   panel.line = step;
   panel.tap = layout.lines * I::kSteps * I::kLanes * 4;
-  // The end of the unit's elements in this block. A block of all channels covers the whole unit.
+  // The unit's elements in this block end at `end`. A block of all channels covers the whole unit.
   const int64_t block_end = channel + layout.block < run ? channel + layout.block : run;
   const int64_t end = layout.block == s.c ? run : block_end;
   for (int64_t e = channel; e < end && e < line; e += I::kLanes) {
@@ -245,7 +244,7 @@ void depthwise_groups(const DepthwiseU8S8& p,
         };
     panel.outputs = run - e;
     is_down ? units(down, along, 0) : units(along, down, 0);
-    // The rest of a line fills only a part of a unit.
+    // The last unit of a line may have fewer pixels.
     panel.outputs = line - along.count * run - e;
     if (panel.outputs > 0) units(down, {1, 0, 0}, along.count);
   }

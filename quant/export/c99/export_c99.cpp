@@ -60,7 +60,8 @@ void check_options(const C99Options& options) {
         "c99", "the name \"", name, "\" would hide the header <", file, ".h>: choose another");
   }
   if (name == "test")
-    throw ExportError("c99", "the name \"test\" is the generated test's own: choose another");
+    throw ExportError(
+        "c99", "the name \"test\" would clash with names of the generated test: choose another");
   const bool section = std::all_of(options.section.begin(), options.section.end(), [&](char c) {
     return part(c) || c == '.' || c == ',' || c == '$';
   });

@@ -36,7 +36,8 @@ std::optional<Regular> regular(const std::vector<int32_t>& index) {
   return r;
 }
 
-/// Writes the C code of a gather: nested loops, one for each axis.
+/// Writes the C code of a gather: nested loops over the rows and the axes. If the last axis is
+/// contiguous, it is copied as a whole.
 class Moves {
  public:
   Moves(const Gather& op, std::string id) : op_(op), id_(std::move(id)) {}

@@ -90,7 +90,7 @@ TEST_CASE("pad refuses extents that do not fit", "[autograd][pad]") {
   QUANTRAIN_CHECK_ERROR(
       pad(x, {1}, {1, 1}),
       ShapeError,
-      "[pad] before and after have 1 and 2 numbers, expected one for each axis of [2, 3]");
+      "[pad] needs a padding before and after each axis of [2, 3], got 1 before and 2 after");
   QUANTRAIN_CHECK_ERROR(pad(x, {0, -1}, {0, 0}), ShapeError, "padding of axis 1 is negative: -1");
   QUANTRAIN_CHECK_ERROR(pad2d(x, 1), ShapeError, "needs [N, H, W, C], got shape [2, 3]");
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();

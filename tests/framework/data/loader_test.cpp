@@ -37,7 +37,7 @@ struct ImageEpoch {
   friend bool operator==(const ImageEpoch&, const ImageEpoch&) = default;
 };
 
-ImageEpoch run(const DataLoader& loader) {
+ImageEpoch run_images(const DataLoader& loader) {
   ImageEpoch epoch;
   for (const Batch& batch : loader) {
     epoch.bytes.insert(epoch.bytes.end(), batch.bytes().begin(), batch.bytes().end());
@@ -56,7 +56,7 @@ ImageEpoch run(const DataLoader& loader) {
 TEST_CASE("an epoch visits every image once, in order", "[data][loader]") {
   const DataLoader loader(numbered(10), {.batch = 4});
   CHECK(loader.batches() == 3);
-  const ImageEpoch epoch = run(loader);
+  const ImageEpoch epoch = run_images(loader);
   CHECK(epoch.sizes == std::vector<int64_t>{4, 4, 2});
   CHECK(epoch.labels == std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 0, 1, 2});
   CHECK(epoch.bytes[9 * 16] == 10);
@@ -64,7 +64,7 @@ TEST_CASE("an epoch visits every image once, in order", "[data][loader]") {
 
 TEST_CASE("the caller may move from a batch", "[data][loader]") {
   const DataLoader loader(numbered(10), {.batch = 4});
-  const ImageEpoch expected = run(loader);
+  const ImageEpoch expected = run_images(loader);
   ImageEpoch epoch;
   for (Batch& batch : loader) {
     const Tensor images = std::move(batch.images);
@@ -81,13 +81,13 @@ TEST_CASE("the caller may move from a batch", "[data][loader]") {
 TEST_CASE("an incomplete last batch can be left out", "[data][loader]") {
   const DataLoader loader(numbered(10), {.batch = 4, .drop_last = true});
   CHECK(loader.batches() == 2);
-  CHECK(run(loader).sizes == std::vector<int64_t>{4, 4});
-  CHECK(run(DataLoader(numbered(8), {.batch = 4})).sizes == std::vector<int64_t>{4, 4});
-  CHECK(run(DataLoader(numbered(3), {.batch = 400})).sizes == std::vector<int64_t>{3});
+  CHECK(run_images(loader).sizes == std::vector<int64_t>{4, 4});
+  CHECK(run_images(DataLoader(numbered(8), {.batch = 4})).sizes == std::vector<int64_t>{4, 4});
+  CHECK(run_images(DataLoader(numbered(3), {.batch = 400})).sizes == std::vector<int64_t>{3});
 }
 
 TEST_CASE("a shuffled epoch visits every image once, with its own label", "[data][loader]") {
-  const ImageEpoch epoch = run(DataLoader(numbered(100), {.batch = 8, .shuffle = true}));
+  const ImageEpoch epoch = run_images(DataLoader(numbered(100), {.batch = 8, .shuffle = true}));
   std::set<int> seen;
   for (size_t i = 0; i < epoch.labels.size(); ++i) {
     const int number = epoch.bytes[16 * i] - 1;
@@ -115,15 +115,15 @@ TEST_CASE(
     "[data][loader]") {
   DataLoader loader(numbered(50),
                     {.batch = 7, .shuffle = true, .seed = 5, .augment = random_shift(2)});
-  const ImageEpoch expected = run(loader.epoch(3));
-  CHECK(run(loader.epoch(2)).bytes != expected.bytes);
+  const ImageEpoch expected = run_images(loader.epoch(3));
+  CHECK(run_images(loader.epoch(2)).bytes != expected.bytes);
   for (const Batch& batch : loader.epoch(3)) {
     if (batch.size() == 7) break;
   }
-  CHECK(run(loader.epoch(3)) == expected);
+  CHECK(run_images(loader.epoch(3)) == expected);
   for (const int n : test::thread_counts({1, 2, 4})) {
     set_threads(n);
-    CHECK(run(loader.epoch(3)) == expected);
+    CHECK(run_images(loader.epoch(3)) == expected);
   }
   set_threads(0);
 }
@@ -136,8 +136,8 @@ TEST_CASE("the augmentation of an image does not depend on its place in the epoc
   shuffled.shuffle = true;
   const DataLoader loader(numbered(50), shuffled);
   const std::vector<int64_t> order = loader.order();
-  const ImageEpoch a = run(DataLoader(numbered(50), in_order));
-  const ImageEpoch b = run(loader);
+  const ImageEpoch a = run_images(DataLoader(numbered(50), in_order));
+  const ImageEpoch b = run_images(loader);
   for (size_t i = 0; i < order.size(); ++i) {
     const auto index = static_cast<size_t>(order[i]);
     CHECK(std::equal(&b.bytes[16 * i], &b.bytes[16 * i] + 16, &a.bytes[16 * index]));
@@ -169,7 +169,7 @@ TEST_CASE("an exception from a transform arrives after the preceding batches", "
   };
   QUANTRAIN_CHECK_ERROR(count(), DataError, "does not like image 5");
   CHECK(batches == 2);
-  QUANTRAIN_CHECK_ERROR(run(DataLoader(numbered(10), {.batch = 10, .augment = fail_at_six})),
+  QUANTRAIN_CHECK_ERROR(run_images(DataLoader(numbered(10), {.batch = 10, .augment = fail_at_six})),
                         DataError,
                         "does not like");
 }
@@ -345,7 +345,7 @@ TEST_CASE("in a forked process, an iterator reports that its thread is in the pa
 TEST_CASE("a loop over an epoch of a temporary loader keeps the loader alive",
           "[data][temporaries]") {
   DataLoader named(numbered(9), {.batch = 4, .shuffle = true});
-  const ImageEpoch expected = run(named.epoch(1));
+  const ImageEpoch expected = run_images(named.epoch(1));
   ImageEpoch epoch;
   for (const Batch& batch : DataLoader{numbered(9), {.batch = 4, .shuffle = true}}.epoch(1)) {
     epoch.bytes.insert(epoch.bytes.end(), batch.bytes().begin(), batch.bytes().end());

@@ -39,7 +39,7 @@ std::vector<float> firsts(const DataLoader& loader) {
   return all;
 }
 
-void run(const Stream& stream, const LoaderOptions& options = {.batch = 2}) {
+void run_stream(const Stream& stream, const LoaderOptions& options = {.batch = 2}) {
   for (const Batch& batch : DataLoader(stream, options)) static_cast<void>(batch);
 }
 
@@ -55,8 +55,9 @@ TEST_CASE("a stream of unknown length ends with its generator", "[data][stream]"
             .size() == 6);
   QUANTRAIN_CHECK_ERROR(
       loader.batches(), DataError, "the number of samples is known only at the end");
-  QUANTRAIN_CHECK_ERROR(
-      loader.order(), DataError, "declare it, for a Stream in StreamOptions::samples");
+  QUANTRAIN_CHECK_ERROR(loader.order(),
+                        DataError,
+                        "declare the number (a Stream takes it as StreamOptions::samples)");
 }
 
 TEST_CASE("a stream of declared length gives that many samples", "[data][stream]") {
@@ -109,25 +110,27 @@ TEST_CASE("a generator that throws or ends early causes a DataError", "[data][st
       "[stream] sample 3 of epoch 2: the generator threw: the microphone is gone");
   CHECK(batches == 3);
   const auto broken = [](int64_t) -> SampleGenerator { throw std::runtime_error("no such file"); };
-  QUANTRAIN_CHECK_ERROR(
-      run(Stream(broken, options)), DataError, "sample 0 of epoch 0: start() threw: no such file");
+  QUANTRAIN_CHECK_ERROR(run_stream(Stream(broken, options)),
+                        DataError,
+                        "sample 0 of epoch 0: start() threw: no such file");
   const auto odd = [](int64_t) -> SampleGenerator {
     return []() -> std::optional<StreamSample> { throw 1; };
   };
   QUANTRAIN_CHECK_ERROR(
-      run(Stream(odd, options)), DataError, "threw something that is not a std::exception");
-  QUANTRAIN_CHECK_ERROR(
-      run(Stream(counting_samples(0), options)), DataError, "the generator gave no sample at all");
+      run_stream(Stream(odd, options)), DataError, "threw something that is not a std::exception");
+  QUANTRAIN_CHECK_ERROR(run_stream(Stream(counting_samples(0), options)),
+                        DataError,
+                        "the generator gave no sample at all");
   options.samples = 5;
-  QUANTRAIN_CHECK_ERROR(run(Stream(counting_samples(3), options)),
+  QUANTRAIN_CHECK_ERROR(run_stream(Stream(counting_samples(3), options)),
                         DataError,
                         "sample 3 of epoch 0: the generator ended early: 5 samples were declared");
 }
 
 TEST_CASE("samples of a stream that are not as declared are refused", "[data][stream]") {
   const auto one = [](const StreamSample& sample, const StreamOptions& options) {
-    run(Stream([sample](int64_t) -> SampleGenerator { return [sample] { return sample; }; },
-               options));
+    run_stream(Stream([sample](int64_t) -> SampleGenerator { return [sample] { return sample; }; },
+                      options));
   };
   const float nan = std::nanf("");
   StreamOptions options = kRows;
@@ -147,10 +150,10 @@ TEST_CASE("samples of a stream that are not as declared are refused", "[data][st
                         DataError,
                         "value 3 at 1 is outside the range [0, 1]");
 
-  QUANTRAIN_CHECK_ERROR(run(Stream(counting_samples(3), kRows), {.shuffle = true}),
+  QUANTRAIN_CHECK_ERROR(run_stream(Stream(counting_samples(3), kRows), {.shuffle = true}),
                         DataError,
                         "a stream has one order and cannot be shuffled");
-  QUANTRAIN_CHECK_ERROR(run(Stream(counting_samples(3), kRows), {.mixup = 0.2}),
+  QUANTRAIN_CHECK_ERROR(run_stream(Stream(counting_samples(3), kRows), {.mixup = 0.2}),
                         DataError,
                         ": leave out mixup, or collect the samples in a TensorDataset");
   QUANTRAIN_CHECK_ERROR(Stream(nullptr, kRows), DataError, "there is no start()");
@@ -170,7 +173,7 @@ TEST_CASE("samples of a stream that are not as declared are refused", "[data][st
                         DataError,
                         "there are features, but no range: set StreamOptions::range");
   const auto empty = [](int64_t) -> SampleGenerator { return nullptr; };
-  QUANTRAIN_CHECK_ERROR(run(Stream(empty, kRows)), DataError, "there is no generator");
+  QUANTRAIN_CHECK_ERROR(run_stream(Stream(empty, kRows)), DataError, "there is no generator");
 }
 
 }  // namespace quantrain

@@ -30,7 +30,7 @@ std::vector<int32_t> labels_of(int64_t n, int32_t classes) {
 }
 
 // Row i is (i, i + 1000).
-SampleArray rows(int64_t n) {
+SampleArray numbered_rows(int64_t n) {
   std::vector<float> all;
   for (int64_t i = 0; i < n; ++i) {
     all.push_back(static_cast<float>(i));
@@ -64,7 +64,7 @@ FloatEpoch run_floats(const DataLoader& loader) {
 
 TEST_CASE("batches of a float dataset have unchanged values and no codes",
           "[data][tensor_dataset]") {
-  const TensorDataset dataset(rows(5), Labels{labels_of(5, 3), 3});
+  const TensorDataset dataset(numbered_rows(5), Labels{labels_of(5, 3), 3});
   CHECK(dataset.size() == 5);
   CHECK(dataset.classes() == 3);
   CHECK(dataset.label(4) == 1);
@@ -108,7 +108,8 @@ TEST_CASE("values outside of the range are refused, or saturate and are counted"
 }
 
 TEST_CASE("targets are one or several tensors, or the input", "[data][tensor_dataset]") {
-  const TensorDataset regression(rows(4), SampleArray::floats({4, 1}, counting_floats(4, 10.0f)));
+  const TensorDataset regression(numbered_rows(4),
+                                 SampleArray::floats({4, 1}, counting_floats(4, 10.0f)));
   const Batch batch = regression.batch(2, 4);
   CHECK(batch.size() == 2);
   CHECK(batch.labels.empty());
@@ -118,20 +119,21 @@ TEST_CASE("targets are one or several tensors, or the input", "[data][tensor_dat
   QUANTRAIN_CHECK_ERROR(regression.classes(), DataError, "has no labels");
 
   const TensorDataset two(
-      rows(4),
+      numbered_rows(4),
       std::vector<SampleArray>{SampleArray::floats({4}, counting_floats(4)),
                                SampleArray::floats({4, 3}, counting_floats(12))});
   CHECK(two.batch(1, 2).targets[0].shape() == Shape{1});
   CHECK(values(two.batch(1, 2).targets[1]) == std::vector<float>{3, 4, 5});
 
-  const TensorDataset autoencoder(rows(4), SameAsInput{});
+  const TensorDataset autoencoder(numbered_rows(4), SameAsInput{});
   const Batch same = autoencoder.batch(0, 4);
   CHECK(same.targets[0].same_as(same.images));
-  CHECK(TensorDataset(rows(4), Targets{}).batch(0, 4).targets.empty());
+  CHECK(TensorDataset(numbered_rows(4), Targets{}).batch(0, 4).targets.empty());
 }
 
 TEST_CASE("a batch has the same samples of all inputs", "[data][tensor_dataset]") {
-  const std::vector<SampleArray> inputs{SampleArray::bytes({3, 2}, {1, 2, 3, 4, 5, 6}), rows(3)};
+  const std::vector<SampleArray> inputs{SampleArray::bytes({3, 2}, {1, 2, 3, 4, 5, 6}),
+                                        numbered_rows(3)};
   const DataLoader loader(TensorDataset(inputs, Labels{{0, 1, 0}, 2}),
                           {.batch = 2, .shuffle = true, .seed = 1});
   const std::vector<int64_t> order = loader.order();
@@ -155,8 +157,9 @@ TEST_CASE("loading floats depends only on seed and epoch, not on the number of t
   const Transform noise = [](const SampleView& sample, Random& random) {
     for (float& x : sample.floats) x += random.normal();
   };
-  DataLoader loader(TensorDataset(rows(50), SampleArray::floats({50, 1}, counting_floats(50))),
-                    {.batch = 7, .shuffle = true, .seed = 5, .augment = noise});
+  DataLoader loader(
+      TensorDataset(numbered_rows(50), SampleArray::floats({50, 1}, counting_floats(50))),
+      {.batch = 7, .shuffle = true, .seed = 5, .augment = noise});
   const FloatEpoch expected = run_floats(loader.epoch(3));
   CHECK(run_floats(loader.epoch(2)).inputs != expected.inputs);
   for (const int n : test::thread_counts({1, 2, 4})) {
@@ -174,13 +177,13 @@ TEST_CASE("loading floats depends only on seed and epoch, not on the number of t
 TEST_CASE("the targets of an autoencoder are its augmented inputs", "[data][tensor_dataset]") {
   const Transform add_half = [](const SampleView& sample, Random&) { sample.floats[0] += 0.5f; };
   const FloatEpoch epoch =
-      run_floats(DataLoader(TensorDataset(rows(3), SameAsInput{}), {.augment = add_half}));
+      run_floats(DataLoader(TensorDataset(numbered_rows(3), SameAsInput{}), {.augment = add_half}));
   CHECK(epoch.targets == epoch.inputs);
   CHECK(epoch.inputs[0] == 0.5f);
 }
 
 TEST_CASE("a part of a data set shares its values", "[data][tensor_dataset]") {
-  const TensorDataset dataset(rows(6), Labels{labels_of(6, 3), 3});
+  const TensorDataset dataset(numbered_rows(6), Labels{labels_of(6, 3), 3});
   const TensorDataset part = dataset.subset(std::vector<int64_t>{5, 0, 3});
   CHECK(part.size() == 3);
   CHECK(part.labels() == std::vector<int32_t>{2, 0, 0});
@@ -226,25 +229,27 @@ TEST_CASE("inputs and targets that do not fit each other are refused", "[data][t
                         "1 offsets and 1 scales of features");
   QUANTRAIN_CHECK_ERROR(
       TensorDataset(std::vector<SampleArray>{}, Targets{}), DataError, "has no input");
-  QUANTRAIN_CHECK_ERROR(TensorDataset(std::vector<SampleArray>{rows(3), rows(4)}, Targets{}),
-                        DataError,
-                        "input 0 has 3 samples, input 1 has 4");
+  QUANTRAIN_CHECK_ERROR(
+      TensorDataset(std::vector<SampleArray>{numbered_rows(3), numbered_rows(4)}, Targets{}),
+      DataError,
+      "input 0 has 3 samples, input 1 has 4");
   QUANTRAIN_CHECK_ERROR(
       TensorDataset(SampleArray::floats({3}, {1, 2, 3}), Targets{}),
       DataError,
       "input 0 has shape [3], expected [N, ...]: for one value per sample, use [3, 1]");
+  QUANTRAIN_CHECK_ERROR(TensorDataset(numbered_rows(3), numbered_rows(4)),
+                        DataError,
+                        "3 samples, but target 0 has 4");
   QUANTRAIN_CHECK_ERROR(
-      TensorDataset(rows(3), rows(4)), DataError, "3 samples, but target 0 has 4");
-  QUANTRAIN_CHECK_ERROR(
-      TensorDataset(rows(3), Labels{{0, 1}, 2}), DataError, "3 samples, but 2 labels");
-  QUANTRAIN_CHECK_ERROR(TensorDataset(rows(3), Labels{{0, 1, 2}, 2}),
+      TensorDataset(numbered_rows(3), Labels{{0, 1}, 2}), DataError, "3 samples, but 2 labels");
+  QUANTRAIN_CHECK_ERROR(TensorDataset(numbered_rows(3), Labels{{0, 1, 2}, 2}),
                         DataError,
                         "label 2 of sample 2 is outside [0, 2)");
-  QUANTRAIN_CHECK_ERROR(TensorDataset(rows(3), Labels{{0, 1, -1}, 2}),
+  QUANTRAIN_CHECK_ERROR(TensorDataset(numbered_rows(3), Labels{{0, 1, -1}, 2}),
                         DataError,
                         "label -1 of sample 2 is outside [0, 2)");
   QUANTRAIN_CHECK_ERROR(
-      TensorDataset(rows(3), Labels{{0, 0, 0}, 0}), DataError, "number of classes is 0");
+      TensorDataset(numbered_rows(3), Labels{{0, 0, 0}, 0}), DataError, "number of classes is 0");
 }
 
 TEST_CASE("mixup mixes two samples and their targets in the same shares", "[data][mixup]") {
@@ -290,11 +295,12 @@ TEST_CASE("mixup refuses an invalid alpha and a data set without targets", "[dat
   const auto run_one = [](const TensorDataset& dataset, double alpha) {
     return run_floats(DataLoader(dataset, {.mixup = alpha}));
   };
-  QUANTRAIN_CHECK_ERROR(run_one(TensorDataset(rows(3), SameAsInput{}), 2.0),
+  QUANTRAIN_CHECK_ERROR(run_one(TensorDataset(numbered_rows(3), SameAsInput{}), 2.0),
                         DataError,
                         "[mixup] alpha is 2, expected 0 (none) or 0.01 to 1");
-  QUANTRAIN_CHECK_ERROR(run_one(TensorDataset(rows(3), SameAsInput{}), -0.2), DataError, "alpha");
-  QUANTRAIN_CHECK_ERROR(run_one(TensorDataset(rows(3), Targets{}), 0.2),
+  QUANTRAIN_CHECK_ERROR(
+      run_one(TensorDataset(numbered_rows(3), SameAsInput{}), -0.2), DataError, "alpha");
+  QUANTRAIN_CHECK_ERROR(run_one(TensorDataset(numbered_rows(3), Targets{}), 0.2),
                         DataError,
                         "mixup mixes targets, but the data set has none");
 }

@@ -45,7 +45,7 @@ std::vector<uint8_t> moved(const Gather& op, int64_t n, const std::vector<uint8_
   return y;
 }
 
-std::vector<uint8_t> run(const Gather& op, int64_t n, const std::vector<uint8_t>& x) {
+std::vector<uint8_t> run_gather(const Gather& op, int64_t n, const std::vector<uint8_t>& x) {
   std::vector<uint8_t> y(static_cast<size_t>(n * op.output_size()));
   const uint8_t* const inputs[] = {x.data()};
   Prepared(op).run(n, inputs, y.data());
@@ -68,10 +68,11 @@ TEST_CASE("a gather equals (23) computed element by element", "[integer][gather]
     const std::vector<uint8_t> x = random_bytes(n * shape.elements(), static_cast<uint64_t>(i));
     const std::vector<uint8_t> expected = moved(op, n, x);
     if (i % 20 != 0) {
-      REQUIRE(run(op, n, x) == expected);
+      REQUIRE(run_gather(op, n, x) == expected);
       continue;
     }
-    for_each_isa([&] { for_each_thread_count([&] { REQUIRE(run(op, n, x) == expected); }); });
+    for_each_isa(
+        [&] { for_each_thread_count([&] { REQUIRE(run_gather(op, n, x) == expected); }); });
   }
 }
 
@@ -86,7 +87,7 @@ TEST_CASE("a large gather gives the same result with any number of threads", "[i
       const Gather op = Gather::make(shape, index, 3);
       const std::vector<uint8_t> x = random_bytes(2 * shape.elements(), 5);
       const std::vector<uint8_t> expected = moved(op, 2, x);
-      for_each_thread_count([&] { CHECK((run(op, 2, x) == expected)); });
+      for_each_thread_count([&] { CHECK((run_gather(op, 2, x) == expected)); });
     }
   }
 }

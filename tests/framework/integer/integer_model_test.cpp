@@ -378,10 +378,10 @@ TEST_CASE("a model refuses inputs and outputs of wrong sizes", "[integer][intege
                         "[IntegerModel] 23 elements are not a whole number of samples [12]");
   QUANTRAIN_CHECK_ERROR(model.run(x, std::span(y).first(7)),
                         ShapeError,
-                        "2 samples give 4 integers each, but there is room for 7");
+                        "2 samples give 4 numbers each, but there is room for 7");
   QUANTRAIN_CHECK_ERROR(model.run(std::span(x).first(12), y),
                         ShapeError,
-                        "1 samples give 4 integers each, but there is room for 8");
+                        "1 samples give 4 numbers each, but there is room for 8");
   QUANTRAIN_CHECK_ERROR(model.run(reals, std::span(logits).first(4)), ShapeError, "room for 4");
   QUANTRAIN_CHECK_ERROR(model.run(x, std::span(logits).first(4)), ShapeError, "room for 4");
   QUANTRAIN_CHECK_ERROR(model.run(reals, std::span(y).first(4)), ShapeError, "room for 4");

@@ -17,7 +17,7 @@ QParams params(float scale, int32_t zero = 0, int bits = 8) {
   return {{.bits = bits}, -1, {scale}, {zero}};
 }
 
-std::vector<uint8_t> run(const QuantizedSoftmax& op, const std::vector<uint8_t>& x) {
+std::vector<uint8_t> run_softmax(const QuantizedSoftmax& op, const std::vector<uint8_t>& x) {
   validate(Operation(op), "softmax");
   std::vector<uint8_t> y(x.size());
   const uint8_t* const inputs[] = {x.data()};
@@ -39,22 +39,24 @@ TEST_CASE("QuantizedSoftmax equals results worked out by hand", "[integer][softm
   const float log2 = std::log(2.0f);
   // Each of 8 equal classes has a share of 1/8. With the output scale 1/4, this is 0.5, which
   // rounds up to 1.
-  CHECK(run(QuantizedSoftmax::make(1, 8, params(0.1f, 3), params(0.25f), Activation::kNone),
-            std::vector<uint8_t>(8, 9)) == std::vector<uint8_t>(8, 1));
-  CHECK(run(QuantizedSoftmax::make(1, 3, params(0.1f), share, Activation::kNone), {0, 0, 0}) ==
-        std::vector<uint8_t>{85, 85, 85});
+  CHECK(run_softmax(QuantizedSoftmax::make(1, 8, params(0.1f, 3), params(0.25f), Activation::kNone),
+                    std::vector<uint8_t>(8, 9)) == std::vector<uint8_t>(8, 1));
+  CHECK(run_softmax(QuantizedSoftmax::make(1, 3, params(0.1f), share, Activation::kNone),
+                    {0, 0, 0}) == std::vector<uint8_t>{85, 85, 85});
   // Shares of 1/7, 2/7 and 4/7, in two samples of two rows each.
   const std::vector<uint8_t> x{4, 5, 6, 6, 4, 5, 201, 202, 203, 5, 6, 4};
-  CHECK(run(QuantizedSoftmax::make(2, 3, params(log2), share, Activation::kNone), x) ==
+  CHECK(run_softmax(QuantizedSoftmax::make(2, 3, params(log2), share, Activation::kNone), x) ==
         std::vector<uint8_t>{36, 73, 146, 146, 36, 73, 36, 73, 146, 73, 146, 36});
   // A single class has probability 1. A class far below the largest has probability 0. The
   // zero point and the clamp are applied last.
-  CHECK(run(QuantizedSoftmax::make(1, 1, params(0.1f), share, Activation::kNone), {77}) ==
+  CHECK(run_softmax(QuantizedSoftmax::make(1, 1, params(0.1f), share, Activation::kNone), {77}) ==
         std::vector<uint8_t>{255});
-  CHECK(run(QuantizedSoftmax::make(1, 3, params(1.0f), params(0.25f, 2, 3), Activation::kNone),
+  CHECK(run_softmax(
+            QuantizedSoftmax::make(1, 3, params(1.0f), params(0.25f, 2, 3), Activation::kNone),
             {0, 255, 0}) == std::vector<uint8_t>{2, 6, 2});
-  CHECK(run(QuantizedSoftmax::make(1, 2, params(1.0f), params(0.1f, 0, 3), Activation::kNone),
-            {0, 255}) == std::vector<uint8_t>{0, 7});
+  CHECK(
+      run_softmax(QuantizedSoftmax::make(1, 2, params(1.0f), params(0.1f, 0, 3), Activation::kNone),
+                  {0, 255}) == std::vector<uint8_t>{0, 7});
 }
 
 TEST_CASE("the error of QuantizedSoftmax is within its bound", "[integer][softmax]") {
@@ -86,7 +88,7 @@ TEST_CASE("QuantizedSoftmax may write over its input", "[integer][softmax]") {
   const auto op =
       QuantizedSoftmax::make(7, 13, params(0.05f, 12), params(1.0f / 255.0f), Activation::kNone);
   std::vector<uint8_t> x = random_row(5 * 7 * 13, 4);
-  const std::vector<uint8_t> expected = run(op, x);
+  const std::vector<uint8_t> expected = run_softmax(op, x);
   const uint8_t* const inputs[] = {x.data()};
   Prepared(op).run(5, inputs, x.data());
   CHECK(x == expected);

@@ -49,7 +49,7 @@ std::vector<Conv2dShape> shapes() {
   return shapes;
 }
 
-std::vector<float> as_floats(const std::vector<uint16_t>& values) {
+std::vector<float> position_floats(const std::vector<uint16_t>& values) {
   return {values.begin(), values.end()};
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("max pool and its gradient choose the first NaN, or else the first lar
     });
     check_against_reference(Exactly{}, [&] {
       max_pool2d_f32(s, x.data(), y.data(), position.data());
-      return as_floats(position);
+      return position_floats(position);
     });
     check_against_reference(Exactly{}, [&] {
       max_pool2d_f32(s, x.data(), y.data(), nullptr);

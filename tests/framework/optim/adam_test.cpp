@@ -17,7 +17,7 @@ using test::take_steps;
 using test::values;
 
 // The formulas of torch.optim.Adam and AdamW in double precision.
-std::vector<double> reference(const AdamOptions& options, bool decoupled, int64_t steps) {
+std::vector<double> adam_reference(const AdamOptions& options, bool decoupled, int64_t steps) {
   const Tensor start = parameter({37}, 1);
   std::vector<double> w(start.data(), start.data() + 37);
   std::vector<double> m(37);
@@ -53,7 +53,7 @@ TEST_CASE("Adam follows its formula with each option", "[optim][adam]") {
     Tensor w = parameter({37}, 1);
     Adam optimizer({w}, options);
     take_steps(optimizer, w, 0, 10);
-    CHECK(test::distance(w, reference(options, false, 10)) < test::kRoundingOfTenSteps);
+    CHECK(test::distance(w, adam_reference(options, false, 10)) < test::kRoundingOfTenSteps);
   }
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("the weight decay of AdamW does not enter the moments", "[optim][adam]
   Tensor w = parameter({37}, 1);
   AdamW optimizer({w}, {.learning_rate = 0.1f, .weight_decay = 0.2f});
   take_steps(optimizer, w, 0, 10);
-  CHECK(test::distance(w, reference({.learning_rate = 0.1f, .weight_decay = 0.2f}, true, 10)) <
+  CHECK(test::distance(w, adam_reference({.learning_rate = 0.1f, .weight_decay = 0.2f}, true, 10)) <
         test::kRoundingOfTenSteps);
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("each parameter of Adam counts its own steps", "[optim][adam]") {
   take_steps(optimizer, a, 0, 3);  // b has no gradient yet
   a.zero_grad();
   take_steps(optimizer, b, 0, 10);
-  CHECK(test::distance(b, reference({.learning_rate = 0.1f}, false, 10)) <
+  CHECK(test::distance(b, adam_reference({.learning_rate = 0.1f}, false, 10)) <
         test::kRoundingOfTenSteps);
   const std::vector<NamedTensor> state = optimizer.state();
   CHECK(state[2].name == "0.steps");

@@ -18,7 +18,7 @@ using test::take_steps;
 using test::values;
 
 // The formula of torch.optim.RMSprop in double precision.
-std::vector<double> reference(const RmsPropOptions& o, int64_t n, int64_t steps) {
+std::vector<double> rmsprop_reference(const RmsPropOptions& o, int64_t n, int64_t steps) {
   const Tensor start = parameter({n}, 1);
   std::vector<double> w(start.data(), start.data() + n);
   std::vector<double> v(w.size()), m(w.size()), u(w.size());
@@ -52,7 +52,7 @@ TEST_CASE("RMSprop follows its formula with each option, at every size", "[optim
       RmsProp optimizer({w}, options);
       take_steps(optimizer, w, 0, 10);
       CAPTURE(n, options.alpha, options.momentum, options.centered);
-      CHECK(test::distance(w, reference(options, n, 10)) < 4 * test::kRoundingOfTenSteps);
+      CHECK(test::distance(w, rmsprop_reference(options, n, 10)) < 4 * test::kRoundingOfTenSteps);
     }
   }
   Tensor none = parameter({0}, 1);

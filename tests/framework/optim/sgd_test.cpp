@@ -20,7 +20,7 @@ using test::take_steps;
 using test::values;
 
 // The formula of torch.optim.SGD in double precision.
-std::vector<double> reference(const SgdOptions& options, int64_t steps) {
+std::vector<double> sgd_reference(const SgdOptions& options, int64_t steps) {
   const Tensor start = parameter({37}, 1);
   std::vector<double> w(start.data(), start.data() + 37);
   std::vector<double> v(37);
@@ -51,7 +51,7 @@ TEST_CASE("SGD follows its formula with each option", "[optim][sgd]") {
     Tensor w = parameter({37}, 1);
     Sgd optimizer({w}, options);
     take_steps(optimizer, w, 0, 10);
-    CHECK(test::distance(w, reference(options, 10)) < test::kRoundingOfTenSteps);
+    CHECK(test::distance(w, sgd_reference(options, 10)) < test::kRoundingOfTenSteps);
   }
 }
 

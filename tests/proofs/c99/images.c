@@ -1,5 +1,5 @@
-/* images FILE [COUNT]: runs an exported network on images and compares its results with the engine's: the codes of
-   every step, the output and, for each tenth image, the class. `c99_programs expected` writes FILE, little-endian. The
+/* images FILE [COUNT]: runs an exported network on images and compares its results with the engine's: a checksum
+   of the codes of every step, the output and, for each tenth image, the class. `c99_programs expected` writes FILE, little-endian. The
    network is called `network`; its folder is on the include path. Prints "N of N equal". */
 #include <stdint.h>
 #include <stdio.h>

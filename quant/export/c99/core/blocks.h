@@ -154,8 +154,9 @@ INLINE void sums_16x1(const int8_t *w, const uint8_t *x, int32_t length, int32_t
 /* w and w1 point to packed weights of two groups. add_fields multiplies these weights by the codes
    x, and adds the products to the groups' sums. */
 #if defined(CORE_WIDENS_PAIRS)
-/* add_fields widens neither these weights nor the codes. A 16-bit sum gets four products of 4-bit
-   weights, at most 4 * 255 * 15, or eight products of 2-bit weights, at most 8 * 255 * 3. */
+/* Unlike sums_16x2, this add_fields does not widen: it multiplies bytes. A 16-bit sum gets four
+   products of 4-bit weights, at most 4 * 255 * 15, or eight products of 2-bit weights, at most
+   8 * 255 * 3. */
 typedef char bytes_32 __attribute__((vector_size(32)));
 typedef uint16_t fields_16 __attribute__((vector_size(32)));
 typedef quads two_groups;

@@ -6,9 +6,9 @@ INLINE int32_t sum_codes(const uint8_t *x, int32_t length) {
 }
 //@ field
 /* Packed weights have `bits` bits. A weight w is stored as w + 2^(bits - 1), which is not negative.
-   A word holds 32 / bits weights of a row. Their order lets a mask extract two weights that are 16
-   bits apart in the word: weights 0 and 2, 1 and 3, 4 and 6, 5 and 7, ... field_position is the
-   index of the weight in field n. */
+   A word holds 32 / bits weights of a row, one in each field of `bits` bits. Their order lets a
+   mask extract two weights that are 16 bits apart in the word: first weights 0 and 2, then 1 and 3,
+   4 and 6, 5 and 7, and so on. The function gives the index of the weight in field n. */
 INLINE int32_t field_position(int32_t n, int32_t bits) {
   const int32_t half = 16 / bits;
   return n % half / 2 * 4 + n % 2 + (n >= half ? 2 : 0);
