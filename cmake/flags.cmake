@@ -19,8 +19,8 @@ function(quantrain_compile_settings target)
 endfunction()
 
 # quantrain_sources(out folder...): sets `out` to the list of all .cpp files in the folders, so a new file needs no
-# entry anywhere. Of the libraries' sources, only those of framework/kernels are listed by hand, because they differ by
-# architecture and library.
+# entry anywhere. Only the sources of framework/kernels and three of framework/core are listed by hand, because each
+# belongs to one of two libraries, or is for one architecture or option.
 function(quantrain_sources out)
   list(TRANSFORM ARGN APPEND "/*.cpp" OUTPUT_VARIABLE patterns)
   file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${patterns})

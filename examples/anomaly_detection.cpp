@@ -110,7 +110,7 @@ struct Samples {
   }
 };
 
-/// A threshold. At most a fraction kFalseAlarms of these errors lies above it.
+/// Returns a threshold. At most a fraction kFalseAlarms of `errors` lies above it.
 float choose_threshold(std::vector<float> errors) {
   std::sort(errors.begin(), errors.end());
   const auto above = static_cast<size_t>(kFalseAlarms * static_cast<double>(errors.size()));

@@ -48,7 +48,8 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-/// Classifies a row of raw sensor values, as a deployed program does. Returns the metadata to save.
+/// Classifies the first row of raw sensor values, as a deployed program does, and prints the
+/// values and their class. Returns the metadata to save with the model.
 std::map<std::string, std::string> deploy(const IntegerModel& model,
                                           const Table& table,
                                           const std::vector<float>& rows) {

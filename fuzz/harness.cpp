@@ -56,7 +56,7 @@ struct Totals {
     if (measures) {
       std::fprintf(
           stderr,
-          "; most memory: %.1f MiB; most memory / size of the input, at least %lld bytes: %.0f",
+          "; most memory: %.1f MiB; most memory / max(size of the input, %lld bytes): %.0f",
           static_cast<double>(most_bytes) / 0x1p20,
           static_cast<long long>(kLeastCompared),
           most_of_input);

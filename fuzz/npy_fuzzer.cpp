@@ -12,7 +12,7 @@ bool accepts(std::span<const uint8_t> input) {
   if (array.bytes.size() != elements * static_cast<size_t>(size_of(array.type)))
     finding("the bytes do not fill the shape");
   if (array.bytes.size() >= input.size())
-    finding("there are at least as many bytes as the whole file has");
+    finding("the values have at least as many bytes as the whole file");
   try {
     if (array.floats().size() != elements) finding("the floats do not fill the shape");
     if (array.labels().size() != elements) finding("the labels do not fill the shape");

@@ -1,7 +1,7 @@
 // Mutates a safetensors file by its structure: changes bytes of its tensors or a number in its
-// header. The header of an integer network also contains the network. A third of the mutations
-// change raw bytes instead. Most inputs of a corpus are refused, and so are their mutants. So half
-// of the mutations start from a recently accepted input.
+// header. If the file holds an integer network, the header also describes the network's steps. A
+// third of the mutations change raw bytes instead. Most inputs of a corpus are refused, and so are
+// their mutants. So half of the mutations start from a recently accepted input.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -7,10 +7,10 @@
 namespace quantrain {
 
 /// y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, per channel. In evaluation, mean and
-/// variance are the running statistics. In training, they are the statistics of the batch, with
-/// the variance divided by n, the number of values per channel. Training also updates the running
-/// statistics: running = (1 - momentum) * running + momentum * batch, where the batch's variance is
-/// divided by n - 1.
+/// variance are the running statistics. In training, they are the mean and the population
+/// variance of each channel's n values in the batch. Training also updates the running statistics:
+/// running = (1 - momentum) * running + momentum * batch. The running variance is updated with the
+/// batch's unbiased variance, which is n / (n - 1) times the population variance.
 /// Shapes: x [N, C] or [N, L, C] (BatchNorm1d), or [N, H, W, C] (BatchNorm2d); parameters and
 /// buffers [C]  ->  y like x.
 /// Parameters: "weight" (gamma, initially 1), "bias" (beta, initially 0).
@@ -47,8 +47,8 @@ class BatchNorm : public Module {
     const char* axes;
   };
   /// Normalizes x with the parameters and statistics of this layer.
-  /// Throws: ShapeError if x has none of the accepted shapes, which the message lists, or in
-  /// training if there are fewer than two values per channel.
+  /// Throws: ShapeError if x has none of the accepted shapes (the message lists them), or if, in
+  /// training, x has fewer than two values per channel.
   Tensor normalized(const Tensor& x, std::initializer_list<Takes> takes);
 
  private:

@@ -52,7 +52,7 @@ class Conv1d : public Module {
 
  protected:
   /// Throws: ShapeError if x is not [N, L, in_channels], or if the padded x is smaller than the
-  /// kernel.
+  /// dilated kernel.
   Tensor forward(const Tensor& x) override;
 
  private:

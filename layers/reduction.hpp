@@ -25,10 +25,11 @@ class Mean : public Module {
   std::string_view type() const override { return "Mean"; }
 
  protected:
-  /// Throws: ShapeError if x lacks an axis or has no elements along it, if an axis is listed twice,
-  /// if a negative axis is the batch of x, or if the axes are not next to each other. If x holds
-  /// codes, also if a sample has more than 2^20 elements in one of three groups of axes: the axes
-  /// before the reduced ones, the reduced ones, and the axes after them.
+  /// Throws: ShapeError if x lacks an axis or has 2^31 elements or more, if a reduced axis or an
+  /// axis between it and the batch is empty, if an axis is listed twice, if a negative axis is the
+  /// batch of x, or if the axes are not next to each other. If x holds codes, also if a sample has
+  /// more than 2^20 elements in one of three groups of axes: the axes before the reduced ones, the
+  /// reduced ones, and the axes after them.
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -19,7 +19,7 @@ bool is_below(std::string_view path, std::string_view layer) {
          (path.size() == layer.size() || path[layer.size()] == '.');
 }
 
-/// The deepest layer that contains the recorded node or parameter at a path.
+/// The deepest layer that contains `path`, the path of a recorded node or of a parameter.
 LayerSummary& owner(std::vector<LayerSummary>& layers, std::string_view path) {
   LayerSummary* deepest = &layers.front();
   for (LayerSummary& layer : layers) {

@@ -10,9 +10,9 @@
 namespace quantrain {
 
 struct LayerSummary {
-  std::string name;  ///< path; empty for the module itself
+  std::string name;  ///< path; empty for the network itself
   std::string type;
-  std::vector<int64_t> output;  ///< shape of the last output; empty if it ran no operation
+  std::vector<int64_t> output;  ///< shape of the last output; empty if the layer ran no operation
   int64_t parameters = 0;       ///< number of trained values, including those of the layer's slots
   int64_t multiply_adds = 0;    ///< of convolutions and linear layers, for one sample
 };

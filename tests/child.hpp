@@ -13,7 +13,8 @@ namespace quantrain::test {
 
 /// The result of a process that ran a function.
 struct Child {
-  /// The signal that killed the process; SIGALRM if it hung, 0 if none. -1 if no process could run.
+  /// The signal that killed the process; SIGALRM if it hung, 0 if none. -1 if the process could not
+  /// be started or waited for.
   int signal = 0;
   std::string text;       ///< what the function returned, or the message of its exception
   int64_t kilobytes = 0;  ///< how much the process grew

@@ -11,7 +11,7 @@ namespace quantrain::test {
 namespace {
 
 constexpr int64_t kMillion = 1'000'000;
-constexpr int64_t kMostTaps = 32'768;  // taps * channels; limit of quantized layers: 33,000
+constexpr int64_t kMostTaps = 32'768;  // taps * channels; a quantized layer has at most 33,000
 constexpr int64_t kMostResults = 16;   // only the first results of an operation are compared
 
 Tensor draw(const Shape& shape, uint64_t seed, const Range& range) {

@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-// Checks every operation that sums along an axis of any length: compares up to 16 of its results
-// with the same results in double. All terms have one sign. For the tests and for the long proof.
+// Checks operations whose sums can be long: compares up to 16 results of each operation with the
+// same results computed in double. The terms of a sum all have one sign. For the tests and for the
+// long proof.
 namespace quantrain::test {
 
 /// The operands' elements are drawn uniformly from [low, high). Most terms are elements or products
@@ -32,7 +33,8 @@ struct SumErrors {
 
 struct LongSum {
   std::string name;
-  /// 10 million terms, or fewer if the operands would exceed a gigabyte or no layer has as many.
+  /// The most terms that are checked: 10 million, but fewer if the operands would then exceed a
+  /// gigabyte, or if no layer sums that many terms.
   int64_t most;
   SumErrors (*run)(int64_t terms, const Range& range);
 };

@@ -55,7 +55,8 @@ inline Tensor spread_leaf(const Shape& shape, uint64_t seed) {
 /// Write access to the floats of a const tensor. The parameter is a copy that shares them.
 inline float* writable(Tensor tensor) { return tensor.mutable_data(); }
 
-/// Copies the numbers to the tensor. The parameter is a copy that shares its floats.
+/// Copies the numbers to the caller's tensor. The parameter `tensor` is a copy that shares its
+/// floats.
 inline void set(Tensor tensor, const std::vector<float>& numbers) {
   REQUIRE(static_cast<int64_t>(numbers.size()) == tensor.elements());
   std::copy(numbers.begin(), numbers.end(), tensor.mutable_data());

@@ -123,8 +123,9 @@ uint32_t checksum(const uint8_t* bytes, int64_t n) {
   return hash;
 }
 
-// Whether the exported C calls TRACE after this step. It calls TRACE neither after a view, which
-// does nothing, nor after a step that writes accumulators, which are outputs.
+// Whether the exported C calls TRACE after this step. It calls TRACE after each step that writes
+// codes, except a view, which does nothing. It does not trace accumulators: they are outputs of the
+// network.
 bool is_traced(const Program& program, const integer::Step& step) {
   return program.value(step.output).is_codes() &&
          !std::holds_alternative<integer::View>(step.operation);

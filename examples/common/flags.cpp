@@ -67,12 +67,14 @@ void add_flags(CLI::App& app, const std::string& data, Flags& flags) {
       ->check(CLI::Range(2, 8));
   app.add_option("--activation-bits", flags.activation_bits, "bits of activations in hidden layers")
       ->check(CLI::Range(2, 8));
-  app.add_option("--timing-calls", flags.timing_calls, "each time is the median of this many calls")
+  app.add_option("--timing-calls",
+                 flags.timing_calls,
+                 "each reported time is the median of this many calls")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--save", flags.save, "write the integer model to this file");
   app.add_option("--frozen-epochs",
                  flags.frozen_epochs,
-                 "last passes of training with quantization, with frozen ranges")
+                 "freeze ranges and batch norms in the last N passes of training with quantization")
       ->check(CLI::Range(int64_t{0}, kMostCounted));
   app.add_option("--checkpoint", flags.checkpoint, "keep checkpoints in this folder");
   app.add_option("--checkpoint-every",

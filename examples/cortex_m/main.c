@@ -14,7 +14,7 @@ static void measure_resume(void);
 #define MEASURE_STOP(step) measure_stop(step)
 static void measure_stop(const struct test_step *step);
 
-/* The test prints text with %d and %s only. */
+/* Replaces printf in the test, whose formats contain only %d and %s. */
 static int print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define printf print
 #define main run_test

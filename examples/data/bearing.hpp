@@ -15,11 +15,11 @@ inline constexpr std::array kBearingFaults{
     BearingFault::kOuterRace, BearingFault::kInnerRace, BearingFault::kBall};
 std::string_view name_of(BearingFault fault);
 
-/// The sound of a simulated machine at 16 kHz: its shaft with harmonics, its gear with side bands,
-/// noise, and a few knocks from elsewhere. Each contact with a pit excites an impulse, which rings
-/// at the housing's resonance; its loudness depends on `severity`, in [0, 1]. A pit of the inner
-/// race turns with the shaft through the loaded side of the bearing, so its impulses grow and fade
-/// once per turn.
+/// The sound of a simulated machine at 16 kHz: noise, a few knocks from elsewhere, the shaft with
+/// its harmonics, and the gear with its side bands. Each contact with a pit excites an impulse,
+/// which rings at the housing's resonance. The loudness of the impulses depends on `severity`, in
+/// [0, 1]. A pit of the inner race turns with the shaft through the loaded side of the bearing, so
+/// its impulses grow and fade once per turn.
 /// Source: Randall and Antoni 2011, "Rolling element bearing diagnostics - A tutorial", section 2
 Sound bearing_sound(
     BearingFault fault, float severity, double seconds, uint64_t seed, uint64_t clip);

@@ -149,7 +149,7 @@ Sound heard(const Sound& said, Random random) {
       sound.samples[static_cast<size_t>(begin + i)] = static_cast<float>(sample);
     }
   }
-  // The noise is 30 to 10 dB below the word; colour 0 is white noise.
+  // The noise is 30 to 10 dB below the word. With colour 0 it is white.
   const double noise = loudness * std::pow(10.0, random.uniform(-1.5f, -0.5f));
   const double colour = random.uniform(0.0f, 0.95f);
   const double norm = std::sqrt(1.0 - colour * colour);

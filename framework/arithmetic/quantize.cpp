@@ -34,9 +34,9 @@ ScaleZero choose_params(Range range, const QType& type, QScheme scheme, std::str
     return {computed(usable_scale(scale)), type.is_signed ? 0 : (qmax + 1) / 2};
   }
   const float scale = computed(usable_scale((high - low) / (qmax - qmin)));
-  // Divides in float32 and rounds the quotient, as (3) does, so that the lowest value gets the code
-  // qmin by (3). At a tie, a quotient in double could round to another integer, and so could the
-  // difference qmin - quotient.
+  // Divides in float32 and rounds the quotient, as (3) does, so that (3) maps the lowest value to
+  // the code qmin. At a tie, two other ways could give another integer: to divide in double, or to
+  // round the difference qmin - quotient.
   const float steps = half_even(static_cast<float>(low) / scale);
   return {scale, std::clamp(qmin - static_cast<int32_t>(steps), qmin, qmax)};
 }

@@ -18,8 +18,8 @@ namespace quantrain {
 
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
 
-/// Plain data that, with type() and inputs(), defines what a node computes. Printing, equality,
-/// lowering and export all read the same list.
+/// A list of named values that, with type() and inputs(), defines what a node computes. A printed
+/// graph shows the list.
 class Attributes {
  public:
   Attributes() = default;
@@ -78,8 +78,8 @@ struct QuantizationTraits {
   /// A range that contains every result. A FakeQuantize that follows gets fixed parameters for this
   /// range.
   std::optional<Range> range{};
-  /// The layer that error messages recommend instead of the bare operation. If takes_data is set,
-  /// messages recommend it only where all operands except weights depend on the network's input.
+  /// The layer that error messages recommend instead of the bare operation. The messages do not
+  /// recommend it if takes_data is set and an operand other than weight and bias is a constant.
   std::string_view layer{};
 };
 

@@ -55,8 +55,8 @@ class Tensor {
   /// Floats that carry the codes from which they were computed, such as a batch of images. The call
   /// dequantizes the codes in this thread. Operations read the floats. The input of a prepared
   /// network (quant::InputQuantize) reads the codes.
-  /// Throws: like from_codes() and Codes::decode(); QuantError if the features are invalid, or
-  /// their number is not the last extent.
+  /// Throws: like from_codes() and Codes::decode(); QuantError if codes->features are invalid, or
+  /// their number is not the shape's last extent.
   static Tensor decoded(const Shape& shape, std::shared_ptr<const Codes> codes);
 
   bool defined() const { return state_ != nullptr; }

@@ -38,7 +38,7 @@ class TensorAccess {
   /// The same value as floats, without history; shares them if the tensor holds floats.
   static Tensor as_floats(const Tensor& x);
   /// A tensor of x's shape for a result that is computed from x element by element. Returns x
-  /// itself if it holds floats, has no node, and this is the only handle on it and on its memory;
+  /// itself if it holds floats, has no node, and no other handle refers to it or to its memory;
   /// else a new tensor.
   static Tensor overwritable(const Tensor& x);
 
@@ -50,9 +50,9 @@ class TensorAccess {
   static Tensor without_value(const Tensor& x);
   static void set_node(Tensor& x, std::shared_ptr<Node> node, bool requires_grad);
 
-  /// Parameters that were added to the network of parameter x later, and that must be trained
-  /// together with x, such as the learned scales of a prepared network. An optimizer that was made
-  /// before they were added does not train them. Null if there are none.
+  /// Parameters that the network got after parameter x and that must be trained together with x,
+  /// such as the learned scales of a prepared network. An optimizer that was made before they were
+  /// added lacks them; its step() throws if they have gradients. Null if there are none.
   using Companions = std::shared_ptr<const std::vector<NamedTensor>>;
   static const Companions& companions(const Tensor& x);
   static void set_companions(Tensor& x, Companions companions);

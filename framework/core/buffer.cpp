@@ -13,9 +13,9 @@
 namespace quantrain::pool {
 namespace {
 
-// The size of the block for `bytes` and the slack: at least 256, rounded up to a size class. Each
-// range [2^k, 2^(k+1)) has four classes, so rounding adds less than a quarter. new_block() adds a
-// page to large blocks.
+// The size of a block that holds `bytes` bytes and then kSlack bytes: at least 256, rounded up to a
+// size class. Each range [2^k, 2^(k+1)) has four classes, so rounding adds less than a quarter.
+// new_block() adds a page to large blocks.
 size_t size_class(size_t bytes) {
   const size_t wanted = std::max<size_t>(bytes + kSlack, 256);
   const size_t step = std::bit_floor(wanted) / 4;

@@ -25,12 +25,12 @@ void* allocate(size_t bytes);
 /// Frees a block. `bytes` is the size that allocate() was called with.
 void release(void* block, size_t bytes) noexcept;
 
-/// Counts, and the largest number of bytes in use, since the program started.
+/// Counts since the program started, and bytes in use.
 struct Counters {
   int64_t allocations;         ///< calls of allocate()
   int64_t system_allocations;  ///< of these, calls that no freed block could serve
   int64_t bytes_in_use;        ///< now
-  int64_t peak_bytes_in_use;
+  int64_t peak_bytes_in_use;   ///< the most since the program started
 };
 Counters counters();
 /// Returns all freed blocks to the system.

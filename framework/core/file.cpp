@@ -308,8 +308,7 @@ InputFile::InputFile(const std::string& path) : path_(path) {
 
 std::FILE* InputFile::file() const {
   if (file_ == nullptr)
-    throw DataError(kWhere,
-                    "this InputFile was moved from: read from the one that it was moved to");
+    throw DataError(kWhere, "this InputFile was moved into another one: read from that one");
   return file_.get();
 }
 

@@ -8,8 +8,9 @@ namespace quantrain {
 
 /// Pseudo-random numbers that are the same on every machine. The class does not use the standard
 /// library's distributions. The only libm function it uses is sqrt, whose rounding IEEE 754
-/// defines. The state is a key and a counter. Streams with different (seed, stream, index) are
-/// independent, so seed, epoch and index alone can determine the random numbers for an image.
+/// defines. The state is a key and a counter. Generators with different (seed, stream, index) are
+/// independent. With the epoch as `stream` and the sample's number as `index`, the random numbers
+/// for a sample depend only on seed, epoch and index.
 /// Source: SplitMix64.
 class Random {
  public:

@@ -7,9 +7,10 @@ namespace quantrain {
 
 /// While an object of this class lives, its thread computes in the default floating-point mode:
 /// results are rounded to the nearest number, ties to even, and subnormal numbers are not flushed
-/// to zero. The destructor restores the previous mode. Every function that computes with floats
-/// begins with such an object. So does every block of a parallel loop, because a worker inherits
-/// the mode of the thread that started it. Costs a nanosecond if the mode is already the default.
+/// to zero. The destructor restores the previous mode. A function that computes with floats begins
+/// with such an object, unless its callers have one or it computes only in parallel loops. Every
+/// block of a parallel loop begins with one, because a worker inherits the mode of the thread that
+/// started it. Costs a nanosecond if the mode is already the default.
 class DefaultRounding {
  public:
   DefaultRounding() : found_(read()) {

@@ -14,8 +14,8 @@ class TextTable {
   /// One letter for each column: 'l' aligns text left, 'r' aligns numbers right.
   explicit TextTable(std::string_view columns) : columns_(columns) {}
 
-  /// Adds a row of at least one cell and at most one cell for each column. If a row has fewer cells
-  /// than columns, its last cell may be wider than its column.
+  /// Adds a row. A row has at least one cell, and no more cells than the table has columns. If it
+  /// has fewer, its last cell may be wider than its column.
   /// Throws: DataError if there are too few or too many cells.
   TextTable& add(std::vector<std::string> cells) &;
   TextTable& add(std::vector<std::string> cells) && = delete;

@@ -13,9 +13,9 @@ namespace quantrain {
 enum class Split { kTrain, kTest };
 
 /// Labelled samples for a classifier with one input: images, or samples of any other shape, stored
-/// as bytes. For other data, use TensorDataset. A cheap handle on immutable data. The bytes are
-/// codes of a declared range. By default, real values are byte / 255. The images of a batch carry
-/// their bytes, range and features, so range and features are declared only here.
+/// as bytes. A cheap handle on immutable data. The bytes are codes of a declared range. By default,
+/// real values are byte / 255. The images of a batch carry their bytes, range and features, so
+/// range and features are declared only here. For other data, use TensorDataset.
 class Dataset : public BatchSource {
  public:
   // Copies only: a moved-from data set would be empty.
@@ -35,10 +35,10 @@ class Dataset : public BatchSource {
   /// the last axis. The range is then a range of z, and the network sees z. fit_mean_std() and
   /// fit_min_max() find offsets and scales.
   /// docs/quantization.md (2), (3), (20)
-  /// Throws: DataError like the constructor, if a value is NaN or infinite, or, with
-  /// Outside::kRefuse, if a value is outside the range; QuantError if the range is empty or
-  /// infinite, or features do not have a finite offset and a finite positive scale for each index
-  /// of the last axis.
+  /// Throws: DataError like the constructor; DataError also if a value (with features: its z) is
+  /// NaN or infinite, or is outside the range and `outside` is kRefuse; QuantError if the range is
+  /// empty or infinite, or features do not have a finite offset and a finite positive scale for
+  /// each index of the last axis.
   static Dataset from_floats(const Shape& shape,
                              std::span<const float> values,
                              std::vector<int32_t> labels,
@@ -82,7 +82,8 @@ class Dataset : public BatchSource {
 
   /// The first n images. Throws: DataError unless 1 <= n <= size().
   Dataset first(int64_t n) const;
-  /// These images, in this order, for example a part that split() chose. Shares the data.
+  /// The images with these indices, in this order, for example one part from split_indices().
+  /// Shares the data.
   /// Throws: DataError if indices is empty, or an index is not in [0, size()).
   Dataset subset(std::span<const int64_t> indices) const;
   /// Images [begin, end). Throws: DataError unless 0 <= begin < end <= size().

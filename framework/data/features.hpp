@@ -45,7 +45,7 @@ integer::InputFeatures fit_min_max(std::span<const float> rows,
 
 /// Smallest and largest z of these rows: the smallest range that can be declared for them.
 /// Throws: DataError if there are no rows or no features, the last row is incomplete, or a value is
-/// NaN or infinite; QuantError like validate().
+/// NaN or infinite; QuantError if an offset or a scale is missing or invalid.
 Range feature_range(std::span<const float> rows, const integer::InputFeatures& features);
 
 }  // namespace quantrain

@@ -118,7 +118,7 @@ class DataLoader::Iterator::Prefetch {
 
   const DataLoader loader_;
   const std::optional<int64_t> samples_;
-  std::vector<int64_t> order_;  // for a stream: indices of the current batch
+  std::vector<int64_t> order_;  // if samples_ is empty: indices of the current batch
   const pid_t process_ = ::getpid();
 
   std::mutex mutex_;

@@ -36,9 +36,10 @@ class DataLoader {
   // Copies only: a moved-from loader would have no source.
   DataLoader(const DataLoader&) = default;
   DataLoader& operator=(const DataLoader&) = default;
-  /// Throws: DataError if the batch size is less than 1, drop_last would leave no batch of a known
-  /// number of samples, shuffle is set for a source without random access (any_order()), mixup is
-  /// out of range, or source is null.
+  /// Throws: DataError if source is null; if the batch size is less than 1; if mixup is out of
+  /// range; if shuffle is set, but the source has a fixed order (any_order() is false); or if the
+  /// number of samples is known and there would be no batch, for example because drop_last leaves
+  /// out the only one.
   explicit DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions options = {});
   /// Loads from a copy of the source: DataLoader{dataset, {.batch = 32, .shuffle = true}}.
   template <std::derived_from<BatchSource> Source>

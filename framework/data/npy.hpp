@@ -36,8 +36,8 @@ struct NpyArray {
 /// order. The header has at most 64 KiB. The sizes in the header are checked against the file's
 /// length before the values are allocated, and no more is read than the header says.
 /// Throws: DataError naming path and numbers if the file is missing, truncated, too long or not a
-/// .npy file, or if its array is big-endian, in Fortran order, structured, of another type, or has
-/// more axes than a Shape (the message says what to save instead).
+/// .npy file, or if its array is big-endian, in Fortran order, structured or of another type (the
+/// message says what to save instead), or has more axes than a Shape.
 /// Source: NumPy's numpy.lib.format
 NpyArray read_npy(const std::string& path);
 

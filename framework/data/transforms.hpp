@@ -13,10 +13,10 @@
 // (20)), real values are the values z that the network sees, not the raw values.
 namespace quantrain {
 
-/// A view of a sample, to change it in place: an image, a row or a spectrogram. One of the spans
-/// `pixels` and `floats` refers to the sample; the other is empty.
+/// A view that lets a transform change a sample in place. The sample is an image, a row or a
+/// spectrogram. One of the spans `pixels` and `floats` refers to it; the other is empty.
 struct SampleView {
-  std::span<uint8_t> pixels = {};  ///< codes [H, W, C], or one row
+  std::span<uint8_t> pixels = {};  ///< codes of the sample
   Shape shape;                     ///< of the sample
   uint8_t zero = 0;                ///< the byte whose real value is 0
   float scale = 1.0f / 255.0f;     ///< real value = scale * (byte - zero)

@@ -22,8 +22,8 @@ void copy(const T* from, int64_t length, T* to) {
   }
 }
 
-/// Each innermost row of y is gathered from one innermost row of x, or is all fill. For row number
-/// `row` of y: the offset of that row of x, or -1 for fill.
+/// Each innermost row of y is gathered from one innermost row of x, or is all fill. Returns the
+/// offset of the row of x that row number `row` of y is gathered from, or -1 for fill.
 int64_t row_begin(const Gather& op, int64_t x_line, int64_t row) {
   int64_t stride = x_line;
   int64_t begin = 0;
@@ -106,7 +106,7 @@ void Gather::validate(std::string_view where) const {
                          k,
                          ", which has ",
                          axis.extent,
-                         " elements: expected -1, for the fill, or an index");
+                         " elements: expected an index, or -1 for the fill");
       }
       takes = takes || index >= 0;
     }

@@ -30,7 +30,8 @@ class Writer {
   void optional(const char* name, int64_t value, int64_t usual) {
     if (value != usual) json_.member(name, value);
   }
-  // If there are two operands, each has its own members. Any other number of operands is a list.
+  // Two operands are written under separate names. If there are more or fewer, they are written as
+  // a list.
   bool are_two(const char*, const auto& operands) const { return operands.size() == 2; }
   void operator()(const char* name, const std::vector<int32_t>& values) {
     add<int32_t>(name, values);

@@ -60,7 +60,8 @@ Requantization requantization(const std::vector<double>& sum_scale,
 /// not in [0, 255], or the clamp is not a range within [0, 255].
 void validate(const Requantization& output, int64_t channels, std::string_view where);
 void validate(const StoredOutput& y, std::string_view where);
-/// Throws: QuantError naming `where` unless m0 is 0 or in [2^30, 2^31) and shift is in [1, 62].
+/// Throws: QuantError naming `where` if m0 is neither 0 nor in [2^30, 2^31), or shift is not in
+/// [1, 62].
 void validate(const Multiplier& multiplier, std::string_view where);
 /// Throws: QuantError naming `where` unless the zero point is in [0, 255].
 void validate_zero_point(int32_t zero_point, std::string_view where);
@@ -82,10 +83,11 @@ inline constexpr int64_t kAccumulatorLimit = int64_t{1} << 31;
 /// The largest accumulator_bound() of all channels.
 int64_t accumulator_bound(const QuantizedProduct& product, int64_t outputs);
 
-/// Throws: ShapeError naming `where` unless there are outputs * length weights, at least one, and
-/// `outputs` biases or none; QuantError naming `where` if the zero point is not in [0, 255],
-/// weight_bits is not in [2, 8] or a weight does not fit in weight_bits; QuantError naming `where`
-/// and the channel if an accumulator could overflow; what validate() throws for `output`.
+/// Throws: ShapeError naming `where` if outputs or length is below 1, the number of weights is not
+/// outputs * length, or there are biases and their number is not `outputs`; QuantError naming
+/// `where` if the zero point is not in [0, 255], weight_bits is not in [2, 8] or a weight does not
+/// fit in weight_bits; QuantError naming `where` and the channel if an accumulator could overflow.
+/// If `output` is set, also throws like validate(*output).
 void validate(const QuantizedProduct& product,
               int64_t outputs,
               int64_t length,

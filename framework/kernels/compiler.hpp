@@ -9,7 +9,7 @@
 /// the function inline.
 #define QUANTRAIN_INLINE __attribute__((always_inline))
 
-/// Neither inlines a function nor copies it for special arguments.
+/// Forbids the compiler to inline a function, and GCC to clone it for constant arguments.
 #if defined(__clang__)
 #define QUANTRAIN_ONE_COPY __attribute__((noinline))
 #else

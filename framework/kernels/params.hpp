@@ -139,8 +139,8 @@ struct RequantizeU8 {
   int32_t lo = 0;          ///< as a stored byte
   int32_t hi = 255;
   /// 2^(shift - 33) + zero_point * 2^(shift - 32) for each channel, or null. Kernels add this to
-  /// the upper half of each product before the remaining shift. The result of the shift is then
-  /// rounded and includes the zero point. fill_rounds() sets the array if the zero point lies in
+  /// the upper half of each product before the remaining shift, so that the shift rounds and its
+  /// result includes the zero point. fill_rounds() sets the array if the zero point lies in
   /// [0, 255] and every shift lies in [33, 54] (real multipliers from 2^-24 to 1/4).
   const int32_t* round = nullptr;
 

@@ -104,8 +104,8 @@ std::string Optimizer::describe(size_t i) const {
 }
 
 // Refuses parameters that have a gradient but were added after the optimizer was made, because they
-// would never be trained. Parameters that already existed then may be missing: the caller may have
-// left them out on purpose.
+// would never be trained. The optimizer may lack parameters that existed before: the caller may
+// have left them out on purpose.
 void Optimizer::check_complete() const {
   TensorAccess::Companions checked;
   for (size_t i = 0; i < parameters_.size(); ++i) {

@@ -34,9 +34,9 @@ Schedule step_schedule(float learning_rate, const StepOptions& options) {
   check_positive("step_schedule", "learning rate", learning_rate);
   check_positive("step_schedule", "factor", options.factor);
   if (options.every < 1)
-    throw DataError("step_schedule", "every is ", options.every, ", expected at least 1");
+    throw DataError("step_schedule", "`every` is ", options.every, ", expected at least 1");
   if (options.warm_up < 0)
-    throw DataError("step_schedule", "warm_up is ", options.warm_up, ", expected at least 0");
+    throw DataError("step_schedule", "`warm_up` is ", options.warm_up, ", expected at least 0");
   return [=](int64_t step) {
     const DefaultRounding rounding;
     double rate = learning_rate * warm_up_factor(step, options.warm_up);
@@ -56,7 +56,7 @@ Schedule cosine_schedule(float learning_rate, const CosineOptions& options) {
   }
   if (options.warm_up < 0 || options.warm_up >= options.steps) {
     throw DataError("cosine_schedule",
-                    "warm_up is ",
+                    "`warm_up` is ",
                     options.warm_up,
                     " of ",
                     options.steps,

@@ -38,10 +38,12 @@ class Checkpoints {
   void save(int64_t step, std::span<const NamedTensor> tensors, const std::string& position) const;
 
   /// Reads the latest checkpoint into the tensors and returns its position, or nullopt if there is
-  /// no checkpoint. With options.skip_damaged, skips damaged checkpoints.
-  /// Throws: DataError naming the file if its tensors or its header are damaged (without
-  /// options.skip_damaged), if it has another configuration, if a tensor is missing, unknown or has
-  /// another shape, or if the value of a constant differs. On an error, nothing changes.
+  /// no checkpoint. With options.skip_damaged, skips files that cannot be read, are damaged or are
+  /// no checkpoints.
+  /// Throws: DataError naming the file if it cannot be read, is damaged or is no checkpoint (each
+  /// without options.skip_damaged), if it has another configuration, if a tensor is missing,
+  /// unknown or has another shape, or if the value of a constant differs. On an error, nothing
+  /// changes.
   std::optional<std::string> load(std::span<const NamedTensor> tensors) const;
 
  private:

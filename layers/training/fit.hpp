@@ -19,7 +19,7 @@ struct EarlyStopping {
   std::string metric = {};  ///< name of a metric from FitOptions::evaluate; empty: never stop early
   int64_t patience = 0;     ///< stop after this many epochs without a better value; 0: never
   bool smaller_is_better = false;  ///< true if the metric is an error
-  bool restore_best = true;        ///< after the last epoch, restore the values of the best epoch
+  bool restore_best = true;        ///< after the last epoch, restore the best epoch's network
 };
 
 struct FitOptions {
@@ -49,7 +49,7 @@ struct FitOptions {
 };
 
 struct FitResult {
-  std::vector<EpochReport> epochs;    ///< of a resumed run: also those before its checkpoint
+  std::vector<EpochReport> epochs;    ///< if the run was resumed, also those before its checkpoint
   int64_t steps = 0;                  ///< number of optimizer steps since the start of training
   std::optional<int64_t> best_epoch;  ///< best by early_stopping.metric; empty: no metric
   bool stopped_early = false;
@@ -70,9 +70,10 @@ struct FitResult {
 /// run's results, even if options.epochs is now larger.
 /// Throws: DataError if loss is null, if an option is out of range or lacks another option that it
 /// needs, if the loader reads a stream of undeclared length, if the loss is not finite (naming the
-/// step), if a metric is missing or not finite, if the log or page cannot be written, or if a
-/// checkpoint does not fit the loader. Passes on what the class Checkpoints, loss, evaluate and the
-/// callbacks throw. Checkpoints that are already written are kept.
+/// step), if a metric is missing or not finite, if the log or page cannot be written, or if the
+/// position in a checkpoint is invalid or does not fit the loader; ShapeError if loss does not
+/// return one number. Exceptions from loss, from evaluate, from the callbacks and from the class
+/// Checkpoints reach the caller. Checkpoints that are already written are kept.
 FitResult fit(Module& net,
               Optimizer& optimizer,
               DataLoader& loader,

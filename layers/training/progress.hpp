@@ -13,7 +13,8 @@ class Progress {
  public:
   /// label: the start of the line, such as "float epoch 1/3"; empty: print nothing.
   /// samples: number of samples in the whole pass.
-  /// seconds: if the pass was interrupted and resumed, its duration before that; otherwise 0.
+  /// seconds: if the pass was interrupted and resumed, its duration before the interruption;
+  /// otherwise 0.
   Progress(std::string label, int64_t samples, double seconds = 0.0);
   ~Progress();  ///< ends the line if an error interrupted the bar
   Progress(const Progress&) = delete;

@@ -31,13 +31,13 @@ struct Ranges {
 
 /// The ranges of a prepared network's inputs, weights and outputs, in the order of its modules.
 /// Unless their scales are learned or given, weights have the range of their current values, with
-/// batch norms folded. A large bias may need a larger weight scale; how large depends on the
-/// input's scale. The ranges do not take this into account.   docs/quantization.md (5)
+/// batch norms folded. A large bias may need a larger weight scale, which depends on the input's
+/// scale. The ranges do not take this into account.   docs/quantization.md (5)
 /// Throws: GraphError if the network is not prepared; DataError if a loaded state is invalid.
 Ranges ranges(Module& net);
 
-/// Prints a table: slot, codes, smallest and largest value, scale (per channel: the smallest and
-/// the largest), zero point, source and phase.
+/// Prints a table: slot, codes, smallest and largest value, scale, zero point, source and phase. If
+/// scales or zero points differ between channels, their column shows the smallest and the largest.
 std::ostream& operator<<(std::ostream& stream, const Ranges& ranges);
 
 }  // namespace quantrain::quant

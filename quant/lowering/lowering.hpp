@@ -48,10 +48,10 @@ class LoweringContext {
   /// layer if that value has no integer form or is not quantized.
   virtual int codes(const GraphNode& node, size_t i) const = 0;
   /// Adds the operation as a step; its output is the node's output, which holds codes.
-  /// Throws: GraphError naming the layer if the node's output is not codes, or if its first axis is
-  /// not the batch; what Node::refuse_integers() throws if the operation does not take as many
-  /// inputs as `inputs` holds; QuantError if the codes are per channel or have more than 8 bits;
-  /// what integer::validate() throws.
+  /// Throws: GraphError naming the layer if the node's output does not hold codes, or if the first
+  /// axis of that output is not the batch; QuantError if the codes are per channel or have more
+  /// than 8 bits; what integer::validate() throws. If the operation takes more or fewer inputs than
+  /// inputs.size(), throws what Node::refuse_integers() throws.
   virtual void emit(const GraphNode& node,
                     integer::Operation operation,
                     std::vector<int> inputs) = 0;
@@ -59,9 +59,10 @@ class LoweringContext {
 
 /// Lowers one node: calls emit() or throws.
 using LoweringRule = std::function<void(LoweringContext& context, const GraphNode& node)>;
-/// Registers a rule for nodes of this type, whose output must hold codes. An operation needs a rule
-/// if it does not name the integer operation that it ran (Codes::operation), or if it is deployed
-/// as another operation with equal results. Do not call this while a network is being lowered.
+/// Registers a rule for nodes of this type, whose output must hold codes. A node needs a rule if
+/// its codes do not name the integer operation that computed them (Codes::operation), or if it is
+/// deployed as another operation with equal results. Do not call this while a network is being
+/// lowered.
 /// Throws: GraphError if the rule is null.
 void register_lowering(std::string type, LoweringRule rule);
 

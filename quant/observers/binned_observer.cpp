@@ -11,8 +11,8 @@ namespace quantrain::quant {
 namespace {
 
 constexpr int kLeastExponent = -126;  // of the smallest normal float
-// A task counts at most this many values, or 1/64 of a channel's rows if they hold more values. It
-// counts at least one row.
+// A task counts at most this many values of a channel. If 1/64 of the channel's rows hold more
+// values, it counts at most that many rows instead. It always counts at least one row.
 constexpr int64_t kBlock = 1 << 16;
 
 // Index of the bin that x falls into; bin 0 begins at 0. The product is exact, because
@@ -167,7 +167,7 @@ void BinnedObserver::check_state() const {
     const auto most = static_cast<float>(bins_);
     if (!(first >= -most && first <= 0.0f) || first != std::floor(first))
       fail("grid", "the first bin ", first, " is no whole number from ", -bins_, " to 0");
-    // If an end of the range lies far beyond the bins, the index of its bin may not fit into
+    // If the range ends far beyond the bins, an index that grid_at() computes may not fit into
     // int64_t. Such a range gets a grid that is refused below.
     const int exponent = std::ilogb(width);
     const double farthest = static_cast<double>(std::max(-range.min, range.max));
@@ -181,7 +181,7 @@ void BinnedObserver::check_state() const {
            range.max,
            "] is not in the bins, which are ",
            width,
-           " wide from ",
+           " wide and begin at ",
            first * width);
     }
     const auto begin = static_cast<int64_t>(first);

@@ -23,8 +23,9 @@ struct EntropyOptions {
 /// those of [-t, t). There are n levels: all codes of the type, or, if no value is negative and the
 /// scheme is symmetric, only the codes from the zero point on. A window has at least n bins. Then
 ///   P   counts of the window; values beyond it are added to its first and last bin;
-///   Q   counts of the window alone: bin b of its w bins belongs to level floor(b n / w), and a
-///       level's sum is spread evenly over its bins that are not empty;
+///   Q   counts of the window without the values beyond it. Of the w bins of the window, bin b
+///       belongs to level floor(b n / w). The sum of each level is spread evenly over those bins
+///       of the level that are not empty;
 ///   divergence = sum of p log(p / q), both normalized to a sum of 1; infinite where q = 0 < p.
 /// If several t give the minimum, the largest is taken. If even the widest window has fewer bins
 /// than levels, the range is [min, max].

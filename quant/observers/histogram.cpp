@@ -81,9 +81,9 @@ class Moments {
 };
 
 // The search evaluates a coarse grid: its columns are values of `below`, its rows values of `step`.
-// Returns the step of one row. Steps are evenly spaced if the whole range then grows by at most one
-// bin from row to row. Otherwise small steps are closer together than large ones, because the
-// relative change matters.
+// Returns the step of one row. The steps are evenly spaced if this widens the whole range by at
+// most one bin from row to row. Otherwise small steps are closer together than large ones, because
+// the relative change matters.
 double grid_step(int64_t row, int64_t rows, double largest, int64_t codes) {
   const double share = static_cast<double>(row) / static_cast<double>(rows);
   const bool every_bin = largest * static_cast<double>(codes - 1) <= static_cast<double>(rows);

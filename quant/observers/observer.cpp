@@ -41,10 +41,12 @@ class Untouched {
 Observer::Observer(ObserverShape shape) : shape_(std::move(shape)) {
   if (shape_.channels < 1 || (shape_.axis < 0 && shape_.channels != 1)) {
     throw QuantError(shape_.name.empty() ? "observer" : shape_.name,
-                     shape_.channels,
-                     " channels along axis ",
+                     "axis ",
                      shape_.axis,
-                     ", expected 1 without an axis (-1), or at least 1 along an axis");
+                     " with ",
+                     shape_.channels,
+                     " channels: expected 1 channel with axis -1, which means no axis, or at least "
+                     "1 along an axis");
   }
   counts_ = add_state("counts", {2, 2});
 }

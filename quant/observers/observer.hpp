@@ -46,14 +46,14 @@ class Observer {
   virtual bool needs_values() const { return true; }
 
   /// For each channel, the range that codes of this type cover.
-  /// Throws: QuantError if nothing was observed, or the type is invalid; DataError if the state is
-  /// invalid.
+  /// Throws: QuantError if nothing was observed, the type is invalid, or choose_ranges() returns a
+  /// wrong number of ranges; DataError if the state is invalid.
   std::vector<Range> ranges(const QType& type, QScheme scheme) const;
   /// choose_params() for each range.   docs/quantization.md (2)
-  /// Throws: as ranges().
+  /// Throws: as ranges(); DataError if a range is not finite or not in order.
   QParams params(const QType& type, QScheme scheme) const;
   /// The parameters for the values of x alone. The state does not change.
-  /// Throws: as observe() and ranges().
+  /// Throws: as observe() and params().
   QParams params_of(const Tensor& x, const QType& type, QScheme scheme);
 
   /// count() is the number of batches observed. samples() is the sum of the batches' first extents

@@ -74,8 +74,8 @@ class FakeQuantize : public Module, public PhasedSlot {
   /// Whether there are parameters. This function and is_given() throw DataError if a loaded state
   /// has anything but 0, 1 or 2 in "initialized".
   bool is_initialized() const { return origin() != 0; }
-  /// Whether the parameters never change: they were set by the constructor or update_params(), and
-  /// the saved state says so; or they follow from config().range.
+  /// Whether the parameters never change. True if the constructor or update_params() set them (the
+  /// saved state records this), or if they follow from config().range.
   bool is_given() const { return origin() == kGiven; }
   /// The current parameters. Throws: QuantError if there are none.
   QParams params() const;

@@ -20,9 +20,9 @@ struct FakeQuantizeOptions {
 };
 
 /// y = scale * (clamp(half_even(x / scale) + zero_point, qmin, qmax) - zero_point). There is one
-/// exception: x holds accumulators or codes of an activation, and y holds codes in CodeStorage::kU8
-/// with per-tensor parameters. Then fixed-point requantization computes y's codes from the integers
-/// of x.
+/// exception: if x holds accumulators or activation codes, and y holds codes in CodeStorage::kU8
+/// with per-tensor parameters, fixed-point requantization computes y's codes from the integers of
+/// x.
 /// docs/quantization.md (1), (3), (8)
 /// Shapes: x [...], parameters per tensor or along params.axis  ->  y like x. y holds codes, or
 /// floats if options.codes is false or the type has more than 8 bits.

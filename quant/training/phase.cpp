@@ -43,9 +43,9 @@ void check_given(
     return;
   }
   throw QuantError(where,
-                   "parameters ",
+                   "parameters (",
                    params,
-                   " are not of type ",
+                   ") do not fit: expected type ",
                    type,
                    " with ",
                    channels,

@@ -27,7 +27,8 @@ std::shared_ptr<FakeQuantize> activation_slot(const Site& site,
                                               Purpose purpose) {
   ActivationConfig activation = site.config->activation;
   if (site.gives_logits) activation.bits = 8;
-  // With fewer than 8 bits, covering outliers would leave too few codes for the other values.
+  // Calibration with fewer than 8 bits uses percentiles, because covering outliers would leave too
+  // few codes for the other values.
   ObserverSpec observer = MinMaxOptions{};
   if (purpose == Purpose::kTraining) {
     observer = MovingAverageOptions{};

@@ -103,7 +103,8 @@ class Calibration : SlotScope {
   NoGrad no_grad_;
 };
 
-/// Runs the network on one batch, or on one batch for each input, within a Calibration.
+/// Runs the network on one batch within a Calibration. If the network has several inputs, the batch
+/// is a list with a tensor for each input.
 /// Throws: what Calibration() and running the network throw.
 void calibrate(Module& net, const Tensor& batch);
 void calibrate(Module& net, const std::vector<Tensor>& batch);

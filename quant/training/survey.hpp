@@ -79,8 +79,9 @@ class Survey {
   bool leads_out(const GraphNode& node, bool (*may_follow)(const QuantizationTraits&)) const;
   void add_site(const GraphNode& node);
 
-  // The first node from `node` on that is not a view, or null. A view moves nothing, so the
-  // operation after it is fused as if the view were not there.
+  // Skips views: follows sole consumers from `node` to the first node that is not a view. Returns
+  // null if there is none. A view moves nothing, so the operation after it is fused as if the view
+  // were not there.
   const GraphNode* behind_views(const GraphNode* node) const;
 
   const Module& net_;

@@ -18,8 +18,8 @@ struct WeightConfig {
   friend bool operator==(const WeightConfig&, const WeightConfig&) = default;
 };
 
-/// Weight slot: folds a batch norm if there is one, then fake-quantizes. In every phase, scales
-/// come from the current weights, never from an average, unless they are learned or given. Learned
+/// Weight slot: folds a batch norm if there is one, then fake-quantizes. A scale that is neither
+/// learned nor given comes from the current weights in every phase, never from an average. Learned
 /// scales are fixed in Phase::kFrozen, given scales always.   docs/quantization.md (5), (15)
 class WeightQuantizer : public WeightSlot, public PhasedSlot {
  public:
@@ -39,8 +39,8 @@ class WeightQuantizer : public WeightSlot, public PhasedSlot {
   /// Throws: QuantError if the parameters are not valid, or have another type, axis or number of
   /// channels, or if a symmetric scheme gets a zero point other than 0.
   void set_params(const QParams& params);
-  /// The parameters of the current weights, with any batch norm folded in. A pass may raise a scale
-  /// for the bias, depending on the input's scale.   docs/quantization.md (5)
+  /// The parameters of the current weights, with any batch norm folded in. A pass may use a larger
+  /// scale, so that the bias fits; this depends on the input's scale.   docs/quantization.md (5)
   QParams params() const;
   bool is_given() const { return saved_integer(given_.data()[0], 0, 1, "given") == 1; }
   const WeightConfig& config() const& { return config_; }

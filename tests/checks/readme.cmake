@@ -1,6 +1,6 @@
 # cmake -D SOURCE=<repository> -P readme.cmake
-# Checks that README.md contains the program that the build compiles, and that the files and headings that pages link
-# to exist.
+# Checks that README.md contains the program that the build compiles, and that the local links on pages lead to existing
+# files and headings.
 cmake_minimum_required(VERSION 3.25)
 
 file(READ ${SOURCE}/README.md readme)

@@ -1,5 +1,5 @@
-# cmake -D BUILD=<build folder> -D SOURCE=<this folder> -D WORK=<scratch> -D VERSION=... -D GENERATOR=... -D COMPILER=...
-#       -D CONFIG=... -D THREADS=<QUANTRAIN_THREADS> -P run.cmake
+# cmake -D BUILD=<build folder> -D SOURCE=<this folder> -D WORK=<scratch> -D VERSION=... -D GENERATOR=...
+#       -D COMPILER=... -D CONFIG=... -D THREADS=<QUANTRAIN_THREADS> -P run.cmake
 # Installs the build, then builds and runs projects on the installed package: one that uses everything and compiles
 # every installed header, and one that uses only the runtime. Also builds a project that contains quantrain's
 # sources as a subdirectory.
@@ -26,7 +26,8 @@ function(prints_version)
   endif()
 endfunction()
 
-# refused(folder component text): the package in this folder does not have the component, and its error says `text`.
+# refused(folder component text): asks the package in this folder for the component. The package must refuse it with an
+# error that contains `text`.
 function(refused folder component text)
   execute_process(COMMAND ${CMAKE_COMMAND} -D quantrain_DIR=${folder} -D COMPONENTS=${component} -P ${SOURCE}/find.cmake
                   RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE output)

@@ -84,7 +84,7 @@ class Workplace {
   }
 
   /// Runs a program and returns its exit status; its output is in "out" and "err". `environment`
-  /// sets environment variables. It ends with a space: "NAME=value ".
+  /// sets environment variables, with a space after each: "NAME=value ".
   int start(const std::string& program,
             const std::string& flags,
             const std::string& environment = "") const {

@@ -103,7 +103,7 @@ TEST_CASE("files stay whole when 500 processes are killed during saves", "[.endu
   CHECK(folder.files() == 2);
 }
 
-TEST_CASE("100,000 loads beside two saving processes read whole files", "[.endurance]") {
+TEST_CASE("each of 100,000 loads reads a whole file while two processes save", "[.endurance]") {
   Writer writer;
   const TemporaryFolder folder;
   writer.write(folder, 0);

@@ -129,7 +129,7 @@ TEST_CASE("an object that was moved from is unchanged, empty or refused",
                     std::vector<uint8_t> bytes(4);
                     x.read(bytes);
                   }),
-       "[file] this InputFile was moved from: read from the one that it was moved to"},
+       "[file] this InputFile was moved into another one: read from that one"},
       {"file, rewound",
        after_move(InputFile(folder / "file"), [](InputFile& x) { x.rewind(); }),
        "[file] this InputFile was moved from"},

@@ -197,7 +197,8 @@ TEST_CASE("pooling takes the largest or the mean of each window", "[layers][pool
         Shape{1, 5, 4, 2});
 }
 
-TEST_CASE("Add sums, Flatten keeps the batch axis, and Sequential runs its layers", "[layers]") {
+TEST_CASE("Add adds its inputs, Flatten keeps the batch axis, and Sequential runs its layers",
+          "[layers]") {
   const Tensor x = Tensor::from({2, 1, 2}, std::vector<float>{1, 2, 3, 4});
   CHECK(values(Add{}(x, x)) == std::vector<float>{2, 4, 6, 8});
   CHECK(values(Add{}(std::vector{x, x, x})[0]) == std::vector<float>{3, 6, 9, 12});

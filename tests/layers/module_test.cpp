@@ -128,8 +128,8 @@ TEST_CASE("names of children are unique, UTF-8 and without dots", "[layers][modu
                            "\xff"}) {
     QUANTRAIN_CHECK_ERROR(net.add(name, ReLU{}), GraphError, "not UTF-8");
   }
-  // The first and the last character of each length, without NUL, and the last one before the
-  // surrogates.
+  // The last character of one byte, the first and the last of two, three and four bytes, and
+  // U+D7FF, the last one before the surrogates.
   for (const char* name : {"\x7f",
                            "\xc2\x80",
                            "\xdf\xbf",

@@ -130,7 +130,7 @@ Json measure(const examples::Network& network,
 
 struct Statistics {
   double mean;
-  double deviation;  ///< standard deviation of a sample, with n - 1
+  double deviation;  ///< sample standard deviation: divides by n - 1
 };
 
 Statistics statistics(const std::vector<double>& values) {

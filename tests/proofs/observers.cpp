@@ -36,7 +36,7 @@ void measure_observers(const Subjects& subjects,
                        const Training& training,
                        const std::vector<int>& bits) {
   const std::vector<quant::ObserverSpec> observers = quant::observer_specs();
-  std::printf("Test accuracy in %% of networks that are quantized after training:\n%-16s %-14s %5s",
+  std::printf("Test accuracy, in %%, of networks quantized after training:\n%-16s %-14s %5s",
               "data",
               "network",
               "bits");

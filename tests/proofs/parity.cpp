@@ -106,7 +106,8 @@ bool prove_random_parity(int64_t networks) {
   Sum all;
   int64_t layers = 0;
   int64_t unequal = 0;
-  // Networks whose training diverged so far that integers cannot represent the ratio of two scales.
+  // Networks that throw a QuantError, because their training diverged so far that integers cannot
+  // represent the ratio of two scales.
   int64_t refused = 0;
   for (int64_t i = 0; i < networks; ++i) {
     const auto seed = static_cast<uint64_t>(i);

@@ -9,7 +9,7 @@
 namespace quantrain::proofs {
 namespace {
 
-// Batch sizes and learning rates are the programs' defaults.
+// Batch sizes and learning rates are the defaults of the example programs.
 DataLoader loader_of(const Images& images, const Training& training, uint64_t seed) {
   const Dataset& all = images.train;
   return DataLoader(training.limit > 0 ? all.first(std::min(training.limit, all.size())) : all,

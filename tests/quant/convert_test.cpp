@@ -483,7 +483,7 @@ TEST_CASE("Sigmoid and Tanh convert to lookups", "[quant][convert]") {
   CHECK(rows.rows[1].output_bits == 6);
   CHECK(rows.rows[3].operation == "tanh");
   CHECK(rows.rows[3].output_bits == bits);
-  CHECK(rows.rows[6].output_bits == 8);  // logits have 8 bits
+  CHECK(rows.rows[6].output_bits == 8);  // an output layer without weights gives 8-bit codes
   CHECK(net(example).kind() == ValueKind::kCodes);
 }
 

@@ -273,7 +273,7 @@ TEST_CASE("parameters given from outside are validated", "[quant][fake_quantize]
       q.update_params({{.bits = 4}, -1, {0.0f}, {0}}), QuantError, "not positive");
   QUANTRAIN_CHECK_ERROR(q.update_params({{.bits = 4}, -1, {1.0f}, {16}}), QuantError, "not a code");
   QUANTRAIN_CHECK_ERROR(
-      q.update_params({{.bits = 8}, -1, {1.0f}, {0}}), QuantError, "are not of type");
+      q.update_params({{.bits = 8}, -1, {1.0f}, {0}}), QuantError, "do not fit: expected type");
   CHECK(q.params() == kFourBits);
 }
 

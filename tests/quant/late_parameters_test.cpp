@@ -48,7 +48,7 @@ TEST_CASE("an optimizer made before prepare_qat names the scales that it lacks",
   CHECK(values(net.parameters()[0]) != before);
 }
 
-TEST_CASE("an optimizer may lack scales if they do not learn, or if it was made after prepare_qat",
+TEST_CASE("an optimizer may lack scales that do not learn; one made after prepare_qat may lack any",
           "[quant][prepare]") {
   Sequential net = mlp();
   const std::vector<Tensor> weights = net.parameters();
@@ -65,7 +65,7 @@ TEST_CASE("an optimizer may lack scales if they do not learn, or if it was made 
     backward(net);
     CHECK_NOTHROW(early.step());
   }
-  SECTION("an optimizer of some parameters, made afterwards") {
+  SECTION("an optimizer made after prepare_qat from some of the parameters") {
     prepare_qat(net, random_images({1, 12}, 1), learned());
     Sgd late(weights);
     backward(net);

@@ -108,13 +108,13 @@ TEST_CASE("the error for an addition that no layer supports does not suggest the
   Between constant([](const Tensor& x) { return x + Tensor::full(x.shape(), 3.0f); });
   QUANTRAIN_CHECK_ERROR(prepare_qat(constant, example(), kConfig),
                         GraphError,
-                        "[Between] an addition of a constant has no integer form: [2, 12] + [2, "
+                        "[Between] this addition of a constant has no integer form: [2, 12] + [2, "
                         "12]; a constant operand must be "
                         "one number, or one for each channel");
   Between row([](const Tensor& x) { return x + reshape(mean(x, 1), {2, 1}); });
   QUANTRAIN_CHECK_ERROR(prepare_qat(row, example(), kConfig),
                         GraphError,
-                        "[Between] an addition that broadcasts has no integer form: [2, 12] + ");
+                        "[Between] this addition that broadcasts has no integer form: [2, 12] + ");
   Between scalar([](const Tensor& x) { return x + 3.0f; });
   QUANTRAIN_CHECK_ERROR(prepare_qat(scalar, example(), kConfig),
                         GraphError,
@@ -239,18 +239,19 @@ TEST_CASE("an error about parameters of a wrong type names their layer", "[quant
   prepare_qat(net, example(), kConfig);
   const QParams wrong{{.bits = 4}, -1, {1.0f}, {0}};
   const QParams invalid{{.bits = 8}, -1, {0.0f}, {0}};
-  QUANTRAIN_CHECK_ERROR(output_quantizer(net, "0.1").update_params(wrong),
-                        QuantError,
-                        "[0.1] parameters u4 scale 1 zero point 0 are not of type u8 with 1 ");
+  QUANTRAIN_CHECK_ERROR(
+      output_quantizer(net, "0.1").update_params(wrong),
+      QuantError,
+      "[0.1] parameters (u4 scale 1 zero point 0) do not fit: expected type u8 with 1 ");
   QUANTRAIN_CHECK_ERROR(output_quantizer(net, "0.1").update_params(invalid), QuantError, "[0.1] ");
   QUANTRAIN_CHECK_ERROR(
       weight_quantizer(net, "0.0").set_params(wrong),
       QuantError,
-      "[0.0] parameters u4 scale 1 zero point 0 are not of type s8 narrow with 9 ");
+      "[0.0] parameters (u4 scale 1 zero point 0) do not fit: expected type s8 narrow with 9 ");
   QUANTRAIN_CHECK_ERROR(
       output_quantizer(net, "0.1").params(), QuantError, "[0.1] FakeQuantize has");
   QUANTRAIN_CHECK_ERROR(
-      FakeQuantize().update_params(wrong), QuantError, "[FakeQuantize] parameters u4");
+      FakeQuantize().update_params(wrong), QuantError, "[FakeQuantize] parameters (u4");
 }
 
 }  // namespace quantrain::quant

@@ -76,7 +76,7 @@ TEST_CASE("parity counts integers that differ, and names the first layer that ha
   CHECK(printed(equal).find("first difference") == std::string::npos);
 
   net.find("4").named_parameters()[0].tensor.mutable_data()[7] += 3.0f;
-  const IntegerModel changed = convert(net, example);  // computes what the simulation computes now
+  const IntegerModel changed = convert(net, example);  // agrees with the changed simulation
   const auto simulated = integers_of(changed, images);
   const auto deployed = integers_of(model, images);
   const Parity parity = verify_parity(net, model, images);

@@ -63,8 +63,8 @@ TEST_CASE("a calibrated network simulates its model, and running or training it 
   const std::vector<QParams> calibrated = activation_params(net);
   const IntegerModel model = convert(net, example);
 
-  // These images exceed the calibrated activation_params. Neither evaluation nor training changes
-  // the activation_params.
+  // These images exceed the calibrated ranges. Neither evaluation nor training changes the
+  // parameters of the activations.
   const Tensor images = random_images({6, 8, 8, 1}, 3);
   for (const bool training : {false, true}) {
     net.train(training);
@@ -261,7 +261,7 @@ TEST_CASE("phases and frozen batch norms are saved, so a loaded network trains l
   train_a_little(net, {6, 8, 8, 1}, 3);
   SECTION("all of it") { freeze(net); }
   SECTION("the batch norms") { freeze_batch_norms(net); }
-  SECTION("the activation_params") { set_phase(net, Phase::kFrozen); }
+  SECTION("the ranges and scales") { set_phase(net, Phase::kFrozen); }
   SECTION("nothing") {}
   const quantrain::test::TemporaryFolder folder;
   save(net, folder / "net.safetensors");

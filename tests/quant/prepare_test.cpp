@@ -51,7 +51,8 @@ class Custom : public Module {
   std::shared_ptr<Add> sum_;
 };
 
-/// Runs layers without slots twice, and may scale the result by a value computed from parameters.
+/// Runs its pooling, dropout and flatten layers twice; they need nothing in their slots. If
+/// `scaled`, multiplies the result by a value computed from a parameter.
 class Repeated : public Module {
  public:
   explicit Repeated(bool scaled)

@@ -17,7 +17,7 @@ using quantrain::test::to_tensor;
 // computes the difference in double.
 constexpr quantrain::test::Tolerance kScale{0.0, std::numeric_limits<float>::epsilon()};
 constexpr quantrain::test::Tolerance kEqual{};
-// PyTorch sums at most a hundred products in float32; quantrain sums them in double.
+// PyTorch sums the products (at most a hundred) in float32, and quantrain sums them in double.
 constexpr quantrain::test::Tolerance kSums{0.0, 1e-5};
 
 QType type_of(const Json& json) {
@@ -37,7 +37,7 @@ QParams params_of(const Json& json) {
 
 }  // namespace
 
-TEST_CASE("ranges after each batch and their parameters equal PyTorch's",
+TEST_CASE("an observer's ranges after each batch and its final parameters equal PyTorch's",
           "[quant][observer][vectors]") {
   for (const Json& json : quantrain::test::load_vectors("observers")) {
     CAPTURE(json.at("observer").get<std::string>(), json.at("axis").get<int>());

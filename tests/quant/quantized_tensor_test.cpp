@@ -120,7 +120,7 @@ TEST_CASE("sizes count packed codes and parameters", "[quant][tensor]") {
   CHECK(channels.compression_ratio() == quantrain::test::Approx(1.5));
 }
 
-TEST_CASE("an empty tensor has no codes and no error", "[quant][tensor]") {
+TEST_CASE("an empty tensor has no codes and a quantization error of 0", "[quant][tensor]") {
   const Tensor x = Tensor::empty({0, 3});
   const QuantizedTensor q(x, {4, true, true}, QScheme::kSymmetric, 1);
   CHECK(q.params().scale == std::vector<float>{1, 1, 1});

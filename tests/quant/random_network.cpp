@@ -92,7 +92,7 @@ class Squeeze : public Module {
 };
 
 /// Computes features of two images, with a body for each image, and joins the features. The outputs
-/// are logits and head(joined); the logits are computed from the joined features or from the head.
+/// are logits and head(joined); the logits are computed from joined or from head(joined).
 class TwoTowers : public Module {
  public:
   TwoTowers(Sequential first, Sequential second, Sequential head, Sequential logits, bool behind)
@@ -356,7 +356,7 @@ class Composer {
     }
   }
 
-  /// Appends a function of one element, or a PReLU.
+  /// Appends an elementwise function that is the same for all channels, or a PReLU.
   void function(Sequential& net, int64_t channels) {
     const functions::Function all[] = {functions::sigmoid(),
                                        functions::tanh(),

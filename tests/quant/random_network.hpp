@@ -9,8 +9,8 @@
 #include "quant/analysis/parity.hpp"
 #include "quant/training/qconfig.hpp"
 
-// Random networks, to cover networks that we did not think of. Their layers are of every kind that
-// converts. The same seed gives the same network.
+// Random networks, to cover networks that we did not think of. They use every kind of layer that
+// can be converted. The same seed gives the same network.
 namespace quantrain::quant::test {
 
 struct RandomNetwork {

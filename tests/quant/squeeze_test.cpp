@@ -189,7 +189,7 @@ TEST_CASE("operations without an integer form are refused for any batch size, wi
       {[=](const Tensor& x, const Tensor& y) {
          return rows(image(x) + global_max_pool2d(image(y)));
        },
-       "an addition that broadcasts has no integer form: [#, 2, 2, 3] + [#, 1, 1, 3]; a constant "
+       "this addition that broadcasts has no integer form: [#, 2, 2, 3] + [#, 1, 1, 3]; a constant "
        "operand must be one number, or one for each channel (the last axis). Operands that depend "
        "on the input "
        "need the same shape"},
@@ -220,8 +220,9 @@ TEST_CASE("operations without an integer form are refused for any batch size, wi
 
 TEST_CASE("a difference or a quotient converts if it is written as its error advises",
           "[quant][mul]") {
-  /// last(joined(first(x), instead(second(x)))). For a difference, `instead` is -v and `joined` is
-  /// Add; for a quotient, `instead` is 1 / (v + 1), after a sigmoid, and `joined` is Mul.
+  /// For a difference: last(joined(first(x), instead(second(x)))), where `instead` is -v and
+  /// `joined` is Add. For a quotient: last(joined(first(x), instead(gate(second(x))))), where
+  /// `gate` is a sigmoid, `instead` is 1 / (v + 1) and `joined` is Mul.
   class Instead : public Module {
    public:
     explicit Instead(bool difference) : difference_(difference) {

@@ -71,8 +71,8 @@ std::vector<size_t> operands(const integer::Program& program) {
   return counts;
 }
 
-/// A layer that computes x + x + 0.5. If `at_once`, the function add computes it, and the constant
-/// is one number; else the layer Add computes it, and the constant has x's shape.
+/// A layer that computes x + x + 0.5. If `at_once`, it calls the function add(), and the constant
+/// is one number. Otherwise it runs the layer Add, and the constant has x's shape.
 class WithConstant : public Module {
  public:
   explicit WithConstant(bool at_once) : sum_(add("sum", Add{})), at_once_(at_once) {}
@@ -157,16 +157,17 @@ TEST_CASE("the error about a constant among three operands says what to write", 
     train_a_little(net, {6, 8, 8, 1}, 2);
     return convert(net, example);
   };
-  QUANTRAIN_CHECK_ERROR(prepared(true),
-                        GraphError,
-                        "an addition that broadcasts has no integer form: [2, 8, 8, 4] + "
-                        "[2, 8, 8, 4] + [1]; a layer of its own must add the constant to one other "
-                        "operand; a constant operand must be one number, or one for each channel");
+  QUANTRAIN_CHECK_ERROR(
+      prepared(true),
+      GraphError,
+      "this addition that broadcasts has no integer form: [2, 8, 8, 4] + "
+      "[2, 8, 8, 4] + [1]; add the constant to one operand first, in a "
+      "separate layer; a constant operand must be one number, or one for each channel");
   QUANTRAIN_CHECK_ERROR(
       prepared(false),
       GraphError,
-      "[1.sum] an addition of a constant has no integer form: [2, 8, 8, 4] + "
-      "[2, 8, 8, 4] + [2, 8, 8, 4]; a layer of its own must add the constant to one other operand");
+      "[1.sum] this addition of a constant has no integer form: [2, 8, 8, 4] + "
+      "[2, 8, 8, 4] + [2, 8, 8, 4]; add the constant to one operand first, in a separate layer");
 }
 
 TEST_CASE("the error about a sum of three outside of a layer suggests the layer Add",

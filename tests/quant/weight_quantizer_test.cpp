@@ -379,7 +379,7 @@ TEST_CASE("weights that were quantized elsewhere keep their codes", "[quant][wei
       weights.set_params(
           {{.bits = 8, .is_signed = true, .narrow = true}, 0, {1.0f, 1.0f, 1.0f}, {0, 0, 0}}),
       QuantError,
-      "are not of type");
+      "do not fit: expected type");
   CHECK(weight_scales(net, images, "0") == given.scale);
 
   // A scale in which the bias does not fit is refused, and the bias is not clamped.

@@ -363,7 +363,7 @@ def fake_quantize():
     def per_tensor(x, scale, zero_point, qmin, qmax):
         write(x.float(), torch.tensor(scale), torch.tensor(float(zero_point)), -1, qmin, qmax)
 
-    # With an even zero point, ties round the same way before and after adding it.
+    # With an even zero point, ties give the same code whether it is added before or after rounding.
     per_tensor(draw(61, low=-64, high=300), 2.0 ** -5, 0, 0, 255)
     per_tensor(draw(61, low=-300, high=300), 2.0 ** -4, 128, 0, 255)  # every other value is a tie
     per_tensor(draw(61, low=-300, high=300), 2.0 ** -4, 6, 0, 15)
@@ -392,7 +392,8 @@ def lsq():
     for shape, axis, exponents, qmin, qmax in (
             ((37,), -1, [-3], -7, 7), ((37,), -1, [-4], 0, 15), ((37,), -1, [-5], -127, 127),
             ((37,), -1, [0], -1, 1), ((3, 11), 0, [-3, -2, -4], -7, 7)):
-        x = (draw(*shape) + 1 / 64).float().requires_grad_(True)  # no ends of the range; at scale 2 ** -5, all are ties
+        # No x lies exactly at an end of the range. At scale 2 ** -5, all x are ties.
+        x = (draw(*shape) + 1 / 64).float().requires_grad_(True)
         scale = torch.tensor([2.0 ** e for e in exponents]).requires_grad_(True)
         zero = torch.zeros(len(exponents))
         grad_y = draw(*shape).float()

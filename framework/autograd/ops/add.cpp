@@ -36,11 +36,11 @@ class AddNode : public Node {
     for (const Tensor& x : inputs()) shapes << (shapes.tellp() == 0 ? "" : " + ") << x.shape();
     throw GraphError(
         layer,
-        of_one_shape(inputs()) ? "an addition of a constant" : "an addition that broadcasts",
+        of_one_shape(inputs()) ? "this addition of a constant" : "this addition that broadcasts",
         " has no integer form: ",
         shapes.str(),
         inputs().size() == 2 ? "; "
-                             : "; a layer of its own must add the constant to one other operand; ",
+                             : "; add the constant to one operand first, in a separate layer; ",
         "a constant operand must be one number, or one for each channel (the last axis). Operands "
         "that depend "
         "on the input need the same shape");

@@ -9,10 +9,10 @@ namespace quantrain {
 /// Shapes: x [N, H, W, C]  ->  y [N, OH, OW, C], OH = (H + 2 padding.h - kernel.h) / stride.h + 1,
 /// OW likewise. If x holds activation codes, y is the exact mean of codes; the FakeQuantize
 /// that follows sets the parameters of y.   docs/quantization.md (10)
-/// Gradient: each element of the window inside the image gets grad_y / the number of such elements.
-/// Throws: ShapeError if x does not have four axes or has 2^31 elements or more, the kernel exceeds
-/// the padded image, padding is not below the kernel, or an option is out of range; QuantError if a
-/// sum of codes could leave 32 bits.
+/// Gradient: the elements of a window that lie inside the image share grad_y equally.
+/// Throws: ShapeError if x does not have four axes or has 2^31 elements or more, an image has no
+/// pixels, the kernel exceeds the padded image, padding is not below the kernel, or an option is
+/// out of range; QuantError if a sum of codes could leave 32 bits.
 /// Source: ONNX AveragePool with count_include_pad = 0, channels last.
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options);
 

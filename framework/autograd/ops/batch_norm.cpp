@@ -239,8 +239,9 @@ Tensor normalise(const Tensor& x, const Statistics& s, const Tensor& gamma, cons
   return y;
 }
 
-// With running statistics, batch norm is a function of the codes of each channel. Null in training,
-// or if x does not hold activation codes or has no channels.   docs/quantization.md (24)
+// With running statistics, batch norm is a function of the codes of each channel. Returns this
+// function, or null in training, if x does not hold activation codes or if x has no channels.
+// docs/quantization.md (24)
 std::shared_ptr<CodeFunction> of_codes(const Tensor& x,
                                        const Tensor& gamma,
                                        const Tensor& beta,

@@ -14,8 +14,8 @@ struct BatchNormOptions {
 /// Training: uses the mean and the population variance of each channel's n values in this batch.
 /// Then updates running = (1 - momentum) * running + momentum * batch. The running variance is
 /// updated with the batch's unbiased variance, which is n / (n - 1) times the population variance.
-/// Evaluation: uses the running statistics and updates nothing. If x holds activation codes, y is
-/// then an integer lookup with a table for each channel; the FakeQuantize that follows sets the
+/// Evaluation: uses the running statistics and updates nothing. On activation codes, evaluation is
+/// an integer lookup with a table for each channel; the FakeQuantize that follows sets the
 /// parameters of y.   docs/quantization.md (24)
 /// Shapes: x [N, ..., C], such as rows [N, C], signals [N, L, C] or images [N, H, W, C]; all other
 /// operands [C]  ->  y like x.

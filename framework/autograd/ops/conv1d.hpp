@@ -20,8 +20,8 @@ struct Conv1dOptions {
 /// Codes: as in conv2d.   docs/quantization.md (6), (7)
 /// Gradient: each operand gets the gradient of the formula; codes count as the real values they
 /// represent.
-/// Throws: ShapeError if the shapes do not fit, OL is below 1, or groups does not divide C and O;
-/// QuantError if an integer sum or bias could overflow.
+/// Throws: ShapeError if the shapes do not fit, an option is out of range, OL is below 1, or groups
+/// does not divide C and O; QuantError if an integer sum or bias could overflow.
 /// Source: ONNX Conv over one axis, channels last.
 Tensor conv1d(const Tensor& x,
               const Tensor& weight,

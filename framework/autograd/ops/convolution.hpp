@@ -22,7 +22,8 @@ void check_channels(std::string_view type,
                     const Shape& weight,
                     int64_t groups);
 
-/// Computes and records y, the sum of each window's products for each output channel.
+/// Computes and records y: for each window and output channel, the sum of the products and, if
+/// defined, the bias.
 /// Throws: ShapeError naming the operation unless bias is undefined or [O]; QuantError if an
 /// integer sum or bias could overflow.
 Tensor convolve(const WindowOperation& operation,

@@ -18,7 +18,7 @@ using integer::Gather;
 
 constexpr int64_t kGrain = 32768;  // elements of a block
 
-/// Lists, for each index of x along one axis, the places along that axis of y that read the index.
+/// Inverts Gather::Axis::index: for each index in x, the places in y that read it.
 /// `of(index)` returns the places of an index in ascending order.
 struct Places {
   std::vector<int32_t> begin;  // first entry of `place` for each index, then the end
@@ -133,8 +133,8 @@ void check_places(std::string_view operation, int64_t places) {
 
 Gathered gathered(const Tensor& x, const Shape& shape, const GatherIndex& index, float fill) {
   if (x.elements() == 0 || shape.elements() == 0) {
-    // Nothing moves, so `index` is not read. If x has no elements, callers leave the lists of
-    // `index` empty.
+    // Nothing moves, and `index` must not be read: if x has no elements, callers leave its lists
+    // empty even for axes that change.
     return {x.shape() == shape ? TensorAccess::with_shape(x, shape) : Tensor::full(shape, fill),
             nullptr};
   }

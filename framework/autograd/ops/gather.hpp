@@ -34,9 +34,9 @@ struct Gathered {
   std::shared_ptr<const integer::Gather> gather;  ///< for the constructor of GatherNode
 };
 /// Moves the elements of x to their places in y, which has the given shape. Codes with per-tensor
-/// parameters stay codes if the batch axis is unchanged and a code represents the fill exactly (if
-/// any place gets it); otherwise y holds floats. The caller must have checked the length of each
-/// list with check_places().
+/// parameters stay codes if the batch axis is unchanged, and if a code represents the fill value
+/// exactly or no place gets it; otherwise y holds floats. The caller must have checked the length
+/// of each list with check_places().
 Gathered gathered(const Tensor& x, const Shape& shape, const GatherIndex& index, float fill = 0.0f);
 
 /// Throws: ShapeError naming the operation if there are 2^31 places or more.

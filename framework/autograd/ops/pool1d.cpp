@@ -12,8 +12,8 @@ kernels::Conv2dShape signal_shape(std::string_view operation,
                                   const Window1d& window) {
   validate(window, operation);
   if (x[1] > std::numeric_limits<int32_t>::max())
-    throw ShapeError(operation, "a signal of 2^31 elements or more: x ", x);
-  if (x[1] < 1) throw ShapeError(operation, "a signal without elements: x ", x);
+    throw ShapeError(operation, "a signal of length 2^31 or more: x ", x);
+  if (x[1] < 1) throw ShapeError(operation, "a signal of length 0: x ", x);
   if (!window.fits(x[1]))
     throw ShapeError(operation, "the kernel is larger than the padded signal: x ", x, ", ", window);
   return image_shape(operation, {x[0], 1, x[1], x[2]}, window.in_row());

@@ -53,8 +53,8 @@ Taken range_of(int64_t extent, const SliceOptions& o) {
 void check_slice(std::string_view where, const SliceOptions& options) {
   if (options.step == 0)
     throw ShapeError(where,
-                     "the step is 0, expected the distance between two elements that are taken: 1 "
-                     "takes all, -1 takes all in reverse");
+                     "the step is 0, expected for example 1 (every element), 2 (every second one) "
+                     "or -1 (reverse order)");
 }
 
 Tensor slice(const Tensor& x, int axis, const SliceOptions& options) {

@@ -36,7 +36,7 @@ constexpr int64_t kBlockTerms = 512;        // the most terms of such a block
 /// of b [kh * kw * channels, columns].
 struct Correlation {
   const float* x;
-  const Conv2dShape* padding;        // if not null, x gets a border of zeros; n, h, w include it
+  const Conv2dShape* padding;        // if not null, x gets a border of zeros; h and w include it
   int64_t n, h, w, pixel, channels;  // pixels of x are `pixel` values apart
   std::vector<AxisPart> lines, pixels;
   int64_t oh, ow, columns, kh, kw;
@@ -211,8 +211,8 @@ class TapGroups {
   void (*kernel_)(const TilesF32&) = float_table().tiles_f32;
   Buffer<const float*> from_;
   Buffer<float*> to_;
-  // Has room for one segment for each tap, cut into as many pieces as the longest possible segment:
-  // a whole row of the convolution's kernel.
+  // Has room for kh * kw segments, each cut into as many pieces as the longest segment can have.
+  // The longest segment is a whole row of the convolution's kernel.
   Buffer<SegmentF32> segments_{p_.kh * p_.kw * ((p_.kw * p_.channels - 1) / kBlockTerms + 1)};
   std::vector<Block> blocks_;
   TilesF32 tiles_{};

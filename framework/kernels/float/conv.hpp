@@ -3,9 +3,9 @@
 #include "framework/kernels/conv_shape.hpp"
 #include "framework/kernels/float/gemm.hpp"
 
-// Convolutions in float32, computed as matrix products without im2col and split into blocks over
-// threads. There may be 1 to C groups. Depthwise convolutions (groups = C = O) have a kernel of
-// their own.
+// Convolutions in float32. They are computed as matrix products, but without im2col. The work is
+// split into blocks, which the threads share. There may be 1 to C groups. Depthwise convolutions
+// (groups = C = O) have a kernel of their own.
 namespace quantrain::kernels {
 
 /// Weights [O, KH, KW, C / groups], packed once for many convolutions with the kernels of
@@ -42,7 +42,8 @@ void conv2d_backward_data_f32(const Conv2dShape& shape,
                               const float* grad_y,
                               const float* w,
                               float* grad_x);
-/// grad_w is overwritten. A tree adds up partial sums; its shape depends on the problem size alone.
+/// grad_w is overwritten. Partial sums are added in a tree, whose shape depends on the problem size
+/// alone.
 void conv2d_backward_weights_f32(const Conv2dShape& shape,
                                  const float* x,
                                  const float* grad_y,

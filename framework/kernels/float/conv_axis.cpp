@@ -6,10 +6,10 @@
 namespace quantrain::kernels {
 namespace {
 
-/// Appends position part.result to `parts`, with only the taps that lie inside the source. The
-/// position's first tap reads element part.source, which may lie outside. If all taps of the
-/// position lie inside, the appended part also has the following positions whose taps all lie
-/// inside, but at most `left` positions in total. Returns the number of appended positions.
+/// Adds position part.result to `parts`, with only those of its taps that lie inside the source.
+/// Its first tap reads element part.source, which may lie outside. If all its taps lie inside, also
+/// adds the positions after it, as long as all their taps lie inside. Adds at most `left` positions
+/// in total. Returns the number of added positions.
 int64_t add_positions(std::vector<AxisPart>& parts,
                       AxisPart part,
                       int64_t left,
@@ -61,7 +61,8 @@ std::vector<AxisPart> forward_taps(const ConvAxis& axis) {
   std::vector<AxisPart> parts;
   parts.reserve(static_cast<size_t>(kernel));
   for (int64_t t = 0; t < kernel; ++t) {
-    const int64_t before = pad - t * dilation;  // inside: before <= i * stride < size + before
+    // Tap t of result i lies inside the image if before <= i * stride < size + before.
+    const int64_t before = pad - t * dilation;
     const auto positions = [&, stride = stride, results = results](int64_t end) {
       return std::clamp<int64_t>((end + stride - 1) / stride, 0, results);
     };
@@ -82,8 +83,8 @@ std::vector<AxisPart> forward_taps(const ConvAxis& axis) {
 
 std::vector<AxisPart> backward_axis(const ConvAxis& axis) {
   const auto [size, results, kernel, stride, pad, dilation] = axis;
-  // A result's taps depend on its residue (result + pad modulo stride). Neighbouring taps of a
-  // residue lie tap_step apart in the kernel and read elements that are tap_source apart.
+  // The taps of result i depend on its residue, (i + pad) % stride. Neighbouring taps of a result
+  // lie tap_step apart in the kernel. The elements that they read lie tap_source apart.
   const int64_t divisor = std::gcd(stride, dilation);
   const int64_t tap_step = stride / divisor;
   const int64_t tap_source = dilation / divisor;

@@ -8,24 +8,25 @@
 #include "framework/kernels/float/partial_sums.hpp"
 #include "framework/kernels/float/tiles.hpp"
 
-// The weight gradient is a matrix product, too. Its rows are the elements (u, v, c) of the
-// convolution's kernel, and its columns are the output channels. The sum for an element runs over
-// all output pixels for which the element lies inside the image. So each pair of an AxisPart of
-// lines and an AxisPart of pixels (conv_axis.hpp) is a matrix product, and its operands are read in
-// place. The output lines are split into chunks, whose size depends on the problem size alone. Each
-// chunk is summed separately, and a fixed tree adds up the chunks. Within a chunk, each block of
-// pixels is summed in one chain, and the blocks are added up one after the other.
+// Like the convolution itself, the weight gradient is computed by matrix products. The gradient's
+// rows are the elements (u, v, c) of the convolution's kernel, and its columns are the output
+// channels. The sum for an element runs over all output pixels at which the element reads inside
+// the image. So each pair of an AxisPart of lines and an AxisPart of pixels (conv_axis.hpp) adds a
+// matrix product, whose operands are read in place. The output lines are split into chunks, whose
+// size depends on the problem size alone. Each chunk is summed separately, and a fixed tree adds up
+// the chunks. Within a chunk, each block of pixels is summed in one chain, and the blocks are added
+// up one after the other.
 namespace quantrain::kernels {
 namespace {
 
 constexpr int64_t kMostTasks = 16;
 constexpr int64_t kTaskWork = 250000;          // the fewest multiply-adds that a task should have
 constexpr int64_t kChunkPixels = 768;          // fewer would make adding up the chunks costly
-constexpr int64_t kMostPartialSums = 4 << 20;  // of all chunks together; long sums may need more
-constexpr int64_t kLongestChunk = 32768;       // pixels; not more, as one chain adds up its blocks
-// A segment has at most kLongestChain pixels. A block has the fewest whole segments that reach a
-// number of pixels, but at most kMostSegments segments. The number is kLongestChain for up to
-// kTileRows rows. For more rows it is kBlockPixels, so that a panel of grad_y stays in the
+constexpr int64_t kMostPartialSums = 4 << 20;  // of all chunks; kLongestChunk may force more
+constexpr int64_t kLongestChunk = 32768;       // pixels; limits the chain that adds up the blocks
+// A segment has at most kLongestChain pixels. A block is full when its segments reach a target
+// number of pixels, or when it has kMostSegments segments. With up to kTileRows rows, the target is
+// kLongestChain pixels. With more rows it is kBlockPixels, so that a panel of grad_y stays in the
 // first-level cache.
 constexpr int64_t kLongestChain = 768;
 constexpr int64_t kBlockPixels = 128;

@@ -15,9 +15,9 @@ namespace {
 
 constexpr int64_t kTaskWork = 200000;
 constexpr int64_t kMostTasks = 16;
-// The weight gradient is summed in chunks of at most this many lines and pixels, but of at least
-// one line. In a chunk, the chains of a tap are added up one after the other.
-// docs/kernels.md, long sums
+// The weight gradient is summed in chunks. A chunk has at most kMostLines lines and at most
+// kMostPixels pixels, but always at least one line. Within a chunk, each tap's sum is split into
+// chains, which are added up one after the other.   docs/kernels.md, long sums
 constexpr int64_t kMostLines = 256;
 constexpr int64_t kMostPixels = 32768;
 

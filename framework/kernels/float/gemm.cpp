@@ -22,8 +22,8 @@ constexpr int64_t kPageFloats = 4096 / sizeof(float);
 
 /// Whether panels of B are packed although its rows are contiguous. Rows that are a multiple of a
 /// page apart share a few sets of the first-level cache. Kernels whose vectors are whole cache
-/// lines can afford that. The other kernels lose more time than packing takes if A has many rows
-/// and sums are short.
+/// lines lose little time by this. If A has many rows and sums are short, the other kernels lose
+/// more time by it than packing takes.
 bool packs_rows(const MatrixF32& b, int64_t m, int64_t k) {
   return m > 48 && k <= 128 && b.row_stride % kPageFloats == 0 && float_table().vector_floats < 16;
 }
@@ -171,7 +171,7 @@ void gemm_f32(int64_t m,
               const EpilogueF32& epilogue) {
   const Product p{m, n, a, c, c_stride, epilogue};
   // The kernel takes all columns at once if the product is one task and one block, and B is read in
-  // place. A single row is computed as chains instead.
+  // place. A single row is left to multiply(), which computes it as chains if A is contiguous.
   if (m > 1 && m <= kManyRows && k <= kLongestChain && m * n * k <= kTaskWork &&
       b.col_stride == 1 && !packs_rows(b, m, k)) {
     const SegmentF32 whole{0, 0};

@@ -58,8 +58,8 @@ class PackedMatrixF32 {
 };
 
 /// c[M, N] (rows c_stride apart) = a[M, K] * b[K, N], then the epilogue. If K = 0, all sums are 0,
-/// and the epilogue is applied to them. Sums run in the order of k, with two exceptions:
-///   - a single row (M = 1), unless b is packed;
+/// and the epilogue is applied to them. Sums run in the order of k, except in two cases:
+///   - M = 1, and b is not packed;
 ///   - both operands are contiguous along k, and either M <= 16 and K >= 8 * M, or N <= 12 and
 ///     K >= 8 * N.
 /// So the last bits of a row depend on whether it is multiplied alone. Sums of more than 1024 terms

@@ -10,7 +10,7 @@ namespace quantrain::kernels {
 
 void add_up(int64_t parts, int64_t n, float* partial) {
   const auto add = float_table().add_f32;
-  // Columns that are added at a time: so few that these columns of all parts stay in a fast cache.
+  // Adds up this many columns at a time, so that these columns of all parts stay in a fast cache.
   constexpr int64_t kBlock = 256;
   const int64_t grain = std::max(kBlock, 8 * kGrain / std::max<int64_t>(parts, 1));
   parallel_for(n, grain, [&](int64_t i, int64_t end) {

@@ -203,8 +203,8 @@ class PixelCalls {
   /// p.acc or p.y points to the first pixel.
   explicit PixelCalls(const DotU8S8& p) : p_(p) { p_.x = pointers_; }
 
-  /// Each pixel passed to add() after this call has a sum of `segments` segments. Their weights
-  /// begin at w.
+  /// Applies to all pixels that are passed to add() after this call: the sum of a pixel consists of
+  /// `segments` segments, whose weights begin at w.
   void set_segments(const int8_t* w, int64_t segments) {
     if (p_.w != w || p_.segments != segments) flush();
     p_.w = w;

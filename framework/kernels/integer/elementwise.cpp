@@ -219,7 +219,8 @@ bool quantize_channels_f32_u8(int64_t n,
   std::atomic<bool> finite = true;
   const IntegerTable& kernels = integer_table();
   if (mask != nullptr && inner % 8 != 0) std::memset(mask, 0, static_cast<size_t>((n + 7) / 8));
-  // A block has a multiple of 8 runs, so it begins at a whole byte of the mask.
+  // A run is `inner` elements of one channel. A block has a multiple of 8 runs, so it begins at a
+  // whole byte of the mask.
   parallel_for(n / inner,
                round_up(std::max<int64_t>(kQuantizeGrain / inner, 1), 8),
                [&](int64_t begin, int64_t end) {

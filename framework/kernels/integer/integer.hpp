@@ -195,8 +195,8 @@ void mul_u8(int64_t n,
             uint8_t* y,
             const GradientMask& mask = {});
 /// Max pooling of codes. Elements outside the image count as 0, the lowest code. The first of equal
-/// codes wins. position may be null. If it is not, it gets the winner's index in its window,
-/// counted row by row, and windows have at most kLargestPoolWindow elements.
+/// codes wins. position may be null. If it is not, windows must have at most kLargestPoolWindow
+/// elements, and position gets the winner's index in its window, counted row by row.
 /// docs/quantization.md (10)
 void max_pool2d_u8(const Conv2dShape& shape,
                    const uint8_t* x,

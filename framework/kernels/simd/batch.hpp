@@ -169,9 +169,9 @@ inline Batch<float, Arch> as_floats(Batch<int32_t, Arch> v) {
 }
 
 /// Makes the compiler read `kept`, and everything that it points to, from memory again. The loops
-/// of a tile need all registers. So the compiler would spill values that are needed after the
-/// loops, perhaps to a vector register. Reading them back from there would wait for all
-/// multiply-adds in flight.
+/// of a tile leave no general register free. So the compiler would spill values that are needed
+/// after the loops. It may spill them to a vector register, and reading them back from there would
+/// wait for all multiply-adds in flight.
 template <class T>
 inline QUANTRAIN_INLINE void forget_registers(T& kept) {
   asm volatile("" : "+m"(kept) : : "memory");

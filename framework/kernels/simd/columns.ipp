@@ -6,7 +6,8 @@
 // adjacent elements of a row.
 namespace quantrain::kernels::simd {
 
-/// Sums n terms. load(i, at) -> Lanes gives the terms from i on.
+/// Sums n terms. load(i, at) -> Lanes loads up to 16 terms, starting with term i. `at` is the Whole
+/// or the Part that for_lanes() passes.
 template <class Arch, class Load>
 inline QUANTRAIN_INLINE float sum_of_terms(int64_t n, const Load& load) {
   using L = Lanes<Arch>;
@@ -114,7 +115,7 @@ void column_square_sums_f32(
   });
 }
 
-/// The sums of grad (plain) and of grad * (x - mean) (product) over the same rows.
+/// Sums over the same rows: `plain` of grad, and `product` of grad * (x - mean).
 template <class Arch>
 struct GradSums {
   Lanes<Arch> plain, product;

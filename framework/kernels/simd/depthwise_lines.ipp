@@ -7,7 +7,7 @@
 // the line, and begin S = 1 or 2 columns apart. Lanes run along the channels; weights [kh, kw, c].
 namespace quantrain::kernels::simd {
 
-/// The pixels of a tile. Their sums fit in the registers.
+/// Fewest and most pixels of a tile. The sums of a tile fit in the registers.
 inline constexpr int kSmallestLineTile = 3;
 inline constexpr int kLargestLineTile = 8;
 
@@ -51,7 +51,7 @@ struct HalfOfLanes {
 };
 #endif
 
-/// The windows of one line of outputs: the rows of taps that lie inside the image.
+/// One line of outputs. All its windows have the same `rows` rows of taps inside the image.
 struct DepthwiseLine {
   int64_t rows;
   const float* x;    // the image's first column in the first of these rows
@@ -147,12 +147,14 @@ inline void depthwise_lines(
   }
 }
 
-/// Computes the lines [begin, end) of the output if the windows are of this form, and returns
-/// whether they are. With fewer than three outputs in a line, too few sums would run side by side.
-/// If pixels lie a multiple of a kilobyte apart, their cache lines compete for a few places in the
-/// first-level cache, so a tile's cache lines may be evicted before the next vector of channels
-/// reads the rest of them. A vector of 16 channels reads whole cache lines, so with AVX-512 this
-/// form is still faster at stride 1. At stride 2, a tile reads about twice as many cache lines.
+/// Computes the lines [begin, end) of the output if this form suits the windows, the length of a
+/// line and the number of channels. Returns whether it did. With fewer than three outputs in a
+/// line, too few sums would run side by side. With a multiple of 256 channels, pixels lie a
+/// multiple of a kilobyte apart, so their cache lines compete for a few places in the first-level
+/// cache: a tile's cache lines may be evicted before the next vector of channels reads the rest of
+/// them. Such channels take this form only with AVX-512 at stride 1. There it is still faster,
+/// because a vector of 16 channels reads whole cache lines. At stride 2, a tile reads about twice
+/// as many cache lines.
 template <class Arch>
 inline bool try_depthwise_lines(
     const DepthwiseF32& p, int64_t begin, int64_t end, const float* x, const float* w, float* y) {

@@ -48,8 +48,8 @@ inline QUANTRAIN_INLINE void add_line(const At& at,
   const auto add_outputs = [&](int64_t begin, int64_t end, auto v) QUANTRAIN_INLINE {
     for (int64_t j = begin; j < end; ++j) add(at.load(grad_y + j * s.c), j, v);
   };
-  // The outputs of tap v + 1 begin and end no later than those of tap v. All taps have the outputs
-  // [all_begin, all_end).
+  // The outputs of tap v + 1 begin and end no later than those of tap v. [all_begin, all_end) are
+  // the outputs that all V taps share.
   const int64_t all_begin = outputs[0].begin;
   const int64_t all_end = outputs[V - 1].end > all_begin ? outputs[V - 1].end : all_begin;
   repeat<V>([&](auto v) QUANTRAIN_INLINE {
@@ -182,8 +182,9 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
     columns(v, outputs, width);
   };
   int64_t v = 0;
-  // On a long line, a tap's sum is cut into chains, and the first chain begins at the tap's own
-  // first output. So each tap is summed alone.
+  // If a line has more than kLongestChain outputs, each tap's sum is cut into chains. The first
+  // chain begins at the tap's first output, which can differ between the columns of taps. So each
+  // column is summed alone.
   if (s.ow <= kLongestChain) {
     for (; v + 3 <= s.kw; v += 3) taps(v, std::integral_constant<int, 3>());
     for (; v + 2 <= s.kw; v += 2) taps(v, std::integral_constant<int, 2>());

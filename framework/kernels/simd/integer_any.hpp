@@ -2,11 +2,11 @@
 
 #include "framework/kernels/simd/batch.hpp"
 
-// Operations that integer kernels need and xsimd lacks: lanes of int32, the halves of 64-bit
-// products, dot products of bytes. There is one struct of operations for each architecture. Every
-// function of these structs is always inlined, so it leaves no symbol. This matters because files
-// with different compiler flags share a struct: the AVX-512 files share one, and the NEON files
-// share another.
+// The operations of integer kernels on lanes of int32. xsimd lacks some of them, such as the halves
+// of 64-bit products and dot products of bytes. There is one struct of operations for each
+// architecture. Every function of these structs is always inlined, so it leaves no symbol. This
+// matters because files with different compiler flags share a struct: the AVX-512 files share one,
+// and the NEON files share another.
 namespace quantrain::kernels::simd {
 namespace {
 

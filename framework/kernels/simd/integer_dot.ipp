@@ -93,8 +93,8 @@ inline QUANTRAIN_INLINE void dot_tile(const DotU8S8& p,
                                       typename Ints<Arch>::Int (&sums)[R][V]) {
   using I = Ints<Arch>;
   constexpr int64_t kQuad = V * I::kLanes * 4 * I::kSteps;
-  // Each step of a chain takes a few cycles. So if a tile has few chains, every second step goes to
-  // a second chain.
+  // The additions to one sum form a chain: each waits a few cycles for the one before it. So if a
+  // tile has few sums, every second step goes to a second chain.
   constexpr bool kTwice = R * V <= 4 && !kShort;
   // Local arrays, because the compiler would keep the caller's arrays in memory.
   typename I::Int acc[R][V];

@@ -154,8 +154,9 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
     return vaddq_s32(acc, vpaddq_s32(low, vmull_high_s16(a, b)));
   }
 
-  // SMLAL multiplies the weights of four outputs by one widened byte. Depthwise convolutions have
-  // no operand to broadcast, so they multiply pairs instead.
+  // dot_lane() multiplies the weights of four outputs by one widened byte of the left operand
+  // (SMLAL). In a depthwise convolution, no byte serves four outputs, because each output channel
+  // reads its own input channel. There, dot() multiplies pairs instead.
   static constexpr bool kByLane = true;
   static constexpr bool kPlanes = true;
   static constexpr int kLeftBytes = 8;

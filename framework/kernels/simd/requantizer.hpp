@@ -69,10 +69,10 @@ class Requantizer<Arch, false> {
 #if defined(__x86_64__)
 /// SSE2 shifts all lanes by the same count. So a multiplication by 2^(22 - c) and a shift by 22
 /// replace the shift by c = shift - 32, which lies in [1, 22].
-/// SSE2 multiplies only unsigned integers. So the sum is raised by 2^31 before its multiplication
-/// by m0, and the rounded upper half of the product before its multiplication by 2^(22 - c). The
-/// first raise adds m0 * 2^31 to the product, and the second adds 2^(31 - c) to the result. Both
-/// terms are subtracted again.
+/// SSE2 multiplies only unsigned integers. So two numbers are raised by 2^31: the sum, before it is
+/// multiplied by m0, and the rounded upper half of the product, before it is multiplied by
+/// 2^(22 - c). The first raise adds m0 * 2^31 to the product, and the second adds 2^(31 - c) to the
+/// result. Both terms are subtracted again.
 template <>
 class Requantizer<xsimd::sse2, true> {
   using I = Ints<xsimd::sse2>;

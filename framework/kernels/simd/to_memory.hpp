@@ -25,7 +25,7 @@ class SumsToMemory {
     I::template store_columns<R, V>(acc_ + at, stride_, sums, columns_);
   }
 
-  /// The same for a panel whose outputs all exist.
+  /// The same without a check, for a panel that has all V * kLanes outputs.
   template <int R>
   QUANTRAIN_INLINE void whole(int64_t at, typename I::Int (&sums)[R][V]) const {
     int32_t* const to = acc_ + at;
@@ -67,7 +67,7 @@ class CodesToMemory {
     I::template store_columns<R, V>(y_ + at, stride_, sums, clamp_, columns_);
   }
 
-  /// The same for a panel whose outputs all exist.
+  /// The same without a check, for a panel that has all V * kLanes outputs.
   template <int R>
   QUANTRAIN_INLINE void whole(int64_t at, typename I::Int (&sums)[R][V]) const {
     requantize(sums);

@@ -38,9 +38,10 @@ struct C99Sources {
 C99Sources export_c99(const integer::Program& program, const C99Options& options = {});
 
 /// Bytes of scratch that the exported network needs. It also needs a few hundred bytes of stack,
-/// and NAME_classify keeps the outputs on the stack, too. The scratch depends on shapes and bits,
-/// so it is known before training; channels that die in training reduce it.
-/// Throws: as export_c99().
+/// and NAME_classify keeps the outputs on the stack, too. The scratch depends on shapes and numbers
+/// of bits, so it can be computed before training. If channels die in training, the trained network
+/// needs less.
+/// Throws: what integer::validate() throws.
 int64_t ram_bytes(const integer::Program& program, bool pack_weights = true);
 
 /// A test program that includes NAME.c, runs these samples and compares the results with the

@@ -236,8 +236,8 @@ MemoryPlan plan_memory(const Program& program, const std::vector<int64_t>& local
     at(last, at(roots, step.output)) = now;
     for (const int id : step.inputs) at(last, at(roots, id)) = now;
   }
-  // An output's value is written directly to the caller's memory, unless it lies in an input or in
-  // another output.
+  // An output's value is written directly to the caller's memory, unless the value is an input,
+  // another output or a view of one of these.
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const int root = at(roots, program.outputs[i]);
     if (at(callers, root)) continue;

@@ -23,7 +23,7 @@ struct MemoryPlan {
   std::vector<Place> places;    ///< of each value; a view has the place of its input
   std::vector<Order> orders;    ///< of each step
   std::vector<int64_t> locals;  ///< of each step: where its own bytes begin in the scratch
-  std::vector<int64_t> values;  ///< bytes of the scratch's values that are alive in each step
+  std::vector<int64_t> values;  ///< of each step: total bytes of the live values in the scratch
   int64_t scratch_bytes = 0;
 };
 
@@ -33,10 +33,10 @@ struct MemoryPlan {
 /// program must be valid.
 MemoryPlan plan_memory(const integer::Program& program, const std::vector<int64_t>& local_bytes);
 
-/// The least distance between the first bytes of output and input: the output begins this many
-/// bytes before the input (forward) or after it (backward), so that no byte of the input is
-/// overwritten before its last read. If input and output may not share memory: the size of inputs
-/// and output together.
+/// The least distance between the first byte of the output and the first byte of the input. If the
+/// output begins at least this many bytes before the first byte of the input (forward) or after it
+/// (backward), no byte of the input is overwritten before its last read. If input and output may
+/// not share memory, the distance is the size of inputs and output together.
 int64_t lead(const integer::Operation& op, Order order);
 
 }  // namespace quantrain::c99

@@ -7,8 +7,9 @@
 
 namespace quantrain::c99 {
 
-/// The tables of a product, and a struct that points to them: one for each convolution group, or
-/// one for a depthwise layer. Adds the tables' bytes to *bytes.
+/// The tables of a product, and an array of structs that point into them. The array has one struct
+/// for each convolution group, but only one for a whole depthwise layer. Adds the tables' bytes to
+/// *bytes.
 std::string product_tables(const ProductStep& step,
                            const std::string& id,
                            const Settings& settings,

@@ -32,9 +32,8 @@ struct DepthwiseForm {
 
 /// The functions that the steps of a network call.
 struct Needs {
-  /// For each form: whether some step has a number of outputs that is not a multiple of four. This
-  /// is the number per group for a grouped convolution, and the number of channels for a depthwise
-  /// one.
+  /// For each form: whether the number of outputs of some step is not a multiple of four. A grouped
+  /// convolution counts the outputs of one group, a depthwise one counts its channels.
   std::map<ProductForm, bool> products;
   std::map<DepthwiseForm, bool> depthwise;
   bool requantize = false;

@@ -31,8 +31,8 @@ size_t loudest(const std::vector<float>& values) {
 }  // namespace
 
 TEST_CASE("the spectrum keeps the energy of the samples", "[examples][audio]") {
-  // Parseval: the sum of |X|^2 over all n bins is n times the sum of x^2. Bins 1 to n / 2 - 1
-  // count twice.
+  // Parseval: the sum of |X|^2 over all n bins is n times the sum of x^2. PowerSpectrum gives bins
+  // 0 to n / 2. The other bins have the powers of bins 1 to n / 2 - 1, so these count twice.
   Random random(1);
   for (const int64_t n : {2, 6, 16, 480, 1024}) {
     std::vector<float> x;

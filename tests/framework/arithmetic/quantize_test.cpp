@@ -91,8 +91,8 @@ TEST_CASE("the zero point rounds min / scale, with ties to even", "[arithmetic][
   CHECK(affine(-3.5f, 251.5f) == ScaleZero{1.0f, 4});
   CHECK(affine(-127.5f, 127.5f) == ScaleZero{1.0f, 128});
   CHECK(affine(-127.5f, 127.5f, kS8) == ScaleZero{1.0f, 0});
-  // qmin is odd here. If the zero point were half_even(-127 + 126.5) = 0, -126.5 would get the
-  // code -126 instead of -127.
+  // qmin is odd here. With a zero point of half_even(-127 + 126.5) = 0, the minimum -126.5 would
+  // get the code -126 instead of -127.
   CHECK(affine(-126.5f, 127.5f, kNarrow8) == ScaleZero{1.0f, -1});
   CHECK(affine(-2.5f, 3.5f, {3, true, true}) == ScaleZero{1.0f, -1});
 }
@@ -115,8 +115,8 @@ TEST_CASE("at every tie, min gets the lowest code, and max is at most 1 code bel
           min_missed += unclamped_code(range.min, scale, zero) != static_cast<float>(qmin);
           min_missed += !gradient_passes(range.min, scale, zero, qmin, qmax);
           max_missed += quantize(range.max, scale, zero, qmin, qmax) < qmax - 1;
-          // half_even(qmin - min / scale) is the same zero point if qmin is even, that is, for all
-          // but narrow types.
+          // If qmin is even, half_even(qmin - min / scale) equals the zero point. Only narrow types
+          // have an odd qmin.
           const double difference = qmin - static_cast<double>(range.min / scale);
           moved += zero != static_cast<int32_t>(std::nearbyint(difference));
         }
@@ -138,7 +138,7 @@ TEST_CASE("the zero point uses the float32 quotient that quantizing uses",
   CHECK(u8(-0.01f, params.scale, params.zero_point) == 0);
 }
 
-TEST_CASE("chosen parameters represent 0 exactly and the ends of the range to within a step",
+TEST_CASE("chosen parameters represent 0 exactly and miss the ends of the range by at most a step",
           "[arithmetic][choose_params]") {
   Random random(1);
   for (int i = 0; i < 5000; ++i) {

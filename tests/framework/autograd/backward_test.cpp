@@ -255,7 +255,8 @@ TEST_CASE("writing to the gradient of a leaf changes no other gradient", "[autog
   grad.mutable_data()[0] = 100.0f;
   CHECK(values(b.grad()) == std::vector<float>{1, 1});
 
-  // cross_entropy saves its gradient, and a write to x.grad() must not change it.
+  // The forward pass of cross_entropy computes and saves the gradient for x. A write to x.grad()
+  // must not change the saved gradient.
   Tensor x = make_leaf({1, 2}, {1, 1});
   Tensor loss = cross_entropy(x, std::vector<int32_t>{0});
   loss.backward(/*keep_graph=*/true);

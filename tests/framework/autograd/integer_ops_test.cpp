@@ -77,7 +77,8 @@ TEST_CASE("relu clamps codes", "[autograd][relu][integer]") {
     CHECK(values(y) == values(relu(as_floats(x))));  // 0 is a code, so nothing is rounded
     check_same_gradient(y, relu(as_floats(x).set_requires_grad(true)));
     const Tensor z = relu6(x);
-    // 6 = 24 * 0.25 is the value of a code or above the values of all codes, so nothing is rounded.
+    // 6 = 24 * 0.25 is either the value of a code or above the values of all codes. So nothing is
+    // rounded.
     CHECK(values(z) == values(relu6(as_floats(x))));
     check_same_gradient(z, relu6(as_floats(x).set_requires_grad(true)));
   }
@@ -218,7 +219,8 @@ TEST_CASE("add computes with floats if it broadcasts or an operand does not hold
           "[autograd][add][integer]") {
   const Tensor a = activations({3, 4}, {8, false, false}, 0.125f, 3, 1);
   const Tensor row = activations({4}, {8, false, false}, 0.25f, 5, 2);
-  // A row of floats would be a constant, which has an integer form. A row of codes is not.
+  // A row of floats would be a constant, and adding a constant has an integer form. Adding a row of
+  // codes has none.
   CHECK(add(a, row).kind() == ValueKind::kFloat);
   CHECK(values(add(a, row)) == values(add(as_floats(a), as_floats(row))));
   CHECK(add(a, as_floats(a)).kind() == ValueKind::kFloat);
@@ -403,7 +405,7 @@ TEST_CASE("sigmoid and tanh of codes are computed from their values and rounded 
   }
 }
 
-TEST_CASE("a function of codes has the range and the activation mask of its float values",
+TEST_CASE("range and activation mask of a function of codes follow from its float values",
           "[autograd][elementwise][integer]") {
   const Tensor x = activations({5, 9}, {8, false, false}, 0.05f, 128, 1);
   const Tensor y = quantrain::tanh(x);

@@ -135,7 +135,7 @@ TEST_CASE("slice and upsample_nearest refuse invalid shapes and options",
   QUANTRAIN_CHECK_ERROR(slice(x, 4, {}), ShapeError, "no axis 4 in [1, 2, 3, 1]");
   QUANTRAIN_CHECK_ERROR(slice(x, 1, {.step = 0}),
                         ShapeError,
-                        "[slice] the step is 0, expected the distance between two elements");
+                        "[slice] the step is 0, expected for example 1 (every element)");
   QUANTRAIN_CHECK_ERROR(upsample_nearest(Tensor::zeros({2, 3}), 2),
                         ShapeError,
                         "[upsample_nearest] x is neither [N, H, W, C] nor [N, L, C]: x [2, 3]");

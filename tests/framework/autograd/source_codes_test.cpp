@@ -64,7 +64,8 @@ TEST_CASE("a write through any tensor that shares the floats drops the codes",
     CHECK(tensor.source_codes() == nullptr);
 }
 
-TEST_CASE("a tensor keeps its features if a new shape keeps the rows", "[autograd][source_codes]") {
+TEST_CASE("codes with features are dropped if a new shape changes the length of the last axis",
+          "[autograd][source_codes]") {
   const auto codes = counting_codes(12, integer::input_params({0, 1}, "test"));
   codes->features =
       std::make_shared<const integer::InputFeatures>(integer::InputFeatures{{0, 0, 0}, {1, 1, 1}});

@@ -39,7 +39,7 @@ TEST_CASE("an unnamed tensor gives no pointer or reference into itself",
   CHECK((relu(test::make_tensor({1}, {-1})).data()[0]) == 0.0f);
 }
 
-TEST_CASE("a loop over a list that a temporary returns keeps the list alive",
+TEST_CASE("a temporary returns its lists by value, so that loops over them are safe",
           "[autograd][temporaries]") {
   const Tensor x = test::make_leaf({2}, {1, 2});
   std::vector<std::string> types;

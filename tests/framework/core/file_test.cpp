@@ -105,8 +105,8 @@ TEST_CASE("a write that fails half way leaves the old file and nothing else", "[
 TEST_CASE("a temporary name that is taken is not used", "[core][file]") {
   const TemporaryFolder folder;
   const Child child = in_child([&]() -> std::string {
-    // write_file() never removes a symbolic link as a leftover. One of these links has the next
-    // temporary name.
+    // One of these symbolic links has the next temporary name. write_file() removes temporary files
+    // that dead processes left, but never symbolic links.
     const std::string first = folder / "a.tmp" + std::to_string(::getpid()) + '-';
     for (int number = 1; number <= 5000; ++number)
       std::filesystem::create_symlink("nowhere", first + std::to_string(number));

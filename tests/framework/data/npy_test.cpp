@@ -49,7 +49,7 @@ TEST_CASE("a .npy of each type gives its values", "[data][npy]") {
         std::vector<float>{-0.1f, 0.0f});
 }
 
-TEST_CASE("a .npy of every version, rank and header layout is read_bytes_of", "[data][npy]") {
+TEST_CASE("a .npy of every version, rank and header layout is read", "[data][npy]") {
   const std::vector<uint8_t> four{1, 2, 3, 4};
   for (const int version : {1, 2, 3})
     CHECK(read_bytes_of(npy("|u1", "(2, 2)", four, version)).bytes == four);
@@ -63,7 +63,7 @@ TEST_CASE("a .npy of every version, rank and header layout is read_bytes_of", "[
             .bytes == four);
 }
 
-TEST_CASE("a .npy that xtensor wrote is read_bytes_of", "[data][npy]") {
+TEST_CASE("a .npy that xtensor wrote is read", "[data][npy]") {
   const TemporaryFolder folder;
   const xt::xarray<float> floats{{0.5f, -1.0f, 2.0f}, {3.0f, 4.0f, -5.25f}};
   xt::dump_npy(folder / "floats.npy", floats);

@@ -6,14 +6,15 @@
 #include "framework/integer/integer_model.hpp"
 #include "tests/catch.hpp"
 
-// Each test compares a program with the same program after remove_dead_channels(): all outputs must
-// be equal for random inputs.
+// Most tests run a program before and after remove_dead_channels(): all outputs must be equal for
+// random inputs.
 namespace quantrain::integer {
 namespace {
 
 const QParams kParams{{.bits = 8}, -1, {0.05f}, {3}};
 
-/// Builds a program step by step. Every product has random weights, and a ReLU if it gives codes.
+/// Builds a program step by step. Convolutions and linear layers have random weights, and a ReLU if
+/// they give codes.
 class NetworkBuilder {
  public:
   explicit NetworkBuilder(uint64_t seed) : random_(seed) {}
@@ -90,7 +91,7 @@ class NetworkBuilder {
   }
 
   /// Makes channel o of value `id` constant: sets the channel's weights to 0 and its bias to
-  /// `bias`. The value must be the output of a product.
+  /// `bias`. The value must be the output of a convolution or linear layer.
   void kill(int id, int64_t o, int32_t bias) {
     for (Step& s : program.steps) {
       if (s.output != id) continue;
@@ -226,7 +227,7 @@ TEST_CASE("lookup tables are removed with their channels", "[integer][dead_chann
   CHECK(std::get<QuantizedLookup>(smaller.steps[1].operation).channels() == 3);
 }
 
-TEST_CASE("an average pool passes on a constant only if all windows round it alike",
+TEST_CASE("an average pool passes on a constant that all windows round alike",
           "[integer][dead_channels]") {
   NetworkBuilder b(3);
   const int x = b.input({6, 5, 3});
@@ -314,9 +315,9 @@ TEST_CASE("a factor of 0 also removes the channel that it multiplies, if nothing
   const int x = b.input({4, 4, 3});
   const int p = b.conv(x, 5, 1, 0);
   const int factors = b.linear(b.flatten(b.max_pool(x)), 5);
-  b.kill(factors, 3, -100000);  // real 0: the product is constant
-  b.kill(factors, 1, 2000);     // a constant other than 0: the product varies
-  b.kill(p, 4, 2000);           // multiplied by varying factors: the product varies
+  b.kill(factors, 3, -100000);  // real 0: the scaled channel is constant
+  b.kill(factors, 1, 2000);     // a constant other than 0: it varies
+  b.kill(p, 4, 2000);           // multiplied by varying factors: it varies
   const int scaled = b.mul(p, factors);
   const int squared = b.mul(scaled, scaled);
   b.program.outputs = {b.conv(squared, 6, 1, 0)};

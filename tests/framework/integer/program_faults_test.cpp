@@ -407,8 +407,7 @@ TEST_CASE("3-bit weights that need 4 bits are refused", "[integer][program_file]
       load_program(folder / "changed"), QuantError, "[fc] weight 4 does not fit in 3 bits");
 }
 
-TEST_CASE("replacing the network by itself does not change the program",
-          "[integer][program_file]") {
+TEST_CASE("writing the same network back does not change the program", "[integer][program_file]") {
   const SavedProgram program;
   CHECK(program.load_network(program.network()) == every_operation());
 }

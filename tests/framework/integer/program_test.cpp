@@ -396,9 +396,9 @@ TEST_CASE("every change of structure, meaning or wiring changes the hash", "[int
       {"steps swapped", [](Program& p) { std::swap(p.steps[2], p.steps[3]); }},
       {"one step fewer", [](Program& p) { p.steps.pop_back(); }},
       {"the program's inputs swapped", [](Program& p) { std::swap(p.inputs[0], p.inputs[1]); }},
-      {"one input of the program fewer", [](Program& p) { p.inputs.pop_back(); }},
+      {"one program input fewer", [](Program& p) { p.inputs.pop_back(); }},
       {"the program's outputs swapped", [](Program& p) { std::swap(p.outputs[0], p.outputs[1]); }},
-      {"one output of the program fewer", [](Program& p) { p.outputs.pop_back(); }},
+      {"one program output fewer", [](Program& p) { p.outputs.pop_back(); }},
       {"the last input as the first output",
        [](Program& p) {
          p.outputs.insert(p.outputs.begin(), p.inputs.back());

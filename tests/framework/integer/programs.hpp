@@ -45,7 +45,7 @@ struct ProductSpec {
 /// A product with random weights, and a scale for each channel.
 struct RandomProduct {
   QuantizedProduct product;
-  std::vector<double> scale;  ///< real value of an integer sum of 1, for each channel
+  std::vector<double> scale;  ///< for each channel, the real value of one unit of the accumulator
 
   RandomProduct(const ProductSpec& spec, uint64_t seed) {
     Random random(seed);
@@ -126,8 +126,9 @@ class Builder {
   }
 };
 
-/// For each axis of a value, a list of indices that slices, flips, upsamples or pads the axis, or
-/// picks random indices. An empty list leaves its axis unchanged; at least one list is not empty.
+/// For each axis of a value, a list of indices. The list slices, flips, upsamples or pads the axis,
+/// or its indices are random. An empty list leaves its axis unchanged; at least one list is not
+/// empty.
 inline std::vector<std::vector<int32_t>> random_index(const Shape& x, Random& random) {
   std::vector<std::vector<int32_t>> index(static_cast<size_t>(x.rank()));
   const auto moved = static_cast<size_t>(random.below(x.rank()));
@@ -221,7 +222,7 @@ inline Program every_operation() {
   const int logits =
       b.accumulators("logits", QuantizedLinear{1, 10, 3, last.product}, {fc}, {3}, last.scale);
   b.program.outputs = {logits, squashed, logits};
-  // Nothing reads the next values. "moved" adds a row before the rows of `both` and a column after
+  // Nothing reads the values below. "moved" adds a row before the rows of `both` and a column after
   // its columns, and keeps two of its six channels.
   b.codes("moved",
           Gather::make({2, 2, 6}, {{-1, 0, 1}, {0, 1, -1}, {4, 1}}, 125),
@@ -281,7 +282,7 @@ inline Program mlp(int64_t inputs = 12, int64_t hidden = 9, int64_t outputs = 4)
 /// outputs.
 inline Program random_program(uint64_t seed) {
   Random random(seed, 5);
-  Random extra(seed, 6);  // for code added later, so that the draws of `random` stay the same
+  Random extra(seed, 6);  // for newer draws, so that `random` gives the same as ever
   Builder b;
   const QParams all[] = {kX, kSigned, kY};
   const auto params = [&]() -> const QParams& { return all[random.below(3)]; };
@@ -323,7 +324,7 @@ inline Program random_program(uint64_t seed) {
         break;
       }
       case 7: {
-        // Any two extents whose product is the size.
+        // Two extents whose product is the size.
         int64_t columns = 1 + random.below(5);
         while (size % columns != 0) --columns;
         const Shape shape{size / columns, columns};

@@ -39,7 +39,7 @@ double seconds(const F& f) {
 
 }  // namespace
 
-TEST_CASE("a JSON value can be read only as its own type, and an integer also as a real",
+TEST_CASE("a JSON value reads only as its own type, except that an integer also reads as a real",
           "[io][json]") {
   const JsonDocument document(
       R"({"a": [1, -2, 3.5, true, null, "t\u00e4xt", 18446744073709551615, {}, []], "b": {"c": 1.0}})");

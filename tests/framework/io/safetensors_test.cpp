@@ -41,8 +41,8 @@ std::vector<uint8_t> file_bytes(const std::string& header, const std::string& da
   return bytes;
 }
 
-/// Checks that the bytes are rejected from a file and from memory. The errors name the source and
-/// contain `text`.
+/// Checks that load_safetensors() rejects a file of these bytes, and that parse_safetensors()
+/// rejects them in memory. The errors name the source and contain `text`.
 void check_rejected(const std::vector<uint8_t>& bytes, const std::string& text) {
   const TemporaryFolder folder;
   test::write_bytes(folder / "hostile.safetensors", bytes);
@@ -153,7 +153,7 @@ TEST_CASE("if a byte of the header changes, a safetensors file loads or is rejec
   }
 }
 
-TEST_CASE("lengths that a safetensors header claims are checked before they are used",
+TEST_CASE("the header length in a safetensors file is checked before it is used",
           "[io][safetensors]") {
   const auto rejected = [](const std::vector<uint8_t>& bytes, const std::string& text) {
     check_rejected(bytes, text);
@@ -302,7 +302,7 @@ TEST_CASE("a missing file and a folder are errors that name the path", "[io][saf
   QUANTRAIN_CHECK_ERROR(load_safetensors(folder.path()), DataError, "is not a regular file");
 }
 
-TEST_CASE("a file larger than its header accounts for is refused before it is read",
+TEST_CASE("a file with more bytes than its header describes is refused before it is read",
           "[io][safetensors]") {
   const TemporaryFolder folder;
   save_safetensors(folder / "a", example());

@@ -223,7 +223,8 @@ Conv2dShape depthwise_shape(int64_t n, int64_t h, int64_t w, int64_t channels, i
 }
 
 TEST_CASE("depthwise convolutions of any width split their lines into tiles", "[kernels][conv]") {
-  // Each width and padding has one of three numbers of channels, so that the test is short.
+  // To keep the test short, each pair of width and padding is tested with only one of these channel
+  // counts.
   constexpr int64_t kChannels[] = {8, 24, 32};
   for (const int64_t kernel : {3, 5}) {
     for (int64_t w = 1; w <= 19; ++w) {

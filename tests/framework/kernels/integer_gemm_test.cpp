@@ -96,8 +96,8 @@ TEST_CASE("integer products do not saturate at the extremes of their operands",
 
 TEST_CASE("integer products are the same for any number of threads", "[kernels][integer]") {
   Random random(3);
-  // Each thread gets a block of rows, of panels, or of both; the number of rows may be odd. A
-  // single row is computed several panels at a time.
+  // The threads divide the rows, the panels or both. Blocks consist of pairs of rows, so odd
+  // numbers of rows are tested, too. A single row is computed several panels at a time.
   const int64_t shapes[][3] = {
       {150, 301, 130}, {151, 301, 130}, {1, 9216, 128}, {31, 2100, 200}, {1, 37, 452}, {1, 8, 500}};
   for (const auto& [m, k, n] : shapes) {

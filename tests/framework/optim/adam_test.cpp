@@ -70,7 +70,7 @@ TEST_CASE("Adam's first step is -learning_rate times the sign of the gradient", 
   Adam optimizer({w}, {.learning_rate = 0.125f});
   w.set_grad(Tensor::from({3}, std::vector{4.0f, -0.01f, 0.0f}));
   optimizer.step();
-  // Adam's epsilon is only 1e-6 times the smaller gradient, 0.01.
+  // Epsilon, 1e-8, is only 1e-6 of the smaller gradient, 0.01.
   CHECK(w.data()[0] == test::Approx(-0.125).epsilon(1e-5));
   CHECK(w.data()[1] == test::Approx(0.125).epsilon(1e-5));
   CHECK(w.data()[2] == 0.0f);

@@ -78,7 +78,7 @@ TEST_CASE("averages continue from saved state as if they had not stopped", "[opt
   CHECK(first.state()[0].name == "started");
   CHECK(first.state()[1].name == "0.average");
   {
-    // In this scope the parameters hold the averages, but the state to save is the same.
+    // In this scope the parameters hold the averages. That does not change the state to save.
     const AveragedWeights scope(first);
     save_parameters(folder / "state", first.state());
   }

@@ -47,16 +47,17 @@ TEST_CASE("a schedule warms up linearly and then continues as without a warm-up"
 TEST_CASE("schedules that make no sense are rejected", "[optim][schedule]") {
   QUANTRAIN_CHECK_ERROR(step_schedule(0.0f, {}), DataError, "[step_schedule] learning rate is 0");
   QUANTRAIN_CHECK_ERROR(
-      step_schedule(1.0f, {.every = 0}), DataError, "every is 0, expected at least 1");
+      step_schedule(1.0f, {.every = 0}), DataError, "`every` is 0, expected at least 1");
   QUANTRAIN_CHECK_ERROR(step_schedule(1.0f, {.factor = -1.0f}), DataError, "factor is -1");
   QUANTRAIN_CHECK_ERROR(
-      step_schedule(1.0f, {.warm_up = -1}), DataError, "warm_up is -1, expected at least 0");
+      step_schedule(1.0f, {.warm_up = -1}), DataError, "`warm_up` is -1, expected at least 0");
   QUANTRAIN_CHECK_ERROR(
       cosine_schedule(-1.0f, {}), DataError, "[cosine_schedule] learning rate is -1");
-  QUANTRAIN_CHECK_ERROR(cosine_schedule(1.0f, {.steps = 0}), DataError, "warm_up is 0 of 0 steps");
+  QUANTRAIN_CHECK_ERROR(
+      cosine_schedule(1.0f, {.steps = 0}), DataError, "`warm_up` is 0 of 0 steps");
   QUANTRAIN_CHECK_ERROR(cosine_schedule(1.0f, {.steps = 3, .warm_up = 3}),
                         DataError,
-                        "warm_up is 3 of 3 steps, expected 0 or more, and fewer than all");
+                        "`warm_up` is 3 of 3 steps, expected 0 or more, and fewer than all");
   QUANTRAIN_CHECK_ERROR(cosine_schedule(1.0f, {.steps = 3, .minimum = 2.0f}),
                         DataError,
                         "minimum is 2, expected 0 to 1");

@@ -53,7 +53,7 @@ TEST_CASE("the last checkpoint is loaded, and the last few are kept", "[layers][
   CHECK(values(tensors[1].tensor) == std::vector<float>(2, 8.0f));
 }
 
-TEST_CASE("a damaged checkpoint is refused and changes nothing, or it loads the saved values",
+TEST_CASE("loading a damaged checkpoint fails and changes nothing, or gives the saved values",
           "[layers][checkpoint]") {
   const TemporaryFolder folder;
   const Checkpoints checkpoints({.folder = folder.path(), .resume = true});

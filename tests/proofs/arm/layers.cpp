@@ -88,8 +88,8 @@ const Layer kLayers[] = {
     {"linear_784_256", "examples linear, 784 -> 256", linear(784, 256)},
 };
 
-// Shapes that leave vectors, tiles and groups of four partly filled, and convolutions with groups,
-// strides or dilations.
+// Some of these shapes leave vectors, tiles and groups of four partly filled. Others have
+// convolution groups, strides or dilations.
 const Layer kOddLayers[] = {
     {"linear_1_1", "", linear(1, 1)},
     {"linear_37_452", "", linear(37, 452)},

@@ -1,6 +1,7 @@
-/* images FILE [COUNT]: runs an exported network on images and compares its results with the engine's: a checksum
-   of the codes of every step, the output and, for each tenth image, the class. `c99_programs expected` writes FILE, little-endian. The
-   network is called `network`; its folder is on the include path. Prints "N of N equal". */
+/* images FILE [COUNT]: runs an exported network on images and compares its results with the engine's. It compares a
+   checksum of the codes of each traced step, the output and, for every tenth image, the class. `c99_programs expected`
+   writes FILE; the numbers in it are little-endian. The network is called `network`; its folder is on the include path.
+   Prints "N of N equal". */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

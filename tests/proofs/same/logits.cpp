@@ -1,5 +1,6 @@
 // logits MODEL FOLDER FILE: writes the integer logits of a folder's test images. Compiles with this
-// tree and with older ones, whose integer model has another path and signature.
+// tree and with older ones, where the header of IntegerModel lies in another folder and run() takes
+// other arguments.
 #include <cstdint>
 #include <exception>
 #include <fstream>

@@ -36,7 +36,9 @@ TEST_CASE("networks for signals and dilated convolutions have a C form", "[quant
   for (const int64_t groups : {1, 2, 6}) {
     for (const int64_t pad : {0, 3}) {
       for (const int64_t stride : {1, 2}) {
-        // Sanitizers do not see the C code that is compiled here, so a part of the cases is enough.
+        // The sanitizers of this program do not see the C code, which is compiled with flags of its
+        // own.
+        // So if they are on, a part of the cases is enough.
         if (quantrain::test::kSanitized && (pad == 0) != (stride == 1)) continue;
         kernels::Conv2dShape s{.h = 11, .w = 9, .c = 6, .o = 6, .kh = 3, .kw = 2};
         s.groups = groups;
@@ -93,13 +95,16 @@ bool has_avx_vnni() {
 
 }  // namespace
 
-TEST_CASE("weights beside biases near 2^31 are packed only if no sum overflows", "[quant][c99]") {
-  // Such a bias leaves no room for the packed weights' offset times the sum of the codes. Converted
-  // networks have smaller biases, but a file may hold it.
+TEST_CASE("in a layer with biases near 2^31, weights are packed only if no accumulator overflows",
+          "[quant][c99]") {
+  // An accumulator starts at a value that contains the bias. The C core then subtracts
+  // offset * (sum of the codes), where packing adds the offset to each weight. If the bias is too
+  // close to 2^31 or -2^31, the difference may not fit in 32 bits. Converted networks have smaller
+  // biases, but a file may hold larger ones.
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {0}};
   constexpr int64_t kLength = 32, kOutputs = 16;
-  // The largest bias beside packed weights: 2^31 - 1, minus twice the product of the largest sum of
-  // codes and the offset 8.
+  // The largest bias with which weights are packed: 2^31 - 1, minus twice the product of the
+  // largest sum of codes and the offset 8.
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max() - 2 * 255 * 8 * kLength;
   const std::pair<int64_t, bool> cases[] = {
       {-kMost, true},
@@ -131,7 +136,7 @@ TEST_CASE("weights beside biases near 2^31 are packed only if no sum overflows",
 
 TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][serial]") {
   // With AVX2, sixteen outputs are computed together. 28 outputs are seven groups of four, so the
-  // second block of sixteen overlaps the first. 23 outputs are five groups and three rows.
+  // second block of sixteen overlaps the first. 23 outputs are five groups and three more outputs.
   std::vector<std::string> compilers = {
       "gcc -O2 -mavx2 ", "gcc -O1 -mavx2 -fsanitize=address,undefined -fno-sanitize-recover=all "};
   const bool clang = std::system("clang --version >/dev/null 2>&1") == 0;
@@ -145,7 +150,9 @@ TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][ser
   Random random(9);
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   for (const int bits : {8, 4, 2}) {
-    // Sanitizers do not see the C code that is compiled here, so a part of the cases is enough.
+    // The sanitizers of this program do not see the C code, which is compiled with flags of its
+    // own.
+    // So if they are on, a part of the cases is enough.
     if (quantrain::test::kSanitized && bits != 4) continue;
     integer::Program program;
     program.values.push_back({.name = {}, .shape = {3, 3, 20}, .params = params});
@@ -157,8 +164,8 @@ TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][ser
       const int most = (1 << (bits - 1)) - 1;
       std::vector<int8_t> weights(p.weight.begin(), p.weight.end());
       for (int8_t& w : weights) w = static_cast<int8_t>(w % (most + 1));
-      // All weights of the first output are the largest, so its sums and packed fields are the
-      // largest, too. All weights of the second output are the lowest.
+      // The weights of the first output all have the largest value, so its sums and packed fields
+      // are the largest, too. The weights of the second output are all the negative of it.
       for (int64_t i = 0; i < 2 * length; ++i)
         weights[static_cast<size_t>(i)] = static_cast<int8_t>(i < length ? most : -most);
       p.weight = SharedArray<int8_t>(std::move(weights));
@@ -263,7 +270,7 @@ TEST_CASE("moves of codes have a C form", "[quant][c99][serial]") {
     program.steps.push_back({op, {0}, output});
     program.outputs.push_back(output);
   }
-  // An axis with more elements than 16 bits can count.
+  // An axis whose indices do not fit in int16_t.
   std::vector<int32_t> scattered{39999, 3, -1, 17};
   const auto wide = integer::Gather::make({40000}, {scattered}, 10);
   program.values.push_back({.name = {}, .shape = {40000}, .params = params});

@@ -207,7 +207,7 @@ TEST_CASE("an invalid histogram that was loaded is refused before it is used", "
   }
   check("range", 2, 5.0f, "not in order");
   check("range", 3, 100.0f, "[-3, 100] is not in the bins");
-  check("range", 2, -3.2f, "is not in the bins, which are 0.125 wide from -3");
+  check("range", 2, -3.2f, "is not in the bins, which are 0.125 wide and begin at -3");
   check("range", 3, 3e38f, "is not in the bins");
   for (const float width : {0.0f, -0.125f, 0.1f, 1e-45f})
     check("grid", 3, width, "is no power of two");

@@ -125,7 +125,7 @@ TEST_CASE("no range in a grid of ranges has a smaller error than the chosen rang
   }
 }
 
-TEST_CASE("a histogram's range quantizes the observed values with less error than their extremes",
+TEST_CASE("a histogram's range quantizes the observed values with less error than their full range",
           "[quant][histogram]") {
   // 4 of 20,000 values lie at 10 sigma: few enough to be cut off with 4 bits.
   Tensor x = normal(20000, 1.0f);

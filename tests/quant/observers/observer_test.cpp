@@ -41,7 +41,8 @@ void copy_state(const Observer& from, const Observer& to) {
   }
 }
 
-/// A custom observer. Its range is [-m, m], where m is the mean of |x|.
+/// A custom observer. Its range is [-m, m], where m is the mean over batches of each batch's mean
+/// |x|.
 class MeanAbsObserver : public Observer {
  public:
   explicit MeanAbsObserver(ObserverShape shape = {}) : Observer(std::move(shape)) {
@@ -111,10 +112,9 @@ TEST_CASE("an observer without an axis has 1 channel, and one along an axis at l
   for (const auto& [axis, channels] : {std::pair{-1, 3}, std::pair{-1, 0}, std::pair{1, 0}}) {
     QUANTRAIN_CHECK_ERROR(make_observer(MinMaxOptions{}, {axis, channels, "layer"}),
                           QuantError,
-                          "[layer] " + std::to_string(channels) + " channels along axis " +
-                              std::to_string(axis) +
-                              ", expected 1 without an axis (-1), or at "
-                              "least 1 along an axis");
+                          "[layer] axis " + std::to_string(axis) + " with " +
+                              std::to_string(channels) +
+                              " channels: expected 1 channel with axis -1, which means no axis");
   }
 }
 

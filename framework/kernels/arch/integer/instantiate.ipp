@@ -1,7 +1,8 @@
 // Instantiates every kernel of integer_kernels.inc for QUANTRAIN_ARCH and fills QUANTRAIN_TABLE.
 // Each .cpp file of this folder defines these macros and QUANTRAIN_ARCH_NAME, then includes this
 // file. A .cpp file may also define QUANTRAIN_BASE, the QUANTRAIN_ARCH of another .cpp file. Then
-// it instantiates only the products, and its table takes all other kernels from that file.
+// it instantiates only the products of bytes (QUANTRAIN_PRODUCT), and its table takes all other
+// kernels from the other file.
 // This file is not a header, so it has no #pragma once.
 #include "framework/kernels/dispatch/table.hpp"
 #include "framework/kernels/simd/integer_depthwise.ipp"

@@ -33,7 +33,7 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 #elif defined(__ARM_FEATURE_MVE)
 #include <arm_mve.h>
 #define CORE_MVE 1
-#define CORE_DSP 1 /* for packed weights and rows that are not in a group */
+#define CORE_DSP 1 /* for packed weights, and for outputs that are not in a group */
 #elif defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
 #define CORE_DSP 1
 #elif (defined(__SSE2__) || defined(__aarch64__) || defined(__wasm_simd128__))
@@ -43,9 +43,10 @@ typedef char right_shift_keeps_the_sign[(-1 >> 1) == -1 ? 1 : -1];
 #endif
 
 /* A product: y[o] = requantize(start[o] + sum over k of weight[o][k] * x[k]).
-   Except in depthwise layers and with MVE, weights lie in groups of four outputs,
-   [k / 4][output][k % 4]; the remaining outputs follow, one row each. Zeros pad the rows to
-   `length`. */
+   Weights lie in groups of four outputs, in the order [k / 4][output][k % 4], or with MVE
+   [k / 16][output][k % 16]. Packed weights have the order [word][output]. The remaining outputs
+   follow, one row each. Zeros pad the rows to `length`, and with MVE the 8-bit rows of a group to a
+   multiple of 16. Depthwise layers have another order. */
 struct product {
   const void *weights; /* int8_t, or packed in uint32_t */
   const int32_t *start;

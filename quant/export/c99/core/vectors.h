@@ -1,7 +1,7 @@
 //@ groups
-/* ROWS_n encloses n weights of each of the four rows of a group: four of the first row, four of the
-   second, and so on. Without MVE, the table keeps this order. For MVE, the weights are reordered
-   row by row, and each row is padded with zeros to sixteen. */
+/* ROWS_n encloses n weights of each of the four rows of a group. The rows take turns: four weights
+   of the first row, four of the second, and so on. Without MVE, the table keeps this order. For
+   MVE, the weights are reordered row by row, and each row is padded with zeros to sixteen. */
 #if defined(CORE_MVE)
 #define ROWS_4(...) ROWS_OF_4(__VA_ARGS__)
 #define ROWS_8(...) ROWS_OF_8(__VA_ARGS__)
@@ -44,8 +44,8 @@
 #endif
 //@ vectors
 #if defined(CORE_MVE)
-/* Sixteen codes minus 128. If fewer are left, only these are read, and the weights of the other
-   lanes are 0. */
+/* Sixteen codes, each minus 128. If fewer than sixteen codes are left, reads only those that are
+   left. The weights of the other lanes are 0. */
 INLINE int8x16_t codes_less_128(const uint8_t *x, int32_t left) {
   const uint8x16_t codes = left >= 16 ? vld1q_u8(x) : vld1q_z_u8(x, vctp8q((uint32_t)left));
   return vreinterpretq_s8_u8(veorq_u8(codes, vdupq_n_u8(0x80)));
