@@ -3,6 +3,8 @@
 #include <initializer_list>
 #include <vector>
 
+#include "framework/core/parallel.hpp"
+
 namespace quantrain::test {
 
 /// Those of `counts` that set_threads() accepts. Without threads in the build, it accepts none
@@ -14,5 +16,10 @@ inline std::vector<int> thread_counts(std::initializer_list<int> counts) {
   }
   return possible;
 }
+
+/// Restores the default number of threads for the next test.
+struct DefaultThreads {
+  ~DefaultThreads() { set_threads(0); }
+};
 
 }  // namespace quantrain::test

@@ -6,6 +6,7 @@
 #include <tbb/task_arena.h>
 
 #include <memory>
+#include <utility>
 
 #include "framework/core/error.hpp"
 
@@ -26,8 +27,9 @@ namespace quantrain {
 namespace {
 
 int requested_threads = 0;
+thread_local bool is_serial = false;  // whether this thread has a SerialLoops
 std::unique_ptr<tbb::task_arena> arena;
-// TBB starts more threads than there are cores only if this object allows it.
+// Allows TBB to start more threads than there are cores.
 std::unique_ptr<tbb::global_control> allowed;
 // True in a child process after fork(). The child has none of TBB's threads, but the locks that
 // these threads held stay locked.
@@ -66,14 +68,17 @@ void set_threads(int n) {
 }
 
 int threads() {
-  if (is_forked) return 1;
+  if (is_forked || is_serial) return 1;
   return requested_threads > 0 ? requested_threads : tbb::this_task_arena::max_concurrency();
 }
+
+SerialLoops::SerialLoops() : before_(std::exchange(is_serial, true)) {}
+SerialLoops::~SerialLoops() { is_serial = before_; }
 
 namespace detail {
 
 void run_blocks(int64_t blocks, void* context, BlockFunction function) {
-  if (requested_threads == 1 || is_forked) {
+  if (requested_threads == 1 || is_forked || is_serial) {
     const DefaultRounding rounding;
     for (int64_t i = 0; i < blocks; ++i) function(context, i);
     return;

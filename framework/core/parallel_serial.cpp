@@ -16,6 +16,9 @@ void set_threads(int n) {
 
 int threads() { return 1; }
 
+SerialLoops::SerialLoops() : before_(true) {}
+SerialLoops::~SerialLoops() = default;
+
 namespace detail {
 
 void run_blocks(int64_t blocks, void* context, BlockFunction function) {

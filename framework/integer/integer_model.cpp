@@ -82,7 +82,9 @@ double IntegerModel::logit_scale(size_t i) const {
 }
 
 int64_t IntegerModel::memory(int64_t n) const {
-  return integer::memory(program(), std::min(n, kChunk));
+  // The last chunk of a long run may be shared in another way than the others.
+  const int64_t last = n > kChunk ? integer::memory(program(), n % kChunk) : 0;
+  return std::max(last, integer::memory(program(), std::min(n, kChunk)));
 }
 
 void IntegerModel::save(const std::string& path,

@@ -48,8 +48,7 @@ class IntegerModel {
   /// Size of the stored network in bytes (integer::size_bytes).
   int64_t size_bytes() const { return integer::size_bytes(program()); }
   /// Bytes that run() takes from the pool for n samples, if inputs are codes and outputs are
-  /// integers: integer::memory() of n samples, or of one chunk if n is larger. Real logits need
-  /// more.
+  /// integers: integer::memory() of n samples, or of its largest chunk. Real logits need more.
   int64_t memory(int64_t n) const;
   /// Hash of everything that the integers depend on. A model that is saved and loaded keeps its
   /// hash.
@@ -63,8 +62,8 @@ class IntegerModel {
   /// each of them, or the network has several inputs or outputs.
   void run(std::span<const uint8_t> x, std::span<int32_t> y) const;
   /// The same, but x holds raw values (see quantize_input()), y receives real logits, or both.
-  /// Throws: as above; DataError if a raw value is NaN or infinite. Such a value is found when its
-  /// chunk of kChunk samples is converted. Then y holds only the results of earlier chunks.
+  /// Throws: as above; DataError like quantize_input(). A refused value is found when its chunk of
+  /// kChunk samples is converted. Then y holds only the results of earlier chunks.
   void run(std::span<const float> x, std::span<int32_t> y) const;
   void run(std::span<const uint8_t> x, std::span<float> y) const;
   void run(std::span<const float> x, std::span<float> y) const;
@@ -84,8 +83,9 @@ class IntegerModel {
   /// data source: this function applies the offsets and scales of features. Returns the number of
   /// values that saturate: those more than half a step outside of the range of the codes.
   /// docs/quantization.md (3), (20)
-  /// Throws: DataError if a value is NaN or infinite; ShapeError if codes is not as long as x, x
-  /// does not hold whole rows of features, or input i does not exist.
+  /// Throws: DataError if a value, before or after offset and scale, is NaN or infinite; ShapeError
+  /// if codes is not as long as x, x does not hold whole rows of features, or input i does not
+  /// exist.
   int64_t quantize_input(std::span<const float> x, std::span<uint8_t> codes, size_t i = 0) const;
 
   /// Called after each step with the step's position in the program and its output for n samples:

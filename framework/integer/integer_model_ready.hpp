@@ -18,6 +18,7 @@ struct IntegerModel::Ready {
   std::vector<int> output_of;            // for each value: its last index among the outputs, or -1
   std::vector<int64_t> input_elements;   // of one sample, for each input
   std::vector<int64_t> output_elements;  // of one sample, for each output
+  int64_t least_samples = integer::least_samples_per_task(program);
 };
 
 }  // namespace quantrain

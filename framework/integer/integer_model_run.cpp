@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/integer/integer_model_ready.hpp"
 
@@ -148,42 +149,64 @@ void IntegerModel::run_all(std::span<const std::span<const Input>> x,
   }
   Buffer<int32_t> integers;
   if (integer_count > 0) integers = Buffer<int32_t>(integer_count);
-  Few<const uint8_t*> codes(x.size());
-  Few<int32_t*> results(y.size());
   for (int64_t first = 0; first < n; first += chunk) {
     const int64_t count = std::min(chunk, n - first);
-    for (size_t i = 0; i < x.size(); ++i) {
-      const int64_t sample = ready_->input_elements[i];
-      const auto part =
-          x[i].subspan(static_cast<size_t>(first * sample), static_cast<size_t>(count * sample));
-      if constexpr (std::is_same_v<Input, float>) {
-        uint8_t* const to = memory.data() + ready_->plan.offset(p.inputs[i], count);
-        quantize_input(part, {to, part.size()}, i);
-        codes[i] = to;
-      } else {
-        codes[i] = part.data();
-      }
+    const int64_t tasks = integer::sample_tasks(ready_->least_samples, count);
+    // Calls body(begin, samples, place) for the samples of each task; place is the task's memory.
+    const auto for_tasks = [&](const auto& body) {
+      if (tasks == 1) return body(int64_t{0}, count, memory.data());
+      parallel_for(tasks, 1, [&](int64_t task, int64_t) {
+        const SerialLoops serial;
+        const int64_t begin = count * task / tasks;
+        const int64_t end = count * (task + 1) / tasks;
+        body(begin, end - begin, memory.data() + begin * ready_->plan.sample_bytes);
+      });
+    };
+    const auto codes = [&](size_t i, int64_t samples, uint8_t* place) {
+      return place + ready_->plan.offset(p.inputs[i], samples);
+    };
+    // All inputs are converted before the first step runs: if a value is NaN, y does not change.
+    if constexpr (std::is_same_v<Input, float>) {
+      for_tasks([&](int64_t begin, int64_t samples, uint8_t* place) {
+        for (size_t i = 0; i < x.size(); ++i) {
+          const int64_t sample = ready_->input_elements[i];
+          const auto part = x[i].subspan(static_cast<size_t>((first + begin) * sample),
+                                         static_cast<size_t>(samples * sample));
+          quantize_input(part, {codes(i, samples, place), part.size()}, i);
+        }
+      });
     }
-    for (size_t i = 0; i < y.size(); ++i) {
-      if constexpr (std::is_same_v<Output, int32_t>) {
-        results[i] = y[i].data() + first * output_elements[i];
-      } else {
-        results[i] = integers.data() + first_integer[i];
-      }
-    }
-    run_chunk(count, codes, results, memory.data(), nullptr);
-    if constexpr (!std::is_same_v<Output, int32_t>) {
-      for (size_t i = 0; i < y.size(); ++i) {
-        const Value& value = p.value(p.outputs[i]);
-        const int64_t channels = value.params ? 1 : static_cast<int64_t>(value.scale.size());
-        for (int64_t k = 0; k < count * output_elements[i]; ++k) {
-          const double scale = value.params ? static_cast<double>(value.params->scale[0])
-                                            : value.scale[static_cast<size_t>(k % channels)];
-          y[i][static_cast<size_t>(first * output_elements[i] + k)] =
-              static_cast<Output>(scale * results[i][k]);
+    for_tasks([&](int64_t begin, int64_t samples, uint8_t* place) {
+      Few<const uint8_t*> inputs(x.size());
+      for (size_t i = 0; i < x.size(); ++i) {
+        if constexpr (std::is_same_v<Input, float>) {
+          inputs[i] = codes(i, samples, place);
+        } else {
+          inputs[i] = x[i].data() + (first + begin) * ready_->input_elements[i];
         }
       }
-    }
+      Few<int32_t*> results(y.size());
+      for (size_t i = 0; i < y.size(); ++i) {
+        if constexpr (std::is_same_v<Output, int32_t>) {
+          results[i] = y[i].data() + (first + begin) * output_elements[i];
+        } else {
+          results[i] = integers.data() + first_integer[i] + begin * output_elements[i];
+        }
+      }
+      run_chunk(samples, inputs, results, place, nullptr);
+      if constexpr (!std::is_same_v<Output, int32_t>) {
+        for (size_t i = 0; i < y.size(); ++i) {
+          const Value& value = p.value(p.outputs[i]);
+          const int64_t channels = value.params ? 1 : static_cast<int64_t>(value.scale.size());
+          Output* const real = y[i].data() + (first + begin) * output_elements[i];
+          for (int64_t k = 0; k < samples * output_elements[i]; ++k) {
+            const double scale = value.params ? static_cast<double>(value.params->scale[0])
+                                              : value.scale[static_cast<size_t>(k % channels)];
+            real[k] = static_cast<Output>(scale * results[i][k]);
+          }
+        }
+      }
+    });
   }
 }
 

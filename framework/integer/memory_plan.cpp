@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "framework/core/error.hpp"
+#include "framework/core/parallel.hpp"
 #include "framework/integer/sizes.hpp"
+#include "framework/kernels/integer/channels.hpp"
 
 namespace quantrain::integer {
 namespace {
@@ -79,16 +81,53 @@ MemoryPlan plan_memory(const Program& program) {
   return plan;
 }
 
+int64_t least_samples_per_task(const Program& program) {
+  constexpr int64_t kLeast = 4;
+  constexpr int64_t kManyForWeights = 32;
+  int64_t outputs = 0;
+  int64_t weights = 0;
+  int64_t values = 0;
+  for (const int id : program.inputs) values += padded_bytes(program.value(id));
+  for (const Step& step : program.steps) {
+    outputs += output_size(step.operation);
+    weights += prepared_bytes(step.operation);
+    values += padded_bytes(program.value(step.output));
+  }
+  const int64_t work = multiply_adds(program) + kernels::kOutputProducts * outputs;
+  return std::max({kLeast,
+                   kernels::kBlockProducts / std::max<int64_t>(work, 1),
+                   std::min(weights / std::max<int64_t>(values, 1), kManyForWeights)});
+}
+
+int64_t sample_tasks(int64_t least, int64_t n) {
+  constexpr int64_t kMost = 16;  // samples; with more, threads only finish less evenly
+  const int64_t workers = threads();
+  if (workers == 1) return 1;
+  const int64_t rounds =
+      std::min(std::max<int64_t>(n / (workers * kMost), 1), n / (workers * least));
+  const int64_t tasks = rounds * workers;
+  if (tasks == 0) return 1;
+  const int64_t largest = (n + tasks - 1) / tasks;
+  return 10 * largest * tasks <= 11 * n ? tasks : 1;
+}
+
 int64_t memory(const Program& program, int64_t n) {
   constexpr int64_t kMost = int64_t{1} << 62;
   if (n < 1) return 0;
   const int64_t sample = plan_memory(program).sample_bytes;
   // Beyond these limits, scratch_bytes() and the sum below could overflow.
   if (n > kMostElements || n > kMost / (sample + kMostElements)) return kMost;
-  int64_t scratch = 0;
-  for (const Step& step : program.steps)
-    scratch = std::max(scratch, scratch_bytes(step.operation, n));
-  return n * sample + scratch;
+  const auto most_scratch = [&](int64_t samples) {
+    int64_t scratch = 0;
+    for (const Step& step : program.steps)
+      scratch = std::max(scratch, scratch_bytes(step.operation, samples));
+    return scratch;
+  };
+  const int64_t tasks = sample_tasks(least_samples_per_task(program), n);
+  if (tasks == 1) return n * sample + most_scratch(n);
+  const int64_t workers = threads();
+  const SerialLoops serial;  // scratch_bytes() then means one thread
+  return n * sample + workers * most_scratch((n + tasks - 1) / tasks);
 }
 
 void check_memory(const Program& program, int64_t limit) {

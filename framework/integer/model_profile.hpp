@@ -27,7 +27,8 @@ struct ModelProfile {
 };
 
 /// Times each step of the model on a batch of codes: one warm-up run, then `calls` measured runs,
-/// on threads() threads.
+/// on threads() threads. All threads share each step. IntegerModel::run() may instead give each
+/// thread whole samples, so it can take less time than the sum over all steps.
 /// Throws: ShapeError if x does not hold 1 to IntegerModel::kChunk whole samples, or the network
 /// has several inputs; DataError unless calls is positive.
 ModelProfile profile(const IntegerModel& model, std::span<const uint8_t> x, int calls = 20);

@@ -9,13 +9,9 @@
 #include <vector>
 
 #include "framework/core/parallel.hpp"
+#include "tests/threads.hpp"
 
 namespace quantrain::test {
-
-/// Restores the default number of threads for the next test.
-struct DefaultThreads {
-  ~DefaultThreads() { set_threads(0); }
-};
 
 /// The blocks that a loop is split into, in order.
 inline std::vector<std::pair<int64_t, int64_t>> blocks(int64_t n, int64_t grain) {

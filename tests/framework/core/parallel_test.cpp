@@ -35,7 +35,7 @@ TEST_CASE("every element is visited once, with any number of threads", "[core][p
   }
 }
 
-TEST_CASE("the blocks of an even split differ by at most 1 in size; their number is even, 1 or n",
+TEST_CASE("parallel_for_even makes 1, n or an even number of blocks; sizes differ by at most 1",
           "[core][parallel]") {
   for (const int64_t n : {1, 2, 5, 64, 99, 1000}) {
     for (const int64_t most : {0, 1, 7, 9, 100}) {
@@ -112,6 +112,39 @@ TEST_CASE("with one thread, loops run in the calling thread", "[core][parallel]"
   set_threads(1);
   CHECK(threads() == 1);
   CHECK(threads_of(1000) == std::set<std::thread::id>{std::this_thread::get_id()});
+}
+
+TEST_CASE("within a SerialLoops, a thread runs its loops alone, and other threads do not",
+          "[core][parallel]") {
+  const DefaultThreads restore;
+  for (const int n : test::thread_counts({1, 3})) {
+    set_threads(n);
+    {
+      const SerialLoops serial;
+      CHECK(threads() == 1);
+      {
+        const SerialLoops inner;
+        CHECK(threads() == 1);
+      }
+      CHECK(threads() == 1);
+      CHECK(threads_of(1000) == std::set<std::thread::id>{std::this_thread::get_id()});
+      int other = 0;
+      std::thread([&] { other = threads(); }).join();
+      CHECK(other == n);
+    }
+    CHECK(threads() == n);
+    // Each task of a loop runs its own loop alone.
+    std::atomic<int> alone{0};
+    parallel_for(50, 1, [&](int64_t, int64_t) {
+      const SerialLoops serial;
+      const std::thread::id self = std::this_thread::get_id();
+      bool same = threads() == 1;
+      parallel_for(20, 1, [&](int64_t, int64_t) { same &= std::this_thread::get_id() == self; });
+      alone += same ? 1 : 0;
+    });
+    CHECK(alone == 50);
+    CHECK(threads() == n);
+  }
 }
 
 TEST_CASE("several threads may run loops at once", "[core][parallel]") {
