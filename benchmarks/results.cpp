@@ -43,10 +43,10 @@ class Collector : public benchmark::BenchmarkReporter {
     PrintBasicContext(&GetErrorStream(), context);
     std::printf("Instruction set: %s\n\n%-72s %14s %10s %22s\n",
                 std::string(isa_name(chosen_isa())).c_str(),
-                "median of the repetitions",
+                "benchmark (medians of the repetitions)",
                 "microseconds",
                 "Gop/s",
-                "smallest to largest");
+                "Gop/s, low to high");
     return true;
   }
 

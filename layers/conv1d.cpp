@@ -10,7 +10,7 @@
 namespace quantrain {
 namespace {
 
-void check(int64_t in_channels, int64_t out_channels, const Conv1d::Options& options) {
+void check_conv1d(int64_t in_channels, int64_t out_channels, const Conv1d::Options& options) {
   const auto& [kernel, stride, padding, groups, bias, dilation] = options;
   check_channels("Conv1d", in_channels, out_channels, groups);
   validate(Window1d{kernel, stride, padding, dilation}, "Conv1d");
@@ -20,7 +20,7 @@ void check(int64_t in_channels, int64_t out_channels, const Conv1d::Options& opt
 
 Conv1d::Conv1d(int64_t in_channels, int64_t out_channels, Options options, Generator& generator)
     : options_(options) {
-  check(in_channels, out_channels, options);
+  check_conv1d(in_channels, out_channels, options);
   weight_ = add_parameter(
       "weight", Tensor::empty({out_channels, options_.kernel, in_channels / options_.groups}));
   if (options_.bias) bias_ = add_parameter("bias", Tensor::empty({out_channels}));
@@ -31,7 +31,7 @@ Conv1d::Conv1d(Tensor weight, Tensor bias, Options options) : options_(options) 
   check_weights("Conv1d", weight, bias, 3, "[O, K, C / groups]", options.groups);
   options_.kernel = weight.dim(1);
   options_.bias = bias.defined();
-  check(weight.dim(2) * options.groups, weight.dim(0), options_);
+  check_conv1d(weight.dim(2) * options.groups, weight.dim(0), options_);
   weight_ = add_parameter("weight", std::move(weight));
   if (bias.defined()) bias_ = add_parameter("bias", std::move(bias));
 }

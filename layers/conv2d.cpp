@@ -9,7 +9,7 @@
 namespace quantrain {
 namespace {
 
-void check(int64_t in_channels, int64_t out_channels, const Conv2d::Options& options) {
+void check_conv2d(int64_t in_channels, int64_t out_channels, const Conv2d::Options& options) {
   const auto& [kernel, stride, padding, groups, bias, dilation] = options;
   check_channels("Conv2d", in_channels, out_channels, groups);
   validate(Window2d{kernel, stride, padding, dilation}, "Conv2d");
@@ -19,7 +19,7 @@ void check(int64_t in_channels, int64_t out_channels, const Conv2d::Options& opt
 
 Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Options options, Generator& generator)
     : options_(options) {
-  check(in_channels, out_channels, options);
+  check_conv2d(in_channels, out_channels, options);
   const Size2d kernel = options_.kernel;
   weight_ = add_parameter(
       "weight", Tensor::empty({out_channels, kernel.h, kernel.w, in_channels / options_.groups}));
@@ -31,7 +31,7 @@ Conv2d::Conv2d(Tensor weight, Tensor bias, Options options) : options_(options) 
   check_weights("Conv2d", weight, bias, 4, "[O, KH, KW, C / groups]", options.groups);
   options_.kernel = {weight.dim(1), weight.dim(2)};
   options_.bias = bias.defined();
-  check(weight.dim(3) * options.groups, weight.dim(0), options_);
+  check_conv2d(weight.dim(3) * options.groups, weight.dim(0), options_);
   weight_ = add_parameter("weight", std::move(weight));
   if (bias.defined()) bias_ = add_parameter("bias", std::move(bias));
 }

@@ -8,7 +8,7 @@
 namespace quantrain {
 namespace {
 
-constexpr float kDigit = 0x1p24f;  // the base of the two digits in "passes"
+constexpr float kDigit = 0x1p24f;  // the buffer "passes" holds two digits in this base; see passes_
 
 bool is_digit(float x) { return x >= 0.0f && x < kDigit && x == std::floor(x); }
 

@@ -27,9 +27,9 @@ class Mean : public Module {
  protected:
   /// Throws: ShapeError if x lacks an axis or has 2^31 elements or more, if a reduced axis or an
   /// axis between it and the batch is empty, if an axis is listed twice, if a negative axis is the
-  /// batch of x, or if the axes are not next to each other. If x holds codes, also if a sample has
-  /// more than 2^20 elements in one of three groups of axes: the axes before the reduced ones, the
-  /// reduced ones, and the axes after them.
+  /// batch of x, or if the axes are not next to each other. For codes there is one more limit:
+  /// ShapeError if a sample has more than 2^20 elements in the axes before the reduced ones, in the
+  /// reduced ones, or in the axes after them.
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -58,7 +58,7 @@ Summary summary(Module& net, const Tensor& example) {
         "summary", "the example needs a batch of at least one sample, got ", example.shape());
   }
   const EvaluationMode evaluation(net);
-  const DryRun dry_run;
+  const DryRun dry;
   const NoGrad no_grad;
   const Recording recording;
   const Graph graph(net(example));

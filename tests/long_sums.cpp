@@ -11,8 +11,10 @@ namespace quantrain::test {
 namespace {
 
 constexpr int64_t kMillion = 1'000'000;
-constexpr int64_t kMostTaps = 32'768;  // taps * channels; a quantized layer has at most 33,000
-constexpr int64_t kMostResults = 16;   // only the first results of an operation are compared
+// The longest sum of a convolution (taps * channels) that is checked. It lies just below 33,000,
+// the limit of a quantized layer.
+constexpr int64_t kMostTaps = 32'768;
+constexpr int64_t kMostResults = 16;  // only the first results of an operation are compared
 
 Tensor draw(const Shape& shape, uint64_t seed, const Range& range) {
   Tensor x = Tensor::empty(shape);
@@ -258,7 +260,7 @@ SumErrors of_conv_data(int64_t n, const Range& range) {
   return errors(kChannels, grad.data() + 4 * kChannels, kTaps * out, term, same);
 }
 
-/// Checks the gradient by the weights [out, 3, 3, in / groups] of a convolution that keeps the
+/// Checks the gradient of the weights [out, 3, 3, in / groups] of a convolution that keeps the
 /// image's size. The results are the gradient's elements in memory order.
 SumErrors of_conv_weights(int64_t n, const Range& range, int64_t in, int64_t out, int64_t groups) {
   const int64_t size = side(n);

@@ -21,7 +21,7 @@ inline constexpr int64_t kEvaluationBatch = 250;
 Tensor classification_loss(Module& net, Batch& batch);
 
 struct TrainingOptions {
-  std::string label = {};  ///< begins the progress lines, such as "float"; empty: no lines
+  std::string label = {};  ///< start of each progress line, such as "float"; empty: no lines
   int64_t epochs = 1;
   int64_t first_epoch = 0;      ///< the loader counts epochs from here (for order and augmentation)
   float learning_rate = 1e-3f;  ///< at the start; it falls to 0 along a half cosine

@@ -109,7 +109,7 @@ class Node {
 
   virtual QuantizationTraits traits() const { return {}; }
   /// Called if the operation cannot be quantized or lowered. Throws an error that names the layer
-  /// and says why the operation has no integer form.
+  /// and the operation. An override also says why the operation has no integer form.
   /// Throws: always, GraphError or QuantError.
   [[noreturn]] virtual void refuse_integers(const std::string& layer) const;
 

@@ -31,8 +31,9 @@ class TensorAccess {
   /// to it, so the tensor loses its source codes.
   /// Throws: GraphError unless the tensor holds floats.
   static std::shared_ptr<Buffer<float>> buffer(const Tensor& x);
-  /// The same value with another shape, without history. Keeps the source codes, unless they
-  /// have features and the length of the last axis changes.
+  /// The same value with another shape, without history. Keeps the source codes, unless they have
+  /// features and the length of the last axis changes. Codes with per-channel parameters become
+  /// floats.
   /// Throws: ShapeError if the number of elements differs.
   static Tensor with_shape(const Tensor& x, const Shape& shape);
   /// The same value as floats, without history; shares them if the tensor holds floats.

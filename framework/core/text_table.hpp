@@ -8,7 +8,8 @@
 
 namespace quantrain {
 
-/// Rows of text in columns. Each column is as wide as its widest cell; two spaces separate columns.
+/// Rows of text in columns. Each column is as wide as its widest cell, not counting the last cell
+/// of a short row. Two spaces separate columns.
 class TextTable {
  public:
   /// One letter for each column: 'l' aligns text left, 'r' aligns numbers right.

@@ -9,8 +9,9 @@ namespace quantrain::integer {
 namespace {
 
 /// Finds the channels to remove. First marks all channels as dead, then unmarks those that a step
-/// needs, until nothing changes. A product needs every input channel that is not constant. A step
-/// that works channel by channel needs the channels that its output keeps.
+/// needs, until nothing changes. A product needs every input channel that is not constant. It
+/// needs constant ones, too, if padding makes their contribution vary, or if its bias has no room
+/// for them. A step that works channel by channel needs the channels that its output keeps.
 class Dead {
  public:
   Dead(const Program& program, const CodeRanges& ranges) : ranges_(ranges) {
@@ -39,8 +40,8 @@ class Dead {
   const std::vector<bool>& at(int id) const { return of_[static_cast<size_t>(id)]; }
   bool any(int id) const { return std::count(at(id).begin(), at(id).end(), true) > 0; }
   int64_t kept(int id) const { return std::count(at(id).begin(), at(id).end(), false); }
-  /// How many of `elements` elements are left without the dead channels. `elements` must be a
-  /// multiple of the number of the value's channels.
+  /// How many of `elements` elements remain after the dead channels are removed. `elements` must be
+  /// a multiple of the number of the value's channels.
   int64_t shrunk(int id, int64_t elements) const {
     return any(id) ? elements / static_cast<int64_t>(at(id).size()) * kept(id) : elements;
   }

@@ -18,7 +18,8 @@ struct QuantizedAdd {
   static constexpr std::string_view kType = "quantized_add";
   static constexpr bool kKeepsParams = false;
   static constexpr bool kRunsInPlace = true;
-  /// A file cannot hold a step with more inputs. A sum of this many operands stays far below 2^63.
+  /// A file cannot hold a step with more inputs than this. The sum of this many operands stays far
+  /// below 2^63.
   static constexpr size_t kMostOperands = 1 << 14;
 
   struct Operand {

@@ -85,7 +85,7 @@ double mean_squared_error(const Tensor& a, const Tensor& b) {
   const ConstArray left = as_const_array(a);
   const ConstArray right = as_const_array(b);
   const double sum = xt::sum(xt::square(xt::cast<double>(left) - xt::cast<double>(right)))();
-  if (std::isnan(sum)) throw DataError("mean_squared_error", "a value is NaN");
+  if (std::isnan(sum)) throw DataError("mean_squared_error", "the result is NaN");
   return sum / static_cast<double>(a.elements());
 }
 

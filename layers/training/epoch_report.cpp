@@ -12,7 +12,7 @@
 namespace quantrain {
 namespace {
 
-constexpr double kWidth = 640.0;
+constexpr double kPageWidth = 640.0;
 constexpr double kHeight = 220.0;
 constexpr double kLeft = 90.0;
 constexpr double kBottom = 30.0;
@@ -59,15 +59,15 @@ std::string chart(const std::string& title, const std::vector<double>& values) {
     top += 0.5;
   }
   const double steps = std::max(1.0, static_cast<double>(values.size()) - 1.0);
-  const auto x = [&](double i) { return kLeft + (kWidth - kLeft - kMargin) * i / steps; };
+  const auto x = [&](double i) { return kLeft + (kPageWidth - kLeft - kMargin) * i / steps; };
   const auto y = [&](double value) {
     return kMargin + (kHeight - kBottom - kMargin) * (top - value) / (top - bottom);
   };
   std::string svg = "<figure><figcaption>" + escaped(title) + "</figcaption>\n<svg viewBox=\"0 0 " +
-                    number(kWidth) + ' ' + number(kHeight) + "\" role=\"img\">\n";
+                    number(kPageWidth) + ' ' + number(kHeight) + "\" role=\"img\">\n";
   for (int i = 0; i <= 4; ++i) {
     const double value = bottom + (top - bottom) * i / 4.0;
-    svg += line(kLeft, y(value), kWidth - kMargin, y(value), "grid");
+    svg += line(kLeft, y(value), kPageWidth - kMargin, y(value), "grid");
     svg += label(kLeft - 8.0, y(value) + 4.0, "end", number(value));
   }
   const size_t every = (values.size() + 9) / 10;

@@ -39,13 +39,14 @@ struct Parity {
   int64_t codes_from_floats = 0;
   int64_t codes_from_floats_different = 0;
 
-  /// Number of intermediate codes, over all images.
+  /// Number of compared integers that are not outputs (codes of inputs and intermediate values),
+  /// over all images.
   int64_t codes() const;
   int64_t codes_different() const;
-  /// Share of the intermediate codes that are equal; 1 if there are none.
+  /// Share of these integers that are equal; 1 if there are none.
   double codes_equal() const;
   double logits_equal() const;
-  /// Largest difference of an intermediate code.
+  /// Largest difference of one of these integers.
   int64_t max_code_difference() const;
   /// The first layer that differs, or "raw values" if only the codes from raw values differ; empty
   /// if nothing differs.
@@ -60,9 +61,9 @@ std::ostream& operator<<(std::ostream& stream, const Parity& parity);
 
 /// Runs a batch [N, ...] through the prepared network in deployed mode and through the model made
 /// from it, and compares every intermediate code and the logits. If the batch carries codes, the
-/// model runs on these codes. The model also encodes the raw values again (the codes' real values
-/// with the features undone), and the resulting codes are compared with those of the batch. The
-/// network is left as it was.
+/// model runs on these codes. The raw values are recovered from the codes: their real values, with
+/// the offsets and scales of features inverted. The model encodes them, and the resulting codes are
+/// compared with those of the batch. The network is left as it was.
 /// Throws: ShapeError if the model does not take such samples or this number of inputs, or if the
 /// inputs have different numbers of samples; QuantError if the batch, the network
 /// and the model disagree on the parameters or features of the input's codes; GraphError if a batch

@@ -19,7 +19,7 @@ Shape sample_shape(const Shape& batch) {
   return Shape(std::span<const int64_t>(batch.begin() + 1, batch.end()));
 }
 
-void describe(PlanRow& row, const integer::Operation& op, int output_bits) {
+void describe_row(PlanRow& row, const integer::Operation& op, int output_bits) {
   row.kernel = kernel(op);
   row.output_bits = output_bits;
   if (const integer::QuantizedProduct* product = integer::product(op))
@@ -207,7 +207,7 @@ class Lowering : public LoweringContext {
     if (waiting.operands.size() != input_sizes(*made->operation).size())
       waiting.node->refuse_integers(waiting.name);
     add_step(node, waiting.name, *made->operation, waiting.operands);
-    describe(result_.rows[waiting.row], *made->operation, made->params.type.bits);
+    describe_row(result_.rows[waiting.row], *made->operation, made->params.type.bits);
   }
 
   // The node is a reshape or an activation of a waiting operation's output, or is itself an
@@ -234,7 +234,7 @@ class Lowering : public LoweringContext {
     std::vector<int> operands = data_codes(node);
     if (const auto sums = TensorAccess::accumulators(node.output)->sums()) {
       validate(*sums->operation, row_.name);
-      describe(row_, *sums->operation, 32);
+      describe_row(row_, *sums->operation, 32);
     }
     of(node).waiting = std::make_shared<const Waiting>(
         Waiting{node.node.get(), row_.name, std::move(operands), result_.rows.size()});
@@ -307,7 +307,8 @@ class Lowering : public LoweringContext {
   }
 
   void describe_new_row(const GraphNode& node) {
-    describe(row_, result_.program.steps.back().operation, node.output.codes()->params.type.bits);
+    describe_row(
+        row_, result_.program.steps.back().operation, node.output.codes()->params.type.bits);
     result_.rows.push_back(std::move(row_));
   }
 
@@ -328,7 +329,7 @@ class Lowering : public LoweringContext {
       }
       const std::shared_ptr<const Waiting> waiting = made.waiting;
       add_step(node, waiting->name, *sums->operation, waiting->operands);
-      describe(result_.rows[waiting->row], *sums->operation, 32);
+      describe_row(result_.rows[waiting->row], *sums->operation, 32);
     }
     if (made.id < 0) throw GraphError(name_of(node), "the network's output has no integer form");
     result_.program.outputs.push_back(made.id);

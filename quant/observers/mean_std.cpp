@@ -15,9 +15,9 @@ namespace {
 template <class Term>
 std::vector<double> channel_sums(
     const float* x, int64_t n, int64_t channels, int64_t inner, const Term& term) {
-  constexpr int64_t kBlock = 1 << 14;
+  constexpr int64_t kSumBlock = 1 << 14;
   const int64_t row = channels == 1 ? 1 : channels * inner;  // period of the channels, in elements
-  const int64_t grain = std::max<int64_t>(1, kBlock / row) * row;
+  const int64_t grain = std::max<int64_t>(1, kSumBlock / row) * row;
   const auto width = static_cast<size_t>(channels);
   std::vector<double> partial(static_cast<size_t>((n + grain - 1) / grain) * width);
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {

@@ -49,8 +49,9 @@ Tensor fake_quantize_scaled(const Tensor& x,
                             const FakeQuantizeOptions& options = {});
 
 /// fake_quantize with a learned scale (LSQ). The tensor `scale` gets the gradient; it has shape
-/// [1], or [C] along params.axis. The forward pass uses params.scale: the values of `scale`, raised
-/// where they are below kSmallestLearnedScale, or so small that a quantized bias would exceed 2^30.
+/// [1], or [C] along params.axis. The forward pass uses params.scale. The caller
+/// sets it to the values of `scale`, but raises values that are below kSmallestLearnedScale or so
+/// small that a quantized bias would exceed 2^30.
 /// Gradient of `scale`: 1 / sqrt(n * qmax) times the sum over x of
 ///   grad_y * (half_even(x / s) - x / s)   if the code before the clamp lies in [qmin, qmax],
 ///   grad_y * (qmin - zero_point)          if it is lower,

@@ -132,7 +132,7 @@ TEST_CASE("an object that was moved from is unchanged, empty or refused",
        "[file] this InputFile was moved into another one: read from that one"},
       {"file, rewound",
        after_move(InputFile(folder / "file"), [](InputFile& x) { x.rewind(); }),
-       "[file] this InputFile was moved from"},
+       "[file] this InputFile was moved into"},
       {"activation", after_move(Sigmoid(), [&](Sigmoid& x) { x(rows); }), "[elementwise] "},
       {"prepared batch norm",
        after_move(

@@ -240,7 +240,8 @@ Tensor normalise(const Tensor& x, const Statistics& s, const Tensor& gamma, cons
 }
 
 // With running statistics, batch norm is a function of the codes of each channel. Returns this
-// function, or null in training, if x does not hold activation codes or if x has no channels.
+// function. Returns null in three cases: in training, if x holds no activation codes, and if x has
+// no channels.
 // docs/quantization.md (24)
 std::shared_ptr<CodeFunction> of_codes(const Tensor& x,
                                        const Tensor& gamma,

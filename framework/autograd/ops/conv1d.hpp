@@ -28,9 +28,10 @@ Tensor conv1d(const Tensor& x,
               const Tensor& bias = Tensor(),
               const Conv1dOptions& options = {});
 
-/// The checked extents of a convolution of signals, expressed as a convolution of images. An image
-/// has one row, so that a window is contiguous. For a depthwise convolution it has one column
-/// instead, because depthwise kernels combine several rows in a vector.
+/// The checked extents of a convolution of signals, expressed as a convolution of images. Each
+/// signal becomes an image of one row, so that a window is contiguous. In a depthwise convolution,
+/// each signal becomes an image of one column instead, because the integer depthwise kernels
+/// combine several rows in a vector.
 /// Throws: ShapeError as conv1d.
 kernels::Conv2dShape conv1d_shape(const Shape& x,
                                   const Shape& weight,

@@ -13,7 +13,7 @@ kernels::Conv2dShape image_shape(std::string_view operation,
   const auto& [kernel, stride, padding, dilation] = window;
   validate(window, operation);
   if (std::max(x[1], x[2]) > std::numeric_limits<int32_t>::max())
-    throw ShapeError(operation, "an image of 2^31 rows or columns or more: x ", x);
+    throw ShapeError(operation, "the image has 2^31 or more rows or columns: x ", x);
   if (x[1] < 1 || x[2] < 1) throw ShapeError(operation, "an image without pixels: x ", x);
   if (!window.fits({x[1], x[2]}))
     throw ShapeError(operation, "the kernel is larger than the padded image: x ", x, ", ", window);

@@ -41,8 +41,9 @@ std::vector<AxisPart> forward_taps(const ConvAxis& axis);
 
 /// The axis of the data gradient. Its results are positions i of the image, and its source elements
 /// are windows: tap t of window (i + pad - t * dilation) / stride reads position i if the division
-/// leaves no remainder. So each residue of i + pad modulo stride has its own taps. In the returned
-/// parts, taps are numbered in the order of the windows: the kernel's last tap is number 0.
+/// leaves no remainder. So each residue of i + pad modulo stride has its own taps. The
+/// returned parts number the taps backwards, so that their windows ascend: the kernel's last tap is
+/// number 0.
 std::vector<AxisPart> backward_axis(const ConvAxis& axis);
 
 }  // namespace quantrain::kernels

@@ -115,7 +115,7 @@ void column_square_sums_f32(
   });
 }
 
-/// Sums over the same rows: `plain` of grad, and `product` of grad * (x - mean).
+/// Two sums over the same rows: `plain` is the sum of grad, `product` that of grad * (x - mean).
 template <class Arch>
 struct GradSums {
   Lanes<Arch> plain, product;

@@ -86,9 +86,9 @@ inline void check_operation(const Tensor& x,
   CHECK(std::equal(again.begin(), again.end(), codes.begin()));
 }
 
-/// Checks that requantizing x's accumulators gives clamp(unclamped[i]), and that bit i of the mask
-/// tells whether unclamped[i] lies in [qmin, qmax]. `unclamped` holds codes at y's parameters, with
-/// the zero point added.
+/// Checks that requantizing x's accumulators to the parameters y gives unclamped[i], clamped to the
+/// range of x's activation, and that bit i of the mask tells whether unclamped[i] lies in
+/// [qmin, qmax]. `unclamped` holds codes with the parameters y, with the zero point added.
 inline void check_requantize(const Tensor& x,
                              const QParams& y,
                              const std::vector<int64_t>& unclamped) {

@@ -449,8 +449,8 @@ TEST_CASE("a model that was moved from keeps its program", "[integer][integer_mo
   CHECK(child.text == "same");
 }
 
-/// Two inputs with features and without, and three outputs: accumulators, codes, and the same codes
-/// again.
+/// A program with two inputs, of which the second has features, and three outputs: accumulators,
+/// codes, and the same codes again.
 Program two_inputs() {
   Builder b;
   const int x0 = b.input({12, 12, 4}, kX);
@@ -472,7 +472,7 @@ Program two_inputs() {
   return b.program;
 }
 
-TEST_CASE("any number of threads and samples gives the same results; a NaN leaves them unchanged",
+TEST_CASE("any number of threads gives the same results; if an input is NaN, no output is written",
           "[integer][integer_model]") {
   const quantrain::test::DefaultThreads restore;
   const IntegerModel model(two_inputs());
@@ -532,8 +532,9 @@ TEST_CASE("any number of threads and samples gives the same results; a NaN leave
   CHECK(y == untouched);
 }
 
-TEST_CASE("threads share the steps of a small model, which needs no tasks",
-          "[integer][integer_model]") {
+TEST_CASE(
+    "a model too small for tasks of whole samples allocates the same with any number of threads",
+    "[integer][integer_model]") {
   const quantrain::test::DefaultThreads restore;
   const IntegerModel model(mlp());
   const std::vector<uint8_t> x(256 * 12);
