@@ -4,6 +4,7 @@
 
 #include "framework/integer/integer_model.hpp"
 #include "framework/integer/memory_plan.hpp"
+#include "framework/integer/sample_tasks.hpp"
 
 namespace quantrain {
 

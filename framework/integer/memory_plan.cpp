@@ -4,8 +4,8 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/integer/sample_tasks.hpp"
 #include "framework/integer/sizes.hpp"
-#include "framework/kernels/integer/channels.hpp"
 
 namespace quantrain::integer {
 namespace {
@@ -15,13 +15,12 @@ struct Block {
   int value;
 };
 
-// A multiple of 64 keeps every value aligned, whatever the number of samples.
+}  // namespace
+
 int64_t padded_bytes(const Value& value) {
   const int64_t bytes = value.shape.elements() * (value.is_codes() ? 1 : 4);
   return (bytes + 63) / 64 * 64;
 }
-
-}  // namespace
 
 // First fit, in the order of the steps.
 MemoryPlan plan_memory(const Program& program) {
@@ -79,36 +78,6 @@ MemoryPlan plan_memory(const Program& program) {
     std::erase_if(live, [&](const Block& block) { return last(block.value) <= step; });
   }
   return plan;
-}
-
-int64_t least_samples_per_task(const Program& program) {
-  constexpr int64_t kLeast = 4;
-  constexpr int64_t kManyForWeights = 32;
-  int64_t outputs = 0;
-  int64_t weights = 0;
-  int64_t values = 0;
-  for (const int id : program.inputs) values += padded_bytes(program.value(id));
-  for (const Step& step : program.steps) {
-    outputs += output_size(step.operation);
-    weights += prepared_bytes(step.operation);
-    values += padded_bytes(program.value(step.output));
-  }
-  const int64_t work = multiply_adds(program) + kernels::kOutputProducts * outputs;
-  return std::max({kLeast,
-                   kernels::kBlockProducts / std::max<int64_t>(work, 1),
-                   std::min(weights / std::max<int64_t>(values, 1), kManyForWeights)});
-}
-
-int64_t sample_tasks(int64_t least, int64_t n) {
-  constexpr int64_t kMost = 16;  // samples; with more, threads only finish less evenly
-  const int64_t workers = threads();
-  if (workers == 1) return 1;
-  const int64_t rounds =
-      std::min(std::max<int64_t>(n / (workers * kMost), 1), n / (workers * least));
-  const int64_t tasks = rounds * workers;
-  if (tasks == 0) return 1;
-  const int64_t largest = (n + tasks - 1) / tasks;
-  return 10 * largest * tasks <= 11 * n ? tasks : 1;
 }
 
 int64_t memory(const Program& program, int64_t n) {

@@ -22,17 +22,9 @@ struct MemoryPlan {
 
 /// The program must be valid.
 MemoryPlan plan_memory(const Program& program);
-/// Least number of samples of a task that takes whole samples through all steps (sample_tasks()):
-/// enough for about ten microseconds of work, and enough for their values to be as large as the
-/// weights that the task reads, but for this reason at most 32.
-int64_t least_samples_per_task(const Program& program);
-/// How threads() threads share a run of n samples. If the result is 1, all threads share each step.
-/// Otherwise there are this many tasks, and task t takes the samples
-/// [n t / tasks, n (t + 1) / tasks) through all steps: threads then do not wait for each other
-/// after each step, and what a step writes is still in the cache of the core that reads it. The
-/// number of tasks is a multiple of threads(). It is 1 if tasks would get fewer samples than
-/// `least`, or if threads would wait for more than a tenth of the time.
-int64_t sample_tasks(int64_t least, int64_t n);
+/// Bytes of a value of one sample, a multiple of 64: this keeps every value aligned, whatever the
+/// number of samples.
+int64_t padded_bytes(const Value& value);
 /// Bytes that a run of n samples on threads() threads takes from the pool if its inputs are codes
 /// and its outputs integers: the values, and the scratch memory of the step that needs most, for
 /// each task that runs at the same time. Does not allocate this memory. At most 2^62, and 0 for

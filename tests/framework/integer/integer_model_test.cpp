@@ -14,7 +14,6 @@
 #include "tests/child.hpp"
 #include "tests/framework/integer/programs.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
-#include "tests/threads.hpp"
 
 namespace quantrain {
 namespace {
@@ -447,108 +446,6 @@ TEST_CASE("a model that was moved from keeps its program", "[integer][integer_mo
     return first.hash() == second.hash() ? "same" : "other";  // NOLINT(bugprone-use-after-move)
   });
   CHECK(child.text == "same");
-}
-
-/// A program with two inputs, of which the second has features, and three outputs: accumulators,
-/// codes, and the same codes again.
-Program two_inputs() {
-  Builder b;
-  const int x0 = b.input({12, 12, 4}, kX);
-  const int x1 = b.input({12, 12, 4}, kX);
-  b.program.values[static_cast<size_t>(x1)].features = {{0.5f, 1, 0, 2}, {2, 1, 0.25f, 1}};
-  const auto conv = [&](int x, uint64_t seed) {
-    const kernels::Conv2dShape shape{
-        .h = 12, .w = 12, .c = 4, .o = 16, .kh = 5, .kw = 5, .pad_h = 2, .pad_w = 2};
-    const RandomProduct p({.outputs = 16, .length = 100, .x = kX}, seed);
-    return b.codes("conv", integer::QuantizedConv2d{shape, p.behind(kY)}, {x}, {12, 12, 16}, kY);
-  };
-  const int y0 = conv(x0, 1);
-  const int y1 = conv(x1, 2);
-  const int flat = b.codes("flat", View{12 * 12 * 16}, {y0}, {12 * 12 * 16}, kY);
-  const RandomProduct last({.outputs = 3, .length = 12 * 12 * 16, .x = kY}, 3);
-  const int sums = b.accumulators(
-      "sums", QuantizedLinear{1, 12 * 12 * 16, 3, last.product}, {flat}, {3}, last.scale);
-  b.program.outputs = {sums, y1, y1};
-  return b.program;
-}
-
-TEST_CASE("any number of threads gives the same results; if an input is NaN, no output is written",
-          "[integer][integer_model]") {
-  const quantrain::test::DefaultThreads restore;
-  const IntegerModel model(two_inputs());
-  const int64_t least = integer::least_samples_per_task(model.program());
-  REQUIRE(least <= 8);
-  constexpr size_t kMany = IntegerModel::kChunk + 40;
-  std::vector<std::vector<uint8_t>> bytes;
-  std::vector<std::vector<float>> floats;
-  for (size_t i = 0; i < 2; ++i) {
-    const size_t size = kMany * 12 * 12 * 4;
-    Random random(i + 1);
-    std::vector<float> values;
-    for (size_t k = 0; k < size; ++k) values.push_back(random.uniform(-2.0f, 2.0f));
-    bytes.emplace_back(size);
-    model.quantize_input(values, bytes.back(), i);
-    floats.push_back(std::move(values));
-  }
-  const auto parts = [](auto& all, size_t n) {
-    using Element = std::remove_reference_t<decltype(all[0][0])>;
-    std::vector<std::span<Element>> spans;
-    for (auto& list : all) spans.push_back(std::span<Element>(list).first(list.size() / kMany * n));
-    return spans;
-  };
-  const auto run = [&](const auto& x, size_t n, auto zero) {
-    using Output = decltype(zero);
-    std::vector<std::vector<Output>> y;
-    for (size_t i = 0; i < 3; ++i)
-      y.emplace_back(kMany * static_cast<size_t>(model.outputs(i)), Output{77});
-    const auto to = parts(y, n);
-    model.run(parts(x, n), to);
-    return y;
-  };
-  const auto& const_bytes = bytes;
-  const auto& const_floats = floats;
-  for (const size_t n : {size_t{1}, size_t{16}, size_t{17}, size_t{40}, size_t{64}, kMany}) {
-    set_threads(1);
-    const auto integers = run(const_bytes, n, int32_t{0});
-    const auto reals = run(const_floats, n, 0.0f);
-    for (const int threads : quantrain::test::thread_counts({1, 2, 3})) {
-      CAPTURE(n, threads);
-      set_threads(threads);
-      CHECK(run(const_bytes, n, int32_t{0}) == integers);
-      CHECK(run(const_floats, n, 0.0f) == reals);
-    }
-  }
-  const int64_t several = integer::sample_tasks(least, 64);
-  CHECK((several > 1) == (threads() > 1));
-  floats[1][50 * 12 * 12 * 4] = std::nanf("");
-  std::vector<std::vector<float>> y;
-  for (size_t i = 0; i < 3; ++i) y.emplace_back(64 * static_cast<size_t>(model.outputs(i)), 7.0f);
-  const auto untouched = y;
-  std::vector<std::span<const float>> x;
-  for (const auto& list : floats) x.push_back(std::span(list).first(64 * 12 * 12 * 4));
-  std::vector<std::span<float>> to;
-  for (auto& list : y) to.push_back(list);
-  QUANTRAIN_CHECK_ERROR(model.run(x, to), DataError, "the input has a NaN");
-  CHECK(y == untouched);
-}
-
-TEST_CASE(
-    "a model too small for tasks of whole samples allocates the same with any number of threads",
-    "[integer][integer_model]") {
-  const quantrain::test::DefaultThreads restore;
-  const IntegerModel model(mlp());
-  const std::vector<uint8_t> x(256 * 12);
-  std::vector<int32_t> y(256 * 4);
-  const auto allocations = [&](int threads) {
-    set_threads(threads);
-    model.run(x, y);
-    const int64_t before = pool::counters().allocations;
-    model.run(x, y);
-    return pool::counters().allocations - before;
-  };
-  const int64_t alone = allocations(1);
-  for (const int threads : quantrain::test::thread_counts({2, 3}))
-    CHECK(allocations(threads) == alone);
 }
 
 TEST_CASE("if a later chunk has a NaN, only the results of earlier chunks are written",

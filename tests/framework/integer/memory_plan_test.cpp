@@ -1,11 +1,9 @@
 #include "framework/integer/memory_plan.hpp"
 
-#include "framework/core/buffer.hpp"
 #include "framework/integer/integer_model.hpp"
 #include "tests/catch.hpp"
 #include "tests/child.hpp"
 #include "tests/framework/integer/programs.hpp"
-#include "tests/threads.hpp"
 
 namespace quantrain::integer {
 namespace {
@@ -90,18 +88,6 @@ void check_plan(const Program& program, int64_t n) {
     memory.write(y);
   }
   for (const int id : program.outputs) CHECK(memory.holds(id));
-}
-
-/// A convolution with 5 x 5 windows of an image of size x size pixels.
-Program convolution(int64_t size, int64_t channels) {
-  const kernels::Conv2dShape shape{
-      .h = size, .w = size, .c = channels, .o = channels, .kh = 5, .kw = 5, .pad_h = 2, .pad_w = 2};
-  Builder b;
-  const int x = b.input({size, size, channels}, kX);
-  const RandomProduct p({.outputs = channels, .length = shape.reduction(), .x = kX}, 1);
-  const Shape y{size, size, channels};
-  b.program.outputs = {b.codes("conv", QuantizedConv2d{shape, p.behind(kY)}, {x}, y, kY)};
-  return b.program;
 }
 
 QuantizedLookup lookup(int64_t size) {
@@ -227,71 +213,6 @@ TEST_CASE("accumulators take four bytes each", "[integer][memory_plan]") {
   CHECK(plan.sample_bytes == 64 + 128);
 }
 
-TEST_CASE("tasks take whole samples if there are enough for all threads",
-          "[integer][memory_plan]") {
-  const quantrain::test::DefaultThreads restore;
-  set_threads(1);
-  for (const int64_t n : {1, 8, 256}) CHECK(sample_tasks(4, n) == 1);
-  if (!QUANTRAIN_THREADS) return;
-  for (const int threads : {2, 3, 5, 16}) {
-    set_threads(threads);
-    for (const int64_t least : {1, 4, 32, 1000}) {
-      for (int64_t n = 1; n <= 300; ++n) {
-        CAPTURE(threads, least, n);
-        const int64_t tasks = sample_tasks(least, n);
-        if (tasks == 1) continue;
-        REQUIRE(tasks % threads == 0);
-        REQUIRE(n / tasks >= least);
-        // The time of the slowest thread, in samples, is at most a tenth above the mean.
-        const int64_t largest = (n + tasks - 1) / tasks;
-        REQUIRE(10 * tasks * largest <= 11 * n);
-      }
-    }
-  }
-  set_threads(2);
-  CHECK(sample_tasks(4, 7) == 1);
-  CHECK(sample_tasks(4, 8) == 2);
-  CHECK(sample_tasks(4, 9) == 1);  // one thread would take five samples, the other one four
-  CHECK(sample_tasks(4, 64) == 4);
-  CHECK(sample_tasks(4, 256) == 16);
-  CHECK(sample_tasks(32, 256) == 8);
-  CHECK(sample_tasks(200, 256) == 1);
-  set_threads(16);
-  CHECK(sample_tasks(4, 64) == 16);
-}
-
-TEST_CASE("a task has enough work, and enough samples for the weights that it reads",
-          "[integer][memory_plan]") {
-  CHECK(least_samples_per_task(test::mlp()) > 1000);         // hardly any work
-  CHECK(least_samples_per_task(test::mlp(784, 256)) == 32);  // 200 KiB of weights, 1 KiB of values
-  CHECK(least_samples_per_task(convolution(40, 8)) == 4);    // 25 KiB of values
-}
-
-TEST_CASE("a run in which tasks take whole samples takes the memory that was planned",
-          "[integer][memory_plan]") {
-  const quantrain::test::DefaultThreads restore;
-  for (const int threads : quantrain::test::thread_counts({1, 2, 4})) {
-    set_threads(threads);
-    for (const int64_t n : {16, 64, 256, 300}) {
-      CAPTURE(threads, n);
-      const IntegerModel model(convolution(20, 8));
-      CHECK((sample_tasks(least_samples_per_task(model.program()), std::min<int64_t>(n, 256)) >
-             1) == (threads > 1));
-      const std::vector<uint8_t> x(static_cast<size_t>(n * model.input_shape().elements()));
-      std::vector<int32_t> y(static_cast<size_t>(n * model.outputs()));
-      const int64_t before = pool::counters().bytes_in_use;
-      // Fills the pool up to its old peak, so that the run sets a new peak.
-      Buffer<uint8_t> highest(std::max<int64_t>(pool::counters().peak_bytes_in_use - before, 1));
-      const int64_t base = pool::counters().bytes_in_use;
-      model.run(x, y);
-      const int64_t taken = pool::counters().peak_bytes_in_use - base;
-      const int64_t planned = model.memory(n);
-      CHECK(taken <= planned + planned / 4 + 4096 * threads);
-      CHECK(planned <= 2 * taken);
-    }
-  }
-}
-
 /// The checks leave room for the memory pool: it adds pool::kSlack bytes to the requested size,
 /// takes at least 256 bytes, and rounds up by at most a quarter.
 TEST_CASE("a run takes the memory that was planned, and no more", "[integer][memory_plan]") {
@@ -320,12 +241,7 @@ TEST_CASE("a run takes the memory that was planned, and no more", "[integer][mem
   std::vector<Program> programs{test::mlp(13, 9, 4), test::every_operation()};
   for (const kernels::Conv2dShape& shape :
        {padded, deep, blocks, few, strided, dilated, dilated_deep}) {
-    Builder b;
-    const int x = b.input({shape.h, shape.w, shape.c}, kX);
-    const RandomProduct p({.outputs = shape.o, .length = shape.reduction(), .x = kX}, 1);
-    const Shape y{shape.oh(), shape.ow(), shape.o};
-    b.program.outputs = {b.codes("conv", QuantizedConv2d{shape, p.behind(kY)}, {x}, y, kY)};
-    programs.push_back(b.program);
+    programs.push_back(test::convolution(shape));
   }
   Builder b;
   const auto window = test::pool_shape(64, 64, 16, 2, 2, 1);
@@ -350,12 +266,7 @@ TEST_CASE("a run takes the memory that was planned, and no more", "[integer][mem
       for (auto& integers : outputs) to.emplace_back(integers);
       // Runs in a process that has not yet allocated memory for a run.
       const quantrain::test::Child child = quantrain::test::in_child([&] {
-        const int64_t before = pool::counters().bytes_in_use;
-        // Fills the pool up to its old peak, so that the run sets a new peak.
-        Buffer<uint8_t> highest(pool::counters().peak_bytes_in_use - before);
-        const int64_t base = pool::counters().bytes_in_use;
-        model.run(from, to);
-        const int64_t taken = pool::counters().peak_bytes_in_use - base;
+        const int64_t taken = test::memory_taken([&] { model.run(from, to); });
         const int64_t planned = memory(programs[i], n);
         if (taken > planned + planned / 4 + 4096) return "more: " + std::to_string(taken);
         if (planned > 2 * taken) return "less: " + std::to_string(taken);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "framework/core/buffer.hpp"
 #include "framework/core/random.hpp"
 #include "framework/integer/memory_plan.hpp"
 #include "framework/integer/program.hpp"
@@ -258,6 +260,16 @@ inline Program wide_concat(size_t count) {
   return b.program;
 }
 
+/// One convolution with random weights.
+inline Program convolution(const kernels::Conv2dShape& shape) {
+  Builder b;
+  const int x = b.input({shape.h, shape.w, shape.c}, kX);
+  const RandomProduct p({.outputs = shape.o, .length = shape.reduction(), .x = kX}, 1);
+  const Shape y{shape.oh(), shape.ow(), shape.o};
+  b.program.outputs = {b.codes("conv", QuantizedConv2d{shape, p.behind(kY)}, {x}, y, kY)};
+  return b.program;
+}
+
 /// linear - ReLU - linear; the logits have one scale.
 inline Program mlp(int64_t inputs = 12, int64_t hidden = 9, int64_t outputs = 4) {
   Builder b;
@@ -426,6 +438,16 @@ inline Program random_program(uint64_t seed) {
   const int64_t outputs = (b.program.outputs.empty() ? 1 : 0) + random.below(3);
   for (int64_t i = 0; i < outputs; ++i) b.program.outputs.push_back(any());
   return b.program;
+}
+
+/// Bytes that run() takes from the pool at a time.
+inline int64_t memory_taken(const std::function<void()>& run) {
+  const int64_t before = pool::counters().bytes_in_use;
+  // Fills the pool up to its old peak, so that the run sets a new peak.
+  const Buffer<uint8_t> highest(pool::counters().peak_bytes_in_use - before);
+  const int64_t base = pool::counters().bytes_in_use;
+  run();
+  return pool::counters().peak_bytes_in_use - base;
 }
 
 }  // namespace quantrain::integer::test
