@@ -62,8 +62,9 @@ void use(const T& result) {
   use(total);
 }
 
-// Without VNNI, a dot product multiplies int16. Each product uses the current sum as a factor. With
-// two constant factors, the compiler would compute the product only once, before the loop.
+// Without VNNI, a dot product multiplies int16. Each product in this loop has the current sum as a
+// factor. With two constant factors, the compiler would compute the product only once, before the
+// loop.
 [[gnu::target("avx512f,avx512bw")]] void dot_avx512bw() {
   const __m512i ones = _mm512_set1_epi32(0x00010001);
   __m512i sums[kChains];

@@ -1,4 +1,5 @@
-// Reads a safetensors file as tensors, then as the state of a network prepared for quantization.
+// Reads a safetensors file as tensors and, if it names a format, as the state of a network prepared
+// for quantization.
 #include "framework/io/safetensors.hpp"
 #include "fuzz/harness.hpp"
 #include "fuzz/network.hpp"

@@ -83,8 +83,8 @@ void change_data(std::vector<uint8_t>& data, Draw& draw) {
   }
 }
 
-/// Changes a number in the text slightly, or replaces it by another number of the text or by a
-/// bound.
+/// Changes an integer in the text by at most 2, or a character of another number, or replaces the
+/// number by another number of the text or by a bound.
 void change_number(std::string& text, Draw& draw) {
   const std::vector<Span> all = numbers(text);
   if (all.empty()) return;

@@ -26,8 +26,9 @@ class Mean : public Module {
 
  protected:
   /// Throws: ShapeError if x lacks an axis or has 2^31 elements or more, if a reduced axis or an
-  /// axis between it and the batch is empty, if an axis is listed twice, if a negative axis is the
-  /// batch of x, or if the axes are not next to each other. For codes there is one more limit:
+  /// axis between it and the batch axis is empty, if an axis is listed twice, if a negative axis
+  /// means the batch axis, or if the axes are not next to each other. For codes there is one limit
+  /// more:
   /// ShapeError if a sample has more than 2^20 elements in the axes before the reduced ones, in the
   /// reduced ones, or in the axes after them.
   Tensor forward(const Tensor& x) override;

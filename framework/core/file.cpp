@@ -96,7 +96,7 @@ void check_replaceable(const std::string& target) {
       kWhere,
       target,
       ": cannot be replaced: the file belongs to another user, and in this sticky folder only "
-      "the owner may replace it");
+      "the owner of the file or of the folder may replace it");
 }
 
 // Removes the temporary files of processes that were killed while they wrote to target. A process

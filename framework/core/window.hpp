@@ -7,7 +7,7 @@
 namespace quantrain {
 
 /// Height and width in elements, for example of a kernel, a stride or a padding. One number sets
-/// both: {.stride = 2} or {.stride = {2, 1}}.
+/// both, so {.stride = 2} means {.stride = {2, 2}}.
 struct Size2d {
   int64_t h = 0;
   int64_t w = 0;

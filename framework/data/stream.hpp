@@ -35,11 +35,11 @@ struct StreamOptions {
 /// microphone, a simulation, or files that do not fit into memory. Each epoch begins with
 /// start(epoch), which returns a generator. The loader calls the generator in a thread of its own.
 /// If `samples` is set, the loader asks for no more samples than that.
-/// Throws: DataError, from read() or from the Reader that it returns. The error names sample and
-/// epoch if start() throws or returns no generator; if the generator throws, ends before the
-/// declared length or gives no sample at all; or if a sample is not finite, does not fit the
-/// declared shapes and classes or, with Outside::kRefuse, leaves the declared range. read() also
-/// throws DataError if pass.mixup is not 0.
+/// Throws: DataError naming sample and epoch, from read() or from the Reader that it returns, if
+/// start() throws or returns no generator; if the generator throws, ends before the declared length
+/// or gives no sample at all; or if a sample is not finite, does not fit the declared shapes and
+/// classes or, with Outside::kRefuse, leaves the declared range. read() also throws DataError if
+/// pass.mixup is not 0.
 class Stream : public BatchSource {
  public:
   // Copies only: a moved-from stream would be empty.

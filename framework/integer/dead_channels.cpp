@@ -8,10 +8,11 @@
 namespace quantrain::integer {
 namespace {
 
-/// Finds the channels to remove. First marks all channels as dead, then unmarks those that a step
-/// needs, until nothing changes. A product needs every input channel that is not constant. It
-/// needs constant ones, too, if padding makes their contribution vary, or if its bias has no room
-/// for them. A step that works channel by channel needs the channels that its output keeps.
+/// Finds the channels to remove. First marks all channels as dead, except those of inputs, outputs
+/// and accumulators. Then unmarks those that a step needs, until nothing changes. A product needs
+/// every input channel that is not constant. It needs constant ones, too, if padding makes their
+/// contribution vary, or if its bias has no room for them. A step that works channel by channel
+/// needs the channels that its output keeps. Each value keeps at least one channel.
 class Dead {
  public:
   Dead(const Program& program, const CodeRanges& ranges) : ranges_(ranges) {

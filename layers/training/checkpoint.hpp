@@ -40,10 +40,10 @@ class Checkpoints {
   /// Reads the latest checkpoint into the tensors and returns its position, or nullopt if there is
   /// no checkpoint. With options.skip_damaged, skips files that cannot be read, are damaged or are
   /// no checkpoints.
-  /// Throws: DataError naming the file if it cannot be read, is damaged or is no checkpoint (each
-  /// without options.skip_damaged), if it has another configuration, if a tensor is missing,
-  /// unknown or has another shape, or if the value of a constant differs. On an error, nothing
-  /// changes.
+  /// Throws: DataError naming the file if it has another configuration; if it lacks one of the
+  /// tensors, has another tensor, or has a tensor in another shape; or if the value of a constant
+  /// differs. Without options.skip_damaged, also if it cannot be read, is damaged or is no
+  /// checkpoint. On an error, nothing changes.
   std::optional<std::string> load(std::span<const NamedTensor> tensors) const;
 
  private:

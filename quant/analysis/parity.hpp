@@ -45,9 +45,9 @@ struct Parity {
   int64_t codes_different() const;
   /// Share of these integers that are equal; 1 if there are none.
   double codes_equal() const;
-  double logits_equal() const;
   /// Largest difference of one of these integers.
   int64_t max_code_difference() const;
+  double logits_equal() const;
   /// The first layer that differs, or "raw values" if only the codes from raw values differ; empty
   /// if nothing differs.
   std::string first_difference() const;
@@ -61,16 +61,15 @@ std::ostream& operator<<(std::ostream& stream, const Parity& parity);
 
 /// Runs a batch [N, ...] through the prepared network in deployed mode and through the model made
 /// from it, and compares every intermediate code and the logits. If the batch carries codes, the
-/// model runs on these codes. The raw values are recovered from the codes: their real values, with
-/// the offsets and scales of features inverted. The model encodes them, and the resulting codes are
-/// compared with those of the batch. The network is left as it was.
+/// model runs on these codes. A second check then starts from raw values: it dequantizes the codes,
+/// undoes the offsets and scales of features, has the model encode the result, and compares these
+/// codes with those of the batch. The network is left as it was.
 /// Throws: ShapeError if the model does not take such samples or this number of inputs, or if the
-/// inputs have different numbers of samples; QuantError if the batch, the network
-/// and the model disagree on the parameters or features of the input's codes; GraphError if a batch
-/// is undefined or the model was not converted from this network; DataError if there is nothing to
-/// compare.
+/// inputs have different numbers of samples; QuantError if the batch, the network and the model
+/// disagree on the parameters or features of the input's codes; GraphError if a batch is undefined
+/// or the model was not converted from this network; DataError if there is nothing to compare.
 Parity verify_parity(Module& net, const IntegerModel& model, const Tensor& batch);
-/// The same for a network with several inputs or outputs.
+/// The same for a network with several inputs.
 Parity verify_parity(Module& net, const IntegerModel& model, const std::vector<Tensor>& batches);
 
 /// The same for all batches of a loader or container. All inputs of a Batch are used. Any other

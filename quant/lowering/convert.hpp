@@ -16,8 +16,8 @@ using quantrain::IntegerModel;
 /// may hold codes or floats. The network is left as it was.
 /// Throws: as check_examples(); what running the network throws; QuantError if a FakeQuantize was
 /// not calibrated, the example's codes have other parameters or features than the network was
-/// prepared for, or an accumulator could overflow (7); GraphError if the network was not prepared;
-/// GraphError or QuantError naming the layer that has no integer form.
+/// prepared for, or an accumulator could overflow (docs/quantization.md (7)); GraphError if the
+/// network was not prepared; GraphError or QuantError naming the layer that has no integer form.
 IntegerModel convert(Module& net, const Tensor& example);
 /// The same for a network with several inputs or outputs.
 IntegerModel convert(Module& net, const std::vector<Tensor>& examples);

@@ -29,7 +29,7 @@ struct ActivationConfig {
 };
 
 struct LayerConfig {
-  /// false leaves the layer, with all operations that it runs, in float. The layer can be trained,
+  /// If false, the layer and all operations that it runs stay in float. The layer can be trained,
   /// but convert refuses it.
   bool quantize = true;
   WeightConfig weight;
@@ -40,8 +40,8 @@ struct LayerConfig {
 
 /// How a network is quantized: settings for the whole model, for the layers of a type ("Conv2d")
 /// and for named layers ("block1.conv"). The most specific entry replaces the others entirely.
-/// Preparing a network refuses a type or name that fits none of its layers with an operation to
-/// quantize. A layer with `quantize = false` may be named.
+/// prepare_qat and prepare_ptq refuse an entry if none of the layers that it applies to has an
+/// operation to quantize. An entry with `quantize = false` must apply to such a layer, too.
 struct QConfig {
   LayerConfig model;
   std::map<std::string, LayerConfig> types;
@@ -61,8 +61,7 @@ struct QConfig {
   Simulation simulation = Simulation::kInteger;
 
   /// Weights are quantized per channel (those of an output layer with accumulators, per tensor), to
-  /// the narrow range [-qmax, qmax]. Hidden activations are
-  /// unsigned and affine.
+  /// the narrow range [-qmax, qmax]. Hidden activations are unsigned and affine.
   static QConfig bits(int weight_bits, int activation_bits);
   static QConfig int8() { return bits(8, 8); }
   static QConfig int4() { return bits(4, 4); }

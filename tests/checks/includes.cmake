@@ -51,7 +51,7 @@ check_list(layers/layers.hpp layers "convolution")
 
 # Exporters and the runtime of integer networks must not include float kernels or the headers in `not_for_runtime`.
 # Exporters may include headers that lie directly in framework/kernels, but none from its subfolders. Headers of
-# framework/ must not include JSON; its sources may.
+# framework/ must not include nlohmann_json; its sources may.
 set(runtime "^framework/(core|io|arithmetic|kernels|integer)/|^quant/export/")
 set(not_for_runtime framework/core/array.hpp framework/core/random.hpp)
 

@@ -112,7 +112,7 @@ TEST_CASE("whichever system call of a write fails, the file is the old or the ne
   });
 }
 
-TEST_CASE("whichever system call of a save of models, states or checkpoints fails, nothing is lost",
+TEST_CASE("saving a model, state or checkpoint loses nothing, whichever system call fails",
           "[faults][serial]") {
   const TemporaryFolder examples;
   std::vector<IntegerModel> models;

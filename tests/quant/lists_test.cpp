@@ -129,8 +129,8 @@ TEST_CASE("a network of two inputs and two outputs trains, converts and equals i
   const integer::Program& program = model.program();
   CHECK_FALSE(program.value(program.outputs[0]).is_codes());
   REQUIRE(program.value(program.outputs[1]).is_codes());
-  // Shared features are a hidden layer's output too, and have the bits of hidden layers. Features
-  // that are not shared are only an output, which has 8 bits.
+  // If the logits are computed from the features, the features have the bits of hidden layers.
+  // Otherwise they are only an output of the network, and have 8 bits.
   CHECK(program.value(program.outputs[1]).params->type.bits == (shared ? bits : 8));
   const Parity parity = verify_parity(net, model, batch);
   CHECK(parity.layers[0].name == "input0");
@@ -140,7 +140,7 @@ TEST_CASE("a network of two inputs and two outputs trains, converts and equals i
           return layer.is_output;
         }) == 2);
 
-  // The model's integers and real values equal the network's outputs.
+  // The model's real values equal the network's outputs, and are its integers times their scale.
   freeze(net);
   net.eval();
   const std::vector<Tensor> expected = net(batch);

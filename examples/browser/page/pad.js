@@ -30,7 +30,7 @@ export class Pad {
     this.context.clearRect(0, 0, this.canvas.width, this.canvas.height);
   }
 
-  // Shows 28x28 bytes as ink, pixel for pixel.
+  // Shows 28x28 bytes as ink, each as a square.
   show(image) {
     const small = new OffscreenCanvas(side, side);
     const pixels = new ImageData(side, side);

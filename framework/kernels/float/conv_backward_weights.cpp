@@ -12,10 +12,10 @@
 // rows are the elements (u, v, c) of the convolution's kernel, and its columns are the output
 // channels. The sum for an element runs over all output pixels at which the element reads inside
 // the image. So each pair of an AxisPart of lines and an AxisPart of pixels (conv_axis.hpp) adds a
-// matrix product, whose operands are read in place. The output lines are split into chunks, whose
-// size depends on the problem size alone. Each chunk is summed separately, and a fixed tree adds up
-// the chunks. Within a chunk, each block of pixels is summed in one chain, and the blocks are added
-// up one after the other.
+// matrix product, which reads the image without im2col. The output lines are split into chunks,
+// whose size depends on the problem size alone. Each chunk is summed separately, and a fixed tree
+// adds up the chunks. Within a chunk, each block of pixels is summed in one chain, and the blocks
+// are added up one after the other.
 namespace quantrain::kernels {
 namespace {
 
@@ -267,10 +267,10 @@ void backward_weights(const Conv2dShape& s,
   const int64_t o = s.group_o();
   const int64_t width = packed_columns(o);
   const int64_t sums = k * width;
-  // With many channels, one tap fills a tile. So forward_taps groups by taps: an AxisPart has all
-  // results for which its taps lie inside the image, and the sums are long. With few channels, a
-  // tile needs several taps. So forward_axis groups by results: an AxisPart has all taps that lie
-  // inside the image for its results.
+  // With many channels, one tap fills a tile. So the parts come from forward_taps: a part has few
+  // taps, and all results for which these taps lie inside the image, so its sums are long. With few
+  // channels, a tile needs several taps. So the parts come from forward_axis: a part has all taps
+  // that lie inside the image for its results.
   const auto axis = s.group_c() >= kManyChannels ? forward_taps : forward_axis;
   WeightsGradient p{};
   p.s = s;

@@ -5,7 +5,8 @@
 // Elementwise functions in float32, split into blocks over threads.
 namespace quantrain::kernels {
 
-/// In all functions below, the result may overwrite a float operand. For example, y may be a.
+/// In all functions below, the result may overwrite a float operand. For example,
+/// add_f32 may write y over b.
 void add_f32(int64_t n, const float* a, const float* b, float* y);
 void sub_f32(int64_t n, const float* a, const float* b, float* y);
 void mul_f32(int64_t n, const float* a, const float* b, float* y);

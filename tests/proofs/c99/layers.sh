@@ -19,7 +19,7 @@ rm -rf "$work" && mkdir -p "$work"
 "$root/build/release/examples/c99_programs" layers "$work" --bits "$bits" --only "$only" >"$work/layers.tsv"
 if [[ ! -s $work/layers.tsv ]]; then echo "prove c99 --layers: no layer's name has \"$only\"" >&2; exit 2; fi
 
-# count NAME BOARD FLAG...: writes the instructions per multiply-add, or why there are none, to NAME.BOARD.count.
+# count NAME BOARD FLAG...: writes the instructions per multiply-add, or FAILED, to NAME.BOARD.count.
 count() {
   local log=$work/$1.$2.log
   if ! "$root/examples/cortex_m/run" "$2" "$work" "$1" "${@:3}" >"$log" 2>&1; then

@@ -1,8 +1,8 @@
 #!/bin/bash
 # scripts/prove resume [--runs N] [--program NAME] [--damaged N] [--data FOLDER]: kills (SIGKILL) training runs at
-# random moments and resumes them. Shows that they end with the same model and last checkpoint as an uninterrupted run,
-# byte for byte: in float, with quantization and with frozen ranges, on 1 to 4 threads. Also shows that a run with a
-# damaged checkpoint refuses the checkpoint, or ends with the same model.
+# random moments and resumes them. Shows that they end with the same bytes as an uninterrupted run, in the model and in
+# the tensors of the last checkpoint: in float, with quantization and with frozen ranges, on 1 to 4 threads. Also shows
+# that a run with a damaged checkpoint refuses the checkpoint, or ends with the same model.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$root/scripts/packages"
@@ -100,5 +100,5 @@ for ((i = 1; i <= damaged; ++i)); do
     tail -1 "$work/log"
   fi
 done
-echo "$damaged damaged checkpoints: $refused refused by name, $unchanged as before, $wrong wrong"
+echo "$damaged damaged checkpoints: $refused refused with the file's name, $unchanged with the same model, $wrong wrong"
 [[ $equal -eq $runs && $wrong -eq 0 ]]
