@@ -52,4 +52,6 @@ endfunction()
 # target's files must differ.
 function(quantrain_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  # GCC takes the files for headers, in which types of an unnamed namespace would differ from file to file.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()

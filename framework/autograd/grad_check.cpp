@@ -13,7 +13,7 @@
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "grad_check";
+constexpr const char* kGradCheck = "grad_check";
 constexpr double kRounding = 0x1p-24;  // relative rounding error of a float32
 
 // sum(x * factors), in double.
@@ -46,10 +46,10 @@ Tensor random_like(const Tensor& x, uint64_t seed) {
 void check_inputs(const std::vector<Tensor>& inputs) {
   bool any = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].node() != nullptr) throw GraphError(kWhere, "input ", i, " is not a leaf");
+    if (inputs[i].node() != nullptr) throw GraphError(kGradCheck, "input ", i, " is not a leaf");
     any = any || inputs[i].requires_grad();
   }
-  if (!any) throw GraphError(kWhere, "no input requires a gradient");
+  if (!any) throw GraphError(kGradCheck, "no input requires a gradient");
 }
 
 // Clears the leaves' gradients; the destructor restores them. If a leaf is listed twice, only its
@@ -169,11 +169,12 @@ class Comparison {
 GradCheckResult grad_check(const std::function<Tensor()>& function,
                            const std::vector<Tensor>& inputs,
                            const GradCheckOptions& options) {
-  if (!function) throw GraphError(kWhere, "there is no function to check");
+  if (!function) throw GraphError(kGradCheck, "there is no function to check");
   check_inputs(inputs);
   const KeepGradients keep(inputs);
   const Tensor y = function();
-  if (!y.requires_grad()) throw GraphError(kWhere, "the function's result requires no gradient");
+  if (!y.requires_grad())
+    throw GraphError(kGradCheck, "the function's result requires no gradient");
   const Tensor factors = random_like(y, options.seed);
   const double value = contract(y, factors);
   Tensor loss = record<ContractNode>(Tensor::full({1}, static_cast<float>(value)), {y}, factors);
@@ -182,7 +183,8 @@ GradCheckResult grad_check(const std::function<Tensor()>& function,
   const NoGrad no_grad;
   const double again = contract(function(), factors);
   if (again != value && !(std::isnan(again) && std::isnan(value))) {
-    throw GraphError(kWhere, "the function gave ", value, ", then ", again, " for the same inputs");
+    throw GraphError(
+        kGradCheck, "the function gave ", value, ", then ", again, " for the same inputs");
   }
   Comparison comparison(function, factors, options);
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -10,7 +10,7 @@
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "cifar";
+constexpr const char* kCifar = "cifar";
 constexpr int64_t kSide = 32;
 constexpr int64_t kChannels = 3;
 constexpr int64_t kPlane = kSide * kSide;
@@ -22,7 +22,7 @@ void append(const std::string& path, std::vector<uint8_t>& pixels, std::vector<i
   InputFile file(path);
   const int64_t bytes = file.left();
   if (bytes == 0 || bytes % kRecord != 0 || bytes / kRecord > kMostImages) {
-    throw DataError(kWhere,
+    throw DataError(kCifar,
                     path,
                     ": has ",
                     bytes,
@@ -35,10 +35,10 @@ void append(const std::string& path, std::vector<uint8_t>& pixels, std::vector<i
   std::vector<uint8_t> record(static_cast<size_t>(kRecord));
   for (int64_t image = 0; image < bytes / kRecord; ++image) {
     if (file.read(record) != record.size())
-      throw DataError(kWhere, path, ": ends in image ", image);
+      throw DataError(kCifar, path, ": ends in image ", image);
     if (record[0] >= kClasses) {
       throw DataError(
-          kWhere, path, ": image ", image, " has label ", int{record[0]}, ", expected 0 to 9");
+          kCifar, path, ": image ", image, " has label ", int{record[0]}, ", expected 0 to 9");
     }
     labels.push_back(record[0]);
     for (int64_t i = 0; i < kPlane; ++i) {

@@ -13,7 +13,7 @@
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "csv";
+constexpr const char* kCsv = "csv";
 
 std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
@@ -44,15 +44,14 @@ std::errc parse_all(std::string_view text, T& value) {
 
 CsvTable read_csv(const std::string& path, const CsvOptions& options) {
   if (options.separator == '"' || options.separator == '\n' || options.separator == '\r')
-    throw DataError(kWhere, "the separator of cells cannot be a quote or a line break");
+    throw DataError(kCsv, "the separator of cells cannot be a quote or a line break");
   InputFile file(path);
   CsvTable table;
   table.path_ = path;
   table.text_.resize(static_cast<size_t>(file.left()));
   const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(table.text_.data()),
                                  table.text_.size());
-  if (file.read(bytes) < bytes.size())
-    throw DataError(kWhere, path, ": truncated while it was read");
+  if (file.read(bytes) < bytes.size()) throw DataError(kCsv, path, ": truncated while it was read");
   table.parse(options);
   return table;
 }
@@ -81,12 +80,8 @@ void CsvTable::parse(const CsvOptions& options) {
   };
   while (from < size && !is_blank(from)) {
     if (breaks_line(from)) {
-      throw DataError(kWhere,
-                      path_,
-                      ": ",
-                      where(),
-                      " is empty",
-                      row == 0 ? "" : ": remove the line, or fill it");
+      throw DataError(
+          kCsv, path_, ": ", where(), " is empty", row == 0 ? "" : ": remove the line, or fill it");
     }
     const size_t first_cell = ends_.size();
     for (bool more = true; more;) {
@@ -95,7 +90,7 @@ void CsvTable::parse(const CsvOptions& options) {
         for (;;) {
           const size_t quote = in.find('"', from);
           if (quote == std::string::npos)
-            throw DataError(kWhere, path_, ": ", where(), ": a quote is not closed");
+            throw DataError(kCsv, path_, ": ", where(), ": a quote is not closed");
           std::copy(in.begin() + static_cast<std::ptrdiff_t>(from),
                     in.begin() + static_cast<std::ptrdiff_t>(quote),
                     text_.begin() + static_cast<std::ptrdiff_t>(to));
@@ -107,12 +102,12 @@ void CsvTable::parse(const CsvOptions& options) {
         }
         if (!breaks_line(from) && in[from] != options.separator) {
           throw DataError(
-              kWhere, path_, ": ", where(), ": a quoted cell goes on after its closing quote");
+              kCsv, path_, ": ", where(), ": a quoted cell goes on after its closing quote");
         }
       } else {
         while (!breaks_line(from) && in[from] != options.separator) {
           if (in[from] == '"') {
-            throw DataError(kWhere,
+            throw DataError(kCsv,
                             path_,
                             ": ",
                             where(),
@@ -130,7 +125,7 @@ void CsvTable::parse(const CsvOptions& options) {
     const size_t cells = ends_.size() - first_cell;
     if (width == 0) width = cells;
     if (cells != width) {
-      throw DataError(kWhere,
+      throw DataError(kCsv,
                       path_,
                       ": ",
                       where(),
@@ -142,7 +137,7 @@ void CsvTable::parse(const CsvOptions& options) {
     }
     ++row;
   }
-  if (ends_.empty()) throw DataError(kWhere, path_, ": is empty");
+  if (ends_.empty()) throw DataError(kCsv, path_, ": is empty");
 
   std::map<std::string, size_t, std::less<>> places;
   for (size_t c = 0; c < width; ++c) {
@@ -152,10 +147,10 @@ void CsvTable::parse(const CsvOptions& options) {
     }
     const size_t begin = c == 0 ? 0 : ends_[c - 1];
     std::string column(trimmed(std::string_view(text_).substr(begin, ends_[c] - begin)));
-    if (column.empty()) throw DataError(kWhere, path_, ": column ", c + 1, " has no name");
+    if (column.empty()) throw DataError(kCsv, path_, ": column ", c + 1, " has no name");
     const auto [there, is_new] = places.emplace(column, c + 1);
     if (!is_new) {
-      throw DataError(kWhere,
+      throw DataError(kCsv,
                       path_,
                       ": columns ",
                       there->second,
@@ -172,7 +167,7 @@ void CsvTable::parse(const CsvOptions& options) {
     ends_.erase(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(width));
   }
   rows_ = static_cast<int64_t>(ends_.size() / width);
-  if (rows_ == 0) throw DataError(kWhere, path_, ": has a header and no row");
+  if (rows_ == 0) throw DataError(kCsv, path_, ": has a header and no row");
 }
 
 size_t CsvTable::column_of(std::string_view name) const {
@@ -180,7 +175,7 @@ size_t CsvTable::column_of(std::string_view name) const {
   if (found != columns_.end()) return static_cast<size_t>(found - columns_.begin());
   std::string known;
   for (const std::string& column : columns_) known += (known.empty() ? "" : ", ") + shown(column);
-  throw DataError(kWhere, path_, ": has no column \"", name, "\"; its columns: ", known);
+  throw DataError(kCsv, path_, ": has no column \"", name, "\"; its columns: ", known);
 }
 
 std::string_view CsvTable::cell(int64_t row, size_t column) const {
@@ -192,14 +187,13 @@ std::string_view CsvTable::cell(int64_t row, size_t column) const {
 template <class... Parts>
 void CsvTable::fail(int64_t row, size_t column, const Parts&... parts) const {
   throw DataError(
-      kWhere, path_, ": row ", row + 1, ", column \"", shown(columns_[column]), "\": ", parts...);
+      kCsv, path_, ": row ", row + 1, ", column \"", shown(columns_[column]), "\": ", parts...);
 }
 
 std::string_view CsvTable::text(int64_t row, std::string_view column) const& {
   const size_t c = column_of(column);
   if (row < 0 || row >= rows_)
-    throw DataError(
-        kWhere, path_, ": there is no row ", row + 1, " in a table of ", rows_, " rows");
+    throw DataError(kCsv, path_, ": there is no row ", row + 1, " in a table of ", rows_, " rows");
   return cell(row, c);
 }
 
@@ -227,7 +221,7 @@ float CsvTable::number(int64_t row, size_t column) const {
 }
 
 std::vector<float> CsvTable::floats(std::span<const std::string> columns) const {
-  if (columns.empty()) throw DataError(kWhere, path_, ": no column is asked for");
+  if (columns.empty()) throw DataError(kCsv, path_, ": no column is asked for");
   std::vector<size_t> places;
   for (const std::string& column : columns) places.push_back(column_of(column));
   std::vector<float> values;

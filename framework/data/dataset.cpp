@@ -9,24 +9,28 @@
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "dataset";
+constexpr const char* kImages = "dataset";
 
-void check(const Shape& shape, size_t bytes, std::span<const int32_t> labels, int64_t classes) {
+void check_images(const Shape& shape,
+                  size_t bytes,
+                  std::span<const int32_t> labels,
+                  int64_t classes) {
   if (shape.rank() < 2)
-    throw DataError(kWhere,
+    throw DataError(kImages,
                     "images have shape ",
                     shape,
                     ", expected [N, ...], such as [N, H, W, C] or rows [N, F]");
-  if (shape.elements() == 0) throw DataError(kWhere, "is empty: images have shape ", shape);
+  if (shape.elements() == 0) throw DataError(kImages, "is empty: images have shape ", shape);
   if (static_cast<int64_t>(bytes) != shape.elements())
-    throw DataError(kWhere, bytes, " bytes do not fill shape ", shape);
+    throw DataError(kImages, bytes, " bytes do not fill shape ", shape);
   if (static_cast<int64_t>(labels.size()) != shape[0])
-    throw DataError(kWhere, shape[0], " images, but ", labels.size(), " labels");
+    throw DataError(kImages, shape[0], " images, but ", labels.size(), " labels");
   if (classes < 1)
-    throw DataError(kWhere, "number of classes is ", classes, ", expected at least 1");
+    throw DataError(kImages, "number of classes is ", classes, ", expected at least 1");
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= 0 && labels[i] < classes) continue;
-    throw DataError(kWhere, "label ", labels[i], " of image ", i, " is outside [0, ", classes, ")");
+    throw DataError(
+        kImages, "label ", labels[i], " of image ", i, " is outside [0, ", classes, ")");
   }
 }
 
@@ -36,7 +40,7 @@ std::string find_file(const std::string& folder, const std::string& name) {
     std::error_code ignored;
     if (std::filesystem::exists(path, ignored)) return path.string();
   }
-  throw DataError(kWhere, folder, ": has neither ", name, " nor ", name, ".gz");
+  throw DataError(kImages, folder, ": has neither ", name, " nor ", name, ".gz");
 }
 
 }  // namespace
@@ -45,7 +49,7 @@ Dataset::Dataset(const Shape& shape,
                  std::vector<uint8_t> pixels,
                  std::vector<int32_t> labels,
                  int64_t classes)
-    : Dataset((check(shape, pixels.size(), labels, classes),
+    : Dataset((check_images(shape, pixels.size(), labels, classes),
                TensorDataset(SampleArray::bytes(shape, std::move(pixels)),
                              Labels{std::move(labels), classes}))) {}
 
@@ -57,9 +61,9 @@ Dataset Dataset::from_floats(const Shape& shape,
                              InputFeatures features,
                              Outside outside) {
   if (shape.rank() < 2)
-    throw DataError(kWhere, "samples have shape ", shape, ", expected [N, ...]");
+    throw DataError(kImages, "samples have shape ", shape, ", expected [N, ...]");
   SampleArray samples = SampleArray::encoded(shape, values, range, std::move(features), outside);
-  check(shape, values.size(), labels, classes);
+  check_images(shape, values.size(), labels, classes);
   return Dataset(TensorDataset(std::move(samples), Labels{std::move(labels), classes}));
 }
 
@@ -70,14 +74,14 @@ Dataset Dataset::from_idx(const std::string& images_path,
   IdxArray images = read_idx_u8(images_path, limit);
   const IdxArray labels = read_idx_u8(labels_path, limit);
   if (images.shape.rank() < 3 || images.shape.rank() > 4) {
-    throw DataError(kWhere,
+    throw DataError(kImages,
                     images_path,
                     ": images have shape ",
                     images.shape,
                     ", expected [N, H, W] or [N, H, W, C]");
   }
   if (labels.shape.rank() != 1) {
-    throw DataError(kWhere, labels_path, ": labels have shape ", labels.shape, ", expected [N]");
+    throw DataError(kImages, labels_path, ": labels have shape ", labels.shape, ", expected [N]");
   }
   const Shape& s = images.shape;
   try {
@@ -93,14 +97,14 @@ Dataset Dataset::from_idx(const std::string& images_path,
 Dataset Dataset::mnist(const std::string& folder, Split split, std::optional<int64_t> limit) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored))
-    throw DataError(kWhere, folder, ": is not a folder");
+    throw DataError(kImages, folder, ": is not a folder");
   const std::string prefix = split == Split::kTrain ? "train" : "t10k";
   const std::string images = find_file(folder, prefix + "-images-idx3-ubyte");
   return from_idx(images, find_file(folder, prefix + "-labels-idx1-ubyte"), 10, limit);
 }
 
 void Dataset::check_index(int64_t i) const {
-  if (i < 0 || i >= size()) throw DataError(kWhere, "image ", i, " is outside [0, ", size(), ")");
+  if (i < 0 || i >= size()) throw DataError(kImages, "image ", i, " is outside [0, ", size(), ")");
 }
 
 std::span<const uint8_t> Dataset::image(int64_t i) const& {
@@ -115,7 +119,7 @@ int32_t Dataset::label(int64_t i) const {
 
 Dataset Dataset::first(int64_t n) const {
   if (n < 1 || n > size())
-    throw DataError(kWhere, "cannot take the first ", n, " of ", size(), " images");
+    throw DataError(kImages, "cannot take the first ", n, " of ", size(), " images");
   return Dataset(data_.first(n));
 }
 
@@ -125,7 +129,7 @@ Dataset Dataset::subset(std::span<const int64_t> indices) const {
 
 Batch Dataset::batch(int64_t begin, int64_t end) const {
   if (begin < 0 || begin >= end || end > size())
-    throw DataError(kWhere, "images [", begin, ", ", end, ") are not within [0, ", size(), ")");
+    throw DataError(kImages, "images [", begin, ", ", end, ") are not within [0, ", size(), ")");
   return data_.batch(begin, end);
 }
 

@@ -12,13 +12,13 @@ namespace {
 
 using integer::InputFeatures;
 
-constexpr const char* kWhere = "features";
+constexpr const char* kFeatures = "features";
 
-void check_rows(std::span<const float> rows, int64_t features) {
+void check_values(std::span<const float> rows, int64_t features) {
   if (features < 1)
-    throw DataError(kWhere, "rows have ", features, " features, expected at least 1");
+    throw DataError(kFeatures, "rows have ", features, " features, expected at least 1");
   if (rows.empty() || rows.size() % static_cast<size_t>(features) != 0) {
-    throw DataError(kWhere,
+    throw DataError(kFeatures,
                     rows.size(),
                     " values do not form rows of ",
                     features,
@@ -28,7 +28,7 @@ void check_rows(std::span<const float> rows, int64_t features) {
   for (size_t i = 0; i < rows.size(); ++i) {
     if (std::isfinite(rows[i])) continue;
     const auto at = static_cast<int64_t>(i);
-    throw DataError(kWhere,
+    throw DataError(kFeatures,
                     "value ",
                     rows[i],
                     " at ",
@@ -45,10 +45,10 @@ void check_rows(std::span<const float> rows, int64_t features) {
 std::vector<Range> extremes(std::span<const float> rows,
                             int64_t features,
                             const FeatureOptions& options) {
-  check_rows(rows, features);
+  check_values(rows, features);
   const auto width = static_cast<size_t>(features);
   if (!options.names.empty() && options.names.size() != width)
-    throw DataError(kWhere, options.names.size(), " names for ", features, " features");
+    throw DataError(kFeatures, options.names.size(), " names for ", features, " features");
   std::vector<Range> ranges;
   for (size_t f = 0; f < width; ++f) ranges.push_back({rows[f], rows[f]});
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -59,7 +59,7 @@ std::vector<Range> extremes(std::span<const float> rows,
   for (size_t f = 0; f < width; ++f) {
     if (ranges[f].min < ranges[f].max) continue;
     throw DataError(
-        kWhere,
+        kFeatures,
         "feature ",
         f,
         options.names.empty() ? "" : " (" + options.names[f] + ")",
@@ -107,7 +107,7 @@ InputFeatures fit_min_max(std::span<const float> rows,
   for (const Range& range : extremes(rows, features, options)) {
     const float scale = range.max - range.min;
     if (!std::isfinite(scale)) {
-      throw DataError(kWhere,
+      throw DataError(kFeatures,
                       "feature ",
                       fitted.size(),
                       " reaches from ",
@@ -123,8 +123,8 @@ InputFeatures fit_min_max(std::span<const float> rows,
 }
 
 Range feature_range(std::span<const float> rows, const InputFeatures& features) {
-  check_rows(rows, features.size());
-  validate(features, features.size(), kWhere);
+  check_values(rows, features.size());
+  validate(features, features.size(), kFeatures);
   const auto z = [&](size_t i) {
     const size_t f = i % features.scale.size();
     return integer::feature_value(rows[i], features.offset[f], features.scale[f]);

@@ -12,7 +12,7 @@
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "idx";
+constexpr const char* kIdx = "idx";
 constexpr uint8_t kUnsignedByte = 0x08;
 // The highest compression that deflate can reach: 258 bytes in two bits.
 constexpr int64_t kMaxCompression = 1032;
@@ -47,7 +47,7 @@ class GzipSource : public Source {
       : path_(path), file_(std::move(file)), in_(kChunk) {
     constexpr int kGzipWithLargestWindow = 16 + MAX_WBITS;
     if (inflateInit2(&stream_, kGzipWithLargestWindow) != Z_OK)
-      throw DataError(kWhere, path_, ": zlib could not be initialized");
+      throw DataError(kIdx, path_, ": zlib could not be initialized");
   }
   ~GzipSource() override { inflateEnd(&stream_); }
   GzipSource(const GzipSource&) = delete;
@@ -69,11 +69,11 @@ class GzipSource : public Source {
         ended_ = true;
         if (compressed_left() > 0)
           throw DataError(
-              kWhere, path_, ": ", compressed_left(), " bytes follow the compressed data");
+              kIdx, path_, ": ", compressed_left(), " bytes follow the compressed data");
       } else if (status == Z_BUF_ERROR && compressed_left() == 0) {
-        throw DataError(kWhere, path_, ": truncated: the compressed data end early");
+        throw DataError(kIdx, path_, ": truncated: the compressed data end early");
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
-        throw DataError(kWhere,
+        throw DataError(kIdx,
                         path_,
                         ": the compressed data are damaged: ",
                         stream_.msg ? stream_.msg : "unknown error");
@@ -116,10 +116,10 @@ IdxArray read(const std::string& path, Source& source, int64_t limit) {
   uint8_t magic[4];
   const size_t header = source.read(magic);
   if (header < sizeof magic)
-    throw DataError(kWhere, path, ": truncated: ", header, " bytes, too short for any header");
+    throw DataError(kIdx, path, ": truncated: ", header, " bytes, too short for any header");
   if (magic[0] != 0 || magic[1] != 0 || magic[2] != kUnsignedByte || magic[3] == 0 ||
       magic[3] > Shape::kMaxRank) {
-    throw DataError(kWhere,
+    throw DataError(kIdx,
                     path,
                     ": magic bytes ",
                     int{magic[0]},
@@ -136,7 +136,7 @@ IdxArray read(const std::string& path, Source& source, int64_t limit) {
   for (int axis = 0; axis < magic[3]; ++axis) {
     uint8_t big_endian[4];
     if (source.read(big_endian) < sizeof big_endian)
-      throw DataError(kWhere, path, ": truncated in extent ", axis, " of ", int{magic[3]});
+      throw DataError(kIdx, path, ": truncated in extent ", axis, " of ", int{magic[3]});
     extents.push_back(int64_t{big_endian[0]} << 24 | big_endian[1] << 16 | big_endian[2] << 8 |
                       big_endian[3]);
   }
@@ -144,10 +144,10 @@ IdxArray read(const std::string& path, Source& source, int64_t limit) {
   try {
     shape = Shape(extents);
   } catch (const ShapeError& error) {
-    throw DataError(kWhere, path, ": ", error.what());
+    throw DataError(kIdx, path, ": ", error.what());
   }
   if (shape.elements() > source.left()) {
-    throw DataError(kWhere,
+    throw DataError(kIdx,
                     path,
                     ": truncated: shape ",
                     shape,
@@ -158,7 +158,7 @@ IdxArray read(const std::string& path, Source& source, int64_t limit) {
                     " follow");
   }
   if (shape.elements() > limit) {
-    throw DataError(kWhere,
+    throw DataError(kIdx,
                     path,
                     ": shape ",
                     shape,
@@ -171,7 +171,7 @@ IdxArray read(const std::string& path, Source& source, int64_t limit) {
   IdxArray array{shape, read_bytes(shape.elements(), source)};
   const auto got = static_cast<int64_t>(array.bytes.size());
   if (got < shape.elements()) {
-    throw DataError(kWhere,
+    throw DataError(kIdx,
                     path,
                     ": truncated: shape ",
                     shape,
@@ -184,7 +184,7 @@ IdxArray read(const std::string& path, Source& source, int64_t limit) {
   uint8_t more = 0;  // reading past the end also makes zlib verify the checksum
   if (source.read({&more, 1}) != 0) {
     throw DataError(
-        kWhere, path, ": longer than the ", array.bytes.size(), " bytes of shape ", shape);
+        kIdx, path, ": longer than the ", array.bytes.size(), " bytes of shape ", shape);
   }
   return array;
 }

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "image folder";
+constexpr const char* kFolder = "image folder";
 
 /// Paths in a folder, sorted by the bytes of their names: its subfolders if `folders` is true, its
 /// files if it is false. Hidden entries are left out.
@@ -44,14 +44,14 @@ ImageFolder read_image_folder(const std::string& folder, const ImageFolderOption
     for (const fs::path& path : entries(of_class, false)) {
       if (!is_png(path))
         throw DataError(
-            kWhere, path.string(), ": is not a .png file: convert it, or move it elsewhere");
+            kFolder, path.string(), ": is not a .png file: convert it, or move it elsewhere");
       const Image image = read_png(path.string(), options.channels, options.limit);
       if (first.empty()) {
         first = path.string();
         shape = image.shape;
       }
       if (!(image.shape == shape)) {
-        throw DataError(kWhere,
+        throw DataError(kFolder,
                         path.string(),
                         ": has shape [H, W, C] = ",
                         image.shape,
@@ -64,12 +64,12 @@ ImageFolder read_image_folder(const std::string& folder, const ImageFolderOption
       pixels.insert(pixels.end(), image.bytes.begin(), image.bytes.end());
       labels.push_back(static_cast<int32_t>(classes.size()));
     }
-    if (labels.size() == before) throw DataError(kWhere, of_class.string(), ": has no images");
+    if (labels.size() == before) throw DataError(kFolder, of_class.string(), ": has no images");
     classes.push_back(of_class.filename().string());
   }
   if (classes.empty()) {
     throw DataError(
-        kWhere, folder, ": has no subfolders: expected one for each class, with its images");
+        kFolder, folder, ": has no subfolders: expected one for each class, with its images");
   }
   const auto count = static_cast<int64_t>(classes.size());
   const Shape all{static_cast<int64_t>(labels.size()), shape[0], shape[1], shape[2]};

@@ -17,7 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "bytes of the file are used as values");
 
-constexpr const char* kWhere = "npy";
+constexpr const char* kNpy = "npy";
 constexpr int64_t kMostHeader = int64_t{64} << 10;
 
 struct TypeName {
@@ -49,7 +49,7 @@ class Header {
     std::replace_if(
         seen.begin(), seen.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
     throw DataError(
-        kWhere, path_, ": header: expected ", what, " at character ", at_, ", found \"", seen, '"');
+        kNpy, path_, ": header: expected ", what, " at character ", at_, ", found \"", seen, '"');
   }
   void skip_space() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
@@ -90,7 +90,7 @@ class Header {
       if (error != std::errc() || extent < 0) fail("an extent of the shape");
       at_ += static_cast<size_t>(end - begin);
       if (extents.size() == Shape::kMaxRank)
-        throw DataError(kWhere, path_, ": more than ", Shape::kMaxRank, " axes");
+        throw DataError(kNpy, path_, ": more than ", Shape::kMaxRank, " axes");
       extents.push_back(extent);
       if (accept(')')) break;
       expect(',', ", or )");
@@ -98,7 +98,7 @@ class Header {
     try {
       return Shape(extents);
     } catch (const ShapeError& error) {
-      throw DataError(kWhere, path_, ": ", error.what());
+      throw DataError(kNpy, path_, ": ", error.what());
     }
   }
   void parse() {
@@ -108,14 +108,14 @@ class Header {
       const std::string_view key = quoted();
       expect(':', ":");
       const auto once = [&](int i) {
-        if (seen[i]) throw DataError(kWhere, path_, ": header: \"", key, "\" occurs twice");
+        if (seen[i]) throw DataError(kNpy, path_, ": header: \"", key, "\" occurs twice");
         seen[i] = true;
       };
       if (key == "descr") {
         once(0);
         if (accept('[')) {
           throw DataError(
-              kWhere, path_, ": is a structured array: save each field as an array of its own");
+              kNpy, path_, ": is a structured array: save each field as an array of its own");
         }
         descr = quoted();
       } else if (key == "fortran_order") {
@@ -126,7 +126,7 @@ class Header {
         once(2);
         shape = tuple();
       } else {
-        throw DataError(kWhere, path_, ": header: unknown entry \"", key, '"');
+        throw DataError(kNpy, path_, ": header: unknown entry \"", key, '"');
       }
       if (accept('}')) break;
       expect(',', ", or }");
@@ -135,7 +135,7 @@ class Header {
     if (at_ != text_.size()) fail("nothing more");
     const char* const names[] = {"descr", "fortran_order", "shape"};
     for (int i = 0; i < 3; ++i) {
-      if (!seen[i]) throw DataError(kWhere, path_, ": header: lacks \"", names[i], '"');
+      if (!seen[i]) throw DataError(kNpy, path_, ": header: lacks \"", names[i], '"');
     }
   }
 
@@ -153,16 +153,11 @@ NpyType type_of(const std::string& path, std::string_view descr) {
     if (order == '<' || (is_byte && (order == '|' || order == '=' || order == '>')))
       return type.type;
     if (order == '>') {
-      throw DataError(kWhere,
-                      path,
-                      ": is big-endian (",
-                      descr,
-                      "): save array.astype(\"<",
-                      kind,
-                      "\") instead");
+      throw DataError(
+          kNpy, path, ": is big-endian (", descr, "): save array.astype(\"<", kind, "\") instead");
     }
   }
-  throw DataError(kWhere,
+  throw DataError(kNpy,
                   path,
                   ": values of type \"",
                   descr,
@@ -208,7 +203,7 @@ std::vector<float> NpyArray::floats() const {
     if constexpr (std::is_same_v<decltype(value), double>) {
       if (std::isfinite(value) && std::abs(value) > double{std::numeric_limits<float>::max()}) {
         throw DataError(
-            kWhere, path, ": value ", value, " at ", i, " is beyond what a float32 can hold");
+            kNpy, path, ": value ", value, " at ", i, " is beyond what a float32 can hold");
       }
     }
     values[i] = static_cast<float>(value);
@@ -218,7 +213,7 @@ std::vector<float> NpyArray::floats() const {
 
 std::vector<int32_t> NpyArray::labels() const {
   if (type == NpyType::kF32 || type == NpyType::kF64) {
-    throw DataError(kWhere,
+    throw DataError(kNpy,
                     path,
                     ": labels are of type ",
                     name(type),
@@ -229,7 +224,7 @@ std::vector<int32_t> NpyArray::labels() const {
     if constexpr (std::is_same_v<decltype(value), int64_t>) {
       if (value < std::numeric_limits<int32_t>::min() ||
           value > std::numeric_limits<int32_t>::max())
-        throw DataError(kWhere, path, ": label ", value, " at ", i, " is not a 32-bit integer");
+        throw DataError(kNpy, path, ": label ", value, " at ", i, " is not a 32-bit integer");
     }
     values[i] = static_cast<int32_t>(value);
   });
@@ -239,7 +234,7 @@ std::vector<int32_t> NpyArray::labels() const {
 std::vector<uint8_t> NpyArray::take_bytes() && {
   if (type == NpyType::kU8) return std::move(bytes);
   throw DataError(
-      kWhere, path, ": values are of type ", name(type), ", expected bytes (u1): use floats()");
+      kNpy, path, ": values are of type ", name(type), ", expected bytes (u1): use floats()");
 }
 
 NpyArray read_npy(const std::string& path) {
@@ -248,22 +243,22 @@ NpyArray read_npy(const std::string& path) {
   constexpr uint8_t kMagic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
   const size_t got = file.read(start);
   if (got < sizeof start)
-    throw DataError(kWhere, path, ": truncated: ", got, " bytes, too short for any header");
+    throw DataError(kNpy, path, ": truncated: ", got, " bytes, too short for any header");
   if (!std::equal(std::begin(kMagic), std::end(kMagic), start))
-    throw DataError(kWhere, path, ": does not begin as a .npy file does; an .npz must be unpacked");
+    throw DataError(kNpy, path, ": does not begin as a .npy file does; an .npz must be unpacked");
   const int version = start[6];
   if (version < 1 || version > 3 || start[7] != 0) {
     throw DataError(
-        kWhere, path, ": is of version ", version, '.', int{start[7]}, ", expected 1.0 to 3.0");
+        kNpy, path, ": is of version ", version, '.', int{start[7]}, ", expected 1.0 to 3.0");
   }
   uint8_t length[4] = {};
   const std::span<uint8_t> length_bytes(length, version == 1 ? 2 : 4);
   if (file.read(length_bytes) < length_bytes.size())
-    throw DataError(kWhere, path, ": truncated in the length of its header");
+    throw DataError(kNpy, path, ": truncated in the length of its header");
   const int64_t header_size = int64_t{length[0]} | int64_t{length[1]} << 8 |
                               int64_t{length[2]} << 16 | int64_t{length[3]} << 24;
   if (header_size > kMostHeader || header_size > file.left()) {
-    throw DataError(kWhere,
+    throw DataError(kNpy,
                     path,
                     ": the header claims ",
                     header_size,
@@ -274,21 +269,20 @@ NpyArray read_npy(const std::string& path) {
   }
   std::string text(static_cast<size_t>(header_size), '\0');
   const std::span<uint8_t> text_bytes(reinterpret_cast<uint8_t*>(text.data()), text.size());
-  if (file.read(text_bytes) < text.size())
-    throw DataError(kWhere, path, ": truncated in its header");
+  if (file.read(text_bytes) < text.size()) throw DataError(kNpy, path, ": truncated in its header");
   const Header header(path, text);
 
   NpyArray array{.path = path, .shape = header.shape, .type = type_of(path, header.descr)};
   // With one axis, Fortran order and C order are the same.
   if (header.fortran_order && header.shape.rank() > 1) {
     throw DataError(
-        kWhere, path, ": is in Fortran order: save numpy.ascontiguousarray(array) instead");
+        kNpy, path, ": is in Fortran order: save numpy.ascontiguousarray(array) instead");
   }
   const int64_t elements = header.shape.elements();
   const int64_t size = size_of(array.type);
   if (elements > file.left() / size || elements * size != file.left()) {
     const bool is_short = elements > file.left() / size;
-    throw DataError(kWhere,
+    throw DataError(kNpy,
                     path,
                     is_short ? ": truncated: shape " : ": too long: shape ",
                     header.shape,
@@ -305,13 +299,8 @@ NpyArray read_npy(const std::string& path) {
   array.bytes.resize(static_cast<size_t>(elements * size));
   const size_t read = file.read(array.bytes);
   if (read < array.bytes.size()) {
-    throw DataError(kWhere,
-                    path,
-                    ": truncated while it was read: ",
-                    read,
-                    " of ",
-                    array.bytes.size(),
-                    " bytes");
+    throw DataError(
+        kNpy, path, ": truncated while it was read: ", read, " of ", array.bytes.size(), " bytes");
   }
   return array;
 }

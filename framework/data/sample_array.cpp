@@ -11,7 +11,7 @@
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "dataset";
+constexpr const char* kSamples = "dataset";
 
 template <class T>
 std::pair<std::span<const T>, std::shared_ptr<const void>> kept(std::vector<T> values) {
@@ -39,7 +39,7 @@ void check_range(const Shape& shape,
     TextStream seen;
     if (!features.empty())
       seen << ", which is " << z << " after the offset and scale of feature " << f << ",";
-    throw DataError(kWhere,
+    throw DataError(kSamples,
                     "value ",
                     values[i],
                     " at ",
@@ -62,7 +62,7 @@ void check_finite(std::span<const float> values, int64_t elements) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (std::isfinite(values[i])) continue;
     const auto at = static_cast<int64_t>(i);
-    throw DataError(kWhere,
+    throw DataError(kSamples,
                     "value ",
                     values[i],
                     " of sample ",
@@ -77,10 +77,10 @@ void check_finite(std::span<const float> values, int64_t elements) {
 
 SampleArray::Data SampleArray::shaped(const Shape& shape, size_t count, const char* what) {
   if (shape.rank() < 1)
-    throw DataError(kWhere, "samples have shape ", shape, ", expected [N, ...]");
+    throw DataError(kSamples, "samples have shape ", shape, ", expected [N, ...]");
   if (static_cast<int64_t>(count) != shape.elements())
-    throw DataError(kWhere, count, ' ', what, " do not fill shape ", shape);
-  if (shape.elements() == 0) throw DataError(kWhere, "is empty: samples have shape ", shape);
+    throw DataError(kSamples, count, ' ', what, " do not fill shape ", shape);
+  if (shape.elements() == 0) throw DataError(kSamples, "is empty: samples have shape ", shape);
   Data data;
   data.shape = Shape(std::span(shape.begin() + 1, shape.end()));
   data.size = shape[0];
@@ -117,8 +117,8 @@ SampleArray SampleArray::bytes(const Shape& shape,
                                InputFeatures features) {
   const DefaultRounding rounding;
   Data data = shaped(shape, values.size(), "bytes");
-  data.params = integer::input_params(range, kWhere);
-  validate(features, shape.back(), kWhere);
+  data.params = integer::input_params(range, kSamples);
+  validate(features, shape.back(), kSamples);
   data.owner = std::move(owner);
   data.bytes = values;
   data.range = range;
@@ -132,13 +132,13 @@ SampleArray SampleArray::encoded(const Shape& shape,
                                  InputFeatures features,
                                  Outside outside) {
   const DefaultRounding rounding;
-  const QParams params = integer::input_params(range, kWhere);
+  const QParams params = integer::input_params(range, kSamples);
   Data data = shaped(shape, values.size(), "values");
-  validate(features, shape.back(), kWhere);
+  validate(features, shape.back(), kSamples);
   if (outside == Outside::kRefuse) check_range(shape, values, range, features);
   check_finite(values, data.shape.elements());
   std::vector<uint8_t> codes(values.size());
-  data.saturated = integer::encode_input(values, params, features, codes, kWhere);
+  data.saturated = integer::encode_input(values, params, features, codes, kSamples);
   auto [all, owner] = kept(std::move(codes));
   data.owner = std::move(owner);
   data.bytes = all;
@@ -154,7 +154,8 @@ const InputFeatures& SampleArray::features() const& {
 }
 
 void SampleArray::check_index(int64_t i) const {
-  if (i < 0 || i >= size()) throw DataError(kWhere, "sample ", i, " is outside [0, ", size(), ')');
+  if (i < 0 || i >= size())
+    throw DataError(kSamples, "sample ", i, " is outside [0, ", size(), ')');
 }
 
 std::span<const uint8_t> SampleArray::sample_bytes(int64_t i) const& {
@@ -169,7 +170,7 @@ void SampleArray::copy(int64_t i, const SampleView& to) const {
   const auto elements = static_cast<size_t>(shape().elements());
   const size_t room = has_codes() ? to.pixels.size() : to.floats.size();
   if (room < elements)
-    throw DataError(kWhere, "a view of ", room, " elements has no room for a sample ", shape());
+    throw DataError(kSamples, "a view of ", room, " elements has no room for a sample ", shape());
   const size_t first = static_cast<size_t>(i) * elements;
   if (has_codes()) {
     std::copy_n(data_->bytes.data() + first, elements, to.pixels.data());
@@ -225,10 +226,10 @@ Tensor SampleArray::tensor(std::span<const int64_t> indices, const Edit& edit) c
 
 Tensor SampleArray::tensor(Buffer<uint8_t> bytes) const {
   const DefaultRounding rounding;
-  if (!has_codes()) throw DataError(kWhere, "an array of floats cannot make a tensor from bytes");
+  if (!has_codes()) throw DataError(kSamples, "an array of floats cannot make a tensor from bytes");
   const Shape all = batch_shape(bytes.size() / shape().elements());
   if (all.elements() != bytes.size())
-    throw DataError(kWhere, bytes.size(), " bytes do not fill shape ", all);
+    throw DataError(kSamples, bytes.size(), " bytes do not fill shape ", all);
   auto codes = std::make_shared<Codes>();
   codes->bytes = std::move(bytes);
   codes->params = data_->params;

@@ -11,22 +11,22 @@
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "split";
+constexpr const char* kSplit = "split";
 constexpr int64_t kMostClasses = int64_t{1} << 31;  // labels have 32 bits
 constexpr int64_t kMostSamples = int64_t{1} << 48;  // more indices than any memory holds
 
 using Parts = std::vector<std::vector<int64_t>>;
 
 void check_fractions(std::span<const double> fractions) {
-  if (fractions.empty()) throw DataError(kWhere, "there is no fraction: write {0.8, 0.2}");
+  if (fractions.empty()) throw DataError(kSplit, "there is no fraction: write {0.8, 0.2}");
   double sum = 0.0;
   for (const double fraction : fractions) {
     if (!(fraction > 0.0) || fraction > 1.0)
-      throw DataError(kWhere, "a fraction is ", fraction, ", expected more than 0 and at most 1");
+      throw DataError(kSplit, "a fraction is ", fraction, ", expected more than 0 and at most 1");
     sum += fraction;
   }
   constexpr double kRounding = 1e-9;  // rounding may give slightly more than 1
-  if (sum > 1.0 + kRounding) throw DataError(kWhere, "the fractions sum to ", sum, ", above 1");
+  if (sum > 1.0 + kRounding) throw DataError(kSplit, "the fractions sum to ", sum, ", above 1");
 }
 
 /// Computes how many samples of a group go to each part. Called for one group after the other: the
@@ -97,7 +97,7 @@ Parts sorted(Parts parts) {
 
 /// The error for a part that lacks a class.
 [[noreturn]] void missing(int64_t label, size_t part, size_t parts, int64_t count) {
-  throw DataError(kWhere,
+  throw DataError(kSplit,
                   "class ",
                   label,
                   " has no sample in part ",
@@ -159,7 +159,7 @@ std::vector<std::vector<int64_t>> split_indices(int64_t n,
                                                 uint64_t seed) {
   check_fractions(fractions);
   if (n < 1 || n > kMostSamples)
-    throw DataError(kWhere, n, " samples cannot be split, expected 1 to ", kMostSamples);
+    throw DataError(kSplit, n, " samples cannot be split, expected 1 to ", kMostSamples);
   std::vector<int64_t> indices(static_cast<size_t>(n));
   std::iota(indices.begin(), indices.end(), 0);
   Random random(seed);
@@ -167,7 +167,7 @@ std::vector<std::vector<int64_t>> split_indices(int64_t n,
   const std::vector<int64_t> sizes = Apportion(fractions)(n);
   for (size_t p = 0; p < sizes.size(); ++p) {
     if (sizes[p] == 0)
-      throw DataError(kWhere,
+      throw DataError(kSplit,
                       "part ",
                       p,
                       " of ",
@@ -222,12 +222,12 @@ std::vector<float> rows_at(std::span<const float> values,
                            int64_t width,
                            std::span<const int64_t> indices) {
   if (width < 1 || values.size() % static_cast<size_t>(width) != 0)
-    throw DataError(kWhere, values.size(), " values do not form rows of ", width);
+    throw DataError(kSplit, values.size(), " values do not form rows of ", width);
   const auto rows = static_cast<int64_t>(values.size()) / width;
   std::vector<float> result;
   result.reserve(indices.size() * static_cast<size_t>(width));
   for (const int64_t i : indices) {
-    if (i < 0 || i >= rows) throw DataError(kWhere, "row ", i, " is outside [0, ", rows, ")");
+    if (i < 0 || i >= rows) throw DataError(kSplit, "row ", i, " is outside [0, ", rows, ")");
     const std::span<const float> row =
         values.subspan(static_cast<size_t>(i * width), static_cast<size_t>(width));
     result.insert(result.end(), row.begin(), row.end());

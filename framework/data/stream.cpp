@@ -11,7 +11,7 @@
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "stream";
+constexpr const char* kStream = "stream";
 
 Shape batch_shape(int64_t n, const Shape& sample) {
   std::vector<int64_t> extents{n};
@@ -24,7 +24,7 @@ Shape batch_shape(int64_t n, const Shape& sample) {
 template <class F>
 auto user_call(int64_t sample, int64_t epoch, const char* what, const F& f) {
   const auto failed = [&](const char* with) {
-    return DataError(kWhere, "sample ", sample, " of epoch ", epoch, ": ", what, " threw", with);
+    return DataError(kStream, "sample ", sample, " of epoch ", epoch, ": ", what, " threw", with);
   };
   try {
     return f();
@@ -86,7 +86,7 @@ class Reading {
  private:
   template <class... Parts>
   [[noreturn]] void fail(const Parts&... parts) const {
-    throw DataError(kWhere, "sample ", given_, " of epoch ", pass_.epoch, ": ", parts...);
+    throw DataError(kStream, "sample ", given_, " of epoch ", pass_.epoch, ": ", parts...);
   }
 
   std::optional<StreamSample> next() {
@@ -149,26 +149,26 @@ class Reading {
 Stream::Stream(std::function<SampleGenerator(int64_t epoch)> start, StreamOptions options)
     : start_(std::move(start)) {
   if (!start_)
-    throw DataError(kWhere, "there is no start(), which makes the generator of an epoch");
+    throw DataError(kStream, "there is no start(), which makes the generator of an epoch");
   if (options.shape.rank() < 1 || options.shape.elements() == 0)
-    throw DataError(kWhere, "samples of shape ", options.shape, ", expected [F] or [H, W, C]");
+    throw DataError(kStream, "samples of shape ", options.shape, ", expected [F] or [H, W, C]");
   if (options.target && options.target->elements() == 0)
-    throw DataError(kWhere, "targets of shape ", *options.target, " have no elements");
+    throw DataError(kStream, "targets of shape ", *options.target, " have no elements");
   if (options.samples && *options.samples < 1)
-    throw DataError(kWhere, "an epoch of ", *options.samples, " samples, expected at least 1");
+    throw DataError(kStream, "an epoch of ", *options.samples, " samples, expected at least 1");
   if (options.classes < 0)
-    throw DataError(kWhere, "number of classes is ", options.classes, ", expected at least 0");
-  if (options.range) static_cast<void>(integer::input_params(*options.range, kWhere));
+    throw DataError(kStream, "number of classes is ", options.classes, ", expected at least 0");
+  if (options.range) static_cast<void>(integer::input_params(*options.range, kStream));
   if (!options.range && !options.features.empty())
-    throw DataError(kWhere, "there are features, but no range: set StreamOptions::range, too");
-  validate(options.features, options.shape.back(), kWhere);
+    throw DataError(kStream, "there are features, but no range: set StreamOptions::range, too");
+  validate(options.features, options.shape.back(), kStream);
   options_ = std::make_shared<const StreamOptions>(std::move(options));
 }
 
 BatchSource::Reader Stream::read(const Pass& pass) const {
   check_mixup(pass.mixup);
   if (pass.mixup > 0.0)
-    throw DataError(kWhere,
+    throw DataError(kStream,
                     "mixup picks samples at random, but a stream gives them one after the other: "
                     "leave out mixup, or collect the samples in a TensorDataset");
   // Copies of the returned function share one pass.

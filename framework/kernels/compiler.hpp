@@ -16,6 +16,14 @@
 #define QUANTRAIN_ONE_COPY __attribute__((noinline, noclone))
 #endif
 
+/// The same as QUANTRAIN_INLINE for the tiles of depthwise convolutions. But with checked accesses,
+/// Clang takes a minute for functions that contain all tiles, so then they are not inlined.
+#if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
+#define QUANTRAIN_INLINE_TILE QUANTRAIN_ONE_COPY
+#else
+#define QUANTRAIN_INLINE_TILE QUANTRAIN_INLINE
+#endif
+
 /// Unrolls the next loop completely if it has at most 32 iterations, so that arrays of vectors stay
 /// in registers.
 #define QUANTRAIN_UNROLL _Pragma("GCC unroll 32")

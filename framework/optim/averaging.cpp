@@ -14,8 +14,8 @@
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "exponential_average";
-constexpr int64_t kGrain = 1 << 14;
+constexpr const char* kAverage = "exponential_average";
+constexpr int64_t kAverageGrain = 1 << 14;
 
 }  // namespace
 
@@ -24,23 +24,23 @@ ExponentialAverage::ExponentialAverage(std::vector<Tensor> tensors,
     : decay_(options.decay), tensors_(std::move(tensors)), started_(Tensor::zeros({1})) {
   if (tensors_.empty())
     throw DataError(
-        kWhere, "there are no tensors: pass net.parameters(), where net is a network of layers");
+        kAverage, "there are no tensors: pass net.parameters(), where net is a network of layers");
   if (!(decay_ >= 0.0f && decay_ < 1.0f))
-    throw DataError(kWhere, "decay is ", decay_, ", expected at least 0 and less than 1");
-  check_leaves(kWhere, "tensor", tensors_);
+    throw DataError(kAverage, "decay is ", decay_, ", expected at least 0 and less than 1");
+  check_leaves(kAverage, "tensor", tensors_);
   for (const Tensor& tensor : tensors_) averages_.push_back(Tensor::zeros(tensor.shape()));
 }
 
 void ExponentialAverage::check_loaded() const {
   const float started = started_.item();
   if (started != 0.0f && started != 1.0f)
-    throw DataError(kWhere, "state \"started\" holds ", started, ", expected 0 or 1");
+    throw DataError(kAverage, "state \"started\" holds ", started, ", expected 0 or 1");
 }
 
 void ExponentialAverage::update() {
   const DefaultRounding rounding;
   if (scopes_ > 0)
-    throw GraphError(kWhere,
+    throw GraphError(kAverage,
                      "the tensors hold their averages while an AveragedWeights lives: call "
                      "update() after its end");
   check_loaded();
@@ -48,7 +48,7 @@ void ExponentialAverage::update() {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Floats w = tensors_[i].floats();
     float* const average = averages_[i].mutable_data();
-    parallel_for(tensors_[i].elements(), kGrain, [&](int64_t begin, int64_t end) {
+    parallel_for(tensors_[i].elements(), kAverageGrain, [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) average[k] = decay * average[k] + (1.0f - decay) * w[k];
     });
   }
@@ -65,14 +65,14 @@ std::vector<NamedTensor> ExponentialAverage::state() const {
 AveragedWeights::AveragedWeights(ExponentialAverage& average) : average_(average) {
   average.check_loaded();
   if (average.started_.item() == 0.0f)
-    throw GraphError(kWhere, "there is no average yet: call update() after each step");
+    throw GraphError(kAverage, "there is no average yet: call update() after each step");
   for (size_t i = 0; i < average.averages_.size(); ++i) {
     const Floats values = average.averages_[i].floats();
     float min = 0.0f;
     float max = 0.0f;
     if (values.size() > 0) kernels::min_max_f32(values.size(), values, &min, &max);
     if (!std::isfinite(min) || !std::isfinite(max))
-      throw DataError(kWhere, "state \"", i, ".average\" is not finite");
+      throw DataError(kAverage, "state \"", i, ".average\" is not finite");
   }
   for (size_t i = 0; i < average.tensors_.size(); ++i) {
     Tensor& tensor = average.tensors_[i];

@@ -8,11 +8,10 @@
 #include "framework/core/parallel.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/grain.hpp"
 
 namespace quantrain {
 namespace {
-
-constexpr int64_t kGrain = 1 << 15;
 
 // Sums in double, so that no square overflows. The partial sums in `lanes` allow the compiler to
 // vectorize the loop. They are added in a fixed order.
@@ -35,9 +34,10 @@ double sum_of_squares(int64_t n, const float* x) {
 double sum_of_squares(const Tensor& tensor) {
   const int64_t n = tensor.elements();
   const Floats x = tensor.floats();
-  std::vector<double> blocks(static_cast<size_t>((n + kGrain - 1) / kGrain));
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    blocks[static_cast<size_t>(begin / kGrain)] = sum_of_squares(end - begin, x.data() + begin);
+  std::vector<double> blocks(static_cast<size_t>((n + kernels::kGrain - 1) / kernels::kGrain));
+  parallel_for(n, kernels::kGrain, [&](int64_t begin, int64_t end) {
+    blocks[static_cast<size_t>(begin / kernels::kGrain)] =
+        sum_of_squares(end - begin, x.data() + begin);
   });
   double sum = 0.0;
   for (const double block : blocks) sum += block;

@@ -10,7 +10,7 @@
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "batch_norm";
+constexpr const char* kBatchNorm = "batch_norm";
 constexpr const char* kRescaled = "rescaled_batch_norm";
 
 using Channels = std::vector<float>;
@@ -73,7 +73,7 @@ class BatchNormNode : public Node {
  public:
   BatchNormNode(Statistics statistics, const BatchNormOptions& options)
       : statistics_(std::move(statistics)), options_(options) {}
-  std::string_view type() const override { return kWhere; }
+  std::string_view type() const override { return kBatchNorm; }
   Attributes attributes() const override {
     return {{"epsilon", double{options_.epsilon}}, {"training", int64_t{options_.training}}};
   }
@@ -142,10 +142,11 @@ class RescaledBatchNormNode : public Node {
   float epsilon_;
 };
 
-void check(const char* where,
-           const Tensor& x,
-           const std::initializer_list<std::pair<const char*, const Tensor*>>& per_channel,
-           const BatchNormOptions& options) {
+void check_batch_norm(
+    const char* where,
+    const Tensor& x,
+    const std::initializer_list<std::pair<const char*, const Tensor*>>& per_channel,
+    const BatchNormOptions& options) {
   if (x.rank() < 2) throw ShapeError(where, "x must be [N, ..., C], got ", x.shape());
   for (const auto& [name, tensor] : per_channel) {
     if (!(tensor->shape() == Shape{x.dim(-1)})) {
@@ -263,7 +264,7 @@ std::shared_ptr<CodeFunction> of_codes(const Tensor& x,
     values.push_back(
         integer::code_values([&](double v) { return factor * (v - m) + b; }, codes->params));
   }
-  return std::make_shared<CodeFunction>(kWhere, x.shape(), std::move(codes), std::move(values));
+  return std::make_shared<CodeFunction>(kBatchNorm, x.shape(), std::move(codes), std::move(values));
 }
 
 }  // namespace
@@ -274,14 +275,14 @@ Tensor batch_norm(const Tensor& x,
                   Tensor running_mean,
                   Tensor running_variance,
                   const BatchNormOptions& options) {
-  check(kWhere,
-        x,
-        {{"gamma", &gamma},
-         {"beta", &beta},
-         {"running mean", &running_mean},
-         {"running variance", &running_variance}},
-        options);
-  check_running(kWhere, running_mean, running_variance);
+  check_batch_norm(kBatchNorm,
+                   x,
+                   {{"gamma", &gamma},
+                    {"beta", &beta},
+                    {"running mean", &running_mean},
+                    {"running variance", &running_variance}},
+                   options);
+  check_running(kBatchNorm, running_mean, running_variance);
   Statistics s =
       options.training
           ? batch_statistics(x, Tensor(), Tensor(), {running_mean, running_variance}, options)
@@ -302,15 +303,15 @@ Tensor rescaled_batch_norm(const Tensor& x,
                            Tensor running_mean,
                            Tensor running_variance,
                            const BatchNormOptions& options) {
-  check(kRescaled,
-        x,
-        {{"factor", &factor},
-         {"shift", shift.defined() ? &shift : &factor},
-         {"gamma", &gamma},
-         {"beta", &beta},
-         {"running mean", &running_mean},
-         {"running variance", &running_variance}},
-        options);
+  check_batch_norm(kRescaled,
+                   x,
+                   {{"factor", &factor},
+                    {"shift", shift.defined() ? &shift : &factor},
+                    {"gamma", &gamma},
+                    {"beta", &beta},
+                    {"running mean", &running_mean},
+                    {"running variance", &running_variance}},
+                   options);
   check_running(kRescaled, running_mean, running_variance);
   if (!options.training)
     throw GraphError(kRescaled, "only batch statistics cancel the factor: set the option training");

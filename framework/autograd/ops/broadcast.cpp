@@ -7,14 +7,12 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/float/columns.hpp"
+#include "framework/kernels/float/grain.hpp"
 
 namespace quantrain {
 namespace {
 
 using Extents = std::array<int64_t, Shape::kMaxRank>;
-
-/// Elements per task.
-constexpr int64_t kGrain = 1 << 15;
 
 /// The extents of `shape`, with axes of extent 1 in front, so that there are `rank` axes.
 Extents aligned(const Shape& shape, int rank) {
@@ -70,25 +68,26 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   if (y.elements() == 0) return y;
   const Floats from = x.floats();
   float* const to = y.mutable_data();
-  parallel_for(
-      y.elements() / inner, std::max<int64_t>(1, kGrain / inner), [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          int64_t offset = 0;
-          int64_t rest = row;
-          for (int axis = rank - 2; axis >= 0; --axis) {
-            const auto i = static_cast<size_t>(axis);
-            offset += rest % target[i] * stride[i];
-            rest /= target[i];
-          }
-          const float* const first = from.data() + offset;
-          float* const out = to + row * inner;
-          if (inner_stride == 1) {
-            std::copy_n(first, inner, out);
-          } else {
-            std::fill_n(out, inner, *first);
-          }
-        }
-      });
+  parallel_for(y.elements() / inner,
+               std::max<int64_t>(1, kernels::kGrain / inner),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) {
+                   int64_t offset = 0;
+                   int64_t rest = row;
+                   for (int axis = rank - 2; axis >= 0; --axis) {
+                     const auto i = static_cast<size_t>(axis);
+                     offset += rest % target[i] * stride[i];
+                     rest /= target[i];
+                   }
+                   const float* const first = from.data() + offset;
+                   float* const out = to + row * inner;
+                   if (inner_stride == 1) {
+                     std::copy_n(first, inner, out);
+                   } else {
+                     std::fill_n(out, inner, *first);
+                   }
+                 }
+               });
   return y;
 }
 

@@ -3,13 +3,13 @@
 #include <utility>
 
 #include "framework/autograd/tensor_access.hpp"
+#include "framework/kernels/float/grain.hpp"
 
 namespace quantrain {
 namespace {
 
-constexpr int64_t kGrain = 1 << 12;
-
-// True if c has either one number for all elements of x or one number for each channel.
+// True if c has either one number for all elements of x or one number for each channel, and no more
+// axes than x.
 bool is_per_channel(const Shape& x, const Shape& c) {
   if (x.rank() == 0 || c.rank() > x.rank()) return false;
   return c.elements() == 1 ||
@@ -61,11 +61,14 @@ void CodeFunction::to_float(float* y) const {
   for (const integer::CodeValues& values : values_) tables.push_back(to_floats(values));
   const uint8_t* const x = x_->u8();
   const auto channels = static_cast<int64_t>(tables.size());
-  parallel_for(x_->bytes.size() / channels, kGrain / channels + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin * channels; i < end * channels; i += channels) {
-      for (int64_t c = 0; c < channels; ++c) y[i + c] = tables[static_cast<size_t>(c)][x[i + c]];
-    }
-  });
+  parallel_for(x_->bytes.size() / channels,
+               kernels::kFunctionGrain / channels + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin * channels; i < end * channels; i += channels) {
+                   for (int64_t c = 0; c < channels; ++c)
+                     y[i + c] = tables[static_cast<size_t>(c)][x[i + c]];
+                 }
+               });
 }
 
 std::shared_ptr<const integer::Operation> CodeFunction::requantize(const QParams& y,

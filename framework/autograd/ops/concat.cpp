@@ -52,7 +52,7 @@ class ConcatNode : public Node {
   int axis_;
 };
 
-Shape result_shape(const std::vector<Tensor>& x, int axis) {
+Shape concat_shape(const std::vector<Tensor>& x, int axis) {
   std::vector<int64_t> extents(x[0].shape().begin(), x[0].shape().end());
   for (size_t i = 1; i < x.size(); ++i) {
     bool fits = x[i].rank() == x[0].rank();
@@ -177,7 +177,7 @@ Tensor concatenate_floats(const std::vector<Tensor>& x, int axis, const Shape& s
 Tensor concat(const std::vector<Tensor>& x, int axis) {
   if (x.empty()) throw ShapeError("concat", "there is no operand");
   axis = x[0].shape().axis(axis);
-  const Shape shape = result_shape(x, axis);
+  const Shape shape = concat_shape(x, axis);
   Tensor y = concatenate_codes(x, axis, shape);
   if (!y.defined()) y = concatenate_floats(x, axis, shape);
   return record<ConcatNode>(std::move(y), x, axis);

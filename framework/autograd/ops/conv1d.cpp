@@ -11,7 +11,7 @@ kernels::Conv2dShape arranged(const kernels::Conv2dShape& s) {
   return is_depthwise(s) ? exchanged(s) : s;
 }
 
-Attributes attributes(const kernels::Conv2dShape& shape) {
+Attributes signal_attributes(const kernels::Conv2dShape& shape) {
   const kernels::Conv2dShape s = arranged(shape);
   return {{"stride", std::vector<int64_t>{s.stride_w}},
           {"padding", std::vector<int64_t>{s.pad_w}},
@@ -38,7 +38,7 @@ Tensor conv1d(const Tensor& x,
               const Conv1dOptions& options) {
   const kernels::Conv2dShape s = conv1d_shape(x.shape(), weight.shape(), options);
   return convolve(
-      {"conv1d", "Conv1d", attributes}, s, {s.n, s.oh() * s.ow(), s.o}, x, weight, bias);
+      {"conv1d", "Conv1d", signal_attributes}, s, {s.n, s.oh() * s.ow(), s.o}, x, weight, bias);
 }
 
 }  // namespace quantrain

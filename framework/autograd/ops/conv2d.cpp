@@ -5,7 +5,7 @@
 namespace quantrain {
 namespace {
 
-Attributes attributes(const kernels::Conv2dShape& s) {
+Attributes image_attributes(const kernels::Conv2dShape& s) {
   return {{"stride", std::vector<int64_t>{s.stride_h, s.stride_w}},
           {"padding", std::vector<int64_t>{s.pad_h, s.pad_w}},
           {"groups", s.groups},
@@ -31,7 +31,8 @@ Tensor conv2d(const Tensor& x,
               const Tensor& bias,
               const Conv2dOptions& options) {
   const kernels::Conv2dShape s = conv2d_shape(x.shape(), weight.shape(), options);
-  return convolve({"conv2d", "Conv2d", attributes}, s, {s.n, s.oh(), s.ow(), s.o}, x, weight, bias);
+  return convolve(
+      {"conv2d", "Conv2d", image_attributes}, s, {s.n, s.oh(), s.ow(), s.o}, x, weight, bias);
 }
 
 }  // namespace quantrain

@@ -52,7 +52,7 @@ class ConvolutionNode : public Node {
   kernels::Conv2dShape shape_;
 };
 
-Tensor multiply_floats(const kernels::Conv2dShape& s,
+Tensor convolve_floats(const kernels::Conv2dShape& s,
                        const Shape& shape,
                        const Tensor& x,
                        const Tensor& weight,
@@ -109,7 +109,7 @@ Tensor convolve(const WindowOperation& operation,
       integer_product(operation.type, x, weight, bias, s.reduction());
   const integer::QuantizedConv2d sums{.shape = integer::with_batch(s, 1), .product = {}};
   Tensor y = integers ? accumulate(sums, *std::move(integers), s.n, shape)
-                      : multiply_floats(s, shape, x, weight, bias);
+                      : convolve_floats(s, shape, x, weight, bias);
   return record<ConvolutionNode>(std::move(y), {x, weight, bias}, operation, s);
 }
 

@@ -10,20 +10,20 @@
 #include "framework/core/rounding.hpp"
 #include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/float/softmax.hpp"
 
 namespace quantrain {
 namespace {
 
-constexpr const char* kWhere = "cross_entropy";
-constexpr int64_t kGrain = 1 << 12;
+constexpr const char* kCrossEntropy = "cross_entropy";
 
 class CrossEntropyNode : public Node {
  public:
   // grad_logits is the gradient for grad_y = 1. The forward pass computes it along with the loss.
   explicit CrossEntropyNode(Tensor grad_logits, float label_smoothing = 0.0f)
       : grad_logits_(std::move(grad_logits)), label_smoothing_(label_smoothing) {}
-  std::string_view type() const override { return kWhere; }
+  std::string_view type() const override { return kCrossEntropy; }
   Attributes attributes() const override { return {{"label_smoothing", double{label_smoothing_}}}; }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
@@ -40,32 +40,36 @@ class CrossEntropyNode : public Node {
   float label_smoothing_;
 };
 
-void check(const Shape& logits, std::span<const int32_t> labels) {
-  if (logits.rank() != 2) throw ShapeError(kWhere, "logits must be [N, C], got ", logits);
+void check_cross_entropy(const Shape& logits, std::span<const int32_t> labels) {
+  if (logits.rank() != 2) throw ShapeError(kCrossEntropy, "logits must be [N, C], got ", logits);
   const int64_t n = logits[0];
-  if (n == 0) throw ShapeError(kWhere, "the batch is empty: logits ", logits);
+  if (n == 0) throw ShapeError(kCrossEntropy, "the batch is empty: logits ", logits);
   if (static_cast<int64_t>(labels.size()) != n) {
-    throw ShapeError(kWhere, labels.size(), " labels for logits ", logits);
+    throw ShapeError(kCrossEntropy, labels.size(), " labels for logits ", logits);
   }
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] < 0 || labels[i] >= logits[1]) {
       throw DataError(
-          kWhere, "label ", labels[i], " of sample ", i, " is outside [0, ", logits[1], ")");
+          kCrossEntropy, "label ", labels[i], " of sample ", i, " is outside [0, ", logits[1], ")");
     }
   }
 }
 
-void check(int64_t classes, const CrossEntropyOptions& options) {
+void check_cross_entropy(int64_t classes, const CrossEntropyOptions& options) {
   const float smoothing = options.label_smoothing;
   const std::vector<float>& weights = options.class_weights;
   if (!(smoothing >= 0.0f && smoothing <= 1.0f))
-    throw DataError(kWhere, "label_smoothing must lie in [0, 1], got ", smoothing);
+    throw DataError(kCrossEntropy, "label_smoothing must lie in [0, 1], got ", smoothing);
   if (!weights.empty() && static_cast<int64_t>(weights.size()) != classes)
-    throw ShapeError(kWhere, weights.size(), " class weights for ", classes, " classes");
+    throw ShapeError(kCrossEntropy, weights.size(), " class weights for ", classes, " classes");
   for (size_t c = 0; c < weights.size(); ++c) {
     if (!(weights[c] >= 0.0f && std::isfinite(weights[c]))) {
-      throw DataError(
-          kWhere, "the weight of class ", c, " is ", weights[c], ", expected a finite value >= 0");
+      throw DataError(kCrossEntropy,
+                      "the weight of class ",
+                      c,
+                      " is ",
+                      weights[c],
+                      ", expected a finite value >= 0");
     }
   }
 }
@@ -86,22 +90,25 @@ Tensor of_targets(const Tensor& logits, const Target& target, float label_smooth
   Buffer<float> log_p(logits.elements());
   kernels::softmax_f32(rows, classes, true, x, log_p.data());
   Buffer<float> losses(rows);
-  parallel_for(rows, std::max<int64_t>(1, kGrain / classes), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t first = row * classes;
-      double loss = 0.0;
-      double targets = 0.0;
-      for (int64_t c = 0; c < classes; ++c) {
-        const double t = target(row, c);
-        loss -= t * double{log_p[first + c]};
-        targets += t;
-      }
-      losses[row] = static_cast<float>(loss);
-      for (int64_t c = 0; grad != nullptr && c < classes; ++c) {
-        grad[first + c] = static_cast<float>(double{grad[first + c]} * targets - target(row, c));
-      }
-    }
-  });
+  parallel_for(rows,
+               std::max<int64_t>(1, kernels::kFunctionGrain / classes),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) {
+                   const int64_t first = row * classes;
+                   double loss = 0.0;
+                   double targets = 0.0;
+                   for (int64_t c = 0; c < classes; ++c) {
+                     const double t = target(row, c);
+                     loss -= t * double{log_p[first + c]};
+                     targets += t;
+                   }
+                   losses[row] = static_cast<float>(loss);
+                   for (int64_t c = 0; grad != nullptr && c < classes; ++c) {
+                     grad[first + c] =
+                         static_cast<float>(double{grad[first + c]} * targets - target(row, c));
+                   }
+                 }
+               });
   return record<CrossEntropyNode>(Tensor::full({}, kernels::sum_f32(rows, losses.data())),
                                   {logits},
                                   grad_logits,
@@ -112,7 +119,7 @@ Tensor of_targets(const Tensor& logits, const Target& target, float label_smooth
 
 Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> labels) {
   const DefaultRounding rounding;
-  check(logits.shape(), labels);
+  check_cross_entropy(logits.shape(), labels);
   Tensor grad_logits;
   if (needs_gradient({logits})) grad_logits = Tensor::empty(logits.shape());
   const Floats logits_floats = logits.floats();
@@ -129,16 +136,16 @@ Tensor cross_entropy(const Tensor& logits,
                      std::span<const int32_t> labels,
                      const CrossEntropyOptions& options) {
   const DefaultRounding rounding;
-  check(logits.shape(), labels);
+  check_cross_entropy(logits.shape(), labels);
   const int64_t classes = logits.dim(1);
-  check(classes, options);
+  check_cross_entropy(classes, options);
   if (options.label_smoothing == 0.0f && options.class_weights.empty())
     return cross_entropy(logits, labels);
   const std::vector<float> ones(static_cast<size_t>(classes), 1.0f);
   const float* const w = options.class_weights.empty() ? ones.data() : options.class_weights.data();
   double norm = 0.0;
   for (const int32_t label : labels) norm += double{w[label]};
-  if (norm == 0.0) throw DataError(kWhere, "the class weights of all labels are 0");
+  if (norm == 0.0) throw DataError(kCrossEntropy, "the class weights of all labels are 0");
   const double smoothing = options.label_smoothing;
   const double share = smoothing / static_cast<double>(classes);
   const auto target = [&](int64_t row, int64_t c) {
@@ -151,18 +158,18 @@ Tensor cross_entropy(const Tensor& logits,
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
   const DefaultRounding rounding;
   if (logits.rank() != 2 || !(targets.shape() == logits.shape())) {
-    throw ShapeError(kWhere,
+    throw ShapeError(kCrossEntropy,
                      "logits and targets must be [N, C], got ",
                      logits.shape(),
                      " and ",
                      targets.shape());
   }
   if (logits.elements() == 0)
-    throw ShapeError(kWhere, "there is nothing to compare: logits ", logits.shape());
+    throw ShapeError(kCrossEntropy, "there is nothing to compare: logits ", logits.shape());
   const Floats t = targets.floats();
   for (int64_t i = 0; i < targets.elements(); ++i) {
     if (!(t[i] >= 0.0f && std::isfinite(t[i])))
-      throw DataError(kWhere, "target ", i, " is ", t[i], ", expected a finite value >= 0");
+      throw DataError(kCrossEntropy, "target ", i, " is ", t[i], ", expected a finite value >= 0");
   }
   const auto n = static_cast<double>(logits.dim(0));
   const int64_t classes = logits.dim(1);

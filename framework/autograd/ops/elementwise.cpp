@@ -6,13 +6,12 @@
 #include "framework/autograd/ops/code_function.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/float/grain.hpp"
 
 namespace quantrain {
 namespace {
 
 using Function = std::shared_ptr<const ElementwiseFunction>;
-
-constexpr int64_t kGrain = 1 << 12;  // elements; most loops call a function object for each
 
 class ElementwiseNode : public Node {
  public:
@@ -44,13 +43,13 @@ class ElementwiseNode : public Node {
     if (const std::shared_ptr<const Codes> codes = activation_codes(input(0))) {
       const std::array<float, 256> slope =
           to_floats(integer::code_values(function_->derivative, codes->params));
-      parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+      parallel_for(n, kernels::kFunctionGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) out[i] = grad.data()[i] * slope[codes->u8()[i]];
       });
       return {grad_x};
     }
     const Floats x = input(0).floats();
-    parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    parallel_for(n, kernels::kFunctionGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const double slope = function_->derivative(static_cast<double>(x.data()[i]));
         out[i] = static_cast<float>(static_cast<double>(grad.data()[i]) * slope);
@@ -72,7 +71,7 @@ Tensor of_floats(const ElementwiseFunction& function, const Tensor& x) {
     function.forward_f32(x.elements(), in, out);
     return y;
   }
-  parallel_for(x.elements(), kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(x.elements(), kernels::kFunctionGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       out[i] = static_cast<float>(function.f(static_cast<double>(in.data()[i])));
   });

@@ -10,13 +10,12 @@
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/float/grain.hpp"
 
 namespace quantrain {
 namespace {
 
 using integer::Gather;
-
-constexpr int64_t kGrain = 32768;  // elements of a block
 
 /// Inverts Gather::Axis::index: for each index in x, the places in y that read it.
 /// `of(index)` returns the places of an index in ascending order.
@@ -58,7 +57,7 @@ class Scatter {
   void run(const float* grad_y, int64_t x_elements, float* grad_x) const {
     const int64_t line = op_.axes.back().extent * op_.run;
     const int64_t lines = x_elements / line;
-    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(line, 1));
+    const int64_t grain = std::max<int64_t>(1, kernels::kGrain / std::max<int64_t>(line, 1));
     parallel_for(lines, grain, [&](int64_t begin, int64_t end) {
       std::vector<int64_t> index(op_.axes.size());
       for (int64_t row = begin; row < end; ++row) {

@@ -21,7 +21,8 @@ struct LinearShape {
 };
 
 /// c = a * values, where values are a matrix [k, n].
-void multiply(int64_t m, int64_t n, int64_t k, const MatrixF32& a, const Tensor& values, float* c) {
+void multiply_matrix(
+    int64_t m, int64_t n, int64_t k, const MatrixF32& a, const Tensor& values, float* c) {
   if (values.kind() == ValueKind::kCodes) {
     const QParams& params = TensorAccess::code_params(values);
     if (!params.per_channel() || (params.axis == 0 && values.rank() == 2)) {
@@ -47,11 +48,12 @@ class LinearNode : public Node {
     std::vector<Tensor> grads(3);
     if (needs_grad(0)) {
       grads[0] = Tensor::empty(input(0).shape());
-      multiply(s.m, s.in, s.out, grad_matrix, input(1), grads[0].mutable_data());
+      multiply_matrix(s.m, s.in, s.out, grad_matrix, input(1), grads[0].mutable_data());
     }
     if (needs_grad(1)) {
       grads[1] = Tensor::empty(input(1).shape());
-      multiply(s.out, s.in, s.m, grad_matrix.transposed(), input(0), grads[1].mutable_data());
+      multiply_matrix(
+          s.out, s.in, s.m, grad_matrix.transposed(), input(0), grads[1].mutable_data());
     }
     if (needs_grad(2)) {
       grads[2] = Tensor::empty({s.out});
@@ -61,7 +63,7 @@ class LinearNode : public Node {
   }
 };
 
-Shape result_shape(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Shape linear_shape(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (x.rank() < 1 || weight.rank() != 2 || x.shape().back() != weight.dim(1)) {
     throw ShapeError("linear",
                      "x is not [..., in] of weight [out, in]: x ",
@@ -78,18 +80,18 @@ Shape result_shape(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return Shape(extents);
 }
 
-Tensor multiply_integers(const Shape& y, const LinearShape& s, IntegerProduct product) {
+Tensor linear_integers(const Shape& y, const LinearShape& s, IntegerProduct product) {
   int64_t rows = 1;  // of one sample
   for (int axis = 1; axis < y.rank() - 1; ++axis) rows *= y[axis];
   const int64_t n = y.rank() > 1 ? y[0] : 1;
   return accumulate(integer::QuantizedLinear{rows, s.in, s.out, {}}, std::move(product), n, y);
 }
 
-Tensor multiply_floats(const Shape& shape,
-                       const LinearShape& s,
-                       const Tensor& x,
-                       const Tensor& weight,
-                       const Tensor& bias) {
+Tensor linear_floats(const Shape& shape,
+                     const LinearShape& s,
+                     const Tensor& x,
+                     const Tensor& weight,
+                     const Tensor& bias) {
   Tensor y = Tensor::empty(shape);
   const Floats lhs = x.floats();
   const Floats rhs = weight.floats();
@@ -109,11 +111,11 @@ Tensor multiply_floats(const Shape& shape,
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const Shape shape = result_shape(x, weight, bias);
+  const Shape shape = linear_shape(x, weight, bias);
   const LinearShape s(x.shape(), weight.shape());
   std::optional<IntegerProduct> integers = integer_product("linear", x, weight, bias, s.in);
-  Tensor y = integers ? multiply_integers(shape, s, *std::move(integers))
-                      : multiply_floats(shape, s, x, weight, bias);
+  Tensor y = integers ? linear_integers(shape, s, *std::move(integers))
+                      : linear_floats(shape, s, x, weight, bias);
   return record<LinearNode>(std::move(y), {x, weight, bias});
 }
 

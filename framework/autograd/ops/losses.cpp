@@ -12,11 +12,10 @@
 #include "framework/core/rounding.hpp"
 #include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/grain.hpp"
 
 namespace quantrain {
 namespace {
-
-constexpr int64_t kGrain = 1 << 12;
 
 /// The loss of one element, and its derivatives with respect to x and target.
 struct Element {
@@ -71,7 +70,7 @@ Tensor mean_loss(const char* type,
   const Floats a = x.floats();
   const Floats b = target.floats();
   const auto count = static_cast<double>(n);
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(n, kernels::kFunctionGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Element e = element(double{a[i]}, double{b[i]});
       losses[i] = static_cast<float>(e.loss);

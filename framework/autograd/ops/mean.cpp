@@ -33,10 +33,10 @@ class MeanNode : public Node {
   Attributes attributes_;
 };
 
-Tensor run(const Tensor& x,
-           const reduce::Extents& extents,
-           const Shape& shape,
-           Attributes attributes) {
+Tensor mean_of(const Tensor& x,
+               const reduce::Extents& extents,
+               const Shape& shape,
+               Attributes attributes) {
   const DefaultRounding rounding;
   if (extents.count == 0) throw ShapeError("mean", "no elements to average in shape ", x.shape());
   Tensor y = Tensor::empty(shape);
@@ -48,14 +48,14 @@ Tensor run(const Tensor& x,
 }  // namespace
 
 Tensor mean(const Tensor& x) {
-  return run(x, reduce::extents(x.shape()), Shape{}, reduce::attributes(x.shape()));
+  return mean_of(x, reduce::extents(x.shape()), Shape{}, reduce::attributes(x.shape()));
 }
 
 Tensor mean(const Tensor& x, int axis, bool keepdim) {
-  return run(x,
-             reduce::extents(x.shape(), axis),
-             reduce::reduced_shape(x.shape(), axis, keepdim),
-             reduce::attributes(x.shape(), axis, keepdim));
+  return mean_of(x,
+                 reduce::extents(x.shape(), axis),
+                 reduce::reduced_shape(x.shape(), axis, keepdim),
+                 reduce::attributes(x.shape(), axis, keepdim));
 }
 
 }  // namespace quantrain

@@ -6,14 +6,13 @@
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/grain.hpp"
 
 namespace quantrain::reduce {
 namespace {
 
-constexpr int64_t kGrain = 32768;  // elements of x in a block
-
 int64_t outer_grain(const Extents& e) {
-  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, e.count * e.inner));
+  return std::max<int64_t>(1, kernels::kGrain / std::max<int64_t>(1, e.count * e.inner));
 }
 
 }  // namespace

@@ -24,10 +24,10 @@ class SumNode : public Node {
   Attributes attributes_;
 };
 
-Tensor run(const Tensor& x,
-           const reduce::Extents& extents,
-           const Shape& shape,
-           Attributes attributes) {
+Tensor sum_of(const Tensor& x,
+              const reduce::Extents& extents,
+              const Shape& shape,
+              Attributes attributes) {
   Tensor y = Tensor::empty(shape);
   const Floats x_floats = x.floats();
   reduce::sum(extents, 1.0f, x_floats, y.mutable_data());
@@ -37,14 +37,14 @@ Tensor run(const Tensor& x,
 }  // namespace
 
 Tensor sum(const Tensor& x) {
-  return run(x, reduce::extents(x.shape()), Shape{}, reduce::attributes(x.shape()));
+  return sum_of(x, reduce::extents(x.shape()), Shape{}, reduce::attributes(x.shape()));
 }
 
 Tensor sum(const Tensor& x, int axis, bool keepdim) {
-  return run(x,
-             reduce::extents(x.shape(), axis),
-             reduce::reduced_shape(x.shape(), axis, keepdim),
-             reduce::attributes(x.shape(), axis, keepdim));
+  return sum_of(x,
+                reduce::extents(x.shape(), axis),
+                reduce::reduced_shape(x.shape(), axis, keepdim),
+                reduce::attributes(x.shape(), axis, keepdim));
 }
 
 }  // namespace quantrain

@@ -5,15 +5,14 @@
 #include "framework/autograd/node.hpp"
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/kernels/float/grain.hpp"
 
 namespace quantrain {
 namespace {
 
-constexpr int64_t kGrain = 32768;  // elements of a block
-
 using Perm = std::vector<int64_t>;
 
-Perm check(const Shape& shape, const std::vector<int>& axes) {
+Perm checked_axes(const Shape& shape, const std::vector<int>& axes) {
   Perm perm(static_cast<size_t>(shape.rank()));
   if (axes.empty()) {
     for (size_t i = 0; i < perm.size(); ++i) perm[i] = shape.rank() - 1 - static_cast<int>(i);
@@ -50,19 +49,22 @@ Tensor permuted(const Tensor& x, const Perm& perm) {
   const int64_t inner_stride = rank == 0 ? 1 : stride_x[static_cast<size_t>(perm.back())];
   const Floats source = x.floats();
   float* const out = y.mutable_data();
-  parallel_for(
-      y.elements() / inner, std::max<int64_t>(1, kGrain / inner), [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          int64_t offset = 0;
-          int64_t rest = row;
-          for (size_t axis = extents.size(); axis-- > 1;) {
-            offset += rest % extents[axis - 1] * stride_x[static_cast<size_t>(perm[axis - 1])];
-            rest /= extents[axis - 1];
-          }
-          const float* const first = source.data() + offset;
-          for (int64_t i = 0; i < inner; ++i) out[row * inner + i] = first[i * inner_stride];
-        }
-      });
+  parallel_for(y.elements() / inner,
+               std::max<int64_t>(1, kernels::kGrain / inner),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) {
+                   int64_t offset = 0;
+                   int64_t rest = row;
+                   for (size_t axis = extents.size(); axis-- > 1;) {
+                     offset +=
+                         rest % extents[axis - 1] * stride_x[static_cast<size_t>(perm[axis - 1])];
+                     rest /= extents[axis - 1];
+                   }
+                   const float* const first = source.data() + offset;
+                   for (int64_t i = 0; i < inner; ++i)
+                     out[row * inner + i] = first[i * inner_stride];
+                 }
+               });
   return y;
 }
 
@@ -86,7 +88,7 @@ class TransposeNode : public Node {
 }  // namespace
 
 Tensor transpose(const Tensor& x, const std::vector<int>& perm) {
-  const Perm checked = check(x.shape(), perm);
+  const Perm checked = checked_axes(x.shape(), perm);
   return record<TransposeNode>(permuted(x, checked), {x}, checked);
 }
 

@@ -10,6 +10,8 @@ namespace quantrain::kernels {
 /// Elements of a block: a few microseconds of work. The number is a multiple of 8, so that no two
 /// blocks share a byte of a mask.
 inline constexpr int64_t kGrain = 32768;
+/// The same for loops that call a function for each element.
+inline constexpr int64_t kFunctionGrain = 1 << 12;
 
 /// Rows of a block.
 inline int64_t row_grain(int64_t columns) {

@@ -69,13 +69,13 @@ inline constexpr int kDepthwiseTile = 8 / Lanes<Arch>::kParts;
 /// Adds the products of all taps to the sums of n results. Each result reads x_step floats further
 /// on than the one before it.
 template <class Arch, int n, class At>
-inline QUANTRAIN_INLINE void add_taps(const At& at,
-                                      const AxisTaps& rows,
-                                      const AxisTaps& columns,
-                                      const float* x,
-                                      int64_t x_step,
-                                      const float* w,
-                                      Lanes<Arch> (&sums)[n]) {
+inline QUANTRAIN_INLINE_TILE void add_taps(const At& at,
+                                           const AxisTaps& rows,
+                                           const AxisTaps& columns,
+                                           const float* x,
+                                           int64_t x_step,
+                                           const float* w,
+                                           Lanes<Arch> (&sums)[n]) {
   for (int64_t a = 0; a < rows.count; ++a) {
     const float* from = x + rows.from + a * rows.from_step + columns.from;
     const float* tap = w + rows.weight + a * rows.weight_step + columns.weight;

@@ -64,7 +64,7 @@ struct DepthwiseLine {
 /// each float of x once and multiplies it by the weights of all outputs that read it. Each sum adds
 /// its taps in the order of rows, then columns.
 template <class Arch, int K, int S, int n, class At>
-inline QUANTRAIN_INLINE void depthwise_tile(
+inline QUANTRAIN_INLINE_TILE void depthwise_tile(
     const DepthwiseF32& p, const At& at, const DepthwiseLine& line, int64_t begin, int64_t c) {
   using V = Batch<float, Arch>;
   constexpr int kColumns = (n - 1) * S + K;  // columns of x that the tile reads

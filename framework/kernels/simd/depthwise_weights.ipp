@@ -26,14 +26,14 @@ inline QUANTRAIN_INLINE Outputs outputs_with_tap(const PoolShape& s, int64_t v) 
 ///   x + u * row_step + v * dilation_w * c + j * stride_w * c.
 /// The tap's sum is at sums + u * sums_step + v * c.
 template <class Arch, int U, int V, class At>
-inline QUANTRAIN_INLINE void add_line(const At& at,
-                                      const PoolShape& s,
-                                      const Outputs (&outputs)[V],
-                                      const float* x,
-                                      int64_t row_step,
-                                      const float* grad_y,
-                                      float* sums,
-                                      int64_t sums_step) {
+inline QUANTRAIN_INLINE_TILE void add_line(const At& at,
+                                           const PoolShape& s,
+                                           const Outputs (&outputs)[V],
+                                           const float* x,
+                                           int64_t row_step,
+                                           const float* grad_y,
+                                           float* sums,
+                                           int64_t sums_step) {
   using L = Lanes<Arch>;
   const int64_t tap_step = s.dilation_w * s.c;
   const int64_t x_step = s.stride_w * s.c;
@@ -93,12 +93,12 @@ inline QUANTRAIN_INLINE void add_line(const At& at,
 /// of one. x is one pixel before the line. The gradients stay in registers, and each float of a row
 /// of x is loaded once.
 template <class Arch, int n>
-inline QUANTRAIN_INLINE void add_short_line(const PoolShape& s,
-                                            const float* x,
-                                            int64_t row_step,
-                                            const float* grad_y,
-                                            float* sums,
-                                            int64_t sums_step) {
+inline QUANTRAIN_INLINE_TILE void add_short_line(const PoolShape& s,
+                                                 const float* x,
+                                                 int64_t row_step,
+                                                 const float* grad_y,
+                                                 float* sums,
+                                                 int64_t sums_step) {
   using L = Lanes<Arch>;
   L grads[n];
   repeat<n>([&](auto j) QUANTRAIN_INLINE { grads[j] = L::load(grad_y + j * s.c); });

@@ -9,6 +9,7 @@
 #include "framework/core/shared_array.hpp"
 #include "quant/export/c99/export_c99.hpp"
 #include "tests/quant/random_network.hpp"
+#include "tests/sanitized.hpp"
 #include "tests/temporary_folder.hpp"
 
 // Builds exported networks with the machine's compilers.
@@ -22,22 +23,24 @@ inline std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// Exports the program, builds the generated test with this command and runs it. Returns an empty
+/// Exports the program, builds the generated test with this compiler and runs it. Returns an empty
 /// string if all samples give the expected outputs, else the status and what the compiler and the
-/// test print.
+/// test print. If this program has sanitizers, it builds the C code without optimization and
+/// without sanitizers: they would find no more in the C code than in a build without sanitizers.
 inline std::string build_and_run(const integer::Program& program,
                                  const C99Options& options,
-                                 const std::string& command,
+                                 const std::string& compiler,
                                  int64_t samples = 5) {
   const quantrain::test::TemporaryFolder folder;
   write_c99(folder.path(),
             export_c99(program, options),
             c99_test(program, random_samples(program, samples, 1), options));
   const std::string log = folder / "log", base = folder / options.name;
-  // First the exported file alone, as a user compiles it; then the test.
-  const std::string run = command + " -c -o " + base + ".o " + base + ".c >" + log + " 2>&1 && " +
-                          command + " -o " + base + " " + base + "_test.c >>" + log + " 2>&1 && " +
-                          base + " >>" + log + " 2>&1";
+  const std::string command = (quantrain::test::kSanitized ? "gcc -O0 " : compiler) + kWarnings;
+  // Checks the exported file alone, as a user compiles it. The test includes it.
+  const std::string run = command + "-fsyntax-only " + base + ".c >" + log + " 2>&1 && " + command +
+                          " -o " + base + " " + base + "_test.c >>" + log + " 2>&1 && " + base +
+                          " >>" + log + " 2>&1";
   const int status = std::system(run.c_str());
   return status == 0 ? "" : "status " + std::to_string(status) + ": " + contents(log);
 }

@@ -27,7 +27,7 @@ TEST_CASE("networks for signals and dilated convolutions have a C form", "[quant
     train_a_little(net, {6, 40, 3}, 2);
     const integer::Program program = convert(net, example).program();
     for (const char* const compiler : compilers)
-      CHECK(build_and_run(program, {.name = "signals"}, compiler + std::string(kWarnings)) == "");
+      CHECK(build_and_run(program, {.name = "signals"}, compiler) == "");
   }
   // Dilated convolutions: with one group, with two groups, and depthwise. With padding, some
   // windows reach outside of the image.
@@ -36,9 +36,7 @@ TEST_CASE("networks for signals and dilated convolutions have a C form", "[quant
   for (const int64_t groups : {1, 2, 6}) {
     for (const int64_t pad : {0, 3}) {
       for (const int64_t stride : {1, 2}) {
-        // The sanitizers of this program do not see the C code, which is compiled with flags of its
-        // own.
-        // So if they are on, a part of the cases is enough.
+        // With sanitizers, a part of the cases is enough (see build_and_run).
         if (quantrain::test::kSanitized && (pad == 0) != (stride == 1)) continue;
         kernels::Conv2dShape s{.h = 11, .w = 9, .c = 6, .o = 6, .kh = 3, .kw = 2};
         s.groups = groups;
@@ -59,8 +57,8 @@ TEST_CASE("networks for signals and dilated convolutions have a C form", "[quant
         integer::validate(program);
         CHECK(build_and_run(program,
                             {.name = "dilated"},
-                            "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all " +
-                                std::string(kWarnings)) == "");
+                            "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all ") ==
+              "");
         // The same after a lookup: the first convolution now reads scratch memory, and writes its
         // output over its input.
         program.values.insert(program.values.begin(), program.values[0]);
@@ -75,7 +73,7 @@ TEST_CASE("networks for signals and dilated convolutions have a C form", "[quant
           program.steps[i].output = static_cast<int>(i) + 1;
         }
         integer::validate(program);
-        CHECK(build_and_run(program, {.name = "over"}, "gcc -O2 " + std::string(kWarnings)) == "");
+        CHECK(build_and_run(program, {.name = "over"}, "gcc -O2 ") == "");
       }
     }
   }
@@ -129,8 +127,7 @@ TEST_CASE("in a layer with biases near 2^31, weights are packed only if no accum
     CHECK((export_c99(program).source.find("_4bit(") != std::string::npos) == packed);
     CHECK(build_and_run(program,
                         {.name = "extreme"},
-                        "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all " +
-                            std::string(kWarnings)) == "");
+                        "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all ") == "");
   }
 }
 
@@ -150,9 +147,7 @@ TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][ser
   Random random(9);
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   for (const int bits : {8, 4, 2}) {
-    // The sanitizers of this program do not see the C code, which is compiled with flags of its
-    // own.
-    // So if they are on, a part of the cases is enough.
+    // With sanitizers, a part of the cases is enough (see build_and_run).
     if (quantrain::test::kSanitized && bits != 4) continue;
     integer::Program program;
     program.values.push_back({.name = {}, .shape = {3, 3, 20}, .params = params});
@@ -217,7 +212,7 @@ TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][ser
     integer::validate(program);
     for (const std::string& compiler : compilers) {
       INFO(bits << " bits, " << compiler);
-      CHECK(build_and_run(program, {.name = "wide"}, compiler + kWarnings) == "");
+      CHECK(build_and_run(program, {.name = "wide"}, compiler) == "");
     }
   }
 }
@@ -242,7 +237,7 @@ TEST_CASE("a lookup with a table for each channel has a C form", "[quant][c99][s
                    {integer::QuantizedConv2d{s, random_product(3, 27, random)}, {1}, 2},
                    {lookup(126), {2}, 3}};
   for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
-    CHECK(build_and_run(program, {.name = "tables"}, compiler + std::string(kWarnings)) == "");
+    CHECK(build_and_run(program, {.name = "tables"}, compiler) == "");
 }
 
 TEST_CASE("moves of codes have a C form", "[quant][c99][serial]") {
@@ -281,7 +276,7 @@ TEST_CASE("moves of codes have a C form", "[quant][c99][serial]") {
   // Only lists in random order need a table.
   CHECK(export_c99(program).table_bytes == 2 * 5 + 2 * (5 + 4 + 4) + 2 * 3 + 4 * 4);
   for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
-    CHECK(build_and_run(program, {.name = "moves"}, compiler + std::string(kWarnings), 2) == "");
+    CHECK(build_and_run(program, {.name = "moves"}, compiler, 2) == "");
 }
 
 TEST_CASE("products of two tensors have a C form that overwrites the larger operand",
@@ -318,7 +313,7 @@ TEST_CASE("products of two tensors have a C form that overwrites the larger oper
                                          Multiplier{0, 1}}) {
       std::get<integer::QuantizedMul>(program->steps[2].operation).multiplier = multiplier;
       for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
-        CHECK(build_and_run(*program, {.name = "mul"}, compiler + std::string(kWarnings)) == "");
+        CHECK(build_and_run(*program, {.name = "mul"}, compiler) == "");
     }
   }
 }
@@ -350,7 +345,7 @@ TEST_CASE("sums of any number of tensors have a C form that overwrites an operan
       op.shift = numbers.second;
     }
     for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
-      CHECK(build_and_run(program, {.name = "sums"}, compiler + std::string(kWarnings)) == "");
+      CHECK(build_and_run(program, {.name = "sums"}, compiler) == "");
   }
 }
 
@@ -368,7 +363,7 @@ TEST_CASE("softmax has a C form", "[quant][c99]") {
     program.outputs.push_back(output);
   }
   for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
-    CHECK(build_and_run(program, {.name = "softmax"}, compiler + std::string(kWarnings)) == "");
+    CHECK(build_and_run(program, {.name = "softmax"}, compiler) == "");
 }
 
 TEST_CASE("softmax has a C form for all multipliers and powers that a file may hold",
@@ -409,7 +404,7 @@ TEST_CASE("softmax has a C form for all multipliers and powers that a file may h
   integer::validate(program);
   for (const char* const compiler :
        {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined -fno-sanitize-recover=all "})
-    CHECK(build_and_run(program, {.name = "softmax"}, compiler + std::string(kWarnings)) == "");
+    CHECK(build_and_run(program, {.name = "softmax"}, compiler) == "");
 }
 
 TEST_CASE("a network that gives one number for each sample has a C form", "[quant][c99]") {
@@ -421,7 +416,7 @@ TEST_CASE("a network that gives one number for each sample has a C form", "[quan
   CHECK(program.value(program.outputs[0]).shape == Shape{});
   // A scalar has no classes.
   CHECK(export_c99(program, {.name = "net"}).header.find("classify") == std::string::npos);
-  CHECK(build_and_run(program, {.name = "net"}, "gcc -O1 " + std::string(kWarnings)) == "");
+  CHECK(build_and_run(program, {.name = "net"}, "gcc -O1 ") == "");
 }
 
 }  // namespace quantrain::quant::test
