@@ -29,8 +29,8 @@ inline constexpr Isa kAllIsas[] = {Isa::kReference,
                                    Isa::kNeon64I8mm};
 
 /// "reference", "sse2", "avx2" (with FMA), "avx512bw", "avx512vnni"; on 64-bit Arm "neon64",
-/// "neon64dot" (with dot products of signed bytes) and "neon64i8mm" (also with dot products of
-/// unsigned by signed bytes).
+/// "neon64dot" (with dot products of signed bytes) and "neon64i8mm" (also with products of matrices
+/// of unsigned by signed bytes).
 std::string_view isa_name(Isa isa);
 /// Throws: DataError if no instruction set has this name.
 Isa isa_from_name(std::string_view name);

@@ -171,8 +171,10 @@ struct QuantizeF32 {
 /// k + 1 and k + 3 of each output.
 /// If `planes` is set, panels of dot_u8s8 hold int16 in another order, whether or not `pairs` is
 /// set: term k of each output, then term k + 1 of each output, and so on.
+/// If `octets` is set, panels of dot_u8s8 hold groups of 8 consecutive terms, 8 bytes for each
+/// output.
 /// Panels of depthwise_u8s8 hold groups of 4, too (see DepthwiseU8S8). Their layout depends on
-/// `pairs`, but not on `planes`.
+/// `pairs`, but not on `planes` or `octets`.
 /// Kernels multiply the weights by x - offset. The offset is 128 if the dot products of the
 /// instruction set take only signed bytes, else 0.
 struct PanelLayout {
@@ -180,6 +182,7 @@ struct PanelLayout {
   bool pairs;
   int32_t offset = 0;
   bool planes = false;
+  bool octets = false;
 };
 
 /// The most outputs of a panel.
@@ -188,8 +191,8 @@ inline constexpr int64_t kWidestPanel = 64;
 /// acc[r, o] = start[o] + sum over segments s and j < 4 * quads of
 ///             w[o, s, j] * (x[r][s * segment_step + j] - layout.offset)
 /// in 32 bits, modulo 2^32.
-/// If a segment's length is not a multiple of 4 bytes, the kernel reads x up to the next multiple
-/// of 4. The weights of these extra bytes are 0.
+/// If a segment's length is not a multiple of 4 bytes (8 with octets), the kernel reads x up to the
+/// next multiple. The weights of these extra bytes are 0. With octets, `quads` is even.
 struct DotU8S8 {
   int64_t rows, outputs;
   int64_t segments, segment_step, quads;

@@ -34,7 +34,7 @@ void gemm(int64_t m,
   const int64_t width = w.layout().width;
   const IntegerTable& kernels = integer_table();
 
-  // In the last rows, reads of whole groups of 4 would run past the end of the caller's buffer. So
+  // In the last rows, reads of whole groups would run past the end of the caller's buffer. So
   // these rows are copied.
   const int64_t reach = 4 * w.quads();
   int64_t whole_rows = m;
@@ -102,7 +102,7 @@ void gemm(int64_t m,
 }  // namespace
 
 int64_t gemm_scratch(int64_t m, int64_t k) {
-  const int64_t reach = round_up(k, 4);
+  const int64_t reach = 4 * PackedWeightsS8::planned({.c = k, .o = 1}).quads();
   return std::min(m, (reach - k + k - 1) / k) * reach;
 }
 

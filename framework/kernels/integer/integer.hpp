@@ -48,7 +48,8 @@ class PackedWeightsS8 {
   PanelLayout layout() const { return layout_; }
   int64_t panel_bytes() const { return panel_bytes_; }
   int64_t panels_per_group() const { return panels_per_group_; }
-  /// Number of groups of 4 in a kernel row of KW * C / groups weights.
+  /// Number of groups of 4 in a kernel row of KW * C / groups weights. With octets, rounded
+  /// up to an even number.
   int64_t quads() const { return quads_; }
   /// The same weights for chosen_isa(): *this, or `copy`, into which they are packed.
   const PackedWeightsS8& for_chosen_isa(PackedWeightsS8& copy) const;
@@ -57,10 +58,11 @@ class PackedWeightsS8 {
   void lay_out();
   void pack_panels();
   void pack_panel(int64_t panel);
-  /// Both pack one row of the convolution's kernel for `count` outputs. The first needs complete
-  /// groups of 4.
+  /// All three pack one row of the convolution's kernel for `count` outputs. The first needs
+  /// complete groups of 4.
   void pack_words_as_pairs(int64_t count, const int8_t* rows, int8_t* to) const;
   void pack_segment(int64_t count, const int8_t* rows, int8_t* to) const;
+  void pack_octets(int64_t count, const int8_t* rows, int8_t* to) const;
   void pack_depthwise();
   void sum_panels();
 

@@ -80,6 +80,7 @@ void PackedWeightsS8::lay_out() {
   entries_ = shape_.o;
   if (depthwise_) {
     layout_.planes = false;
+    layout_.octets = false;
     const DepthwiseLayout windows(shape_.kh, shape_.c);
     entries_ = windows.run;
     panels_ = (windows.run + layout_.width - 1) / layout_.width;
@@ -87,6 +88,8 @@ void PackedWeightsS8::lay_out() {
     return;
   }
   quads_ = (shape_.kw * shape_.group_c() + 3) / 4;
+  layout_.octets = layout_.octets && quads_ > 1;  // a group of 8 for one quad would be half empty
+  if (layout_.octets) quads_ = round_up(quads_, 2);
   panels_per_group_ = (outputs + layout_.width - 1) / layout_.width;
   panels_ = shape_.groups * panels_per_group_;
   panel_bytes_ = shape_.kh * quads_ * quad_bytes();
@@ -124,13 +127,15 @@ void PackedWeightsS8::pack_panel(int64_t panel) {
   const int8_t* const rows =
       plain_ + (panel / panels_per_group_ * outputs + first) * shape_.kh * length;
   // If no group of 4 needs padding, the four weights of one output are a word of 32 bits. Without
-  // planes, each segment of the panel is then a transposed matrix of words, widened to int16 for
-  // pairs.
-  const bool words = !layout_.planes && length % 4 == 0;
+  // planes and octets, each segment of the panel is then a transposed matrix of words, widened to
+  // int16 for pairs.
+  const bool words = !layout_.planes && !layout_.octets && length % 4 == 0;
   for (int64_t segment = 0; segment < shape_.kh; ++segment) {
     const int8_t* const from = rows + segment * length;
     int8_t* const segment_to = to + segment * quads_ * quad_bytes();
-    if (words && layout_.pairs) {
+    if (layout_.octets) {
+      pack_octets(count, from, segment_to);
+    } else if (words && layout_.pairs) {
       pack_words_as_pairs(count, from, segment_to);
     } else if (words) {
       integer_table(isa_).transpose_u32(
@@ -171,6 +176,22 @@ void PackedWeightsS8::pack_segment(int64_t count, const int8_t* rows, int8_t* to
       std::copy(from + j, from + end, last);
       put_quad(layout_, last, o, at);
     }
+  }
+}
+
+void PackedWeightsS8::pack_octets(int64_t count, const int8_t* rows, int8_t* to) const {
+  const int64_t length = shape_.kw * shape_.group_c();
+  const int64_t whole = length / 8 * 8;
+  for (int64_t j = 0; j < whole; j += 8, to += 2 * quad_bytes()) {
+    for (int64_t o = 0; o < count; ++o)
+      std::memcpy(to + 8 * o, rows + o * shape_.kh * length + j, 8);
+  }
+  if (whole == length) return;
+  for (int64_t o = 0; o < count; ++o) {
+    int8_t last[8] = {};
+    const int8_t* const row = rows + o * shape_.kh * length;
+    std::copy(row + whole, row + length, last);
+    std::memcpy(to + 8 * o, last, 8);
   }
 }
 

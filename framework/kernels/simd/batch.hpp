@@ -17,8 +17,8 @@ struct Avx512Vnni : xsimd::avx512bw {
 };
 #endif
 
-// Neon64Dot is NEON with dot products of signed bytes. Neon64I8mm also has dot products of unsigned
-// bytes with signed bytes. Every other operation is that of neon64.
+// Neon64Dot is NEON with dot products of signed bytes. Neon64I8mm also has products of unsigned
+// bytes with signed bytes, of vectors and of matrices. Every other operation is that of neon64.
 #if defined(__ARM_FEATURE_DOTPROD)
 struct Neon64Dot : xsimd::neon64 {
   static constexpr const char* name() noexcept { return "neon64dot"; }

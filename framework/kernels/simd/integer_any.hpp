@@ -46,8 +46,9 @@ struct AnyInts {
   /// kLeftBytes bytes serves several steps of kStepBytes bytes. If so, the struct has a function
   /// Int dot_lane<step>(Int acc, Left x, Right w).
   static constexpr bool kByLane = false;
-  /// Whether the panels of dot_u8s8 hold planes (PanelLayout).
+  /// Whether the panels of dot_u8s8 hold planes or octets (PanelLayout).
   static constexpr bool kPlanes = false;
+  static constexpr bool kOctets = false;  // if true: octets(), octet_twice(), dot_octets(), ...
 
   /// Makes the compiler hold v in a register here. Otherwise it may move or combine operations
   /// across this point, and run out of registers in the loop that computes v.

@@ -214,7 +214,7 @@ struct Ints<Neon64Dot> : Ints<xsimd::neon64> {
 };
 #endif
 #if defined(__ARM_FEATURE_MATMUL_INT8)
-/// USDOT and SUDOT multiply unsigned by signed bytes.
+/// USDOT, SUDOT and USMMLA multiply unsigned by signed bytes.
 template <>
 struct Ints<Neon64I8mm> : Ints<Neon64Dot> {
   static constexpr int32_t kOffset = 0;
@@ -231,6 +231,27 @@ struct Ints<Neon64I8mm> : Ints<Neon64Dot> {
   static QUANTRAIN_INLINE Int dot_lane(Int acc, Left x, Right w) {
     return vsudotq_laneq_s32(acc, vreinterpretq_s8_s32(w), vreinterpretq_u8_s32(x), lane);
   }
+
+  // A vector holds two octets, which are groups of 8 bytes. dot_octets() multiplies each octet of
+  // x by each octet of w: acc[2 r + o] += x[r] * w[o] (USMMLA).
+  static constexpr bool kOctets = true;
+  static QUANTRAIN_INLINE Int octets(const uint8_t* a, const uint8_t* b) {
+    return vreinterpretq_s32_u8(vcombine_u8(vld1_u8(a), vld1_u8(b)));
+  }
+  static QUANTRAIN_INLINE Int octet_twice(const uint8_t* a) {
+    const uint8x8_t octet = vld1_u8(a);
+    return vreinterpretq_s32_u8(vcombine_u8(octet, octet));
+  }
+  static QUANTRAIN_INLINE Int dot_octets(Int acc, Int x, Int w) {
+    return vusmmlaq_s32(acc, vreinterpretq_u8_s32(x), vreinterpretq_s8_s32(w));
+  }
+  static QUANTRAIN_INLINE Int low_pairs(Int a, Int b) {
+    return vreinterpretq_s32_s64(vzip1q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+  }
+  static QUANTRAIN_INLINE Int high_pairs(Int a, Int b) {
+    return vreinterpretq_s32_s64(vzip2q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+  }
+  static QUANTRAIN_INLINE Int add_pairs(Int a, Int b) { return vpaddq_s32(a, b); }
 };
 #endif
 

@@ -4,6 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/child.hpp"
 #include "tests/framework/integer/programs.hpp"
+#include "tests/memory_taken.hpp"
 
 namespace quantrain::integer {
 namespace {
@@ -266,7 +267,7 @@ TEST_CASE("a run takes the memory that was planned, and no more", "[integer][mem
       for (auto& integers : outputs) to.emplace_back(integers);
       // Runs in a process that has not yet allocated memory for a run.
       const quantrain::test::Child child = quantrain::test::in_child([&] {
-        const int64_t taken = test::memory_taken([&] { model.run(from, to); });
+        const int64_t taken = quantrain::test::memory_taken([&] { model.run(from, to); });
         const int64_t planned = memory(programs[i], n);
         if (taken > planned + planned / 4 + 4096) return "more: " + std::to_string(taken);
         if (planned > 2 * taken) return "less: " + std::to_string(taken);

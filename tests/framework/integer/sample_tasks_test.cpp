@@ -11,6 +11,7 @@
 #include "framework/integer/memory_plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/framework/integer/programs.hpp"
+#include "tests/memory_taken.hpp"
 #include "tests/threads.hpp"
 
 namespace quantrain::integer {
@@ -196,7 +197,7 @@ TEST_CASE("a run in which tasks take whole samples takes the memory that was pla
              1) == (threads > 1));
       const std::vector<uint8_t> x(static_cast<size_t>(n * model.input_shape().elements()));
       std::vector<int32_t> y(static_cast<size_t>(n * model.outputs()));
-      const int64_t taken = test::memory_taken([&] { model.run(x, y); });
+      const int64_t taken = quantrain::test::memory_taken([&] { model.run(x, y); });
       const int64_t planned = model.memory(n);
       CHECK(taken <= planned + planned / 4 + 4096 * threads);
       CHECK(planned <= 2 * taken);

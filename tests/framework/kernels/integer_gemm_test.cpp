@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "tests/framework/kernels/guarded.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
+#include "tests/memory_taken.hpp"
 
 using namespace quantrain;
 using namespace quantrain::kernels;
@@ -52,10 +54,11 @@ void check_product(const Product& p, const Multipliers& multipliers) {
   std::vector<int32_t> acc(sums.size(), -1);
   const RequantizeU8 requantize = multipliers.view();
   const ProductParams params(w, p.zero_x, bias, &requantize);
-  gemm_u8s8_s32(p.m, p.k, p.x.data(), w, params, acc.data());
+  const Guarded x(p.x);
+  gemm_u8s8_s32(p.m, p.k, x.data(), w, params, acc.data());
   CHECK(acc == sums);
   std::vector<uint8_t> y(sums.size(), 7);
-  gemm_u8s8_u8(p.m, p.k, p.x.data(), w, params, y.data());
+  gemm_u8s8_u8(p.m, p.k, x.data(), w, params, y.data());
   CHECK(y == codes);
 }
 
@@ -66,7 +69,7 @@ TEST_CASE("integer products are exact at awkward sizes on every instruction set"
   for_each_isa([] {
     Random random(1);
     for (const int64_t n : {1, 3, 4, 7, 8, 9, 15, 16, 17, 24, 31, 33, 48, 64, 65, 100}) {
-      for (const int64_t k : {0, 1, 2, 3, 4, 5, 7, 8, 31, 33, 64}) {
+      for (const int64_t k : {0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 20, 31, 33, 64}) {
         const int64_t m = 1 + random.below(20);
         check_product(random_product(m, k, n, random), Multipliers(n, k % 2 == 0, random));
       }
@@ -98,13 +101,38 @@ TEST_CASE("integer products are the same for any number of threads", "[kernels][
   Random random(3);
   // The threads divide the rows, the panels or both. Blocks consist of pairs of rows, so odd
   // numbers of rows are tested, too. A single row is computed several panels at a time.
-  const int64_t shapes[][3] = {
-      {150, 301, 130}, {151, 301, 130}, {1, 9216, 128}, {31, 2100, 200}, {1, 37, 452}, {1, 8, 500}};
+  const int64_t shapes[][3] = {{150, 301, 130},
+                               {151, 301, 130},
+                               {1, 9216, 128},
+                               {31, 2100, 200},
+                               {1, 37, 452},
+                               {1, 8, 500},
+                               {1, 35, 446}};
   for (const auto& [m, k, n] : shapes) {
     const Product p = random_product(m, k, n, random);
     const Multipliers multipliers(n, false, random);
     for_each_thread_count([&] { check_product(p, multipliers); });
   }
+}
+
+TEST_CASE("a product takes the scratch memory that is planned", "[kernels][integer]") {
+  for_each_isa([] {
+    Random random(5);
+    for (const int64_t k : {2, 5, 8, 9, 12, 35, 1021}) {
+      CAPTURE(k);
+      const Product p = random_product(3, k, 6, random);
+      const PackedWeightsS8 w(p.n, p.k, p.w.data());
+      const ProductParams params(w, p.zero_x, nullptr, nullptr);
+      std::vector<int32_t> acc(static_cast<size_t>(p.m * p.n));
+      const int64_t taken =
+          memory_taken([&] { gemm_u8s8_s32(p.m, p.k, p.x.data(), w, params, acc.data()); });
+      const int64_t planned = gemm_scratch(p.m, k);
+      // The pool rounds sizes up.
+      const int64_t expected =
+          planned == 0 ? 0 : memory_taken([&] { const Buffer<uint8_t> scratch(planned); });
+      CHECK(taken == expected);
+    }
+  });
 }
 
 TEST_CASE("weights packed for another instruction set give the same product",
