@@ -4,33 +4,32 @@
 #include <filesystem>
 
 #include "framework/core/error.hpp"
+#include "framework/data/dataset_error.hpp"
 #include "framework/data/idx.hpp"
 
 namespace quantrain {
 namespace {
-
-constexpr const char* kImages = "dataset";
 
 void check_images(const Shape& shape,
                   size_t bytes,
                   std::span<const int32_t> labels,
                   int64_t classes) {
   if (shape.rank() < 2)
-    throw DataError(kImages,
+    throw DataError(kDataset,
                     "images have shape ",
                     shape,
                     ", expected [N, ...], such as [N, H, W, C] or rows [N, F]");
-  if (shape.elements() == 0) throw DataError(kImages, "is empty: images have shape ", shape);
+  if (shape.elements() == 0) throw DataError(kDataset, "is empty: images have shape ", shape);
   if (static_cast<int64_t>(bytes) != shape.elements())
-    throw DataError(kImages, bytes, " bytes do not fill shape ", shape);
+    throw DataError(kDataset, bytes, " bytes do not fill shape ", shape);
   if (static_cast<int64_t>(labels.size()) != shape[0])
-    throw DataError(kImages, shape[0], " images, but ", labels.size(), " labels");
+    throw DataError(kDataset, shape[0], " images, but ", labels.size(), " labels");
   if (classes < 1)
-    throw DataError(kImages, "number of classes is ", classes, ", expected at least 1");
+    throw DataError(kDataset, "number of classes is ", classes, ", expected at least 1");
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= 0 && labels[i] < classes) continue;
     throw DataError(
-        kImages, "label ", labels[i], " of image ", i, " is outside [0, ", classes, ")");
+        kDataset, "label ", labels[i], " of image ", i, " is outside [0, ", classes, ")");
   }
 }
 
@@ -40,7 +39,7 @@ std::string find_file(const std::string& folder, const std::string& name) {
     std::error_code ignored;
     if (std::filesystem::exists(path, ignored)) return path.string();
   }
-  throw DataError(kImages, folder, ": has neither ", name, " nor ", name, ".gz");
+  throw DataError(kDataset, folder, ": has neither ", name, " nor ", name, ".gz");
 }
 
 }  // namespace
@@ -61,7 +60,7 @@ Dataset Dataset::from_floats(const Shape& shape,
                              InputFeatures features,
                              Outside outside) {
   if (shape.rank() < 2)
-    throw DataError(kImages, "samples have shape ", shape, ", expected [N, ...]");
+    throw DataError(kDataset, "samples have shape ", shape, ", expected [N, ...]");
   SampleArray samples = SampleArray::encoded(shape, values, range, std::move(features), outside);
   check_images(shape, values.size(), labels, classes);
   return Dataset(TensorDataset(std::move(samples), Labels{std::move(labels), classes}));
@@ -74,14 +73,14 @@ Dataset Dataset::from_idx(const std::string& images_path,
   IdxArray images = read_idx_u8(images_path, limit);
   const IdxArray labels = read_idx_u8(labels_path, limit);
   if (images.shape.rank() < 3 || images.shape.rank() > 4) {
-    throw DataError(kImages,
+    throw DataError(kDataset,
                     images_path,
                     ": images have shape ",
                     images.shape,
                     ", expected [N, H, W] or [N, H, W, C]");
   }
   if (labels.shape.rank() != 1) {
-    throw DataError(kImages, labels_path, ": labels have shape ", labels.shape, ", expected [N]");
+    throw DataError(kDataset, labels_path, ": labels have shape ", labels.shape, ", expected [N]");
   }
   const Shape& s = images.shape;
   try {
@@ -97,14 +96,14 @@ Dataset Dataset::from_idx(const std::string& images_path,
 Dataset Dataset::mnist(const std::string& folder, Split split, std::optional<int64_t> limit) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored))
-    throw DataError(kImages, folder, ": is not a folder");
+    throw DataError(kDataset, folder, ": is not a folder");
   const std::string prefix = split == Split::kTrain ? "train" : "t10k";
   const std::string images = find_file(folder, prefix + "-images-idx3-ubyte");
   return from_idx(images, find_file(folder, prefix + "-labels-idx1-ubyte"), 10, limit);
 }
 
 void Dataset::check_index(int64_t i) const {
-  if (i < 0 || i >= size()) throw DataError(kImages, "image ", i, " is outside [0, ", size(), ")");
+  if (i < 0 || i >= size()) throw DataError(kDataset, "image ", i, " is outside [0, ", size(), ")");
 }
 
 std::span<const uint8_t> Dataset::image(int64_t i) const& {
@@ -119,7 +118,7 @@ int32_t Dataset::label(int64_t i) const {
 
 Dataset Dataset::first(int64_t n) const {
   if (n < 1 || n > size())
-    throw DataError(kImages, "cannot take the first ", n, " of ", size(), " images");
+    throw DataError(kDataset, "cannot take the first ", n, " of ", size(), " images");
   return Dataset(data_.first(n));
 }
 
@@ -129,7 +128,7 @@ Dataset Dataset::subset(std::span<const int64_t> indices) const {
 
 Batch Dataset::batch(int64_t begin, int64_t end) const {
   if (begin < 0 || begin >= end || end > size())
-    throw DataError(kImages, "images [", begin, ", ", end, ") are not within [0, ", size(), ")");
+    throw DataError(kDataset, "images [", begin, ", ", end, ") are not within [0, ", size(), ")");
   return data_.batch(begin, end);
 }
 

@@ -14,7 +14,7 @@ using integer::InputFeatures;
 
 constexpr const char* kFeatures = "features";
 
-void check_values(std::span<const float> rows, int64_t features) {
+void check_feature_rows(std::span<const float> rows, int64_t features) {
   if (features < 1)
     throw DataError(kFeatures, "rows have ", features, " features, expected at least 1");
   if (rows.empty() || rows.size() % static_cast<size_t>(features) != 0) {
@@ -45,7 +45,7 @@ void check_values(std::span<const float> rows, int64_t features) {
 std::vector<Range> extremes(std::span<const float> rows,
                             int64_t features,
                             const FeatureOptions& options) {
-  check_values(rows, features);
+  check_feature_rows(rows, features);
   const auto width = static_cast<size_t>(features);
   if (!options.names.empty() && options.names.size() != width)
     throw DataError(kFeatures, options.names.size(), " names for ", features, " features");
@@ -123,7 +123,7 @@ InputFeatures fit_min_max(std::span<const float> rows,
 }
 
 Range feature_range(std::span<const float> rows, const InputFeatures& features) {
-  check_values(rows, features.size());
+  check_feature_rows(rows, features.size());
   validate(features, features.size(), kFeatures);
   const auto z = [&](size_t i) {
     const size_t f = i % features.scale.size();

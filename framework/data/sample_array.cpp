@@ -7,11 +7,10 @@
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
 #include "framework/core/text_stream.hpp"
+#include "framework/data/dataset_error.hpp"
 
 namespace quantrain {
 namespace {
-
-constexpr const char* kSamples = "dataset";
 
 template <class T>
 std::pair<std::span<const T>, std::shared_ptr<const void>> kept(std::vector<T> values) {
@@ -39,7 +38,7 @@ void check_range(const Shape& shape,
     TextStream seen;
     if (!features.empty())
       seen << ", which is " << z << " after the offset and scale of feature " << f << ",";
-    throw DataError(kSamples,
+    throw DataError(kDataset,
                     "value ",
                     values[i],
                     " at ",
@@ -62,7 +61,7 @@ void check_finite(std::span<const float> values, int64_t elements) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (std::isfinite(values[i])) continue;
     const auto at = static_cast<int64_t>(i);
-    throw DataError(kSamples,
+    throw DataError(kDataset,
                     "value ",
                     values[i],
                     " of sample ",
@@ -77,10 +76,10 @@ void check_finite(std::span<const float> values, int64_t elements) {
 
 SampleArray::Data SampleArray::shaped(const Shape& shape, size_t count, const char* what) {
   if (shape.rank() < 1)
-    throw DataError(kSamples, "samples have shape ", shape, ", expected [N, ...]");
+    throw DataError(kDataset, "samples have shape ", shape, ", expected [N, ...]");
   if (static_cast<int64_t>(count) != shape.elements())
-    throw DataError(kSamples, count, ' ', what, " do not fill shape ", shape);
-  if (shape.elements() == 0) throw DataError(kSamples, "is empty: samples have shape ", shape);
+    throw DataError(kDataset, count, ' ', what, " do not fill shape ", shape);
+  if (shape.elements() == 0) throw DataError(kDataset, "is empty: samples have shape ", shape);
   Data data;
   data.shape = Shape(std::span(shape.begin() + 1, shape.end()));
   data.size = shape[0];
@@ -117,8 +116,8 @@ SampleArray SampleArray::bytes(const Shape& shape,
                                InputFeatures features) {
   const DefaultRounding rounding;
   Data data = shaped(shape, values.size(), "bytes");
-  data.params = integer::input_params(range, kSamples);
-  validate(features, shape.back(), kSamples);
+  data.params = integer::input_params(range, kDataset);
+  validate(features, shape.back(), kDataset);
   data.owner = std::move(owner);
   data.bytes = values;
   data.range = range;
@@ -132,13 +131,13 @@ SampleArray SampleArray::encoded(const Shape& shape,
                                  InputFeatures features,
                                  Outside outside) {
   const DefaultRounding rounding;
-  const QParams params = integer::input_params(range, kSamples);
+  const QParams params = integer::input_params(range, kDataset);
   Data data = shaped(shape, values.size(), "values");
-  validate(features, shape.back(), kSamples);
+  validate(features, shape.back(), kDataset);
   if (outside == Outside::kRefuse) check_range(shape, values, range, features);
   check_finite(values, data.shape.elements());
   std::vector<uint8_t> codes(values.size());
-  data.saturated = integer::encode_input(values, params, features, codes, kSamples);
+  data.saturated = integer::encode_input(values, params, features, codes, kDataset);
   auto [all, owner] = kept(std::move(codes));
   data.owner = std::move(owner);
   data.bytes = all;
@@ -155,7 +154,7 @@ const InputFeatures& SampleArray::features() const& {
 
 void SampleArray::check_index(int64_t i) const {
   if (i < 0 || i >= size())
-    throw DataError(kSamples, "sample ", i, " is outside [0, ", size(), ')');
+    throw DataError(kDataset, "sample ", i, " is outside [0, ", size(), ')');
 }
 
 std::span<const uint8_t> SampleArray::sample_bytes(int64_t i) const& {
@@ -170,7 +169,7 @@ void SampleArray::copy(int64_t i, const SampleView& to) const {
   const auto elements = static_cast<size_t>(shape().elements());
   const size_t room = has_codes() ? to.pixels.size() : to.floats.size();
   if (room < elements)
-    throw DataError(kSamples, "a view of ", room, " elements has no room for a sample ", shape());
+    throw DataError(kDataset, "a view of ", room, " elements has no room for a sample ", shape());
   const size_t first = static_cast<size_t>(i) * elements;
   if (has_codes()) {
     std::copy_n(data_->bytes.data() + first, elements, to.pixels.data());
@@ -226,10 +225,10 @@ Tensor SampleArray::tensor(std::span<const int64_t> indices, const Edit& edit) c
 
 Tensor SampleArray::tensor(Buffer<uint8_t> bytes) const {
   const DefaultRounding rounding;
-  if (!has_codes()) throw DataError(kSamples, "an array of floats cannot make a tensor from bytes");
+  if (!has_codes()) throw DataError(kDataset, "an array of floats cannot make a tensor from bytes");
   const Shape all = batch_shape(bytes.size() / shape().elements());
   if (all.elements() != bytes.size())
-    throw DataError(kSamples, bytes.size(), " bytes do not fill shape ", all);
+    throw DataError(kDataset, bytes.size(), " bytes do not fill shape ", all);
   auto codes = std::make_shared<Codes>();
   codes->bytes = std::move(bytes);
   codes->params = data_->params;

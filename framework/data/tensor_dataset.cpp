@@ -7,21 +7,20 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/data/dataset_error.hpp"
 #include "framework/data/mixup.hpp"
 
 namespace quantrain {
 namespace {
 
-constexpr const char* kTensors = "dataset";
-
-void check_classes(const Labels& labels, int64_t n) {
+void check_class_labels(const Labels& labels, int64_t n) {
   if (static_cast<int64_t>(labels.of.size()) != n)
-    throw DataError(kTensors, n, " samples, but ", labels.of.size(), " labels");
+    throw DataError(kDataset, n, " samples, but ", labels.of.size(), " labels");
   if (labels.classes < 1)
-    throw DataError(kTensors, "number of classes is ", labels.classes, ", expected at least 1");
+    throw DataError(kDataset, "number of classes is ", labels.classes, ", expected at least 1");
   for (size_t i = 0; i < labels.of.size(); ++i) {
     if (labels.of[i] >= 0 && labels.of[i] < labels.classes) continue;
-    throw DataError(kTensors,
+    throw DataError(kDataset,
                     "label ",
                     labels.of[i],
                     " of sample ",
@@ -35,15 +34,15 @@ void check_classes(const Labels& labels, int64_t n) {
 }  // namespace
 
 TensorDataset::TensorDataset(std::vector<SampleArray> inputs, Targets targets) {
-  if (inputs.empty()) throw DataError(kTensors, "has no input");
+  if (inputs.empty()) throw DataError(kDataset, "has no input");
   size_ = inputs[0].size();
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].size() != size_) {
       throw DataError(
-          kTensors, "input 0 has ", size_, " samples, input ", i, " has ", inputs[i].size());
+          kDataset, "input 0 has ", size_, " samples, input ", i, " has ", inputs[i].size());
     }
     if (inputs[i].shape().rank() == 0) {
-      throw DataError(kTensors,
+      throw DataError(kDataset,
                       "input ",
                       i,
                       " has shape [",
@@ -53,11 +52,12 @@ TensorDataset::TensorDataset(std::vector<SampleArray> inputs, Targets targets) {
                       ", 1]");
     }
   }
-  if (const Labels* const labels = std::get_if<Labels>(&targets)) check_classes(*labels, size_);
+  if (const Labels* const labels = std::get_if<Labels>(&targets))
+    check_class_labels(*labels, size_);
   if (const auto* const tensors = std::get_if<std::vector<SampleArray>>(&targets)) {
     for (size_t i = 0; i < tensors->size(); ++i) {
       if ((*tensors)[i].size() == size_) continue;
-      throw DataError(kTensors, size_, " samples, but target ", i, " has ", (*tensors)[i].size());
+      throw DataError(kDataset, size_, " samples, but target ", i, " has ", (*tensors)[i].size());
     }
   }
   data_ = std::make_shared<const Data>(Data{std::move(inputs), std::move(targets)});
@@ -71,12 +71,12 @@ TensorDataset::TensorDataset(SampleArray input, SampleArray target)
 
 const Labels& TensorDataset::labelled() const {
   const Labels* const labels = std::get_if<Labels>(&data_->targets);
-  if (labels == nullptr) throw DataError(kTensors, "has no labels: its targets are not Labels");
+  if (labels == nullptr) throw DataError(kDataset, "has no labels: its targets are not Labels");
   return *labels;
 }
 
 int64_t TensorDataset::row(int64_t i) const {
-  if (i < 0 || i >= size_) throw DataError(kTensors, "sample ", i, " is outside [0, ", size_, ")");
+  if (i < 0 || i >= size_) throw DataError(kDataset, "sample ", i, " is outside [0, ", size_, ")");
   return rows_ == nullptr ? i : (*rows_)[static_cast<size_t>(i)];
 }
 
@@ -91,14 +91,14 @@ std::vector<int32_t> TensorDataset::labels() const {
 
 TensorDataset TensorDataset::first(int64_t n) const {
   if (n < 1 || n > size_)
-    throw DataError(kTensors, "cannot take the first ", n, " of ", size_, " samples");
+    throw DataError(kDataset, "cannot take the first ", n, " of ", size_, " samples");
   TensorDataset result = *this;
   result.size_ = n;
   return result;
 }
 
 TensorDataset TensorDataset::subset(std::span<const int64_t> indices) const {
-  if (indices.empty()) throw DataError(kTensors, "a subset needs at least one sample");
+  if (indices.empty()) throw DataError(kDataset, "a subset needs at least one sample");
   std::vector<int64_t> rows;
   rows.reserve(indices.size());
   for (const int64_t i : indices) rows.push_back(row(i));
@@ -110,7 +110,7 @@ TensorDataset TensorDataset::subset(std::span<const int64_t> indices) const {
 
 Batch TensorDataset::batch(int64_t begin, int64_t end) const {
   if (begin < 0 || begin >= end || end > size_)
-    throw DataError(kTensors, "samples [", begin, ", ", end, ") are not within [0, ", size_, ")");
+    throw DataError(kDataset, "samples [", begin, ", ", end, ") are not within [0, ", size_, ")");
   std::vector<int64_t> indices(static_cast<size_t>(end - begin));
   std::iota(indices.begin(), indices.end(), begin);
   return make(indices, {});

@@ -17,7 +17,8 @@
 #endif
 
 /// The same as QUANTRAIN_INLINE for the tiles of depthwise convolutions. But with checked accesses,
-/// Clang takes a minute for functions that contain all tiles, so then they are not inlined.
+/// Clang takes a minute for functions that contain all tiles, so then they are not inlined. Use it
+/// only for templates on the architecture, because the linker cannot confuse copies of these.
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
 #define QUANTRAIN_INLINE_TILE QUANTRAIN_ONE_COPY
 #else

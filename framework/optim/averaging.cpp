@@ -8,6 +8,7 @@
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/float/ranges.hpp"
 #include "framework/optim/optimizer.hpp"
 
@@ -15,7 +16,6 @@ namespace quantrain {
 namespace {
 
 constexpr const char* kAverage = "exponential_average";
-constexpr int64_t kAverageGrain = 1 << 14;
 
 }  // namespace
 
@@ -48,7 +48,7 @@ void ExponentialAverage::update() {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Floats w = tensors_[i].floats();
     float* const average = averages_[i].mutable_data();
-    parallel_for(tensors_[i].elements(), kAverageGrain, [&](int64_t begin, int64_t end) {
+    parallel_for(tensors_[i].elements(), kernels::kSlowGrain, [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) average[k] = decay * average[k] + (1.0f - decay) * w[k];
     });
   }

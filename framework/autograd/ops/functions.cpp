@@ -26,7 +26,7 @@ Function share(ElementwiseFunction function) {
   return std::make_shared<const ElementwiseFunction>(std::move(function));
 }
 
-void check_option(const char* where, const char* option, float value) {
+void check_finite_option(const char* where, const char* option, float value) {
   if (!std::isfinite(value))
     throw DataError(where, option, " is ", value, ", expected a finite number");
 }
@@ -105,7 +105,7 @@ Function gelu() {
 }
 
 Function leaky_relu(float slope) {
-  check_option("leaky_relu", "slope", slope);
+  check_finite_option("leaky_relu", "slope", slope);
   const double s = slope;
   return share({.type = "leaky_relu",
                 .f = [s](double v) { return v > 0.0 ? v : s * v; },
@@ -115,7 +115,7 @@ Function leaky_relu(float slope) {
 }
 
 Function elu(float alpha) {
-  check_option("elu", "alpha", alpha);
+  check_finite_option("elu", "alpha", alpha);
   const double a = alpha;
   return share({.type = "elu",
                 .f = [a](double v) { return v > 0.0 ? v : a * std::expm1(v); },

@@ -9,25 +9,26 @@
 namespace quantrain {
 namespace {
 
-using Widths = std::vector<int64_t>;
-
 class PadNode : public GatherNode {
  public:
-  PadNode(std::shared_ptr<const integer::Gather> gather, Widths before, Widths after, float value)
+  PadNode(std::shared_ptr<const integer::Gather> gather,
+          std::vector<int64_t> before,
+          std::vector<int64_t> after,
+          float value)
       : GatherNode(std::move(gather)),
         before_(std::move(before)),
         after_(std::move(after)),
         value_(value) {}
   std::string_view type() const override { return "pad"; }
   Attributes attributes() const override {
-    Widths pads = before_;
+    std::vector<int64_t> pads = before_;
     pads.insert(pads.end(), after_.begin(), after_.end());
     return {{"pads", pads}, {"value", double{value_}}};
   }
 
  private:
-  Widths before_;
-  Widths after_;
+  std::vector<int64_t> before_;
+  std::vector<int64_t> after_;
   float value_;
 };
 
@@ -49,7 +50,7 @@ Tensor pad(const Tensor& x,
                      after.size(),
                      " after");
   }
-  Widths extents(shape.begin(), shape.end());
+  std::vector<int64_t> extents(shape.begin(), shape.end());
   for (size_t i = 0; i < rank; ++i) {
     if (before[i] < 0 || after[i] < 0) {
       throw ShapeError(
@@ -84,7 +85,7 @@ Tensor pad(const Tensor& x,
 
 Tensor pad2d(const Tensor& x, Size2d padding, float value) {
   if (x.rank() != 4) throw ShapeError("pad", "needs [N, H, W, C], got shape ", x.shape());
-  const Widths both{0, padding.h, padding.w, 0};
+  const std::vector<int64_t> both{0, padding.h, padding.w, 0};
   return pad(x, both, both, value);
 }
 

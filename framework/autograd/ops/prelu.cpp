@@ -7,16 +7,15 @@
 #include "framework/core/buffer.hpp"
 #include "framework/core/error.hpp"
 #include "framework/kernels/float/columns.hpp"
+#include "framework/kernels/float/grain.hpp"
 
 namespace quantrain {
 namespace {
 
-constexpr int64_t kPreluGrain = 1 << 14;
-
 /// Calls f(i, c) for each element i and its channel c. Channels are the last axis.
 template <class F>
 void for_each_element(int64_t n, int64_t channels, const F& f) {
-  parallel_for(n / channels, kPreluGrain / channels + 1, [&](int64_t begin, int64_t end) {
+  parallel_for(n / channels, kernels::kSlowGrain / channels + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * channels; i < end * channels; i += channels) {
       for (int64_t c = 0; c < channels; ++c) f(i + c, c);
     }

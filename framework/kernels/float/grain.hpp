@@ -10,7 +10,9 @@ namespace quantrain::kernels {
 /// Elements of a block: a few microseconds of work. The number is a multiple of 8, so that no two
 /// blocks share a byte of a mask.
 inline constexpr int64_t kGrain = 32768;
-/// The same for loops that call a function for each element.
+/// The same for loops that take longer for each element: some nanoseconds, for example for a square
+/// root, or for a call of a function or the lookup of a result.
+inline constexpr int64_t kSlowGrain = 1 << 14;
 inline constexpr int64_t kFunctionGrain = 1 << 12;
 
 /// Rows of a block.

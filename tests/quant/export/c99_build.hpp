@@ -23,10 +23,16 @@ inline std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// Exports the program, builds the generated test with this compiler and runs it. Returns an empty
-/// string if all samples give the expected outputs, else the status and what the compiler and the
-/// test print. If this program has sanitizers, it builds the C code without optimization and
-/// without sanitizers: they would find no more in the C code than in a build without sanitizers.
+/// The compilers with which a test builds C code. With sanitizers in this program, one build
+/// without optimization is enough: they do not see the C code, whose compiler has flags of its own.
+inline std::vector<std::string> c_compilers(std::vector<std::string> compilers) {
+  if (quantrain::test::kSanitized) return {"gcc -O0 "};
+  return compilers;
+}
+
+/// Exports the program, builds the generated test with this compiler (see c_compilers()) and runs
+/// it. Returns an empty string if all samples give the expected outputs, else the status and what
+/// the compiler and the test print.
 inline std::string build_and_run(const integer::Program& program,
                                  const C99Options& options,
                                  const std::string& compiler,
@@ -36,11 +42,11 @@ inline std::string build_and_run(const integer::Program& program,
             export_c99(program, options),
             c99_test(program, random_samples(program, samples, 1), options));
   const std::string log = folder / "log", base = folder / options.name;
-  const std::string command = (quantrain::test::kSanitized ? "gcc -O0 " : compiler) + kWarnings;
-  // Checks the exported file alone, as a user compiles it. The test includes it.
-  const std::string run = command + "-fsyntax-only " + base + ".c >" + log + " 2>&1 && " + command +
-                          " -o " + base + " " + base + "_test.c >>" + log + " 2>&1 && " + base +
-                          " >>" + log + " 2>&1";
+  const std::string command = c_compilers({compiler})[0] + kWarnings;
+  // First the exported file alone, as a user compiles it; then the test, which includes the file.
+  const std::string run = command + " -c -o " + base + ".o " + base + ".c >" + log + " 2>&1 && " +
+                          command + " -o " + base + " " + base + "_test.c >>" + log + " 2>&1 && " +
+                          base + " >>" + log + " 2>&1";
   const int status = std::system(run.c_str());
   return status == 0 ? "" : "status " + std::to_string(status) + ": " + contents(log);
 }

@@ -16,17 +16,17 @@
 namespace quantrain::quant::test {
 
 TEST_CASE("networks for signals and dilated convolutions have a C form", "[quant][c99][serial]") {
-  const char* const compilers[] = {
-      "gcc -O0 -DCORE_PLAIN=1 ",
-      "gcc -O2 -mavx2 ",
-      "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all "};
+  const std::vector<std::string> compilers =
+      c_compilers({"gcc -O0 -DCORE_PLAIN=1 ",
+                   "gcc -O2 -mavx2 ",
+                   "gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all "});
   for (const int bits : {8, 3, 2}) {
     Sequential net = signal_net();
     const Tensor example = random_images({2, 40, 3}, 1);
     prepare_qat(net, example, QConfig::bits(bits, 8));
     train_a_little(net, {6, 40, 3}, 2);
     const integer::Program program = convert(net, example).program();
-    for (const char* const compiler : compilers)
+    for (const std::string& compiler : compilers)
       CHECK(build_and_run(program, {.name = "signals"}, compiler) == "");
   }
   // Dilated convolutions: with one group, with two groups, and depthwise. With padding, some
@@ -36,7 +36,7 @@ TEST_CASE("networks for signals and dilated convolutions have a C form", "[quant
   for (const int64_t groups : {1, 2, 6}) {
     for (const int64_t pad : {0, 3}) {
       for (const int64_t stride : {1, 2}) {
-        // With sanitizers, a part of the cases is enough (see build_and_run).
+        // With sanitizers, a part of the cases is enough (see c_compilers).
         if (quantrain::test::kSanitized && (pad == 0) != (stride == 1)) continue;
         kernels::Conv2dShape s{.h = 11, .w = 9, .c = 6, .o = 6, .kh = 3, .kw = 2};
         s.groups = groups;
@@ -147,7 +147,7 @@ TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][ser
   Random random(9);
   const QParams params{.type = {}, .scale = {0.1f}, .zero_point = {10}};
   for (const int bits : {8, 4, 2}) {
-    // With sanitizers, a part of the cases is enough (see build_and_run).
+    // With sanitizers, a part of the cases is enough (see c_compilers).
     if (quantrain::test::kSanitized && bits != 4) continue;
     integer::Program program;
     program.values.push_back({.name = {}, .shape = {3, 3, 20}, .params = params});
@@ -210,7 +210,7 @@ TEST_CASE("layers with sixteen outputs or more have a C form", "[quant][c99][ser
       }
     }
     integer::validate(program);
-    for (const std::string& compiler : compilers) {
+    for (const std::string& compiler : c_compilers(compilers)) {
       INFO(bits << " bits, " << compiler);
       CHECK(build_and_run(program, {.name = "wide"}, compiler) == "");
     }
@@ -236,7 +236,8 @@ TEST_CASE("a lookup with a table for each channel has a C form", "[quant][c99][s
   program.steps = {{lookup(60), {0}, 1},
                    {integer::QuantizedConv2d{s, random_product(3, 27, random)}, {1}, 2},
                    {lookup(126), {2}, 3}};
-  for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+  for (const std::string& compiler :
+       c_compilers({"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "}))
     CHECK(build_and_run(program, {.name = "tables"}, compiler) == "");
 }
 
@@ -275,7 +276,8 @@ TEST_CASE("moves of codes have a C form", "[quant][c99][serial]") {
   program.outputs.push_back(program.inputs[1] + 1);
   // Only lists in random order need a table.
   CHECK(export_c99(program).table_bytes == 2 * 5 + 2 * (5 + 4 + 4) + 2 * 3 + 4 * 4);
-  for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+  for (const std::string& compiler :
+       c_compilers({"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "}))
     CHECK(build_and_run(program, {.name = "moves"}, compiler, 2) == "");
 }
 
@@ -312,7 +314,8 @@ TEST_CASE("products of two tensors have a C form that overwrites the larger oper
                                          Multiplier{1 << 30, 62},
                                          Multiplier{0, 1}}) {
       std::get<integer::QuantizedMul>(program->steps[2].operation).multiplier = multiplier;
-      for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+      for (const std::string& compiler :
+           c_compilers({"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "}))
         CHECK(build_and_run(*program, {.name = "mul"}, compiler) == "");
     }
   }
@@ -344,7 +347,8 @@ TEST_CASE("sums of any number of tensors have a C form that overwrites an operan
       for (auto& operand : op.operands) operand.m = numbers.first;
       op.shift = numbers.second;
     }
-    for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+    for (const std::string& compiler :
+         c_compilers({"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "}))
       CHECK(build_and_run(program, {.name = "sums"}, compiler) == "");
   }
 }
@@ -362,7 +366,8 @@ TEST_CASE("softmax has a C form", "[quant][c99]") {
     program.steps.push_back({op, {0}, output});
     program.outputs.push_back(output);
   }
-  for (const char* const compiler : {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "})
+  for (const std::string& compiler :
+       c_compilers({"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined "}))
     CHECK(build_and_run(program, {.name = "softmax"}, compiler) == "");
 }
 
@@ -402,8 +407,8 @@ TEST_CASE("softmax has a C form for all multipliers and powers that a file may h
     }
   }
   integer::validate(program);
-  for (const char* const compiler :
-       {"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined -fno-sanitize-recover=all "})
+  for (const std::string& compiler :
+       c_compilers({"gcc -O0 ", "gcc -O2 -fsanitize=address,undefined -fno-sanitize-recover=all "}))
     CHECK(build_and_run(program, {.name = "softmax"}, compiler) == "");
 }
 
