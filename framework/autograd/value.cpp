@@ -5,6 +5,7 @@
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/dispatch/dispatch.hpp"
 #include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/float/ranges.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
@@ -20,9 +21,8 @@ void Codes::to_float(const Shape& shape, float* y) const {
   for (int axis = params.per_channel() ? params.axis + 1 : 0; axis < shape.rank(); ++axis)
     inner *= shape[axis];
   const int64_t rows = inner == 0 ? 0 : shape.elements() / inner;
-  constexpr int64_t kGrain = 1 << 15;  // elements
   const kernels::CodeView codes = view();
-  parallel_for(rows, kGrain / std::max<int64_t>(inner, 1), [&](int64_t begin, int64_t end) {
+  parallel_for(rows, kernels::row_grain(inner), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
       codes.to_float(row % channels, row * inner, inner, y + row * inner);
   });

@@ -19,7 +19,7 @@ std::pair<std::span<const T>, std::shared_ptr<const void>> kept(std::vector<T> v
   return {all, std::move(owner)};
 }
 
-std::shared_ptr<const InputFeatures> shared(InputFeatures features) {
+std::shared_ptr<const InputFeatures> shared_features(InputFeatures features) {
   return features.empty() ? nullptr : std::make_shared<const InputFeatures>(std::move(features));
 }
 
@@ -121,7 +121,7 @@ SampleArray SampleArray::bytes(const Shape& shape,
   data.owner = std::move(owner);
   data.bytes = values;
   data.range = range;
-  data.features = shared(std::move(features));
+  data.features = shared_features(std::move(features));
   return SampleArray(std::move(data));
 }
 
@@ -143,7 +143,7 @@ SampleArray SampleArray::encoded(const Shape& shape,
   data.bytes = all;
   data.range = range;
   data.params = params;
-  data.features = shared(std::move(features));
+  data.features = shared_features(std::move(features));
   return SampleArray(std::move(data));
 }
 

@@ -68,26 +68,24 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   if (y.elements() == 0) return y;
   const Floats from = x.floats();
   float* const to = y.mutable_data();
-  parallel_for(y.elements() / inner,
-               std::max<int64_t>(1, kernels::kGrain / inner),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
-                   int64_t offset = 0;
-                   int64_t rest = row;
-                   for (int axis = rank - 2; axis >= 0; --axis) {
-                     const auto i = static_cast<size_t>(axis);
-                     offset += rest % target[i] * stride[i];
-                     rest /= target[i];
-                   }
-                   const float* const first = from.data() + offset;
-                   float* const out = to + row * inner;
-                   if (inner_stride == 1) {
-                     std::copy_n(first, inner, out);
-                   } else {
-                     std::fill_n(out, inner, *first);
-                   }
-                 }
-               });
+  parallel_for(y.elements() / inner, kernels::row_grain(inner), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t offset = 0;
+      int64_t rest = row;
+      for (int axis = rank - 2; axis >= 0; --axis) {
+        const auto i = static_cast<size_t>(axis);
+        offset += rest % target[i] * stride[i];
+        rest /= target[i];
+      }
+      const float* const first = from.data() + offset;
+      float* const out = to + row * inner;
+      if (inner_stride == 1) {
+        std::copy_n(first, inner, out);
+      } else {
+        std::fill_n(out, inner, *first);
+      }
+    }
+  });
   return y;
 }
 

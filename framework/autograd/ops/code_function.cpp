@@ -62,7 +62,7 @@ void CodeFunction::to_float(float* y) const {
   const uint8_t* const x = x_->u8();
   const auto channels = static_cast<int64_t>(tables.size());
   parallel_for(x_->bytes.size() / channels,
-               kernels::kFunctionGrain / channels + 1,
+               kernels::row_grain(channels, kernels::kFunctionGrain),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin * channels; i < end * channels; i += channels) {
                    for (int64_t c = 0; c < channels; ++c)

@@ -40,7 +40,7 @@ class CrossEntropyNode : public Node {
   float label_smoothing_;
 };
 
-void check_cross_entropy(const Shape& logits, std::span<const int32_t> labels) {
+void check_logits(const Shape& logits, std::span<const int32_t> labels) {
   if (logits.rank() != 2) throw ShapeError(kCrossEntropy, "logits must be [N, C], got ", logits);
   const int64_t n = logits[0];
   if (n == 0) throw ShapeError(kCrossEntropy, "the batch is empty: logits ", logits);
@@ -55,7 +55,7 @@ void check_cross_entropy(const Shape& logits, std::span<const int32_t> labels) {
   }
 }
 
-void check_cross_entropy(int64_t classes, const CrossEntropyOptions& options) {
+void check_class_weights(int64_t classes, const CrossEntropyOptions& options) {
   const float smoothing = options.label_smoothing;
   const std::vector<float>& weights = options.class_weights;
   if (!(smoothing >= 0.0f && smoothing <= 1.0f))
@@ -90,25 +90,24 @@ Tensor of_targets(const Tensor& logits, const Target& target, float label_smooth
   Buffer<float> log_p(logits.elements());
   kernels::softmax_f32(rows, classes, true, x, log_p.data());
   Buffer<float> losses(rows);
-  parallel_for(rows,
-               std::max<int64_t>(1, kernels::kFunctionGrain / classes),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
-                   const int64_t first = row * classes;
-                   double loss = 0.0;
-                   double targets = 0.0;
-                   for (int64_t c = 0; c < classes; ++c) {
-                     const double t = target(row, c);
-                     loss -= t * double{log_p[first + c]};
-                     targets += t;
-                   }
-                   losses[row] = static_cast<float>(loss);
-                   for (int64_t c = 0; grad != nullptr && c < classes; ++c) {
-                     grad[first + c] =
-                         static_cast<float>(double{grad[first + c]} * targets - target(row, c));
-                   }
-                 }
-               });
+  parallel_for(
+      rows, kernels::row_grain(classes, kernels::kFunctionGrain), [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const int64_t first = row * classes;
+          double loss = 0.0;
+          double targets = 0.0;
+          for (int64_t c = 0; c < classes; ++c) {
+            const double t = target(row, c);
+            loss -= t * double{log_p[first + c]};
+            targets += t;
+          }
+          losses[row] = static_cast<float>(loss);
+          for (int64_t c = 0; grad != nullptr && c < classes; ++c) {
+            grad[first + c] =
+                static_cast<float>(double{grad[first + c]} * targets - target(row, c));
+          }
+        }
+      });
   return record<CrossEntropyNode>(Tensor::full({}, kernels::sum_f32(rows, losses.data())),
                                   {logits},
                                   grad_logits,
@@ -119,7 +118,7 @@ Tensor of_targets(const Tensor& logits, const Target& target, float label_smooth
 
 Tensor cross_entropy(const Tensor& logits, std::span<const int32_t> labels) {
   const DefaultRounding rounding;
-  check_cross_entropy(logits.shape(), labels);
+  check_logits(logits.shape(), labels);
   Tensor grad_logits;
   if (needs_gradient({logits})) grad_logits = Tensor::empty(logits.shape());
   const Floats logits_floats = logits.floats();
@@ -136,9 +135,9 @@ Tensor cross_entropy(const Tensor& logits,
                      std::span<const int32_t> labels,
                      const CrossEntropyOptions& options) {
   const DefaultRounding rounding;
-  check_cross_entropy(logits.shape(), labels);
+  check_logits(logits.shape(), labels);
   const int64_t classes = logits.dim(1);
-  check_cross_entropy(classes, options);
+  check_class_weights(classes, options);
   if (options.label_smoothing == 0.0f && options.class_weights.empty())
     return cross_entropy(logits, labels);
   const std::vector<float> ones(static_cast<size_t>(classes), 1.0f);

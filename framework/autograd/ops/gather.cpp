@@ -57,8 +57,7 @@ class Scatter {
   void run(const float* grad_y, int64_t x_elements, float* grad_x) const {
     const int64_t line = op_.axes.back().extent * op_.run;
     const int64_t lines = x_elements / line;
-    const int64_t grain = std::max<int64_t>(1, kernels::kGrain / std::max<int64_t>(line, 1));
-    parallel_for(lines, grain, [&](int64_t begin, int64_t end) {
+    parallel_for(lines, kernels::row_grain(line), [&](int64_t begin, int64_t end) {
       std::vector<int64_t> index(op_.axes.size());
       for (int64_t row = begin; row < end; ++row) {
         int64_t rest = row;

@@ -10,6 +10,7 @@
 #include "framework/core/parallel.hpp"
 #include "framework/kernels/float/columns.hpp"
 #include "framework/kernels/float/elementwise.hpp"
+#include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
 namespace quantrain {
@@ -107,9 +108,8 @@ class CodeProduct : public Accumulators {
     kernels::dequantize_u8_f32(
         b.size(), b_->u8(), b_->params.scale[0], b_->stored_zero_point(), b.data());
     if (rows_ == 1) return kernels::mul_f32(b.size(), y, b.data(), y);
-    constexpr int64_t kGrain = 1 << 14;  // elements of a block
     parallel_for(samples_.count * rows_,
-                 kGrain / std::max<int64_t>(channels, 1),
+                 kernels::row_grain(channels, kernels::kSlowGrain),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t row = begin; row < end;) {
                      const int64_t sample = row / rows_;

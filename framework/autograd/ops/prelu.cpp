@@ -15,11 +15,13 @@ namespace {
 /// Calls f(i, c) for each element i and its channel c. Channels are the last axis.
 template <class F>
 void for_each_element(int64_t n, int64_t channels, const F& f) {
-  parallel_for(n / channels, kernels::kSlowGrain / channels + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin * channels; i < end * channels; i += channels) {
-      for (int64_t c = 0; c < channels; ++c) f(i + c, c);
-    }
-  });
+  parallel_for(n / channels,
+               kernels::row_grain(channels, kernels::kSlowGrain),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin * channels; i < end * channels; i += channels) {
+                   for (int64_t c = 0; c < channels; ++c) f(i + c, c);
+                 }
+               });
 }
 
 class PreluNode : public Node {

@@ -9,14 +9,6 @@
 #include "framework/kernels/float/grain.hpp"
 
 namespace quantrain::reduce {
-namespace {
-
-int64_t outer_grain(const Extents& e) {
-  return std::max<int64_t>(1, kernels::kGrain / std::max<int64_t>(1, e.count * e.inner));
-}
-
-}  // namespace
-
 Extents extents(const Shape& shape) { return {1, shape.elements(), 1}; }
 
 Extents extents(const Shape& shape, int axis) {
@@ -40,7 +32,7 @@ Shape reduced_shape(const Shape& shape, int axis, bool keepdim) {
 }
 
 void sum(const Extents& e, float factor, const float* x, float* y) {
-  parallel_for(e.outer, outer_grain(e), [&](int64_t begin, int64_t end) {
+  parallel_for(e.outer, kernels::row_grain(e.count * e.inner), [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       const float* const from = x + o * e.count * e.inner;
       if (e.inner == 1) {
@@ -54,7 +46,7 @@ void sum(const Extents& e, float factor, const float* x, float* y) {
 }
 
 void expand(const Extents& e, float factor, const float* x, float* y) {
-  parallel_for(e.outer, outer_grain(e), [&](int64_t begin, int64_t end) {
+  parallel_for(e.outer, kernels::row_grain(e.count * e.inner), [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       float* const to = y + o * e.count * e.inner;
       if (e.inner == 1) {

@@ -4,6 +4,7 @@
 #include "framework/autograd/ops/stored_codes.hpp"
 #include "framework/core/error.hpp"
 #include "framework/integer/quantized_softmax.hpp"
+#include "framework/kernels/float/grain.hpp"
 #include "framework/kernels/float/softmax.hpp"
 
 namespace quantrain {
@@ -81,14 +82,14 @@ class CodeSoftmax : public Accumulators {
  private:
   template <class Visit>
   void for_each_row(const Visit& visit) const {
-    constexpr int64_t kGrain = 1 << 12;  // elements of a block
-    parallel_for(
-        x_->bytes.size() / classes_, kGrain / classes_ + 1, [&](int64_t begin, int64_t end) {
-          for (int64_t r = begin; r < end; ++r) {
-            const int64_t first = r * classes_;
-            visit(first, SoftmaxRow(powers_, x_->u8() + first, classes_));
-          }
-        });
+    parallel_for(x_->bytes.size() / classes_,
+                 kernels::row_grain(classes_, kernels::kFunctionGrain),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t r = begin; r < end; ++r) {
+                     const int64_t first = r * classes_;
+                     visit(first, SoftmaxRow(powers_, x_->u8() + first, classes_));
+                   }
+                 });
   }
 
   void write_gradient_mask(const QuantizedSoftmax& op, const GradientMask& mask) const {

@@ -49,22 +49,18 @@ Tensor permuted(const Tensor& x, const Perm& perm) {
   const int64_t inner_stride = rank == 0 ? 1 : stride_x[static_cast<size_t>(perm.back())];
   const Floats source = x.floats();
   float* const out = y.mutable_data();
-  parallel_for(y.elements() / inner,
-               std::max<int64_t>(1, kernels::kGrain / inner),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
-                   int64_t offset = 0;
-                   int64_t rest = row;
-                   for (size_t axis = extents.size(); axis-- > 1;) {
-                     offset +=
-                         rest % extents[axis - 1] * stride_x[static_cast<size_t>(perm[axis - 1])];
-                     rest /= extents[axis - 1];
-                   }
-                   const float* const first = source.data() + offset;
-                   for (int64_t i = 0; i < inner; ++i)
-                     out[row * inner + i] = first[i * inner_stride];
-                 }
-               });
+  parallel_for(y.elements() / inner, kernels::row_grain(inner), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t offset = 0;
+      int64_t rest = row;
+      for (size_t axis = extents.size(); axis-- > 1;) {
+        offset += rest % extents[axis - 1] * stride_x[static_cast<size_t>(perm[axis - 1])];
+        rest /= extents[axis - 1];
+      }
+      const float* const first = source.data() + offset;
+      for (int64_t i = 0; i < inner; ++i) out[row * inner + i] = first[i * inner_stride];
+    }
+  });
   return y;
 }
 

@@ -10,14 +10,14 @@ namespace quantrain::kernels {
 /// Elements of a block: a few microseconds of work. The number is a multiple of 8, so that no two
 /// blocks share a byte of a mask.
 inline constexpr int64_t kGrain = 32768;
-/// The same for loops that take longer for each element: some nanoseconds, for example for a square
-/// root, or for a call of a function or the lookup of a result.
+/// Elements of a block if the work on each takes about twice as long, as in an optimizer's step.
 inline constexpr int64_t kSlowGrain = 1 << 14;
+/// Elements of a block if each needs a call of a function or a lookup in a table.
 inline constexpr int64_t kFunctionGrain = 1 << 12;
 
-/// Rows of a block.
-inline int64_t row_grain(int64_t columns) {
-  return std::max<int64_t>(1, kGrain / std::max<int64_t>(columns, 1));
+/// Rows of a block of about `grain` elements.
+inline int64_t row_grain(int64_t columns, int64_t grain = kGrain) {
+  return std::max<int64_t>(1, grain / std::max<int64_t>(columns, 1));
 }
 
 }  // namespace quantrain::kernels

@@ -46,9 +46,10 @@ struct AnyInts {
   /// kLeftBytes bytes serves several steps of kStepBytes bytes. If so, the struct has a function
   /// Int dot_lane<step>(Int acc, Left x, Right w).
   static constexpr bool kByLane = false;
-  /// Whether the panels of dot_u8s8 hold planes or octets (PanelLayout).
+  /// Whether the panels of dot_u8s8 hold planes or octets (PanelLayout). For octets, the struct has
+  /// the operations that octet_tile() calls.
   static constexpr bool kPlanes = false;
-  static constexpr bool kOctets = false;  // if true: octets(), octet_twice(), dot_octets(), ...
+  static constexpr bool kOctets = false;
 
   /// Makes the compiler hold v in a register here. Otherwise it may move or combine operations
   /// across this point, and run out of registers in the loop that computes v.

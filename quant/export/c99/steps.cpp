@@ -5,8 +5,8 @@
 #include "quant/export/c99/text.hpp"
 #include "quant/export/c99/windows.hpp"
 
-// The list of operations that have a C form. If an operation is missing here, this
-// file does not compile.
+// The list of operations that have a C form. If one is missing here, this file does
+// not compile.
 namespace quantrain::c99 {
 namespace {
 
