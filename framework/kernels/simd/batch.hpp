@@ -33,6 +33,11 @@ struct Neon64I8mm : xsimd::neon64 {
 template <class T, class Arch>
 using Batch = xsimd::batch<T, Arch>;
 
+/// How many vector registers the instruction set has.
+template <class Arch>
+inline constexpr int kRegisters =
+    Batch<float, Arch>::size == 16 || std::is_base_of_v<xsimd::neon64, Arch> ? 32 : 16;
+
 /// A vector of 64-bit numbers, from the compiler's vector extension. Its operators include a vector
 /// multiplication, whereas xsimd 8 multiplies 64-bit lanes one by one.
 template <int bytes>

@@ -84,7 +84,7 @@ void chains_f32(const FewF32& p) {
   if (p.n == 0) return;
   constexpr int64_t kLanes = Batch<float, Arch>::size;
   if (p.chains == 4) {
-    constexpr int kVectors = kLanes == 16 ? 4 : 2;
+    constexpr int kVectors = kRegisters<Arch> == 32 ? 4 : 2;
     constexpr int64_t kWidth = kVectors * kLanes;
     for (int64_t j = 0; j < p.n; j += kWidth) {
       strip_of_chains_f32<Arch, 4, kVectors>(p, j, p.n - j < kWidth ? p.n - j : kWidth);

@@ -61,28 +61,39 @@ inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
           end < kernel ? 1 : size - output};
 }
 
-/// The number of results that are computed side by side, so that one load of a weight serves all of
-/// them. Their sums fit in the registers.
+/// The most results that are computed side by side, so that one load of a weight serves all of
+/// them. Their sums, of 16 channels each, fit in the registers.
 template <class Arch>
-inline constexpr int kDepthwiseTile = 8 / Lanes<Arch>::kParts;
+inline constexpr int kDepthwiseTile =
+    Lanes<Arch>::kParts == 1 ? 8 : kRegisters<Arch> / 2 / Lanes<Arch>::kParts;
+
+/// Calls f(c, Whole) for every 16 of n channels. For the rest, calls f for every vector.
+template <class Arch, class F>
+inline QUANTRAIN_INLINE void for_channels(int64_t n, const F& f) {
+  int64_t c = 0;
+  if constexpr (Lanes<Arch>::kParts > 1) {
+    for (; c + 16 <= n; c += 16) f(c, Whole<Arch>());
+  }
+  for_vectors<Arch>(c, n, f);
+}
 
 /// Adds the products of all taps to the sums of n results. Each result reads x_step floats further
 /// on than the one before it.
-template <class Arch, int n, class At>
+template <class Arch, int n, class At, class Vector>
 inline QUANTRAIN_INLINE_TILE void add_taps(const At& at,
                                            const AxisTaps& rows,
                                            const AxisTaps& columns,
                                            const float* x,
                                            int64_t x_step,
                                            const float* w,
-                                           Lanes<Arch> (&sums)[n]) {
+                                           Vector (&sums)[n]) {
   for (int64_t a = 0; a < rows.count; ++a) {
     const float* from = x + rows.from + a * rows.from_step + columns.from;
     const float* tap = w + rows.weight + a * rows.weight_step + columns.weight;
     for (int64_t b = 0; b < columns.count; ++b) {
-      const Lanes<Arch> weight = at.load(tap);
+      const Vector weight = at.load(tap);
       repeat<n>([&](auto i) QUANTRAIN_INLINE {
-        sums[i] = fma(at.load(from + i * x_step), weight, sums[i]);
+        sums[i] = fused<Arch>(at.load(from + i * x_step), weight, sums[i]);
       });
       from += columns.from_step;
       tap += columns.weight_step;
@@ -138,9 +149,9 @@ inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
                          float* to,
                          int64_t step) QUANTRAIN_INLINE {
     for_tiles<kDepthwiseTile<Arch>>(run, [&](int64_t i, auto size) QUANTRAIN_INLINE {
-      for_lanes<Arch>(channels, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+      for_channels<Arch>(channels, [&](int64_t c, auto at) QUANTRAIN_INLINE {
         float* const out = to + i * step + c;
-        Lanes<Arch> sums[size()];
+        decltype(at.load(out)) sums[size()];
         repeat<size>([&](auto k) QUANTRAIN_INLINE { sums[k] = start(out + k * step, at); });
         add_taps<Arch, size>(at, rows, columns, from + i * reads + c, reads, w + c, sums);
         repeat<size>([&](auto k)
@@ -202,11 +213,8 @@ template <class Arch>
 void depthwise_f32(
     const DepthwiseF32& p, int64_t begin, int64_t end, const float* x, const float* w, float* y) {
   if (try_depthwise_lines<Arch>(p, begin, end, x, w, y)) return;
-  using L = Lanes<Arch>;
   const PoolShape& s = p.pool;
   const int64_t line = s.w * s.c;
-  const L lo(p.lo);
-  const L hi(p.hi);
   depthwise_tiles<Arch>(
       {s.oh, 1, s.stride_h * line},
       {s.ow, 1, s.stride_w * s.c},
@@ -226,10 +234,11 @@ void depthwise_f32(
         return window_taps(left, s.kw, s.dilation_w, s.stride_w, s.w, s.c, s.c);
       },
       [&](const float* to, auto at)
-          QUANTRAIN_INLINE { return p.accumulate ? at.load(to) : L(0.0f); },
-      [&](L sum, int64_t c, auto at) QUANTRAIN_INLINE {
+          QUANTRAIN_INLINE { return p.accumulate ? at.load(to) : decltype(at.load(to))(0.0f); },
+      [&](auto sum, int64_t c, auto at) QUANTRAIN_INLINE {
         if (p.bias != nullptr) sum = sum + at.load(p.bias + c);
-        return min(hi, max(lo, sum));
+        using Vector = decltype(sum);
+        return min(Vector(p.hi), max(Vector(p.lo), sum));
       });
 }
 
@@ -240,7 +249,6 @@ void depthwise_backward_data_f32(const DepthwiseF32& p,
                                  const float* grad_y,
                                  const float* w,
                                  float* grad_x) {
-  using L = Lanes<Arch>;
   const PoolShape& s = p.pool;
   const int64_t line = s.ow * s.c;
   depthwise_tiles<Arch>(
@@ -259,8 +267,8 @@ void depthwise_backward_data_f32(const DepthwiseF32& p,
       [&](int64_t j) QUANTRAIN_INLINE {
         return gradient_taps(j + s.pad_w, s.kw, s.dilation_w, s.stride_w, s.ow, s.c, s.c);
       },
-      [](const float*, auto) QUANTRAIN_INLINE { return L(0.0f); },
-      [](const L& sum, int64_t, auto) QUANTRAIN_INLINE { return sum; });
+      [](const float* to, auto at) QUANTRAIN_INLINE { return decltype(at.load(to))(0.0f); },
+      [](auto sum, int64_t, auto) QUANTRAIN_INLINE { return sum; });
 }
 
 }  // namespace quantrain::kernels::simd

@@ -9,6 +9,9 @@
 // The weight gradient of depthwise convolutions. Lanes run along the channels; weights [kh, kw, c].
 namespace quantrain::kernels::simd {
 
+/// The most outputs of a line that are few (see depthwise_backward_weights_f32()).
+inline constexpr int64_t kFewOutputs = 12;
+
 /// The outputs [begin, end) of a line: those whose window has a given tap inside the image.
 struct Outputs {
   int64_t begin, end;
@@ -25,7 +28,7 @@ inline QUANTRAIN_INLINE Outputs outputs_with_tap(const PoolShape& s, int64_t v) 
 /// j, tap (u, v) reads
 ///   x + u * row_step + v * dilation_w * c + j * stride_w * c.
 /// The tap's sum is at sums + u * sums_step + v * c.
-template <class Arch, int U, int V, class At>
+template <class Arch, class Vector, int U, int V, class At>
 inline QUANTRAIN_INLINE_TILE void add_line(const At& at,
                                            const PoolShape& s,
                                            const Outputs (&outputs)[V],
@@ -34,15 +37,14 @@ inline QUANTRAIN_INLINE_TILE void add_line(const At& at,
                                            const float* grad_y,
                                            float* sums,
                                            int64_t sums_step) {
-  using L = Lanes<Arch>;
   const int64_t tap_step = s.dilation_w * s.c;
   const int64_t x_step = s.stride_w * s.c;
-  L chains[U][V];
-  repeat<U * V>([&](auto i) QUANTRAIN_INLINE { chains[i / V][i % V] = L(0.0f); });
-  const auto add = [&](const L& grad, int64_t j, auto v) QUANTRAIN_INLINE {
+  Vector chains[U][V];
+  repeat<U * V>([&](auto i) QUANTRAIN_INLINE { chains[i / V][i % V] = Vector(0.0f); });
+  const auto add = [&](const Vector& grad, int64_t j, auto v) QUANTRAIN_INLINE {
     const float* const from = x + v * tap_step + j * x_step;
     repeat<U>([&](auto u) QUANTRAIN_INLINE {
-      chains[u][v] = fma(at.load(from + u * row_step), grad, chains[u][v]);
+      chains[u][v] = fused<Arch>(at.load(from + u * row_step), grad, chains[u][v]);
     });
   };
   const auto add_outputs = [&](int64_t begin, int64_t end, auto v) QUANTRAIN_INLINE {
@@ -57,9 +59,11 @@ inline QUANTRAIN_INLINE_TILE void add_line(const At& at,
   });
   int64_t j = all_begin;
   // If windows are one tap apart, V neighbouring outputs read the same column of x. Then the loop
-  // loads each column once and keeps V columns. Without AVX-512 there are too few registers.
-  if (L::kParts == 1 && V > 1 && x_step == tap_step && j + 2 * V <= all_end) {
-    L window[U][V];
+  // loads each column once and keeps V columns, if there are enough registers.
+  constexpr int kParts = static_cast<int>(sizeof(Vector) / sizeof(Batch<float, Arch>));
+  if (V > 1 && (2 * U * V + 1) * kParts + 3 <= kRegisters<Arch> && x_step == tap_step &&
+      j + 2 * V <= all_end) {
+    Vector window[U][V];
     const auto load = [&](int64_t column, auto slot) QUANTRAIN_INLINE {
       repeat<U>([&](auto u) QUANTRAIN_INLINE {
         window[u][slot] = at.load(x + column * x_step + u * row_step);
@@ -69,17 +73,18 @@ inline QUANTRAIN_INLINE_TILE void add_line(const At& at,
     for (; j + V <= all_end; j += V) {
       repeat<V>([&](auto t) QUANTRAIN_INLINE {
         load(j + t + V - 1, std::integral_constant<int, (t + V - 1) % V>());
-        const L grad = at.load(grad_y + (j + t) * s.c);
+        const Vector grad = at.load(grad_y + (j + t) * s.c);
         repeat<U * V>([&](auto i) QUANTRAIN_INLINE {
           constexpr int u = i / V;
           constexpr int v = i % V;
-          chains[u][v] = fma(window[u][(t + v) % V], grad, chains[u][v]);
+          chains[u][v] = fused<Arch>(window[u][(t + v) % V], grad, chains[u][v]);
         });
       });
     }
   }
-  for (; j < all_end; ++j) {
-    const L grad = at.load(grad_y + j * s.c);
+  const float* next = grad_y + j * s.c;
+  for (; j < all_end; ++j, next += s.c) {
+    const Vector grad = at.load(next);
     repeat<V>([&](auto v) QUANTRAIN_INLINE { add(grad, j, v); });
   }
   repeat<V>([&](auto v) QUANTRAIN_INLINE { add_outputs(all_end, outputs[v].end, v); });
@@ -99,22 +104,22 @@ inline QUANTRAIN_INLINE_TILE void add_short_line(const PoolShape& s,
                                                  const float* grad_y,
                                                  float* sums,
                                                  int64_t sums_step) {
-  using L = Lanes<Arch>;
-  L grads[n];
-  repeat<n>([&](auto j) QUANTRAIN_INLINE { grads[j] = L::load(grad_y + j * s.c); });
+  using Vector = Batch<float, Arch>;
+  Vector grads[n];
+  repeat<n>([&](auto j) QUANTRAIN_INLINE { grads[j] = Vector::load_unaligned(grad_y + j * s.c); });
   repeat<3>([&](auto u) QUANTRAIN_INLINE {
-    L chains[3];
-    repeat<3>([&](auto v) QUANTRAIN_INLINE { chains[v] = L(0.0f); });
+    Vector chains[3];
+    repeat<3>([&](auto v) QUANTRAIN_INLINE { chains[v] = Vector(0.0f); });
     repeat<n>([&](auto q) QUANTRAIN_INLINE {
-      const L value = L::load(x + u * row_step + (q + 1) * s.c);
+      const Vector value = Vector::load_unaligned(x + u * row_step + (q + 1) * s.c);
       repeat<3>([&](auto v) QUANTRAIN_INLINE {
         constexpr int j = q + 1 - v;
-        if constexpr (j >= 0 && j < n) chains[v] = fma(value, grads[j], chains[v]);
+        if constexpr (j >= 0 && j < n) chains[v] = fused<Arch>(value, grads[j], chains[v]);
       });
     });
     repeat<3>([&](auto v) QUANTRAIN_INLINE {
       float* const sum = sums + u * sums_step + v * s.c;
-      (L::load(sum) + chains[v]).store(sum);
+      (Vector::load_unaligned(sum) + chains[v]).store_unaligned(sum);
     });
   });
 }
@@ -128,52 +133,74 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
                                     float* grad_w) {
   using L = Lanes<Arch>;
   const PoolShape& s = p.pool;
+  constexpr int64_t kEach = L::kEach;
+  const int64_t whole = s.c / kEach * kEach;
   const int64_t sums_step = s.kw * s.c;
   for (int64_t i = 0; i < s.kh * sums_step; ++i) grad_w[i] = 0.0f;
   const int64_t row_step = s.dilation_h * s.w * s.c;
   const bool is_short = s.kw == 3 && s.stride_w == 1 && s.dilation_w == 1 && s.pad_w == 1 &&
                         s.ow >= kSmallestLineTile && s.ow <= kLargestLineTile;
-  // Sums `width` columns of taps, beginning at column v. Takes three rows of taps at a time if
-  // there are enough registers, else one row.
+  // The first `blocks` channels are summed 16 at a time, in several vectors and one row of taps at
+  // a time. So each cache line is read once in a row of taps. The other channels are summed one
+  // vector and three rows at a time, which reads the gradients less often. This is faster for few
+  // outputs, unless cache lines compete for places (see try_depthwise_lines()).
+  const bool in_blocks = L::kParts > 1 && !is_short && (s.ow > kFewOutputs || s.c % 256 == 0);
+  const int64_t blocks = in_blocks ? s.c / 16 * 16 : 0;
+  // Sums `width` columns of taps, beginning at column v.
   const auto columns = [&](int64_t v, const auto& outputs, auto width) QUANTRAIN_INLINE {
+    constexpr std::integral_constant<int, 1> kOne;
+    constexpr std::integral_constant<int, 3> kThree;
     for (int64_t line = begin; line < end; ++line) {
       const int64_t top = line % s.oh * s.stride_h - s.pad_h;
       const TapsInside inside = taps_inside(top, s.kh, s.dilation_h, s.h);
       const float* const image = x + (line / s.oh * s.h + top) * s.w * s.c;
-      for_lanes<Arch>(s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE {
-        using At = decltype(at);
-        int64_t u = inside.first;
-        const auto rows = [&](auto height) QUANTRAIN_INLINE {
-          const float* const from = image + u * row_step + (v * s.dilation_w - s.pad_w) * s.c + c;
-          const float* const grad = grad_y + line * s.ow * s.c + c;
-          float* const sums = grad_w + u * sums_step + v * s.c + c;
-          if constexpr (height == 3 && width == 3 && std::is_same_v<At, Whole<Arch>>) {
-            if (is_short) {
-              repeat<kLargestLineTile - kSmallestLineTile + 1>([&](auto more) QUANTRAIN_INLINE {
-                constexpr int kPixels = kSmallestLineTile + more;
-                if (s.ow != kPixels) return;
-                add_short_line<Arch, kPixels>(s, from, row_step, grad, sums, sums_step);
-              });
-              u += height;
-              return;
-            }
+      const float* const grad = grad_y + line * s.ow * s.c;
+      const auto add = [&](int64_t u, auto height, int64_t c, auto at) QUANTRAIN_INLINE {
+        using Vector = decltype(at.load(x));
+        const float* const from = image + u * row_step + (v * s.dilation_w - s.pad_w) * s.c + c;
+        float* const to = grad_w + u * sums_step + v * s.c + c;
+        if constexpr (width == 1) {
+          const int64_t last = outputs[0].end;
+          for (int64_t j = outputs[0].begin; j < last; j += kLongestChain) {
+            const Outputs part[] = {{j, last - j < kLongestChain ? last : j + kLongestChain}};
+            add_line<Arch, Vector, height, 1>(at, s, part, from, row_step, grad + c, to, sums_step);
           }
-          if constexpr (width == 1) {
-            const int64_t last = outputs[0].end;
-            for (int64_t j = outputs[0].begin; j < last; j += kLongestChain) {
-              const Outputs part[] = {{j, last - j < kLongestChain ? last : j + kLongestChain}};
-              add_line<Arch, height, 1>(at, s, part, from, row_step, grad, sums, sums_step);
-            }
-          } else {
-            add_line<Arch, height, width>(at, s, outputs, from, row_step, grad, sums, sums_step);
-          }
-          u += height;
-        };
-        if constexpr (L::kParts == 1) {
-          while (u + 3 <= inside.end) rows(std::integral_constant<int, 3>());
+        } else {
+          add_line<Arch, Vector, height, width>(
+              at, s, outputs, from, row_step, grad + c, to, sums_step);
         }
-        while (u < inside.end) rows(std::integral_constant<int, 1>());
-      });
+      };
+      int64_t u = inside.first;
+      for (; u + 3 <= inside.end; u += 3) {
+        if constexpr (width == 3) {
+          if (is_short) {
+            const float* const from = image + u * row_step - s.c;
+            float* const to = grad_w + u * sums_step;
+            repeat<kLargestLineTile - kSmallestLineTile + 1>([&](auto more) QUANTRAIN_INLINE {
+              constexpr int kPixels = kSmallestLineTile + more;
+              if (s.ow != kPixels) return;
+              for (int64_t c = 0; c < whole; c += kEach) {
+                add_short_line<Arch, kPixels>(s, from + c, row_step, grad + c, to + c, sums_step);
+              }
+            });
+          }
+        }
+        if (!is_short) {
+          for (int64_t c = blocks; c < whole; c += kEach) add(u, kThree, c, AllLanes<Arch>());
+        }
+        for (int64_t i = u; i < u + 3 && whole < s.c; ++i) {
+          add(i, kOne, whole, FirstLanes<Arch>{s.c - whole});
+        }
+      }
+      for (; u < inside.end; ++u) {
+        for_vectors<Arch>(
+            blocks, s.c, [&](int64_t c, auto at) QUANTRAIN_INLINE { add(u, kOne, c, at); });
+      }
+      if constexpr (L::kParts > 1) {
+        for (int64_t i = inside.first; i < inside.end; ++i) {
+          for (int64_t c = 0; c < blocks; c += 16) add(i, kOne, c, Whole<Arch>());
+        }
+      }
     }
   };
   const auto taps = [&](int64_t v, auto width) QUANTRAIN_INLINE {

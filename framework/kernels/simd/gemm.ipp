@@ -21,11 +21,12 @@ inline constexpr int64_t kManyResults = 65536;
 inline constexpr int64_t kFetchTerms = 64;
 
 /// While the stores of a large tile wait in the processor's queue, the next tile's multiply-adds do
-/// not fit into the queue. So sums of at most kLowTerms terms are computed in low tiles. A low tile
-/// has at most kLowSums vectors of sums, rounded up to whole rows. With so few terms, the rows of b
-/// that low tiles read, at most 64 columns each, stay in the first-level cache for several tiles.
+/// not fit into the queue. So sums of at most kLowTerms terms are computed in low tiles. The sums
+/// of a low tile take at most kLowLines cache lines, rounded up to whole rows; only with AVX-512 do
+/// larger tiles take more. With so few terms, the rows of b that low tiles read, at most 64 columns
+/// each, stay in the first-level cache for several tiles.
 inline constexpr int64_t kLowTerms = 96;
-inline constexpr int kLowSums = 14;
+inline constexpr int64_t kLowLines = 14;
 
 /// The number of rows of the largest tile. If the rows of matrix a lie kStep = 1 or 2 elements
 /// apart, the tile reads them through one pointer. Otherwise kStep is 0, and each row has its own
@@ -35,8 +36,9 @@ constexpr int tile_rows() {
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)
   return kVectors == 1 ? 4 : 2;  // with checked accesses, g++ 12 takes minutes for large tiles
 #endif
-  constexpr int64_t kLanes = Batch<float, Arch>::size;
-  constexpr int kSums = kLanes == 16 ? (kStep > 0 && kVectors < 4 ? 28 : 24) : kLanes == 8 ? 12 : 8;
+  constexpr int kSums = kRegisters<Arch> == 32          ? (kStep > 0 && kVectors < 4 ? 28 : 24)
+                        : Batch<float, Arch>::size == 8 ? 12
+                                                        : 8;
   constexpr int kRows = kSums / kVectors;
   return kStep == 0 && kRows > 9 ? 9 : kRows;
 }
@@ -282,8 +284,9 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   static constexpr TileKernelsF32<Arch, kVectors, kStep> kKernels;
   constexpr int64_t kLanes = Batch<float, Arch>::size;
   constexpr int64_t kRows = kKernels.kRows;
-  constexpr int64_t kLow =
-      kRows * kVectors < kLowSums ? kRows : (kLowSums + kVectors - 1) / kVectors;
+  constexpr int64_t kWidth = kVectors * kLanes;
+  constexpr int64_t kLowRows = (kLowLines * 16 + kWidth - 1) / kWidth;
+  constexpr int64_t kLow = kRows < kLowRows ? kRows : kLowRows;
   if (p.m == 0) return;
   const int64_t terms = p.segments * p.length;
   int64_t tiles = p.m <= kRows ? 1 : (p.m + kRows - 1) / kRows;
@@ -303,16 +306,16 @@ void strips_f32(const TilesF32& p, int64_t first, int64_t end) {
   constexpr float kInfinity = __builtin_inff();
   const bool packed = p.b_step == 0;
   StripF32 s;  // not cleared first, because that takes longer than a tile of a small product
-  s.b_step = packed ? kVectors * kLanes : p.b_step;
+  s.b_step = packed ? kWidth : p.b_step;
   s.segment_step = packed ? s.b_step : 1;
   s.clamps = p.lo != -kInfinity || p.hi != kInfinity;
   s.fetches = terms >= kFetchTerms || p.m * p.runs * p.n > kManyResults;
   const bool fetching = kHasFetching<Arch, kVectors> && p.fetches_next;
-  for (; first < end; first += kVectors * kLanes) {
+  for (; first < end; first += kWidth) {
     const int64_t columns = end - first;
     s.b = p.b + first * (packed ? p.b_rows : 1);
     s.first = first;
-    s.in_last = columns < kVectors * kLanes ? columns - (kVectors - 1) * kLanes : kLanes;
+    s.in_last = columns < kWidth ? columns - (kVectors - 1) * kLanes : kLanes;
     s.b_in_last = packed ? kLanes : s.in_last;
     const int kind = s.in_last < kLanes ? 1 : fetching ? 2 : 0;
     const auto* const of_rows = kKernels.of_rows[kind] + rows - 1;

@@ -102,6 +102,14 @@ struct Lanes {
   }
 };
 
+/// a * b + c, as for one vector.
+template <class Arch>
+inline QUANTRAIN_INLINE Lanes<Arch> fused(const Lanes<Arch>& a,
+                                          const Lanes<Arch>& b,
+                                          const Lanes<Arch>& c) {
+  return fma(a, b, c);
+}
+
 /// Combines all lanes with f in a binary tree.
 template <class Arch, class F>
 inline QUANTRAIN_INLINE float join(const Lanes<Arch>& lanes, F&& f) {

@@ -10,7 +10,7 @@ namespace quantrain::kernels::simd {
 /// Width of a tile in vectors. Width and height (tile_rows in gemm.ipp) are chosen so that the sums
 /// fill the registers and hide the latency of the multiply-add.
 template <class Arch>
-inline constexpr int kTileVectors = Batch<float, Arch>::size == 16 ? 4 : 2;
+inline constexpr int kTileVectors = kRegisters<Arch> == 32 ? 4 : 2;
 
 template <class Arch>
 void transpose_f32(int64_t rows,

@@ -1,12 +1,13 @@
-# Other scripts source this file. Its functions build the program arm_layers for 64-bit Arm and the plugin that counts
+# Other scripts source this file. Its functions build the programs for 64-bit Arm and the plugin that counts
 # instructions, and run arm_layers.
 arm_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 
-# build_layers FOLDER: builds the program FOLDER/arm_layers. Silent unless it fails.
+# build_layers FOLDER FLOATS: builds the program FOLDER/arm_layers and, if FLOATS is ON, FOLDER/arm_float_layers. Silent
+# unless it fails.
 build_layers() {
   mkdir -p "$1"
   if ! { cmake -S "$arm_root/tests/proofs/arm" -B "$1" -G Ninja -D CMAKE_TOOLCHAIN_FILE="$arm_root/cmake/aarch64.cmake" \
-               -D CMAKE_BUILD_TYPE=Release && cmake --build "$1" --target arm_layers; } >"$1/log" 2>&1; then
+               -D CMAKE_BUILD_TYPE=Release -D FLOATS="$2" && cmake --build "$1"; } >"$1/log" 2>&1; then
     tail -n 50 "$1/log" >&2
     return 1
   fi

@@ -6,7 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/build.sh"
 for tool in aarch64-linux-gnu-g++ qemu-aarch64; do
   if ! command -v $tool >/dev/null; then echo "skipped: no $tool"; exit 77; fi
 done
-build_layers "$1"
+build_layers "$1" OFF
 failed=0
 # check CPU EXPECTED: checks that the CPU has the instruction sets in EXPECTED, and that their integers are equal
 check() {
