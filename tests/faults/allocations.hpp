@@ -29,8 +29,8 @@ class FailingAllocation {
   bool happened() const;
 };
 
-/// Under sanitizers only every seventh allocation fails.
-inline constexpr int64_t kPointStep = kSanitized ? 7 : 1;
+/// Under sanitizers only every thirteenth allocation fails.
+inline constexpr int64_t kPointStep = kSanitized ? 13 : 1;
 
 /// The result of a function whose allocations failed one by one.
 struct Survival {

@@ -17,6 +17,7 @@
 #include "quant/training/prepare.hpp"
 #include "tests/catch.hpp"
 #include "tests/quant/networks.hpp"
+#include "tests/sanitized.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tensors.hpp"
 #include "tests/threads.hpp"
@@ -108,6 +109,7 @@ TEST_CASE("what observers choose does not depend on the rounding mode of the cal
     batches.push_back(quantrain::test::random_tensor({64, 10}, seed));
   const std::vector<double> nearest = observed(batches);
   for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    if (quantrain::test::kSanitized && mode != FE_UPWARD) continue;
     std::fesetround(mode);
     const std::vector<double> other = observed(batches);
     std::fesetround(FE_TONEAREST);
