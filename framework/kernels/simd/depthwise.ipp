@@ -62,12 +62,32 @@ inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
 }
 
 /// The most results that are computed side by side, so that one load of a weight serves all of
-/// them. Their sums, of 16 channels each, fit in the registers.
+/// them. Their sums, of 16 channels each, take half of the registers. With AVX-512, for_tiles() has
+/// no tile of more than eight results.
 template <class Arch>
 inline constexpr int kDepthwiseTile =
     Lanes<Arch>::kParts == 1 ? 8 : kRegisters<Arch> / 2 / Lanes<Arch>::kParts;
 
-/// Calls f(c, Whole) for every 16 of n channels. For the rest, calls f for every vector.
+/// Loads and stores the first n lanes of a vector.
+template <class Arch>
+struct FirstLanes {
+  using V = Batch<float, Arch>;
+  int64_t n;
+  QUANTRAIN_INLINE V load(const float* from) const { return load_first<Arch>(from, n); }
+  QUANTRAIN_INLINE void store(float* to, V v) const { store_first<Arch>(to, v, n); }
+};
+
+/// Calls f(c, AllLanes) for every whole vector of the channels [c, n), and f(c, FirstLanes) for the
+/// rest.
+template <class Arch, class F>
+inline QUANTRAIN_INLINE void for_vectors(int64_t c, int64_t n, const F& f) {
+  constexpr int64_t kEach = Batch<float, Arch>::size;
+  for (; c + kEach <= n; c += kEach) f(c, AllLanes<Arch>());
+  if (c < n) f(c, FirstLanes<Arch>{n - c});
+}
+
+/// Without AVX-512, calls f(c, Whole) for every 16 of n channels. Then calls f for every vector of
+/// the remaining channels, or of all channels with AVX-512 (see for_vectors()).
 template <class Arch, class F>
 inline QUANTRAIN_INLINE void for_channels(int64_t n, const F& f) {
   int64_t c = 0;

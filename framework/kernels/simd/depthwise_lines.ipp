@@ -35,24 +35,6 @@ struct AllLanes {
   QUANTRAIN_INLINE void store(float* to, V v) const { v.store_unaligned(to); }
 };
 
-/// Loads and stores the first n lanes of a vector.
-template <class Arch>
-struct FirstLanes {
-  using V = Batch<float, Arch>;
-  int64_t n;
-  QUANTRAIN_INLINE V load(const float* from) const { return load_first<Arch>(from, n); }
-  QUANTRAIN_INLINE void store(float* to, V v) const { store_first<Arch>(to, v, n); }
-};
-
-/// Calls f(c, AllLanes) for every whole vector of the channels [c, n), and f(c, FirstLanes) for the
-/// rest.
-template <class Arch, class F>
-inline QUANTRAIN_INLINE void for_vectors(int64_t c, int64_t n, const F& f) {
-  constexpr int64_t kEach = Batch<float, Arch>::size;
-  for (; c + kEach <= n; c += kEach) f(c, AllLanes<Arch>());
-  if (c < n) f(c, FirstLanes<Arch>{n - c});
-}
-
 #if defined(__AVX512F__)
 /// Loads and stores the first eight of sixteen lanes. With a multiple of eight channels, these
 /// eight usually lie in one cache line. A masked load of sixteen often crosses into the next line,

@@ -9,7 +9,7 @@
 // The weight gradient of depthwise convolutions. Lanes run along the channels; weights [kh, kw, c].
 namespace quantrain::kernels::simd {
 
-/// The most outputs of a line that are few (see depthwise_backward_weights_f32()).
+/// A line has few outputs if it has at most this many. See depthwise_backward_weights_f32().
 inline constexpr int64_t kFewOutputs = 12;
 
 /// The outputs [begin, end) of a line: those whose window has a given tap inside the image.
@@ -59,27 +59,31 @@ inline QUANTRAIN_INLINE_TILE void add_line(const At& at,
   });
   int64_t j = all_begin;
   // If windows are one tap apart, V neighbouring outputs read the same column of x. Then the loop
-  // loads each column once and keeps V columns, if there are enough registers.
+  // loads each column once and keeps V columns, if there are registers for these columns, the sums
+  // and one gradient. Three registers must be left: with two, the loop of three taps and 16
+  // channels was slower on AVX2.
   constexpr int kParts = static_cast<int>(sizeof(Vector) / sizeof(Batch<float, Arch>));
-  if (V > 1 && (2 * U * V + 1) * kParts + 3 <= kRegisters<Arch> && x_step == tap_step &&
-      j + 2 * V <= all_end) {
-    Vector window[U][V];
-    const auto load = [&](int64_t column, auto slot) QUANTRAIN_INLINE {
-      repeat<U>([&](auto u) QUANTRAIN_INLINE {
-        window[u][slot] = at.load(x + column * x_step + u * row_step);
-      });
-    };
-    repeat<V - 1>([&](auto v) QUANTRAIN_INLINE { load(j + v, v); });
-    for (; j + V <= all_end; j += V) {
-      repeat<V>([&](auto t) QUANTRAIN_INLINE {
-        load(j + t + V - 1, std::integral_constant<int, (t + V - 1) % V>());
-        const Vector grad = at.load(grad_y + (j + t) * s.c);
-        repeat<U * V>([&](auto i) QUANTRAIN_INLINE {
-          constexpr int u = i / V;
-          constexpr int v = i % V;
-          chains[u][v] = fused<Arch>(window[u][(t + v) % V], grad, chains[u][v]);
+  constexpr bool kKeepsColumns = V > 1 && (2 * U * V + 1) * kParts + 3 <= kRegisters<Arch>;
+  if constexpr (kKeepsColumns) {
+    if (x_step == tap_step && j + 2 * V <= all_end) {
+      Vector window[U][V];
+      const auto load = [&](int64_t column, auto slot) QUANTRAIN_INLINE {
+        repeat<U>([&](auto u) QUANTRAIN_INLINE {
+          window[u][slot] = at.load(x + column * x_step + u * row_step);
         });
-      });
+      };
+      repeat<V - 1>([&](auto v) QUANTRAIN_INLINE { load(j + v, v); });
+      for (; j + V <= all_end; j += V) {
+        repeat<V>([&](auto t) QUANTRAIN_INLINE {
+          load(j + t + V - 1, std::integral_constant<int, (t + V - 1) % V>());
+          const Vector grad = at.load(grad_y + (j + t) * s.c);
+          repeat<U * V>([&](auto i) QUANTRAIN_INLINE {
+            constexpr int u = i / V;
+            constexpr int v = i % V;
+            chains[u][v] = fused<Arch>(window[u][(t + v) % V], grad, chains[u][v]);
+          });
+        });
+      }
     }
   }
   const float* next = grad_y + j * s.c;
@@ -140,10 +144,11 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
   const int64_t row_step = s.dilation_h * s.w * s.c;
   const bool is_short = s.kw == 3 && s.stride_w == 1 && s.dilation_w == 1 && s.pad_w == 1 &&
                         s.ow >= kSmallestLineTile && s.ow <= kLargestLineTile;
-  // The first `blocks` channels are summed 16 at a time, in several vectors and one row of taps at
-  // a time. So each cache line is read once in a row of taps. The other channels are summed one
-  // vector and three rows at a time, which reads the gradients less often. This is faster for few
-  // outputs, unless cache lines compete for places (see try_depthwise_lines()).
+  // There are two forms. The first `blocks` channels are summed 16 at a time, in several vectors,
+  // and one row of taps at a time: then a cache line of x is used up at once. The other channels
+  // are summed one vector and three rows of taps at a time, which loads the gradients less often.
+  // This is faster on lines of few outputs, unless cache lines compete for places (see
+  // try_depthwise_lines()).
   const bool in_blocks = L::kParts > 1 && !is_short && (s.ow > kFewOutputs || s.c % 256 == 0);
   const int64_t blocks = in_blocks ? s.c / 16 * 16 : 0;
   // Sums `width` columns of taps, beginning at column v.
@@ -188,9 +193,7 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
         if (!is_short) {
           for (int64_t c = blocks; c < whole; c += kEach) add(u, kThree, c, AllLanes<Arch>());
         }
-        for (int64_t i = u; i < u + 3 && whole < s.c; ++i) {
-          add(i, kOne, whole, FirstLanes<Arch>{s.c - whole});
-        }
+        if (whole < s.c) add(u, kThree, whole, FirstLanes<Arch>{s.c - whole});
       }
       for (; u < inside.end; ++u) {
         for_vectors<Arch>(

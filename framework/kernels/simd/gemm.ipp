@@ -30,7 +30,8 @@ inline constexpr int64_t kLowLines = 14;
 
 /// The number of rows of the largest tile. If the rows of matrix a lie kStep = 1 or 2 elements
 /// apart, the tile reads them through one pointer. Otherwise kStep is 0, and each row has its own
-/// pointer. More than 9 pointers do not fit in registers and would be loaded at each step.
+/// pointer. On x86-64, more than 9 pointers do not fit in registers and would be loaded at each
+/// step.
 template <class Arch, int kVectors, int kStep>
 constexpr int tile_rows() {
 #if defined(__SANITIZE_ADDRESS__) || defined(QUANTRAIN_SANITIZE_ADDRESS)

@@ -102,7 +102,8 @@ struct Lanes {
   }
 };
 
-/// a * b + c, as for one vector.
+/// a * b + c. It has the name of the function for one vector (batch.hpp), for templates that take
+/// vectors or lanes.
 template <class Arch>
 inline QUANTRAIN_INLINE Lanes<Arch> fused(const Lanes<Arch>& a,
                                           const Lanes<Arch>& b,

@@ -91,7 +91,7 @@ TEST_CASE("every number is read back unchanged", "[io][json]") {
 
 TEST_CASE("texts are escaped, and bytes that are not UTF-8 are refused or replaced", "[io][json]") {
   // All texts of one and two bytes, and longer texts with bytes around every bound of
-  // UTF-8.
+  // UTF-8. With sanitizers, only some first bytes, among them E0, ED, F0 and F4.
   std::vector<std::string> texts;
   for (int a = 0; a < 256; ++a) {
     texts.push_back({static_cast<char>(a)});

@@ -194,7 +194,7 @@ TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
     }
   }
   // The cases are whole tiles along rows and down columns, image rows whose sums take several
-  // chains, and strides larger than the image.
+  // chains, strides larger than the image, and channels of blocks, vectors and a partial vector.
   struct Image {
     int64_t h, w, channels, kh, kw, stride, pad;
   };
@@ -205,7 +205,10 @@ TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
                          Image{40, 1, 18, 9, 1, 1, 4},
                          Image{3, 300, 3, 3, 3, 1, 1},
                          Image{40, 3, 2, 2, 2, 50, 1},
-                         Image{2, 40, 2, 1, 1, 41, 0}}) {
+                         Image{2, 40, 2, 1, 1, 41, 0},
+                         Image{6, 9, 27, 3, 3, 1, 1},
+                         Image{6, 20, 27, 5, 3, 2, 1},
+                         Image{7, 20, 31, 4, 3, 1, 1}}) {
     Conv2dShape s = shape(2, x.h, x.w, x.channels, x.channels, x.kh, x.kw);
     s.groups = x.channels;
     s.stride_h = s.stride_w = x.stride;
@@ -248,10 +251,12 @@ TEST_CASE("depthwise convolutions of any width split their lines into tiles", "[
   s.stride_w = s.dilation_w = s.pad_w = 2;
   check_conv(s);
   for (const int64_t stride : {1, 2}) {  // pixels a kilobyte apart
-    s = depthwise_shape(1, 5, 9, 256, 3);
-    s.stride_w = stride;
-    s.pad_w = 1;
-    check_conv(s);
+    for (const int64_t w : {5, 9, 20}) {
+      s = depthwise_shape(1, 5, w, 256, 3);
+      s.stride_w = stride;
+      s.pad_w = 1;
+      check_conv(s);
+    }
   }
   s = depthwise_shape(3, 24, 24, 32, 3);  // tasks that begin inside images
   s.pad_w = 1;

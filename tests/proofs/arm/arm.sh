@@ -1,9 +1,9 @@
 #!/bin/bash
 # scripts/prove arm [--only TEXT]: prints the instructions per multiply-add of common layers on emulated 64-bit Arm: of
 # integer layers with widening NEON, with SDOT and with I8MM, and of float layers with NEON. First checks that the
-# integers are the reference's. Fails if a layer takes more instructions than goals.tsv allows (for SDOT, half of what
-# NEON took before SDOT was used), or if I8MM takes more than SDOT in one of these layers. Instruction counts are not
-# times.
+# integers are the reference's. Fails if a layer takes more instructions than goals.tsv allows, or if I8MM takes more
+# than SDOT in one of these layers. For SDOT, a goal is half of what NEON took before SDOT was used; for floats it is a
+# few per cent more than when the goal was written. Instruction counts are not times.
 set -euo pipefail
 shopt -s inherit_errexit
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -48,10 +48,12 @@ failed=0 counted=0
 # row DESCRIPTION FAILS VALUE...: prints a row of a table. FAILS marks it as failed if not empty.
 row() {
   counted=$((counted + 1))
-  failed=$((failed + ${2:+1} + 0))
+  if [[ -n $2 ]]; then failed=$((failed + 1)); fi
   printf '%-44s %10s %10s %10s%s\n' "$1" "${@:3}" "${2:+ !}"
 }
 
+layers=$(run_layers max "$work")
+float_layers=$(qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu "$work/arm_float_layers")
 echo "Instructions per multiply-add, emulated. They are not times."
 printf '%-44s %10s %10s %10s\n' "integers, one image" NEON SDOT I8MM
 while IFS=$'\t' read -r name products description; do
@@ -64,20 +66,20 @@ while IFS=$'\t' read -r name products description; do
   most=$(goal "$name")
   if [[ -n $most ]] && { more "${values[1]}" "$most" || more "${values[2]}" "${values[1]}"; }; then fails=yes; fi
   row "$description" "$fails" "${values[@]}"
-done < <(run_layers max "$work")
+done <<<"$layers"
 
-printf '\n%-44s %10s %10s %10s\n' "floats, eight images" forward "by data" "by weights"
+printf '\n%-44s %10s %10s %11s\n' "floats, eight images" forward "data grad" "weight grad"
 while IFS=$'\t' read -r name products description; do
   if [[ $description != *"$only"* ]]; then continue; fi
   values=() fails=
   for pass in forward data weights; do
-    value=$(count "$products" arm_float_layers "$name" $pass)
+    value=$(QUANTRAIN_ISA=neon64 count "$products" arm_float_layers "$name" $pass)
     most=$(goal "$name/$pass")
     if [[ -n $most ]] && more "$value" "$most"; then fails=yes; fi
     values+=("$value")
   done
   row "$description" "$fails" "${values[@]}"
-done < <(qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu "$work/arm_float_layers")
+done <<<"$float_layers"
 
 if [[ $counted -eq 0 ]]; then echo "prove arm: no layer's description has \"$only\"" >&2; exit 2; fi
 if [[ $failed -gt 0 ]]; then

@@ -5,9 +5,10 @@
 #include <iostream>
 #include <string>
 
+#include "framework/core/buffer.hpp"
 #include "framework/core/splitmix64.hpp"
 #include "framework/kernels/float/conv.hpp"
-#include "layers.hpp"
+#include "tests/proofs/arm/layers.hpp"
 
 namespace quantrain {
 namespace {
@@ -37,6 +38,14 @@ int list() {
   return 0;
 }
 
+/// The products of a linear layer of s.n rows, as nodes compute them.
+void compute_linear(const Conv2dShape& s, const std::string& pass, float* x, float* w, float* y) {
+  const kernels::MatrixF32 rows{x, s.c, 1}, weights{w, s.c, 1}, grads{y, s.o, 1};
+  if (pass == "forward") kernels::gemm_f32(s.n, s.o, s.c, rows, weights.transposed(), y, s.o);
+  if (pass == "data") kernels::gemm_f32(s.n, s.c, s.o, grads, weights, x, s.c);
+  if (pass == "weights") kernels::gemm_f32(s.o, s.c, s.n, grads.transposed(), rows, w, s.c);
+}
+
 int compute(const std::string& name, const std::string& pass, int64_t times) {
   for (const Layer& layer : kLayers) {
     if (name != layer.name) continue;
@@ -44,16 +53,19 @@ int compute(const std::string& name, const std::string& pass, int64_t times) {
     Buffer<float> x = values(s.x_elements(), 1);
     Buffer<float> w = values(s.weight_elements(), 2);
     Buffer<float> y = values(s.y_elements(), 3);
+    if (pass != "forward" && pass != "data" && pass != "weights") {
+      std::cerr << "arm_float_layers: no pass " << pass << '\n';
+      return 2;
+    }
     for (int64_t i = 0; i < times; ++i) {
-      if (pass == "forward") {
+      if (s.h * s.w == 1) {
+        compute_linear(s, pass, x.data(), w.data(), y.data());
+      } else if (pass == "forward") {
         kernels::conv2d_f32(s, x.data(), w.data(), y.data());
       } else if (pass == "data") {
         kernels::conv2d_backward_data_f32(s, y.data(), w.data(), x.data());
-      } else if (pass == "weights") {
-        kernels::conv2d_backward_weights_f32(s, x.data(), y.data(), w.data());
       } else {
-        std::cerr << "arm_float_layers: no pass " << pass << '\n';
-        return 2;
+        kernels::conv2d_backward_weights_f32(s, x.data(), y.data(), w.data());
       }
     }
     return 0;

@@ -10,7 +10,7 @@
 #include "framework/core/cpu.hpp"
 #include "framework/core/splitmix64.hpp"
 #include "framework/kernels/integer/integer.hpp"
-#include "layers.hpp"
+#include "tests/proofs/arm/layers.hpp"
 
 namespace quantrain {
 namespace {

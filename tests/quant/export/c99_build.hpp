@@ -43,8 +43,8 @@ inline std::string build_and_run(const integer::Program& program,
             c99_test(program, random_samples(program, samples, 1), options));
   const std::string log = folder / "log", base = folder / options.name;
   const std::string command = c_compilers({compiler})[0] + kWarnings;
-  // First the exported file alone, as a user compiles it; then the test, which includes the file
-  // and so shows the warnings that need optimization.
+  // First the exported file alone: it must compile without the test and without warnings. Then the
+  // test, which includes the file, with the compiler's own optimization.
   const std::string run = command + " -O0 -c -o " + base + ".o " + base + ".c >" + log +
                           " 2>&1 && " + command + " -o " + base + " " + base + "_test.c >>" + log +
                           " 2>&1 && " + base + " >>" + log + " 2>&1";
