@@ -61,12 +61,16 @@ inline QUANTRAIN_INLINE AxisTaps gradient_taps(int64_t padded,
           end < kernel ? 1 : size - output};
 }
 
-/// The most results that are computed side by side, so that one load of a weight serves all of
-/// them. Their sums, of 16 channels each, take half of the registers. With AVX-512, for_tiles() has
-/// no tile of more than eight results.
+/// Whether 16 channels, in several vectors, are computed at a time, so that a cache line is used up
+/// at once. With 32 registers, results are computed for one vector of channels at a time: a tile
+/// then has more results, so it loads each weight less often.
 template <class Arch>
-inline constexpr int kDepthwiseTile =
-    Lanes<Arch>::kParts == 1 ? 8 : kRegisters<Arch> / 2 / Lanes<Arch>::kParts;
+inline constexpr bool kInBlocks = kRegisters<Arch> == 16;
+
+/// The most results that are computed side by side, so that one load of a weight serves all of
+/// them. Their sums fit in the registers.
+template <class Arch>
+inline constexpr int kDepthwiseTile = kInBlocks<Arch> ? 8 / Lanes<Arch>::kParts : 8;
 
 /// Loads and stores the first n lanes of a vector.
 template <class Arch>
@@ -86,12 +90,12 @@ inline QUANTRAIN_INLINE void for_vectors(int64_t c, int64_t n, const F& f) {
   if (c < n) f(c, FirstLanes<Arch>{n - c});
 }
 
-/// Without AVX-512, calls f(c, Whole) for every 16 of n channels. Then calls f for every vector of
-/// the remaining channels, or of all channels with AVX-512 (see for_vectors()).
+/// With kInBlocks, calls f(c, Whole) for every 16 of n channels. Then calls f for every vector of
+/// the other channels (see for_vectors()).
 template <class Arch, class F>
 inline QUANTRAIN_INLINE void for_channels(int64_t n, const F& f) {
   int64_t c = 0;
-  if constexpr (Lanes<Arch>::kParts > 1) {
+  if constexpr (kInBlocks<Arch>) {
     for (; c + 16 <= n; c += 16) f(c, Whole<Arch>());
   }
   for_vectors<Arch>(c, n, f);

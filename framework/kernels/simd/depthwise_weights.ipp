@@ -147,9 +147,10 @@ void depthwise_backward_weights_f32(const DepthwiseF32& p,
   // There are two forms. The first `blocks` channels are summed 16 at a time, in several vectors,
   // and one row of taps at a time: then a cache line of x is used up at once. The other channels
   // are summed one vector and three rows of taps at a time, which loads the gradients less often.
-  // This is faster on lines of few outputs, unless cache lines compete for places (see
-  // try_depthwise_lines()).
-  const bool in_blocks = L::kParts > 1 && !is_short && (s.ow > kFewOutputs || s.c % 256 == 0);
+  // This is faster on lines of few outputs, or with 32 registers, unless cache lines compete for
+  // places (see try_depthwise_lines()).
+  const bool in_blocks =
+      L::kParts > 1 && !is_short && ((kInBlocks<Arch> && s.ow > kFewOutputs) || s.c % 256 == 0);
   const int64_t blocks = in_blocks ? s.c / 16 * 16 : 0;
   // Sums `width` columns of taps, beginning at column v.
   const auto columns = [&](int64_t v, const auto& outputs, auto width) QUANTRAIN_INLINE {

@@ -107,8 +107,11 @@ struct Lanes {
 template <class Arch>
 inline QUANTRAIN_INLINE Lanes<Arch> fused(const Lanes<Arch>& a,
                                           const Lanes<Arch>& b,
-                                          const Lanes<Arch>& c) {
-  return fma(a, b, c);
+                                          Lanes<Arch> c) {
+  for (int i = 0; i < Lanes<Arch>::kParts; ++i) {
+    c.part[i] = fused<Arch>(a.part[i], b.part[i], c.part[i]);
+  }
+  return c;
 }
 
 /// Combines all lanes with f in a binary tree.
