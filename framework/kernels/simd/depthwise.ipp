@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "framework/kernels/params.hpp"
 #include "framework/kernels/simd/depthwise_lines.ipp"
 #include "framework/kernels/simd/lanes.hpp"
@@ -76,6 +78,7 @@ inline constexpr int kDepthwiseTile = kInBlocks<Arch> ? 8 / Lanes<Arch>::kParts 
 template <class Arch>
 struct FirstLanes {
   using V = Batch<float, Arch>;
+  static constexpr int kCount = static_cast<int>(V::size);
   int64_t n;
   QUANTRAIN_INLINE V load(const float* from) const { return load_first<Arch>(from, n); }
   QUANTRAIN_INLINE void store(float* to, V v) const { store_first<Arch>(to, v, n); }
@@ -91,33 +94,41 @@ inline QUANTRAIN_INLINE void for_vectors(int64_t c, int64_t n, const F& f) {
 }
 
 /// With kInBlocks, calls f(c, Whole) for every 16 of n channels. Then calls f for every vector of
-/// the other channels (see for_vectors()).
-template <class Arch, class F>
+/// the other channels (see for_vectors()). The third argument of f is the number of such blocks or
+/// vectors side by side: `most` as long as there are so many channels, then 1.
+template <class Arch, int most, class F>
 inline QUANTRAIN_INLINE void for_channels(int64_t n, const F& f) {
+  using Block = std::conditional_t<kInBlocks<Arch>, Whole<Arch>, AllLanes<Arch>>;
   int64_t c = 0;
-  if constexpr (kInBlocks<Arch>) {
-    for (; c + 16 <= n; c += 16) f(c, Whole<Arch>());
-  }
-  for_vectors<Arch>(c, n, f);
+  const auto blocks = [&](auto wide) QUANTRAIN_INLINE {
+    for (; c + wide * Block::kCount <= n; c += wide * Block::kCount) f(c, Block(), wide);
+  };
+  if constexpr (most > 1) blocks(std::integral_constant<int, most>());
+  const auto one = std::integral_constant<int, 1>();
+  if constexpr (kInBlocks<Arch>) blocks(one);
+  for_vectors<Arch>(c, n, [&](int64_t from, auto at) QUANTRAIN_INLINE { f(from, at, one); });
 }
 
-/// Adds the products of all taps to the sums of n results. Each result reads x_step floats further
-/// on than the one before it.
-template <class Arch, int n, class At, class Vector>
+/// Adds the products of all taps to the sums of n results, each of them in `wide` vectors of
+/// channels. Each result reads x_step floats further on than the one before it.
+template <class Arch, int n, int wide, class At, class Vector>
 inline QUANTRAIN_INLINE_TILE void add_taps(const At& at,
                                            const AxisTaps& rows,
                                            const AxisTaps& columns,
                                            const float* x,
                                            int64_t x_step,
                                            const float* w,
-                                           Vector (&sums)[n]) {
+                                           Vector (&sums)[wide][n]) {
   for (int64_t a = 0; a < rows.count; ++a) {
     const float* from = x + rows.from + a * rows.from_step + columns.from;
     const float* tap = w + rows.weight + a * rows.weight_step + columns.weight;
     for (int64_t b = 0; b < columns.count; ++b) {
-      const Vector weight = at.load(tap);
-      repeat<n>([&](auto i) QUANTRAIN_INLINE {
-        sums[i] = fused<Arch>(at.load(from + i * x_step), weight, sums[i]);
+      repeat<wide>([&](auto v) QUANTRAIN_INLINE {
+        const Vector weight = at.load(tap + v * At::kCount);
+        repeat<n>([&](auto i) QUANTRAIN_INLINE {
+          const float* const read = from + i * x_step + v * At::kCount;
+          sums[v][i] = fused<Arch>(at.load(read), weight, sums[v][i]);
+        });
       });
       from += columns.from_step;
       tap += columns.weight_step;
@@ -173,13 +184,23 @@ inline QUANTRAIN_INLINE void depthwise_tiles(const ResultAxis& down,
                          float* to,
                          int64_t step) QUANTRAIN_INLINE {
     for_tiles<kDepthwiseTile<Arch>>(run, [&](int64_t i, auto size) QUANTRAIN_INLINE {
-      for_channels<Arch>(channels, [&](int64_t c, auto at) QUANTRAIN_INLINE {
+      // The sums of a single result, in four vectors of channels, do not wait for each other.
+      constexpr int kWide = size == 1 ? kDepthwiseTile<Arch> / 2 : 1;
+      for_channels<Arch, kWide>(channels, [&](int64_t c, auto at, auto wide) QUANTRAIN_INLINE {
+        constexpr int64_t kCount = decltype(at)::kCount;
         float* const out = to + i * step + c;
-        decltype(at.load(out)) sums[size()];
-        repeat<size>([&](auto k) QUANTRAIN_INLINE { sums[k] = start(out + k * step, at); });
-        add_taps<Arch, size>(at, rows, columns, from + i * reads + c, reads, w + c, sums);
-        repeat<size>([&](auto k)
-                         QUANTRAIN_INLINE { at.store(out + k * step, finish(sums[k], c, at)); });
+        decltype(at.load(out)) sums[wide()][size()];
+        repeat<wide>([&](auto v) QUANTRAIN_INLINE {
+          repeat<size>([&](auto k) QUANTRAIN_INLINE {
+            sums[v][k] = start(out + k * step + v * kCount, at);
+          });
+        });
+        add_taps<Arch, size, wide>(at, rows, columns, from + i * reads + c, reads, w + c, sums);
+        repeat<wide>([&](auto v) QUANTRAIN_INLINE {
+          repeat<size>([&](auto k) QUANTRAIN_INLINE {
+            at.store(out + k * step + v * kCount, finish(sums[v][k], c + v * kCount, at));
+          });
+        });
       });
     });
   };

@@ -31,6 +31,7 @@ inline QUANTRAIN_INLINE TapsInside taps_inside(int64_t start,
 template <class Arch>
 struct AllLanes {
   using V = Batch<float, Arch>;
+  static constexpr int kCount = static_cast<int>(V::size);
   QUANTRAIN_INLINE V load(const float* from) const { return V::load_unaligned(from); }
   QUANTRAIN_INLINE void store(float* to, V v) const { v.store_unaligned(to); }
 };

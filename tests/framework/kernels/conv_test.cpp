@@ -207,6 +207,7 @@ TEST_CASE("depthwise convolutions equal the obvious loop", "[kernels][conv]") {
                          Image{40, 3, 2, 2, 2, 50, 1},
                          Image{2, 40, 2, 1, 1, 41, 0},
                          Image{6, 9, 27, 3, 3, 1, 1},
+                         Image{3, 3, 147, 3, 3, 1, 1},
                          Image{6, 20, 27, 5, 3, 2, 1},
                          Image{7, 20, 31, 4, 3, 1, 1}}) {
     Conv2dShape s = shape(2, x.h, x.w, x.channels, x.channels, x.kh, x.kw);
