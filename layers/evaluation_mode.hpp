@@ -7,18 +7,16 @@
 
 namespace quantrain {
 
-/// While an EvaluationMode exists, a module and all modules below it are in evaluation mode. The
-/// destructor gives each module its previous mode.
+/// While an EvaluationMode exists, a module and all modules below it, including those in slots, are
+/// in evaluation mode. The destructor gives each module its previous mode.
 class EvaluationMode {
  public:
   explicit EvaluationMode(Module& module) {
-    for (const NamedModule& entry : module.named_modules()) {
-      modes_.emplace_back(entry.module, entry.module->training());
-    }
+    module.append_modes(0, modes_);
     module.eval();
   }
-  // Restores parents before children, because train() of a parent also sets the mode of its
-  // children.
+  // Restores parents before children, because train() of a parent also sets the mode of its slots
+  // and children.
   ~EvaluationMode() {
     for (const auto& [module, training] : modes_) module->train(training);
   }

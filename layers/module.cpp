@@ -224,18 +224,30 @@ Module& Module::find(std::string_view path) & {
 
 void Module::train(bool training) { set_training(training, 0); }
 
-void Module::set_training(bool training, int depth) {
-  check_nesting(depth);
-  training_ = training;
+/// Calls visit for each slot that is filled, then for each child.
+template <class Visit>
+void Module::for_parts(const Visit& visit) const {
   for (const auto& slot : slots_.inputs) {
-    if (slot) slot->set_training(training, depth + 1);
+    if (slot) visit(*slot);
   }
   for (Module* slot :
        {static_cast<Module*>(slots_.weight.get()), slots_.body.get(), slots_.output.get()}) {
-    if (slot != nullptr) slot->set_training(training, depth + 1);
+    if (slot != nullptr) visit(*slot);
   }
-  for (const auto& child : children_) child->set_training(training, depth + 1);
+  for (const auto& child : children_) visit(*child);
+}
+
+void Module::set_training(bool training, int depth) {
+  check_nesting(depth);
+  training_ = training;
+  for_parts([&](Module& part) { part.set_training(training, depth + 1); });
   on_train(training);
+}
+
+void Module::append_modes(int depth, std::vector<std::pair<Module*, bool>>& modes) {
+  check_nesting(depth);
+  modes.emplace_back(this, training_);
+  for_parts([&](Module& part) { part.append_modes(depth + 1, modes); });
 }
 
 std::string Module::where() const {

@@ -125,7 +125,11 @@ class Module {
   template <class Visit>
   void visit_owned(const std::string& prefix, const Visit& visit, int depth = 0) const;
   void append_modules(const std::string& name, int depth, std::vector<NamedModule>& all);
+  template <class Visit>
+  void for_parts(const Visit& visit) const;
   void set_training(bool training, int depth);
+  friend class EvaluationMode;
+  void append_modes(int depth, std::vector<std::pair<Module*, bool>>& modes);
   void give_up(std::shared_ptr<Module>& parts);
   template <class Call>
   auto run(Call&& call);

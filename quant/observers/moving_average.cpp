@@ -1,5 +1,7 @@
 #include "quant/observers/moving_average.hpp"
 
+#include <algorithm>
+
 #include "framework/core/error.hpp"
 
 namespace quantrain::quant {
@@ -19,7 +21,9 @@ MovingAverageObserver::MovingAverageObserver(const MovingAverageOptions& options
 
 Range MovingAverageObserver::join(Range so_far, Range batch) const {
   const float c = options_.constant;
-  return {so_far.min + c * (batch.min - so_far.min), so_far.max + c * (batch.max - so_far.max)};
+  const float min = so_far.min + c * (batch.min - so_far.min);
+  const float max = so_far.max + c * (batch.max - so_far.max);
+  return {min, std::max(min, max)};  // rounding can move the maximum below the minimum
 }
 
 }  // namespace quantrain::quant

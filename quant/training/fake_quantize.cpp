@@ -178,7 +178,7 @@ QParams FakeQuantize::start(const Tensor& x) const {
 void FakeQuantize::observe(const Tensor& x) {
   check_input(x);
   if (config_.estimator == Estimator::kLearned) {
-    if (!is_initialized()) store(start(x));
+    if (!is_initialized() && !start_) start_ = start(x);
     return;
   }
   observer_->set_name(place(type()));
@@ -194,6 +194,9 @@ void FakeQuantize::observe(const Tensor& x) {
 void FakeQuantize::choose() {
   if (config_.estimator != Estimator::kLearned)
     store(observer_->params(config_.type, config_.scheme));
+  else if (start_)
+    store(*start_);
+  start_.reset();
 }
 
 void FakeQuantize::calibrate(const Tensor& x) {
@@ -211,8 +214,11 @@ void FakeQuantize::calibrate(const Tensor& x) {
 }
 
 void FakeQuantize::end_calibration(bool complete) noexcept {
-  if (!std::exchange(observed_, false) || !complete || is_given()) return;
+  const bool observed = std::exchange(observed_, false);
+  if (!complete) start_.reset();
+  if (!observed || !complete) return;
   try {
+    if (is_given()) return;
     choose();
     why_no_params_.clear();
   } catch (const std::exception& error) {

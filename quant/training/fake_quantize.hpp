@@ -116,6 +116,7 @@ class FakeQuantize : public Module, public PhasedSlot {
   FakeQuantizeConfig config_;
   std::optional<QParams> known_;  // from config_.range
   std::unique_ptr<Observer> observer_;
+  std::optional<QParams> start_;  // from the first tensor that may set a learned scale
   bool observed_ = false;      // whether values were observed since the current Calibration began
   std::string why_no_params_;  // why the last Calibration chose no parameters
   Tensor scale_;               // [channels]; trainable if learned

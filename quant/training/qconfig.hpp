@@ -51,12 +51,11 @@ struct QConfig {
   /// leave this empty or set the same range.
   /// docs/quantization.md (12)
   std::optional<Range> input_range{};
-  /// An output layer is one whose result is an output of the network, perhaps reshaped, and is not
-  /// read by other layers.
-  /// With 32, an output layer that has weights and no activation gives its int32 accumulators. Its
-  /// weights are then quantized per tensor, so that the accumulators share one scale. Any other
-  /// output layer gives codes of 8 bits.
-  /// With 8, every output layer gives codes of 8 bits.
+  /// An output layer is one whose result is an output of the network, perhaps reshaped. Other
+  /// layers do not read it, except for a softmax that gives an output, too. With 32, an output
+  /// layer that has weights, no activation and no softmax gives its int32 accumulators. Its weights
+  /// are then quantized per tensor, so that the accumulators share one scale. Any other output
+  /// layer gives codes of 8 bits. With 8, every output layer gives codes of 8 bits.
   int output_bits = 32;
   Simulation simulation = Simulation::kInteger;
 

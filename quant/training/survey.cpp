@@ -187,22 +187,40 @@ bool Survey::is_output(const GraphNode& node) const {
 }
 
 bool Survey::gives_output(const GraphNode& node) const {
-  return leads_out(node, [](const QuantizationTraits& traits) { return traits.is_view; });
+  if (node.consumers.empty()) return is_output(node);
+  const GraphNode* const next = sole_consumer(node);
+  return next != nullptr && next->node->traits().is_view && gives_output(*next);
 }
 
 bool Survey::gives_logits(const GraphNode& node) const {
-  return leads_out(node, [](const QuantizationTraits& traits) {
-    return traits.is_view || traits.range.has_value();
+  if (node.consumers.empty()) return is_output(node);
+  return std::all_of(node.consumers.begin(), node.consumers.end(), [&](int index) {
+    const GraphNode& next = graph_.node(index);
+    const QuantizationTraits traits = next.node->traits();
+    return (traits.is_view || traits.range.has_value()) && gives_logits(next);
   });
 }
 
-bool Survey::leads_out(const GraphNode& node, bool (*may_follow)(const QuantizationTraits&)) const {
-  const GraphNode* end = &node;
-  for (const GraphNode* next = sole_consumer(*end); next != nullptr; next = sole_consumer(*end)) {
-    if (!may_follow(next->node->traits())) break;
-    end = next;
+void Survey::check_reduction(const Site& site) {
+  const Tensor& weight = site.weights.weight;
+  if (weight.dim(0) == 0)
+    throw QuantError(site.path, "weight ", weight.shape(), " has no outputs to quantize");
+  if (!site.config->quantize) return;
+  const WeightConfig& config = site.config->weight;
+  const bool symmetric = config.scheme == QScheme::kSymmetric;
+  const int64_t longest =
+      symmetric
+          ? longest_reduction({.bits = config.bits, .is_signed = true, .narrow = config.narrow})
+          : kLongestReduction;
+  const int64_t length = weight.elements() / weight.dim(0);
+  if (length > longest) {
+    throw QuantError(site.path,
+                     "sums of ",
+                     length,
+                     " products are longer than ",
+                     longest,
+                     ": an accumulator could overflow");
   }
-  return is_output(*end) && end->consumers.empty();
 }
 
 void Survey::add_site(const GraphNode& node) {
@@ -226,15 +244,7 @@ void Survey::add_site(const GraphNode& node) {
   if (site.has_weights) {
     const auto weight = static_cast<size_t>(traits.weight);
     site.weights = {node.inputs[weight], node.inputs[weight + 1]};
-    const int64_t length = site.weights.weight.elements() / site.weights.weight.dim(0);
-    if (length > kLongestReduction) {
-      throw QuantError(site.path,
-                       "sums of ",
-                       length,
-                       " products are longer than ",
-                       kLongestReduction,
-                       ": an accumulator could overflow");
-    }
+    check_reduction(site);
   }
   if (traits.is_batch_norm) {
     site.batch_norm = &batch_norm_of(node);

@@ -27,7 +27,7 @@ struct Site {
   Module* last = nullptr;  ///< the last of the fused layers
   std::string last_path;
   bool gives_output = false;     ///< its result is an output of the network, perhaps reshaped
-  bool gives_logits = false;     ///< the same, perhaps with a softmax in between
+  bool gives_logits = false;     ///< the same; a softmax may read it, too
   std::optional<Range> range{};  ///< range of the operation's results, if known
 };
 
@@ -74,9 +74,10 @@ class Survey {
 
   // Whether only views lie between the node and an output, and nothing else reads the node.
   bool gives_output(const GraphNode& node) const;
-  // The same, but operations with a known range, such as a softmax, may lie between as well.
+  // Whether only views and operations with a known range, such as a softmax, lie between the node
+  // and the outputs that it leads to. The node may also be an output itself.
   bool gives_logits(const GraphNode& node) const;
-  bool leads_out(const GraphNode& node, bool (*may_follow)(const QuantizationTraits&)) const;
+  static void check_reduction(const Site& site);
   void add_site(const GraphNode& node);
 
   // Skips views: follows sole consumers from `node` to the first node that is not a view. Returns

@@ -162,9 +162,13 @@ QParams WeightQuantizer::params_for(const Tensor& weight,
       }
     }
     if (config_.estimator == Estimator::kLearned) {
-      const float by_bias =
-          largest != 0.0f ? weight_scale(0.0f, largest, scale_x, params.type, where) : 0.0f;
-      params.scale.push_back(std::max({scale_.data()[c], by_bias, kSmallestLearnedScale}));
+      const float learned = std::max(scale_.data()[c], kSmallestLearnedScale);
+      const double fits = sum_scale(scale_x, learned) * static_cast<double>(kLargestBias);
+      const bool fits_bias = std::isfinite(largest) && static_cast<double>(largest) <= fits;
+      params.scale.push_back(
+          biases == nullptr || fits_bias
+              ? learned
+              : std::max(learned, weight_scale(0.0f, largest, scale_x, params.type, where)));
     } else {
       const float max_abs = std::max(-range.min, range.max);
       params.scale.push_back(

@@ -158,6 +158,41 @@ TEST_CASE("a calibration that fails sets no range, and parameters set during a c
   CHECK(output_quantizer(net, "1").params() == given);
 }
 
+TEST_CASE("a calibration that fails sets no learned scale", "[quant][phase]") {
+  const Tensor example = random_images({2, 12}, 1);
+  manual_seed(1);
+  Sequential net = mlp();
+  QConfig config = QConfig::int8();
+  config.model.activation.estimator = Estimator::kLearned;
+  prepare_ptq(net, example, config);
+  const std::vector<Batch> batches{{example, {}}, {Tensor::full({2, 12}, 2.0f), {}}};
+  QUANTRAIN_CHECK_ERROR(calibrate(net, batches), DataError, "lie outside");
+  CHECK_FALSE(output_quantizer(net, "1").is_initialized());
+  const Tensor other = random_images({2, 12}, 2);
+  calibrate(net, other);
+  manual_seed(1);
+  Sequential once = mlp();
+  prepare_ptq(once, example, config);
+  calibrate(once, other);
+  CHECK(output_quantizer(net, "1").params() == output_quantizer(once, "1").params());
+}
+
+TEST_CASE("a range that was set to evaluation mode stays so after an evaluation",
+          "[quant][phase]") {
+  const Tensor example = random_images({20, 12}, 1);
+  Sequential net = mlp();
+  prepare_qat(net, example, QConfig::int8());
+  net(example);
+  FakeQuantize& own = output_quantizer(net, "1");
+  own.eval();
+  convert(net, example);
+  CHECK(net.training());
+  CHECK_FALSE(own.training());
+  const QParams before = own.params();
+  net(random_images({20, 12}, 2));
+  CHECK(own.params() == before);
+}
+
 TEST_CASE("scopes restore a slot that two layers share", "[quant][phase]") {
   auto shared = std::make_shared<FakeQuantize>(FakeQuantizeConfig::q8());
   Sequential net{Linear{12, 9}, Linear{9, 4}};

@@ -302,6 +302,26 @@ TEST_CASE("prepare refuses what it cannot quantize, and plugs nothing in", "[qua
   Sequential long_sum{Linear{33001, 2}};
   QUANTRAIN_CHECK_ERROR(
       prepare_qat(long_sum, random_images({1, 33001}, 1), config), QuantError, "33001");
+  Sequential full_range{Linear{32897, 2}};
+  QConfig full = config;
+  full.model.weight.narrow = false;
+  QUANTRAIN_CHECK_ERROR(prepare_qat(full_range, random_images({1, 32897}, 1), full),
+                        QuantError,
+                        "sums of 32897 products are longer than 32896");
+  Sequential no_outputs{Linear{Tensor::zeros({0, 12})}};
+  QUANTRAIN_CHECK_ERROR(prepare_qat(no_outputs, random_images({2, 12}, 1), config),
+                        QuantError,
+                        "[0] weight [0, 12] has no outputs to quantize");
+}
+
+TEST_CASE("a layer that stays in float has sums of any length", "[quant][prepare]") {
+  Sequential net{Linear{33001, 2}, ReLU{}, Linear{2, 2}};
+  QConfig config = QConfig::int8();
+  config.layers["0"] = config.model;
+  config.layers["0"].quantize = false;
+  const Tensor example = random_images({2, 33001}, 1);
+  prepare_qat(net, example, config);
+  CHECK(net(example).shape() == Shape{2, 2});
 }
 
 }  // namespace quantrain::quant

@@ -33,7 +33,36 @@ Sequential shares_net() {
                     Softmax{}};
 }
 
+/// Returns the logits and their softmax.
+class LogitsAndShares : public Module {
+ public:
+  std::string_view type() const override { return "LogitsAndShares"; }
+
+ protected:
+  std::vector<Tensor> forward(const std::vector<Tensor>& x) override {
+    const Tensor logits = (*linear_)((*hidden_)(x[0]));
+    return {logits, (*softmax_)(logits)};
+  }
+
+ private:
+  std::shared_ptr<Sequential> hidden_ = add("hidden", Sequential{Linear{12, 9}, ReLU{}});
+  std::shared_ptr<Linear> linear_ = add("linear", Linear{9, 4});
+  std::shared_ptr<Softmax> softmax_ = add("softmax", Softmax{});
+};
+
 }  // namespace
+
+TEST_CASE("logits have 8 bits if they are an output beside their softmax", "[quant][softmax]") {
+  const std::vector<Tensor> example{random_images({2, 12}, 1)};
+  LogitsAndShares net;
+  prepare_qat(net, example, QConfig::bits(4, 3));
+  net(std::vector{random_images({20, 12}, 2)});
+  CHECK(output_quantizer(net, "hidden.1").config().type.bits == 3);
+  CHECK(output_quantizer(net, "linear").config().type.bits == 8);
+  const IntegerModel model = convert(net, example);
+  for (const int output : model.program().outputs)
+    CHECK(model.program().value(output).params.value().type.bits == 8);
+}
 
 TEST_CASE("a softmax within a network and at its end converts", "[quant][softmax]") {
   const int bits = GENERATE(8, 3);

@@ -248,6 +248,21 @@ TEST_CASE("a bias that would not fit in 2^30 makes the scale of its weights larg
   if (estimator == Estimator::kClamped && bits == 8) CHECK(first[0] == by_bias(1.0f, scale_x));
 }
 
+TEST_CASE("a bias that is almost 0 leaves a learned scale as it is", "[quant][weights]") {
+  Sequential net{Linear{2, 2}, ReLU{}, Linear{2, 2}};
+  fill(net.find("0"), {0.5f, -0.25f, 0.125f, 0.5f}, {1e-35f, -1e-42f});
+  fill(net.find("2"), {0.5f, -0.25f, 0.125f, 0.5f}, {1e-35f, 0.0f});
+  const Tensor images = random_images({20, 2}, 3);
+  QConfig config = QConfig::int8();
+  config.model.weight.estimator = Estimator::kLearned;
+  prepare_qat(net, images, config);
+  net(images);
+  for (const char* layer : {"0", "2"}) {
+    const Tensor learned = weight_quantizer(net, layer).parameters()[0];
+    CHECK(weight_scales(net, images, layer) == quantrain::test::values(learned));
+  }
+}
+
 TEST_CASE("a weight scale for the narrow range clamps no weight", "[quant][weights]") {
   Random random(1);
   for (const int bits : {2, 3, 4, 8}) {

@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 
 #include "framework/core/error.hpp"
 #include "quant/observers/spec.hpp"
@@ -47,6 +48,14 @@ TEST_CASE("a moving average starts at the first batch and moves by its constant"
   usual.observe(vector({0, 1}));
   usual.observe(vector({0, 2}));
   CHECK(usual.range().max == 1.0f + 0.01f);
+
+  // Two neighbouring floats move towards the same large value. Rounding would put the smaller one
+  // above the larger one.
+  MovingAverageObserver narrow;
+  narrow.observe(vector({std::nextafter(0.0625f, 0.0f), std::nextafter(0.0625f, 1.0f)}));
+  narrow.observe(vector({1048577.0f}));
+  CHECK(narrow.range().min <= narrow.range().max);
+  narrow.observe(vector({0.0f}));
 }
 
 TEST_CASE("a percentile is the value of the nearest rank", "[quant][observer]") {
