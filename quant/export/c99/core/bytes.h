@@ -274,7 +274,8 @@ INLINE int32_t sum_row(const int8_t *w, const uint8_t *x, int32_t length, int32_
     sum = add_products(even_codes(codes), even_weights(weights), sum);
     sum = add_products(odd_codes(codes), odd_weights(weights), sum);
 #else
-    sum += w[0] * x[0] + w[1] * x[1] + w[2] * x[2] + w[3] * x[3];
+    sum += (int32_t)w[0] * x[0] + (int32_t)w[1] * x[1] + (int32_t)w[2] * x[2] +
+           (int32_t)w[3] * x[3];
 #endif
     x += 4;
     w += 4;
