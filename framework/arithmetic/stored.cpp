@@ -1,6 +1,7 @@
 #include "framework/arithmetic/stored.hpp"
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 
 namespace quantrain {
 
@@ -9,6 +10,7 @@ StoredOutput stored_output(const QParams& y, Activation activation) {
   if (y.per_channel() || y.type.bits > 8) {
     throw QuantError("requantize", "activations have one scale and at most 8 bits, got ", y);
   }
+  const DefaultRounding rounding;
   const int32_t offset = stored_offset(y.type);
   const CodeClamp clamp = code_clamp(activation, y.type, y.scale[0], y.zero_point[0]);
   return {y.zero_point[0] + offset, clamp.lo + offset, clamp.hi + offset};

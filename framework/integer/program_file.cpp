@@ -420,6 +420,7 @@ void save_program(const std::string& path, const Program& program) {
     json.member("steps", [&] { json.list(steps); });
   });
   file.metadata["network"] = json.text();
+  program_from(file, path, std::numeric_limits<int64_t>::max());  // what is saved can be loaded
   save_safetensors(path, file);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "framework/core/error.hpp"
+#include "framework/core/rounding.hpp"
 #include "framework/integer/sizes.hpp"
 #include "framework/kernels/integer/integer.hpp"
 
@@ -49,6 +50,7 @@ QuantizedLookup QuantizedLookup::function(int64_t size,
                                           const QParams& y,
                                           Activation activation,
                                           std::string_view where) {
+  const DefaultRounding rounding;
   check_activation(x, where);
   const StoredOutput stored = stored_output(y, activation);
   QuantizedLookup lookup{.size = size, .table = {}};

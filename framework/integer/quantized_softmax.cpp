@@ -5,6 +5,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
+#include "framework/core/rounding.hpp"
 #include "framework/integer/quantized_product.hpp"
 #include "framework/integer/sizes.hpp"
 
@@ -16,6 +17,7 @@ constexpr int64_t kGrain = 1 << 12;  // elements of a block
 }  // namespace
 
 std::vector<int32_t> softmax_powers(float scale) {
+  const DefaultRounding rounding;
   std::vector<int32_t> powers;
   for (size_t d = 0; d < QuantizedSoftmax::kPowers; ++d) {
     const double power = std::exp(-static_cast<double>(scale) * static_cast<double>(d));

@@ -284,7 +284,8 @@ float JsonReader::real32(JsonValue json, std::string_view name) const {
   const double value = real(json, name);
   if (!(std::abs(value) <= double{std::numeric_limits<float>::max()}))
     refuse('"', name, "\" is ", json, ", which is beyond the range of float32");
-  return static_cast<float>(value);
+  const DefaultRounding rounding;
+  return computed(static_cast<float>(value));
 }
 
 int64_t JsonReader::integer(std::string_view name, int64_t lo, int64_t hi) {

@@ -22,8 +22,8 @@ namespace {
 constexpr const char* kWhere = "safetensors";
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr int64_t kLengthBytes = 8;
-constexpr int64_t kMaxHeader = int64_t{16} << 20;  // enough for 100,000 tensors
-constexpr size_t kMaxName = 16384;                 // limited, because messages quote names
+constexpr int64_t kMaxHeader = int64_t{16} << 20;
+constexpr size_t kMaxName = 16384;  // limited, because messages quote names
 constexpr int kMaxDepth = 4;
 constexpr DType kAllDTypes[] = {
     DType::kF64, DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8};
@@ -261,8 +261,13 @@ void TensorFile::add(Entry entry) {
                     bytes,
                     " bytes");
   }
-  index_.emplace(entry.name, entries_.size());
   entries_.push_back(std::move(entry));
+  try {
+    index_.emplace(entries_.back().name, entries_.size() - 1);
+  } catch (...) {
+    entries_.pop_back();
+    throw;
+  }
 }
 
 void save_safetensors(const std::string& path, const TensorFile& file) {
@@ -295,9 +300,15 @@ void save_safetensors(const std::string& path, const TensorFile& file) {
   if (static_cast<int64_t>(header.size()) > kMaxHeader) {
     throw DataError(kWhere, path, ": a header of ", header.size(), " bytes exceeds ", kMaxHeader);
   }
+  const std::span header_bytes(reinterpret_cast<const uint8_t*>(header.data()), header.size());
+  try {
+    parse_header(header_bytes);  // what is saved can be loaded
+  } catch (const Malformed& what) {
+    throw DataError(kWhere, path, ": ", what.text);
+  }
   const uint64_t header_size = header.size();
   parts[0] = {reinterpret_cast<const uint8_t*>(&header_size), sizeof header_size};
-  parts[1] = {reinterpret_cast<const uint8_t*>(header.data()), header.size()};
+  parts[1] = header_bytes;
   write_file(path, parts);
 }
 

@@ -1,5 +1,6 @@
 #include "framework/integer/operation.hpp"
 
+#include <cfenv>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -31,6 +32,27 @@ using test::run;
 using test::run_into;
 
 }  // namespace
+
+TEST_CASE("operations do not depend on the rounding mode of the code that makes them",
+          "[integer][rounding]") {
+  const QParams y{{.bits = 8}, -1, {0.07f}, {3}};
+  CodeValues sines{};
+  for (size_t q = 0; q < sines.size(); ++q) sines[q] = 4.0 * std::sin(static_cast<double>(q));
+  const auto make = [&] {
+    return std::vector<Operation>{
+        QuantizedLookup::function(4, {sines}, kX, y, Activation::kRelu6, "test"),
+        QuantizedAdd::make(4, {kX, kSigned}, y, Activation::kRelu6),
+        QuantizedSoftmax::make(1, 4, kX, y, Activation::kNone)};
+  };
+  const std::vector<Operation> nearest = make();
+  for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    std::fesetround(mode);
+    const std::vector<Operation> other = make();
+    std::fesetround(FE_TONEAREST);
+    CAPTURE(mode);
+    CHECK(other == nearest);
+  }
+}
 
 TEST_CASE("QuantizedAdd rounds once, at one shift, also in place", "[integer][add]") {
   const QuantizedAdd op = QuantizedAdd::make(50, {kX, kSigned}, kY, Activation::kNone);

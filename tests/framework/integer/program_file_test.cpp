@@ -245,6 +245,18 @@ TEST_CASE("a program whose names are not UTF-8 is not saved", "[integer][program
   CHECK(folder.files() == 0);
 }
 
+TEST_CASE("a program that could not be loaded is not saved", "[integer][program_file]") {
+  const TemporaryFolder folder;
+  Builder b;
+  int last = b.input({2}, kX);
+  for (int i = 0; i < 1 << 14; ++i) last = b.codes("view", View{2}, {last}, {2}, kX);
+  b.program.outputs = {last};
+  QUANTRAIN_CHECK_ERROR(IntegerModel(b.program).save(folder / "model"),
+                        DataError,
+                        "\"values\" has 16385 entries, expected at most 16384");
+  CHECK(folder.files() == 0);
+}
+
 TEST_CASE("a program without steps is saved and loaded", "[integer][program_file]") {
   Builder b;
   b.program.outputs = {b.input({2, 3}, kX)};

@@ -1,5 +1,6 @@
 #include "framework/io/json.hpp"
 
+#include <cfenv>
 #include <ctime>
 #include <limits>
 #include <sstream>
@@ -137,7 +138,7 @@ TEST_CASE("the time to read JSON is proportional to its length", "[io][json]") {
 
 TEST_CASE("JsonReader checks each member and reports members that were not read", "[io][json]") {
   const JsonDocument document(
-      R"({"n": 5, "large": 4294967296, "flag": true, "x": 0.5, "huge": 1e300, "name": "text",
+      R"({"n": 5, "large": 4294967296, "flag": true, "x": 0.5, "tenth": 0.1, "huge": 1e300, "name": "text",
           "list": [1, 2, 3], "mixed": [1, true]})");
   const auto reader = [&] { return JsonReader(document.root(), json_error<DataError>("here")); };
   CHECK(reader().integer("n", 0, 5) == 5);
@@ -145,6 +146,10 @@ TEST_CASE("JsonReader checks each member and reports members that were not read"
   CHECK(reader().real("x") == 0.5);
   CHECK(reader().real("n") == 5.0);
   CHECK(reader().real32("x") == 0.5f);
+  std::fesetround(FE_DOWNWARD);
+  const float tenth = reader().real32("tenth");
+  std::fesetround(FE_TONEAREST);
+  CHECK(tenth == 0.1f);
   CHECK(reader().text("name") == "text");
   CHECK(reader().integers("list", 3, 1, 3) == std::vector<int64_t>{1, 2, 3});
   CHECK(reader().reals32("list", 3) == std::vector<float>{1.0f, 2.0f, 3.0f});

@@ -278,6 +278,11 @@ TEST_CASE("entries that a file cannot represent are refused", "[io][safetensors]
   wordy.metadata["text"] = std::string(16 << 20, 'x');
   QUANTRAIN_CHECK_ERROR(
       save_safetensors(folder / "a.safetensors", wordy), DataError, "bytes exceeds 16777216");
+  TensorFile many;
+  for (int i = 0; i < 100'000; ++i) many.add(std::to_string(i), {0}, std::span<const float>());
+  QUANTRAIN_CHECK_ERROR(save_safetensors(folder / "a.safetensors", many),
+                        DataError,
+                        "has more than 1048576 values and keys");
   CHECK(folder.files() == 0);
 }
 
