@@ -34,7 +34,11 @@ Adam::Adam(const char* name,
            std::vector<Tensor> parameters,
            const AdamOptions& options,
            bool decoupled)
-    : Optimizer(name, std::move(parameters), options.learning_rate, options.allow_nonfinite),
+    : Optimizer(name,
+                std::move(parameters),
+                options.learning_rate,
+                options.allow_nonfinite,
+                kLargestSquared),
       options_(options),
       decoupled_(decoupled) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

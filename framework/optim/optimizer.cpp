@@ -40,11 +40,13 @@ void check_leaves(const std::string& where, const char* what, const std::vector<
 Optimizer::Optimizer(std::string name,
                      std::vector<Tensor> parameters,
                      float learning_rate,
-                     bool allow_nonfinite)
+                     bool allow_nonfinite,
+                     float largest_gradient)
     : name_(std::move(name)),
       parameters_(std::move(parameters)),
       learning_rate_(learning_rate),
-      allow_nonfinite_(allow_nonfinite) {
+      allow_nonfinite_(allow_nonfinite),
+      largest_gradient_(largest_gradient) {
   if (parameters_.empty()) {
     throw DataError(
         name_,
@@ -136,9 +138,10 @@ void Optimizer::check_gradient(size_t i) const {
   float min = 0.0f;
   float max = 0.0f;
   kernels::min_max_f32(grad.elements(), values, &min, &max);
-  if (std::isfinite(min) && std::isfinite(max)) return;
+  const auto fits = [&](float g) { return std::abs(g) <= largest_gradient_; };
+  if (fits(min) && fits(max)) return;
   int64_t first = 0;
-  while (std::isfinite(values[first])) ++first;
+  while (fits(values[first])) ++first;
   throw DataError(name_,
                   "the gradient of ",
                   describe(i),
@@ -146,6 +149,7 @@ void Optimizer::check_gradient(size_t i) const {
                   values[first],
                   " at ",
                   first,
+                  std::isfinite(values[first]) ? ", whose square is infinite" : "",
                   ", so no parameter was updated: the learning rate may be too large, or the data "
                   "may contain NaN or infinity; to step anyway, set the option allow_nonfinite");
 }

@@ -29,8 +29,9 @@ class Optimizer {
   /// Updates each parameter that has a gradient. A gradient has the shape of its parameter.
   /// Throws: DataError naming parameters that have a gradient but were added after the optimizer
   /// was made (for example learned scales, if the network was prepared later), or a parameter
-  /// whose gradient is NaN or infinite; DataError also if the state, which may come from a file, is
-  /// invalid. If it throws, nothing has changed.
+  /// whose gradient is NaN, infinite or, for Adam and RmsProp, so large that its square is
+  /// infinite; DataError also if the state, which may come from a file, is invalid. If it throws,
+  /// nothing has changed.
   void step();
   /// Drops all gradients.
   void zero_grad();
@@ -51,10 +52,14 @@ class Optimizer {
   /// holds no floats, is the result of an operation or requires no gradient; or if the learning
   /// rate is not positive and finite.
   /// allow_nonfinite: step() does not check that gradients are finite.
+  /// largest_gradient: step() refuses gradients beyond +-largest_gradient.
   Optimizer(std::string name,
             std::vector<Tensor> parameters,
             float learning_rate,
-            bool allow_nonfinite = false);
+            bool allow_nonfinite = false,
+            float largest_gradient = std::numeric_limits<float>::max());
+  /// The largest float32 whose square is finite.
+  static constexpr float kLargestSquared = 0x1.fffffep63f;
 
   /// Throws: DataError unless low <= value < high. If high is infinity, this refuses infinite
   /// values.
@@ -84,6 +89,7 @@ class Optimizer {
   std::vector<Tensor> parameters_;
   float learning_rate_;
   bool allow_nonfinite_;
+  float largest_gradient_;
   // What TensorAccess::companions() returned for each parameter when the optimizer was made.
   std::vector<TensorAccess::Companions> companions_;
   struct State {

@@ -11,7 +11,11 @@
 namespace quantrain {
 
 RmsProp::RmsProp(std::vector<Tensor> parameters, const RmsPropOptions& options)
-    : Optimizer("rmsprop", std::move(parameters), options.learning_rate, options.allow_nonfinite),
+    : Optimizer("rmsprop",
+                std::move(parameters),
+                options.learning_rate,
+                options.allow_nonfinite,
+                kLargestSquared),
       options_(options) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   check_option("alpha", options.alpha, 0.0f, 1.0f);

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <memory>
 
 #include "framework/core/error.hpp"
 #include "framework/core/parallel.hpp"
@@ -76,11 +79,29 @@ TEST_CASE("gradients that are not finite can be allowed", "[optim]") {
   CHECK(std::isnan(first(AdamW(with_gradient(kNan, 0), {.allow_nonfinite = true}))));
 }
 
-TEST_CASE("an optimizer accepts the largest finite gradient", "[optim]") {
-  const std::vector<Tensor> w = with_gradient(std::numeric_limits<float>::max(), 7);
-  Adam optimizer(w);
-  optimizer.step();
-  CHECK(std::isfinite(w[1].data()[8]));
+TEST_CASE("an optimizer accepts the largest gradient that leaves its state finite", "[optim]") {
+  const auto accepts = [](float gradient, auto make) {
+    const std::vector<Tensor> w = with_gradient(gradient, 7);
+    auto optimizer = make(w);
+    optimizer->step();
+    CHECK(std::isfinite(w[1].data()[8]));
+    for (const std::vector<float>& state : all(optimizer->state()))
+      CHECK(std::all_of(state.begin(), state.end(), [](float v) { return std::isfinite(v); }));
+  };
+  const auto sgd = [](const auto& w) { return std::make_unique<Sgd>(w, SgdOptions{}); };
+  const auto adam = [](const auto& w) { return std::make_unique<Adam>(w, AdamOptions{}); };
+  const auto rms = [](const auto& w) { return std::make_unique<RmsProp>(w, RmsPropOptions{}); };
+  const float largest = std::sqrt(std::numeric_limits<float>::max());
+  accepts(std::numeric_limits<float>::max(), sgd);
+  accepts(-largest, adam);
+  accepts(largest, rms);
+  const float more = std::nextafter(largest, kInfinity);
+  for (const float gradient : {more, -more}) {
+    QUANTRAIN_CHECK_ERROR(accepts(gradient, adam),
+                          DataError,
+                          "at 7, whose square is infinite, so no parameter was updated");
+    QUANTRAIN_CHECK_ERROR(accepts(gradient, rms), DataError, "at 7, whose square is infinite");
+  }
 }
 
 }  // namespace quantrain
