@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,6 +97,11 @@ tr + tr { border-top: 1px solid #8884; }
 )";
 
 }  // namespace
+
+bool is_report_field(std::string_view name) {
+  constexpr std::string_view kFields[] = {"epoch", "steps", "loss", "learning_rate", "seconds"};
+  return std::find(std::begin(kFields), std::end(kFields), name) != std::end(kFields);
+}
 
 void write_members(JsonWriter& json, const EpochReport& report) {
   json.member("epoch", report.epoch);

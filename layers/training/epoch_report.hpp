@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace quantrain {
@@ -25,6 +26,8 @@ struct EpochReport {
 /// The report as JSON on one line: {"epoch": 0, "steps": 938, "loss": 0.41, "learning_rate": 0.001,
 /// "seconds": 2.1, "accuracy": 0.91}.
 std::string to_json(const EpochReport& report);
+/// Whether to_json() has a field of this name in every report. A metric cannot have the name.
+bool is_report_field(std::string_view name);
 /// Writes the members of a report, except its metrics, into the open JSON object.
 void write_members(JsonWriter& json, const EpochReport& report);
 

@@ -96,7 +96,7 @@ EpochReport epoch_from(const JsonValue& json, const JsonError& error, int64_t ep
 Position position_from(const std::string& text) {
   const JsonError error = json_error<DataError>("checkpoint's position");
   try {
-    const JsonDocument document(text);
+    const JsonDocument document(text, {.values = int64_t{1} << 22});
     JsonReader reader(document.root(), error);
     Position position;
     position.batch = reader.integer("batch", 0, kMost);
@@ -196,6 +196,13 @@ class Run {
     const std::optional<std::string> position = checkpoints_->load(tensors());
     if (!position) return;
     at_ = position_from(*position);
+    const std::string& metric = options_.early_stopping.metric;
+    if (at_.best_epoch && !metric.empty() &&
+        !at_.done[static_cast<size_t>(*at_.best_epoch)].metrics.contains(metric)) {
+      fail("the checkpoint's best epoch has no metric \"",
+           metric,
+           "\": resume with the early_stopping of that run");
+    }
     if (at_.batch >= loader_.batches()) {
       fail("the checkpoint was taken after batch ",
            at_.batch,
@@ -246,8 +253,8 @@ class Run {
     const int64_t first = at_.batch / options_.accumulate * options_.accumulate;
     const int64_t share = std::min(options_.accumulate, batches - first);
     if (at_.batch == first) {
-      if (options_.schedule) at_.learning_rate = options_.schedule(at_.steps);
-      optimizer_.set_learning_rate(at_.learning_rate);
+      if (options_.schedule) optimizer_.set_learning_rate(options_.schedule(at_.steps));
+      at_.learning_rate = optimizer_.learning_rate();
       optimizer_.zero_grad();
     }
     Tensor y = loss(batch);
@@ -284,6 +291,8 @@ class Run {
       report.metrics = options_.evaluate();
     }
     for (const auto& [name, value] : report.metrics) {
+      if (is_report_field(name))
+        fail("a metric is named \"", name, "\", as a field of EpochReport: take another name");
       if (!std::isfinite(value)) fail("the metric \"", name, "\" is ", value);
     }
     at_.done.push_back(std::move(report));

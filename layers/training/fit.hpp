@@ -34,7 +34,8 @@ struct FitOptions {
   /// that a checkpoint restores, such as the module's.
   std::function<void(int64_t epoch)> begin_epoch = nullptr;
   /// Called after an epoch, in evaluation mode and without gradients. Returns metrics, for example
-  /// on validation data.
+  /// on validation data. A metric has none of the names of EpochReport's other fields, such as
+  /// "loss".
   std::function<Metrics()> evaluate = nullptr;
   /// Called after a step, for your own progress display or log.
   std::function<void(int64_t step, float loss)> after_step = nullptr;
@@ -70,10 +71,11 @@ struct FitResult {
 /// run's results, even if options.epochs is now larger.
 /// Throws: DataError if loss is null, if an option is out of range or lacks another option that it
 /// needs, if the loader reads a stream of undeclared length, if the loss is not finite (naming the
-/// step), if a metric is missing or not finite, if the log or page cannot be written, or if the
-/// position in a checkpoint is invalid or does not fit the loader; ShapeError if loss does not
-/// return one number. Exceptions from loss, from evaluate, from the callbacks and from the class
-/// Checkpoints reach the caller. Checkpoints that are already written are kept.
+/// step), if a metric is missing, not finite or named like a field of EpochReport, if the log or
+/// page cannot be written, or if the position in a checkpoint is invalid or does not fit the
+/// loader or early_stopping; ShapeError if loss does not return one number. Exceptions from loss,
+/// from evaluate, from the callbacks and from the class Checkpoints reach the caller. Checkpoints
+/// that are already written are kept.
 FitResult fit(Module& net,
               Optimizer& optimizer,
               DataLoader& loader,

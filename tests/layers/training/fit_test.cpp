@@ -188,7 +188,7 @@ TEST_CASE("fit refuses invalid options, metrics and losses", "[layers][fit]") {
   CHECK(t.weights() == before);
   QUANTRAIN_CHECK_ERROR(t.fit({.evaluate =
                                    [] {
-                                     return Metrics{{"loss", 1.0}};
+                                     return Metrics{{"error", 1.0}};
                                    },
                                .early_stopping = {.metric = "accuracy"}}),
                         DataError,
@@ -196,10 +196,16 @@ TEST_CASE("fit refuses invalid options, metrics and losses", "[layers][fit]") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   QUANTRAIN_CHECK_ERROR(t.fit({.evaluate =
                                    [nan] {
-                                     return Metrics{{"loss", nan}};
+                                     return Metrics{{"error", nan}};
                                    }}),
                         DataError,
-                        "the metric \"loss\" is nan");
+                        "the metric \"error\" is nan");
+  QUANTRAIN_CHECK_ERROR(t.fit({.evaluate =
+                                   [] {
+                                     return Metrics{{"loss", 1.0}};
+                                   }}),
+                        DataError,
+                        "a metric is named \"loss\", as a field of EpochReport");
   const auto infinite = [&](Batch& batch) {
     return mul(t.loss(batch), Tensor::full({}, std::numeric_limits<float>::infinity()));
   };
@@ -247,6 +253,32 @@ TEST_CASE("a checkpoint with an invalid position is refused", "[layers][fit]") {
   refused("lacks \"stopped_early\"", "stopped_early", "stopped");
   refused("\"epoch\" is 7, expected a whole number in [0, 0]", "\"epoch\":0", "\"epoch\":7");
   refused("\"value\" is true, expected a number", "\"value\":0.5", "\"value\":true");
+}
+
+TEST_CASE("a run cannot be resumed with another metric for early stopping", "[layers][fit]") {
+  const TemporaryFolder folder;
+  const auto run = [&](const std::string& metric, int64_t epochs) {
+    Training training;
+    training.fit({.epochs = epochs,
+                  .evaluate =
+                      [&] {
+                        return Metrics{{metric, 0.5}};
+                      },
+                  .early_stopping = {.metric = metric},
+                  .checkpoints = {.folder = folder.path(), .resume = true}});
+  };
+  run("accuracy", 1);
+  QUANTRAIN_CHECK_ERROR(
+      run("recall", 2), DataError, "the checkpoint's best epoch has no metric \"recall\"");
+}
+
+TEST_CASE("without a schedule, a callback can set the learning rate", "[layers][fit]") {
+  Training t;
+  const FitResult result = t.fit({.epochs = 2, .begin_epoch = [&](int64_t epoch) {
+                                    t.optimizer.set_learning_rate(epoch == 0 ? 0.5f : 0.25f);
+                                  }});
+  CHECK(result.epochs[0].learning_rate == 0.5f);
+  CHECK(result.epochs[1].learning_rate == 0.25f);
 }
 
 TEST_CASE("a checkpoint inside an epoch is refused if the epoch has fewer batches now",
