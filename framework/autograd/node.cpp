@@ -119,6 +119,11 @@ bool should_record(const std::vector<Tensor>& inputs) {
   return recording_on || needs_gradient(inputs);
 }
 
+void Node::refuse_released() const {
+  throw GraphError(type(),
+                   "a backward pass has freed this node's inputs; keep them with keep_graph");
+}
+
 void refuse_own_result(const Node& node) {
   throw GraphError(node.type(), "the node holds its own result y: give it y.detach() instead");
 }

@@ -113,7 +113,11 @@ class Node {
   /// Throws: always, GraphError or QuantError.
   [[noreturn]] virtual void refuse_integers(const std::string& layer) const;
 
-  const std::vector<Tensor>& inputs() const { return inputs_.front(); }
+  /// Throws: GraphError if a backward pass has freed the inputs. input() throws it, too.
+  const std::vector<Tensor>& inputs() const {
+    if (released_) refuse_released();
+    return inputs_.front();
+  }
   const Tensor& input(size_t i) const { return inputs()[i]; }
   /// Whether input i required a gradient when this node was recorded.
   bool needs_grad(size_t i) const { return uses_[i].needs_grad; }
@@ -127,6 +131,7 @@ class Node {
  private:
   friend void attach(Tensor& y, std::shared_ptr<Node> node, std::vector<Tensor> inputs);
   friend class BackwardPass;
+  [[noreturn]] void refuse_released() const;
 
   std::forward_list<std::vector<Tensor>> inputs_{{}};  // always a single list; see ~Node
   // State of an input when the node was recorded.

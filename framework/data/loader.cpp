@@ -23,6 +23,9 @@ namespace {
 // No sample has this index, so the shuffle shares its random numbers with no sample.
 constexpr uint64_t kShuffleIndex = std::numeric_limits<uint64_t>::max();
 
+// A batch of a source that does not declare its number of samples has a list of this many indices.
+constexpr int64_t kLargestBatch = int64_t{1} << 24;
+
 }  // namespace
 
 /// Prepares batch after batch in its own thread, one ahead of the consumer.
@@ -135,6 +138,14 @@ DataLoader::DataLoader(std::shared_ptr<const BatchSource> source, LoaderOptions 
   if (source_ == nullptr) throw DataError("loader", "the source of data is null");
   if (options_.batch < 1)
     throw DataError("loader", "batch is ", options_.batch, ", expected at least 1");
+  if (!samples().has_value() && options_.batch > kLargestBatch) {
+    throw DataError("loader",
+                    "batch is ",
+                    options_.batch,
+                    ", expected at most ",
+                    kLargestBatch,
+                    " for a source whose number of samples is not declared");
+  }
   check_mixup(options_.mixup);
   if (options_.shuffle && !source_->any_order()) {
     throw DataError(
@@ -191,10 +202,19 @@ DataLoader::Iterator::Iterator(const DataLoader& loader)
   ++*this;
 }
 DataLoader::Iterator::Iterator(Iterator&&) noexcept = default;
-DataLoader::Iterator& DataLoader::Iterator::operator=(Iterator&&) noexcept = default;
-DataLoader::Iterator::~Iterator() {
+DataLoader::Iterator& DataLoader::Iterator::operator=(Iterator&& other) noexcept {
+  if (this == &other) return *this;
+  stop();
+  prefetch_ = std::move(other.prefetch_);
+  batch_ = std::move(other.batch_);
+  return *this;
+}
+DataLoader::Iterator::~Iterator() { stop(); }
+
+void DataLoader::Iterator::stop() noexcept {
   // A forked process has no thread to stop and join, so the memory is leaked there.
   if (prefetch_ != nullptr && !prefetch_->is_ours()) static_cast<void>(prefetch_.release());
+  prefetch_.reset();
 }
 
 DataLoader::Iterator& DataLoader::Iterator::operator++() {

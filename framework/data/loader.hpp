@@ -92,6 +92,7 @@ class DataLoader {
     friend class DataLoader;
     class Prefetch;
     explicit Iterator(const DataLoader& loader);
+    void stop() noexcept;
 
     std::unique_ptr<Prefetch> prefetch_;  // null at the end
     mutable Batch batch_;

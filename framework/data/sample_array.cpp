@@ -24,20 +24,25 @@ std::shared_ptr<const InputFeatures> shared_features(InputFeatures features) {
 }
 
 // Throws for the first value that is outside the range or NaN.
+/// Value i after the offset and scale of its feature, if there are any.
+float feature_value(std::span<const float> values, size_t i, const InputFeatures& features) {
+  if (features.empty()) return values[i];
+  const size_t f = i % features.scale.size();
+  return integer::feature_value(values[i], features.offset[f], features.scale[f]);
+}
+
 void check_range(const Shape& shape,
                  std::span<const float> values,
                  Range range,
                  const InputFeatures& features) {
   for (size_t i = 0; i < values.size(); ++i) {
-    const size_t f = features.empty() ? 0 : i % features.scale.size();
-    const float z = features.empty()
-                        ? values[i]
-                        : integer::feature_value(values[i], features.offset[f], features.scale[f]);
+    const float z = feature_value(values, i, features);
     if (z >= range.min && z <= range.max) continue;
     const auto row = static_cast<int64_t>(i) / (shape.elements() / shape[0]);
     TextStream seen;
     if (!features.empty())
-      seen << ", which is " << z << " after the offset and scale of feature " << f << ",";
+      seen << ", which is " << z << " after the offset and scale of feature "
+           << i % features.scale.size() << ",";
     throw DataError(kDataset,
                     "value ",
                     values[i],
@@ -57,18 +62,23 @@ void check_range(const Shape& shape,
   }
 }
 
-void check_finite(std::span<const float> values, int64_t elements) {
+void check_finite(std::span<const float> values,
+                  int64_t elements,
+                  const InputFeatures& features = {}) {
   for (size_t i = 0; i < values.size(); ++i) {
-    if (std::isfinite(values[i])) continue;
+    const float z = feature_value(values, i, features);
+    if (std::isfinite(z)) continue;
     const auto at = static_cast<int64_t>(i);
-    throw DataError(kDataset,
-                    "value ",
-                    values[i],
-                    " of sample ",
-                    at / elements,
-                    ", element ",
-                    at % elements,
-                    ": leave the sample out, or replace the value");
+    throw DataError(
+        kDataset,
+        "value ",
+        values[i],
+        " of sample ",
+        at / elements,
+        ", element ",
+        at % elements,
+        std::isfinite(values[i]) ? " overflows after the feature's offset and scale" : "",
+        ": leave the sample out, or replace the value");
   }
 }
 
@@ -135,7 +145,7 @@ SampleArray SampleArray::encoded(const Shape& shape,
   Data data = shaped(shape, values.size(), "values");
   validate(features, shape.back(), kDataset);
   if (outside == Outside::kRefuse) check_range(shape, values, range, features);
-  check_finite(values, data.shape.elements());
+  check_finite(values, data.shape.elements(), features);
   std::vector<uint8_t> codes(values.size());
   data.saturated = integer::encode_input(values, params, features, codes, kDataset);
   auto [all, owner] = kept(std::move(codes));

@@ -56,11 +56,19 @@ class Apportion {
     int64_t left = total - std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
     for (; left > 0; --left) ++sizes[*std::max_element(order.begin(), order.end(), lacks)];
     for (; left < 0; ++left) --*std::max_element(sizes.begin(), sizes.end());
-    // An empty part takes a sample from the largest part, if the largest has at least two.
+    // An empty part takes a sample from the largest part if that has at least two, otherwise one
+    // that is in no part.
+    int64_t outside = n - std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
     for (int64_t& size : sizes) {
+      if (size > 0) continue;
       const auto largest = std::max_element(sizes.begin(), sizes.end());
-      if (size > 0 || *largest < 2) continue;
-      --*largest;
+      if (*largest >= 2) {
+        --*largest;
+      } else if (outside > 0) {
+        --outside;
+      } else {
+        continue;
+      }
       ++size;
     }
     for (size_t p = 0; p < parts; ++p) owed_[p] = exact[p] - static_cast<double>(sizes[p]);
@@ -174,7 +182,7 @@ std::vector<std::vector<int64_t>> split_indices(int64_t n,
                       sizes.size(),
                       " gets none of ",
                       n,
-                      " samples: use larger fractions, or fewer parts");
+                      " samples: use fewer parts");
   }
   Parts parts(fractions.size());
   distribute(indices, sizes, parts);

@@ -29,16 +29,16 @@ std::vector<int64_t> class_counts(const Data& data) requires requires {
 /// Indices of the samples of each part, ascending. If the fractions sum to less than 1, the
 /// remaining samples are in no part. The size of a part is n * fraction, rounded up or down so that
 /// the sizes sum to round(n * (sum of the fractions)). A part that would be empty gets a sample
-/// from the largest, if that has at least two.
+/// from the largest part if that has at least two, otherwise one that would be in no part.
 /// Throws: DataError if there are no fractions, a fraction is not positive, their sum is above 1, n
-/// is not in [1, 2^48], or a part is still empty.
+/// is not in [1, 2^48], or there are fewer samples than parts.
 std::vector<std::vector<int64_t>> split_indices(int64_t n,
                                                 std::span<const double> fractions,
                                                 uint64_t seed = 0);
 /// The same for each class: each class is split by these fractions and has a sample in each part.
 /// The rounding errors of a class's sizes carry over to the next class.
 /// Throws: DataError if split_indices() would refuse the fractions, if class_counts() would refuse
-/// the labels, or if a class, which the message names, has too few samples.
+/// the labels, or if a class, which the message names, has fewer samples than there are parts.
 std::vector<std::vector<int64_t>> stratified_indices(std::span<const int32_t> labels,
                                                      int64_t classes,
                                                      std::span<const double> fractions,

@@ -109,11 +109,14 @@ class Reading {
     for (size_t i = 0; i < sample.values.size(); ++i) {
       const float x = sample.values[i];
       if (!std::isfinite(x)) fail("value ", x, " at ", i, " is not finite");
-      if (!options_->range || options_->outside == Outside::kSaturate) continue;
+      if (!options_->range) continue;
       const InputFeatures& features = options_->features;
       const size_t f = features.empty() ? 0 : i % features.scale.size();
       const float z =
           features.empty() ? x : integer::feature_value(x, features.offset[f], features.scale[f]);
+      if (!std::isfinite(z))
+        fail("value ", x, " at ", i, " is ", z, " after the feature's offset and scale");
+      if (options_->outside == Outside::kSaturate) continue;
       if (z < options_->range->min || z > options_->range->max) {
         fail("value ",
              z,

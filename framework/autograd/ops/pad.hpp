@@ -14,6 +14,7 @@ namespace quantrain {
 /// padded and `value` is the real value of a code (0 always is); otherwise y holds floats.
 /// docs/quantization.md (23)
 /// Gradient: grad_x is the part of grad_y at the elements of x.
+/// If nothing is padded, y shares its memory with x.
 /// Throws: ShapeError if before or after does not have one number for each axis, a number is
 /// negative, or an axis of y would be too long.
 /// Source: ONNX Pad, mode constant.

@@ -26,6 +26,7 @@ struct SliceOptions {
 /// batch axis.
 /// docs/quantization.md (23)
 /// Gradient: grad_y where an element was taken, else 0.
+/// If the slice takes every element, y shares its memory with x.
 /// Throws: ShapeError if x has no such axis, the step is 0, or the slice changes an axis of 2^31
 /// elements or more.
 /// Source: ONNX Slice.

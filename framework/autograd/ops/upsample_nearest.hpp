@@ -10,6 +10,7 @@ namespace quantrain {
 /// y [N, L s, C]. Codes with per-tensor parameters stay codes with the same parameters.
 /// docs/quantization.md (23)
 /// Gradient: grad_x is the sum of grad_y over the copies of each pixel.
+/// If the scales are 1, y shares its memory with x.
 /// Throws: ShapeError if x does not have three or four axes, if x has three axes and scale.w is not
 /// 1, if a scale is outside [1, 2^31), or if y would be too long.
 /// Source: ONNX Resize (nearest, asymmetric, floor); PyTorch's Upsample.

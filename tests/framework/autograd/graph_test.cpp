@@ -137,6 +137,9 @@ TEST_CASE("Graph refuses freed nodes, and a Graph made before backward stays val
   y.backward();
   QUANTRAIN_CHECK_ERROR(Graph(y), GraphError, "total was freed by a backward pass");
   CHECK(before.node(1).inputs[0].same_as(before.node(0).output));
+  QUANTRAIN_CHECK_ERROR(before.node(1).node->inputs(),
+                        GraphError,
+                        "[total] a backward pass has freed this node's inputs");
   QUANTRAIN_CHECK_ERROR(Graph(Tensor()), GraphError, "the output is undefined");
 }
 

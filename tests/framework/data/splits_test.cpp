@@ -55,6 +55,9 @@ TEST_CASE("a split puts every sample into one part, and the seed decides which",
   CHECK(some[0].size() == 10);
   CHECK(some[1].size() == 20);
   CHECK(split_indices(2, std::vector<double>{0.99, 0.01})[1].size() == 1);
+  // Parts of 0.3 samples each: both would be empty.
+  for (const std::vector<int64_t>& part : split_indices(3, std::vector<double>{0.1, 0.1}))
+    CHECK(part.size() == 1);
 }
 
 TEST_CASE("every part of a stratified split has its share of every class", "[data][splits]") {
@@ -76,6 +79,9 @@ TEST_CASE("every part of a stratified split has its share of every class", "[dat
   // Shares of 3.5 samples are rounded so that the total is exact.
   CHECK(stratified_indices(labels_with({5, 5, 5, 5}), 4, std::vector<double>{0.7, 0.3}, 1)[0]
             .size() == 14);
+  for (const std::vector<int64_t>& part :
+       stratified_indices(labels_with({3, 1, 3}), 3, std::vector<double>{0.1}, 1))
+    CHECK(part.size() == 3);  // one of each class
   CHECK(stratified_indices(labels, 4, fractions, 7) == parts);
   CHECK(stratified_indices(labels, 4, fractions, 8) != parts);
 }
@@ -141,7 +147,7 @@ TEST_CASE("fractions and labels that make no sense are refused", "[data][splits]
   QUANTRAIN_CHECK_ERROR(fractions({0.8, 0.3}), DataError, "the fractions sum to 1.1, above 1");
   QUANTRAIN_CHECK_ERROR(split_indices(1, std::vector<double>{0.5, 0.5}),
                         DataError,
-                        "gets none of 1 samples: use larger fractions, or fewer parts");
+                        "part 1 of 2 gets none of 1 samples: use fewer parts");
   QUANTRAIN_CHECK_ERROR(split_indices(0, std::vector<double>{1.0}), DataError, "0 samples cannot");
   QUANTRAIN_CHECK_ERROR(
       class_counts(std::vector<int32_t>{0, 2}, 2), DataError, "label 2 at 1 is outside [0, 2)");

@@ -149,6 +149,15 @@ TEST_CASE("samples of a stream that are not as declared are refused", "[data][st
   QUANTRAIN_CHECK_ERROR(one({{1.0f, 3.0f}, 0, {0.0f}}, options),
                         DataError,
                         "value 3 at 1 is outside the range [0, 1]");
+  options.outside = Outside::kSaturate;
+  options.features = {{0.0f, 0.0f}, {1.0f, 1e-3f}};
+  QUANTRAIN_CHECK_ERROR(one({{1.0f, 3e38f}, 0, {0.0f}}, options),
+                        DataError,
+                        "sample 0 of epoch 0: value 3e+38 at 1 is inf after the feature's offset");
+  QUANTRAIN_CHECK_ERROR(
+      run_stream(Stream(counting_samples(3), kRows), {.batch = int64_t{1} << 40}),
+      DataError,
+      "batch is 1099511627776, expected at most 16777216 for a source whose number of samples");
 
   QUANTRAIN_CHECK_ERROR(run_stream(Stream(counting_samples(3), kRows), {.shuffle = true}),
                         DataError,
