@@ -13,14 +13,13 @@ std::vector<float> values_of(const TensorFile& file, const std::string& name, co
   return file.values<float>(name);
 }
 
-/// Transposes PyTorch's [O, I, KH, KW] to [O, KH, KW, I].
-std::vector<float> to_ohwi(
-    const std::vector<float>& from, int64_t o, int64_t i, int64_t kh, int64_t kw) {
+/// Transposes PyTorch's [O, I, ...] to [O, ..., I]; `taps` is the product of the middle extents.
+std::vector<float> transposed(const std::vector<float>& from, int64_t o, int64_t i, int64_t taps) {
   std::vector<float> to;
   for (int64_t at_o = 0; at_o < o; ++at_o) {
-    for (int64_t at = 0; at < kh * kw; ++at) {
+    for (int64_t at = 0; at < taps; ++at) {
       for (int64_t at_i = 0; at_i < i; ++at_i)
-        to.push_back(from[static_cast<size_t>((at_o * i + at_i) * kh * kw + at)]);
+        to.push_back(from[static_cast<size_t>((at_o * i + at_i) * taps + at)]);
     }
   }
   return to;
@@ -32,9 +31,12 @@ void import_weights(Module& net, const TensorFile& file) {
   for (NamedTensor& entry : state(net)) {
     const Shape shape = entry.tensor.shape();
     std::vector<float> values;
-    if (shape.rank() == 4) {
-      const int64_t o = shape[0], kh = shape[1], kw = shape[2], i = shape[3];
-      values = to_ohwi(values_of(file, entry.name, {o, i, kh, kw}), o, i, kh, kw);
+    if (shape.rank() > 2) {  // the weight of a convolution
+      const int64_t o = shape[0], i = shape.back();
+      std::vector<int64_t> there{o, i};
+      there.insert(there.end(), shape.begin() + 1, shape.end() - 1);
+      const int64_t taps = shape.elements() / (o * i);
+      values = transposed(values_of(file, entry.name, Shape(there)), o, i, taps);
     } else {
       values = values_of(file, entry.name, shape);
     }
