@@ -10,9 +10,9 @@
 
 namespace quantrain {
 
-Tensor ReLU::forward(const Tensor& x) { return relu(x); }
+Tensor ReLU::forward(const Tensor& x) { return activate_last_use(x, Activation::kRelu); }
 
-Tensor ReLU6::forward(const Tensor& x) { return relu6(x); }
+Tensor ReLU6::forward(const Tensor& x) { return activate_last_use(x, Activation::kRelu6); }
 
 Tensor Softmax::forward(const Tensor& x) { return softmax(x); }
 

@@ -115,6 +115,8 @@ bool needs_gradient(const std::vector<Tensor>& inputs) {
   return false;
 }
 
+bool keeps_values() { return recording_on; }
+
 bool should_record(const std::vector<Tensor>& inputs) {
   return recording_on || needs_gradient(inputs);
 }

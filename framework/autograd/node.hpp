@@ -191,6 +191,8 @@ class Scope {
 /// Whether some input requires a gradient and no NoGrad is alive. Only then does an operation save
 /// anything for backward.
 bool needs_gradient(const std::vector<Tensor>& inputs);
+/// Whether a Recording is alive: recorded nodes keep the values of all their inputs.
+bool keeps_values();
 /// Whether needs_gradient(inputs), or a Recording is alive.
 bool should_record(const std::vector<Tensor>& inputs);
 [[noreturn]] void refuse_own_result(const Node& node);

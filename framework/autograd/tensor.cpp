@@ -17,8 +17,9 @@ struct Tensor::State {
   // kCodes: the value; kFloat: source codes, valid while *version is source_version.
   std::shared_ptr<const Codes> codes;
   std::shared_ptr<const Accumulators> accumulators;
-  Activation activation = Activation::kNone;
-  std::shared_ptr<uint64_t> version;  // of the floats; tensors that share floats share it
+  Activation activation = Activation::kNone;   // of accumulators
+  std::shared_ptr<PendingActivation> pending;  // kFloat: to be applied to the floats; may be null
+  std::shared_ptr<uint64_t> version;           // of the floats; tensors that share floats share it
   uint64_t source_version = 0;
   bool requires_grad = false;
   Tensor grad;
@@ -28,6 +29,8 @@ struct Tensor::State {
 
   /// Floats computed from the codes, or from the accumulators and the activation.
   std::shared_ptr<Buffer<float>> materialise() const;
+  /// Applies a pending activation to the floats.
+  void settle();
 };
 
 namespace {
@@ -61,6 +64,17 @@ std::shared_ptr<Buffer<float>> Tensor::State::materialise() const {
     apply(activation, buffer->size(), buffer->data());
   }
   return buffer;
+}
+
+void Tensor::State::settle() {
+  if (pending == nullptr || floats == nullptr) return;
+  kernels::relu_f32(floats->size(),
+                    floats->data(),
+                    upper_bound(pending->activation),
+                    floats->data(),
+                    pending->mask.data());
+  pending->applied = true;
+  pending = nullptr;
 }
 
 Tensor::State& Tensor::state() const {
@@ -134,12 +148,14 @@ Shape Tensor::shape() const&& { return state().shape; }
 ValueKind Tensor::kind() const { return state().kind; }
 
 Floats Tensor::floats() const {
-  const State& s = state();
+  State& s = state();
+  s.settle();
   return Floats(s.floats != nullptr ? s.floats : s.materialise());
 }
 
 const float* Tensor::data() const& {
   State& s = state();
+  s.settle();
   if (s.floats == nullptr) s.floats = s.materialise();
   return s.floats->data();
 }
@@ -149,6 +165,7 @@ float* Tensor::mutable_data() & {
   if (s.kind != ValueKind::kFloat)
     throw GraphError("tensor", "codes and accumulators cannot be written");
   if (s.floats == nullptr) throw value_was_freed();
+  s.settle();
   ++*s.version;
   return s.floats->data();
 }
@@ -198,7 +215,8 @@ void Tensor::set_grad(Tensor grad) {
 }
 
 Tensor Tensor::detach() const {
-  const State& s = state();
+  State& s = state();
+  s.settle();
   auto copy = std::make_shared<State>();
   copy->shape = s.shape;
   copy->kind = s.kind;
@@ -232,9 +250,10 @@ Tensor TensorAccess::from_accumulators(const Shape& shape,
 }
 
 std::shared_ptr<Buffer<float>> TensorAccess::buffer(const Tensor& x) {
-  const Tensor::State& s = x.state();
+  Tensor::State& s = x.state();
   if (s.kind != ValueKind::kFloat) throw GraphError("tensor", "the tensor does not hold floats");
   if (s.floats == nullptr) throw value_was_freed();
+  s.settle();
   if (x.source_codes() != nullptr) ++*s.version;
   return s.floats;
 }
@@ -262,10 +281,32 @@ Tensor TensorAccess::as_floats(const Tensor& x) {
   return Tensor(std::move(copy));
 }
 
+bool TensorAccess::can_take_floats(const Tensor& x) {
+  return handles(x) == 1 && x.kind() == ValueKind::kFloat && x.state().floats.use_count() == 1;
+}
+
 Tensor TensorAccess::overwritable(const Tensor& x) {
-  const bool alone = handles(x) == 1 && x.kind() == ValueKind::kFloat &&
-                     x.state().floats.use_count() == 1 && x.node() == nullptr;
-  return alone ? x : Tensor::empty(x.shape());
+  return can_take_floats(x) && x.node() == nullptr ? x : Tensor::empty(x.shape());
+}
+
+Tensor TensorAccess::take_floats(const Tensor& x, std::shared_ptr<PendingActivation> pending) {
+  Tensor::State& s = x.state();
+  s.settle();
+  Tensor y(std::make_shared<Tensor::State>());
+  y.state_->shape = s.shape;
+  y.state_->floats = std::exchange(s.floats, nullptr);
+  y.state_->version = std::make_shared<uint64_t>(0);
+  y.state_->pending = std::move(pending);
+  return y;
+}
+
+std::shared_ptr<PendingActivation> TensorAccess::pending_activation(const Tensor& x) {
+  return x.state().pending;
+}
+
+Floats TensorAccess::unactivated(const Tensor& x) {
+  const Tensor::State& s = x.state();
+  return s.pending != nullptr ? Floats(s.floats) : x.floats();
 }
 
 Tensor TensorAccess::without_value(const Tensor& x) {

@@ -23,6 +23,16 @@ class TensorAccess {
   static Activation activation(const Tensor& x);
   /// The same accumulators with another activation to apply.
   static Tensor with_activation(const Tensor& x, Activation activation);
+  /// Takes the floats of x, which then has no value, for a result that has the activation
+  /// `pending`. The caller checks can_take_floats(x).
+  static Tensor take_floats(const Tensor& x, std::shared_ptr<PendingActivation> pending);
+  /// Whether x holds floats and no other handle refers to x or to its memory.
+  static bool can_take_floats(const Tensor& x);
+  /// The activation that is still to be applied to x's floats; null if there is none.
+  static std::shared_ptr<PendingActivation> pending_activation(const Tensor& x);
+  /// x's floats without the pending activation.
+  static Floats unactivated(const Tensor& x);
+
   /// Parameters of the codes. They remain known after the value was freed.
   /// Throws: GraphError unless the kind is kCodes.
   static const QParams& code_params(const Tensor& x);

@@ -23,6 +23,17 @@ enum class CodeStorage {
   kS8,  ///< weights, the signed codes themselves
 };
 
+/// A ReLU or ReLU6 that is still to be applied to a tensor's floats. It is applied, in place, when
+/// the floats are first read; or whoever consumes the tensor applies it in its own pass.
+struct PendingActivation {
+  Activation activation = Activation::kNone;
+  /// Bit i: whether the gradient of element i passes. Empty if no gradient is needed.
+  Buffer<uint8_t> mask{};
+  bool applied = false;
+  /// The consumer has applied the activation, and its own gradient includes that of the activation.
+  bool merged = false;
+};
+
 /// Integers q with their meaning, real = scale * (q - zero_point). They come from a FakeQuantize, a
 /// data set or an integer operation.   docs/quantization.md (1), (13)
 struct Codes {

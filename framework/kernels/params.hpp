@@ -155,7 +155,8 @@ struct RequantizeU8 {
 };
 
 /// Parameters of quantization; codes are stored as code + offset. The value to quantize is
-/// x * factor, rounded to float32.
+/// x * factor, rounded to float32. If bound is not 0, a ReLU comes first: the value is
+/// min(max(x * factor, 0), bound), and only elements with 0 < x * factor < bound pass a gradient.
 struct QuantizeF32 {
   float scale = 1.0f;
   int32_t zero_point = 0;
@@ -163,6 +164,7 @@ struct QuantizeF32 {
   int32_t qmax = 255;
   int32_t offset = 0;
   float factor = 1.0f;
+  float bound = 0.0f;
 };
 
 /// Layout of the weights of dot_u8s8: panels of `width` outputs. The last panel is padded with

@@ -6,6 +6,7 @@
 
 #include "framework/core/error.hpp"
 #include "framework/core/rounding.hpp"
+#include "framework/kernels/float/ranges.hpp"
 #include "layers/dry_run.hpp"
 
 namespace quantrain::quant {
@@ -186,6 +187,13 @@ void FakeQuantize::observe(const Tensor& x) {
     const Range range =
         TensorAccess::accumulators(x)->range(x.elements(), TensorAccess::activation(x));
     observer_->observe_range({&range, 1}, x.rank() == 0 ? 1 : x.dim(0));
+  } else if (const auto pending = TensorAccess::pending_activation(x);
+             pending != nullptr && config_.axis < 0 && !observer_->needs_values()) {
+    Range range;
+    const Floats floats = TensorAccess::unactivated(x);
+    kernels::min_max_f32(x.elements(), floats, &range.min, &range.max);
+    range = activated(range, pending->activation);
+    observer_->observe_range({&range, 1}, x.rank() == 0 ? 1 : x.dim(0));
   } else {
     observer_->observe(x);
   }
@@ -232,7 +240,8 @@ FakeQuantizeOptions FakeQuantize::options_for(const Tensor& x) const {
   return {.storage = config_.storage,
           .clamped = config_.estimator != Estimator::kPlain,
           .codes = simulation() == Simulation::kInteger,
-          .samples = batch ? x.dim(0) : 1};
+          .samples = batch ? x.dim(0) : 1,
+          .last_use = true};
 }
 
 Tensor FakeQuantize::forward(const Tensor& x) {

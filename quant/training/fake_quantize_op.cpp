@@ -42,12 +42,14 @@ struct Quantized {
   Buffer<uint8_t> mask;
 };
 
-// Quantizes x * factors, or x if `factors` is undefined.
+// Quantizes x * factors, or x if `factors` is undefined. `activation` is null, or x's pending
+// activation, which is then applied here.
 Quantized quantize_floats(const Tensor& x,
                           const Tensor& factors,
                           const QParams& params,
                           CodeStorage storage,
-                          bool want_mask) {
+                          bool want_mask,
+                          PendingActivation* activation = nullptr) {
   const int64_t n = x.elements();
   Channels channels(x.shape(), params);
   if (factors.defined() && n > 0) channels = {factors.elements(), n / factors.elements()};
@@ -67,9 +69,10 @@ Quantized quantize_floats(const Tensor& x,
                  .qmin = params.type.qmin(),
                  .qmax = params.type.qmax(),
                  .offset = codes->offset(),
-                 .factor = factor != nullptr ? factor[channel] : 1.0f});
+                 .factor = factor != nullptr ? factor[channel] : 1.0f,
+                 .bound = activation != nullptr ? upper_bound(activation->activation) : 0.0f});
   }
-  const Floats floats = x.floats();
+  const Floats floats = activation != nullptr ? TensorAccess::unactivated(x) : x.floats();
   const bool finite =
       channels.count > 1
           ? kernels::quantize_channels_f32_u8(n,
@@ -81,6 +84,7 @@ Quantized quantize_floats(const Tensor& x,
                                               result.mask.data())
           : kernels::quantize_f32_u8(n, floats, q[0], codes->bytes.data(), result.mask.data());
   if (!finite) throw DataError(where(), "input of the fake quantization has a NaN or an infinity");
+  if (activation != nullptr) activation->merged = true;
   result.y = Tensor::from_codes(x.shape(), std::move(codes));
   return result;
 }
@@ -299,6 +303,11 @@ Tensor run(const Tensor& x,
            const QParams& params,
            const FakeQuantizeOptions& options) {
   check_params(x, params, options);
+  // If nothing else reads x, a pending activation is applied in the same pass.
+  const bool last_use = options.last_use && TensorAccess::handles(x) == 1 && !scale.defined() &&
+                        options.clamped && params.type.bits <= 8 && !params.per_channel();
+  const std::shared_ptr<PendingActivation> pending =
+      last_use ? TensorAccess::pending_activation(x) : nullptr;
   std::vector<Tensor> inputs{x};
   if (scale.defined()) inputs.push_back(scale);
   const bool want_mask = options.clamped && needs_gradient(inputs);
@@ -315,8 +324,9 @@ Tensor run(const Tensor& x,
   Quantized result =
       activation && x.kind() == ValueKind::kAccumulators ? integers(requantize_accumulators)
       : activation && activation_codes(x) != nullptr     ? integers(rescale_codes)
-      : narrow_enough ? quantize_floats(x, Tensor(), params, options.storage, want_mask)
-                      : quantize_wide(x, params, want_mask);
+      : narrow_enough
+          ? quantize_floats(x, Tensor(), params, options.storage, want_mask, pending.get())
+          : quantize_wide(x, params, want_mask);
   if (!options.codes && narrow_enough) result.y = decoded(result.y);
   return record<FakeQuantizeNode>(
       std::move(result.y), std::move(inputs), params, options, std::move(result.mask));

@@ -13,25 +13,29 @@ namespace {
 
 class ReluNode : public Node {
  public:
-  ReluNode(Activation activation, Buffer<uint8_t> mask)
-      : activation_(activation), mask_(std::move(mask)) {}
+  explicit ReluNode(std::shared_ptr<const PendingActivation> applied)
+      : applied_(std::move(applied)) {}
   std::string_view type() const override {
-    return activation_ == Activation::kRelu ? "relu" : "relu6";
+    return applied_->activation == Activation::kRelu ? "relu" : "relu6";
   }
   QuantizationTraits traits() const override {
-    return {.is_activation = true, .layer = activation_ == Activation::kRelu ? "ReLU" : "ReLU6"};
+    return {.is_activation = true,
+            .layer = applied_->activation == Activation::kRelu ? "ReLU" : "ReLU6"};
   }
   bool reads_input(size_t) const override { return false; }
   std::vector<Tensor> backward(Tensor grad_y) override {
+    if (applied_->merged) return {grad_y};
+    if (!applied_->applied)
+      throw GraphError(type(), "the result was not read before backward(): nothing depends on it");
     Tensor grad_x = TensorAccess::overwritable(grad_y);
     const Floats grad_y_floats = grad_y.floats();
-    kernels::mask_f32(grad_y.elements(), grad_y_floats, mask_.data(), grad_x.mutable_data());
+    kernels::mask_f32(
+        grad_y.elements(), grad_y_floats, applied_->mask.data(), grad_x.mutable_data());
     return {grad_x};
   }
 
  private:
-  Activation activation_;
-  Buffer<uint8_t> mask_;  // bit i: whether the gradient of element i passes
+  std::shared_ptr<const PendingActivation> applied_;
 };
 
 Tensor activate_floats(const Tensor& x, Activation activation, uint8_t* mask) {
@@ -69,21 +73,34 @@ Tensor activate_accumulators(const Tensor& x, Activation activation, uint8_t* ma
   return TensorAccess::with_activation(x, std::max(TensorAccess::activation(x), activation));
 }
 
-Tensor activate(const Tensor& x, Activation activation) {
-  Buffer<uint8_t> mask;
-  if (needs_gradient({x})) mask = Buffer<uint8_t>((x.elements() + 7) / 8);
+Tensor activate(const Tensor& x, Activation activation, bool may_take) {
+  auto applied = std::make_shared<PendingActivation>();
+  applied->activation = activation;
+  if (needs_gradient({x})) applied->mask = Buffer<uint8_t>((x.elements() + 7) / 8);
+  uint8_t* const mask = applied->mask.data();
   const std::shared_ptr<const Codes> codes = activation_codes(x);
-  Tensor y = x.kind() == ValueKind::kAccumulators
-                 ? activate_accumulators(x, activation, mask.data())
-             : codes != nullptr ? activate_codes(x, *codes, activation, mask.data())
-                                : activate_floats(x, activation, mask.data());
-  return record<ReluNode>(std::move(y), {x}, activation, std::move(mask));
+  Tensor y;
+  if (x.kind() == ValueKind::kAccumulators) {
+    y = activate_accumulators(x, activation, mask);
+  } else if (codes != nullptr) {
+    y = activate_codes(x, *codes, activation, mask);
+  } else if (may_take && !keeps_values() && TensorAccess::can_take_floats(x)) {
+    return record<ReluNode>(TensorAccess::take_floats(x, applied), {x}, applied);
+  } else {
+    y = activate_floats(x, activation, mask);
+  }
+  applied->applied = true;
+  return record<ReluNode>(std::move(y), {x}, std::move(applied));
 }
 
 }  // namespace
 
-Tensor relu(const Tensor& x) { return activate(x, Activation::kRelu); }
+Tensor relu(const Tensor& x) { return activate(x, Activation::kRelu, false); }
 
-Tensor relu6(const Tensor& x) { return activate(x, Activation::kRelu6); }
+Tensor relu6(const Tensor& x) { return activate(x, Activation::kRelu6, false); }
+
+Tensor activate_last_use(const Tensor& x, Activation activation) {
+  return activate(x, activation, true);
+}
 
 }  // namespace quantrain

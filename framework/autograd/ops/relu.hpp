@@ -1,5 +1,6 @@
 #pragma once
 
+#include "framework/arithmetic/activation.hpp"
 #include "framework/autograd/tensor.hpp"
 
 namespace quantrain {
@@ -14,5 +15,9 @@ Tensor relu(const Tensor& x);
 /// y = min(max(x, 0), 6). Otherwise like relu; the gradient is grad_y where 0 < x < 6, else 0.
 /// Source: Krizhevsky 2010, section 2.
 Tensor relu6(const Tensor& x);
+
+/// relu or relu6 for a caller that does not read x afterwards. If no other handle refers to x, the
+/// result takes x's floats, and the activation is applied when they are read.
+Tensor activate_last_use(const Tensor& x, Activation activation);
 
 }  // namespace quantrain

@@ -236,9 +236,9 @@ void lookup_rows_u8(int64_t rows,
                     uint8_t* y,
                     int64_t y_stride);
 
-/// codes[i] = byte(quantize(x[i] * factor) + offset). If mask is not null, bit i % 8 of mask[i / 8]
-/// tells whether (4) passes the gradient. Returns whether every product is finite. If not, codes
-/// and mask are unspecified.   docs/quantization.md (3), (4)
+/// codes[i] = byte(quantize(x[i] * factor) + offset), after a ReLU if q.bound is not 0. If mask is
+/// not null, bit i % 8 of mask[i / 8] tells whether (4) passes the gradient. Returns whether every
+/// product is finite. If not, codes and mask are unspecified.   docs/quantization.md (3), (4)
 bool quantize_f32_u8(
     int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask);
 /// The same with one entry of q for each channel. x is [.., channels, inner] and has n elements.

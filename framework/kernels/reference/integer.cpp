@@ -118,13 +118,16 @@ void quantize_f32_u8(
   *finite = true;
   for (int64_t i = 0; i < n; ++i) {
     if (mask != nullptr && i % 8 == 0) mask[i / 8] = 0;
-    const float v = x[i] * q.factor;
+    const float product = x[i] * q.factor;
+    const float v =
+        q.bound == 0.0f || std::isnan(product) ? product : std::clamp(product, 0.0f, q.bound);
     if (!std::isfinite(v)) {
       *finite = false;
       continue;
     }
     codes[i] = static_cast<uint8_t>(quantize(v, q.scale, q.zero_point, q.qmin, q.qmax) + q.offset);
-    if (mask != nullptr && gradient_passes(v, q.scale, q.zero_point, q.qmin, q.qmax)) {
+    const bool active = q.bound == 0.0f || (v > 0.0f && v < q.bound);
+    if (mask != nullptr && active && gradient_passes(v, q.scale, q.zero_point, q.qmin, q.qmax)) {
       mask[i / 8] |= static_cast<uint8_t>(1 << i % 8);
     }
   }

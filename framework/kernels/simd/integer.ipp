@@ -195,13 +195,17 @@ void mul_u8(int64_t n, const uint8_t* a, const uint8_t* b, const MulU8& p, uint8
   }
 }
 
-template <class Arch>
-void quantize_f32_u8(
+template <class Arch, bool kRelu>
+void quantize_groups(
     int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask, bool* finite) {
   using I = Ints<Arch>;
   using Float = typename I::Float;
   const Float scale = I::set1(q.scale);
   const Float factor = I::set1(q.factor);
+  const Float zero = I::set1(0.0f);
+  const Float bound = I::set1(q.bound);
+  // The bits of the largest float below the bound. Positive floats have the order of their bits.
+  const int32_t below_bound = __builtin_bit_cast(int32_t, q.bound) - 1;
   // Quotients beyond these bounds are outside the range of codes anyway. After this clamp, they fit
   // into an integer.
   const Float hi = I::set1(0x1p20f);
@@ -219,18 +223,28 @@ void quantize_f32_u8(
     uint32_t bits = 0;
 #pragma GCC unroll 4
     for (int j = 0; j < 16; j += I::kLanes) {
-      const Float v = I::mul(I::load(from + j), factor);
+      Float v = I::mul(I::load(from + j), factor);
+      if constexpr (kRelu) v = I::min(bound, I::max(zero, v));  // NaN stays NaN
       bad = I::bit_or(bad, I::not_finite(v));
       const typename I::Int rounded = I::round(I::min(I::max(I::div(v, scale), lo), hi));
       I::store_codes(to + j, I::add(rounded, zero_point), stored);
       if (mask != nullptr) {
-        bits |= I::bits_between(rounded, q.qmin - q.zero_point, q.qmax - q.zero_point) << j;
+        uint32_t passes = I::bits_between(rounded, q.qmin - q.zero_point, q.qmax - q.zero_point);
+        if constexpr (kRelu) passes &= I::bits_between(I::as_ints(v), 1, below_bound);
+        bits |= passes << j;
       }
     }
     if (!whole) copy_few(count, last_codes, codes + i);
     if (mask != nullptr) store_bits(count, bits & (0xffffu >> (16 - count)), mask + i / 8);
   });
   *finite = !I::any(bad);
+}
+
+template <class Arch>
+void quantize_f32_u8(
+    int64_t n, const float* x, const QuantizeF32& q, uint8_t* codes, uint8_t* mask, bool* finite) {
+  (q.bound == 0.0f ? quantize_groups<Arch, false>
+                   : quantize_groups<Arch, true>)(n, x, q, codes, mask, finite);
 }
 
 template <class Arch>

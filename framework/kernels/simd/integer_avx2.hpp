@@ -127,9 +127,8 @@ struct Ints<xsimd::fma3<xsimd::avx2>> : AnyInts<xsimd::fma3<xsimd::avx2>> {
     return _mm_cvtss_f32(_mm_max_ss(a, _mm_movehdup_ps(a)));
   }
   static QUANTRAIN_INLINE bool any(Int v) { return _mm256_testz_si256(v, v) == 0; }
-  static QUANTRAIN_INLINE Int not_finite(Float v) {
-    return _mm256_castps_si256(_mm256_sub_ps(v, v));
-  }
+  static QUANTRAIN_INLINE Int as_ints(Float v) { return _mm256_castps_si256(v); }
+  static QUANTRAIN_INLINE Int not_finite(Float v) { return as_ints(_mm256_sub_ps(v, v)); }
   static QUANTRAIN_INLINE Int round(Float v) { return _mm256_cvtps_epi32(v); }
   static QUANTRAIN_INLINE Float keep(uint32_t bits, Float v) {
     const Int lane = _mm256_set_epi32(128, 64, 32, 16, 8, 4, 2, 1);

@@ -169,9 +169,8 @@ struct Ints<xsimd::avx512bw> : AnyInts<xsimd::avx512bw> {
   static QUANTRAIN_INLINE float smallest(Float v) { return _mm512_reduce_min_ps(v); }
   static QUANTRAIN_INLINE float largest(Float v) { return _mm512_reduce_max_ps(v); }
   static QUANTRAIN_INLINE bool any(Int v) { return _mm512_test_epi32_mask(v, v) != 0; }
-  static QUANTRAIN_INLINE Int not_finite(Float v) {
-    return _mm512_castps_si512(_mm512_sub_ps(v, v));
-  }
+  static QUANTRAIN_INLINE Int as_ints(Float v) { return _mm512_castps_si512(v); }
+  static QUANTRAIN_INLINE Int not_finite(Float v) { return as_ints(_mm512_sub_ps(v, v)); }
   static QUANTRAIN_INLINE Int round(Float v) { return _mm512_cvtps_epi32(v); }
   static QUANTRAIN_INLINE Float keep(uint32_t bits, Float v) {
     return _mm512_maskz_mov_ps(static_cast<__mmask16>(bits), v);

@@ -120,7 +120,8 @@ struct Ints<xsimd::neon64> : AnyInts<xsimd::neon64> {
   static QUANTRAIN_INLINE float smallest(Float v) { return vminvq_f32(v); }
   static QUANTRAIN_INLINE float largest(Float v) { return vmaxvq_f32(v); }
   static QUANTRAIN_INLINE bool any(Int v) { return vmaxvq_u32(vreinterpretq_u32_s32(v)) != 0; }
-  static QUANTRAIN_INLINE Int not_finite(Float v) { return vreinterpretq_s32_f32(vsubq_f32(v, v)); }
+  static QUANTRAIN_INLINE Int as_ints(Float v) { return vreinterpretq_s32_f32(v); }
+  static QUANTRAIN_INLINE Int not_finite(Float v) { return as_ints(vsubq_f32(v, v)); }
   static QUANTRAIN_INLINE Int round(Float v) { return vcvtnq_s32_f32(v); }
   static QUANTRAIN_INLINE Float keep(uint32_t bits, Float v) {
     const uint32_t bit_of_lane[4] = {1, 2, 4, 8};

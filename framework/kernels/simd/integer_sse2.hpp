@@ -88,8 +88,10 @@ struct Ints<xsimd::sse2> : AnyInts<xsimd::sse2> {
   static QUANTRAIN_INLINE bool any(Int v) {
     return _mm_movemask_epi8(_mm_cmpeq_epi32(v, _mm_setzero_si128())) != 0xffff;
   }
+  /// The bits of the floats.
+  static QUANTRAIN_INLINE Int as_ints(Float v) { return _mm_castps_si128(v); }
   /// 0 where v is finite.
-  static QUANTRAIN_INLINE Int not_finite(Float v) { return _mm_castps_si128(_mm_sub_ps(v, v)); }
+  static QUANTRAIN_INLINE Int not_finite(Float v) { return as_ints(_mm_sub_ps(v, v)); }
   /// Rounds to the nearest integer, ties to even. |v| < 2^31.
   static QUANTRAIN_INLINE Int round(Float v) { return _mm_cvtps_epi32(v); }
   /// Lane i of v if bit i is set, else 0.

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "framework/arithmetic/quantize.hpp"
+#include "framework/kernels/float/elementwise.hpp"
 #include "tests/framework/kernels/integer_testing.hpp"
 
 using namespace quantrain;
@@ -47,6 +48,41 @@ TEST_CASE("codes and gradient masks of floats follow (3) and (4)", "[kernels][in
         CHECK(quantize_f32_u8(n, x.data(), q, without_mask.data(), nullptr));
         CHECK(without_mask == codes);
       });
+    }
+  }
+}
+
+TEST_CASE("quantization after a ReLU equals a ReLU and then a quantization", "[kernels][integer]") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  Random random(12);
+  for (const float bound : {infinity, 6.0f}) {
+    for (const QuantizeF32& q : {QuantizeF32{0.017f, 0, 0, 255, 0},
+                                 QuantizeF32{0.03f, 120, 0, 255, 0},
+                                 QuantizeF32{0.02f, -128, -128, 127, 128},
+                                 QuantizeF32{0.3f, 0, 0, 15, 0}}) {
+      for (const int64_t n : kSizes) {
+        std::vector<float> x = random_floats(n, 8.0f, random);
+        const float special[] = {0.0f, -0.0f, 6.0f, std::nextafter(6.0f, 0.0f), 1e-42f, -infinity};
+        for (size_t i = 0; i < x.size(); i += 7) x[i] = special[i % std::size(special)];
+        for_each_isa([&] {
+          CAPTURE(n, q.scale, bound);
+          std::vector<float> y(x.size());
+          std::vector<uint8_t> positive(bytes(n)), passes(bytes(n)), mask(bytes(n));
+          std::vector<uint8_t> expected(x.size()), codes(x.size());
+          relu_f32(n, x.data(), bound, y.data(), positive.data());
+          REQUIRE(quantize_f32_u8(n, y.data(), q, expected.data(), passes.data()));
+          QuantizeF32 fused = q;
+          fused.bound = bound;
+          REQUIRE(quantize_f32_u8(n, x.data(), fused, codes.data(), mask.data()));
+          CHECK(codes == expected);
+          for (size_t i = 0; i < mask.size(); ++i) passes[i] &= positive[i];
+          CHECK(mask == passes);
+          if (n == 0) return;
+          std::vector<float> bad = x;
+          bad[random.below(n)] = std::nanf("");
+          CHECK_FALSE(quantize_f32_u8(n, bad.data(), fused, codes.data(), mask.data()));
+        });
+      }
     }
   }
 }
